@@ -1,0 +1,5 @@
+export * from './client'
+export * from './router'
+export * from './schemas'
+export * from './tasks'
+export * from './version'

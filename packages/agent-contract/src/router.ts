@@ -1,0 +1,111 @@
+import { type Fault, FaultError, toFault } from '@floe/domain'
+import type { Sample } from '@floe/telemetry'
+import { initTRPC, TRPCError, tracked } from '@trpc/server'
+import superjson from 'superjson'
+import type { z } from 'zod'
+import * as s from './schemas'
+
+/** Which of the two keys the caller showed. `task` may do everything `read` may. */
+export type AgentKey = 'read' | 'task'
+export type AgentContext = { key: AgentKey | null }
+
+/** What an agent has to implement. Handlers throw FaultError; everything else becomes `internal`. */
+export interface AgentHandlers {
+  hello(): Promise<s.Hello>
+  readReport(input: z.output<typeof s.ReportInput>, signal: AbortSignal | undefined): Promise<s.Report>
+  startTask(input: z.output<typeof s.TaskStartInput>): Promise<s.TaskStatus>
+  checkTask(input: z.output<typeof s.TaskCheckInput>): Promise<s.TaskStatus>
+  cancelTask(key: s.TaskKey): Promise<s.TaskStatus>
+  listSettings(input: z.output<typeof s.SettingListInput>): Promise<z.output<typeof s.SettingList>>
+  checkSettings(input: z.output<typeof s.SettingCheckInput>): Promise<s.SettingCheck>
+  readTelemetry(input: z.output<typeof s.TelemetryReadInput>): Promise<z.output<typeof s.TelemetryRead>>
+  streamTelemetry(
+    input: { instanceId: z.output<typeof s.TelemetryStreamInput>['instanceId']; afterSeq: number | null },
+    signal: AbortSignal | undefined,
+  ): AsyncIterable<Sample>
+  readCheckpoints(input: z.output<typeof s.CheckpointReadInput>): Promise<z.output<typeof s.CheckpointRead>>
+}
+
+const t = initTRPC.context<AgentContext>().create({
+  transformer: superjson,
+  sse: { ping: { enabled: true, intervalMs: 3_000 }, client: { reconnectAfterInactivityMs: 10_000 } },
+  errorFormatter: ({ shape, error }) => ({
+    ...shape,
+    data: { ...shape.data, stack: undefined, fault: faultOf(error) },
+  }),
+})
+
+function faultOf(error: TRPCError): Fault {
+  if (error.cause instanceof FaultError) return error.cause.fault
+  if (error.code === 'INTERNAL_SERVER_ERROR') return toFault(error.cause ?? error)
+  return { code: `agent.${error.code.toLowerCase()}`, message: error.message }
+}
+
+/** FaultErrors of handlers keep their fault; the HTTP status only says whose mistake it was. */
+const guarded = t.procedure.use(async ({ next, ctx }) => {
+  if (ctx.key === null)
+    throw new TRPCError({
+      code: 'UNAUTHORIZED',
+      cause: new FaultError({
+        code: 'agent.no_key',
+        message: 'agent key missing or wrong',
+        hint: 'The key is made by "./floe up"; run it again on the host of the console.',
+      }),
+    })
+  const result = await next()
+  if (!result.ok && result.error.cause instanceof FaultError && result.error.code === 'INTERNAL_SERVER_ERROR')
+    throw new TRPCError({ code: 'BAD_REQUEST', message: result.error.message, cause: result.error.cause })
+  return result
+})
+
+const read = guarded
+const task = guarded.use(({ next, ctx }) => {
+  if (ctx.key !== 'task')
+    throw new TRPCError({
+      code: 'FORBIDDEN',
+      cause: new FaultError({ code: 'agent.read_only_key', message: 'this key may only read' }),
+    })
+  return next()
+})
+
+/** Builds the agent's router over an implementation. The shape is the contract; nothing else is served. */
+export function createAgentRouter(h: AgentHandlers) {
+  return t.router({
+    /** Who the agent is and what it can do. */
+    hello: read.output(s.Hello).query(() => h.hello()),
+    report: t.router({
+      /** State of host and instances; long-polls up to waitMs for news. */
+      read: read.input(s.ReportInput).output(s.Report).query(({ input, signal }) => h.readReport(input, signal)),
+    }),
+    task: t.router({
+      /** Starts a task once per key; answers at once with its status. */
+      start: task.input(s.TaskStartInput).output(s.TaskStatus).mutation(({ input }) => h.startTask(input)),
+      /** Status of a task and its log lines after afterLogSeq. */
+      check: read.input(s.TaskCheckInput).output(s.TaskStatus).query(({ input }) => h.checkTask(input)),
+      /** Asks a running task to give up; it may still succeed. */
+      cancel: task.input(s.TaskKey).output(s.TaskStatus).mutation(({ input }) => h.cancelTask(input)),
+    }),
+    setting: t.router({
+      /** The catalogue of the instance's own binary with values, sources and errors. */
+      list: read.input(s.SettingListInput).output(s.SettingList).query(({ input }) => h.listSettings(input)),
+      /** What changes would do, checked by the binary; changes nothing. */
+      check: read.input(s.SettingCheckInput).output(s.SettingCheck).query(({ input }) => h.checkSettings(input)),
+    }),
+    telemetry: t.router({
+      /** Samples after a number from the ring of 60 minutes. */
+      read: read.input(s.TelemetryReadInput).output(s.TelemetryRead).query(({ input }) => h.readTelemetry(input)),
+      /** Samples after a number, then each new one as it is taken. The event id is the sample's seq. */
+      stream: read.input(s.TelemetryStreamInput).subscription(async function* ({ input, signal }) {
+        const afterSeq = input.lastEventId ? Number(input.lastEventId) : null
+        for await (const sample of h.streamTelemetry({ instanceId: input.instanceId, afterSeq }, signal))
+          yield tracked(String(sample.seq), sample)
+      }),
+    }),
+    checkpoint: t.router({
+      /** Checkpoints after a number, and the one that is running. */
+      read: read.input(s.CheckpointReadInput).output(s.CheckpointRead).query(({ input }) => h.readCheckpoints(input)),
+    }),
+  })
+}
+
+export type AgentRouter = ReturnType<typeof createAgentRouter>

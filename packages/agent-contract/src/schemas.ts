@@ -1,0 +1,154 @@
+import { Fault, HostFacts, HostId, InstanceId, InstanceRole, InstanceState, Setting, SettingChange } from '@floe/domain'
+import { CheckpointRecord, RunningCheckpoint, Sample } from '@floe/telemetry'
+import { z } from 'zod'
+import { TaskInput } from './tasks'
+
+export const Hello = z.object({
+  contractVersion: z.string(),
+  agentVersion: z.string(),
+  hostId: HostId,
+  hostName: z.string(),
+  /** New with every start of the agent process. */
+  bootId: z.string(),
+  startedAt: z.number(),
+  /** The agent's clock, ms since the epoch, so that a skewed host is noticed. */
+  now: z.number(),
+  /** Words a console may ask for, e.g. `telemetry.stream`, `engine.bulk_io`. */
+  capabilities: z.array(z.string()),
+})
+export type Hello = z.infer<typeof Hello>
+
+/** How to reach an instance, without a password. */
+export const ConnectionInfo = z.object({
+  host: z.string(),
+  port: z.number().int(),
+  socketDirectory: z.string(),
+  user: z.string(),
+  database: z.string(),
+})
+export type ConnectionInfo = z.infer<typeof ConnectionInfo>
+
+/** An instance as the agent sees it now. */
+export const InstanceObserved = z.object({
+  instanceId: InstanceId,
+  name: z.string(),
+  state: InstanceState,
+  /** Why it is in that state: the transition's sentence or the engine's last error. */
+  because: z.string().nullable(),
+  role: InstanceRole.nullable(),
+  engineVersion: z.string().nullable(),
+  systemIdentifier: z.string().nullable(),
+  port: z.number().int(),
+  directory: z.string(),
+  connection: ConnectionInfo,
+  postmasterPid: z.number().int().nullable(),
+  startedAt: z.number().nullable(),
+  dataChecksums: z.boolean().nullable(),
+  timeline: z.number().int().nullable(),
+  pendingRestart: z.array(z.string()),
+  /** Newest sample's number, so that a collector knows whether it lags. */
+  newestSeq: z.number().int().nullable(),
+  observedAt: z.number(),
+})
+export type InstanceObserved = z.infer<typeof InstanceObserved>
+
+export const InstanceRef = z.object({ instanceId: InstanceId })
+
+/** Everything the agent sees of its host, numbered: `report.read` waits until there is something newer than `after` or `waitMs` passed. */
+export const ReportInput = z.object({
+  after: z.object({ bootId: z.string(), seq: z.number().int() }).nullable(),
+  waitMs: z.number().int().min(0).max(10_000).default(0),
+})
+export const Report = z.object({
+  bootId: z.string(),
+  seq: z.number().int(),
+  at: z.number(),
+  facts: HostFacts,
+  instances: z.array(InstanceObserved),
+})
+export type Report = z.infer<typeof Report>
+
+/** Identity of a task: starting the same key twice starts nothing. */
+export const TaskKey = z.object({
+  operationId: z.uuid(),
+  step: z.string().min(1).max(63),
+  attempt: z.number().int().min(1),
+})
+export type TaskKey = z.infer<typeof TaskKey>
+
+export const TaskState = z.enum(['not-started', 'running', 'succeeded', 'failed', 'cancelled'])
+export type TaskState = z.infer<typeof TaskState>
+
+export const TaskLogLine = z.object({ seq: z.number().int(), at: z.number(), text: z.string() })
+export type TaskLogLine = z.infer<typeof TaskLogLine>
+
+export const TaskStartInput = z.object({ key: TaskKey, task: TaskInput })
+export const TaskCheckInput = z.object({ key: TaskKey, afterLogSeq: z.number().int().default(0) })
+export const TaskStatus = z.object({
+  key: TaskKey,
+  state: TaskState,
+  /** 0 to 1, null where the task cannot know. */
+  progress: z.number().min(0).max(1).nullable(),
+  message: z.string().nullable(),
+  log: z.array(TaskLogLine),
+  /** Set when succeeded: the result schema of the task's kind. */
+  result: z.record(z.string(), z.unknown()).nullable(),
+  /** Set when failed. */
+  fault: Fault.nullable(),
+  startedAt: z.number().nullable(),
+  endedAt: z.number().nullable(),
+})
+export type TaskStatus = z.infer<typeof TaskStatus>
+
+export const SettingListInput = z.object({
+  instanceId: InstanceId,
+  /** Only these; all when left out. */
+  names: z.array(z.string()).optional(),
+})
+export const SettingList = z.object({ settings: z.array(Setting), observedAt: z.number() })
+
+export const SettingCheckInput = z.object({ instanceId: InstanceId, changes: z.array(SettingChange).min(1) })
+/** A dry run by the instance's own binary: what each change would do, or why it is refused. Changes nothing. */
+export const SettingCheck = z.object({
+  results: z.array(
+    z.object({
+      name: z.string(),
+      oldValue: z.string().nullable(),
+      newValue: z.string().nullable(),
+      impact: z.enum(['read-only', 'restart', 'reload', 'new-connections']),
+      fault: Fault.nullable(),
+    }),
+  ),
+})
+export type SettingCheck = z.infer<typeof SettingCheck>
+
+export const TelemetryReadInput = z.object({
+  instanceId: InstanceId,
+  /** Samples with a greater number; -1 reads from the oldest kept. */
+  afterSeq: z.number().int().min(-1),
+  limit: z.number().int().min(1).max(3_600).default(600),
+})
+export const TelemetryRead = z.object({
+  samples: z.array(Sample),
+  /** Numbers of the oldest and newest sample kept; null when there is none. */
+  oldestSeq: z.number().int().nullable(),
+  newestSeq: z.number().int().nullable(),
+})
+export const TelemetryStreamInput = z.object({
+  instanceId: InstanceId,
+  /** Stream from the sample after this one. tRPC sets it when it reconnects. */
+  lastEventId: z.string().nullish(),
+})
+
+export const CheckpointReadInput = z.object({
+  instanceId: InstanceId,
+  /** Records with a greater number; 0 reads from the oldest kept. */
+  afterSeq: z.number().int().min(0),
+  limit: z.number().int().min(1).max(1_000).default(200),
+})
+export const NumberedCheckpoint = CheckpointRecord.extend({ seq: z.number().int() })
+export type NumberedCheckpoint = z.infer<typeof NumberedCheckpoint>
+export const CheckpointRead = z.object({
+  checkpoints: z.array(NumberedCheckpoint),
+  running: RunningCheckpoint.nullable(),
+})

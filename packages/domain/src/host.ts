@@ -1,0 +1,44 @@
+import { z } from 'zod'
+
+/** How far a host's agent can be believed: by the age of its last answer, not by the last word it said. */
+export const HostState = z.enum(['online', 'stale', 'offline', 'unknown'])
+export type HostState = z.infer<typeof HostState>
+
+/** A host is stale after 5 s without an answer and offline after 30 s. */
+export const HOST_STALE_MS = 5_000
+export const HOST_OFFLINE_MS = 30_000
+
+/** State by age. `null` means that it never answered. */
+export function hostStateByAge(ageMs: number | null): HostState {
+  if (ageMs === null) return 'unknown'
+  if (ageMs >= HOST_OFFLINE_MS) return 'offline'
+  return ageMs >= HOST_STALE_MS ? 'stale' : 'online'
+}
+
+export const Disk = z.object({
+  mount: z.string(),
+  device: z.string(),
+  fileSystem: z.string(),
+  options: z.string(),
+  sizeBytes: z.number(),
+  freeBytes: z.number(),
+  nvme: z.boolean(),
+})
+export type Disk = z.infer<typeof Disk>
+
+export const HostFacts = z.object({
+  hostName: z.string(),
+  operatingSystem: z.string(),
+  kernel: z.string(),
+  architecture: z.string(),
+  cpus: z.number().int(),
+  memoryBytes: z.number(),
+  memoryAvailableBytes: z.number(),
+  loadAverage1: z.number(),
+  uptimeSeconds: z.number(),
+  supervision: z.enum(['systemd', 'detached']),
+  /** Free ports of the instance range and its ends. */
+  instancePorts: z.object({ from: z.number().int(), to: z.number().int(), used: z.number().int() }),
+  disks: z.array(Disk),
+})
+export type HostFacts = z.infer<typeof HostFacts>

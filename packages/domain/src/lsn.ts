@@ -1,0 +1,14 @@
+import { z } from 'zod'
+
+/** A log sequence number as PostgreSQL prints it, `0/16B3748`. */
+export const Lsn = z
+  .string()
+  .regex(/^[0-9A-Fa-f]{1,8}\/[0-9A-Fa-f]{1,8}$/)
+  .brand<'Lsn'>()
+export type Lsn = z.infer<typeof Lsn>
+
+/** Position in bytes from the start of the WAL. */
+export function lsnToBytes(lsn: Lsn): bigint {
+  const [high, low] = lsn.split('/') as [string, string]
+  return (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`)
+}

@@ -1,0 +1,125 @@
+import { z } from 'zod'
+
+/** `null` as a value means: back to the default (the line leaves the managed file). */
+export const SettingChange = z.object({ name: z.string().min(1).max(63), value: z.string().max(10_000).nullable() })
+export type SettingChange = z.infer<typeof SettingChange>
+
+/** PostgreSQL's contexts, in the order of how much a change costs. */
+export const SettingContext = z.enum([
+  'internal',
+  'postmaster',
+  'sighup',
+  'superuser-backend',
+  'backend',
+  'superuser',
+  'user',
+])
+export type SettingContext = z.infer<typeof SettingContext>
+
+/** What has to happen before a changed value is in force everywhere. */
+export const SettingImpact = z.enum(['read-only', 'restart', 'reload', 'new-connections'])
+export type SettingImpact = z.infer<typeof SettingImpact>
+
+export function settingImpact(context: SettingContext): SettingImpact {
+  switch (context) {
+    case 'internal':
+      return 'read-only'
+    case 'postmaster':
+      return 'restart'
+    case 'backend':
+    case 'superuser-backend':
+      return 'new-connections'
+    default:
+      return 'reload'
+  }
+}
+
+/** One GUC as the instance's own binary describes it (pg_settings and pg_file_settings). Values are PostgreSQL's text. */
+export const Setting = z.object({
+  name: z.string(),
+  /** In `unit`, as pg_settings says it. */
+  value: z.string().nullable(),
+  /** As SHOW prints it, with a readable unit. */
+  shown: z.string().nullable(),
+  unit: z.string().nullable(),
+  type: z.enum(['bool', 'integer', 'real', 'string', 'enum']),
+  context: SettingContext,
+  category: z.string(),
+  description: z.string(),
+  detail: z.string().nullable(),
+  min: z.string().nullable(),
+  max: z.string().nullable(),
+  choices: z.array(z.string()).nullable(),
+  bootValue: z.string().nullable(),
+  resetValue: z.string().nullable(),
+  source: z.string(),
+  sourceFile: z.string().nullable(),
+  sourceLine: z.number().int().nullable(),
+  pendingRestart: z.boolean(),
+  /** The value Floe's managed file holds, where it holds one. */
+  managedValue: z.string().nullable(),
+  /** What pg_file_settings says is wrong with the line that sets it. */
+  fileError: z.string().nullable(),
+})
+export type Setting = z.infer<typeof Setting>
+
+/** Our words on the settings that matter to Floe's users. */
+export const settingWords: Record<string, { title: string; meaning: string; warning?: string }> = {
+  full_page_writes: {
+    title: 'Full-page writes',
+    meaning:
+      'Writes the whole page to the WAL at its first change after a checkpoint, so that a page torn by a crash can be restored. Off writes far less WAL.',
+    warning:
+      'With full-page writes off, a page torn by an operating-system crash or power loss is not repaired. This version of Floe has no page repair yet: turn it off only for data you can load again.',
+  },
+  polar_bulk_read_size: {
+    title: 'Bulk read size',
+    meaning:
+      'How much a sequential scan, VACUUM, ANALYZE or the heap scan of an index build reads in one I/O. 0 reads single blocks. The same truth as io_combine_limit.',
+  },
+  polar_bulk_extend_size: {
+    title: 'Bulk extend size',
+    meaning: 'How much a table grows at once under INSERT and COPY. 0 is PostgreSQL’s own behaviour.',
+  },
+  polar_index_create_bulk_extend_size: {
+    title: 'Index build extend size',
+    meaning: 'How much an index grows at once while it is built. 0 is PostgreSQL’s own behaviour.',
+  },
+  polar_recovery_bulk_extend_size: {
+    title: 'Recovery extend size',
+    meaning: 'How much a relation grows at once while WAL is replayed. 0 is PostgreSQL’s own behaviour.',
+  },
+  max_wal_size: {
+    title: 'Maximum WAL size',
+    meaning: 'WAL written since the last checkpoint that triggers the next one. Larger means rarer checkpoints and a longer recovery.',
+  },
+  checkpoint_timeout: {
+    title: 'Checkpoint timeout',
+    meaning: 'Longest time between two checkpoints.',
+  },
+  checkpoint_completion_target: {
+    title: 'Checkpoint completion target',
+    meaning: 'Share of the checkpoint interval over which its writes are spread.',
+  },
+  shared_buffers: {
+    title: 'Shared buffers',
+    meaning: 'Memory for PostgreSQL’s own page cache. About a quarter of the memory that this instance may use is a usual start.',
+  },
+  synchronous_commit: {
+    title: 'Synchronous commit',
+    meaning: 'What a commit waits for before it is acknowledged. Off may lose the last transactions after a crash, but never corrupts.',
+  },
+  fsync: {
+    title: 'fsync',
+    meaning: 'Forces writes to durable storage.',
+    warning: 'With fsync off, an operating-system crash can destroy the whole instance.',
+  },
+}
+
+/** The settings of the I/O page, in the order shown. */
+export const ioSettings = [
+  'polar_bulk_read_size',
+  'polar_bulk_extend_size',
+  'polar_index_create_bulk_extend_size',
+  'full_page_writes',
+] as const

@@ -1,0 +1,4 @@
+export * from './checkpoint'
+export * from './metric-catalogue'
+export * from './rollup'
+export * from './sample'

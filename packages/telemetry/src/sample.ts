@@ -1,0 +1,49 @@
+import { z } from 'zod'
+import { isMetricName, type MetricName, metricPosition, metrics } from './metric-catalogue'
+
+/** The tick at which agents sample. */
+export const SAMPLE_INTERVAL_MS = 1_000
+/** How long an agent keeps samples for whoever lost the connection. */
+export const RING_MINUTES = 60
+
+export type MetricValues = Partial<Record<MetricName, number | null>>
+
+/**
+ * One tick of one instance. `seq` grows by one with every sample of an instance and never starts anew; `at` is the moment
+ * the tick was taken (milliseconds since the epoch) and `intervalMs` the measured time the rates cover. A missed tick has
+ * no sample; the next one covers the longer interval. A metric that is absent or null is not known.
+ */
+export const Sample = z.object({
+  seq: z.number().int().nonnegative(),
+  at: z.number(),
+  intervalMs: z.number().positive(),
+  values: z.record(z.string(), z.number().nullable()),
+})
+export type Sample = { seq: number; at: number; intervalMs: number; values: MetricValues }
+
+/** Values as an array by catalogue position, for storage. Unknown names are dropped; missing ones are null. */
+export function encodeValues(values: MetricValues): (number | null)[] {
+  const out: (number | null)[] = new Array(metrics.length).fill(null)
+  for (const [name, value] of Object.entries(values))
+    if (isMetricName(name) && typeof value === 'number' && Number.isFinite(value)) out[metricPosition(name)] = value
+  return out
+}
+
+/** Inverse of encodeValues. Shorter arrays (stored before a metric was added) leave the newer metrics out. */
+export function decodeValues(array: readonly (number | null)[]): MetricValues {
+  const out: MetricValues = {}
+  metrics.forEach((m, i) => {
+    const value = array[i]
+    if (value !== null && value !== undefined) out[m.name] = value
+  })
+  return out
+}
+
+/**
+ * True when a line may be drawn from `a` to `b`: b's interval reaches back to a, so no time lies between them that nobody
+ * measured. Up to 10 s; a longer hole is shown as one even where the counters bridge it.
+ */
+export function isContinuous(a: Pick<Sample, 'at'>, b: Pick<Sample, 'at' | 'intervalMs'>): boolean {
+  const hole = b.at - a.at
+  return hole <= 10_000 && b.intervalMs >= hole - SAMPLE_INTERVAL_MS * 1.5
+}
