@@ -1,0 +1,29 @@
+import { existsSync } from 'node:fs'
+import { defineConfig } from '@playwright/test'
+
+// Debian's Chromium where Playwright's own cannot be downloaded
+const chromium = [process.env.PLAYWRIGHT_CHROMIUM_PATH, '/usr/bin/chromium-headless-shell', '/usr/bin/chromium'].find(
+  (path) => path !== undefined && existsSync(path),
+)
+
+/**
+ * The journeys of product.md against a private installation that `fixtures/installation.ts` brings up with `./floe up`.
+ * They share one installation and build on each other's instances, so they run in order and in one worker.
+ */
+export default defineConfig({
+  testDir: './journeys',
+  outputDir: './results',
+  fullyParallel: false,
+  workers: 1,
+  timeout: 180_000,
+  expect: { timeout: 15_000 },
+  reporter: [['list'], ['json', { outputFile: process.env.FLOE_JOURNEY_REPORT ?? './results/report.json' }]],
+  globalSetup: './fixtures/installation.ts',
+  use: {
+    trace: 'retain-on-failure',
+    screenshot: 'only-on-failure',
+    video: 'off',
+    launchOptions: { executablePath: chromium, args: ['--no-sandbox', '--disable-dev-shm-usage'] },
+    viewport: { width: 1280, height: 860 },
+  },
+})
