@@ -1,5 +1,11 @@
 import { Fault, FaultError } from '@floe/domain'
-import { createTRPCClient, httpBatchLink, httpSubscriptionLink, splitLink, TRPCClientError } from '@trpc/client'
+import {
+  createTRPCClient,
+  httpBatchLink,
+  httpSubscriptionLink,
+  splitLink,
+  TRPCClientError,
+} from '@trpc/client'
 import { EventSource } from 'eventsource'
 import superjson from 'superjson'
 import { Agent, fetch as undiciFetch } from 'undici'

@@ -1,5 +1,6 @@
 export * from './client'
 export * from './router'
 export * from './schemas'
+export * from './scram-verifier'
 export * from './tasks'
 export * from './version'

@@ -75,25 +75,46 @@ export function createAgentRouter(h: AgentHandlers) {
     hello: read.output(s.Hello).query(() => h.hello()),
     report: t.router({
       /** State of host and instances; long-polls up to waitMs for news. */
-      read: read.input(s.ReportInput).output(s.Report).query(({ input, signal }) => h.readReport(input, signal)),
+      read: read
+        .input(s.ReportInput)
+        .output(s.Report)
+        .query(({ input, signal }) => h.readReport(input, signal)),
     }),
     task: t.router({
       /** Starts a task once per key; answers at once with its status. */
-      start: task.input(s.TaskStartInput).output(s.TaskStatus).mutation(({ input }) => h.startTask(input)),
+      start: task
+        .input(s.TaskStartInput)
+        .output(s.TaskStatus)
+        .mutation(({ input }) => h.startTask(input)),
       /** Status of a task and its log lines after afterLogSeq. */
-      check: read.input(s.TaskCheckInput).output(s.TaskStatus).query(({ input }) => h.checkTask(input)),
+      check: read
+        .input(s.TaskCheckInput)
+        .output(s.TaskStatus)
+        .query(({ input }) => h.checkTask(input)),
       /** Asks a running task to give up; it may still succeed. */
-      cancel: task.input(s.TaskKey).output(s.TaskStatus).mutation(({ input }) => h.cancelTask(input)),
+      cancel: task
+        .input(s.TaskKey)
+        .output(s.TaskStatus)
+        .mutation(({ input }) => h.cancelTask(input)),
     }),
     setting: t.router({
       /** The catalogue of the instance's own binary with values, sources and errors. */
-      list: read.input(s.SettingListInput).output(s.SettingList).query(({ input }) => h.listSettings(input)),
+      list: read
+        .input(s.SettingListInput)
+        .output(s.SettingList)
+        .query(({ input }) => h.listSettings(input)),
       /** What changes would do, checked by the binary; changes nothing. */
-      check: read.input(s.SettingCheckInput).output(s.SettingCheck).query(({ input }) => h.checkSettings(input)),
+      check: read
+        .input(s.SettingCheckInput)
+        .output(s.SettingCheck)
+        .query(({ input }) => h.checkSettings(input)),
     }),
     telemetry: t.router({
       /** Samples after a number from the ring of 60 minutes. */
-      read: read.input(s.TelemetryReadInput).output(s.TelemetryRead).query(({ input }) => h.readTelemetry(input)),
+      read: read
+        .input(s.TelemetryReadInput)
+        .output(s.TelemetryRead)
+        .query(({ input }) => h.readTelemetry(input)),
       /** Samples after a number, then each new one as it is taken. The event id is the sample's seq. */
       stream: read.input(s.TelemetryStreamInput).subscription(async function* ({ input, signal }) {
         const afterSeq = input.lastEventId ? Number(input.lastEventId) : null
@@ -103,7 +124,10 @@ export function createAgentRouter(h: AgentHandlers) {
     }),
     checkpoint: t.router({
       /** Checkpoints after a number, and the one that is running. */
-      read: read.input(s.CheckpointReadInput).output(s.CheckpointRead).query(({ input }) => h.readCheckpoints(input)),
+      read: read
+        .input(s.CheckpointReadInput)
+        .output(s.CheckpointRead)
+        .query(({ input }) => h.readCheckpoints(input)),
     }),
   })
 }

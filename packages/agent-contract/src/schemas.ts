@@ -1,4 +1,13 @@
-import { Fault, HostFacts, HostId, InstanceId, InstanceRole, InstanceState, Setting, SettingChange } from '@floe/domain'
+import {
+  Fault,
+  HostFacts,
+  HostId,
+  InstanceId,
+  InstanceRole,
+  InstanceState,
+  Setting,
+  SettingChange,
+} from '@floe/domain'
 import { CheckpointRecord, RunningCheckpoint, Sample } from '@floe/telemetry'
 import { z } from 'zod'
 import { TaskInput } from './tasks'

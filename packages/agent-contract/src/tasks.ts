@@ -1,4 +1,4 @@
-import { InstanceId, InstanceName, SettingChange, StopMode } from '@floe/domain'
+import { InstanceId, InstanceName, ScramVerifier, SettingChange, StopMode } from '@floe/domain'
 import { z } from 'zod'
 
 /**
@@ -12,6 +12,11 @@ export const TaskInput = z.discriminatedUnion('kind', [
     instanceId: InstanceId,
     name: InstanceName,
     settings: z.record(z.string(), z.string()),
+    /**
+     * SCRAM-SHA-256 verifier of the password of role `postgres` (scramVerifier()); null leaves that role without a
+     * password, so that only those whom the person lets in otherwise can connect.
+     */
+    ownerPasswordVerifier: ScramVerifier.nullable().default(null),
   }),
   z.object({ kind: z.literal('start-instance'), instanceId: InstanceId }),
   z.object({ kind: z.literal('stop-instance'), instanceId: InstanceId, mode: StopMode }),

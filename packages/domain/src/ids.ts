@@ -19,3 +19,11 @@ export const InstanceName = z
   )
   .brand<'InstanceName'>()
 export type InstanceName = z.infer<typeof InstanceName>
+
+/** What PostgreSQL stores of a password; useless for connecting. */
+export const ScramVerifier = z
+  .string()
+  .regex(
+    /^SCRAM-SHA-256\$\d+:[A-Za-z0-9+/]+=*\$[A-Za-z0-9+/]+=*:[A-Za-z0-9+/]+=*$/,
+    'must be a SCRAM-SHA-256 verifier',
+  )

@@ -1,16 +1,9 @@
 import { z } from 'zod'
-import { InstanceId, InstanceName } from './ids'
+import { InstanceId, InstanceName, ScramVerifier } from './ids'
 import { StopMode } from './instance'
 import { SettingChange } from './setting'
 
-export const OperationState = z.enum([
-  'queued',
-  'running',
-  'cancelling',
-  'succeeded',
-  'failed',
-  'cancelled',
-])
+export const OperationState = z.enum(['queued', 'running', 'cancelling', 'succeeded', 'failed', 'cancelled'])
 export type OperationState = z.infer<typeof OperationState>
 
 export const endedOperationStates: readonly OperationState[] = ['succeeded', 'failed', 'cancelled']
@@ -44,6 +37,8 @@ export const operationInputs = {
     name: InstanceName,
     /** Settings written before the first start; names and values as in postgresql.conf. */
     settings: z.record(z.string(), z.string()).default({}),
+    /** Verifier of the password that role `postgres` gets; the password itself is stored nowhere. */
+    ownerPasswordVerifier: ScramVerifier.nullable().default(null),
   }),
   'start-instance': z.object({ instanceId: InstanceId }),
   'stop-instance': z.object({ instanceId: InstanceId, mode: StopMode.default('fast') }),

@@ -1,7 +1,10 @@
 import { z } from 'zod'
 
 /** `null` as a value means: back to the default (the line leaves the managed file). */
-export const SettingChange = z.object({ name: z.string().min(1).max(63), value: z.string().max(10_000).nullable() })
+export const SettingChange = z.object({
+  name: z.string().min(1).max(63),
+  value: z.string().max(10_000).nullable(),
+})
 export type SettingChange = z.infer<typeof SettingChange>
 
 /** PostgreSQL's contexts, in the order of how much a change costs. */
@@ -91,7 +94,8 @@ export const settingWords: Record<string, { title: string; meaning: string; warn
   },
   max_wal_size: {
     title: 'Maximum WAL size',
-    meaning: 'WAL written since the last checkpoint that triggers the next one. Larger means rarer checkpoints and a longer recovery.',
+    meaning:
+      'WAL written since the last checkpoint that triggers the next one. Larger means rarer checkpoints and a longer recovery.',
   },
   checkpoint_timeout: {
     title: 'Checkpoint timeout',
@@ -103,11 +107,13 @@ export const settingWords: Record<string, { title: string; meaning: string; warn
   },
   shared_buffers: {
     title: 'Shared buffers',
-    meaning: 'Memory for PostgreSQL’s own page cache. About a quarter of the memory that this instance may use is a usual start.',
+    meaning:
+      'Memory for PostgreSQL’s own page cache. About a quarter of the memory that this instance may use is a usual start.',
   },
   synchronous_commit: {
     title: 'Synchronous commit',
-    meaning: 'What a commit waits for before it is acknowledged. Off may lose the last transactions after a crash, but never corrupts.',
+    meaning:
+      'What a commit waits for before it is acknowledged. Off may lose the last transactions after a crash, but never corrupts.',
   },
   fsync: {
     title: 'fsync',

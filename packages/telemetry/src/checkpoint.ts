@@ -53,7 +53,18 @@ const reasonWords: Record<string, string> = {
 
 /** The reason of a checkpoint in words, most telling flag first: `max_wal_size reached`, `requested, as fast as possible`. */
 export function checkpointReason(reasons: readonly string[]): string {
-  const order = ['shutdown', 'end-of-recovery', 'wal', 'time', 'force', 'fast', 'immediate', 'flush-all', 'flush-unlogged', 'wait']
+  const order = [
+    'shutdown',
+    'end-of-recovery',
+    'wal',
+    'time',
+    'force',
+    'fast',
+    'immediate',
+    'flush-all',
+    'flush-unlogged',
+    'wait',
+  ]
   const known = order.filter((r) => reasons.includes(r)).map((r) => reasonWords[r] as string)
   const unknown = reasons.filter((r) => !(r in reasonWords))
   return [...new Set([...known, ...unknown])].join(', ') || 'not stated'

@@ -1,4 +1,5 @@
 export * from './checkpoint'
+export * from './checkpoint-log'
 export * from './metric-catalogue'
 export * from './rollup'
 export * from './sample'

@@ -23,7 +23,10 @@ export type Rollup = {
  */
 export function rollUp(samples: readonly EncodedSample[], stepSeconds: number): Rollup[] {
   const step = stepSeconds * 1_000
-  const buckets = new Map<number, { weight: number[]; sum: number[]; max: (number | null)[]; covered: number }>()
+  const buckets = new Map<
+    number,
+    { weight: number[]; sum: number[]; max: (number | null)[]; covered: number }
+  >()
   for (const s of samples) {
     const at = Math.floor(s.at / step) * step
     let b = buckets.get(at)

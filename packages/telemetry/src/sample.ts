@@ -25,7 +25,8 @@ export type Sample = { seq: number; at: number; intervalMs: number; values: Metr
 export function encodeValues(values: MetricValues): (number | null)[] {
   const out: (number | null)[] = new Array(metrics.length).fill(null)
   for (const [name, value] of Object.entries(values))
-    if (isMetricName(name) && typeof value === 'number' && Number.isFinite(value)) out[metricPosition(name)] = value
+    if (isMetricName(name) && typeof value === 'number' && Number.isFinite(value))
+      out[metricPosition(name)] = value
   return out
 }
 
