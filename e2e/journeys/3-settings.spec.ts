@@ -1,0 +1,79 @@
+import { expect, test } from '@playwright/test'
+import { checkAccessibility } from '../fixtures/accessibility'
+import { runProgram, startProgram } from '../fixtures/floe-command'
+import { type CreatedInstance, createInstance, engineProgram, sql } from '../fixtures/instance'
+import { openInstance, shownNumber } from '../fixtures/instance-page'
+import { signIn } from '../fixtures/owner'
+
+test.describe.configure({ mode: 'serial' })
+
+let tuned: CreatedInstance
+test.beforeAll(async () => {
+  tuned = await createInstance('tuned')
+})
+
+test('full_page_writes is switched with a warning, confirmed within 3 s, and the share of full-page images falls', async ({ page }) => {
+  await runProgram(engineProgram('pgbench'), ['-i', '-s', '10', '-q', tuned.connectionString])
+  const load = startProgram(engineProgram('pgbench'), ['-c', '4', '-j', '1', '-T', '600', tuned.connectionString])
+  try {
+    await signIn(page)
+    await openInstance(page, 'tuned')
+    // images are written for the first change after a checkpoint
+    await sql(tuned.connectionString, 'CHECKPOINT')
+    await expect.poll(() => shownNumber(page, 'wal_fpi_bytes'), { timeout: 20_000 }).toBeGreaterThan(100_000)
+
+    await page.getByRole('link', { name: 'Settings', exact: true }).click()
+    const control = page.getByRole('switch', { name: 'Full-page writes' })
+    await expect(control).toBeChecked()
+    await control.click()
+    await expect(page.getByText(/not repaired/).first()).toBeVisible()
+    await page.getByRole('button', { name: 'Review changes' }).click()
+    await expect(page.getByRole('dialog').getByText('full_page_writes')).toBeVisible()
+    const pressed = Date.now()
+    await page.getByRole('dialog').getByRole('button', { name: 'Apply' }).click()
+    await expect(page.getByText(/confirmed/i).first()).toBeVisible({ timeout: 10_000 })
+    const confirmedMs = Date.now() - pressed
+    test.info().annotations.push({ type: 'figure', description: `full_page_writes confirmed after ${confirmedMs} ms` })
+    expect(confirmedMs).toBeLessThanOrEqual(3_000)
+    expect(await sql(tuned.connectionString, 'SHOW full_page_writes')).toBe('off')
+
+    await page.getByRole('link', { name: 'Overview', exact: true }).click()
+    await sql(tuned.connectionString, 'CHECKPOINT')
+    await expect
+      .poll(async () => (await shownNumber(page, 'wal_fpi_bytes')) / (await shownNumber(page, 'wal_bytes')), {
+        timeout: 20_000,
+      })
+      .toBeLessThan(0.05)
+  } finally {
+    await load.stop()
+  }
+})
+
+test('a bulk size is changed, confirmed by SHOW, and stands in the history with who and old → new', async ({ page }) => {
+  await signIn(page)
+  await openInstance(page, 'tuned', 'Settings')
+  await checkAccessibility(page)
+  await page.getByLabel('Bulk extend size').first().fill('1MB')
+  await page.getByRole('button', { name: 'Review changes' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Apply' }).click()
+  await expect(page.getByText(/confirmed/i).first()).toBeVisible({ timeout: 10_000 })
+  expect(await sql(tuned.connectionString, 'SHOW polar_bulk_extend_size')).toBe('1MB')
+  await page.getByRole('link', { name: 'History', exact: true }).click()
+  const row = page.getByRole('row', { name: /polar_bulk_extend_size/ }).first()
+  await expect(row).toContainText('4MB')
+  await expect(row).toContainText('1MB')
+  await expect(row).toContainText('Olga Owner')
+})
+
+test('a value that would keep the engine from starting is refused before anything changes', async ({ page }) => {
+  await signIn(page)
+  await openInstance(page, 'tuned', 'Settings')
+  await page.getByRole('link', { name: 'All settings', exact: true }).click()
+  await page.getByRole('searchbox').fill('shared_buffers')
+  await page.getByRole('row', { name: /shared_buffers/ }).getByRole('button', { name: /change/i }).click()
+  await page.getByLabel('New value').fill('9999TB')
+  await page.getByRole('button', { name: 'Review changes' }).click()
+  await expect(page.getByText(/invalid value|outside the valid range|exceeds/i).first()).toBeVisible()
+  expect(await sql(tuned.connectionString, 'SHOW shared_buffers')).not.toContain('TB')
+  expect(await sql(tuned.connectionString, "SELECT count(*) FROM pg_file_settings WHERE error IS NOT NULL")).toBe('0')
+})

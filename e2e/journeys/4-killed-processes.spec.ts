@@ -1,0 +1,62 @@
+import { expect, test } from '@playwright/test'
+import { floe, floeJson, runProgram, startProgram } from '../fixtures/floe-command'
+import { createInstance, engineProgram, sql } from '../fixtures/instance'
+import { openInstance, shownNumber } from '../fixtures/instance-page'
+import { signIn } from '../fixtures/owner'
+
+type Status = { processes: { name: string; state: string; pid: number | null }[] }
+type TailLine = { seq: number; at: number; intervalMs: number }
+
+for (const victim of ['web', 'controller', 'agent'] as const) {
+  test(`kill -9 of ${victim} under load: the instance runs on, no sample is lost, the chart resumes`, async ({ page }) => {
+    const name = `kill-${victim}`
+    const instance = await createInstance(name)
+    await runProgram(engineProgram('pgbench'), ['-i', '-s', '2', '-q', instance.connectionString])
+    const load = startProgram(engineProgram('pgbench'), [
+      '-c', '2', '-j', '1', '-T', '300', '-P', '1', instance.connectionString,
+    ])
+    try {
+      const started = await sql(instance.connectionString, 'SELECT pg_postmaster_start_time()')
+      await signIn(page)
+      await openInstance(page, name)
+      await expect.poll(() => shownNumber(page, 'tps'), { timeout: 20_000 }).toBeGreaterThan(1)
+      const firstSeq = (JSON.parse((await floe('telemetry', 'tail', name, '--json', '--seconds', '1')).split('\n')[0] as string) as TailLine).seq
+
+      const before = (await floeJson<Status>('status')).processes.find((p) => p.name === victim)
+      process.kill(before?.pid as number, 'SIGKILL')
+      await expect
+        .poll(
+          async () => {
+            const now = (await floeJson<Status>('status')).processes.find((p) => p.name === victim)
+            return now?.state === 'running' && now.pid !== before?.pid
+          },
+          { message: `${victim} is started again by itself`, timeout: 60_000, intervals: [500] },
+        )
+        .toBe(true)
+
+      // the page is not reloaded: it must go on by itself
+      const killedAt = Date.now()
+      await expect
+        .poll(() => page.getByTestId('sample-age').getAttribute('data-sample-at').then(Number), { timeout: 60_000 })
+        .toBeGreaterThan(killedAt + 5_000)
+      expect(await sql(instance.connectionString, 'SELECT pg_postmaster_start_time()')).toBe(started)
+
+      const kept = (await floe('telemetry', 'history', name, '--json', '--minutes', '5'))
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as TailLine)
+        .filter((s) => s.seq >= firstSeq)
+      expect(kept.length).toBeGreaterThan(5)
+      expect(kept.map((s) => s.seq)).toEqual(kept.map((_, i) => firstSeq + i))
+      // every moment is covered by some sample's interval: nothing went by unmeasured
+      for (let i = 1; i < kept.length; i++) {
+        const [a, b] = [kept[i - 1] as TailLine, kept[i] as TailLine]
+        expect(b.intervalMs).toBeGreaterThanOrEqual(b.at - a.at - 1_500)
+      }
+      const output = load.output()
+      expect(output).not.toContain('aborted')
+    } finally {
+      await load.stop()
+    }
+  })
+}
