@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest'
+import { connectionForms } from './connection'
+
+const target = { host: '127.0.0.1', port: 5500, user: 'postgres', database: 'postgres' }
+
+test('a connection without a password leaves it to be asked for in every form', () => {
+  expect(connectionForms(target)).toEqual({
+    uri: 'postgresql://postgres@127.0.0.1:5500/postgres',
+    keywords: 'host=127.0.0.1 port=5500 user=postgres dbname=postgres',
+    psql: "psql 'postgresql://postgres@127.0.0.1:5500/postgres'",
+    jdbc: 'jdbc:postgresql://127.0.0.1:5500/postgres?user=postgres',
+    environment:
+      "export PGHOST='127.0.0.1'\nexport PGPORT='5500'\nexport PGUSER='postgres'\nexport PGDATABASE='postgres'",
+  })
+})
+
+test('characters with a meaning of their own survive in every form', () => {
+  const forms = connectionForms({ ...target, host: '::1', user: "o'neill" }, "p@ss/w'rd\\ 1")
+  expect(decodeURIComponent(new URL(forms.uri).password)).toBe("p@ss/w'rd\\ 1")
+  expect(forms.uri).toContain('@[::1]:5500/')
+  expect(forms.keywords).toContain("user='o\\'neill'")
+  expect(forms.keywords).toContain("password='p@ss/w\\'rd\\\\ 1'")
+  expect(forms.environment).toContain("export PGPASSWORD='p@ss/w'\\''rd\\ 1'")
+})
