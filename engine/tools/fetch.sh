@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154,SC2034
 # Finds the pinned release's tarball. The checksum decides what is taken, wherever it comes from.
 
 tried=()

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154,SC2034
 # Patches are edited as commits: import makes a git tree of them, export writes them back.
 
 patch_usage() {

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154,SC2034
 # What the tool says to people: progress on stderr, errors in PostgreSQL's voice.
 
 started_at=$SECONDS

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154,SC2034
 # Where things lie, which packages a build needs, and the keys that name a build.
 
 engine_dir=$(dirname "$tools_dir")
@@ -40,31 +40,41 @@ meson_options=(
   # Precompiled headers keep ccache from recognising what it has compiled before.
   -Db_pch=false
   -Dssl=openssl -Dicu=enabled -Dlz4=enabled -Dzstd=enabled -Dzlib=enabled -Dliburing=enabled
-  -Dreadline=enabled -Dsystemd=enabled
+  -Dreadline=enabled -Dsystemd=enabled "-Dc_args=['-O2','-g1']"
   # Installed trees are copied and moved inside the cache, so no absolute path may be baked in.
   -Drpath=false "-Dc_link_args=['-Wl,-rpath,\$ORIGIN/../lib:\$ORIGIN/..']"
   # PostgreSQL finds its files relative to its binaries; this prefix only fixes the layout.
   -Dprefix=/opt/floe/engine -Dlibdir=lib
 )
 
-# variant_options <variant>: prints the options of one variant, one a line.
+# variant_options <variant>: prints the options of one variant, one a line. All are compiled alike, so
+# that ccache compiles once what assertions do not change.
 variant_options() {
   case $1 in
-    release | stock) printf '%s\n' "-Dc_args=['-O2','-g1']" -Dcassert=false ;;
-    assert) printf '%s\n' "-Dc_args=['-O1','-g']" -Dcassert=true -Dinjection_points=true -Dtap_tests=enabled ;;
-    *) usage_error "unknown variant \"$1\"" "engine build --help" ;;
+    release | stock) echo -Dcassert=false ;;
+    assert) printf '%s\n' -Dcassert=true -Dinjection_points=true -Dtap_tests=enabled ;;
   esac
 }
 
-digest() { sha256sum | cut -c1-"${1:-16}"; }
+digest() { sha256sum | cut -c1-16; }
 
 # digest_files <directory> <file…>: names and contents, independent of where the checkout lies.
 digest_files() {
-  (cd "$1" && shift && LC_ALL=C sort -u < <(printf '%s\n' "$@") | while read -r file; do sha256sum -- "$file"; done)
+  (cd "$1" && shift && LC_ALL=C sort -u < <(printf '%s\n' "$@") | while read -r file; do if [ -n "$file" ]; then sha256sum -- "$file"; fi; done)
 }
 
 series() { grep -v -e '^#' -e '^$' "$patches_dir/series" || true; }
-preload_modules() { grep -v -e '^#' -e '^$' "$modules_dir/preload" | paste -sd, - || true; }
+
+# preload_list: what the engine compiles in. $libdir, because a user may set dynamic_library_path.
+preload_list() {
+  local module list=''
+  for module in $(grep -v -e '^#' -e '^$' "$modules_dir/preload" || true); do
+    [ -e "$modules_dir/$module/Makefile" ] || fail "engine/modules/preload names \"$module\", which is not a module"
+    list+="${list:+, }\$libdir/$module"
+  done
+  echo "$list"
+}
+
 
 modules() {
   local makefile
@@ -93,7 +103,7 @@ core_key() {
       series
       # shellcheck disable=SC2046
       digest_files "$patches_dir" $(series)
-      preload_modules
+      preload_list
     fi
   } | digest
 }

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154,SC2034
 # Unpacks the pinned release and applies the series to it.
 
 # unpack <tarball> <directory>: the release's files directly in the directory.
@@ -21,9 +21,10 @@ apply_series() {
 
 # write_preload_list <directory>: compiles in which modules every instance loads.
 write_preload_list() {
-  local header=$1/src/include/utils/builtin_preload.h
+  local header=$1/src/include/utils/builtin_preload.h list
+  list=$(preload_list)
   [ -f "$header" ] || return 0
-  sed -i "s/^#define BUILTIN_PRELOAD_LIBRARIES .*/#define BUILTIN_PRELOAD_LIBRARIES \"$(preload_modules)\"/" "$header"
+  sed -i "s|^#define BUILTIN_PRELOAD_LIBRARIES .*|#define BUILTIN_PRELOAD_LIBRARIES \"$list\"|" "$header"
 }
 
 # prepare_source <variant> <directory>
@@ -38,5 +39,4 @@ prepare_source() {
     apply_series "$2"
     write_preload_list "$2"
   fi
-  touch "$2/.floe-prepared"
 }

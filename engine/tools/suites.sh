@@ -1,1 +1,251 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154,SC2034
+# Runs the suites on the assert engine, as an unprivileged user, each in a private directory.
+
+test_usage() {
+  cat <<'HELP'
+usage: engine test [--quick] [suite…]
+
+Without names runs all suites: patches, indent, regress and isolation (PostgreSQL's own), testkit,
+and one suite for each module. --quick leaves out PostgreSQL's own. The last line reads
+"N passed, N failed, N skipped"; the exit status is 1 when anything failed. What a failed suite
+left behind is kept, and its place is printed.
+HELP
+}
+
+# ensure_engine_user: PostgreSQL refuses to run as root.
+ensure_engine_user() {
+  [ "$(id -u)" -eq 0 ] || return 0
+  id -u "$engine_user" >/dev/null 2>&1 ||
+    useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "$engine_user" ||
+    fail "could not create the user \"$engine_user\""
+}
+
+# as_engine_user <command…>: with an environment of its own, so that no PG* variable leaks in.
+as_engine_user() {
+  local identity=()
+  if [ "$(id -u)" -eq 0 ]; then
+    identity=(setpriv "--reuid=$engine_user" "--regid=$engine_user" --clear-groups)
+  fi
+  local pgxs=$prefix/lib/postgresql/pgxs
+  "${identity[@]}" env -i "PATH=$prefix/bin:/usr/local/bin:/usr/bin:/bin" "HOME=$run_dir" LC_ALL=C TZ=UTC \
+    "INITDB_TEMPLATE=$run_dir/template" "PG_REGRESS=$pgxs/src/test/regress/pg_regress" \
+    "REGRESS_SHLIB=$prefix/lib/postgresql/regress.so" "top_builddir=$run_dir" enable_injection_points=yes \
+    "FLOE_BUILTIN_PRELOAD=$(preload_list)" "PG_TEST_EXTRA=${PG_TEST_EXTRA:-}" \
+    "TESTDATADIR=${suite_dir:-$run_dir}/data" "TESTLOGDIR=${suite_dir:-$run_dir}/log" "$@"
+}
+
+# stop_instances: whatever a suite that was cut short left running in our directory, by its pid file.
+stop_instances() {
+  local file pid
+  while read -r file; do
+    pid=$(head -n 1 "$file")
+    case $pid in *[!0-9]* | '') continue ;; esac
+    [ "$(readlink "/proc/$pid/exe" 2>/dev/null)" = "$prefix/bin/postgres" ] && kill -QUIT "$pid" 2>/dev/null
+  done < <(find "$run_dir" -name postmaster.pid 2>/dev/null) || true
+}
+
+# record <suite> <exit status> <log>: counts the TAP lines of a suite and prints its result.
+record() {
+  local suite=$1 status=$2 log=$3 passed failed skipped
+  skipped=$(grep -Eci '^ok .*# skip' "$log" || true)
+  passed=$(($(grep -c '^ok ' "$log" || true) - skipped))
+  failed=$(grep -c '^not ok ' "$log" || true)
+  # A test file that says why it runs nothing at all.
+  skipped=$((skipped + $(grep -Eci '^1\.\.0 # skip' "$log" || true)))
+  # A suite that dies, or that runs nothing, has failed whatever it printed before.
+  if [ "$failed" -eq 0 ] && { [ "$status" -ne 0 ] || [ $((passed + skipped)) -eq 0 ]; }; then failed=1; fi
+  echo "$passed $failed $skipped" >"$run_dir/results/$suite"
+  if [ "$failed" -gt 0 ]; then
+    { grep -E -A 3 '^not ok ' "$log" || tail -n 40 "$log"; } | head -n 60 >&2
+    printf 'floe: the log of suite %s is %s\n' "$suite" "$log" >&2
+  fi
+  printf '%-28s %s passed, %s failed, %s skipped\n' "$suite" "$passed" "$failed" "$skipped"
+}
+
+# announce <suite>: sets suite_dir and log.
+announce() {
+  suite_dir=$run_dir/suites/$1 log=$run_dir/suites/$1.log
+  as_engine_user mkdir -p "$suite_dir/data" "$suite_dir/log"
+  step "test $1"
+}
+
+# regress_suite <suite> <pg_regress | pg_isolation_regress> <inputs> <arguments…>
+regress_suite() {
+  local suite=$1 program=$2 inputs=$3 status=0 suite_dir log
+  shift 3
+  announce "$suite"
+  (cd "$inputs" && as_engine_user "$program" --inputdir="$inputs" --expecteddir="$inputs" --outputdir="$suite_dir" \
+    --temp-instance="$suite_dir/instance" --temp-config="$run_dir/fast.conf" --bindir="$prefix/bin" \
+    --dlpath="$prefix/lib/postgresql" --max-concurrent-tests=20 --no-locale --encoding=UTF8 "$@") >"$log" 2>&1 || status=$?
+  record "$suite" "$status" "$log"
+}
+
+# tap_suite <suite> <directory that holds t/>
+tap_suite() {
+  local suite=$1 inputs=$2 status=0 file suite_dir log
+  announce "$suite"
+  : >"$log"
+  for file in "$inputs"/t/*.pl; do
+    mkdir -p "$suite_dir"
+    local test_dir=$suite_dir/${file##*/}
+    # Every file gets directories of its own, named after it.
+    (suite_dir=${test_dir%.pl} && as_engine_user mkdir -p "$suite_dir/data" "$suite_dir/log" &&
+      cd "$inputs" && as_engine_user prove -v --norc --nocolor -I "$prefix/lib/postgresql/pgxs/src/test/perl" \
+      -I "$run_dir/testkit/perl" "t/${file##*/}") >>"$log" 2>&1 || status=$?
+  done
+  # The summary of prove repeats nothing that starts with "ok "; its own lines are not counted.
+  record "$suite" "$status" "$log"
+}
+
+# make_variable <directory> <name>
+make_variable() {
+  make -s --no-print-directory -C "$1" USE_PGXS=1 "PG_CONFIG=$prefix/bin/pg_config" \
+    --eval="print-variable: ; @echo \$($2)" print-variable 2>/dev/null | tail -n 1
+}
+
+# listed_everywhere <suite> <directory> <extension> <names…>: a test file that no list names would never run.
+listed_everywhere() {
+  local suite=$1 directory=$2 extension=$3 file names=" ${*:4} " missing=0
+  for file in "$directory"/*."$extension"; do
+    [ -e "$file" ] || continue
+    case $names in
+      *" $(basename "$file" ".$extension") "*) ;;
+      *)
+        echo "not ok 1 - $(basename "$file") is named in the Makefile"
+        missing=1
+        ;;
+    esac
+  done >"$run_dir/suites/$suite-list.log"
+  if [ -s "$run_dir/suites/$suite-list.log" ]; then record "$suite-list" 1 "$run_dir/suites/$suite-list.log"; fi
+  return "$missing"
+}
+
+# module_suites <module>: pg_regress, isolation, TAP: whichever the module has.
+module_suites() {
+  local module=$1 inputs=$run_dir/modules/$1 pgxs=$prefix/lib/postgresql/pgxs names options=() any=''
+  if [ -e "$inputs/$module.conf" ]; then options+=(--temp-config="$inputs/$module.conf"); fi
+  names=$(make_variable "$inputs" REGRESS)
+  listed_everywhere "$module" "$inputs/sql" sql "$names" || true
+  if [ -n "$names" ]; then
+    any=yes
+    # shellcheck disable=SC2086
+    regress_suite "$module" "$pgxs/src/test/regress/pg_regress" "$inputs" "${options[@]}" $names
+  fi
+  names=$(make_variable "$inputs" ISOLATION)
+  listed_everywhere "$module-isolation" "$inputs/specs" spec "$names" || true
+  if [ -n "$names" ]; then
+    any=yes
+    # shellcheck disable=SC2086
+    regress_suite "$module-isolation" "$pgxs/src/test/isolation/pg_isolation_regress" "$inputs" "${options[@]}" $names
+  fi
+  if compgen -G "$inputs/t/*.pl" >/dev/null; then
+    any=yes
+    tap_suite "$module-tap" "$inputs"
+  fi
+  [ -n "$any" ] || {
+    echo "not ok 1 - module $module has tests" >"$run_dir/suites/$module.log"
+    record "$module" 1 "$run_dir/suites/$module.log"
+  }
+}
+
+# command_suite <suite> <command…>: one check that either holds or not.
+command_suite() {
+  local suite=$1 log=$run_dir/suites/$1.log status=0
+  shift
+  step "test $suite"
+  ("$@") >"$log" 2>&1 || status=$?
+  if [ "$status" -eq 0 ]; then echo "ok 1 - $suite"; else echo "not ok 1 - $suite"; fi >>"$log"
+  if [ "$status" -ne 0 ]; then cat "$log" >&2; fi
+  record "$suite" "$status" "$log"
+}
+
+# prepare_run: the private directory, owned by the engine user, with copies of what the checkout holds.
+prepare_run() {
+  local module
+  run_dir=$(mktemp -d "$cache_dir/test/run.XXXXXX")
+  chmod 755 "$run_dir"
+  mkdir -p "$run_dir"/{suites,results,modules}
+  cp -r "$testkit_dir" "$run_dir/testkit"
+  for module in $(modules); do cp -r "$modules_dir/$module" "$run_dir/modules/$module"; done
+  # The suites do not outlive the machine, so they need not wait for its disk.
+  echo 'fsync = off' >"$run_dir/fast.conf"
+  if [ "$(id -u)" -eq 0 ]; then chown -R "$engine_user:" "$run_dir"; fi
+  as_engine_user "$prefix/bin/initdb" --auth trust --no-sync --no-instructions --lc-messages=C --no-clean \
+    -D "$run_dir/template" >"$run_dir/initdb.log" 2>&1 ||
+    fail "initdb failed" "$(tail -n 5 "$run_dir/initdb.log")" "The log is $run_dir/initdb.log."
+}
+
+# conclude: sums the results and ends the tool.
+conclude() {
+  local passed=0 failed=0 skipped=0 a b c file
+  for file in "$run_dir"/results/*; do
+    [ -e "$file" ] || continue
+    read -r a b c <"$file"
+    passed=$((passed + a)) failed=$((failed + b)) skipped=$((skipped + c))
+  done
+  stop_instances
+  trap - EXIT
+  if [ "$failed" -eq 0 ]; then rm -rf "$run_dir"; else printf 'floe: what the suites left is in %s\n' "$run_dir" >&2; fi
+  echo "$passed passed, $failed failed, $skipped skipped"
+  [ "$failed" -eq 0 ]
+}
+
+test_verb() {
+  local quick='' wanted=() suite known prefix run_dir core_pids=() pid
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --quick) quick=yes ;;
+      --help | -h)
+        test_usage
+        exit 0
+        ;;
+      -*) usage_error "unknown option \"$1\"" "engine test --help" ;;
+      *) wanted+=("$1") ;;
+    esac
+    shift
+  done
+  known=" patches indent regress isolation testkit $(modules | tr '\n' ' ')"
+  for suite in "${wanted[@]}"; do
+    case $known in
+      *" $suite "*) ;;
+      *) usage_error "unknown suite \"$suite\"; there are:${known% }" "engine test --help" ;;
+    esac
+  done
+  if [ ${#wanted[@]} -eq 0 ]; then
+    read -ra wanted <<<"$known"
+    if [ -n "$quick" ]; then
+      read -ra wanted <<<"${known/ regress isolation / }"
+    fi
+  fi
+
+  prefix=$(build_engine assert)
+  ensure_engine_user
+  prepare_run
+  trap stop_instances EXIT
+  trap 'exit 130' INT TERM
+  local pgxs=$prefix/lib/postgresql/pgxs
+  for suite in "${wanted[@]}"; do
+    case $suite in
+      patches) command_suite patches patch_check "$work_tree" ;;
+      indent) command_suite indent indent_check "$prefix" ;;
+      # PostgreSQL's two suites wait more than they compute: together they take little longer than one.
+      regress)
+        regress_suite regress "$pgxs/src/test/regress/pg_regress" "$pgxs/src/test/regress" \
+          --schedule="$pgxs/src/test/regress/parallel_schedule" &
+        core_pids+=($!)
+        ;;
+      isolation)
+        regress_suite isolation "$pgxs/src/test/isolation/pg_isolation_regress" "$pgxs/src/test/isolation" \
+          --schedule="$pgxs/src/test/isolation/isolation_schedule" &
+        core_pids+=($!)
+        ;;
+      *)
+        for pid in "${core_pids[@]}"; do wait "$pid" || true; done
+        core_pids=()
+        if [ "$suite" = testkit ]; then tap_suite testkit "$run_dir/testkit"; else module_suites "$suite"; fi
+        ;;
+    esac
+  done
+  for pid in "${core_pids[@]}"; do wait "$pid" || true; done
+  conclude
+}

@@ -1,0 +1,113 @@
+
+=pod
+
+=head1 NAME
+
+Floe::Test::Crash - end an instance as a power failure would
+
+=head1 SYNOPSIS
+
+  use Floe::Test::Crash qw(crash crash_at_injection_point);
+
+  crash($cluster);                          # at once
+  crash_at_injection_point($cluster, 'name', 'INSERT ...');
+
+=head1 DESCRIPTION
+
+PostgreSQL::Test::Cluster::kill9 kills only the postmaster: its children live on for a moment and may
+still write. These functions stop the postmaster first, so that it can neither notice nor restart
+anything, kill every child, and then the postmaster. What the operating system has accepted stays
+written, as after kill -9 of everything; the cluster can be started again.
+
+=cut
+
+package Floe::Test::Crash;
+
+use strict;
+use warnings FATAL => 'all';
+use Carp;
+use Exporter 'import';
+use PostgreSQL::Test::Utils;
+use Floe::Test::Wait qw(wait_until);
+
+our @EXPORT_OK = qw(crash crash_at_injection_point);
+
+# The children of a process, by /proc: their number and order change until the parent is stopped.
+sub _children
+{
+	my ($parent) = @_;
+	my @children;
+	foreach my $stat (glob '/proc/[0-9]*/stat')
+	{
+		open my $in, '<', $stat or next;
+		my $line = <$in>;
+		close $in;
+		# The command may hold blanks and parentheses; what follows the last one is fixed.
+		next unless defined $line && $line =~ /^(\d+) \(.*\) \S (\d+) /s;
+		push @children, $1 if $2 == $parent;
+	}
+	return @children;
+}
+
+=pod
+
+=over
+
+=item crash(cluster)
+
+Kills the postmaster and all its children with SIGKILL and waits until none is left.
+
+=cut
+
+sub crash
+{
+	my ($cluster) = @_;
+	my $postmaster = $cluster->{_pid} or croak 'the instance does not run';
+	kill 'STOP', $postmaster;
+	my @children = _children($postmaster);
+	kill 'KILL', @children;
+	$cluster->kill9;
+	wait_until(
+		sub {
+			!grep { -e "/proc/$_" && _state($_) ne 'Z' } $postmaster, @children;
+		},
+		'all processes of the crashed instance to be gone');
+	return;
+}
+
+sub _state
+{
+	my ($pid) = @_;
+	open my $in, '<', "/proc/$pid/stat" or return 'Z';
+	my $line = <$in>;
+	return defined $line && $line =~ /^\d+ \(.*\) (\S) /s ? $1 : 'Z';
+}
+
+=pod
+
+=item crash_at_injection_point(cluster, point, sql)
+
+Runs the statements in a session of their own until they reach the injection point, and crashes
+there. The extension injection_points must exist in database postgres. Returns when the instance is
+gone.
+
+=back
+
+=cut
+
+sub crash_at_injection_point
+{
+	my ($cluster, $point, $sql) = @_;
+	$cluster->safe_psql('postgres', qq{SELECT injection_points_attach('$point', 'wait')});
+	my $session = $cluster->background_psql('postgres', on_error_stop => 0);
+	$session->query_until(qr/ready/, "\\echo ready\n$sql;\n");
+	$cluster->poll_query_until('postgres',
+		qq{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'InjectionPoint' AND wait_event = '$point'}
+	) or croak qq(no process reached the injection point "$point");
+	crash($cluster);
+	# The session's connection is gone; quitting it may say so.
+	eval { $session->quit };
+	return;
+}
+
+1;

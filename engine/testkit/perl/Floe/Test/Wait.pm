@@ -1,0 +1,53 @@
+
+=pod
+
+=head1 NAME
+
+Floe::Test::Wait - wait for a condition, never for a time
+
+=head1 SYNOPSIS
+
+  use Floe::Test::Wait qw(wait_until);
+
+  wait_until(sub { -e $file }, 'the file to appear');
+
+=cut
+
+package Floe::Test::Wait;
+
+use strict;
+use warnings FATAL => 'all';
+use Carp;
+use Exporter 'import';
+use PostgreSQL::Test::Utils;
+use Time::HiRes qw(time usleep);
+
+our @EXPORT_OK = qw(wait_until);
+
+=pod
+
+=over
+
+=item wait_until(condition, what [, seconds])
+
+Asks every 20 ms until the condition holds and returns its value; croaks with "timed out waiting for
+<what>" after the given time (default: PostgreSQL's own bound for tests, 180 s).
+
+=back
+
+=cut
+
+sub wait_until
+{
+	my ($condition, $what, $seconds) = @_;
+	my $deadline = time + ($seconds // $PostgreSQL::Test::Utils::timeout_default);
+	while (1)
+	{
+		my $value = $condition->();
+		return $value if $value;
+		croak "timed out waiting for $what" if time > $deadline;
+		usleep(20_000);
+	}
+}
+
+1;
