@@ -1,0 +1,307 @@
+/*-------------------------------------------------------------------------
+ *
+ * bulk_io.c
+ *	  How much a relation grows at once.
+ *
+ * PostgreSQL extends a heap by as many blocks as it is willing to take
+ * buffers for, an index build by one block at a time and replay by exactly
+ * what a WAL record needs.  This module decides how far the file grows beyond
+ * that.  The core does the work behind three hooks, except for replay, where
+ * it is done here.  The size of combined reads needs no code at all: it is
+ * io_combine_limit under a second name.
+ *
+ * One rule holds everywhere: nothing grows by more than it already has, so a
+ * relation is never more than twice as large as it has to be.
+ *
+ * See README for the invariants.
+ *
+ * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
+ *
+ * IDENTIFICATION
+ *	  engine/modules/bulk_io/bulk_io.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/hio.h"
+#include "access/rmgr.h"
+#include "access/xlogreader.h"
+#include "access/xlogutils.h"
+#include "catalog/catalog.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "storage/bulk_write.h"
+#include "storage/freespace.h"
+#include "storage/lmgr.h"
+#include "storage/smgr.h"
+#include "utils/guc.h"
+#include "utils/injection_point.h"
+#include "utils/rel.h"
+
+PG_MODULE_MAGIC_EXT(
+					.name = "bulk_io",
+					.version = "1.0"
+);
+
+#define BULK_EXTEND_DEFAULT		(4 * 1024 * 1024 / BLCKSZ)
+#define BULK_EXTEND_MAX			(8 * 1024 * 1024 / BLCKSZ)
+
+/* An extension takes buffers for at most one in so many of the buffer pool */
+#define BULK_EXTEND_POOL_SHARE	32
+
+/* Settings, all in blocks */
+static int	bulk_extend_size = BULK_EXTEND_DEFAULT;
+static int	index_create_bulk_extend_size = BULK_EXTEND_DEFAULT;
+static int	recovery_bulk_extend_size = BULK_EXTEND_DEFAULT;
+
+static bulk_write_extend_hook_type prev_bulk_write_extend_hook = NULL;
+static recovery_extend_hook_type prev_recovery_extend_hook = NULL;
+
+/*
+ * Add nblocks all-zeroes blocks to the main fork, without buffers.  The caller
+ * has made sure that nobody else extends it.
+ */
+static void
+bulk_io_extend_file(SMgrRelation smgr, BlockNumber start, uint32 nblocks,
+					IOContext io_context)
+{
+	IOObject	io_object = SmgrIsTemp(smgr) ? IOOBJECT_TEMP_RELATION : IOOBJECT_RELATION;
+	instr_time	io_start = pgstat_prepare_io_time(track_io_timing);
+
+	smgrzeroextend(smgr, MAIN_FORKNUM, start, nblocks, false);
+	pgstat_count_io_op_time(io_object, io_context, IOOP_EXTEND, io_start, 1,
+							(uint64) nblocks * BLCKSZ);
+}
+
+/*
+ * How many blocks to add to a heap of nblocks blocks that was just extended by
+ * extended_by blocks.
+ *
+ * Catalogs stay as they are: every new database copies them.
+ */
+static uint32
+bulk_io_heap_ahead(Relation relation, BlockNumber nblocks, uint32 extended_by)
+{
+	uint32		growth = Min((uint32) bulk_extend_size, nblocks);
+
+	if (growth <= extended_by || IsCatalogRelation(relation))
+		return 0;
+	return growth - extended_by;
+}
+
+/*
+ * Enter the blocks [start, end) of a heap into its free space map.
+ */
+static void
+bulk_io_record_free_pages(Relation relation, BlockNumber start,
+						  BlockNumber end)
+{
+	if (start == end)
+		return;
+	for (BlockNumber blkno = start; blkno < end; blkno++)
+		RecordPageWithFreeSpace(relation, blkno,
+								BLCKSZ - SizeOfPageHeaderData);
+	FreeSpaceMapVacuumRange(relation, start, end);
+}
+
+/*
+ * Add up to more_pages blocks to a heap after last_block.
+ *
+ * The pages come with buffers as long as that is no burden on the buffer pool
+ * (BULK_EXTEND_POOL_SHARE), because reading an empty page back costs more than
+ * zeroing a buffer.  No pins are kept, so pin limits do not matter.  For the
+ * rest only the file is extended.
+ *
+ * All this is an optional extra, so it gives way to other backends: if one of
+ * them extends the relation too, its pages will serve us as well.
+ */
+static BlockNumber
+bulk_io_heap_extend(Relation relation, BufferAccessStrategy strategy,
+					BlockNumber last_block, uint32 more_pages)
+{
+	BlockNumber start = last_block + 1;
+	BlockNumber end = start;
+	bool		local = RelationUsesLocalBuffers(relation);
+	uint32		buffered = Min(more_pages, (local ? NLocBuffer : NBuffers) /
+							   BULK_EXTEND_POOL_SHARE);
+
+	while (end - start < buffered)
+	{
+		Buffer		buffers[64];
+		uint32		nbuffers = Min(buffered - (end - start), lengthof(buffers));
+		BlockNumber first;
+
+		if (!local && RelationExtensionLockWaiterCount(relation) > 0)
+			break;
+		first = ExtendBufferedRelBy(BMR_REL(relation), MAIN_FORKNUM, strategy,
+									0, nbuffers, buffers, &nbuffers);
+		for (uint32 i = 0; i < nbuffers; i++)
+			ReleaseBuffer(buffers[i]);
+
+		if (first != end)
+		{
+			/* others extended in between: leave these to everyone */
+			bulk_io_record_free_pages(relation, first, first + nbuffers);
+			break;
+		}
+		end += nbuffers;
+	}
+
+	if (end - start == buffered && buffered < more_pages &&
+		(local || ConditionalLockRelationForExtension(relation, ExclusiveLock)))
+	{
+		uint32		nblocks = more_pages - buffered;
+
+		if (smgrnblocks(RelationGetSmgr(relation), MAIN_FORKNUM) == end &&
+			(uint64) end + nblocks < MaxBlockNumber)
+		{
+			bulk_io_extend_file(RelationGetSmgr(relation), end, nblocks,
+								strategy && !local ? IOCONTEXT_BULKWRITE : IOCONTEXT_NORMAL);
+			end += nblocks;
+		}
+		if (!local)
+			UnlockRelationForExtension(relation, ExclusiveLock);
+	}
+
+	INJECTION_POINT("bulk-io-heap-extended", NULL);
+	bulk_io_record_free_pages(relation, start, end);
+
+	return end - 1;
+}
+
+static const HeapExtendRoutine bulk_io_heap_extend_routine = {
+	.ahead = bulk_io_heap_ahead,
+	.extend = bulk_io_heap_extend,
+};
+
+/*
+ * By how many blocks to extend a relation that is written in bulk: an index
+ * that is being built, or a heap that is being rewritten.
+ */
+static BlockNumber
+bulk_io_extend_bulk_write(Relation relation)
+{
+	BlockNumber extend_by;
+	BlockNumber prev_extend_by = 0;
+
+	if (prev_bulk_write_extend_hook)
+		prev_extend_by = prev_bulk_write_extend_hook(relation);
+
+	if (IsCatalogRelation(relation))
+		extend_by = 0;
+	else if (relation->rd_rel->relkind == RELKIND_INDEX)
+		extend_by = index_create_bulk_extend_size;
+	else
+		extend_by = bulk_extend_size;
+
+	return Max(extend_by, prev_extend_by);
+}
+
+/*
+ * Enter the blocks [start, end) of a heap into its free space map during
+ * replay, which has no relation cache.
+ *
+ * The map is not WAL-logged: if it is lost in a crash, VACUUM enters these
+ * pages again.
+ */
+static void
+bulk_io_replay_free_pages(RelFileLocator rlocator, BlockNumber start,
+						  BlockNumber end)
+{
+	Relation	relation;
+
+	for (BlockNumber blkno = start; blkno < end; blkno++)
+		XLogRecordPageWithFreeSpace(rlocator, blkno,
+									BLCKSZ - SizeOfPageHeaderData);
+
+	relation = CreateFakeRelcacheEntry(rlocator);
+	FreeSpaceMapVacuumRange(relation, start, end);
+	FreeFakeRelcacheEntry(relation);
+}
+
+/*
+ * Extend a relation during replay, from nblocks to at least needed blocks.
+ *
+ * No extension lock is needed: in recovery only the startup process extends
+ * permanent relations.  Only a heap's free pages can be entered into the free
+ * space map here, since an index decides itself what its map means.
+ */
+static bool
+bulk_io_extend_in_recovery(XLogReaderState *record, SMgrRelation smgr,
+						   BlockNumber nblocks, BlockNumber needed)
+{
+	uint64		target = (uint64) nblocks +
+		Min((uint32) recovery_bulk_extend_size, nblocks);
+	RelFileLocator rlocator = smgr->smgr_rlocator.locator;
+
+	if (target <= needed || target >= MaxBlockNumber)
+		return prev_recovery_extend_hook &&
+			prev_recovery_extend_hook(record, smgr, nblocks, needed);
+
+	bulk_io_extend_file(smgr, nblocks, target - nblocks, IOCONTEXT_NORMAL);
+
+	INJECTION_POINT("bulk-io-replay-extended", NULL);
+
+	if (XLogRecGetRmid(record) == RM_HEAP_ID ||
+		XLogRecGetRmid(record) == RM_HEAP2_ID)
+		bulk_io_replay_free_pages(rlocator, needed, target);
+
+	return true;
+}
+
+void
+_PG_init(void)
+{
+	char		max_combine_limit[16];
+
+	if (!process_shared_preload_libraries_in_progress)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("module \"%s\" must be loaded at server start", "bulk_io"),
+				 errhint("Add it to \"shared_preload_libraries\".")));
+
+	DefineCustomIntVariable("polar_bulk_extend_size",
+							gettext_noop("How much a table grows at once under INSERT and COPY."),
+							gettext_noop("A table never grows by more than its size. "
+										 "0 extends it as PostgreSQL does by itself."),
+							&bulk_extend_size,
+							BULK_EXTEND_DEFAULT, 0, BULK_EXTEND_MAX,
+							PGC_USERSET, GUC_UNIT_BLOCKS,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("polar_index_create_bulk_extend_size",
+							gettext_noop("How much an index grows at once while it is built."),
+							gettext_noop("Concerns B-tree and sorted GiST builds. "
+										 "0 extends it block by block."),
+							&index_create_bulk_extend_size,
+							BULK_EXTEND_DEFAULT, 0, BULK_EXTEND_MAX,
+							PGC_USERSET, GUC_UNIT_BLOCKS,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("polar_recovery_bulk_extend_size",
+							gettext_noop("How much a relation grows at once during WAL replay."),
+							gettext_noop("A relation never grows by more than its size, unless replay needs it. "
+										 "0 extends it as PostgreSQL does by itself."),
+							&recovery_bulk_extend_size,
+							BULK_EXTEND_DEFAULT, 0, BULK_EXTEND_MAX,
+							PGC_SIGHUP, GUC_UNIT_BLOCKS,
+							NULL, NULL, NULL);
+
+	/*
+	 * Let polar_bulk_read_size use its whole range without a second setting
+	 * to know about.  Whoever sets io_max_combine_limit overrides this.
+	 */
+	snprintf(max_combine_limit, sizeof(max_combine_limit), "%d",
+			 (int) MAX_IO_COMBINE_LIMIT);
+	SetConfigOption("io_max_combine_limit", max_combine_limit,
+					PGC_POSTMASTER, PGC_S_DYNAMIC_DEFAULT);
+
+	heap_extend_routine = &bulk_io_heap_extend_routine;
+	prev_bulk_write_extend_hook = bulk_write_extend_hook;
+	bulk_write_extend_hook = bulk_io_extend_bulk_write;
+	prev_recovery_extend_hook = recovery_extend_hook;
+	recovery_extend_hook = bulk_io_extend_in_recovery;
+}
