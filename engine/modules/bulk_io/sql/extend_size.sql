@@ -1,0 +1,115 @@
+-- A heap grows by polar_bulk_extend_size at once, but never by more than it has.
+\getenv abs_builddir PG_ABS_BUILDDIR
+\set copy_file :abs_builddir '/results/extend_size.data'
+CREATE EXTENSION pg_freespacemap;
+CREATE EXTENSION amcheck;
+SELECT name, setting, unit, context, min_val, max_val, boot_val FROM pg_settings
+  WHERE name ~ '^polar_.*extend_size$' ORDER BY name;
+SHOW polar_bulk_extend_size;
+SET polar_bulk_extend_size = '9MB';
+SET polar_bulk_extend_size = -1;
+SET polar_bulk_extend_size = '8MB';
+RESET polar_bulk_extend_size;
+SET polar_recovery_bulk_extend_size = 0;
+
+CREATE FUNCTION blocks(rel regclass) RETURNS bigint LANGUAGE sql
+  AS $$ SELECT pg_relation_size(rel) / current_setting('block_size')::int $$;
+
+-- One row after another, one page a row: the sizes that a table passes through.
+CREATE FUNCTION grow(rel regclass, pages int) RETURNS bigint[] LANGUAGE plpgsql AS $$
+DECLARE
+  sizes bigint[] := '{}';
+BEGIN
+  FOR i IN 1..pages LOOP
+    EXECUTE format('INSERT INTO %s VALUES (%s, repeat(''x'', 7000))', rel, i);
+    IF sizes[cardinality(sizes)] IS DISTINCT FROM blocks(rel) THEN
+      sizes := sizes || blocks(rel);
+    END IF;
+  END LOOP;
+  RETURN sizes;
+END $$;
+CREATE TABLE heap_t (a int, b text STORAGE PLAIN);
+CREATE UNLOGGED TABLE unlogged_t (LIKE heap_t INCLUDING STORAGE);
+CREATE TEMP TABLE temp_t (LIKE heap_t INCLUDING STORAGE);
+SELECT grow('heap_t', 1600);
+SELECT grow('unlogged_t', 300);
+SELECT grow('temp_t', 300);
+
+-- The free space map knows the unused pages, all of them. (The page filled last is corrected later.)
+SELECT blocks('heap_t') - 1600 AS unused, count(*) AS known
+  FROM pg_freespace('heap_t') WHERE avail > 8000 AND blkno >= 1600;
+SELECT blocks('temp_t') - 300 AS unused, count(*) AS known
+  FROM pg_freespace('temp_t') WHERE avail > 8000 AND blkno >= 300;
+
+-- So other sessions use them before the table grows again.
+\c -
+INSERT INTO heap_t SELECT g, repeat('x', 7000) FROM generate_series(1, 448) g;
+SELECT blocks('heap_t');
+INSERT INTO heap_t VALUES (0, repeat('x', 7000));
+SELECT blocks('heap_t');
+SELECT count(*) FROM heap_t;
+SELECT * FROM verify_heapam('heap_t');
+
+-- 0 is PostgreSQL's own behaviour: one page for one row.
+SET polar_bulk_extend_size = 0;
+CREATE TABLE zero_t (LIKE heap_t INCLUDING STORAGE);
+SELECT cardinality(grow('zero_t', 200)) AS steps, blocks('zero_t');
+
+-- Smaller steps.
+SET polar_bulk_extend_size = 16;
+TRUNCATE zero_t;
+SELECT grow('zero_t', 100);
+RESET polar_bulk_extend_size;
+
+-- COPY and CREATE TABLE AS into a new table skip the free space map, which nevertheless is right afterwards.
+COPY (SELECT g, repeat('x', 7000) FROM generate_series(1, 700) g) TO :'copy_file';
+BEGIN;
+CREATE TABLE copied_t (LIKE heap_t INCLUDING STORAGE);
+COPY copied_t FROM :'copy_file';
+COMMIT;
+SELECT blocks('copied_t') BETWEEN 700 AND 1400 AS no_waste, blocks('copied_t') - 700 = count(*) AS unused_known
+  FROM pg_freespace('copied_t') WHERE avail > 8000 AND blkno >= 700;
+SELECT count(*) AS wrong FROM pg_freespace('copied_t') WHERE avail > 8000 AND blkno < 699;
+-- Four rows a page, too short to be compressed.
+CREATE TABLE selected_t AS
+  SELECT g AS a, (SELECT string_agg(md5((100 * g + i)::text), '') FROM generate_series(1, 60) i) AS b
+  FROM generate_series(1, 2800) g;
+SELECT blocks('selected_t') BETWEEN 700 AND 1400 AS no_waste, blocks('selected_t') - 700 = count(*) AS unused_known
+  FROM pg_freespace('selected_t') WHERE avail > 8000 AND blkno >= 700;
+SELECT count(*) AS wrong FROM pg_freespace('selected_t') WHERE avail > 8000 AND blkno < 699;
+INSERT INTO selected_t SELECT a, b FROM selected_t;
+SELECT blocks('selected_t') BETWEEN 1400 AND 2800 AS no_waste, count(*) FROM selected_t;
+SELECT * FROM verify_heapam('selected_t');
+
+-- VACUUM leaves the unused pages for the next rows, but gives back what DELETE emptied.
+SELECT blocks('heap_t') AS before \gset
+VACUUM heap_t;
+SELECT blocks('heap_t') = :before AS kept;
+DELETE FROM heap_t WHERE ctid >= '(100,0)';
+VACUUM heap_t;
+SELECT blocks('heap_t');
+DELETE FROM heap_t;
+VACUUM heap_t;
+SELECT blocks('heap_t');
+
+-- A catalog does not grow ahead of need: every new database copies it.
+SELECT blocks('pg_proc') AS before \gset
+DO $$ BEGIN
+  FOR i IN 1..200 LOOP
+    EXECUTE format('CREATE FUNCTION extend_size_%s() RETURNS text LANGUAGE sql AS %L', i,
+                   'SELECT ' || quote_literal(repeat('y', 1900)));
+  END LOOP;
+END $$;
+SELECT blocks('pg_proc') - :before < 100 AS as_needed;
+DO $$ BEGIN
+  FOR i IN 1..200 LOOP EXECUTE format('DROP FUNCTION extend_size_%s()', i); END LOOP;
+END $$;
+
+-- Rewriting a table leaves nothing unused.
+VACUUM FULL copied_t;
+SELECT blocks('copied_t');
+SELECT * FROM verify_heapam('copied_t');
+
+DROP TABLE heap_t, unlogged_t, zero_t, copied_t, selected_t;
+DROP FUNCTION grow(regclass, int), blocks(regclass);
+DROP EXTENSION pg_freespacemap, amcheck;
