@@ -1,0 +1,51 @@
+'use client'
+import { formatDuration } from '@floe/domain'
+import { classNames } from './class-names'
+import { useNow } from './now'
+
+/** Local date and time with seconds and the zone's name; written the same in every language, as in PostgreSQL's log. */
+export function formatTime(at: number, zone = true): string {
+  return new Date(at).toLocaleString('sv-SE', {
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hourCycle: 'h23',
+    timeZoneName: zone ? 'short' : undefined,
+  })
+}
+
+/** How long ago something was, counting by itself; the exact time (local and UTC) is its tooltip. `null` is unknown. */
+export function Age({ at, prefix, className }: { at: number | null; prefix?: string; className?: string }) {
+  const now = useNow()
+  if (at === null) return <span className={className}>unknown</span>
+  const text = now === null ? '–' : formatDuration(Math.max(0, now - at))
+  return (
+    <time
+      dateTime={new Date(at).toISOString()}
+      title={`${formatTime(at)} · ${new Date(at).toISOString()}`}
+      className={classNames('whitespace-nowrap tabular-nums', className)}
+      suppressHydrationWarning
+    >
+      {prefix ? `${prefix} ` : ''}
+      {text} ago
+    </time>
+  )
+}
+
+/** A moment, in the browser's time zone; UTC in its tooltip. `null` is shown as a dash. */
+export function Moment({ at, className }: { at: number | null; className?: string }) {
+  if (at === null) return <span className={className}>–</span>
+  return (
+    <time
+      dateTime={new Date(at).toISOString()}
+      title={new Date(at).toISOString()}
+      className={classNames('whitespace-nowrap tabular-nums', className)}
+      suppressHydrationWarning
+    >
+      {formatTime(at, false)}
+    </time>
+  )
+}

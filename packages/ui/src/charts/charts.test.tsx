@@ -1,0 +1,180 @@
+import { fireEvent, render, screen, within } from '@testing-library/react'
+import { describe, expect, test } from 'vitest'
+import { TooltipProvider } from '../tooltip'
+import { formatTick, formatTimeTick, formatValue, timeTicks, valueTicks } from './axis'
+import { bandsAt, visibleBands } from './checkpoint-band'
+import { type ChartRow, extent, lastValue, nearestRow } from './series'
+import { sparklinePath } from './sparkline'
+import { TimeSeriesChart } from './time-series-chart'
+
+const start = Date.UTC(2026, 10, 21, 12, 0, 0)
+const rows: ChartRow[] = [
+  { at: start, commit: 100, rollback: 1 },
+  { at: start + 1_000, commit: 120, rollback: 2 },
+  { at: start + 1_001, commit: null, rollback: null },
+  { at: start + 60_000, commit: 90, rollback: null },
+]
+
+describe('values', () => {
+  test('what is unknown is a dash, never 0', () => {
+    for (const unit of ['1/s', 'B/s', 'B', 'ms', 's', '1', 'ratio', 'cores'] as const) {
+      expect(formatValue(null, unit)).toBe('–')
+      expect(formatValue(undefined, unit)).toBe('–')
+      expect(formatValue(Number.NaN, unit)).toBe('–')
+    }
+  })
+
+  test('every value carries its unit', () => {
+    expect(formatValue(1234.4, '1/s')).toBe('1,234 /s')
+    expect(formatValue(4 * 1024 * 1024, 'B/s')).toBe('4 MB/s')
+    expect(formatValue(0.9934, 'ratio')).toBe('99.34 %')
+    expect(formatValue(0.5, 'ratio')).toBe('50.0 %')
+    expect(formatValue(0.352, 'ms')).toBe('0.35 ms')
+    expect(formatValue(12_000, 'ms')).toBe('12 s')
+    expect(formatValue(1, 'cores')).toBe('1 core')
+    expect(formatValue(3, '1')).toBe('3')
+  })
+
+  test('ticks of bytes are powers of two, those of counts are whole', () => {
+    expect(valueTicks(0, 10 * 1024 ** 2, 'B/s')).toEqual([0, 4, 8, 12].map((mb) => mb * 1024 ** 2))
+    expect(valueTicks(0, 3, '1')).toEqual([0, 1, 2, 3])
+    expect(valueTicks(0, 987, '1/s')).toEqual([0, 250, 500, 750, 1000])
+    expect(valueTicks(0, 0, '1/s').length).toBeGreaterThan(1)
+  })
+
+  test('a ratio ends at 100 % and begins below the lowest value', () => {
+    const ticks = valueTicks(0.97, 1, 'ratio')
+    expect(ticks.at(-1)).toBe(1)
+    expect(ticks[0]).toBeLessThanOrEqual(0.97)
+    expect(formatTick(0.975, 'ratio')).toBe('97.5 %')
+  })
+
+  test('ticks of time lie on round local times and are not too many', () => {
+    const ticks = timeTicks(start, start + 5 * 60_000, 6, 0)
+    expect(ticks.map((t) => (t - start) / 60_000)).toEqual([0, 1, 2, 3, 4, 5])
+    for (const span of [10_000, 3_600_000, 86_400_000, 30 * 86_400_000])
+      expect(timeTicks(start, start + span, 6, 0).length).toBeLessThanOrEqual(7)
+    expect(formatTimeTick(start, 300_000)).toMatch(/^\d\d:\d\d:\d\d$/)
+    expect(formatTimeTick(start, 7 * 86_400_000)).toMatch(/^\d\d-\d\d$/)
+  })
+})
+
+describe('rows', () => {
+  test('the nearest row is found on both sides', () => {
+    expect(nearestRow([], 0)).toBe(-1)
+    expect(nearestRow(rows, start - 5_000)).toBe(0)
+    expect(nearestRow(rows, start + 800)).toBe(1)
+    expect(nearestRow(rows, start + 59_000)).toBe(3)
+    expect(nearestRow(rows, start + 600_000)).toBe(3)
+  })
+
+  test('the last value skips what is unknown', () => {
+    expect(lastValue(rows, 'rollback')).toEqual({ at: start + 1_000, value: 2 })
+    expect(lastValue(rows, 'absent')).toBeNull()
+  })
+
+  test('stacked series are measured by their sum, and only within the window', () => {
+    expect(extent(rows, ['commit', 'rollback'], true, start, start + 2_000)).toEqual({ min: 101, max: 122 })
+    expect(extent(rows, ['commit', 'rollback'], false, start, start + 2_000)).toEqual({ min: 1, max: 120 })
+    expect(extent(rows, ['commit'], false, start + 2_000, start + 3_000)).toBeNull()
+  })
+
+  test('a null breaks the sparkline', () => {
+    const path = sparklinePath(
+      [
+        { at: 0, value: 1 },
+        { at: 1, value: 2 },
+        { at: 2, value: null },
+        { at: 3, value: 1 },
+      ],
+      100,
+      20,
+      0,
+      3,
+    )
+    expect(path.match(/M/g)).toHaveLength(2)
+  })
+})
+
+describe('checkpoint bands', () => {
+  const band = { key: 'a', phase: 'sync' as const, from: 10_000, to: 10_005, label: 'sync' }
+  test('a phase shorter than a pixel stays visible', () => {
+    const [shown] = visibleBands([band], 0, 300_000, 600)
+    expect((shown?.to ?? 0) - (shown?.from ?? 0)).toBeGreaterThanOrEqual(500)
+  })
+  test('bands outside the window are left out, and those across its edge are cut', () => {
+    expect(visibleBands([band], 20_000, 30_000, 600)).toEqual([])
+    expect(visibleBands([{ ...band, from: 5_000, to: 15_000 }], 10_000, 30_000, 600)[0]).toMatchObject({
+      from: 10_000,
+      to: 15_000,
+    })
+    expect(bandsAt([band], 10_100, 200)).toHaveLength(1)
+    expect(bandsAt([band], 11_000, 200)).toHaveLength(0)
+  })
+})
+
+describe('TimeSeriesChart', () => {
+  const series = [
+    { key: 'commit', label: 'Commits', color: 1 as const, source: 'pg_stat_database.xact_commit' },
+    { key: 'rollback', label: 'Rollbacks', color: 2 as const },
+  ]
+  const show = (more: Partial<Parameters<typeof TimeSeriesChart>[0]> = {}) =>
+    render(
+      <TooltipProvider>
+        <TimeSeriesChart
+          title="TPS"
+          unit="1/s"
+          series={series}
+          rows={rows}
+          from={start}
+          to={start + 60_000}
+          {...more}
+        />
+      </TooltipProvider>,
+    )
+
+  test('has its title as accessible name, and the newest value of each series with unit in the legend', () => {
+    show()
+    const figure = screen.getByRole('figure', { name: 'TPS' })
+    expect(within(figure).getByText('90 /s')).toBeDefined()
+    expect(within(figure).getByText('2 /s')).toBeDefined()
+  })
+
+  test('offers the same numbers as a table, unknown ones as a dash', () => {
+    show()
+    fireEvent.click(screen.getByRole('button', { name: 'TPS as table' }))
+    const table = screen.getByRole('table', { name: 'TPS, values' })
+    const lines = within(table).getAllByRole('row')
+    expect(lines).toHaveLength(4)
+    expect(lines[1]?.textContent).toContain('90 /s')
+    expect(lines[1]?.textContent).toContain('–')
+  })
+
+  test('says that it is stale, and how old its newest value is', () => {
+    show({ staleMs: 7_000 })
+    expect(screen.getByText(/stale · 7.0 s/)).toBeDefined()
+  })
+
+  test('says that there is nothing instead of drawing a zero', () => {
+    show({ rows: [] })
+    expect(screen.getByText('No values in this range')).toBeDefined()
+  })
+
+  test('arrow keys read values, and Escape lets go', () => {
+    show()
+    const plot = screen.getByRole('application', { name: /TPS: values by arrow keys/ })
+    fireEvent.keyDown(plot, { key: 'Home' })
+    expect(within(plot).getByText('100 /s')).toBeDefined()
+    fireEvent.keyDown(plot, { key: 'ArrowRight' })
+    expect(within(plot).getByText('120 /s')).toBeDefined()
+    fireEvent.keyDown(plot, { key: 'Escape' })
+    expect(within(plot).queryByText('120 /s')).toBeNull()
+  })
+
+  test('a gap is drawn as two lines, not as one across it', () => {
+    const two = [...rows.slice(0, 3), { at: start + 59_000, commit: 80, rollback: null }, rows[3] as ChartRow]
+    const { container } = show({ rows: two, series: series.slice(0, 1) })
+    const path = container.querySelector('.recharts-line-curve')?.getAttribute('d') ?? ''
+    expect(path.match(/M/g)).toHaveLength(2)
+  })
+})

@@ -1,0 +1,131 @@
+'use client'
+import { memo } from 'react'
+import { Area, CartesianGrid, ComposedChart, Line, ReferenceArea, XAxis, YAxis } from 'recharts'
+import { formatTick, formatTimeTick, timeTicks, valueTicks } from './axis'
+import { type ChartBand, visibleBands } from './checkpoint-band'
+import { type ChartRow, type ChartSeries, type ChartUnit, extent } from './series'
+
+/** Room around the plot, in pixels; the layer that follows the pointer reckons with the same. */
+export const plotRoom = { left: 56, right: 8, top: 8, bottom: 22 }
+
+export type PlotProps = {
+  series: readonly ChartSeries[]
+  rows: readonly ChartRow[]
+  unit: ChartUnit
+  stacked: boolean
+  from: number
+  to: number
+  width: number
+  height: number
+  bands: readonly ChartBand[]
+  /** Least top of the value axis, so that noise at rest does not fill the chart. */
+  leastTop?: number
+}
+
+const axisText = { fontSize: 11, fill: 'var(--ink-muted)' }
+
+/**
+ * The drawing itself, by Recharts: no animation, no dots, straight lines, numeric time, nothing that listens to the
+ * pointer. It is drawn anew only when what it shows has changed.
+ */
+export const Plot = memo(function Plot({
+  series,
+  rows,
+  unit,
+  stacked,
+  from,
+  to,
+  width,
+  height,
+  bands,
+  leastTop = 0,
+}: PlotProps) {
+  const plotWidth = width - plotRoom.left - plotRoom.right
+  const keys = series.map((s) => s.key)
+  const range = extent(rows, keys, stacked, from, to)
+  const ticks = valueTicks(
+    unit === 'ratio' ? (range?.min ?? 0) : Math.min(0, range?.min ?? 0),
+    Math.max(range?.max ?? 0, leastTop, unit === 'ratio' ? 1 : 0),
+    unit,
+    Math.max(2, Math.round(height / 45)),
+  )
+  return (
+    <ComposedChart
+      width={width}
+      height={height}
+      data={rows as ChartRow[]}
+      margin={{ left: 0, right: plotRoom.right, top: plotRoom.top, bottom: 0 }}
+      accessibilityLayer={false}
+    >
+      <CartesianGrid vertical={false} stroke="var(--line)" />
+      {visibleBands(bands, from, to, plotWidth).map((band) => (
+        <ReferenceArea
+          key={band.key}
+          x1={band.from}
+          x2={band.to}
+          ifOverflow="hidden"
+          fill={band.phase === 'write' ? 'var(--band-write)' : 'var(--band-sync)'}
+          fillOpacity={band.phase === 'write' ? 0.18 : 0.55}
+          stroke="none"
+        />
+      ))}
+      <XAxis
+        dataKey="at"
+        type="number"
+        scale="linear"
+        domain={[from, to]}
+        allowDataOverflow
+        ticks={timeTicks(from, to, plotWidth / 84)}
+        interval={0}
+        tickFormatter={(at: number) => formatTimeTick(at, to - from)}
+        tick={axisText}
+        tickLine={{ stroke: 'var(--line-strong)' }}
+        axisLine={{ stroke: 'var(--line-strong)' }}
+        height={plotRoom.bottom}
+        tickMargin={4}
+      />
+      <YAxis
+        domain={[ticks[0] ?? 0, ticks.at(-1) ?? 1]}
+        ticks={ticks}
+        interval={0}
+        tickFormatter={(value: number) => formatTick(value, unit)}
+        tick={axisText}
+        tickLine={false}
+        axisLine={false}
+        width={plotRoom.left}
+        tickMargin={4}
+      />
+      {series.map((s) =>
+        s.kind === 'area' || stacked ? (
+          <Area
+            key={s.key}
+            dataKey={s.key}
+            stackId={stacked ? 'all' : undefined}
+            type="linear"
+            stroke={`var(--series-${s.color})`}
+            strokeWidth={1.25}
+            fill={`var(--series-${s.color})`}
+            fillOpacity={0.3}
+            dot={false}
+            activeDot={false}
+            connectNulls={false}
+            isAnimationActive={false}
+          />
+        ) : (
+          <Line
+            key={s.key}
+            dataKey={s.key}
+            type="linear"
+            stroke={`var(--series-${s.color})`}
+            strokeWidth={1.5}
+            strokeDasharray={s.dashed ? '5 3' : undefined}
+            dot={false}
+            activeDot={false}
+            connectNulls={false}
+            isAnimationActive={false}
+          />
+        ),
+      )}
+    </ComposedChart>
+  )
+})

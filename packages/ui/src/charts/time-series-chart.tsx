@@ -1,0 +1,316 @@
+'use client'
+import { formatDuration } from '@floe/domain'
+import { Clock, FileDown, ImageDown, Info, TableProperties } from 'lucide-react'
+import { memo, type ReactNode, useId, useMemo, useRef, useState } from 'react'
+import { formatTime } from '../age'
+import { Badge } from '../badge'
+import { Button } from '../button'
+import { classNames } from '../class-names'
+import { Skeleton } from '../skeleton'
+import { Tooltip } from '../tooltip'
+import { useElementWidth } from '../use-element-width'
+import { formatValue, unitWords } from './axis'
+import { ChartTable } from './chart-table'
+import type { ChartBand } from './checkpoint-band'
+import { useCursor } from './cursor'
+import { chartToPng, download } from './export-png'
+import { Plot } from './plot'
+import { PointerLayer } from './pointer-layer'
+import { type ChartRow, type ChartSeries, type ChartUnit, lastValue } from './series'
+
+export { ChartCursor } from './cursor'
+
+export type TimeSeriesChartProps = {
+  /** Also the accessible name. */
+  title: string
+  /** What is drawn and over what it is averaged, in one sentence. */
+  description?: string
+  unit: ChartUnit
+  series: readonly ChartSeries[]
+  /** In order of time; a row of nulls ends the lines before it. */
+  rows: readonly ChartRow[]
+  from: number
+  to: number
+  stacked?: boolean
+  bands?: readonly ChartBand[]
+  height?: number
+  leastTop?: number
+  loading?: boolean
+  /** Age of the newest value where it is too old for what the chart claims to show; null when fresh. */
+  staleMs?: number | null
+  onZoom?: (from: number, to: number) => void
+  csvHref?: string
+  /** Beginning of the names of exported files, e.g. the instance's name. */
+  fileName?: string
+  note?: ReactNode
+  className?: string
+}
+
+/**
+ * A chart over time with its title, unit, legend with the newest values, shared cursor, drag zoom, table of the same
+ * numbers, and export. Memoised: give it stable arrays.
+ */
+export const TimeSeriesChart = memo(function TimeSeriesChart({
+  title,
+  description,
+  unit,
+  series,
+  rows,
+  from,
+  to,
+  stacked = false,
+  bands = none,
+  height = 168,
+  leastTop,
+  loading,
+  staleMs = null,
+  onZoom,
+  csvHref,
+  fileName,
+  note,
+  className,
+}: TimeSeriesChartProps) {
+  const id = useId()
+  const cursor = useCursor()
+  const [box, width] = useElementWidth<HTMLDivElement>()
+  const figure = useRef<HTMLElement | null>(null)
+  const [asTable, setAsTable] = useState(false)
+  const empty = useMemo(() => series.every((s) => lastValue(rows, s.key) === null), [series, rows])
+
+  async function exportPng() {
+    const svg = figure.current?.querySelector<SVGSVGElement>('svg.recharts-surface')
+    if (!svg) return
+    const colors = getComputedStyle(document.documentElement)
+    const legend = series.map((s) => ({
+      color: resolveColor(`--series-${s.color}`, colors),
+      label: `${s.label} ${formatValue(lastValue(rows, s.key)?.value, unit)}`,
+    }))
+    const subtitle = `${fileName ? `${fileName} · ` : ''}${formatTime(from)} – ${formatTime(to)} · ${unitWords[unit]}`
+    download(await chartToPng(svg, { title, subtitle, legend }), `${slug(fileName, title)}.png`)
+  }
+
+  return (
+    <figure
+      ref={figure}
+      aria-labelledby={`${id}-title`}
+      className={classNames(
+        'group/chart m-0 min-w-0 rounded-lg border border-line bg-surface text-ink shadow-raised',
+        className,
+      )}
+    >
+      <figcaption className="flex items-start justify-between gap-2 px-3 pt-2">
+        <div className="flex min-w-0 items-center gap-1.5">
+          <span id={`${id}-title`} className="text-[13px] font-semibold">
+            {title}
+          </span>
+          <Tooltip content={<About series={series} unit={unit} description={description} />}>
+            <button
+              type="button"
+              aria-label={`About ${title}: source and unit`}
+              className="rounded-sm p-0.5 text-ink-faint hover:text-ink"
+            >
+              <Info aria-hidden className="size-3.5" />
+            </button>
+          </Tooltip>
+          {staleMs !== null ? (
+            <Badge className="border-dashed">
+              <Clock aria-hidden />
+              stale · {formatDuration(staleMs)}
+            </Badge>
+          ) : null}
+        </div>
+        <div className="flex shrink-0 items-center opacity-70 group-hover/chart:opacity-100 focus-within:opacity-100">
+          <Button
+            variant="quiet"
+            size="icon-small"
+            aria-label={`${title} as table`}
+            title={asTable ? 'Show the chart' : 'Show as table'}
+            aria-pressed={asTable}
+            className="aria-pressed:bg-accent-soft aria-pressed:text-accent"
+            onClick={() => setAsTable(!asTable)}
+          >
+            <TableProperties aria-hidden />
+          </Button>
+          <Button
+            variant="quiet"
+            size="icon-small"
+            aria-label={`${title} as PNG`}
+            title="Save as PNG"
+            disabled={asTable || empty}
+            onClick={exportPng}
+          >
+            <ImageDown aria-hidden />
+          </Button>
+          {csvHref ? (
+            <Button
+              variant="quiet"
+              size="icon-small"
+              asChild
+              aria-label={`${title} as CSV`}
+              title="Save as CSV"
+            >
+              <a href={csvHref} download={`${slug(fileName, title)}.csv`}>
+                <FileDown aria-hidden />
+              </a>
+            </Button>
+          ) : null}
+        </div>
+      </figcaption>
+      <Legend series={series} rows={rows} unit={unit} bands={bands} stale={staleMs !== null} />
+      <div
+        ref={box}
+        className={classNames('relative px-1 pb-1', staleMs !== null && 'opacity-50 grayscale')}
+        style={{ minHeight: height }}
+      >
+        {asTable ? (
+          <ChartTable
+            title={title}
+            series={series}
+            rows={rows}
+            unit={unit}
+            from={from}
+            to={to}
+            height={height}
+          />
+        ) : loading ? (
+          <div role="status" aria-label={`Loading ${title}`} style={{ height }} className="p-3">
+            <Skeleton className="size-full" />
+          </div>
+        ) : width > 0 ? (
+          <div aria-hidden={empty ? undefined : true} className="absolute inset-0 pl-1">
+            {empty ? (
+              <p className="flex h-full items-center justify-center text-sm text-ink-muted">
+                No values in this range
+              </p>
+            ) : (
+              <Plot
+                series={series}
+                rows={rows}
+                unit={unit}
+                stacked={stacked}
+                from={from}
+                to={to}
+                width={width - 8}
+                height={height}
+                bands={bands}
+                leastTop={leastTop}
+              />
+            )}
+          </div>
+        ) : null}
+        {!asTable && !loading && width > 0 && !empty ? (
+          <div className="absolute inset-0 pl-1">
+            <div className="relative" style={{ height }}>
+              <PointerLayer
+                title={title}
+                series={series}
+                rows={rows}
+                unit={unit}
+                from={from}
+                to={to}
+                width={width - 8}
+                height={height}
+                bands={bands}
+                cursor={cursor}
+                onZoom={onZoom}
+              />
+            </div>
+          </div>
+        ) : null}
+      </div>
+      {note ? <p className="px-3 pb-2 text-xs text-ink-muted">{note}</p> : null}
+    </figure>
+  )
+})
+
+const none: readonly ChartBand[] = []
+
+function Legend({
+  series,
+  rows,
+  unit,
+  bands,
+  stale,
+}: {
+  series: readonly ChartSeries[]
+  rows: readonly ChartRow[]
+  unit: ChartUnit
+  bands: readonly ChartBand[]
+  stale: boolean
+}) {
+  return (
+    <ul className="flex min-h-5 flex-wrap gap-x-3 gap-y-0.5 px-3 pt-0.5 text-xs text-ink-muted">
+      {series.map((s) => {
+        const newest = lastValue(rows, s.key)
+        return (
+          <li key={s.key} className="flex items-center gap-1.5">
+            <span
+              aria-hidden
+              className="size-2 rounded-xs"
+              style={{ background: `var(--series-${s.color})`, filter: stale ? 'grayscale(1)' : undefined }}
+            />
+            {s.label}
+            <span
+              className={classNames('font-medium tabular-nums', stale ? 'text-ink-muted' : 'text-ink')}
+              title={newest ? `at ${formatTime(newest.at)}` : 'not known'}
+            >
+              {formatValue(newest?.value, unit)}
+            </span>
+          </li>
+        )
+      })}
+      {bands.length > 0 ? (
+        <li className="flex items-center gap-1.5">
+          <span aria-hidden className="flex overflow-hidden rounded-xs">
+            <span className="h-2 w-2 bg-band-write/50" />
+            <span className="h-2 w-1 bg-band-sync" />
+          </span>
+          checkpoint write | sync
+        </li>
+      ) : null}
+    </ul>
+  )
+}
+
+function About({
+  series,
+  unit,
+  description,
+}: {
+  series: readonly ChartSeries[]
+  unit: ChartUnit
+  description?: string
+}) {
+  return (
+    <span className="flex flex-col gap-1">
+      {description ? <span>{description}</span> : null}
+      <span className="text-ink-muted">Unit: {unitWords[unit]}</span>
+      {series.map((s) => (
+        <span key={s.key}>
+          <span className="font-medium">{s.label}</span>
+          {s.help ? `: ${s.help}` : ''}
+          {s.source ? <span className="block text-ink-muted">Source: {s.source}</span> : null}
+        </span>
+      ))}
+    </span>
+  )
+}
+
+function slug(...parts: (string | undefined)[]): string {
+  return parts
+    .filter(Boolean)
+    .join(' ')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-|-$/g, '')
+}
+
+/** A token's colour as the browser would paint it: canvas does not know light-dark(). */
+function resolveColor(token: string, root: CSSStyleDeclaration): string {
+  const probe = document.createElement('span')
+  probe.style.color = `var(${token})`
+  document.body.append(probe)
+  const color = getComputedStyle(probe).color
+  probe.remove()
+  return color || root.color
+}

@@ -1,0 +1,31 @@
+import { Slot } from 'radix-ui'
+import type { ReactNode } from 'react'
+import { classNames } from './class-names'
+
+/** The tabs of a page whose content has an address of its own: a row of links. */
+export function TabBar({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <nav aria-label={label} className="-mx-4 overflow-x-auto border-b border-line px-4 sm:mx-0 sm:px-0">
+      <ul className="flex gap-1">{children}</ul>
+    </nav>
+  )
+}
+
+/** One tab; its child is the link. */
+export function TabLink({ current, children }: { current: boolean; children: ReactNode }) {
+  return (
+    <li className="shrink-0">
+      <Slot.Root
+        aria-current={current ? 'page' : undefined}
+        className={classNames(
+          '-mb-px block rounded-t-md border-b-2 px-3 py-2 text-sm font-medium whitespace-nowrap focus-visible:-outline-offset-2',
+          current
+            ? 'border-accent-strong text-ink'
+            : 'border-transparent text-ink-muted hover:border-line-strong hover:text-ink',
+        )}
+      >
+        {children}
+      </Slot.Root>
+    </li>
+  )
+}
