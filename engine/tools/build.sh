@@ -3,7 +3,7 @@
 
 build_usage() {
   cat <<'HELP'
-usage: engine build [--variant release|assert|stock]
+usage: ./floe engine build [--variant release|assert|stock]
 
 Builds the engine and prints its prefix. An engine that is already built is used as it is; an
 interrupted build is taken up again.
@@ -15,7 +15,7 @@ HELP
 
 prefix_usage() {
   cat <<'HELP'
-usage: engine prefix [--variant release|assert|stock] [--key]
+usage: ./floe engine prefix [--variant release|assert|stock] [--key]
 
 Prints the prefix of the built engine, or with --key the key that names the build. Exit status 1
 when that engine is not built; the key is printed in any case.
@@ -35,20 +35,20 @@ parse_variant() {
         ;;
       --variant=*) variant=${1#*=} ;;
       --key)
-        [ "$verb" = prefix ] || usage_error "unknown option \"$1\"" "engine $verb --help"
+        [ "$verb" = prefix ] || usage_error "unknown option \"$1\"" "./floe engine $verb --help"
         want_key=yes
         ;;
       --help | -h)
         "${verb}_usage"
         exit 0
         ;;
-      *) usage_error "unknown option \"$1\"" "engine $verb --help" ;;
+      *) usage_error "unknown option \"$1\"" "./floe engine $verb --help" ;;
     esac
     shift
   done
   case $variant in
     release | assert | stock) ;;
-    *) usage_error "unknown variant \"$variant\"" "engine $verb --help" ;;
+    *) usage_error "unknown variant \"$variant\"" "./floe engine $verb --help" ;;
   esac
 }
 
@@ -72,10 +72,17 @@ require_disk() {
     "\"$cache_dir\" has $free MB free; a build needs 2500 MB." "Free space, or set FLOE_CACHE to another file system."
 }
 
-# compile <build directory> <log>: ninja, with its counter as progress every few seconds.
+# Source and build lie side by side under every key, so the compiler sees the same relative names and
+# ccache finds what another build compiled. Depend mode spares a miss the second preprocessing.
+use_ccache() {
+  export CCACHE_DIR=$cache_dir/ccache CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 CCACHE_MAXSIZE=2G CCACHE_UMASK=022
+}
+
+# compile <build directory> <log> <target…>: ninja, with its counter as progress every few seconds.
 compile() {
   local build=$1 log=$2 ninja_pid status=0 shown=''
-  NINJA_STATUS='[%f/%t] ' ninja -C "$build" all >>"$log" 2>&1 &
+  shift 2
+  NINJA_STATUS='[%f/%t] ' ninja -C "$build" "$@" >>"$log" 2>&1 &
   ninja_pid=$!
   # A signal to the tool must not leave the compiler running.
   # shellcheck disable=SC2064

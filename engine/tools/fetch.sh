@@ -59,10 +59,10 @@ fetch_from_distribution() {
       -o "Dir::Cache=$apt_dir" -o "Dir::Cache::archives=$apt_dir/archives"
       -o "Dir::Etc::sourcelist=$apt_dir/sources.list" -o Dir::Etc::sourceparts=-
       -o Dir::Etc::preferences=/dev/null -o Dir::Etc::preferencesparts=- -o "Dir::Log=$apt_dir"
-      -o APT::Update::Post-Invoke::= -o APT::Sandbox::User=
+      -o APT::Update::Post-Invoke::= -o APT::Update::Error-Mode=any -o APT::Sandbox::User=
       -o Acquire::Languages=none -o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20
     )
-    if ! timeout 180 apt-get "${options[@]}" -q update >"$apt_dir/log" 2>&1 || grep -q '^E:' "$apt_dir/log"; then
+    if ! timeout 180 apt-get "${options[@]}" -q update >"$apt_dir/log" 2>&1 || grep -q '^[EW]: Failed' "$apt_dir/log"; then
       tried+=("$what in $suite: $(grep -m1 '^[EW]:' "$apt_dir/log" || echo 'timed out')")
       continue
     fi

@@ -3,7 +3,7 @@
 
 indent_usage() {
   cat <<'HELP'
-usage: engine indent [--check]
+usage: ./floe engine indent [--check]
 
 Formats the C files of engine/modules and engine/testkit with the pgindent of the pinned release.
 --check changes nothing, prints what would change and ends with exit status 1 when there is something.
@@ -35,11 +35,11 @@ indent_verb() {
       indent_usage
       exit 0
       ;;
-    *) usage_error "unknown option \"$1\"" "engine indent --help" ;;
+    *) usage_error "unknown option \"$1\"" "./floe engine indent --help" ;;
   esac
   prefix=$(build_engine assert)
   if [ -n "$check" ]; then
-    indent_check "$prefix" || fail "some files are not laid out by pgindent's rules" "" "Run 'engine indent'."
+    indent_check "$prefix" || fail "some files are not laid out by pgindent's rules" "" "Run './floe engine indent'."
   else
     run_pgindent "$prefix" || fail "pgindent could not format every file"
   fi

@@ -3,9 +3,9 @@
 
 patch_usage() {
   cat <<'HELP'
-usage: engine patch import [--tree DIR]
-       engine patch export [--tree DIR]
-       engine patch check
+usage: ./floe engine patch import [--tree DIR]
+       ./floe engine patch export [--tree DIR]
+       ./floe engine patch check
 
 import  makes a git work tree (default engine/src): one commit for the upstream release, tagged
         "upstream", and one for each patch of the series. Refuses to replace work not yet exported.
@@ -102,7 +102,7 @@ patch_import() {
   tarball=$(fetch_release)
   if [ -e "$tree/.git" ]; then
     reason=$(unexported "$tree")
-    [ -z "$reason" ] || fail "will not replace \"$tree\": $reason" "" "Run 'engine patch export', or remove the directory."
+    [ -z "$reason" ] || fail "will not replace \"$tree\": $reason" "" "Run './floe engine patch export', or remove the directory."
     rm -rf "$tree"
   elif [ -d "$tree" ] && [ -n "$(ls -A "$tree")" ]; then
     fail "will not replace \"$tree\": it is not an imported tree" "" "Remove it or choose another directory with --tree."
@@ -119,7 +119,7 @@ patch_import() {
 # patch_export <tree>: merges the tree's patches with what others did to the directory since the import.
 patch_export() {
   local tree=$1 base=$1/.git/imported written name
-  [ -d "$base" ] || fail "\"$tree\" is not an imported tree" "" "Run 'engine patch import' first."
+  [ -d "$base" ] || fail "\"$tree\" is not an imported tree" "" "Run './floe engine patch import' first."
   [ -z "$(tree_git "$tree" status --porcelain)" ] || fail "\"$tree\" has changes that are not committed" "" "Commit them, or put them aside with git stash."
   written=$(mktemp -d)
   write_patches "$tree" "$written"
@@ -191,7 +191,7 @@ patch_check() {
   fi
   rm -rf "$room"
   trap - EXIT
-  [ "$bad" -eq 0 ] || fail "the patches are not in order" "" "Edit the commit in the imported tree and run 'engine patch export'."
+  [ "$bad" -eq 0 ] || fail "the patches are not in order" "" "Edit the commit in the imported tree and run './floe engine patch export'."
   printf '%s patches apply to PostgreSQL %s\n' "$(series | wc -l)" "$(upstream release)"
 }
 
@@ -208,7 +208,7 @@ patch_verb() {
         patch_usage
         exit 0
         ;;
-      *) usage_error "unknown option \"$1\"" "engine patch --help" ;;
+      *) usage_error "unknown option \"$1\"" "./floe engine patch --help" ;;
     esac
     shift
   done
@@ -218,6 +218,6 @@ patch_verb() {
       "patch_$verb" "$tree"
       ;;
     --help | -h) patch_usage ;;
-    *) usage_error "\"patch\" needs import, export or check" "engine patch --help" ;;
+    *) usage_error "\"patch\" needs import, export or check" "./floe engine patch --help" ;;
   esac
 }

@@ -3,7 +3,7 @@
 
 prune_usage() {
   cat <<'HELP'
-usage: engine prune [--dry-run]
+usage: ./floe engine prune [--dry-run]
 
 Deletes from the cache every engine, core and log whose key is not the current one of some variant,
 the work trees of interrupted builds, and what failed test runs left. Engines that instances still
@@ -29,7 +29,7 @@ prune_verb() {
       prune_usage
       exit 0
       ;;
-    *) usage_error "unknown option \"$1\"" "engine prune --help" ;;
+    *) usage_error "unknown option \"$1\"" "./floe engine prune --help" ;;
   esac
   open_cache
   for variant in release assert stock; do

@@ -3,9 +3,9 @@
 
 refresh_usage() {
   cat <<'HELP'
-usage: engine refresh <release> <sha256> [--tree DIR]
-       engine refresh --continue [--tree DIR]
-       engine refresh --abort [--tree DIR]
+usage: ./floe engine refresh <release> <sha256> [--tree DIR]
+       ./floe engine refresh --continue [--tree DIR]
+       ./floe engine refresh --abort [--tree DIR]
 
 Fetches the release, imports the patches on the pinned one and rebases them. Without conflicts it
 exports them and moves the pin in engine/upstream.json. With conflicts it names the files and stops:
@@ -30,7 +30,7 @@ finish_refresh() {
 stop_at_conflict() {
   fail "patches conflict with the new release" \
     "In $(tree_git "$1" diff --name-only --diff-filter=U | paste -sd' ' -)." \
-    "Resolve in \"$1\" (git add, git rebase --continue), then run 'engine refresh --continue', or '--abort'."
+    "Resolve in \"$1\" (git add, git rebase --continue), then run './floe engine refresh --continue', or '--abort'."
 }
 
 refresh_verb() {
@@ -62,10 +62,10 @@ refresh_verb() {
       return 0
       ;;
   esac
-  [ ${#words[@]} -eq 2 ] || usage_error "\"refresh\" needs a release and its sha256" "engine refresh --help"
+  [ ${#words[@]} -eq 2 ] || usage_error "\"refresh\" needs a release and its sha256" "./floe engine refresh --help"
   release=${words[0]} sha256=${words[1]} old=$(upstream release)
-  [[ $release =~ ^[0-9]+\.[0-9]+$ ]] || usage_error "\"$release\" is not a release" "engine refresh --help"
-  [[ $sha256 =~ ^[0-9a-f]{64}$ ]] || usage_error "\"$sha256\" is not a sha256" "engine refresh --help"
+  [[ $release =~ ^[0-9]+\.[0-9]+$ ]] || usage_error "\"$release\" is not a release" "./floe engine refresh --help"
+  [[ $sha256 =~ ^[0-9a-f]{64}$ ]] || usage_error "\"$sha256\" is not a sha256" "./floe engine refresh --help"
 
   tarball=$(fetch_release "$release" "$sha256" "$(upstream file | sed "s/$old/$release/g")" "$(upstream url | sed "s/$old/$release/g")")
   patch_import "$tree" >/dev/null

@@ -150,13 +150,13 @@ packages_verb() {
     --missing) packages_missing ;;
     --help | -h)
       cat <<'HELP'
-usage: engine packages [--missing]
+usage: ./floe engine packages [--missing]
 
 Prints the packages of Debian 12 or Ubuntu 24.04 that building and testing the engine needs, one a
 line; with --missing only those that are not installed. Installs nothing.
 HELP
       ;;
-    *) usage_error "unknown option \"$1\"" "engine packages --help" ;;
+    *) usage_error "unknown option \"$1\"" "./floe engine packages --help" ;;
   esac
 }
 

@@ -15,7 +15,7 @@ apply_series() {
     # Inside a checkout git would look for the patch's files in the outer repository.
     (cd "$1" && GIT_DIR=/dev/null git apply --whitespace=nowarn "$patches_dir/$name") ||
       fail "patch \"$name\" does not apply to PostgreSQL $(upstream release)" "" \
-        "Run 'engine patch import', resolve, then 'engine patch export'."
+        "Run './floe engine patch import', resolve, then './floe engine patch export'."
   done
 }
 

@@ -3,7 +3,7 @@
 
 test_usage() {
   cat <<'HELP'
-usage: engine test [--quick] [suite…]
+usage: ./floe engine test [--quick] [suite…]
 
 Without names runs all suites: patches, indent, regress and isolation (PostgreSQL's own), testkit,
 and one suite for each module. --quick leaves out PostgreSQL's own. The last line reads
@@ -199,7 +199,7 @@ test_verb() {
         test_usage
         exit 0
         ;;
-      -*) usage_error "unknown option \"$1\"" "engine test --help" ;;
+      -*) usage_error "unknown option \"$1\"" "./floe engine test --help" ;;
       *) wanted+=("$1") ;;
     esac
     shift
@@ -208,7 +208,7 @@ test_verb() {
   for suite in "${wanted[@]}"; do
     case $known in
       *" $suite "*) ;;
-      *) usage_error "unknown suite \"$suite\"; there are:${known% }" "engine test --help" ;;
+      *) usage_error "unknown suite \"$suite\"; there are:${known% }" "./floe engine test --help" ;;
     esac
   done
   if [ ${#wanted[@]} -eq 0 ]; then

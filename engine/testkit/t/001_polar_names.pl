@@ -84,6 +84,9 @@ $instance->restart;
 is(show('polar_names_user_size'), '264kB', 'ALTER SYSTEM survives a restart');
 is(show('polar_names_start_switch'), 'off', 'ALTER SYSTEM of a setting that needs a restart survives one');
 $instance->safe_psql('postgres', 'ALTER SYSTEM RESET ALL');
+$instance->reload;
+ok($instance->poll_query_until('postgres', q{SELECT current_setting('polar_names_user_size') = '256kB'}),
+	'ALTER SYSTEM RESET ALL and a reload bring the line in postgresql.conf back');
 
 # ALTER ROLE and ALTER DATABASE
 $instance->safe_psql('postgres', q{
