@@ -1,0 +1,201 @@
+import {
+  HOST_OFFLINE_MS,
+  type HostState,
+  hostStateByAge,
+  type InstanceIntent,
+  type InstanceRole,
+  type InstanceState,
+  type OperationKind,
+  type OperationState,
+} from '@floe/domain'
+import type { Queryable } from '../database'
+
+/** How to reach an instance, as its agent said it; without a password. */
+export type InstanceConnection = {
+  host: string
+  port: number
+  socketDirectory: string
+  user: string
+  database: string
+}
+
+export type InstanceView = {
+  instanceId: string
+  name: string
+  host: { hostId: string; name: string; state: HostState }
+  createdAt: Date
+  deletedAt: Date | null
+  intent: InstanceIntent
+  /** `unknown` when the last report is older than 30 s; `lastState` is what that report said. */
+  state: InstanceState
+  lastState: InstanceState
+  because: string | null
+  observedAt: Date | null
+  /** Age of the observation by the control database's clock. */
+  ageMs: number | null
+  role: InstanceRole | null
+  engineVersion: string | null
+  systemIdentifier: string | null
+  port: number | null
+  directory: string | null
+  connection: InstanceConnection | null
+  postmasterPid: number | null
+  startedAt: Date | null
+  dataChecksums: boolean | null
+  timeline: number | null
+  pendingRestart: string[]
+  /** The operation on it that has not ended, if any; only one can be. */
+  operation: {
+    operationId: string
+    kind: OperationKind
+    state: OperationState
+    progress: number | null
+    message: string | null
+  } | null
+}
+
+const instanceQuery = `
+  SELECT i.id AS "instanceId", i.name, i."createdAt", i."deletedAt", i.intent, i.state, i.because, i."observedAt",
+         i.role, i."engineVersion", i."systemIdentifier", i.port, i.observed, h.id AS "hostId", h.name AS "hostName",
+         (extract(epoch FROM clock_timestamp() - i."observedAt") * 1000)::float8 AS "ageMs",
+         (extract(epoch FROM clock_timestamp() - h."observedAt") * 1000)::float8 AS "hostAgeMs",
+         o.id AS "operationId", o.kind AS "operationKind", o.state AS "operationState",
+         o.progress AS "operationProgress", o.message AS "operationMessage"
+    FROM instance i
+    JOIN host h ON h.id = i."hostId"
+    LEFT JOIN operation o ON o."instanceId" = i.id AND o.state IN ('queued', 'running', 'cancelling')`
+
+type InstanceRow = {
+  instanceId: string
+  name: string
+  createdAt: Date
+  deletedAt: Date | null
+  intent: InstanceIntent
+  state: InstanceState
+  because: string | null
+  observedAt: Date | null
+  role: InstanceRole | null
+  engineVersion: string | null
+  systemIdentifier: string | null
+  port: number | null
+  observed: {
+    directory?: string
+    connection?: InstanceConnection
+    postmasterPid?: number | null
+    startedAt?: number | null
+    dataChecksums?: boolean | null
+    timeline?: number | null
+    pendingRestart?: string[]
+  } | null
+  hostId: string
+  hostName: string
+  ageMs: number | null
+  hostAgeMs: number | null
+  operationId: string | null
+  operationKind: OperationKind
+  operationState: OperationState
+  operationProgress: number | null
+  operationMessage: string | null
+}
+
+function instanceView(row: InstanceRow): InstanceView {
+  const observed = row.observed ?? {}
+  const tooOld = row.ageMs === null || row.ageMs >= HOST_OFFLINE_MS
+  return {
+    instanceId: row.instanceId,
+    name: row.name,
+    host: { hostId: row.hostId, name: row.hostName, state: hostStateByAge(row.hostAgeMs) },
+    createdAt: row.createdAt,
+    deletedAt: row.deletedAt,
+    intent: row.intent,
+    state: tooOld ? 'unknown' : row.state,
+    lastState: row.state,
+    because: row.because,
+    observedAt: row.observedAt,
+    ageMs: row.ageMs,
+    role: row.role,
+    engineVersion: row.engineVersion,
+    systemIdentifier: row.systemIdentifier,
+    port: row.port,
+    directory: observed.directory ?? null,
+    connection: observed.connection ?? null,
+    postmasterPid: observed.postmasterPid ?? null,
+    startedAt: observed.startedAt == null ? null : new Date(observed.startedAt),
+    dataChecksums: observed.dataChecksums ?? null,
+    timeline: observed.timeline ?? null,
+    pendingRestart: observed.pendingRestart ?? [],
+    operation:
+      row.operationId === null
+        ? null
+        : {
+            operationId: row.operationId,
+            kind: row.operationKind,
+            state: row.operationState,
+            progress: row.operationProgress,
+            message: row.operationMessage,
+          },
+  }
+}
+
+/** Where the agent of an instance answers, undefined for an instance that is deleted or was never there. */
+export async function findInstanceAgent(
+  on: Queryable,
+  instanceId: string,
+): Promise<{ hostId: string; agentUrl: string } | undefined> {
+  const { rows } = await on.query<{ hostId: string; agentUrl: string }>(
+    `SELECT h.id AS "hostId", h."agentUrl" FROM instance i JOIN host h ON h.id = i."hostId"
+      WHERE i.id = $1 AND i."deletedAt" IS NULL`,
+    [instanceId],
+  )
+  return rows[0]
+}
+
+/** Instances that are not deleted, by name, each with its host and its open operation; `search` is part of a name. */
+export async function listInstances(
+  on: Queryable,
+  input: { search?: string | undefined } = {},
+): Promise<InstanceView[]> {
+  const { rows } = await on.query<InstanceRow>(
+    `${instanceQuery}
+      WHERE i."deletedAt" IS NULL AND ($1::text IS NULL OR strpos(i.name, lower($1)) > 0) ORDER BY i.name`,
+    [input.search ?? null],
+  )
+  return rows.map(instanceView)
+}
+
+/** One instance by id, also a deleted one; undefined when there is none. */
+export async function showInstance(on: Queryable, instanceId: string): Promise<InstanceView | undefined> {
+  const { rows } = await on.query<InstanceRow>(`${instanceQuery} WHERE i.id = $1`, [instanceId])
+  return rows[0] && instanceView(rows[0])
+}
+
+/** The instance of this name that is not deleted, undefined when there is none. */
+export async function findInstance(on: Queryable, name: string): Promise<InstanceView | undefined> {
+  const { rows } = await on.query<InstanceRow>(
+    `${instanceQuery} WHERE i.name = $1 AND i."deletedAt" IS NULL`,
+    [name],
+  )
+  return rows[0] && instanceView(rows[0])
+}
+
+/** Makes an instance's row: what is wanted, nothing observed yet. Throws a unique violation where the name is taken. */
+export async function insertInstance(
+  on: Queryable,
+  instance: { instanceId: string; name: string; hostId: string; intent: InstanceIntent },
+): Promise<void> {
+  await on.query(`INSERT INTO instance (id, name, "hostId", intent) VALUES ($1, $2, $3, $4)`, [
+    instance.instanceId,
+    instance.name,
+    instance.hostId,
+    instance.intent,
+  ])
+}
+
+/** Writes what is wanted of an instance; the transaction of the operation that moves it there. */
+export async function setInstanceIntent(
+  on: Queryable,
+  instanceId: string,
+  intent: InstanceIntent,
+): Promise<void> {
+  await on.query(`UPDATE instance SET intent = $2 WHERE id = $1`, [instanceId, intent])
+}

@@ -1,0 +1,117 @@
+import type { Fault, HostFacts, InstanceState } from '@floe/domain'
+import type pg from 'pg'
+import { inTransaction, type Queryable } from '../database'
+import { type LeaseHold, requireLease } from './lease'
+
+/** What a report says of an instance, as far as it is stored in columns; `observed` is all of it. */
+export type ObservedInstance = {
+  instanceId: string
+  state: InstanceState
+  because: string | null
+  role: string | null
+  engineVersion: string | null
+  systemIdentifier: string | null
+  port: number
+  observed: unknown
+}
+
+export type KnownInstance = {
+  instanceId: string
+  name: string
+  /** As it was before this report. */
+  state: InstanceState
+  /** True once a report has named it. */
+  seen: boolean
+  deleted: boolean
+}
+
+/**
+ * Writes a report: the host's facts and every instance of it that has a row, all in one transaction under the lease of
+ * the host's lane. Answers the instances of this host as they were before, so that the caller can tell what moved.
+ */
+export async function writeReport(
+  pool: pg.Pool,
+  hold: LeaseHold,
+  report: { hostId: string; facts: HostFacts; instances: readonly ObservedInstance[] },
+): Promise<KnownInstance[]> {
+  return inTransaction(pool, async (tx) => {
+    await requireLease(tx, hold)
+    const { rows } = await tx.query<KnownInstance>(
+      `SELECT id AS "instanceId", name, state, "observedAt" IS NOT NULL AS seen, "deletedAt" IS NOT NULL AS deleted
+         FROM instance WHERE "hostId" = $1 ORDER BY id FOR NO KEY UPDATE`,
+      [report.hostId],
+    )
+    await tx.query(
+      `UPDATE host SET "observedAt" = clock_timestamp(), facts = $2, fault = NULL WHERE id = $1`,
+      [report.hostId, JSON.stringify(report.facts)],
+    )
+    await tx.query(
+      `UPDATE instance i
+          SET "observedAt" = clock_timestamp(), state = o.state, because = o.because, role = o.role,
+              "engineVersion" = o."engineVersion", "systemIdentifier" = o."systemIdentifier", port = o.port,
+              observed = o.observed
+         FROM jsonb_to_recordset($2::jsonb) AS o ("instanceId" uuid, state text, because text, role text,
+                "engineVersion" text, "systemIdentifier" text, port int, observed jsonb)
+        WHERE i.id = o."instanceId" AND i."hostId" = $1 AND i."deletedAt" IS NULL`,
+      [report.hostId, JSON.stringify(report.instances)],
+    )
+    return rows
+  })
+}
+
+/** Writes what the agent said of itself. */
+export async function writeHello(
+  pool: pg.Pool,
+  hold: LeaseHold,
+  hello: { hostId: string; agentVersion: string; contractVersion: string; capabilities: readonly string[] },
+): Promise<void> {
+  await inTransaction(pool, async (tx) => {
+    await requireLease(tx, hold)
+    await tx.query(
+      `UPDATE host SET "agentVersion" = $2, "contractVersion" = $3, capabilities = $4 WHERE id = $1`,
+      [hello.hostId, hello.agentVersion, hello.contractVersion, hello.capabilities],
+    )
+  })
+}
+
+/** Writes why a host could not be reached; its last observation keeps its age. */
+export async function writeHostFault(
+  pool: pg.Pool,
+  hold: LeaseHold,
+  hostId: string,
+  fault: Fault,
+): Promise<void> {
+  await inTransaction(pool, async (tx) => {
+    await requireLease(tx, hold)
+    await tx.query(`UPDATE host SET fault = $2 WHERE id = $1 AND fault IS DISTINCT FROM $2::jsonb`, [
+      hostId,
+      JSON.stringify(fault),
+    ])
+  })
+}
+
+/** An instance that its agent no longer names: unknown, and why. */
+export async function writeInstanceMissing(
+  pool: pg.Pool,
+  hold: LeaseHold,
+  instanceId: string,
+  because: string,
+): Promise<void> {
+  await inTransaction(pool, async (tx) => {
+    await requireLease(tx, hold)
+    await tx.query(
+      `UPDATE instance SET state = 'unknown', because = $2, "observedAt" = clock_timestamp()
+        WHERE id = $1 AND "deletedAt" IS NULL`,
+      [instanceId, because],
+    )
+  })
+}
+
+/** Marks an instance as gone; in the transaction that ends its delete operation. */
+export async function markInstanceDeleted(on: Queryable, instanceId: string): Promise<void> {
+  await on.query(
+    `UPDATE instance SET "deletedAt" = clock_timestamp(), intent = 'deleted', state = 'unknown', because = 'it was deleted'
+      WHERE id = $1 AND "deletedAt" IS NULL`,
+    [instanceId],
+  )
+}

@@ -1,0 +1,210 @@
+import { Fault, type OperationKind, type OperationState, type StepState } from '@floe/domain'
+import type { Queryable } from '../database'
+
+export type OperationView = {
+  operationId: string
+  kind: OperationKind
+  state: OperationState
+  /** As asked, without verifiers of passwords. */
+  input: Record<string, unknown>
+  instance: { instanceId: string; name: string; hostId: string; hostName: string } | null
+  actor: string
+  actorName: string
+  createdAt: Date
+  startedAt: Date | null
+  endedAt: Date | null
+  cancelAskedAt: Date | null
+  /** 0 to 1 over all steps; null until it started. */
+  progress: number | null
+  message: string | null
+  result: Record<string, unknown> | null
+  fault: Fault | null
+  /** The operation this one takes up again, and the one that took this one up. */
+  retryOf: string | null
+  retriedBy: string | null
+}
+
+export type StepView = {
+  position: number
+  name: string
+  title: string
+  state: StepState
+  attempt: number
+  startedAt: Date | null
+  endedAt: Date | null
+  /** After this moment an incident is open as long as the step runs. */
+  deadlineAt: Date | null
+  progress: number | null
+  message: string | null
+  result: Record<string, unknown> | null
+  fault: Fault | null
+}
+
+export type OperationLogLine = { id: string; at: Date; step: string | null; text: string }
+
+const operationQuery = `
+  SELECT o.id AS "operationId", o.kind, o.state, o.input - 'ownerPasswordVerifier' AS input, o.actor, o."actorName",
+         o."createdAt", o."startedAt", o."endedAt", o."cancelAskedAt", o.progress, o.message, o.result, o.fault,
+         o."retryOf", (SELECT r.id FROM operation r WHERE r."retryOf" = o.id ORDER BY r."createdAt" LIMIT 1) AS "retriedBy",
+         CASE WHEN i.id IS NOT NULL THEN
+           json_build_object('instanceId', i.id, 'name', i.name, 'hostId', h.id, 'hostName', h.name) END AS instance
+    FROM operation o
+    LEFT JOIN instance i ON i.id = o."instanceId"
+    LEFT JOIN host h ON h.id = i."hostId"`
+
+const parseFault = (value: unknown): Fault | null => {
+  const parsed = Fault.safeParse(value)
+  return parsed.success ? parsed.data : null
+}
+const operationView = (row: OperationView): OperationView => ({ ...row, fault: parseFault(row.fault) })
+
+/** Operations, newest first. `before` is `createdAt` and id of the last one already seen. */
+export async function listOperations(
+  on: Queryable,
+  input: {
+    instanceId?: string | undefined
+    states?: readonly OperationState[] | undefined
+    before?: { createdAt: Date; operationId: string } | undefined
+    limit?: number | undefined
+  } = {},
+): Promise<OperationView[]> {
+  const { rows } = await on.query<OperationView>(
+    `${operationQuery}
+      WHERE ($1::uuid IS NULL OR o."instanceId" = $1)
+        AND ($2::text[] IS NULL OR o.state = ANY ($2))
+        AND ($3::timestamptz IS NULL OR (o."createdAt", o.id) < ($3, $4::uuid))
+      ORDER BY o."createdAt" DESC, o.id DESC LIMIT $5`,
+    [
+      input.instanceId ?? null,
+      input.states ?? null,
+      input.before?.createdAt ?? null,
+      input.before?.operationId ?? null,
+      input.limit ?? 50,
+    ],
+  )
+  return rows.map(operationView)
+}
+
+/** One operation with its steps in order; undefined when there is none. */
+export async function showOperation(
+  on: Queryable,
+  operationId: string,
+): Promise<(OperationView & { steps: StepView[] }) | undefined> {
+  const { rows } = await on.query<OperationView>(`${operationQuery} WHERE o.id = $1`, [operationId])
+  const row = rows[0]
+  if (!row) return undefined
+  const steps = await on.query<StepView>(
+    `SELECT position, name, title, state, attempt, "startedAt", "endedAt", "deadlineAt", progress, message, result, fault
+       FROM operation_step WHERE "operationId" = $1 ORDER BY position`,
+    [operationId],
+  )
+  return {
+    ...operationView(row),
+    steps: steps.rows.map((step) => ({ ...step, fault: parseFault(step.fault) })),
+  }
+}
+
+/** Log lines after an id, oldest first; `0` reads from the start. */
+export async function readOperationLog(
+  on: Queryable,
+  input: { operationId: string; afterId?: string | undefined; limit?: number | undefined },
+): Promise<OperationLogLine[]> {
+  const { rows } = await on.query<OperationLogLine>(
+    `SELECT id::text, at, step, text FROM operation_log WHERE "operationId" = $1 AND id > $2::bigint ORDER BY id LIMIT $3`,
+    [input.operationId, input.afterId ?? '0', input.limit ?? 1_000],
+  )
+  return rows
+}
+
+/** The operation with this idempotency key, undefined when there is none. */
+export async function findOperationByKey(
+  on: Queryable,
+  idempotencyKey: string,
+): Promise<
+  | { operationId: string; kind: OperationKind; instanceId: string | null; input: unknown; actor: string }
+  | undefined
+> {
+  const { rows } = await on.query(
+    `SELECT id AS "operationId", kind, "instanceId", input, actor FROM operation WHERE "idempotencyKey" = $1`,
+    [idempotencyKey],
+  )
+  return rows[0]
+}
+
+/** The operation on an instance that has not ended, undefined when there is none. */
+export async function findOpenOperation(
+  on: Queryable,
+  instanceId: string,
+): Promise<{ operationId: string; kind: OperationKind; state: OperationState } | undefined> {
+  const { rows } = await on.query(
+    `SELECT id AS "operationId", kind, state FROM operation
+      WHERE "instanceId" = $1 AND state IN ('queued', 'running', 'cancelling')`,
+    [instanceId],
+  )
+  return rows[0]
+}
+
+/** Inserts a queued operation. Throws a unique violation on a used idempotency key or where one is open on the instance. */
+export async function insertOperation(
+  on: Queryable,
+  operation: {
+    operationId: string
+    kind: OperationKind
+    input: unknown
+    instanceId: string
+    actor: { id: string; name: string }
+    idempotencyKey: string | null
+    retryOf: string | null
+  },
+): Promise<void> {
+  await on.query(
+    `INSERT INTO operation (id, kind, input, "instanceId", actor, "actorName", "idempotencyKey", "retryOf")
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    [
+      operation.operationId,
+      operation.kind,
+      JSON.stringify(operation.input),
+      operation.instanceId,
+      operation.actor.id,
+      operation.actor.name,
+      operation.idempotencyKey,
+      operation.retryOf,
+    ],
+  )
+}
+
+/**
+ * Asks an operation to give up: a queued one is cancelled at once, a running one becomes `cancelling`. Answers the state
+ * it is in afterwards, undefined when there is no such operation. Asking twice changes nothing.
+ */
+export async function askToCancel(on: Queryable, operationId: string): Promise<OperationState | undefined> {
+  const { rows } = await on.query<{ state: OperationState }>(
+    `UPDATE operation
+        SET state = CASE state WHEN 'queued' THEN 'cancelled' ELSE 'cancelling' END,
+            "cancelAskedAt" = now(), "endedAt" = CASE state WHEN 'queued' THEN now() END
+      WHERE id = $1 AND state IN ('queued', 'running') RETURNING state`,
+    [operationId],
+  )
+  if (rows[0]) return rows[0].state
+  const found = await on.query<{ state: OperationState }>(`SELECT state FROM operation WHERE id = $1`, [
+    operationId,
+  ])
+  return found.rows[0]?.state
+}
+
+/** What a retry needs of an operation, undefined when there is none. */
+export async function readOperationForRetry(on: Queryable, operationId: string) {
+  const { rows } = await on.query<{
+    kind: OperationKind
+    state: OperationState
+    input: unknown
+    instanceId: string | null
+    retriedBy: string | null
+  }>(
+    `SELECT kind, state, input, "instanceId",
+            (SELECT r.id FROM operation r WHERE r."retryOf" = o.id ORDER BY r."createdAt" LIMIT 1) AS "retriedBy"
+       FROM operation o WHERE id = $1`,
+    [operationId],
+  )
+  return rows[0]
+}

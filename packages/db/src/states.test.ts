@@ -1,0 +1,28 @@
+import { InstanceIntent, InstanceRole, instanceStates, OperationState, StepState } from '@floe/domain'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { createTestDatabase, type TestDatabase } from './testing/control-database'
+
+let db: TestDatabase
+beforeAll(async () => {
+  db = await createTestDatabase(inject('engineConnectionString'))
+})
+afterAll(() => db.drop())
+
+/** The words a CHECK constraint admits, as the database itself prints it. */
+async function wordsOf(constraint: string): Promise<string[]> {
+  const { rows } = await db.pool.query<{ definition: string }>(
+    'SELECT pg_get_constraintdef(oid) AS definition FROM pg_constraint WHERE conname = $1',
+    [constraint],
+  )
+  return [...(rows[0]?.definition ?? '').matchAll(/'([^']+)'::text/g)].map((m) => m[1] as string).sort()
+}
+
+test.each([
+  ['operation_state_check', OperationState.options],
+  ['operation_step_state_check', StepState.options],
+  ['instance_state_check', instanceStates],
+  ['instance_intent_check', InstanceIntent.options],
+  ['instance_role_check', InstanceRole.options],
+])('%s admits exactly the words of packages/domain', async (constraint, words) => {
+  expect(await wordsOf(constraint)).toEqual([...words].sort())
+})

@@ -1,0 +1,193 @@
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { chmodSync, chownSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import pg from 'pg'
+// @ts-expect-error a plain script, also run by the launcher
+import { deployMigrations } from '../../tools/migrate-deploy.mjs'
+import { createDatabase, type Database } from '../database'
+
+const run = promisify(execFile)
+
+/** Prefix of the engine that tests run against; throws where none is named: a suite must not pass by not running. */
+export function testEnginePrefix(): string {
+  const prefix = process.env.FLOE_TEST_ENGINE_PREFIX
+  if (!prefix)
+    throw new Error(
+      'FLOE_TEST_ENGINE_PREFIX is not set; "./floe test" sets it to the prefix of a built engine',
+    )
+  return prefix
+}
+
+/** Engines refuse to run as root; as root they run as the user `floe`, which is made when missing. */
+function engineUser(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined
+  const id = (flag: string) =>
+    Number(execFileSync('id', [flag, 'floe'], { stdio: ['ignore', 'pipe', 'ignore'] }))
+  try {
+    return { uid: id('-u'), gid: id('-g') }
+  } catch {
+    execFileSync('useradd', ['-r', '-m', 'floe'])
+    return { uid: id('-u'), gid: id('-g') }
+  }
+}
+
+async function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', reject)
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as { port: number }
+      probe.close(() => resolve(port))
+    })
+  })
+}
+
+export type TestEngine = {
+  /** `postgresql://…/postgres` of the superuser. */
+  connectionString: string
+  /** Stops it at once (`immediate`) or in order, for tests that take the control database away. */
+  stop(mode?: 'fast' | 'immediate'): Promise<void>
+  start(): Promise<void>
+  /** Stops it and removes its files. */
+  remove(): Promise<void>
+}
+
+/** Starts a throw-away engine instance on a private port and directory. */
+export async function startTestEngine(): Promise<TestEngine> {
+  const bin = join(testEnginePrefix(), 'bin')
+  const user = engineUser()
+  const directory = mkdtempSync('/tmp/floe-control-')
+  chmodSync(directory, 0o700)
+  if (user) chownSync(directory, user.uid, user.gid)
+  const dataDirectory = join(directory, 'pgdata')
+  const environment = { PATH: '/usr/bin:/bin', LC_ALL: 'C.UTF-8' }
+  const options = { ...user, cwd: '/', env: environment }
+  await run(
+    join(bin, 'initdb'),
+    ['-D', dataDirectory, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync'],
+    options,
+  )
+  const port = await freePort()
+  const connectionString = `postgresql://postgres@127.0.0.1:${port}/postgres`
+  let engine: ChildProcess | undefined
+
+  async function start() {
+    const settings = {
+      port: String(port),
+      listen_addresses: '127.0.0.1',
+      unix_socket_directories: '',
+      fsync: 'off',
+      shared_buffers: '64MB',
+      max_connections: '200',
+      autovacuum: 'off',
+    }
+    const child = spawn(
+      join(bin, 'postgres'),
+      [
+        '-D',
+        dataDirectory,
+        ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+      ],
+      { ...options, stdio: ['ignore', 'ignore', 'pipe'] },
+    )
+    engine = child
+    let log = ''
+    child.stderr?.on('data', (chunk: Buffer) => {
+      log = (log + chunk.toString()).slice(-10_000)
+    })
+    const end = Date.now() + 30_000
+    for (;;) {
+      if (child.exitCode !== null) throw new Error(`test engine did not start: ${log}`)
+      const client = new pg.Client({ connectionString })
+      try {
+        await client.connect()
+        await client.end()
+        return
+      } catch (error) {
+        await client.end().catch(() => {})
+        if (Date.now() > end) throw new Error(`test engine does not answer: ${log}`, { cause: error })
+        await pause(50)
+      }
+    }
+  }
+
+  async function stop(mode: 'fast' | 'immediate' = 'immediate') {
+    const child = engine
+    engine = undefined
+    if (!child || child.exitCode !== null || child.signalCode !== null) return
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    child.kill(mode === 'fast' ? 'SIGINT' : 'SIGQUIT')
+    await ended
+  }
+
+  await start()
+  return {
+    connectionString,
+    start,
+    stop,
+    async remove() {
+      await stop()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+export type TestDatabase = Database & { connectionString: string; drop(): Promise<void> }
+
+/**
+ * A control database of its own on a test engine: migrated by the deploy path of production, owned by a role that is no
+ * superuser, as in an installation.
+ */
+export async function createTestDatabase(engineConnectionString: string): Promise<TestDatabase> {
+  const name = `console_${randomBytes(6).toString('hex')}`
+  const admin = new pg.Client({ connectionString: engineConnectionString })
+  await admin.connect()
+  try {
+    await admin.query(`CREATE ROLE ${name} LOGIN`)
+    await admin.query(`CREATE DATABASE ${name} OWNER ${name}`)
+  } finally {
+    await admin.end()
+  }
+  const url = new URL(engineConnectionString)
+  url.username = name
+  url.pathname = `/${name}`
+  const connectionString = url.toString()
+  await deployMigrations({ connectionString })
+  const database = createDatabase({ connectionString, applicationName: 'floe test' })
+  return {
+    ...database,
+    connectionString,
+    async drop() {
+      await database.close()
+      const client = new pg.Client({ connectionString: engineConnectionString })
+      await client.connect()
+      await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+      await client.query(`DROP ROLE ${name}`)
+      await client.end()
+    },
+  }
+}
+
+/** A host and an instance on it, for tests that need them to be there. */
+export async function insertTestInstance(
+  db: Database,
+  more: { name?: string; hostId?: string } = {},
+): Promise<{ hostId: string; instanceId: string; name: string }> {
+  const hostId = more.hostId ?? randomUUID()
+  const instanceId = randomUUID()
+  const name = more.name ?? `i-${instanceId.slice(0, 8)}`
+  await db.pool.query(
+    `INSERT INTO host (id, name, "agentUrl") VALUES ($1, $2, 'https://127.0.0.1:1') ON CONFLICT (id) DO NOTHING`,
+    [hostId, `host-${hostId.slice(0, 8)}`],
+  )
+  await db.pool.query(`INSERT INTO instance (id, name, "hostId", intent) VALUES ($1, $2, $3, 'running')`, [
+    instanceId,
+    name,
+    hostId,
+  ])
+  return { hostId, instanceId, name }
+}

@@ -1,0 +1,291 @@
+import { randomUUID } from 'node:crypto'
+import {
+  type Actor,
+  askToCancel,
+  type Database,
+  findOpenOperation,
+  findOperationByKey,
+  insertAuditEvent,
+  insertInstance,
+  insertOperation,
+  inTransaction,
+  listHosts,
+  readOperationForRetry,
+  setInstanceIntent,
+  showInstance,
+  sqlError,
+  type Transaction,
+} from '@floe/db'
+import {
+  endedOperationStates,
+  FaultError,
+  fault,
+  type InstanceIntent,
+  type OperationInput,
+  type OperationKind,
+  type OperationState,
+  operationInputs,
+  operationTitles,
+} from '@floe/domain'
+
+export type SubmitInput<K extends OperationKind> = {
+  kind: K
+  input: OperationInput<K>
+  actor: Actor
+  /** The same key answers the same operation, however often it is sent. */
+  idempotencyKey?: string | null | undefined
+  /** The audit row written with it; `action` defaults to `noun.verb` of the kind, e.g. `instance.create`. */
+  audit?: { action?: string | undefined; ipAddress?: string | null | undefined } | undefined
+  /** The host a new instance is made on; the only one when left out. */
+  hostId?: string | undefined
+}
+
+export type Submitted<K extends OperationKind> = {
+  operationId: string
+  instanceId: string
+  /** What was stored: of the first call where the idempotency key was seen before. */
+  input: OperationInput<K>
+  /** False when the idempotency key answered an earlier operation. */
+  created: boolean
+}
+
+/** Another operation on the instance has not ended. `blockingOperationId` is the one to wait for or to cancel. */
+export class OperationConflict extends FaultError {
+  readonly blockingOperationId: string
+  constructor(
+    blocking: { operationId: string; kind: OperationKind; state: OperationState },
+    instanceName: string,
+  ) {
+    super({
+      code: 'operation.conflict',
+      message: `another operation on instance "${instanceName}" has not ended`,
+      detail: `Operation ${blocking.operationId} (${operationTitles[blocking.kind]}) is ${blocking.state}.`,
+      hint: 'Wait until it has ended, or cancel it.',
+    })
+    this.blockingOperationId = blocking.operationId
+  }
+}
+
+/** `noun.verb` of a kind in the audit log: `create-instance` → `instance.create`, `change-settings` → `setting.set`. */
+export function auditAction(kind: OperationKind): string {
+  if (kind === 'change-settings') return 'setting.set'
+  const [verb, noun] = kind.split('-') as [string, string]
+  return `${noun}.${verb}`
+}
+
+const intents: Partial<Record<OperationKind, InstanceIntent>> = {
+  'start-instance': 'running',
+  'restart-instance': 'running',
+  'stop-instance': 'stopped',
+  'delete-instance': 'deleted',
+}
+
+/**
+ * Writes intent, operation and audit row in one transaction and answers at once; the controller does the rest. Throws
+ * OperationConflict, `instance.not_found`, `instance.name_taken`, `instance.name_mismatch` (delete), `host.not_found`,
+ * `host.ambiguous`, `operation.key_reused` or `operation.invalid_input`; nothing is written then.
+ */
+export async function submitOperation<K extends OperationKind>(
+  db: Pick<Database, 'pool'>,
+  submit: SubmitInput<K>,
+): Promise<Submitted<K>> {
+  const parsed = operationInputs[submit.kind].safeParse(submit.input)
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0]
+    throw fault('operation.invalid_input', `invalid input for operation "${submit.kind}"`, {
+      detail: issue ? `${issue.path.join('.')}: ${issue.message}` : '',
+    })
+  }
+  return write(db, submit, parsed.data as OperationInput<K>, null)
+}
+
+async function write<K extends OperationKind>(
+  db: Pick<Database, 'pool'>,
+  submit: Omit<SubmitInput<K>, 'input'>,
+  input: OperationInput<K>,
+  retryOf: string | null,
+): Promise<Submitted<K>> {
+  const earlier = await earlierSubmit(db, submit)
+  if (earlier) return earlier
+  const operationId = randomUUID()
+  try {
+    await inTransaction(db.pool, async (tx) => {
+      const name = await writeIntent(tx, submit, input, retryOf)
+      const blocking = await findOpenOperation(tx, input.instanceId)
+      if (blocking) throw new OperationConflict(blocking, name)
+      await insertOperation(tx, {
+        operationId,
+        kind: submit.kind,
+        input,
+        instanceId: input.instanceId,
+        actor: submit.actor,
+        idempotencyKey: submit.idempotencyKey ?? null,
+        retryOf,
+      })
+      await insertAuditEvent(tx, {
+        actor: submit.actor,
+        action: submit.audit?.action ?? auditAction(submit.kind),
+        outcome: 'allowed',
+        objectKind: 'instance',
+        objectId: input.instanceId,
+        detail: { operationId, name, ...auditDetail(submit.kind, input), ...(retryOf ? { retryOf } : {}) },
+        ipAddress: submit.audit?.ipAddress,
+      })
+    })
+  } catch (error) {
+    // two callers at once: the unique indexes let one through, the other is told what the first one made
+    const constraint = sqlError(error)?.code === '23505' ? sqlError(error)?.constraint : undefined
+    if (constraint === 'operation_idempotencyKey_key') {
+      const first = await earlierSubmit(db, submit)
+      if (first) return first
+    }
+    if (constraint === 'operation_one_open_per_instance') {
+      const blocking = await findOpenOperation(db.pool, input.instanceId)
+      const instance = await showInstance(db.pool, input.instanceId)
+      if (blocking) throw new OperationConflict(blocking, instance?.name ?? input.instanceId)
+      return write(db, submit, input, retryOf)
+    }
+    if (constraint === 'instance_one_per_name' || constraint === 'instance_pkey') {
+      const again = await earlierSubmit(db, submit)
+      if (again) return again
+      throw nameTaken((input as OperationInput<'create-instance'>).name)
+    }
+    throw error
+  }
+  return { operationId, instanceId: input.instanceId, input, created: true }
+}
+
+const nameTaken = (name: string) =>
+  fault('instance.name_taken', `instance "${name}" already exists`, { hint: 'Choose another name.' })
+
+async function earlierSubmit<K extends OperationKind>(
+  db: Pick<Database, 'pool'>,
+  submit: Omit<SubmitInput<K>, 'input'>,
+): Promise<Submitted<K> | undefined> {
+  if (!submit.idempotencyKey) return undefined
+  const found = await findOperationByKey(db.pool, submit.idempotencyKey)
+  if (!found) return undefined
+  if (found.kind !== submit.kind || found.actor !== submit.actor.id)
+    throw fault('operation.key_reused', 'idempotency key was used for another operation', {
+      hint: 'Use a new key for every operation.',
+    })
+  const input = found.input as OperationInput<K>
+  return { operationId: found.operationId, instanceId: input.instanceId, input, created: false }
+}
+
+/** Checks what only the database knows, writes what is wanted, and answers the instance's name. */
+async function writeIntent<K extends OperationKind>(
+  tx: Transaction,
+  submit: Omit<SubmitInput<K>, 'input'>,
+  input: OperationInput<K>,
+  retryOf: string | null,
+): Promise<string> {
+  if (submit.kind === 'create-instance' && retryOf === null) {
+    const create = input as OperationInput<'create-instance'>
+    const hostId = await chooseHost(tx, submit.hostId)
+    await insertInstance(tx, { instanceId: create.instanceId, name: create.name, hostId, intent: 'running' })
+    return create.name
+  }
+  const instance = await showInstance(tx, input.instanceId)
+  if (!instance || instance.deletedAt)
+    throw fault('instance.not_found', `instance "${input.instanceId}" does not exist`)
+  if (submit.kind === 'delete-instance') {
+    const { confirmName } = input as OperationInput<'delete-instance'>
+    if (confirmName !== instance.name)
+      throw fault('instance.name_mismatch', `"${confirmName}" is not the name of this instance`, {
+        hint: `Type "${instance.name}" to delete it.`,
+      })
+  }
+  const intent = intents[submit.kind]
+  if (intent) await setInstanceIntent(tx, input.instanceId, intent)
+  return instance.name
+}
+
+async function chooseHost(tx: Transaction, wanted: string | undefined): Promise<string> {
+  const hosts = await listHosts(tx)
+  if (wanted !== undefined) {
+    if (!hosts.some((host) => host.hostId === wanted))
+      throw fault('host.not_found', `host "${wanted}" does not exist`)
+    return wanted
+  }
+  const [only, ...others] = hosts
+  if (!only)
+    throw fault('host.not_found', 'no host is registered', {
+      hint: 'The controller registers its own host when it starts: check "./floe status".',
+    })
+  if (others.length > 0)
+    throw fault('host.ambiguous', 'more than one host is registered', {
+      hint: 'Name the host of the new instance.',
+    })
+  return only.hostId
+}
+
+/** What the audit log keeps of an input: everything but verifiers of passwords and what the row says already. */
+function auditDetail(kind: OperationKind, input: object): Record<string, unknown> {
+  const { instanceId: _id, ownerPasswordVerifier: _verifier, ...rest } = input as Record<string, unknown>
+  return kind === 'create-instance' || Object.keys(rest).length > 0 ? { input: rest } : {}
+}
+
+/**
+ * Asks an operation to give up: a queued one is cancelled at once, a running one is `cancelling` until its step gave up
+ * or was done. Answers the state afterwards. Throws `operation.not_found` or `operation.ended`.
+ */
+export async function cancelOperation(
+  db: Pick<Database, 'pool'>,
+  cancel: {
+    operationId: string
+    actor: Actor
+    audit?: { ipAddress?: string | null | undefined } | undefined
+  },
+): Promise<{ state: OperationState }> {
+  return inTransaction(db.pool, async (tx) => {
+    const before = await readOperationForRetry(tx, cancel.operationId)
+    if (!before) throw fault('operation.not_found', `operation "${cancel.operationId}" does not exist`)
+    if (endedOperationStates.includes(before.state))
+      throw fault('operation.ended', 'operation has already ended', { detail: `It is ${before.state}.` })
+    const state = await askToCancel(tx, cancel.operationId)
+    await insertAuditEvent(tx, {
+      actor: cancel.actor,
+      action: 'operation.cancel',
+      outcome: 'allowed',
+      objectKind: 'operation',
+      objectId: cancel.operationId,
+      ipAddress: cancel.audit?.ipAddress,
+    })
+    return { state: state ?? before.state }
+  })
+}
+
+/**
+ * Takes a failed or cancelled operation up again, as a new operation with the same input: steps that succeeded are not
+ * run again, the one that did not runs with its attempt + 1. (An ended operation stays as it ended.) Throws
+ * `operation.not_found`, `operation.not_retryable`, or what submitting it would throw.
+ */
+export async function retryOperation(
+  db: Pick<Database, 'pool'>,
+  retry: {
+    operationId: string
+    actor: Actor
+    idempotencyKey?: string | null | undefined
+    audit?: { ipAddress?: string | null | undefined } | undefined
+  },
+): Promise<Submitted<OperationKind>> {
+  const ended = await readOperationForRetry(db.pool, retry.operationId)
+  if (!ended) throw fault('operation.not_found', `operation "${retry.operationId}" does not exist`)
+  if (ended.state !== 'failed' && ended.state !== 'cancelled')
+    throw fault('operation.not_retryable', 'only a failed or cancelled operation can be retried', {
+      detail: `It is ${ended.state}.`,
+    })
+  const parsed = operationInputs[ended.kind].parse(ended.input)
+  return write(
+    db,
+    {
+      kind: ended.kind,
+      actor: retry.actor,
+      idempotencyKey: retry.idempotencyKey,
+      audit: { action: 'operation.retry', ...retry.audit },
+    },
+    parsed as OperationInput<OperationKind>,
+    retry.operationId,
+  )
+}
