@@ -1,0 +1,26 @@
+// Bundles the command line and the supervisor, so that a verb starts without resolving a package tree.
+import { readdirSync, rmSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { build } from 'esbuild'
+
+const outdir = join(import.meta.dirname, 'dist')
+const { metafile } = await build({
+  absWorkingDir: import.meta.dirname,
+  entryPoints: { main: 'src/main.ts', supervise: 'src/supervise/main.ts' },
+  outdir,
+  bundle: true,
+  platform: 'node',
+  target: 'node22',
+  format: 'esm',
+  splitting: true,
+  chunkNames: 'part-[hash]',
+  legalComments: 'none',
+  logLevel: 'warning',
+  metafile: true,
+  // packages written for CommonJS still ask for require
+  banner: {
+    js: "import { createRequire as floeRequire } from 'node:module'; const require = floeRequire(import.meta.url);",
+  },
+})
+const written = new Set(Object.keys(metafile.outputs).map((file) => basename(file)))
+for (const file of readdirSync(outdir)) if (!written.has(file)) rmSync(join(outdir, file))

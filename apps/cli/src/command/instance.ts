@@ -1,0 +1,238 @@
+import { connectionForms, fault, InstanceName } from '@floe/domain'
+import type { Command } from 'commander'
+import { duration, moment, printResult, table } from '../output'
+import { findInstance, type InstanceDetail, openConsole } from './find-instance'
+import { assignment, oneOf, verb } from './verb'
+import { waitForOperation } from './watch-operation'
+
+const stopMode = oneOf('fast', 'immediate')
+
+type Verb = { json?: boolean }
+type Waiting = Verb & { wait: boolean }
+
+function detailInWords(i: InstanceDetail): string {
+  return [
+    `name          ${i.name}`,
+    `state         ${i.state}${i.because ? ` (${i.because})` : ''}`,
+    `role          ${i.role ?? '–'}`,
+    `host          ${i.hostName} (${i.hostState})`,
+    `port          ${i.port ?? '–'}`,
+    `engine        ${i.engineVersion ?? '–'}`,
+    `directory     ${i.directory ?? '–'}`,
+    `up since      ${moment(i.startedAt)}`,
+    `seen          ${i.ageMs === null ? 'never' : `${duration(i.ageMs)} ago`}${i.stale ? ' (stale)' : ''}`,
+    `restart due   ${i.pendingRestart.length === 0 ? 'no' : `for ${i.pendingRestart.join(', ')}`}`,
+    `connect       ${i.forms?.psql ?? '–'}`,
+    `id            ${i.instanceId}`,
+  ].join('\n')
+}
+
+function addCreate(instance: Command): void {
+  verb(
+    instance,
+    'create <name>',
+    'create an instance and start it',
+    'Creates an instance, starts it, and prints how to connect. The password is shown this once and stored nowhere.',
+  )
+    .option('--set <name=value>', 'a setting written before the first start (may be repeated)', assignment)
+    .option('--no-wait', 'do not wait until it runs')
+    .action(async (name: string, options: Waiting & { set?: Record<string, string> }) => {
+      const parsed = InstanceName.safeParse(name)
+      if (!parsed.success)
+        throw fault('usage.instance_name', `"${name}" cannot be the name of an instance`, {
+          detail: `A name ${parsed.error.issues[0]?.message}.`,
+        })
+      const client = openConsole()
+      const made = await client.trpc.instance.create.mutate({
+        name: parsed.data,
+        settings: options.set ?? {},
+      })
+      const { operationId, instanceId, user, database, password } = made
+      if (!options.wait) {
+        printResult(options.json, { operationId, instanceId, name, user, database, password }, () =>
+          [
+            `Operation ${operationId} creates instance "${name}".`,
+            `Password of "${user}" (shown only now): ${password}`,
+          ].join('\n'),
+        )
+        return
+      }
+      try {
+        await waitForOperation(client, operationId)
+      } catch (error) {
+        process.stderr.write(
+          `floe: operation ${operationId} did not create the instance; "./floe operation show" explains\n`,
+        )
+        throw error
+      }
+      const detail = await findInstance(client, instanceId)
+      if (detail.connection === null)
+        throw fault('instance.no_connection', `instance "${name}" runs, but its port is not known yet`, {
+          hint: `Run "./floe instance show ${name}".`,
+        })
+      const forms = connectionForms(detail.connection, password)
+      const result = {
+        instanceId,
+        name,
+        state: detail.state,
+        host: detail.connection.host,
+        port: detail.connection.port,
+        user,
+        database,
+        password,
+        connectionString: forms.uri,
+        ...forms,
+        directory: detail.directory,
+        engineVersion: detail.engineVersion,
+        operationId,
+      }
+      printResult(options.json, result, () =>
+        [
+          `Instance "${name}" is ${detail.state} on port ${detail.port}.`,
+          `Connect (the password is shown only now):`,
+          `  ${forms.psql}`,
+          `  ${forms.jdbc}`,
+        ].join('\n'),
+      )
+    })
+}
+
+function addLook(instance: Command): void {
+  verb(instance, 'list', 'list the instances')
+    .option('--search <text>', 'part of a name, of a host’s name, or a port')
+    .action(async ({ json, search }: Verb & { search?: string }) => {
+      const { instances } = await openConsole().trpc.instance.list.query(
+        search === undefined ? {} : { search },
+      )
+      printResult(json, instances, () =>
+        instances.length === 0
+          ? 'There are no instances. "./floe instance create <name>" makes one.'
+          : table(
+              ['name', 'state', 'role', 'host', 'port', 'engine', 'tps', 'seen'],
+              instances.map((i) => {
+                const tps = i.tps.at(-1)?.value
+                return [
+                  i.name,
+                  i.stale ? `${i.state} (stale)` : i.state,
+                  i.role,
+                  i.hostName,
+                  i.port,
+                  i.engineVersion,
+                  tps === null || tps === undefined ? null : Math.round(tps),
+                  i.ageMs === null ? 'never' : `${duration(i.ageMs)} ago`,
+                ]
+              }),
+            ),
+      )
+    })
+  verb(instance, 'show <name>', 'show an instance').action(async (name: string, { json }: Verb) => {
+    const detail = await findInstance(openConsole(), name)
+    printResult(json, { ...detail, connectionString: detail.forms?.uri ?? null }, () => detailInWords(detail))
+  })
+}
+
+function addChanges(instance: Command): void {
+  const change = (
+    usage: string,
+    summary: string,
+    about: string,
+    start: (
+      client: ReturnType<typeof openConsole>,
+      detail: InstanceDetail,
+      options: Record<string, unknown>,
+    ) => Promise<{ operationId: string }>,
+    done: string,
+    configure: (command: Command) => Command = (command) => command,
+  ) => {
+    configure(verb(instance, usage, summary, about))
+      .option('--no-wait', 'do not wait until it is done')
+      .action(async (name: string, options: Waiting & Record<string, unknown>) => {
+        const client = openConsole()
+        const detail = await findInstance(client, name)
+        const { operationId } = (await start(client, detail, options)) as {
+          operationId: Parameters<typeof waitForOperation>[1]
+        }
+        const operation = options.wait ? await waitForOperation(client, operationId) : null
+        printResult(
+          options.json,
+          {
+            operationId,
+            instanceId: detail.instanceId,
+            name: detail.name,
+            state: operation?.state ?? 'queued',
+            result: operation?.result ?? null,
+          },
+          () =>
+            operation === null
+              ? `Operation ${operationId} was started.`
+              : `Instance "${detail.name}" ${done}.`,
+        )
+      })
+  }
+  const withMode = (command: Command) =>
+    command.option(
+      '--mode <mode>',
+      'fast ends sessions and writes a checkpoint; immediate does neither',
+      stopMode,
+      'fast',
+    )
+
+  change(
+    'start <name>',
+    'start an instance',
+    'Starts an instance and waits until it answers SQL.',
+    ({ trpc }, { instanceId }) => trpc.instance.start.mutate({ instanceId }),
+    'runs',
+  )
+  change(
+    'stop <name>',
+    'stop an instance',
+    'Stops an instance.',
+    ({ trpc }, { instanceId }, { mode }) =>
+      trpc.instance.stop.mutate({ instanceId, mode: stopMode(String(mode)) }),
+    'is stopped',
+    withMode,
+  )
+  change(
+    'restart <name>',
+    'restart an instance',
+    'Stops an instance, starts it, and waits until it answers SQL.',
+    ({ trpc }, { instanceId }, { mode }) =>
+      trpc.instance.restart.mutate({ instanceId, mode: stopMode(String(mode)) }),
+    'runs again',
+    withMode,
+  )
+  change(
+    'reload <name>',
+    'reload an instance’s settings',
+    'Makes an instance read its configuration files again.',
+    ({ trpc }, { instanceId }) => trpc.instance.reload.mutate({ instanceId }),
+    'has read its settings again',
+  )
+  change(
+    'delete <name>',
+    'delete an instance',
+    'Stops an instance and deletes its files. Nothing is kept unless --keep-files is given.',
+    ({ trpc }, { instanceId }, { confirm, keepFiles }) =>
+      trpc.instance.delete.mutate({
+        instanceId,
+        confirmName: String(confirm),
+        keepFiles: keepFiles === true,
+      }),
+    'is deleted',
+    (command) =>
+      command
+        .requiredOption('--confirm <name>', 'the name of the instance, once more')
+        .option('--keep-files', 'keep its directory on the host, under another name'),
+  )
+}
+
+export function addInstance(program: Command): void {
+  const instance = program
+    .command('instance')
+    .summary('create, list, start, stop and delete instances')
+    .description('Instances: engine servers with their data directories. A name or an id names one.')
+  addCreate(instance)
+  addLook(instance)
+  addChanges(instance)
+}

@@ -1,0 +1,100 @@
+import { fault, OperationId, OperationState } from '@floe/domain'
+import type { Command } from 'commander'
+import { duration, moment, printResult, table } from '../output'
+import { findInstance, openConsole } from './find-instance'
+import { oneOf, verb, wholeNumber } from './verb'
+
+type Verb = { json?: boolean }
+
+function operationId(text: string): OperationId {
+  const parsed = OperationId.safeParse(text)
+  if (parsed.success) return parsed.data
+  throw fault('usage.operation_id', `"${text}" is not the id of an operation`, {
+    hint: 'Run "./floe operation list" for the ids.',
+  })
+}
+
+export function addOperation(program: Command): void {
+  const operation = program
+    .command('operation')
+    .summary('look at changes, or cancel one')
+    .description('Operations: every requested change, with its steps and log.')
+
+  verb(operation, 'list', 'list operations, newest first')
+    .option('--instance <name>', 'only those of an instance')
+    .option('--state <state>', 'only those in a state', oneOf(...OperationState.options))
+    .option('--limit <n>', 'at most this many', wholeNumber(1, 200), 20)
+    .action(
+      async ({
+        json,
+        instance,
+        state,
+        limit,
+      }: Verb & { instance?: string; state?: OperationState; limit: number }) => {
+        const client = openConsole()
+        const instanceId =
+          instance === undefined ? undefined : (await findInstance(client, instance)).instanceId
+        const { operations } = await client.trpc.operation.list.query({
+          instanceId,
+          states: state && [state],
+          limit,
+        })
+        printResult(json, operations, () =>
+          operations.length === 0
+            ? 'There are no operations.'
+            : table(
+                ['created', 'operation', 'instance', 'state', 'took', 'by', 'id'],
+                operations.map((o) => [
+                  moment(o.createdAt),
+                  o.title,
+                  o.instanceName,
+                  o.state,
+                  o.startedAt === null ? null : duration((o.endedAt ?? Date.now()) - o.startedAt),
+                  o.actorName,
+                  o.operationId,
+                ]),
+              ),
+        )
+      },
+    )
+
+  verb(operation, 'show <id>', 'show an operation with its steps and log').action(
+    async (id: string, { json }: Verb) => {
+      const { operation: o, log } = await openConsole().trpc.operation.show.query({
+        operationId: operationId(id),
+      })
+      printResult(json, { ...o, log }, () =>
+        [
+          `${o.title}${o.instanceName ? ` "${o.instanceName}"` : ''}: ${o.state}, asked by ${o.actorName} at ${moment(o.createdAt)}`,
+          ...(o.fault
+            ? [
+                `ERROR: ${o.fault.message}`,
+                ...(o.fault.detail ? [`DETAIL: ${o.fault.detail}`] : []),
+                ...(o.fault.hint ? [`HINT: ${o.fault.hint}`] : []),
+              ]
+            : []),
+          '',
+          table(
+            ['step', 'state', 'attempt', 'took', ''],
+            o.steps.map((s) => [
+              s.title,
+              s.state,
+              s.attempt,
+              s.startedAt === null ? null : duration((s.endedAt ?? Date.now()) - s.startedAt),
+              s.message ?? ' ',
+            ]),
+          ),
+          '',
+          ...log.map((line) => `${moment(line.at)}  ${line.text}`),
+        ].join('\n'),
+      )
+    },
+  )
+
+  verb(operation, 'cancel <id>', 'ask for an operation to be cancelled').action(
+    async (id: string, { json }: Verb) => {
+      const result = await openConsole().trpc.operation.cancel.mutate({ operationId: operationId(id) })
+      printResult(json, result, () => `Asked for operation ${result.operationId} to be cancelled.`)
+    },
+  )
+}

@@ -1,0 +1,47 @@
+import { type Command, InvalidArgumentError } from 'commander'
+
+/** A verb of the command line: every one has --json. `run` gets the arguments, then the options. */
+export function verb(parent: Command, usage: string, summary: string, about?: string): Command {
+  const command = parent
+    .command(usage)
+    .summary(summary)
+    .description(about ?? `${summary}.`)
+  return command.option('--json', 'print the result as JSON')
+}
+
+/** Parses a whole number of a range. */
+export function wholeNumber(from: number, to: number) {
+  return (text: string): number => {
+    const value = Number(text)
+    if (!/^\d+$/.test(text) || value < from || value > to)
+      throw new InvalidArgumentError(`It must be a whole number from ${from} to ${to}.`)
+    return value
+  }
+}
+
+export const port = wholeNumber(1, 65_535)
+
+/** `5500-5999` */
+export function portRange(text: string): { from: number; to: number } {
+  const match = text.match(/^(\d+)-(\d+)$/)
+  if (!match) throw new InvalidArgumentError('It must be two ports, e.g. 5500-5999.')
+  const [from, to] = [port(match[1] as string), port(match[2] as string)]
+  if (from > to) throw new InvalidArgumentError('The first port must not be greater than the last.')
+  return { from, to }
+}
+
+/** `name=value`, gathered over repeated options. The value may be empty or hold further equals signs. */
+export function assignment(text: string, before: Record<string, string> = {}): Record<string, string> {
+  const at = text.indexOf('=')
+  if (at < 1) throw new InvalidArgumentError('It must be name=value.')
+  return { ...before, [text.slice(0, at).trim()]: text.slice(at + 1).trim() }
+}
+
+/** One of a few words. */
+export function oneOf<const T extends string>(...words: T[]) {
+  return (text: string): T => {
+    const found = words.find((word) => word === text)
+    if (found === undefined) throw new InvalidArgumentError(`It must be one of: ${words.join(', ')}.`)
+    return found
+  }
+}

@@ -1,0 +1,65 @@
+import { Fault, FaultError, fault, type Installation } from '@floe/domain'
+import type { AppRouter } from '@floe/web/api'
+import {
+  createTRPCClient,
+  httpBatchLink,
+  httpSubscriptionLink,
+  retryLink,
+  splitLink,
+  TRPCClientError,
+} from '@trpc/client'
+import { EventSource } from 'eventsource'
+import superjson from 'superjson'
+import { type Home, readSecret } from '../installation/home'
+import { localWebUrl } from '../up/answers'
+
+const CALL_MS = 15_000
+
+/** A typed client of this installation's console, with the command line's token. */
+export function createConsoleClient(home: Home, installation: Installation) {
+  const url = `${localWebUrl(installation)}/api/trpc`
+  const authorization = `Bearer ${readSecret(home, 'cliToken')}`
+  class TokenEventSource extends EventSource {
+    constructor(source: string | URL) {
+      super(source, {
+        fetch: (input, init) => fetch(input, { ...init, headers: { ...init.headers, authorization } }),
+      })
+    }
+  }
+  const trpc = createTRPCClient<AppRouter>({
+    links: [
+      splitLink({
+        condition: (operation) => operation.type === 'subscription',
+        true: [
+          // the console may be restarted while we listen
+          retryLink({ retry: ({ attempts }) => attempts <= 20, retryDelayMs: () => 500 }),
+          httpSubscriptionLink({ url, transformer: superjson, EventSource: TokenEventSource }),
+        ],
+        false: httpBatchLink({
+          url,
+          transformer: superjson,
+          headers: { authorization },
+          fetch: (input, init) =>
+            fetch(input, { ...init, signal: AbortSignal.timeout(CALL_MS) } as RequestInit),
+        }),
+      }),
+    ],
+  })
+  return { trpc }
+}
+export type ConsoleClient = ReturnType<typeof createConsoleClient>
+
+/** The fault behind an error of the client: the console's own, or that it cannot be reached. */
+export function consoleFault(error: unknown): FaultError {
+  if (error instanceof FaultError) return error
+  if (error instanceof TRPCClientError) {
+    const parsed = Fault.safeParse((error.data as { fault?: unknown } | undefined)?.fault)
+    if (parsed.success) return new FaultError(parsed.data, error)
+  }
+  const detail = error instanceof Error ? error.message : String(error)
+  return fault('console.unreachable', 'could not reach the console', {
+    detail,
+    hint: 'Check that Floe runs: "./floe status"; start it with "./floe up".',
+    cause: error,
+  })
+}

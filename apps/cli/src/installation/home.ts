@@ -1,0 +1,113 @@
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { fault, Installation, secretFiles } from '@floe/domain'
+
+/** Paths of one installation. Everything it knows lies under `directory` (FLOE_HOME). */
+export type Home = {
+  directory: string
+  configFile: string
+  secrets: string
+  log: string
+  run: string
+}
+
+/** The root of this checkout; the launcher says it. */
+export function checkoutDirectory(): string {
+  return process.env.FLOE_CHECKOUT ?? resolve(import.meta.dirname, '../../..')
+}
+
+export function homeAt(directory: string): Home {
+  return {
+    directory,
+    configFile: join(directory, 'config.json'),
+    secrets: join(directory, 'secrets'),
+    log: join(directory, 'log'),
+    run: join(directory, 'run'),
+  }
+}
+
+/** The installation that this command is about: FLOE_HOME, or `.floe` in the checkout. */
+export function currentHome(): Home {
+  return homeAt(resolve(process.env.FLOE_HOME ?? join(checkoutDirectory(), '.floe')))
+}
+
+/** Where downloads and engines are cached, outside the checkout. */
+export function cacheDirectory(): string {
+  const byUser =
+    process.getuid?.() === 0
+      ? '/var/cache/floe'
+      : join(process.env.XDG_CACHE_HOME ?? join(process.env.HOME ?? '/tmp', '.cache'), 'floe')
+  return resolve(process.env.FLOE_CACHE ?? byUser)
+}
+
+/** `config.json`, or null when `up` has not written it yet. A file that cannot be read is a fault, never null. */
+export function readInstallation(home: Home): Installation | null {
+  if (!existsSync(home.configFile)) return null
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(readFileSync(home.configFile, 'utf8'))
+  } catch (cause) {
+    throw fault('installation.unreadable', `could not read "${home.configFile}"`, {
+      detail: cause instanceof Error ? cause.message : String(cause),
+      hint: 'Repair the file, or move it away and run "./floe up" to write a new one.',
+      cause,
+    })
+  }
+  const result = Installation.safeParse(parsed)
+  if (result.success) return result.data
+  throw fault('installation.invalid', `"${home.configFile}" is not valid`, {
+    detail: result.error.issues.map((i) => `${i.path.join('.')}: ${i.message}`).join('; '),
+    hint: 'Repair the file, or move it away and run "./floe up" to write a new one.',
+  })
+}
+
+/** As readInstallation, for commands that need one. */
+export function requireInstallation(home: Home): Installation {
+  const installation = readInstallation(home)
+  if (installation === null)
+    throw fault('installation.missing', 'Floe is not set up here', {
+      detail: `There is no "${home.configFile}".`,
+      hint: 'Run "./floe up", or set FLOE_HOME to the directory of your installation.',
+    })
+  return installation
+}
+
+/** Writes a file so that a reader, or a crash, sees either the old or the new one. */
+export function writeWhole(file: string, text: string, mode: number): void {
+  const staging = `${file}.${process.pid}.new`
+  writeFileSync(staging, text, { mode })
+  renameSync(staging, file)
+}
+
+export function writeInstallation(home: Home, installation: Installation): void {
+  writeWhole(home.configFile, `${JSON.stringify(installation, null, 2)}\n`, 0o644)
+}
+
+/** Makes the directories of an installation. `secrets` is for its owner alone. */
+export function makeHome(home: Home): void {
+  try {
+    mkdirSync(home.directory, { recursive: true, mode: 0o755 })
+    mkdirSync(home.secrets, { recursive: true, mode: 0o700 })
+    for (const directory of [home.log, home.run]) mkdirSync(directory, { recursive: true, mode: 0o755 })
+  } catch (cause) {
+    throw fault('installation.no_directory', `could not create "${home.directory}"`, {
+      detail: cause instanceof Error ? cause.message : String(cause),
+      hint: 'Set FLOE_HOME to a directory that you may write.',
+      cause,
+    })
+  }
+}
+
+/** A secret of the installation. */
+export function readSecret(home: Home, name: keyof typeof secretFiles): string {
+  const file = join(home.secrets, secretFiles[name])
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch (cause) {
+    throw fault('installation.no_secret', `could not read "${file}"`, {
+      detail: cause instanceof Error ? cause.message : String(cause),
+      hint: 'Run this as the user that ran "./floe up".',
+      cause,
+    })
+  }
+}

@@ -1,0 +1,42 @@
+import { FaultError } from '@floe/domain'
+import { Command, CommanderError } from 'commander'
+import { addDown } from './command/down'
+import { addHost } from './command/host'
+import { addInstance } from './command/instance'
+import { addOperation } from './command/operation'
+import { addSetting } from './command/setting'
+import { addStatus } from './command/status'
+import { addTelemetry } from './command/telemetry'
+import { addUp } from './command/up'
+import { consoleFault } from './console/client'
+import { exitStatusOf, printFault } from './output'
+
+/** `./floe`: the verbs of the product and of its workshop. Exit status: 0 done, 1 failed, 2 called wrongly. */
+function program(): Command {
+  const floe = new Command('./floe')
+    .description('Floe: PostgreSQL instances with a console, an agent and an engine of their own.')
+    .helpOption('--help, -h', 'explain the command')
+    .configureHelp({ showGlobalOptions: false })
+    .showHelpAfterError('(add --help for an explanation)')
+    .enablePositionalOptions()
+    .exitOverride()
+  addUp(floe)
+  addDown(floe)
+  addStatus(floe)
+  for (const add of [addInstance, addSetting, addTelemetry, addOperation, addHost]) add(floe)
+  return floe
+}
+
+const json = process.argv.includes('--json')
+try {
+  await program().parseAsync(process.argv)
+} catch (error) {
+  if (error instanceof CommanderError) {
+    // commander has printed what is wrong; help and version are no mistakes
+    process.exitCode = error.exitCode === 0 ? 0 : 2
+  } else {
+    const fault = error instanceof FaultError ? error : consoleFault(error)
+    printFault(fault.fault, json)
+    process.exitCode = exitStatusOf(fault)
+  }
+}

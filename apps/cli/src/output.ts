@@ -1,0 +1,52 @@
+import { type Fault, type FaultError, formatFault } from '@floe/domain'
+
+/** Prints the result of a verb: as JSON for programs, else in words. */
+export function printResult(json: boolean | undefined, value: unknown, inWords: () => string): void {
+  process.stdout.write(json ? `${JSON.stringify(value, null, 2)}\n` : `${inWords()}\n`)
+}
+
+/** Prints a fault; with --json also as `{fault}` on standard output, so that a program always finds JSON there. */
+export function printFault(fault: Fault, json: boolean): void {
+  if (json) process.stdout.write(`${JSON.stringify({ fault })}\n`)
+  process.stderr.write(`floe: error: ${formatFault(fault)}\n`)
+}
+
+/** 2 for a mistake in how the command was called, else 1. */
+export function exitStatusOf(error: FaultError): 1 | 2 {
+  return error.fault.code.startsWith('usage.') ? 2 : 1
+}
+
+/** Columns padded to their widest cell; numbers to the right. An unknown cell is a dash, never 0. */
+export function table(headings: string[], rows: (string | number | null | undefined)[][]): string {
+  const text = rows.map((row) =>
+    row.map((cell) => (cell === null || cell === undefined || cell === '' ? '–' : String(cell))),
+  )
+  const widths = headings.map((h, i) => Math.max(h.length, ...text.map((row) => (row[i] ?? '').length)))
+  const right = headings.map(
+    (_, i) => rows.length > 0 && rows.every((row) => typeof row[i] === 'number' || row[i] == null),
+  )
+  const line = (cells: string[]) =>
+    cells
+      .map((cell, i) => (right[i] ? cell.padStart(widths[i] as number) : cell.padEnd(widths[i] as number)))
+      .join('  ')
+      .trimEnd()
+  return [line(headings), ...text.map(line)].join('\n')
+}
+
+/** `3 h 5 min`, `12 s` */
+export function duration(ms: number | null | undefined): string {
+  if (ms === null || ms === undefined) return '–'
+  if (ms < 1_000) return `${Math.round(ms)} ms`
+  const s = Math.round(ms / 1_000)
+  if (s < 60) return `${s} s`
+  if (s < 3_600) return `${Math.floor(s / 60)} min ${s % 60} s`
+  if (s < 86_400) return `${Math.floor(s / 3_600)} h ${Math.floor((s % 3_600) / 60)} min`
+  return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3_600)} h`
+}
+
+/** A moment in this machine's time zone, to the second. */
+export function moment(ms: number | null | undefined): string {
+  if (ms === null || ms === undefined) return '–'
+  const d = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000)
+  return d.toISOString().slice(0, 19).replace('T', ' ')
+}

@@ -1,0 +1,90 @@
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { type Home, writeWhole } from '../installation/home'
+import { identify, isAlive, type ProcessIdentity } from './identity'
+
+/** Floe's processes in the order in which they start; they stop in the reverse order. */
+export const processNames = ['control-database', 'agent', 'controller', 'web'] as const
+export type ProcessName = (typeof processNames)[number]
+/** Those that are a program of this checkout. */
+export const programNames = ['agent', 'controller', 'web'] as const
+export type ProgramName = (typeof programNames)[number]
+
+/** What each program is started with, relative to the checkout, and the file that changes with every build of it. */
+export const programs: Record<ProgramName, { entry: string; built: string }> = {
+  agent: { entry: 'apps/agent/dist/main.js', built: 'apps/agent/dist/main.js' },
+  controller: { entry: 'apps/controller/dist/main.js', built: 'apps/controller/dist/main.js' },
+  web: { entry: 'apps/web/start.mjs', built: 'apps/web/.next/BUILD_ID' },
+}
+
+const Record = z.object({
+  pid: z.number().int(),
+  startTicks: z.number().int(),
+  bootId: z.string(),
+  startedAt: z.number(),
+  /** Names the build and the configuration it was started with. */
+  mark: z.string(),
+})
+export type ProcessRecord = z.infer<typeof Record>
+
+const recordFile = (home: Home, name: string) => join(home.run, `${name}.json`)
+
+export function writeRecord(home: Home, name: string, record: ProcessRecord): void {
+  writeWhole(recordFile(home, name), `${JSON.stringify(record)}\n`, 0o644)
+}
+
+export function removeRecord(home: Home, name: string): void {
+  rmSync(recordFile(home, name), { force: true })
+}
+
+/** The record of a process that runs; null when there is none or its process is gone, whatever has its pid now. */
+export function liveRecord(home: Home, name: string): ProcessRecord | null {
+  try {
+    const record = Record.parse(JSON.parse(readFileSync(recordFile(home, name), 'utf8')))
+    return isAlive(record) ? record : null
+  } catch {
+    return null
+  }
+}
+
+/** Mark of what a program would be started with now: its build and config.json. */
+export function currentMark(home: Home, checkout: string, name: ProgramName): string {
+  const hash = createHash('sha256')
+  for (const file of [join(checkout, programs[name].built), home.configFile]) {
+    try {
+      hash.update(readFileSync(file))
+    } catch {
+      hash.update('missing')
+    }
+  }
+  return hash.digest('hex').slice(0, 16)
+}
+
+/**
+ * A program of this installation that runs though no record names it (the record was lost, or its writer was killed
+ * before it wrote): found by its command line and its FLOE_HOME.
+ */
+export function findUnrecorded(home: Home, checkout: string, name: ProgramName): ProcessIdentity | null {
+  const entry = join(checkout, programs[name].entry)
+  for (const pid of readdirSync('/proc').filter((n) => /^\d+$/.test(n))) {
+    try {
+      const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+      if (!words.includes(entry)) continue
+      const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
+      if (variables.includes(`FLOE_HOME=${home.directory}`)) return identify(Number(pid))
+    } catch {
+      // gone, or not ours to look at
+    }
+  }
+  return null
+}
+
+/** The process of a name, recorded or not; null when none runs. */
+export function runningProgram(home: Home, checkout: string, name: ProgramName): ProcessRecord | null {
+  const recorded = liveRecord(home, name)
+  if (recorded !== null) return recorded
+  const found = findUnrecorded(home, checkout, name)
+  return found === null ? null : { ...found, startedAt: Date.now(), mark: 'unknown' }
+}

@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { writeWhole } from '../installation/home'
+
+/** What steps took in earlier runs, in seconds: lines of `step seconds`, shared with the launcher's script. */
+export class Durations {
+  private readonly file: string
+  private readonly seconds = new Map<string, number>()
+
+  constructor(cacheDirectory: string) {
+    this.file = join(cacheDirectory, 'durations')
+    try {
+      for (const line of readFileSync(this.file, 'utf8').split('\n')) {
+        const [name, value] = line.split(' ')
+        if (name && Number.isFinite(Number(value))) this.seconds.set(name, Number(value))
+      }
+    } catch {
+      // nothing remembered yet
+    }
+  }
+
+  /** Seconds that the step took last, else what was expected of it. */
+  expected(name: string, otherwise: number): number {
+    return this.seconds.get(name) ?? otherwise
+  }
+
+  remember(name: string, seconds: number): void {
+    this.seconds.set(name, Math.round(seconds))
+    try {
+      writeWhole(this.file, [...this.seconds].map(([n, s]) => `${n} ${s}\n`).join(''), 0o644)
+    } catch {
+      // an estimate is not worth failing for
+    }
+  }
+}

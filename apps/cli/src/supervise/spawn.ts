@@ -1,0 +1,134 @@
+import { spawn } from 'node:child_process'
+import { EventEmitter } from 'node:events'
+import { closeSync, openSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Installation } from '@floe/domain'
+import { startControlDatabase } from '../control-database/control'
+import type { Home } from '../installation/home'
+import { identify, isAlive, type ProcessIdentity } from '../process/identity'
+import {
+  currentMark,
+  type ProcessName,
+  type ProgramName,
+  programs,
+  runningProgram,
+  writeRecord,
+} from '../process/records'
+
+export type Supervision = {
+  home: Home
+  checkout: string
+  installation: Installation
+  say: (event: string, fields?: Record<string, unknown>) => void
+}
+
+/** How often a process that is not our child is looked at. */
+const LOOK_MS = 250
+
+/** What a supervised process is to the one who restarts it: a pid, and one `close` when it is gone. */
+export type Supervised = EventEmitter & {
+  pid: number | undefined
+  stdin: null
+  stdout: null
+  stderr: null
+  send: never
+}
+
+function supervised(pid?: number): Supervised {
+  return Object.assign(new EventEmitter(), {
+    pid,
+    stdin: null,
+    stdout: null,
+    stderr: null,
+  }) as unknown as Supervised
+}
+
+/** A process always ends with this code here, so that it is started again whatever its own exit status was. */
+const GONE = 1
+
+function closeWhenGone(process: Supervised, identity: ProcessIdentity, gone: () => void): void {
+  const timer = setInterval(() => {
+    if (isAlive(identity)) return
+    clearInterval(timer)
+    gone()
+    process.emit('close', GONE, null)
+  }, LOOK_MS)
+}
+
+/** The environment of our programs: who they are told by FLOE_HOME, everything else they read from there. */
+export function programEnvironment(home: Home): NodeJS.ProcessEnv {
+  const kept = [
+    'PATH',
+    'HOME',
+    'LANG',
+    'TZ',
+    'TMPDIR',
+    'FLOE_CACHE',
+    'NODE_EXTRA_CA_CERTS',
+    'NEXT_TELEMETRY_DISABLED',
+  ]
+  return {
+    ...Object.fromEntries(
+      kept.filter((name) => process.env[name] !== undefined).map((name) => [name, process.env[name]]),
+    ),
+    FLOE_HOME: home.directory,
+    NODE_ENV: 'production',
+  }
+}
+
+function startProgram({ home, checkout, say }: Supervision, name: ProgramName): Supervised {
+  const running = runningProgram(home, checkout, name)
+  if (running !== null) {
+    say('process.adopted', { name, pid: running.pid })
+    writeRecord(home, name, running)
+    const adopted = supervised(running.pid)
+    closeWhenGone(adopted, running, () => say('process.ended', { name, pid: running.pid }))
+    return adopted
+  }
+  const mark = currentMark(home, checkout, name)
+  const log = openSync(join(home.log, `${name}.log`), 'a', 0o640)
+  const child = spawn(process.execPath, ['--enable-source-maps', join(checkout, programs[name].entry)], {
+    cwd: home.directory,
+    env: programEnvironment(home),
+    // a file, not a pipe: the process must not depend on who started it
+    stdio: ['ignore', log, log],
+    detached: true,
+  })
+  closeSync(log)
+  const started = supervised(child.pid)
+  const identity = child.pid === undefined ? null : identify(child.pid)
+  if (identity !== null) {
+    writeRecord(home, name, { ...identity, startedAt: Date.now(), mark })
+    say('process.started', { name, pid: identity.pid })
+  }
+  child.once('error', (error) => say('process.not_started', { name, error: error.message }))
+  child.once('close', (code, signal) => {
+    say('process.ended', { name, pid: child.pid, code, signal })
+    started.emit('close', GONE, null)
+  })
+  return started
+}
+
+function startDatabase({ home, installation, say }: Supervision): Supervised {
+  const database = supervised()
+  startControlDatabase(home, installation).then(
+    (identity) => {
+      database.pid = identity.pid
+      writeRecord(home, 'control-database', { ...identity, startedAt: Date.now(), mark: '' })
+      say('process.started', { name: 'control-database', pid: identity.pid })
+      closeWhenGone(database, identity, () =>
+        say('process.ended', { name: 'control-database', pid: identity.pid }),
+      )
+    },
+    (error: unknown) => {
+      say('process.not_started', { name: 'control-database', error: String(error) })
+      database.emit('close', GONE, null)
+    },
+  )
+  return database
+}
+
+/** Starts a process, or takes over the one that runs already. Emits `close` once when it is gone. */
+export function superviseProcess(supervision: Supervision, name: ProcessName): Supervised {
+  return name === 'control-database' ? startDatabase(supervision) : startProgram(supervision, name)
+}

@@ -1,0 +1,111 @@
+import { readFileSync } from 'node:fs'
+import { request as httpsRequest } from 'node:https'
+import { join } from 'node:path'
+import { fault, type Installation, secretFiles } from '@floe/domain'
+import { createConsoleClient } from '../console/client'
+import type { Home } from '../installation/home'
+import { liveRecord, type ProgramName } from '../process/records'
+import type { StepReport } from '../progress/progress'
+
+const ANSWER_MS = 3_000
+const LOOK_MS = 150
+const DEADLINE_MS = 90_000
+/** The controller is up when it has seen the agent within this time. */
+const OBSERVED_MS_MAX = 5_000
+
+/** Where this machine reaches the console, whatever its public address is. */
+export function localWebUrl(installation: Installation): string {
+  const { webAddress, webPort } = installation
+  const host =
+    webAddress === '0.0.0.0' || webAddress === '::' || webAddress === 'localhost' ? '127.0.0.1' : webAddress
+  return `http://${host.includes(':') ? `[${host}]` : host}:${webPort}`
+}
+
+async function webAnswers(installation: Installation): Promise<boolean> {
+  const response = await fetch(`${localWebUrl(installation)}/healthz`, {
+    signal: AbortSignal.timeout(ANSWER_MS),
+  })
+  await response.body?.cancel()
+  return response.ok
+}
+
+function agentAnswers(home: Home, installation: Installation): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const request = httpsRequest(
+      {
+        host: '127.0.0.1',
+        port: installation.agentPort,
+        path: '/healthz',
+        ca: readFileSync(join(home.secrets, secretFiles.authority)),
+        timeout: ANSWER_MS,
+        agent: false,
+      },
+      (response) => {
+        response.resume()
+        resolve(response.statusCode === 200)
+      },
+    )
+    request.once('timeout', () => request.destroy(new Error('no answer')))
+    request.once('error', reject)
+    request.end()
+  })
+}
+
+/** True when the controller has lately written what the agent told it: the whole way from engine host to console works. */
+async function controllerAnswers(home: Home, installation: Installation): Promise<boolean> {
+  const client = createConsoleClient(home, installation)
+  const { hosts } = await client.trpc.host.list.query()
+  const host = hosts.find((h) => h.hostId === installation.hostId)
+  return host?.ageMs != null && host.ageMs <= OBSERVED_MS_MAX
+}
+
+export const answers: Record<ProgramName, (home: Home, installation: Installation) => Promise<boolean>> = {
+  agent: agentAnswers,
+  web: (_home, installation) => webAnswers(installation),
+  controller: controllerAnswers,
+}
+
+function endOfLog(home: Home, name: string): string {
+  try {
+    return readFileSync(join(home.log, `${name}.log`), 'utf8')
+      .trim()
+      .split('\n')
+      .slice(-5)
+      .join('\n')
+  } catch {
+    return ''
+  }
+}
+
+/** Waits until agent, web and controller answer, in that order. */
+export async function waitForAnswers(
+  home: Home,
+  installation: Installation,
+  report: StepReport,
+): Promise<void> {
+  const end = Date.now() + DEADLINE_MS
+  for (const name of ['agent', 'web', 'controller'] as const) {
+    report.now(`waiting for ${name}`)
+    let last = 'no answer'
+    for (;;) {
+      try {
+        if (await answers[name](home, installation)) break
+        last = 'not ready'
+      } catch (error) {
+        last = error instanceof Error ? error.message : String(error)
+      }
+      if (Date.now() > end)
+        throw fault(`${name}.not_answering`, `${name} does not answer`, {
+          detail: [
+            `Last try: ${last}.`,
+            liveRecord(home, name) === null ? 'Its process is not running.' : '',
+            endOfLog(home, name),
+          ]
+            .filter(Boolean)
+            .join('\n'),
+          hint: `Its log is "${join(home.log, `${name}.log`)}".`,
+        })
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+    }
+  }
+}

@@ -1,0 +1,101 @@
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fault } from '@floe/domain'
+import { cacheDirectory, checkoutDirectory } from '../installation/home'
+import { programNames, programs } from '../process/records'
+import type { StepReport } from '../progress/progress'
+import { runProgram } from '../run-program'
+
+const skipped = new Set(['node_modules', 'dist', '.next', '.turbo', 'generated', 'coverage'])
+
+function fingerprintOf(hash: ReturnType<typeof createHash>, path: string): void {
+  for (const entry of readdirSync(path, { withFileTypes: true }).sort((a, b) =>
+    a.name.localeCompare(b.name),
+  )) {
+    if (skipped.has(entry.name)) continue
+    const child = join(path, entry.name)
+    if (entry.isDirectory()) fingerprintOf(hash, child)
+    else if (entry.isFile()) {
+      const { mtimeMs, size } = statSync(child)
+      hash.update(`${child}\0${mtimeMs}\0${size}\n`)
+    }
+  }
+}
+
+/** Names the state of everything that the TypeScript build reads: path, time and size of each source file. */
+function sourcesFingerprint(checkout: string): string {
+  const hash = createHash('sha256')
+  for (const name of ['apps', 'packages', 'tooling']) fingerprintOf(hash, join(checkout, name))
+  for (const name of ['package-lock.json', 'package.json', 'turbo.json'])
+    hash.update(readFileSync(join(checkout, name)))
+  return hash.digest('hex')
+}
+
+const stampFile = (checkout: string) => join(checkout, 'node_modules/.floe-built')
+
+/** True when the last build saw these very sources and its results are still there. */
+export function workspaceIsBuilt(): boolean {
+  const checkout = checkoutDirectory()
+  try {
+    return (
+      programNames.every((name) => existsSync(join(checkout, programs[name].built))) &&
+      readFileSync(stampFile(checkout), 'utf8') === sourcesFingerprint(checkout)
+    )
+  } catch {
+    return false
+  }
+}
+
+const CACHE_DAYS = 14
+
+function forgetOldBuilds(directory: string): void {
+  for (const name of readdirSync(directory)) {
+    const file = join(directory, name)
+    if (Date.now() - statSync(file).mtimeMs > CACHE_DAYS * 86_400_000)
+      rmSync(file, { recursive: true, force: true })
+  }
+}
+
+/** Builds agent, controller and web; what was built before from the same sources comes from the cache. */
+export async function buildWorkspace(report: StepReport): Promise<void> {
+  const checkout = checkoutDirectory()
+  const fingerprint = sourcesFingerprint(checkout)
+  const cache = join(cacheDirectory(), 'turbo')
+  mkdirSync(cache, { recursive: true })
+  const { status, tail } = await runProgram(
+    join(checkout, 'node_modules/.bin/turbo'),
+    [
+      'run',
+      'build',
+      '--cache-dir',
+      cache,
+      '--output-logs',
+      'new-only',
+      '--filter=@floe/agent',
+      '--filter=@floe/controller',
+      '--filter=@floe/web',
+    ],
+    {
+      cwd: checkout,
+      env: {
+        ...process.env,
+        PATH: `${join(process.execPath, '..')}:${process.env.PATH}`,
+        NODE_ENV: 'production',
+        TURBO_UI: 'false',
+      },
+      onLine: (line) => {
+        const task = line.match(/^(@floe\/[a-z-]+):([a-z]+): cache (miss|hit)/)
+        if (task) report.now(`${task[1]} ${task[2]}`)
+        else report.log(line)
+      },
+    },
+  )
+  if (status !== 0)
+    throw fault('workspace.not_built', 'could not build the console', {
+      detail: tail.slice(-10).join('\n'),
+      hint: 'See the log for the compiler’s messages.',
+    })
+  writeFileSync(stampFile(checkout), fingerprint)
+  forgetOldBuilds(cache)
+}
