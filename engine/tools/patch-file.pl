@@ -80,7 +80,12 @@ sub with_touches
 		if ($line =~ /^Tests:/ && !$placed) { push @lines, "Touches: $touches"; $placed = 1; }
 		push @lines, $line;
 	}
-	push @lines, "Touches: $touches" unless $placed;
+	if (!$placed)
+	{
+		# Fields are a paragraph of their own.
+		push @lines, '' unless @lines > 1 && $lines[-1] =~ /^ |$field/;
+		push @lines, "Touches: $touches";
+	}
 	return join("\n", @lines) . "\n";
 }
 
