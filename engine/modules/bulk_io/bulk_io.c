@@ -29,6 +29,7 @@
 #include "access/xlogreader.h"
 #include "access/xlogutils.h"
 #include "catalog/catalog.h"
+#include "catalog/storage.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -80,14 +81,17 @@ bulk_io_extend_file(SMgrRelation smgr, BlockNumber start, uint32 nblocks,
  * How many blocks to add to a heap of nblocks blocks that was just extended by
  * extended_by blocks.
  *
- * Catalogs stay as they are: every new database copies them.
+ * Catalogs stay as they are: every new database copies them.  So does a
+ * relation that skips WAL (wal_level = minimal), because its free space map
+ * is not written back (see MarkBufferDirtyHint()) and would forget the pages.
  */
 static uint32
 bulk_io_heap_ahead(Relation relation, BlockNumber nblocks, uint32 extended_by)
 {
 	uint32		growth = Min((uint32) bulk_extend_size, nblocks);
 
-	if (growth <= extended_by || IsCatalogRelation(relation))
+	if (growth <= extended_by || IsCatalogRelation(relation) ||
+		RelFileLocatorSkippingWAL(relation->rd_locator))
 		return 0;
 	return growth - extended_by;
 }

@@ -1,0 +1,136 @@
+# Replay extends ahead of need on a standby and in crash recovery: the contents are the primary's, nothing is more
+# than twice as large, the free space map of a promoted standby knows the unused pages, and 0 turns it off.
+use strict;
+use warnings FATAL => 'all';
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $primary = PostgreSQL::Test::Cluster->new('primary');
+$primary->init(allows_streaming => 1);
+# Each instance by itself: what the standby has more than the primary is due to replay.
+$primary->append_conf('postgresql.conf', "autovacuum = off\npolar_bulk_extend_size = 0\nmax_wal_size = 4GB\n");
+$primary->start;
+$primary->safe_psql('postgres', 'CREATE EXTENSION amcheck; CREATE EXTENSION pg_freespacemap');
+$primary->backup('base');
+
+sub new_standby
+{
+	my ($name, $size) = @_;
+	my $standby = PostgreSQL::Test::Cluster->new($name);
+	$standby->init_from_backup($primary, 'base', has_streaming => 1);
+	$standby->append_conf('postgresql.conf', "polar_recovery_bulk_extend_size = $size\n");
+	$standby->start;
+	return $standby;
+}
+my $off = new_standby('off', 0);
+my $on = new_standby('on', '4MB');
+
+$primary->safe_psql('postgres', q{
+	CREATE TABLE tiny (a int);
+	INSERT INTO tiny VALUES (1);
+	CREATE TABLE t (a int, b text, p point, v tsvector);
+	INSERT INTO t SELECT g, md5(g::text), point(g % 100, g / 100), to_tsvector('simple', md5(g::text))
+	  FROM generate_series(1, 20000) g;
+	CREATE INDEX t_btree ON t (b);
+	CREATE INDEX t_gist ON t USING gist (p);
+	CREATE INDEX t_spgist ON t USING spgist (p);
+	CREATE INDEX t_gin ON t USING gin (v);
+	CREATE INDEX t_hash ON t USING hash (b);
+	CREATE INDEX t_brin ON t USING brin (a) WITH (pages_per_range = 1);
+	UPDATE t SET b = md5(b) WHERE a % 3 = 0;
+	INSERT INTO t SELECT a + 20000, b, p, v FROM t;
+	CREATE TABLE u (LIKE t);
+	VACUUM t;
+});
+
+my @relations = split /\n/, $primary->safe_psql('postgres',
+	"SELECT relname FROM pg_class WHERE relname ~ '^(t|tiny)(_|\$)' ORDER BY relname");
+
+sub sizes
+{
+	my ($instance) = @_;
+	return { map { split /\|/ } split /\n/, $instance->safe_psql('postgres',
+			"SELECT relname, pg_relation_size(oid) / 8192 FROM pg_class WHERE relname ~ '^(t|tiny)(_|\$)'") };
+}
+
+sub contents
+{
+	my ($instance) = @_;
+	return $instance->safe_psql('postgres', q{
+		SELECT count(*), sum(a), md5(string_agg(b, '' ORDER BY a)) FROM t;
+		SET enable_seqscan = off;
+		SELECT count(*) FROM t WHERE b IN (SELECT md5(g::text) FROM generate_series(1, 100) g);
+		SELECT count(*) FROM t WHERE p <@ box '((0,0),(10,50))';
+		SELECT count(*) FROM t WHERE v @@ to_tsquery('simple', md5('77'));
+		SELECT count(*) FROM t WHERE a BETWEEN 500 AND 600;
+		SELECT count(*) FROM tiny});
+}
+
+sub sound
+{
+	my ($instance, $what) = @_;
+	is($instance->safe_psql('postgres', "SELECT * FROM verify_heapam('t')"), '', "$what: heap is sound");
+	is($instance->safe_psql('postgres', "SELECT bt_index_parent_check('t_btree', true, true)"), '', "$what: B-tree is sound")
+	  unless $instance->safe_psql('postgres', 'SELECT pg_is_in_recovery()') eq 't';
+	is($instance->safe_psql('postgres', "SELECT bt_index_check('t_btree', true)"), '', "$what: B-tree's keys are there");
+}
+
+foreach my $standby ($off, $on)
+{
+	$primary->wait_for_catchup($standby);
+	is(contents($standby), contents($primary), $standby->name . ': contents');
+	sound($standby, $standby->name);
+}
+my ($at_primary, $at_off, $at_on) = map { sizes($_) } $primary, $off, $on;
+is_deeply($at_off, $at_primary, 'with 0, sizes are the same as the primary\'s');
+my @wasteful = grep { $at_on->{$_} > 2 * $at_primary->{$_} } @relations;
+is_deeply(\@wasteful, [], 'nothing is more than twice as large');
+my @ahead = grep { $at_on->{$_} > $at_primary->{$_} } @relations;
+cmp_ok(scalar(@ahead), '>', 3, "replay extended ahead of need (@ahead)");
+is($at_on->{tiny}, 1, 'a small table stays small');
+
+# The primary's truncation holds on the standby, too.
+$primary->safe_psql('postgres', 'CREATE TABLE shrinks AS SELECT g AS a, repeat(md5(g::text), 20) AS b FROM generate_series(1, 5000) g');
+$primary->safe_psql('postgres', 'DELETE FROM shrinks WHERE a > 100');
+$primary->safe_psql('postgres', 'VACUUM shrinks');
+$primary->wait_for_catchup($on);
+my $size_query = "SELECT pg_relation_size('shrinks')";
+is($on->safe_psql('postgres', $size_query), $primary->safe_psql('postgres', $size_query), 'truncation is replayed to the block');
+
+# Reload turns it off and on.
+$on->safe_psql('postgres', 'ALTER SYSTEM SET polar_recovery_bulk_extend_size = 0');
+$on->reload;
+ok($on->poll_query_until('postgres', "SELECT current_setting('polar_recovery_bulk_extend_size') = '0'"), 'reload');
+$on->safe_psql('postgres', 'ALTER SYSTEM RESET polar_recovery_bulk_extend_size');
+$on->reload;
+
+# A promoted standby uses what replay added.
+my $before = sizes($on)->{t};
+my $used = $on->safe_psql('postgres', "SELECT max((ctid::text::point)[0]) + 1 FROM t");
+cmp_ok($before - $used, '>', 50, 'the standby has unused pages');
+$on->promote;
+is( $on->safe_psql('postgres', "SELECT count(*) FROM pg_freespace('t') WHERE blkno >= $used AND avail < 8000"),
+	'0', 'the free space map of a promoted standby knows them');
+my $row_size = int(8192 * $used / 40000);
+my $fits = int(($before - $used) * 8000 / $row_size * 0.8);
+$on->safe_psql('postgres', "INSERT INTO t SELECT a + 100000, b, p, v FROM t LIMIT $fits");
+cmp_ok($on->safe_psql('postgres', "SELECT pg_relation_size('t') / 8192"), '<=', $before, 'and they are used first');
+$on->safe_psql('postgres', 'VACUUM t; INSERT INTO t SELECT a + 200000, b, p, v FROM t');
+sound($on, 'promoted standby');
+$on->stop;
+
+# Crash recovery on the primary
+my $expected = contents($primary);
+$primary->append_conf('postgresql.conf', "polar_recovery_bulk_extend_size = 8MB\n");
+$primary->safe_psql('postgres', 'CREATE TABLE after_checkpoint AS SELECT * FROM t; CREATE INDEX after_idx ON after_checkpoint (b)');
+my $size_after = $primary->safe_psql('postgres', "SELECT pg_relation_size('after_checkpoint')");
+$primary->stop('immediate');
+$primary->start;
+is(contents($primary), $expected, 'crash recovery: contents');
+is($primary->safe_psql('postgres', "SELECT bt_index_parent_check('after_idx', true, true)"), '', 'crash recovery: B-tree is sound');
+cmp_ok($primary->safe_psql('postgres', "SELECT pg_relation_size('after_checkpoint')"), '<=', 2 * $size_after, 'crash recovery: no waste');
+
+$off->stop;
+$primary->stop;
+done_testing();
