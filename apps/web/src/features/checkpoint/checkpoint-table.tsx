@@ -1,0 +1,258 @@
+'use client'
+import { formatBytes, formatDuration } from '@floe/domain'
+import {
+  Button,
+  Card,
+  EmptyState,
+  FaultAlert,
+  Moment,
+  SkeletonRows,
+  type SortDirection,
+  Table,
+  TableBody,
+  TableCell,
+  TableHead,
+  TableHeader,
+  TableRow,
+} from '@floe/ui'
+import { useMemo, useState } from 'react'
+import type { Fault } from '@floe/domain'
+import type { CheckpointView } from './use-checkpoints'
+
+type Column = {
+  key: string
+  label: string
+  title: string
+  number?: boolean
+  sortBy: (c: CheckpointView) => number | string
+  show: (c: CheckpointView) => React.ReactNode
+}
+
+const count = new Intl.NumberFormat('en')
+const time = (ms: number) => formatDuration(ms)
+
+const columns: readonly Column[] = [
+  {
+    key: 'completedAt',
+    label: 'Completed',
+    title: 'When the checkpoint was complete',
+    sortBy: (c) => c.completedAt,
+    show: (c) => <Moment at={c.completedAt} />,
+  },
+  {
+    key: 'reason',
+    label: 'Reason',
+    title: 'Why it started, in words; from the flags of its start line',
+    sortBy: (c) => c.reason,
+    show: (c) => (
+      <span title={c.reasons.join(' ')}>
+        {c.kind === 'restartpoint' ? 'restartpoint: ' : ''}
+        {c.reason}
+      </span>
+    ),
+  },
+  {
+    key: 'buffers',
+    label: 'Buffers',
+    title: 'Buffers written, and their share of shared_buffers',
+    number: true,
+    sortBy: (c) => c.buffersWritten,
+    show: (c) => `${count.format(c.buffersWritten)} (${c.buffersPercent.toFixed(1)} %)`,
+  },
+  {
+    key: 'write',
+    label: 'Write',
+    title: 'Time spent writing',
+    number: true,
+    sortBy: (c) => c.writeMs,
+    show: (c) => time(c.writeMs),
+  },
+  {
+    key: 'sync',
+    label: 'Sync',
+    title: 'Time spent in fsync',
+    number: true,
+    sortBy: (c) => c.syncMs,
+    show: (c) => time(c.syncMs),
+  },
+  {
+    key: 'total',
+    label: 'Total',
+    title: 'Time from start to end',
+    number: true,
+    sortBy: (c) => c.totalMs,
+    show: (c) => time(c.totalMs),
+  },
+  {
+    key: 'syncFiles',
+    label: 'Sync files',
+    title: 'Files that were synced',
+    number: true,
+    sortBy: (c) => c.syncFiles,
+    show: (c) => count.format(c.syncFiles),
+  },
+  {
+    key: 'longest',
+    label: 'Longest',
+    title: 'Longest time that one file took to sync',
+    number: true,
+    sortBy: (c) => c.longestSyncMs,
+    show: (c) => time(c.longestSyncMs),
+  },
+  {
+    key: 'average',
+    label: 'Average',
+    title: 'Average time that a file took to sync',
+    number: true,
+    sortBy: (c) => c.averageSyncMs,
+    show: (c) => time(c.averageSyncMs),
+  },
+  {
+    key: 'distance',
+    label: 'Distance',
+    title: 'WAL since the redo point of the checkpoint before',
+    number: true,
+    sortBy: (c) => c.distanceBytes,
+    show: (c) => formatBytes(c.distanceBytes),
+  },
+  {
+    key: 'estimate',
+    label: 'Estimate',
+    title: 'Distance that PostgreSQL expects until the next checkpoint',
+    number: true,
+    sortBy: (c) => c.estimateBytes,
+    show: (c) => formatBytes(c.estimateBytes),
+  },
+  {
+    key: 'walFiles',
+    label: 'WAL files',
+    title: 'WAL files added / removed / recycled',
+    number: true,
+    sortBy: (c) => c.walFilesAdded + c.walFilesRemoved + c.walFilesRecycled,
+    show: (c) => `${c.walFilesAdded} / ${c.walFilesRemoved} / ${c.walFilesRecycled}`,
+  },
+  {
+    key: 'lsn',
+    label: 'LSN',
+    title: 'Position of the checkpoint record',
+    sortBy: (c) => lsnOrder(c.lsn),
+    show: (c) => <span className="font-mono text-xs">{c.lsn ?? '–'}</span>,
+  },
+  {
+    key: 'redoLsn',
+    label: 'Redo LSN',
+    title: 'Position from which recovery would start',
+    sortBy: (c) => lsnOrder(c.redoLsn),
+    show: (c) => <span className="font-mono text-xs">{c.redoLsn ?? '–'}</span>,
+  },
+]
+
+/** A text that sorts as the positions do; unknown comes first. */
+function lsnOrder(lsn: string | null): string {
+  return lsn === null ? '' : lsn.split('/').map((part) => part.padStart(8, '0')).join('/').toUpperCase()
+}
+
+/** Orders checkpoints by a column; equal ones stay newest first. Exported for its test. */
+export function sortCheckpoints(
+  checkpoints: readonly CheckpointView[],
+  key: string,
+  direction: SortDirection,
+): CheckpointView[] {
+  const column = columns.find((c) => c.key === key) ?? (columns[0] as Column)
+  const sign = direction === 'ascending' ? 1 : -1
+  return [...checkpoints].sort((a, b) => {
+    const [x, y] = [column.sortBy(a), column.sortBy(b)]
+    if (x === y) return b.completedAt - a.completedAt
+    return x < y ? -sign : sign
+  })
+}
+
+const firstShown = 20
+
+/** Every checkpoint of the range with all that the server says about it. */
+export function CheckpointTable({
+  checkpoints,
+  loading,
+  fault,
+  onRetry,
+}: {
+  checkpoints: readonly CheckpointView[]
+  loading: boolean
+  fault: Fault | null
+  onRetry: () => void
+}) {
+  const [sort, setSort] = useState<{ key: string; direction: SortDirection }>({
+    key: 'completedAt',
+    direction: 'descending',
+  })
+  const [all, setAll] = useState(false)
+  const sorted = useMemo(() => sortCheckpoints(checkpoints, sort.key, sort.direction), [checkpoints, sort])
+  const shown = all ? sorted : sorted.slice(0, firstShown)
+  return (
+    <Card
+      title="Checkpoints"
+      description="As the server’s own log tells them; times are measured by the server."
+      bodyClassName="p-0"
+    >
+      {fault && checkpoints.length === 0 ? (
+        <FaultAlert fault={fault} onRetry={onRetry} className="m-3" />
+      ) : loading ? (
+        <SkeletonRows label="Loading checkpoints" />
+      ) : checkpoints.length === 0 ? (
+        <EmptyState title="No checkpoint in this range">
+          PostgreSQL starts one every checkpoint_timeout, or when max_wal_size is reached, if something was written.
+        </EmptyState>
+      ) : (
+        <>
+          <Table label="Checkpoints">
+            <TableHead>
+              <tr>
+                {columns.map((column) => (
+                  <TableHeader
+                    key={column.key}
+                    number={column.number}
+                    title={column.title}
+                    sort={sort.key === column.key ? sort.direction : null}
+                    onSort={() =>
+                      setSort((before) => ({
+                        key: column.key,
+                        direction:
+                          before.key === column.key && before.direction === 'descending'
+                            ? 'ascending'
+                            : 'descending',
+                      }))
+                    }
+                  >
+                    {column.label}
+                  </TableHeader>
+                ))}
+              </tr>
+            </TableHead>
+            <TableBody>
+              {shown.map((c) => (
+                <TableRow key={c.seq}>
+                  {columns.map((column) => (
+                    <TableCell
+                      key={column.key}
+                      number={column.number}
+                      className={column.key === 'reason' ? 'min-w-44' : 'whitespace-nowrap'}
+                    >
+                      {column.show(c)}
+                    </TableCell>
+                  ))}
+                </TableRow>
+              ))}
+            </TableBody>
+          </Table>
+          {sorted.length > firstShown ? (
+            <div className="border-t border-line px-4 py-2">
+              <Button variant="link" size="small" onClick={() => setAll(!all)}>
+                {all ? `Show the first ${firstShown}` : `Show all ${sorted.length}`}
+              </Button>
+            </div>
+          ) : null}
+        </>
+      )}
+    </Card>
+  )
+}

@@ -1,0 +1,103 @@
+import { prismaAdapter } from '@better-auth/prisma-adapter'
+import { type Database, firstOrganizationId, insertAuditEvent } from '@floe/db'
+import { betterAuth } from 'better-auth'
+import { APIError, createAuthMiddleware } from 'better-auth/api'
+import { organization } from 'better-auth/plugins'
+import type { InstallationFiles } from '../installation'
+import { log } from '../log'
+import { PASSPHRASE_MAX, PASSPHRASE_MIN } from '../routers/setup/complete.types'
+import { accessControl, roles } from './roles'
+import { SignInLimit } from './sign-in-limit'
+import { trustedOrigins } from './trusted-origins'
+
+const SIGN_IN = '/sign-in/email'
+
+/**
+ * Sessions by better-auth: e-mail and passphrase, cookies, at most so many attempts. Nobody signs up here; the owner is
+ * made by the one-time set-up link (setup.complete).
+ */
+export function createAuth(files: InstallationFiles, database: Database) {
+  const { installation, authSecret } = files
+  const limit = new SignInLimit()
+  return betterAuth({
+    appName: 'Floe',
+    baseURL: installation.webUrl,
+    secret: authSecret,
+    trustedOrigins: trustedOrigins(installation),
+    telemetry: { enabled: false },
+    database: prismaAdapter(database.prisma, { provider: 'postgresql' }),
+    emailAndPassword: {
+      enabled: true,
+      disableSignUp: true,
+      minPasswordLength: PASSPHRASE_MIN,
+      maxPasswordLength: PASSPHRASE_MAX,
+    },
+    session: { expiresIn: 7 * 86_400, updateAge: 86_400 },
+    rateLimit: {
+      enabled: true,
+      window: 10,
+      max: 100,
+      customRules: { [SIGN_IN]: { window: 60, max: 30 }, '/get-session': false },
+    },
+    advanced: {
+      cookiePrefix: 'floe',
+      useSecureCookies: installation.webUrl.startsWith('https:'),
+      defaultCookieAttributes: { sameSite: 'lax', httpOnly: true },
+    },
+    logger: {
+      log: (level, message) => log[level === 'error' ? 'error' : 'warn']({ event: 'auth.message', message }),
+    },
+    databaseHooks: {
+      session: {
+        create: {
+          before: async (session) => ({
+            data: {
+              ...session,
+              activeOrganizationId: await firstOrganizationId(database.pool, session.userId),
+            },
+          }),
+        },
+      },
+    },
+    hooks: {
+      before: createAuthMiddleware(async (ctx) => {
+        if (ctx.path !== SIGN_IN) return
+        const waitMs = limit.waitMs(emailOf(ctx.body))
+        if (waitMs > 0)
+          throw new APIError('TOO_MANY_REQUESTS', {
+            message: `too many failed attempts; try again in ${Math.ceil(waitMs / 1_000)} s`,
+          })
+      }),
+      after: createAuthMiddleware(async (ctx) => {
+        if (ctx.path !== SIGN_IN) return
+        const email = emailOf(ctx.body)
+        const made = ctx.context.newSession
+        if (made) limit.succeeded(email)
+        else limit.failed(email)
+        await insertAuditEvent(database.pool, {
+          actor: made ? { id: made.user.id, name: made.user.name } : { id: 'anonymous', name: email },
+          action: 'session.sign-in',
+          outcome: made ? 'allowed' : 'denied',
+          objectKind: 'user',
+          objectId: made?.user.id,
+          ipAddress: ctx.headers?.get('x-forwarded-for'),
+        })
+      }),
+    },
+    plugins: [
+      organization({
+        ac: accessControl,
+        roles,
+        creatorRole: 'owner',
+        allowUserToCreateOrganization: false,
+        disableOrganizationDeletion: true,
+      }),
+    ],
+  })
+}
+export type Auth = ReturnType<typeof createAuth>
+
+const emailOf = (body: unknown) => {
+  const email = (body as { email?: unknown } | undefined)?.email
+  return typeof email === 'string' ? email.slice(0, 200) : ''
+}

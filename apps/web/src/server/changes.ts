@@ -1,0 +1,40 @@
+import { listenForNotifications, type NotificationChannel, notificationChannels } from '@floe/db'
+import { log } from './log'
+
+export type Change = { noun: NotificationChannel; id: string }
+
+/**
+ * The one listening connection of this process, opened with the first reader. What happens while it is down is not
+ * heard, so readers are told `all` when it is back: then everything may have changed.
+ */
+export class ChangeWatch {
+  #listening: { close(): Promise<void> } | null = null
+  readonly #readers = new Set<(change: Change | 'all') => void>()
+  readonly #connectionString: string
+
+  constructor(connectionString: string) {
+    this.#connectionString = connectionString
+  }
+
+  /** Calls `tell` at every change until the answer is called. */
+  onChange(tell: (change: Change | 'all') => void): () => void {
+    this.#readers.add(tell)
+    this.#listening ??= listenForNotifications({
+      connectionString: this.#connectionString,
+      channels: notificationChannels,
+      onNotification: (noun, id) => this.#tell({ noun, id }),
+      onConnected: () => this.#tell('all'),
+      onLost: (error) => log.warn({ event: 'changes.connection_lost', message: error.message }),
+    })
+    return () => this.#readers.delete(tell)
+  }
+
+  async close() {
+    await this.#listening?.close()
+    this.#listening = null
+  }
+
+  #tell(change: Change | 'all') {
+    for (const tell of this.#readers) tell(change)
+  }
+}

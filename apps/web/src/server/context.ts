@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto'
+import { findApiToken, memberRole } from '@floe/db'
+import { isSameOrigin, trustedOrigins } from './auth/trusted-origins'
+import type { Ports } from './ports'
+import { type Account, AccountRole } from './routers/account/me.types'
+
+export type Context = {
+  ports: Ports
+  /** Who asks; null without a session or a valid token. */
+  actor: Account | null
+  /** True when the console's own pages made the request. */
+  sameOrigin: boolean
+  ipAddress: string | null
+  requestId: string
+}
+
+/** Who asks, by bearer token or session cookie. A token that is wrong is nobody, never the cookie's owner. */
+export async function createContext(ports: Ports, headers: Headers): Promise<Context> {
+  return {
+    ports,
+    actor: await actorOf(ports, headers),
+    sameOrigin: isSameOrigin(headers, trustedOrigins(ports.files.installation)),
+    ipAddress: headers.get('x-forwarded-for')?.split(',')[0]?.trim() || null,
+    requestId: randomUUID(),
+  }
+}
+
+export async function actorOf(ports: Ports, headers: Headers): Promise<Account | null> {
+  const authorization = headers.get('authorization')
+  if (authorization !== null) {
+    const token = /^Bearer ([\x21-\x7e]{16,200})$/.exec(authorization)?.[1]
+    return token ? actorOfToken(ports, token) : null
+  }
+  const session = await ports.auth.api.getSession({ headers })
+  if (!session) return null
+  const role = await memberRole(ports.database.pool, session.user.id)
+  const known = AccountRole.safeParse(role)
+  if (!known.success) return null
+  const { id, name, email } = session.user
+  return { kind: 'user', id, name, email, role: known.data }
+}
+
+/** A token of nobody is the machine's own command line: whoever may read it owns the installation. */
+async function actorOfToken(ports: Ports, token: string): Promise<Account | null> {
+  const row = await findApiToken(ports.database.pool, token)
+  if (!row) return null
+  if (row.userId === null) return { kind: 'token', id: row.id, name: row.name, email: null, role: 'owner' }
+  const role = AccountRole.safeParse(await memberRole(ports.database.pool, row.userId))
+  return role.success ? { kind: 'token', id: row.id, name: row.name, email: null, role: role.data } : null
+}

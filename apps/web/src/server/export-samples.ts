@@ -1,0 +1,123 @@
+import { chooseResolution, newestSeq, readRetention, readSamples, showInstance } from '@floe/db'
+import { type Fault, InstanceId } from '@floe/domain'
+import { type MetricName, metrics } from '@floe/telemetry'
+import { z } from 'zod'
+import { actorOf } from './context'
+import { log } from './log'
+import type { Ports } from './ports'
+import { MetricNames } from './routers/telemetry/history.types'
+
+/** Rows of one export; a longer range comes at the next coarser resolution. */
+const ROWS_MAX = 100_000
+/** Points read from the database at a time. */
+const POINTS_PER_READ = 2_000
+
+const moment = z.union([
+  z.coerce.number().positive(),
+  z.iso.datetime({ offset: true }).transform((text) => Date.parse(text)),
+])
+const Query = z
+  .object({
+    instanceId: InstanceId,
+    from: moment,
+    to: moment,
+    metrics: z
+      .string()
+      .transform((text) => text.split(','))
+      .pipe(MetricNames)
+      .default(metrics.map((m) => m.name)),
+  })
+  .refine((q) => q.from < q.to, { message: 'from must be before to' })
+
+/**
+ * `GET /api/export/samples.csv?instanceId&from&to&metrics=a,b`: stored samples of a range as CSV, streamed. Times are RFC
+ * 3339 in UTC, an unknown value is an empty field. `from` and `to` in ms since the epoch or RFC 3339.
+ */
+export async function exportSamples(ports: Ports, request: Request): Promise<Response> {
+  const actor = await actorOf(ports, request.headers)
+  if (!actor)
+    return refuse(401, {
+      code: 'session.missing',
+      message: 'you are not signed in',
+      hint: 'Sign in and try again.',
+    })
+  const query = Query.safeParse(Object.fromEntries(new URL(request.url).searchParams))
+  if (!query.success)
+    return refuse(400, {
+      code: 'input.invalid',
+      message: 'invalid input',
+      detail: query.error.issues.map((i) => `${i.path.join('.') || 'query'}: ${i.message}`).join('; '),
+    })
+  const { instanceId, from, to, metrics: names } = query.data
+  const instance = await showInstance(ports.database.pool, instanceId)
+  if (!instance)
+    return refuse(404, {
+      code: 'instance.not_found',
+      message: `instance "${instanceId}" does not exist`,
+    })
+  const lines = csv(ports, { instanceId, from, to, names })
+  const encoder = new TextEncoder()
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const { done, value } = await lines.next()
+        if (done) controller.close()
+        else controller.enqueue(encoder.encode(value))
+      } catch (err) {
+        // the client sees a broken transfer, not a file that looks whole
+        log.error({ event: 'export.failed', instanceId, err })
+        controller.error(new Error('export failed'))
+      }
+    },
+    cancel: () => void lines.return(undefined),
+  })
+  const day = (at: number) => new Date(at).toISOString().replace(/[-:]|\.\d+/g, '')
+  return new Response(body, {
+    headers: {
+      'content-type': 'text/csv; charset=utf-8',
+      'content-disposition': `attachment; filename="${instance.name}-${day(from)}-${day(to)}.csv"`,
+      'cache-control': 'no-store',
+    },
+  })
+}
+
+async function* csv(
+  ports: Ports,
+  range: { instanceId: string; from: number; to: number; names: MetricName[] },
+): AsyncGenerator<string> {
+  const { instanceId, from, to, names } = range
+  const { pool } = ports.database
+  yield `time,interval_ms,${names.join(',')}\r\n`
+  if ((await newestSeq(pool, instanceId)) === null) return
+  // one resolution for the whole file: what its oldest part is kept at
+  const resolution = chooseResolution(
+    { from, to, maxPoints: ROWS_MAX, now: Date.now() },
+    await readRetention(pool),
+  )
+  const { stepSeconds } = resolution
+  const windowMs = stepSeconds * 1_000 * POINTS_PER_READ
+  let last = Number.NEGATIVE_INFINITY
+  for (let start = alignDown(from, stepSeconds); start <= to; start += windowMs) {
+    const { points } = await readSamples(pool, {
+      instanceId,
+      from: Math.max(start, from),
+      to: Math.min(start + windowMs, to),
+      metrics: names,
+      resolution,
+    })
+    let text = ''
+    for (const point of points) {
+      // a sample on the border of two reads is in both
+      if (point.at <= last) continue
+      last = point.at
+      const values = names.map((name) => point.values[name] ?? '')
+      text += `${new Date(point.at).toISOString()},${Math.round(point.intervalMs)},${values.join(',')}\r\n`
+    }
+    if (text) yield text
+  }
+}
+
+const alignDown = (at: number, stepSeconds: number) =>
+  Math.floor(at / (stepSeconds * 1_000)) * stepSeconds * 1_000
+
+const refuse = (status: number, fault: Fault) => Response.json({ fault }, { status })

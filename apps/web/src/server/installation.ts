@@ -1,0 +1,53 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fault, Installation, secretFiles } from '@floe/domain'
+
+/** What `./floe up` decided and made, read from FLOE_HOME at run time; a build needs none of it. */
+export type InstallationFiles = {
+  home: string
+  installation: Installation
+  /** PEM of the authority that signed the agents' certificates. */
+  authority: string
+  /** Opens only what reads. */
+  agentReadKey: string
+  authSecret: string
+  controlPassword: string
+}
+
+/** Reads `config.json` and the secrets web needs. Throws `installation.missing` or `installation.invalid`. */
+export function readInstallation(home = process.env.FLOE_HOME): InstallationFiles {
+  if (!home)
+    throw fault('installation.missing', 'FLOE_HOME is not set', {
+      hint: 'Start the console with "./floe up".',
+    })
+  const secret = (file: string) => readFileSync(join(home, 'secrets', file), 'utf8').trim()
+  let text: string
+  try {
+    text = readFileSync(join(home, 'config.json'), 'utf8')
+  } catch (cause) {
+    throw fault('installation.missing', `could not read "${join(home, 'config.json')}"`, {
+      hint: 'Start the console with "./floe up".',
+      cause,
+    })
+  }
+  const parsed = Installation.safeParse(JSON.parse(text))
+  if (!parsed.success)
+    throw fault('installation.invalid', 'config.json does not describe an installation', {
+      detail: parsed.error.issues.map((i) => `${i.path.join('.')}: ${i.message}`).join('; '),
+    })
+  return {
+    home,
+    installation: parsed.data,
+    authority: secret(secretFiles.authority),
+    agentReadKey: secret(secretFiles.agentReadKey),
+    authSecret: secret(secretFiles.authSecret),
+    controlPassword: secret(secretFiles.controlPassword),
+  }
+}
+
+/** Connection string of the control database; holds a password, never log it. */
+export function controlDatabaseUrl({ installation, controlPassword }: InstallationFiles): string {
+  const { user, name } = installation.controlDatabase
+  const e = encodeURIComponent
+  return `postgresql://${e(user)}:${e(controlPassword)}@127.0.0.1:${installation.controlPort}/${e(name)}`
+}

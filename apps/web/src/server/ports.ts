@@ -1,0 +1,65 @@
+import { createDatabase, type Database, showHost, showInstance } from '@floe/db'
+import { Agents } from './agents'
+import { type Auth, createAuth } from './auth/auth'
+import { ChangeWatch } from './changes'
+import { controlDatabaseUrl, type InstallationFiles, readInstallation } from './installation'
+import { Feeds } from './live/feeds'
+import { log } from './log'
+
+/** Everything a procedure may act through. One per process; tests make their own. */
+export type Ports = {
+  files: InstallationFiles
+  database: Database
+  auth: Auth
+  agents: Agents
+  feeds: Feeds
+  changes: ChangeWatch
+  close(): Promise<void>
+}
+
+export function createPorts(files: InstallationFiles): Ports {
+  const url = controlDatabaseUrl(files)
+  const database = createDatabase({
+    connectionString: url,
+    applicationName: 'floe web',
+    onIdleError: (error) => log.warn({ event: 'database.connection_lost', message: error.message }),
+  })
+  const agents = new Agents({
+    ca: files.authority,
+    key: files.agentReadKey,
+    find: async (instanceId) => {
+      const instance = await showInstance(database.pool, instanceId)
+      if (!instance || instance.deletedAt) return null
+      const host = await showHost(database.pool, instance.host.hostId)
+      return host ? { agentUrl: host.agentUrl } : null
+    },
+  })
+  const feeds = new Feeds((instanceId) => agents.feedSource(instanceId))
+  const changes = new ChangeWatch(url)
+  return {
+    files,
+    database,
+    auth: createAuth(files, database),
+    agents,
+    feeds,
+    changes,
+    async close() {
+      feeds.close()
+      agents.close()
+      await changes.close()
+      await database.close()
+    },
+  }
+}
+
+// Next bundles every route on its own: the process's ports live where all bundles find them
+const held = globalThis as unknown as { floePorts?: Ports }
+
+/** The ports of this process, made at the first request. Throws `installation.missing` when FLOE_HOME says nothing. */
+export function ports(): Ports {
+  if (!held.floePorts) {
+    held.floePorts = createPorts(readInstallation())
+    log.info({ event: 'web.ready', installationId: held.floePorts.files.installation.installationId })
+  }
+  return held.floePorts
+}

@@ -1,0 +1,24 @@
+import { router } from './procedures'
+import { account } from './routers/account'
+import { checkpoint } from './routers/checkpoint'
+import { host } from './routers/host'
+import { incident } from './routers/incident'
+import { instance } from './routers/instance'
+import { operation } from './routers/operation'
+import { setting } from './routers/setting'
+import { setup } from './routers/setup'
+import { telemetry } from './routers/telemetry'
+
+/** The console's API: the same nouns and verbs as the command line. */
+export const appRouter = router({
+  setup,
+  account,
+  host,
+  instance,
+  setting,
+  operation,
+  telemetry,
+  checkpoint,
+  incident,
+})
+export type AppRouter = typeof appRouter

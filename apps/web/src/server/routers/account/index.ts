@@ -1,0 +1,4 @@
+import { router } from '../../procedures'
+import { me } from './me'
+
+export const account = router({ me })

@@ -1,0 +1,20 @@
+import { InstanceId } from '@floe/domain'
+import { CheckpointRecord } from '@floe/telemetry'
+import { z } from 'zod'
+
+export const CheckpointListInput = z.object({
+  instanceId: InstanceId,
+  /** Only those completed in this range, ms since the epoch. */
+  from: z.number().optional(),
+  to: z.number().optional(),
+  limit: z.number().int().min(1).max(1_000).default(100),
+})
+export const CheckpointView = CheckpointRecord.extend({
+  /** The agent's number. */
+  seq: z.number().int(),
+  /** `reasons` in words. */
+  reason: z.string(),
+})
+export type CheckpointView = z.infer<typeof CheckpointView>
+/** Newest first. */
+export const CheckpointList = z.object({ checkpoints: z.array(CheckpointView) })

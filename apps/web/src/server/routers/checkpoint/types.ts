@@ -1,0 +1,2 @@
+export * from './list.types'
+export * from './running.types'

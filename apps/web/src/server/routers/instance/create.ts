@@ -1,0 +1,51 @@
+import { randomInt, randomUUID } from 'node:crypto'
+import { scramVerifier } from '@floe/agent-contract'
+import { InstanceId } from '@floe/domain'
+import { operatorProcedure } from '../../procedures'
+import { submit } from '../operation/submit'
+import { InstanceCreate, InstanceCreateInput } from './create.types'
+import { RecentPasswords } from './recent-passwords'
+
+const recent = new RecentPasswords()
+
+/**
+ * Orders a new instance. Its password is made here, leaves only with this answer and is stored nowhere; what the
+ * operation carries is PostgreSQL's verifier of it.
+ */
+export const create = operatorProcedure
+  .input(InstanceCreateInput)
+  .output(InstanceCreate)
+  .mutation(async ({ ctx, input }) => {
+    const { name, settings, hostId, idempotencyKey } = input
+    const password = makePassword()
+    const submitted = await submit(ctx, {
+      kind: 'create-instance',
+      input: {
+        instanceId: InstanceId.parse(randomUUID()),
+        name,
+        settings,
+        ownerPasswordVerifier: scramVerifier(password),
+      },
+      hostId,
+      idempotencyKey,
+    })
+    if (submitted.created && idempotencyKey) recent.keep(ctx.actor.id, idempotencyKey, password)
+    // asked before: the first request's instance, with its password as long as this process still knows it
+    const known = submitted.created ? password : recent.find(ctx.actor.id, idempotencyKey ?? '')
+    return {
+      operationId: submitted.operationId,
+      instanceId: submitted.instanceId,
+      name: submitted.input.name,
+      user: 'postgres',
+      database: 'postgres',
+      password: known,
+    }
+  })
+
+// no characters that look alike or that a shell or a URI would take for something else
+const ALPHABET = 'ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789'
+
+/** 24 characters, some 139 bits. */
+function makePassword(): string {
+  return Array.from({ length: 24 }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
+}

@@ -1,0 +1,68 @@
+import {
+  ConnectionForms,
+  ConnectionTarget,
+  HostId,
+  HostState,
+  InstanceId,
+  InstanceIntent,
+  InstanceRole,
+  InstanceState,
+  OperationId,
+  OperationKind,
+  OperationState,
+} from '@floe/domain'
+import { z } from 'zod'
+
+/** Where an instance is named by a person, its name does as well as its id. */
+export const InstanceSummary = z.object({
+  instanceId: InstanceId,
+  name: z.string(),
+  hostId: HostId,
+  hostName: z.string(),
+  hostState: HostState,
+  intent: InstanceIntent,
+  /** As last observed; `unknown` when the host has been silent for 30 s. */
+  state: InstanceState,
+  /** What the last report said, however old it is. */
+  lastState: InstanceState,
+  because: z.string().nullable(),
+  role: InstanceRole.nullable(),
+  engineVersion: z.string().nullable(),
+  port: z.number().int().nullable(),
+  createdAt: z.number(),
+  observedAt: z.number().nullable(),
+  /** Age of the observation at the moment of the answer. */
+  ageMs: z.number().nullable(),
+  /** True from 5 s of age on: what is shown may not hold any more. */
+  stale: z.boolean(),
+  pendingRestart: z.array(z.string()),
+  /** The operation that has not ended yet, where there is one. */
+  openOperation: z
+    .object({
+      operationId: OperationId,
+      kind: OperationKind,
+      state: OperationState,
+      progress: z.number().nullable(),
+      message: z.string().nullable(),
+    })
+    .nullable(),
+  /** TPS of the last minute, oldest first, as stored; empty when nothing is. */
+  tps: z.array(z.object({ at: z.number(), value: z.number().nullable() })),
+})
+export type InstanceSummary = z.infer<typeof InstanceSummary>
+
+export const InstanceDetail = InstanceSummary.extend({
+  systemIdentifier: z.string().nullable(),
+  directory: z.string().nullable(),
+  startedAt: z.number().nullable(),
+  dataChecksums: z.boolean().nullable(),
+  timeline: z.number().int().nullable(),
+  postmasterPid: z.number().int().nullable(),
+  /** Number of the newest sample that is stored. */
+  newestSeq: z.number().int().nullable(),
+  /** How to reach it; the password is never in here. `connectionForms()` of @floe/domain writes all forms. */
+  connection: ConnectionTarget.nullable(),
+  forms: ConnectionForms.nullable(),
+  now: z.number(),
+})
+export type InstanceDetail = z.infer<typeof InstanceDetail>

@@ -1,0 +1,54 @@
+import type { InstanceView } from '@floe/db'
+import { connectionForms, HOST_STALE_MS, type HostId, type InstanceId, type OperationId } from '@floe/domain'
+import { ms } from '../operation/operation.views'
+import type { InstanceDetail, InstanceSummary } from './instance.types'
+
+export function instanceSummary(i: InstanceView, tps: InstanceSummary['tps']): InstanceSummary {
+  return {
+    instanceId: i.instanceId as InstanceId,
+    name: i.name,
+    hostId: i.host.hostId as HostId,
+    hostName: i.host.name,
+    hostState: i.host.state,
+    intent: i.intent,
+    state: i.state,
+    lastState: i.lastState,
+    because: i.because,
+    role: i.role,
+    engineVersion: i.engineVersion,
+    port: i.port,
+    createdAt: i.createdAt.getTime(),
+    observedAt: ms(i.observedAt),
+    ageMs: i.ageMs,
+    stale: i.ageMs === null || i.ageMs >= HOST_STALE_MS,
+    pendingRestart: i.pendingRestart,
+    openOperation: i.operation && { ...i.operation, operationId: i.operation.operationId as OperationId },
+    tps,
+  }
+}
+
+export function instanceDetail(
+  i: InstanceView,
+  tps: InstanceSummary['tps'],
+  newestSeq: number | null,
+): InstanceDetail {
+  const connection = i.connection && {
+    host: i.connection.host,
+    port: i.connection.port,
+    user: i.connection.user,
+    database: i.connection.database,
+  }
+  return {
+    ...instanceSummary(i, tps),
+    systemIdentifier: i.systemIdentifier,
+    directory: i.directory,
+    startedAt: ms(i.startedAt),
+    dataChecksums: i.dataChecksums,
+    timeline: i.timeline,
+    postmasterPid: i.postmasterPid,
+    newestSeq,
+    connection,
+    forms: connection && connectionForms(connection),
+    now: Date.now(),
+  }
+}

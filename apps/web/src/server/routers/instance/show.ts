@@ -1,0 +1,29 @@
+import { findInstance, newestSeq, readSparklines, showInstance } from '@floe/db'
+import { fault } from '@floe/domain'
+import { viewerProcedure } from '../../procedures'
+import { InstanceDetail } from './instance.types'
+import { instanceDetail } from './instance.views'
+import { InstanceShowInput } from './show.types'
+
+/** One instance by id or name, as last observed. Throws `instance.not_found`. */
+export const show = viewerProcedure
+  .input(InstanceShowInput)
+  .output(InstanceDetail)
+  .query(async ({ ctx, input }) => {
+    const { pool } = ctx.ports.database
+    const instance =
+      'instanceId' in input
+        ? await showInstance(pool, input.instanceId)
+        : await findInstance(pool, input.name)
+    if (!instance || instance.deletedAt)
+      throw fault(
+        'instance.not_found',
+        `instance "${'name' in input ? input.name : input.instanceId}" does not exist`,
+      )
+    const { instanceId } = instance
+    const [sparklines, newest] = await Promise.all([
+      readSparklines(pool, { instanceIds: [instanceId] }),
+      newestSeq(pool, instanceId),
+    ])
+    return instanceDetail(instance, sparklines[0]?.points ?? [], newest)
+  })

@@ -1,0 +1,7 @@
+export * from './create.types'
+export * from './delete.types'
+export * from './instance.types'
+export * from './list.types'
+export * from './show.types'
+export * from './start.types'
+export * from './stop.types'

@@ -1,0 +1,4 @@
+import { OperationId } from '@floe/domain'
+import { z } from 'zod'
+
+export const OperationCancelInput = z.object({ operationId: OperationId })

@@ -1,0 +1,54 @@
+import { endedOperationStates } from '@floe/domain'
+import { tracked } from '@trpc/server'
+import { viewerProcedure } from '../../procedures'
+import { readOperation } from './show'
+import { OperationWatchInput } from './watch.types'
+
+/** Looked at again at least this often, also when no notification came. */
+const LOOK_MS = 1_000
+/** And at most this often, however many notifications come. */
+const REST_MS = 100
+
+/** An operation as it moves, each time with the log lines not sent before; ends with its end. */
+export const watch = viewerProcedure.input(OperationWatchInput).subscription(async function* ({
+  ctx,
+  input,
+  signal,
+}) {
+  let lastLogId = Number(input.lastEventId ?? 0) || 0
+  let sent = ''
+  let wake = () => {}
+  const stop = ctx.ports.changes.onChange((change) => {
+    if (change === 'all' || (change.noun === 'operation' && change.id === input.operationId)) wake()
+  })
+  const onAbort = () => wake()
+  signal?.addEventListener('abort', onAbort, { once: true })
+  try {
+    while (!signal?.aborted) {
+      let woken = false
+      wake = () => {
+        woken = true
+      }
+      const { operation, log, now } = await readOperation(ctx.ports, input.operationId, lastLogId)
+      const content = JSON.stringify(operation)
+      if (content !== sent || log.length > 0) {
+        sent = content
+        lastLogId = log.at(-1)?.id ?? lastLogId
+        yield tracked(String(lastLogId), { operation, log, now })
+      }
+      if (endedOperationStates.includes(operation.state) && log.length === 0) return
+      await new Promise((resolve) => setTimeout(resolve, REST_MS))
+      if (!woken && !signal?.aborted)
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, LOOK_MS)
+          wake = () => {
+            clearTimeout(timer)
+            resolve()
+          }
+        })
+    }
+  } finally {
+    signal?.removeEventListener('abort', onAbort)
+    stop()
+  }
+})

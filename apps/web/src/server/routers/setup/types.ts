@@ -1,0 +1,2 @@
+export * from './complete.types'
+export * from './status.types'

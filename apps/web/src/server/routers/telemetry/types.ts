@@ -1,0 +1,3 @@
+export * from './history.types'
+export * from './latest.types'
+export * from './stream.types'
