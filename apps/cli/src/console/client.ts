@@ -11,7 +11,7 @@ import {
 import { EventSource } from 'eventsource'
 import superjson from 'superjson'
 import { type Home, readSecret } from '../installation/home'
-import { localWebUrl } from '../up/answers'
+import { localWebUrl } from './local-url'
 
 const CALL_MS = 15_000
 

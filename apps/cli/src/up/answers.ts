@@ -3,6 +3,7 @@ import { request as httpsRequest } from 'node:https'
 import { join } from 'node:path'
 import { fault, type Installation, secretFiles } from '@floe/domain'
 import { createConsoleClient } from '../console/client'
+import { localWebUrl } from '../console/local-url'
 import type { Home } from '../installation/home'
 import { liveRecord, type ProgramName } from '../process/records'
 import type { StepReport } from '../progress/progress'
@@ -12,14 +13,6 @@ const LOOK_MS = 150
 const DEADLINE_MS = 90_000
 /** The controller is up when it has seen the agent within this time. */
 const OBSERVED_MS_MAX = 5_000
-
-/** Where this machine reaches the console, whatever its public address is. */
-export function localWebUrl(installation: Installation): string {
-  const { webAddress, webPort } = installation
-  const host =
-    webAddress === '0.0.0.0' || webAddress === '::' || webAddress === 'localhost' ? '127.0.0.1' : webAddress
-  return `http://${host.includes(':') ? `[${host}]` : host}:${webPort}`
-}
 
 async function webAnswers(installation: Installation): Promise<boolean> {
   const response = await fetch(`${localWebUrl(installation)}/healthz`, {

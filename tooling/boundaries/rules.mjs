@@ -1,0 +1,111 @@
+// The import rules of ARCHITECTURE.md as a table. A room not named in a row may not be imported by that row.
+
+/** Which rooms each room may import; `types` only for types. */
+export const rooms = {
+  'packages/domain': {},
+  'packages/telemetry': { code: ['packages/domain'] },
+  'packages/agent-contract': { code: ['packages/domain', 'packages/telemetry'] },
+  'packages/db': { code: ['packages/domain', 'packages/telemetry'] },
+  'packages/operations': {
+    code: ['packages/domain', 'packages/db', 'packages/agent-contract', 'packages/telemetry'],
+  },
+  'packages/ui': { code: ['packages/domain', 'packages/telemetry'] },
+  'packages/testkit': { code: ['packages/domain', 'packages/telemetry', 'packages/agent-contract'] },
+  'apps/web': {
+    code: [
+      'packages/domain',
+      'packages/db',
+      'packages/ui',
+      'packages/telemetry',
+      'packages/operations',
+      'packages/agent-contract',
+    ],
+  },
+  'apps/controller': {
+    code: [
+      'packages/operations',
+      'packages/db',
+      'packages/agent-contract',
+      'packages/telemetry',
+      'packages/domain',
+    ],
+  },
+  'apps/agent': { code: ['packages/agent-contract', 'packages/domain', 'packages/telemetry'] },
+  'apps/cli': { code: ['packages/domain'], types: ['apps/web'] },
+  e2e: {},
+}
+
+const TEST_FILE = '(\\.test\\.tsx?$|/testing/|/vitest\\.[a-z.]*\\.?ts$|vitest\\.config\\.ts$)'
+const anyOf = (paths) => `^(${paths.join('|')})/`
+
+/** Forbidden imports in dependency-cruiser's words. Tests may also import packages/testkit. */
+export function forbidden() {
+  const rules = []
+  for (const [room, { code = [], types = [] }] of Object.entries(rooms)) {
+    const others = Object.keys(rooms).filter((other) => other !== room)
+    const never = others.filter(
+      (other) => !code.includes(other) && !types.includes(other) && other !== 'packages/testkit',
+    )
+    rules.push({
+      name: `${room} imports only what ARCHITECTURE.md allows`,
+      severity: 'error',
+      from: { path: `^${room}/` },
+      to: { path: anyOf(never) },
+    })
+    if (types.length > 0)
+      rules.push({
+        name: `${room} imports only types of ${types.join(', ')}`,
+        severity: 'error',
+        from: { path: `^${room}/` },
+        to: { path: anyOf(types), dependencyTypesNot: ['type-only'] },
+      })
+  }
+  rules.push(
+    {
+      name: 'only tests import packages/testkit',
+      severity: 'error',
+      from: {
+        path: '^(apps|packages|e2e)/',
+        pathNot: [TEST_FILE, '^packages/testkit/', '^apps/[^/]+/tools/'],
+      },
+      to: { path: '^packages/testkit/' },
+    },
+    {
+      name: 'only packages/db imports Prisma',
+      severity: 'error',
+      from: { path: '^(apps|packages|e2e)/', pathNot: ['^packages/db/', '^apps/web/src/(server/)?auth/'] },
+      to: { path: 'node_modules/(@prisma|prisma|\\.prisma)/' },
+    },
+    {
+      name: 'web submits operations and runs none',
+      severity: 'error',
+      from: { path: '^apps/web/', pathNot: TEST_FILE },
+      to: { path: '^packages/operations/', pathNot: '^packages/operations/src/submit\\.ts$' },
+    },
+    {
+      name: 'web speaks to agents by the read-only client',
+      severity: 'error',
+      from: { path: '^apps/web/', pathNot: TEST_FILE },
+      to: { path: '^packages/agent-contract/src/(router|tasks)', dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'no test support in what people run',
+      severity: 'error',
+      from: { path: '^(apps|packages)/[^/]+/src/', pathNot: TEST_FILE },
+      to: { path: '\\.test\\.tsx?$|/testing/' },
+    },
+    {
+      name: 'no circle of imports',
+      severity: 'error',
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+    },
+    {
+      name: 'every import is found',
+      severity: 'error',
+      from: { path: '^(apps|packages|e2e)/' },
+      to: { couldNotResolve: true, pathNot: ['generated', '\\.sql$', '\\.css$'] },
+    },
+  )
+  return rules
+}
