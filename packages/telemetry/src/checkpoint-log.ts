@@ -15,7 +15,7 @@ const complete = new RegExp(
     String.raw`write=([\d.]+) s, sync=([\d.]+) s, total=([\d.]+) s; `,
     String.raw`sync files=(\d+), longest=([\d.]+) s, average=([\d.]+) s; `,
     String.raw`distance=(\d+) kB, estimate=(\d+) kB`,
-    String.raw`(?:; lsn=([0-9A-F]+/[0-9A-F]+), redo lsn=([0-9A-F]+/[0-9A-F]+))?`,
+    '(?:; lsn=([0-9A-F]+/[0-9A-F]+), redo lsn=([0-9A-F]+/[0-9A-F]+))?',
   ].join(''),
 )
 

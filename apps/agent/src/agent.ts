@@ -1,0 +1,113 @@
+import { chmodSync, mkdirSync } from 'node:fs'
+import type { AgentHandlers } from '@floe/agent-contract'
+import { Instances } from './engine/instances'
+import { InstanceRegistry } from './engine/registry'
+import { findEngineUser } from './host/engine-user'
+import { readHostFacts } from './host/facts'
+import { ProcessTree } from './host/process-table'
+import { chooseSupervision } from './host/supervision'
+import type { AgentInstallation } from './installation'
+import type { Log } from './log'
+import { collectMetrics } from './metrics/metrics'
+import { formatOpenMetrics } from './metrics/open-metrics'
+import { Reports } from './report'
+import { helloOf } from './router/hello'
+import { listen } from './router/listen'
+import { dryRunSettings, listSettings } from './router/setting'
+import { streamSamples } from './router/telemetry'
+import { TaskRunner } from './tasks/task-runner'
+import { TaskStore } from './tasks/task-store'
+import { trialsDirectory } from './tasks/trials-directory'
+import { agentVersion } from './version'
+
+/** Facts that move slowly are told anew this often. */
+const FACTS_MS = 10_000
+
+/** Puts the agent together and starts it; resolves with its end once it answers. */
+export async function startAgent(installation: AgentInstallation, log: Log): Promise<() => Promise<void>> {
+  const startedAt = Date.now()
+  mkdirSync(installation.stateDirectory, { recursive: true, mode: 0o700 })
+  chmodSync(installation.stateDirectory, 0o700)
+  const user = findEngineUser(installation.engineUser)
+  const registry = new InstanceRegistry(installation.stateDirectory)
+  const supervision = chooseSupervision()
+  const facts = () =>
+    readHostFacts({
+      supervision: supervision.kind,
+      ports: { ...installation.instancePorts, used: registry.list().length },
+      paths: [installation.instancesDirectory, installation.home, '/'],
+    })
+  const reports: Reports = new Reports(facts, () => instances.list())
+  const onChange = () => reports.changed()
+  const tree = new ProcessTree()
+  const instances: Instances = new Instances({
+    installation,
+    registry,
+    supervision,
+    user,
+    tree,
+    log,
+    onChange,
+  })
+  await instances.adopt()
+
+  const tasks = new TaskRunner(
+    new TaskStore(installation.stateDirectory),
+    { instances, registry, installation, user },
+    log,
+  )
+  const handlers: AgentHandlers = {
+    hello: async () => helloOf(installation, reports.bootId, startedAt),
+    readReport: (input, signal) => reports.read(input.after, input.waitMs, signal),
+    startTask: async (input) => tasks.start(input),
+    checkTask: async (input) => tasks.check(input.key, input.afterLogSeq),
+    cancelTask: async (key) => tasks.cancel(key),
+    listSettings: (input) => listSettings(instances.get(input.instanceId), input.names),
+    checkSettings: (input) =>
+      dryRunSettings(instances.get(input.instanceId), input.changes, {
+        user,
+        trialsDirectory: trialsDirectory(installation),
+      }),
+    readTelemetry: async (input) => {
+      const { ring } = instances.get(input.instanceId).sampler
+      return {
+        samples: ring.read(input.afterSeq, input.limit),
+        oldestSeq: ring.oldestSeq,
+        newestSeq: ring.newestSeq,
+      }
+    },
+    streamTelemetry: (input, signal) =>
+      streamSamples(instances.get(input.instanceId).sampler, input.afterSeq, signal),
+    readCheckpoints: async (input) =>
+      instances.get(input.instanceId).sampler.readCheckpoints(input.afterSeq, input.limit),
+  }
+  const metrics = async () => {
+    const all = instances.list()
+    const sum = (of: 'taken' | 'missed') => all.reduce((n, i) => n + i.sampler[of], 0)
+    const health = {
+      startedAt,
+      version: agentVersion,
+      taken: sum('taken'),
+      missed: sum('missed'),
+      tasksRunning: tasks.running,
+    }
+    return formatOpenMetrics(await collectMetrics(all, health))
+  }
+  const health = () => ({ ok: true, instances: instances.list().length, startedAt })
+  const close = await listen(installation, { handlers, metrics, health }, log)
+  // only the agent that got the port goes on with tasks: a second one must not
+  tasks.resume()
+  const telling = setInterval(onChange, FACTS_MS)
+  log.info('agent.started', {
+    port: installation.agentPort,
+    supervision: supervision.kind,
+    engineUser: user.name,
+    instances: instances.list().length,
+  })
+  return async () => {
+    clearInterval(telling)
+    await close()
+    instances.close()
+    log.info('agent.stopped')
+  }
+}

@@ -1,0 +1,198 @@
+import { join } from 'node:path'
+import { type Fault, fault, type Setting, type SettingChange, settingImpact, toFault } from '@floe/domain'
+import type pg from 'pg'
+import type { EngineUser } from '../host/engine-user'
+import { runCommand } from '../host/run-command'
+import { applyChanges, quoteValue, readManagedSettings } from './configuration-file'
+import type { InstanceLayout } from './layout'
+import { reservedSettings } from './reserved-settings'
+import { readSettings } from './settings'
+import fileSettingsSql from './sql/file-settings.sql'
+import { reasonOf, type TrialResult, tryConfiguration } from './trial'
+
+export type CheckTarget = {
+  prefix: string
+  layout: InstanceLayout
+  user: EngineUser
+  trialsDirectory: string
+  /** Null when the instance is not running: then the binary alone is asked. */
+  client: pg.Client | null
+  signal?: AbortSignal
+}
+
+export type CheckedChange = {
+  name: string
+  oldValue: string | null
+  newValue: string | null
+  impact: 'read-only' | 'restart' | 'reload' | 'new-connections'
+  fault: Fault | null
+}
+
+/**
+ * What changes would do, decided by the instance's own binary, with nothing changed: the name exists, nobody else sets
+ * it, the value is accepted, and the engine would start with all of them together.
+ */
+export async function checkSettings(
+  target: CheckTarget,
+  changes: readonly SettingChange[],
+): Promise<CheckedChange[]> {
+  const names = changes.map((c) => c.name.toLowerCase())
+  const known = target.client ? await readSettings(target.client, target.layout, names) : null
+  const results: CheckedChange[] = []
+  for (const change of changes) {
+    const setting = known?.get(change.name.toLowerCase())
+    const result: CheckedChange = {
+      name: setting?.name ?? change.name,
+      oldValue:
+        setting?.shown ??
+        readManagedSettings(target.layout.managedFile).get(change.name.toLowerCase()) ??
+        null,
+      newValue: change.value,
+      impact: setting ? settingImpact(setting.context) : 'restart',
+      fault: null,
+    }
+    results.push(result)
+    try {
+      if (names.indexOf(change.name.toLowerCase()) !== results.length - 1)
+        throw fault('setting.named_twice', `setting "${change.name}" is named twice`)
+      refuseReserved(change.name)
+      // a setting of a library that only the next start loads is left to the trial
+      if (known && !setting && !change.name.includes('.')) throw unknownSetting(change.name)
+      if (setting?.context === 'internal')
+        throw fault('setting.read_only', `setting "${setting.name}" cannot be changed`, {
+          detail: 'Its value is fixed when the engine is built or the data directory is made.',
+        })
+      if (target.client && setting) await refuseOverridden(target.client, setting, target.layout)
+      if (change.value !== null) await tryValue(target, setting, change.name, change.value)
+    } catch (error) {
+      result.fault = toFault(error)
+    }
+  }
+  if (results.every((r) => r.fault === null) && needsTrial(known, names))
+    await tryTogether(target, changes, results)
+  return results
+}
+
+function refuseReserved(name: string): void {
+  const reason = reservedSettings[name.toLowerCase()]
+  if (reason)
+    throw fault('setting.reserved', `setting "${name.toLowerCase()}" is set by Floe`, {
+      detail: reason,
+    })
+}
+
+export function unknownSetting(name: string): Error {
+  return fault('setting.unknown', `setting "${name}" does not exist`, {
+    detail: 'The instance’s own engine does not know it.',
+    hint: 'Look it up in the list of all settings.',
+  })
+}
+
+/** A change would have no effect where a stronger source sets the value; saying so beats a silent success. */
+async function refuseOverridden(client: pg.Client, setting: Setting, layout: InstanceLayout): Promise<void> {
+  if (setting.source === 'command line' || setting.source === 'environment variable')
+    throw fault('setting.overridden', `setting "${setting.name}" is set elsewhere`, {
+      detail: `Its value comes from: ${setting.source}.`,
+    })
+  const lines = await client.query<{ sourceFile: string; sourceLine: number }>(fileSettingsSql, [
+    [setting.name.toLowerCase()],
+  ])
+  const last = lines.rows[0]
+  const floe = lines.rows.findIndex((l) => l.sourceFile === layout.managedFile)
+  if (!last || floe === 0 || last.sourceFile === layout.managedFile) return
+  // initdb's lines of postgresql.conf stand before floe.conf; whatever comes after it wins over it
+  if (last.sourceFile === layout.autoFile)
+    throw fault('setting.overridden', `setting "${setting.name}" is set by ALTER SYSTEM`, {
+      detail: 'postgresql.auto.conf wins over every other file.',
+      hint: `Run ALTER SYSTEM RESET ${setting.name} first.`,
+    })
+  if (floe > 0)
+    throw fault('setting.overridden', `setting "${setting.name}" is set again after floe.conf`, {
+      detail: `Line ${last.sourceLine} of file "${last.sourceFile}" sets it.`,
+      hint: 'Remove that line, or put it before the include of floe.conf.',
+    })
+}
+
+/** Parsing, range and the setting's own check, by the binary; for settings of modules and of a session, in the session. */
+async function tryValue(
+  t: CheckTarget,
+  setting: Setting | undefined,
+  name: string,
+  value: string,
+): Promise<void> {
+  quoteValue(value)
+  const r = await runCommand(
+    join(t.prefix, 'bin', 'postgres'),
+    ['-C', name, '-D', t.layout.dataDirectory, '-c', `${name}=${value}`, '-c', 'log_min_messages=fatal'],
+    { user: t.user, timeoutMs: 10_000, signal: t.signal },
+  )
+  if (r.status !== 0) {
+    const reason = reasonOf(r.stderr)
+    if (/unrecognized configuration parameter/.test(reason)) throw unknownSetting(name)
+    // with a runtime-computed setting a running instance holds the lock; then the value was accepted before that
+    if (!/lock file "postmaster\.pid" already exists/.test(r.stderr)) throw refusedValue(name, value, reason)
+  }
+  if (t.client && setting && (setting.context === 'user' || setting.context === 'superuser')) {
+    try {
+      await t.client.query('begin')
+      await t.client.query('select set_config($1, $2, true)', [setting.name, value])
+    } catch (error) {
+      throw refusedValue(
+        name,
+        value,
+        [(error as Error).message, (error as { hint?: string }).hint].filter(Boolean).join(': '),
+      )
+    } finally {
+      await t.client.query('rollback')
+    }
+  }
+}
+
+function refusedValue(name: string, value: string, reason: string): Error {
+  return fault('setting.invalid_value', `setting "${name}" does not accept the value "${value}"`, {
+    detail: reason || 'The engine refused it.',
+  })
+}
+
+/** A start is tried where a change takes a restart, where a module reads it at a reload, or where nobody can tell. */
+function needsTrial(known: Map<string, Setting> | null, names: readonly string[]): boolean {
+  if (known === null) return true
+  return names.some((n) => {
+    const s = known.get(n)
+    return !s || s.context === 'postmaster' || (s.context === 'sighup' && s.category === 'Customized Options')
+  })
+}
+
+async function tryTogether(
+  t: CheckTarget,
+  changes: readonly SettingChange[],
+  results: CheckedChange[],
+): Promise<void> {
+  const managed = applyChanges(readManagedSettings(t.layout.managedFile), changes)
+  const trial: TrialResult = await tryConfiguration({
+    prefix: t.prefix,
+    layout: t.layout,
+    user: t.user,
+    trialsDirectory: t.trialsDirectory,
+    managed,
+    names: results.map((r) => r.name),
+    signal: t.signal,
+  })
+  for (const [i, result] of results.entries()) {
+    const change = changes[i] as SettingChange
+    if (!trial.starts)
+      result.fault = {
+        code: 'setting.would_not_start',
+        message: 'the engine would not start with this setting',
+        detail: trial.reason,
+      }
+    else if (change.value !== null) {
+      const seen = trial.settings.find((s) => s.name === result.name.toLowerCase())
+      if (!seen) result.fault = toFault(unknownSetting(change.name))
+      else if (seen.source !== 'configuration file' && seen.source !== 'command line')
+        result.fault = toFault(
+          refusedValue(change.name, change.value, 'The engine kept its own value when it was started.'),
+        )
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import { fault } from '@floe/domain'
+import { readOwnedFile, replaceFile } from '../host/durable-files'
+import type { EngineUser } from '../host/engine-user'
+
+const header = `# Written by Floe and replaced at every change. Put lines of your own into postgresql.conf,
+# and change the ones in here through the console or "./floe setting set".
+`
+
+/** A value as postgresql.conf wants it: always quoted, so that no text can end the line or start a comment. */
+export function quoteValue(value: string): string {
+  if (/[\n\r\0]/.test(value))
+    throw fault('setting.invalid_value', 'a setting cannot contain a line break', {
+      detail: `The value is ${JSON.stringify(value)}.`,
+    })
+  return `'${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
+}
+
+/** Name and value of every line of a configuration file that has this program's own simple form. */
+export function parseConfiguration(text: string): Map<string, string> {
+  const settings = new Map<string, string>()
+  for (const line of text.split('\n')) {
+    const m = /^\s*([A-Za-z_][\w.$]*)\s*=?\s*'((?:[^'\\]|''|\\.)*)'\s*(?:#.*)?$/.exec(line)
+    if (m) settings.set((m[1] as string).toLowerCase(), unquote(m[2] as string))
+  }
+  return settings
+}
+
+function unquote(text: string): string {
+  return text.replace(/''|\\(.)/g, (match, escaped: string | undefined) =>
+    match === "''" ? "'" : (escaped ?? ''),
+  )
+}
+
+export function formatConfiguration(settings: ReadonlyMap<string, string>): string {
+  const lines = [...settings]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, value]) => `${name} = ${quoteValue(value)}`)
+  return `${header}${lines.join('\n')}\n`
+}
+
+/** Settings of an instance's managed file; empty when it is missing. */
+export function readManagedSettings(path: string): Map<string, string> {
+  return parseConfiguration(readOwnedFile(path) ?? '')
+}
+
+export function writeManagedSettings(
+  path: string,
+  settings: ReadonlyMap<string, string>,
+  owner: EngineUser,
+): void {
+  replaceFile(path, formatConfiguration(settings), { owner })
+}
+
+/** The managed settings after changes; a null value removes the line. */
+export function applyChanges(
+  settings: ReadonlyMap<string, string>,
+  changes: readonly { name: string; value: string | null }[],
+): Map<string, string> {
+  const after = new Map(settings)
+  for (const { name, value } of changes) {
+    if (value === null) after.delete(name.toLowerCase())
+    else after.set(name.toLowerCase(), value)
+  }
+  return after
+}

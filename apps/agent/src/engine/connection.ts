@@ -1,0 +1,84 @@
+import { fault } from '@floe/domain'
+import pg from 'pg'
+
+/** How the agent reaches an instance: through the socket, as its own role `floe`. */
+export type EngineAddress = { socketDirectory: string; port: number; password: string }
+
+export const AGENT_ROLE = 'floe'
+
+// numbers that fit a double come as numbers; everything else stays text
+const types = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    (oid === 20 || oid === 26 || oid === 700 || oid === 701 || oid === 1700
+      ? Number
+      : pg.types.getTypeParser(oid as never, format as never)) as never,
+}
+
+/** Opens a connection. Deadlines are of the server (statement) and of the client (connect), in ms. */
+export async function connectEngine(
+  address: EngineAddress,
+  options: {
+    applicationName: string
+    connectMs: number
+    statementMs: number
+    settings?: Record<string, string>
+  },
+): Promise<pg.Client> {
+  const settings = {
+    statement_timeout: String(options.statementMs),
+    search_path: 'pg_catalog',
+    ...options.settings,
+  }
+  const client = new pg.Client({
+    host: address.socketDirectory,
+    port: address.port,
+    user: AGENT_ROLE,
+    password: address.password,
+    database: 'postgres',
+    application_name: options.applicationName,
+    connectionTimeoutMillis: options.connectMs,
+    options: Object.entries(settings)
+      .map(([name, value]) => `-c ${name}=${value}`)
+      .join(' '),
+    types,
+  })
+  // a broken connection shows at the next query; without a listener it would end the process
+  client.on('error', () => {})
+  await client.connect()
+  return client
+}
+
+/** Runs something over a connection of its own and closes it. */
+export async function withEngine<T>(
+  address: EngineAddress,
+  run: (client: pg.Client) => Promise<T>,
+  statementMs = 5_000,
+): Promise<T> {
+  let client: pg.Client
+  try {
+    client = await connectEngine(address, {
+      applicationName: 'floe agent task',
+      connectMs: 5_000,
+      statementMs,
+    })
+  } catch (error) {
+    throw fault('instance.no_connection', 'could not connect to the instance', {
+      detail: error instanceof Error ? error.message : String(error),
+      cause: error,
+    })
+  }
+  try {
+    return await run(client)
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+/** SQLSTATE of an error of the engine, else null. */
+export function sqlState(error: unknown): string | null {
+  const code = (error as { code?: unknown } | null)?.code
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : null
+}
+
+/** The engine is up but not yet, or no longer, open for connections. */
+export const CANNOT_CONNECT_NOW = '57P03'

@@ -1,0 +1,43 @@
+import { join } from 'node:path'
+import type { EngineUser } from '../host/engine-user'
+import { runCommand } from '../host/run-command'
+
+export type ControlFile = {
+  /** PostgreSQL's words: `shut down`, `in production`, `in archive recovery`, … */
+  clusterState: string
+  systemIdentifier: string
+  timeline: number
+  dataChecksums: boolean
+}
+
+/** Reads what pg_controldata prints in the C locale. */
+export function parseControlData(text: string): ControlFile | null {
+  const field = (label: string) =>
+    text
+      .split('\n')
+      .find((line) => line.startsWith(`${label}:`))
+      ?.slice(label.length + 1)
+      .trim()
+  const clusterState = field('Database cluster state')
+  const systemIdentifier = field('Database system identifier')
+  if (!clusterState || !systemIdentifier) return null
+  return {
+    clusterState,
+    systemIdentifier,
+    timeline: Number(field("Latest checkpoint's TimeLineID")),
+    dataChecksums: Number(field('Data page checksum version')) > 0,
+  }
+}
+
+/** The control file of a data directory, or null where there is none that can be read. */
+export async function readControlFile(
+  prefix: string,
+  dataDirectory: string,
+  user: EngineUser,
+): Promise<ControlFile | null> {
+  const r = await runCommand(join(prefix, 'bin', 'pg_controldata'), ['-D', dataDirectory], {
+    user,
+    timeoutMs: 5_000,
+  })
+  return r.status === 0 ? parseControlData(r.stdout) : null
+}

@@ -1,0 +1,152 @@
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { fault } from '@floe/domain'
+import { replaceFile, syncDirectory } from '../host/durable-files'
+import type { EngineUser } from '../host/engine-user'
+import { endProcessesIn } from '../host/process-table'
+import { runCommand } from '../host/run-command'
+import { writeManagedSettings } from './configuration-file'
+import type { InstanceLayout } from './layout'
+
+export type InitialiseOptions = {
+  prefix: string
+  layout: InstanceLayout
+  user: EngineUser
+  settings: ReadonlyMap<string, string>
+  /** Verifiers of the passwords of the agent's role and, where a person has one, of `postgres`. */
+  agentVerifier: string
+  ownerVerifier: string | null
+  signal: AbortSignal
+  log: (text: string) => void
+}
+
+/** Nobody gets in without a password, not even through the socket; remote addresses need listen_addresses first. */
+const hostBasedAuthentication = `# TYPE  DATABASE     USER  ADDRESS       METHOD
+local   all          all                 scram-sha-256
+host    all          all   all           scram-sha-256
+local   replication  all                 scram-sha-256
+host    replication  all   all           scram-sha-256
+`
+
+/**
+ * Makes the data directory of a new instance. All work is done beside it and one rename makes it real, so a killed run
+ * leaves nothing that a second run could mistake for an instance. Safe to run twice: an existing one is left alone.
+ */
+export async function initialiseDataDirectory(o: InitialiseOptions): Promise<void> {
+  removeUnfinished(o.layout)
+  if (existsSync(o.layout.dataDirectory)) return
+  const unfinished = join(o.layout.directory, `pgdata.unfinished-${process.pid}-${Date.now()}`)
+  try {
+    await initdb(o, unfinished)
+    await defineRoles(o, unfinished)
+    replaceFile(join(unfinished, 'pg_hba.conf'), hostBasedAuthentication, { owner: o.user })
+    writeManagedSettings(join(unfinished, 'floe.conf'), o.settings, o.user)
+    o.log('syncing the data directory')
+    await engineCommand(o, 'initdb', ['-D', unfinished, '--sync-only', '--sync-method=syncfs'])
+    o.signal.throwIfAborted()
+    renameSync(unfinished, o.layout.dataDirectory)
+    syncDirectory(o.layout.directory)
+  } catch (error) {
+    rmSync(unfinished, { recursive: true, force: true })
+    throw error
+  }
+}
+
+/** Ends and removes what killed runs left behind. */
+export function removeUnfinished(layout: InstanceLayout): void {
+  if (!existsSync(layout.directory)) return
+  for (const entry of readdirSync(layout.directory)) {
+    if (!entry.startsWith('pgdata.unfinished-')) continue
+    const path = join(layout.directory, entry)
+    endProcessesIn(path)
+    rmSync(path, { recursive: true, force: true })
+  }
+}
+
+async function initdb(o: InitialiseOptions, directory: string): Promise<void> {
+  o.log('initialising the data directory')
+  await engineCommand(o, 'initdb', [
+    `--pgdata=${directory}`,
+    '--username=postgres',
+    '--encoding=UTF8',
+    '--locale-provider=builtin',
+    '--builtin-locale=C.UTF-8',
+    '--locale=C.UTF-8',
+    '--data-checksums',
+    '--auth=trust',
+    '--no-sync',
+    '--no-instructions',
+    '--set=lc_messages=C',
+  ])
+  const chosen = settingLines(readFileSync(join(directory, 'postgresql.conf'), 'utf8'))
+  replaceFile(join(directory, 'postgresql.conf'), mainConfiguration(chosen), { owner: o.user })
+  replaceFile(join(directory, 'floe.conf'), '', { owner: o.user })
+}
+
+/** The lines of initdb's sample that set something, without comments. */
+export function settingLines(sample: string): string[] {
+  return sample
+    .split('\n')
+    .map((line) => line.replace(/\s*#.*$/, '').trim())
+    .filter((line) => line !== '' && !/^(log_timezone|lc_messages)\b/.test(line))
+}
+
+function mainConfiguration(lines: string[]): string {
+  return `# This file is yours: Floe wrote it once and never changes it.
+# floe.conf, included below, holds what was set through Floe. Of two lines for the same setting the later one counts.
+
+${lines.join('\n')}
+
+include 'floe.conf'
+`
+}
+
+/**
+ * Roles and extensions, before anybody can connect: in single-user mode, from standard input, so that no verifier shows
+ * in a command line or a log.
+ */
+async function defineRoles(o: InitialiseOptions, directory: string): Promise<void> {
+  o.log('defining roles')
+  const literal = (text: string) => `'${text.replaceAll("'", "''")}'`
+  const statements = [
+    `CREATE ROLE floe SUPERUSER LOGIN PASSWORD ${literal(o.agentVerifier)};`,
+    `COMMENT ON ROLE floe IS 'Floe''s agent: telemetry and settings';`,
+  ]
+  if (o.ownerVerifier) statements.push(`ALTER ROLE postgres PASSWORD ${literal(o.ownerVerifier)};`)
+  if (existsSync(join(o.prefix, 'share/postgresql/extension/monitor.control')))
+    statements.push('CREATE EXTENSION monitor;')
+  const r = await runCommand(
+    join(o.prefix, 'bin', 'postgres'),
+    [
+      '--single',
+      '-j',
+      '-F',
+      '-D',
+      directory,
+      '-c',
+      'exit_on_error=on',
+      '-c',
+      'log_min_messages=fatal',
+      'postgres',
+    ],
+    { user: o.user, input: `${statements.join('\n\n')}\n\n`, timeoutMs: 120_000, signal: o.signal },
+  )
+  o.signal.throwIfAborted()
+  if (r.status !== 0)
+    throw fault('instance.not_initialised', 'could not define the roles of the instance', {
+      detail: r.stderr.trim(),
+    })
+}
+
+async function engineCommand(o: InitialiseOptions, name: string, args: string[]): Promise<void> {
+  const r = await runCommand(join(o.prefix, 'bin', name), args, {
+    user: o.user,
+    timeoutMs: 300_000,
+    signal: o.signal,
+  })
+  o.signal.throwIfAborted()
+  if (r.status !== 0)
+    throw fault('instance.not_initialised', `${name} could not initialise the data directory`, {
+      detail: (r.stderr || r.stdout).trim() || `It ended with status ${r.status ?? r.signal}.`,
+    })
+}

@@ -1,0 +1,226 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { InstanceObserved } from '@floe/agent-contract'
+import type { InstanceRole, InstanceState } from '@floe/domain'
+import type pg from 'pg'
+import type { EngineUser } from '../host/engine-user'
+import type { ProcessTree } from '../host/process-table'
+import type { Supervision } from '../host/supervision'
+import type { AgentInstallation } from '../installation'
+import type { Log } from '../log'
+import { Sampler } from '../sampler/sampler'
+import { type EngineAddress, withEngine } from './connection'
+import { type ControlFile, readControlFile } from './control-file'
+import { type InstanceLayout, instanceLayout } from './layout'
+import { findPostmaster, type Postmaster } from './postmaster'
+import type { InstanceRegistry, RegisteredInstance } from './registry'
+import { commandLineSettings } from './reserved-settings'
+import { lastWords } from './server-log'
+import { decideState, walk } from './state'
+
+/** What every instance needs of the agent around it. */
+export type InstanceSurroundings = {
+  installation: AgentInstallation
+  registry: InstanceRegistry
+  supervision: Supervision
+  user: EngineUser
+  tree: ProcessTree
+  log: Log
+  /** Called when something of it changed that a report tells. */
+  onChange: () => void
+}
+
+/** One instance: what was ordered, what is seen of it, and its telemetry. */
+export class Instance {
+  readonly instanceId: string
+  readonly layout: InstanceLayout
+  readonly sampler: Sampler
+  /** Set by the task that starts or stops it. */
+  activity: 'starting' | 'stopping' | null = null
+  readonly #around: InstanceSurroundings
+  #postmaster: Postmaster | null = null
+  #state: InstanceState | null = null
+  #because: string | null = null
+  #control: ControlFile | null = null
+  #startedAt: number | null = null
+  #orderedStartAt = 0
+  #looking: Promise<void> | null = null
+
+  constructor(registered: RegisteredInstance, around: InstanceSurroundings) {
+    this.#around = around
+    this.instanceId = registered.instanceId
+    this.layout = instanceLayout(around.installation.instancesDirectory, registered.instanceId)
+    this.sampler = new Sampler({
+      name: registered.name,
+      address: () => this.address,
+      layout: this.layout,
+      directory: join(around.installation.stateDirectory, 'telemetry', registered.instanceId),
+      postmaster: () => this.#postmaster,
+      tree: around.tree,
+      log: around.log,
+      onHealth: () => {
+        around.onChange()
+        void this.look()
+      },
+    })
+  }
+
+  get registered(): RegisteredInstance {
+    return this.#around.registry.get(this.instanceId)
+  }
+
+  get state(): InstanceState {
+    return this.#state ?? 'unknown'
+  }
+
+  get because(): string | null {
+    return this.#because
+  }
+
+  get postmaster(): Postmaster | null {
+    return this.#postmaster
+  }
+
+  get address(): EngineAddress {
+    const r = this.registered
+    return {
+      socketDirectory: this.#around.installation.socketDirectory,
+      port: r.port,
+      password: r.agentPassword,
+    }
+  }
+
+  get enginePrefix(): string {
+    return this.registered.enginePrefix
+  }
+
+  /** Runs something over a connection of its own, as the agent's role. */
+  connect<T>(run: (client: pg.Client) => Promise<T>, statementMs?: number): Promise<T> {
+    return withEngine(this.address, run, statementMs)
+  }
+
+  /** Starts the engine process; whether it gets ready is for the caller to watch. */
+  async launch(): Promise<void> {
+    const { installation, supervision, user } = this.#around
+    const r = this.registered
+    this.#orderedStartAt = Date.now()
+    const settings = commandLineSettings(r, installation.socketDirectory, this.layout.logDirectory)
+    await supervision.start({
+      instanceId: r.instanceId,
+      title: r.name,
+      file: join(r.enginePrefix, 'bin', 'postgres'),
+      args: [
+        '-D',
+        this.layout.dataDirectory,
+        ...Object.entries(settings).flatMap(([n, v]) => ['-c', `${n}=${v}`]),
+      ],
+      directory: this.layout.directory,
+      outputFile: this.layout.startLog,
+      user,
+    })
+  }
+
+  /** The engine's reasons since the last ordered start. */
+  lastWords(): string[] {
+    return lastWords(this.layout, this.#orderedStartAt)
+  }
+
+  /** Looks at processes and answers and moves the state; looks do not overlap. */
+  look(): Promise<void> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = null
+    })
+    return this.#looking
+  }
+
+  async #look(): Promise<void> {
+    const { registry, log, user } = this.#around
+    const registered = registry.find(this.instanceId)
+    if (!registered) return
+    const before = this.#postmaster
+    this.#postmaster = findPostmaster(this.layout)
+    const alive = this.#postmaster !== null
+    if (before && !alive) this.sampler.ended()
+    if (alive) this.sampler.wake()
+    const gone = !alive && this.#state !== 'stopped' && this.#state !== 'crashed'
+    if (gone && existsSync(this.layout.dataDirectory))
+      this.#control = await readControlFile(registered.enginePrefix, this.layout.dataDirectory, user).catch(
+        () => null,
+      )
+    const shutDownCleanly = /^shut down/.test(this.#control?.clusterState ?? '')
+    const expected = registry.find(this.instanceId)?.expected ?? 'deleting'
+    const next =
+      !alive && this.#state === 'crashed' && this.activity === null && expected === 'running'
+        ? 'crashed'
+        : decideState({
+            expected,
+            activity: this.activity,
+            alive,
+            status: this.#postmaster?.status ?? null,
+            answersSql: this.sampler.health === 'connected' || this.sampler.health === 'busy',
+            shutDownCleanly,
+          })
+    if (next === this.#state) return
+    for (const step of walk(this.#state, next)) {
+      log.info('instance.moved', {
+        instanceId: this.instanceId,
+        name: registered.name,
+        from: this.#state,
+        to: step.state,
+        because: step.because,
+      })
+      this.#state = step.state
+      this.#because = step.because
+      this.#around.onChange()
+    }
+    if (next === 'crashed') this.#because = this.lastWords().join('\n') || this.#because
+    if (next === 'stopped' && expected === 'running' && this.activity === null) {
+      registry.update(this.instanceId, { expected: 'stopped' })
+      this.#because = 'it was shut down outside Floe'
+    }
+    if (next === 'running') this.#control = null
+  }
+
+  /** As the report tells it. */
+  async observed(): Promise<InstanceObserved> {
+    const r = this.registered
+    const { installation } = this.#around
+    const live = this.sampler.identity
+    if (!live && this.#control === null && existsSync(this.layout.dataDirectory) && this.state !== 'creating')
+      this.#control = await readControlFile(
+        r.enginePrefix,
+        this.layout.dataDirectory,
+        this.#around.user,
+      ).catch(() => null)
+    const role: InstanceRole | null = live ? (live.inRecovery ? 'standby' : 'primary') : null
+    return {
+      instanceId: r.instanceId,
+      name: r.name,
+      state: this.state,
+      because: this.#because,
+      role,
+      engineVersion: live?.version ?? null,
+      systemIdentifier: live?.systemIdentifier ?? this.#control?.systemIdentifier ?? null,
+      port: r.port,
+      directory: this.layout.directory,
+      connection: {
+        host: '127.0.0.1',
+        port: r.port,
+        socketDirectory: installation.socketDirectory,
+        user: 'postgres',
+        database: 'postgres',
+      },
+      postmasterPid: this.#postmaster?.pid ?? null,
+      startedAt: live?.startedAt ?? null,
+      dataChecksums: live?.dataChecksums ?? this.#control?.dataChecksums ?? null,
+      timeline: live?.timeline ?? this.#control?.timeline ?? null,
+      pendingRestart: live?.pendingRestart ?? [],
+      newestSeq: this.sampler.ring.newestSeq,
+      observedAt: Date.now(),
+    }
+  }
+
+  close(): void {
+    this.sampler.stop()
+  }
+}

@@ -1,0 +1,89 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { Instance, type InstanceSurroundings } from './instance'
+import type { RegisteredInstance } from './registry'
+
+/** How often processes are looked at; a look is a read of postmaster.pid and /proc. */
+const LOOK_MS = 500
+
+/** All instances of this host. */
+export class Instances {
+  readonly #around: InstanceSurroundings
+  readonly #instances = new Map<string, Instance>()
+  #timer: NodeJS.Timeout | null = null
+
+  constructor(around: InstanceSurroundings) {
+    this.#around = around
+    for (const registered of around.registry.list())
+      this.#instances.set(registered.instanceId, new Instance(registered, around))
+  }
+
+  /** Adopts what runs: resolves when each has been looked at and, where it is up, had time to answer. */
+  async adopt(): Promise<void> {
+    const all = this.list()
+    await Promise.all(all.map((i) => i.look()))
+    for (const i of all) i.sampler.start()
+    const deadline = performance.now() + 2_000
+    while (performance.now() < deadline && all.some((i) => i.postmaster && i.sampler.health === 'connecting'))
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    await Promise.all(all.map((i) => i.look()))
+    this.#timer = setInterval(() => {
+      for (const i of this.list()) void i.look().catch((error) => this.#failed(i, error))
+    }, LOOK_MS)
+  }
+
+  list(): Instance[] {
+    return [...this.#instances.values()]
+  }
+
+  /** The instance, or the fault of one that does not exist. */
+  get(instanceId: string): Instance {
+    const instance = this.#instances.get(instanceId)
+    return (
+      instance ?? (this.#around.registry.get(instanceId) && this.#add(this.#around.registry.get(instanceId)))
+    )
+  }
+
+  find(instanceId: string): Instance | undefined {
+    return this.#instances.get(instanceId)
+  }
+
+  /** Registers a new one; its data directory is still to be made. */
+  add(registered: RegisteredInstance): Instance {
+    this.#around.registry.put(registered)
+    const instance = this.#instances.get(registered.instanceId) ?? this.#add(registered)
+    this.#around.onChange()
+    return instance
+  }
+
+  /** Forgets one whose directory is gone, with its telemetry; its port is free again. */
+  remove(instanceId: string): void {
+    this.#instances.get(instanceId)?.close()
+    this.#instances.delete(instanceId)
+    rmSync(join(this.#around.installation.stateDirectory, 'telemetry', instanceId), {
+      recursive: true,
+      force: true,
+    })
+    this.#around.registry.remove(instanceId)
+    this.#around.onChange()
+  }
+
+  close(): void {
+    if (this.#timer) clearInterval(this.#timer)
+    for (const i of this.list()) i.close()
+  }
+
+  #add(registered: RegisteredInstance): Instance {
+    const instance = new Instance(registered, this.#around)
+    this.#instances.set(registered.instanceId, instance)
+    instance.sampler.start()
+    return instance
+  }
+
+  #failed(instance: Instance, error: unknown): void {
+    this.#around.log.error('instance.look_failed', {
+      instanceId: instance.instanceId,
+      reason: error instanceof Error ? error.message : String(error),
+    })
+  }
+}

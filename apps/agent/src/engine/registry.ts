@@ -1,0 +1,96 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { fault, InstanceId, InstanceName } from '@floe/domain'
+import { z } from 'zod'
+import { replaceFile, syncDirectory } from '../host/durable-files'
+
+/**
+ * What the agent knows of an instance by itself. `expected` is what was last ordered and decides whether a missing
+ * process is a stop or a crash; it is written before the order is carried out.
+ */
+export const RegisteredInstance = z.object({
+  version: z.literal(1),
+  instanceId: InstanceId,
+  name: InstanceName,
+  port: z.number().int(),
+  enginePrefix: z.string(),
+  expected: z.enum(['creating', 'stopped', 'running', 'deleting']),
+  /** Password of the agent's own role `floe`. */
+  agentPassword: z.string(),
+  createdAt: z.number(),
+})
+export type RegisteredInstance = z.infer<typeof RegisteredInstance>
+
+/** The instances of this host, one file each. A port belongs to an instance for as long as its file exists. */
+export class InstanceRegistry {
+  readonly #directory: string
+  readonly #instances = new Map<string, RegisteredInstance>()
+
+  constructor(stateDirectory: string) {
+    this.#directory = join(stateDirectory, 'instances')
+    mkdirSync(this.#directory, { recursive: true, mode: 0o700 })
+    for (const file of readdirSync(this.#directory)) {
+      if (!file.endsWith('.json')) {
+        if (file.endsWith('.tmp')) rmSync(join(this.#directory, file), { force: true })
+        continue
+      }
+      const path = join(this.#directory, file)
+      const parsed = RegisteredInstance.safeParse(JSON.parse(readFileSync(path, 'utf8')))
+      if (!parsed.success)
+        throw fault('agent.registry_invalid', `file "${path}" does not hold an instance`, {
+          cause: parsed.error,
+        })
+      this.#instances.set(parsed.data.instanceId, parsed.data)
+    }
+  }
+
+  list(): RegisteredInstance[] {
+    return [...this.#instances.values()].sort((a, b) => a.createdAt - b.createdAt)
+  }
+
+  find(instanceId: string): RegisteredInstance | undefined {
+    return this.#instances.get(instanceId)
+  }
+
+  /** The instance, or the fault that a caller gets for one that this host does not have. */
+  get(instanceId: string): RegisteredInstance {
+    const instance = this.#instances.get(instanceId)
+    if (!instance)
+      throw fault('instance.not_found', `instance "${instanceId}" does not exist on this host`, {
+        hint: 'It may have been deleted, or lie on another host.',
+      })
+    return instance
+  }
+
+  /** Registers or replaces an instance durably. A name or a port of another instance is refused. */
+  put(instance: RegisteredInstance): void {
+    for (const other of this.#instances.values()) {
+      if (other.instanceId === instance.instanceId) continue
+      if (other.name === instance.name)
+        throw fault('instance.name_taken', `instance "${instance.name}" already exists on this host`)
+      if (other.port === instance.port)
+        throw fault('instance.port_taken', `port ${instance.port} belongs to instance "${other.name}"`)
+    }
+    replaceFile(this.#path(instance.instanceId), `${JSON.stringify(instance, null, 2)}\n`)
+    this.#instances.set(instance.instanceId, instance)
+  }
+
+  update(instanceId: string, change: Partial<RegisteredInstance>): RegisteredInstance {
+    const instance = { ...this.get(instanceId), ...change }
+    this.put(instance)
+    return instance
+  }
+
+  remove(instanceId: string): void {
+    const path = this.#path(instanceId)
+    if (existsSync(path)) {
+      rmSync(path)
+      syncDirectory(this.#directory)
+    }
+    this.#instances.delete(instanceId)
+  }
+
+  #path(instanceId: string): string {
+    return join(this.#directory, `${instanceId}.json`)
+  }
+}

@@ -1,0 +1,64 @@
+import { readFileSync, realpathSync, statfsSync } from 'node:fs'
+import { basename } from 'node:path'
+import type { Disk } from '@floe/domain'
+
+type Mount = { mount: string; device: string; fileSystem: string; options: string }
+
+/** Mounts as /proc/self/mounts lists them; octal escapes of blanks are undone. */
+export function parseMounts(text: string): Mount[] {
+  return text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => {
+      const [device, mount, fileSystem, options] = line
+        .split(' ')
+        .map((f) => f.replace(/\\([0-7]{3})/g, (_, o: string) => String.fromCharCode(Number.parseInt(o, 8))))
+      return {
+        mount: mount ?? '',
+        device: device ?? '',
+        fileSystem: fileSystem ?? '',
+        options: options ?? '',
+      }
+    })
+}
+
+/** The file systems that hold these paths, each once. */
+export function readDisks(paths: readonly string[]): Disk[] {
+  const mounts = parseMounts(readFileSync('/proc/self/mounts', 'utf8'))
+  const disks = new Map<string, Disk>()
+  for (const path of paths) {
+    const mount = mountOf(path, mounts)
+    if (!mount || disks.has(mount.mount)) continue
+    try {
+      const fs = statfsSync(mount.mount)
+      const sizes = { sizeBytes: fs.blocks * fs.bsize, freeBytes: fs.bavail * fs.bsize }
+      disks.set(mount.mount, { ...mount, ...sizes, nvme: isNvme(mount.device) })
+    } catch {
+      // a mount that cannot be asked is left out rather than shown with zeros
+    }
+  }
+  return [...disks.values()]
+}
+
+function mountOf(path: string, mounts: readonly Mount[]): Mount | undefined {
+  let real: string
+  try {
+    real = realpathSync(path)
+  } catch {
+    return undefined
+  }
+  return mounts
+    .filter((m) => real === m.mount || real.startsWith(m.mount === '/' ? '/' : `${m.mount}/`))
+    .reduce<Mount | undefined>(
+      (best, m) => (!best || m.mount.length >= best.mount.length ? m : best),
+      undefined,
+    )
+}
+
+function isNvme(device: string): boolean {
+  try {
+    return basename(realpathSync(device)).startsWith('nvme')
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,92 @@
+import { randomBytes } from 'node:crypto'
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  fchownSync,
+  fsyncSync,
+  lchownSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
+import type { EngineUser } from './engine-user'
+
+/** Makes the entries of a directory durable. */
+export function syncDirectory(path: string): void {
+  const fd = openSync(path, 'r')
+  try {
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/**
+ * Replaces a file so that after a crash at any moment it holds either the old or the new text. The temporary file is
+ * created exclusively, so that nobody who may write to the directory can redirect it.
+ */
+export function replaceFile(
+  path: string,
+  text: string,
+  options: { mode?: number; owner?: EngineUser } = {},
+): void {
+  const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
+  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
+  const fd = openSync(temporary, flags, options.mode ?? 0o600)
+  try {
+    try {
+      const bytes = Buffer.from(text)
+      for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
+      if (options.owner && options.owner.uid !== null && options.owner.gid !== null)
+        fchownSync(fd, options.owner.uid, options.owner.gid)
+      fsyncSync(fd)
+    } finally {
+      closeSync(fd)
+    }
+    renameSync(temporary, path)
+  } catch (error) {
+    rmSync(temporary, { force: true })
+    throw error
+  }
+  syncDirectory(dirname(path))
+}
+
+/** Reads a file that an engine's user may write to, without following a symbolic link; null when there is none. */
+export function readOwnedFile(path: string): string | null {
+  let fd: number
+  try {
+    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
+  try {
+    return readFileSync(fd, 'utf8')
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** Makes a directory of mode 0700 that belongs to the engine's user. Keeps one that is there. */
+export function makeOwnedDirectory(path: string, owner: EngineUser): void {
+  try {
+    mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+  if (owner.uid !== null && owner.gid !== null) lchownSync(path, owner.uid, owner.gid)
+}
+
+/** Makes a directory that others may pass through, when it is not there yet. */
+export function makeSharedDirectory(path: string, owner: EngineUser): void {
+  if (existsSync(path)) return
+  mkdirSync(path, { recursive: true, mode: 0o755 })
+  chmodSync(path, 0o755)
+  if (owner.uid !== null && owner.gid !== null) lchownSync(path, owner.uid, owner.gid)
+}

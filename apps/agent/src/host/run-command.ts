@@ -1,0 +1,74 @@
+import { spawn } from 'node:child_process'
+import type { EngineUser } from './engine-user'
+
+export type CommandResult = { status: number | null; signal: string | null; stdout: string; stderr: string }
+export type CommandOptions = {
+  user?: EngineUser
+  directory?: string
+  input?: string
+  timeoutMs?: number
+  signal?: AbortSignal
+  /** Sees each chunk of standard output and standard error as it comes. */
+  onOutput?: (text: string) => void
+}
+
+/** What engine commands and engines see of the environment: nothing of the agent's own. */
+export const engineEnvironment = { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C.UTF-8', TZ: 'UTC' }
+
+const OUTPUT_MAX_BYTES = 1 << 20
+
+/**
+ * Runs a command to its end as the engine's user (supplementary groups cleared) in a process group of its own; on
+ * timeout or abort the whole group is killed. Output beyond 1 MB each is dropped.
+ */
+export function runCommand(
+  file: string,
+  args: readonly string[],
+  options: CommandOptions = {},
+): Promise<CommandResult> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, args, {
+      cwd: options.directory ?? '/',
+      env: engineEnvironment,
+      stdio: ['pipe', 'pipe', 'pipe'],
+      detached: true,
+      ...identity(options.user),
+    })
+    let stdout = ''
+    let stderr = ''
+    const end = () => {
+      try {
+        if (child.pid) process.kill(-child.pid, 'SIGKILL')
+      } catch {
+        // it ended by itself in the meantime
+      }
+    }
+    const timer = options.timeoutMs ? setTimeout(end, options.timeoutMs) : undefined
+    options.signal?.addEventListener('abort', end, { once: true })
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      if (stdout.length < OUTPUT_MAX_BYTES) stdout += text
+      options.onOutput?.(text)
+    })
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      if (stderr.length < OUTPUT_MAX_BYTES) stderr += text
+      options.onOutput?.(text)
+    })
+    child.on('error', (error) => {
+      clearTimeout(timer)
+      reject(error)
+    })
+    child.on('close', (status, signal) => {
+      clearTimeout(timer)
+      options.signal?.removeEventListener('abort', end)
+      resolve({ status, signal, stdout, stderr })
+    })
+    // a command that ends early closes its input; what it says on standard error matters, not EPIPE
+    child.stdin.on('error', () => {})
+    child.stdin.end(options.input ?? '')
+  })
+}
+
+/** Spawn options that change to the engine's user; node clears the supplementary groups with them. */
+export function identity(user: EngineUser | undefined): { uid?: number; gid?: number } {
+  return user && user.uid !== null && user.gid !== null ? { uid: user.uid, gid: user.gid } : {}
+}

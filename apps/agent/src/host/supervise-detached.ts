@@ -1,0 +1,49 @@
+import { spawn } from 'node:child_process'
+import { closeSync, constants, openSync, rmSync, writeFileSync } from 'node:fs'
+import { engineEnvironment, identity } from './run-command'
+import type { EngineProcess, Supervision } from './supervision'
+
+/**
+ * The postmaster must be the last process that the kernel kills for want of memory, its backends may be the first:
+ * PostgreSQL resets the value in them when told to by these two variables.
+ */
+const POSTMASTER_OOM_SCORE = '-900'
+const oomEnvironment = { PG_OOM_ADJUST_FILE: '/proc/self/oom_score_adj', PG_OOM_ADJUST_VALUE: '0' }
+
+/** Engine processes as children in a session of their own: they get no signal of the agent's and survive it. */
+export class Detached implements Supervision {
+  readonly kind = 'detached'
+
+  async start(p: EngineProcess): Promise<void> {
+    rmSync(p.outputFile, { force: true })
+    const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_APPEND
+    const output = openSync(p.outputFile, flags, 0o600)
+    try {
+      const child = spawn(p.file, p.args, {
+        cwd: p.directory,
+        env: { ...engineEnvironment, ...oomEnvironment },
+        stdio: ['ignore', output, output],
+        detached: true,
+        ...identity(p.user),
+      })
+      await new Promise<void>((resolve, reject) => {
+        child.once('spawn', resolve)
+        child.once('error', reject)
+      })
+      child.unref()
+      protect(child.pid)
+    } finally {
+      closeSync(output)
+    }
+  }
+
+  async forget(): Promise<void> {}
+}
+
+function protect(pid: number | undefined): void {
+  try {
+    if (pid) writeFileSync(`/proc/${pid}/oom_score_adj`, POSTMASTER_OOM_SCORE)
+  } catch {
+    // only root may lower it; without root the engine is as safe as any other process
+  }
+}

@@ -1,0 +1,43 @@
+import { readFileSync } from 'node:fs'
+import type { EngineUser } from './engine-user'
+import { Detached } from './supervise-detached'
+import { Systemd } from './supervise-systemd'
+
+/** What is started: the postmaster in the foreground, which the supervision keeps apart from the agent. */
+export type EngineProcess = {
+  /** Names the unit. */
+  instanceId: string
+  /** For people who list units. */
+  title: string
+  file: string
+  args: readonly string[]
+  directory: string
+  /** Receives what the engine prints before its own log is open. */
+  outputFile: string
+  user: EngineUser
+}
+
+/**
+ * Starts engine processes so that they live on when the agent ends. Stopping, readiness and adoption are the same for
+ * all: a signal to the postmaster, an answer to SQL, and postmaster.pid.
+ */
+export interface Supervision {
+  readonly kind: 'systemd' | 'detached'
+  /** Resolves when the process was started; whether it stays up is for the caller to watch. */
+  start(process: EngineProcess): Promise<void>
+  /** Clears what the supervision keeps of an instance that has ended. */
+  forget(instanceId: string): Promise<void>
+}
+
+/** systemd where it is the first process and the agent may start units, else detached children. */
+export function chooseSupervision(ownUid = process.getuid?.() ?? 0, comm = readComm()): Supervision {
+  return comm === 'systemd' && ownUid === 0 ? new Systemd() : new Detached()
+}
+
+function readComm(): string {
+  try {
+    return readFileSync('/proc/1/comm', 'utf8').trim()
+  } catch {
+    return ''
+  }
+}

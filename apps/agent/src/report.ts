@@ -1,0 +1,58 @@
+import { randomUUID } from 'node:crypto'
+import type { Report } from '@floe/agent-contract'
+import type { HostFacts } from '@floe/domain'
+import type { Instance } from './engine/instance'
+
+/**
+ * The agent's numbered account of host and instances. The number grows with every change worth telling, so that a reader
+ * can wait for news; it starts anew with every start of the agent, which `bootId` tells.
+ */
+export class Reports {
+  readonly bootId = randomUUID()
+  #seq = 1
+  readonly #waiting = new Set<() => void>()
+  readonly #facts: () => HostFacts
+  readonly #instances: () => Instance[]
+
+  constructor(facts: () => HostFacts, instances: () => Instance[]) {
+    this.#facts = facts
+    this.#instances = instances
+  }
+
+  changed(): void {
+    this.#seq++
+    for (const wake of [...this.#waiting]) wake()
+  }
+
+  /** The report as it is once it is newer than `after`, or after `waitMs`. */
+  async read(
+    after: { bootId: string; seq: number } | null,
+    waitMs: number,
+    signal?: AbortSignal,
+  ): Promise<Report> {
+    if (after && after.bootId === this.bootId && after.seq >= this.#seq && waitMs > 0)
+      await this.#news(waitMs, signal)
+    const seq = this.#seq
+    return {
+      bootId: this.bootId,
+      seq,
+      at: Date.now(),
+      facts: this.#facts(),
+      instances: await Promise.all(this.#instances().map((i) => i.observed())),
+    }
+  }
+
+  #news(waitMs: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', done)
+        this.#waiting.delete(done)
+        resolve()
+      }
+      const timer = setTimeout(done, waitMs)
+      signal?.addEventListener('abort', done, { once: true })
+      this.#waiting.add(done)
+    })
+  }
+}

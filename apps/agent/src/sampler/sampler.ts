@@ -1,0 +1,397 @@
+import { statfsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { CheckpointRead } from '@floe/agent-contract'
+import { SAMPLE_INTERVAL_MS, type Sample } from '@floe/telemetry'
+import type pg from 'pg'
+import type { z } from 'zod'
+import { CANNOT_CONNECT_NOW, connectEngine, type EngineAddress, sqlState } from '../engine/connection'
+import type { InstanceLayout } from '../engine/layout'
+import type { Postmaster } from '../engine/postmaster'
+import pendingRestartSql from '../engine/sql/pending-restart.sql'
+import type { ProcessTree } from '../host/process-table'
+import type { Log } from '../log'
+import { CheckpointFollower } from './checkpoint-follower'
+import { CheckpointStore } from './checkpoint-store'
+import { readProcessTotals } from './process-accounting'
+import { decodeReading, encodeReading, type Reading, readingFromRow, valuesBetween } from './reading'
+import { SampleRing } from './ring'
+import { SlowGauge } from './slow-gauge'
+import columnsSql from './sql/columns.sql'
+import databaseSizeSql from './sql/database-size.sql'
+import identitySql from './sql/identity.sql'
+import walSizeSql from './sql/wal-size.sql'
+import { decidingViews, tickStatement, type ViewColumns } from './statement'
+
+/** The statement ends before the next tick is due; a connection that says nothing for this long is given up. */
+const STATEMENT_MS = 700
+const SILENCE_MS = 5_000
+/** Longest hole that the first sample after a restart of the agent may cover. */
+const BRIDGE_MS = 60_000
+
+/** A session that leaves no trace of its own in logs and plans. */
+const sessionSettings = {
+  lock_timeout: String(STATEMENT_MS),
+  jit: 'off',
+  max_parallel_workers_per_gather: '0',
+  plan_cache_mode: 'force_generic_plan',
+  log_statement: 'none',
+  log_duration: 'off',
+  log_min_duration_statement: '-1',
+  log_min_duration_sample: '-1',
+  log_min_error_statement: 'panic',
+  'pg_stat_statements.track': 'none',
+  'auto_explain.log_min_duration': '-1',
+}
+
+/** `busy`: it refuses this connection for another reason than not being open, so it does answer. */
+export type SamplerHealth = 'connecting' | 'connected' | 'refused' | 'busy'
+
+export type LiveIdentity = {
+  version: string
+  systemIdentifier: string
+  timeline: number
+  dataChecksums: boolean
+  startedAt: number
+  inRecovery: boolean
+  pendingRestart: string[]
+}
+
+export type SamplerOptions = {
+  name: string
+  address: () => EngineAddress
+  layout: InstanceLayout
+  /** Where samples and checkpoints are kept. */
+  directory: string
+  postmaster: () => Postmaster | null
+  tree: ProcessTree
+  log: Log
+  onHealth: () => void
+}
+
+type Live = {
+  client: pg.Client
+  statement: string
+  identity: LiveIdentity
+  configurationLoaded: number | null
+}
+
+/** Takes one sample a second of one instance over one connection, for as long as its postmaster lives. */
+export class Sampler {
+  readonly ring: SampleRing
+  readonly #checkpoints: CheckpointStore
+  readonly #follower: CheckpointFollower
+  readonly #o: SamplerOptions
+  readonly #phase: number
+  readonly #listeners = new Set<(sample: Sample) => void>()
+  readonly #databaseSize = new SlowGauge(databaseSizeSql, 'database_size', 60_000)
+  readonly #walSize = new SlowGauge(walSizeSql, 'wal_size', 10_000)
+  #live: Live | null = null
+  #before: Reading | null
+  #health: SamplerHealth = 'connecting'
+  #stopped = false
+  #sleep: { timer: NodeJS.Timeout; wake: () => void } | null = null
+  #running: { start: number; buffersBefore: number | null } | null = null
+  #target: { timeoutMs: number; completion: number } | null = null
+  #attempts = 0
+  /** Questions besides the tick since the last one was sent; answers come in the order of questions. */
+  #asides = 0
+  /** Own health: ticks that yielded no sample, since the agent started. */
+  missed = 0
+  taken = 0
+
+  constructor(o: SamplerOptions) {
+    this.#o = o
+    this.ring = new SampleRing(join(o.directory, 'samples'))
+    this.#checkpoints = new CheckpointStore(join(o.directory, 'checkpoints.jsonl'))
+    this.#follower = new CheckpointFollower(o.layout.logDirectory, this.#checkpoints)
+    this.#before = this.ring.trailer ? decodeReading(this.ring.trailer) : null
+    // instances share the second between them
+    this.#phase = Math.floor(Math.random() * SAMPLE_INTERVAL_MS)
+  }
+
+  get health(): SamplerHealth {
+    return this.#health
+  }
+
+  get identity(): LiveIdentity | null {
+    return this.#live?.identity ?? null
+  }
+
+  start(): void {
+    void this.#loop()
+  }
+
+  /** There may be something to connect to: do not wait for the next try. */
+  wake(): void {
+    if (!this.#live) this.#sleep?.wake()
+  }
+
+  /** The postmaster is gone. */
+  ended(): void {
+    this.#follower.step()
+    this.#follower.ended()
+    this.#disconnect('connecting')
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#disconnect('connecting')
+    this.#sleep?.wake()
+    this.ring.close()
+  }
+
+  subscribe(listener: (sample: Sample) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** Asks something else over the session's connection, e.g. for /metrics; null while there is none. */
+  async ask(sql: string): Promise<Record<string, unknown>[] | null> {
+    if (!this.#live) return null
+    this.#asides++
+    return (await this.#live.client.query<Record<string, unknown>>(sql)).rows
+  }
+
+  readCheckpoints(afterSeq: number, limit: number): z.output<typeof CheckpointRead> {
+    const running = this.#follower.running
+    const buffers = this.#runningBuffers(this.#before?.counters.checkpoint_buffers ?? null)
+    return {
+      checkpoints: this.#checkpoints.read(afterSeq, limit),
+      running: running && {
+        ...running,
+        buffersWritten: buffers,
+        targetMs:
+          this.#target && running.reasons.includes('time')
+            ? this.#target.timeoutMs * this.#target.completion
+            : null,
+      },
+    }
+  }
+
+  async #loop(): Promise<void> {
+    while (!this.#stopped) {
+      if (!this.#live) {
+        if (!this.#o.postmaster()) {
+          await this.#pause(1_000)
+          continue
+        }
+        await this.#connect()
+        if (!this.#live) {
+          await this.#pause(Math.min(1_000, 50 * 2 ** Math.min(this.#attempts++, 5)))
+          continue
+        }
+        this.#attempts = 0
+      }
+      await this.#pauseToTick()
+      if (this.#stopped || !this.#live) continue
+      const started = performance.now()
+      try {
+        await this.#tick(this.#live, started)
+        this.taken++
+      } catch (error) {
+        this.missed++
+        const state = sqlState(error)
+        if (state === null || state.startsWith('57P') || state.startsWith('08'))
+          this.#disconnect(state === CANNOT_CONNECT_NOW ? 'refused' : 'connecting')
+        this.#o.log.warn('sample.missed', {
+          name: this.#o.name,
+          reason: error instanceof Error ? error.message : String(error),
+        })
+      }
+      const late = Math.floor((performance.now() - started) / SAMPLE_INTERVAL_MS)
+      this.missed += late
+    }
+  }
+
+  async #connect(): Promise<void> {
+    let client: pg.Client | null = null
+    try {
+      client = await connectEngine(this.#o.address(), {
+        applicationName: 'floe agent',
+        connectMs: 3_000,
+        statementMs: STATEMENT_MS,
+        settings: sessionSettings,
+      })
+      const views = await client.query<ViewColumns>(columnsSql, [decidingViews])
+      const { sql } = tickStatement(views.rows)
+      const id = (await client.query(identitySql)).rows[0] as Record<string, unknown>
+      if (this.#stopped) throw new Error('stopped')
+      this.#live = {
+        client,
+        statement: sql,
+        configurationLoaded: null,
+        identity: {
+          version: String(id.version),
+          systemIdentifier: String(id.system_identifier),
+          timeline: Number(id.timeline),
+          dataChecksums: id.checksums === 'on',
+          startedAt: 0,
+          inRecovery: false,
+          pendingRestart: [],
+        },
+      }
+      await this.#tick(this.#live, performance.now())
+      this.#setHealth('connected')
+    } catch (error) {
+      this.#live = null
+      void client?.end().catch(() => {})
+      const state = sqlState(error)
+      if (state === CANNOT_CONNECT_NOW) this.#setHealth('refused')
+      else if (state !== null) this.#setHealth('busy')
+      else this.#setHealth('connecting')
+    }
+  }
+
+  async #tick(live: Live, started: number): Promise<void> {
+    if (this.#before) this.#before.ownTransactions = 1 + this.#asides
+    this.#asides = 0
+    const before = process.hrtime.bigint()
+    const row = await this.#ask(live, { name: 'tick', text: live.statement })
+    const after = process.hrtime.bigint()
+    const roundTripMs = Number(after - before) / 1e6
+    const reading = readingFromRow(row, Number(before) / 1e6 + roundTripMs / 2, roundTripMs / 2)
+    this.#addHost(reading)
+    this.#follower.step()
+    this.#addCheckpoint(reading)
+    this.#target = {
+      timeoutMs: Number(row.checkpoint_timeout) * 1_000,
+      completion: Number(row.checkpoint_completion_target),
+    }
+    await this.#addSlow(live, reading)
+    await this.#updateIdentity(live, row, reading)
+    reading.gauges.sample_time = performance.now() - started
+    this.#keep(reading)
+  }
+
+  /** One question in its time; a connection that stays silent is given up. */
+  async #ask(live: Live, query: { name?: string; text: string }): Promise<Record<string, unknown>> {
+    const timer = setTimeout(() => {
+      const stream = (live.client as unknown as { connection?: { stream?: { destroy(): void } } }).connection
+        ?.stream
+      stream?.destroy()
+    }, SILENCE_MS)
+    try {
+      const r = await live.client.query(query)
+      return (r.rows[0] ?? {}) as Record<string, unknown>
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #aside(live: Live, text: string): Promise<Record<string, unknown>> {
+    this.#asides++
+    return this.#ask(live, { text })
+  }
+
+  #addHost(reading: Reading): void {
+    const postmaster = this.#o.postmaster()
+    const totals = postmaster && readProcessTotals(postmaster.pid, this.#o.tree)
+    if (totals) {
+      reading.counters.process_cpu_time = totals.cpuSeconds
+      if (totals.readBytes !== null) reading.counters.process_read_bytes = totals.readBytes
+      if (totals.writeBytes !== null) reading.counters.process_write_bytes = totals.writeBytes
+      reading.gauges.process_memory = totals.memoryBytes
+      reading.gauges.processes = totals.processes
+    }
+    try {
+      const fs = statfsSync(this.#o.layout.dataDirectory)
+      reading.gauges.disk_size = fs.blocks * fs.bsize
+      reading.gauges.disk_free = fs.bavail * fs.bsize
+    } catch {
+      // unknown stays unknown
+    }
+  }
+
+  #addCheckpoint(reading: Reading): void {
+    const running = this.#follower.running
+    const buffers = reading.counters.checkpoint_buffers ?? null
+    if (!running) {
+      this.#running = null
+      reading.gauges.checkpoint_running = 0
+      return
+    }
+    if (this.#running?.start !== running.startedAt)
+      this.#running = {
+        start: running.startedAt,
+        buffersBefore: this.#before?.counters.checkpoint_buffers ?? null,
+      }
+    reading.gauges.checkpoint_running = 1
+    reading.gauges.checkpoint_running_time = Math.max(0, (reading.at - running.startedAt) / 1_000)
+    const written = this.#runningBuffers(buffers)
+    if (written !== null) reading.gauges.checkpoint_running_buffers = written
+  }
+
+  #runningBuffers(buffers: number | null): number | null {
+    const before = this.#running?.buffersBefore ?? null
+    return buffers === null || before === null || buffers < before ? null : buffers - before
+  }
+
+  async #addSlow(live: Live, reading: Reading): Promise<void> {
+    for (const gauge of [this.#databaseSize, this.#walSize]) {
+      const now = performance.now()
+      if (gauge.isDue(now)) {
+        await gauge.measure(() => this.#aside(live, gauge.sql), now)
+      }
+      const value = gauge.value(now)
+      if (value !== null) reading.gauges[gauge.metric] = value
+    }
+  }
+
+  async #updateIdentity(live: Live, row: Record<string, unknown>, reading: Reading): Promise<void> {
+    live.identity.startedAt = reading.postmasterStart
+    if (live.identity.inRecovery !== row.in_recovery) {
+      live.identity.inRecovery = row.in_recovery === true
+      this.#o.onHealth()
+    }
+    const loaded = Number(row.configuration_loaded)
+    if (loaded === live.configurationLoaded) return
+    live.configurationLoaded = loaded
+    this.#asides++
+    const r = await live.client.query<{ name: string }>(pendingRestartSql)
+    live.identity.pendingRestart = r.rows.map((x) => x.name)
+    this.#o.onHealth()
+  }
+
+  /** The first reading of a life of the postmaster is only what the next one is measured against. */
+  #keep(reading: Reading): void {
+    const before = this.#before
+    this.#before = reading
+    if (!before || reading.monotonic - before.monotonic > BRIDGE_MS) return
+    const between = valuesBetween(before, reading)
+    if (!between) return
+    const sample = { at: reading.at, intervalMs: between.intervalMs, values: between.values }
+    const seq = this.ring.append(sample, encodeReading(reading))
+    for (const listener of this.#listeners) listener({ seq, ...sample })
+  }
+
+  #disconnect(health: SamplerHealth): void {
+    const live = this.#live
+    this.#live = null
+    if (live) void live.client.end().catch(() => {})
+    this.#setHealth(health)
+  }
+
+  #setHealth(health: SamplerHealth): void {
+    if (health === this.#health) return
+    this.#health = health
+    this.#o.onHealth()
+  }
+
+  #pauseToTick(): Promise<void> {
+    const now = performance.now()
+    const next = Math.ceil((now - this.#phase + 1) / SAMPLE_INTERVAL_MS) * SAMPLE_INTERVAL_MS + this.#phase
+    return this.#pause(next - now)
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        clearTimeout(timer)
+        this.#sleep = null
+        resolve()
+      }
+      const timer = setTimeout(wake, ms)
+      this.#sleep = { timer, wake }
+    })
+  }
+}

@@ -1,0 +1,60 @@
+import checkpointer from './sql/checkpointer.sql'
+import clock from './sql/clock.sql'
+import connections from './sql/connections.sql'
+import databases from './sql/databases.sql'
+import inputOutput from './sql/input-output.sql'
+import replay from './sql/replay.sql'
+import replication from './sql/replication.sql'
+import wal from './sql/wal.sql'
+import walPageImages from './sql/wal-page-images.sql'
+import walPageImagesMonitor from './sql/wal-page-images-monitor.sql'
+
+/** One question of the tick. It is asked when the view has the columns; of several with one name the first that fits. */
+type Question = { name: string; sql: string; view?: string; columns?: readonly string[] }
+
+const questions: readonly Question[] = [
+  { name: 'clock', sql: clock },
+  { name: 'databases', sql: databases, view: 'pg_stat_database', columns: ['active_time'] },
+  { name: 'connections', sql: connections },
+  { name: 'wal', sql: wal, view: 'pg_stat_wal', columns: ['wal_bytes', 'wal_buffers_full'] },
+  { name: 'wal_page_images', sql: walPageImages, view: 'pg_stat_wal', columns: ['wal_fpi_bytes'] },
+  { name: 'wal_page_images', sql: walPageImagesMonitor, view: 'polar_stat_wal', columns: ['wal_fpi_bytes'] },
+  {
+    name: 'checkpointer',
+    sql: checkpointer,
+    view: 'pg_stat_checkpointer',
+    columns: ['num_timed', 'buffers_written'],
+  },
+  {
+    name: 'io',
+    sql: inputOutput,
+    view: 'pg_stat_io',
+    columns: ['read_bytes', 'write_bytes', 'extend_bytes'],
+  },
+  { name: 'replication', sql: replication },
+  { name: 'replay', sql: replay },
+]
+
+/** Views whose columns decide what can be asked. */
+export const decidingViews = [...new Set(questions.flatMap((q) => (q.view ? [q.view] : [])))]
+
+export type ViewColumns = { view: string; schema: string; columns: readonly string[] }
+
+/** The whole tick as one statement with one row, so that it takes one round trip and sees one moment. */
+export function tickStatement(views: readonly ViewColumns[]): { sql: string; asks: string[] } {
+  const asked = new Map<string, string>()
+  for (const q of questions) {
+    if (asked.has(q.name)) continue
+    const found = views.find((v) => v.view === q.view)
+    if (q.view && !(found && (q.columns ?? []).every((c) => found.columns.includes(c)))) continue
+    const text = withoutComments(q.sql)
+    asked.set(q.name, found ? text.replaceAll(found.view, `${found.schema}.${found.view}`) : text)
+  }
+  const from = [...asked].map(([name, text]) => `(${text}) ${name}`).join(' cross join ')
+  const spent = 'extract(epoch from clock_timestamp() - statement_timestamp())::float8 * 1000 as own_time'
+  return { sql: `select *, ${spent} from ${from}`, asks: [...asked.keys()] }
+}
+
+function withoutComments(sql: string): string {
+  return sql.replace(/^\s*--.*$/gm, '').trim()
+}

@@ -1,0 +1,5 @@
+/** SQL files are bundled as text. */
+declare module '*.sql' {
+  const text: string
+  export default text
+}

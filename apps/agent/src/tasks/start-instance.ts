@@ -1,0 +1,101 @@
+import { existsSync } from 'node:fs'
+import { fault } from '@floe/domain'
+import { CANNOT_CONNECT_NOW, sqlState } from '../engine/connection'
+import type { Instance } from '../engine/instance'
+import { makeOwnedDirectory, makeSharedDirectory } from '../host/durable-files'
+import { isPortFree } from '../host/ports'
+import { type TaskBody, type TaskContext, waitFor } from './task'
+
+/** Crash recovery after a long time without a checkpoint may take this long. */
+const READY_BOUND_MS = 3_600_000
+/** A process that has not shown up in postmaster.pid by then did not start. */
+const APPEAR_BOUND_MS = 10_000
+
+export const startInstance: TaskBody<'start-instance'> = async (task, context) => {
+  return makeReady(context.instances.get(task.instanceId), context)
+}
+
+/** Starts the instance unless it runs and waits until it answers SQL. */
+export async function makeReady(
+  instance: Instance,
+  context: TaskContext,
+): Promise<{ postmasterPid: number; readyMs: number }> {
+  const begun = performance.now()
+  if (!existsSync(instance.layout.dataDirectory))
+    throw fault('instance.no_data_directory', 'the instance has no data directory', {
+      detail: `Directory "${instance.layout.dataDirectory}" does not exist.`,
+    })
+  instance.activity = 'starting'
+  try {
+    context.registry.update(instance.instanceId, { expected: 'running' })
+    await instance.look()
+    if (!instance.postmaster) await launch(instance, context)
+    else context.log('it is running already')
+    const pid = await waitUntilReady(instance, context)
+    // the report says it too before the task does
+    await waitFor(async () => (await instance.look(), instance.state === 'running'), {
+      boundMs: 3_000,
+      everyMs: 10,
+    })
+    context.log(`ready after ${Math.round(performance.now() - begun)} ms`)
+    return { postmasterPid: pid, readyMs: performance.now() - begun }
+  } finally {
+    instance.activity = null
+    await instance.look()
+  }
+}
+
+async function launch(instance: Instance, context: TaskContext): Promise<void> {
+  const { port } = instance.registered
+  context.signal.throwIfAborted()
+  if (!(await isPortFree(port)))
+    throw fault('instance.port_in_use', `port ${port} is in use`, {
+      detail: 'Something that is not this instance listens on it.',
+      hint: 'Stop it, then start the instance again.',
+    })
+  makeSharedDirectory(context.installation.socketDirectory, context.user)
+  makeOwnedDirectory(instance.layout.logDirectory, context.user)
+  context.log('starting the engine')
+  await instance.launch()
+}
+
+async function waitUntilReady(instance: Instance, context: TaskContext): Promise<number> {
+  const launched = performance.now()
+  let recovering = false
+  const pid = await waitFor<number>(
+    async () => {
+      await instance.look()
+      if (!instance.postmaster) {
+        const words = instance.lastWords()
+        const waited = performance.now() - launched
+        if ((words.length > 0 && waited > 100) || waited > APPEAR_BOUND_MS)
+          throw fault('instance.not_started', 'the engine ended before it answered', {
+            detail: words.join(' ') || 'It left no word in its log.',
+            hint: `Its log is in directory "${instance.layout.logDirectory}".`,
+          })
+        return null
+      }
+      if (instance.postmaster.status !== 'ready') {
+        if (!recovering && performance.now() - launched > 2_000) {
+          recovering = true
+          context.log('recovering: it will answer when the WAL is replayed')
+        }
+        return null
+      }
+      // a refusal by an engine that is up (no connection left, password changed) is an answer too
+      await instance
+        .connect((client) => client.query('select 1'))
+        .catch((error) => {
+          if (sqlState(error.cause) === null || sqlState(error.cause) === CANNOT_CONNECT_NOW) throw error
+        })
+      return instance.postmaster.pid
+    },
+    { boundMs: READY_BOUND_MS, everyMs: 30, signal: context.signal },
+  )
+  if (pid === null)
+    throw fault('instance.not_ready', 'the engine did not answer within an hour', {
+      detail: 'It is still starting.',
+      hint: `Its log is in directory "${instance.layout.logDirectory}".`,
+    })
+  return pid
+}

@@ -1,0 +1,167 @@
+import type { TaskInput, TaskKey, TaskStartInput, TaskStatus } from '@floe/agent-contract'
+import { fault, toFault } from '@floe/domain'
+import type { z } from 'zod'
+import type { Log } from '../log'
+import { taskBodies } from './bodies'
+import type { TaskBody, TaskContext } from './task'
+import type { StoredTask, TaskStore } from './task-store'
+
+/** What tasks get of the agent. */
+export type AgentParts = Omit<TaskContext, 'startedAt' | 'signal' | 'log' | 'progress'>
+
+type Running = {
+  stored: StoredTask
+  abort: AbortController
+  progress: number | null
+  message: string | null
+  logSeq: number
+  done: Promise<void>
+}
+
+/** Runs tasks: each key once, one per instance at a time, and those that a killed agent left, again. */
+export class TaskRunner {
+  readonly #store: TaskStore
+  readonly #log: Log
+  readonly #context: AgentParts
+  readonly #running = new Map<string, Running>()
+
+  constructor(store: TaskStore, context: AgentParts, log: Log) {
+    this.#store = store
+    this.#context = context
+    this.#log = log
+  }
+
+  /** Goes on with every task that had not ended. Call once, after the instances were adopted. */
+  resume(): void {
+    this.#store.prune()
+    for (const stored of this.#store.unended()) {
+      this.#log.info('task.resumed', { ...stored.key, kind: stored.task.kind })
+      this.#run(stored, true)
+    }
+  }
+
+  get running(): number {
+    return this.#running.size
+  }
+
+  start(input: z.output<typeof TaskStartInput>): TaskStatus {
+    const known = this.#store.find(input.key)
+    if (known) {
+      if (JSON.stringify(known.task) !== JSON.stringify(input.task))
+        throw fault('task.key_reused', 'a different task was started with this key', {
+          detail: `It is a task "${known.task.kind}".`,
+        })
+      return this.check(input.key, 0)
+    }
+    const busy = [...this.#running.values()].find((r) => r.stored.task.instanceId === input.task.instanceId)
+    if (busy)
+      throw fault('task.instance_busy', 'another task works on this instance', {
+        detail: `It is task "${busy.stored.task.kind}", step "${busy.stored.key.step}" of operation ${busy.stored.key.operationId}.`,
+        hint: 'Wait until it has ended, or cancel it.',
+      })
+    const stored: StoredTask = {
+      version: 1,
+      key: input.key,
+      task: input.task,
+      state: 'running',
+      cancelAsked: false,
+      result: null,
+      fault: null,
+      startedAt: Date.now(),
+      endedAt: null,
+    }
+    this.#store.put(stored)
+    this.#log.info('task.started', { ...input.key, kind: input.task.kind, instanceId: input.task.instanceId })
+    this.#run(stored, false)
+    return this.check(input.key, 0)
+  }
+
+  check(key: TaskKey, afterLogSeq: number): TaskStatus {
+    const running = this.#running.get(idOf(key))
+    const stored = running?.stored ?? this.#store.find(key)
+    return {
+      key,
+      state: stored?.state ?? 'not-started',
+      progress: stored?.state === 'succeeded' ? 1 : (running?.progress ?? null),
+      message: running?.message ?? null,
+      log: stored ? this.#store.readLog(key).filter((l) => l.seq > afterLogSeq) : [],
+      result: stored?.result ?? null,
+      fault: stored?.fault ?? null,
+      startedAt: stored?.startedAt ?? null,
+      endedAt: stored?.endedAt ?? null,
+    }
+  }
+
+  cancel(key: TaskKey): TaskStatus {
+    const running = this.#running.get(idOf(key))
+    if (running && !running.stored.cancelAsked) {
+      running.stored = { ...running.stored, cancelAsked: true }
+      this.#store.put(running.stored)
+      this.#log.info('task.cancel_asked', key)
+      running.abort.abort(cancelled())
+    }
+    return this.check(key, 0)
+  }
+
+  #run(stored: StoredTask, resumed: boolean): void {
+    const lines = resumed ? this.#store.readLog(stored.key) : []
+    const running: Running = {
+      stored,
+      abort: new AbortController(),
+      progress: null,
+      message: null,
+      logSeq: lines.at(-1)?.seq ?? 0,
+      done: Promise.resolve(),
+    }
+    this.#running.set(idOf(stored.key), running)
+    if (stored.cancelAsked) running.abort.abort(cancelled())
+    const say = (text: string) => {
+      running.message = text
+      this.#store.appendLog(stored.key, { seq: ++running.logSeq, at: Date.now(), text })
+    }
+    if (resumed) say('the agent was restarted; going on')
+    running.done = this.#carryOut(running, say)
+  }
+
+  async #carryOut(running: Running, say: (text: string) => void): Promise<void> {
+    const { task, key } = running.stored
+    const body = taskBodies[task.kind] as TaskBody<TaskInput['kind']>
+    let end: Pick<StoredTask, 'state' | 'result' | 'fault'>
+    try {
+      const result = await body(task, {
+        ...this.#context,
+        startedAt: running.stored.startedAt,
+        signal: running.abort.signal,
+        log: say,
+        progress: (fraction) => {
+          running.progress = fraction
+        },
+      })
+      end = { state: 'succeeded', result, fault: null }
+    } catch (error) {
+      const given = running.abort.signal.aborted && error === running.abort.signal.reason
+      const f = toFault(error)
+      end = given
+        ? { state: 'cancelled', result: null, fault: null }
+        : { state: 'failed', result: null, fault: f }
+      say(given ? 'given up' : [f.message, f.detail].filter(Boolean).join(': '))
+      if (!given && f.code === 'internal')
+        this.#log.error('task.broke', { ...key, stack: error instanceof Error ? error.stack : String(error) })
+    }
+    running.stored = { ...running.stored, ...end, endedAt: Date.now() }
+    try {
+      this.#store.put(running.stored)
+    } catch (error) {
+      // a full disk: the task stays unended in its file and runs again when the agent is restarted
+      this.#log.error('task.not_stored', {
+        ...key,
+        reason: error instanceof Error ? error.message : String(error),
+      })
+    }
+    this.#log.info('task.ended', { ...key, kind: task.kind, state: end.state, fault: end.fault?.code })
+    this.#running.delete(idOf(key))
+  }
+}
+
+const idOf = (key: TaskKey) => `${key.operationId}/${key.step}/${key.attempt}`
+const cancelled = () => fault('task.cancelled', 'the task was cancelled')

@@ -1,0 +1,91 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { Agent, get } from 'node:https'
+import { join } from 'node:path'
+import type { ThrowawayHome } from './throwaway-home'
+import { waitUntil } from './wait-until'
+
+/** An agent process of a test: started from its bundle, killed like a real one. */
+export class ThrowawayAgent {
+  readonly home: ThrowawayHome
+  readonly #bundle: string
+  #child: ChildProcess | null = null
+  /** Everything it printed, over all its lives. */
+  output = ''
+
+  constructor(home: ThrowawayHome, bundle: string) {
+    this.home = home
+    this.#bundle = bundle
+  }
+
+  get pid(): number {
+    if (!this.#child?.pid) throw new Error('the agent is not running')
+    return this.#child.pid
+  }
+
+  /** Starts it and waits until it answers. */
+  async start(): Promise<void> {
+    const child = spawn(process.execPath, [this.#bundle], {
+      env: { ...process.env, FLOE_HOME: this.home.home, NODE_OPTIONS: '' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        this.output += text
+      })
+    this.#child = child
+    await waitUntil('the agent answers', async () => {
+      if (child.exitCode !== null) throw new Error(`the agent ended: ${this.output}`)
+      return this.#answers()
+    })
+  }
+
+  /** Ends it by a signal and waits until it is gone. SIGKILL is what the tests are about. */
+  async end(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    const child = this.#child
+    if (!child || child.exitCode !== null || child.signalCode !== null) return
+    const gone = once(child, 'exit')
+    child.kill(signal)
+    await gone
+    this.#child = null
+  }
+
+  #answers(): Promise<boolean> {
+    return new Promise((resolve) => {
+      const agent = new Agent({ ca: this.home.authority })
+      const request = get(`${this.home.agentUrl}/healthz`, { agent, timeout: 1_000 }, (response) => {
+        response.resume()
+        resolve(response.statusCode === 200)
+      })
+      request.on('error', () => resolve(false))
+      request.on('timeout', () => request.destroy())
+    })
+  }
+
+  /** Ends the agent and every engine it started, then removes the directory. */
+  async remove(): Promise<void> {
+    await this.end()
+    await endEnginesBelow(this.home.installation.instancesDirectory)
+    this.home.remove()
+  }
+}
+
+/** Ends engines by the pid in their postmaster.pid, each only while it really works in that data directory. */
+export async function endEnginesBelow(instancesDirectory: string): Promise<void> {
+  if (!existsSync(instancesDirectory)) return
+  for (const entry of readdirSync(instancesDirectory, { recursive: true, withFileTypes: true })) {
+    if (entry.name !== 'postmaster.pid') continue
+    const pid = Number(readFileSync(join(entry.parentPath, entry.name), 'utf8').split('\n')[0])
+    const works = () => {
+      try {
+        return readlinkSync(`/proc/${pid}/cwd`) === entry.parentPath
+      } catch {
+        return false
+      }
+    }
+    if (!works()) continue
+    process.kill(pid, 'SIGQUIT')
+    await waitUntil(`engine ${pid} ends`, () => !works())
+  }
+}
