@@ -26,6 +26,7 @@
 
 #include "access/hio.h"
 #include "access/rmgr.h"
+#include "access/transam.h"
 #include "access/xlogreader.h"
 #include "access/xlogutils.h"
 #include "catalog/catalog.h"
@@ -231,7 +232,8 @@ bulk_io_replay_free_pages(RelFileLocator rlocator, BlockNumber start,
  *
  * No extension lock is needed: in recovery only the startup process extends
  * permanent relations.  Only a heap's free pages can be entered into the free
- * space map here, since an index decides itself what its map means.
+ * space map here, since an index decides itself what its map means.  Catalogs
+ * stay as they are, as far as their file's number tells.
  */
 static bool
 bulk_io_extend_in_recovery(XLogReaderState *record, SMgrRelation smgr,
@@ -241,7 +243,8 @@ bulk_io_extend_in_recovery(XLogReaderState *record, SMgrRelation smgr,
 		Min((uint32) recovery_bulk_extend_size, nblocks);
 	RelFileLocator rlocator = smgr->smgr_rlocator.locator;
 
-	if (target <= needed || target >= MaxBlockNumber)
+	if (target <= needed || target >= MaxBlockNumber ||
+		rlocator.relNumber < FirstNormalObjectId)
 		return prev_recovery_extend_hook &&
 			prev_recovery_extend_hook(record, smgr, nblocks, needed);
 
@@ -269,7 +272,8 @@ _PG_init(void)
 
 	DefineCustomIntVariable("polar_bulk_extend_size",
 							gettext_noop("How much a table grows at once under INSERT and COPY."),
-							gettext_noop("A table never grows by more than its size. "
+							gettext_noop("Also when it is rewritten by VACUUM FULL or CLUSTER. "
+										 "A table never grows by more than its size. "
 										 "0 extends it as PostgreSQL does by itself."),
 							&bulk_extend_size,
 							BULK_EXTEND_DEFAULT, 0, BULK_EXTEND_MAX,
