@@ -1,12 +1,14 @@
 import { FaultError } from '@floe/domain'
 import { Command, CommanderError } from 'commander'
 import { addDown } from './command/down'
+import { addEngine } from './command/engine'
 import { addHost } from './command/host'
 import { addInstance } from './command/instance'
 import { addOperation } from './command/operation'
 import { addSetting } from './command/setting'
 import { addStatus } from './command/status'
 import { addTelemetry } from './command/telemetry'
+import { addTest } from './command/test'
 import { addUp } from './command/up'
 import { consoleFault } from './console/client'
 import { exitStatusOf, printFault } from './output'
@@ -23,7 +25,8 @@ function program(): Command {
   addUp(floe)
   addDown(floe)
   addStatus(floe)
-  for (const add of [addInstance, addSetting, addTelemetry, addOperation, addHost]) add(floe)
+  for (const add of [addTest, addEngine, addInstance, addSetting, addTelemetry, addOperation, addHost])
+    add(floe)
   return floe
 }
 

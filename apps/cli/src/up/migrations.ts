@@ -22,15 +22,11 @@ function databaseEnvironment(home: Home, installation: Installation): NodeJS.Pro
 /** Applies the migrations that the control database has not seen. */
 export async function migrate(home: Home, installation: Installation, report: StepReport): Promise<void> {
   const db = join(checkoutDirectory(), 'packages/db')
-  const { status, tail } = await runProgram(
-    process.execPath,
-    ['tools/migrate-deploy.mjs', 'prisma/migrations'],
-    {
-      cwd: db,
-      env: databaseEnvironment(home, installation),
-      onLine: (line) => report.log(line),
-    },
-  )
+  const { status, tail } = await runProgram(process.execPath, ['tools/migrate-deploy.mjs'], {
+    cwd: db,
+    env: databaseEnvironment(home, installation),
+    onLine: (line) => report.log(line),
+  })
   if (status !== 0)
     throw fault('control_database.not_migrated', 'could not migrate the control database', {
       detail: tail.slice(-8).join('\n'),

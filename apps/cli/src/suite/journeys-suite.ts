@@ -1,0 +1,77 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { checkoutDirectory } from '../installation/home'
+import { type Counts, none, runInCheckout, type Suite, type SuiteContext } from './suite'
+
+const browsers = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium']
+
+/** A Chromium to drive: the one named, the distribution's, or Playwright's own download. False when none can be had. */
+async function ensureBrowser(context: SuiteContext): Promise<boolean> {
+  const named = process.env.PLAYWRIGHT_CHROMIUM_PATH
+  if (named !== undefined && existsSync(named)) return true
+  if (browsers.some((path) => existsSync(path))) return true
+  if ((await context.packages('chromium-headless-shell')) || (await context.packages('chromium')))
+    return browsers.some((path) => existsSync(path))
+  const { status } = await runInCheckout(
+    context,
+    join(checkoutDirectory(), 'node_modules/.bin/playwright'),
+    ['install', 'chromium-headless-shell'],
+    { env: { PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD: undefined } },
+  )
+  return status === 0
+}
+
+type PlaywrightReport = {
+  stats: { expected: number; unexpected: number; flaky: number; skipped: number }
+  errors: unknown[]
+}
+
+/** Counts of a Playwright report. A test that only passed when repeated counts as failed. */
+export function countPlaywright({ stats, errors }: PlaywrightReport): Counts {
+  const failed = stats.unexpected + stats.flaky
+  return {
+    passed: stats.expected,
+    failed: failed === 0 && errors.length > 0 ? 1 : failed,
+    skipped: stats.skipped,
+  }
+}
+
+async function journeys(context: SuiteContext): Promise<Counts> {
+  await context.enginePrefix()
+  if (!(await ensureBrowser(context))) {
+    context.log('no Chromium: it is not installed and cannot be installed from here')
+    return { ...none, failed: 1 }
+  }
+  const scratch = mkdtempSync(join(tmpdir(), 'floe-journeys-'))
+  const report = join(scratch, 'report.json')
+  try {
+    const { status } = await runInCheckout(
+      context,
+      join(checkoutDirectory(), 'node_modules/.bin/playwright'),
+      ['test', ...context.more],
+      {
+        cwd: join(checkoutDirectory(), 'e2e'),
+        env: {
+          FLOE_JOURNEY_REPORT: report,
+          FLOE_LOG: undefined,
+          FLOE_STARTED: undefined,
+          NO_COLOR: '1',
+          FORCE_COLOR: undefined,
+        },
+      },
+    )
+    if (!existsSync(report)) return { ...none, failed: 1 }
+    const counts = countPlaywright(JSON.parse(readFileSync(report, 'utf8')) as PlaywrightReport)
+    return status !== 0 && counts.failed === 0 ? { ...counts, failed: 1 } : counts
+  } finally {
+    rmSync(scratch, { recursive: true, force: true })
+  }
+}
+
+export const journeysSuite: Suite = {
+  name: 'journeys',
+  about: 'the product’s journeys in a real browser, against a private installation',
+  lane: 'alone',
+  run: journeys,
+}

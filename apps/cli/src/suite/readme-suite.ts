@@ -1,0 +1,87 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { checkoutDirectory } from '../installation/home'
+import { sourceFiles } from './static-suites'
+import type { Counts, Suite, SuiteContext } from './suite'
+
+const LINES_MAX = 80
+const sourceName = /^[\w.-]+\.(ts|tsx|mjs|sql|c|h|sh|pl|pm|patch|prisma|md)$/
+const path = /^[\w.@()[\]-]+(\/[\w.@()[\]-]+)+\/?$/
+/** Made by a build, so absent from a fresh clone. */
+const built = /(^|\/)(dist|node_modules|generated|\.next|results|\.floe|\.turbo)(\/|$)/
+
+/** Words in backticks that name files or directories of the tree. */
+export function mentionedPaths(markdown: string): string[] {
+  const prose = markdown.replace(/^```[\s\S]*?^```/gm, '')
+  return [...prose.matchAll(/`([^`\n]+)`/g)]
+    .map((m) => (m[1] as string).replace(/^\.\//, ''))
+    .filter((word) => (path.test(word) || sourceName.test(word)) && !built.test(word))
+}
+
+/**
+ * Mentioned paths that are not there. A path counts when its first part exists beside the document or at the root of the
+ * checkout (so `bin/psql` of an engine is left alone); a bare file name must exist somewhere below the document.
+ */
+export function missingPaths(root: string, document: string, files: string[]): string[] {
+  const directory = dirname(document)
+  const below = files.filter((file) => directory === '.' || file.startsWith(`${directory}/`))
+  return mentionedPaths(readFileSync(join(root, document), 'utf8')).filter((word) => {
+    if (!word.includes('/'))
+      return !below.some((file) => basename(file) === word) && !existsSync(join(root, word))
+    const first = word.split('/')[0] as string
+    const bases = [directory, join(directory, 'src'), '.'].filter((base) =>
+      existsSync(join(root, base, first)),
+    )
+    return bases.length > 0 && !bases.some((base) => existsSync(join(root, base, word)))
+  })
+}
+
+/** Rooms that must have a README: every app, package and engine module, and the large rooms themselves. */
+function rooms(root: string): string[] {
+  const below = (parent: string) =>
+    existsSync(join(root, parent))
+      ? readdirSync(join(root, parent), { withFileTypes: true })
+          .filter((entry) => entry.isDirectory() && readdirSync(join(root, parent, entry.name)).length > 0)
+          .map((entry) => join(parent, entry.name))
+      : []
+  return [
+    '.',
+    ...below('apps'),
+    ...below('packages'),
+    'engine',
+    'engine/patches',
+    'engine/tools',
+    ...below('engine/modules'),
+    'e2e',
+  ]
+}
+
+async function readmes(context: SuiteContext): Promise<Counts> {
+  const root = checkoutDirectory()
+  const files = sourceFiles()
+  const counts = { passed: 0, failed: 0, skipped: 0 }
+  const judge = (what: string, faults: string[]) => {
+    if (faults.length === 0) counts.passed++
+    else counts.failed++
+    for (const fault of faults) context.log(`${what}: ${fault}`)
+  }
+  for (const room of rooms(root))
+    judge(room, existsSync(join(root, room, 'README.md')) ? [] : ['it has no README.md'])
+  for (const file of files.filter((f) => f.endsWith('.md') && existsSync(join(root, f)))) {
+    const faults = missingPaths(root, file, files).map(
+      (word) => `it mentions \`${word}\`, which does not exist`,
+    )
+    const lines = readFileSync(join(root, file), 'utf8').split('\n').length
+    if (basename(file) === 'README.md' && /^(apps|packages)\//.test(file) && lines > LINES_MAX)
+      faults.push(`it has ${lines} lines; a room's README is at most a page (${LINES_MAX})`)
+    judge(file, faults)
+  }
+  return counts
+}
+
+export const readmeSuite: Suite = {
+  name: 'readme',
+  about: 'every room has a README, and what documents mention exists',
+  lane: 'workspace',
+  run: readmes,
+}

@@ -1,0 +1,141 @@
+import { appendFileSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { fault, toFault } from '@floe/domain'
+import type { Home } from '../installation/home'
+import { clock, type Progress } from '../progress/progress'
+import { buildEngine, enginePrefix } from '../up/engine'
+import {
+  canInstallPackages,
+  installPackages,
+  missingEnginePackages,
+  missingPackages,
+} from '../up/system-packages'
+import { engineSuite } from './engine-suite'
+import { journeysSuite } from './journeys-suite'
+import { readmeSuite } from './readme-suite'
+import { staticSuites } from './static-suites'
+import { add, type Counts, countsLine, none, type Suite, type SuiteContext } from './suite'
+import { launcherSuite, unitSuite } from './vitest-suites'
+
+export const suites: Suite[] = [
+  ...staticSuites,
+  readmeSuite,
+  unitSuite,
+  engineSuite,
+  launcherSuite,
+  journeysSuite,
+]
+
+export type SuiteResult = Counts & { name: string; seconds: number; log: string }
+export type TestResult = Counts & { suites: SuiteResult[]; seconds: number }
+
+/** Runs a thing one at a time, in the order asked for: apt must not meet itself. */
+function inTurn() {
+  let last: Promise<unknown> = Promise.resolve()
+  return <T>(run: () => Promise<T>): Promise<T> => {
+    const next = last.then(run, run)
+    last = next.catch(() => {})
+    return next
+  }
+}
+
+/** Runs suites: the engine's beside the workspace's, then those that measure time, one by one. */
+export async function runSuites(
+  home: Home,
+  chosen: Suite[],
+  more: string[],
+  progress: Progress,
+): Promise<TestResult> {
+  const began = Date.now()
+  const stamp = new Date(began).toISOString().replace(/[-:]/g, '').slice(0, 15)
+  const logs = join(home.log, `test-${stamp}`)
+  mkdirSync(logs, { recursive: true })
+  progress.say(`logs of the suites: ${logs}`)
+  const turn = inTurn()
+
+  const packages =
+    (log: (line: string) => void) =>
+    (...names: string[]) =>
+      turn(async () => {
+        const missing = await missingPackages(names)
+        if (missing.length === 0) return true
+        if (!canInstallPackages()) {
+          progress.say(
+            `not installed: ${missing.join(' ')}; run as root: apt-get install ${missing.join(' ')}`,
+          )
+          return false
+        }
+        try {
+          await installPackages(missing, { now: log, log })
+          return true
+        } catch (error) {
+          log(toFault(error).message)
+          return false
+        }
+      })
+
+  let engine: Promise<string> | undefined
+  const releaseEngine = (log: (line: string) => void) => {
+    engine ??= turn(async () => {
+      const missing = await missingEnginePackages()
+      if (missing.length > 0 && canInstallPackages()) await installPackages(missing, { now: log, log })
+      return (await enginePrefix()) ?? (await buildEngine('release', { now: log, log }))
+    })
+    return engine
+  }
+
+  const runOne = async (suite: Suite): Promise<SuiteResult> => {
+    const started = Date.now()
+    const logFile = join(logs, `${suite.name}.log`)
+    const log = (line: string) => appendFileSync(logFile, `${line}\n`)
+    log(`${suite.name}: ${suite.about}`)
+    const context: SuiteContext = {
+      log,
+      logFile,
+      more,
+      enginePrefix: () => releaseEngine(log),
+      packages: packages(log),
+    }
+    let counts: Counts
+    try {
+      if (suite.lane === 'engine') await releaseEngine(log)
+      counts = await suite.run(context)
+    } catch (error) {
+      const { message, detail } = toFault(error)
+      log(`${message}${detail ? `\n${detail}` : ''}`)
+      progress.say(`${suite.name}: ${message}`)
+      counts = { ...none, failed: 1 }
+    }
+    const seconds = Math.round((Date.now() - started) / 100) / 10
+    progress.say(
+      `${suite.name}: ${countsLine(counts)} in ${clock(seconds)}${counts.failed > 0 ? ` (see ${logFile})` : ''}`,
+    )
+    return { name: suite.name, ...counts, seconds, log: logFile }
+  }
+  const runLane = async (lane: Suite['lane']) => {
+    const results: SuiteResult[] = []
+    for (const suite of chosen.filter((s) => s.lane === lane)) results.push(await runOne(suite))
+    return results
+  }
+
+  const results = (await Promise.all([runLane('engine'), runLane('workspace')])).flat()
+  results.push(...(await runLane('alone')))
+  results.sort(
+    (a, b) => suites.findIndex((s) => s.name === a.name) - suites.findIndex((s) => s.name === b.name),
+  )
+  const total = results.reduce<Counts>(
+    (sum, { passed, failed, skipped }) => add(sum, { passed, failed, skipped }),
+    none,
+  )
+  return { ...total, suites: results, seconds: Math.round((Date.now() - began) / 1000) }
+}
+
+/** The suites of the given names; all when there is none. */
+export function chooseSuites(names: string[]): Suite[] {
+  const unknown = names.find((name) => !suites.some((s) => s.name === name))
+  if (unknown !== undefined)
+    throw fault('usage.suite', `there is no suite "${unknown}"`, {
+      hint: `Suites: ${suites.map((s) => s.name).join(', ')}.`,
+    })
+  return names.length === 0 ? suites : suites.filter((s) => names.includes(s.name))
+}

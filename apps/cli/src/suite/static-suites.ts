@@ -1,0 +1,99 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { checkoutDirectory } from '../installation/home'
+import { type Counts, parseCounts, runInCheckout, type Suite, type SuiteContext } from './suite'
+import { workspaces } from './workspaces'
+
+const program = (name: string) => join(checkoutDirectory(), 'node_modules/.bin', name)
+
+/** Files of the checkout that git knows or would add. */
+export function sourceFiles(): string[] {
+  return execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
+    cwd: checkoutDirectory(),
+    encoding: 'utf8',
+  })
+    .split('\0')
+    .filter(Boolean)
+}
+
+async function lint(context: SuiteContext): Promise<Counts> {
+  const { status, tail } = await runInCheckout(context, program('biome'), [
+    'ci',
+    '--error-on-warnings',
+    '--colors=off',
+    '--max-diagnostics=200',
+    '.',
+  ])
+  const text = tail.join('\n')
+  const checked = Number(text.match(/Checked (\d+) files?/)?.[1] ?? 0)
+  const found = [...text.matchAll(/Found (\d+) (?:error|warning)s?/g)].reduce(
+    (sum, m) => sum + Number(m[1]),
+    0,
+  )
+  const failed = status === 0 ? 0 : Math.max(1, Math.min(found, Math.max(checked, 1)))
+  return { passed: Math.max(0, checked - failed), failed, skipped: 0 }
+}
+
+async function types(context: SuiteContext): Promise<Counts> {
+  const counts = { passed: 0, failed: 0, skipped: 0 }
+  const generated = await runInCheckout(context, program('turbo'), [
+    'run',
+    'generate',
+    '--output-logs',
+    'errors-only',
+  ])
+  if (generated.status !== 0) return { ...counts, failed: 1 }
+  for (const workspace of workspaces()) {
+    if (workspace.scripts.typecheck === undefined) continue
+    const { status } = await runInCheckout(context, program('tsc'), ['-p', '.'], { cwd: workspace.directory })
+    if (status === 0) counts.passed++
+    else counts.failed++
+  }
+  return counts
+}
+
+async function boundaries(context: SuiteContext): Promise<Counts> {
+  const { stdout, status } = await runInCheckout(context, process.execPath, ['tooling/boundaries/check.mjs'])
+  return parseCounts(stdout) ?? { passed: 0, failed: status === 0 ? 0 : 1, skipped: 0 }
+}
+
+/** Shell scripts: those that say so in their first line, and parts that are read in by them. */
+function shellScripts(): string[] {
+  return sourceFiles().filter((file) => {
+    if (/\.(ts|tsx|mjs|json|md|c|h|sql|out|patch|pl|pm)$/.test(file)) return false
+    try {
+      const text = readFileSync(join(checkoutDirectory(), file), 'utf8').slice(0, 200)
+      return /^#!.*\b(ba|da)?sh\b/.test(text) || text.startsWith('# shellcheck shell=')
+    } catch {
+      return false
+    }
+  })
+}
+
+async function shell(context: SuiteContext): Promise<Counts> {
+  const scripts = shellScripts()
+  if (!(await context.packages('shellcheck'))) {
+    context.log('shellcheck is not installed and cannot be installed from here')
+    return { passed: 0, failed: 0, skipped: scripts.length }
+  }
+  const counts = { passed: 0, failed: 0, skipped: 0 }
+  for (const script of scripts) {
+    const { status } = await runInCheckout(context, 'shellcheck', ['-x', script])
+    if (status === 0) counts.passed++
+    else counts.failed++
+  }
+  return counts
+}
+
+export const staticSuites: Suite[] = [
+  {
+    name: 'lint',
+    about: 'Biome: rules and format of TypeScript, JSON and CSS',
+    lane: 'workspace',
+    run: lint,
+  },
+  { name: 'boundaries', about: 'import rules of ARCHITECTURE.md', lane: 'workspace', run: boundaries },
+  { name: 'shell', about: 'shellcheck over every shell script', lane: 'workspace', run: shell },
+  { name: 'types', about: 'TypeScript, one workspace after another', lane: 'workspace', run: types },
+]

@@ -1,0 +1,62 @@
+import { appendFileSync } from 'node:fs'
+import { checkoutDirectory } from '../installation/home'
+import { type ProgramResult, runProgram } from '../run-program'
+
+export type Counts = { passed: number; failed: number; skipped: number }
+
+/** What a suite gets: where to log, and what was prepared for it. */
+export type SuiteContext = {
+  /** Appends a line to the suite's own log. */
+  log: (line: string) => void
+  logFile: string
+  /** Arguments after `--`, for the one suite that was asked for. */
+  more: string[]
+  /** Prefix of the release engine. */
+  enginePrefix: () => Promise<string>
+  /** Installs packages of the distribution where that can be done; answers whether all are there. */
+  packages: (...names: string[]) => Promise<boolean>
+}
+
+export type Suite = {
+  name: string
+  about: string
+  /** `engine` runs beside the others; `alone` runs after them, because it measures time. */
+  lane: 'engine' | 'workspace' | 'alone'
+  run: (context: SuiteContext) => Promise<Counts>
+}
+
+export const none: Counts = { passed: 0, failed: 0, skipped: 0 }
+
+export function add(a: Counts, b: Counts): Counts {
+  return { passed: a.passed + b.passed, failed: a.failed + b.failed, skipped: a.skipped + b.skipped }
+}
+
+/** The sentence that ends every test command. */
+export function countsLine({ passed, failed, skipped }: Counts): string {
+  return `${passed} passed, ${failed} failed, ${skipped} skipped`
+}
+
+/** Reads the counts from the last line of that form; null when there is none. */
+export function parseCounts(output: string): Counts | null {
+  const match = [...output.matchAll(/^(\d+) passed, (\d+) failed, (\d+) skipped$/gm)].at(-1)
+  return match ? { passed: Number(match[1]), failed: Number(match[2]), skipped: Number(match[3]) } : null
+}
+
+/** Runs a program in the checkout with its output in the suite's log. */
+export function runInCheckout(
+  { logFile }: Pick<SuiteContext, 'logFile'>,
+  file: string,
+  args: string[],
+  options: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
+): Promise<ProgramResult> {
+  appendFileSync(logFile, `\n$ ${[file, ...args].join(' ')}\n`)
+  return runProgram(file, args, {
+    cwd: options.cwd ?? checkoutDirectory(),
+    env: {
+      ...process.env,
+      PATH: `${process.execPath.slice(0, process.execPath.lastIndexOf('/'))}:${process.env.PATH}`,
+      ...options.env,
+    },
+    onLine: (line) => appendFileSync(logFile, `${line}\n`),
+  })
+}
