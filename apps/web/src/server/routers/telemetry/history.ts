@@ -24,6 +24,7 @@ export const history = viewerProcedure
       to,
       stepSeconds: read.stepSeconds,
       at: read.points.map((p) => p.at),
+      seq: read.points.map((p) => p.seq),
       intervalMs: read.points.map((p) => p.intervalMs),
       gapBefore: read.points.map((p) => p.gapBefore),
       average: column('values'),
