@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { stopControlDatabase } from '../control-database/control'
 import { checkoutDirectory, currentHome, type Home, readInstallation } from '../installation/home'
-import { stopInstances } from '../installation/instances'
+import { runningInstances, stopInstances } from '../installation/instances'
 import { printResult } from '../output'
 import { endProcess } from '../process/identity'
 import { liveRecord, programNames, removeRecord, runningProgram } from '../process/records'
@@ -17,6 +17,7 @@ export type DownResult = { stopped: string[]; instancesStopped: string[]; instan
 export async function down(home: Home, instances: boolean): Promise<DownResult> {
   const installation = readInstallation(home)
   const result: DownResult = { stopped: [], instancesStopped: [], instancesRunning: [] }
+  if (installation !== null && instances) result.instancesStopped = await stopInstances(home, installation)
   const supervisor = liveRecord(home, 'supervisor')
   if (supervisor !== null) {
     await endProcess(supervisor, STOP_MS)
@@ -35,9 +36,7 @@ export async function down(home: Home, instances: boolean): Promise<DownResult> 
     if (liveRecord(home, 'control-database') !== null) result.stopped.push('control-database')
     await stopControlDatabase(installation)
     removeRecord(home, 'control-database')
-    const { stopped, running } = await stopInstances(installation, instances)
-    result.instancesStopped = stopped
-    result.instancesRunning = running
+    result.instancesRunning = runningInstances(home, installation).map((instance) => instance.name)
   }
   return result
 }

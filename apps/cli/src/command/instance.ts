@@ -1,9 +1,9 @@
 import { connectionForms, fault, InstanceName } from '@floe/domain'
 import type { Command } from 'commander'
+import { waitForOperation } from '../console/wait-for-operation'
 import { duration, moment, printResult, table } from '../output'
 import { findInstance, type InstanceDetail, openConsole } from './find-instance'
 import { assignment, oneOf, verb } from './verb'
-import { waitForOperation } from './watch-operation'
 
 const stopMode = oneOf('fast', 'immediate')
 

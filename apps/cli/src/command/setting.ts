@@ -1,9 +1,9 @@
 import { fault } from '@floe/domain'
 import type { Command } from 'commander'
+import { waitForOperation } from '../console/wait-for-operation'
 import { moment, printResult, table } from '../output'
 import { findInstance, openConsole } from './find-instance'
 import { assignment, verb, wholeNumber } from './verb'
-import { waitForOperation } from './watch-operation'
 
 type Verb = { json?: boolean }
 

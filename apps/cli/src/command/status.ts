@@ -106,7 +106,7 @@ export async function status(home: Home): Promise<StatusResult> {
     enginePrefix: installation?.enginePrefix ?? null,
     processes,
     instancesRunning:
-      installation === null ? [] : runningInstances(installation).map((instance) => instance.name),
+      installation === null ? [] : runningInstances(home, installation).map((instance) => instance.name),
   }
 }
 

@@ -1,25 +1,31 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Installation } from '@floe/domain'
+import { createConsoleClient } from '../console/client'
+import { waitForOperation } from '../console/wait-for-operation'
 import { engineEnvironment, engineUserOf, runningPrefix } from '../control-database/control'
 import { identify, type ProcessIdentity } from '../process/identity'
 import { runProgram } from '../run-program'
+import type { Home } from './home'
+
+const STOP_MS = 60_000
 
 /** An instance whose postmaster runs. */
 export type RunningInstance = { name: string; directory: string; postmaster: ProcessIdentity }
 
-/** The name the agent wrote into the instance's directory, else the directory's own. */
-function nameOf(directory: string, otherwise: string): string {
+/** The name by which the agent knows an instance, else its id. */
+function nameOf(home: Home, instanceId: string): string {
   try {
-    const { name } = JSON.parse(readFileSync(join(directory, 'instance.json'), 'utf8')) as { name?: unknown }
-    return typeof name === 'string' ? name : otherwise
+    const file = join(home.directory, 'agent/instances', `${instanceId}.json`)
+    const { name } = JSON.parse(readFileSync(file, 'utf8')) as { name?: unknown }
+    return typeof name === 'string' ? name : instanceId
   } catch {
-    return otherwise
+    return instanceId
   }
 }
 
 /** Instances that run on this host, found by their files, so that it works while the agent does not. */
-export function runningInstances(installation: Installation): RunningInstance[] {
+export function runningInstances(home: Home, installation: Installation): RunningInstance[] {
   if (!existsSync(installation.instancesDirectory)) return []
   const found: RunningInstance[] = []
   for (const entry of readdirSync(installation.instancesDirectory)) {
@@ -30,7 +36,7 @@ export function runningInstances(installation: Installation): RunningInstance[] 
       const postmaster = identify(Number(pid))
       if (postmaster === null || dataDirectory !== directory) continue
       if (readFileSync(`/proc/${postmaster.pid}/comm`, 'utf8').trim() !== 'postgres') continue
-      found.push({ name: nameOf(join(installation.instancesDirectory, entry), entry), directory, postmaster })
+      found.push({ name: nameOf(home, entry), directory, postmaster })
     } catch {
       // not running
     }
@@ -38,27 +44,42 @@ export function runningInstances(installation: Installation): RunningInstance[] 
   return found
 }
 
-/** Stops every running instance (fast) when asked to; answers which were stopped and which run on. */
-export async function stopInstances(
-  installation: Installation,
-  stop: boolean,
-): Promise<{ stopped: string[]; running: string[] }> {
-  const before = runningInstances(installation)
-  if (stop && before.length > 0) {
-    const user = engineUserOf(installation)
+/** Asks the console to stop every instance, so that a stop is what they are known to have had; false when it cannot. */
+async function stopByConsole(home: Home, installation: Installation): Promise<boolean> {
+  try {
+    const client = createConsoleClient(home, installation)
+    const { instances } = await client.trpc.instance.list.query({})
+    const running = instances.filter((i) => i.state === 'running')
     await Promise.all(
-      before.map((instance) =>
-        runProgram(
-          join(runningPrefix(instance.postmaster) ?? installation.enginePrefix, 'bin/pg_ctl'),
-          ['stop', '-w', '-t', '120', '-m', 'fast', '-D', instance.directory],
-          { ...user.switchTo, cwd: '/', env: engineEnvironment() },
-        ),
-      ),
+      running.map(async ({ instanceId }) => {
+        const { operationId } = await client.trpc.instance.stop.mutate({ instanceId })
+        await waitForOperation(client, operationId, STOP_MS)
+      }),
     )
+    return true
+  } catch {
+    return false
   }
-  const running = runningInstances(installation).map((instance) => instance.name)
-  return {
-    stopped: before.map((instance) => instance.name).filter((name) => !running.includes(name)),
-    running,
-  }
+}
+
+/**
+ * Stops every running instance (fast): through the console where it answers, else, and for what that left running, by
+ * pg_ctl. Call it before the console is stopped. Answers the names of those that were stopped.
+ */
+export async function stopInstances(home: Home, installation: Installation): Promise<string[]> {
+  const before = runningInstances(home, installation)
+  if (before.length === 0) return []
+  await stopByConsole(home, installation)
+  const user = engineUserOf(installation)
+  await Promise.all(
+    runningInstances(home, installation).map((instance) =>
+      runProgram(
+        join(runningPrefix(instance.postmaster) ?? installation.enginePrefix, 'bin/pg_ctl'),
+        ['stop', '-w', '-t', '120', '-m', 'fast', '-D', instance.directory],
+        { ...user.switchTo, cwd: '/', env: engineEnvironment() },
+      ),
+    ),
+  )
+  const running = new Set(runningInstances(home, installation).map((instance) => instance.name))
+  return before.map((instance) => instance.name).filter((name) => !running.has(name))
 }

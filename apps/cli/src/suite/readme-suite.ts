@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { checkoutDirectory } from '../installation/home'
@@ -9,6 +10,16 @@ const sourceName = /^[\w.-]+\.(ts|tsx|mjs|sql|c|h|sh|pl|pm|patch|prisma|md)$/
 const path = /^[\w.@()[\]-]+(\/[\w.@()[\]-]+)+\/?$/
 /** Made by a build, so absent from a fresh clone. */
 const built = /(^|\/)(dist|node_modules|generated|\.next|results|\.floe|\.turbo)(\/|$)/
+
+/** Those of the paths that git ignores: made by a tool, not part of the tree. */
+function ignoredByGit(root: string, paths: string[]): Set<string> {
+  const { stdout } = spawnSync('git', ['check-ignore', '--stdin'], {
+    cwd: root,
+    encoding: 'utf8',
+    input: paths.join('\n'),
+  })
+  return new Set((stdout ?? '').split('\n').filter(Boolean))
+}
 
 /** Words in backticks that name files or directories of the tree. */
 export function mentionedPaths(markdown: string): string[] {
@@ -25,7 +36,13 @@ export function mentionedPaths(markdown: string): string[] {
 export function missingPaths(root: string, document: string, files: string[]): string[] {
   const directory = dirname(document)
   const below = files.filter((file) => directory === '.' || file.startsWith(`${directory}/`))
-  return mentionedPaths(readFileSync(join(root, document), 'utf8')).filter((word) => {
+  const words = mentionedPaths(readFileSync(join(root, document), 'utf8'))
+  const ignored = ignoredByGit(
+    root,
+    words.flatMap((word) => [word, `${word}/`]),
+  )
+  return words.filter((word) => {
+    if (ignored.has(word) || ignored.has(`${word}/`)) return false
     if (!word.includes('/'))
       return !below.some((file) => basename(file) === word) && !existsSync(join(root, word))
     const first = word.split('/')[0] as string

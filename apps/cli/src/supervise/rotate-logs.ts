@@ -21,12 +21,12 @@ export function rotateLog(file: string, bytesMax = LOG_BYTES_MAX, kept = LOGS_KE
   return true
 }
 
-/** Removes the oldest logs of finished runs (`up-….log`, `test-….log`), keeping the newest. */
+/** Removes the oldest logs of finished runs (`up-….log`, `test-…/`), keeping the newest. */
 export function forgetRunLogs(directory: string, kept = RUN_LOGS_KEPT): void {
-  const runs = readdirSync(directory).filter((name) => /^[a-z]+-\d{8}T\d{6}\.log$/.test(name))
+  const runs = readdirSync(directory).filter((name) => /^[a-z]+-\d{8}T\d{6}(\.log)?$/.test(name))
   runs.sort((a, b) => a.slice(a.indexOf('-')).localeCompare(b.slice(b.indexOf('-'))))
   for (const name of runs.slice(0, Math.max(0, runs.length - kept)))
-    rmSync(join(directory, name), { force: true })
+    rmSync(join(directory, name), { recursive: true, force: true })
 }
 
 /** Looks at the installation's logs once a minute. */

@@ -1,6 +1,6 @@
 import { FaultError, fault, type OperationId } from '@floe/domain'
 import type { RouterOutputs } from '@floe/web/api'
-import type { ConsoleClient } from '../console/client'
+import type { ConsoleClient } from './client'
 
 export type OperationDetail = RouterOutputs['operation']['show']['operation']
 
@@ -15,9 +15,11 @@ const SILENCE_MS = 120_000
 export async function waitForOperation(
   { trpc }: ConsoleClient,
   operationId: OperationId,
+  deadlineMs = Number.POSITIVE_INFINITY,
 ): Promise<OperationDetail> {
   let shown = ''
   let answered = Date.now()
+  const end = answered + deadlineMs
   for (;;) {
     let operation: OperationDetail | undefined
     try {
@@ -43,6 +45,10 @@ export async function waitForOperation(
       if (operation.state === 'cancelled')
         throw fault('operation.cancelled', `operation "${operation.title}" was cancelled`)
     }
+    if (Date.now() > end)
+      throw fault('operation.not_ended', 'the operation has not ended in time', {
+        hint: `Look at it with "./floe operation show ${operationId}".`,
+      })
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
   }
 }

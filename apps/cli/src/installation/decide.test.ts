@@ -1,0 +1,76 @@
+import { type FaultError, Installation } from '@floe/domain'
+import { describe, expect, test } from 'vitest'
+import { decideInstallation, type Surroundings } from './decide'
+
+const found: Surroundings = {
+  installationId: '0b0c2f34-9f4e-4d8e-8a43-5d8f0c7f2f10',
+  hostName: 'alpha',
+  enginePrefix: '/cache/engine/release-1',
+  engineUser: 'floe',
+  instancesDirectory: '/home/instances',
+  socketDirectory: '/run/floe/0b0c2f34',
+}
+
+describe('the configuration', () => {
+  test('of a first run is valid and takes port 3000 and the two that follow', () => {
+    const first = decideInstallation(null, {}, found)
+    expect(Installation.parse(first)).toEqual(first)
+    expect(first).toMatchObject({
+      webPort: 3000,
+      agentPort: 3001,
+      controlPort: 3002,
+      instancePorts: { from: 5500, to: 5999 },
+      webUrl: 'http://127.0.0.1:3000',
+    })
+  })
+
+  test('stays as it is when nothing is asked, save for a new engine', () => {
+    const first = decideInstallation(null, { port: 4000, agentPort: 4100 }, found)
+    const again = decideInstallation(
+      first,
+      {},
+      {
+        ...found,
+        installationId: 'another',
+        hostName: 'renamed',
+        enginePrefix: '/cache/engine/release-2',
+        instancesDirectory: '/elsewhere',
+      },
+    )
+    expect(again).toEqual({ ...first, enginePrefix: '/cache/engine/release-2' })
+  })
+
+  test('moves agent and control database along with the port, and leaves the instances’ range where it is', () => {
+    const first = decideInstallation(null, {}, found)
+    expect(decideInstallation(first, { port: 4000 }, found)).toMatchObject({
+      webPort: 4000,
+      agentPort: 4001,
+      controlPort: 4002,
+      instancePorts: { from: 5500, to: 5999 },
+      webUrl: 'http://127.0.0.1:4000',
+    })
+  })
+
+  test('says an address that browsers of other hosts can use when it listens everywhere', () => {
+    expect(decideInstallation(null, { listen: '0.0.0.0' }, found).webUrl).toBe('http://alpha:3000')
+    expect(decideInstallation(null, { listen: '10.0.0.5' }, found).webUrl).toBe('http://10.0.0.5:3000')
+    expect(decideInstallation(null, { listen: '::1' }, found).webUrl).toBe('http://127.0.0.1:3000')
+    expect(decideInstallation(null, { url: 'https://floe.example' }, found).webUrl).toBe(
+      'https://floe.example',
+    )
+  })
+
+  test.each([
+    ['the same port twice', { port: 3000, agentPort: 3000 }],
+    ['a port inside the instances’ range', { port: 3000, instancePorts: { from: 2900, to: 3100 } }],
+    ['ports beyond the last one', { port: 65_000 }],
+    ['a range that is empty', { instancePorts: { from: 10, to: 9 } }],
+  ])('refuses %s as a mistake of the caller', (_, asked) => {
+    try {
+      decideInstallation(null, asked, found)
+      expect.unreachable()
+    } catch (error) {
+      expect((error as FaultError).fault.code).toBe('usage.port')
+    }
+  })
+})
