@@ -2,5 +2,11 @@ import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   resolve: { alias: { '@/': `${import.meta.dirname}/src/` } },
-  test: { include: ['src/**/*.test.{ts,tsx}'], testTimeout: 30_000, hookTimeout: 60_000 },
+  test: {
+    include: ['src/**/*.test.{ts,tsx}'],
+    // one engine for all files; those that need a control database make one of their own on it
+    globalSetup: ['../../packages/db/src/testing/engine-for-suite.ts'],
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+  },
 })

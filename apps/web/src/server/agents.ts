@@ -11,13 +11,17 @@ const ADDRESS_KEPT_MS = 30_000
 export class Agents {
   readonly #clients = new Map<string, AgentClient>()
   readonly #addresses = new Map<InstanceId, { at: number; address: AgentAddress }>()
-  readonly #options: { ca: string; key: string; find(instanceId: InstanceId): Promise<AgentAddress | null> }
+  readonly #options: {
+    ca: string
+    key: string
+    find(instanceId: InstanceId): Promise<AgentAddress | undefined>
+  }
 
   constructor(options: {
     ca: string
     key: string
-    /** Where an instance lives; null when there is no such instance. */
-    find(instanceId: InstanceId): Promise<AgentAddress | null>
+    /** Where an instance lives; undefined when there is no such instance. */
+    find(instanceId: InstanceId): Promise<AgentAddress | undefined>
   }) {
     this.#options = options
   }

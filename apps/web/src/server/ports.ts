@@ -1,4 +1,4 @@
-import { createDatabase, type Database, showHost, showInstance } from '@floe/db'
+import { createDatabase, type Database, findInstanceAgent } from '@floe/db'
 import { Agents } from './agents'
 import { type Auth, createAuth } from './auth/auth'
 import { ChangeWatch } from './changes'
@@ -17,8 +17,8 @@ export type Ports = {
   close(): Promise<void>
 }
 
-export function createPorts(files: InstallationFiles): Ports {
-  const url = controlDatabaseUrl(files)
+/** `url`: of the control database, where it is not the installation's own. */
+export function createPorts(files: InstallationFiles, url = controlDatabaseUrl(files)): Ports {
   const database = createDatabase({
     connectionString: url,
     applicationName: 'floe web',
@@ -27,12 +27,7 @@ export function createPorts(files: InstallationFiles): Ports {
   const agents = new Agents({
     ca: files.authority,
     key: files.agentReadKey,
-    find: async (instanceId) => {
-      const instance = await showInstance(database.pool, instanceId)
-      if (!instance || instance.deletedAt) return null
-      const host = await showHost(database.pool, instance.host.hostId)
-      return host ? { agentUrl: host.agentUrl } : null
-    },
+    find: (instanceId) => findInstanceAgent(database.pool, instanceId),
   })
   const feeds = new Feeds((instanceId) => agents.feedSource(instanceId))
   const changes = new ChangeWatch(url)

@@ -40,6 +40,9 @@ export function createAuth(files: InstallationFiles, database: Database) {
       customRules: { [SIGN_IN]: { window: 60, max: 30 }, '/get-session': false },
     },
     advanced: {
+      // said aloud, because the default depends on NODE_ENV
+      disableOriginCheck: false,
+      disableCSRFCheck: false,
       cookiePrefix: 'floe',
       useSecureCookies: installation.webUrl.startsWith('https:'),
       defaultCookieAttributes: { sameSite: 'lax', httpOnly: true },

@@ -1,21 +1,19 @@
-import { newestSeq, readSamplesAfter } from '@floe/db'
+import { newestSamples } from '@floe/db'
+import type { InstanceId } from '@floe/domain'
 import { decodeValues } from '@floe/telemetry'
 import { viewerProcedure } from '../../procedures'
 import { TelemetryLatest, TelemetryLatestInput } from './latest.types'
 
-/** The newest stored sample of each instance. */
+/** The newest stored sample of each instance that has one of the last hour. */
 export const latest = viewerProcedure
   .input(TelemetryLatestInput)
   .output(TelemetryLatest)
   .query(async ({ ctx, input }) => {
-    const { pool } = ctx.ports.database
-    const samples = await Promise.all(
-      input.instanceIds.map(async (instanceId) => {
-        const newest = await newestSeq(pool, instanceId)
-        if (newest === null) return []
-        const rows = await readSamplesAfter(pool, { instanceId, afterSeq: newest - 1, limit: 1 })
-        return rows.map(({ values, ...row }) => ({ ...row, instanceId, values: decodeValues(values) }))
-      }),
-    )
-    return { samples: samples.flat(), now: Date.now() }
+    const rows = await newestSamples(ctx.ports.database.pool, input.instanceIds)
+    const samples = rows.map(({ instanceId, values, ...row }) => ({
+      ...row,
+      instanceId: instanceId as InstanceId,
+      values: decodeValues(values),
+    }))
+    return { samples, now: Date.now() }
   })

@@ -1,0 +1,62 @@
+import { randomUUID } from 'node:crypto'
+import { registerHost } from '@floe/db'
+import { InstanceName } from '@floe/domain'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { type ThrowawayConsole, throwawayConsole } from '../../testing/throwaway-console'
+
+let it: ThrowawayConsole
+beforeAll(async () => {
+  it = await throwawayConsole({ engine: inject('engineConnectionString') })
+  await registerHost(it.database.pool, { hostId: randomUUID(), name: 'h', agentUrl: 'https://127.0.0.1:1' })
+})
+afterAll(() => it.close())
+
+const count = async () =>
+  (await it.database.pool.query('SELECT count(*)::int AS n FROM instance')).rows[0].n as number
+
+test('a repeated create with the same key makes one instance and gives the same answer', async () => {
+  const caller = await it.callerOf((await it.signedIn('operator')).headers)
+  const input = { name: InstanceName.parse('demo'), idempotencyKey: randomUUID() }
+  const first = await caller.instance.create(input)
+  expect(first.password).toMatch(/^[A-Za-z0-9]{24}$/)
+  expect(await caller.instance.create(input)).toEqual(first)
+  const both = await Promise.all([1, 2, 3].map(() => caller.instance.create(input)))
+  for (const again of both) expect(again).toEqual(first)
+  expect(await count()).toBe(1)
+})
+
+test('two creates at the same moment with one key make one instance', async () => {
+  const caller = await it.callerOf((await it.signedIn('operator')).headers)
+  const before = await count()
+  const input = { name: InstanceName.parse('at-once'), idempotencyKey: randomUUID() }
+  const answers = await Promise.all([1, 2, 3, 4].map(() => caller.instance.create(input)))
+  expect(new Set(answers.map((a) => a.instanceId)).size).toBe(1)
+  expect(await count()).toBe(before + 1)
+})
+
+test('a taken name is refused by name', async () => {
+  const caller = await it.callerOf((await it.signedIn('operator')).headers)
+  const name = InstanceName.parse('taken')
+  await caller.instance.create({ name })
+  await expect(caller.instance.create({ name })).rejects.toThrow('instance "taken" already exists')
+})
+
+test('the password is stored nowhere; the operation carries the verifier and shows it to nobody', async () => {
+  const caller = await it.callerOf((await it.signedIn('operator')).headers)
+  const { password, operationId } = await caller.instance.create({ name: InstanceName.parse('secret') })
+  const { rows: tables } = await it.database.pool.query<{ name: string }>(
+    `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
+      WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`,
+  )
+  expect(tables.length).toBeGreaterThan(10)
+  for (const { name } of tables) {
+    const { rows } = await it.database.pool.query(
+      `SELECT 1 FROM ${name} t WHERE t::text LIKE '%' || $1 || '%'`,
+      [password],
+    )
+    expect([name, rows.length]).toEqual([name, 0])
+  }
+  const { rows } = await it.database.pool.query('SELECT input FROM operation WHERE id = $1', [operationId])
+  expect(rows[0].input.ownerPasswordVerifier).toMatch(/^SCRAM-SHA-256\$/)
+  expect(JSON.stringify(await caller.operation.show({ operationId }))).not.toContain('SCRAM')
+})

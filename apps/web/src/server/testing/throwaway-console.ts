@@ -1,0 +1,153 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { hashToken } from '@floe/db'
+import { createTestDatabase } from '@floe/db/testing'
+import { createHTTPServer } from '@trpc/server/adapters/standalone'
+import { hashPassword } from 'better-auth/crypto'
+import { createContext } from '../context'
+import { createPorts } from '../ports'
+import { appRouter } from '../router'
+import type { AccountRole } from '../routers/account/me.types'
+
+/** A console on a control database of its own, with no page and no port until one is asked for. */
+export async function throwawayConsole(options: {
+  engine: string
+  authority?: string
+  agentReadKey?: string
+}) {
+  const database = await createTestDatabase(options.engine)
+  const webUrl = 'http://127.0.0.1:3999'
+  const files = {
+    home: '/nowhere',
+    installation: {
+      version: 1 as const,
+      installationId: randomUUID(),
+      hostId: randomUUID(),
+      hostName: 'test-host',
+      webAddress: '127.0.0.1',
+      webPort: 3999,
+      webUrl,
+      agentPort: 1,
+      controlPort: 1,
+      instancePorts: { from: 1, to: 1 },
+      enginePrefix: '/nowhere',
+      instancesDirectory: '/nowhere',
+      socketDirectory: '/nowhere',
+      engineUser: null,
+      controlDatabase: { user: 'x', name: 'x' },
+    },
+    authority: options.authority ?? '',
+    agentReadKey: options.agentReadKey ?? '',
+    authSecret: randomBytes(32).toString('hex'),
+    controlPassword: '',
+  }
+  const newPorts = () => createPorts(files, database.connectionString)
+  const ports = newPorts()
+  return {
+    ports,
+    database,
+    /** Another console process on the same control database. */
+    newPorts,
+    webUrl,
+    /** A caller as a request with these headers would be. */
+    async callerOf(headers: HeadersInit = {}) {
+      return appRouter.createCaller(await createContext(ports, new Headers(headers)))
+    },
+    /** A user with a role and a signed-in session; answers the cookie. */
+    async signedIn(role: AccountRole) {
+      const email = `${role}-${randomBytes(4).toString('hex')}@example.org`
+      const userId = await insertUser(database, { email, role })
+      const response = await ports.auth.handler(signInRequest(webUrl, email, passphrase))
+      if (!response.ok) throw new Error(`sign-in answered ${response.status}: ${await response.text()}`)
+      const cookie = response.headers
+        .getSetCookie()
+        .map((line) => line.split(';')[0])
+        .join('; ')
+      return { userId, email, cookie, headers: { cookie, origin: webUrl, 'sec-fetch-site': 'same-origin' } }
+    },
+    /** The command line's token, as `./floe up` makes it. */
+    async token() {
+      const token = randomBytes(32).toString('base64url')
+      await database.pool.query(
+        `INSERT INTO api_token (id, name, "tokenHash") VALUES (gen_random_uuid(), 'floe', $1)`,
+        [hashToken(token)],
+      )
+      return { authorization: `Bearer ${token}` }
+    },
+    async close() {
+      await ports.close()
+      await database.drop()
+    },
+  }
+}
+export type ThrowawayConsole = Awaited<ReturnType<typeof throwawayConsole>>
+
+export const passphrase = 'correct horse battery staple'
+
+export const signInRequest = (
+  webUrl: string,
+  email: string,
+  password: string,
+  headers: Record<string, string> = {},
+) =>
+  new Request(`${webUrl}/api/auth/sign-in/email`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      origin: webUrl,
+      'x-forwarded-for': '127.0.0.1',
+      ...headers,
+    },
+    body: JSON.stringify({ email, password }),
+  })
+
+async function insertUser(
+  database: Awaited<ReturnType<typeof createTestDatabase>>,
+  user: { email: string; role: string },
+): Promise<string> {
+  const id = randomUUID()
+  const organizationId = 'organization-under-test'
+  await database.pool.query(
+    `INSERT INTO "user" (id, name, email, "emailVerified", "updatedAt") VALUES ($1, $2, $3, true, now())`,
+    [id, `The ${user.role}`, user.email],
+  )
+  await database.pool.query(
+    `INSERT INTO account (id, "accountId", "providerId", "userId", password, "updatedAt")
+     VALUES ($1, $2, 'credential', $2, $3, now())`,
+    [randomUUID(), id, await hashPassword(passphrase)],
+  )
+  await database.pool.query(
+    `INSERT INTO organization (id, name, slug) VALUES ($1, 'Test', 'test') ON CONFLICT DO NOTHING`,
+    [organizationId],
+  )
+  await database.pool.query(
+    `INSERT INTO member (id, "organizationId", "userId", role) VALUES ($1, $2, $3, $4)`,
+    [randomUUID(), organizationId, id, user.role],
+  )
+  return id
+}
+
+/** Serves a console's API over HTTP on a port, until closed; open streams are cut. */
+export async function serveConsole(ports: ThrowawayConsole['ports'], port = 0) {
+  const server = createHTTPServer({
+    router: appRouter,
+    basePath: '/api/trpc/',
+    createContext: ({ req }) =>
+      createContext(
+        ports,
+        new Headers(
+          Object.entries(req.headers).flatMap(([k, v]) => (v === undefined ? [] : [[k, String(v)]])),
+        ),
+      ),
+  })
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  const address = server.address() as { port: number }
+  return {
+    port: address.port,
+    url: `http://127.0.0.1:${address.port}/api/trpc`,
+    async close() {
+      const closed = new Promise((resolve) => server.close(resolve))
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
