@@ -32,8 +32,6 @@ export const TelemetryHistory = z.object({
   stepSeconds: z.number(),
   /** End of the interval each point covers, ms since the epoch, ascending. */
   at: z.array(z.number()),
-  /** The sample's number where the resolution is 1 s, else null. */
-  seq: z.array(z.number().int().nullable()),
   /** Number of the sample a point is; null where it stands for several. */
   seq: z.array(z.number().int().nullable()),
   /** Measured time that each point covers. */
