@@ -1,7 +1,14 @@
-import { listenForNotifications, type NotificationChannel, notificationChannels } from '@floe/db'
+import { listenForNotifications, type NotificationChannel } from '@floe/db'
 import { log } from './log'
 
-export type Change = { noun: NotificationChannel; id: string }
+export const changeNouns = [
+  'instance',
+  'operation',
+  'incident',
+  'host',
+] as const satisfies NotificationChannel[]
+export type ChangeNoun = (typeof changeNouns)[number]
+export type Change = { noun: ChangeNoun; id: string }
 
 /**
  * The one listening connection of this process, opened with the first reader. What happens while it is down is not
@@ -21,8 +28,8 @@ export class ChangeWatch {
     this.#readers.add(tell)
     this.#listening ??= listenForNotifications({
       connectionString: this.#connectionString,
-      channels: notificationChannels,
-      onNotification: (noun, id) => this.#tell({ noun, id }),
+      channels: changeNouns,
+      onNotification: (noun, id) => this.#tell({ noun: noun as ChangeNoun, id }),
       onConnected: () => this.#tell('all'),
       onLost: (error) => log.warn({ event: 'changes.connection_lost', message: error.message }),
     })

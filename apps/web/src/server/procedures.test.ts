@@ -38,7 +38,7 @@ const operations = async () =>
 
 /** Every procedure of the router by kind, so that one added later is covered by the tests below. */
 const procedures = (type: 'query' | 'mutation' | 'subscription') =>
-  Object.entries(appRouter._def.procedures as Record<string, { _def: { type: string } }>)
+  Object.entries(appRouter._def.procedures as unknown as Record<string, { _def: { type: string } }>)
     .filter(([path, p]) => p._def.type === type && !path.startsWith('setup.'))
     .map(([path]) => path)
 
@@ -93,12 +93,13 @@ test('without a session nothing is answered but set-up, and attempted changes ar
 
 test('a change by cookie is refused when another site’s page sent it', async () => {
   const { cookie } = await it.signedIn('operator')
-  for (const headers of [
+  const attempts: Record<string, string>[] = [
     { cookie, 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' },
     { cookie, 'sec-fetch-site': 'same-site', origin: 'http://other.example' },
     { cookie, origin: 'https://evil.example' },
     { cookie },
-  ]) {
+  ]
+  for (const headers of attempts) {
     const caller = await it.callerOf(headers)
     expect((await refusal(caller.instance.stop({ instanceId }))).fault.code).toBe('session.cross_origin')
   }

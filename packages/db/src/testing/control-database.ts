@@ -64,7 +64,8 @@ export async function startTestEngine(): Promise<TestEngine> {
   chmodSync(directory, 0o700)
   if (user) chownSync(directory, user.uid, user.gid)
   const dataDirectory = join(directory, 'pgdata')
-  const environment = { PATH: '/usr/bin:/bin', LC_ALL: 'C.UTF-8' }
+  // web's types of the environment ask for more than an engine needs
+  const environment = { PATH: '/usr/bin:/bin', LC_ALL: 'C.UTF-8' } as NodeJS.ProcessEnv
   const options = { ...user, cwd: '/', env: environment }
   await run(
     join(bin, 'initdb'),

@@ -70,7 +70,12 @@ function begin(
 ) {
   const feeds = new Feeds((id) => (sources.get(id) as ReturnType<typeof source>).feed)
   const stop = new AbortController()
-  open.push({ close: () => (stop.abort(), feeds.close()) })
+  open.push({
+    close: () => {
+      stop.abort()
+      feeds.close()
+    },
+  })
   const events = follow({ feeds, stored }, instances, stop.signal)
   const seen: { instanceId: InstanceId; seq: number }[] = []
   const all: FollowEvent[] = []

@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { hashToken } from '@floe/db'
 import { createTestDatabase } from '@floe/db/testing'
+import type {} from '@floe/db/testing/engine-for-suite'
 import { createHTTPServer } from '@trpc/server/adapters/standalone'
 import { hashPassword } from 'better-auth/crypto'
 import { createContext } from '../context'
@@ -49,7 +50,7 @@ export async function throwawayConsole(options: {
     newPorts,
     webUrl,
     /** A caller as a request with these headers would be. */
-    async callerOf(headers: HeadersInit = {}) {
+    async callerOf(headers: Record<string, string> = {}) {
       return appRouter.createCaller(await createContext(ports, new Headers(headers)))
     },
     /** A user with a role and a signed-in session; answers the cookie. */
@@ -80,6 +81,9 @@ export async function throwawayConsole(options: {
   }
 }
 export type ThrowawayConsole = Awaited<ReturnType<typeof throwawayConsole>>
+
+/** An event of a subscription called without a wire: tRPC's types say an object, what comes is [id, data]. */
+export const untracked = <T>(event: { id: string; data: T }) => event as unknown as [id: string, data: T]
 
 export const passphrase = 'correct horse battery staple'
 

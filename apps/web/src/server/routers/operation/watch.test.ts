@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { insertTestInstance } from '@floe/db/testing'
 import { InstanceId, OperationId } from '@floe/domain'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { type ThrowawayConsole, throwawayConsole } from '../../testing/throwaway-console'
+import { type ThrowawayConsole, throwawayConsole, untracked } from '../../testing/throwaway-console'
 
 let it: ThrowawayConsole
 let headers: Record<string, string>
@@ -25,7 +25,8 @@ test('a watched operation is told as it moves, every log line once, until its en
   await say(operationId, 'one')
   const lines: string[] = []
   let lastEventId = ''
-  for await (const [id, show] of await caller.operation.watch({ operationId })) {
+  for await (const event of await caller.operation.watch({ operationId })) {
+    const [id, show] = untracked(event)
     lastEventId = id
     lines.push(...show.log.map((l) => l.text))
     if (lines.length === 1) {
@@ -43,7 +44,8 @@ test('a watched operation is told as it moves, every log line once, until its en
     operationId,
   ])
   let last: string | undefined
-  for await (const [, show] of await caller.operation.watch({ operationId, lastEventId })) {
+  for await (const event of await caller.operation.watch({ operationId, lastEventId })) {
+    const [, show] = untracked(event)
     lines.push(...show.log.map((l) => l.text))
     last = show.operation.state
   }

@@ -1,5 +1,4 @@
-import { notificationChannels } from '@floe/db'
-import type { ChangeWatch } from '../../changes'
+import { type ChangeWatch, changeNouns } from '../../changes'
 import type { TelemetryEvent } from './stream.types'
 
 type Changed = Extract<TelemetryEvent, { type: 'changed' }>
@@ -7,7 +6,7 @@ type Changed = Extract<TelemetryEvent, { type: 'changed' }>
 /** What moved is told at most this often; the same row's changes in between count as one. */
 const GATHER_MS = 200
 /** After a time of not hearing, any row may have changed. */
-const everything = notificationChannels.map((noun) => ({ noun, id: '*' }))
+const everything = changeNouns.map((noun) => ({ noun, id: '*' }))
 
 /** Changes of instances, operations, hosts and incidents; what comes faster than it is read is merged by row. */
 export async function* changedEvents(changes: ChangeWatch, signal: AbortSignal): AsyncGenerator<Changed> {

@@ -9,7 +9,12 @@ import superjson from 'superjson'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
 import type { AppRouter } from '../../router'
 import { type TelemetryAgent, telemetryAgent } from '../../testing/telemetry-agent'
-import { serveConsole, type ThrowawayConsole, throwawayConsole } from '../../testing/throwaway-console'
+import {
+  serveConsole,
+  type ThrowawayConsole,
+  throwawayConsole,
+  untracked,
+} from '../../testing/throwaway-console'
 
 let agent: TelemetryAgent
 let console_: ThrowawayConsole
@@ -195,7 +200,8 @@ test('with changes asked for, the stream says what moved', async () => {
   const events = await caller.telemetry.stream({ instances: [], changes: true })
   const moved: string[] = []
   const reading = (async () => {
-    for await (const [, event] of events) {
+    for await (const sent of events) {
+      const [, event] = untracked(sent)
       if (event.type === 'changed') moved.push(`${event.noun} ${event.id}`)
       if (moved.includes(`instance ${instanceId}`)) return
     }
