@@ -140,12 +140,16 @@ describe('time range', () => {
     }
   })
 
-  test('two moments survive it to the millisecond, in UTC', () => {
+  test('two moments survive it to the millisecond, in milliseconds or RFC 3339', () => {
     const range = { kind: 'between' as const, from: 1_795_000_000_123, to: 1_795_000_060_456 }
     const params = writeTimeRange(new URLSearchParams('range=1h'), range)
     expect(params.get('range')).toBeNull()
-    expect(params.get('from')).toMatch(/Z$/)
     expect(parseTimeRange(params)).toEqual(range)
+    const written = new URLSearchParams({
+      from: new Date(range.from).toISOString(),
+      to: new Date(range.to).toISOString(),
+    })
+    expect(parseTimeRange(written)).toEqual(range)
     expect(timeRangeEnds(range, 0)).toEqual({ from: range.from, to: range.to })
   })
 

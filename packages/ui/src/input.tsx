@@ -1,4 +1,4 @@
-import { ChevronDown } from 'lucide-react'
+import { ChevronDown, Search } from 'lucide-react'
 import type { ComponentProps } from 'react'
 import { classNames } from './class-names'
 
@@ -23,6 +23,33 @@ export function Select({ className, children, ...props }: ComponentProps<'select
         {children}
       </select>
       <ChevronDown aria-hidden className="pointer-events-none absolute top-2 right-2 size-4 text-ink-muted" />
+    </span>
+  )
+}
+
+/** A field that searches as one types; its label is for assistive technology, the placeholder for the eye. */
+export function SearchField({
+  label,
+  value,
+  onChange,
+  className,
+  ...props
+}: Omit<ComponentProps<'input'>, 'value' | 'onChange' | 'type'> & {
+  label: string
+  value: string
+  onChange: (value: string) => void
+}) {
+  return (
+    <span className={classNames('relative block', className)}>
+      <Search aria-hidden className="pointer-events-none absolute top-2 left-2.5 size-4 text-ink-muted" />
+      <Input
+        type="search"
+        aria-label={label}
+        className="pl-8"
+        value={value}
+        onChange={(event) => onChange(event.target.value)}
+        {...props}
+      />
     </span>
   )
 }

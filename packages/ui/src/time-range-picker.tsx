@@ -1,12 +1,13 @@
 'use client'
-import { CalendarClock, Pause, Play, ZoomOut } from 'lucide-react'
+import { CalendarClock, ChevronDown, Pause, Play, ZoomOut } from 'lucide-react'
 import { useState } from 'react'
 import { formatTime } from './age'
 import { Button } from './button'
 import { classNames } from './class-names'
+import { Dialog } from './dialog'
 import { Field } from './field'
 import { Input } from './input'
-import { Popover } from './menu'
+import { Menu, MenuChoice, MenuItem, MenuSeparator } from './menu'
 import { Segmented } from './segmented'
 import { parseMoment, type TimeRange, timeRangeEnds, timeRangeLabel, timeRangePresets } from './time-range'
 
@@ -40,6 +41,7 @@ export function TimeRangePicker({
   const [open, setOpen] = useState(false)
   const word = range.kind === 'last' ? timeRangePresets.find((p) => p.ms === range.ms)?.word : undefined
   const quickWord = quick.find((q) => q === word) ?? null
+  const label = timeRangeLabel(range)
   const span = range.kind === 'last' ? range.ms : range.to - range.from
   return (
     <div className="flex flex-wrap items-center gap-2">
@@ -57,18 +59,28 @@ export function TimeRangePicker({
           title: timeRangePresets.find((p) => p.word === q)?.label,
         }))}
       />
-      <Popover
-        label="Choose a time range"
-        open={open}
-        onOpenChange={setOpen}
-        className="w-72"
+      <Menu
         trigger={
-          <Button>
+          <Button aria-label={`Time range: ${label}`}>
             <CalendarClock aria-hidden />
-            {timeRangeLabel(range)}
+            {label}
+            <ChevronDown aria-hidden className="text-ink-muted" />
           </Button>
         }
       >
+        <MenuChoice
+          label="Presets"
+          value={word ?? ''}
+          onChange={(next) => {
+            const preset = timeRangePresets.find((p) => p.word === next)
+            if (preset) onChange({ kind: 'last', ms: preset.ms })
+          }}
+          choices={timeRangePresets.map((p) => ({ value: p.word as string, label: p.label }))}
+        />
+        <MenuSeparator />
+        <MenuItem onSelect={() => setOpen(true)}>From … to …</MenuItem>
+      </Menu>
+      <Dialog open={open} onOpenChange={setOpen} title="From one moment to another">
         <RangeForm
           range={range}
           now={now}
@@ -77,7 +89,7 @@ export function TimeRangePicker({
             setOpen(false)
           }}
         />
-      </Popover>
+      </Dialog>
       <Button
         size="icon"
         aria-label="Zoom out"
@@ -127,59 +139,45 @@ function RangeForm({
   const [error, setError] = useState<string | null>(null)
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
   return (
-    <div className="flex flex-col gap-3">
-      <div className="grid grid-cols-2 gap-1">
-        {timeRangePresets.map((preset) => (
-          <Button
-            key={preset.word}
-            size="small"
-            variant="quiet"
-            aria-pressed={range.kind === 'last' && range.ms === preset.ms}
-            className="justify-start aria-pressed:bg-accent-soft aria-pressed:text-accent"
-            onClick={() => onChange({ kind: 'last', ms: preset.ms })}
-          >
-            {preset.label}
-          </Button>
-        ))}
-      </div>
-      <form
-        className="flex flex-col gap-2 border-t border-line pt-3"
-        onSubmit={(event) => {
-          event.preventDefault()
-          const a = parseMoment(from)
-          const b = parseMoment(to)
-          if (a === null || b === null) return setError('Both ends must be a date and a time.')
-          if (b - a < 2_000) return setError('The end must lie at least 2 s after the beginning.')
-          if (b - a > 90 * 86_400_000) return setError('At most 90 days are kept.')
-          onChange({ kind: 'between', from: a, to: b })
-        }}
-      >
-        <Field label="From">
-          {(control) => (
-            <Input
-              {...control}
-              type="datetime-local"
-              step={1}
-              value={from}
-              onChange={(event) => setFrom(event.target.value)}
-            />
-          )}
-        </Field>
-        <Field label="To" error={error} hint={`${zone}; now it is ${formatTime(now())}`}>
-          {(control) => (
-            <Input
-              {...control}
-              type="datetime-local"
-              step={1}
-              value={to}
-              onChange={(event) => setTo(event.target.value)}
-            />
-          )}
-        </Field>
-        <Button type="submit" variant="primary" size="small">
+    <form
+      className="flex flex-col gap-3 pb-3"
+      onSubmit={(event) => {
+        event.preventDefault()
+        const a = parseMoment(from)
+        const b = parseMoment(to)
+        if (a === null || b === null) return setError('Both ends must be a date and a time.')
+        if (b - a < 2_000) return setError('The end must lie at least 2 s after the beginning.')
+        if (b - a > 90 * 86_400_000) return setError('At most 90 days are kept.')
+        onChange({ kind: 'between', from: a, to: b })
+      }}
+    >
+      <Field label="From">
+        {(control) => (
+          <Input
+            {...control}
+            type="datetime-local"
+            step={1}
+            value={from}
+            onChange={(event) => setFrom(event.target.value)}
+          />
+        )}
+      </Field>
+      <Field label="To" error={error} hint={`${zone}; now it is ${formatTime(now())}`}>
+        {(control) => (
+          <Input
+            {...control}
+            type="datetime-local"
+            step={1}
+            value={to}
+            onChange={(event) => setTo(event.target.value)}
+          />
+        )}
+      </Field>
+      <div className="flex justify-end">
+        <Button type="submit" variant="primary">
           Show this range
         </Button>
-      </form>
-    </div>
+      </div>
+    </form>
   )
 }

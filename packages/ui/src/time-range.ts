@@ -1,3 +1,5 @@
+import { formatTime } from './age'
+
 /** What a page shows: the last so many milliseconds up to now (moving along), or from one moment to another. */
 export type TimeRange = { kind: 'last'; ms: number } | { kind: 'between'; from: number; to: number }
 
@@ -45,7 +47,7 @@ export function formatSpan(ms: number): string {
 }
 
 /**
- * The range that an address asks for: `range=15m`, or `from=…&to=…` in RFC 3339 or milliseconds. What cannot be read is
+ * The range that an address asks for: `range=15m`, or `from=…&to=…` in milliseconds or RFC 3339. What cannot be read is
  * the default, so that a mistyped address still shows something.
  */
 export function parseTimeRange(params: { get(name: string): string | null }): TimeRange {
@@ -65,8 +67,8 @@ export function writeTimeRange(params: URLSearchParams, range: TimeRange): URLSe
   next.delete('from')
   next.delete('to')
   if (range.kind === 'between') {
-    next.set('from', new Date(range.from).toISOString())
-    next.set('to', new Date(range.to).toISOString())
+    next.set('from', String(Math.round(range.from)))
+    next.set('to', String(Math.round(range.to)))
   } else if (defaultTimeRange.kind !== 'last' || range.ms !== defaultTimeRange.ms)
     next.set('range', formatSpan(range.ms))
   return next
@@ -87,5 +89,8 @@ export function timeRangeEnds(range: TimeRange, now: number): { from: number; to
 export function timeRangeLabel(range: TimeRange): string {
   if (range.kind === 'last')
     return timeRangePresets.find((p) => p.ms === range.ms)?.label ?? `Last ${formatSpan(range.ms)}`
-  return 'Custom range'
+  const day = (at: number) => formatTime(at, false).slice(0, 10)
+  const clock = (at: number) => formatTime(at, false).slice(11)
+  const to = day(range.to) === day(range.from) ? clock(range.to) : formatTime(range.to, false)
+  return `${formatTime(range.from, false)} – ${to}`
 }

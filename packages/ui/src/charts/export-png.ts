@@ -33,45 +33,70 @@ export function standaloneSvg(svg: SVGSVGElement): string {
   return new XMLSerializer().serializeToString(copy)
 }
 
-export type PictureLegend = { color: string; label: string }
+const scale = 2
+const gap = 16
+const headHeight = 56
+const captionHeight = 44
 
-/** Draws the chart with title, legend and window into a PNG of twice the size. */
-export async function chartToPng(
-  svg: SVGSVGElement,
-  about: { title: string; subtitle: string; legend: readonly PictureLegend[] },
+/**
+ * Draws charts (their `<figure>` elements) under one headline into a PNG of twice the size, side by side where they are
+ * so on the page. Charts without a drawing are left out. Throws when none is left.
+ */
+export async function chartsToPng(
+  figures: readonly HTMLElement[],
+  about: { title: string; subtitle: string },
 ): Promise<Blob> {
-  const width = svg.clientWidth || Number(svg.getAttribute('width'))
-  const height = svg.clientHeight || Number(svg.getAttribute('height'))
-  const head = 64
-  const scale = 2
-  const picture = new Image()
-  picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(standaloneSvg(svg))}`
-  await picture.decode()
+  const charts = figures.flatMap((figure) => {
+    const svg = figure.querySelector<SVGSVGElement>('svg.recharts-surface')
+    return svg ? [{ figure, svg, box: svg.getBoundingClientRect() }] : []
+  })
+  const first = charts[0]
+  if (!first) throw new Error('there is no chart to draw')
+  const left = Math.min(...charts.map((c) => c.box.left))
+  const tops = [...new Set(charts.map((c) => Math.round(c.box.top)))].sort((a, b) => a - b)
+  const rowHeight = Math.max(...charts.map((c) => c.box.height)) + captionHeight + gap
+  const width = Math.max(...charts.map((c) => c.box.right)) - left + 2 * gap
+  const height = headHeight + tops.length * rowHeight + gap
+
   const canvas = document.createElement('canvas')
-  canvas.width = width * scale
-  canvas.height = (height + head) * scale
+  canvas.width = Math.ceil(width * scale)
+  canvas.height = Math.ceil(height * scale)
   const draw = canvas.getContext('2d')
   if (!draw) throw new Error('the browser offers no canvas')
-  const page = getComputedStyle(svg.closest('figure') ?? document.body)
+  const page = getComputedStyle(first.figure)
   const family = page.fontFamily
   draw.scale(scale, scale)
   draw.fillStyle = opaque(page.backgroundColor) ?? '#ffffff'
-  draw.fillRect(0, 0, width, height + head)
+  draw.fillRect(0, 0, width, height)
   draw.fillStyle = page.color
   draw.textBaseline = 'alphabetic'
-  draw.font = `600 14px ${family}`
-  draw.fillText(about.title, 12, 20)
-  draw.font = `11px ${family}`
-  draw.fillText(about.subtitle, 12, 37)
-  let x = 12
-  for (const entry of about.legend) {
-    draw.fillStyle = entry.color
-    draw.fillRect(x, 47, 10, 10)
+  draw.font = `600 16px ${family}`
+  draw.fillText(about.title, gap, 26)
+  draw.font = `12px ${family}`
+  draw.fillText(about.subtitle, gap, 44)
+
+  for (const chart of charts) {
+    const x = gap + chart.box.left - left
+    const y = headHeight + tops.indexOf(Math.round(chart.box.top)) * rowHeight
     draw.fillStyle = page.color
-    draw.fillText(entry.label, x + 14, 56)
-    x += 14 + draw.measureText(entry.label).width + 14
+    draw.font = `600 13px ${family}`
+    draw.fillText(chart.figure.querySelector('[data-chart-title]')?.textContent ?? '', x, y + 14)
+    draw.font = `11px ${family}`
+    let at = x
+    for (const entry of chart.figure.querySelectorAll<HTMLElement>('[data-chart-legend] > li')) {
+      const mark = entry.querySelector<HTMLElement>('[data-mark]')
+      draw.fillStyle = mark ? getComputedStyle(mark).backgroundColor : page.color
+      draw.fillRect(at, y + 24, 9, 9)
+      draw.fillStyle = page.color
+      const label = (entry.innerText ?? entry.textContent ?? '').replace(/\s+/g, ' ').trim()
+      draw.fillText(label, at + 13, y + 32)
+      at += 13 + draw.measureText(label).width + 14
+    }
+    const picture = new Image()
+    picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(standaloneSvg(chart.svg))}`
+    await picture.decode()
+    draw.drawImage(picture, x, y + captionHeight, chart.box.width, chart.box.height)
   }
-  draw.drawImage(picture, 0, head, width, height)
   return new Promise((resolve, reject) =>
     canvas.toBlob(
       (blob) => (blob ? resolve(blob) : reject(new Error('the picture could not be made'))),

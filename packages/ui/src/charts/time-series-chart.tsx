@@ -13,7 +13,7 @@ import { formatValue, unitWords } from './axis'
 import { ChartTable } from './chart-table'
 import type { ChartBand } from './checkpoint-band'
 import { useCursor } from './cursor'
-import { chartToPng, download } from './export-png'
+import { chartsToPng, download } from './export-png'
 import { Plot } from './plot'
 import { PointerLayer } from './pointer-layer'
 import { type ChartRow, type ChartSeries, type ChartUnit, lastValue } from './series'
@@ -78,15 +78,12 @@ export const TimeSeriesChart = memo(function TimeSeriesChart({
   const empty = useMemo(() => series.every((s) => lastValue(rows, s.key) === null), [series, rows])
 
   async function exportPng() {
-    const svg = figure.current?.querySelector<SVGSVGElement>('svg.recharts-surface')
-    if (!svg) return
-    const colors = getComputedStyle(document.documentElement)
-    const legend = series.map((s) => ({
-      color: resolveColor(`--series-${s.color}`, colors),
-      label: `${s.label} ${formatValue(lastValue(rows, s.key)?.value, unit)}`,
-    }))
-    const subtitle = `${fileName ? `${fileName} · ` : ''}${formatTime(from)} – ${formatTime(to)} · ${unitWords[unit]}`
-    download(await chartToPng(svg, { title, subtitle, legend }), `${slug(fileName, title)}.png`)
+    if (!figure.current) return
+    const subtitle = `${formatTime(from)} – ${formatTime(to)} · ${unitWords[unit]}`
+    download(
+      await chartsToPng([figure.current], { title: fileName ?? '', subtitle }),
+      `${slug(fileName, title)}.png`,
+    )
   }
 
   return (
@@ -100,7 +97,7 @@ export const TimeSeriesChart = memo(function TimeSeriesChart({
     >
       <figcaption className="flex items-start justify-between gap-2 px-3 pt-2">
         <div className="flex min-w-0 items-center gap-1.5">
-          <span id={`${id}-title`} className="text-[13px] font-semibold">
+          <span id={`${id}-title`} data-chart-title className="text-[13px] font-semibold">
             {title}
           </span>
           <Tooltip content={<About series={series} unit={unit} description={description} />}>
@@ -239,13 +236,17 @@ function Legend({
   stale: boolean
 }) {
   return (
-    <ul className="flex min-h-5 flex-wrap gap-x-3 gap-y-0.5 px-3 pt-0.5 text-xs text-ink-muted">
+    <ul
+      data-chart-legend
+      className="flex min-h-5 flex-wrap gap-x-3 gap-y-0.5 px-3 pt-0.5 text-xs text-ink-muted"
+    >
       {series.map((s) => {
         const newest = lastValue(rows, s.key)
         return (
           <li key={s.key} className="flex items-center gap-1.5">
             <span
               aria-hidden
+              data-mark
               className="size-2 rounded-xs"
               style={{ background: `var(--series-${s.color})`, filter: stale ? 'grayscale(1)' : undefined }}
             />
@@ -262,7 +263,7 @@ function Legend({
       {bands.length > 0 ? (
         <li className="flex items-center gap-1.5">
           <span aria-hidden className="flex overflow-hidden rounded-xs">
-            <span className="h-2 w-2 bg-band-write/50" />
+            <span data-mark className="h-2 w-2 bg-band-write/50" />
             <span className="h-2 w-1 bg-band-sync" />
           </span>
           checkpoint write | sync
@@ -303,14 +304,4 @@ function slug(...parts: (string | undefined)[]): string {
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-|-$/g, '')
-}
-
-/** A token's colour as the browser would paint it: canvas does not know light-dark(). */
-function resolveColor(token: string, root: CSSStyleDeclaration): string {
-  const probe = document.createElement('span')
-  probe.style.color = `var(${token})`
-  document.body.append(probe)
-  const color = getComputedStyle(probe).color
-  probe.remove()
-  return color || root.color
 }

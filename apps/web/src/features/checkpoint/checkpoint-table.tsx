@@ -1,4 +1,5 @@
 'use client'
+import type { Fault } from '@floe/domain'
 import { formatBytes, formatDuration } from '@floe/domain'
 import {
   Button,
@@ -16,7 +17,6 @@ import {
   TableRow,
 } from '@floe/ui'
 import { useMemo, useState } from 'react'
-import type { Fault } from '@floe/domain'
 import type { CheckpointView } from './use-checkpoints'
 
 type Column = {
@@ -149,7 +149,13 @@ const columns: readonly Column[] = [
 
 /** A text that sorts as the positions do; unknown comes first. */
 function lsnOrder(lsn: string | null): string {
-  return lsn === null ? '' : lsn.split('/').map((part) => part.padStart(8, '0')).join('/').toUpperCase()
+  return lsn === null
+    ? ''
+    : lsn
+        .split('/')
+        .map((part) => part.padStart(8, '0'))
+        .join('/')
+        .toUpperCase()
 }
 
 /** Orders checkpoints by a column; equal ones stay newest first. Exported for its test. */
@@ -200,7 +206,8 @@ export function CheckpointTable({
         <SkeletonRows label="Loading checkpoints" />
       ) : checkpoints.length === 0 ? (
         <EmptyState title="No checkpoint in this range">
-          PostgreSQL starts one every checkpoint_timeout, or when max_wal_size is reached, if something was written.
+          PostgreSQL starts one every checkpoint_timeout, or when max_wal_size is reached, if something was
+          written.
         </EmptyState>
       ) : (
         <>

@@ -11,12 +11,17 @@ export function ExportMenu({
   to,
   metrics,
   figures,
+  charts,
+  onMountAll,
 }: {
   instance: { instanceId: string; name: string }
   from: number
   to: number
   metrics: readonly MetricName[]
   figures: RefObject<HTMLElement | null>
+  /** How many charts the page has; those out of view are drawn for the picture only. */
+  charts: number
+  onMountAll: (mounted: boolean) => void
 }) {
   const toast = useToast()
   const stamp = new Date(to).toISOString().slice(0, 19).replaceAll(':', '')
@@ -27,9 +32,10 @@ export function ExportMenu({
     metrics: metrics.join(','),
   })
   async function savePng() {
-    const charts = [...(figures.current?.querySelectorAll<HTMLElement>('figure') ?? [])]
+    onMountAll(true)
     try {
-      const picture = await chartsToPng(charts, {
+      const drawn = await waitForFigures(() => figures.current, charts)
+      const picture = await chartsToPng(drawn, {
         title: instance.name,
         subtitle: `${formatTime(from)} – ${formatTime(to)}`,
       })
@@ -40,6 +46,8 @@ export function ExportMenu({
         title: 'could not make the picture',
         description: error instanceof Error ? error.message : String(error),
       })
+    } finally {
+      onMountAll(false)
     }
   }
   return (
@@ -63,4 +71,15 @@ export function ExportMenu({
       </MenuItem>
     </Menu>
   )
+}
+
+/** The figures as soon as all of them are settled (drawn, or saying why not); after 3 s those that there are. */
+async function waitForFigures(root: () => HTMLElement | null, charts: number): Promise<HTMLElement[]> {
+  const end = performance.now() + 3_000
+  for (;;) {
+    const found = [...(root()?.querySelectorAll<HTMLElement>('figure') ?? [])]
+    const settled = found.filter((figure) => figure.querySelector('svg.recharts-surface, p, table'))
+    if (settled.length >= charts || performance.now() > end) return found
+    await new Promise((resolve) => requestAnimationFrame(resolve))
+  }
 }

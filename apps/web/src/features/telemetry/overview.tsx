@@ -9,13 +9,19 @@ import {
   TimeSeriesChart,
   useNow,
 } from '@floe/ui'
-import { useCallback, useMemo, useRef } from 'react'
+import { useCallback, useMemo, useRef, useState } from 'react'
 import { checkpointBands } from '../checkpoint/checkpoint-bands'
 import { CheckpointTable } from '../checkpoint/checkpoint-table'
 import { RunningCheckpoint } from '../checkpoint/running-checkpoint'
 import { useCheckpoints } from '../checkpoint/use-checkpoints'
 import { useInstance } from '../instance/instance-context'
-import { type ChartDefinition, derive, overviewCharts, overviewKeys, overviewMetrics } from './chart-definitions'
+import {
+  type ChartDefinition,
+  derive,
+  overviewCharts,
+  overviewKeys,
+  overviewMetrics,
+} from './chart-definitions'
 import { ExportMenu } from './export-menu'
 import { Readings } from './readings'
 import { SampleAge } from './sample-age'
@@ -43,6 +49,7 @@ export function Overview() {
   const staleMs =
     live && now !== null && newestAt !== null && now - newestAt >= staleAfterMs ? now - newestAt : null
   const grid = useRef<HTMLDivElement | null>(null)
+  const [allMounted, setAllMounted] = useState(false)
 
   const { running } = checkpoints
   // a running checkpoint's band grows with the window's end; without one the bands stay the same array
@@ -51,7 +58,10 @@ export function Overview() {
     () => checkpointBands(checkpoints.checkpoints, running, bandsEnd),
     [checkpoints.checkpoints, running, bandsEnd],
   )
-  const zoom = useCallback((a: number, b: number) => setRange({ kind: 'between', from: a, to: b }), [setRange])
+  const zoom = useCallback(
+    (a: number, b: number) => setRange({ kind: 'between', from: a, to: b }),
+    [setRange],
+  )
   const followed = useRef<TimeRange>({ kind: 'last', ms: 5 * 60_000 })
   if (live) followed.current = range
 
@@ -73,6 +83,8 @@ export function Overview() {
             to={to}
             metrics={overviewMetrics}
             figures={grid}
+            charts={overviewCharts.length}
+            onMountAll={setAllMounted}
           />
         </div>
       </div>
@@ -87,7 +99,7 @@ export function Overview() {
       <ChartCursor>
         <div ref={grid} className="grid grid-cols-1 gap-3 lg:grid-cols-2">
           {overviewCharts.map((chart, i) => (
-            <WhenVisible key={chart.id} height={chartHeight}>
+            <WhenVisible key={chart.id} height={chartHeight} always={allMounted}>
               <LiveChart
                 chart={chart}
                 rows={timeline.rows}
@@ -147,7 +159,10 @@ function LiveChart({
   const shown = useStaggered(next, delayMs)
   // an instance whose view does not tell images apart gets its WAL as one
   const split = chart.id !== 'wal' || shown.rows.some((row) => row.wal_fpi_bytes !== null)
-  const unsplit = useMemo(() => chart.series.map((s) => ({ ...s, key: 'wal_unsplit_bytes' })).slice(1), [chart])
+  const unsplit = useMemo(
+    () => chart.series.slice(1).map((s) => ({ ...s, key: 'wal_unsplit_bytes', label: 'not split' })),
+    [chart],
+  )
   const csv = new URLSearchParams({
     instanceId: instance.instanceId,
     from: String(Math.round(shown.from)),
@@ -161,7 +176,7 @@ function LiveChart({
       unit={chart.unit}
       stacked={chart.stacked}
       leastTop={chart.leastTop}
-      series={split ? chart.series : unsplit.map((s) => ({ ...s, label: 'not split' }))}
+      series={split ? chart.series : unsplit}
       rows={shown.rows}
       from={shown.from}
       to={shown.to}

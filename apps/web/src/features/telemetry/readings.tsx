@@ -29,8 +29,7 @@ export function Readings({ sample, stale }: { sample: LiveSample | null; stale: 
         const definition = metricDefinition(metric)
         const value = sample?.values[metric] ?? null
         const whole = of ? (sample?.values[of] ?? null) : null
-        const share =
-          metric === 'wal_fpi_bytes' ? shareOf(value, sample?.values.wal_bytes ?? null) : null
+        const share = metric === 'wal_fpi_bytes' ? shareOf(value, sample?.values.wal_bytes ?? null) : null
         return (
           <div key={metric} className="min-w-0 bg-surface px-3 py-2">
             <dt className="truncate text-xs text-ink-muted">{label}</dt>

@@ -19,7 +19,10 @@ export function SampleAge({ at }: { at: number | null }) {
     >
       <span
         aria-hidden
-        className={classNames('size-2 rounded-full', age === null ? 'bg-line-strong' : stale ? 'bg-warn' : 'bg-good')}
+        className={classNames(
+          'size-2 rounded-full',
+          age === null ? 'bg-line-strong' : stale ? 'bg-warn' : 'bg-good',
+        )}
       />
       {age === null ? 'no sample yet' : `${stale ? 'stale: ' : ''}newest sample ${formatDuration(age)} ago`}
     </span>

@@ -2,7 +2,15 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 
 /** Mounts its content only while it is in view or nearly so, and keeps its room otherwise. */
-export function WhenVisible({ height, children }: { height: number; children: ReactNode }) {
+export function WhenVisible({
+  height,
+  always = false,
+  children,
+}: {
+  height: number
+  always?: boolean
+  children: ReactNode
+}) {
   const box = useRef<HTMLDivElement | null>(null)
   const [visible, setVisible] = useState(false)
   useEffect(() => {
@@ -17,7 +25,7 @@ export function WhenVisible({ height, children }: { height: number; children: Re
   }, [])
   return (
     <div ref={box} style={{ minHeight: height }} className="min-w-0">
-      {visible ? children : null}
+      {visible || always ? children : null}
     </div>
   )
 }

@@ -1,0 +1,8 @@
+import type { Metadata } from 'next'
+import { InstanceOperations } from '@/features/operation/instance-operations'
+
+export const metadata: Metadata = { title: 'Operations' }
+
+export default function Page() {
+  return <InstanceOperations />
+}

@@ -1,0 +1,5 @@
+import { Overview } from '@/features/telemetry/overview'
+
+export default function Page() {
+  return <Overview />
+}

@@ -1,0 +1,8 @@
+import type { Metadata } from 'next'
+import { AllSettings } from '@/features/setting/all-settings'
+
+export const metadata: Metadata = { title: 'All settings' }
+
+export default function Page() {
+  return <AllSettings />
+}

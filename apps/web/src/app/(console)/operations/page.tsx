@@ -1,0 +1,14 @@
+import { PageHeader } from '@floe/ui'
+import type { Metadata } from 'next'
+import { OperationList } from '@/features/operation/operation-list'
+
+export const metadata: Metadata = { title: 'Operations' }
+
+export default function Page() {
+  return (
+    <>
+      <PageHeader title="Operations" description="Every change that was asked for, newest first." />
+      <OperationList />
+    </>
+  )
+}

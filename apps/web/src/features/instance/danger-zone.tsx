@@ -1,0 +1,160 @@
+'use client'
+import { Button, Card, Checkbox, ConfirmDialog } from '@floe/ui'
+import { useRouter } from 'next/navigation'
+import { type ReactNode, useId, useState } from 'react'
+import { faultOf } from '@/trpc/fault'
+import { useMayChange, viewerHint } from '../console/account-context'
+import { newIdempotencyKey } from '../console/idempotency-key'
+import { useInstance } from './instance-context'
+import { useInstanceVerbs } from './use-instance-verbs'
+
+type Asking = 'restart' | 'stop' | 'delete' | null
+
+/** What interrupts or destroys; each asks first, and deleting wants the name typed. */
+export function DangerZone() {
+  const { instanceId, name, state, openOperation } = useInstance()
+  const verbs = useInstanceVerbs(name)
+  const router = useRouter()
+  const mayChange = useMayChange()
+  const keepId = useId()
+  const [asking, setAsking] = useState<Asking>(null)
+  const [keepFiles, setKeepFiles] = useState(false)
+  const busy = openOperation !== null
+  const title = mayChange ? (busy ? 'Another operation has not ended yet.' : undefined) : viewerHint
+  const runs = state === 'running' || state === 'starting'
+  const close = (open: boolean) => {
+    if (open) return
+    setAsking(null)
+    for (const verb of [verbs.restart, verbs.stop, verbs.remove]) verb.reset()
+  }
+  const key = () => newIdempotencyKey()
+
+  return (
+    <Card title="Danger zone" className="border-bad/40" bodyClassName="p-0">
+      <Danger
+        title="Restart at once"
+        button="Restart immediately"
+        disabled={!mayChange || busy || !runs}
+        hint={title ?? (runs ? undefined : 'It is not running.')}
+        onPress={() => setAsking('restart')}
+      >
+        Ends every process without a checkpoint; the start recovers from the WAL. For an instance that does
+        not answer to a normal restart.
+      </Danger>
+      <Danger
+        title="Stop at once"
+        button="Stop immediately"
+        disabled={!mayChange || busy || !runs}
+        hint={title ?? (runs ? undefined : 'It is not running.')}
+        onPress={() => setAsking('stop')}
+      >
+        Ends every process without a checkpoint; the next start recovers from the WAL. Committed transactions
+        are kept.
+      </Danger>
+      <Danger
+        title="Delete this instance"
+        button="Delete instance"
+        disabled={!mayChange || busy}
+        hint={title}
+        onPress={() => setAsking('delete')}
+      >
+        Stops it and removes its data directory from the host. This cannot be undone.
+      </Danger>
+
+      <ConfirmDialog
+        open={asking === 'restart'}
+        onOpenChange={close}
+        title={`Restart ${name} immediately?`}
+        confirmLabel="Restart immediately"
+        danger
+        busy={verbs.restart.isPending}
+        fault={verbs.restart.error ? faultOf(verbs.restart.error) : null}
+        onConfirm={() =>
+          verbs.restart.mutate(
+            { instanceId, mode: 'immediate', idempotencyKey: key() },
+            { onSuccess: () => setAsking(null) },
+          )
+        }
+      >
+        <p>All sessions break off at once. Recovery may take a while; until then nobody can connect.</p>
+      </ConfirmDialog>
+      <ConfirmDialog
+        open={asking === 'stop'}
+        onOpenChange={close}
+        title={`Stop ${name} immediately?`}
+        confirmLabel="Stop immediately"
+        danger
+        busy={verbs.stop.isPending}
+        fault={verbs.stop.error ? faultOf(verbs.stop.error) : null}
+        onConfirm={() =>
+          verbs.stop.mutate(
+            { instanceId, mode: 'immediate', idempotencyKey: key() },
+            { onSuccess: () => setAsking(null) },
+          )
+        }
+      >
+        <p>All sessions break off at once, and nobody can connect until it is started again.</p>
+      </ConfirmDialog>
+      <ConfirmDialog
+        open={asking === 'delete'}
+        onOpenChange={close}
+        title={`Delete ${name}?`}
+        confirmLabel="Delete instance"
+        danger
+        typedName={name}
+        busy={verbs.remove.isPending}
+        fault={verbs.remove.error ? faultOf(verbs.remove.error) : null}
+        onConfirm={() =>
+          verbs.remove.mutate(
+            { instanceId, confirmName: name, keepFiles, idempotencyKey: key() },
+            { onSuccess: ({ operationId }) => router.push(`/operations/${operationId}`) },
+          )
+        }
+      >
+        <p>
+          {keepFiles
+            ? 'The instance is stopped and forgotten; its data directory is renamed and stays on the host.'
+            : 'All its databases are lost, and nothing is kept to bring them back.'}
+        </p>
+        <div className="flex items-center gap-2">
+          <Checkbox
+            id={keepId}
+            checked={keepFiles}
+            onCheckedChange={(checked) => setKeepFiles(checked === true)}
+          />
+          <label htmlFor={keepId} className="text-ink">
+            Keep the files: rename the data directory instead of removing it
+          </label>
+        </div>
+      </ConfirmDialog>
+    </Card>
+  )
+}
+
+function Danger({
+  title,
+  button,
+  disabled,
+  hint,
+  onPress,
+  children,
+}: {
+  title: string
+  button: string
+  disabled: boolean
+  hint?: string
+  onPress: () => void
+  children: ReactNode
+}) {
+  return (
+    <div className="flex flex-wrap items-center justify-between gap-3 border-t border-line px-4 py-3 first:border-0">
+      <div className="max-w-2xl min-w-0">
+        <h3 className="text-sm font-medium">{title}</h3>
+        <p className="text-sm text-ink-muted">{children}</p>
+      </div>
+      <Button variant="danger-quiet" disabled={disabled} title={hint} onClick={onPress}>
+        {button}
+      </Button>
+    </div>
+  )
+}

@@ -1,0 +1,105 @@
+'use client'
+import { Button, ConfirmDialog, Menu, MenuItem } from '@floe/ui'
+import { EllipsisVertical, Play, RefreshCw, RotateCw, Square } from 'lucide-react'
+import { useState } from 'react'
+import { faultOf } from '@/trpc/fault'
+import { useMayChange, viewerHint } from '../console/account-context'
+import { newIdempotencyKey } from '../console/idempotency-key'
+import { useInstance } from './instance-context'
+import { useFaultToast, useInstanceVerbs } from './use-instance-verbs'
+
+/** Start, stop, restart and reload; what interrupts clients asks first. */
+export function InstanceActions() {
+  const { instanceId, name, state, openOperation } = useInstance()
+  const verbs = useInstanceVerbs(name)
+  const refused = useFaultToast()
+  const mayChange = useMayChange()
+  const [asking, setAsking] = useState<'stop' | 'restart' | null>(null)
+  const busy = openOperation !== null
+  const disabled = !mayChange || busy
+  const title = mayChange
+    ? busy
+      ? 'Another operation of this instance has not ended yet.'
+      : undefined
+    : viewerHint
+  const canStart = state === 'stopped' || state === 'crashed'
+  const canStop = state === 'running' || state === 'starting'
+  const verb = asking === 'stop' ? verbs.stop : verbs.restart
+  return (
+    <>
+      {canStart ? (
+        <Button
+          variant="primary"
+          disabled={disabled}
+          title={title}
+          busy={verbs.start.isPending}
+          onClick={() =>
+            verbs.start.mutate({ instanceId, idempotencyKey: newIdempotencyKey() }, { onError: refused })
+          }
+        >
+          <Play aria-hidden />
+          Start
+        </Button>
+      ) : null}
+      {canStop ? (
+        <>
+          <Button disabled={disabled} title={title} onClick={() => setAsking('restart')}>
+            <RotateCw aria-hidden />
+            Restart
+          </Button>
+          <Button disabled={disabled} title={title} onClick={() => setAsking('stop')}>
+            <Square aria-hidden />
+            Stop
+          </Button>
+          <Menu
+            trigger={
+              <Button size="icon" variant="quiet" aria-label="More actions" title="More actions">
+                <EllipsisVertical aria-hidden />
+              </Button>
+            }
+          >
+            <MenuItem
+              disabled={disabled}
+              onSelect={() =>
+                verbs.reload.mutate({ instanceId, idempotencyKey: newIdempotencyKey() }, { onError: refused })
+              }
+            >
+              <RefreshCw aria-hidden />
+              Reload settings
+            </MenuItem>
+          </Menu>
+        </>
+      ) : null}
+      <ConfirmDialog
+        open={asking !== null}
+        onOpenChange={(open) => {
+          if (open) return
+          setAsking(null)
+          verbs.stop.reset()
+          verbs.restart.reset()
+        }}
+        title={`${asking === 'stop' ? 'Stop' : 'Restart'} ${name}?`}
+        confirmLabel={asking === 'stop' ? 'Stop' : 'Restart'}
+        danger={asking === 'stop'}
+        busy={verb.isPending}
+        fault={verb.error ? faultOf(verb.error) : null}
+        onConfirm={() =>
+          verb.mutate(
+            { instanceId, mode: 'fast', idempotencyKey: newIdempotencyKey() },
+            { onSuccess: () => setAsking(null) },
+          )
+        }
+      >
+        <p>
+          A fast {asking === 'stop' ? 'shutdown' : 'restart'} ends all sessions, rolls back their open
+          transactions and writes a checkpoint. Committed transactions are kept.
+        </p>
+        {asking === 'stop' ? (
+          <p>Clients cannot connect until it is started again.</p>
+        ) : (
+          <p>Clients have to connect again; settings that wait for a restart come into force.</p>
+        )}
+      </ConfirmDialog>
+    </>
+  )
+}

@@ -1,0 +1,44 @@
+'use client'
+import type { Fault, OperationId } from '@floe/domain'
+import { useToast } from '@floe/ui'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useTRPC } from '@/trpc/client'
+import { faultOf } from '@/trpc/fault'
+import { OperationLink } from '../operation/operation-link'
+
+/** The verbs of an instance as mutations; each tells in a toast that it was asked for, with the operation's address. */
+export function useInstanceVerbs(name: string) {
+  const trpc = useTRPC()
+  const toast = useToast()
+  const queries = useQueryClient()
+  const asked = (verb: string) => ({
+    onSuccess: ({ operationId }: { operationId: OperationId }) => {
+      void queries.invalidateQueries({ queryKey: trpc.instance.pathKey() })
+      toast({
+        tone: 'info',
+        title: `${verb} of ${name} asked for`,
+        action: <OperationLink operationId={operationId} />,
+      })
+    },
+  })
+  return {
+    start: useMutation(trpc.instance.start.mutationOptions(asked('Start'))),
+    stop: useMutation(trpc.instance.stop.mutationOptions(asked('Stop'))),
+    restart: useMutation(trpc.instance.restart.mutationOptions(asked('Restart'))),
+    reload: useMutation(trpc.instance.reload.mutationOptions(asked('Reload'))),
+    remove: useMutation(trpc.instance.delete.mutationOptions(asked('Delete'))),
+  }
+}
+
+/** Shows a refusal where no dialog is open to show it in. */
+export function useFaultToast() {
+  const toast = useToast()
+  return (error: unknown) => {
+    const fault: Fault = faultOf(error)
+    toast({
+      tone: 'bad',
+      title: fault.message,
+      description: [fault.detail, fault.hint].filter(Boolean).join(' ') || undefined,
+    })
+  }
+}

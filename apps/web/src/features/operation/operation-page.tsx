@@ -1,0 +1,255 @@
+'use client'
+import { endedOperationStates, type OperationId } from '@floe/domain'
+import {
+  Alert,
+  Button,
+  Card,
+  ConfirmDialog,
+  CopyButton,
+  FaultAlert,
+  formatTime,
+  KeyValue,
+  Moment,
+  PageHeader,
+  Progress,
+  SkeletonRows,
+  StateBadge,
+  useToast,
+} from '@floe/ui'
+import { useMutation } from '@tanstack/react-query'
+import { RotateCw, X } from 'lucide-react'
+import Link from 'next/link'
+import { useRouter } from 'next/navigation'
+import { useEffect, useRef, useState } from 'react'
+import { useTRPC } from '@/trpc/client'
+import { faultOf } from '@/trpc/fault'
+import { useMayChange, viewerHint } from '../console/account-context'
+import { newIdempotencyKey } from '../console/idempotency-key'
+import { OperationLink } from './operation-link'
+import { OperationSteps } from './operation-steps'
+import { OperationTime } from './operation-time'
+import { type OperationDetail, type OperationLogLine, useOperation } from './use-operation'
+
+/** One operation, live: what was asked, how far it is, what it says, how it ended. */
+export function OperationPage({ operationId }: { operationId: OperationId }) {
+  const watched = useOperation(operationId)
+  const operation = watched?.operation ?? null
+  if (!operation)
+    return watched?.fault ? (
+      <FaultAlert fault={watched.fault} onRetry={() => window.location.reload()} />
+    ) : (
+      <Card>
+        <SkeletonRows label="Loading the operation" />
+      </Card>
+    )
+  const ended = endedOperationStates.includes(operation.state)
+  return (
+    <>
+      <PageHeader
+        title={
+          <>
+            {operation.title}
+            {operation.instanceName ? ` ${operation.instanceName}` : ''}
+          </>
+        }
+        actions={<OperationActions operation={operation} />}
+      >
+        <div className="mt-1.5 flex flex-wrap items-center gap-x-3 gap-y-1 text-sm text-ink-muted">
+          <StateBadge state={operation.state} of="operation" />
+          <span>
+            by {operation.actorName}, <Moment at={operation.createdAt} />
+          </span>
+          <span>
+            took <OperationTime startedAt={operation.startedAt} endedAt={operation.endedAt} />
+          </span>
+        </div>
+      </PageHeader>
+      <div className="flex flex-col gap-3">
+        {watched?.fault && !ended ? <FaultAlert fault={watched.fault} tone="warn" /> : null}
+        {!ended ? (
+          <Progress label={`${operation.title}, progress`} value={operation.progress} className="h-2" />
+        ) : null}
+        {operation.message && !operation.fault ? (
+          <p className="text-sm text-ink-muted">{operation.message}</p>
+        ) : null}
+        {operation.fault ? <FaultAlert fault={operation.fault} /> : null}
+        {operation.retriedBy ? (
+          <Alert title="It was taken up again">
+            <OperationLink operationId={operation.retriedBy}>Open the operation that did</OperationLink>
+          </Alert>
+        ) : null}
+        {operation.retryOf ? (
+          <Alert title="It takes up an operation that did not succeed">
+            <OperationLink operationId={operation.retryOf}>Open the earlier operation</OperationLink>
+          </Alert>
+        ) : null}
+        <div className="grid grid-cols-1 gap-3 xl:grid-cols-2">
+          <Card title="Steps">
+            <OperationSteps steps={operation.steps} />
+          </Card>
+          <Card title="What was asked">
+            <Asked operation={operation} />
+          </Card>
+        </div>
+        <LogCard log={watched?.log ?? []} ended={ended} />
+      </div>
+    </>
+  )
+}
+
+function OperationActions({ operation }: { operation: OperationDetail }) {
+  const trpc = useTRPC()
+  const toast = useToast()
+  const router = useRouter()
+  const mayChange = useMayChange()
+  const [asking, setAsking] = useState(false)
+  const cancel = useMutation(
+    trpc.operation.cancel.mutationOptions({
+      onSuccess: () => {
+        setAsking(false)
+        toast({ tone: 'info', title: 'Cancel asked for', description: 'The running step is being given up.' })
+      },
+    }),
+  )
+  const retry = useMutation(
+    trpc.operation.retry.mutationOptions({
+      onSuccess: ({ operationId }) => router.push(`/operations/${operationId}`),
+      onError: (error) => {
+        const fault = faultOf(error)
+        toast({ tone: 'bad', title: fault.message, description: fault.detail ?? fault.hint ?? undefined })
+      },
+    }),
+  )
+  const [here, setHere] = useState('')
+  useEffect(() => setHere(window.location.href), [])
+  return (
+    <>
+      <CopyButton text={here} what="link" showLabel />
+      {operation.instanceName ? (
+        <Button asChild>
+          <Link href={`/instances/${operation.instanceName}`}>Open {operation.instanceName}</Link>
+        </Button>
+      ) : null}
+      {operation.retryable ? (
+        <Button
+          variant="primary"
+          busy={retry.isPending}
+          disabled={!mayChange}
+          title={mayChange ? undefined : viewerHint}
+          onClick={() =>
+            retry.mutate({ operationId: operation.operationId, idempotencyKey: newIdempotencyKey() })
+          }
+        >
+          <RotateCw aria-hidden />
+          Retry
+        </Button>
+      ) : null}
+      {operation.cancellable ? (
+        <Button
+          variant="danger-quiet"
+          disabled={!mayChange}
+          title={mayChange ? undefined : viewerHint}
+          onClick={() => setAsking(true)}
+        >
+          <X aria-hidden />
+          Cancel operation
+        </Button>
+      ) : null}
+      <ConfirmDialog
+        open={asking}
+        onOpenChange={setAsking}
+        title="Cancel this operation?"
+        confirmLabel="Cancel operation"
+        danger
+        busy={cancel.isPending}
+        fault={cancel.error ? faultOf(cancel.error) : null}
+        onConfirm={() => cancel.mutate({ operationId: operation.operationId })}
+      >
+        <p>
+          The running step is given up where that is possible. What earlier steps have done stays as it is;
+          the operation may still succeed if its last step is done first.
+        </p>
+      </ConfirmDialog>
+    </>
+  )
+}
+
+function Asked({ operation }: { operation: OperationDetail }) {
+  const entries = Object.entries(operation.input).filter(([, value]) => value !== null && value !== undefined)
+  return (
+    <>
+      <KeyValue
+        items={[
+          { label: 'Kind', value: <code className="font-mono text-xs">{operation.kind}</code> },
+          {
+            label: 'Operation id',
+            value: <code className="font-mono text-xs break-all">{operation.operationId}</code>,
+          },
+          ...entries.map(([label, value]) => ({
+            label,
+            value: <code className="font-mono text-xs break-all whitespace-pre-wrap">{show(value)}</code>,
+          })),
+        ]}
+      />
+      {operation.result && Object.keys(operation.result).length > 0 ? (
+        <>
+          <h3 className="mt-4 mb-1 text-xs font-medium text-ink-muted">Result</h3>
+          <pre className="overflow-x-auto rounded-md bg-sunken p-2 font-mono text-xs whitespace-pre-wrap">
+            {JSON.stringify(operation.result, null, 2)}
+          </pre>
+        </>
+      ) : null}
+    </>
+  )
+}
+
+function show(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value, null, 1)
+}
+
+function LogCard({ log, ended }: { log: readonly OperationLogLine[]; ended: boolean }) {
+  const box = useRef<HTMLDivElement | null>(null)
+  const atEnd = useRef(true)
+  const length = log.length
+  // biome-ignore lint/correctness/useExhaustiveDependencies: follows the log's growth, unless the reader scrolled up
+  useEffect(() => {
+    if (atEnd.current && box.current) box.current.scrollTop = box.current.scrollHeight
+  }, [length])
+  return (
+    <Card
+      title="Log"
+      bodyClassName="p-0"
+      actions={
+        <CopyButton
+          what="log"
+          text={log.map((l) => `${formatTime(l.at)} ${l.step ?? ''} ${l.text}`).join('\n')}
+          showLabel
+        />
+      }
+    >
+      <section
+        ref={box}
+        aria-label="Log lines"
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+        tabIndex={0}
+        onScroll={(event) => {
+          const { scrollTop, scrollHeight, clientHeight } = event.currentTarget
+          atEnd.current = scrollHeight - scrollTop - clientHeight < 24
+        }}
+        className="max-h-96 overflow-auto px-4 py-3 font-mono text-xs leading-5"
+      >
+        {log.length === 0 ? (
+          <p className="text-ink-muted">{ended ? 'Nothing was logged.' : 'Nothing has been logged yet.'}</p>
+        ) : (
+          log.map((line) => (
+            <p key={line.id} className="flex gap-3">
+              <span className="shrink-0 text-ink-muted">{formatTime(line.at, false).slice(11)}</span>
+              {line.step ? <span className="shrink-0 text-accent">{line.step}</span> : null}
+              <span className="min-w-0 break-words whitespace-pre-wrap">{line.text}</span>
+            </p>
+          ))
+        )}
+      </section>
+    </Card>
+  )
+}

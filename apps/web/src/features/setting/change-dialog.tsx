@@ -1,0 +1,170 @@
+'use client'
+import type { InstanceId, SettingChange } from '@floe/domain'
+import { Alert, Button, Dialog, Field, Input, Select } from '@floe/ui'
+import { useState } from 'react'
+import type { SettingView } from '@/server/api'
+import { ImpactBadge } from './impact-badge'
+import { Review } from './review-dialog'
+import { currentText, rangeWords } from './setting-diff'
+
+/** Asks for the new value of one setting, then reviews it together with what else was changed. */
+export function ChangeDialog({
+  instanceId,
+  setting,
+  drafted,
+  changesWith,
+  settings,
+  onKeep,
+  onClose,
+  onApplied,
+}: {
+  instanceId: InstanceId
+  /** Null keeps the dialog shut. */
+  setting: SettingView | null
+  drafted: string | null | undefined
+  /** All changes that are wanted if this setting gets that value. */
+  changesWith: (value: string | null) => SettingChange[]
+  settings: readonly SettingView[]
+  onKeep: (value: string | null) => void
+  onClose: () => void
+  onApplied: () => void
+}) {
+  return (
+    <Dialog
+      open={setting !== null}
+      onOpenChange={(open) => {
+        if (!open) onClose()
+      }}
+      title={setting ? `Change ${setting.name}` : ''}
+      description={setting?.meaning ?? setting?.description}
+    >
+      {setting ? (
+        <ChangeForm
+          key={setting.name}
+          instanceId={instanceId}
+          setting={setting}
+          drafted={drafted}
+          changesWith={changesWith}
+          settings={settings}
+          onKeep={onKeep}
+          onClose={onClose}
+          onApplied={onApplied}
+        />
+      ) : null}
+    </Dialog>
+  )
+}
+
+function ChangeForm({
+  instanceId,
+  setting,
+  drafted,
+  changesWith,
+  settings,
+  onKeep,
+  onClose,
+  onApplied,
+}: {
+  instanceId: InstanceId
+  setting: SettingView
+  drafted: string | null | undefined
+  changesWith: (value: string | null) => SettingChange[]
+  settings: readonly SettingView[]
+  onKeep: (value: string | null) => void
+  onClose: () => void
+  onApplied: () => void
+}) {
+  const [value, setValue] = useState(drafted ?? currentText(setting))
+  const [reviewing, setReviewing] = useState<SettingChange[] | null>(null)
+  if (reviewing)
+    return (
+      <Review
+        instanceId={instanceId}
+        changes={reviewing}
+        settings={settings}
+        onClose={() => (reviewing ? onClose() : undefined)}
+        onApplied={onApplied}
+      />
+    )
+  const choices = setting.type === 'bool' ? ['on', 'off'] : setting.choices
+  const range = rangeWords(setting)
+  const wanted = changesWith(value)
+  const back = changesWith(null)
+  return (
+    <form
+      className="flex flex-col gap-3 pb-3"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (wanted.length > 0) setReviewing(wanted)
+      }}
+    >
+      <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1 text-sm">
+        <dt className="text-ink-muted">Now</dt>
+        <dd className="font-mono break-all">{setting.shown ?? '–'}</dd>
+        <dt className="text-ink-muted">Default</dt>
+        <dd className="font-mono break-all">
+          {setting.bootValue ?? '–'}
+          {setting.unit && setting.bootValue ? ` × ${setting.unit}` : ''}
+        </dd>
+        {range ? (
+          <>
+            <dt className="text-ink-muted">Range</dt>
+            <dd className="font-mono break-words">{range}</dd>
+          </>
+        ) : null}
+        <dt className="text-ink-muted">Needs</dt>
+        <dd>
+          <ImpactBadge impact={setting.impact} />
+        </dd>
+      </dl>
+      {setting.detail ? <p className="text-xs text-ink-muted">{setting.detail}</p> : null}
+      <Field
+        label="New value"
+        hint={setting.unit ? `With a unit, or a number of ${setting.unit}` : undefined}
+      >
+        {(control) =>
+          choices ? (
+            <Select {...control} value={value} onChange={(event) => setValue(event.target.value)}>
+              {choices.includes(value) ? null : <option value={value}>{value}</option>}
+              {choices.map((choice) => (
+                <option key={choice} value={choice}>
+                  {choice}
+                </option>
+              ))}
+            </Select>
+          ) : (
+            <Input
+              {...control}
+              autoFocus
+              className="font-mono"
+              spellCheck={false}
+              autoComplete="off"
+              value={value}
+              onChange={(event) => setValue(event.target.value)}
+            />
+          )
+        }
+      </Field>
+      {setting.warning && ['off', 'false', '0', 'no'].includes(value) ? (
+        <Alert tone="warn">{setting.warning}</Alert>
+      ) : null}
+      <div className="flex flex-wrap justify-end gap-2">
+        {setting.managedValue !== null ? (
+          <Button className="mr-auto" onClick={() => setReviewing(back)}>
+            Back to the default
+          </Button>
+        ) : null}
+        <Button
+          disabled={wanted.length === 0}
+          title="Keep it and change other settings too; all are applied together"
+          onClick={() => onKeep(value)}
+        >
+          Change more
+        </Button>
+        <Button type="submit" variant="primary" disabled={wanted.length === 0}>
+          Review changes
+        </Button>
+      </div>
+    </form>
+  )
+}

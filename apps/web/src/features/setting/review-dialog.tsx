@@ -1,0 +1,228 @@
+'use client'
+import type { InstanceId, OperationId, SettingChange } from '@floe/domain'
+import {
+  Alert,
+  Badge,
+  Button,
+  Dialog,
+  FaultAlert,
+  Progress,
+  SkeletonRows,
+  Table,
+  TableBody,
+  TableCell,
+  TableHead,
+  TableHeader,
+  TableRow,
+} from '@floe/ui'
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { ArrowRight } from 'lucide-react'
+import { useEffect, useEffectEvent, useRef, useState } from 'react'
+import { z } from 'zod'
+import type { SettingView } from '@/server/api'
+import { useTRPC } from '@/trpc/client'
+import { faultOf } from '@/trpc/fault'
+import { newIdempotencyKey } from '../console/idempotency-key'
+import { OperationLink } from '../operation/operation-link'
+import { useOperation } from '../operation/use-operation'
+import { ImpactBadge } from './impact-badge'
+
+/** What a change-settings operation answers; a part of the operation's result. */
+const Confirmed = z.object({
+  confirmed: z.array(
+    z.object({
+      name: z.string(),
+      oldValue: z.string().nullable(),
+      newValue: z.string().nullable(),
+      pendingRestart: z.boolean(),
+    }),
+  ),
+})
+
+/**
+ * Shows what changes would do (as the instance's own binary judges them), applies them, and follows the operation until
+ * the instance has said the new values itself.
+ */
+export function ReviewDialog({
+  instanceId,
+  changes,
+  settings,
+  onClose,
+  onApplied,
+}: {
+  instanceId: InstanceId
+  /** Null keeps the dialog shut. */
+  changes: readonly SettingChange[] | null
+  settings: readonly SettingView[]
+  onClose: () => void
+  /** The changes were confirmed by the instance. */
+  onApplied: () => void
+}) {
+  return (
+    <Dialog
+      open={changes !== null}
+      onOpenChange={(open) => {
+        if (!open) onClose()
+      }}
+      title="Review changes"
+    >
+      {changes ? (
+        <Review
+          instanceId={instanceId}
+          changes={changes}
+          settings={settings}
+          onClose={onClose}
+          onApplied={onApplied}
+        />
+      ) : null}
+    </Dialog>
+  )
+}
+
+export function Review({
+  instanceId,
+  changes,
+  settings,
+  onClose,
+  onApplied,
+}: {
+  instanceId: InstanceId
+  changes: readonly SettingChange[]
+  settings: readonly SettingView[]
+  onClose: () => void
+  onApplied: () => void
+}) {
+  const trpc = useTRPC()
+  const [operationId, setOperationId] = useState<OperationId | null>(null)
+  const key = useRef(newIdempotencyKey())
+  const check = useQuery(
+    trpc.setting.check.queryOptions(
+      { instanceId, changes: [...changes] },
+      { staleTime: Number.POSITIVE_INFINITY, gcTime: 0, retry: 1, enabled: operationId === null },
+    ),
+  )
+  const set = useMutation(
+    trpc.setting.set.mutationOptions({ onSuccess: (answer) => setOperationId(answer.operationId) }),
+  )
+  const watched = useOperation(operationId)
+  const operation = watched?.operation ?? null
+  const succeeded = operation?.state === 'succeeded'
+  const applied = useEffectEvent(onApplied)
+  useEffect(() => {
+    if (succeeded) applied()
+  }, [succeeded])
+
+  if (operationId !== null) {
+    const result = Confirmed.safeParse(operation?.result)
+    const failed = operation?.state === 'failed' || operation?.state === 'cancelled'
+    return (
+      <div className="flex flex-col gap-3 pb-3">
+        {succeeded ? (
+          <Alert tone="good" title="Confirmed by the instance">
+            {result.success
+              ? result.data.confirmed.map((c) => (
+                  <p key={c.name} className="flex flex-wrap items-center gap-x-1.5">
+                    <code className="font-mono text-[13px] text-ink">{c.name}</code> is{' '}
+                    <code className="font-mono text-[13px] text-ink">{c.newValue ?? '–'}</code>
+                    {c.pendingRestart ? <Badge tone="warn">in force after a restart</Badge> : null}
+                  </p>
+                ))
+              : null}
+          </Alert>
+        ) : failed ? (
+          <FaultAlert
+            fault={
+              operation?.fault ?? { code: 'operation.cancelled', message: 'the operation was cancelled' }
+            }
+          />
+        ) : (
+          <>
+            <p className="text-sm text-ink-muted">{operation?.message ?? 'Waiting for the controller'}</p>
+            <Progress label="Applying, progress" value={operation?.progress ?? null} />
+            {watched?.fault ? <FaultAlert fault={watched.fault} tone="warn" /> : null}
+          </>
+        )}
+        <div className="flex flex-wrap items-center justify-between gap-2">
+          <OperationLink operationId={operationId} />
+          <Button variant="primary" onClick={onClose}>
+            {succeeded || failed ? 'Done' : 'Go on in the background'}
+          </Button>
+        </div>
+      </div>
+    )
+  }
+
+  const results = check.data?.results ?? []
+  const refused = results.some((r) => r.fault !== null)
+  const warnings = changes.flatMap((change) => {
+    const setting = settings.find((s) => s.name === change.name)
+    return setting?.warning && isOff(change.value) ? [{ name: change.name, text: setting.warning }] : []
+  })
+  const fault = set.error ? faultOf(set.error) : check.error ? faultOf(check.error) : null
+  return (
+    <div className="flex flex-col gap-3 pb-3">
+      {check.isPending && !fault ? (
+        <SkeletonRows rows={changes.length} label="Asking the instance what the changes would do" />
+      ) : results.length > 0 ? (
+        <div className="overflow-hidden rounded-md border border-line">
+          <Table label="Changes">
+            <TableHead>
+              <tr>
+                <TableHeader>Setting</TableHeader>
+                <TableHeader>Old → new</TableHeader>
+                <TableHeader>Needs</TableHeader>
+              </tr>
+            </TableHead>
+            <TableBody>
+              {results.map((result) => (
+                <TableRow key={result.name}>
+                  <TableCell className="font-mono">{result.name}</TableCell>
+                  <TableCell>
+                    <span className="inline-flex flex-wrap items-center gap-1.5 font-mono">
+                      <span className="text-ink-muted">{result.oldValue ?? '–'}</span>
+                      <ArrowRight aria-label="becomes" className="size-3.5 shrink-0 text-ink-faint" />
+                      <span className="font-semibold">{result.newValue ?? 'default'}</span>
+                    </span>
+                  </TableCell>
+                  <TableCell>
+                    <ImpactBadge impact={result.impact} />
+                  </TableCell>
+                </TableRow>
+              ))}
+            </TableBody>
+          </Table>
+        </div>
+      ) : null}
+      {results.map((result) => (result.fault ? <FaultAlert key={result.name} fault={result.fault} /> : null))}
+      {warnings.map((warning) => (
+        <Alert key={warning.name} tone="warn" title={warning.name}>
+          {warning.text}
+        </Alert>
+      ))}
+      {results.some((r) => r.impact === 'restart' && !r.fault) ? (
+        <p className="text-sm text-ink-muted">
+          What needs a restart is written now and comes into force with the next one; nothing is restarted by
+          this.
+        </p>
+      ) : null}
+      {fault ? (
+        <FaultAlert fault={fault} onRetry={check.error ? () => void check.refetch() : undefined} />
+      ) : null}
+      <div className="flex flex-wrap justify-end gap-2">
+        <Button onClick={onClose}>Back</Button>
+        <Button
+          variant="primary"
+          busy={set.isPending}
+          disabled={!check.data || refused}
+          onClick={() => set.mutate({ instanceId, changes: [...changes], idempotencyKey: key.current })}
+        >
+          Apply
+        </Button>
+      </div>
+    </div>
+  )
+}
+
+function isOff(value: string | null): boolean {
+  return value !== null && ['off', 'false', 'no', '0'].includes(value.trim().toLowerCase())
+}

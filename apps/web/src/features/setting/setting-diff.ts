@@ -1,0 +1,79 @@
+import type { SettingChange } from '@floe/domain'
+import type { SettingView } from '@/server/api'
+import { parseSize, unitBytes } from './size-value'
+
+/** What a person wants, by name; null means back to the default. */
+export type Draft = ReadonlyMap<string, string | null>
+
+/** The value that the managed file or the running instance has: a pending one counts, so that it is not asked for twice. */
+export function currentText(setting: SettingView): string {
+  if (setting.pendingRestart && setting.managedValue !== null) return setting.managedValue
+  return setting.shown ?? setting.value ?? ''
+}
+
+const truths: Record<string, boolean> = {
+  on: true,
+  true: true,
+  yes: true,
+  '1': true,
+  off: false,
+  false: false,
+  no: false,
+  '0': false,
+}
+
+/** True when two texts mean the same for this setting: `4MB` and `4096kB`, `on` and `true`. */
+export function sameValue(setting: SettingView, a: string, b: string): boolean {
+  if (a.trim() === b.trim()) return true
+  if (setting.type === 'bool') {
+    const [x, y] = [truths[a.trim().toLowerCase()], truths[b.trim().toLowerCase()]]
+    return x !== undefined && x === y
+  }
+  if (unitBytes(setting.unit) !== null) {
+    const [x, y] = [parseSize(a, setting.unit), parseSize(b, setting.unit)]
+    return x !== null && x === y
+  }
+  if (setting.type === 'integer' || setting.type === 'real')
+    return a.trim() !== '' && b.trim() !== '' && Number(a) === Number(b)
+  return false
+}
+
+/** The changes that a draft amounts to: what already holds is left out. In the order of the settings. */
+export function settingDiff(settings: readonly SettingView[], draft: Draft): SettingChange[] {
+  const changes: SettingChange[] = []
+  for (const setting of settings) {
+    const wanted = draft.get(setting.name)
+    if (wanted === undefined) continue
+    if (wanted === null) {
+      if (setting.managedValue !== null) changes.push({ name: setting.name, value: null })
+      continue
+    }
+    if (!sameValue(setting, wanted, currentText(setting)))
+      changes.push({ name: setting.name, value: wanted.trim() })
+  }
+  return changes
+}
+
+/** The range of a setting in words, with its unit; null where it has none. */
+export function rangeWords(setting: SettingView): string | null {
+  if (setting.choices && setting.choices.length > 0) return setting.choices.join(' | ')
+  if (setting.type === 'bool') return 'on | off'
+  if (setting.min === null || setting.max === null) return null
+  const unit = setting.unit ? ` × ${setting.unit}` : ''
+  return `${setting.min} … ${setting.max}${unit}`
+}
+
+/** What has to happen before a change is in force, in words. */
+export const impactWords: Record<SettingView['impact'], string> = {
+  reload: 'reload',
+  restart: 'restart',
+  'new-connections': 'new connections',
+  'read-only': 'cannot be changed',
+}
+
+export const impactMeaning: Record<SettingView['impact'], string> = {
+  reload: 'In force a moment after it is applied; nobody is disconnected.',
+  restart: 'Written at once, in force after the next restart.',
+  'new-connections': 'In force for connections made after it is applied.',
+  'read-only': 'Fixed when the engine was built or the instance was created.',
+}

@@ -1,0 +1,30 @@
+'use client'
+import type { InstanceId } from '@floe/domain'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useCallback } from 'react'
+import { useTRPC } from '@/trpc/client'
+import { faultOf } from '@/trpc/fault'
+
+/** Settings as the instance itself describes them, asked of it at this moment; all, or those named. */
+export function useSettings(instanceId: InstanceId, names?: readonly string[]) {
+  const trpc = useTRPC()
+  const queries = useQueryClient()
+  const query = useQuery(
+    trpc.setting.list.queryOptions(
+      { instanceId, ...(names ? { names: [...names] } : {}) },
+      { refetchOnWindowFocus: true },
+    ),
+  )
+  const refresh = useCallback(
+    () => void queries.invalidateQueries({ queryKey: trpc.setting.pathKey() }),
+    [queries, trpc],
+  )
+  return {
+    settings: query.data?.settings,
+    observedAt: query.data?.observedAt ?? null,
+    fault: query.error ? faultOf(query.error) : null,
+    loading: query.isPending,
+    retry: () => void query.refetch(),
+    refresh,
+  }
+}
