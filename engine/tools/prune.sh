@@ -6,14 +6,16 @@ prune_usage() {
 usage: ./floe engine prune [--dry-run]
 
 Deletes from the cache every engine, core and log whose key is not the current one of some variant,
-the work trees of interrupted builds, and what failed test runs left. Engines that instances still
-run from are kept. The release tarball and the compiler's cache stay. Prints what it deletes.
+the work trees of interrupted builds, and what failed test runs left. Engines that instances run
+from are kept; an instance that is stopped is not seen, and needs its engine again when it starts.
+The release tarball and the compiler's cache stay. Prints what it deletes; --dry-run deletes nothing.
 HELP
 }
 
-# in_use <directory>: does a process run from there?
+# in_use <directory>: does a process run from there, or the tool that made it?
 in_use() {
   local exe
+  if [ -e "$1/tool.pid" ] && [ -e "/proc/$(cat "$1/tool.pid")" ]; then return 0; fi
   for exe in /proc/[0-9]*/exe; do
     case $(readlink "$exe" 2>/dev/null) in "$1"/*) return 0 ;; esac
   done
@@ -33,7 +35,7 @@ prune_verb() {
   esac
   open_cache
   for variant in release assert stock; do
-    hold_lock "engine-$variant"
+    if [ -z "$dry" ]; then hold_lock "engine-$variant"; fi
     keep+="$variant-$(engine_key "$variant") $variant-$(core_key "$variant") "
   done
   for path in "$cache_dir"/engine/* "$cache_dir"/core/* "$cache_dir"/work/* "$cache_dir"/test/run.* "$cache_dir"/log/*; do
