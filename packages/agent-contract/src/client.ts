@@ -49,7 +49,8 @@ export function createAgentClient(endpoint: AgentEndpoint) {
       splitLink({
         condition: (op) => op.type === 'subscription',
         true: httpSubscriptionLink({ url, transformer: superjson, EventSource: AgentEventSource as never }),
-        false: httpBatchLink({ url, transformer: superjson, fetch: call }),
+        // many questions at once must not grow past what an HTTP server takes as an address
+        false: httpBatchLink({ url, transformer: superjson, fetch: call, maxURLLength: 8_000 }),
       }),
     ],
   })

@@ -48,6 +48,11 @@ export type Database = ReturnType<typeof createDatabase>
 export async function inTransaction<T>(pool: pg.Pool, body: (tx: Transaction) => Promise<T>): Promise<T> {
   const tx = await pool.connect()
   let broken: Error | undefined
+  // the pool does not listen while a connection is lent out, and one that breaks between two queries would end the process
+  const onError = (error: Error) => {
+    broken = error
+  }
+  tx.on('error', onError)
   try {
     await tx.query('BEGIN')
     const answer = await body(tx)
@@ -59,6 +64,7 @@ export async function inTransaction<T>(pool: pg.Pool, body: (tx: Transaction) =>
     })
     throw error
   } finally {
+    tx.off('error', onError)
     tx.release(broken)
   }
 }

@@ -1,1 +1,4 @@
+export * from './advance'
+export * from './definitions'
+export * from './step'
 export * from './submit'

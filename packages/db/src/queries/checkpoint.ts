@@ -81,3 +81,12 @@ export async function insertCheckpoints(
   )
   return rowCount ?? 0
 }
+
+/** Removes checkpoints older than the coarsest samples are kept; answers how many. */
+export async function pruneCheckpoints(on: Queryable): Promise<number> {
+  const { rowCount } = await on.query(
+    `DELETE FROM checkpoint_record WHERE "completedAt" < now() - make_interval(secs =>
+       (SELECT max(keep_seconds) FROM telemetry.retention))`,
+  )
+  return rowCount ?? 0
+}

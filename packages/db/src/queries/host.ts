@@ -60,3 +60,11 @@ export async function registerHost(on: Queryable, host: { hostId: string; name: 
     [host.hostId, host.name, host.agentUrl],
   )
 }
+
+/** Every host with its agent's address: what a controller has to observe. */
+export async function listAgents(
+  on: Queryable,
+): Promise<{ hostId: string; name: string; agentUrl: string }[]> {
+  const { rows } = await on.query(`SELECT id AS "hostId", name, "agentUrl" FROM host ORDER BY id`)
+  return rows
+}

@@ -89,3 +89,12 @@ export async function listIncidents(
   )
   return rows
 }
+
+/** Keys of the open incidents of a host and its instances. */
+export async function openIncidentKeys(on: Queryable, hostId: string): Promise<string[]> {
+  const { rows } = await on.query<{ key: string }>(
+    `SELECT key FROM incident WHERE "hostId" = $1 AND "closedAt" IS NULL`,
+    [hostId],
+  )
+  return rows.map((row) => row.key)
+}

@@ -31,6 +31,29 @@ export async function releaseLease(on: Queryable, hold: LeaseHold): Promise<void
   )
 }
 
+/** Owners that hold anything now, by the start of their name. */
+export async function listLeaseOwners(on: Queryable, prefix: string): Promise<string[]> {
+  const { rows } = await on.query<{ owner: string }>(
+    `SELECT owner FROM lease WHERE starts_with(owner, $1) AND "expiresAt" > clock_timestamp()
+     UNION SELECT "leaseOwner" FROM operation WHERE starts_with("leaseOwner", $1) AND "leaseExpiresAt" > clock_timestamp()`,
+    [prefix],
+  )
+  return rows.map((row) => row.owner)
+}
+
+/** Ends every lease of owners that are known to be dead, so that nobody has to wait for them. */
+export async function endLeasesOf(on: Queryable, owners: readonly string[]): Promise<void> {
+  await on.query(
+    `UPDATE lease SET "expiresAt" = clock_timestamp() WHERE owner = ANY ($1) AND "expiresAt" > clock_timestamp()`,
+    [owners],
+  )
+  await on.query(
+    `UPDATE operation SET "leaseExpiresAt" = clock_timestamp()
+      WHERE "leaseOwner" = ANY ($1) AND "leaseExpiresAt" > clock_timestamp()`,
+    [owners],
+  )
+}
+
 /** Thrown by a write under a lease that has gone to somebody else; nothing was written. */
 export class LeaseLostError extends Error {
   override readonly name = 'LeaseLostError'

@@ -23,6 +23,9 @@ export type KnownInstance = {
   /** True once a report has named it. */
   seen: boolean
   deleted: boolean
+  /** True once an operation created it, and while one that has not ended works on it. */
+  created: boolean
+  busy: boolean
 }
 
 /**
@@ -37,7 +40,11 @@ export async function writeReport(
   return inTransaction(pool, async (tx) => {
     await requireLease(tx, hold)
     const { rows } = await tx.query<KnownInstance>(
-      `SELECT id AS "instanceId", name, state, "observedAt" IS NOT NULL AS seen, "deletedAt" IS NOT NULL AS deleted
+      `SELECT id AS "instanceId", name, state, "observedAt" IS NOT NULL AS seen, "deletedAt" IS NOT NULL AS deleted,
+              EXISTS (SELECT 1 FROM operation o WHERE o."instanceId" = instance.id AND o.kind = 'create-instance'
+                         AND o.state = 'succeeded') AS created,
+              EXISTS (SELECT 1 FROM operation o WHERE o."instanceId" = instance.id
+                         AND o.state IN ('queued', 'running', 'cancelling')) AS busy
          FROM instance WHERE "hostId" = $1 ORDER BY id FOR NO KEY UPDATE`,
       [report.hostId],
     )
@@ -88,6 +95,20 @@ export async function writeHostFault(
       JSON.stringify(fault),
     ])
   })
+}
+
+/** What is stored of an instance's last report; `postmasterPid` and the rest are null where it never was in one. */
+export async function readObservation(on: Queryable, instanceId: string) {
+  const { rows } = await on.query<{
+    state: InstanceState
+    because: string | null
+    postmasterPid: number | null
+    observedAt: Date | null
+  }>(
+    `SELECT state, because, (observed->>'postmasterPid')::int AS "postmasterPid", "observedAt" FROM instance WHERE id = $1`,
+    [instanceId],
+  )
+  return rows[0] ?? { state: 'unknown' as const, because: null, postmasterPid: null, observedAt: null }
 }
 
 /** An instance that its agent no longer names: unknown, and why. */

@@ -13,8 +13,8 @@ export type OperationHold = { operationId: string; owner: string; token: string 
 export async function leaseOperations(
   on: Queryable,
   input: { owner: string; leaseMs: number; limit: number; busyHostIds: readonly string[] },
-): Promise<OperationHold[]> {
-  const { rows } = await on.query<OperationHold>(
+): Promise<(OperationHold & { hostId: string })[]> {
+  const { rows } = await on.query<OperationHold & { hostId: string }>(
     `UPDATE operation
         SET "leaseOwner" = $1, "leaseToken" = "leaseToken" + 1,
             "leaseExpiresAt" = clock_timestamp() + make_interval(secs => $2::float8 / 1000)
@@ -24,7 +24,8 @@ export async function leaseOperations(
            AND (o."leaseExpiresAt" IS NULL OR o."leaseExpiresAt" <= clock_timestamp())
            AND (o.state <> 'queued' OR i."hostId" <> ALL ($4::uuid[]))
          ORDER BY o."createdAt" LIMIT $3 FOR UPDATE OF o SKIP LOCKED)
-     RETURNING id AS "operationId", "leaseOwner" AS owner, "leaseToken"::text AS token`,
+     RETURNING id AS "operationId", "leaseOwner" AS owner, "leaseToken"::text AS token,
+       (SELECT i."hostId" FROM instance i WHERE i.id = operation."instanceId") AS "hostId"`,
     [input.owner, input.leaseMs, input.limit, input.busyHostIds],
   )
   return rows
@@ -65,6 +66,7 @@ export type LeasedOperation = {
   instanceId: string
   instanceName: string
   hostId: string
+  hostName: string
   /** State of the last report, null when there was none yet. */
   observedState: string | null
   retryOf: string | null
@@ -81,6 +83,7 @@ export type LeasedStep = {
   deadlineAt: Date | null
   progress: number | null
   message: string | null
+  result: Record<string, unknown> | null
   taskLogSeq: number
 }
 
@@ -88,12 +91,12 @@ export type LeasedStep = {
 export async function readLeasedOperation(on: Queryable, hold: OperationHold): Promise<LeasedOperation> {
   const { rows } = await on.query<LeasedOperation>(
     `SELECT o.id AS "operationId", o.kind, o.state, o.input, o."instanceId", i.name AS "instanceName", i."hostId",
-            CASE WHEN i."observedAt" IS NOT NULL THEN i.state END AS "observedState", o."retryOf", o."cancelAskedAt",
+            h.name AS "hostName", CASE WHEN i."observedAt" IS NOT NULL THEN i.state END AS "observedState", o."retryOf", o."cancelAskedAt",
             coalesce((SELECT json_agg(json_build_object('position', s.position, 'name', s.name, 'title', s.title,
                         'state', s.state, 'attempt', s.attempt, 'startedAt', s."startedAt", 'deadlineAt', s."deadlineAt",
-                        'progress', s.progress, 'message', s.message, 'taskLogSeq', s."taskLogSeq") ORDER BY s.position)
+                        'progress', s.progress, 'message', s.message, 'result', s.result, 'taskLogSeq', s."taskLogSeq") ORDER BY s.position)
                         FROM operation_step s WHERE s."operationId" = o.id), '[]') AS steps
-       FROM operation o JOIN instance i ON i.id = o."instanceId"
+       FROM operation o JOIN instance i ON i.id = o."instanceId" JOIN host h ON h.id = i."hostId"
       WHERE o.id = $1 AND o."leaseOwner" = $2 AND o."leaseToken" = $3`,
     [hold.operationId, hold.owner, hold.token],
   )

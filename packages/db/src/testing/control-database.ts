@@ -65,7 +65,7 @@ export async function startTestEngine(): Promise<TestEngine> {
   if (user) chownSync(directory, user.uid, user.gid)
   const dataDirectory = join(directory, 'pgdata')
   // web's types of the environment ask for more than an engine needs
-  const environment = { PATH: '/usr/bin:/bin', LC_ALL: 'C.UTF-8' } as NodeJS.ProcessEnv
+  const environment = { PATH: '/usr/bin:/bin', LC_ALL: 'C.UTF-8' } as unknown as NodeJS.ProcessEnv
   const options = { ...user, cwd: '/', env: environment }
   await run(
     join(bin, 'initdb'),

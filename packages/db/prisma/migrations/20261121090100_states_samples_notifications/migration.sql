@@ -79,6 +79,9 @@ $$;
 
 CREATE TRIGGER "operation_inserted" AFTER INSERT ON "operation"
     FOR EACH ROW EXECUTE FUNCTION "notify_id"('operation', 'id');
+-- wakes a controller, which need not hear of every move it makes itself
+CREATE TRIGGER "operation_queued" AFTER INSERT ON "operation"
+    FOR EACH ROW EXECUTE FUNCTION "notify_id"('operation_queued', 'id');
 CREATE TRIGGER "operation_moved" AFTER UPDATE ON "operation" FOR EACH ROW
     WHEN ((OLD."state", OLD."progress", OLD."message", OLD."cancelAskedAt")
         IS DISTINCT FROM (NEW."state", NEW."progress", NEW."message", NEW."cancelAskedAt"))

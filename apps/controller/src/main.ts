@@ -1,0 +1,40 @@
+import { formatFault, toFault } from '@floe/domain'
+import { startController } from './controller'
+import { readInstallation } from './installation'
+import { createLog } from './log'
+
+/** Passes in flight may end; what hangs longer is taken up by the next controller. */
+const STOP_BOUND_MS = 15_000
+
+const home = process.env.FLOE_HOME
+if (!home) {
+  process.stderr.write('FLOE_HOME is not set\n')
+  process.exit(2)
+}
+const log = createLog()
+try {
+  const installation = readInstallation(home)
+  const controller = startController({
+    connectionString: installation.connectionString,
+    authority: installation.authority,
+    taskKey: installation.taskKey,
+    host: {
+      hostId: installation.hostId,
+      name: installation.hostName,
+      agentUrl: `https://127.0.0.1:${installation.agentPort}`,
+    },
+    log,
+  })
+  for (const signal of ['SIGTERM', 'SIGINT'] as const)
+    process.once(signal, () => {
+      log.info('controller.stopping', { signal })
+      setTimeout(() => {
+        log.error('controller.stopped_late', { boundMs: STOP_BOUND_MS })
+        process.exit(1)
+      }, STOP_BOUND_MS).unref()
+      void controller.stop().then(() => process.exit(0))
+    })
+} catch (error) {
+  process.stderr.write(`${formatFault(toFault(error))}\n`)
+  process.exit(1)
+}

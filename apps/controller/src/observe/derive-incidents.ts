@@ -1,0 +1,133 @@
+import type { InstanceObserved, Report } from '@floe/agent-contract'
+import type { IncidentReport, KnownInstance } from '@floe/db'
+import { type Fault, formatBytes, formatDuration, HOST_OFFLINE_MS } from '@floe/domain'
+
+/** A file system with less free than this opens an incident, and keeps it until more than the second is free. */
+export const DISK_LOW_SHARE = 0.05
+export const DISK_ENOUGH_SHARE = 0.06
+/** Clocks that differ by more make ages and charts wrong. */
+export const CLOCK_SKEW_MS = 5_000
+
+export type HostSeen = {
+  hostId: string
+  hostName: string
+  report: Report
+  /** As the database knew them before this report. */
+  known: readonly KnownInstance[]
+  /** The host's clock minus ours, null while unknown. */
+  clockSkewMs: number | null
+  /** Keys that are open now, for what opens and closes at different thresholds. */
+  openKeys: ReadonlySet<string>
+}
+
+/** Every incident that ought to be open for a host that answered, and no other: what is not named here is over. */
+export function deriveIncidents(seen: HostSeen): IncidentReport[] {
+  const reported = new Map(seen.report.instances.map((i) => [i.instanceId as string, i]))
+  return [
+    ...seen.report.facts.disks.flatMap((disk) => diskIncident(seen, disk)),
+    ...clockIncident(seen),
+    ...seen.known.flatMap((known) => instanceIncidents(seen, known, reported.get(known.instanceId))),
+    ...unregistered(seen),
+  ]
+}
+
+function diskIncident(seen: HostSeen, disk: Report['facts']['disks'][number]): IncidentReport[] {
+  const key = `disk-low:${seen.hostId}:${disk.mount}`
+  const share = disk.sizeBytes > 0 ? disk.freeBytes / disk.sizeBytes : 1
+  if (share >= (seen.openKeys.has(key) ? DISK_ENOUGH_SHARE : DISK_LOW_SHARE)) return []
+  return [
+    {
+      key,
+      severity: share < 0.01 ? 'critical' : 'warning',
+      title: `file system "${disk.mount}" of host "${seen.hostName}" is almost full`,
+      // whole percent, so that the text does not change with every block written
+      detail: `${Math.floor(share * 100)} % of ${formatBytes(disk.sizeBytes)} are free.`,
+      hint: 'Free space or move an instance: an instance whose disk is full stops.',
+      hostId: seen.hostId,
+    },
+  ]
+}
+
+function clockIncident(seen: HostSeen): IncidentReport[] {
+  const skew = seen.clockSkewMs
+  if (skew === null || Math.abs(skew) < CLOCK_SKEW_MS) return []
+  return [
+    {
+      key: `host-clock:${seen.hostId}`,
+      severity: 'warning',
+      title: `the clock of host "${seen.hostName}" is wrong`,
+      detail: `It is ${formatDuration(Math.abs(skew))} ${skew > 0 ? 'ahead of' : 'behind'} the console's.`,
+      hint: 'Let both synchronise their time, e.g. with chrony.',
+      hostId: seen.hostId,
+    },
+  ]
+}
+
+function instanceIncidents(
+  seen: HostSeen,
+  known: KnownInstance,
+  reported: InstanceObserved | undefined,
+): IncidentReport[] {
+  if (known.deleted) return []
+  const ids = { hostId: seen.hostId, instanceId: known.instanceId }
+  if (reported?.state === 'crashed')
+    return [
+      {
+        ...ids,
+        key: `instance-crashed:${known.instanceId}`,
+        severity: 'critical',
+        title: `instance "${known.name}" crashed`,
+        detail: reported.because,
+        hint: 'Start it again: it recovers from its WAL. Its log says why it ended.',
+      },
+    ]
+  if (!reported && isMissing(known))
+    return [
+      {
+        ...ids,
+        key: `instance-missing:${known.instanceId}`,
+        severity: 'critical',
+        title: `instance "${known.name}" is missing`,
+        detail: `The agent of host "${seen.hostName}" does not know it any more.`,
+        hint: 'Its directory or the state of the agent was removed. Delete the instance if that was meant.',
+      },
+    ]
+  return []
+}
+
+/** An instance that was there; one that is being created, or was never made, or is being deleted, may well be absent. */
+export function isMissing(known: KnownInstance): boolean {
+  return known.seen && known.created && !known.busy && !known.deleted
+}
+
+function unregistered(seen: HostSeen): IncidentReport[] {
+  const ours = new Set(seen.known.map((k) => k.instanceId))
+  return seen.report.instances
+    .filter((i) => !ours.has(i.instanceId))
+    .map((i) => ({
+      key: `instance-unregistered:${i.instanceId}`,
+      severity: 'warning' as const,
+      title: `host "${seen.hostName}" runs an instance that this console does not know`,
+      detail: `It is named "${i.name}" and lies in ${i.directory}.`,
+      hint: 'It belongs to another installation, or the control database was made anew.',
+      hostId: seen.hostId,
+    }))
+}
+
+/** The incident of a host that does not answer; undefined until it has not for 30 s. */
+export function hostOffline(host: {
+  hostId: string
+  hostName: string
+  silentMs: number
+  fault: Fault
+}): IncidentReport | undefined {
+  if (host.silentMs < HOST_OFFLINE_MS) return undefined
+  return {
+    key: `host-offline:${host.hostId}`,
+    severity: 'critical',
+    title: `host "${host.hostName}" is offline`,
+    detail: [host.fault.message, host.fault.detail].filter(Boolean).join(': '),
+    hint: host.fault.hint ?? 'Instances run on while their agent is away; nothing is seen of them.',
+    hostId: host.hostId,
+  }
+}

@@ -1,0 +1,234 @@
+import { agentFault, contractVersion, type Hello, type Report } from '@floe/agent-contract'
+import {
+  type Database,
+  type KnownInstance,
+  type LeaseHold,
+  LeaseLostError,
+  releaseLease,
+  takeLease,
+  writeHello,
+  writeHostFault,
+  writeInstanceMissing,
+  writeReport,
+} from '@floe/db'
+import { type Fault, fault, type InstanceState, whyInstanceMoved } from '@floe/domain'
+import { type Agents, REPORT_WAIT_MS } from '../agents'
+import type { Log } from '../log'
+import { type DatabaseWatch, pause, runLoop } from '../loop'
+import type { LeaseTimes } from '../operation-loop'
+import { deriveIncidents, hostOffline, isMissing } from './derive-incidents'
+import { IncidentBook } from './incident-book'
+import { TelemetryCollector } from './telemetry-collector'
+
+const HELLO_EVERY_MS = 60_000
+
+export type LaneParts = {
+  db: Database
+  agents: Agents
+  log: Log
+  database: DatabaseWatch
+  times: LeaseTimes
+}
+
+/**
+ * Observes one host under the lease `observe:<host id>`: its report, its telemetry and its checkpoints, each in a loop of
+ * its own. Lanes share nothing but the database, so a slow or dead host delays no other.
+ */
+export class HostLane {
+  readonly #parts: LaneParts
+  readonly #host: { hostId: string; name: string }
+  readonly #abort = new AbortController()
+  readonly #incidents: IncidentBook
+  readonly #collector: TelemetryCollector
+  #hold: LeaseHold
+  #hello: Hello | undefined
+  #helloAt = 0
+  #clockSkewMs: number | null = null
+  #after: { bootId: string; seq: number } | null = null
+  #answeredAt = Date.now()
+  #silent = false
+  readonly done: Promise<void>
+
+  constructor(host: { hostId: string; name: string }, hold: LeaseHold, parts: LaneParts) {
+    this.#host = host
+    this.#hold = hold
+    this.#parts = parts
+    this.#incidents = new IncidentBook(parts.db, host.hostId, parts.log)
+    this.#collector = new TelemetryCollector(host.hostId, parts)
+    const loop = {
+      signal: this.#abort.signal,
+      log: parts.log,
+      database: parts.database,
+      fields: { hostId: host.hostId },
+    }
+    this.done = Promise.all([
+      runLoop({ ...loop, name: 'renew host lease', everyMs: parts.times.renewMs }, () => this.#renew()),
+      runLoop({ ...loop, name: 'read reports', everyMs: 0 }, () => this.#readReport()),
+      runLoop({ ...loop, name: 'read telemetry', everyMs: 1_000 }, () => this.#collector.readSamples()),
+      runLoop({ ...loop, name: 'read checkpoints', everyMs: 2_000 }, () => this.#collector.readCheckpoints()),
+    ]).then(() => {})
+    parts.log.info('host.observed', { hostId: host.hostId, lease: hold.token })
+  }
+
+  get ended(): boolean {
+    return this.#abort.signal.aborted
+  }
+
+  /** Ends the lane and gives its lease back. */
+  async stop(): Promise<void> {
+    this.#abort.abort()
+    await this.done
+    await releaseLease(this.#parts.db.pool, this.#hold).catch((error) => this.#parts.database.missed(error))
+  }
+
+  #lost(): void {
+    this.#parts.log.warn('host.lease_lost', { hostId: this.#host.hostId })
+    this.#abort.abort()
+  }
+
+  async #renew(): Promise<void> {
+    const { name, owner, token } = this.#hold
+    const hold = await takeLease(this.#parts.db.pool, { name, owner, leaseMs: this.#parts.times.leaseMs })
+    if (!hold) return this.#lost()
+    // nobody took it while it was expired: go on under the new number
+    if (hold.token !== token)
+      this.#parts.log.info('host.lease_renewed', { hostId: this.#host.hostId, lease: hold.token })
+    this.#hold = hold
+  }
+
+  async #readReport(): Promise<void> {
+    const { hostId } = this.#host
+    let report: Report
+    try {
+      await this.#greet()
+      report = await this.#parts.agents
+        .of(hostId)
+        .report.report.read.query(
+          { after: this.#after, waitMs: REPORT_WAIT_MS },
+          { signal: this.#abort.signal },
+        )
+    } catch (error) {
+      if (!this.#abort.signal.aborted) await this.#unanswered(agentFault(error))
+      return
+    }
+    try {
+      await this.#take(report)
+    } catch (error) {
+      if (error instanceof LeaseLostError) return this.#renew()
+      throw error
+    }
+  }
+
+  /** Asks who answers there: at first, when the agent was restarted, and now and then for its clock. */
+  async #greet(): Promise<void> {
+    if (this.#hello && Date.now() - this.#helloAt < HELLO_EVERY_MS) return
+    const { hostId, name } = this.#host
+    const askedAt = Date.now()
+    const hello = await this.#parts.agents.of(hostId).quick.hello.query()
+    if (hello.hostId !== hostId)
+      throw fault('agent.wrong_host', `another host's agent answers for host "${name}"`, {
+        detail: `It says it is host "${hello.hostName}" (${hello.hostId}).`,
+        hint: 'Check the address of the agent.',
+      })
+    if (hello.contractVersion.split('.')[0] !== contractVersion.split('.')[0])
+      throw fault('agent.contract_mismatch', `the agent of host "${name}" speaks another contract`, {
+        detail: `It speaks ${hello.contractVersion}, the controller ${contractVersion}.`,
+        hint: 'Update the older of both.',
+      })
+    this.#clockSkewMs = hello.now - (askedAt + Date.now()) / 2
+    this.#helloAt = askedAt
+    if (this.#hello?.bootId !== hello.bootId) {
+      await writeHello(this.#parts.db.pool, this.#hold, { ...hello, hostId })
+      this.#parts.log.info('host.greeted', { hostId, agentVersion: hello.agentVersion, bootId: hello.bootId })
+    }
+    this.#hello = hello
+  }
+
+  async #take(report: Report): Promise<void> {
+    const { hostId, name } = this.#host
+    if (report.bootId !== this.#hello?.bootId) this.#hello = undefined
+    const known = await writeReport(this.#parts.db.pool, this.#hold, {
+      hostId,
+      facts: report.facts,
+      instances: report.instances.map((i) => ({
+        instanceId: i.instanceId,
+        state: i.state,
+        because: i.because,
+        role: i.role,
+        engineVersion: i.engineVersion,
+        systemIdentifier: i.systemIdentifier,
+        port: i.port,
+        observed: i,
+      })),
+    })
+    this.#answered()
+    this.#after = { bootId: report.bootId, seq: report.seq }
+    const ours = new Set(known.filter((k) => !k.deleted).map((k) => k.instanceId))
+    this.#collector.see(report.instances.filter((i) => ours.has(i.instanceId)))
+    await this.#missing(report, known)
+    this.#tellMoves(report, known)
+    const wanted = deriveIncidents({
+      hostId,
+      hostName: name,
+      report,
+      known,
+      clockSkewMs: this.#clockSkewMs,
+      openKeys: await this.#incidents.openKeys(),
+    })
+    await this.#incidents.settle(wanted, () => true)
+  }
+
+  async #missing(report: Report, known: readonly KnownInstance[]): Promise<void> {
+    const reported = new Set<string>(report.instances.map((i) => i.instanceId))
+    for (const instance of known) {
+      if (reported.has(instance.instanceId) || instance.deleted || instance.busy || !instance.seen) continue
+      const because = isMissing(instance)
+        ? 'its agent does not know it any more'
+        : 'its creation was given up; nothing of it is left on the host'
+      await writeInstanceMissing(this.#parts.db.pool, this.#hold, instance.instanceId, because)
+    }
+  }
+
+  #tellMoves(report: Report, known: readonly KnownInstance[]): void {
+    const before = new Map<string, InstanceState>(known.map((k) => [k.instanceId, k.state]))
+    for (const { instanceId, state, because } of report.instances) {
+      const from = before.get(instanceId)
+      if (from === undefined || from === state) continue
+      const why = whyInstanceMoved(from, state) ?? because
+      this.#parts.log.info('instance.moved', {
+        instanceId,
+        hostId: this.#host.hostId,
+        from,
+        to: state,
+        because: why,
+      })
+    }
+  }
+
+  #answered(): void {
+    this.#answeredAt = Date.now()
+    if (this.#silent) this.#parts.log.info('host.answers', { hostId: this.#host.hostId })
+    this.#silent = false
+  }
+
+  async #unanswered(why: Fault): Promise<void> {
+    const { hostId, name } = this.#host
+    if (!this.#silent) this.#parts.log.warn('host.silent', { hostId, fault: why })
+    this.#silent = true
+    // whoever answers next may be another process
+    this.#hello = undefined
+    await writeHostFault(this.#parts.db.pool, this.#hold, hostId, why).catch((error) => {
+      if (error instanceof LeaseLostError) return this.#renew()
+      throw error
+    })
+    const offline = hostOffline({
+      hostId,
+      hostName: name,
+      silentMs: Date.now() - this.#answeredAt,
+      fault: why,
+    })
+    // of what is behind a silent host nothing is known to be over
+    if (offline) await this.#incidents.settle([offline], () => false)
+    await pause(1_000, this.#abort.signal)
+  }
+}

@@ -1,0 +1,111 @@
+import { agentFault, type InstanceObserved } from '@floe/agent-contract'
+import {
+  type Database,
+  type InstanceSamples,
+  insertCheckpoints,
+  insertSamples,
+  newestCheckpointSeq,
+  newestSeq,
+} from '@floe/db'
+import type { Agents } from '../agents'
+import type { Log } from '../log'
+
+const SAMPLES_AT_ONCE = 600
+const CHECKPOINTS_AT_ONCE = 200
+/** A stopped instance has nothing new but its last words; it is asked every so many passes. */
+const STOPPED_EVERY = 5
+
+/** Fetches samples and checkpoints of one host's instances from where the database ends. */
+export class TelemetryCollector {
+  readonly #hostId: string
+  readonly #parts: { db: Database; agents: Agents; log: Log }
+  readonly #sampleSeq = new Map<string, number>()
+  readonly #checkpointSeq = new Map<string, number>()
+  #instances: readonly InstanceObserved[] = []
+  #passes = 0
+
+  constructor(hostId: string, parts: { db: Database; agents: Agents; log: Log }) {
+    this.#hostId = hostId
+    this.#parts = parts
+  }
+
+  /** Which instances there are, by the newest report. */
+  see(instances: readonly InstanceObserved[]): void {
+    this.#instances = instances
+    const ids = new Set<string>(instances.map((i) => i.instanceId))
+    for (const known of [this.#sampleSeq, this.#checkpointSeq])
+      for (const id of known.keys()) if (!ids.has(id)) known.delete(id)
+  }
+
+  /** One pass: all instances at once, until each has no more than it can get at the next pass. */
+  async readSamples(): Promise<void> {
+    const all = this.#passes++ % STOPPED_EVERY === 0
+    let asked = this.#instances.filter((i) => all || i.state !== 'stopped').map((i) => i.instanceId as string)
+    while (asked.length > 0) {
+      const answers = await Promise.all(asked.map((id) => this.#samplesOf(id)))
+      const batches = answers.filter((a) => a !== undefined)
+      if (batches.length === 0) return
+      const { refused } = await insertSamples(this.#parts.db.pool, batches)
+      if (refused > 0) this.#parts.log.warn('telemetry.refused', { hostId: this.#hostId, samples: refused })
+      // only what is stored is behind us
+      for (const { instanceId, samples } of batches) {
+        const last = samples.at(-1)
+        if (last) this.#sampleSeq.set(instanceId, last.seq)
+      }
+      asked = batches.filter((b) => b.samples.length === SAMPLES_AT_ONCE).map((b) => b.instanceId)
+    }
+  }
+
+  async #samplesOf(instanceId: string): Promise<InstanceSamples | undefined> {
+    const afterSeq =
+      this.#sampleSeq.get(instanceId) ?? (await newestSeq(this.#parts.db.pool, instanceId)) ?? -1
+    const { telemetry } = this.#parts.agents.of(this.#hostId).quick
+    try {
+      const answer = await telemetry.read.query({
+        instanceId: instanceId as never,
+        afterSeq,
+        limit: SAMPLES_AT_ONCE,
+      })
+      if (answer.newestSeq !== null && answer.newestSeq < afterSeq) {
+        // the state of the agent was made anew; its numbers start again
+        this.#parts.log.warn('telemetry.restarted', { instanceId, afterSeq, newestSeq: answer.newestSeq })
+        this.#sampleSeq.set(instanceId, -1)
+        return undefined
+      }
+      if (answer.oldestSeq !== null && afterSeq >= 0 && answer.oldestSeq > afterSeq + 1)
+        this.#parts.log.warn('telemetry.hole', { instanceId, after: afterSeq, oldest: answer.oldestSeq })
+      this.#sampleSeq.set(instanceId, afterSeq)
+      return answer.samples.length > 0 ? { instanceId, samples: answer.samples } : undefined
+    } catch (error) {
+      this.#ignoreSilence(instanceId, error)
+      return undefined
+    }
+  }
+
+  /** One pass over the checkpoints of all instances. */
+  async readCheckpoints(): Promise<void> {
+    await Promise.all(this.#instances.map((i) => this.#checkpointsOf(i.instanceId)))
+  }
+
+  async #checkpointsOf(instanceId: InstanceObserved['instanceId']): Promise<void> {
+    const { pool } = this.#parts.db
+    const afterSeq = this.#checkpointSeq.get(instanceId) ?? (await newestCheckpointSeq(pool, instanceId))
+    const { checkpoint } = this.#parts.agents.of(this.#hostId).quick
+    let checkpoints: Awaited<ReturnType<typeof checkpoint.read.query>>['checkpoints']
+    try {
+      checkpoints = (await checkpoint.read.query({ instanceId, afterSeq, limit: CHECKPOINTS_AT_ONCE }))
+        .checkpoints
+    } catch (error) {
+      return this.#ignoreSilence(instanceId, error)
+    }
+    await insertCheckpoints(pool, instanceId, checkpoints)
+    this.#checkpointSeq.set(instanceId, checkpoints.at(-1)?.seq ?? afterSeq)
+  }
+
+  /** A silent agent is the report's business, an instance that is gone the next report's; anything else is told. */
+  #ignoreSilence(instanceId: string, error: unknown): void {
+    const why = agentFault(error)
+    if (why.code === 'agent.unreachable' || why.code === 'instance.not_found') return
+    this.#parts.log.warn('telemetry.refused_by_agent', { instanceId, fault: why })
+  }
+}

@@ -1,0 +1,222 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { LeaseLostError, leaseOperations, listOperations, showHost, showOperation } from '@floe/db'
+import { type Installation, type OperationInput, secretFiles } from '@floe/domain'
+import { advanceOperation } from '@floe/operations'
+import { submitOperation } from '@floe/operations/submit'
+import { waitUntil } from '@floe/testkit'
+import { afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest'
+import { actor, benchOfControllers, keptLog } from './testing/bench-of-controllers'
+
+const room = join(import.meta.dirname, '..')
+let bench: Awaited<ReturnType<typeof benchOfControllers>>
+let home: string
+const children: ChildProcess[] = []
+
+beforeAll(() => {
+  execFileSync(process.execPath, ['build.mjs'], { cwd: room })
+})
+beforeEach(async () => {
+  bench = await benchOfControllers(inject('engineConnectionString'))
+  home = makeHome()
+})
+afterEach(async () => {
+  for (const child of children.splice(0)) await end(child, 'SIGKILL')
+  await bench.remove()
+  rmSync(home, { recursive: true, force: true })
+})
+
+/** A FLOE_HOME whose control database and agent are those of the bench. */
+function makeHome(): string {
+  const path = mkdtempSync(join(tmpdir(), 'floe-controller-'))
+  const database = new URL(bench.db.connectionString)
+  const installation: Installation = {
+    version: 1,
+    installationId: randomUUID(),
+    hostId: bench.host.hostId,
+    hostName: 'this-host',
+    webAddress: '127.0.0.1',
+    webPort: 1,
+    webUrl: 'http://127.0.0.1:1',
+    agentPort: Number(new URL(bench.host.url).port),
+    controlPort: Number(database.port),
+    instancePorts: { from: 20_000, to: 20_010 },
+    enginePrefix: '/nowhere',
+    instancesDirectory: '/nowhere',
+    socketDirectory: '/nowhere',
+    engineUser: null,
+    controlDatabase: { user: database.username, name: database.pathname.slice(1) },
+  }
+  mkdirSync(join(path, 'secrets'))
+  writeFileSync(join(path, 'config.json'), JSON.stringify(installation))
+  const secrets = {
+    [secretFiles.authority]: bench.authority,
+    [secretFiles.agentTaskKey]: `${bench.taskKey}\n`,
+    [secretFiles.controlPassword]: 'not asked for\n',
+  }
+  for (const [name, text] of Object.entries(secrets)) writeFileSync(join(path, 'secrets', name), text)
+  return path
+}
+
+/** The controller as it runs in an installation: the built file and FLOE_HOME. */
+function startProcess() {
+  const child = spawn(process.execPath, [join(room, 'dist/main.js')], {
+    env: { ...process.env, FLOE_HOME: home, NODE_OPTIONS: '' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  children.push(child)
+  const said = { output: '' }
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      said.output += text
+    })
+  return { child, said }
+}
+
+async function end(child: ChildProcess, signal: NodeJS.Signals) {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const gone = once(child, 'exit')
+  child.kill(signal)
+  await gone
+}
+
+const create = (name: string) =>
+  submitOperation(bench.db, {
+    kind: 'create-instance',
+    input: { instanceId: randomUUID(), name } as OperationInput<'create-instance'>,
+    actor,
+  })
+const stateOf = async (operationId: string) => (await showOperation(bench.db.pool, operationId))?.state
+
+test('kill -9 of a controller in the middle of operations: another one finishes each, no task starts twice', async () => {
+  const { child, said } = startProcess()
+  await waitUntil('the controller started', () => said.output.includes('controller.started'))
+  bench.host.held = true
+  const submitted = await Promise.all(['a', 'b', 'c', 'd', 'e'].map(create))
+  await waitUntil('all tasks run', () => bench.host.tasks.size === 5)
+  await end(child, 'SIGKILL')
+  bench.host.held = false
+  const killedAt = Date.now()
+  const other = bench.start()
+  for (const { operationId } of submitted)
+    await waitUntil('it succeeded', async () => (await stateOf(operationId)) === 'succeeded')
+  // leases of a dead process of this machine are not waited for: they would have lasted 10 s
+  expect(Date.now() - killedAt).toBeLessThan(8_000)
+  expect(bench.host.startedTwice).toEqual([])
+  expect(bench.host.tasks.size).toBe(10)
+  const { rows } = await bench.db.pool.query('SELECT DISTINCT "leaseOwner" AS owner FROM operation')
+  expect(rows).toEqual([{ owner: other.owner }])
+})
+
+test('kill -9 again and again under load loses no operation and starts no task twice', async () => {
+  bench.host.taskMs = 60
+  const wanted = 24
+  const submitting = (async () => {
+    for (let i = 0; i < wanted; i++) await create(`i-${i}`)
+  })()
+  for (let kills = 0; kills < 4; kills++) {
+    const ended = (await listOperations(bench.db.pool, { states: ['succeeded'], limit: 100 })).length
+    const { child } = startProcess()
+    await waitUntil(
+      'it got something done',
+      async () => (await listOperations(bench.db.pool, { states: ['succeeded'], limit: 100 })).length > ended,
+    )
+    await end(child, 'SIGKILL')
+  }
+  await submitting
+  bench.start()
+  await waitUntil(
+    'all succeeded',
+    async () =>
+      (await listOperations(bench.db.pool, { states: ['succeeded'], limit: 100 })).length === wanted,
+    30_000,
+  )
+  // a start whose answer the killed one did not live to see may be asked again; its key keeps it from starting
+  expect(bench.host.tasks.size).toBe(wanted * 2)
+  expect([...bench.host.tasks.values()].every((task) => task.status.key.attempt === 1)).toBe(true)
+})
+
+test('a controller with an older lease can write nothing: not a step, not a state, not a log line', async () => {
+  const { operationId } = await create('fenced')
+  const lease = () =>
+    leaseOperations(bench.db.pool, { owner: 'old', leaseMs: 1, limit: 1, busyHostIds: [] }).then(
+      (holds) => holds[0],
+    )
+  const old = await waitUntil('a lease', lease)
+  const newer = await waitUntil('the next lease', lease)
+  expect(BigInt(newer.token)).toBeGreaterThan(BigInt(old.token))
+  const ports = {
+    pool: bench.db.pool,
+    agentOf: () => {
+      throw new Error('an older lease must not reach the agent')
+    },
+    now: () => new Date(),
+    log: () => {},
+  }
+  await expect(advanceOperation(old, ports)).rejects.toThrow(LeaseLostError)
+  expect(await showOperation(bench.db.pool, operationId)).toMatchObject({ state: 'queued', steps: [] })
+  await advanceOperation(newer, ports)
+  expect(await showOperation(bench.db.pool, operationId)).toMatchObject({ state: 'running' })
+  await expect(advanceOperation(old, ports)).rejects.toThrow(LeaseLostError)
+})
+
+test('SIGTERM ends a controller in order: its leases are free at once', async () => {
+  const { child, said } = startProcess()
+  await waitUntil(
+    'the host is seen',
+    async () => (await showHost(bench.db.pool, bench.host.hostId))?.observedAt,
+  )
+  bench.host.held = true
+  const { operationId } = await create('handed-over')
+  await waitUntil('it runs', async () => (await stateOf(operationId)) === 'running')
+  const asked = Date.now()
+  await end(child, 'SIGTERM')
+  expect(child.exitCode).toBe(0)
+  expect(Date.now() - asked).toBeLessThan(3_000)
+  expect(said.output).toContain('controller.stopped')
+  const free = await bench.db.pool.query(
+    `SELECT (SELECT count(*)::int FROM lease WHERE name LIKE 'observe:%' AND "expiresAt" > clock_timestamp())
+          + (SELECT count(*)::int FROM operation WHERE "leaseExpiresAt" > clock_timestamp()) AS held`,
+  )
+  expect(free.rows).toEqual([{ held: 0 }])
+})
+
+test('the controller makes the row of its own host, and says what is wrong with a broken FLOE_HOME', async () => {
+  startProcess()
+  await waitUntil('the row is there', async () => {
+    const host = await showHost(bench.db.pool, bench.host.hostId)
+    return host?.name === 'this-host' && host.state === 'online'
+  })
+  rmSync(join(home, 'secrets', secretFiles.agentTaskKey))
+  const { child, said } = startProcess()
+  await once(child, 'exit')
+  expect(child.exitCode).toBe(1)
+  expect(said.output).toContain('could not read file')
+  expect(said.output).toContain(secretFiles.agentTaskKey)
+})
+
+test('while the control database is away a controller says so, waits, and goes on when it is back', async () => {
+  const { rows } = await bench.db.pool.query('SELECT current_database() AS name')
+  const name = rows[0].name as string
+  const log = keptLog()
+  bench.start(undefined, log)
+  await waitUntil('started', () => log.lines.some((line) => line.event === 'controller.started'))
+  const { operationId } = await create('patient')
+  // what a restart looks like from here: every connection ends and new ones are refused
+  const admin = await bench.connectAsAdministrator()
+  await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`)
+  await admin.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [name])
+  await waitUntil('it says so', () => log.lines.some((line) => line.event === 'database.unreachable'))
+  await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`)
+  await admin.end()
+  await waitUntil(
+    'it goes on',
+    async () => (await stateOf(operationId).catch(() => null)) === 'succeeded',
+    20_000,
+  )
+  expect(log.lines.some((line) => line.event === 'database.reachable')).toBe(true)
+})

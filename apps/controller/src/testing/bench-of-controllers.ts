@@ -1,0 +1,74 @@
+import { randomUUID } from 'node:crypto'
+import { createTestDatabase, type TestDatabase } from '@floe/db/testing'
+// tells the type of what the suite's set-up provides
+import type {} from '@floe/db/testing/engine-for-suite'
+import { makeCertificates } from '@floe/testkit'
+import pg from 'pg'
+import { startController } from '../controller'
+import type { Log } from '../log'
+import type { LeaseTimes } from '../operation-loop'
+import { AgentDouble } from './agent-double'
+
+const TASK_KEY = 'test-task-key'
+export const actor = { id: 'tester', name: 'Tester' }
+
+/** Log that keeps its lines for a test to look at. */
+export function keptLog(): Log & { lines: { level: string; event: string; fields: object }[] } {
+  const lines: { level: string; event: string; fields: object }[] = []
+  const keep = (level: string) => (event: string, fields?: object) => {
+    lines.push({ level, event, fields: fields ?? {} })
+  }
+  return { lines, info: keep('info'), warn: keep('warn'), error: keep('error') }
+}
+
+/** A control database, one or more hosts with agent doubles, and controllers to start and stop. */
+export async function benchOfControllers(engineConnectionString: string) {
+  const db: TestDatabase = await createTestDatabase(engineConnectionString)
+  const certificate = await makeCertificates()
+  const doubles: AgentDouble[] = []
+  const controllers: ReturnType<typeof startController>[] = []
+
+  async function addHost(): Promise<AgentDouble> {
+    const double = new AgentDouble(randomUUID())
+    await double.listen(certificate, TASK_KEY)
+    await db.pool.query('INSERT INTO host (id, name, "agentUrl") VALUES ($1, $2, $3)', [
+      double.hostId,
+      `host-${double.hostId.slice(0, 8)}`,
+      double.url,
+    ])
+    doubles.push(double)
+    return double
+  }
+
+  const first = await addHost()
+  return {
+    db,
+    authority: certificate.authority,
+    taskKey: TASK_KEY,
+    host: first,
+    addHost,
+    reopen: (double: AgentDouble) => double.listen(certificate, TASK_KEY),
+    start(times: LeaseTimes = { leaseMs: 1_500, renewMs: 400 }, log: Log = keptLog()) {
+      const controller = startController({
+        connectionString: db.connectionString,
+        authority: certificate.authority,
+        taskKey: TASK_KEY,
+        host: { hostId: first.hostId, name: `host-${first.hostId.slice(0, 8)}`, agentUrl: first.url },
+        log,
+        times,
+      })
+      controllers.push(controller)
+      return controller
+    },
+    async connectAsAdministrator() {
+      const client = new pg.Client({ connectionString: engineConnectionString })
+      await client.connect()
+      return client
+    },
+    async remove() {
+      await Promise.all(controllers.map((c) => c.stop()))
+      await Promise.all(doubles.map((d) => d.close()))
+      await db.drop()
+    },
+  }
+}

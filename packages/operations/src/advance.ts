@@ -1,0 +1,339 @@
+import {
+  appendOperationLog,
+  cancelPendingSteps,
+  closeIncidents,
+  closeIncidentsOfInstance,
+  type Database,
+  insertSettingChanges,
+  insertSteps,
+  isDatabaseAway,
+  type LeasedOperation,
+  type LeasedStep,
+  LeaseLostError,
+  markInstanceDeleted,
+  type OperationHold,
+  openIncident,
+  type PlannedStepRow,
+  readEndedSteps,
+  readLeasedOperation,
+  readObservation,
+  type Transaction,
+  updateOperation,
+  updateStep,
+  withOperationHold,
+} from '@floe/db'
+import {
+  canMoveOperation,
+  endedOperationStates,
+  type Fault,
+  FaultError,
+  type InstanceState,
+  type OperationState,
+  operationInputs,
+  operationTitles,
+  operationTransitions,
+  toFault,
+} from '@floe/domain'
+import { operationDefinition } from './definitions'
+import type { AgentTasks, StepContext, StepOutcome, StepRecord } from './step'
+
+export type AdvancePorts = {
+  pool: Database['pool']
+  /** The agent of a host; its calls carry their own deadline. */
+  agentOf(hostId: string): AgentTasks
+  now(): Date
+  /** One event a line; never a secret. */
+  log(event: string, fields: Record<string, unknown>): void
+}
+
+/** What became of one pass: the operation ended, or it is worth another pass after `pauseMs`. */
+export type Advanced = { ended: OperationState } | { ended: null; pauseMs: number }
+
+/**
+ * Moves an operation on by one pass over its current step. Everything a pass decides is written in one transaction that
+ * only the newest lease may make; a controller that dies between two of them, or between an agent's answer and the next
+ * one, leaves work that another takes up by the same task key. Throws LeaseLostError when the lease is gone.
+ */
+export async function advanceOperation(hold: OperationHold, ports: AdvancePorts): Promise<Advanced> {
+  const operation = await readLeasedOperation(ports.pool, hold)
+  if (endedOperationStates.includes(operation.state)) return { ended: operation.state }
+  if (operation.state === 'queued') return begin(hold, operation, ports)
+
+  const step = operation.steps.find((s) => s.state !== 'succeeded')
+  const cancelling = operation.state === 'cancelling'
+  if (!step) return settle(hold, operation, ports, 'succeeded')
+  if (step.state === 'pending' && cancelling) return settle(hold, operation, ports, 'cancelled')
+
+  const started = step.state === 'running' ? step : await startStep(hold, operation, step, ports)
+  if (!started) return { ended: null, pauseMs: 0 }
+  const outcome = await runBody(operation, started, ports)
+  return apply(hold, operation, started, outcome, ports)
+}
+
+/** queued → running: plans the steps and writes them. */
+async function begin(
+  hold: OperationHold,
+  operation: LeasedOperation,
+  ports: AdvancePorts,
+): Promise<Advanced> {
+  let steps: PlannedStepRow[] = []
+  let broken: Fault | null = null
+  try {
+    steps = await planSteps(operation, ports)
+  } catch (error) {
+    if (isDatabaseAway(error)) throw error
+    broken = toFault(error)
+  }
+  await withOperationHold(ports.pool, hold, async (tx, state) => {
+    if (state !== 'queued') return
+    await insertSteps(tx, operation.operationId, steps)
+    await move(tx, operation, state, 'running', ports, { startedAt: ports.now(), progress: 0 })
+    if (broken) await move(tx, operation, 'running', 'failed', ports, { endedAt: ports.now(), fault: broken })
+  })
+  return { ended: null, pauseMs: 0 }
+}
+
+/** The steps of an operation; of one that takes up another, what succeeded there is not run again. */
+async function planSteps(operation: LeasedOperation, ports: AdvancePorts): Promise<PlannedStepRow[]> {
+  const input = operationInputs[operation.kind].parse(operation.input)
+  const planned = operationDefinition(operation.kind).plan(input, {
+    state: operation.observedState as InstanceState | null,
+  })
+  const earlier = operation.retryOf ? await readEndedSteps(ports.pool, operation.retryOf) : []
+  return planned.map(({ name, title }) => {
+    const before = earlier.find((s) => s.name === name)
+    const succeeded = before?.state === 'succeeded'
+    return {
+      name,
+      title,
+      state: succeeded ? 'succeeded' : 'pending',
+      attempt: before ? before.attempt + (succeeded ? 0 : 1) : 1,
+      result: succeeded ? before.result : null,
+    }
+  })
+}
+
+async function startStep(
+  hold: OperationHold,
+  operation: LeasedOperation,
+  step: LeasedStep,
+  ports: AdvancePorts,
+): Promise<(LeasedStep & { startedAt: Date }) | null> {
+  const startedAt = ports.now()
+  const body = operationDefinition(operation.kind).steps[step.name as never] as
+    | { deadlineMs: number }
+    | undefined
+  const deadlineAt = new Date(startedAt.getTime() + (body?.deadlineMs ?? 60_000))
+  const done = await withOperationHold(ports.pool, hold, async (tx, state) => {
+    // a cancel that came first is seen by the next pass, before anything is started
+    if (state !== 'running') return false
+    await updateStep(tx, operation.operationId, step.position, { state: 'running', startedAt, deadlineAt })
+    await updateOperation(tx, operation.operationId, { message: step.title })
+    await appendOperationLog(tx, operation.operationId, [{ step: step.name, text: step.title }])
+    return true
+  })
+  ports.log('step.started', ids(operation, step))
+  return done ? { ...step, state: 'running', startedAt, deadlineAt } : null
+}
+
+async function runBody(
+  operation: LeasedOperation,
+  step: LeasedStep,
+  ports: AdvancePorts,
+): Promise<StepOutcome> {
+  try {
+    const body = operationDefinition(operation.kind).steps[step.name as never] as
+      | { run(context: StepContext): Promise<StepOutcome> }
+      | undefined
+    if (!body)
+      return {
+        word: 'fail',
+        fault: { code: 'operation.unknown_step', message: `no step "${step.name}" in "${operation.kind}"` },
+      }
+    return await body.run({
+      operationId: operation.operationId,
+      input: operationInputs[operation.kind].parse(operation.input),
+      hostName: operation.hostName,
+      step: {
+        name: step.name,
+        attempt: step.attempt,
+        startedAt: step.startedAt ?? ports.now(),
+        taskLogSeq: step.taskLogSeq,
+      },
+      results: Object.fromEntries(operation.steps.map((s) => [s.name, s.result ?? {}])),
+      cancelAskedAt: operation.state === 'cancelling' ? (operation.cancelAskedAt ?? ports.now()) : null,
+      now: ports.now(),
+      agent: ports.agentOf(operation.hostId),
+      readObservation: () => readObservation(ports.pool, operation.instanceId),
+    })
+  } catch (error) {
+    // a database that is away says nothing about the step: it runs again when the database is back
+    if (isDatabaseAway(error) || error instanceof LeaseLostError) throw error
+    if (!(error instanceof FaultError))
+      ports.log('step.broke', {
+        ...ids(operation, step),
+        reason: error instanceof Error ? error.stack : String(error),
+      })
+    return { word: 'fail', fault: toFault(error) }
+  }
+}
+
+async function apply(
+  hold: OperationHold,
+  operation: LeasedOperation,
+  step: LeasedStep,
+  outcome: StepOutcome,
+  ports: AdvancePorts,
+): Promise<Advanced> {
+  const now = ports.now()
+  const overdue = outcome.word === 'wait' && step.deadlineAt !== null && now > step.deadlineAt
+  if (outcome.word === 'wait' && !hasNews(step, outcome)) {
+    if (!overdue) return { ended: null, pauseMs: outcome.pollMs }
+    const opened = await withOperationHold(ports.pool, hold, (tx) =>
+      openIncident(tx, overdueIncident(operation, step)),
+    )
+    if (opened) ports.log('incident.opened', { ...ids(operation, step), key: incidentKey(operation, step) })
+    return { ended: null, pauseMs: Math.max(outcome.pollMs, 1_000) }
+  }
+  return withOperationHold(ports.pool, hold, async (tx, state): Promise<Advanced> => {
+    if (endedOperationStates.includes(state)) return { ended: state }
+    const { operationId } = operation
+    const lines = (outcome.log ?? []).map((line) => ({ ...line, step: step.name }))
+    await appendOperationLog(tx, operationId, lines)
+    const taskLogSeq = outcome.taskLogSeq ?? step.taskLogSeq
+
+    if (outcome.word === 'wait') {
+      const { progress, message } = outcome
+      await updateStep(tx, operationId, step.position, { progress, message, taskLogSeq })
+      await updateOperation(tx, operationId, {
+        message: message ?? step.title,
+        progress: overall(operation, progress ?? 0),
+      })
+      return { ended: null, pauseMs: outcome.pollMs }
+    }
+
+    const closed = await closeIncidents(tx, [incidentKey(operation, step)])
+    for (const key of closed) ports.log('incident.closed', { ...ids(operation, step), key })
+    if (outcome.word === 'fail') {
+      const givenUp = state === 'cancelling' && outcome.fault.code === 'task.cancelled'
+      const to = givenUp ? 'cancelled' : 'failed'
+      const fault = givenUp ? null : outcome.fault
+      await updateStep(tx, operationId, step.position, {
+        state: to,
+        endedAt: now,
+        fault: outcome.fault,
+        taskLogSeq,
+      })
+      if (!givenUp)
+        await appendOperationLog(tx, operationId, [{ step: step.name, text: faultLine(outcome.fault) }])
+      await cancelPendingSteps(tx, operationId)
+      await move(tx, operation, state, to, ports, { endedAt: now, fault, message: outcome.fault.message })
+      return { ended: to }
+    }
+
+    await updateStep(tx, operationId, step.position, {
+      state: 'succeeded',
+      endedAt: now,
+      progress: 1,
+      message: null,
+      result: outcome.result,
+      taskLogSeq,
+    })
+    for (const record of outcome.records) await write(tx, operation, record)
+    ports.log('step.succeeded', ids(operation, step))
+    const last = operation.steps.at(-1)?.position === step.position
+    if (last || outcome.word === 'done') {
+      const results = operation.steps.map((s) =>
+        s.position === step.position ? outcome.result : (s.result ?? {}),
+      )
+      await cancelPendingSteps(tx, operationId)
+      await move(tx, operation, state, 'succeeded', ports, {
+        endedAt: now,
+        progress: 1,
+        message: null,
+        result: Object.assign({}, ...results),
+      })
+      return { ended: 'succeeded' }
+    }
+    await updateOperation(tx, operationId, { progress: overall(operation, 1) })
+    return { ended: null, pauseMs: 0 }
+  })
+}
+
+/** Ends an operation that has no step left to run. */
+async function settle(
+  hold: OperationHold,
+  operation: LeasedOperation,
+  ports: AdvancePorts,
+  to: 'succeeded' | 'cancelled',
+): Promise<Advanced> {
+  return withOperationHold(ports.pool, hold, async (tx, state): Promise<Advanced> => {
+    if (endedOperationStates.includes(state)) return { ended: state }
+    await cancelPendingSteps(tx, operation.operationId)
+    await move(tx, operation, state, to, ports, { endedAt: ports.now(), message: null })
+    return { ended: to }
+  })
+}
+
+/** The one place where an operation's state changes: along an edge of the table, whose sentence is the log line. */
+async function move(
+  tx: Transaction,
+  operation: LeasedOperation,
+  from: OperationState,
+  to: OperationState,
+  ports: AdvancePorts,
+  change: Parameters<typeof updateOperation>[2],
+): Promise<void> {
+  if (!canMoveOperation(from, to)) throw new Error(`no transition from "${from}" to "${to}"`)
+  const because = operationTransitions.find((t) => t.from === from && t.to === to)?.because ?? ''
+  await updateOperation(tx, operation.operationId, { ...change, state: to })
+  await appendOperationLog(tx, operation.operationId, [{ step: null, text: `${to}: ${because}` }])
+  ports.log(`operation.${to}`, { ...ids(operation), because })
+}
+
+async function write(tx: Transaction, operation: LeasedOperation, record: StepRecord): Promise<void> {
+  switch (record.kind) {
+    case 'settings-confirmed':
+      return insertSettingChanges(tx, operation.operationId, record.confirmed)
+    case 'instance-deleted':
+      await markInstanceDeleted(tx, operation.instanceId)
+      return closeIncidentsOfInstance(tx, operation.instanceId)
+  }
+}
+
+const ids = (operation: LeasedOperation, step?: LeasedStep) => ({
+  operationId: operation.operationId,
+  kind: operation.kind,
+  instanceId: operation.instanceId,
+  ...(step ? { step: step.name, attempt: step.attempt } : {}),
+})
+
+const faultLine = (fault: Fault) => [fault.message, fault.detail].filter(Boolean).join(': ')
+
+function hasNews(step: LeasedStep, outcome: Extract<StepOutcome, { word: 'wait' }>): boolean {
+  return (
+    (outcome.log ?? []).length > 0 || outcome.progress !== step.progress || outcome.message !== step.message
+  )
+}
+
+/** Progress over all steps, each counting the same. */
+function overall(operation: LeasedOperation, ofStep: number): number {
+  const succeeded = operation.steps.filter((s) => s.state === 'succeeded').length
+  return Math.min(1, (succeeded + ofStep) / Math.max(1, operation.steps.length))
+}
+
+const incidentKey = (operation: LeasedOperation, step: LeasedStep) =>
+  `operation-step:${operation.operationId}:${step.name}`
+
+function overdueIncident(operation: LeasedOperation, step: LeasedStep) {
+  return {
+    key: incidentKey(operation, step),
+    severity: 'warning' as const,
+    title: `"${operationTitles[operation.kind]}" of instance "${operation.instanceName}" takes longer than expected`,
+    detail: `Step "${step.title}" should have ended at ${step.deadlineAt?.toISOString()}.`,
+    hint: 'Look at its log. It goes on until it ends or is cancelled.',
+    hostId: operation.hostId,
+    instanceId: operation.instanceId,
+    operationId: operation.operationId,
+  }
+}

@@ -1,0 +1,20 @@
+import { defineOperation } from '../step'
+import { taskStep } from '../task-step'
+
+/** Has the instance's own binary check the values, writes them, reloads, and records what was confirmed. */
+export const changeSettings = defineOperation('change-settings', {
+  plan: (input) => [
+    { name: 'apply', title: input.changes.length === 1 ? 'Apply the setting' : 'Apply the settings' },
+  ],
+  steps: {
+    apply: taskStep('change-settings', {
+      deadlineMs: 60_000,
+      task: ({ input }) => ({
+        kind: 'change-settings',
+        instanceId: input.instanceId,
+        changes: input.changes,
+      }),
+      records: (result) => [{ kind: 'settings-confirmed', confirmed: result.confirmed }],
+    }),
+  },
+})

@@ -1,0 +1,29 @@
+import { observeStep } from '../observe-step'
+import { defineOperation } from '../step'
+import { taskStep } from '../task-step'
+
+/** Makes the data directory, starts the engine, and sees it running. */
+export const createInstance = defineOperation('create-instance', {
+  plan: () => [
+    { name: 'create', title: 'Create the data directory' },
+    { name: 'start', title: 'Start the engine' },
+    { name: 'observe', title: 'See it running' },
+  ],
+  steps: {
+    create: taskStep('create-instance', {
+      deadlineMs: 120_000,
+      task: ({ input }) => ({
+        kind: 'create-instance',
+        instanceId: input.instanceId,
+        name: input.name,
+        settings: input.settings,
+        ownerPasswordVerifier: input.ownerPasswordVerifier,
+      }),
+    }),
+    start: taskStep('start-instance', {
+      deadlineMs: 60_000,
+      task: ({ input }) => ({ kind: 'start-instance', instanceId: input.instanceId }),
+    }),
+    observe: observeStep('running', 'start'),
+  },
+})

@@ -1,0 +1,26 @@
+import { defineOperation } from '../step'
+import { taskStep } from '../task-step'
+
+/**
+ * Stops the engine and removes its directory (or keeps it under another name). An instance its agent does not know, e.g.
+ * because its creation failed, is gone already.
+ */
+export const deleteInstance = defineOperation('delete-instance', {
+  plan: (input) => [
+    { name: 'delete', title: input.keepFiles ? 'Stop the engine, keep its files' : 'Remove the instance' },
+  ],
+  steps: {
+    delete: taskStep('delete-instance', {
+      deadlineMs: 300_000,
+      task: ({ input }) => ({
+        kind: 'delete-instance',
+        instanceId: input.instanceId,
+        confirmName: input.confirmName,
+        keepFiles: input.keepFiles,
+      }),
+      records: () => [{ kind: 'instance-deleted' }],
+      forgive: (fault) =>
+        fault.code === 'instance.not_found' ? { removed: false, keptDirectory: null } : undefined,
+    }),
+  },
+})

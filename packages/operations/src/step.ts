@@ -1,0 +1,108 @@
+import type { TaskInput, TaskKey, TaskStatus } from '@floe/agent-contract'
+import type { Fault, InstanceState, OperationInput, OperationKind } from '@floe/domain'
+
+/** What `plan` may look at besides the input: the last report on the instance, `null` where there was none yet. */
+export type Observed = { state: InstanceState | null }
+
+/** One re-runnable unit of an operation. Names and order are stored with the operation; the body is found by name. */
+export type PlannedStep<Name extends string = string> = {
+  name: Name
+  /** What a person reads while it runs. */
+  title: string
+}
+
+/** The agent of the operation's host, as far as steps need it. Rejects with FaultError or what agentFault() understands. */
+export type AgentTasks = {
+  startTask(input: { key: TaskKey; task: TaskInput }): Promise<TaskStatus>
+  checkTask(input: { key: TaskKey; afterLogSeq: number }): Promise<TaskStatus>
+  cancelTask(key: TaskKey): Promise<TaskStatus>
+}
+
+/** What the controller has stored of the instance. */
+export type StoredObservation = {
+  state: InstanceState
+  because: string | null
+  postmasterPid: number | null
+  observedAt: Date | null
+}
+
+export type StepContext<K extends OperationKind = OperationKind> = {
+  operationId: string
+  input: OperationInput<K>
+  hostName: string
+  step: { name: string; attempt: number; startedAt: Date; taskLogSeq: number }
+  /** Results of the steps before, by name. */
+  results: Readonly<Record<string, Record<string, unknown>>>
+  /** When a cancel was asked for, else null. */
+  cancelAskedAt: Date | null
+  now: Date
+  agent: AgentTasks
+  readObservation(): Promise<StoredObservation>
+}
+
+/** What ending a step writes in the same transaction. */
+export type StepRecord =
+  | {
+      kind: 'settings-confirmed'
+      confirmed: {
+        name: string
+        oldValue: string | null
+        newValue: string | null
+        pendingRestart: boolean
+      }[]
+    }
+  | { kind: 'instance-deleted' }
+
+export type LogLine = { at?: number; text: string }
+
+/** News of a pass, whatever its outcome. */
+type News = { log?: LogLine[]; taskLogSeq?: number }
+
+/**
+ * How a pass over a step ends; there is no fifth way. `next`: the step is done, go on. `wait`: look again after pollMs,
+ * nothing is lost if that is never. `done`: the whole operation is done. `fail`: the operation fails (or is cancelled,
+ * when the fault is `task.cancelled` and a cancel was asked for).
+ */
+export type StepOutcome =
+  | ({ word: 'next' | 'done'; result: Record<string, unknown>; records: StepRecord[] } & News)
+  | ({ word: 'wait'; pollMs: number; progress: number | null; message: string | null } & News)
+  | ({ word: 'fail'; fault: Fault } & News)
+
+export const next = (
+  result: Record<string, unknown> = {},
+  more: News & { records?: StepRecord[] } = {},
+): StepOutcome => ({ records: [], ...more, word: 'next', result })
+
+export const done = (
+  result: Record<string, unknown> = {},
+  more: News & { records?: StepRecord[] } = {},
+): StepOutcome => ({ records: [], ...more, word: 'done', result })
+
+export const wait = (
+  pollMs: number,
+  message: string | null,
+  more: News & { progress?: number | null } = {},
+): StepOutcome => ({ progress: null, ...more, word: 'wait', pollMs, message })
+
+export const fail = (fault: Fault, more: News = {}): StepOutcome => ({ ...more, word: 'fail', fault })
+
+/** The body of a step and how long it may wait before an incident opens. Safe to run twice, also half-way. */
+export type StepBody<K extends OperationKind = OperationKind> = {
+  deadlineMs: number
+  run(context: StepContext<K>): Promise<StepOutcome>
+}
+
+/** An operation: which steps it takes is decided by a pure function, each step's body is found by its name. */
+export type OperationDefinition<K extends OperationKind, Name extends string = string> = {
+  kind: K
+  plan(input: OperationInput<K>, observed: Observed): PlannedStep<Name>[]
+  steps: Record<Name, StepBody<K>>
+}
+
+/** Keeps the step names of a definition checked against its plan. */
+export function defineOperation<K extends OperationKind, Name extends string>(
+  kind: K,
+  definition: Omit<OperationDefinition<K, Name>, 'kind'>,
+): OperationDefinition<K, Name> {
+  return { kind, ...definition }
+}

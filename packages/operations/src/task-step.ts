@@ -1,0 +1,132 @@
+import {
+  agentFault,
+  type TaskInput,
+  type TaskKind,
+  type TaskResult,
+  type TaskStatus,
+  taskResults,
+} from '@floe/agent-contract'
+import type { Fault, OperationKind } from '@floe/domain'
+import { fail, next, type StepBody, type StepContext, type StepOutcome, type StepRecord, wait } from './step'
+
+/** After this long without an answer a cancelled step is given up, although its task may still run on the host. */
+export const CANCEL_GIVE_UP_MS = 60_000
+
+type TaskOf<T extends TaskKind> = Extract<TaskInput, { kind: T }>
+type TaskStep<K extends OperationKind, T extends TaskKind> = {
+  deadlineMs: number
+  task(context: StepContext<K>): TaskOf<T>
+  /** What its success is recorded as. */
+  records?(result: TaskResult<T>): StepRecord[]
+  /** Turns a failure into a success where the wanted state is there already. */
+  forgive?(fault: Fault): TaskResult<T> | undefined
+}
+
+/**
+ * A step that runs one task of the host's agent: check, start when it was never started, then look until it ended. The
+ * key (operation, step, attempt) makes starting it twice start it once. An agent that does not answer is waited for.
+ */
+export function taskStep<K extends OperationKind, T extends TaskKind>(
+  kind: T,
+  definition: TaskStep<K, T>,
+): StepBody<K> {
+  return {
+    deadlineMs: definition.deadlineMs,
+    async run(context) {
+      const key = {
+        operationId: context.operationId,
+        step: context.step.name,
+        attempt: context.step.attempt,
+      }
+      const afterLogSeq = context.step.taskLogSeq
+      let status: TaskStatus
+      try {
+        status = await context.agent.checkTask({ key, afterLogSeq })
+        if (context.cancelAskedAt) {
+          if (status.state === 'not-started') return fail(cancelledFault('It had not been started.'))
+          if (status.state === 'running') {
+            await context.agent.cancelTask(key)
+            status = await context.agent.checkTask({ key, afterLogSeq })
+          }
+        } else if (status.state === 'not-started') {
+          await context.agent.startTask({ key, task: definition.task(context) })
+          status = await context.agent.checkTask({ key, afterLogSeq })
+        }
+      } catch (error) {
+        return refused(context, definition, agentFault(error))
+      }
+      return ended(context, definition, kind, status)
+    },
+  }
+}
+
+const cancelledFault = (detail: string): Fault => ({
+  code: 'task.cancelled',
+  message: 'the step was given up',
+  detail,
+})
+
+function refused<K extends OperationKind, T extends TaskKind>(
+  context: StepContext<K>,
+  definition: TaskStep<K, T>,
+  fault: Fault,
+): StepOutcome {
+  if (fault.code === 'agent.unreachable') {
+    if (context.cancelAskedAt && context.now.getTime() - context.cancelAskedAt.getTime() > CANCEL_GIVE_UP_MS)
+      return fail(cancelledFault(`Host "${context.hostName}" does not answer; the step may still run there.`))
+    return wait(1_000, `host "${context.hostName}" does not answer`)
+  }
+  // another task on the instance, e.g. of an operation that was given up: its turn ends
+  if (fault.code === 'task.instance_busy') {
+    if (context.cancelAskedAt) return fail(cancelledFault('It had not been started.'))
+    return wait(500, fault.detail ?? fault.message)
+  }
+  const forgiven = definition.forgive?.(fault)
+  if (forgiven) return next(forgiven, { records: definition.records?.(forgiven) ?? [] })
+  return fail(fault)
+}
+
+function ended<K extends OperationKind, T extends TaskKind>(
+  context: StepContext<K>,
+  definition: TaskStep<K, T>,
+  kind: T,
+  status: TaskStatus,
+): StepOutcome {
+  const lines = status.log.filter((line) => line.seq > context.step.taskLogSeq)
+  const news = {
+    log: lines.map((line) => ({ at: line.at, text: line.text })),
+    taskLogSeq: lines.reduce((max, line) => Math.max(max, line.seq), context.step.taskLogSeq),
+  }
+  switch (status.state) {
+    case 'succeeded': {
+      const parsed = taskResults[kind].safeParse(status.result)
+      if (!parsed.success)
+        return fail(
+          { code: 'agent.bad_result', message: `task "${kind}" answered an unexpected result` },
+          news,
+        )
+      const result = parsed.data as TaskResult<T>
+      return next(result, { ...news, records: definition.records?.(result) ?? [] })
+    }
+    case 'failed': {
+      const fault = status.fault ?? {
+        code: 'agent.no_reason',
+        message: `task "${kind}" failed without a reason`,
+      }
+      const forgiven = definition.forgive?.(fault)
+      if (forgiven) return next(forgiven, { ...news, records: definition.records?.(forgiven) ?? [] })
+      return fail(fault, news)
+    }
+    case 'cancelled':
+      return fail(cancelledFault(status.message ?? 'Its task was cancelled.'), news)
+    default:
+      return wait(pollMs(context), status.message, { ...news, progress: status.progress })
+  }
+}
+
+/** Short tasks are seen at once, long ones do not keep the agent busy with questions. */
+function pollMs(context: StepContext): number {
+  const age = context.now.getTime() - context.step.startedAt.getTime()
+  if (age < 5_000) return 100
+  return age < 30_000 ? 250 : 1_000
+}
