@@ -11,20 +11,31 @@ Types of our own are listed in engine/tools/typedefs.list.
 HELP
 }
 
-# run_pgindent <assert prefix> <option…>
+# c_files: our C, relative to engine/.
+c_files() { (cd "$engine_dir" && find modules testkit -name '*.[ch]' -not -path '*/tmp_check/*' | LC_ALL=C sort); }
+
+# run_pgindent <assert prefix> <directory> <option…>: over our C files below the directory.
 run_pgindent() {
-  local tools=$1/lib/postgresql/pgxs/src/tools/pgindent typedefs status=0 files
-  shift
-  mapfile -t files < <(cd "$engine_dir" && find modules testkit -name '*.[ch]' -not -path '*/tmp_check/*' | LC_ALL=C sort)
+  local tools=$1/lib/postgresql/pgxs/src/tools/pgindent directory=$2 typedefs status=0 files
+  shift 2
+  mapfile -t files < <(c_files)
   [ ${#files[@]} -gt 0 ] || return 0
   typedefs=$(mktemp)
   cat "$tools/typedefs.list" "$tools_dir/typedefs.list" >"$typedefs"
-  (cd "$engine_dir" && perl "$tools/pgindent" --indent="$tools/pg_bsd_indent" --typedefs="$typedefs" "$@" "${files[@]}") || status=$?
+  (cd "$directory" && perl "$tools/pgindent" --indent="$tools/pg_bsd_indent" --typedefs="$typedefs" "$@" "${files[@]}") || status=$?
   rm -f "$typedefs"
   return "$status"
 }
 
-indent_check() { run_pgindent "$1" --check --diff; }
+# indent_check <assert prefix>: on copies, because pgindent writes beside what it reads.
+indent_check() {
+  local room status=0
+  room=$(mktemp -d)
+  (cd "$engine_dir" && c_files | tar -cf - -T -) | tar -xf - -C "$room"
+  run_pgindent "$1" "$room" --check --diff || status=$?
+  rm -rf "$room"
+  return "$status"
+}
 
 indent_verb() {
   local check='' prefix
@@ -41,6 +52,6 @@ indent_verb() {
   if [ -n "$check" ]; then
     indent_check "$prefix" || fail "some files are not laid out by pgindent's rules" "" "Run './floe engine indent'."
   else
-    run_pgindent "$prefix" || fail "pgindent could not format every file"
+    run_pgindent "$prefix" "$engine_dir" || fail "pgindent could not format every file"
   fi
 }
