@@ -1,3 +1,4 @@
+import './small-heap'
 import { resolve } from 'node:path'
 import { formatFault, toFault } from '@floe/domain'
 import { startAgent } from './agent'

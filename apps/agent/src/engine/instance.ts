@@ -18,6 +18,9 @@ import { commandLineSettings } from './reserved-settings'
 import { lastWords } from './server-log'
 import { decideState, walk } from './state'
 
+/** How long an instance counts as running while the agent connects again. */
+const BROKEN_MS = 3_000
+
 /** What every instance needs of the agent around it. */
 export type InstanceSurroundings = {
   installation: AgentInstallation
@@ -157,7 +160,7 @@ export class Instance {
             activity: this.activity,
             alive,
             status: this.#postmaster?.status ?? null,
-            answersSql: this.sampler.health === 'connected' || this.sampler.health === 'busy',
+            answersSql: this.#answers(before),
             shutDownCleanly,
           })
     if (next === this.#state) return
@@ -179,6 +182,14 @@ export class Instance {
       this.#because = 'it was shut down outside Floe'
     }
     if (next === 'running') this.#control = null
+  }
+
+  /** A connection that has just broken says nothing yet, unless the process behind it is another one. */
+  #answers(before: Postmaster | null): boolean {
+    const { health, healthAgeMs } = this.sampler
+    if (health !== 'connecting') return health !== 'refused'
+    const same = before?.pid === this.#postmaster?.pid && before?.startTicks === this.#postmaster?.startTicks
+    return this.#state === 'running' && same && healthAgeMs < BROKEN_MS
   }
 
   /** As the report tells it. */

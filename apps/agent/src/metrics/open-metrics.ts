@@ -17,7 +17,7 @@ export function formatOpenMetrics(families: readonly MetricFamily[]): string {
     if (points.length === 0) continue
     lines.push(`# TYPE ${f.name} ${f.type}`)
     if (f.unit) lines.push(`# UNIT ${f.name} ${f.unit}`)
-    lines.push(`# HELP ${f.name} ${escape(f.help)}`)
+    lines.push(`# HELP ${f.name} ${escapeText(f.help)}`)
     const suffix = f.type === 'counter' ? '_total' : f.type === 'info' ? '_info' : ''
     for (const p of points) lines.push(`${f.name}${suffix}${formatLabels(p.labels)} ${p.value}`)
   }
@@ -25,10 +25,10 @@ export function formatOpenMetrics(families: readonly MetricFamily[]): string {
 }
 
 function formatLabels(labels: Record<string, string>): string {
-  const parts = Object.entries(labels).map(([name, value]) => `${name}="${escape(value)}"`)
+  const parts = Object.entries(labels).map(([name, value]) => `${name}="${escapeText(value)}"`)
   return parts.length > 0 ? `{${parts.join(',')}}` : ''
 }
 
-function escape(text: string): string {
+function escapeText(text: string): string {
   return text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
 }

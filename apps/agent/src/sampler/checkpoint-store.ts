@@ -11,8 +11,13 @@ export type LogPosition = z.infer<typeof LogPosition>
 
 const Line = z.object({ checkpoint: NumberedCheckpoint, position: LogPosition })
 
+/** Kept at least, and the length at which the file is cut back to that. */
 const KEEP = 1_500
 const COMPACT_AT = 3_000
+/** Kept in memory: what a reader who follows asks for. The rest is read from the file. */
+const TAIL = 32
+
+type Line = z.infer<typeof Line>
 
 /**
  * An instance's checkpoints in an append-only file. Each line also says up to where the server log had been read, so
@@ -20,49 +25,63 @@ const COMPACT_AT = 3_000
  */
 export class CheckpointStore {
   readonly #path: string
-  #lines: z.infer<typeof Line>[] = []
+  #tail: Line[]
+  #count: number
 
   constructor(path: string) {
     this.#path = path
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     const text = readOwnedFile(path) ?? ''
-    const whole = text.slice(0, text.lastIndexOf('\n') + 1)
-    for (const line of whole.split('\n')) {
-      if (line === '') continue
-      const parsed = Line.safeParse(JSON.parse(line))
-      if (parsed.success) this.#lines.push(parsed.data)
-    }
+    const lines = parseLines(text)
+    this.#tail = lines.slice(-TAIL)
+    this.#count = lines.length
     // a line cut off by a kill must not swallow the next one
-    if (whole.length !== text.length) this.#rewrite()
+    if (text !== '' && !text.endsWith('\n')) this.#rewrite(lines)
   }
 
   get position(): LogPosition | null {
-    return this.#lines.at(-1)?.position ?? null
+    return this.#tail.at(-1)?.position ?? null
   }
 
   append(record: CheckpointRecord, position: LogPosition): NumberedCheckpoint {
-    const checkpoint = { ...record, seq: (this.#lines.at(-1)?.checkpoint.seq ?? 0) + 1 }
+    const checkpoint = { ...record, seq: (this.#tail.at(-1)?.checkpoint.seq ?? 0) + 1 }
     const line = { checkpoint, position }
     appendFileSync(this.#path, `${JSON.stringify(line)}\n`, { mode: 0o600 })
-    this.#lines.push(line)
-    if (this.#lines.length >= COMPACT_AT) {
-      this.#lines = this.#lines.slice(-KEEP)
-      this.#rewrite()
-    }
+    this.#count++
+    this.#tail.push(line)
+    if (this.#tail.length > TAIL) this.#tail.shift()
+    if (this.#count >= COMPACT_AT) this.#rewrite(parseLines(readOwnedFile(this.#path) ?? '').slice(-KEEP))
     return checkpoint
   }
 
   /** Checkpoints with a greater number than `afterSeq`, oldest first. */
   read(afterSeq: number, limit: number): NumberedCheckpoint[] {
-    const out: NumberedCheckpoint[] = []
-    for (const { checkpoint } of this.#lines) {
-      if (out.length >= limit) break
-      if (checkpoint.seq > afterSeq) out.push(checkpoint)
-    }
-    return out
+    const inTail = this.#count <= this.#tail.length || afterSeq + 1 >= (this.#tail[0]?.checkpoint.seq ?? 0)
+    const lines = inTail ? this.#tail : parseLines(readOwnedFile(this.#path) ?? '')
+    return lines
+      .filter((l) => l.checkpoint.seq > afterSeq)
+      .slice(0, limit)
+      .map((l) => l.checkpoint)
   }
 
-  #rewrite(): void {
-    replaceFile(this.#path, this.#lines.map((l) => `${JSON.stringify(l)}\n`).join(''))
+  #rewrite(lines: readonly Line[]): void {
+    replaceFile(this.#path, lines.map((l) => `${JSON.stringify(l)}\n`).join(''))
+    this.#count = lines.length
   }
+}
+
+/** The whole lines of a file; what does not read as one is left out. */
+function parseLines(text: string): Line[] {
+  return text
+    .slice(0, text.lastIndexOf('\n') + 1)
+    .split('\n')
+    .flatMap((line) => {
+      if (line === '') return []
+      try {
+        const parsed = Line.safeParse(JSON.parse(line))
+        return parsed.success ? [parsed.data] : []
+      } catch {
+        return []
+      }
+    })
 }

@@ -15,6 +15,7 @@ import { CheckpointStore } from './checkpoint-store'
 import { readProcessTotals } from './process-accounting'
 import { decodeReading, encodeReading, type Reading, readingFromRow, valuesBetween } from './reading'
 import { SampleRing } from './ring'
+import { CheckpointProgress } from './running-checkpoint'
 import { SlowGauge } from './slow-gauge'
 import columnsSql from './sql/columns.sql'
 import databaseSizeSql from './sql/database-size.sql'
@@ -88,10 +89,10 @@ export class Sampler {
   #live: Live | null = null
   #before: Reading | null
   #health: SamplerHealth = 'connecting'
+  #healthSince = performance.now()
   #stopped = false
   #sleep: { timer: NodeJS.Timeout; wake: () => void } | null = null
-  #running: { start: number; buffersBefore: number | null } | null = null
-  #target: { timeoutMs: number; completion: number } | null = null
+  readonly #progress = new CheckpointProgress()
   #attempts = 0
   /** Questions besides the tick since the last one was sent; answers come in the order of questions. */
   #asides = 0
@@ -113,6 +114,11 @@ export class Sampler {
     return this.#health
   }
 
+  /** How long its health has been what it is, ms. */
+  get healthAgeMs(): number {
+    return performance.now() - this.#healthSince
+  }
+
   get identity(): LiveIdentity | null {
     return this.#live?.identity ?? null
   }
@@ -130,12 +136,14 @@ export class Sampler {
   ended(): void {
     this.#follower.step()
     this.#follower.ended()
+    this.#progress.clear()
     this.#disconnect('connecting')
   }
 
   stop(): void {
     this.#stopped = true
-    this.#disconnect('connecting')
+    void this.#live?.client.end().catch(() => {})
+    this.#live = null
     this.#sleep?.wake()
     this.ring.close()
   }
@@ -153,19 +161,7 @@ export class Sampler {
   }
 
   readCheckpoints(afterSeq: number, limit: number): z.output<typeof CheckpointRead> {
-    const running = this.#follower.running
-    const buffers = this.#runningBuffers(this.#before?.counters.checkpoint_buffers ?? null)
-    return {
-      checkpoints: this.#checkpoints.read(afterSeq, limit),
-      running: running && {
-        ...running,
-        buffersWritten: buffers,
-        targetMs:
-          this.#target && running.reasons.includes('time')
-            ? this.#target.timeoutMs * this.#target.completion
-            : null,
-      },
-    }
+    return { checkpoints: this.#checkpoints.read(afterSeq, limit), running: this.#progress.running }
   }
 
   async #loop(): Promise<void> {
@@ -252,11 +248,7 @@ export class Sampler {
     const reading = readingFromRow(row, Number(before) / 1e6 + roundTripMs / 2, roundTripMs / 2)
     this.#addHost(reading)
     this.#follower.step()
-    this.#addCheckpoint(reading)
-    this.#target = {
-      timeoutMs: Number(row.checkpoint_timeout) * 1_000,
-      completion: Number(row.checkpoint_completion_target),
-    }
+    this.#addCheckpoint(row, reading)
     await this.#addSlow(live, reading)
     await this.#updateIdentity(live, row, reading)
     reading.gauges.sample_time = performance.now() - started
@@ -302,28 +294,14 @@ export class Sampler {
     }
   }
 
-  #addCheckpoint(reading: Reading): void {
-    const running = this.#follower.running
-    const buffers = reading.counters.checkpoint_buffers ?? null
-    if (!running) {
-      this.#running = null
-      reading.gauges.checkpoint_running = 0
-      return
-    }
-    if (this.#running?.start !== running.startedAt)
-      this.#running = {
-        start: running.startedAt,
-        buffersBefore: this.#before?.counters.checkpoint_buffers ?? null,
-      }
-    reading.gauges.checkpoint_running = 1
+  #addCheckpoint(row: Record<string, unknown>, reading: Reading): void {
+    const before = this.#before?.counters.checkpoint_buffers ?? null
+    this.#progress.update(row, this.#follower.running, reading.counters.checkpoint_buffers ?? null, before)
+    const { running } = this.#progress
+    reading.gauges.checkpoint_running = running ? 1 : 0
+    if (!running) return
     reading.gauges.checkpoint_running_time = Math.max(0, (reading.at - running.startedAt) / 1_000)
-    const written = this.#runningBuffers(buffers)
-    if (written !== null) reading.gauges.checkpoint_running_buffers = written
-  }
-
-  #runningBuffers(buffers: number | null): number | null {
-    const before = this.#running?.buffersBefore ?? null
-    return buffers === null || before === null || buffers < before ? null : buffers - before
+    if (running.buffersWritten !== null) reading.gauges.checkpoint_running_buffers = running.buffersWritten
   }
 
   async #addSlow(live: Live, reading: Reading): Promise<void> {
@@ -372,8 +350,9 @@ export class Sampler {
   }
 
   #setHealth(health: SamplerHealth): void {
-    if (health === this.#health) return
+    if (health === this.#health || this.#stopped) return
     this.#health = health
+    this.#healthSince = performance.now()
     this.#o.onHealth()
   }
 

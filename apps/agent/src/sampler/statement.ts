@@ -5,20 +5,36 @@ import databases from './sql/databases.sql'
 import inputOutput from './sql/input-output.sql'
 import replay from './sql/replay.sql'
 import replication from './sql/replication.sql'
+import runningCheckpoint from './sql/running-checkpoint.sql'
 import wal from './sql/wal.sql'
+import walMonitor from './sql/wal-monitor.sql'
 import walPageImages from './sql/wal-page-images.sql'
-import walPageImagesMonitor from './sql/wal-page-images-monitor.sql'
 
-/** One question of the tick. It is asked when the view has the columns; of several with one name the first that fits. */
-type Question = { name: string; sql: string; view?: string; columns?: readonly string[] }
+/**
+ * One question of the tick. It is asked when the view has the columns, unless another view already answers it; of several
+ * with one name the first that fits.
+ */
+type Question = { name: string; sql: string; view?: string; columns?: readonly string[]; unless?: string }
 
 const questions: readonly Question[] = [
   { name: 'clock', sql: clock },
   { name: 'databases', sql: databases, view: 'pg_stat_database', columns: ['active_time'] },
   { name: 'connections', sql: connections },
+  { name: 'wal', sql: walMonitor, view: 'polar_stat_wal', columns: ['wal_bytes', 'wal_fpi_bytes'] },
   { name: 'wal', sql: wal, view: 'pg_stat_wal', columns: ['wal_bytes', 'wal_buffers_full'] },
-  { name: 'wal_page_images', sql: walPageImages, view: 'pg_stat_wal', columns: ['wal_fpi_bytes'] },
-  { name: 'wal_page_images', sql: walPageImagesMonitor, view: 'polar_stat_wal', columns: ['wal_fpi_bytes'] },
+  {
+    name: 'wal_page_images',
+    sql: walPageImages,
+    view: 'pg_stat_wal',
+    columns: ['wal_fpi_bytes'],
+    unless: 'polar_stat_wal',
+  },
+  {
+    name: 'running_checkpoint',
+    sql: runningCheckpoint,
+    view: 'polar_stat_checkpoint',
+    columns: ['running', 'phase'],
+  },
   {
     name: 'checkpointer',
     sql: checkpointer,
@@ -44,7 +60,7 @@ export type ViewColumns = { view: string; schema: string; columns: readonly stri
 export function tickStatement(views: readonly ViewColumns[]): { sql: string; asks: string[] } {
   const asked = new Map<string, string>()
   for (const q of questions) {
-    if (asked.has(q.name)) continue
+    if (asked.has(q.name) || views.some((v) => v.view === q.unless)) continue
     const found = views.find((v) => v.view === q.view)
     if (q.view && !(found && (q.columns ?? []).every((c) => found.columns.includes(c)))) continue
     const text = withoutComments(q.sql)

@@ -33,10 +33,11 @@ export async function makeReady(
     else context.log('it is running already')
     const pid = await waitUntilReady(instance, context)
     // the report says it too before the task does
-    await waitFor(async () => (await instance.look(), instance.state === 'running'), {
-      boundMs: 3_000,
-      everyMs: 10,
-    })
+    const reported = async () => {
+      await instance.look()
+      return instance.state === 'running'
+    }
+    await waitFor(reported, { boundMs: 3_000, everyMs: 10 })
     context.log(`ready after ${Math.round(performance.now() - begun)} ms`)
     return { postmasterPid: pid, readyMs: performance.now() - begun }
   } finally {

@@ -1,0 +1,116 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { parseMounts, readDisks } from './disks'
+import { readOwnedFile, replaceFile } from './durable-files'
+import { findEngineUser } from './engine-user'
+import { choosePort, isPortFree } from './ports'
+import { runCommand } from './run-command'
+
+const scratch = (run: (directory: string) => void) => {
+  const directory = mkdtempSync(join(tmpdir(), 'floe-host-'))
+  try {
+    run(directory)
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+}
+
+describe('ports', () => {
+  test('a port of an instance and one that something listens on are passed over', async () => {
+    const port = await choosePort({ from: 100, to: 103 }, new Set([100]), async (p) => p !== 101)
+    expect(port).toBe(102)
+  })
+
+  test('a full range is said', async () => {
+    await expect(choosePort({ from: 1, to: 2 }, new Set([1, 2]))).rejects.toMatchObject({
+      fault: { code: 'host.no_free_port' },
+    })
+  })
+
+  test('a port that something listens on is not free', async () => {
+    const listener = createServer()
+    await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
+    const { port } = listener.address() as { port: number }
+    expect(await isPortFree(port)).toBe(false)
+    await new Promise((resolve) => listener.close(resolve))
+    expect(await isPortFree(port)).toBe(true)
+  })
+})
+
+describe('files', () => {
+  test('a replaced file has the new text and leaves no other file behind', () =>
+    scratch((d) => {
+      const path = join(d, 'f')
+      writeFileSync(path, 'old')
+      replaceFile(path, 'new')
+      expect(readFileSync(path, 'utf8')).toBe('new')
+      expect(readdirSync(d)).toEqual(['f'])
+      expect(statSync(path).mode & 0o777).toBe(0o600)
+    }))
+
+  test('a symbolic link is neither read through nor written through', () =>
+    scratch((d) => {
+      const target = join(d, 'target')
+      writeFileSync(target, 'secret')
+      symlinkSync(target, join(d, 'link'))
+      expect(() => readOwnedFile(join(d, 'link'))).toThrow()
+      replaceFile(join(d, 'link'), 'mine')
+      expect(readFileSync(target, 'utf8')).toBe('secret')
+    }))
+})
+
+describe('engine user', () => {
+  const passwd = (run: (path: string) => void) =>
+    scratch((d) => {
+      const path = join(d, 'passwd')
+      writeFileSync(
+        path,
+        'root:x:0:0::/root:/bin/sh\nfloe:x:999:998::/:/bin/false\nann:x:1000:1000::/:/bin/sh\n',
+      )
+      run(path)
+    })
+
+  test('root runs engines as the user named, never as itself', () =>
+    passwd((path) => {
+      expect(findEngineUser('floe', path, 0)).toEqual({ name: 'floe', uid: 999, gid: 998 })
+      expect(() => findEngineUser(null, path, 0)).toThrow('cannot run as root')
+      expect(() => findEngineUser('nobody-here', path, 0)).toThrow('does not exist')
+    }))
+
+  test('without root it is the own user', () =>
+    passwd((path) => {
+      expect(findEngineUser(null, path, 1_000)).toEqual({ name: 'ann', uid: null, gid: null })
+      expect(() => findEngineUser('floe', path, 1_000)).toThrow('cannot run engines as user "floe"')
+    }))
+})
+
+describe('disks', () => {
+  test('blanks in a mount are undone', () => {
+    expect(parseMounts('/dev/sdb1 /mnt/my\\040disk xfs rw,noatime 0 0\n')).toEqual([
+      { device: '/dev/sdb1', mount: '/mnt/my disk', fileSystem: 'xfs', options: 'rw,noatime' },
+    ])
+  })
+
+  test('each file system is listed once, with its size', () => {
+    const disks = readDisks(['/', '/', '/does/not/exist'])
+    expect(disks).toHaveLength(1)
+    expect(disks[0]?.sizeBytes).toBeGreaterThan(disks[0]?.freeBytes as number)
+  })
+})
+
+describe('commands', () => {
+  test('status and both outputs come back', async () => {
+    const r = await runCommand('/bin/sh', ['-c', 'cat; echo err >&2; exit 3'], { input: 'in' })
+    expect(r).toMatchObject({ status: 3, stdout: 'in', stderr: 'err\n' })
+  })
+
+  test('a command that takes too long is ended with its children', async () => {
+    const begun = performance.now()
+    const r = await runCommand('/bin/sh', ['-c', 'sleep 30 & wait'], { timeoutMs: 100 })
+    expect(r.signal).toBe('SIGKILL')
+    expect(performance.now() - begun).toBeLessThan(10_000)
+  })
+})

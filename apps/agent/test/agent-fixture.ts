@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto'
+import {
+  createAgentClient,
+  type InstanceObserved,
+  scramVerifier,
+  type TaskInput,
+  type TaskKey,
+  type TaskKind,
+  type TaskResult,
+  type TaskStatus,
+} from '@floe/agent-contract'
+import { formatFault, type InstanceId, type InstanceName } from '@floe/domain'
+import { makeThrowawayHome, ThrowawayAgent, waitUntil } from '@floe/testkit'
+import pg from 'pg'
+import { inject } from 'vitest'
+
+export type TaskRequest = TaskInput extends infer T
+  ? T extends { kind: TaskKind }
+    ? Omit<T, 'instanceId' | 'name'> & { instanceId: string; name?: string }
+    : never
+  : never
+
+/** An agent with a client of each key, and the verbs that tests say. */
+export class AgentFixture {
+  readonly agent: ThrowawayAgent
+  #clients: ReturnType<typeof createAgentClient>[] = []
+
+  private constructor(agent: ThrowawayAgent) {
+    this.agent = agent
+  }
+
+  static async start(instances = 8): Promise<AgentFixture> {
+    const fixture = new AgentFixture(
+      new ThrowawayAgent(await makeThrowawayHome({ instances }), inject('bundle')),
+    )
+    await fixture.agent.start()
+    return fixture
+  }
+
+  get installation() {
+    return this.agent.home.installation
+  }
+
+  get task() {
+    return this.#client(this.agent.home.taskKey)
+  }
+
+  get read() {
+    return this.#client(this.agent.home.readKey)
+  }
+
+  #client(key: string) {
+    const { agentUrl: url, authority: ca } = this.agent.home
+    const client = createAgentClient({ url, ca, key, timeoutMs: 15_000 })
+    this.#clients.push(client)
+    return client.trpc
+  }
+
+  newKey(step = 'step', attempt = 1): TaskKey {
+    return { operationId: randomUUID(), step, attempt }
+  }
+
+  async begin(task: TaskRequest, key = this.newKey()): Promise<TaskKey> {
+    await this.task.task.start.mutate({ key, task: task as never })
+    return key
+  }
+
+  /** Waits for a task's end; also over a death of the agent. */
+  async ended(key: TaskKey, boundMs = 60_000): Promise<TaskStatus> {
+    const client = this.read
+    return waitUntil(
+      `task ${key.step} ends`,
+      async () => {
+        const status = await client.task.check.query({ key })
+        return status.state !== 'running' && status.state !== 'not-started' ? status : null
+      },
+      boundMs,
+      30,
+    )
+  }
+
+  async run(task: TaskRequest): Promise<TaskStatus> {
+    return this.ended(await this.begin(task))
+  }
+
+  /** Runs a task that has to succeed. */
+  async must<K extends TaskKind>(task: Extract<TaskRequest, { kind: K }>): Promise<TaskResult<K>> {
+    const status = await this.run(task as TaskRequest)
+    if (status.state !== 'succeeded')
+      throw new Error(`${task.kind} ${status.state}: ${status.fault ? formatFault(status.fault) : ''}`)
+    return status.result as TaskResult<K>
+  }
+
+  async create(
+    o: { name?: string; settings?: Record<string, string>; password?: string } = {},
+  ): Promise<string> {
+    const instanceId = randomUUID()
+    await this.must({
+      kind: 'create-instance',
+      instanceId,
+      name: o.name ?? `t-${instanceId.slice(0, 8)}`,
+      settings: o.settings ?? {},
+      ownerPasswordVerifier: scramVerifier(o.password ?? 'open sesame'),
+    } as Extract<TaskRequest, { kind: 'create-instance' }>)
+    return instanceId
+  }
+
+  async createRunning(o: Parameters<AgentFixture['create']>[0] = {}): Promise<string> {
+    const instanceId = await this.create(o)
+    await this.must({ kind: 'start-instance', instanceId })
+    return instanceId
+  }
+
+  async observed(instanceId: string): Promise<InstanceObserved | undefined> {
+    const report = await this.read.report.read.query({ after: null })
+    return report.instances.find((i) => i.instanceId === instanceId)
+  }
+
+  async waitForState(instanceId: string, state: string): Promise<InstanceObserved> {
+    return waitUntil(`instance is ${state}`, async () => {
+      const seen = await this.observed(instanceId)
+      return seen?.state === state ? seen : null
+    })
+  }
+
+  /** Connects as a person does. */
+  async connect(instanceId: string, password = 'open sesame'): Promise<pg.Client> {
+    const seen = await this.observed(instanceId)
+    const client = new pg.Client({
+      host: '127.0.0.1',
+      port: seen?.port,
+      user: 'postgres',
+      database: 'postgres',
+      password,
+    })
+    client.on('error', () => {})
+    await client.connect()
+    return client
+  }
+
+  async query<T>(instanceId: string, sql: string): Promise<T[]> {
+    const client = await this.connect(instanceId)
+    try {
+      return (await client.query(sql)).rows as T[]
+    } finally {
+      await client.end()
+    }
+  }
+
+  dataDirectory(instanceId: string): string {
+    return `${this.installation.instancesDirectory}/${instanceId}/pgdata`
+  }
+
+  async remove(): Promise<void> {
+    await Promise.all(this.#clients.map((c) => c.close()))
+    await this.agent.remove()
+  }
+}
+
+/** Brands for calls that take them. */
+export const asInstanceId = (id: string) => id as InstanceId
+export const asInstanceName = (name: string) => name as InstanceName
