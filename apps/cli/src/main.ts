@@ -1,5 +1,6 @@
 import { FaultError } from '@floe/domain'
 import { Command, CommanderError } from 'commander'
+import { addBench } from './command/bench'
 import { addDown } from './command/down'
 import { addEngine } from './command/engine'
 import { addHost } from './command/host'
@@ -25,12 +26,22 @@ function program(): Command {
   addUp(floe)
   addDown(floe)
   addStatus(floe)
-  for (const add of [addTest, addEngine, addInstance, addSetting, addTelemetry, addOperation, addHost])
+  for (const add of [
+    addTest,
+    addBench,
+    addEngine,
+    addInstance,
+    addSetting,
+    addTelemetry,
+    addOperation,
+    addHost,
+  ])
     add(floe)
   return floe
 }
 
-const json = process.argv.includes('--json')
+// a benchmark's --json names a file
+const json = process.argv.includes('--json') && process.argv[2] !== 'bench'
 try {
   await program().parseAsync(process.argv)
 } catch (error) {

@@ -1,0 +1,181 @@
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fault } from '@floe/domain'
+import { requireInstallation } from '../installation/home'
+import { endProcess, type ProcessIdentity } from '../process/identity'
+import { liveRecord } from '../process/records'
+import { runProgram } from '../run-program'
+import { type BenchReport, describeHost, figure } from './bench'
+import { makePrivateInstallation, type PrivateInstallation } from './private-installation'
+import { pairedCost, parseProgress, schedule, type Window, windowMeans } from './windows'
+
+const INSTANCES = 20
+/** After a switch the agent first catches up; that is not what sampling costs. */
+const SETTLE_MS = 3_000
+const TICKS_PER_SECOND = 100
+
+type Created = { instanceId: string; name: string; connectionString: string }
+
+/** Processor seconds that a process has used so far. */
+function processorSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
+}
+
+function residentMegabytes(pid: number): number {
+  return (
+    Number(readFileSync(`/proc/${pid}/status`, 'utf8').match(/^VmRSS:\s+(\d+) kB/m)?.[1] ?? Number.NaN) / 1024
+  )
+}
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+async function createInstances(
+  installation: PrivateInstallation,
+  say: (line: string) => void,
+): Promise<Created> {
+  let loaded: Created | undefined
+  for (let i = 1; i <= INSTANCES; i++) {
+    // one takes the load; no checkpoint in the middle of a window
+    const settings =
+      i === 1
+        ? ['shared_buffers=512MB', 'max_wal_size=16GB', 'checkpoint_timeout=1h']
+        : ['shared_buffers=32MB']
+    const created = await installation.floe<Created>(
+      'instance',
+      'create',
+      `bench-${i}`,
+      ...settings.flatMap((s) => ['--set', s]),
+    )
+    if (i === 1) loaded = created
+    if (i % 5 === 0) say(`${i} of ${INSTANCES} instances run`)
+  }
+  return loaded as Created
+}
+
+/** Switches the agent off and on by stopping its process for a while: it takes no sample then, and loses nothing else. */
+function setSampling(agent: ProcessIdentity, on: boolean): void {
+  process.kill(agent.pid, on ? 'SIGCONT' : 'SIGSTOP')
+}
+
+/**
+ * What it costs to watch: 20 instances run and are sampled once a second, one of them is under pgbench's TPC-B load, and
+ * the agent is switched off and on under that one load, in neighbouring pairs of windows. Controller and web do not run, so
+ * that only the agent and its queries are measured. Processor and memory of the agent are those of its "on" windows.
+ */
+export async function benchMonitoring(
+  short: boolean,
+  say: (line: string) => void,
+  log: (line: string) => void,
+): Promise<BenchReport> {
+  const host = describeHost()
+  const [pairs, windowMs] = short ? [4, 10_000] : [16, 15_000]
+  say('bringing up a private installation')
+  const installation = await makePrivateInstallation(log)
+  let agent: ProcessIdentity | null = null
+  try {
+    const { enginePrefix } = requireInstallation(installation.home)
+    const program = (name: string) => join(enginePrefix, 'bin', name)
+    const { connectionString } = await createInstances(installation, say)
+    const filled = await runProgram(
+      program('pgbench'),
+      ['-i', '-q', '-s', short ? '10' : '50', connectionString],
+      { onLine: log },
+    )
+    if (filled.status !== 0)
+      throw fault('bench.not_filled', 'pgbench could not fill its tables', { detail: filled.tail.join('\n') })
+
+    agent = liveRecord(installation.home, 'agent')
+    if (agent === null) throw fault('bench.no_agent', 'the agent does not run')
+    for (const name of ['supervisor', 'web', 'controller']) {
+      const other = liveRecord(installation.home, name)
+      if (other !== null) await endProcess(other, 10_000)
+    }
+
+    const plan = schedule(pairs)
+    const warmUpMs = 10_000
+    const seconds = Math.ceil((warmUpMs + plan.length * windowMs) / 1000) + 5
+    say(`${pairs} pairs of ${windowMs / 1000} s with and without sampling, under one pgbench run`)
+    const load = spawn(
+      program('pgbench'),
+      [
+        '-c',
+        '4',
+        '-j',
+        '2',
+        '-M',
+        'prepared',
+        '-T',
+        String(seconds),
+        '-P',
+        '1',
+        '--progress-timestamp',
+        connectionString,
+      ],
+      { stdio: ['ignore', 'pipe', 'pipe'] },
+    )
+    let output = ''
+    for (const stream of [load.stdout, load.stderr])
+      stream.on('data', (chunk: Buffer) => {
+        output += chunk.toString()
+      })
+    const ended = new Promise((resolve) => load.once('close', resolve))
+
+    const windows: Window[] = []
+    const memory: number[] = []
+    let busySeconds = 0
+    let measuredSeconds = 0
+    try {
+      await pause(warmUpMs)
+      for (const on of plan) {
+        setSampling(agent, on)
+        const from = Date.now()
+        await pause(SETTLE_MS)
+        const before = processorSeconds(agent.pid)
+        const began = performance.now()
+        await pause(windowMs - SETTLE_MS)
+        if (on) {
+          busySeconds += processorSeconds(agent.pid) - before
+          measuredSeconds += (performance.now() - began) / 1000
+          memory.push(residentMegabytes(agent.pid))
+        }
+        windows.push({ on, from, to: Date.now() })
+      }
+    } finally {
+      setSampling(agent, true)
+      load.kill('SIGINT')
+      await ended
+    }
+    log(output)
+    const means = windowMeans(parseProgress(output), windows, SETTLE_MS)
+    const cost = pairedCost(windows, means)
+    const of = (on: boolean) => means.filter((_, i) => windows[i]?.on === on)
+    const average = (values: number[]) => values.reduce((sum, v) => sum + v, 0) / values.length
+    return {
+      bench: 'monitoring',
+      host,
+      figures: [
+        figure('tps_cost_percent', cost.percent, '%', { most: 1 }),
+        figure('agent_rss_mb', Math.max(...memory), 'MB', { most: 120 }),
+        figure('agent_cpu_percent', (busySeconds / measuredSeconds) * 100, '% of a core', { most: 10 }),
+        figure('instances', INSTANCES, 'instances', { least: 20 }),
+      ],
+      detail: {
+        load: 'pgbench TPC-B, 4 clients, prepared, on one of the instances; the others idle',
+        pairs,
+        windowSeconds: windowMs / 1000,
+        tpsCostLow95: cost.low,
+        tpsCostHigh95: cost.high,
+        pairCosts: cost.pairs,
+        tpsWith: average(of(true)),
+        tpsWithout: average(of(false)),
+      },
+    }
+  } finally {
+    // a stopped agent could not end
+    if (agent !== null && liveRecord(installation.home, 'agent') !== null) setSampling(agent, true)
+    await installation.remove()
+  }
+}

@@ -1,0 +1,65 @@
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fault } from '@floe/domain'
+import { checkoutDirectory, type Home, homeAt } from '../installation/home'
+import { portIsFree } from '../installation/ports'
+import { runProgram } from '../run-program'
+
+/** An installation of its own for a benchmark: own directory, own ports, taken down and removed at the end. */
+export type PrivateInstallation = {
+  home: Home
+  /** Runs `./floe … --json` on it and answers what it printed. */
+  floe<T>(...args: string[]): Promise<T>
+  remove(): Promise<void>
+}
+
+const PORTS = 64
+
+async function freePorts(): Promise<number> {
+  for (let i = 0; i < 50; i++) {
+    const base = 33_000 + Math.floor(Math.random() * 300) * PORTS
+    const free = await Promise.all(Array.from({ length: PORTS }, (_, n) => portIsFree(base + n)))
+    if (free.every(Boolean)) return base
+  }
+  throw fault('bench.no_ports', `found no ${PORTS} free ports in a row between 33000 and 52000`)
+}
+
+/** Brings one up; `log` gets what the launcher says. */
+export async function makePrivateInstallation(log: (line: string) => void): Promise<PrivateInstallation> {
+  const directory = mkdtempSync(join(tmpdir(), 'floe-bench-'))
+  // the engine's user must get in
+  chmodSync(directory, 0o755)
+  const environment = { ...process.env, FLOE_HOME: directory, FLOE_LOG: undefined, FLOE_STARTED: undefined }
+  const run = async <T>(...args: string[]): Promise<T> => {
+    const { status, stdout, tail } = await runProgram(
+      join(checkoutDirectory(), 'floe'),
+      [...args, '--json'],
+      { env: environment, onLine: log },
+    )
+    if (status !== 0)
+      throw fault('bench.floe_failed', `"floe ${args.join(' ')}" failed`, { detail: tail.join('\n') })
+    return JSON.parse(stdout) as T
+  }
+  const remove = async () => {
+    await run('down', '--instances').catch((error: unknown) => log(String(error)))
+    let instances: string | undefined
+    try {
+      instances = (
+        JSON.parse(readFileSync(join(directory, 'config.json'), 'utf8')) as { instancesDirectory: string }
+      ).instancesDirectory
+    } catch {
+      // it never came that far
+    }
+    rmSync(directory, { recursive: true, force: true })
+    if (instances?.startsWith('/var/lib/floe/')) rmSync(instances, { recursive: true, force: true })
+  }
+  try {
+    const base = await freePorts()
+    await run('up', '--port', String(base), '--instance-ports', `${base + 3}-${base + PORTS - 1}`)
+  } catch (error) {
+    await remove()
+    throw error
+  }
+  return { home: homeAt(directory), floe: run, remove }
+}

@@ -1,0 +1,63 @@
+import { resolve } from 'node:path'
+import { fault } from '@floe/domain'
+import type { Command } from 'commander'
+import { table } from '../output'
+import { progressOf } from './up'
+
+type Options = { short?: boolean; json?: string }
+
+export function addBench(program: Command): void {
+  program
+    .command('bench <name> [words...]')
+    .summary('run a benchmark')
+    .description(
+      'Runs a benchmark against its baseline in the same run, on private ports and directories, and prints its figures. What follows "--" is given to the benchmark. "./floe bench list" names them.',
+    )
+    .option('--short', 'fewer and shorter rounds')
+    .option(
+      '--json <file>',
+      'also write {bench, host, figures: [{name, value, unit, goal, holds}]} to the file',
+    )
+    .action(async (name: string, _words: string[], { short = false, json }: Options) => {
+      const { benchNames, runEngineBench, writeReport } = await import('../bench/bench')
+      const names = benchNames()
+      if (name === 'list') {
+        process.stdout.write(`${names.join('\n')}\n`)
+        return
+      }
+      if (!names.includes(name))
+        throw fault('usage.bench', `there is no benchmark "${name}"`, {
+          hint: `Benchmarks: ${names.join(', ')}.`,
+        })
+      const file = json === undefined ? undefined : resolve(json)
+      const dashes = process.argv.indexOf('--')
+      if (name !== 'monitoring') {
+        process.exitCode = runEngineBench(name, {
+          short,
+          json: file,
+          more: dashes < 0 ? [] : process.argv.slice(dashes + 1),
+        })
+        return
+      }
+      const { progress } = progressOf('bench')
+      const { benchMonitoring } = await import('../bench/monitoring')
+      const report = await benchMonitoring(
+        short,
+        (line) => progress.say(line),
+        (line) => progress.log(line),
+      )
+      if (file !== undefined) writeReport(file, report)
+      const rows = report.figures.map((f) => [
+        f.name,
+        String(f.value),
+        f.unit,
+        f.goal,
+        f.holds ? 'holds' : 'does not hold',
+      ])
+      process.stdout.write(`${table(['figure', 'value', 'unit', 'goal', ''], rows)}\n`)
+      for (const [what, value] of Object.entries(report.detail ?? {}))
+        process.stdout.write(
+          `${what}: ${Array.isArray(value) ? value.map((v) => Number(v).toFixed(2)).join(' ') : typeof value === 'number' ? Math.round(value * 100) / 100 : String(value)}\n`,
+        )
+    })
+}
