@@ -176,7 +176,7 @@ test('SIGTERM ends a controller in order: its leases are free at once', async ()
   const asked = Date.now()
   await end(child, 'SIGTERM')
   expect(child.exitCode).toBe(0)
-  expect(Date.now() - asked).toBeLessThan(3_000)
+  expect(Date.now() - asked).toBeLessThan(8_000)
   expect(said.output).toContain('controller.stopped')
   const free = await bench.db.pool.query(
     `SELECT (SELECT count(*)::int FROM lease WHERE name LIKE 'observe:%' AND "expiresAt" > clock_timestamp())

@@ -133,23 +133,20 @@ async function write<K extends OperationKind>(
       })
     })
   } catch (error) {
-    // two callers at once: the unique indexes let one through, the other is told what the first one made
+    // the same key may have got through a moment before, and be the very thing this one ran into
+    const first = await earlierSubmit(db, submit)
+    if (first) return first
+    // two callers at once: the unique indexes let one through
     const constraint = sqlError(error)?.code === '23505' ? sqlError(error)?.constraint : undefined
-    if (constraint === 'operation_idempotencyKey_key') {
-      const first = await earlierSubmit(db, submit)
-      if (first) return first
-    }
     if (constraint === 'operation_one_open_per_instance') {
       const blocking = await findOpenOperation(db.pool, input.instanceId)
+      // it may have ended meanwhile, then this one's turn has come
+      if (!blocking) return write(db, submit, input, retryOf)
       const instance = await showInstance(db.pool, input.instanceId)
-      if (blocking) throw new OperationConflict(blocking, instance?.name ?? input.instanceId)
-      return write(db, submit, input, retryOf)
+      throw new OperationConflict(blocking, instance?.name ?? input.instanceId)
     }
-    if (constraint === 'instance_one_per_name' || constraint === 'instance_pkey') {
-      const again = await earlierSubmit(db, submit)
-      if (again) return again
+    if (constraint === 'instance_one_per_name' || constraint === 'instance_pkey')
       throw nameTaken((input as OperationInput<'create-instance'>).name)
-    }
     throw error
   }
   return { operationId, instanceId: input.instanceId, input, created: true }

@@ -1,0 +1,260 @@
+import { randomUUID } from 'node:crypto'
+import type { TaskKey, TaskStatus } from '@floe/agent-contract'
+import { leaseOperations, listIncidents, readOperationLog, showInstance, showOperation } from '@floe/db'
+import { createTestDatabase, insertTestInstance, type TestDatabase } from '@floe/db/testing'
+import { type Fault, fault, type OperationKind, operationTransitions } from '@floe/domain'
+import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest'
+import { type Advanced, advanceOperation } from './advance'
+import type { AgentTasks } from './step'
+import { cancelOperation, retryOperation, submitOperation } from './submit'
+
+let db: TestDatabase
+beforeAll(async () => {
+  db = await createTestDatabase(inject('engineConnectionString'))
+})
+afterAll(() => db.drop())
+
+const actor = { id: 'user-1', name: 'Ada' }
+const walked = new Set<string>()
+
+/** Tasks in the test's hands: what `answers` says of a step is what the agent says. */
+class Tasks implements AgentTasks {
+  readonly started: string[] = []
+  answers: Record<string, Partial<TaskStatus> | Fault> = {}
+  ignoreCancel = false
+  #of(key: TaskKey): TaskStatus {
+    const id = `${key.step}#${key.attempt}`
+    const blank = {
+      key,
+      progress: null,
+      message: null,
+      log: [],
+      result: null,
+      fault: null,
+      startedAt: null,
+      endedAt: null,
+    }
+    const answer = this.answers[id] ?? this.answers[key.step]
+    if (answer && 'code' in answer) throw fault(answer.code, answer.message)
+    if (!this.started.includes(id)) return { ...blank, state: 'not-started' }
+    return { ...blank, state: 'running', ...answer }
+  }
+  async startTask({ key }: { key: TaskKey }) {
+    const id = `${key.step}#${key.attempt}`
+    if (!this.started.includes(id)) this.started.push(id)
+    return this.#of(key)
+  }
+  async checkTask({ key }: { key: TaskKey }) {
+    return this.#of(key)
+  }
+  async cancelTask(key: TaskKey) {
+    if (!this.ignoreCancel) this.answers[key.step] = { state: 'cancelled' }
+    return this.#of(key)
+  }
+}
+
+let tasks: Tasks
+let clock: Date
+beforeEach(() => {
+  tasks = new Tasks()
+  clock = new Date()
+})
+
+async function submit(kind: OperationKind, input: object = {}) {
+  const instance = await insertTestInstance(db)
+  const submitted = await submitOperation(db, {
+    kind,
+    input: { instanceId: instance.instanceId, ...input } as never,
+    actor,
+  })
+  return { ...instance, operationId: submitted.operationId }
+}
+
+const hold = async (operationId: string) => {
+  const holds = await leaseOperations(db.pool, {
+    owner: 'test',
+    leaseMs: 60_000,
+    limit: 1_000,
+    busyHostIds: [],
+  })
+  const found = holds.find((h) => h.operationId === operationId)
+  if (!found) throw new Error('not leased')
+  return found
+}
+
+/** One pass, noting the edge it walked. */
+async function pass(h: Awaited<ReturnType<typeof hold>>): Promise<Advanced> {
+  const from = (await showOperation(db.pool, h.operationId))?.state
+  const advanced = await advanceOperation(h, {
+    pool: db.pool,
+    agentOf: () => tasks,
+    now: () => clock,
+    log: () => {},
+  })
+  const to = (await showOperation(db.pool, h.operationId))?.state
+  if (from !== to) walked.add(`${from} → ${to}`)
+  return advanced
+}
+
+/** Passes until the operation ended or the passes are used up. */
+async function passes(h: Awaited<ReturnType<typeof hold>>, most = 10): Promise<Advanced> {
+  let advanced: Advanced = { ended: null, pauseMs: 0 }
+  for (let i = 0; i < most && advanced.ended === null; i++) advanced = await pass(h)
+  return advanced
+}
+
+const reloaded = { state: 'succeeded', result: { pendingRestart: [] } } as const
+
+test('queued → running → succeeded: planned once, started once, its result and log kept', async () => {
+  const { operationId } = await submit('reload-instance')
+  const h = await hold(operationId)
+  await passes(h, 4)
+  expect(tasks.started).toEqual(['reload#1'])
+  tasks.answers.reload = { ...reloaded, log: [{ seq: 1, at: clock.getTime(), text: 'reloaded' }] }
+  expect(await passes(h)).toEqual({ ended: 'succeeded' })
+  expect(await showOperation(db.pool, operationId)).toMatchObject({
+    progress: 1,
+    result: { pendingRestart: [] },
+  })
+  const log = await readOperationLog(db.pool, { operationId })
+  expect(log.map((line) => line.text)).toEqual([
+    'running: a controller leased it',
+    'Reload the configuration',
+    'reloaded',
+    'succeeded: its last step is done',
+  ])
+  // another pass over an ended operation changes nothing
+  expect(await pass(h)).toEqual({ ended: 'succeeded' })
+})
+
+test('running → failed: the task’s fault becomes the operation’s, later steps do not run', async () => {
+  const { operationId } = await submit('stop-instance', { mode: 'fast' })
+  tasks.answers.stop = {
+    state: 'failed',
+    fault: { code: 'x.y', message: 'could not stop', detail: 'It is stuck.' },
+  }
+  expect(await passes(await hold(operationId))).toEqual({ ended: 'failed' })
+  expect(await showOperation(db.pool, operationId)).toMatchObject({
+    fault: { code: 'x.y' },
+    steps: [
+      { name: 'stop', state: 'failed', fault: { code: 'x.y' } },
+      { name: 'observe', state: 'cancelled' },
+    ],
+  })
+})
+
+test('queued → cancelled: asked before anything started, nothing starts', async () => {
+  const { operationId } = await submit('reload-instance')
+  await cancelOperation(db, { operationId, actor })
+  walked.add('queued → cancelled')
+  expect((await showOperation(db.pool, operationId))?.state).toBe('cancelled')
+  await expect(hold(operationId)).rejects.toThrow('not leased')
+  expect(tasks.started).toEqual([])
+})
+
+test('running → cancelling → cancelled: the running task is told, and the steps after it never start', async () => {
+  const { operationId } = await submit('stop-instance', { mode: 'fast' })
+  const h = await hold(operationId)
+  await passes(h, 3)
+  await cancelOperation(db, { operationId, actor })
+  walked.add('running → cancelling')
+  expect(await passes(h)).toEqual({ ended: 'cancelled' })
+  expect(await showOperation(db.pool, operationId)).toMatchObject({
+    fault: null,
+    steps: [{ state: 'cancelled' }, { state: 'cancelled' }],
+  })
+})
+
+test('cancelling → succeeded: a last step that was done before the cancel took effect counts', async () => {
+  const { operationId } = await submit('reload-instance')
+  const h = await hold(operationId)
+  await passes(h, 3)
+  tasks.ignoreCancel = true
+  await cancelOperation(db, { operationId, actor })
+  tasks.answers.reload = reloaded
+  expect(await passes(h)).toEqual({ ended: 'succeeded' })
+})
+
+test('cancelling → failed: a step that fails while it is being cancelled fails the operation', async () => {
+  const { operationId } = await submit('reload-instance')
+  const h = await hold(operationId)
+  await passes(h, 3)
+  tasks.ignoreCancel = true
+  await cancelOperation(db, { operationId, actor })
+  tasks.answers.reload = { state: 'failed', fault: { code: 'x.y', message: 'broke' } }
+  expect(await passes(h)).toEqual({ ended: 'failed' })
+})
+
+test('every edge of the operation table was walked, and no other', () => {
+  expect([...walked].sort()).toEqual(operationTransitions.map((t) => `${t.from} → ${t.to}`).sort())
+})
+
+test('an agent that does not answer is waited for, and an overdue step opens an incident that its end closes', async () => {
+  const { operationId, instanceId } = await submit('reload-instance')
+  const h = await hold(operationId)
+  tasks.answers.reload = { code: 'agent.unreachable', message: 'could not reach the agent' }
+  await passes(h, 5)
+  const waiting = await showOperation(db.pool, operationId)
+  expect(waiting).toMatchObject({ state: 'running', message: expect.stringContaining('does not answer') })
+  expect(await listIncidents(db.pool, { instanceId })).toEqual([])
+  clock = new Date(clock.getTime() + 31_000)
+  await passes(h, 3)
+  expect(await listIncidents(db.pool, { instanceId })).toMatchObject([{ operationId, severity: 'warning' }])
+  tasks.answers.reload = reloaded
+  expect(await passes(h)).toEqual({ ended: 'succeeded' })
+  expect(await listIncidents(db.pool, { instanceId })).toEqual([])
+})
+
+test('a cancelled step of a host that is gone is given up after a minute, and says that it may still run', async () => {
+  const { operationId } = await submit('reload-instance')
+  const h = await hold(operationId)
+  tasks.answers.reload = { code: 'agent.unreachable', message: 'could not reach the agent' }
+  await passes(h, 3)
+  await cancelOperation(db, { operationId, actor })
+  expect(await passes(h, 3)).toMatchObject({ ended: null })
+  clock = new Date(clock.getTime() + 61_000)
+  expect(await passes(h, 3)).toEqual({ ended: 'cancelled' })
+  expect((await showOperation(db.pool, operationId))?.steps[0]?.fault?.detail).toContain('may still run')
+})
+
+test('a retry does not run again what succeeded, and runs what failed with the next attempt', async () => {
+  const { operationId } = await submit('stop-instance', { mode: 'fast' })
+  tasks.answers.stop = { state: 'succeeded', result: { stoppedMs: 1 } }
+  let h = await hold(operationId)
+  await passes(h, 3)
+  // the observation step is where this one ends: as if it had failed there
+  await db.pool.query(
+    `UPDATE operation_step SET state = 'failed' WHERE "operationId" = $1 AND name = 'observe'`,
+    [operationId],
+  )
+  await db.pool.query(`UPDATE operation SET state = 'failed', "endedAt" = now() WHERE id = $1`, [operationId])
+  const retried = await retryOperation(db, { operationId, actor })
+  h = await hold(retried.operationId)
+  await passes(h, 3)
+  expect(tasks.started).toEqual(['stop#1'])
+  expect((await showOperation(db.pool, retried.operationId))?.steps).toMatchObject([
+    { name: 'stop', state: 'succeeded', attempt: 1, result: { stoppedMs: 1 } },
+    { name: 'observe', state: 'running', attempt: 2 },
+  ])
+})
+
+test('a delete whose instance the agent does not know is done, and its row says deleted', async () => {
+  const { instanceId, name } = await insertTestInstance(db)
+  const { operationId } = await submitOperation(db, {
+    kind: 'delete-instance',
+    input: { instanceId, confirmName: name, keepFiles: false } as never,
+    actor,
+  })
+  tasks.answers.delete = { code: 'instance.not_found', message: 'instance does not exist on this host' }
+  expect(await passes(await hold(operationId))).toEqual({ ended: 'succeeded' })
+  expect((await showInstance(db.pool, instanceId))?.deletedAt).not.toBeNull()
+})
+
+test('a stored input that no longer fits fails the operation instead of blocking its instance', async () => {
+  const { operationId } = await submit('reload-instance')
+  await db.pool.query(
+    `UPDATE operation SET input = '{"instanceId": "${randomUUID().slice(1)}"}' WHERE id = $1`,
+    [operationId],
+  )
+  expect(await passes(await hold(operationId))).toEqual({ ended: 'failed' })
+})

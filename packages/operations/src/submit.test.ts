@@ -1,0 +1,217 @@
+import { randomUUID } from 'node:crypto'
+import {
+  listAuditEvents,
+  listInstances,
+  listOperations,
+  markInstanceDeleted,
+  showInstance,
+  showOperation,
+} from '@floe/db'
+import { createTestDatabase, insertTestInstance, type TestDatabase } from '@floe/db/testing'
+import type {} from '@floe/db/testing/engine-for-suite'
+import type { OperationInput } from '@floe/domain'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { cancelOperation, OperationConflict, retryOperation, submitOperation } from './submit'
+
+let db: TestDatabase
+beforeAll(async () => {
+  db = await createTestDatabase(inject('engineConnectionString'))
+})
+afterAll(() => db.drop())
+
+const actor = { id: 'user-1', name: 'Ada' }
+const start = (instanceId: string, idempotencyKey?: string) =>
+  submitOperation(db, {
+    kind: 'start-instance',
+    input: { instanceId } as OperationInput<'start-instance'>,
+    actor,
+    idempotencyKey,
+  })
+const code = (promise: Promise<unknown>) =>
+  promise.then(
+    () => 'none',
+    (error) => error.fault?.code ?? String(error),
+  )
+const rowsOf = async (table: string) =>
+  Number((await db.pool.query(`SELECT count(*) FROM ${table}`)).rows[0].count)
+
+test('a change is intent, operation and audit row in one transaction', async () => {
+  const { hostId } = await insertTestInstance(db)
+  const instanceId = randomUUID()
+  const { operationId, created } = await submitOperation(db, {
+    kind: 'create-instance',
+    input: {
+      instanceId,
+      name: 'fresh',
+      ownerPasswordVerifier: 'SCRAM-SHA-256$4096:c2FsdA==$c3RvcmVk:c2VydmVy',
+    } as OperationInput<'create-instance'>,
+    actor,
+    hostId,
+    audit: { ipAddress: '192.0.2.1' },
+  })
+  expect(created).toBe(true)
+  expect(await showInstance(db.pool, instanceId)).toMatchObject({
+    name: 'fresh',
+    intent: 'running',
+    state: 'unknown',
+  })
+  expect(await showOperation(db.pool, operationId)).toMatchObject({
+    state: 'queued',
+    kind: 'create-instance',
+  })
+  const [audit] = await listAuditEvents(db.pool)
+  expect(audit).toMatchObject({
+    action: 'instance.create',
+    actorName: 'Ada',
+    outcome: 'allowed',
+    objectId: instanceId,
+    ipAddress: '192.0.2.1',
+    detail: { operationId, name: 'fresh' },
+  })
+  expect(JSON.stringify(audit)).not.toContain('SCRAM')
+})
+
+test('a second operation on an instance is refused with the one that blocks it, and leaves nothing behind', async () => {
+  const { instanceId, name } = await insertTestInstance(db)
+  const first = await start(instanceId)
+  const before = [await rowsOf('operation'), await rowsOf('audit_event')]
+  const refusal = await submitOperation(db, {
+    kind: 'stop-instance',
+    input: { instanceId, mode: 'fast' } as OperationInput<'stop-instance'>,
+    actor,
+  }).catch((error) => error)
+  expect(refusal).toBeInstanceOf(OperationConflict)
+  expect(refusal.blockingOperationId).toBe(first.operationId)
+  expect(refusal.fault).toMatchObject({ code: 'operation.conflict', message: expect.stringContaining(name) })
+  expect(refusal.fault.detail).toContain(first.operationId)
+  expect([await rowsOf('operation'), await rowsOf('audit_event')]).toEqual(before)
+  expect((await showInstance(db.pool, instanceId))?.intent).toBe('running')
+})
+
+test('of twenty submits at once exactly one gets through', async () => {
+  const { instanceId } = await insertTestInstance(db)
+  const answers = await Promise.allSettled(Array.from({ length: 20 }, () => start(instanceId)))
+  expect(answers.filter((a) => a.status === 'fulfilled')).toHaveLength(1)
+  for (const a of answers) if (a.status === 'rejected') expect(a.reason).toBeInstanceOf(OperationConflict)
+})
+
+test('one idempotency key is one operation, however often and at the same time it is sent', async () => {
+  const { instanceId } = await insertTestInstance(db)
+  const key = randomUUID()
+  const answers = await Promise.all(Array.from({ length: 20 }, () => start(instanceId, key)))
+  expect(new Set(answers.map((a) => a.operationId)).size).toBe(1)
+  expect(answers.filter((a) => a.created)).toHaveLength(1)
+  expect(
+    await code(
+      submitOperation(db, {
+        kind: 'stop-instance',
+        input: { instanceId, mode: 'fast' } as never,
+        actor,
+        idempotencyKey: key,
+      }),
+    ),
+  ).toBe('operation.key_reused')
+  expect(
+    await code(
+      submitOperation(db, {
+        kind: 'start-instance',
+        input: { instanceId } as never,
+        actor: { id: 'user-2', name: 'Bob' },
+        idempotencyKey: key,
+      }),
+    ),
+  ).toBe('operation.key_reused')
+})
+
+test('a repeated create answers the first one’s instance, also when both are sent at once', async () => {
+  const { hostId } = await insertTestInstance(db)
+  const key = randomUUID()
+  const submit = () =>
+    submitOperation(db, {
+      kind: 'create-instance',
+      input: { instanceId: randomUUID(), name: 'once' } as OperationInput<'create-instance'>,
+      actor,
+      hostId,
+      idempotencyKey: key,
+    })
+  const answers = await Promise.all([submit(), submit(), submit()])
+  expect(new Set(answers.map((a) => a.instanceId)).size).toBe(1)
+  expect((await listInstances(db.pool)).filter((i) => i.name === 'once')).toHaveLength(1)
+})
+
+test('a name is taken until its instance is deleted', async () => {
+  const { hostId, instanceId, name } = await insertTestInstance(db)
+  const create = () =>
+    submitOperation(db, {
+      kind: 'create-instance',
+      input: { instanceId: randomUUID(), name } as OperationInput<'create-instance'>,
+      actor,
+      hostId,
+    })
+  expect(await code(create())).toBe('instance.name_taken')
+  await markInstanceDeleted(db.pool, instanceId)
+  await create()
+  expect(await code(start(instanceId))).toBe('instance.not_found')
+})
+
+test('a delete needs the name typed as it is', async () => {
+  const { instanceId, name } = await insertTestInstance(db)
+  const remove = (confirmName: string) =>
+    submitOperation(db, {
+      kind: 'delete-instance',
+      input: { instanceId, confirmName, keepFiles: false } as OperationInput<'delete-instance'>,
+      actor,
+    })
+  expect(await code(remove(name.toUpperCase()))).toBe('instance.name_mismatch')
+  expect((await showInstance(db.pool, instanceId))?.intent).toBe('running')
+  await remove(name)
+  expect((await showInstance(db.pool, instanceId))?.intent).toBe('deleted')
+})
+
+test('bad input, an unknown instance and an unknown host are refused by name', async () => {
+  expect(await code(start('not-a-uuid'))).toBe('operation.invalid_input')
+  expect(await code(start(randomUUID()))).toBe('instance.not_found')
+  const create = (hostId?: string) =>
+    submitOperation(db, {
+      kind: 'create-instance',
+      input: { instanceId: randomUUID(), name: 'x' } as OperationInput<'create-instance'>,
+      actor,
+      hostId,
+    })
+  expect(await code(create(randomUUID()))).toBe('host.not_found')
+  // other tests have made several
+  expect(await code(create())).toBe('host.ambiguous')
+})
+
+test('a queued operation is cancelled at once, a running one when its step gave up; an ended one cannot be', async () => {
+  const { instanceId } = await insertTestInstance(db)
+  const { operationId } = await start(instanceId)
+  expect(await cancelOperation(db, { operationId, actor })).toEqual({ state: 'cancelled' })
+  expect(await code(cancelOperation(db, { operationId, actor }))).toBe('operation.ended')
+  expect(await code(cancelOperation(db, { operationId: randomUUID(), actor }))).toBe('operation.not_found')
+  const running = await start(instanceId)
+  await db.pool.query(`UPDATE operation SET state = 'running' WHERE id = $1`, [running.operationId])
+  expect(await cancelOperation(db, { operationId: running.operationId, actor })).toEqual({
+    state: 'cancelling',
+  })
+  expect(await cancelOperation(db, { operationId: running.operationId, actor })).toEqual({
+    state: 'cancelling',
+  })
+})
+
+test('only what failed or was cancelled can be retried, as a new operation linked to the old one', async () => {
+  const { instanceId } = await insertTestInstance(db)
+  const { operationId } = await start(instanceId)
+  expect(await code(retryOperation(db, { operationId, actor }))).toBe('operation.not_retryable')
+  await cancelOperation(db, { operationId, actor })
+  const retried = await retryOperation(db, { operationId, actor })
+  expect(await showOperation(db.pool, retried.operationId)).toMatchObject({
+    retryOf: operationId,
+    state: 'queued',
+  })
+  expect(await showOperation(db.pool, operationId)).toMatchObject({
+    retriedBy: retried.operationId,
+    state: 'cancelled',
+  })
+  expect(await listOperations(db.pool, { instanceId, states: ['queued'] })).toHaveLength(1)
+})
