@@ -10,8 +10,9 @@
  * it is done here.  The size of combined reads needs no code at all: it is
  * io_combine_limit under a second name.
  *
- * One rule holds everywhere: nothing grows by more than it already has, so a
- * relation is never more than twice as large as it has to be.
+ * One rule holds everywhere: what is smaller than a step grows as PostgreSQL
+ * grows it.  So a small table stays small, with the plans it always had, and
+ * a large one is never more than twice as large as it has to be.
  *
  * See README for the invariants.
  *
@@ -89,9 +90,10 @@ bulk_io_extend_file(SMgrRelation smgr, BlockNumber start, uint32 nblocks,
 static uint32
 bulk_io_heap_ahead(Relation relation, BlockNumber nblocks, uint32 extended_by)
 {
-	uint32		growth = Min((uint32) bulk_extend_size, nblocks);
+	uint32		growth = bulk_extend_size;
 
-	if (growth <= extended_by || IsCatalogRelation(relation) ||
+	if (growth > nblocks || growth <= extended_by ||
+		IsCatalogRelation(relation) ||
 		RelFileLocatorSkippingWAL(relation->rd_locator))
 		return 0;
 	return growth - extended_by;
@@ -239,11 +241,11 @@ static bool
 bulk_io_extend_in_recovery(XLogReaderState *record, SMgrRelation smgr,
 						   BlockNumber nblocks, BlockNumber needed)
 {
-	uint64		target = (uint64) nblocks +
-		Min((uint32) recovery_bulk_extend_size, nblocks);
+	uint64		target = (uint64) nblocks + recovery_bulk_extend_size;
 	RelFileLocator rlocator = smgr->smgr_rlocator.locator;
 
-	if (target <= needed || target >= MaxBlockNumber ||
+	if (recovery_bulk_extend_size > nblocks ||
+		target <= needed || target >= MaxBlockNumber ||
 		rlocator.relNumber < FirstNormalObjectId)
 		return prev_recovery_extend_hook &&
 			prev_recovery_extend_hook(record, smgr, nblocks, needed);
@@ -273,7 +275,7 @@ _PG_init(void)
 	DefineCustomIntVariable("polar_bulk_extend_size",
 							gettext_noop("How much a table grows at once under INSERT and COPY."),
 							gettext_noop("Also when it is rewritten by VACUUM FULL or CLUSTER. "
-										 "A table never grows by more than its size. "
+										 "A table smaller than that grows as PostgreSQL grows it. "
 										 "0 extends it as PostgreSQL does by itself."),
 							&bulk_extend_size,
 							BULK_EXTEND_DEFAULT, 0, BULK_EXTEND_MAX,
@@ -291,7 +293,7 @@ _PG_init(void)
 
 	DefineCustomIntVariable("polar_recovery_bulk_extend_size",
 							gettext_noop("How much a relation grows at once during WAL replay."),
-							gettext_noop("A relation never grows by more than its size, unless replay needs it. "
+							gettext_noop("A relation smaller than that grows as PostgreSQL grows it. "
 										 "0 extends it as PostgreSQL does by itself."),
 							&recovery_bulk_extend_size,
 							BULK_EXTEND_DEFAULT, 0, BULK_EXTEND_MAX,
