@@ -6,7 +6,7 @@ export default defineConfig({
     include: ['src/**/*.test.{ts,tsx}'],
     // one engine for all files; those that need a control database make one of their own on it
     globalSetup: ['../../packages/db/src/testing/engine-for-suite.ts'],
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
   },
 })

@@ -17,7 +17,8 @@ async function post(path: string, body: object): Promise<Fault | null> {
     }
   }
   if (response.ok) return null
-  const answer = (await response.json().catch(() => null)) as { message?: string } | null
+  const answer = (await response.json().catch(() => null)) as { message?: string; fault?: Fault } | null
+  if (answer?.fault) return answer.fault
   if (response.status === 429)
     return {
       code: 'session.too_many_attempts',

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { findApiToken, memberRole } from '@floe/db'
+import { TRPCError } from '@trpc/server'
 import { isSameOrigin, trustedOrigins } from './auth/trusted-origins'
+import { orDatabaseUnreachable } from './database-check'
+import { httpCodeOf } from './faults'
 import type { Ports } from './ports'
 import { type Account, AccountRole } from './routers/account/me.types'
 
@@ -8,6 +11,8 @@ export type Context = {
   ports: Ports
   /** Who asks; null without a session or a valid token. */
   actor: Account | null
+  /** Who it would be now: a stream outlives sessions and roles. */
+  findActor(): Promise<Account | null>
   /** True when the console's own pages made the request. */
   sameOrigin: boolean
   ipAddress: string | null
@@ -16,10 +21,14 @@ export type Context = {
 
 /** Who asks, by bearer token or session cookie. A token that is wrong is nobody, never the cookie's owner. */
 export async function createContext(ports: Ports, headers: Headers): Promise<Context> {
+  const find = () => actorOf(ports, headers)
   return {
     ports,
-    actor: await actorOf(ports, headers),
-    sameOrigin: isSameOrigin(headers, trustedOrigins(ports.files.installation)),
+    actor: await find().catch((cause: unknown) => {
+      throw new TRPCError({ code: httpCodeOf(cause) ?? 'INTERNAL_SERVER_ERROR', cause })
+    }),
+    findActor: find,
+    sameOrigin: isSameOrigin(headers, trustedOrigins(ports.files.installation, headers)),
     ipAddress: headers.get('x-forwarded-for')?.split(',')[0]?.trim() || null,
     requestId: randomUUID(),
   }
@@ -31,7 +40,7 @@ export async function actorOf(ports: Ports, headers: Headers): Promise<Account |
     const token = /^Bearer ([\x21-\x7e]{16,200})$/.exec(authorization)?.[1]
     return token ? actorOfToken(ports, token) : null
   }
-  const session = await ports.auth.api.getSession({ headers })
+  const session = await orDatabaseUnreachable(ports, () => ports.auth.api.getSession({ headers }))
   if (!session) return null
   const role = await memberRole(ports.database.pool, session.user.id)
   const known = AccountRole.safeParse(role)

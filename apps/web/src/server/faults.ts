@@ -2,6 +2,7 @@ import { isDatabaseAway } from '@floe/db'
 import { type Fault, FaultError } from '@floe/domain'
 import type { TRPCError } from '@trpc/server'
 import { ZodError } from 'zod'
+import { databaseUnreachable } from './database-check'
 
 type Code = TRPCError['code']
 
@@ -14,19 +15,13 @@ function isDatabaseUnreachable(error: unknown, depth = 0): boolean {
   return isDatabaseUnreachable(cause, depth + 1)
 }
 
-const databaseUnreachable: Fault = {
-  code: 'database.unreachable',
-  message: 'could not reach the control database',
-  hint: 'Check it with "./floe status". The console goes on by itself once it answers.',
-}
-
 /** The status for an error that is known; undefined for one that is not. */
 export function httpCodeOf(error: unknown): Code | undefined {
   if (error instanceof FaultError) {
     const { code } = error.fault
     if (code.endsWith('.not_found')) return 'NOT_FOUND'
     if (code.endsWith('.conflict') || code.endsWith('_taken')) return 'CONFLICT'
-    if (code === 'agent.unreachable') return 'SERVICE_UNAVAILABLE'
+    if (code === 'agent.unreachable' || code === databaseUnreachable.code) return 'SERVICE_UNAVAILABLE'
     if (code === 'internal') return undefined
     return 'BAD_REQUEST'
   }
@@ -37,7 +32,8 @@ export function httpCodeOf(error: unknown): Code | undefined {
 export function faultOf(error: TRPCError): Fault {
   const { cause } = error
   if (cause instanceof FaultError) return cause.fault
-  if (cause instanceof ZodError)
+  // an answer of ours that does not fit its schema is our mistake, not the caller's
+  if (cause instanceof ZodError && error.code === 'BAD_REQUEST')
     return {
       code: 'input.invalid',
       message: 'invalid input',

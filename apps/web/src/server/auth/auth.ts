@@ -23,7 +23,7 @@ export function createAuth(files: InstallationFiles, database: Database) {
     appName: 'Floe',
     baseURL: installation.webUrl,
     secret: authSecret,
-    trustedOrigins: trustedOrigins(installation),
+    trustedOrigins: (request) => trustedOrigins(installation, request?.headers),
     telemetry: { enabled: false },
     database: prismaAdapter(database.prisma, { provider: 'postgresql' }),
     emailAndPassword: {

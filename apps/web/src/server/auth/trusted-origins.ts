@@ -2,12 +2,21 @@ import type { Installation } from '@floe/domain'
 
 const loopback = new Set(['127.0.0.1', 'localhost', '[::1]'])
 
-/** Origins a browser may send changes from: the console's own URL, and its other names where it is on loopback. */
-export function trustedOrigins({ webUrl }: Pick<Installation, 'webUrl'>): string[] {
+/**
+ * Origins a browser may send changes from: the console's own URL; on loopback also its other names; where it listens for
+ * other machines, also the address this browser found it under, for it may have several.
+ */
+export function trustedOrigins(
+  { webUrl, webAddress }: Pick<Installation, 'webUrl' | 'webAddress'>,
+  headers: Headers | undefined,
+): string[] {
   const url = new URL(webUrl)
-  if (!loopback.has(url.hostname)) return [url.origin]
+  const origins = [url.origin]
   const port = url.port ? `:${url.port}` : ''
-  return [...loopback].map((host) => `${url.protocol}//${host}${port}`)
+  if (loopback.has(url.hostname)) origins.push(...[...loopback].map((h) => `${url.protocol}//${h}${port}`))
+  const own = headers && ownOrigin(headers)
+  if (own && !loopback.has(webAddress)) origins.push(own)
+  return origins
 }
 
 /**
@@ -18,11 +27,11 @@ export function isSameOrigin(headers: Headers, trusted: readonly string[]): bool
   const site = headers.get('sec-fetch-site')
   if (site !== null && site !== 'same-origin') return false
   const origin = headers.get('origin')
-  if (origin !== null) return trusted.includes(origin) || origin === ownOrigin(headers)
+  if (origin !== null) return trusted.includes(origin)
   return site === 'same-origin'
 }
 
-/** The origin the browser addressed; a request whose Origin equals it did not cross from another site. */
+/** The origin the browser addressed. */
 function ownOrigin(headers: Headers): string | null {
   const host = headers.get('x-forwarded-host') ?? headers.get('host')
   if (!host) return null

@@ -1,4 +1,5 @@
 import type { InstanceId } from '@floe/domain'
+import { log } from '../log'
 import { type FeedSource, InstanceFeed } from './instance-feed'
 
 /** How long a feed outlives its last reader: a page that reloads finds it open. */
@@ -19,7 +20,7 @@ export class Feeds {
   acquire(instanceId: InstanceId): { feed: InstanceFeed; release(): void } {
     let entry = this.#entries.get(instanceId)
     if (!entry) {
-      entry = { feed: new InstanceFeed(this.#sourceOf(instanceId)), readers: 0, linger: null }
+      entry = { feed: this.#open(instanceId), readers: 0, linger: null }
       this.#entries.set(instanceId, entry)
     }
     const held = entry
@@ -40,6 +41,12 @@ export class Feeds {
         held.linger.unref()
       },
     }
+  }
+
+  #open(instanceId: InstanceId) {
+    return new InstanceFeed(this.#sourceOf(instanceId), (error) =>
+      log.warn({ event: 'feed.lost', instanceId, message: error instanceof Error ? error.message : 'ended' }),
+    )
   }
 
   /** Open feeds, for /healthz. */

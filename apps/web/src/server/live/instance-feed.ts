@@ -27,9 +27,12 @@ export class InstanceFeed {
   #closed = false
   readonly #wakers = new Set<() => void>()
   readonly #source: FeedSource
+  readonly #onLost: (error: unknown) => void
 
-  constructor(source: FeedSource) {
+  /** `onLost`: told once each time the stream is lost, not at every try to get it back. */
+  constructor(source: FeedSource, onLost: (error: unknown) => void = () => {}) {
     this.#source = source
+    this.#onLost = onLost
     this.#connect()
   }
 
@@ -67,10 +70,11 @@ export class InstanceFeed {
     if (this.#closed) return
     this.#stream = this.#source.open(this.newestSeq, {
       sample: (sample) => this.#take(sample),
-      ended: () => {
+      ended: (error) => {
         this.#stream?.close()
         this.#stream = null
         if (this.#closed || this.#retry) return
+        if (this.#failures === 0) this.#onLost(error)
         const wait = RETRY_MS[Math.min(this.#failures++, RETRY_MS.length - 1)] as number
         this.#retry = setTimeout(() => {
           this.#retry = null

@@ -12,6 +12,8 @@ export const list = viewerProcedure.output(HostList).query(async ({ ctx }) => {
       ...host,
       hostId: host.hostId as HostId,
       observedAt: ms(host.observedAt),
+      // not known before its agent answered for the first time
+      capabilities: host.capabilities ?? [],
     })),
     now: Date.now(),
   }

@@ -1,6 +1,7 @@
 import { endedOperationStates } from '@floe/domain'
 import { tracked } from '@trpc/server'
 import { viewerProcedure } from '../../procedures'
+import { keepAsking } from '../../still-allowed'
 import { readOperation } from './show'
 import { OperationWatchInput } from './watch.types'
 
@@ -16,6 +17,7 @@ export const watch = viewerProcedure.input(OperationWatchInput).subscription(asy
   signal,
 }) {
   let lastLogId = Number(input.lastEventId ?? 0) || 0
+  const stillAllowed = keepAsking(ctx)
   let sent = ''
   let wake = () => {}
   const stop = ctx.ports.changes.onChange((change) => {
@@ -25,6 +27,7 @@ export const watch = viewerProcedure.input(OperationWatchInput).subscription(asy
   signal?.addEventListener('abort', onAbort, { once: true })
   try {
     while (!signal?.aborted) {
+      await stillAllowed()
       let woken = false
       wake = () => {
         woken = true

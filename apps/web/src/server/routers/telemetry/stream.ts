@@ -1,9 +1,11 @@
 import { readSamplesAfter } from '@floe/db'
+import { FaultError } from '@floe/domain'
 import { decodeValues, type MetricName, type MetricValues, type Sample } from '@floe/telemetry'
 import { tracked } from '@trpc/server'
 import { follow } from '../../live/follow'
 import type { Ports } from '../../ports'
 import { viewerProcedure } from '../../procedures'
+import { keepAsking } from '../../still-allowed'
 import { formatEventId, parseEventId } from './event-id'
 import { changedEvents, mergeStreams } from './merge-streams'
 import { type TelemetryEvent, TelemetryStreamInput } from './stream.types'
@@ -17,18 +19,25 @@ export const stream = viewerProcedure.input(TelemetryStreamInput).subscription(a
   input,
   signal,
 }) {
+  // an instance that does not exist is said at once; a database that is away is no reason not to stream
+  for (const { instanceId } of input.instances)
+    await ctx.ports.agents.of(instanceId).catch((error: unknown) => {
+      if (error instanceof FaultError && error.fault.code === 'instance.not_found') throw error
+    })
   const resumed = input.lastEventId ? parseEventId(input.lastEventId, input.instances.length) : null
   const from = input.instances.map((i, n) => ({
     instanceId: i.instanceId,
     afterSeq: resumed?.[n] ?? i.afterSeq,
   }))
   let positions = from.map((i) => i.afterSeq)
+  const stillAllowed = keepAsking(ctx)
   const ended = new AbortController()
   const ending = signal ? AbortSignal.any([signal, ended.signal]) : ended.signal
   const samples = follow({ feeds: ctx.ports.feeds, stored: storedSamples(ctx.ports) }, from, ending)
   const changes = input.changes ? changedEvents(ctx.ports.changes, ending) : null
   try {
     for await (const item of mergeStreams(samples, changes)) {
+      await stillAllowed()
       let event: TelemetryEvent
       if ('positions' in item) {
         positions = item.positions

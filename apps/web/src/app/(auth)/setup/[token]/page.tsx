@@ -31,7 +31,8 @@ export default async function SetupPage({ params }: { params: Promise<{ token: s
   if (link === 'valid' && !ownerExists) return <SetupForm token={token} />
   const { title, text } = dead[link === 'valid' || link === null ? 'used' : link]
   return (
-    <Card className="w-full max-w-sm" title="Set up">
+    <Card className="w-full max-w-sm">
+      <h1 className="mb-3 text-lg font-semibold text-ink">Set up Floe</h1>
       <Alert
         tone="warn"
         title={title}
