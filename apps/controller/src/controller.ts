@@ -82,15 +82,21 @@ export function startController(options: ControllerOptions) {
   }
 
   const done = run()
+  let stopped: Promise<void> | undefined
+  async function end() {
+    stop.abort()
+    await done
+    await notifications.close()
+    agents.close()
+    await db.close()
+    log.info('controller.stopped', { owner })
+  }
   return {
     owner,
-    async stop() {
-      stop.abort()
-      await done
-      await notifications.close()
-      agents.close()
-      await db.close()
-      log.info('controller.stopped', { owner })
+    /** Ends it in order; asking again answers the same end. */
+    stop(): Promise<void> {
+      stopped ??= end()
+      return stopped
     },
   }
 }

@@ -1,0 +1,82 @@
+import type { KnownInstance } from '@floe/db'
+import { expect, test } from 'vitest'
+import { AgentDouble, facts } from '../testing/agent-double'
+import { deriveIncidents, type HostSeen, hostOffline } from './derive-incidents'
+
+const known = (more: Partial<KnownInstance> = {}): KnownInstance => ({
+  instanceId: 'i-1',
+  name: 'one',
+  state: 'running',
+  seen: true,
+  deleted: false,
+  created: true,
+  busy: false,
+  ...more,
+})
+
+function seen(
+  more: Partial<HostSeen> & { free?: number; state?: 'running' | 'crashed' | null } = {},
+): HostSeen {
+  const double = new AgentDouble('h-1')
+  const state = more.state === undefined ? 'running' : more.state
+  if (state) double.show('i-1', 'one', state)
+  const f = facts()
+  const disk = f.disks[0]
+  if (disk && more.free !== undefined) disk.freeBytes = disk.sizeBytes * more.free
+  return {
+    hostId: 'h-1',
+    hostName: 'first',
+    report: { bootId: 'b', seq: 1, at: 0, facts: f, instances: [...double.instances.values()] },
+    known: [known()],
+    clockSkewMs: 0,
+    openKeys: new Set(),
+    ...more,
+  }
+}
+const keys = (s: HostSeen) => deriveIncidents(s).map((i) => i.key)
+
+test('a healthy host has no incident', () => {
+  expect(keys(seen())).toEqual([])
+})
+
+test('a disk below 5 % opens an incident that stays until 6 % are free', () => {
+  expect(keys(seen({ free: 0.051 }))).toEqual([])
+  expect(keys(seen({ free: 0.049 }))).toEqual(['disk-low:h-1:/'])
+  const open = new Set(['disk-low:h-1:/'])
+  expect(keys(seen({ free: 0.055, openKeys: open }))).toEqual(['disk-low:h-1:/'])
+  expect(keys(seen({ free: 0.06, openKeys: open }))).toEqual([])
+  expect(deriveIncidents(seen({ free: 0.005 }))[0]?.severity).toBe('critical')
+})
+
+test('a crashed instance is an incident with the engine’s own words', () => {
+  expect(deriveIncidents(seen({ state: 'crashed' }))).toMatchObject([
+    { key: 'instance-crashed:i-1', severity: 'critical', detail: 'it was killed' },
+  ])
+})
+
+test('an instance missing from a report is an incident only when it was there and nobody works on it', () => {
+  const missing = (more: Partial<KnownInstance>) => keys(seen({ state: null, known: [known(more)] }))
+  expect(missing({})).toEqual(['instance-missing:i-1'])
+  expect(missing({ seen: false })).toEqual([])
+  expect(missing({ created: false })).toEqual([])
+  expect(missing({ busy: true })).toEqual([])
+  expect(missing({ deleted: true })).toEqual([])
+})
+
+test('an instance nobody registered, and a clock that is off, are told', () => {
+  expect(keys(seen({ known: [] }))).toEqual(['instance-unregistered:i-1'])
+  expect(keys(seen({ clockSkewMs: -5_001 }))).toEqual(['host-clock:h-1'])
+  expect(keys(seen({ clockSkewMs: 4_999 }))).toEqual([])
+})
+
+test('a host is offline after 30 s of silence, not before', () => {
+  const silent = (silentMs: number) =>
+    hostOffline({
+      hostId: 'h-1',
+      hostName: 'first',
+      silentMs,
+      fault: { code: 'agent.unreachable', message: 'no' },
+    })
+  expect(silent(29_999)).toBeUndefined()
+  expect(silent(30_000)).toMatchObject({ key: 'host-offline:h-1', severity: 'critical' })
+})

@@ -1,0 +1,198 @@
+import { randomUUID } from 'node:crypto'
+import { listCheckpoints, listIncidents, newestSeq, readSamplesAfter, showHost, showInstance } from '@floe/db'
+import type { Sample } from '@floe/telemetry'
+import { waitUntil } from '@floe/testkit'
+import { afterEach, beforeEach, expect, inject, test } from 'vitest'
+import type { AgentDouble } from '../testing/agent-double'
+import { benchOfControllers, keptLog } from '../testing/bench-of-controllers'
+
+let bench: Awaited<ReturnType<typeof benchOfControllers>>
+beforeEach(async () => {
+  bench = await benchOfControllers(inject('engineConnectionString'))
+})
+afterEach(() => bench.remove())
+
+/** An instance that was created long ago and that its agent reports as running. */
+async function running(host: AgentDouble, name: string): Promise<string> {
+  const instanceId = randomUUID()
+  await bench.db.pool.query(
+    `INSERT INTO instance (id, name, "hostId", intent) VALUES ($1, $2, $3, 'running')`,
+    [instanceId, name, host.hostId],
+  )
+  await bench.db.pool.query(
+    `INSERT INTO operation (id, kind, state, input, "instanceId", actor, "actorName", "endedAt")
+     VALUES (gen_random_uuid(), 'create-instance', 'succeeded', '{}', $1, 't', 't', now())`,
+    [instanceId],
+  )
+  host.show(instanceId, name, 'running', 77)
+  return instanceId
+}
+
+const now = Date.now()
+const samples = (from: number, to: number): Sample[] =>
+  Array.from({ length: to - from }, (_, i) => ({
+    seq: from + i,
+    at: now - 3_000_000 + (from + i) * 1_000,
+    intervalMs: 1_000,
+    values: { tps: from + i },
+  }))
+const stateOf = async (instanceId: string) => (await showInstance(bench.db.pool, instanceId))?.state
+const openKeys = async () => (await listIncidents(bench.db.pool)).map((i) => i.key)
+
+test('a report becomes what is known of host and instances, and a move is told with its reason', async () => {
+  const id = await running(bench.host, 'one')
+  const log = keptLog()
+  bench.start(undefined, log)
+  await waitUntil('it is seen', async () => (await stateOf(id)) === 'running')
+  expect(await showHost(bench.db.pool, bench.host.hostId)).toMatchObject({
+    state: 'online',
+    agentVersion: 'double',
+    facts: { cpus: 2 },
+    fault: null,
+  })
+  bench.host.show(id, 'one', 'crashed')
+  await waitUntil('it is seen crashed', async () => (await stateOf(id)) === 'crashed', 1_500)
+  await waitUntil('an incident is open', async () => (await openKeys()).includes(`instance-crashed:${id}`))
+  bench.host.show(id, 'one', 'running', 78)
+  await waitUntil('the incident is closed', async () => (await openKeys()).length === 0)
+  expect(log.lines).toContainEqual({
+    level: 'info',
+    event: 'instance.moved',
+    fields: expect.objectContaining({
+      from: 'running',
+      to: 'crashed',
+      because: expect.stringContaining('nobody stopped it'),
+    }),
+  })
+})
+
+test('an instance its agent does not name any more is unknown, with the reason, until it is named again', async () => {
+  const id = await running(bench.host, 'one')
+  bench.start()
+  await waitUntil('it is seen', async () => (await stateOf(id)) === 'running')
+  bench.host.instances.delete(id)
+  bench.host.changed()
+  await waitUntil('it is unknown', async () => (await stateOf(id)) === 'unknown')
+  expect((await showInstance(bench.db.pool, id))?.because).toContain('does not know it')
+  await waitUntil('an incident is open', async () => (await openKeys()).includes(`instance-missing:${id}`))
+  bench.host.show(id, 'one', 'running')
+  await waitUntil('it is seen again', async () => (await stateOf(id)) === 'running')
+  await waitUntil('the incident is closed', async () => (await openKeys()).length === 0)
+})
+
+test('every sample and checkpoint of an agent is stored once: what it kept, what comes, and after it was away', async () => {
+  const id = await running(bench.host, 'one')
+  bench.host.samples.set(id, samples(0, 1_500))
+  bench.start()
+  bench.start()
+  await waitUntil('what it kept is stored', async () => (await newestSeq(bench.db.pool, id)) === 1_499)
+  await bench.host.close()
+  bench.host.samples.set(id, samples(500, 1_600))
+  bench.host.checkpoints.set(
+    id,
+    [1, 2, 3].map((seq) => ({
+      seq,
+      kind: 'checkpoint',
+      reasons: ['time'],
+      startedAt: null,
+      completedAt: now + seq,
+      buffersWritten: seq,
+      buffersPercent: 0.1,
+      slruBuffersWritten: 0,
+      walFilesAdded: 0,
+      walFilesRemoved: 0,
+      walFilesRecycled: 0,
+      writeMs: 1.5,
+      syncMs: 2.5,
+      totalMs: 4,
+      syncFiles: 1,
+      longestSyncMs: 1,
+      averageSyncMs: 1,
+      distanceBytes: 1024,
+      estimateBytes: 2048,
+      lsn: '0/1',
+      redoLsn: '0/1',
+    })),
+  )
+  await bench.reopen(bench.host)
+  await waitUntil('the rest is stored', async () => (await newestSeq(bench.db.pool, id)) === 1_599)
+  const stored = await readSamplesAfter(bench.db.pool, { instanceId: id, afterSeq: -1 })
+  expect(stored.map((s) => s.seq)).toEqual(Array.from({ length: 1_600 }, (_, i) => i))
+  await waitUntil(
+    'the checkpoints are stored',
+    async () => (await listCheckpoints(bench.db.pool, { instanceId: id })).length === 3,
+  )
+  expect((await listCheckpoints(bench.db.pool, { instanceId: id }))[0]).toMatchObject({
+    seq: 3,
+    completedAt: now + 3,
+    writeMs: 1.5,
+    reasons: ['time'],
+    startedAt: null,
+  })
+})
+
+test('a slow host and a dead one delay no other', async () => {
+  const slow = await bench.addHost()
+  const dead = await bench.addHost()
+  slow.delayMs = 2_500
+  await dead.close()
+  await running(slow, 'slow')
+  await running(dead, 'dead')
+  const id = await running(bench.host, 'quick')
+  bench.start()
+  await waitUntil('it is seen', async () => (await stateOf(id)) === 'running', 3_000)
+  const seenAt = Date.now()
+  for (let seq = 1; seq <= 3; seq++) {
+    bench.host.samples.set(id, samples(0, seq))
+    await waitUntil(
+      `sample ${seq} is stored`,
+      async () => (await newestSeq(bench.db.pool, id)) === seq - 1,
+      3_000,
+    )
+  }
+  expect(Date.now() - seenAt).toBeLessThan(9_000)
+  expect(await showHost(bench.db.pool, dead.hostId)).toMatchObject({
+    state: 'unknown',
+    fault: { code: 'agent.unreachable' },
+  })
+})
+
+test('another host’s agent at the address is refused', async () => {
+  const impostor = await bench.addHost()
+  await bench.db.pool.query('UPDATE host SET "agentUrl" = $2 WHERE id = $1', [
+    impostor.hostId,
+    bench.host.url,
+  ])
+  bench.start()
+  await waitUntil(
+    'it says so',
+    async () => (await showHost(bench.db.pool, impostor.hostId))?.fault?.code === 'agent.wrong_host',
+  )
+  expect((await showHost(bench.db.pool, impostor.hostId))?.observedAt).toBeNull()
+})
+
+test('two controllers: one observes a host, and when it stops the other does at once', async () => {
+  const id = await running(bench.host, 'one')
+  const first = bench.start()
+  await waitUntil('it is seen', async () => (await stateOf(id)) === 'running')
+  bench.start()
+  const owner = async () =>
+    (
+      await bench.db.pool.query(
+        `SELECT owner FROM lease WHERE name = $1 AND "expiresAt" > clock_timestamp()`,
+        [`observe:${bench.host.hostId}`],
+      )
+    ).rows[0]?.owner
+  expect(await owner()).toBe(first.owner)
+  await first.stop()
+  await waitUntil(
+    'the other has it',
+    async () => {
+      const name = await owner()
+      return name && name !== first.owner
+    },
+    3_000,
+  )
+  bench.host.show(id, 'one', 'stopped')
+  await waitUntil('it is seen stopped', async () => (await stateOf(id)) === 'stopped')
+})

@@ -1,0 +1,44 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { createTestDatabase, type TestDatabase } from '../testing/control-database'
+import { checkSetupLink, consumeSetupLink, findApiToken, hashToken } from './token'
+
+let db: TestDatabase
+beforeAll(async () => {
+  db = await createTestDatabase(inject('engineConnectionString'))
+})
+afterAll(() => db.drop())
+
+const link = (token: string, expires: string) =>
+  db.pool.query(
+    `INSERT INTO setup_link (id, "tokenHash", "expiresAt") VALUES ($1, $2, now() + $3::interval)`,
+    [randomUUID(), hashToken(token), expires],
+  )
+
+test('a set-up link can be used once, however many use it at the same moment', async () => {
+  await link('one', '1 hour')
+  expect(await checkSetupLink(db.pool, 'one')).toBe('valid')
+  const answers = await Promise.all(Array.from({ length: 10 }, () => consumeSetupLink(db.pool, 'one')))
+  expect(answers.filter((a) => a === 'valid')).toHaveLength(1)
+  expect(answers.filter((a) => a === 'used')).toHaveLength(9)
+  expect(await checkSetupLink(db.pool, 'one')).toBe('used')
+})
+
+test('an expired link and an unknown one are told apart', async () => {
+  await link('late', '-1 second')
+  expect(await consumeSetupLink(db.pool, 'late')).toBe('expired')
+  expect(await consumeSetupLink(db.pool, 'never')).toBe('unknown')
+})
+
+test('an API token is found by its secret until it is revoked; only its hash is stored', async () => {
+  await db.pool.query(`INSERT INTO api_token (id, name, "tokenHash") VALUES ($1, 'cli', $2)`, [
+    randomUUID(),
+    hashToken('secret'),
+  ])
+  expect(await findApiToken(db.pool, 'secret')).toMatchObject({ name: 'cli', userId: null })
+  expect(await findApiToken(db.pool, 'Secret')).toBeUndefined()
+  const { rows } = await db.pool.query(`SELECT "lastUsedAt" IS NOT NULL AS used, "tokenHash" FROM api_token`)
+  expect(rows).toEqual([{ used: true, tokenHash: hashToken('secret') }])
+  await db.pool.query(`UPDATE api_token SET "revokedAt" = now()`)
+  expect(await findApiToken(db.pool, 'secret')).toBeUndefined()
+})
