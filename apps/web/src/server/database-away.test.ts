@@ -1,4 +1,4 @@
-import { createTestDatabase, startTestEngine, type TestEngine } from '@floe/db/testing'
+import { startTestEngine, type TestEngine } from '@floe/db/testing'
 import { TRPCError } from '@trpc/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { isDatabaseReachable } from './database-check'

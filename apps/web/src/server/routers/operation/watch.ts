@@ -39,9 +39,11 @@ export const watch = viewerProcedure.input(OperationWatchInput).subscription(asy
         lastLogId = log.at(-1)?.id ?? lastLogId
         yield tracked(String(lastLogId), { operation, log, now })
       }
-      if (endedOperationStates.includes(operation.state) && log.length === 0) return
+      // its last log lines may be written just after its end
+      const ended = endedOperationStates.includes(operation.state)
+      if (ended && log.length === 0) return
       await new Promise((resolve) => setTimeout(resolve, REST_MS))
-      if (!woken && !signal?.aborted)
+      if (!woken && !ended && !signal?.aborted)
         await new Promise<void>((resolve) => {
           const timer = setTimeout(resolve, LOOK_MS)
           wake = () => {
