@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { TaskKey } from '@floe/agent-contract'
 import { waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -7,8 +7,11 @@ import { listPids, processDirectory } from '../src/host/process-table'
 import { AgentFixture, type TaskRequest } from './agent-fixture'
 
 let f: AgentFixture
+/** Shared by the cases that leave an instance as they found it. */
+let shared: string
 beforeAll(async () => {
   f = await AgentFixture.start(40)
+  shared = await f.create({ name: 'shared' })
 })
 afterAll(() => f.remove())
 
@@ -32,7 +35,7 @@ const processesIn = (directory: string) =>
   listPids().filter((p) => processDirectory(p)?.startsWith(directory))
 
 describe('no task is lost when the agent is killed', () => {
-  test.each([0, 40, 150, 400, 800, 1_200, 1_800])('while it creates an instance, after %i ms', async (ms) => {
+  test.each([0, 60, 300, 800, 1_500])('while it creates an instance, after %i ms', async (ms) => {
     const instanceId = randomUUID()
     const name = `k-${instanceId.slice(0, 8)}`
     const status = await killedAfter(ms, {
@@ -55,49 +58,44 @@ describe('no task is lost when the agent is killed', () => {
   })
 
   test.each([0, 20, 60, 120, 250])('while it starts an instance, after %i ms', async (ms) => {
-    const instanceId = await f.create()
-    const status = await killedAfter(ms, { kind: 'start-instance', instanceId })
+    await f.must({ kind: 'stop-instance', instanceId: shared, mode: 'immediate' })
+    const status = await killedAfter(ms, { kind: 'start-instance', instanceId: shared })
     expect(status.state).toBe('succeeded')
-    expect((await f.observed(instanceId))?.state).toBe('running')
-    expect(await f.query(instanceId, 'select 1 as one')).toEqual([{ one: 1 }])
-    await remove(instanceId)
+    expect((await f.observed(shared))?.state).toBe('running')
+    expect(await f.query(shared, 'select 1 as one')).toEqual([{ one: 1 }])
   })
 
   test.each([0, 20, 60, 150])('while it stops an instance, after %i ms', async (ms) => {
-    const instanceId = await f.createRunning()
-    const status = await killedAfter(ms, { kind: 'stop-instance', instanceId, mode: 'fast' })
+    await f.must({ kind: 'start-instance', instanceId: shared })
+    const status = await killedAfter(ms, { kind: 'stop-instance', instanceId: shared, mode: 'fast' })
     expect(status.state).toBe('succeeded')
-    expect((await f.observed(instanceId))?.state).toBe('stopped')
-    await remove(instanceId)
+    expect((await f.observed(shared))?.state).toBe('stopped')
   })
 
   test.each([0, 50, 150, 300, 600])('while it restarts an instance, after %i ms', async (ms) => {
-    const instanceId = await f.createRunning()
-    const before = (await f.observed(instanceId))?.postmasterPid
-    const status = await killedAfter(ms, { kind: 'restart-instance', instanceId, mode: 'fast' })
+    await f.must({ kind: 'start-instance', instanceId: shared })
+    const before = (await f.observed(shared))?.postmasterPid
+    const status = await killedAfter(ms, { kind: 'restart-instance', instanceId: shared, mode: 'fast' })
     expect(status.state).toBe('succeeded')
-    const after = await f.observed(instanceId)
+    const after = await f.observed(shared)
     expect(after?.state).toBe('running')
     expect(after?.postmasterPid).not.toBe(before)
-    await remove(instanceId)
   })
 
   test.each([0, 30, 80, 200, 500])('while it changes settings, after %i ms', async (ms) => {
-    const instanceId = await f.createRunning()
+    await f.must({ kind: 'start-instance', instanceId: shared })
     const changes = [
-      { name: 'work_mem', value: '9MB' },
-      { name: 'max_connections', value: '77' },
+      { name: 'work_mem', value: `${9_000 + ms}kB` },
+      { name: 'max_connections', value: String(60 + ms) },
     ]
-    const status = await killedAfter(ms, { kind: 'change-settings', instanceId, changes })
+    const status = await killedAfter(ms, { kind: 'change-settings', instanceId: shared, changes })
     expect(status.state).toBe('succeeded')
-    const asked =
-      "select current_setting('work_mem') as mem, (select pending_restart from pg_settings where name = 'max_connections') as pending"
-    expect(await f.query(instanceId, asked)).toEqual([{ mem: '9MB', pending: true }])
-    expect(readdirSync(f.dataDirectory(instanceId)).filter((e) => /\.(tmp|trial)$/.test(e))).toEqual([])
-    await remove(instanceId)
+    const asked = `select current_setting('work_mem') as mem, pending_restart as pending from pg_settings where name = 'max_connections'`
+    expect(await f.query(shared, asked)).toEqual([{ mem: `${9_000 + ms}kB`, pending: true }])
+    expect(readdirSync(f.dataDirectory(shared)).filter((e) => /\.(tmp|trial)$/.test(e))).toEqual([])
   })
 
-  test.each([0, 20, 60, 150])('while it deletes an instance, after %i ms', async (ms) => {
+  test.each([0, 30, 100])('while it deletes an instance, after %i ms', async (ms) => {
     const instanceId = await f.createRunning()
     const confirmName = `t-${instanceId.slice(0, 8)}`
     const status = await killedAfter(ms, {
@@ -134,65 +132,51 @@ describe('no task is lost when the agent is killed', () => {
 
 describe('engines outlive the agent', () => {
   test('an instance runs on, is adopted with the same process, and its clients notice nothing', async () => {
-    const instanceId = await f.createRunning()
-    const client = await f.connect(instanceId)
-    const before = await f.observed(instanceId)
+    await f.must({ kind: 'start-instance', instanceId: shared })
+    const client = await f.connect(shared)
+    const before = await f.observed(shared)
     await f.agent.end('SIGKILL')
     expect((await client.query('select 1 as one')).rows).toEqual([{ one: 1 }])
     await f.agent.start()
-    const after = await f.observed(instanceId)
+    const after = await f.observed(shared)
     expect(after).toMatchObject({ state: 'running', postmasterPid: before?.postmasterPid })
     expect((await client.query('select 2 as two')).rows).toEqual([{ two: 2 }])
     await client.end()
-    await remove(instanceId)
   })
 
   test('an orderly stop of the agent leaves instances running too', async () => {
-    const instanceId = await f.createRunning()
-    const before = await f.observed(instanceId)
+    await f.must({ kind: 'start-instance', instanceId: shared })
+    const before = await f.observed(shared)
     await f.agent.end('SIGTERM')
     expect(existsSync(`/proc/${before?.postmasterPid}`)).toBe(true)
     await f.agent.start()
-    expect(await f.observed(instanceId)).toMatchObject({
+    expect(await f.observed(shared)).toMatchObject({
       state: 'running',
       postmasterPid: before?.postmasterPid,
     })
-    await remove(instanceId)
   })
 
   test('an instance that crashed while there was no agent is reported as crashed', async () => {
-    const instanceId = await f.createRunning()
-    const pid = (await f.observed(instanceId))?.postmasterPid as number
+    await f.must({ kind: 'start-instance', instanceId: shared })
+    const pid = (await f.observed(shared))?.postmasterPid as number
     await f.agent.end('SIGKILL')
     process.kill(pid, 'SIGKILL')
-    await waitUntil('its processes have ended', () => processesIn(f.dataDirectory(instanceId)).length === 0)
+    await waitUntil('its processes have ended', () => processesIn(f.dataDirectory(shared)).length === 0)
     await f.agent.start()
-    expect((await f.waitForState(instanceId, 'crashed')).postmasterPid).toBeNull()
-    await remove(instanceId)
+    expect((await f.waitForState(shared, 'crashed')).postmasterPid).toBeNull()
   })
 
   test('a pid file whose pid is another process by now is not taken for a running engine', async () => {
-    const instanceId = await f.createRunning()
-    const pid = (await f.observed(instanceId))?.postmasterPid as number
+    await f.must({ kind: 'start-instance', instanceId: shared })
+    const pid = (await f.observed(shared))?.postmasterPid as number
     process.kill(pid, 'SIGKILL')
-    await f.waitForState(instanceId, 'crashed')
-    const path = `${f.dataDirectory(instanceId)}/postmaster.pid`
-    const { readFileSync, writeFileSync } = await import('node:fs')
+    await f.waitForState(shared, 'crashed')
+    const path = `${f.dataDirectory(shared)}/postmaster.pid`
     writeFileSync(path, readFileSync(path, 'utf8').replace(/^\d+/, String(process.pid)))
     await f.agent.end('SIGKILL')
     await f.agent.start()
-    expect((await f.observed(instanceId))?.state).toBe('crashed')
+    expect((await f.observed(shared))?.state).toBe('crashed')
     writeFileSync(path, readFileSync(path, 'utf8').replace(/^\d+/, String(pid)))
-    await f.must({ kind: 'start-instance', instanceId })
-    await remove(instanceId)
+    await f.must({ kind: 'start-instance', instanceId: shared })
   })
 })
-
-async function remove(instanceId: string): Promise<void> {
-  await f.must({
-    kind: 'delete-instance',
-    instanceId,
-    confirmName: `t-${instanceId.slice(0, 8)}`,
-    keepFiles: false,
-  })
-}

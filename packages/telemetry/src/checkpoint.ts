@@ -28,13 +28,22 @@ export const CheckpointRecord = z.object({
 })
 export type CheckpointRecord = z.infer<typeof CheckpointRecord>
 
-/** A checkpoint that is running now; `null` elsewhere. `targetMs` is checkpoint_completion_target × checkpoint_timeout for timed ones. */
+/**
+ * A checkpoint that is running now; `null` elsewhere. `targetMs` is checkpoint_completion_target × checkpoint_timeout for
+ * timed ones. The progress fields are known where the engine has module `monitor`: of the write phase
+ * buffersProcessed / buffersTotal, of the sync phase filesProcessed / filesTotal.
+ */
 export const RunningCheckpoint = z.object({
   kind: z.enum(['checkpoint', 'restartpoint']),
   reasons: z.array(z.string()),
   startedAt: z.number(),
   buffersWritten: z.number().int().nullable(),
   targetMs: z.number().nullable(),
+  phase: z.enum(['prepare', 'write', 'sync', 'finish']).nullish(),
+  buffersTotal: z.number().int().nullish(),
+  buffersProcessed: z.number().int().nullish(),
+  filesTotal: z.number().int().nullish(),
+  filesProcessed: z.number().int().nullish(),
 })
 export type RunningCheckpoint = z.infer<typeof RunningCheckpoint>
 

@@ -154,12 +154,20 @@ function refusedValue(name: string, value: string, reason: string): Error {
   })
 }
 
-/** A start is tried where a change takes a restart, where a module reads it at a reload, or where nobody can tell. */
+/** Read at a reload and at a start alike, and wrong only where the parser says so: no start has to be tried for them. */
+const parsedOnly =
+  /^(full_page_writes|fsync|max_wal_size|min_wal_size|checkpoint_|bgwriter_|wal_writer_|autovacuum)/
+
+/**
+ * A start is tried where a change takes a restart, where a reload would not show what the next start runs into (files,
+ * contradictions, modules), and where nobody can tell.
+ */
 function needsTrial(known: Map<string, Setting> | null, names: readonly string[]): boolean {
   if (known === null) return true
   return names.some((n) => {
     const s = known.get(n)
-    return !s || s.context === 'postmaster' || (s.context === 'sighup' && s.category === 'Customized Options')
+    if (!s || s.context === 'postmaster') return true
+    return s.context === 'sighup' && (s.category === 'Customized Options' || !parsedOnly.test(n))
   })
 }
 

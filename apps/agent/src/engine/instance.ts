@@ -161,6 +161,7 @@ export class Instance {
             alive,
             status: this.#postmaster?.status ?? null,
             answersSql: this.#answers(before),
+            wasStarting: this.#state === 'starting',
             shutDownCleanly,
           })
     if (next === this.#state) return

@@ -8,6 +8,7 @@ const evidence = (over: Partial<Evidence>): Evidence => ({
   alive: true,
   status: 'ready',
   answersSql: true,
+  wasStarting: false,
   shutDownCleanly: false,
   ...over,
 })
@@ -29,6 +30,10 @@ describe('state', () => {
 
   test('while a task starts it, a process that has not shown up yet is no crash', () => {
     expect(decideState(evidence({ alive: false, activity: 'starting' }))).toBe('starting')
+  })
+
+  test('a start that ended before it answered has crashed, whatever the shutdown before it was', () => {
+    expect(decideState(evidence({ alive: false, wasStarting: true, shutDownCleanly: true }))).toBe('crashed')
   })
 
   test('a shutdown by hand shows as stopping', () => {

@@ -10,6 +10,8 @@ export type Evidence = {
   /** The engine's own word in postmaster.pid. */
   status: string | null
   answersSql: boolean
+  /** The last look saw it starting. */
+  wasStarting: boolean
   /** The control file says that it was shut down; only looked at when it is not alive. */
   shutDownCleanly: boolean
 }
@@ -23,7 +25,8 @@ export function decideState(e: Evidence): InstanceState {
     return e.answersSql ? 'running' : 'starting'
   }
   if (e.activity === 'starting') return 'starting'
-  if (e.expected === 'stopped' || e.shutDownCleanly) return 'stopped'
+  if (e.expected === 'stopped') return 'stopped'
+  if (e.shutDownCleanly && !e.wasStarting) return 'stopped'
   return 'crashed'
 }
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -55,6 +55,7 @@ async function tryOnce(o: TrialOptions): Promise<TrialResult> {
   const trial = await prepareTrial(o)
   endProcessesIn(trial.dataDirectory)
   rmSync(join(trial.dataDirectory, 'postmaster.pid'), { force: true })
+  linkOwnFiles(o.layout.dataDirectory, trial.dataDirectory)
   const auto = readOwnedFile(o.layout.autoFile)
   replaceFile(join(trial.dataDirectory, 'postgresql.auto.conf'), auto ?? '', { owner: o.user })
 
@@ -77,6 +78,22 @@ async function tryOnce(o: TrialOptions): Promise<TrialResult> {
     rmSync(managedFile, { force: true })
     rmSync(mainFile, { force: true })
   }
+}
+
+/** Files in a data directory that say who it is; a trial has its own. */
+const identityFiles =
+  /^(PG_VERSION|backup_|current_logfiles|floe\.conf|logfile|pg_|postgresql\.|postmaster\.)|\.(signal|tmp)$/
+
+/**
+ * Files that settings name relative to the data directory (certificates, keys) are looked for in the trial's: there they
+ * are links to the instance's own.
+ */
+function linkOwnFiles(from: string, to: string): void {
+  for (const entry of readdirSync(to, { withFileTypes: true }))
+    if (entry.isSymbolicLink()) rmSync(join(to, entry.name))
+  for (const entry of readdirSync(from, { withFileTypes: true }))
+    if (entry.isFile() && !identityFiles.test(entry.name) && !existsSync(join(to, entry.name)))
+      symlinkSync(join(from, entry.name), join(to, entry.name))
 }
 
 type Trial = { directory: string; dataDirectory: string }

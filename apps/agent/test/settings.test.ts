@@ -1,0 +1,183 @@
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { agentFault } from '@floe/agent-contract'
+import { giveTo, makeCertificates, testEngineUser } from '@floe/testkit'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { AgentFixture, asInstanceId } from './agent-fixture'
+
+let f: AgentFixture
+let id: string
+beforeAll(async () => {
+  f = await AgentFixture.start()
+  id = await f.createRunning()
+})
+afterAll(() => f.remove())
+
+const change = (name: string, value: string | null) =>
+  f.run({ kind: 'change-settings', instanceId: id, changes: [{ name, value }] })
+const managedFile = () => readFileSync(`${f.dataDirectory(id)}/floe.conf`, 'utf8')
+const shown = async (name: string) =>
+  (await f.query<{ v: string }>(id, `select current_setting('${name}') as v`))[0]?.v
+
+describe('a change', () => {
+  test('that a reload makes is in force and confirmed with old and new', async () => {
+    const done = await change('full_page_writes', 'off')
+    expect(done.result?.confirmed).toEqual([
+      { name: 'full_page_writes', oldValue: 'on', newValue: 'off', pendingRestart: false },
+    ])
+    expect(await shown('full_page_writes')).toBe('off')
+  })
+
+  test('that needs a restart says so, shows in the report, and is in force after one', async () => {
+    const done = await change('max_connections', '55')
+    expect(done.result?.confirmed).toEqual([
+      { name: 'max_connections', oldValue: '100', newValue: '100', pendingRestart: true },
+    ])
+    await f.waitForState(id, 'running')
+    const list = await f.read.setting.list.query({ instanceId: asInstanceId(id), names: ['max_connections'] })
+    expect(list.settings[0]).toMatchObject({ pendingRestart: true, managedValue: '55', fileError: null })
+    await f.must({ kind: 'restart-instance', instanceId: id, mode: 'fast' })
+    expect(await shown('max_connections')).toBe('55')
+    expect((await f.observed(id))?.pendingRestart).toEqual([])
+  })
+
+  test('to null goes back to what holds without Floe', async () => {
+    await change('work_mem', '12MB')
+    const done = await change('work_mem', null)
+    expect(done.result?.confirmed).toMatchObject([{ oldValue: '12MB', newValue: '4MB' }])
+    expect(managedFile()).not.toContain('work_mem')
+  })
+
+  test('keeps any text as it is', async () => {
+    const text = "it's # a \\ prefix"
+    expect((await change('log_line_prefix', text)).state).toBe('succeeded')
+    expect(await shown('log_line_prefix')).toBe(text)
+  })
+
+  test('keeps what people wrote into postgresql.conf', async () => {
+    const path = `${f.dataDirectory(id)}/postgresql.conf`
+    appendFileSync(path, '# mine\nvacuum_cost_limit = 321\n')
+    await change('vacuum_cost_delay', '3')
+    expect(readFileSync(path, 'utf8')).toContain('# mine\nvacuum_cost_limit = 321\n')
+    expect(await shown('vacuum_cost_limit')).toBe('321')
+  })
+
+  test('while it is stopped is tried by the binary, written, and in force after the start', async () => {
+    await f.must({ kind: 'stop-instance', instanceId: id, mode: 'fast' })
+    expect((await change('shared_buffers', '900TB')).state).toBe('failed')
+    expect((await change('nosuch_setting', '1')).fault?.code).toBe('setting.unknown')
+    expect((await change('shared_buffers', '48MB')).state).toBe('succeeded')
+    await f.must({ kind: 'start-instance', instanceId: id })
+    expect(await shown('shared_buffers')).toBe('48MB')
+  })
+})
+
+describe('a refusal changes nothing', () => {
+  test.each([
+    ['an unknown name', 'nosuch_setting', '1', 'setting.unknown'],
+    ['a value that does not parse', 'work_mem', '1 parsec', 'setting.invalid_value'],
+    ['a value out of range', 'work_mem', '1kB', 'setting.invalid_value'],
+    ['a value its own check refuses', 'default_tablespace', 'nowhere', 'setting.invalid_value'],
+    ['a line break', 'log_line_prefix', "x'\nfsync = off", 'setting.invalid_value'],
+    ['a fixed one', 'block_size', '16384', 'setting.read_only'],
+    ['one that Floe stands on', 'port', '1', 'setting.reserved'],
+    ['memory that is not there', 'shared_buffers', '2TB', 'setting.would_not_start'],
+    ['a library that does not load', 'shared_preload_libraries', 'nosuch', 'setting.would_not_start'],
+    ['a contradiction', 'wal_level', 'minimal', 'setting.would_not_start'],
+    ['a certificate that is not there', 'ssl', 'on', 'setting.would_not_start'],
+  ])('%s', async (_, name, value, code) => {
+    const before = managedFile()
+    const done = await change(name, value)
+    expect([done.state, done.fault?.code]).toEqual(['failed', code])
+    expect(done.fault?.message).toMatch(/^[^A-Z]/)
+    expect(managedFile()).toBe(before)
+    expect((await f.observed(id))?.state).toBe('running')
+  })
+
+  test('one bad setting among good ones keeps the good ones back', async () => {
+    const before = await shown('work_mem')
+    const changes = [
+      { name: 'work_mem', value: '33MB' },
+      { name: 'shared_buffers', value: '2TB' },
+    ]
+    expect((await f.run({ kind: 'change-settings', instanceId: id, changes })).state).toBe('failed')
+    expect(await shown('work_mem')).toBe(before)
+  })
+
+  test('a value that ALTER SYSTEM holds is not silently overridden', async () => {
+    await f.query(id, "alter system set maintenance_work_mem = '77MB'")
+    const done = await change('maintenance_work_mem', '88MB')
+    expect(done.fault).toMatchObject({ code: 'setting.overridden' })
+    expect(done.fault?.hint).toContain('ALTER SYSTEM RESET maintenance_work_mem')
+  })
+
+  test('a line after the include of floe.conf wins; that is said and the file is put back', async () => {
+    appendFileSync(`${f.dataDirectory(id)}/postgresql.conf`, 'random_page_cost = 1.5\n')
+    const before = managedFile()
+    const done = await change('random_page_cost', '2')
+    expect(done.fault?.code).toMatch(/^setting\.(overridden|not_applied)$/)
+    expect(done.fault?.detail).toContain('postgresql.conf')
+    expect(managedFile()).toBe(before)
+  })
+
+  test('a dry run says the same and changes nothing', async () => {
+    const before = managedFile()
+    const { results } = await f.read.setting.check.query({
+      instanceId: asInstanceId(id),
+      changes: [
+        { name: 'work_mem', value: '1 parsec' },
+        { name: 'checkpoint_timeout', value: '10min' },
+      ],
+    })
+    expect(results).toMatchObject([
+      { name: 'work_mem', fault: { code: 'setting.invalid_value' } },
+      { name: 'checkpoint_timeout', oldValue: '5min', newValue: '10min', impact: 'reload', fault: null },
+    ])
+    expect(managedFile()).toBe(before)
+  })
+})
+
+test('a certificate in the data directory is found when SSL is turned on', async () => {
+  const { certificate, key } = await makeCertificates()
+  const user = testEngineUser()
+  for (const [name, text] of [
+    ['server.crt', certificate],
+    ['server.key', key],
+  ] as const) {
+    const path = `${f.dataDirectory(id)}/${name}`
+    writeFileSync(path, text, { mode: 0o600 })
+    giveTo(path, user)
+  }
+  expect((await change('ssl', 'on')).fault).toBeNull()
+  expect(await shown('ssl')).toBe('on')
+})
+
+describe('the catalogue', () => {
+  test('is the binary’s own: every setting, with unit, range, choices and context', async () => {
+    const { settings } = await f.read.setting.list.query({ instanceId: asInstanceId(id) })
+    const [counted] = await f.query<{ n: number }>(id, 'select count(*)::int as n from pg_settings')
+    expect(settings).toHaveLength(counted?.n as number)
+    const find = (name: string) => settings.find((s) => s.name === name)
+    expect(find('work_mem')).toMatchObject({ unit: 'kB', type: 'integer', min: '64', context: 'user' })
+    expect(find('wal_level')).toMatchObject({ type: 'enum', choices: ['minimal', 'replica', 'logical'] })
+  })
+
+  test('of a stopped instance is not made up', async () => {
+    const stopped = await f.create()
+    const fault = await f.read.setting.list.query({ instanceId: asInstanceId(stopped) }).then(
+      () => null,
+      (error) => agentFault(error),
+    )
+    expect(fault?.code).toBe('instance.not_running')
+  })
+})
+
+test('an engine that does not start after all says why, with the line', async () => {
+  await f.must({ kind: 'stop-instance', instanceId: id, mode: 'fast' })
+  appendFileSync(`${f.dataDirectory(id)}/postgresql.conf`, 'work_mem = a lot\n')
+  const done = await f.run({ kind: 'start-instance', instanceId: id })
+  expect(done.fault?.code).toBe('instance.not_started')
+  expect(done.fault?.detail).toMatch(/postgresql\.conf" line \d+/)
+  const seen = await f.observed(id)
+  expect(seen?.state).toBe('crashed')
+  expect(seen?.because).toContain('postgresql.conf')
+})
