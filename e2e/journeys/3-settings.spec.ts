@@ -28,7 +28,7 @@ test('full_page_writes is switched with a warning, confirmed within 3 s, and the
     await control.click()
     await expect(page.getByText(/not repaired/).first()).toBeVisible()
     await page.getByRole('button', { name: 'Review changes' }).click()
-    await expect(page.getByRole('dialog').getByText('full_page_writes')).toBeVisible()
+    await expect(page.getByRole('dialog').getByRole('cell', { name: 'full_page_writes' })).toBeVisible()
     const pressed = Date.now()
     await page.getByRole('dialog').getByRole('button', { name: 'Apply' }).click()
     await expect(page.getByText(/confirmed/i).first()).toBeVisible({ timeout: 10_000 })

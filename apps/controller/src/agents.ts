@@ -2,7 +2,7 @@ import { type AgentClient, createAgentClient } from '@floe/agent-contract'
 import type { AgentTasks } from '@floe/operations'
 
 /** A long-polled report answers within this and the deadline of its call is longer. */
-export const REPORT_WAIT_MS = 2_000
+export const REPORT_WAIT_MS = 1_000
 
 export type HostAgent = {
   /** For questions that are answered at once. */
