@@ -3,7 +3,6 @@ import { createTestDatabase, type TestDatabase } from '@floe/db/testing'
 // tells the type of what the suite's set-up provides
 import type {} from '@floe/db/testing/engine-for-suite'
 import { makeCertificates } from '@floe/testkit'
-import pg from 'pg'
 import { startController } from '../controller'
 import type { Log } from '../log'
 import type { LeaseTimes } from '../operation-loop'
@@ -59,11 +58,6 @@ export async function benchOfControllers(engineConnectionString: string) {
       })
       controllers.push(controller)
       return controller
-    },
-    async connectAsAdministrator() {
-      const client = new pg.Client({ connectionString: engineConnectionString })
-      await client.connect()
-      return client
     },
     async remove() {
       await Promise.all(controllers.map((c) => c.stop()))
