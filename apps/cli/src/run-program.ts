@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline'
 export type ProgramResult = { status: number; stdout: string; tail: string[] }
 
 /** How many of the last lines are kept for an error message. */
-const TAIL_LINES = 20
+const TAIL_LINES = 40
 
 /**
  * Runs a program to its end. Each line of its output goes to `onLine`; standard output is answered whole. Never throws

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { stopControlDatabase } from '../control-database/control'
-import { checkoutDirectory, currentHome, type Home, readInstallation } from '../installation/home'
+import { currentHome, type Home, readInstallation } from '../installation/home'
 import { runningInstances, stopInstances } from '../installation/instances'
 import { printResult } from '../output'
 import { endProcess } from '../process/identity'
@@ -25,7 +25,7 @@ export async function down(home: Home, instances: boolean): Promise<DownResult> 
   }
   removeRecord(home, 'supervisor')
   for (const name of [...programNames].reverse()) {
-    const running = runningProgram(home, checkoutDirectory(), name)
+    const running = runningProgram(home, name)
     if (running !== null) {
       await endProcess(running, STOP_MS)
       result.stopped.push(name)

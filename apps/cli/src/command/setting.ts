@@ -85,16 +85,15 @@ export function addSetting(program: Command): void {
         }))
         const client = openConsole()
         const { instanceId } = await findInstance(client, name)
-        const { results } = await client.trpc.setting.check.query({ instanceId, changes })
-        const refused = results.find((r) => r.fault !== null)
         if (check) {
+          const { results } = await client.trpc.setting.check.query({ instanceId, changes })
           printResult(json, results, () =>
             table(
               ['name', 'old', 'new', 'takes effect', 'refused because'],
               results.map((r) => [r.name, r.oldValue, r.newValue, r.impact, r.fault?.message ?? ' ']),
             ),
           )
-          if (refused) process.exitCode = 1
+          if (results.some((r) => r.fault !== null)) process.exitCode = 1
           return
         }
         const { operationId } = await client.trpc.setting.set.mutate({ instanceId, changes })

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Installation } from '@floe/domain'
 import type { Command } from 'commander'
 import { controlPostmaster } from '../control-database/control'
-import { checkoutDirectory, currentHome, type Home, readInstallation } from '../installation/home'
+import { currentHome, type Home, readInstallation } from '../installation/home'
 import { runningInstances } from '../installation/instances'
 import { duration, printResult, table } from '../output'
 import { readStat } from '../process/identity'
@@ -75,7 +75,7 @@ export async function status(home: Home): Promise<StatusResult> {
       let answers = true
       if (name === 'control-database') running = installation && controlPostmaster(installation)
       else {
-        running = runningProgram(home, checkoutDirectory(), name)
+        running = runningProgram(home, name)
         if (running !== null)
           answers =
             name === 'web' ? await web : (name === 'controller' && !(await web)) || (await answering(name))

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { type Home, writeWhole } from '../installation/home'
@@ -62,29 +62,43 @@ export function currentMark(home: Home, checkout: string, name: ProgramName): st
   return hash.digest('hex').slice(0, 16)
 }
 
+/** The variable that says which program of an installation a process is; programs change their own command line. */
+export const PROCESS_VARIABLE = 'FLOE_PROCESS'
+
 /**
  * A program of this installation that runs though no record names it (the record was lost, or its writer was killed
- * before it wrote): found by its command line and its FLOE_HOME.
+ * before it wrote): found by what it was started with. Of several the oldest; the others are its children.
  */
-export function findUnrecorded(home: Home, checkout: string, name: ProgramName): ProcessIdentity | null {
-  const entry = join(checkout, programs[name].entry)
+export function findUnrecorded(home: Home, name: ProgramName): ProcessIdentity | null {
+  let oldest: ProcessIdentity | null = null
   for (const pid of readdirSync('/proc').filter((n) => /^\d+$/.test(n))) {
     try {
-      const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
-      if (!words.includes(entry)) continue
+      // engines inherit the agent's variables, but are no Node
+      if (
+        !readlinkSync(`/proc/${pid}/exe`)
+          .replace(/ \(deleted\)$/, '')
+          .endsWith('/node')
+      )
+        continue
       const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
-      if (variables.includes(`FLOE_HOME=${home.directory}`)) return identify(Number(pid))
+      if (
+        !variables.includes(`FLOE_HOME=${home.directory}`) ||
+        !variables.includes(`${PROCESS_VARIABLE}=${name}`)
+      )
+        continue
+      const found = identify(Number(pid))
+      if (found !== null && (oldest === null || found.startTicks < oldest.startTicks)) oldest = found
     } catch {
       // gone, or not ours to look at
     }
   }
-  return null
+  return oldest
 }
 
 /** The process of a name, recorded or not; null when none runs. */
-export function runningProgram(home: Home, checkout: string, name: ProgramName): ProcessRecord | null {
+export function runningProgram(home: Home, name: ProgramName): ProcessRecord | null {
   const recorded = liveRecord(home, name)
   if (recorded !== null) return recorded
-  const found = findUnrecorded(home, checkout, name)
+  const found = findUnrecorded(home, name)
   return found === null ? null : { ...found, startedAt: Date.now(), mark: 'unknown' }
 }

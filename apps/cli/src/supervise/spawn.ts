@@ -8,6 +8,7 @@ import type { Home } from '../installation/home'
 import { identify, isAlive, type ProcessIdentity } from '../process/identity'
 import {
   currentMark,
+  PROCESS_VARIABLE,
   type ProcessName,
   type ProgramName,
   programs,
@@ -56,7 +57,7 @@ function closeWhenGone(process: Supervised, identity: ProcessIdentity, gone: () 
 }
 
 /** The environment of our programs: who they are told by FLOE_HOME, everything else they read from there. */
-export function programEnvironment(home: Home): NodeJS.ProcessEnv {
+export function programEnvironment(home: Home, name: ProgramName): NodeJS.ProcessEnv {
   const kept = [
     'PATH',
     'HOME',
@@ -72,12 +73,13 @@ export function programEnvironment(home: Home): NodeJS.ProcessEnv {
       kept.filter((name) => process.env[name] !== undefined).map((name) => [name, process.env[name]]),
     ),
     FLOE_HOME: home.directory,
+    [PROCESS_VARIABLE]: name,
     NODE_ENV: 'production',
   }
 }
 
 function startProgram({ home, checkout, say }: Supervision, name: ProgramName): Supervised {
-  const running = runningProgram(home, checkout, name)
+  const running = runningProgram(home, name)
   if (running !== null) {
     say('process.adopted', { name, pid: running.pid })
     writeRecord(home, name, running)
@@ -89,7 +91,7 @@ function startProgram({ home, checkout, say }: Supervision, name: ProgramName): 
   const log = openSync(join(home.log, `${name}.log`), 'a', 0o640)
   const child = spawn(process.execPath, ['--enable-source-maps', join(checkout, programs[name].entry)], {
     cwd: home.directory,
-    env: programEnvironment(home),
+    env: programEnvironment(home, name),
     // a file, not a pipe: the process must not depend on who started it
     stdio: ['ignore', log, log],
     detached: true,

@@ -53,11 +53,10 @@ const PROGRAM_STOP_MS = 15_000
 
 /** Refuses when a port that is about to be bound is somebody else's. */
 async function requirePorts(home: Home, before: Installation | null, next: Installation): Promise<void> {
-  const checkout = checkoutDirectory()
   const ours = new Set<number>()
   if (before !== null) {
-    if (runningProgram(home, checkout, 'web') !== null) ours.add(before.webPort)
-    if (runningProgram(home, checkout, 'agent') !== null) ours.add(before.agentPort)
+    if (runningProgram(home, 'web') !== null) ours.add(before.webPort)
+    if (runningProgram(home, 'agent') !== null) ours.add(before.agentPort)
     if (controlPostmaster(before) !== null) ours.add(before.controlPort)
   }
   const wanted = [
@@ -80,7 +79,7 @@ async function requirePorts(home: Home, before: Installation | null, next: Insta
 async function endOutdated(home: Home, progress: Progress): Promise<void> {
   const checkout = checkoutDirectory()
   for (const name of [...programNames].reverse()) {
-    const running = runningProgram(home, checkout, name)
+    const running = runningProgram(home, name)
     if (running === null || running.mark === currentMark(home, checkout, name)) continue
     progress.say(`restarting ${name}: its build or configuration changed`)
     await endProcess(running, PROGRAM_STOP_MS)

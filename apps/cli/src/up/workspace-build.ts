@@ -57,6 +57,15 @@ function forgetOldBuilds(directory: string): void {
   }
 }
 
+/** The end of what the compilers said, without what npm and turbo say about its failing. */
+function compilerWords(lines: string[]): string {
+  const noise = /npm (error|warn)|^\s*(Tasks|Cached|Time|Failed):|^\s*ERROR |#build:\s+ERROR|^\s*$|:build: *$/
+  return lines
+    .filter((line) => !noise.test(line))
+    .slice(-10)
+    .join('\n')
+}
+
 /** Builds agent, controller and web; what was built before from the same sources comes from the cache. */
 export async function buildWorkspace(report: StepReport): Promise<void> {
   const checkout = checkoutDirectory()
@@ -93,7 +102,7 @@ export async function buildWorkspace(report: StepReport): Promise<void> {
   )
   if (status !== 0)
     throw fault('workspace.not_built', 'could not build the console', {
-      detail: tail.slice(-10).join('\n'),
+      detail: compilerWords(tail),
       hint: 'See the log for the compiler’s messages.',
     })
   writeFileSync(stampFile(checkout), fingerprint)

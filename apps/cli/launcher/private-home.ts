@@ -1,0 +1,121 @@
+import { execFile } from 'node:child_process'
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export const checkout = join(import.meta.dirname, '../../..')
+export const launcher = join(checkout, 'floe')
+
+export type Ended = { status: number; stdout: string; stderr: string; seconds: number }
+export type ProcessStatus = { name: string; state: string; pid: number | null; port: number | null }
+export type Status = {
+  state: string
+  url: string
+  enginePrefix: string
+  processes: ProcessStatus[]
+  instancesRunning: string[]
+}
+
+function portIsFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+  })
+}
+
+/** The first of `count` free ports in a row, drawn at random so that runs do not meet. */
+export async function freePorts(count: number): Promise<number> {
+  for (let i = 0; i < 100; i++) {
+    const base = 53_000 + Math.floor(Math.random() * 200) * 30
+    const free = await Promise.all(Array.from({ length: count }, (_, n) => portIsFree(base + n)))
+    if (free.every(Boolean)) return base
+  }
+  throw new Error(`found no ${count} free ports in a row`)
+}
+
+/** An installation of its own, in a directory that the engine's user can reach. */
+export class PrivateHome {
+  readonly directory = mkdtempSync(join(tmpdir(), 'floe-launcher-'))
+  readonly environment: NodeJS.ProcessEnv
+
+  constructor() {
+    chmodSync(this.directory, 0o755)
+    const { FLOE_LOG: _log, FLOE_STARTED: _started, FLOE_CHECKOUT: _checkout, ...rest } = process.env
+    this.environment = { ...rest, FLOE_HOME: this.directory }
+  }
+
+  /** Runs `./floe …` to its end. */
+  run(
+    args: string[],
+    options: { cwd?: string; file?: string; env?: NodeJS.ProcessEnv } = {},
+  ): Promise<Ended> {
+    const began = Date.now()
+    return new Promise((resolve) => {
+      execFile(
+        options.file ?? launcher,
+        args,
+        {
+          env: { ...this.environment, ...options.env },
+          cwd: options.cwd ?? '/',
+          maxBuffer: 64 * 1024 * 1024,
+          timeout: 600_000,
+        },
+        (error, stdout, stderr) => {
+          const status = error === null ? 0 : typeof error.code === 'number' ? error.code : 128
+          resolve({ status, stdout, stderr, seconds: (Date.now() - began) / 1000 })
+        },
+      )
+    })
+  }
+
+  /** Runs it with --json and answers what it printed; throws what it said when it failed. */
+  async json<T>(...args: string[]): Promise<T> {
+    const { status, stdout, stderr } = await this.run([...args, '--json'])
+    if (status !== 0) throw new Error(`floe ${args.join(' ')} ended with ${status}\n${stdout}\n${stderr}`)
+    return JSON.parse(stdout) as T
+  }
+
+  status(): Promise<Status> {
+    return this.json<Status>('status')
+  }
+
+  async pidOf(name: string): Promise<number> {
+    const pid = (await this.status()).processes.find((p) => p.name === name)?.pid
+    if (!pid) throw new Error(`${name} does not run`)
+    return pid
+  }
+
+  /** Stops everything and removes it, also where a test broke off in the middle. */
+  async remove(): Promise<void> {
+    await this.run(['down', '--instances'])
+    const config = join(this.directory, 'config.json')
+    const instances = existsSync(config)
+      ? (JSON.parse(readFileSync(config, 'utf8')) as { instancesDirectory: string }).instancesDirectory
+      : ''
+    rmSync(this.directory, { recursive: true, force: true })
+    if (instances.startsWith('/var/lib/floe/')) rmSync(instances, { recursive: true, force: true })
+  }
+}
+
+/** Looks until the condition holds; throws with what was awaited when it does not by the deadline. */
+export async function until(
+  what: string,
+  condition: () => Promise<boolean> | boolean,
+  deadlineMs = 60_000,
+): Promise<void> {
+  const end = Date.now() + deadlineMs
+  while (!(await condition())) {
+    if (Date.now() > end) throw new Error(`waited ${deadlineMs / 1000} s in vain: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+}
+
+export function alive(pid: number): boolean {
+  try {
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  } catch {
+    return false
+  }
+}
