@@ -151,6 +151,32 @@ test('a certificate in the data directory is found when SSL is turned on', async
   expect(await shown('ssl')).toBe('on')
 })
 
+describe('the I/O sizes of our engine', () => {
+  test('are settings like any other: shown, changed, refused out of range', async () => {
+    expect(await shown('polar_bulk_extend_size')).toBe('4MB')
+    const done = await change('polar_bulk_extend_size', '2MB')
+    expect(done.result?.confirmed).toMatchObject([
+      { oldValue: '4MB', newValue: '2MB', pendingRestart: false },
+    ])
+    expect(await shown('polar_bulk_extend_size')).toBe('2MB')
+    expect((await change('polar_bulk_extend_size', '64MB')).fault?.code).toBe('setting.invalid_value')
+    expect((await change('polar_nosuch', '1')).fault?.code).toBe('setting.unknown')
+  })
+
+  test('that only a start or a reload reads are refused out of range too', async () => {
+    expect((await change('polar_recovery_bulk_extend_size', '64MB')).state).toBe('failed')
+    expect((await change('polar_recovery_bulk_extend_size', '1MB')).fault).toBeNull()
+    expect(await shown('polar_recovery_bulk_extend_size')).toBe('1MB')
+  })
+
+  test('can be wished for a new instance', async () => {
+    const wished = await f.createRunning({ settings: { polar_bulk_read_size: '256kB' } })
+    expect(await f.query(wished, "select current_setting('polar_bulk_read_size') as size")).toEqual([
+      { size: '256kB' },
+    ])
+  })
+})
+
 describe('the catalogue', () => {
   test('is the binary’s own: every setting, with unit, range, choices and context', async () => {
     const { settings } = await f.read.setting.list.query({ instanceId: asInstanceId(id) })

@@ -225,6 +225,58 @@ describe('checkpoints', () => {
   })
 })
 
+describe('of our engine', () => {
+  test('full-page images are a share of the WAL, and none is left without full-page writes', async () => {
+    const imagesOf = async () => {
+      await f.query(id, 'checkpoint')
+      const before = await newestSeq()
+      await pgbench(['-c', '2', '-T', '3'])
+      const end = await newestSeq()
+      await waitUntil('the last reports', async () => (await newestSeq()) >= end + 2)
+      const samples = await samplesAfter(before)
+      const sum = (name: 'wal_bytes' | 'wal_fpi_bytes') =>
+        samples.reduce((n, x) => n + (x.values[name] ?? 0) * (x.intervalMs / 1_000), 0)
+      expect(samples.every((x) => typeof x.values.wal_fpi_bytes === 'number')).toBe(true)
+      return sum('wal_fpi_bytes') / sum('wal_bytes')
+    }
+    const on = await imagesOf()
+    await f.must({
+      kind: 'change-settings',
+      instanceId: id,
+      changes: [{ name: 'full_page_writes', value: 'off' }],
+    })
+    const off = await imagesOf()
+    expect(on).toBeGreaterThan(0.2)
+    expect(on).toBeLessThanOrEqual(1)
+    expect(off).toBeLessThan(on / 4)
+  })
+
+  test('a running checkpoint tells how far it is', async () => {
+    await f.must({
+      kind: 'change-settings',
+      instanceId: id,
+      changes: [
+        { name: 'checkpoint_timeout', value: '30s' },
+        { name: 'checkpoint_completion_target', value: '0.9' },
+      ],
+    })
+    const load = pgbench(['-c', '1', '-T', '40'])
+    const running = await waitUntil(
+      'a timed checkpoint writes',
+      async () => {
+        const r = await f.read.checkpoint.read.query({ instanceId: asInstanceId(id), afterSeq: 1e6 })
+        return r.running?.phase === 'write' && r.running.buffersProcessed ? r.running : null
+      },
+      50_000,
+    )
+    expect(running).toMatchObject({ kind: 'checkpoint', reasons: ['time'], targetMs: 27_000 })
+    expect(running.buffersTotal).toBeGreaterThanOrEqual(running.buffersProcessed as number)
+    const [sample] = (await samplesAfter((await newestSeq()) - 1)) as [Sample]
+    expect(sample.values.checkpoint_running).toBe(1)
+    await load
+  }, 90_000)
+})
+
 describe('/metrics', () => {
   const get = (key: string | null) =>
     new Promise<{ status: number; text: string }>((resolve, reject) => {
