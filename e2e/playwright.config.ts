@@ -2,9 +2,11 @@ import { existsSync } from 'node:fs'
 import { defineConfig } from '@playwright/test'
 
 // Debian's Chromium where Playwright's own cannot be downloaded
-const chromium = [process.env.PLAYWRIGHT_CHROMIUM_PATH, '/usr/bin/chromium-headless-shell', '/usr/bin/chromium'].find(
-  (path) => path !== undefined && existsSync(path),
-)
+const chromium = [
+  process.env.PLAYWRIGHT_CHROMIUM_PATH,
+  '/usr/bin/chromium-headless-shell',
+  '/usr/bin/chromium',
+].find((path) => path !== undefined && existsSync(path))
 
 /**
  * The journeys of product.md against a private installation that `fixtures/installation.ts` brings up with `./floe up`.

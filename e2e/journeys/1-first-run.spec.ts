@@ -27,7 +27,9 @@ test('nothing is shown without a session', async ({ page }) => {
   await expect(page.getByRole('heading', { name: 'Sign in' })).toBeVisible()
 })
 
-test('an instance is created in the browser, runs within seconds, and psql connects by the shown string', async ({ page }) => {
+test('an instance is created in the browser, runs within seconds, and psql connects by the shown string', async ({
+  page,
+}) => {
   await signIn(page)
   await page.getByRole('link', { name: 'Create instance' }).first().click()
   await page.getByLabel('Name').fill('Not a name')

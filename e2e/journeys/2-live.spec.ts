@@ -20,7 +20,9 @@ test.afterAll(async () => {
   await load.stop()
 })
 
-test('TPS, WAL, I/O and connections move while a load runs, at most 2 s old at the 95th percentile', async ({ page }) => {
+test('TPS, WAL, I/O and connections move while a load runs, at most 2 s old at the 95th percentile', async ({
+  page,
+}) => {
   await signIn(page)
   await openInstance(page, 'live')
   // charts are mounted while they are in view, so go down the page as a reader would
@@ -64,17 +66,24 @@ test('a checkpoint appears in the table with its reason in words', async ({ page
   await openInstance(page, 'live')
   await sql(live.connectionString, 'CHECKPOINT')
   const table = page.getByRole('table', { name: 'Checkpoints' })
-  await expect(table.getByRole('row').filter({ hasText: 'requested' }).first()).toBeVisible({ timeout: 20_000 })
+  await expect(table.getByRole('row').filter({ hasText: 'requested' }).first()).toBeVisible({
+    timeout: 20_000,
+  })
 })
 
-test('a time range chosen by drag or preset is kept in the URL and can be shared', async ({ page, context }) => {
+test('a time range chosen by drag or preset is kept in the URL and can be shared', async ({
+  page,
+  context,
+}) => {
   await signIn(page)
   await openInstance(page, 'live')
   await page.getByRole('button', { name: /time range/i }).click()
   await page.getByRole('menuitemradio', { name: /last 15 minutes/i }).click()
   await expect(page).toHaveURL(/range=15m/)
   const chart = page.getByRole('figure', { name: /^TPS/ })
-  await expect.poll(() => chart.locator('path.recharts-curve').count(), { timeout: 20_000 }).toBeGreaterThan(0)
+  await expect
+    .poll(() => chart.locator('path.recharts-curve').count(), { timeout: 20_000 })
+    .toBeGreaterThan(0)
   const box = await chart.locator('.recharts-surface').first().boundingBox()
   if (!box) throw new Error('the chart has no size')
   await page.mouse.move(box.x + box.width * 0.6, box.y + box.height / 2)

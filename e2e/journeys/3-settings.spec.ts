@@ -12,9 +12,19 @@ test.beforeAll(async () => {
   tuned = await createInstance('tuned')
 })
 
-test('full_page_writes is switched with a warning, confirmed within 3 s, and the share of full-page images falls', async ({ page }) => {
+test('full_page_writes is switched with a warning, confirmed within 3 s, and the share of full-page images falls', async ({
+  page,
+}) => {
   await runProgram(engineProgram('pgbench'), ['-i', '-s', '10', '-q', tuned.connectionString])
-  const load = startProgram(engineProgram('pgbench'), ['-c', '4', '-j', '1', '-T', '600', tuned.connectionString])
+  const load = startProgram(engineProgram('pgbench'), [
+    '-c',
+    '4',
+    '-j',
+    '1',
+    '-T',
+    '600',
+    tuned.connectionString,
+  ])
   try {
     await signIn(page)
     await openInstance(page, 'tuned')
@@ -33,7 +43,9 @@ test('full_page_writes is switched with a warning, confirmed within 3 s, and the
     await page.getByRole('dialog').getByRole('button', { name: 'Apply' }).click()
     await expect(page.getByText(/confirmed/i).first()).toBeVisible({ timeout: 10_000 })
     const confirmedMs = Date.now() - pressed
-    test.info().annotations.push({ type: 'figure', description: `full_page_writes confirmed after ${confirmedMs} ms` })
+    test
+      .info()
+      .annotations.push({ type: 'figure', description: `full_page_writes confirmed after ${confirmedMs} ms` })
     expect(confirmedMs).toBeLessThanOrEqual(3_000)
     expect(await sql(tuned.connectionString, 'SHOW full_page_writes')).toBe('off')
 
@@ -49,7 +61,9 @@ test('full_page_writes is switched with a warning, confirmed within 3 s, and the
   }
 })
 
-test('a bulk size is changed, confirmed by SHOW, and stands in the history with who and old → new', async ({ page }) => {
+test('a bulk size is changed, confirmed by SHOW, and stands in the history with who and old → new', async ({
+  page,
+}) => {
   await signIn(page)
   await openInstance(page, 'tuned', 'Settings')
   await checkAccessibility(page)
@@ -65,15 +79,22 @@ test('a bulk size is changed, confirmed by SHOW, and stands in the history with 
   await expect(row).toContainText('Olga Owner')
 })
 
-test('a value that would keep the engine from starting is refused before anything changes', async ({ page }) => {
+test('a value that would keep the engine from starting is refused before anything changes', async ({
+  page,
+}) => {
   await signIn(page)
   await openInstance(page, 'tuned', 'Settings')
   await page.getByRole('link', { name: 'All settings', exact: true }).click()
   await page.getByRole('searchbox').fill('shared_buffers')
-  await page.getByRole('row', { name: /shared_buffers/ }).getByRole('button', { name: /change/i }).click()
+  await page
+    .getByRole('row', { name: /shared_buffers/ })
+    .getByRole('button', { name: /change/i })
+    .click()
   await page.getByLabel('New value').fill('9999TB')
   await page.getByRole('button', { name: 'Review changes' }).click()
   await expect(page.getByText(/invalid value|outside the valid range|exceeds/i).first()).toBeVisible()
   expect(await sql(tuned.connectionString, 'SHOW shared_buffers')).not.toContain('TB')
-  expect(await sql(tuned.connectionString, "SELECT count(*) FROM pg_file_settings WHERE error IS NOT NULL")).toBe('0')
+  expect(
+    await sql(tuned.connectionString, 'SELECT count(*) FROM pg_file_settings WHERE error IS NOT NULL'),
+  ).toBe('0')
 })

@@ -8,19 +8,33 @@ type Status = { processes: { name: string; state: string; pid: number | null }[]
 type TailLine = { seq: number; at: number; intervalMs: number }
 
 for (const victim of ['web', 'controller', 'agent'] as const) {
-  test(`kill -9 of ${victim} under load: the instance runs on, no sample is lost, the chart resumes`, async ({ page }) => {
+  test(`kill -9 of ${victim} under load: the instance runs on, no sample is lost, the chart resumes`, async ({
+    page,
+  }) => {
     const name = `kill-${victim}`
     const instance = await createInstance(name)
     await runProgram(engineProgram('pgbench'), ['-i', '-s', '2', '-q', instance.connectionString])
     const load = startProgram(engineProgram('pgbench'), [
-      '-c', '2', '-j', '1', '-T', '300', '-P', '1', instance.connectionString,
+      '-c',
+      '2',
+      '-j',
+      '1',
+      '-T',
+      '300',
+      '-P',
+      '1',
+      instance.connectionString,
     ])
     try {
       const started = await sql(instance.connectionString, 'SELECT pg_postmaster_start_time()')
       await signIn(page)
       await openInstance(page, name)
       await expect.poll(() => shownNumber(page, 'tps'), { timeout: 20_000 }).toBeGreaterThan(1)
-      const firstSeq = (JSON.parse((await floe('telemetry', 'tail', name, '--json', '--seconds', '1')).split('\n')[0] as string) as TailLine).seq
+      const firstSeq = (
+        JSON.parse(
+          (await floe('telemetry', 'tail', name, '--json', '--seconds', '1')).split('\n')[0] as string,
+        ) as TailLine
+      ).seq
 
       const before = (await floeJson<Status>('status')).processes.find((p) => p.name === victim)
       process.kill(before?.pid as number, 'SIGKILL')
@@ -37,7 +51,9 @@ for (const victim of ['web', 'controller', 'agent'] as const) {
       // the page is not reloaded: it must go on by itself
       const killedAt = Date.now()
       await expect
-        .poll(() => page.getByTestId('sample-age').getAttribute('data-sample-at').then(Number), { timeout: 60_000 })
+        .poll(() => page.getByTestId('sample-age').getAttribute('data-sample-at').then(Number), {
+          timeout: 60_000,
+        })
         .toBeGreaterThan(killedAt + 5_000)
       expect(await sql(instance.connectionString, 'SELECT pg_postmaster_start_time()')).toBe(started)
 

@@ -1,4 +1,4 @@
-import { readFileSync, readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@playwright/test'
 import { floe, runProgram, startProgram } from '../fixtures/floe-command'
@@ -11,10 +11,20 @@ test('telemetry agrees with pgbench within 5 % over 30 s, and a checkpoint with 
   await runProgram(engineProgram('pgbench'), ['-i', '-s', '5', '-q', demo.connectionString])
   const seconds = 40
   const load = startProgram(engineProgram('pgbench'), [
-    '-c', '4', '-j', '1', '-T', String(seconds), '-P', '1', demo.connectionString,
+    '-c',
+    '4',
+    '-j',
+    '1',
+    '-T',
+    String(seconds),
+    '-P',
+    '1',
+    demo.connectionString,
   ])
   // the first seconds hold pgbench's connecting; compare the 30 after them
-  await expect.poll(() => load.output().match(/^progress: /gm)?.length ?? 0, { timeout: 15_000 }).toBeGreaterThanOrEqual(3)
+  await expect
+    .poll(() => load.output().match(/^progress: /gm)?.length ?? 0, { timeout: 15_000 })
+    .toBeGreaterThanOrEqual(3)
   const from = load.output().match(/^progress: /gm)?.length ?? 0
   const tail = (await floe('telemetry', 'tail', 'agrees', '--json', '--seconds', '30'))
     .trim()
@@ -30,10 +40,19 @@ test('telemetry agrees with pgbench within 5 % over 30 s, and a checkpoint with 
   const theirs = printed.reduce((sum, tps) => sum + tps, 0) / printed.length
   expect(tail.length).toBeGreaterThanOrEqual(25)
   expect(tail.map((s) => s.seq)).toEqual(tail.map((_, i) => (tail[0] as TailLine).seq + i))
-  expect(Math.abs(ours - theirs) / theirs, `telemetry ${ours.toFixed(0)} tps, pgbench ${theirs.toFixed(0)} tps`).toBeLessThan(0.05)
+  expect(
+    Math.abs(ours - theirs) / theirs,
+    `telemetry ${ours.toFixed(0)} tps, pgbench ${theirs.toFixed(0)} tps`,
+  ).toBeLessThan(0.05)
 
   await sql(demo.connectionString, 'CHECKPOINT')
-  type Checkpoint = { buffersWritten: number; totalMs: number; syncFiles: number; distanceBytes: number; redoLsn: string }
+  type Checkpoint = {
+    buffersWritten: number
+    totalMs: number
+    syncFiles: number
+    distanceBytes: number
+    redoLsn: string
+  }
   let newest: Checkpoint | undefined
   await expect
     .poll(
@@ -45,7 +64,9 @@ test('telemetry agrees with pgbench within 5 % over 30 s, and a checkpoint with 
           .flatMap((f) => readFileSync(join(demo.directory, 'log', f), 'utf8').split('\n'))
           .filter((l) => l.includes('checkpoint complete:'))
         const line = lines.at(-1) ?? ''
-        const m = line.match(/wrote (\d+) buffers.*total=([\d.]+) s; sync files=(\d+).*distance=(\d+) kB.*redo lsn=([0-9A-F/]+)/)
+        const m = line.match(
+          /wrote (\d+) buffers.*total=([\d.]+) s; sync files=(\d+).*distance=(\d+) kB.*redo lsn=([0-9A-F/]+)/,
+        )
         return (
           m !== null &&
           newest !== undefined &&
