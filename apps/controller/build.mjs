@@ -3,7 +3,8 @@ import { build } from 'esbuild'
 // One file. The database packages stay outside: Prisma's client brings files of its own that it finds by their place.
 await build({
   entryPoints: ['src/main.ts'],
-  outfile: 'dist/main.js',
+  // another path can be given, for tests
+  outfile: process.argv[2] ?? 'dist/main.js',
   bundle: true,
   platform: 'node',
   target: 'node22',

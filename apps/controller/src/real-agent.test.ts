@@ -41,10 +41,11 @@ const start = () =>
   })
 
 beforeAll(async () => {
-  const agentRoom = join(import.meta.dirname, '../../agent')
-  execFileSync(process.execPath, ['build.mjs'], { cwd: agentRoom })
+  const home = await makeThrowawayHome()
+  const bundle = join(home.home, 'agent.js')
+  execFileSync(process.execPath, ['build.mjs', bundle], { cwd: join(import.meta.dirname, '../../agent') })
   db = await createTestDatabase(inject('engineConnectionString'))
-  agent = new ThrowawayAgent(await makeThrowawayHome(), join(agentRoom, 'dist/main.js'))
+  agent = new ThrowawayAgent(home, bundle)
   await agent.start()
   controller = start()
 })

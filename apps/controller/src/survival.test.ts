@@ -10,7 +10,7 @@ import { type Installation, type OperationInput, secretFiles } from '@floe/domai
 import { advanceOperation } from '@floe/operations'
 import { submitOperation } from '@floe/operations/submit'
 import { waitUntil } from '@floe/testkit'
-import { afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest'
 import { actor, benchOfControllers, keptLog } from './testing/bench-of-controllers'
 
 const room = join(import.meta.dirname, '..')
@@ -18,9 +18,12 @@ let bench: Awaited<ReturnType<typeof benchOfControllers>>
 let home: string
 const children: ChildProcess[] = []
 
+// in the room, so that the packages that stay outside the bundle are found as from dist/main.js
+const bundleDirectory = join(room, 'dist', `test-${process.pid}`)
 beforeAll(() => {
-  execFileSync(process.execPath, ['build.mjs'], { cwd: room })
+  execFileSync(process.execPath, ['build.mjs', join(bundleDirectory, 'main.js')], { cwd: room })
 })
+afterAll(() => rmSync(bundleDirectory, { recursive: true, force: true }))
 beforeEach(async () => {
   bench = await benchOfControllers(inject('engineConnectionString'))
   home = makeHome()
@@ -65,7 +68,7 @@ function makeHome(): string {
 
 /** The controller as it runs in an installation: the built file and FLOE_HOME. */
 function startProcess() {
-  const child = spawn(process.execPath, [join(room, 'dist/main.js')], {
+  const child = spawn(process.execPath, [join(bundleDirectory, 'main.js')], {
     env: { ...process.env, FLOE_HOME: home, NODE_OPTIONS: '' },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

@@ -41,7 +41,9 @@ test('the WASM schema engine is the very engine of the Prisma command line', () 
   expect(wasm.endsWith(`.${version?.enginesVersion}`)).toBe(true)
 })
 
-test('what the production deploy applied is exactly the Prisma schema, and Prisma calls it up to date', async () => {
+test('what the production deploy applied is exactly the Prisma schema, and Prisma calls it up to date', {
+  timeout: 120_000,
+}, async () => {
   const diff = await prisma(
     'migrate',
     'diff',
