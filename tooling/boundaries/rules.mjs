@@ -35,7 +35,8 @@ export const rooms = {
   e2e: {},
 }
 
-const TEST_FILE = '(\\.test\\.tsx?$|/testing/|^apps/[^/]+/test/|/vitest\\.[a-z.]*\\.?ts$|vitest\\.config\\.ts$)'
+const TEST_FILE =
+  '(\\.test\\.tsx?$|/testing/|^apps/[^/]+/test/|/vitest\\.[a-z.]*\\.?ts$|vitest\\.config\\.ts$)'
 const anyOf = (paths) => `^(${paths.join('|')})/`
 
 /** Forbidden imports in dependency-cruiser's words. Tests may also import packages/testkit. */
