@@ -17,11 +17,16 @@ export function formatTime(at: number, zone = true): string {
   })
 }
 
+/** An age for people: parts of a second are not told, because a page does not know them that well. */
+export function formatAge(ms: number): string {
+  return ms < 1_000 ? '< 1 s' : ms < 10_000 ? `${Math.round(ms / 1_000)} s` : formatDuration(ms)
+}
+
 /** How long ago something was, counting by itself; the exact time (local and UTC) is its tooltip. `null` is unknown. */
 export function Age({ at, prefix, className }: { at: number | null; prefix?: string; className?: string }) {
   const now = useNow()
   if (at === null) return <span className={className}>unknown</span>
-  const text = now === null ? '–' : formatDuration(Math.max(0, now - at))
+  const text = now === null ? '–' : formatAge(now - at)
   return (
     <time
       dateTime={new Date(at).toISOString()}

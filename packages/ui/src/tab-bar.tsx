@@ -2,8 +2,19 @@ import { Slot } from 'radix-ui'
 import type { ReactNode } from 'react'
 import { classNames } from './class-names'
 
-/** The tabs of a page whose content has an address of its own: a row of links. */
-export function TabBar({ label, children }: { label: string; children: ReactNode }) {
+/**
+ * The tabs of a page whose content has an address of its own: a row of links. `inner` is for parts within a tab: then the
+ * row looks lighter than the one above it.
+ */
+export function TabBar({ label, inner, children }: { label: string; inner?: boolean; children: ReactNode }) {
+  if (inner)
+    return (
+      <nav aria-label={label} className="overflow-x-auto">
+        <ul className="inline-flex gap-0.5 rounded-md border border-line-strong bg-surface p-0.5 [&_a]:mb-0 [&_a]:rounded-sm [&_a]:border-0 [&_a]:py-1 [&_a[aria-current]]:bg-accent-soft [&_a[aria-current]]:text-accent">
+          {children}
+        </ul>
+      </nav>
+    )
   return (
     <nav aria-label={label} className="-mx-4 overflow-x-auto border-b border-line px-4 sm:mx-0 sm:px-0">
       <ul className="flex gap-1">{children}</ul>

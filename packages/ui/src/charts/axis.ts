@@ -37,7 +37,8 @@ export function formatValue(value: number | null | undefined, unit: ChartUnit): 
 /** A value on the axis: short, and without a fraction that the ticks do not need. */
 export function formatTick(value: number, unit: ChartUnit): string {
   if (unit === 'ratio') return `${Math.round(value * 1_000) / 10} %`
-  if (unit === 'B' || unit === 'B/s') return formatBytes(value)
+  if (unit === 'B') return formatBytes(value)
+  if (unit === 'B/s') return value === 0 ? '0' : `${formatBytes(value)}/s`
   if (unit === '1/s' || unit === '1') {
     if (value >= 1_000_000) return `${Number((value / 1_000_000).toPrecision(3))} M`
     if (value >= 10_000) return `${Number((value / 1_000).toPrecision(4))} k`

@@ -6,7 +6,7 @@ import { type ChartBand, visibleBands } from './checkpoint-band'
 import { type ChartRow, type ChartSeries, type ChartUnit, extent } from './series'
 
 /** Room around the plot, in pixels; the layer that follows the pointer reckons with the same. */
-export const plotRoom = { left: 56, right: 8, top: 8, bottom: 22 }
+export const plotRoom = { left: 66, right: 8, top: 8, bottom: 22 }
 
 export type PlotProps = {
   series: readonly ChartSeries[]
@@ -23,6 +23,23 @@ export type PlotProps = {
 }
 
 const axisText = { fontSize: 11, fill: 'var(--ink-muted)' }
+
+/** In a stacked chart the areas count together, and a line stands for itself. */
+function drawnExtent(
+  series: readonly ChartSeries[],
+  rows: readonly ChartRow[],
+  stacked: boolean,
+  from: number,
+  to: number,
+) {
+  const keysOf = (lines: boolean) => series.filter((s) => (s.kind === 'line') === lines).map((s) => s.key)
+  if (!stacked) return extent(rows, [...keysOf(true), ...keysOf(false)], false, from, to)
+  const areas = extent(rows, keysOf(false), true, from, to)
+  const lines = extent(rows, keysOf(true), false, from, to)
+  return areas && lines
+    ? { min: Math.min(areas.min, lines.min), max: Math.max(areas.max, lines.max) }
+    : (areas ?? lines)
+}
 
 /**
  * The drawing itself, by Recharts: no animation, no dots, straight lines, numeric time, nothing that listens to the
@@ -41,8 +58,7 @@ export const Plot = memo(function Plot({
   leastTop = 0,
 }: PlotProps) {
   const plotWidth = width - plotRoom.left - plotRoom.right
-  const keys = series.map((s) => s.key)
-  const range = extent(rows, keys, stacked, from, to)
+  const range = drawnExtent(series, rows, stacked, from, to)
   const ticks = valueTicks(
     unit === 'ratio' ? (range?.min ?? 0) : Math.min(0, range?.min ?? 0),
     Math.max(range?.max ?? 0, leastTop, unit === 'ratio' ? 1 : 0),
@@ -65,7 +81,7 @@ export const Plot = memo(function Plot({
           x2={band.to}
           ifOverflow="hidden"
           fill={band.phase === 'write' ? 'var(--band-write)' : 'var(--band-sync)'}
-          fillOpacity={band.phase === 'write' ? 0.18 : 0.55}
+          fillOpacity={band.phase === 'write' ? 0.13 : 0.55}
           stroke="none"
         />
       ))}
@@ -96,7 +112,7 @@ export const Plot = memo(function Plot({
         tickMargin={4}
       />
       {series.map((s) =>
-        s.kind === 'area' || stacked ? (
+        s.kind === 'area' || (stacked && s.kind !== 'line') ? (
           <Area
             key={s.key}
             dataKey={s.key}

@@ -31,6 +31,7 @@ export type TimeSeriesChartProps = {
   rows: readonly ChartRow[]
   from: number
   to: number
+  /** Areas on top of each other; a series of kind `line` is drawn over them. */
   stacked?: boolean
   bands?: readonly ChartBand[]
   height?: number
@@ -91,11 +92,11 @@ export const TimeSeriesChart = memo(function TimeSeriesChart({
       ref={figure}
       aria-labelledby={`${id}-title`}
       className={classNames(
-        'group/chart m-0 min-w-0 rounded-lg border border-line bg-surface text-ink shadow-raised',
+        'group/chart m-0 flex min-w-0 flex-col rounded-lg border border-line bg-surface text-ink shadow-raised',
         className,
       )}
     >
-      <figcaption className="flex items-start justify-between gap-2 px-3 pt-2">
+      <figcaption className="flex items-center justify-between gap-2 px-3 pt-1.5">
         <div className="flex min-w-0 items-center gap-1.5">
           <span id={`${id}-title`} data-chart-title className="text-[13px] font-semibold">
             {title}
@@ -156,7 +157,7 @@ export const TimeSeriesChart = memo(function TimeSeriesChart({
       <Legend series={series} rows={rows} unit={unit} bands={bands} stale={staleMs !== null} />
       <div
         ref={box}
-        className={classNames('relative px-1 pb-1', staleMs !== null && 'opacity-50 grayscale')}
+        className={classNames('relative mt-auto px-1 pb-1', staleMs !== null && 'opacity-50 grayscale')}
         style={{ minHeight: height }}
       >
         {asTable ? (

@@ -29,7 +29,7 @@ export function Shell({
             Skip to the content
           </a>
           <header className="sticky top-0 z-30 flex h-12 items-center justify-between border-b border-line bg-surface px-3 md:px-4">
-            <Link href="/instances" aria-label="Floe, to the instances" className="rounded-md">
+            <Link href="/instances" aria-label="Floe, to the instances" className="flex rounded-md">
               <Logo />
             </Link>
             <div className="flex items-center gap-1">

@@ -124,7 +124,8 @@ function HostCard({ host }: { host: Host }) {
           <p className="text-sm text-ink-muted">Its agent has not answered yet: nothing is known of it.</p>
         )}
         {host.capabilities.length > 0 ? (
-          <div className="flex flex-wrap gap-1.5">
+          <div className="flex flex-wrap items-center gap-1.5">
+            <span className="mr-1 text-xs text-ink-muted">Its agent can</span>
             {host.capabilities.map((capability) => (
               <Badge key={capability}>{capability}</Badge>
             ))}

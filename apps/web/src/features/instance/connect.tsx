@@ -45,9 +45,8 @@ export function Connect() {
         />
       </Card>
       <Alert title="The password">
-        It was shown once when the instance was created and is stored nowhere. Whoever has lost it sets a new
-        one with ALTER ROLE, connected through the socket on the host as the operating-system user that runs
-        the engine.
+        It was shown once when the instance was created and is stored nowhere. Any superuser of the instance
+        can set a new one with ALTER ROLE.
       </Alert>
     </div>
   )

@@ -85,7 +85,7 @@ export function InstanceList() {
       ) : null}
       {!nothingAtAll ? (
         <SearchField
-          label="Search instances by name, host or port"
+          label="Search instances"
           placeholder="Search by name, host or port"
           className="mb-3 max-w-sm"
           value={search}

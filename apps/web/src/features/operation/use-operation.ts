@@ -6,24 +6,15 @@ import type { RouterOutputs } from '@/server/api'
 import { useTRPCClient } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
 import { usePageVisible } from '../telemetry/use-page-visible'
+import { appendLog, type OperationLogLine } from './append-log'
 
 export type OperationDetail = RouterOutputs['operation']['show']['operation']
-export type OperationLogLine = RouterOutputs['operation']['show']['log'][number]
+export type { OperationLogLine } from './append-log'
 export type WatchedOperation = {
   operationId: OperationId
   operation: OperationDetail | null
   log: readonly OperationLogLine[]
   fault: Fault | null
-}
-
-/** Adds lines to a log; those that are already in it are not added twice. Exported for its test. */
-export function appendLog(
-  log: readonly OperationLogLine[],
-  more: readonly OperationLogLine[],
-): readonly OperationLogLine[] {
-  const last = log.at(-1)?.id ?? Number.NEGATIVE_INFINITY
-  const fresh = more.filter((line) => line.id > last)
-  return fresh.length === 0 ? log : [...log, ...fresh]
 }
 
 /** Watches one operation until it has ended: its state, steps and log as they move. Null watches nothing. */

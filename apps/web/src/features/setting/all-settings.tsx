@@ -24,31 +24,11 @@ import type { SettingView } from '@/server/api'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { useInstance } from '../instance/instance-context'
 import { ChangeDialog } from './change-dialog'
+import { groupSettings } from './group-settings'
 import { ImpactBadge } from './impact-badge'
 import { ReviewDialog } from './review-dialog'
 import { currentText, type Draft, rangeWords, settingDiff } from './setting-diff'
 import { useSettings } from './use-settings'
-
-/** The settings that match every word of a search and the filters, by category. Exported for its test. */
-export function groupSettings(
-  settings: readonly SettingView[],
-  search: string,
-  only: { changed: boolean; pending: boolean },
-): [string, SettingView[]][] {
-  const words = search.toLowerCase().split(/\s+/).filter(Boolean)
-  const groups = new Map<string, SettingView[]>()
-  for (const setting of settings) {
-    if (only.pending && !setting.pendingRestart) continue
-    if (only.changed && (setting.source === 'default' || setting.source === 'override')) continue
-    const text =
-      `${setting.name} ${setting.title ?? ''} ${setting.description} ${setting.category}`.toLowerCase()
-    if (!words.every((word) => text.includes(word))) continue
-    const group = groups.get(setting.category)
-    if (group) group.push(setting)
-    else groups.set(setting.category, [setting])
-  }
-  return [...groups].sort(([a], [b]) => a.localeCompare(b))
-}
 
 /** Every setting of the instance's own binary; several changes are applied together. */
 export function AllSettings() {

@@ -224,9 +224,11 @@ function SwitchRow({
         />
         <span className="text-sm">
           <span className="font-mono">{on ? 'on' : 'off'}</span>
-          <span className="ml-2 text-xs text-ink-muted">
-            now <span className="font-mono text-ink">{setting.shown ?? '–'}</span>
-          </span>
+          {value !== setting.shown ? (
+            <span className="ml-2 text-xs text-ink-muted">
+              now <span className="font-mono text-ink">{setting.shown ?? '–'}</span>
+            </span>
+          ) : null}
         </span>
       </div>
       {!on && setting.warning ? (

@@ -19,7 +19,7 @@ export function SettingsFrame({ children }: { children: ReactNode }) {
   const rest = path.split('/').slice(4).join('/')
   return (
     <div className="flex flex-col gap-4">
-      <TabBar label="Parts of the settings">
+      <TabBar label="Parts of the settings" inner>
         {tabs.map((tab) => (
           <TabLink key={tab.path} current={tab.path === '' ? rest === '' : `/${rest}` === tab.path}>
             <Link href={`${base}${tab.path}`}>{tab.label}</Link>

@@ -138,14 +138,15 @@ export const overviewCharts: readonly ChartDefinition[] = [
   {
     id: 'connections',
     title: 'Connections',
-    description: 'Client connections by what they are doing.',
+    description: 'Client connections by what they are doing; those that wait for a lock are drawn over them.',
     unit: '1',
+    stacked: true,
     leastTop: 4,
     series: [
       of('connections_active', 'active', 1),
       of('connections_idle', 'idle', 6),
       of('connections_idle_in_transaction', 'idle in transaction', 2),
-      of('connections_waiting', 'waiting for a lock', 5),
+      of('connections_waiting', 'waiting for a lock', 5, { kind: 'line' }),
     ],
     metrics: [
       'connections_total',

@@ -32,7 +32,7 @@ import { useTimeline, windowOf } from './use-timeline'
 import { WhenVisible } from './when-visible'
 
 const staleAfterMs = 5_000
-const chartHeight = 236
+const chartHeight = 228
 
 /** What an instance does now and did before: readings, charts, checkpoints; all over one range of time. */
 export function Overview() {

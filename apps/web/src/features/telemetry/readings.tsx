@@ -54,7 +54,7 @@ export function Readings({ sample, stale }: { sample: LiveSample | null; stale: 
                     </span>
                   ) : null}
                   {share !== null ? (
-                    <span className="text-xs font-normal text-ink-muted"> {share}</span>
+                    <span className="ml-1.5 text-xs font-normal text-ink-muted">{share}</span>
                   ) : null}
                 </button>
               </Tooltip>

@@ -1,6 +1,5 @@
 'use client'
-import { formatDuration } from '@floe/domain'
-import { classNames, formatTime, useNow } from '@floe/ui'
+import { classNames, formatAge, formatTime, useNow } from '@floe/ui'
 
 /** How old the newest sample is; from 5 s on that is said in words too. */
 export function SampleAge({ at }: { at: number | null }) {
@@ -24,7 +23,7 @@ export function SampleAge({ at }: { at: number | null }) {
           age === null ? 'bg-line-strong' : stale ? 'bg-warn' : 'bg-good',
         )}
       />
-      {age === null ? 'no sample yet' : `${stale ? 'stale: ' : ''}newest sample ${formatDuration(age)} ago`}
+      {age === null ? 'no sample yet' : `${stale ? 'stale: ' : ''}newest sample ${formatAge(age)} ago`}
     </span>
   )
 }

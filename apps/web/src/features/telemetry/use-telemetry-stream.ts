@@ -51,7 +51,9 @@ export function useTelemetryStream(
       incident: trpc.incident,
       host: trpc.host,
     }
-    for (const noun of moved.current) void queries.invalidateQueries({ queryKey: paths[noun].pathKey() })
+    // an answer that is on its way is not given up: on a slow way it would never arrive
+    for (const noun of moved.current)
+      void queries.invalidateQueries({ queryKey: paths[noun].pathKey() }, { cancelRefetch: false })
     moved.current.clear()
   })
   const handle = useEffectEvent((event: TelemetryEvent) => {

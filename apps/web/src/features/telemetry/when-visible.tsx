@@ -24,7 +24,7 @@ export function WhenVisible({
     return () => observer.disconnect()
   }, [])
   return (
-    <div ref={box} style={{ minHeight: height }} className="min-w-0">
+    <div ref={box} style={{ minHeight: height }} className="grid min-w-0 *:h-full">
       {visible || always ? children : null}
     </div>
   )

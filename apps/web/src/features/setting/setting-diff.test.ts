@@ -1,0 +1,127 @@
+import { describe, expect, test } from 'vitest'
+import type { SettingView } from '@/server/api'
+import { groupSettings } from './group-settings'
+import { rangeWords, sameValue, settingDiff } from './setting-diff'
+import { formatSize, nearestStop, parseSize, sizeStops } from './size-value'
+
+const setting = (more: Partial<SettingView>): SettingView => ({
+  name: 'polar_bulk_extend_size',
+  value: '512',
+  shown: '4MB',
+  unit: '8kB',
+  type: 'integer',
+  context: 'user',
+  category: 'Resource Usage / I/O',
+  description: 'How much a table grows at once.',
+  detail: null,
+  min: '0',
+  max: '1024',
+  choices: null,
+  bootValue: '512',
+  resetValue: '512',
+  source: 'default',
+  sourceFile: null,
+  sourceLine: null,
+  pendingRestart: false,
+  managedValue: null,
+  fileError: null,
+  impact: 'reload',
+  title: 'Bulk extend size',
+  meaning: null,
+  warning: null,
+  ...more,
+})
+const switchSetting = setting({
+  name: 'full_page_writes',
+  type: 'bool',
+  unit: null,
+  shown: 'on',
+  value: 'on',
+  min: null,
+  max: null,
+})
+
+describe('sizes', () => {
+  test('are read as PostgreSQL reads them', () => {
+    expect(parseSize('4MB', '8kB')).toBe(4 * 1024 ** 2)
+    expect(parseSize('512', '8kB')).toBe(4 * 1024 ** 2)
+    expect(parseSize(' 1.5 MB ', '8kB')).toBe(1.5 * 1024 ** 2)
+    expect(parseSize('0', '8kB')).toBe(0)
+    for (const wrong of ['', '4mb', '4 M', 'MB', '-1', '4MB4', 'abc'])
+      expect(parseSize(wrong, '8kB')).toBeNull()
+    expect(parseSize('4', null)).toBeNull()
+  })
+
+  test('are written as SHOW writes them', () => {
+    for (const text of ['0', '8kB', '128kB', '4MB', '1GB', '1536kB'])
+      expect(formatSize(parseSize(text, '8kB') as number)).toBe(text)
+  })
+
+  test('a slider reaches from 0 to exactly the greatest value', () => {
+    const stops = sizeStops('8kB', '1024')
+    expect(stops[0]).toBe(0)
+    expect(stops.at(-1)).toBe(8 * 1024 ** 2)
+    expect(stops.map(formatSize)).toContain('128kB')
+    expect(stops[nearestStop(stops, 4 * 1024 ** 2)]).toBe(4 * 1024 ** 2)
+    expect(stops[nearestStop(stops, 0)]).toBe(0)
+    expect(stops[nearestStop(stops, 3 * 1024 ** 2)]).not.toBe(0)
+    expect(sizeStops('ms', '100')).toEqual([])
+  })
+})
+
+describe('changes', () => {
+  test('the same value in other words is no change', () => {
+    expect(sameValue(setting({}), '4MB', '4096kB')).toBe(true)
+    expect(sameValue(setting({}), '512', '4MB')).toBe(true)
+    expect(sameValue(switchSetting, 'true', 'on')).toBe(true)
+    expect(sameValue(setting({ unit: null }), '1.0', '1')).toBe(true)
+    expect(sameValue(setting({ type: 'string', unit: null }), 'a', 'A')).toBe(false)
+    expect(settingDiff([setting({})], new Map([['polar_bulk_extend_size', '4096kB']]))).toEqual([])
+  })
+
+  test('a draft becomes exactly the changes that differ', () => {
+    const draft = new Map<string, string | null>([
+      ['polar_bulk_extend_size', '1MB'],
+      ['full_page_writes', 'on'],
+      ['unheard_of', '1'],
+    ])
+    expect(settingDiff([setting({}), switchSetting], draft)).toEqual([
+      { name: 'polar_bulk_extend_size', value: '1MB' },
+    ])
+  })
+
+  test('back to the default is a change only where Floe’s file holds a value', () => {
+    const draft = new Map([['polar_bulk_extend_size', null]])
+    expect(settingDiff([setting({})], draft)).toEqual([])
+    expect(settingDiff([setting({ managedValue: '1MB' })], draft)).toEqual([
+      { name: 'polar_bulk_extend_size', value: null },
+    ])
+  })
+
+  test('a value that waits for a restart is not asked for twice', () => {
+    const waiting = setting({ pendingRestart: true, managedValue: '8MB' })
+    expect(settingDiff([waiting], new Map([['polar_bulk_extend_size', '8MB']]))).toEqual([])
+    expect(settingDiff([waiting], new Map([['polar_bulk_extend_size', '4MB']]))).toHaveLength(1)
+  })
+})
+
+test('ranges are told with their unit', () => {
+  expect(rangeWords(setting({}))).toBe('0 … 1024 × 8kB')
+  expect(rangeWords(switchSetting)).toBe('on | off')
+  expect(rangeWords(setting({ choices: ['a', 'b'] }))).toBe('a | b')
+})
+
+test('the search finds every word in name, title, description or category, and the filters narrow it', () => {
+  const all = [
+    setting({}),
+    switchSetting,
+    setting({ name: 'work_mem', title: null, source: 'file', pendingRestart: true }),
+  ]
+  const names = (search: string, only = { changed: false, pending: false }) =>
+    groupSettings(all, search, only).flatMap(([, group]) => group.map((s) => s.name))
+  expect(names('')).toHaveLength(3)
+  expect(names('extend bulk')).toContain('polar_bulk_extend_size')
+  expect(names('FULL_PAGE')).toEqual(['full_page_writes'])
+  expect(names('', { changed: true, pending: false })).toEqual(['work_mem'])
+  expect(names('', { changed: false, pending: true })).toEqual(['work_mem'])
+})
