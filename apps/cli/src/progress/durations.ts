@@ -24,8 +24,9 @@ export class Durations {
     return this.seconds.get(name) ?? otherwise
   }
 
+  /** The mean with what was known: a step that found its work done says little about the next one that does not. */
   remember(name: string, seconds: number): void {
-    this.seconds.set(name, Math.round(seconds))
+    this.seconds.set(name, Math.round((seconds + this.expected(name, seconds)) / 2))
     try {
       writeWhole(this.file, [...this.seconds].map(([n, s]) => `${n} ${s}\n`).join(''), 0o644)
     } catch {

@@ -20,7 +20,7 @@ test('the estimate is what the step may still take and all that follow, and neve
   expect(clock(-3)).toBe('0:00')
 })
 
-test('what a step took is what the next run expects of it', () => {
+test('what a step took is what the next run expects of it, and one quick run does not make it forget', () => {
   const durations = new Durations(directory)
   expect(durations.expected('engine', 200)).toBe(200)
   durations.remember('engine', 91.4)
@@ -29,6 +29,8 @@ test('what a step took is what the next run expects of it', () => {
   expect(later.expected('engine', 200)).toBe(91)
   expect(later.expected('console-build', 45)).toBe(30)
   expect(readFileSync(join(directory, 'durations'), 'utf8')).toBe('engine 91\nconsole-build 30\n')
+  later.remember('engine', 1)
+  expect(new Durations(directory).expected('engine', 200)).toBe(46)
 })
 
 test('without a terminal each long step is one line with the time so far and an estimate; everything is in the log', async () => {

@@ -72,6 +72,7 @@ export async function buildWorkspace(report: StepReport): Promise<void> {
   const fingerprint = sourcesFingerprint(checkout)
   const cache = join(cacheDirectory(), 'turbo')
   mkdirSync(cache, { recursive: true })
+  let doing = ''
   const { status, tail } = await runProgram(
     join(checkout, 'node_modules/.bin/turbo'),
     [
@@ -95,8 +96,11 @@ export async function buildWorkspace(report: StepReport): Promise<void> {
       },
       onLine: (line) => {
         const task = line.match(/^(@floe\/[a-z-]+):([a-z]+): cache (miss|hit)/)
-        if (task) report.now(`${task[1]} ${task[2]}`)
-        else report.log(line)
+        // they run side by side, and web takes longest
+        if (task && !(doing.includes('@floe/web') && task[1] !== '@floe/web')) {
+          doing = `${task[1]} ${task[2]}`
+          report.now(doing)
+        } else report.log(line)
       },
     },
   )
