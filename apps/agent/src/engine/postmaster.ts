@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { isAlive, processDirectory, readProcess } from '../host/process-table'
+import { readSmallFile } from '../host/small-file'
 import type { InstanceLayout } from './layout'
 
 export type Postmaster = {
@@ -19,7 +19,7 @@ export type Postmaster = {
 export function findPostmaster(layout: InstanceLayout): Postmaster | null {
   let lines: string[]
   try {
-    lines = readFileSync(layout.postmasterPid, 'utf8').split('\n')
+    lines = readSmallFile(layout.postmasterPid).split('\n')
   } catch {
     return null
   }

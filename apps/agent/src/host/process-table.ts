@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readSmallFile } from './small-file'
 
 /** One process as /proc/PID/stat tells it. Times are in clock ticks (100 a second on Linux). */
 export type ProcessStat = {
@@ -32,7 +33,7 @@ export function parseProcessStat(text: string): ProcessStat {
 /** The process's stat, or null when there is no such process. */
 export function readProcess(pid: number): ProcessStat | null {
   try {
-    return parseProcessStat(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+    return parseProcessStat(readSmallFile(`/proc/${pid}/stat`))
   } catch {
     return null
   }

@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs'
 import { isAlive, type ProcessTree, readProcess, TICKS_PER_SECOND } from '../host/process-table'
+import { readSmallFile } from '../host/small-file'
 
 const PAGE_BYTES = 4_096
 
 export type ProcessTotals = {
-  /** Milliseconds-free: seconds of processor time of all processes, living and reaped. */
+  /** Seconds of processor time of all processes, living and reaped. */
   cpuSeconds: number
   memoryBytes: number
   readBytes: number | null
@@ -46,7 +46,7 @@ export function readProcessTotals(postmasterPid: number, tree: ProcessTree): Pro
 
 function addMemory(pid: number, sum: { private: number; shared: number }): void {
   try {
-    const [, resident, shared] = readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ').map(Number)
+    const [, resident, shared] = readSmallFile(`/proc/${pid}/statm`).split(' ').map(Number)
     sum.private += Math.max(0, (resident as number) - (shared as number)) * PAGE_BYTES
     sum.shared = Math.max(sum.shared, (shared as number) * PAGE_BYTES)
   } catch {
@@ -56,7 +56,7 @@ function addMemory(pid: number, sum: { private: number; shared: number }): void 
 
 function addIo(pid: number, sum: { read: number; write: number; known: boolean }): void {
   try {
-    const text = readFileSync(`/proc/${pid}/io`, 'latin1')
+    const text = readSmallFile(`/proc/${pid}/io`)
     sum.read += Number(/^read_bytes: (\d+)/m.exec(text)?.[1] ?? 0)
     sum.write += Number(/^write_bytes: (\d+)/m.exec(text)?.[1] ?? 0)
   } catch (error) {
