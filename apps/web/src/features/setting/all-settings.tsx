@@ -24,6 +24,7 @@ import type { SettingView } from '@/server/api'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { useInstance } from '../instance/instance-context'
 import { ChangeDialog } from './change-dialog'
+import { ConfirmedAlert, type ConfirmedChanges } from './confirmed-changes'
 import { groupSettings } from './group-settings'
 import { ImpactBadge } from './impact-badge'
 import { ReviewDialog } from './review-dialog'
@@ -41,6 +42,7 @@ export function AllSettings() {
   const wanted = useDeferredValue(search)
   const [draft, setDraft] = useState<Draft>(new Map())
   const [changing, setChanging] = useState<SettingView | null>(null)
+  const [applied, setApplied] = useState<ConfirmedChanges | null>(null)
   const [reviewing, setReviewing] = useState<SettingChange[] | null>(null)
   const mayChange = useMayChange()
   const changedId = useId()
@@ -58,7 +60,8 @@ export function AllSettings() {
       </Card>
     )
   const changes = settingDiff(settings, draft)
-  const applied = () => {
+  const confirm = (confirmed: ConfirmedChanges) => {
+    setApplied(confirmed)
     setDraft(new Map())
     refresh()
   }
@@ -93,6 +96,7 @@ export function AllSettings() {
           pg_settings of {name}, read <Age at={observedAt} />
         </span>
       </div>
+      <ConfirmedAlert changes={applied} />
       {changes.length > 0 ? (
         <div className="sticky top-14 z-20 mb-3 flex flex-wrap items-center gap-2 rounded-lg border border-accent/40 bg-raised px-4 py-2 shadow-overlay">
           <span className="mr-auto text-sm">
@@ -150,14 +154,14 @@ export function AllSettings() {
           setChanging(null)
         }}
         onClose={() => setChanging(null)}
-        onApplied={applied}
+        onApplied={confirm}
       />
       <ReviewDialog
         instanceId={instanceId}
         changes={reviewing}
         settings={settings}
         onClose={() => setReviewing(null)}
-        onApplied={applied}
+        onApplied={confirm}
       />
     </>
   )

@@ -3,6 +3,7 @@ import type { InstanceId, SettingChange } from '@floe/domain'
 import { Alert, Button, Dialog, Field, Input, Select } from '@floe/ui'
 import { useState } from 'react'
 import type { SettingView } from '@/server/api'
+import type { ConfirmedChanges } from './confirmed-changes'
 import { ImpactBadge } from './impact-badge'
 import { Review } from './review-dialog'
 import { currentText, rangeWords } from './setting-diff'
@@ -27,7 +28,7 @@ export function ChangeDialog({
   settings: readonly SettingView[]
   onKeep: (value: string | null) => void
   onClose: () => void
-  onApplied: () => void
+  onApplied: (changes: ConfirmedChanges) => void
 }) {
   return (
     <Dialog
@@ -72,7 +73,7 @@ function ChangeForm({
   settings: readonly SettingView[]
   onKeep: (value: string | null) => void
   onClose: () => void
-  onApplied: () => void
+  onApplied: (changes: ConfirmedChanges) => void
 }) {
   const [value, setValue] = useState(drafted ?? currentText(setting))
   const [reviewing, setReviewing] = useState<SettingChange[] | null>(null)
@@ -82,7 +83,7 @@ function ChangeForm({
         instanceId={instanceId}
         changes={reviewing}
         settings={settings}
-        onClose={() => (reviewing ? onClose() : undefined)}
+        onClose={onClose}
         onApplied={onApplied}
       />
     )

@@ -5,6 +5,7 @@ import { useId, useState } from 'react'
 import type { SettingView } from '@/server/api'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { useInstance } from '../instance/instance-context'
+import { ConfirmedAlert, type ConfirmedChanges } from './confirmed-changes'
 import { ImpactBadge } from './impact-badge'
 import { ReviewDialog } from './review-dialog'
 import { currentText, type Draft, rangeWords, settingDiff } from './setting-diff'
@@ -16,6 +17,7 @@ export function IoSettings() {
   const { instanceId } = useInstance()
   const { settings, observedAt, fault, loading, retry, refresh } = useSettings(instanceId, ioSettings)
   const [draft, setDraft] = useState<Draft>(new Map())
+  const [applied, setApplied] = useState<ConfirmedChanges | null>(null)
   const [reviewing, setReviewing] = useState<SettingChange[] | null>(null)
   const mayChange = useMayChange()
   if (!settings)
@@ -33,6 +35,7 @@ export function IoSettings() {
   return (
     <>
       {fault ? <FaultAlert fault={fault} onRetry={retry} tone="warn" className="mb-3" /> : null}
+      <ConfirmedAlert changes={applied} />
       <Card
         title="I/O"
         description={
@@ -82,7 +85,10 @@ export function IoSettings() {
             variant="primary"
             disabled={changes.length === 0 || !mayChange}
             title={mayChange ? undefined : viewerHint}
-            onClick={() => setReviewing(changes)}
+            onClick={() => {
+              setApplied(null)
+              setReviewing(changes)
+            }}
           >
             Review changes
           </Button>
@@ -93,7 +99,8 @@ export function IoSettings() {
         changes={reviewing}
         settings={ordered}
         onClose={() => setReviewing(null)}
-        onApplied={() => {
+        onApplied={(confirmed) => {
+          setApplied(confirmed)
           setDraft(new Map())
           refresh()
         }}

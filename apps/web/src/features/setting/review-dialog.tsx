@@ -2,7 +2,6 @@
 import type { InstanceId, OperationId, SettingChange } from '@floe/domain'
 import {
   Alert,
-  Badge,
   Button,
   Dialog,
   FaultAlert,
@@ -18,26 +17,14 @@ import {
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { ArrowRight } from 'lucide-react'
 import { useEffect, useEffectEvent, useRef, useState } from 'react'
-import { z } from 'zod'
 import type { SettingView } from '@/server/api'
 import { useTRPC } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
 import { newIdempotencyKey } from '../console/idempotency-key'
 import { OperationLink } from '../operation/operation-link'
 import { useOperation } from '../operation/use-operation'
+import { Confirmed, type ConfirmedChanges } from './confirmed-changes'
 import { ImpactBadge } from './impact-badge'
-
-/** What a change-settings operation answers; a part of the operation's result. */
-const Confirmed = z.object({
-  confirmed: z.array(
-    z.object({
-      name: z.string(),
-      oldValue: z.string().nullable(),
-      newValue: z.string().nullable(),
-      pendingRestart: z.boolean(),
-    }),
-  ),
-})
 
 /**
  * Shows what changes would do (as the instance's own binary judges them), applies them, and follows the operation until
@@ -55,8 +42,8 @@ export function ReviewDialog({
   changes: readonly SettingChange[] | null
   settings: readonly SettingView[]
   onClose: () => void
-  /** The changes were confirmed by the instance. */
-  onApplied: () => void
+  /** The changes were confirmed by the instance; the dialog is done. */
+  onApplied: (changes: ConfirmedChanges) => void
 }) {
   return (
     <Dialog
@@ -90,7 +77,7 @@ export function Review({
   changes: readonly SettingChange[]
   settings: readonly SettingView[]
   onClose: () => void
-  onApplied: () => void
+  onApplied: (changes: ConfirmedChanges) => void
 }) {
   const trpc = useTRPC()
   const [operationId, setOperationId] = useState<OperationId | null>(null)
@@ -107,29 +94,21 @@ export function Review({
   const watched = useOperation(operationId)
   const operation = watched?.operation ?? null
   const succeeded = operation?.state === 'succeeded'
-  const applied = useEffectEvent(onApplied)
+  const applied = useEffectEvent(() => {
+    if (operationId === null) return
+    const result = Confirmed.safeParse(operation?.result)
+    onApplied({ operationId, confirmed: result.success ? result.data.confirmed : [] })
+    onClose()
+  })
   useEffect(() => {
     if (succeeded) applied()
   }, [succeeded])
 
   if (operationId !== null) {
-    const result = Confirmed.safeParse(operation?.result)
     const failed = operation?.state === 'failed' || operation?.state === 'cancelled'
     return (
       <div className="flex flex-col gap-3 pb-3">
-        {succeeded ? (
-          <Alert tone="good" title="Confirmed by the instance">
-            {result.success
-              ? result.data.confirmed.map((c) => (
-                  <p key={c.name} className="flex flex-wrap items-center gap-x-1.5">
-                    <code className="font-mono text-[13px] text-ink">{c.name}</code> is{' '}
-                    <code className="font-mono text-[13px] text-ink">{c.newValue ?? '–'}</code>
-                    {c.pendingRestart ? <Badge tone="warn">in force after a restart</Badge> : null}
-                  </p>
-                ))
-              : null}
-          </Alert>
-        ) : failed ? (
+        {failed ? (
           <FaultAlert
             fault={
               operation?.fault ?? { code: 'operation.cancelled', message: 'the operation was cancelled' }
@@ -145,7 +124,7 @@ export function Review({
         <div className="flex flex-wrap items-center justify-between gap-2">
           <OperationLink operationId={operationId} />
           <Button variant="primary" onClick={onClose}>
-            {succeeded || failed ? 'Done' : 'Go on in the background'}
+            {failed ? 'Close' : 'Go on in the background'}
           </Button>
         </div>
       </div>

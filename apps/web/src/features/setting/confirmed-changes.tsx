@@ -1,0 +1,38 @@
+import type { OperationId } from '@floe/domain'
+import { Alert, Badge } from '@floe/ui'
+import { z } from 'zod'
+import { OperationLink } from '../operation/operation-link'
+
+/** What a change-settings operation answers; a part of the operation's result. */
+export const Confirmed = z.object({
+  confirmed: z.array(
+    z.object({
+      name: z.string(),
+      oldValue: z.string().nullable(),
+      newValue: z.string().nullable(),
+      pendingRestart: z.boolean(),
+    }),
+  ),
+})
+export type ConfirmedChanges = z.infer<typeof Confirmed> & { operationId: OperationId }
+
+/** Says which values the instance itself told after they were applied. */
+export function ConfirmedAlert({ changes }: { changes: ConfirmedChanges | null }) {
+  if (!changes) return null
+  return (
+    <Alert
+      tone="good"
+      className="mb-3"
+      title="Confirmed by the instance"
+      actions={<OperationLink operationId={changes.operationId} />}
+    >
+      {changes.confirmed.map((change) => (
+        <p key={change.name} className="flex flex-wrap items-center gap-x-1.5">
+          <code className="font-mono text-[13px] text-ink">{change.name}</code> is{' '}
+          <code className="font-mono text-[13px] text-ink">{change.newValue ?? '–'}</code>
+          {change.pendingRestart ? <Badge tone="warn">the new value comes with a restart</Badge> : null}
+        </p>
+      ))}
+    </Alert>
+  )
+}
