@@ -3,6 +3,7 @@ import type { AgentHandlers } from '@floe/agent-contract'
 import { Instances } from './engine/instances'
 import { InstanceRegistry } from './engine/registry'
 import { findEngineUser } from './host/engine-user'
+import { becomeTheOnlyAgent } from './host/exclusive'
 import { readHostFacts } from './host/facts'
 import { ProcessTree } from './host/process-table'
 import { chooseSupervision } from './host/supervision'
@@ -26,6 +27,7 @@ const FACTS_MS = 10_000
 /** Puts the agent together and starts it; resolves with its end once it answers. */
 export async function startAgent(installation: AgentInstallation, log: Log): Promise<() => Promise<void>> {
   const startedAt = Date.now()
+  const leave = await becomeTheOnlyAgent(installation.home)
   mkdirSync(installation.stateDirectory, { recursive: true, mode: 0o700 })
   chmodSync(installation.stateDirectory, 0o700)
   const user = findEngineUser(installation.engineUser)
@@ -108,6 +110,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
     clearInterval(telling)
     await close()
     instances.close()
+    leave()
     log.info('agent.stopped')
   }
 }

@@ -47,12 +47,17 @@ describe('a created and started instance', () => {
     expect(seen?.engineVersion).toMatch(/^18/)
   })
 
-  test('keeps to itself: one directory of mode 0700 of the engine’s user', () => {
+  test('keeps to itself: its files are the engine’s user’s alone, and it cannot swap their directories for links', () => {
     const directory = `${f.installation.instancesDirectory}/${id}`
     expect(readdirSync(directory).sort()).toEqual(['log', 'pgdata'])
+    for (const own of ['log', 'pgdata']) {
+      const { mode, uid } = statSync(`${directory}/${own}`)
+      expect(mode & 0o777).toBe(0o700)
+      expect(uid).toBe(testEngineUser().uid ?? process.getuid?.())
+    }
     const { mode, uid } = statSync(directory)
-    expect(mode & 0o777).toBe(0o700)
-    expect(uid).toBe(testEngineUser().uid ?? process.getuid?.())
+    expect(mode & 0o777).toBe(testEngineUser().uid === null ? 0o700 : 0o711)
+    expect(uid).toBe(process.getuid?.())
   })
 
   test('does not run as root', async () => {
@@ -140,6 +145,20 @@ describe('refusals', () => {
       task: { kind: 'reload-instance', instanceId: asInstanceId(id) },
     })
     expect(await faultOf(other)).toBe('task.key_reused')
+  })
+
+  test('a key that was cancelled before it began never starts, also after a restart of the agent', async () => {
+    const id = await f.create()
+    const key = f.newKey('start')
+    expect((await f.task.task.cancel.mutate(key)).state).toBe('cancelled')
+    await f.agent.end('SIGKILL')
+    await f.agent.start()
+    const late = await f.task.task.start.mutate({
+      key,
+      task: { kind: 'start-instance', instanceId: asInstanceId(id) },
+    })
+    expect(late.state).toBe('cancelled')
+    expect((await f.observed(id))?.state).toBe('stopped')
   })
 
   test('a name of another instance and a setting the engine refuses leave nothing behind', async () => {

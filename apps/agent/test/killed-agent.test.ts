@@ -176,6 +176,7 @@ describe('engines outlive the agent', () => {
     await f.agent.end('SIGKILL')
     await f.agent.start()
     expect((await f.observed(shared))?.state).toBe('crashed')
+    // the killed process may not have been reaped yet: the start waits for that by itself
     writeFileSync(path, readFileSync(path, 'utf8').replace(/^\d+/, String(pid)))
     await f.must({ kind: 'start-instance', instanceId: shared })
   })

@@ -82,6 +82,13 @@ describe('a refusal changes nothing', () => {
     ['one that Floe stands on', 'port', '1', 'setting.reserved'],
     ['memory that is not there', 'shared_buffers', '2TB', 'setting.would_not_start'],
     ['a library that does not load', 'shared_preload_libraries', 'nosuch', 'setting.would_not_start'],
+    ['a WAL limit below two segments', 'min_wal_size', '16MB', 'setting.would_not_start'],
+    [
+      'a library that no session could load',
+      'session_preload_libraries',
+      'nosuch',
+      'setting.would_not_start',
+    ],
     ['a contradiction', 'wal_level', 'minimal', 'setting.would_not_start'],
     ['a certificate that is not there', 'ssl', 'on', 'setting.would_not_start'],
   ])('%s', async (_, name, value, code) => {

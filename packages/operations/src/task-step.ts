@@ -43,9 +43,11 @@ export function taskStep<K extends OperationKind, T extends TaskKind>(
       try {
         status = await context.agent.checkTask({ key, afterLogSeq })
         if (context.cancelAskedAt) {
-          if (status.state === 'not-started') return fail(cancelledFault('It had not been started.'))
-          if (status.state === 'running') {
-            await context.agent.cancelTask(key)
+          // asked also for a task that was never started: the agent then refuses a start that is still on its way
+          if (status.state === 'not-started' || status.state === 'running') {
+            const { state } = await context.agent.cancelTask(key)
+            if (status.state === 'not-started' && state !== 'running')
+              return fail(cancelledFault('It had not been started.'))
             status = await context.agent.checkTask({ key, afterLogSeq })
           }
         } else if (status.state === 'not-started') {

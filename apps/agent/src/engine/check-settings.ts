@@ -155,8 +155,10 @@ function refusedValue(name: string, value: string, reason: string): Error {
 }
 
 /** Read at a reload and at a start alike, and wrong only where the parser says so: no start has to be tried for them. */
-const parsedOnly =
-  /^(full_page_writes|fsync|max_wal_size|min_wal_size|checkpoint_|bgwriter_|wal_writer_|autovacuum)/
+const parsedOnly = /^(full_page_writes|fsync|checkpoint_|bgwriter_|wal_writer_|autovacuum)/
+
+/** Read by every new connection: a wrong one would lock everybody out, the agent too. */
+const everyConnection = /(_preload_libraries|_auth_delay)$|^dynamic_library_path$/
 
 /**
  * A start is tried where a change takes a restart, where a reload would not show what the next start runs into (files,
@@ -166,7 +168,7 @@ function needsTrial(known: Map<string, Setting> | null, names: readonly string[]
   if (known === null) return true
   return names.some((n) => {
     const s = known.get(n)
-    if (!s || s.context === 'postmaster') return true
+    if (!s || s.context === 'postmaster' || everyConnection.test(n)) return true
     return s.context === 'sighup' && (s.category === 'Customized Options' || !parsedOnly.test(n))
   })
 }

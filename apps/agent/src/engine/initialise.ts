@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fault } from '@floe/domain'
-import { replaceFile, syncDirectory } from '../host/durable-files'
+import { makeOwnedDirectory, replaceFile, syncDirectory } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
 import { endProcessesIn } from '../host/process-table'
 import { runCommand } from '../host/run-command'
@@ -36,6 +36,7 @@ export async function initialiseDataDirectory(o: InitialiseOptions): Promise<voi
   removeUnfinished(o.layout)
   if (existsSync(o.layout.dataDirectory)) return
   const unfinished = join(o.layout.directory, `pgdata.unfinished-${process.pid}-${Date.now()}`)
+  makeOwnedDirectory(unfinished, o.user)
   try {
     await initdb(o, unfinished)
     await defineRoles(o, unfinished)

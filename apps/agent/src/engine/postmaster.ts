@@ -1,4 +1,4 @@
-import { isAlive, processDirectory, readProcess } from '../host/process-table'
+import { isAlive, readProcess, worksIn } from '../host/process-table'
 import { readSmallFile } from '../host/small-file'
 import type { InstanceLayout } from './layout'
 
@@ -26,12 +26,25 @@ export function findPostmaster(layout: InstanceLayout): Postmaster | null {
   const pid = Number(lines[0])
   if (!Number.isInteger(pid) || pid <= 1) return null
   const stat = readProcess(pid)
-  if (!isAlive(stat) || processDirectory(pid) !== layout.dataDirectory) return null
+  if (!isAlive(stat) || !worksIn(pid, layout.dataDirectory)) return null
   return {
     pid,
     startTicks: stat.startTicks,
     startedAt: Number(lines[2]) * 1_000,
     status: lines[7]?.trim() || null,
+  }
+}
+
+/**
+ * True while postmaster.pid names a process that has ended and is not reaped yet: to an engine that starts, its pid looks
+ * alive, and it refuses the data directory.
+ */
+export function waitsToBeReaped(layout: InstanceLayout): boolean {
+  try {
+    const stat = readProcess(Number(readSmallFile(layout.postmasterPid).split('\n')[0]))
+    return stat !== null && !isAlive(stat)
+  } catch {
+    return false
   }
 }
 

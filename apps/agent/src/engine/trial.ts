@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fault } from '@floe/domain'
 import pg from 'pg'
-import { makeOwnedDirectory, readOwnedFile, replaceFile } from '../host/durable-files'
+import { makeOuterDirectory, makeOwnedDirectory, readOwnedFile, replaceFile } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
 import { endProcessesIn } from '../host/process-table'
 import { engineEnvironment, identity, runCommand } from '../host/run-command'
@@ -33,6 +33,8 @@ export type TrialResult =
   | { starts: false; reason: string }
 
 const TRIAL_DEADLINE_MS = 60_000
+/** SQLSTATE of an engine that is still starting. */
+const CANNOT_CONNECT_NOW = '57P03'
 
 /**
  * Starts the instance's own binary with the instance's own configuration files, the managed one replaced, on a throw-away
@@ -96,33 +98,38 @@ function linkOwnFiles(from: string, to: string): void {
       symlinkSync(join(from, entry.name), join(to, entry.name))
 }
 
+/** Segments of the size that instances have, because the limits of WAL settings follow from it; nobody but the agent's socket gets in. */
+const initdbOptions = [
+  '--auth-local=trust',
+  '--auth-host=reject',
+  '--username=floe',
+  '--no-sync',
+  '--no-instructions',
+  '--locale=C',
+]
+
 type Trial = { directory: string; dataDirectory: string }
 
 /** The throw-away data directory of this engine; made at its first trial. */
 async function prepareTrial(o: TrialOptions): Promise<Trial> {
-  makeOwnedDirectory(o.trialsDirectory, o.user)
-  const key = createHash('sha256').update(o.prefix).digest('hex').slice(0, 12)
+  makeOuterDirectory(o.trialsDirectory, o.user)
+  const key = createHash('sha256')
+    .update(`${o.prefix} ${initdbOptions.join(' ')}`)
+    .digest('hex')
+    .slice(0, 12)
   const directory = join(o.trialsDirectory, key)
-  makeOwnedDirectory(directory, o.user)
+  makeOuterDirectory(directory, o.user)
   const dataDirectory = join(directory, 'pgdata')
   if (existsSync(dataDirectory)) return { directory, dataDirectory }
   const unfinished = join(directory, 'pgdata.unfinished')
   endProcessesIn(unfinished)
   rmSync(unfinished, { recursive: true, force: true })
-  const r = await runCommand(
-    join(o.prefix, 'bin', 'initdb'),
-    [
-      '-D',
-      unfinished,
-      '--auth=trust',
-      '--username=floe',
-      '--no-sync',
-      '--no-instructions',
-      '--locale=C',
-      '--wal-segsize=1',
-    ],
-    { user: o.user, timeoutMs: 120_000, signal: o.signal },
-  )
+  makeOwnedDirectory(unfinished, o.user)
+  const r = await runCommand(join(o.prefix, 'bin', 'initdb'), ['-D', unfinished, ...initdbOptions], {
+    user: o.user,
+    timeoutMs: 120_000,
+    signal: o.signal,
+  })
   if (r.status !== 0)
     throw fault('setting.no_trial', 'could not prepare a trial of the settings', { detail: r.stderr.trim() })
   renameSync(unfinished, dataDirectory)
@@ -179,7 +186,7 @@ async function startTrial(o: TrialOptions, trial: Trial, mainFile: string): Prom
     while (!ended && performance.now() < deadline) {
       o.signal?.throwIfAborted()
       const settings = await askTrial(socketDirectory, Number(overrides.port), names)
-      if (settings) return { starts: true, settings }
+      if (settings) return settings
       await Promise.race([closed, delay(50)])
     }
     return { starts: false, reason: reasonOf(said) || 'It did not answer within a minute.' }
@@ -201,12 +208,15 @@ function freePort(): Promise<number> {
   })
 }
 
-async function askTrial(
-  socketDirectory: string,
-  port: number,
-  names: string[],
-): Promise<TrialSetting[] | null> {
-  const client = new pg.Client({ host: socketDirectory, port, user: 'floe', database: 'postgres' })
+async function askTrial(socketDirectory: string, port: number, names: string[]): Promise<TrialResult | null> {
+  const client = new pg.Client({
+    host: socketDirectory,
+    port,
+    user: 'floe',
+    database: 'postgres',
+    connectionTimeoutMillis: 10_000,
+    query_timeout: 10_000,
+  })
   client.on('error', () => {})
   try {
     await client.connect()
@@ -214,8 +224,12 @@ async function askTrial(
       'select lower(name) as name, setting as value, current_setting(name, true) as shown, source from pg_settings where lower(name) = any ($1)',
       [names],
     )
-    return r.rows
-  } catch {
+    return { starts: true, settings: r.rows }
+  } catch (error) {
+    // the engine is up and turns everybody away, for instance because a library does not load
+    const { code, message } = error as { code?: string; message: string }
+    if (code !== undefined && /^[0-9A-Z]{5}$/.test(code) && code !== CANNOT_CONNECT_NOW)
+      return { starts: false, reason: `New connections would fail: ${message}.` }
     return null
   } finally {
     await client.end().catch(() => {})

@@ -61,7 +61,8 @@ export function replaceFile(
 export function readOwnedFile(path: string): string | null {
   let fd: number
   try {
-    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+    // a pipe in a file's place must not hold up the agent
+    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
     throw error
@@ -73,7 +74,22 @@ export function readOwnedFile(path: string): string | null {
   }
 }
 
-/** Makes a directory of mode 0700 that belongs to the engine's user. Keeps one that is there. */
+/**
+ * Makes a directory that the engine's user may pass but not change: what lies in it cannot be swapped for a link under a
+ * root agent's hands. Without root it is the agent's own like everything else.
+ */
+export function makeOuterDirectory(path: string, owner: EngineUser): void {
+  const separate = owner.uid !== null
+  mkdirSync(path, { recursive: true, mode: separate ? 0o711 : 0o700 })
+  if (!separate) return
+  lchownSync(path, process.getuid?.() ?? 0, process.getgid?.() ?? 0)
+  chmodSync(path, 0o711)
+}
+
+/**
+ * Makes a directory of mode 0700 that belongs to the engine's user. Keeps one that is there. Its parent must be one that
+ * the engine's user cannot change.
+ */
 export function makeOwnedDirectory(path: string, owner: EngineUser): void {
   try {
     mkdirSync(path, { mode: 0o700 })

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { readSmallFile } from './small-file'
 
 /** One process as /proc/PID/stat tells it. Times are in clock ticks (100 a second on Linux). */
@@ -50,6 +50,16 @@ export function processDirectory(pid: number): string | null {
     return readlinkSync(`/proc/${pid}/cwd`)
   } catch {
     return null
+  }
+}
+
+/** True when a process works in this very directory, by whatever path either is named (a data directory may lie behind a link). */
+export function worksIn(pid: number, directory: string): boolean {
+  try {
+    const [its, ours] = [statSync(`/proc/${pid}/cwd`), statSync(directory)]
+    return its.ino === ours.ino && its.dev === ours.dev
+  } catch {
+    return false
   }
 }
 

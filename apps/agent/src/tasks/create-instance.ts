@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { existsSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { scramVerifier } from '@floe/agent-contract'
 import { type Fault, FaultError, fault } from '@floe/domain'
 import { checkSettings } from '../engine/check-settings'
 import { writeManagedSettings } from '../engine/configuration-file'
 import { initialiseDataDirectory, removeUnfinished } from '../engine/initialise'
 import type { Instance } from '../engine/instance'
-import { makeOwnedDirectory } from '../host/durable-files'
+import { makeOuterDirectory, makeOwnedDirectory } from '../host/durable-files'
 import { choosePort } from '../host/ports'
 import type { TaskBody, TaskContext, TaskOf } from './task'
 import { trialsDirectory } from './trials-directory'
@@ -27,8 +28,8 @@ export const createInstance: TaskBody<'create-instance'> = async (task, context)
   try {
     context.log(`port ${instance.registered.port}, directory ${instance.layout.directory}`)
     const { layout } = instance
-    mkdirSync(context.installation.instancesDirectory, { recursive: true, mode: 0o755 })
-    makeOwnedDirectory(layout.directory, context.user)
+    makeOuterDirectory(context.installation.instancesDirectory, context.user)
+    makeOuterDirectory(layout.directory, context.user)
     makeOwnedDirectory(layout.logDirectory, context.user)
     const settings = new Map(Object.entries(initialSettings))
     await initialiseDataDirectory({
@@ -45,7 +46,7 @@ export const createInstance: TaskBody<'create-instance'> = async (task, context)
   } catch (error) {
     // nobody has used it yet: a creation that failed or was given up leaves nothing behind
     removeUnfinished(instance.layout)
-    rmSync(instance.layout.directory, { recursive: true, force: true })
+    await rm(instance.layout.directory, { recursive: true, force: true })
     context.instances.remove(task.instanceId)
     throw error
   }

@@ -1,4 +1,5 @@
-import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, renameSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fault } from '@floe/domain'
 import { syncDirectory } from '../host/durable-files'
@@ -12,12 +13,17 @@ export const deleteInstance: TaskBody<'delete-instance'> = async (task, context)
   const removed = join(installation.instancesDirectory, `.removed-${task.instanceId}`)
   // a run that was killed after it had forgotten the instance has only this left to do
   if (!registered) {
-    rmSync(removed, { recursive: true, force: true })
+    if (existsSync(join(installation.instancesDirectory, task.instanceId)))
+      throw fault('instance.not_registered', 'the instance has files here but is not registered', {
+        detail: `Directory "${task.instanceId}" lies in "${installation.instancesDirectory}".`,
+        hint: 'Make sure that no engine uses it, then remove the directory by hand.',
+      })
+    await rm(removed, { recursive: true, force: true })
     const name = readdirSync(installation.instancesDirectory).find(
       (entry) => entry.startsWith('kept-') && entry.endsWith(task.instanceId),
     )
     return {
-      removed: !task.keepFiles,
+      removed: name === undefined,
       keptDirectory: name ? join(installation.instancesDirectory, name) : null,
     }
   }
@@ -40,7 +46,7 @@ export const deleteInstance: TaskBody<'delete-instance'> = async (task, context)
   if (task.keepFiles) context.log(`its files are kept in ${kept}`)
   else {
     context.log('removing its files')
-    rmSync(removed, { recursive: true, force: true })
+    await rm(removed, { recursive: true, force: true })
   }
   instances.remove(task.instanceId)
   return { removed: !task.keepFiles, keptDirectory: task.keepFiles ? kept : null }

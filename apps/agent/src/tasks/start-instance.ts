@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { fault } from '@floe/domain'
 import { CANNOT_CONNECT_NOW, sqlState } from '../engine/connection'
 import type { Instance } from '../engine/instance'
+import { waitsToBeReaped } from '../engine/postmaster'
 import { makeOwnedDirectory, makeSharedDirectory } from '../host/durable-files'
 import { isPortFree } from '../host/ports'
 import { type TaskBody, type TaskContext, waitFor } from './task'
@@ -56,6 +57,11 @@ async function launch(instance: Instance, context: TaskContext): Promise<void> {
     })
   makeSharedDirectory(context.installation.socketDirectory, context.user)
   makeOwnedDirectory(instance.layout.logDirectory, context.user)
+  await waitFor(async () => !waitsToBeReaped(instance.layout), {
+    boundMs: APPEAR_BOUND_MS,
+    everyMs: 50,
+    signal: context.signal,
+  })
   context.log('starting the engine')
   await instance.launch()
 }

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { TaskInput, TaskKey, TaskStartInput, TaskStatus } from '@floe/agent-contract'
 import { fault, toFault } from '@floe/domain'
 import type { z } from 'zod'
@@ -53,6 +54,7 @@ export class TaskRunner {
         })
       return this.check(input.key, 0)
     }
+    if (this.#store.isRefused(input.key)) return this.check(input.key, 0)
     const busy = [...this.#running.values()].find((r) => r.stored.task.instanceId === input.task.instanceId)
     if (busy)
       throw fault('task.instance_busy', 'another task works on this instance', {
@@ -81,7 +83,7 @@ export class TaskRunner {
     const stored = running?.stored ?? this.#store.find(key)
     return {
       key,
-      state: stored?.state ?? 'not-started',
+      state: stored?.state ?? (this.#store.isRefused(key) ? 'cancelled' : 'not-started'),
       progress: stored?.state === 'succeeded' ? 1 : (running?.progress ?? null),
       message: running?.message ?? null,
       log: stored ? this.#store.readLog(key).filter((l) => l.seq > afterLogSeq) : [],
@@ -99,6 +101,10 @@ export class TaskRunner {
       this.#store.put(running.stored)
       this.#log.info('task.cancel_asked', key)
       running.abort.abort(cancelled())
+    } else if (!running && !this.#store.find(key)) {
+      // a start that is still on its way must not begin what somebody was told is cancelled
+      this.#store.refuse(key)
+      this.#log.info('task.refused', key)
     }
     return this.check(key, 0)
   }
@@ -117,7 +123,12 @@ export class TaskRunner {
     if (stored.cancelAsked) running.abort.abort(cancelled())
     const say = (text: string) => {
       running.message = text
-      this.#store.appendLog(stored.key, { seq: ++running.logSeq, at: Date.now(), text })
+      try {
+        this.#store.appendLog(stored.key, { seq: ++running.logSeq, at: Date.now(), text })
+      } catch (error) {
+        // a full disk must not end the task, nor the agent
+        this.#log.error('task.log_not_stored', { ...stored.key, text, reason: String(error) })
+      }
     }
     if (resumed) say('the agent was restarted; going on')
     running.done = this.#carryOut(running, say)
@@ -149,17 +160,22 @@ export class TaskRunner {
         this.#log.error('task.broke', { ...key, stack: error instanceof Error ? error.stack : String(error) })
     }
     running.stored = { ...running.stored, ...end, endedAt: Date.now() }
-    try {
-      this.#store.put(running.stored)
-    } catch (error) {
-      // a full disk: the task stays unended in its file and runs again when the agent is restarted
-      this.#log.error('task.not_stored', {
-        ...key,
-        reason: error instanceof Error ? error.message : String(error),
-      })
-    }
+    await this.#keepEnd(running)
     this.#log.info('task.ended', { ...key, kind: task.kind, state: end.state, fault: end.fault?.code })
     this.#running.delete(idOf(key))
+  }
+
+  /** Stores the end of a task; on a full disk it is answered from memory until there is room, and runs again if the agent is killed before. */
+  async #keepEnd(running: Running): Promise<void> {
+    for (;;) {
+      try {
+        this.#store.put(running.stored)
+        return
+      } catch (error) {
+        this.#log.error('task.not_stored', { ...running.stored.key, reason: String(error) })
+        await delay(1_000, undefined, { ref: false })
+      }
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { TaskInput, TaskKey, TaskLogLine, TaskState } from '@floe/agent-contract'
 import { Fault } from '@floe/domain'
@@ -46,6 +46,15 @@ export class TaskStore {
     replaceFile(this.#path(task.key, 'json'), `${JSON.stringify(task)}\n`)
   }
 
+  /** Keeps that this key must never start: it was cancelled before it began. */
+  refuse(key: TaskKey): void {
+    replaceFile(this.#path(key, 'refused'), '')
+  }
+
+  isRefused(key: TaskKey): boolean {
+    return existsSync(this.#path(key, 'refused'))
+  }
+
   appendLog(key: TaskKey, line: TaskLogLine): void {
     appendFileSync(this.#path(key, 'log'), `${JSON.stringify(line)}\n`, { mode: 0o600 })
   }
@@ -77,6 +86,8 @@ export class TaskStore {
 
   /** Drops what ended long ago. */
   prune(now = Date.now()): void {
+    for (const f of readdirSync(this.#directory).filter((name) => name.endsWith('.refused')))
+      if (now - statSync(join(this.#directory, f)).mtimeMs >= KEEP_MS) rmSync(join(this.#directory, f))
     for (const f of this.#files()) {
       const path = join(this.#directory, f)
       if (now - statSync(path).mtimeMs < KEEP_MS) continue

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fault, type Installation } from '@floe/domain'
 import { type EngineUser, findEngineUser } from '../installation/engine-user'
 import type { Home } from '../installation/home'
-import { identify, type ProcessIdentity } from '../process/identity'
+import { identify, type ProcessIdentity, worksIn } from '../process/identity'
 import { runProgram } from '../run-program'
 
 /** Where the control database lies. */
@@ -42,13 +42,8 @@ export function controlPostmaster(installation: Installation): ProcessIdentity |
     return null
   }
   const identity = identify(Number(lines[0]))
-  if (identity === null || lines[1] !== directory) return null
-  try {
-    // after a crash of the machine another program may have the pid
-    return readFileSync(`/proc/${identity.pid}/comm`, 'utf8').trim() === 'postgres' ? identity : null
-  } catch {
-    return null
-  }
+  // after a crash another program, or another instance, may have the pid
+  return identity !== null && worksIn(identity.pid, directory) ? identity : null
 }
 
 /** The prefix whose binaries the running postmaster was started from; null when it cannot be told. */

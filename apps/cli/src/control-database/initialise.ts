@@ -1,8 +1,8 @@
-import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, lchownSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fault, type Installation } from '@floe/domain'
 import type { EngineUser } from '../installation/engine-user'
-import { type Home, readSecret, writeWhole } from '../installation/home'
+import { type Home, readOwned, readSecret, writeWhole } from '../installation/home'
 import { runProgram } from '../run-program'
 import { controlDataDirectory, controlDirectory, engineEnvironment } from './control'
 
@@ -43,11 +43,6 @@ local all all peer
 host all all 127.0.0.1/32 scram-sha-256
 `
 
-/** The engine's own user owns what its processes write. */
-function give(user: EngineUser, ...paths: string[]): void {
-  if (user.switchTo !== null) for (const path of paths) chownSync(path, user.switchTo.uid, user.switchTo.gid)
-}
-
 /**
  * Creates the control database's directory unless it is there, and writes its settings. An earlier run that was killed in
  * the middle left only a staging directory, which is begun anew. Answers true when it was created now.
@@ -62,9 +57,11 @@ export async function ensureControlDatabase(
   const created = !existsSync(join(target, 'PG_VERSION'))
   if (created) {
     const staging = join(directory, 'pgdata.new')
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
-    give(user, directory)
+    // passed by the engine's user, changed by us alone: what lies in it cannot be swapped for a link
+    mkdirSync(directory, { recursive: true, mode: 0o711 })
     rmSync(staging, { recursive: true, force: true })
+    mkdirSync(staging, { mode: 0o700 })
+    if (user.switchTo !== null) lchownSync(staging, user.switchTo.uid, user.switchTo.gid)
     const { status, tail } = await runProgram(
       join(installation.enginePrefix, 'bin/initdb'),
       [
@@ -90,17 +87,19 @@ export async function ensureControlDatabase(
       })
     renameSync(staging, target)
   }
+  if (user.switchTo !== null) {
+    lchownSync(directory, process.getuid?.() ?? 0, process.getgid?.() ?? 0)
+    chmodSync(directory, 0o711)
+  }
   const main = join(target, 'postgresql.conf')
   const include = `include = '${managedFile}'`
-  const text = readFileSync(main, 'utf8')
-  if (!text.split('\n').includes(include)) writeFileSync(main, `${text}\n${include}\n`)
+  const text = readOwned(main)
+  if (!text.split('\n').includes(include)) writeWhole(main, `${text}\n${include}\n`, 0o600, user.switchTo)
   for (const [name, content] of [
     [managedFile, settings(installation)],
     ['pg_hba.conf', hostBasedAuthentication],
-  ] as const) {
-    writeWhole(join(target, name), content, 0o600)
-    give(user, join(target, name))
-  }
+  ] as const)
+    writeWhole(join(target, name), content, 0o600, user.switchTo)
   return created
 }
 

@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, existsSync, mkdirSync, statfsSync } from 'node:fs'
+import { chmodSync, existsSync, lchownSync, mkdirSync, statfsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fault, type Installation } from '@floe/domain'
 import { type EngineUser, reachableBy } from './engine-user'
@@ -40,17 +40,24 @@ export function chooseSocketDirectory(home: Home, user: EngineUser, installation
   return Buffer.byteLength(inside) <= SOCKET_DIRECTORY_BYTES_MAX ? inside : `/tmp/floe-${short}`
 }
 
-/** Makes both directories, owned by the engine's user, and checks that it can write them. /run is empty after a boot. */
+/**
+ * Makes both directories and checks that the engine's user can use them. /run is empty after a boot. A root launcher keeps
+ * the directory of instances its own: the engine's user may pass it, but cannot swap what lies in it for a link.
+ */
 export function makeEngineDirectories(installation: Installation, user: EngineUser): void {
   const { instancesDirectory, socketDirectory, enginePrefix } = installation
   for (const [directory, mode] of [
-    [instancesDirectory, 0o700],
+    [instancesDirectory, user.switchTo === null ? 0o700 : 0o711],
     [socketDirectory, 0o755],
   ] as const) {
+    const owner =
+      directory === socketDirectory
+        ? user.switchTo
+        : { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 }
     try {
       mkdirSync(dirname(directory), { recursive: true, mode: 0o755 })
       mkdirSync(directory, { recursive: true, mode })
-      if (user.switchTo !== null) chownSync(directory, user.switchTo.uid, user.switchTo.gid)
+      if (user.switchTo !== null && owner !== null) lchownSync(directory, owner.uid, owner.gid)
       chmodSync(directory, mode)
     } catch (cause) {
       throw fault('installation.no_directory', `could not create "${directory}"`, {
@@ -58,8 +65,8 @@ export function makeEngineDirectories(installation: Installation, user: EngineUs
         cause,
       })
     }
-    if (!reachableBy(user, directory, '-w'))
-      throw fault('installation.unreachable', `user "${user.name}" cannot write "${directory}"`, {
+    if (!reachableBy(user, directory, directory === socketDirectory ? '-w' : '-x'))
+      throw fault('installation.unreachable', `user "${user.name}" cannot use "${directory}"`, {
         detail: 'A directory above it does not let that user through.',
         hint: 'Set FLOE_HOME to a directory that every user may pass.',
       })

@@ -1,4 +1,17 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fchownSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fault, Installation, secretFiles } from '@floe/domain'
 
@@ -72,11 +85,42 @@ export function requireInstallation(home: Home): Installation {
   return installation
 }
 
-/** Writes a file so that a reader, or a crash, sees either the old or the new one. */
-export function writeWhole(file: string, text: string, mode: number): void {
-  const staging = `${file}.${process.pid}.new`
-  writeFileSync(staging, text, { mode })
-  renameSync(staging, file)
+/**
+ * Writes a file so that a reader, or a crash, sees either the old or the new one. The new file is created exclusively
+ * under a name nobody can guess, so that who may write to the directory cannot redirect it; `owner` is given the file.
+ */
+export function writeWhole(
+  file: string,
+  text: string,
+  mode: number,
+  owner?: { uid: number; gid: number } | null,
+): void {
+  const staging = `${file}.${randomBytes(6).toString('hex')}.new`
+  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
+  const fd = openSync(staging, flags, mode)
+  try {
+    try {
+      writeFileSync(fd, text)
+      if (owner) fchownSync(fd, owner.uid, owner.gid)
+      fsyncSync(fd)
+    } finally {
+      closeSync(fd)
+    }
+    renameSync(staging, file)
+  } catch (error) {
+    rmSync(staging, { force: true })
+    throw error
+  }
+}
+
+/** Reads a file in a directory that the engine's user may change, without following a link. */
+export function readOwned(file: string): string {
+  const fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    return readFileSync(fd, 'utf8')
+  } finally {
+    closeSync(fd)
+  }
 }
 
 export function writeInstallation(home: Home, installation: Installation): void {

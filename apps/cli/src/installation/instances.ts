@@ -4,7 +4,7 @@ import type { Installation } from '@floe/domain'
 import { createConsoleClient } from '../console/client'
 import { waitForOperation } from '../console/wait-for-operation'
 import { engineEnvironment, engineUserOf, runningPrefix } from '../control-database/control'
-import { identify, type ProcessIdentity } from '../process/identity'
+import { identify, type ProcessIdentity, worksIn } from '../process/identity'
 import { runProgram } from '../run-program'
 import type { Home } from './home'
 
@@ -35,7 +35,7 @@ export function runningInstances(home: Home, installation: Installation): Runnin
       const [pid, dataDirectory] = readFileSync(join(directory, 'postmaster.pid'), 'utf8').split('\n')
       const postmaster = identify(Number(pid))
       if (postmaster === null || dataDirectory !== directory) continue
-      if (readFileSync(`/proc/${postmaster.pid}/comm`, 'utf8').trim() !== 'postgres') continue
+      if (!worksIn(postmaster.pid, directory)) continue
       found.push({ name: nameOf(home, entry), directory, postmaster })
     } catch {
       // not running

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { type Home, writeWhole } from '../installation/home'
@@ -80,6 +80,7 @@ export function findUnrecorded(home: Home, name: ProgramName): ProcessIdentity |
           .endsWith('/node')
       )
         continue
+      if (statSync(`/proc/${pid}`).uid !== process.getuid?.()) continue
       const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
       if (
         !variables.includes(`FLOE_HOME=${home.directory}`) ||

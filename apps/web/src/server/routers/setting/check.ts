@@ -1,8 +1,8 @@
-import { viewerProcedure } from '../../procedures'
+import { operatorProcedure } from '../../procedures'
 import { SettingCheck, SettingCheckInput } from './check.types'
 
-/** What changes would do, said by the instance's own binary; a probe, changes nothing. */
-export const check = viewerProcedure
+/** What changes would do, said by the instance's own binary; a probe, changes nothing. Operators only: it starts a throw-away engine. */
+export const check = operatorProcedure
   .input(SettingCheckInput)
   .output(SettingCheck)
   .query(({ ctx, input }) =>
