@@ -278,7 +278,7 @@ describe('the verbs', () => {
   })
 
   test('another port moves the console; the instance keeps its own', async () => {
-    const moved = base + 30 * 250 > 65_000 ? base - 30 : base + 24
+    const moved = await freePorts(1)
     const { url } = await home.json<Up>(
       'up',
       '--port',

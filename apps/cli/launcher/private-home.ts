@@ -25,10 +25,10 @@ function portIsFree(port: number): Promise<boolean> {
   })
 }
 
-/** The first of `count` free ports in a row, drawn at random so that runs do not meet. */
+/** The first of `count` free ports in a row, drawn at random so that runs do not meet, below those the kernel gives to clients. */
 export async function freePorts(count: number): Promise<number> {
   for (let i = 0; i < 100; i++) {
-    const base = 53_000 + Math.floor(Math.random() * 200) * 30
+    const base = 10_000 + Math.floor(Math.random() * 330) * 30
     const free = await Promise.all(Array.from({ length: count }, (_, n) => portIsFree(base + n)))
     if (free.every(Boolean)) return base
   }

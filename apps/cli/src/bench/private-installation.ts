@@ -16,13 +16,14 @@ export type PrivateInstallation = {
 
 const PORTS = 64
 
+/** Below the ports that the kernel gives to clients. */
 async function freePorts(): Promise<number> {
   for (let i = 0; i < 50; i++) {
-    const base = 33_000 + Math.floor(Math.random() * 300) * PORTS
+    const base = 12_000 + Math.floor(Math.random() * 300) * PORTS
     const free = await Promise.all(Array.from({ length: PORTS }, (_, n) => portIsFree(base + n)))
     if (free.every(Boolean)) return base
   }
-  throw fault('bench.no_ports', `found no ${PORTS} free ports in a row between 33000 and 52000`)
+  throw fault('bench.no_ports', `found no ${PORTS} free ports in a row between 12000 and 31200`)
 }
 
 /** Brings one up; `log` gets what the launcher says. */

@@ -35,15 +35,18 @@ function engineUser(): { uid: number; gid: number } | undefined {
   }
 }
 
+/** A port nobody listens on, below those the kernel gives to clients: it must still be free when the engine starts again. */
 async function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', reject)
-    probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as { port: number }
-      probe.close(() => resolve(port))
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const port = 12_000 + Math.floor(Math.random() * 19_000)
+    const free = await new Promise<boolean>((resolve) => {
+      const probe = createServer()
+      probe.once('error', () => resolve(false))
+      probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)))
     })
-  })
+    if (free) return port
+  }
+  throw new Error('found no free port between 12000 and 31000')
 }
 
 export type TestEngine = {
