@@ -13,6 +13,7 @@ import { pairedCost, parseProgress, schedule, type Window, windowMeans } from '.
 const INSTANCES = 20
 /** After a switch the agent first catches up; that is not what sampling costs. */
 const SETTLE_MS = 3_000
+const WARM_UP_MS = 10_000
 const TICKS_PER_SECOND = 100
 
 type Created = { instanceId: string; name: string; connectionString: string }
@@ -55,15 +56,109 @@ async function createInstances(
   return loaded as Created
 }
 
+/** Ends everything that is neither engine nor agent, so that only these are measured. */
+async function endOthers(installation: PrivateInstallation): Promise<void> {
+  for (const name of ['supervisor', 'web', 'controller']) {
+    const other = liveRecord(installation.home, name)
+    if (other !== null) await endProcess(other, 10_000)
+  }
+}
+
 /** Switches the agent off and on by stopping its process for a while: it takes no sample then, and loses nothing else. */
 function setSampling(agent: ProcessIdentity, on: boolean): void {
   process.kill(agent.pid, on ? 'SIGCONT' : 'SIGSTOP')
 }
 
+type Measured = {
+  cost: ReturnType<typeof pairedCost>
+  tpsWith: number
+  tpsWithout: number
+  /** Of the agent, in its "on" windows. */
+  residentMegabytesMax: number
+  processorPercent: number
+}
+
+/** One pgbench run during which the agent is switched off and on, window by window. */
+async function measure(options: {
+  agent: ProcessIdentity
+  pgbench: string
+  connectionString: string
+  pairs: number
+  windowMs: number
+  log: (line: string) => void
+}): Promise<Measured> {
+  const { agent, pgbench, connectionString, pairs, windowMs, log } = options
+  const plan = schedule(pairs)
+  const seconds = Math.ceil((WARM_UP_MS + plan.length * windowMs) / 1000) + 5
+  const load = spawn(
+    pgbench,
+    [
+      '-c',
+      '4',
+      '-j',
+      '2',
+      '-M',
+      'prepared',
+      '-T',
+      String(seconds),
+      '-P',
+      '1',
+      '--progress-timestamp',
+      connectionString,
+    ],
+    { stdio: ['ignore', 'pipe', 'pipe'] },
+  )
+  let output = ''
+  for (const stream of [load.stdout, load.stderr])
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk.toString()
+    })
+  const ended = new Promise((resolve) => load.once('close', resolve))
+  const windows: Window[] = []
+  const memory: number[] = []
+  let busySeconds = 0
+  let measuredSeconds = 0
+  try {
+    await pause(WARM_UP_MS)
+    for (const on of plan) {
+      setSampling(agent, on)
+      const from = Date.now()
+      await pause(SETTLE_MS)
+      const before = processorSeconds(agent.pid)
+      const began = performance.now()
+      await pause(windowMs - SETTLE_MS)
+      if (on) {
+        busySeconds += processorSeconds(agent.pid) - before
+        measuredSeconds += (performance.now() - began) / 1000
+        memory.push(residentMegabytes(agent.pid))
+      }
+      windows.push({ on, from, to: Date.now() })
+    }
+  } finally {
+    setSampling(agent, true)
+    load.kill('SIGINT')
+    await ended
+  }
+  log(output)
+  const means = windowMeans(parseProgress(output), windows, SETTLE_MS)
+  const mean = (on: boolean) => {
+    const of = means.filter((_, i) => windows[i]?.on === on)
+    return of.reduce((sum, v) => sum + v, 0) / of.length
+  }
+  return {
+    cost: pairedCost(windows, means),
+    tpsWith: mean(true),
+    tpsWithout: mean(false),
+    residentMegabytesMax: Math.max(...memory),
+    processorPercent: (busySeconds / measuredSeconds) * 100,
+  }
+}
+
 /**
- * What it costs to watch: 20 instances run and are sampled once a second, one of them is under pgbench's TPC-B load, and
- * the agent is switched off and on under that one load, in neighbouring pairs of windows. Controller and web do not run, so
- * that only the agent and its queries are measured. Processor and memory of the agent are those of its "on" windows.
+ * What it costs to watch. First one instance runs, under pgbench's TPC-B load, and the agent that samples it once a second
+ * is switched off and on in neighbouring pairs of windows under that one load: `tps_cost_percent`. Then 20 instances run
+ * and are sampled, one of them under the same load: the agent's memory and processor time, and beside the figures the cost
+ * of sampling all 20. Controller and web do not run meanwhile, so that only the agent and its queries are measured.
  */
 export async function benchMonitoring(
   short: boolean,
@@ -71,7 +166,7 @@ export async function benchMonitoring(
   log: (line: string) => void,
 ): Promise<BenchReport> {
   const host = describeHost()
-  const [pairs, windowMs] = short ? [4, 10_000] : [16, 15_000]
+  const [pairs, windowMs] = short ? [6, 9_000] : [20, 15_000]
   say('bringing up a private installation')
   const installation = await makePrivateInstallation(log)
   let agent: ProcessIdentity | null = null
@@ -79,6 +174,7 @@ export async function benchMonitoring(
     const { enginePrefix } = requireInstallation(installation.home)
     const program = (name: string) => join(enginePrefix, 'bin', name)
     const { connectionString } = await createInstances(installation, say)
+    const idle = Array.from({ length: INSTANCES - 1 }, (_, i) => `bench-${i + 2}`)
     const filled = await runProgram(
       program('pgbench'),
       ['-i', '-q', '-s', short ? '10' : '50', connectionString],
@@ -87,90 +183,44 @@ export async function benchMonitoring(
     if (filled.status !== 0)
       throw fault('bench.not_filled', 'pgbench could not fill its tables', { detail: filled.tail.join('\n') })
 
+    for (const name of idle) await installation.floe('instance', 'stop', name)
+    await endOthers(installation)
     agent = liveRecord(installation.home, 'agent')
     if (agent === null) throw fault('bench.no_agent', 'the agent does not run')
-    for (const name of ['supervisor', 'web', 'controller']) {
-      const other = liveRecord(installation.home, name)
-      if (other !== null) await endProcess(other, 10_000)
-    }
-
-    const plan = schedule(pairs)
-    const warmUpMs = 10_000
-    const seconds = Math.ceil((warmUpMs + plan.length * windowMs) / 1000) + 5
-    say(`${pairs} pairs of ${windowMs / 1000} s with and without sampling, under one pgbench run`)
-    const load = spawn(
-      program('pgbench'),
-      [
-        '-c',
-        '4',
-        '-j',
-        '2',
-        '-M',
-        'prepared',
-        '-T',
-        String(seconds),
-        '-P',
-        '1',
-        '--progress-timestamp',
-        connectionString,
-      ],
-      { stdio: ['ignore', 'pipe', 'pipe'] },
+    const run = { agent, pgbench: program('pgbench'), connectionString, windowMs, log }
+    say(
+      `one instance: ${pairs} pairs of ${windowMs / 1000} s with and without sampling, under one pgbench run`,
     )
-    let output = ''
-    for (const stream of [load.stdout, load.stderr])
-      stream.on('data', (chunk: Buffer) => {
-        output += chunk.toString()
-      })
-    const ended = new Promise((resolve) => load.once('close', resolve))
+    const one = await measure({ ...run, pairs })
 
-    const windows: Window[] = []
-    const memory: number[] = []
-    let busySeconds = 0
-    let measuredSeconds = 0
-    try {
-      await pause(warmUpMs)
-      for (const on of plan) {
-        setSampling(agent, on)
-        const from = Date.now()
-        await pause(SETTLE_MS)
-        const before = processorSeconds(agent.pid)
-        const began = performance.now()
-        await pause(windowMs - SETTLE_MS)
-        if (on) {
-          busySeconds += processorSeconds(agent.pid) - before
-          measuredSeconds += (performance.now() - began) / 1000
-          memory.push(residentMegabytes(agent.pid))
-        }
-        windows.push({ on, from, to: Date.now() })
-      }
-    } finally {
-      setSampling(agent, true)
-      load.kill('SIGINT')
-      await ended
-    }
-    log(output)
-    const means = windowMeans(parseProgress(output), windows, SETTLE_MS)
-    const cost = pairedCost(windows, means)
-    const of = (on: boolean) => means.filter((_, i) => windows[i]?.on === on)
-    const average = (values: number[]) => values.reduce((sum, v) => sum + v, 0) / values.length
+    await installation.floe('up')
+    for (const name of idle) await installation.floe('instance', 'start', name)
+    await endOthers(installation)
+    say(`${INSTANCES} instances: ${Math.ceil(pairs / 2)} pairs`)
+    const all = await measure({ ...run, pairs: Math.ceil(pairs / 2) })
+
+    const { percent, low, high } = one.cost
     return {
       bench: 'monitoring',
       host,
       figures: [
-        figure('tps_cost_percent', cost.percent, '%', { most: 1 }),
-        figure('agent_rss_mb', Math.max(...memory), 'MB', { most: 120 }),
-        figure('agent_cpu_percent', (busySeconds / measuredSeconds) * 100, '% of a core', { most: 10 }),
-        figure('instances', INSTANCES, 'instances', { least: 20 }),
+        figure('tps_cost_percent', percent, '% of TPS, one instance sampled', { most: 1 }),
+        figure('agent_rss_mb', all.residentMegabytesMax, 'MB', { most: 120 }),
+        figure('agent_cpu_percent', all.processorPercent, '% of a core', { most: 10 }),
+        figure('instances', INSTANCES, 'instances sampled for memory and processor', { least: 20 }),
       ],
       detail: {
-        load: 'pgbench TPC-B, 4 clients, prepared, on one of the instances; the others idle',
+        load: 'pgbench TPC-B, 4 clients, prepared, on one instance',
         pairs,
         windowSeconds: windowMs / 1000,
-        tpsCostLow95: cost.low,
-        tpsCostHigh95: cost.high,
-        pairCosts: cost.pairs,
-        tpsWith: average(of(true)),
-        tpsWithout: average(of(false)),
+        tpsCostLow95: low,
+        tpsCostHigh95: high,
+        pairCosts: one.cost.pairs,
+        tpsWith: one.tpsWith,
+        tpsWithout: one.tpsWithout,
+        tpsCostOf20: all.cost.percent,
+        tpsCostOf20Low95: all.cost.low,
+        tpsCostOf20High95: all.cost.high,
       },
     }
   } finally {

@@ -12,14 +12,25 @@ export type ProcessName = (typeof processNames)[number]
 export const programNames = ['agent', 'controller', 'web'] as const
 export type ProgramName = (typeof programNames)[number]
 
-/** What each program is started with, relative to the checkout, and the file that changes with every build of it. */
-export const programs: Record<ProgramName, { entry: string; built: string }> = {
-  agent: { entry: 'apps/agent/dist/main.js', built: 'apps/agent/dist/main.js' },
-  controller: { entry: 'apps/controller/dist/main.js', built: 'apps/controller/dist/main.js' },
-  web: { entry: 'apps/web/start.mjs', built: 'apps/web/.next/BUILD_ID' },
+/**
+ * What each program is started with, relative to the checkout, the file that changes with every build of it, and Node's
+ * options. The agent shares its host with the instances: a small young generation keeps it at about 100 MB with 20 of them.
+ */
+export const programs: Record<ProgramName, { entry: string; built: string; options: string[] }> = {
+  agent: {
+    entry: 'apps/agent/dist/main.js',
+    built: 'apps/agent/dist/main.js',
+    options: ['--max-semi-space-size=2', '--max-old-space-size=128'],
+  },
+  controller: {
+    entry: 'apps/controller/dist/main.js',
+    built: 'apps/controller/dist/main.js',
+    options: ['--enable-source-maps'],
+  },
+  web: { entry: 'apps/web/start.mjs', built: 'apps/web/.next/BUILD_ID', options: [] },
 }
 
-const Record = z.object({
+const StoredRecord = z.object({
   pid: z.number().int(),
   startTicks: z.number().int(),
   bootId: z.string(),
@@ -27,7 +38,7 @@ const Record = z.object({
   /** Names the build and the configuration it was started with. */
   mark: z.string(),
 })
-export type ProcessRecord = z.infer<typeof Record>
+export type ProcessRecord = z.infer<typeof StoredRecord>
 
 const recordFile = (home: Home, name: string) => join(home.run, `${name}.json`)
 
@@ -42,7 +53,7 @@ export function removeRecord(home: Home, name: string): void {
 /** The record of a process that runs; null when there is none or its process is gone, whatever has its pid now. */
 export function liveRecord(home: Home, name: string): ProcessRecord | null {
   try {
-    const record = Record.parse(JSON.parse(readFileSync(recordFile(home, name), 'utf8')))
+    const record = StoredRecord.parse(JSON.parse(readFileSync(recordFile(home, name), 'utf8')))
     return isAlive(record) ? record : null
   } catch {
     return null

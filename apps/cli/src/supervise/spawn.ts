@@ -89,7 +89,7 @@ function startProgram({ home, checkout, say }: Supervision, name: ProgramName): 
   }
   const mark = currentMark(home, checkout, name)
   const log = openSync(join(home.log, `${name}.log`), 'a', 0o640)
-  const child = spawn(process.execPath, ['--enable-source-maps', join(checkout, programs[name].entry)], {
+  const child = spawn(process.execPath, [...programs[name].options, join(checkout, programs[name].entry)], {
     cwd: home.directory,
     env: programEnvironment(home, name),
     // a file, not a pipe: the process must not depend on who started it
