@@ -9,13 +9,13 @@ const LOOK_MS = 100
 const SILENCE_MS = 120_000
 
 /**
- * Waits until an operation has ended and answers it; its steps are shown on standard error as they begin. Throws the
+ * Waits until an operation has ended and answers it; its steps are shown on standard error as they begin, unless `show` is false. Throws the
  * operation's own fault when it failed. A console that is being restarted meanwhile is waited for.
  */
 export async function waitForOperation(
   { trpc }: ConsoleClient,
   operationId: OperationId,
-  deadlineMs = Number.POSITIVE_INFINITY,
+  { deadlineMs = Number.POSITIVE_INFINITY, show = true }: { deadlineMs?: number; show?: boolean } = {},
 ): Promise<OperationDetail> {
   let shown = ''
   let answered = Date.now()
@@ -31,7 +31,7 @@ export async function waitForOperation(
     if (operation !== undefined) {
       const step = operation.steps.find((s) => s.state === 'running')
       const line = step === undefined ? '' : [step.title, step.message].filter(Boolean).join(': ')
-      if (line !== '' && line !== shown) process.stderr.write(`floe: ${line}\n`)
+      if (show && line !== '' && line !== shown) process.stderr.write(`floe: ${line}\n`)
       shown = line
       if (operation.state === 'succeeded') return operation
       if (operation.state === 'failed')

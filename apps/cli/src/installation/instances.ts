@@ -53,7 +53,7 @@ async function stopByConsole(home: Home, installation: Installation): Promise<bo
     await Promise.all(
       running.map(async ({ instanceId }) => {
         const { operationId } = await client.trpc.instance.stop.mutate({ instanceId })
-        await waitForOperation(client, operationId, STOP_MS)
+        await waitForOperation(client, operationId, { deadlineMs: STOP_MS, show: false })
       }),
     )
     return true
