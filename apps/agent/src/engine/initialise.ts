@@ -59,15 +59,20 @@ export function removeUnfinished(layout: InstanceLayout): void {
   for (const entry of readdirSync(layout.directory)) {
     if (!entry.startsWith('pgdata.unfinished-')) continue
     const path = join(layout.directory, entry)
-    endProcessesIn(path)
-    rmSync(path, { recursive: true, force: true })
+    // what still writes in there may bring something back between the look and the removal
+    for (let attempt = 0; attempt < 50 && existsSync(path); attempt++) {
+      endProcessesIn(path)
+      rmSync(path, { recursive: true, force: true, maxRetries: 3, retryDelay: 20 })
+    }
   }
 }
 
 async function initdb(o: InitialiseOptions, directory: string): Promise<void> {
   o.log('initialising the data directory')
   await engineCommand(o, 'initdb', [
-    `--pgdata=${directory}`,
+    // a word of its own, so that a killed run's initdb is recognised by it
+    '-D',
+    directory,
     '--username=postgres',
     '--encoding=UTF8',
     '--locale-provider=builtin',
