@@ -25,9 +25,9 @@ export function Card({
       {...props}
     >
       {title || actions ? (
-        <header className="flex flex-wrap items-start justify-between gap-x-4 gap-y-2 border-b border-line px-4 py-2.5">
+        <header className="flex min-h-11 flex-wrap items-center justify-between gap-x-4 gap-y-2 border-b border-line px-4 py-2">
           <div className="min-w-0">
-            <Heading className="text-sm font-semibold text-ink">{title}</Heading>
+            {title ? <Heading className="text-sm font-semibold text-ink">{title}</Heading> : null}
             {description ? <p className="mt-0.5 text-xs text-ink-muted">{description}</p> : null}
           </div>
           {actions ? <div className="flex flex-wrap items-center gap-2">{actions}</div> : null}

@@ -40,14 +40,15 @@ export function CopyButton({
     const timer = setTimeout(() => setOutcome(null), 2_000)
     return () => clearTimeout(timer)
   }, [outcome])
-  const words = outcome === 'copied' ? 'Copied' : outcome === 'refused' ? 'Select and copy by hand' : 'Copy'
+  const words =
+    outcome === 'copied' ? 'Copied' : outcome === 'refused' ? 'Select and copy by hand' : `Copy ${what}`
   return (
     <Button
       variant={showLabel ? 'secondary' : 'quiet'}
-      size={showLabel ? 'small' : 'icon-small'}
+      size={showLabel ? 'medium' : 'icon-small'}
       className={className}
-      aria-label={outcome ? words : `Copy ${what}`}
-      title={outcome ? words : `Copy ${what}`}
+      aria-label={words}
+      title={words}
       onClick={async () => setOutcome((await copyText(text)) ? 'copied' : 'refused')}
     >
       {outcome === 'copied' ? <Check aria-hidden className="text-good" /> : <Copy aria-hidden />}

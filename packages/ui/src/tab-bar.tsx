@@ -1,5 +1,6 @@
+'use client'
 import { Slot } from 'radix-ui'
-import type { ReactNode } from 'react'
+import { type ReactNode, useEffect, useRef } from 'react'
 import { classNames } from './class-names'
 
 /**
@@ -24,8 +25,13 @@ export function TabBar({ label, inner, children }: { label: string; inner?: bool
 
 /** One tab; its child is the link. */
 export function TabLink({ current, children }: { current: boolean; children: ReactNode }) {
+  const item = useRef<HTMLLIElement | null>(null)
+  useEffect(() => {
+    // on a narrow screen the row scrolls, and the current tab may lie beyond its edge
+    if (current) item.current?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+  }, [current])
   return (
-    <li className="shrink-0">
+    <li ref={item} className="shrink-0">
       <Slot.Root
         aria-current={current ? 'page' : undefined}
         className={classNames(

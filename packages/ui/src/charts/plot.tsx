@@ -1,5 +1,5 @@
 'use client'
-import { memo } from 'react'
+import { memo, useCallback, useRef } from 'react'
 import { Area, CartesianGrid, ComposedChart, Line, ReferenceArea, XAxis, YAxis } from 'recharts'
 import { formatTick, formatTimeTick, timeTicks, valueTicks } from './axis'
 import { type ChartBand, visibleBands } from './checkpoint-band'
@@ -22,7 +22,18 @@ export type PlotProps = {
   leastTop?: number
 }
 
+// Recharts takes an object of another identity for a change and lays everything out anew: these never change
 const axisText = { fontSize: 11, fill: 'var(--ink-muted)' }
+const axisLine = { stroke: 'var(--line-strong)' }
+const margin = { left: 0, right: plotRoom.right, top: plotRoom.top, bottom: 0 }
+
+/** The array of before as long as it holds the same numbers. */
+function useSame(numbers: number[]): number[] {
+  const kept = useRef(numbers)
+  if (kept.current.length !== numbers.length || kept.current.some((n, i) => n !== numbers[i]))
+    kept.current = numbers
+  return kept.current
+}
 
 /** In a stacked chart the areas count together, and a line stands for itself. */
 function drawnExtent(
@@ -59,18 +70,24 @@ export const Plot = memo(function Plot({
 }: PlotProps) {
   const plotWidth = width - plotRoom.left - plotRoom.right
   const range = drawnExtent(series, rows, stacked, from, to)
-  const ticks = valueTicks(
-    unit === 'ratio' ? (range?.min ?? 0) : Math.min(0, range?.min ?? 0),
-    Math.max(range?.max ?? 0, leastTop, unit === 'ratio' ? 1 : 0),
-    unit,
-    Math.max(2, Math.round(height / 45)),
+  const ticks = useSame(
+    valueTicks(
+      unit === 'ratio' ? (range?.min ?? 0) : Math.min(0, range?.min ?? 0),
+      Math.max(range?.max ?? 0, leastTop, unit === 'ratio' ? 1 : 0),
+      unit,
+      Math.max(2, Math.round(height / 45)),
+    ),
   )
+  const bounds = useSame([ticks[0] ?? 0, ticks.at(-1) ?? 1])
+  const span = to - from
+  const formatAt = useCallback((at: number) => formatTimeTick(at, span), [span])
+  const formatIt = useCallback((value: number) => formatTick(value, unit), [unit])
   return (
     <ComposedChart
       width={width}
       height={height}
       data={rows as ChartRow[]}
-      margin={{ left: 0, right: plotRoom.right, top: plotRoom.top, bottom: 0 }}
+      margin={margin}
       accessibilityLayer={false}
     >
       <CartesianGrid vertical={false} stroke="var(--line)" />
@@ -93,18 +110,18 @@ export const Plot = memo(function Plot({
         allowDataOverflow
         ticks={timeTicks(from, to, plotWidth / 84)}
         interval={0}
-        tickFormatter={(at: number) => formatTimeTick(at, to - from)}
+        tickFormatter={formatAt}
         tick={axisText}
-        tickLine={{ stroke: 'var(--line-strong)' }}
-        axisLine={{ stroke: 'var(--line-strong)' }}
+        tickLine={axisLine}
+        axisLine={axisLine}
         height={plotRoom.bottom}
         tickMargin={4}
       />
       <YAxis
-        domain={[ticks[0] ?? 0, ticks.at(-1) ?? 1]}
+        domain={bounds as [number, number]}
         ticks={ticks}
         interval={0}
-        tickFormatter={(value: number) => formatTick(value, unit)}
+        tickFormatter={formatIt}
         tick={axisText}
         tickLine={false}
         axisLine={false}

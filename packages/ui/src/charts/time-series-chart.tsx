@@ -223,7 +223,7 @@ export const TimeSeriesChart = memo(function TimeSeriesChart({
 
 const none: readonly ChartBand[] = []
 
-function Legend({
+const Legend = memo(function Legend({
   series,
   rows,
   unit,
@@ -272,7 +272,7 @@ function Legend({
       ) : null}
     </ul>
   )
-}
+})
 
 function About({
   series,

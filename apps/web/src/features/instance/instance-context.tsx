@@ -1,6 +1,6 @@
 'use client'
 import { InstanceName, type InstanceState } from '@floe/domain'
-import { Button, Card, EmptyState, FaultAlert, noteConsoleTime, SkeletonRows } from '@floe/ui'
+import { Button, Card, EmptyState, FaultAlert, noteConsoleTime, PageHeader, SkeletonRows } from '@floe/ui'
 import { useQuery } from '@tanstack/react-query'
 import { Database } from 'lucide-react'
 import Link from 'next/link'
@@ -42,25 +42,41 @@ export function InstanceProvider({ segment, children }: { segment: string; child
   const fault = query.error ? faultOf(query.error) : null
   if (input === null || fault?.code === 'instance.not_found')
     return (
-      <Card>
-        <EmptyState
-          icon={Database}
-          title={`There is no instance "${segment}"`}
-          action={
-            <Button asChild>
-              <Link href="/instances">All instances</Link>
-            </Button>
-          }
-        >
-          It may have been deleted; its operations are kept.
-        </EmptyState>
-      </Card>
+      <Titled title={segment}>
+        <Card>
+          <EmptyState
+            icon={Database}
+            title={`There is no instance "${segment}"`}
+            action={
+              <Button asChild>
+                <Link href="/instances">All instances</Link>
+              </Button>
+            }
+          >
+            It may have been deleted; its operations are kept.
+          </EmptyState>
+        </Card>
+      </Titled>
     )
-  if (fault) return <FaultAlert fault={fault} onRetry={() => void query.refetch()} />
   return (
-    <Card>
-      <SkeletonRows label={`Loading ${segment}`} />
-    </Card>
+    <Titled title={segment}>
+      {fault ? (
+        <FaultAlert fault={fault} onRetry={() => void query.refetch()} />
+      ) : (
+        <Card>
+          <SkeletonRows label={`Loading ${segment}`} />
+        </Card>
+      )}
+    </Titled>
+  )
+}
+
+function Titled({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <>
+      <PageHeader title={title} />
+      {children}
+    </>
   )
 }
 

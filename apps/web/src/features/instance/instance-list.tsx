@@ -114,10 +114,10 @@ export function InstanceList() {
               <tr>
                 <TableHeader>Instance</TableHeader>
                 <TableHeader>State</TableHeader>
-                <TableHeader>Role</TableHeader>
                 <TableHeader title="Transactions per second over the last minute; pg_stat_database">
                   TPS
                 </TableHeader>
+                <TableHeader>Role</TableHeader>
                 <TableHeader>Version</TableHeader>
                 <TableHeader number>Port</TableHeader>
                 <TableHeader>Host</TableHeader>
@@ -149,7 +149,7 @@ function InstanceRow({ instance, points }: { instance: Instance; points: readonl
   const fresh = newest !== undefined && now - newest.at < 5_000
   return (
     <TableRow className={classNames(staleMs !== null && 'text-ink-muted')}>
-      <TableCell className="min-w-36">
+      <TableCell className="sm:min-w-36">
         <Link
           href={`/instances/${instance.name}`}
           className="font-medium text-ink hover:text-accent hover:underline"
@@ -169,7 +169,6 @@ function InstanceRow({ instance, points }: { instance: Instance; points: readonl
       <TableCell title={instance.because ?? undefined}>
         <StateBadge state={instance.state} of="instance" staleMs={staleMs} />
       </TableCell>
-      <TableCell>{instance.role ?? '–'}</TableCell>
       <TableCell>
         <span className="flex items-center gap-3">
           <Sparkline
@@ -191,6 +190,7 @@ function InstanceRow({ instance, points }: { instance: Instance; points: readonl
           </span>
         </span>
       </TableCell>
+      <TableCell>{instance.role ?? '–'}</TableCell>
       <TableCell className="whitespace-nowrap">{instance.engineVersion ?? '–'}</TableCell>
       <TableCell number>{instance.port ?? '–'}</TableCell>
       <TableCell className="whitespace-nowrap">

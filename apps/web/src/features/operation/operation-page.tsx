@@ -8,7 +8,6 @@ import {
   CopyButton,
   FaultAlert,
   formatTime,
-  KeyValue,
   Moment,
   PageHeader,
   Progress,
@@ -25,6 +24,7 @@ import { useTRPC } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
+import { OperationAsked } from './operation-asked'
 import { OperationLink } from './operation-link'
 import { OperationSteps } from './operation-steps'
 import { OperationTime } from './operation-time'
@@ -88,7 +88,7 @@ export function OperationPage({ operationId }: { operationId: OperationId }) {
             <OperationSteps steps={operation.steps} />
           </Card>
           <Card title="What was asked">
-            <Asked operation={operation} />
+            <OperationAsked operation={operation} />
           </Card>
         </div>
         <LogCard log={watched?.log ?? []} ended={ended} />
@@ -172,39 +172,6 @@ function OperationActions({ operation }: { operation: OperationDetail }) {
       </ConfirmDialog>
     </>
   )
-}
-
-function Asked({ operation }: { operation: OperationDetail }) {
-  const entries = Object.entries(operation.input).filter(([, value]) => value !== null && value !== undefined)
-  return (
-    <>
-      <KeyValue
-        items={[
-          { label: 'Kind', value: <code className="font-mono text-xs">{operation.kind}</code> },
-          {
-            label: 'Operation id',
-            value: <code className="font-mono text-xs break-all">{operation.operationId}</code>,
-          },
-          ...entries.map(([label, value]) => ({
-            label,
-            value: <code className="font-mono text-xs break-all whitespace-pre-wrap">{show(value)}</code>,
-          })),
-        ]}
-      />
-      {operation.result && Object.keys(operation.result).length > 0 ? (
-        <>
-          <h3 className="mt-4 mb-1 text-xs font-medium text-ink-muted">Result</h3>
-          <pre className="overflow-x-auto rounded-md bg-sunken p-2 font-mono text-xs whitespace-pre-wrap">
-            {JSON.stringify(operation.result, null, 2)}
-          </pre>
-        </>
-      ) : null}
-    </>
-  )
-}
-
-function show(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value, null, 1)
 }
 
 function LogCard({ log, ended }: { log: readonly OperationLogLine[]; ended: boolean }) {

@@ -206,8 +206,8 @@ const SettingGroup = memo(function SettingGroup({
                   <p className="font-mono break-all">{setting.name}</p>
                   <p className="mt-0.5 text-xs text-ink-muted">{setting.description}</p>
                 </TableCell>
-                <TableCell className="align-top">
-                  <span className="font-mono break-all">
+                <TableCell className="min-w-28 align-top">
+                  <span className="font-mono break-words">
                     {setting.shown === null ? '–' : setting.shown === '' ? '(empty)' : setting.shown}
                   </span>
                   {setting.pendingRestart ? (

@@ -101,7 +101,7 @@ export function SettingHistory() {
                           ? `Set ${entry.name} back to ${entry.oldValue ?? 'its default'}`
                           : viewerHint
                       }
-                      aria-label={`Set ${entry.name} back to ${entry.oldValue ?? 'its default'}`}
+                      aria-label={`Set back ${entry.name} to ${entry.oldValue ?? 'its default'}`}
                       onClick={() => setReviewing([{ name: entry.name, value: entry.oldValue }])}
                     >
                       <Undo2 aria-hidden />

@@ -1,6 +1,7 @@
 'use client'
 import { type MetricName, metricDefinition } from '@floe/telemetry'
 import { classNames, formatTime, formatValue, Tooltip } from '@floe/ui'
+import { memo } from 'react'
 import type { LiveSample } from './use-telemetry-stream'
 
 const shown: readonly { metric: MetricName; label: string; of?: MetricName }[] = [
@@ -19,7 +20,13 @@ const shown: readonly { metric: MetricName; label: string; of?: MetricName }[] =
 ]
 
 /** The newest sample as numbers; each with unit, and with time and source in its tooltip. Unknown is a dash. */
-export function Readings({ sample, stale }: { sample: LiveSample | null; stale: boolean }) {
+export const Readings = memo(function Readings({
+  sample,
+  stale,
+}: {
+  sample: LiveSample | null
+  stale: boolean
+}) {
   return (
     <dl
       aria-label="Newest values"
@@ -64,7 +71,7 @@ export function Readings({ sample, stale }: { sample: LiveSample | null; stale: 
       })}
     </dl>
   )
-}
+})
 
 function shareOf(part: number | null, whole: number | null): string | null {
   if (part === null || whole === null || whole <= 0) return null

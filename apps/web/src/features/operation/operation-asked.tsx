@@ -1,0 +1,78 @@
+import { SettingChange } from '@floe/domain'
+import { KeyValue } from '@floe/ui'
+import type { ReactNode } from 'react'
+import { z } from 'zod'
+import { Confirmed } from '../setting/confirmed-changes'
+import type { OperationDetail } from './use-operation'
+
+const words: Record<string, string> = {
+  name: 'Name',
+  mode: 'Mode',
+  keepFiles: 'Keep the files',
+  settings: 'Settings',
+  changes: 'Changes',
+}
+/** Said elsewhere on the page, or only a form of it. */
+const left = new Set(['instanceId', 'confirmName'])
+
+function Code({ children }: { children: ReactNode }) {
+  return <code className="font-mono text-[13px] break-words whitespace-pre-wrap">{children}</code>
+}
+
+/** A value of an operation's input in the form that suits it: settings as lines, anything unknown as JSON. */
+function show(value: unknown): ReactNode {
+  if (typeof value === 'string' || typeof value === 'number') return <Code>{value}</Code>
+  if (typeof value === 'boolean') return value ? 'yes' : 'no'
+  const changes = z.array(SettingChange).safeParse(value)
+  if (changes.success)
+    return <Code>{changes.data.map((c) => `${c.name} = ${c.value ?? 'default'}`).join('\n')}</Code>
+  const settings = z.record(z.string(), z.string()).safeParse(value)
+  if (settings.success) {
+    const lines = Object.entries(settings.data).map(([name, text]) => `${name} = ${text}`)
+    return lines.length === 0 ? 'none' : <Code>{lines.join('\n')}</Code>
+  }
+  return <Code>{JSON.stringify(value, null, 1)}</Code>
+}
+
+/** What was asked for, and what came out of it. */
+export function OperationAsked({ operation }: { operation: OperationDetail }) {
+  const asked = Object.entries(operation.input).filter(
+    ([key, value]) => !left.has(key) && value !== null && value !== undefined,
+  )
+  const confirmed = Confirmed.safeParse(operation.result)
+  return (
+    <div className="flex flex-col gap-4">
+      <KeyValue
+        items={[
+          { label: 'Kind', value: <Code>{operation.kind}</Code> },
+          ...(operation.instanceName ? [{ label: 'Instance', value: operation.instanceName }] : []),
+          ...asked.map(([key, value]) => ({ label: words[key] ?? key, value: show(value) })),
+        ]}
+      />
+      {confirmed.success ? (
+        <div>
+          <h3 className="mb-1 text-xs text-ink-muted">Confirmed by the instance</h3>
+          <ul>
+            {confirmed.data.confirmed.map((change) => (
+              <li key={change.name}>
+                <Code>
+                  {change.name}: {change.oldValue ?? 'default'} → {change.newValue ?? 'default'}
+                </Code>
+                {change.pendingRestart ? ' (in force after a restart)' : ''}
+              </li>
+            ))}
+          </ul>
+        </div>
+      ) : operation.result && Object.keys(operation.result).length > 0 ? (
+        <div>
+          <h3 className="mb-1 text-xs text-ink-muted">Result</h3>
+          <Code>{JSON.stringify(operation.result, null, 1)}</Code>
+        </div>
+      ) : null}
+      <KeyValue
+        items={[{ label: 'Operation id', value: <Code>{operation.operationId}</Code> }]}
+        className="block"
+      />
+    </div>
+  )
+}
