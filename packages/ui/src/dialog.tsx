@@ -32,7 +32,7 @@ export function Dialog({
           {...(description ? {} : { 'aria-describedby': undefined })}
           className="fixed top-1/2 left-1/2 z-50 flex max-h-[calc(100dvh-2rem)] w-[calc(100vw-2rem)] max-w-lg -translate-x-1/2 -translate-y-1/2 flex-col rounded-lg border border-line-strong bg-raised shadow-overlay"
         >
-          <header className="flex items-start justify-between gap-4 px-5 pt-4 pb-2">
+          <header className="pt-4 pr-14 pb-2 pl-5">
             <div className="min-w-0">
               <RadixDialog.Title className="text-base font-semibold break-words text-ink">
                 {title}
@@ -43,16 +43,22 @@ export function Dialog({
                 </RadixDialog.Description>
               ) : null}
             </div>
-            <RadixDialog.Close asChild>
-              <Button variant="quiet" size="icon-small" aria-label="Close">
-                <X aria-hidden />
-              </Button>
-            </RadixDialog.Close>
           </header>
           <div className="overflow-y-auto px-5 py-2">{children}</div>
           {footer ? (
             <footer className="flex flex-wrap justify-end gap-2 px-5 pt-2 pb-4">{footer}</footer>
           ) : null}
+          {/* last, so that the focus goes to what the dialog asks for and not to its way out */}
+          <RadixDialog.Close asChild>
+            <Button
+              variant="quiet"
+              size="icon-small"
+              aria-label="Close"
+              className="absolute top-3.5 right-3.5"
+            >
+              <X aria-hidden />
+            </Button>
+          </RadixDialog.Close>
         </RadixDialog.Content>
       </RadixDialog.Portal>
     </RadixDialog.Root>

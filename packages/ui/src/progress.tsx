@@ -12,7 +12,7 @@ export function Progress({
   tone?: 'accent' | 'good' | 'warn' | 'bad'
   className?: string
 }) {
-  const fill = { accent: 'bg-accent-strong', good: 'bg-good', warn: 'bg-warn', bad: 'bg-bad' }[tone]
+  const fill = { accent: 'bg-accent-strong', good: 'bg-good', warn: 'bg-band-write', bad: 'bg-bad' }[tone]
   return (
     <div
       role="progressbar"

@@ -102,6 +102,17 @@ describe('checkpoint bands', () => {
     const [shown] = visibleBands([band], 0, 300_000, 600)
     expect((shown?.to ?? 0) - (shown?.from ?? 0)).toBeGreaterThanOrEqual(500)
   })
+  test('many short phases close together do not look like one', () => {
+    const many = Array.from({ length: 100 }, (_, i) => ({
+      ...band,
+      key: String(i),
+      from: i * 1_000,
+      to: i * 1_000 + 1,
+    }))
+    const shown = visibleBands(many, 0, 86_400_000, 600)
+    expect(shown).toHaveLength(100)
+    expect(shown.slice(0, -1).every((b) => b.to - b.from <= 250)).toBe(true)
+  })
   test('bands outside the window are left out, and those across its edge are cut', () => {
     expect(visibleBands([band], 20_000, 30_000, 600)).toEqual([])
     expect(visibleBands([{ ...band, from: 5_000, to: 15_000 }], 10_000, 30_000, 600)[0]).toMatchObject({

@@ -1,9 +1,13 @@
 /** A stretch of time drawn behind a chart: a checkpoint's write or sync phase. `label` is what a reader of it is told. */
 export type ChartBand = { key: string; phase: 'write' | 'sync'; from: number; to: number; label: string }
 
+/** A phase shorter than this many pixels is widened to it. */
+const leastPixels = 1.5
+
 /**
- * What of the bands falls into a window. A phase shorter than a pixel is widened to one and a half, so that a short sync
- * stays visible; it never reaches beyond the window.
+ * What of the bands falls into a window. A short phase is widened so that it stays visible, but never to more than a
+ * quarter of the way to the next one of its kind: where many checkpoints lie close together they must not look like one.
+ * Nothing reaches beyond the window.
  */
 export function visibleBands(
   bands: readonly ChartBand[],
@@ -11,14 +15,17 @@ export function visibleBands(
   to: number,
   plotWidth: number,
 ): ChartBand[] {
-  const least = plotWidth > 0 ? ((to - from) / plotWidth) * 1.5 : 0
+  const least = plotWidth > 0 ? ((to - from) / plotWidth) * leastPixels : 0
+  const next = { write: Number.POSITIVE_INFINITY, sync: Number.POSITIVE_INFINITY }
   const out: ChartBand[] = []
-  for (const band of bands) {
-    const end = Math.max(band.to, band.from + least)
+  for (const band of [...bands].sort((a, b) => b.from - a.from)) {
+    const room = (next[band.phase] - band.from) / 4
+    next[band.phase] = band.from
+    const end = Math.max(band.to, band.from + Math.min(least, room))
     if (end < from || band.from > to) continue
     out.push({ ...band, from: Math.max(from, band.from), to: Math.min(to, end) })
   }
-  return out
+  return out.reverse()
 }
 
 /** The bands that lie at a moment, with a little room for those that are thinner than a finger. */

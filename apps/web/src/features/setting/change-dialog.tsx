@@ -6,7 +6,7 @@ import type { SettingView } from '@/server/api'
 import type { ConfirmedChanges } from './confirmed-changes'
 import { ImpactBadge } from './impact-badge'
 import { Review } from './review-dialog'
-import { currentText, rangeWords } from './setting-diff'
+import { currentText, rangeWords, valueWords } from './setting-diff'
 
 /** Asks for the new value of one setting, then reviews it together with what else was changed. */
 export function ChangeDialog({
@@ -103,10 +103,7 @@ function ChangeForm({
         <dt className="text-ink-muted">Now</dt>
         <dd className="font-mono break-all">{setting.shown ?? '–'}</dd>
         <dt className="text-ink-muted">Default</dt>
-        <dd className="font-mono break-all">
-          {setting.bootValue ?? '–'}
-          {setting.unit && setting.bootValue ? ` × ${setting.unit}` : ''}
-        </dd>
+        <dd className="font-mono break-all">{valueWords(setting, setting.bootValue) ?? '–'}</dd>
         {range ? (
           <>
             <dt className="text-ink-muted">Range</dt>
@@ -121,7 +118,7 @@ function ChangeForm({
       {setting.detail ? <p className="text-xs text-ink-muted">{setting.detail}</p> : null}
       <Field
         label="New value"
-        hint={setting.unit ? `With a unit, or a number of ${setting.unit}` : undefined}
+        hint={setting.unit ? `With a unit; a bare number counts in ${setting.unit}` : undefined}
       >
         {(control) =>
           choices ? (

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { SettingView } from '@/server/api'
 import { groupSettings } from './group-settings'
-import { rangeWords, sameValue, settingDiff } from './setting-diff'
+import { rangeWords, sameValue, settingDiff, valueWords } from './setting-diff'
 import { formatSize, nearestStop, parseSize, sizeStops } from './size-value'
 
 const setting = (more: Partial<SettingView>): SettingView => ({
@@ -106,7 +106,11 @@ describe('changes', () => {
 })
 
 test('ranges are told with their unit', () => {
-  expect(rangeWords(setting({}))).toBe('0 … 1024 × 8kB')
+  expect(rangeWords(setting({}))).toBe('0 … 8 MB')
+  expect(rangeWords(setting({ unit: 'ms', min: '0', max: '100' }))).toBe('0 … 100 ms')
+  expect(rangeWords(setting({ min: '-1' }))).toBe('-1 … 8 MB')
+  expect(valueWords(setting({}), '512')).toBe('4MB')
+  expect(valueWords(setting({}), null)).toBeNull()
   expect(rangeWords(switchSetting)).toBe('on | off')
   expect(rangeWords(setting({ choices: ['a', 'b'] }))).toBe('a | b')
 })

@@ -1,6 +1,6 @@
-import type { SettingChange } from '@floe/domain'
+import { formatBytes, type SettingChange } from '@floe/domain'
 import type { SettingView } from '@/server/api'
-import { parseSize, unitBytes } from './size-value'
+import { formatSize, parseSize, unitBytes } from './size-value'
 
 /** What a person wants, by name; null means back to the default. */
 export type Draft = ReadonlyMap<string, string | null>
@@ -59,8 +59,19 @@ export function rangeWords(setting: SettingView): string | null {
   if (setting.choices && setting.choices.length > 0) return setting.choices.join(' | ')
   if (setting.type === 'bool') return 'on | off'
   if (setting.min === null || setting.max === null) return null
-  const unit = setting.unit ? ` × ${setting.unit}` : ''
-  return `${setting.min} … ${setting.max}${unit}`
+  const bytes = unitBytes(setting.unit)
+  if (bytes !== null) {
+    const size = (text: string) => (Number(text) <= 0 ? text : formatBytes(Number(text) * bytes))
+    return `${size(setting.min)} … ${size(setting.max)}`
+  }
+  return `${setting.min} … ${setting.max}${setting.unit ? ` ${setting.unit}` : ''}`
+}
+
+/** A value as pg_settings keeps it (in the setting's unit) as people write it; null stays null. */
+export function valueWords(setting: SettingView, value: string | null): string | null {
+  const bytes = unitBytes(setting.unit)
+  if (value === null || setting.unit === null || !/^\d+$/.test(value)) return value
+  return bytes === null ? `${value} ${setting.unit}` : formatSize(Number(value) * bytes)
 }
 
 /** What has to happen before a change is in force, in words. */

@@ -51,7 +51,8 @@ export function Overview() {
   const grid = useRef<HTMLDivElement | null>(null)
   const [allMounted, setAllMounted] = useState(false)
 
-  const { running } = checkpoints
+  // what was running when the values stopped coming may have ended since
+  const running = staleMs === null ? checkpoints.running : null
   // a running checkpoint's band grows with the window's end; without one the bands stay the same array
   const bandsEnd = running ? to : 0
   const bands = useMemo(

@@ -154,10 +154,18 @@ export function useTimeline({
   }
 }
 
-/** The window that charts show: it ends at the newest sample while that is fresh, else now. */
+/**
+ * The window that charts show: it ends at the newest sample while that is fresh, else now. A range too long to be
+ * followed moves in steps of a pixel or so, because nothing finer can be seen.
+ */
 export function windowOf(range: TimeRange, newestAt: number | null, now: number | null) {
   if (range.kind === 'between') return { from: range.from, to: range.to }
   const at = now ?? consoleTime()
+  if (range.ms > longestFollowedMs) {
+    const step = range.ms / MAX_POINTS
+    const end = Math.ceil(at / step) * step
+    return { from: end - range.ms, to: end }
+  }
   const to = newestAt !== null && Math.abs(at - newestAt) < 5_000 ? newestAt : at
   return { from: to - range.ms, to }
 }
