@@ -1,8 +1,8 @@
-import { chmodSync, existsSync, lchownSync, mkdirSync, statfsSync } from 'node:fs'
+import { chmodSync, existsSync, lchownSync, statfsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fault, type Installation } from '@floe/domain'
 import { type EngineUser, reachableBy } from './engine-user'
-import type { Home } from './home'
+import { type Home, makeDirectory } from './home'
 
 /** Unix socket paths end at 107 bytes; PostgreSQL adds `/.s.PGSQL.<port>.lock`. */
 const SOCKET_DIRECTORY_BYTES_MAX = 80
@@ -55,8 +55,7 @@ export function makeEngineDirectories(installation: Installation, user: EngineUs
         ? user.switchTo
         : { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 }
     try {
-      mkdirSync(dirname(directory), { recursive: true, mode: 0o755 })
-      mkdirSync(directory, { recursive: true, mode })
+      makeDirectory(directory, mode)
       if (user.switchTo !== null && owner !== null) lchownSync(directory, owner.uid, owner.gid)
       chmodSync(directory, mode)
     } catch (cause) {

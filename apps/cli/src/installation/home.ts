@@ -12,7 +12,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { fault, Installation, secretFiles } from '@floe/domain'
 
 /** Paths of one installation. Everything it knows lies under `directory` (FLOE_HOME). */
@@ -127,12 +127,22 @@ export function writeInstallation(home: Home, installation: Installation): void 
   writeWhole(home.configFile, `${JSON.stringify(installation, null, 2)}\n`, 0o644)
 }
 
+/**
+ * Makes a directory and those above it that are missing, one after another: Node's own way to do it never ends where the
+ * kernel answers "no such file" for a directory that cannot be made (below /proc).
+ */
+export function makeDirectory(path: string, mode = 0o755): void {
+  if (existsSync(path)) return
+  const above = dirname(path)
+  if (above !== path) makeDirectory(above)
+  mkdirSync(path, { mode })
+}
+
 /** Makes the directories of an installation. `secrets` is for its owner alone. */
 export function makeHome(home: Home): void {
   try {
-    mkdirSync(home.directory, { recursive: true, mode: 0o755 })
-    mkdirSync(home.secrets, { recursive: true, mode: 0o700 })
-    for (const directory of [home.log, home.run]) mkdirSync(directory, { recursive: true, mode: 0o755 })
+    makeDirectory(home.secrets, 0o700)
+    for (const directory of [home.log, home.run]) makeDirectory(directory)
   } catch (cause) {
     throw fault('installation.no_directory', `could not create "${home.directory}"`, {
       detail: cause instanceof Error ? cause.message : String(cause),

@@ -30,6 +30,10 @@ test('a run that was killed in the middle is completed without changing what it 
   expect(readFileSync(join(home.secrets, 'cli-token'), 'utf8')).toBe(token)
 })
 
+test('a directory that cannot be made is said so, and waited for no longer', () => {
+  expect(() => makeHome(homeAt('/proc/nothing/here'))).toThrow('could not create "/proc/nothing/here"')
+})
+
 test('a certificate that cannot be read is replaced', async () => {
   await ensureSecrets(home)
   writeFileSync(join(home.secrets, 'agent.pem'), 'damaged')

@@ -1,7 +1,7 @@
-import { appendFileSync, mkdirSync } from 'node:fs'
+import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fault, toFault } from '@floe/domain'
-import type { Home } from '../installation/home'
+import { type Home, makeDirectory } from '../installation/home'
 import { clock, type Progress } from '../progress/progress'
 import { buildEngine, enginePrefix } from '../up/engine'
 import {
@@ -49,7 +49,7 @@ export async function runSuites(
   const began = Date.now()
   const stamp = new Date(began).toISOString().replace(/[-:]/g, '').slice(0, 15)
   const logs = join(home.log, `test-${stamp}`)
-  mkdirSync(logs, { recursive: true })
+  makeDirectory(logs)
   progress.say(`logs of the suites: ${logs}`)
   const turn = inTurn()
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fault } from '@floe/domain'
-import { cacheDirectory, checkoutDirectory } from '../installation/home'
+import { cacheDirectory, checkoutDirectory, makeDirectory } from '../installation/home'
 import { programNames, programs } from '../process/records'
 import type { StepReport } from '../progress/progress'
 import { runProgram } from '../run-program'
@@ -71,7 +71,7 @@ export async function buildWorkspace(report: StepReport): Promise<void> {
   const checkout = checkoutDirectory()
   const fingerprint = sourcesFingerprint(checkout)
   const cache = join(cacheDirectory(), 'turbo')
-  mkdirSync(cache, { recursive: true })
+  makeDirectory(cache)
   let doing = ''
   const { status, tail } = await runProgram(
     join(checkout, 'node_modules/.bin/turbo'),
