@@ -36,7 +36,9 @@ export function standaloneSvg(svg: SVGSVGElement): string {
 const scale = 2
 const gap = 16
 const headHeight = 56
-const captionHeight = 44
+// a title and at most two lines of legend
+const captionHeight = 58
+const legendLine = 14
 
 /**
  * Draws charts (their `<figure>` elements) under one headline into a PNG of twice the size, side by side where they are
@@ -83,14 +85,21 @@ export async function chartsToPng(
     draw.fillText(chart.figure.querySelector('[data-chart-title]')?.textContent ?? '', x, y + 14)
     draw.font = `11px ${family}`
     let at = x
+    let line = 0
     for (const entry of chart.figure.querySelectorAll<HTMLElement>('[data-chart-legend] > li')) {
       const mark = entry.querySelector<HTMLElement>('[data-mark]')
-      draw.fillStyle = mark ? getComputedStyle(mark).backgroundColor : page.color
-      draw.fillRect(at, y + 24, 9, 9)
-      draw.fillStyle = page.color
       const label = (entry.innerText ?? entry.textContent ?? '').replace(/\s+/g, ' ').trim()
-      draw.fillText(label, at + 13, y + 32)
-      at += 13 + draw.measureText(label).width + 14
+      const needed = 13 + draw.measureText(label).width
+      if (at > x && at + needed > x + chart.box.width && line === 0) {
+        line = 1
+        at = x
+      }
+      const top = y + 24 + line * legendLine
+      draw.fillStyle = mark ? getComputedStyle(mark).backgroundColor : page.color
+      draw.fillRect(at, top, 9, 9)
+      draw.fillStyle = page.color
+      draw.fillText(label, at + 13, top + 8)
+      at += needed + 14
     }
     const picture = new Image()
     picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(standaloneSvg(chart.svg))}`

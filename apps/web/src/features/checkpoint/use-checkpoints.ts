@@ -10,8 +10,10 @@ import { faultOf } from '@/trpc/fault'
 export type CheckpointView = RouterOutputs['checkpoint']['list']['checkpoints'][number]
 export type RunningCheckpointView = NonNullable<RouterOutputs['checkpoint']['running']['running']>
 
-/** Most checkpoints that a page reads; more than that cannot be told apart on a chart. */
-const most = 500
+/** Most checkpoints that a page reads: as many as can be told apart on a chart. */
+const most = 1_000
+/** Up to this range the newest few are enough, and they are read often. */
+const shortRangeMs = 6 * 3_600_000
 
 /**
  * The checkpoints of a range, newest first, and the one that is running. Those that ended but are not stored yet come
@@ -21,11 +23,12 @@ const most = 500
 export function useCheckpoints(instanceId: InstanceId, range: TimeRange, underway: boolean) {
   const trpc = useTRPC()
   const live = range.kind === 'last'
+  const short = live && range.ms <= shortRangeMs
   const ends = live ? {} : { from: range.from, to: range.to }
   const stored = useQuery(
     trpc.checkpoint.list.queryOptions(
-      { instanceId, limit: live ? 200 : most, ...ends },
-      { refetchInterval: live ? 5_000 : false, placeholderData: keepPreviousData },
+      { instanceId, limit: short ? 200 : most, ...ends },
+      { refetchInterval: short ? 5_000 : live ? 30_000 : false, placeholderData: keepPreviousData },
     ),
   )
   const probe = useQuery(
