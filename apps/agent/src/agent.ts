@@ -1,7 +1,9 @@
 import { chmodSync, mkdirSync } from 'node:fs'
 import type { AgentHandlers } from '@floe/agent-contract'
+import { fault } from '@floe/domain'
 import { Instances } from './engine/instances'
 import { InstanceRegistry } from './engine/registry'
+import { Turns } from './engine/turns'
 import { findEngineUser } from './host/engine-user'
 import { becomeTheOnlyAgent } from './host/exclusive'
 import { readHostFacts } from './host/facts'
@@ -11,6 +13,7 @@ import type { AgentInstallation } from './installation'
 import type { Log } from './log'
 import { collectMetrics } from './metrics/metrics'
 import { formatOpenMetrics } from './metrics/open-metrics'
+import { Problems } from './problems'
 import { Reports } from './report'
 import { helloOf } from './router/hello'
 import { listen } from './router/listen'
@@ -23,6 +26,10 @@ import { agentVersion } from './version'
 
 /** Facts that move slowly are told anew this often. */
 const FACTS_MS = 10_000
+/** A check starts a throw-away engine; who would wait for more than these has given up by the time of its turn. */
+const DRY_RUNS_WAITING_MAX = 4
+/** Tasks that ended long ago are dropped this often. */
+const PRUNE_MS = 3_600_000
 
 /** Puts the agent together and starts it; resolves with its end once it answers. */
 export async function startAgent(installation: AgentInstallation, log: Log): Promise<() => Promise<void>> {
@@ -31,7 +38,9 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
   mkdirSync(installation.stateDirectory, { recursive: true, mode: 0o700 })
   chmodSync(installation.stateDirectory, 0o700)
   const user = findEngineUser(installation.engineUser)
-  const registry = new InstanceRegistry(installation.stateDirectory)
+  const onChange = () => reports.changed()
+  const problems = new Problems(log, onChange)
+  const registry = new InstanceRegistry(installation.stateDirectory, problems)
   const supervision = chooseSupervision()
   const facts = () =>
     readHostFacts({
@@ -39,8 +48,11 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
       ports: { ...installation.instancePorts, used: registry.list().length },
       paths: [installation.instancesDirectory, installation.home, '/'],
     })
-  const reports: Reports = new Reports(facts, () => instances.list())
-  const onChange = () => reports.changed()
+  const reports: Reports = new Reports(
+    facts,
+    () => instances.list(),
+    () => problems.list(),
+  )
   const tree = new ProcessTree()
   const instances: Instances = new Instances({
     installation,
@@ -49,14 +61,24 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
     user,
     tree,
     log,
+    problems,
     onChange,
   })
   await instances.adopt()
 
   const tasks = new TaskRunner(
-    new TaskStore(installation.stateDirectory),
+    new TaskStore(installation.stateDirectory, (path, reason) =>
+      log.error('task.unreadable', { path, reason }),
+    ),
     { instances, registry, installation, user },
     log,
+    problems,
+  )
+  const dryRuns = new Turns(DRY_RUNS_WAITING_MAX, () =>
+    fault('setting.too_many_checks', 'too many settings are being checked', {
+      detail: `One check runs and ${DRY_RUNS_WAITING_MAX} wait on this host.`,
+      hint: 'Try again in some seconds.',
+    }),
   )
   const handlers: AgentHandlers = {
     hello: async () => helloOf(installation, reports.bootId, startedAt),
@@ -65,11 +87,16 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
     checkTask: async (input) => tasks.check(input.key, input.afterLogSeq),
     cancelTask: async (key) => tasks.cancel(key),
     listSettings: (input) => listSettings(instances.get(input.instanceId), input.names),
-    checkSettings: (input) =>
-      dryRunSettings(instances.get(input.instanceId), input.changes, {
-        user,
-        trialsDirectory: trialsDirectory(installation),
-      }),
+    checkSettings: (input, signal) =>
+      dryRuns.take(
+        () =>
+          dryRunSettings(instances.get(input.instanceId), input.changes, {
+            user,
+            trialsDirectory: trialsDirectory(installation),
+            signal,
+          }),
+        signal,
+      ),
     readTelemetry: async (input) => {
       const { ring } = instances.get(input.instanceId).sampler
       return {
@@ -95,11 +122,20 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
     }
     return formatOpenMetrics(await collectMetrics(all, health))
   }
-  const health = () => ({ ok: true, instances: instances.list().length, startedAt })
+  const health = () => ({
+    ok: true,
+    instances: instances.list().length,
+    startedAt,
+    problems: problems.list().map((p) => p.fault.code),
+  })
   const close = await listen(installation, { handlers, metrics, health }, log)
   // only the agent that got the port goes on with tasks: a second one must not
   tasks.resume()
-  const telling = setInterval(onChange, FACTS_MS)
+  const telling = setInterval(() => {
+    registry.storeAgain()
+    onChange()
+  }, FACTS_MS)
+  const pruning = setInterval(() => tasks.prune(), PRUNE_MS)
   log.info('agent.started', {
     port: installation.agentPort,
     supervision: supervision.kind,
@@ -108,6 +144,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
   })
   return async () => {
     clearInterval(telling)
+    clearInterval(pruning)
     await close()
     instances.close()
     leave()

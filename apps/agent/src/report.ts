@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Report } from '@floe/agent-contract'
+import type { AgentProblem, Report } from '@floe/agent-contract'
 import type { HostFacts } from '@floe/domain'
 import type { Instance } from './engine/instance'
 
@@ -13,10 +13,12 @@ export class Reports {
   readonly #waiting = new Set<() => void>()
   readonly #facts: () => HostFacts
   readonly #instances: () => Instance[]
+  readonly #problems: () => AgentProblem[]
 
-  constructor(facts: () => HostFacts, instances: () => Instance[]) {
+  constructor(facts: () => HostFacts, instances: () => Instance[], problems: () => AgentProblem[]) {
     this.#facts = facts
     this.#instances = instances
+    this.#problems = problems
   }
 
   changed(): void {
@@ -39,6 +41,7 @@ export class Reports {
       at: Date.now(),
       facts: this.#facts(),
       instances: await Promise.all(this.#instances().map((i) => i.observed())),
+      problems: this.#problems(),
     }
   }
 

@@ -8,7 +8,7 @@ import { AgentFixture, asInstanceId, asInstanceName } from './agent-fixture'
 
 let f: AgentFixture
 beforeAll(async () => {
-  f = await AgentFixture.start()
+  f = await AgentFixture.start(16)
 })
 afterAll(() => f.remove())
 
@@ -205,6 +205,64 @@ describe('refusals', () => {
       },
     })
     expect(await faultOf(bad)).toBe('agent.bad_request')
+  })
+})
+
+describe('a fast stop that hangs', () => {
+  /** A checkpointer that stands still lets no shutdown end. */
+  async function hanging() {
+    const id = await f.createRunning()
+    const [row] = await f.query<{ pid: number }>(
+      id,
+      "select pid from pg_stat_activity where backend_type = 'checkpointer'",
+    )
+    process.kill(row?.pid as number, 'SIGSTOP')
+    return { id, checkpointer: row?.pid as number }
+  }
+  const stop = (instanceId: string, mode: 'fast' | 'immediate', more: object = {}) =>
+    f.begin({ kind: 'stop-instance', instanceId, mode, ...more } as never, f.newKey(mode))
+
+  test('is hastened by an immediate one, which is not refused; both end with it', async () => {
+    const { id } = await hanging()
+    const fast = await stop(id, 'fast')
+    await f.waitForState(id, 'stopping')
+    const second = f.task.task.start.mutate({
+      key: f.newKey('fast'),
+      task: { kind: 'stop-instance', instanceId: asInstanceId(id), mode: 'fast' },
+    })
+    expect(await faultOf(second)).toBe('task.instance_busy')
+    const immediate = await stop(id, 'immediate')
+    expect((await f.ended(immediate)).state).toBe('succeeded')
+    expect((await f.ended(fast)).state).toBe('succeeded')
+    expect(await f.observed(id)).toMatchObject({ state: 'stopped', postmasterPid: null })
+    await f.must({ kind: 'start-instance', instanceId: id })
+  })
+
+  test('of a restart is hastened too, and the instance starts again', async () => {
+    const { id } = await hanging()
+    const before = (await f.observed(id))?.postmasterPid
+    const restart = await f.begin({ kind: 'restart-instance', instanceId: id, mode: 'fast' })
+    await f.waitForState(id, 'stopping')
+    await f.ended(await stop(id, 'immediate'))
+    expect((await f.ended(restart)).state).toBe('succeeded')
+    const after = await f.observed(id)
+    expect(after?.state).toBe('running')
+    expect(after?.postmasterPid).not.toBe(before)
+  })
+
+  test('fails at its deadline, and can be given up; the engine goes on stopping', async () => {
+    const { id, checkpointer } = await hanging()
+    const late = await f.ended(await stop(id, 'fast', { deadlineMs: 300 }))
+    expect(late.fault).toMatchObject({
+      code: 'instance.not_stopped',
+      hint: 'Stop it with mode "immediate".',
+    })
+    const given = await stop(id, 'fast')
+    await f.task.task.cancel.mutate(given)
+    expect((await f.ended(given)).state).toBe('cancelled')
+    expect((await f.observed(id))?.state).toBe('stopping')
+    process.kill(checkpointer, 'SIGCONT')
+    await f.waitForState(id, 'stopped')
   })
 })
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { TaskKey } from '@floe/agent-contract'
 import { waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -93,6 +93,84 @@ describe('no task is lost when the agent is killed', () => {
     const asked = `select current_setting('work_mem') as mem, pending_restart as pending from pg_settings where name = 'max_connections'`
     expect(await f.query(shared, asked)).toEqual([{ mem: `${9_000 + ms}kB`, pending: true }])
     expect(readdirSync(f.dataDirectory(shared)).filter((e) => /\.(tmp|trial)$/.test(e))).toEqual([])
+  })
+
+  test('after it wrote settings that turn out wrong: the next run finds the former ones', async () => {
+    await f.must({ kind: 'start-instance', instanceId: shared })
+    await f.must({
+      kind: 'change-settings',
+      instanceId: shared,
+      changes: [{ name: 'work_mem', value: '11MB' }],
+    })
+    // a reload hangs on a postmaster that stands still, so the kill finds the task between write and confirmation
+    const pid = (await f.observed(shared))?.postmasterPid as number
+    await f.query(
+      shared,
+      `create or replace function keep_out() returns event_trigger language plpgsql as $$
+       begin if current_setting('work_mem') = '7777kB' then raise exception 'kept out'; end if; end $$;
+       create event trigger keep_out on login execute function keep_out()`,
+    )
+    const managed = () => readFileSync(`${f.dataDirectory(shared)}/floe.conf`, 'utf8')
+    const key = await f.begin({
+      kind: 'change-settings',
+      instanceId: shared,
+      changes: [{ name: 'work_mem', value: '7777kB' }],
+    })
+    await waitUntil('the file is written', () => managed().includes('7777kB'), 15_000, 1)
+    process.kill(pid, 'SIGSTOP')
+    const between = managed().includes('7777kB')
+    await f.agent.end('SIGKILL')
+    process.kill(pid, 'SIGCONT')
+    await f.agent.start()
+    const status = await f.ended(key)
+    expect(between).toBe(true)
+    expect(status).toMatchObject({ state: 'failed' })
+    expect(managed()).toContain("work_mem = '11MB'")
+    await waitUntil('it lets people in', async () => (await f.query(shared, 'select 1 as one')).length === 1)
+    await f.query(shared, 'drop event trigger keep_out; drop function keep_out')
+  })
+
+  test('after it wrote settings: old and new values are those of before the first run', async () => {
+    await f.must({ kind: 'start-instance', instanceId: shared })
+    await f.must({
+      kind: 'change-settings',
+      instanceId: shared,
+      changes: [{ name: 'work_mem', value: '11MB' }],
+    })
+    const managed = () => readFileSync(`${f.dataDirectory(shared)}/floe.conf`, 'utf8')
+    const key = await f.begin({
+      kind: 'change-settings',
+      instanceId: shared,
+      changes: [{ name: 'work_mem', value: '13MB' }],
+    })
+    await waitUntil('the file is written', () => managed().includes('13MB'), 15_000, 1)
+    await f.agent.end('SIGKILL')
+    const pid = Number(readFileSync(`${f.dataDirectory(shared)}/postmaster.pid`, 'utf8').split('\n')[0])
+    process.kill(pid, 'SIGHUP')
+    await waitUntil('it is in force', async () => {
+      const [row] = await f.queryPort<{ mem: string }>(shared, "select current_setting('work_mem') as mem")
+      return row?.mem === '13MB'
+    })
+    await f.agent.start()
+    expect((await f.ended(key)).result?.confirmed).toEqual([
+      { name: 'work_mem', oldValue: '11MB', newValue: '13MB', pendingRestart: false },
+    ])
+  })
+
+  test('a task’s file that is torn is put aside and told of, and the agent starts', async () => {
+    const directory = `${f.agent.home.home}/agent/tasks`
+    const torn = `${randomUUID()}.start.1.json`
+    await f.agent.end('SIGKILL')
+    writeFileSync(`${directory}/${torn}`, '{"version":1,"key":{')
+    await f.agent.start()
+    const problems = async () => (await f.read.report.read.query({ after: null })).problems ?? []
+    expect((await problems()).map((p) => p.fault.code)).toEqual(['agent.tasks_unreadable'])
+    const [aside] = readdirSync(`${directory}/unreadable`)
+    expect(aside).toContain(torn)
+    rmSync(`${directory}/unreadable/${aside}`)
+    await f.agent.end('SIGTERM')
+    await f.agent.start()
+    expect(await problems()).toEqual([])
   })
 
   test.each([0, 30, 100])('while it deletes an instance, after %i ms', async (ms) => {

@@ -1,6 +1,6 @@
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { agentFault } from '@floe/agent-contract'
-import { giveTo, makeCertificates, testEngineUser } from '@floe/testkit'
+import { giveTo, makeCertificates, testEngineUser, waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { AgentFixture, asInstanceId } from './agent-fixture'
 
@@ -126,6 +126,32 @@ describe('a refusal changes nothing', () => {
     expect(managedFile()).toBe(before)
   })
 
+  test('settings under which no new connection can be opened are put back', async () => {
+    // old sessions go on; only a new one shows it
+    await f.query(
+      id,
+      `create function keep_out() returns event_trigger language plpgsql as $$
+       begin if current_setting('work_mem') = '7777kB' then raise exception 'kept out'; end if; end $$;
+       create event trigger keep_out on login execute function keep_out()`,
+    )
+    const before = managedFile()
+    const done = await change('work_mem', '7777kB')
+    expect(done.fault).toMatchObject({ code: 'setting.locks_out' })
+    expect(done.fault?.detail).toContain('kept out')
+    expect(managedFile()).toBe(before)
+    await waitUntil(
+      'the engine has read the former settings',
+      async () => (await f.query(id, 'select 1 as one')).length === 1,
+    )
+    await f.query(id, 'drop event trigger keep_out; drop function keep_out')
+  })
+
+  test('a value that only the agent’s own sessions have is not taken for the instance’s', async () => {
+    const done = await change('statement_timeout', '77s')
+    expect(done.result?.confirmed).toMatchObject([{ newValue: '77s' }])
+    await change('statement_timeout', null)
+  })
+
   test('a dry run says the same and changes nothing', async () => {
     const before = managedFile()
     const { results } = await f.read.setting.check.query({
@@ -140,6 +166,42 @@ describe('a refusal changes nothing', () => {
       { name: 'checkpoint_timeout', oldValue: '5min', newValue: '10min', impact: 'reload', fault: null },
     ])
     expect(managedFile()).toBe(before)
+  })
+})
+
+describe('dry runs', () => {
+  const dryRun = (signal?: AbortSignal) =>
+    f.read.setting.check.query(
+      { instanceId: asInstanceId(id), changes: [{ name: 'shared_buffers', value: '32MB' }] },
+      { signal: signal as AbortSignal },
+    )
+  const codeOf = (run: Promise<unknown>) =>
+    run.then(
+      () => 'none',
+      (error) => agentFault(error).code,
+    )
+
+  test('of many at once a few wait and the others are refused at once', async () => {
+    const codes = await Promise.all(Array.from({ length: 12 }, () => codeOf(dryRun())))
+    expect(codes.filter((c) => c === 'none')).toHaveLength(5)
+    expect(codes.filter((c) => c === 'setting.too_many_checks')).toHaveLength(7)
+  })
+
+  test('end when nobody waits for them any more', async () => {
+    const given = new AbortController()
+    const runs = Array.from({ length: 5 }, () => codeOf(dryRun(given.signal)))
+    await waitUntil('the queue is full', async () => (await codeOf(dryRun())) === 'setting.too_many_checks')
+    given.abort()
+    await Promise.all(runs)
+    // had they gone on, these would find the queue full
+    await waitUntil(
+      'their places are free',
+      async () => {
+        const codes = await Promise.all(Array.from({ length: 5 }, () => codeOf(dryRun())))
+        return codes.every((c) => c === 'none')
+      },
+      30_000,
+    )
   })
 })
 

@@ -17,7 +17,11 @@ export interface AgentHandlers {
   checkTask(input: z.output<typeof s.TaskCheckInput>): Promise<s.TaskStatus>
   cancelTask(key: s.TaskKey): Promise<s.TaskStatus>
   listSettings(input: z.output<typeof s.SettingListInput>): Promise<z.output<typeof s.SettingList>>
-  checkSettings(input: z.output<typeof s.SettingCheckInput>): Promise<s.SettingCheck>
+  /** Gives up when the signal says that nobody waits for the answer. */
+  checkSettings(
+    input: z.output<typeof s.SettingCheckInput>,
+    signal: AbortSignal | undefined,
+  ): Promise<s.SettingCheck>
   readTelemetry(input: z.output<typeof s.TelemetryReadInput>): Promise<z.output<typeof s.TelemetryRead>>
   streamTelemetry(
     input: { instanceId: z.output<typeof s.TelemetryStreamInput>['instanceId']; afterSeq: number | null },
@@ -107,7 +111,7 @@ export function createAgentRouter(h: AgentHandlers) {
       check: read
         .input(s.SettingCheckInput)
         .output(s.SettingCheck)
-        .query(({ input }) => h.checkSettings(input)),
+        .query(({ input, signal }) => h.checkSettings(input, signal)),
     }),
     telemetry: t.router({
       /** Samples after a number from the ring of 60 minutes. */

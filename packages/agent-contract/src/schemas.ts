@@ -68,12 +68,23 @@ export const ReportInput = z.object({
   after: z.object({ bootId: z.string(), seq: z.number().int() }).nullable(),
   waitMs: z.number().int().min(0).max(10_000).default(0),
 })
+/** Something that is wrong with the agent itself, e.g. a full disk. The same key as long as it lasts. */
+export const AgentProblem = z.object({
+  key: z.string(),
+  /** The instance it is about, where it is about one. */
+  instanceId: InstanceId.nullable(),
+  since: z.number(),
+  fault: Fault,
+})
+export type AgentProblem = z.infer<typeof AgentProblem>
 export const Report = z.object({
   bootId: z.string(),
   seq: z.number().int(),
   at: z.number(),
   facts: HostFacts,
   instances: z.array(InstanceObserved),
+  /** Since contract 1.1. */
+  problems: z.array(AgentProblem).optional(),
 })
 export type Report = z.infer<typeof Report>
 

@@ -19,7 +19,16 @@ export const TaskInput = z.discriminatedUnion('kind', [
     ownerPasswordVerifier: ScramVerifier.nullable().default(null),
   }),
   z.object({ kind: z.literal('start-instance'), instanceId: InstanceId }),
-  z.object({ kind: z.literal('stop-instance'), instanceId: InstanceId, mode: StopMode }),
+  /**
+   * A stop with mode immediate is also taken while another task is stopping the instance: it hastens that stop. After
+   * `deadlineMs` (10 minutes when left out) it fails; the engine goes on stopping.
+   */
+  z.object({
+    kind: z.literal('stop-instance'),
+    instanceId: InstanceId,
+    mode: StopMode,
+    deadlineMs: z.number().int().positive().max(3_600_000).optional(),
+  }),
   z.object({ kind: z.literal('restart-instance'), instanceId: InstanceId, mode: StopMode }),
   z.object({ kind: z.literal('reload-instance'), instanceId: InstanceId }),
   /** Stops it (immediate if need be) and removes its directory, or renames it when keepFiles. Refused unless confirmName is its name. */

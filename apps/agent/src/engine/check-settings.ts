@@ -17,7 +17,8 @@ export type CheckTarget = {
   trialsDirectory: string
   /** Null when the instance is not running: then the binary alone is asked. */
   client: pg.Client | null
-  signal?: AbortSignal
+  /** Aborted when nobody waits for the answer any more. */
+  signal?: AbortSignal | undefined
 }
 
 export type CheckedChange = {
@@ -40,6 +41,7 @@ export async function checkSettings(
   const known = target.client ? await readSettings(target.client, target.layout, names) : null
   const results: CheckedChange[] = []
   for (const change of changes) {
+    target.signal?.throwIfAborted()
     const setting = known?.get(change.name.toLowerCase())
     const result: CheckedChange = {
       name: setting?.name ?? change.name,
@@ -65,6 +67,7 @@ export async function checkSettings(
       if (target.client && setting) await refuseOverridden(target.client, setting, target.layout)
       if (change.value !== null) await tryValue(target, setting, change.name, change.value)
     } catch (error) {
+      target.signal?.throwIfAborted()
       result.fault = toFault(error)
     }
   }

@@ -14,7 +14,10 @@ const types = {
       : pg.types.getTypeParser(oid as never, format as never)) as never,
 }
 
-/** Opens a connection. Deadlines are of the server (statement) and of the client (connect), in ms. */
+/**
+ * Opens a connection. Deadlines are of the server (statement) and of the client (connect), in ms. A `plain` one brings
+ * no settings of its own, so that it sees what any other new connection sees; its deadlines are the client's.
+ */
 export async function connectEngine(
   address: EngineAddress,
   options: {
@@ -22,6 +25,7 @@ export async function connectEngine(
     connectMs: number
     statementMs: number
     settings?: Record<string, string>
+    plain?: boolean
   },
 ): Promise<pg.Client> {
   const settings = {
@@ -37,9 +41,13 @@ export async function connectEngine(
     database: 'postgres',
     application_name: options.applicationName,
     connectionTimeoutMillis: options.connectMs,
-    options: Object.entries(settings)
-      .map(([name, value]) => `-c ${name}=${value}`)
-      .join(' '),
+    ...(options.plain
+      ? { query_timeout: options.statementMs }
+      : {
+          options: Object.entries(settings)
+            .map(([name, value]) => `-c ${name}=${value}`)
+            .join(' '),
+        }),
     types,
   })
   // a broken connection shows at the next query; without a listener it would end the process
@@ -53,6 +61,7 @@ export async function withEngine<T>(
   address: EngineAddress,
   run: (client: pg.Client) => Promise<T>,
   statementMs = 5_000,
+  plain = false,
 ): Promise<T> {
   let client: pg.Client
   try {
@@ -60,6 +69,7 @@ export async function withEngine<T>(
       applicationName: 'floe agent task',
       connectMs: 5_000,
       statementMs,
+      plain,
     })
   } catch (error) {
     throw fault('instance.no_connection', 'could not connect to the instance', {

@@ -1,7 +1,7 @@
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fault } from '@floe/domain'
-import { makeOwnedDirectory, replaceFile, syncDirectory } from '../host/durable-files'
+import { makeOwnedDirectory, readOwnedFile, replaceFile, syncDirectory } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
 import { endProcessesIn } from '../host/process-table'
 import { runCommand } from '../host/run-command'
@@ -84,7 +84,7 @@ async function initdb(o: InitialiseOptions, directory: string): Promise<void> {
     '--no-instructions',
     '--set=lc_messages=C',
   ])
-  const chosen = settingLines(readFileSync(join(directory, 'postgresql.conf'), 'utf8'))
+  const chosen = settingLines(readOwnedFile(join(directory, 'postgresql.conf')) ?? '')
   replaceFile(join(directory, 'postgresql.conf'), mainConfiguration(chosen), { owner: o.user })
   replaceFile(join(directory, 'floe.conf'), '', { owner: o.user })
 }

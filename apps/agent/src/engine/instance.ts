@@ -8,6 +8,7 @@ import type { ProcessTree } from '../host/process-table'
 import type { Supervision } from '../host/supervision'
 import type { AgentInstallation } from '../installation'
 import type { Log } from '../log'
+import type { Problems } from '../problems'
 import { Sampler } from '../sampler/sampler'
 import { type EngineAddress, withEngine } from './connection'
 import { type ControlFile, readControlFile } from './control-file'
@@ -29,6 +30,7 @@ export type InstanceSurroundings = {
   user: EngineUser
   tree: ProcessTree
   log: Log
+  problems: Problems
   /** Called when something of it changed that a report tells. */
   onChange: () => void
 }
@@ -65,7 +67,28 @@ export class Instance {
         around.onChange()
         void this.look()
       },
+      onStored: (what, error) => this.#stored(what, error),
     })
+  }
+
+  #stored(what: 'samples' | 'checkpoints', error: unknown): void {
+    const { problems, registry } = this.#around
+    const key = `${what}-not-stored:${this.instanceId}`
+    if (error === null) {
+      problems.end(key)
+      return
+    }
+    const name = registry.find(this.instanceId)?.name ?? this.instanceId
+    problems.begin(
+      key,
+      {
+        code: `telemetry.${what}_not_stored`,
+        message: `could not store the ${what} of instance "${name}"`,
+        detail: error instanceof Error ? error.message : String(error),
+        hint: 'The newest are kept in memory until there is room; free space on the agent’s file system.',
+      },
+      this.instanceId,
+    )
   }
 
   get registered(): RegisteredInstance {
@@ -100,6 +123,11 @@ export class Instance {
   /** Runs something over a connection of its own, as the agent's role. */
   connect<T>(run: (client: pg.Client) => Promise<T>, statementMs?: number): Promise<T> {
     return withEngine(this.address, run, statementMs)
+  }
+
+  /** Runs something over a new connection without settings of its own: it sees what every new connection sees. */
+  connectPlainly<T>(run: (client: pg.Client) => Promise<T>): Promise<T> {
+    return withEngine(this.address, run, 10_000, true)
   }
 
   /** Starts the engine process; whether it gets ready is for the caller to watch. */
@@ -234,5 +262,6 @@ export class Instance {
 
   close(): void {
     this.sampler.stop()
+    for (const what of ['samples', 'checkpoints'] as const) this.#stored(what, null)
   }
 }

@@ -1,5 +1,5 @@
 import { isAlive, readProcess, worksIn } from '../host/process-table'
-import { readSmallFile } from '../host/small-file'
+import { readSmallOwnedFile } from '../host/small-file'
 import type { InstanceLayout } from './layout'
 
 export type Postmaster = {
@@ -17,12 +17,8 @@ export type Postmaster = {
  * pid may be another process by now. A postmaster works in its data directory, and its backends are not its parents.
  */
 export function findPostmaster(layout: InstanceLayout): Postmaster | null {
-  let lines: string[]
-  try {
-    lines = readSmallFile(layout.postmasterPid).split('\n')
-  } catch {
-    return null
-  }
+  const lines = pidFileLines(layout)
+  if (lines === null) return null
   const pid = Number(lines[0])
   if (!Number.isInteger(pid) || pid <= 1) return null
   const stat = readProcess(pid)
@@ -40,11 +36,18 @@ export function findPostmaster(layout: InstanceLayout): Postmaster | null {
  * alive, and it refuses the data directory.
  */
 export function waitsToBeReaped(layout: InstanceLayout): boolean {
+  const lines = pidFileLines(layout)
+  if (lines === null) return false
+  const stat = readProcess(Number(lines[0]))
+  return stat !== null && !isAlive(stat)
+}
+
+/** Null also where something else lies in its place. */
+function pidFileLines(layout: InstanceLayout): string[] | null {
   try {
-    const stat = readProcess(Number(readSmallFile(layout.postmasterPid).split('\n')[0]))
-    return stat !== null && !isAlive(stat)
+    return readSmallOwnedFile(layout.postmasterPid)?.split('\n') ?? null
   } catch {
-    return false
+    return null
   }
 }
 

@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { fault, InstanceId, InstanceName } from '@floe/domain'
 import { z } from 'zod'
 import { replaceFile, syncDirectory } from '../host/durable-files'
+import { isNoRoom } from '../host/no-room'
+import type { Problems } from '../problems'
 
 /**
  * What the agent knows of an instance by itself. `expected` is what was last ordered and decides whether a missing
@@ -24,10 +26,13 @@ export type RegisteredInstance = z.infer<typeof RegisteredInstance>
 /** The instances of this host, one file each. A port belongs to an instance for as long as its file exists. */
 export class InstanceRegistry {
   readonly #directory: string
+  readonly #problems: Problems | undefined
   readonly #instances = new Map<string, RegisteredInstance>()
+  readonly #unstored = new Set<string>()
 
-  constructor(stateDirectory: string) {
+  constructor(stateDirectory: string, problems?: Problems) {
     this.#directory = join(stateDirectory, 'instances')
+    this.#problems = problems
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 })
     for (const file of readdirSync(this.#directory)) {
       if (!file.endsWith('.json')) {
@@ -71,14 +76,52 @@ export class InstanceRegistry {
       if (other.port === instance.port)
         throw fault('instance.port_taken', `port ${instance.port} belongs to instance "${other.name}"`)
     }
-    replaceFile(this.#path(instance.instanceId), `${JSON.stringify(instance, null, 2)}\n`)
+    this.#store(instance)
     this.#instances.set(instance.instanceId, instance)
   }
 
+  #store(instance: RegisteredInstance): void {
+    replaceFile(this.#path(instance.instanceId), `${JSON.stringify(instance, null, 2)}\n`)
+    this.#stored(instance.instanceId)
+  }
+
+  #stored(instanceId: string): void {
+    if (this.#unstored.delete(instanceId) && this.#unstored.size === 0)
+      this.#problems?.end('instances-not-stored')
+  }
+
+  /**
+   * Changes what is known of an instance. On a full disk the change holds in memory until there is room: an instance can
+   * be stopped and deleted then, which is what makes room. An agent that is killed before goes by what it sees instead.
+   */
   update(instanceId: string, change: Partial<RegisteredInstance>): RegisteredInstance {
     const instance = { ...this.get(instanceId), ...change }
-    this.put(instance)
+    try {
+      this.put(instance)
+    } catch (error) {
+      if (!isNoRoom(error)) throw error
+      this.#instances.set(instanceId, instance)
+      this.#unstored.add(instanceId)
+      this.#problems?.begin('instances-not-stored', {
+        code: 'agent.instances_not_stored',
+        message: 'could not store what was ordered of instances',
+        detail: `The file system of "${this.#directory}" is full.`,
+        hint: 'It holds in memory until there is room; free space there.',
+      })
+    }
     return instance
+  }
+
+  /** Tries again to store what did not fit. */
+  storeAgain(): void {
+    for (const instanceId of [...this.#unstored]) {
+      const instance = this.#instances.get(instanceId)
+      try {
+        if (instance) this.#store(instance)
+      } catch {
+        return
+      }
+    }
   }
 
   remove(instanceId: string): void {
@@ -88,6 +131,7 @@ export class InstanceRegistry {
       syncDirectory(this.#directory)
     }
     this.#instances.delete(instanceId)
+    this.#stored(instanceId)
   }
 
   #path(instanceId: string): string {

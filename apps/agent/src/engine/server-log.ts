@@ -1,5 +1,6 @@
-import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from 'node:fs'
+import { closeSync, fstatSync, readdirSync, readSync } from 'node:fs'
 import { join } from 'node:path'
+import { openOwnedFile } from '../host/durable-files'
 import type { InstanceLayout } from './layout'
 
 /** Names of the server log's files of one kind, oldest first: their names are their times. */
@@ -13,14 +14,15 @@ export function logFiles(logDirectory: string, extension: '.json' | '.log'): str
   }
 }
 
-/** The last bytes of a file as text, from a whole line on; empty when there is no such file. */
+/** The last bytes of a file as text, from a whole line on; empty when there is no such file, or something else in its place. */
 export function readTail(path: string, bytes = 16_384): string {
-  let fd: number
+  let fd: number | null
   try {
-    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+    fd = openOwnedFile(path)
   } catch {
     return ''
   }
+  if (fd === null) return ''
   try {
     const size = fstatSync(fd).size
     const start = Math.max(0, size - bytes)

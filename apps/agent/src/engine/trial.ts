@@ -12,6 +12,7 @@ import { endProcessesIn } from '../host/process-table'
 import { engineEnvironment, identity, runCommand } from '../host/run-command'
 import { formatConfiguration } from './configuration-file'
 import type { InstanceLayout } from './layout'
+import { Turns } from './turns'
 
 export type TrialOptions = {
   prefix: string
@@ -23,7 +24,7 @@ export type TrialOptions = {
   managed: ReadonlyMap<string, string>
   /** Names whose value has to be what the managed settings say. */
   names: readonly string[]
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 
 export type TrialSetting = { name: string; value: string | null; shown: string | null; source: string }
@@ -43,17 +44,14 @@ const CANNOT_CONNECT_NOW = '57P03'
  * contradict each other. One trial at a time in the whole agent.
  */
 export function tryConfiguration(o: TrialOptions): Promise<TrialResult> {
-  const result = queue.then(() => tryOnce(o))
-  queue = result.then(
-    () => {},
-    () => {},
-  )
-  return result
+  return trials.take(() => tryOnce(o), o.signal)
 }
 
-let queue: Promise<void> = Promise.resolve()
+/** Without a bound: tasks are one an instance, and dry runs are bounded before they come here. */
+const trials = new Turns()
 
 async function tryOnce(o: TrialOptions): Promise<TrialResult> {
+  o.signal?.throwIfAborted()
   const trial = await prepareTrial(o)
   endProcessesIn(trial.dataDirectory)
   rmSync(join(trial.dataDirectory, 'postmaster.pid'), { force: true })

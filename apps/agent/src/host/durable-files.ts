@@ -5,6 +5,7 @@ import {
   constants,
   existsSync,
   fchownSync,
+  fstatSync,
   fsyncSync,
   lchownSync,
   mkdirSync,
@@ -15,6 +16,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
+import { fault } from '@floe/domain'
 import type { EngineUser } from './engine-user'
 
 /** Makes the entries of a directory durable. */
@@ -57,17 +59,35 @@ export function replaceFile(
   syncDirectory(dirname(path))
 }
 
-/** Reads a file that an engine's user may write to, without following a symbolic link; null when there is none. */
-export function readOwnedFile(path: string): string | null {
+/** More than this no file holds that the agent reads whole: its owner cannot fill the agent's memory. */
+const READ_MAX_BYTES = 16 * 1024 * 1024
+
+/**
+ * Opens a file that an engine's user may write to for reading; null when there is none. Neither a symbolic link nor a
+ * pipe or a device planted under its name is opened: the first would lead elsewhere, the others would hold up the agent.
+ * The caller closes it.
+ */
+export function openOwnedFile(path: string): number | null {
   let fd: number
   try {
-    // a pipe in a file's place must not hold up the agent
     fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
     throw error
   }
+  if (fstatSync(fd).isFile()) return fd
+  closeSync(fd)
+  throw fault('host.not_a_file', `"${path}" is not a regular file`, {
+    hint: 'Something else was put in its place. Remove it.',
+  })
+}
+
+/** Reads a file that an engine's user may write to, by the rules of openOwnedFile(); null when there is none. */
+export function readOwnedFile(path: string): string | null {
+  const fd = openOwnedFile(path)
+  if (fd === null) return null
   try {
+    if (fstatSync(fd).size > READ_MAX_BYTES) throw fault('host.file_too_large', `file "${path}" is too large`)
     return readFileSync(fd, 'utf8')
   } finally {
     closeSync(fd)

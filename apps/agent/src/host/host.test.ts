@@ -1,8 +1,14 @@
+import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { instanceLayout } from '../engine/layout'
+import { findPostmaster, waitsToBeReaped } from '../engine/postmaster'
+import { readTail } from '../engine/server-log'
+import { CheckpointFollower } from '../sampler/checkpoint-follower'
+import { CheckpointStore } from '../sampler/checkpoint-store'
 import { parseMounts, readDisks } from './disks'
 import { readOwnedFile, replaceFile } from './durable-files'
 import { findEngineUser } from './engine-user'
@@ -60,6 +66,39 @@ describe('files', () => {
       replaceFile(join(d, 'link'), 'mine')
       expect(readFileSync(target, 'utf8')).toBe('secret')
     }))
+})
+
+describe('a pipe planted under a name the agent reads', () => {
+  const layout = (d: string) => ({ ...instanceLayout(d, 'i'), postmasterPid: join(d, 'postmaster.pid') })
+
+  test.each([
+    ['a file of settings', 'floe.conf', (d: string) => readOwnedFile(join(d, 'floe.conf'))],
+    ['the server log', 'engine-1.json', (d: string) => readTail(join(d, 'engine-1.json'))],
+    ['postmaster.pid', 'postmaster.pid', (d: string) => findPostmaster(layout(d))],
+    ['postmaster.pid of an ended engine', 'postmaster.pid', (d: string) => waitsToBeReaped(layout(d))],
+    [
+      'the log that checkpoints are read from',
+      'engine-1.json',
+      (d: string) => new CheckpointFollower(d, new CheckpointStore(join(d, 'c.jsonl'))).step(),
+    ],
+  ])('in place of %s does not hold it up', (_, name, read) =>
+    scratch((d) => {
+      execFileSync('mkfifo', [join(d, name)])
+      // it ends a read that waits, so that this test fails rather than hangs
+      const writer = spawn('/bin/sh', ['-c', `sleep 5; exec echo > '${join(d, name)}'`], { stdio: 'ignore' })
+      try {
+        const begun = performance.now()
+        try {
+          expect(read(d)).toBeFalsy()
+        } catch (error) {
+          expect(error).toMatchObject({ fault: { code: 'host.not_a_file' } })
+        }
+        expect(performance.now() - begun).toBeLessThan(2_000)
+      } finally {
+        writer.kill('SIGKILL')
+      }
+    }),
+  )
 })
 
 describe('engine user', () => {

@@ -7,7 +7,7 @@ export type CommandOptions = {
   directory?: string
   input?: string
   timeoutMs?: number
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
   /** Sees each chunk of standard output and standard error as it comes. */
   onOutput?: (text: string) => void
 }

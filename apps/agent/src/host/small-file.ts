@@ -1,12 +1,22 @@
 import { closeSync, openSync, readSync } from 'node:fs'
+import { openOwnedFile } from './durable-files'
 
 // One buffer for all: files of /proc have no size, and reading one the usual way takes a fresh 64 kB each time. The agent
 // reads some hundreds of them a second.
 const buffer = Buffer.alloc(4_096)
 
-/** The first 4 kB of a file as Latin-1 text. Throws as open does. */
+/** The first 4 kB of a file of the kernel's as Latin-1 text. Throws as open does. */
 export function readSmallFile(path: string): string {
-  const fd = openSync(path, 'r')
+  return readAndClose(openSync(path, 'r'))
+}
+
+/** The first 4 kB of a file that an engine's user may write to, as Latin-1 text; null when there is none. Throws as openOwnedFile() does. */
+export function readSmallOwnedFile(path: string): string | null {
+  const fd = openOwnedFile(path)
+  return fd === null ? null : readAndClose(fd)
+}
+
+function readAndClose(fd: number): string {
   try {
     return buffer.toString('latin1', 0, readSync(fd, buffer, 0, buffer.length, 0))
   } finally {

@@ -10,7 +10,8 @@ export type Outlets = {
   handlers: AgentHandlers
   /** OpenMetrics text. */
   metrics: () => Promise<string>
-  health: () => { ok: boolean; instances: number; startedAt: number }
+  /** `problems`: codes of what is wrong with the agent itself. */
+  health: () => { ok: boolean; instances: number; startedAt: number; problems: string[] }
 }
 
 /** Serves the contract, /healthz (open to all, tells nothing secret) and /metrics (either key) at 127.0.0.1. */

@@ -20,11 +20,11 @@ export async function listSettings(
   return { settings: [...settings.values()], observedAt: Date.now() }
 }
 
-/** A dry run of changes. */
+/** A dry run of changes; ends when the caller has given up. */
 export async function dryRunSettings(
   instance: Instance,
   changes: SettingChange[],
-  o: { user: EngineUser; trialsDirectory: string },
+  o: { user: EngineUser; trialsDirectory: string; signal: AbortSignal | undefined },
 ): Promise<SettingCheck> {
   const target = { prefix: instance.enginePrefix, layout: instance.layout, ...o }
   const results = instance.postmaster

@@ -1,7 +1,8 @@
-import { closeSync, constants, fstatSync, openSync, readSync, rmSync, statSync } from 'node:fs'
+import { closeSync, fstatSync, readSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseCheckpointLine, type RunningCheckpoint } from '@floe/telemetry'
 import { logFiles, logTime, parseEntry } from '../engine/server-log'
+import { openOwnedFile } from '../host/durable-files'
 import type { CheckpointStore, LogPosition } from './checkpoint-store'
 
 const CHUNK_BYTES = 1 << 20
@@ -94,12 +95,13 @@ export class CheckpointFollower {
 
   /** Whole lines that mention a checkpoint, and how many bytes were read over. */
   #readLines(file: string, offset: number): { consumed: number; lines: { text: string; end: number }[] } {
-    let fd: number
+    let fd: number | null
     try {
-      fd = openSync(join(this.#directory, file), constants.O_RDONLY | constants.O_NOFOLLOW)
+      fd = openOwnedFile(join(this.#directory, file))
     } catch {
       return { consumed: 0, lines: [] }
     }
+    if (fd === null) return { consumed: 0, lines: [] }
     try {
       const available = fstatSync(fd).size - offset
       if (available <= 0) return { consumed: 0, lines: [] }

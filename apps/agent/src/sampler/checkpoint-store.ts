@@ -1,4 +1,4 @@
-import { appendFileSync, mkdirSync } from 'node:fs'
+import { appendFileSync, mkdirSync, statSync, truncateSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { NumberedCheckpoint } from '@floe/agent-contract'
 import type { CheckpointRecord } from '@floe/telemetry'
@@ -25,11 +25,16 @@ type Line = z.infer<typeof Line>
  */
 export class CheckpointStore {
   readonly #path: string
+  readonly #onStored: (error: unknown) => void
   #tail: Line[]
   #count: number
+  /** Of the tail, how many lines are not in the file: they did not fit. */
+  #unwritten = 0
 
-  constructor(path: string) {
+  /** `onStored` is told the error when a checkpoint could not be written, and null when all are. */
+  constructor(path: string, onStored: (error: unknown) => void = () => {}) {
     this.#path = path
+    this.#onStored = onStored
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     const text = readOwnedFile(path) ?? ''
     const lines = parseLines(text)
@@ -45,13 +50,32 @@ export class CheckpointStore {
 
   append(record: CheckpointRecord, position: LogPosition): NumberedCheckpoint {
     const checkpoint = { ...record, seq: (this.#tail.at(-1)?.checkpoint.seq ?? 0) + 1 }
-    const line = { checkpoint, position }
-    appendFileSync(this.#path, `${JSON.stringify(line)}\n`, { mode: 0o600 })
-    this.#count++
-    this.#tail.push(line)
+    this.#tail.push({ checkpoint, position })
     if (this.#tail.length > TAIL) this.#tail.shift()
-    if (this.#count >= COMPACT_AT) this.#rewrite(parseLines(readOwnedFile(this.#path) ?? '').slice(-KEEP))
+    this.#count++
+    this.#unwritten = Math.min(this.#unwritten + 1, this.#tail.length)
+    this.write()
     return checkpoint
+  }
+
+  /**
+   * Writes what is not in the file yet. Never throws: on a full disk the newest checkpoints stay in memory, and the
+   * server log holds them all; after a restart they are read from there again.
+   */
+  write(): void {
+    if (this.#unwritten === 0) return
+    const before = sizeOf(this.#path)
+    try {
+      const lines = this.#tail.slice(-this.#unwritten)
+      appendFileSync(this.#path, lines.map((l) => `${JSON.stringify(l)}\n`).join(''), { mode: 0o600 })
+      this.#unwritten = 0
+      if (this.#count >= COMPACT_AT) this.#rewrite(parseLines(readOwnedFile(this.#path) ?? '').slice(-KEEP))
+      this.#onStored(null)
+    } catch (error) {
+      // a part of a line must not swallow the next one
+      if (this.#unwritten > 0 && sizeOf(this.#path) > before) truncateSync(this.#path, before)
+      this.#onStored(error)
+    }
   }
 
   /** Checkpoints with a greater number than `afterSeq`, oldest first. */
@@ -67,6 +91,14 @@ export class CheckpointStore {
   #rewrite(lines: readonly Line[]): void {
     replaceFile(this.#path, lines.map((l) => `${JSON.stringify(l)}\n`).join(''))
     this.#count = lines.length
+  }
+}
+
+function sizeOf(path: string): number {
+  try {
+    return statSync(path).size
+  } catch {
+    return 0
   }
 }
 

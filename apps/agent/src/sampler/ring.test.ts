@@ -1,7 +1,15 @@
-import { appendFileSync, mkdtempSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs'
+import {
+  appendFileSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SampleRing } from './ring'
 
 let directory: string
@@ -70,4 +78,48 @@ test('a file that is no segment is put away', () => {
   appendFileSync(join(directory, '000000000000003.samples'), 'nonsense')
   const after = new SampleRing(directory)
   expect(after.newestSeq).toBe(2)
+})
+
+describe('without room', () => {
+  const seqs = (ring: SampleRing, after = -1) => ring.read(after, 3_600).map((s) => s.seq)
+  const named = (seq: number) => join(directory, `${String(seq).padStart(15, '0')}.samples`)
+  /** Every write to it fails with ENOSPC, as on a full disk. */
+  const takeRoom = (seq: number) => symlinkSync('/dev/full', named(seq))
+
+  test('the ring goes on in memory with the same numbers, says so once, and writes them down when there is room', () => {
+    const told: unknown[] = []
+    const ring = new SampleRing(directory, 60, (error) => told.push((error as Error | null)?.message ?? null))
+    fill(ring, 0, 300)
+    // the next segment would begin here
+    takeRoom(300)
+    fill(ring, 300, 305)
+    expect(told).toHaveLength(1)
+    expect(told[0]).toContain('ENOSPC')
+    expect(seqs(ring, 297)).toEqual([298, 299, 300, 301, 302, 303, 304])
+    expect(ring.read(301, 1)).toEqual([{ seq: 302, ...sample(302) }])
+    expect(ring.newestSeq).toBe(304)
+    fill(ring, 305, 330)
+    expect(told).toEqual([told[0], null])
+    const after = new SampleRing(directory)
+    expect(seqs(after)).toEqual(Array.from({ length: 330 }, (_, i) => i))
+    expect(after.trailer?.[2]).toBe(329 * 2)
+  })
+
+  test('what is kept in memory is bounded: the oldest go', () => {
+    const told: unknown[] = []
+    const ring = new SampleRing(directory, 60, (error) => told.push(error))
+    for (let i = 0; i < 3_000; i += 10) {
+      // whatever file the ring tries next, there is no room for it
+      const oldest = ring.oldestSeq ?? 0
+      for (let n = oldest; n <= oldest + 11; n++) {
+        rmSync(named(n), { force: true })
+        takeRoom(n)
+      }
+      fill(ring, i, i + 10)
+    }
+    expect(told).toHaveLength(1)
+    const kept = seqs(ring)
+    expect(kept.at(-1)).toBe(2_999)
+    expect(kept).toHaveLength(900)
+  })
 })

@@ -7,25 +7,44 @@ const MAGIC = 0x464c4f45
 const HEADER_BYTES = 32
 const RECORDS_PER_SEGMENT = 300
 const RECORD_FIELDS = 2
+/** Samples kept in memory while they cannot be written, and after how many more writing is tried again. */
+const MEMORY_RECORDS_MAX = 3 * RECORDS_PER_SEGMENT
+const WRITE_AGAIN_AFTER = 10
 
-type Segment = { path: string; firstSeq: number; width: number; count: number; newestAt: number }
+type Segment = {
+  path: string
+  firstSeq: number
+  width: number
+  count: number
+  newestAt: number
+  /** Its records, while there is no file of it. */
+  memory: Float64Array[] | null
+}
 
 /**
  * The last 60 minutes of an instance's samples in segment files. A record is `at, intervalMs, value…` as doubles (NaN:
  * unknown); its place in the segment is its number. After the last record stands a trailer with what the sampler needs
  * to go on (its counters). Record and trailer are written by one call, so that a killed agent has both or neither.
  * Nothing is synced: after a crash of the machine the engine's counters start anew as well.
+ *
+ * Where the files cannot be written (a full disk), the ring goes on in memory with the same numbers, for the newest 15
+ * minutes, and writes them down once it can. Appending never throws: what measures an instance must not stop measuring
+ * because a disk is full.
  */
 export class SampleRing {
   readonly #directory: string
   readonly #keepMs: number
+  readonly #onStored: (error: unknown) => void
   #segments: Segment[] = []
   #fd: number | null = null
   #trailer: Float64Array | null = null
+  #triedAt = 0
 
-  constructor(directory: string, keepMinutes = RING_MINUTES) {
+  /** `onStored` is told the error when samples can no longer be written, and null when they can again. */
+  constructor(directory: string, keepMinutes = RING_MINUTES, onStored: (error: unknown) => void = () => {}) {
     this.#directory = directory
     this.#keepMs = keepMinutes * 60_000
+    this.#onStored = onStored
     mkdirSync(directory, { recursive: true, mode: 0o700 })
     for (const name of readdirSync(directory)
       .filter((n) => n.endsWith('.samples'))
@@ -50,6 +69,26 @@ export class SampleRing {
   /** Appends the next sample and returns its number. */
   append(sample: Omit<Sample, 'seq'>, trailer: Float64Array): number {
     const seq = (this.newestSeq ?? -1) + 1
+    const record = Float64Array.from([
+      sample.at,
+      sample.intervalMs,
+      ...encodeValues(sample.values).map((v) => v ?? Number.NaN),
+    ])
+    this.#trailer = trailer
+    if (!this.#segments.at(-1)?.memory)
+      try {
+        this.#write(seq, record, trailer)
+      } catch (error) {
+        this.#goOnInMemory(seq, error)
+      }
+    const newest = this.#segments.at(-1) as Segment
+    if (newest.memory) this.#remember(newest, newest.memory, seq, record)
+    newest.newestAt = sample.at
+    this.#drop(sample.at)
+    return seq
+  }
+
+  #write(seq: number, record: Float64Array, trailer: Float64Array): void {
     let segment = this.#segments.at(-1)
     if (
       !segment ||
@@ -58,24 +97,57 @@ export class SampleRing {
       segment.width !== metrics.length
     )
       segment = this.#beginSegment(seq)
-    const record = Float64Array.from([
-      sample.at,
-      sample.intervalMs,
-      ...encodeValues(sample.values).map((v) => v ?? Number.NaN),
-    ])
     const bytes = Buffer.concat([bytesOf(record), encodeTrailer(trailer)])
-    writeSync(
-      this.#fd as number,
-      bytes,
-      0,
-      bytes.length,
-      HEADER_BYTES + segment.count * recordBytes(segment.width),
-    )
+    writeWhole(this.#fd as number, bytes, HEADER_BYTES + segment.count * recordBytes(segment.width))
     segment.count++
-    segment.newestAt = sample.at
-    this.#trailer = trailer
-    this.#drop(sample.at)
-    return seq
+  }
+
+  #goOnInMemory(firstSeq: number, error: unknown): void {
+    if (this.#fd !== null) closeSync(this.#fd)
+    this.#fd = null
+    const path = this.#pathOf(firstSeq)
+    this.#segments.push({ path, firstSeq, width: metrics.length, count: 0, newestAt: 0, memory: [] })
+    this.#triedAt = firstSeq
+    this.#onStored(error)
+  }
+
+  /** Keeps a record in memory and, now and then, tries to write down what is there. */
+  #remember(segment: Segment, memory: Float64Array[], seq: number, record: Float64Array): void {
+    memory.push(record)
+    segment.count++
+    while (memory.length > MEMORY_RECORDS_MAX) {
+      memory.shift()
+      segment.firstSeq++
+      segment.count--
+    }
+    if (seq - this.#triedAt < WRITE_AGAIN_AFTER) return
+    this.#triedAt = seq
+    this.writeAgain()
+  }
+
+  /** Tries to write down what is only in memory. Never throws. */
+  writeAgain(): void {
+    const segment = this.#segments.at(-1)
+    const memory = segment?.memory
+    if (!segment || !memory) return
+    const path = this.#pathOf(segment.firstSeq)
+    try {
+      const fd = openSegmentFile(path, segment)
+      try {
+        const records = Buffer.concat(memory.map(bytesOf))
+        writeWhole(fd, Buffer.concat([records, encodeTrailer(this.#trailer as Float64Array)]), HEADER_BYTES)
+      } catch (error) {
+        closeSync(fd)
+        rmSync(path, { force: true })
+        throw error
+      }
+      segment.path = path
+      segment.memory = null
+      this.#fd = fd
+      this.#onStored(null)
+    } catch {
+      // still no room
+    }
   }
 
   /** Samples with a greater number than `afterSeq`, oldest first. */
@@ -111,7 +183,7 @@ export class SampleRing {
     const trailerBytes = header.readUInt32LE(8)
     const firstSeq = header.readDoubleLE(16)
     const count = Math.max(0, Math.floor((size - HEADER_BYTES - trailerBytes) / recordBytes(width)))
-    const segment: Segment = { path, firstSeq, width, count, newestAt: 0 }
+    const segment: Segment = { path, firstSeq, width, count, newestAt: 0, memory: null }
     if (count === 0) {
       closeSync(fd)
       rmSync(path)
@@ -128,22 +200,16 @@ export class SampleRing {
 
   #beginSegment(firstSeq: number): Segment {
     if (this.#fd !== null) closeSync(this.#fd)
-    const segment: Segment = {
-      path: join(this.#directory, `${String(firstSeq).padStart(15, '0')}.samples`),
-      firstSeq,
-      width: metrics.length,
-      count: 0,
-      newestAt: 0,
-    }
-    const header = Buffer.alloc(HEADER_BYTES)
-    header.writeUInt32LE(MAGIC, 0)
-    header.writeUInt32LE(segment.width, 4)
-    header.writeUInt32LE(TRAILER_BYTES, 8)
-    header.writeDoubleLE(firstSeq, 16)
-    this.#fd = openSync(segment.path, 'w+', 0o600)
-    writeSync(this.#fd, header, 0, HEADER_BYTES, 0)
+    this.#fd = null
+    const path = this.#pathOf(firstSeq)
+    const segment: Segment = { path, firstSeq, width: metrics.length, count: 0, newestAt: 0, memory: null }
+    this.#fd = openSegmentFile(path, segment)
     this.#segments.push(segment)
     return segment
+  }
+
+  #pathOf(firstSeq: number): string {
+    return join(this.#directory, `${String(firstSeq).padStart(15, '0')}.samples`)
   }
 
   /** Drops segments whose newest sample is too old; the numbers go on. */
@@ -157,19 +223,38 @@ export class SampleRing {
   }
 }
 
+/** Makes the file of a segment with its header; leaves none behind when that fails. */
+function openSegmentFile(path: string, segment: Pick<Segment, 'firstSeq' | 'width'>): number {
+  const header = Buffer.alloc(HEADER_BYTES)
+  header.writeUInt32LE(MAGIC, 0)
+  header.writeUInt32LE(segment.width, 4)
+  header.writeUInt32LE(TRAILER_BYTES, 8)
+  header.writeDoubleLE(segment.firstSeq, 16)
+  const fd = openSync(path, 'w+', 0o600)
+  try {
+    writeWhole(fd, header, 0)
+    return fd
+  } catch (error) {
+    closeSync(fd)
+    rmSync(path, { force: true })
+    throw error
+  }
+}
+
+/** A full disk may take a part of a write; the error then comes with the next one. */
+function writeWhole(fd: number, bytes: Buffer, at: number): void {
+  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done, bytes.length - done, at + done)
+}
+
 const recordBytes = (width: number) => (RECORD_FIELDS + width) * 8
 const bytesOf = (a: Float64Array) => Buffer.from(a.buffer, a.byteOffset, a.byteLength)
 
 function readRecords(s: Segment, from: number, to: number): Sample[] {
   const size = recordBytes(s.width)
-  const buffer = Buffer.alloc((to - from) * size)
-  const fd = openSync(s.path, 'r')
-  let bytes: number
-  try {
-    bytes = readSync(fd, buffer, 0, buffer.length, HEADER_BYTES + (from - s.firstSeq) * size)
-  } finally {
-    closeSync(fd)
-  }
+  const buffer = s.memory
+    ? Buffer.concat(s.memory.slice(from - s.firstSeq, to - s.firstSeq).map(bytesOf))
+    : readFileRecords(s, from, to)
+  const bytes = buffer.length
   const samples: Sample[] = []
   for (let i = 0; (i + 1) * size <= bytes; i++) {
     const n = Array.from({ length: RECORD_FIELDS + s.width }, (_, f) => buffer.readDoubleLE(i * size + f * 8))
@@ -182,6 +267,20 @@ function readRecords(s: Segment, from: number, to: number): Sample[] {
     })
   }
   return samples
+}
+
+function readFileRecords(s: Segment, from: number, to: number): Buffer {
+  const size = recordBytes(s.width)
+  const buffer = Buffer.alloc((to - from) * size)
+  const fd = openSync(s.path, 'r')
+  try {
+    return buffer.subarray(
+      0,
+      readSync(fd, buffer, 0, buffer.length, HEADER_BYTES + (from - s.firstSeq) * size),
+    )
+  } finally {
+    closeSync(fd)
+  }
 }
 
 /** Room for 120 numbers, a count and a checksum. */

@@ -67,6 +67,8 @@ export type SamplerOptions = {
   tree: ProcessTree
   log: Log
   onHealth: () => void
+  /** Told the error when samples or checkpoints cannot be stored, and null when they are again. */
+  onStored: (what: 'samples' | 'checkpoints', error: unknown) => void
 }
 
 type Live = {
@@ -102,8 +104,10 @@ export class Sampler {
 
   constructor(o: SamplerOptions) {
     this.#o = o
-    this.ring = new SampleRing(join(o.directory, 'samples'))
-    this.#checkpoints = new CheckpointStore(join(o.directory, 'checkpoints.jsonl'))
+    this.ring = new SampleRing(join(o.directory, 'samples'), undefined, (e) => o.onStored('samples', e))
+    this.#checkpoints = new CheckpointStore(join(o.directory, 'checkpoints.jsonl'), (e) =>
+      o.onStored('checkpoints', e),
+    )
     this.#follower = new CheckpointFollower(o.layout.logDirectory, this.#checkpoints)
     this.#before = this.ring.trailer ? decodeReading(this.ring.trailer) : null
     // instances share the second between them
@@ -134,7 +138,7 @@ export class Sampler {
 
   /** The postmaster is gone. */
   ended(): void {
-    this.#follower.step()
+    this.#followLog()
     this.#follower.ended()
     this.#progress.clear()
     this.#disconnect('connecting')
@@ -168,6 +172,8 @@ export class Sampler {
     while (!this.#stopped) {
       if (!this.#live) {
         if (!this.#o.postmaster()) {
+          this.ring.writeAgain()
+          this.#checkpoints.write()
           await this.#pause(1_000)
           continue
         }
@@ -247,12 +253,22 @@ export class Sampler {
     const roundTripMs = Number(after - before) / 1e6
     const reading = readingFromRow(row, Number(before) / 1e6 + roundTripMs / 2, roundTripMs / 2)
     this.#addHost(reading)
-    this.#follower.step()
+    this.#followLog()
     this.#addCheckpoint(row, reading)
     await this.#addSlow(live, reading)
     await this.#updateIdentity(live, row, reading)
     reading.gauges.sample_time = performance.now() - started
     this.#keep(reading)
+  }
+
+  /** A log that cannot be read says nothing about the connection, and must not cost it. */
+  #followLog(): void {
+    try {
+      this.#follower.step()
+      this.#checkpoints.write()
+    } catch (error) {
+      this.#o.onStored('checkpoints', error)
+    }
   }
 
   /** One question in its time; a connection that stays silent is given up. */

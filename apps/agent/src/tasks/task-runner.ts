@@ -2,13 +2,22 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { TaskInput, TaskKey, TaskStartInput, TaskStatus } from '@floe/agent-contract'
 import { fault, toFault } from '@floe/domain'
 import type { z } from 'zod'
+import { isNoRoom, noRoom } from '../host/no-room'
 import type { Log } from '../log'
+import type { Problems } from '../problems'
 import { taskBodies } from './bodies'
 import type { TaskBody, TaskContext } from './task'
 import type { StoredTask, TaskStore } from './task-store'
 
 /** What tasks get of the agent. */
-export type AgentParts = Omit<TaskContext, 'startedAt' | 'signal' | 'log' | 'progress'>
+export type AgentParts = Omit<TaskContext, 'startedAt' | 'signal' | 'log' | 'progress' | 'note'>
+
+/**
+ * Tasks that begin although there is no room to keep them, because they are what makes room. Nothing is lost by that: a
+ * task that a killed agent forgot is started again by the controller under the same key, and may run twice. A file held
+ * in reserve would not do instead: the engine that filled the disk takes the room as soon as it is released.
+ */
+const needNoRoom: readonly TaskInput['kind'][] = ['stop-instance', 'delete-instance']
 
 type Running = {
   stored: StoredTask
@@ -16,6 +25,8 @@ type Running = {
   progress: number | null
   message: string | null
   logSeq: number
+  /** Its body has ended; only the end may still have to be stored. */
+  ended: boolean
   done: Promise<void>
 }
 
@@ -24,21 +35,43 @@ export class TaskRunner {
   readonly #store: TaskStore
   readonly #log: Log
   readonly #context: AgentParts
+  readonly #problems: Problems
   readonly #running = new Map<string, Running>()
 
-  constructor(store: TaskStore, context: AgentParts, log: Log) {
+  constructor(store: TaskStore, context: AgentParts, log: Log, problems: Problems) {
     this.#store = store
     this.#context = context
     this.#log = log
+    this.#problems = problems
   }
 
   /** Goes on with every task that had not ended. Call once, after the instances were adopted. */
   resume(): void {
-    this.#store.prune()
-    for (const stored of this.#store.unended()) {
+    const unended = this.#store.unended()
+    this.prune()
+    for (const stored of unended) {
       this.#log.info('task.resumed', { ...stored.key, kind: stored.task.kind })
-      this.#run(stored, true)
+      this.#run(stored, 'the agent was restarted; going on')
     }
+  }
+
+  /** Drops what ended long ago, and tells of files that could not be read as tasks for as long as they lie there. */
+  prune(): void {
+    try {
+      const dropped = this.#store.prune()
+      if (dropped > 0) this.#log.info('task.pruned', { dropped })
+    } catch (error) {
+      this.#log.error('task.not_pruned', { reason: String(error) })
+    }
+    const [first, ...more] = this.#store.unreadable()
+    if (first === undefined) this.#problems.end('tasks-unreadable')
+    else
+      this.#problems.begin('tasks-unreadable', {
+        code: 'agent.tasks_unreadable',
+        message: 'a task could not be read and was put aside',
+        detail: `It lies in "${first}"${more.length > 0 ? `, with ${more.length} more` : ''}.`,
+        hint: 'Look at what its operation was to do, then remove the file.',
+      })
   }
 
   get running(): number {
@@ -55,8 +88,10 @@ export class TaskRunner {
       return this.check(input.key, 0)
     }
     if (this.#store.isRefused(input.key)) return this.check(input.key, 0)
-    const busy = [...this.#running.values()].find((r) => r.stored.task.instanceId === input.task.instanceId)
-    if (busy)
+    const busy = [...this.#running.values()].find(
+      (r) => !r.ended && r.stored.task.instanceId === input.task.instanceId,
+    )
+    if (busy && !this.#hastens(input.task))
       throw fault('task.instance_busy', 'another task works on this instance', {
         detail: `It is task "${busy.stored.task.kind}", step "${busy.stored.key.step}" of operation ${busy.stored.key.operationId}.`,
         hint: 'Wait until it has ended, or cancel it.',
@@ -72,10 +107,30 @@ export class TaskRunner {
       startedAt: Date.now(),
       endedAt: null,
     }
-    this.#store.put(stored)
+    const kept = this.#keep(stored)
     this.#log.info('task.started', { ...input.key, kind: input.task.kind, instanceId: input.task.instanceId })
-    this.#run(stored, false)
+    this.#run(stored, kept ? null : 'there is no room to keep this task: it is begun all the same')
     return this.check(input.key, 0)
+  }
+
+  /** A stop at once, of an instance that is being stopped: the one task that need not wait for another. */
+  #hastens(task: TaskInput): boolean {
+    if (task.kind !== 'stop-instance' || task.mode !== 'immediate') return false
+    return this.#context.instances.find(task.instanceId)?.activity === 'stopping'
+  }
+
+  /** False when a full disk did not take it; throws where the task may not begin without. */
+  #keep(stored: StoredTask): boolean {
+    try {
+      this.#store.put(stored)
+      return true
+    } catch (error) {
+      if (!isNoRoom(error)) throw error
+      if (!needNoRoom.includes(stored.task.kind))
+        throw noRoom('the task', this.#context.installation.stateDirectory, error)
+      this.#log.error('task.not_stored', { ...stored.key, reason: String(error) })
+      return false
+    }
   }
 
   check(key: TaskKey, afterLogSeq: number): TaskStatus {
@@ -98,7 +153,12 @@ export class TaskRunner {
     const running = this.#running.get(idOf(key))
     if (running && !running.stored.cancelAsked) {
       running.stored = { ...running.stored, cancelAsked: true }
-      this.#store.put(running.stored)
+      try {
+        this.#store.put(running.stored)
+      } catch (error) {
+        // given up all the same; a run after a kill would have to be asked again
+        this.#log.error('task.not_stored', { ...key, reason: String(error) })
+      }
       this.#log.info('task.cancel_asked', key)
       running.abort.abort(cancelled())
     } else if (!running && !this.#store.find(key)) {
@@ -109,14 +169,15 @@ export class TaskRunner {
     return this.check(key, 0)
   }
 
-  #run(stored: StoredTask, resumed: boolean): void {
-    const lines = resumed ? this.#store.readLog(stored.key) : []
+  #run(stored: StoredTask, remark: string | null): void {
+    const lines = this.#store.readLog(stored.key)
     const running: Running = {
       stored,
       abort: new AbortController(),
       progress: null,
       message: null,
       logSeq: lines.at(-1)?.seq ?? 0,
+      ended: false,
       done: Promise.resolve(),
     }
     this.#running.set(idOf(stored.key), running)
@@ -130,7 +191,7 @@ export class TaskRunner {
         this.#log.error('task.log_not_stored', { ...stored.key, text, reason: String(error) })
       }
     }
-    if (resumed) say('the agent was restarted; going on')
+    if (remark) say(remark)
     running.done = this.#carryOut(running, say)
   }
 
@@ -147,6 +208,10 @@ export class TaskRunner {
         progress: (fraction) => {
           running.progress = fraction
         },
+        note: {
+          read: () => this.#store.readNote(key),
+          write: (note) => this.#store.writeNote(key, note),
+        },
       })
       end = { state: 'succeeded', result, fault: null }
     } catch (error) {
@@ -160,6 +225,7 @@ export class TaskRunner {
         this.#log.error('task.broke', { ...key, stack: error instanceof Error ? error.stack : String(error) })
     }
     running.stored = { ...running.stored, ...end, endedAt: Date.now() }
+    running.ended = true
     await this.#keepEnd(running)
     this.#log.info('task.ended', { ...key, kind: task.kind, state: end.state, fault: end.fault?.code })
     this.#running.delete(idOf(key))

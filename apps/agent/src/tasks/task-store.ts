@@ -1,4 +1,13 @@
-import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { TaskInput, TaskKey, TaskLogLine, TaskState } from '@floe/agent-contract'
 import { Fault } from '@floe/domain'
@@ -22,24 +31,52 @@ export type StoredTask = z.infer<typeof StoredTask>
 /** How long an ended task can still be asked for. */
 const KEEP_MS = 7 * 86_400_000
 
-/** Tasks in files, one each, with their log lines in a file beside. */
+/**
+ * Tasks in files, one each, with their log lines in a file beside. A file that does not read as a task is moved to
+ * `unreadable/` and told of: its key then counts as never started, which is safe because every task may run twice.
+ */
 export class TaskStore {
   readonly #directory: string
+  readonly #unreadable: string
+  readonly #onUnreadable: (path: string, reason: string) => void
 
-  constructor(stateDirectory: string) {
+  constructor(stateDirectory: string, onUnreadable: (path: string, reason: string) => void = () => {}) {
     this.#directory = join(stateDirectory, 'tasks')
+    this.#unreadable = join(this.#directory, 'unreadable')
+    this.#onUnreadable = onUnreadable
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 })
   }
 
+  /** Where the files lie that could not be read, newest last. */
+  unreadable(): string[] {
+    if (!existsSync(this.#unreadable)) return []
+    return readdirSync(this.#unreadable)
+      .sort()
+      .map((name) => join(this.#unreadable, name))
+  }
+
   find(key: TaskKey): StoredTask | null {
+    return this.#read(`${this.#name(key)}.json`)
+  }
+
+  #read(file: string): StoredTask | null {
+    const path = join(this.#directory, file)
     let text: string
     try {
-      text = readFileSync(this.#path(key, 'json'), 'utf8')
+      text = readFileSync(path, 'utf8')
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
       throw error
     }
-    return StoredTask.parse(JSON.parse(text))
+    try {
+      return StoredTask.parse(JSON.parse(text))
+    } catch (error) {
+      mkdirSync(this.#unreadable, { recursive: true, mode: 0o700 })
+      const aside = join(this.#unreadable, `${Date.now()}-${file}`)
+      renameSync(path, aside)
+      this.#onUnreadable(aside, error instanceof Error ? error.message : String(error))
+      return null
+    }
   }
 
   put(task: StoredTask): void {
@@ -76,36 +113,58 @@ export class TaskStore {
     })
   }
 
+  /** What a task noted for a run of it after a kill; null when it has noted nothing. */
+  readNote(key: TaskKey): unknown {
+    try {
+      return JSON.parse(readFileSync(this.#path(key, 'note'), 'utf8')) as unknown
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+      throw error
+    }
+  }
+
+  /** Keeps a task's note durably; null drops it. */
+  writeNote(key: TaskKey, note: unknown): void {
+    if (note === null) rmSync(this.#path(key, 'note'), { force: true })
+    else replaceFile(this.#path(key, 'note'), `${JSON.stringify(note)}\n`)
+  }
+
   /** Tasks that had not ended when the agent did. */
   unended(): StoredTask[] {
     return this.#files()
-      .map((f) => StoredTask.parse(JSON.parse(readFileSync(join(this.#directory, f), 'utf8'))))
+      .flatMap((f) => this.#read(f) ?? [])
       .filter((t) => t.endedAt === null)
       .sort((a, b) => a.startedAt - b.startedAt)
   }
 
-  /** Drops what ended long ago. */
-  prune(now = Date.now()): void {
+  /** Drops what ended long ago; answers how many tasks. */
+  prune(now = Date.now()): number {
+    const old = (path: string) => now - statSync(path).mtimeMs >= KEEP_MS
     for (const f of readdirSync(this.#directory).filter((name) => name.endsWith('.refused')))
-      if (now - statSync(join(this.#directory, f)).mtimeMs >= KEEP_MS) rmSync(join(this.#directory, f))
+      if (old(join(this.#directory, f))) rmSync(join(this.#directory, f))
+    for (const path of this.unreadable()) if (old(path)) rmSync(path)
+    let dropped = 0
     for (const f of this.#files()) {
       const path = join(this.#directory, f)
-      if (now - statSync(path).mtimeMs < KEEP_MS) continue
-      const task = StoredTask.safeParse(JSON.parse(readFileSync(path, 'utf8')))
-      if (!task.success || task.data.endedAt === null) continue
+      if (!old(path)) continue
+      const task = this.#read(f)
+      if (!task || task.endedAt === null) continue
       rmSync(path)
-      rmSync(path.replace(/json$/, 'log'), { force: true })
+      for (const beside of ['log', 'note']) rmSync(path.replace(/json$/, beside), { force: true })
+      dropped++
     }
+    return dropped
   }
 
   #files(): string[] {
     return readdirSync(this.#directory).filter((f) => f.endsWith('.json'))
   }
 
+  #name(key: TaskKey): string {
+    return `${key.operationId}.${encodeURIComponent(key.step)}.${key.attempt}`
+  }
+
   #path(key: TaskKey, extension: string): string {
-    return join(
-      this.#directory,
-      `${key.operationId}.${encodeURIComponent(key.step)}.${key.attempt}.${extension}`,
-    )
+    return join(this.#directory, `${this.#name(key)}.${extension}`)
   }
 }

@@ -17,6 +17,8 @@ export type TaskContext = {
   log: (text: string) => void
   /** 0 to 1, or null where it cannot be known. */
   progress: (fraction: number | null) => void
+  /** What the task keeps for a run of it after a kill: durable once written, null when it has kept nothing. */
+  note: { read: () => unknown; write: (note: unknown) => void }
 }
 
 export type TaskOf<K extends TaskKind> = Extract<TaskInput, { kind: K }>
