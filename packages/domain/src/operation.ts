@@ -41,8 +41,17 @@ export const operationInputs = {
     ownerPasswordVerifier: ScramVerifier.nullable().default(null),
   }),
   'start-instance': z.object({ instanceId: InstanceId }),
-  'stop-instance': z.object({ instanceId: InstanceId, mode: StopMode.default('fast') }),
-  'restart-instance': z.object({ instanceId: InstanceId, mode: StopMode.default('fast') }),
+  'stop-instance': z.object({
+    instanceId: InstanceId,
+    mode: StopMode.default('fast'),
+    /** It began as a fast one, and somebody would not wait for it. */
+    hastened: z.boolean().optional(),
+  }),
+  'restart-instance': z.object({
+    instanceId: InstanceId,
+    mode: StopMode.default('fast'),
+    hastened: z.boolean().optional(),
+  }),
   'reload-instance': z.object({ instanceId: InstanceId }),
   'delete-instance': z.object({
     instanceId: InstanceId,

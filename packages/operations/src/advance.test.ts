@@ -238,6 +238,26 @@ test('a retry does not run again what succeeded, and runs what failed with the n
   ])
 })
 
+test('a stop that is hastened starts the immediate one beside the fast one, once, and ends with it', async () => {
+  const { instanceId, operationId } = await submit('stop-instance', { mode: 'fast' })
+  const h = await hold(operationId)
+  await passes(h, 3)
+  expect(tasks.started).toEqual(['stop#1'])
+  await submitOperation(db, {
+    kind: 'stop-instance',
+    input: { instanceId, mode: 'immediate' } as never,
+    actor,
+  })
+  await passes(h, 3)
+  expect(tasks.started).toEqual(['stop#1', 'stop-hasten#1'])
+  tasks.answers.stop = { state: 'succeeded', result: { stoppedMs: 1 } }
+  await passes(h, 2)
+  expect((await showOperation(db.pool, operationId))?.steps.map((s) => s.state)).toEqual([
+    'succeeded',
+    'running',
+  ])
+})
+
 test('a delete whose instance the agent does not know is done, and its row says deleted', async () => {
   const { instanceId, name } = await insertTestInstance(db)
   const { operationId } = await submitOperation(db, {

@@ -88,6 +88,31 @@ test('a second operation on an instance is refused with the one that blocks it, 
   expect((await showInstance(db.pool, instanceId))?.intent).toBe('running')
 })
 
+test('an immediate stop of what is being stopped fast hastens that stop; anything else waits for it', async () => {
+  const { instanceId } = await insertTestInstance(db)
+  const stop = (mode: 'fast' | 'immediate') =>
+    submitOperation(db, {
+      kind: 'stop-instance',
+      input: { instanceId, mode } as OperationInput<'stop-instance'>,
+      actor,
+    })
+  const first = await stop('fast')
+  expect(await code(stop('fast'))).toBe('operation.conflict')
+  expect(await code(start(instanceId))).toBe('operation.conflict')
+  expect(await stop('immediate')).toMatchObject({ operationId: first.operationId, created: false })
+  expect((await showOperation(db.pool, first.operationId))?.input).toMatchObject({
+    mode: 'immediate',
+    hastened: true,
+  })
+  const [audit] = await listAuditEvents(db.pool)
+  expect(audit).toMatchObject({
+    action: 'instance.stop',
+    detail: { operationId: first.operationId, hastened: true },
+  })
+  // it is immediate already
+  expect(await code(stop('immediate'))).toBe('operation.conflict')
+})
+
 test('of twenty submits at once exactly one gets through', async () => {
   const { instanceId } = await insertTestInstance(db)
   const answers = await Promise.allSettled(Array.from({ length: 20 }, () => start(instanceId)))

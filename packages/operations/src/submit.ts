@@ -5,6 +5,7 @@ import {
   type Database,
   findOpenOperation,
   findOperationByKey,
+  hastenOperation,
   insertAuditEvent,
   insertInstance,
   insertOperation,
@@ -45,7 +46,7 @@ export type Submitted<K extends OperationKind> = {
   instanceId: string
   /** What was stored: of the first call where the idempotency key was seen before. */
   input: OperationInput<K>
-  /** False when the idempotency key answered an earlier operation. */
+  /** False when the idempotency key answered an earlier operation, or one that is open was hastened instead. */
   created: boolean
 }
 
@@ -81,7 +82,9 @@ const intents: Partial<Record<OperationKind, InstanceIntent>> = {
 }
 
 /**
- * Writes intent, operation and audit row in one transaction and answers at once; the controller does the rest. Throws
+ * Writes intent, operation and audit row in one transaction and answers at once; the controller does the rest. An
+ * immediate stop (or restart) while a fast one is open hastens that one and answers it: who cannot wait for a shutdown
+ * that hangs must not be told to wait for it. Throws
  * OperationConflict, `instance.not_found`, `instance.name_taken`, `instance.name_mismatch` (delete), `host.not_found`,
  * `host.ambiguous`, `operation.key_reused` or `operation.invalid_input`; nothing is written then.
  */
@@ -108,10 +111,15 @@ async function write<K extends OperationKind>(
   const earlier = await earlierSubmit(db, submit)
   if (earlier) return earlier
   const operationId = randomUUID()
+  let hastened: string | null = null
   try {
     await inTransaction(db.pool, async (tx) => {
       const name = await writeIntent(tx, submit, input, retryOf)
       const blocking = await findOpenOperation(tx, input.instanceId)
+      if (blocking && (await hastens(tx, submit, input, blocking))) {
+        hastened = blocking.operationId
+        return
+      }
       if (blocking) throw new OperationConflict(blocking, name)
       await insertOperation(tx, {
         operationId,
@@ -149,7 +157,29 @@ async function write<K extends OperationKind>(
       throw nameTaken((input as OperationInput<'create-instance'>).name)
     throw error
   }
+  if (hastened) return { operationId: hastened, instanceId: input.instanceId, input, created: false }
   return { operationId, instanceId: input.instanceId, input, created: true }
+}
+
+/** Makes the open operation immediate where this one asks for the same, at once. */
+async function hastens<K extends OperationKind>(
+  tx: Transaction,
+  submit: Omit<SubmitInput<K>, 'input'>,
+  input: OperationInput<K>,
+  blocking: { operationId: string; kind: OperationKind },
+): Promise<boolean> {
+  if (submit.kind !== blocking.kind || (input as { mode?: unknown }).mode !== 'immediate') return false
+  if (!(await hastenOperation(tx, blocking.operationId))) return false
+  await insertAuditEvent(tx, {
+    actor: submit.actor,
+    action: submit.audit?.action ?? auditAction(submit.kind),
+    outcome: 'allowed',
+    objectKind: 'instance',
+    objectId: input.instanceId,
+    detail: { operationId: blocking.operationId, hastened: true },
+    ipAddress: submit.audit?.ipAddress,
+  })
+  return true
 }
 
 const nameTaken = (name: string) =>

@@ -1,6 +1,7 @@
 import {
   agentFault,
   type TaskInput,
+  type TaskKey,
   type TaskKind,
   type TaskResult,
   type TaskStatus,
@@ -16,6 +17,8 @@ type TaskOf<T extends TaskKind> = Extract<TaskInput, { kind: T }>
 type TaskStep<K extends OperationKind, T extends TaskKind> = {
   deadlineMs: number
   task(context: StepContext<K>): TaskOf<T>
+  /** A task to start beside it while it runs, once, so that it ends sooner; null while there is none. */
+  hasten?(context: StepContext<K>): TaskInput | null
   /** What its success is recorded as. */
   records?(result: TaskResult<T>): StepRecord[]
   /** Turns a failure into a success where the wanted state is there already. */
@@ -54,11 +57,29 @@ export function taskStep<K extends OperationKind, T extends TaskKind>(
           await context.agent.startTask({ key, task: definition.task(context) })
           status = await context.agent.checkTask({ key, afterLogSeq })
         }
+        const beside = status.state === 'running' ? (definition.hasten?.(context) ?? null) : null
+        if (beside) await startBeside(context, { ...key, step: `${key.step}-hasten` }, beside)
       } catch (error) {
         return refused(context, definition, agentFault(error))
       }
       return ended(context, definition, kind, status)
     },
+  }
+}
+
+/** Starts it unless it was. That the host has no use for it (any more) is no failure of the step. */
+async function startBeside(
+  context: Pick<StepContext, 'agent'>,
+  key: TaskKey,
+  task: TaskInput,
+): Promise<void> {
+  const { state } = await context.agent.checkTask({ key, afterLogSeq: 0 })
+  if (state !== 'not-started') return
+  try {
+    await context.agent.startTask({ key, task })
+  } catch (error) {
+    const { code } = agentFault(error)
+    if (code === 'agent.unreachable') throw error
   }
 }
 

@@ -144,6 +144,20 @@ export async function findOpenOperation(
   return rows[0]
 }
 
+/**
+ * Turns an open fast stop or restart into an immediate one, whichever step it is at. False when it is none, is one
+ * already, or has ended.
+ */
+export async function hastenOperation(on: Queryable, operationId: string): Promise<boolean> {
+  const { rowCount } = await on.query(
+    `UPDATE operation SET input = input || '{"mode": "immediate", "hastened": true}'
+      WHERE id = $1 AND kind IN ('stop-instance', 'restart-instance') AND state IN ('queued', 'running', 'cancelling')
+        AND coalesce(input ->> 'mode', 'fast') = 'fast'`,
+    [operationId],
+  )
+  return rowCount === 1
+}
+
 /** Inserts a queued operation. Throws a unique violation on a used idempotency key or where one is open on the instance. */
 export async function insertOperation(
   on: Queryable,

@@ -1,5 +1,6 @@
 import { observeStep } from '../observe-step'
 import { defineOperation } from '../step'
+import { hastenStop } from '../stop-instance/stop-instance'
 import { taskStep } from '../task-step'
 
 /** Restarts the engine and sees the new process running; one that is not running is only started. */
@@ -16,6 +17,7 @@ export const restartInstance = defineOperation('restart-instance', {
     restart: taskStep('restart-instance', {
       deadlineMs: 300_000,
       task: ({ input }) => ({ kind: 'restart-instance', instanceId: input.instanceId, mode: input.mode }),
+      hasten: (context) => hastenStop(context),
     }),
     start: taskStep('start-instance', {
       deadlineMs: 300_000,
