@@ -1,5 +1,6 @@
 import { InstanceIntent, InstanceRole, instanceStates, OperationState, StepState } from '@floe/domain'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { recordKinds } from './queries/record-retention'
 import { createTestDatabase, type TestDatabase } from './testing/control-database'
 
 let db: TestDatabase
@@ -23,6 +24,7 @@ test.each([
   ['instance_state_check', instanceStates],
   ['instance_intent_check', InstanceIntent.options],
   ['instance_role_check', InstanceRole.options],
-])('%s admits exactly the words of packages/domain', async (constraint, words) => {
+  ['record_retention_kind_check', recordKinds],
+])('%s admits exactly the words of the code', async (constraint, words) => {
   expect(await wordsOf(constraint)).toEqual([...words].sort())
 })

@@ -48,6 +48,27 @@ test('a disk below 5 % opens an incident that stays until 6 % are free', () => {
   expect(deriveIncidents(seen({ free: 0.005 }))[0]?.severity).toBe('critical')
 })
 
+test('what an agent says is wrong with itself is an incident for as long as it says so', () => {
+  const fault = {
+    code: 'telemetry.samples_not_stored',
+    message: 'could not store the samples',
+    hint: 'Free space.',
+  }
+  const problems = ['i-1', 'i-2'].map((id) => ({
+    key: `samples-not-stored:${id}`,
+    instanceId: id as never,
+    since: 0,
+    fault,
+  }))
+  const healthy = seen()
+  const troubled = { ...healthy, report: { ...healthy.report, problems } }
+  expect(deriveIncidents(troubled)).toMatchObject([
+    { key: 'agent-problem:h-1:samples-not-stored:i-1', instanceId: 'i-1', hint: 'Free space.' },
+    // nobody registered it: there is no page to link to
+    { key: 'agent-problem:h-1:samples-not-stored:i-2', instanceId: null },
+  ])
+})
+
 test('a crashed instance is an incident with the engine’s own words', () => {
   expect(deriveIncidents(seen({ state: 'crashed' }))).toMatchObject([
     { key: 'instance-crashed:i-1', severity: 'critical', detail: 'it was killed' },

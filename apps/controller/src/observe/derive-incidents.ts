@@ -26,6 +26,7 @@ export function deriveIncidents(seen: HostSeen): IncidentReport[] {
   return [
     ...seen.report.facts.disks.flatMap((disk) => diskIncident(seen, disk)),
     ...clockIncident(seen),
+    ...problemIncidents(seen),
     ...seen.known.flatMap((known) => instanceIncidents(seen, known, reported.get(known.instanceId))),
     ...unregistered(seen),
   ]
@@ -61,6 +62,20 @@ function clockIncident(seen: HostSeen): IncidentReport[] {
       hostId: seen.hostId,
     },
   ]
+}
+
+/** What an agent says is wrong with itself. */
+function problemIncidents(seen: HostSeen): IncidentReport[] {
+  return (seen.report.problems ?? []).map(({ key, instanceId, fault }) => ({
+    key: `agent-problem:${seen.hostId}:${key}`,
+    severity: 'warning' as const,
+    title: `agent of host "${seen.hostName}": ${fault.message}`,
+    detail: fault.detail,
+    hint: fault.hint,
+    hostId: seen.hostId,
+    // only an instance with a row can be linked to
+    instanceId: seen.known.some((k) => k.instanceId === instanceId) ? instanceId : null,
+  }))
 }
 
 function instanceIncidents(

@@ -6,6 +6,7 @@ const ownKinds = [
   'host-offline',
   'host-clock',
   'disk-low',
+  'agent-problem',
   'instance-crashed',
   'instance-missing',
   'instance-unregistered',

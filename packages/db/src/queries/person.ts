@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { fault } from '@floe/domain'
 import type { Queryable, Transaction } from '../database'
-import { consumeSetupLink, hasOwner } from './token'
+import { checkSetupLink, consumeSetupLink, hasOwner, type SetupLinkState } from './token'
 
 /** The role of a user in the organisation they were first a member of, undefined when they are in none. */
 export async function memberRole(on: Queryable, userId: string): Promise<string | undefined> {
@@ -21,6 +21,20 @@ export async function firstOrganizationId(on: Queryable, userId: string): Promis
   return rows[0]?.organizationId ?? null
 }
 
+/** Throws what createOwner() would throw for this link as it is now; changes nothing. */
+export async function requireSetupLink(on: Queryable, token: string): Promise<void> {
+  const link = await checkSetupLink(on, token)
+  if (link !== 'valid') throw refusedLink(link)
+  if (await hasOwner(on)) throw ownerExists()
+}
+
+const refusedLink = (link: Exclude<SetupLinkState, 'valid'>) =>
+  fault(`setup.link_${link}`, linkMessages[link], {
+    hint: 'Sign in if you are the owner. "./floe up" prints a new link while there is no owner.',
+  })
+const ownerExists = () =>
+  fault('setup.owner_exists', 'this installation already has an owner', { hint: 'Sign in instead.' })
+
 /**
  * Uses up a set-up link and makes the owner with their organisation, all in the caller's transaction: either everything
  * is there and the link is used, or nothing happened. Throws setup.link_used, setup.link_expired, setup.link_unknown or
@@ -33,12 +47,8 @@ export async function createOwner(
   // two links used at the same moment: the second waits here and then sees the first one's owner
   await tx.query(`SELECT pg_advisory_xact_lock(hashtext('floe.create_owner'))`)
   const link = await consumeSetupLink(tx, owner.token)
-  if (link !== 'valid')
-    throw fault(`setup.link_${link}`, linkMessages[link], {
-      hint: 'Sign in if you are the owner. "./floe up" prints a new link while there is no owner.',
-    })
-  if (await hasOwner(tx))
-    throw fault('setup.owner_exists', 'this installation already has an owner', { hint: 'Sign in instead.' })
+  if (link !== 'valid') throw refusedLink(link)
+  if (await hasOwner(tx)) throw ownerExists()
   const userId = randomUUID()
   const organizationId = randomUUID()
   await tx.query(
