@@ -4,6 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import './peer-address.mjs'
 
 const home = process.env.FLOE_HOME
 if (!home) {

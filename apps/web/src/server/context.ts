@@ -4,6 +4,7 @@ import { TRPCError } from '@trpc/server'
 import { isSameOrigin, trustedOrigins } from './auth/trusted-origins'
 import { orDatabaseUnreachable } from './database-check'
 import { httpCodeOf } from './faults'
+import { auditAddress } from './peer-address'
 import type { Ports } from './ports'
 import { type Account, AccountRole } from './routers/account/me.types'
 
@@ -29,7 +30,7 @@ export async function createContext(ports: Ports, headers: Headers): Promise<Con
     }),
     findActor: find,
     sameOrigin: isSameOrigin(headers, trustedOrigins(ports.files.installation, headers)),
-    ipAddress: headers.get('x-forwarded-for')?.split(',')[0]?.trim() || null,
+    ipAddress: auditAddress(headers),
     requestId: randomUUID(),
   }
 }

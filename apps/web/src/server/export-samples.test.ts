@@ -54,6 +54,35 @@ test('times may be RFC 3339 as well', async () => {
   expect((await response.text()).trimEnd().split('\r\n')).toHaveLength(11)
 })
 
+test('a range that is too long, or no time at all, is refused before anything is read', async () => {
+  const day = 86_400_000
+  for (const [from, to] of [
+    [1, 1e15],
+    [1, 1e300],
+    [start - 401 * day, start],
+  ] as const) {
+    const response = await ask({ instanceId, from, to })
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ fault: { code: 'input.invalid' } })
+  }
+  const long = await ask({ instanceId, from: start - 399 * day, to: start, metrics: 'tps' })
+  expect(long.status).toBe(200)
+  await long.text()
+})
+
+test('a fifth export at the same time is refused until one has ended or was given up', async () => {
+  const one = () => ask({ instanceId, from: start, to: start + 1_000, metrics: 'tps' })
+  const running = [await one(), await one(), await one(), await one()]
+  const refused = await one()
+  expect(refused.status).toBe(429)
+  expect(await refused.json()).toMatchObject({ fault: { code: 'export.too_many' } })
+  await running[0]?.body?.cancel()
+  await running[1]?.text()
+  const next = [await one(), await one()]
+  expect(next.map((r) => r.status)).toEqual([200, 200])
+  for (const response of [...running.slice(2), ...next]) await response.text()
+})
+
 test('without a session, with a bad range or for an unknown instance there is a fault and no file', async () => {
   expect((await ask({ instanceId, from: 1, to: 2 }, {})).status).toBe(401)
   expect((await ask({ instanceId, from: 2, to: 1 })).status).toBe(400)

@@ -9,11 +9,18 @@ import { MetricNames } from './routers/telemetry/history.types'
 
 /** Rows of one export; a longer range comes at the next coarser resolution. */
 const ROWS_MAX = 100_000
+/** Longest range of one export. */
+const RANGE_MAX_DAYS = 400
+/** Exports this process writes at once; each holds a connection of the control database now and then. */
+const EXPORTS_MAX = 4
+const EXPORT_IDLE_MS = 60_000
 /** Points read from the database at a time. */
 const POINTS_PER_READ = 2_000
 
+// what is beyond is no date
+const MOMENT_MAX = 8.64e15
 const moment = z.union([
-  z.coerce.number().positive(),
+  z.coerce.number().positive().max(MOMENT_MAX),
   z.iso.datetime({ offset: true }).transform((text) => Date.parse(text)),
 ])
 const Query = z
@@ -28,6 +35,11 @@ const Query = z
       .default(metrics.map((m) => m.name)),
   })
   .refine((q) => q.from < q.to, { message: 'from must be before to' })
+  .refine((q) => q.to - q.from <= RANGE_MAX_DAYS * 86_400_000, {
+    message: `the range may be at most ${RANGE_MAX_DAYS} days`,
+  })
+
+let exporting = 0
 
 /**
  * `GET /api/export/samples.csv?instanceId&from&to&metrics=a,b`: stored samples of a range as CSV, streamed. Times are RFC
@@ -55,21 +67,42 @@ export async function exportSamples(ports: Ports, request: Request): Promise<Res
       code: 'instance.not_found',
       message: `instance "${instanceId}" does not exist`,
     })
+  if (exporting >= EXPORTS_MAX)
+    return refuse(429, {
+      code: 'export.too_many',
+      message: 'too many exports are being written',
+      hint: 'Try again when one of them has ended.',
+    })
+  exporting++
+  let ended = false
+  const end = () => {
+    if (!ended) exporting--
+    ended = true
+  }
+  // who never reads on must not keep its place for ever
+  const idle = setTimeout(end, EXPORT_IDLE_MS)
+  idle.unref()
   const lines = csv(ports, { instanceId, from, to, names })
   const encoder = new TextEncoder()
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
       try {
         const { done, value } = await lines.next()
-        if (done) controller.close()
-        else controller.enqueue(encoder.encode(value))
+        idle.refresh()
+        if (!done) return controller.enqueue(encoder.encode(value))
+        end()
+        controller.close()
       } catch (err) {
+        end()
         // the client sees a broken transfer, not a file that looks whole
         log.error({ event: 'export.failed', instanceId, err })
         controller.error(new Error('export failed'))
       }
     },
-    cancel: () => void lines.return(undefined),
+    async cancel() {
+      end()
+      await lines.return(undefined)
+    },
   })
   const day = (at: number) => new Date(at).toISOString().replace(/[-:]|\.\d+/g, '')
   return new Response(body, {

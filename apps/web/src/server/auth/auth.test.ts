@@ -39,6 +39,28 @@ test('guessing one account’s passphrase from many addresses is slowed down, an
   expect(rows[0].n).toBeGreaterThanOrEqual(5)
 })
 
+test('a peer that fails with one account after the other is slowed down, whatever address it states', async () => {
+  const { email } = await it.signedIn('viewer')
+  const from = (n: number) => ({ 'x-floe-peer': '10.0.0.66', 'x-forwarded-for': `10.7.0.${n}` })
+  for (let n = 1; n <= 30; n++)
+    expect((await signIn(`nobody-${n}@example.org`, 'guess', from(n))).status).toBe(401)
+  expect((await signIn(email, passphrase, from(31))).status).toBe(429)
+  expect((await signIn(email, passphrase, { 'x-floe-peer': '10.0.0.67' })).status).toBe(200)
+  const { rows } = await it.database.pool.query(
+    `SELECT count(*)::int AS n, min("ipAddress") AS "from" FROM audit_event WHERE outcome = 'denied'`,
+  )
+  expect(rows).toEqual([{ n: 30, from: '10.0.0.66, stated 10.7.0.1' }])
+})
+
+test('failed sign-ins write a bounded number of audit rows', async () => {
+  for (let n = 1; n <= 70; n++)
+    await signIn(`nobody-${n}@example.org`, 'guess', { 'x-floe-peer': `10.1.0.${n}` })
+  const { rows } = await it.database.pool.query(
+    `SELECT count(*)::int AS n FROM audit_event WHERE action = 'session.sign-in' AND outcome = 'denied'`,
+  )
+  expect(rows).toEqual([{ n: 60 }])
+})
+
 test('a sign-in sent by another site’s page is refused', async () => {
   const { email } = await it.signedIn('viewer')
   const response = await signIn(email, passphrase, { origin: 'https://evil.example', cookie: 'a=b' })

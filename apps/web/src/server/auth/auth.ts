@@ -5,9 +5,10 @@ import { APIError, createAuthMiddleware } from 'better-auth/api'
 import { organization } from 'better-auth/plugins'
 import type { InstallationFiles } from '../installation'
 import { log } from '../log'
+import { auditAddress, PEER_HEADER, peerAddress } from '../peer-address'
 import { PASSPHRASE_MAX, PASSPHRASE_MIN } from '../routers/setup/complete.types'
 import { accessControl, roles } from './roles'
-import { SignInLimit } from './sign-in-limit'
+import { type Attempt, SignInLimit } from './sign-in-limit'
 import { trustedOrigins } from './trusted-origins'
 
 const SIGN_IN = '/sign-in/email'
@@ -37,13 +38,16 @@ export function createAuth(files: InstallationFiles, database: Database) {
       enabled: true,
       window: 10,
       max: 100,
-      customRules: { [SIGN_IN]: { window: 60, max: 30 }, '/get-session': false },
+      // behind a proxy everybody is one peer; failures are counted by SignInLimit
+      customRules: { [SIGN_IN]: { window: 60, max: 300 }, '/get-session': false },
     },
     advanced: {
       // said aloud, because the default depends on NODE_ENV
       disableOriginCheck: false,
       disableCSRFCheck: false,
       cookiePrefix: 'floe',
+      // never a header that the client chooses
+      ipAddress: { ipAddressHeaders: [PEER_HEADER] },
       useSecureCookies: installation.webUrl.startsWith('https:'),
       defaultCookieAttributes: { sameSite: 'lax', httpOnly: true },
     },
@@ -65,7 +69,7 @@ export function createAuth(files: InstallationFiles, database: Database) {
     hooks: {
       before: createAuthMiddleware(async (ctx) => {
         if (ctx.path !== SIGN_IN) return
-        const waitMs = limit.waitMs(emailOf(ctx.body))
+        const waitMs = limit.waitMs(attemptOf(ctx))
         if (waitMs > 0)
           throw new APIError('TOO_MANY_REQUESTS', {
             message: `too many failed attempts; try again in ${Math.ceil(waitMs / 1_000)} s`,
@@ -73,17 +77,19 @@ export function createAuth(files: InstallationFiles, database: Database) {
       }),
       after: createAuthMiddleware(async (ctx) => {
         if (ctx.path !== SIGN_IN) return
-        const email = emailOf(ctx.body)
+        const attempt = attemptOf(ctx)
         const made = ctx.context.newSession
-        if (made) limit.succeeded(email)
-        else limit.failed(email)
+        const unwritten = made ? 0 : limit.failed(attempt)
+        if (made) limit.succeeded(attempt)
+        if (unwritten === null) return
         await insertAuditEvent(database.pool, {
-          actor: made ? { id: made.user.id, name: made.user.name } : { id: 'anonymous', name: email },
+          actor: made ? { id: made.user.id, name: made.user.name } : { id: 'anonymous', name: attempt.email },
           action: 'session.sign-in',
           outcome: made ? 'allowed' : 'denied',
           objectKind: 'user',
           objectId: made?.user.id,
-          ipAddress: ctx.headers?.get('x-forwarded-for'),
+          detail: unwritten > 0 ? { failuresBeforeWithoutRow: unwritten } : undefined,
+          ipAddress: auditAddress(ctx.headers),
         })
       }),
     },
@@ -100,7 +106,7 @@ export function createAuth(files: InstallationFiles, database: Database) {
 }
 export type Auth = ReturnType<typeof createAuth>
 
-const emailOf = (body: unknown) => {
-  const email = (body as { email?: unknown } | undefined)?.email
-  return typeof email === 'string' ? email.slice(0, 200) : ''
+function attemptOf(ctx: { body: unknown; headers: Headers | undefined }): Attempt {
+  const email = (ctx.body as { email?: unknown } | undefined)?.email
+  return { email: typeof email === 'string' ? email.slice(0, 200) : '', peer: peerAddress(ctx.headers) }
 }

@@ -1,12 +1,24 @@
 import { randomBytes } from 'node:crypto'
 import { hashToken } from '@floe/db'
-import { afterEach, beforeEach, expect, inject, test } from 'vitest'
+import { afterEach, beforeEach, expect, inject, test, vi } from 'vitest'
 import {
   passphrase,
   signInRequest,
   type ThrowawayConsole,
   throwawayConsole,
 } from '../../testing/throwaway-console'
+
+const hashed = vi.hoisted(() => vi.fn())
+vi.mock('better-auth/crypto', async (original) => {
+  const real = await original<typeof import('better-auth/crypto')>()
+  return {
+    ...real,
+    hashPassword: (passphrase: string) => {
+      hashed()
+      return real.hashPassword(passphrase)
+    },
+  }
+})
 
 let it: ThrowawayConsole
 beforeEach(async () => {
@@ -63,6 +75,17 @@ test('an expired, an unknown, and a second link make nobody', async () => {
     'already has an owner',
   )
   expect(await users()).toBe(1)
+})
+
+test('a link that does not work costs no hash of the passphrase', async () => {
+  const caller = await it.callerOf()
+  const [owned, expired] = [await link(), await link('-1 second')]
+  await caller.setup.complete({ token: owned, ...owner })
+  const second = await link()
+  hashed.mockClear()
+  for (const token of ['made-up', expired, owned, second])
+    await expect(caller.setup.complete({ token, ...owner })).rejects.toThrow()
+  expect(hashed).not.toHaveBeenCalled()
 })
 
 test('a refused passphrase leaves the link usable', async () => {

@@ -1,4 +1,4 @@
-import { createOwner, insertAuditEvent, inTransaction } from '@floe/db'
+import { createOwner, insertAuditEvent, inTransaction, requireSetupLink } from '@floe/db'
 import { hashPassword } from 'better-auth/crypto'
 import { publicProcedure } from '../../procedures'
 import { SetupComplete, SetupCompleteInput } from './complete.types'
@@ -8,6 +8,8 @@ export const complete = publicProcedure
   .input(SetupCompleteInput)
   .output(SetupComplete)
   .mutation(async ({ ctx, input }) => {
+    // hashing is meant to be slow and takes much memory: only who holds a link that works may cause it
+    await requireSetupLink(ctx.ports.database.pool, input.token)
     const passwordHash = await hashPassword(input.passphrase)
     await inTransaction(ctx.ports.database.pool, async (tx) => {
       const { userId } = await createOwner(tx, { ...input, passwordHash })
