@@ -11,7 +11,7 @@ import {
   type TaskStatus,
 } from '@floe/agent-contract'
 import { formatFault, type InstanceId, type InstanceName } from '@floe/domain'
-import { makeThrowawayHome, ThrowawayAgent, waitUntil } from '@floe/testkit'
+import { makeThrowawayHome, ThrowawayAgent, type ThrowawayHome, waitUntil } from '@floe/testkit'
 import pg from 'pg'
 import { inject } from 'vitest'
 
@@ -30,10 +30,14 @@ export class AgentFixture {
     this.agent = agent
   }
 
-  static async start(instances = 8): Promise<AgentFixture> {
-    const fixture = new AgentFixture(
-      new ThrowawayAgent(await makeThrowawayHome({ instances }), inject('bundle')),
-    )
+  static async start(
+    instances = 8,
+    within: (
+      home: ThrowawayHome,
+    ) => Promise<((command: readonly string[]) => string[]) | undefined> = async () => undefined,
+  ): Promise<AgentFixture> {
+    const home = await makeThrowawayHome({ instances })
+    const fixture = new AgentFixture(new ThrowawayAgent(home, inject('bundle'), await within(home)))
     await fixture.agent.start()
     return fixture
   }

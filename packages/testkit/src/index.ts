@@ -1,6 +1,7 @@
 export * from './certificates'
 export * from './engine'
 export * from './free-ports'
+export * from './private-systemd'
 export * from './scratch-directory'
 export * from './throwaway-agent'
 export * from './throwaway-home'

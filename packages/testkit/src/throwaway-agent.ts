@@ -10,13 +10,20 @@ import { waitUntil } from './wait-until'
 export class ThrowawayAgent {
   readonly home: ThrowawayHome
   readonly #bundle: string
+  readonly #within: (command: readonly string[]) => string[]
   #child: ChildProcess | null = null
   /** Everything it printed, over all its lives. */
   output = ''
 
-  constructor(home: ThrowawayHome, bundle: string) {
+  /** @param within makes another command line of the agent's own, to start it in namespaces. */
+  constructor(
+    home: ThrowawayHome,
+    bundle: string,
+    within: (command: readonly string[]) => string[] = (command) => [...command],
+  ) {
     this.home = home
     this.#bundle = bundle
+    this.#within = within
   }
 
   get pid(): number {
@@ -26,7 +33,8 @@ export class ThrowawayAgent {
 
   /** Starts it and waits until it answers. */
   async start(): Promise<void> {
-    const child = spawn(process.execPath, [this.#bundle], {
+    const [file = '', ...args] = this.#within([process.execPath, this.#bundle])
+    const child = spawn(file, args, {
       env: { ...process.env, FLOE_HOME: this.home.home, NODE_OPTIONS: '' },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
