@@ -9,6 +9,7 @@ const config: NextConfig = {
   turbopack: { root },
   transpilePackages: [
     '@floe/agent-contract',
+    '@floe/authority',
     '@floe/db',
     '@floe/domain',
     '@floe/operations',

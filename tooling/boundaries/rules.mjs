@@ -5,12 +5,15 @@ export const rooms = {
   'packages/domain': {},
   'packages/telemetry': { code: ['packages/domain'] },
   'packages/agent-contract': { code: ['packages/domain', 'packages/telemetry'] },
+  'packages/authority': { code: ['packages/domain'] },
   'packages/db': { code: ['packages/domain', 'packages/telemetry'] },
   'packages/operations': {
     code: ['packages/domain', 'packages/db', 'packages/agent-contract', 'packages/telemetry'],
   },
   'packages/ui': { code: ['packages/domain', 'packages/telemetry'] },
-  'packages/testkit': { code: ['packages/domain', 'packages/telemetry', 'packages/agent-contract'] },
+  'packages/testkit': {
+    code: ['packages/domain', 'packages/telemetry', 'packages/agent-contract', 'packages/authority'],
+  },
   'apps/web': {
     code: [
       'packages/domain',
@@ -19,10 +22,12 @@ export const rooms = {
       'packages/telemetry',
       'packages/operations',
       'packages/agent-contract',
+      'packages/authority',
     ],
   },
   'apps/controller': {
     code: [
+      'packages/authority',
       'packages/operations',
       'packages/db',
       'packages/agent-contract',
@@ -30,8 +35,10 @@ export const rooms = {
       'packages/domain',
     ],
   },
-  'apps/agent': { code: ['packages/agent-contract', 'packages/domain', 'packages/telemetry'] },
-  'apps/cli': { code: ['packages/domain'], types: ['apps/web'] },
+  'apps/agent': {
+    code: ['packages/agent-contract', 'packages/authority', 'packages/domain', 'packages/telemetry'],
+  },
+  'apps/cli': { code: ['packages/domain', 'packages/authority'], types: ['apps/web'] },
   e2e: {},
 }
 
@@ -88,6 +95,12 @@ export function forbidden() {
       severity: 'error',
       from: { path: '^apps/web/', pathNot: TEST_FILE },
       to: { path: '^packages/agent-contract/src/(router|tasks)', dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'web and agents sign no certificate',
+      severity: 'error',
+      from: { path: '^apps/(web|agent)/', pathNot: TEST_FILE },
+      to: { path: '^packages/authority/src/(index|authority)\\.ts$' },
     },
     {
       name: 'no test support in what people run',

@@ -9,6 +9,7 @@ import { becomeTheOnlyAgent } from './host/exclusive'
 import { readHostFacts } from './host/facts'
 import { ProcessTree } from './host/process-table'
 import { chooseSupervision } from './host/supervision'
+import { AgentIdentity } from './identity'
 import type { AgentInstallation } from './installation'
 import type { Log } from './log'
 import { collectMetrics } from './metrics/metrics'
@@ -34,6 +35,7 @@ const PRUNE_MS = 3_600_000
 /** Puts the agent together and starts it; resolves with its end once it answers. */
 export async function startAgent(installation: AgentInstallation, log: Log): Promise<() => Promise<void>> {
   const startedAt = Date.now()
+  const identity = new AgentIdentity(installation)
   const leave = await becomeTheOnlyAgent(installation.home)
   mkdirSync(installation.stateDirectory, { recursive: true, mode: 0o700 })
   chmodSync(installation.stateDirectory, 0o700)
@@ -81,7 +83,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
     }),
   )
   const handlers: AgentHandlers = {
-    hello: async () => helloOf(installation, reports.bootId, startedAt),
+    hello: async () => helloOf(installation, identity.facts, reports.bootId, startedAt),
     readReport: (input, signal) => reports.read(input.after, input.waitMs, signal),
     startTask: async (input) => tasks.start(input),
     checkTask: async (input) => tasks.check(input.key, input.afterLogSeq),
@@ -109,6 +111,12 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
       streamSamples(instances.get(input.instanceId).sampler, input.afterSeq, signal),
     readCheckpoints: async (input) =>
       instances.get(input.instanceId).sampler.readCheckpoints(input.afterSeq, input.limit),
+    requestCertificate: () => identity.request(),
+    installCertificate: async ({ certificate }) => {
+      const facts = identity.install(certificate)
+      log.info('certificate.installed', { notAfter: new Date(facts.notAfter).toISOString() })
+      return facts
+    },
   }
   const metrics = async () => {
     const all = instances.list()
@@ -128,7 +136,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
     startedAt,
     problems: problems.list().map((p) => p.fault.code),
   })
-  const close = await listen(installation, { handlers, metrics, health }, log)
+  const close = await listen(installation, identity, { handlers, metrics, health }, log)
   // only the agent that got the port goes on with tasks: a second one must not
   tasks.resume()
   const telling = setInterval(() => {

@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fault, Installation, secretFiles } from '@floe/domain'
+import { fault, HostConfiguration, secretFiles } from '@floe/domain'
 
-export type AgentInstallation = Installation & {
+export type AgentInstallation = HostConfiguration & {
   /** FLOE_HOME */
   home: string
   /** The agent's own state: tasks, instances, telemetry. */
   stateDirectory: string
-  certificate: string
-  certificateKey: string
-  readKey: string
-  taskKey: string
+  /** PEM of the installation's authority. */
+  authority: string
+  /** The file of the agent's certificate and key. */
+  identityFile: string
 }
 
 /** Reads config.json and the agent's secrets below FLOE_HOME; throws a fault that names the file that is wrong. */
@@ -21,7 +21,7 @@ export function readInstallation(home: string): AgentInstallation {
     } catch (error) {
       throw fault('agent.installation_unreadable', `could not read file "${path}"`, {
         detail: error instanceof Error ? error.message : String(error),
-        hint: 'The file is written by "./floe up".',
+        hint: 'The file is written by "./floe up", and on another host by "./floe agent enrol".',
         cause: error,
       })
     }
@@ -34,20 +34,18 @@ export function readInstallation(home: string): AgentInstallation {
   } catch (error) {
     throw fault('agent.installation_invalid', `file "${path}" is not valid JSON`, { cause: error })
   }
-  const parsed = Installation.safeParse(config)
+  const parsed = HostConfiguration.safeParse(config)
   if (!parsed.success)
     throw fault('agent.installation_invalid', `file "${path}" does not hold an installation`, {
       detail: parsed.error.issues.map((i) => `${i.path.join('.')}: ${i.message}`).join('; '),
       cause: parsed.error,
     })
-  const secret = (name: string) => read(join(home, 'secrets', name))
+  const secret = (name: string) => join(home, 'secrets', name)
   return {
     ...parsed.data,
     home,
     stateDirectory: join(home, 'agent'),
-    certificate: secret(secretFiles.agentCertificate),
-    certificateKey: secret(secretFiles.agentCertificateKey),
-    readKey: secret(secretFiles.agentReadKey).trim(),
-    taskKey: secret(secretFiles.agentTaskKey).trim(),
+    authority: read(secret(secretFiles.authority)),
+    identityFile: secret(secretFiles.agentIdentity),
   }
 }

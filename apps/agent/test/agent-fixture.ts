@@ -10,7 +10,7 @@ import {
   type TaskResult,
   type TaskStatus,
 } from '@floe/agent-contract'
-import { formatFault, type InstanceId, type InstanceName } from '@floe/domain'
+import { type AgentRight, formatFault, type InstanceId, type InstanceName } from '@floe/domain'
 import { makeThrowawayHome, ThrowawayAgent, type ThrowawayHome, waitUntil } from '@floe/testkit'
 import pg from 'pg'
 import { inject } from 'vitest'
@@ -21,7 +21,7 @@ export type TaskRequest = TaskInput extends infer T
     : never
   : never
 
-/** An agent with a client of each key, and the verbs that tests say. */
+/** An agent with a client of each right, and the verbs that tests say. */
 export class AgentFixture {
   readonly agent: ThrowawayAgent
   #clients: ReturnType<typeof createAgentClient>[] = []
@@ -47,16 +47,15 @@ export class AgentFixture {
   }
 
   get task() {
-    return this.#client(this.agent.home.taskKey)
+    return this.#client('task')
   }
 
   get read() {
-    return this.#client(this.agent.home.readKey)
+    return this.#client('read')
   }
 
-  #client(key: string) {
-    const { agentUrl: url, authority: ca } = this.agent.home
-    const client = createAgentClient({ url, ca, key, timeoutMs: 15_000 })
+  #client(right: AgentRight) {
+    const client = createAgentClient({ ...this.agent.home.endpoint(right), timeoutMs: 15_000 })
     this.#clients.push(client)
     return client.trpc
   }

@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto'
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { agentFault } from '@floe/agent-contract'
-import { giveTo, makeCertificates, testEngineUser, waitUntil } from '@floe/testkit'
+import { giveTo, makeTestAuthority, testEngineUser, waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { AgentFixture, asInstanceId } from './agent-fixture'
 
@@ -206,7 +207,8 @@ describe('dry runs', () => {
 })
 
 test('a certificate in the data directory is found when SSL is turned on', async () => {
-  const { certificate, key } = await makeCertificates()
+  const identity = await (await makeTestAuthority()).host(randomUUID())
+  const [certificate, key] = identity.split(/(?=-----BEGIN PRIVATE KEY)/) as [string, string]
   const user = testEngineUser()
   for (const [name, text] of [
     ['server.crt', certificate],

@@ -278,11 +278,11 @@ describe('of our engine', () => {
 })
 
 describe('/metrics', () => {
-  const get = (key: string | null) =>
+  const get = (identity: string | undefined) =>
     new Promise<{ status: number; text: string }>((resolve, reject) => {
-      const headers = key === null ? {} : { authorization: `Bearer ${key}` }
+      const { authority } = f.agent.home
       const url = `${f.agent.home.agentUrl}/metrics`
-      request(url, { ca: f.agent.home.authority, headers }, (response) => {
+      request(url, { ca: authority.certificate, cert: identity, key: identity, agent: false }, (response) => {
         let text = ''
         response.setEncoding('utf8').on('data', (more: string) => {
           text += more
@@ -293,9 +293,9 @@ describe('/metrics', () => {
         .end()
     })
 
-  test('has postgres_exporter’s names with the instance as label, and needs a key', async () => {
-    expect((await get(null)).status).toBe(401)
-    const { status, text } = await get(f.agent.home.readKey)
+  test('has postgres_exporter’s names with the instance as label, and needs a certificate of the console', async () => {
+    expect((await get(undefined)).status).toBe(401)
+    const { status, text } = await get(f.agent.home.identities.read)
     expect(status).toBe(200)
     const instance = `instance="t-${id.slice(0, 8)}"`
     expect(text).toContain(`pg_up{${instance}} 1`)

@@ -29,7 +29,7 @@ beforeAll(async () => {
     join(home.directory, 'run/web.json'),
     JSON.stringify({ pid: process.pid, startTicks: 1, bootId: 'x', startedAt: 1, mark: '' }),
   )
-  writeFileSync(join(home.directory, 'secrets/agent-read.key'), 'kept-from-the-earlier-run\n')
+  writeFileSync(join(home.directory, 'secrets/auth-secret'), 'kept-from-the-earlier-run\n')
   first = await home.json<Up>('up', '--port', String(base), '--instance-ports', `${base + 3}-${base + 23}`)
 })
 afterAll(() => home.remove())
@@ -47,7 +47,7 @@ describe('up', () => {
     expect(first.setupUrl).toMatch(new RegExp(`^${first.url}/setup/[\\w-]{20,}$`))
     expect((await fetch(`${first.url}/healthz`)).status).toBe(200)
     expect(await (await fetch(first.setupUrl as string)).text()).toContain('Create owner')
-    expect(readFileSync(join(home.directory, 'secrets/agent-read.key'), 'utf8')).toBe(
+    expect(readFileSync(join(home.directory, 'secrets/auth-secret'), 'utf8')).toBe(
       'kept-from-the-earlier-run\n',
     )
     const { state, processes } = await home.status()
@@ -85,7 +85,7 @@ describe('up', () => {
 
   test('secrets are for their owner alone, and no process shows one in its arguments', () => {
     const secrets = readdirSync(join(home.directory, 'secrets'))
-      .filter((file) => !file.endsWith('.pem') && !file.startsWith('ca.') && file !== 'agent.key')
+      .filter((file) => !file.endsWith('.pem') && !file.startsWith('ca.'))
       .map((file) => readFileSync(join(home.directory, 'secrets', file), 'utf8').trim())
     for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
       let command = ''

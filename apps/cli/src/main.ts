@@ -1,5 +1,6 @@
 import { FaultError } from '@floe/domain'
 import { Command, CommanderError } from 'commander'
+import { addAgent } from './command/agent'
 import { addBench } from './command/bench'
 import { addDown } from './command/down'
 import { addEngine } from './command/engine'
@@ -35,6 +36,7 @@ function program(): Command {
     addTelemetry,
     addOperation,
     addHost,
+    addAgent,
   ])
     add(floe)
   return floe

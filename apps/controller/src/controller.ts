@@ -1,3 +1,4 @@
+import type { Authority } from '@floe/authority'
 import {
   createDatabase,
   endLeasesOf,
@@ -7,8 +8,10 @@ import {
   registerHost,
 } from '@floe/db'
 import { Agents } from './agents'
+import { type OwnIdentities, renewOwnCertificates } from './certificates'
+import { signEnrolments } from './enrolment'
 import type { Log } from './log'
-import { DatabaseWatch, runLoop } from './loop'
+import { DatabaseWatch, runLoop, Wake } from './loop'
 import { runMaintenance } from './maintenance'
 import { HostLanes } from './observe/host-lanes'
 import { type LeaseTimes, OperationLoop } from './operation-loop'
@@ -19,9 +22,14 @@ export const LEASE_TIMES: LeaseTimes = { leaseMs: 10_000, renewMs: 3_000 }
 
 export type ControllerOptions = {
   connectionString: string
-  /** PEM of the authority of the agents' certificates, and the key that may start tasks. */
-  authority: string
-  taskKey: string
+  /** What hosts' certificates are signed with. */
+  authority: Authority
+  /** Certificate and key that may start tasks; asked before every use, since it is renewed. */
+  identity: () => string
+  /** Certificates of the console's own processes to be kept fresh. */
+  renew?: OwnIdentities
+  /** How long a host's certificate is good, in ms; for tests. */
+  certificateLifetimeMs?: number
   /** The host of this installation: its row is made at start. */
   host: { hostId: string; name: string; agentUrl: string }
   log: Log
@@ -43,23 +51,38 @@ export function startController(options: ControllerOptions) {
     max: 20,
     onIdleError: (error) => database.missed(error),
   })
-  const agents = new Agents({ ca: options.authority, key: options.taskKey })
+  const agents = new Agents({ authority: options.authority.certificate, identity: options.identity })
+  const signing = { authority: options.authority, lifetimeMs: options.certificateLifetimeMs }
   const stop = new AbortController()
   const operations = new OperationLoop({ db, agents, log, database, owner, times })
+  // a host was enrolled, revoked or removed, or wants to be enrolled
+  const [lanesWake, signWake] = [new Wake(), new Wake()]
+  const wakeHosts = () => {
+    lanesWake.now()
+    signWake.now()
+  }
   const notifications = listenForNotifications({
     connectionString: options.connectionString,
-    channels: ['operation_queued'],
-    onNotification: () => operations.wake(),
-    onConnected: () => operations.wake(),
+    channels: ['operation_queued', 'host'],
+    onNotification: (channel) => (channel === 'host' ? wakeHosts() : operations.wake()),
+    onConnected: () => {
+      operations.wake()
+      wakeHosts()
+    },
     onLost: (error) => database.missed(error),
   })
-  const parts = { db, agents, log, database, times, owner }
+  const parts = { db, agents, log, database, times, owner, signing }
 
   async function run() {
     await start()
     await Promise.all([
       operations.run(stop.signal),
-      new HostLanes(parts).run(stop.signal),
+      new HostLanes({ ...parts, wake: lanesWake }).run(stop.signal),
+      signEnrolments({ ...parts, wake: signWake }, stop.signal),
+      renewOwnCertificates(
+        { ...parts, authority: options.authority, identities: options.renew ?? [] },
+        stop.signal,
+      ),
       runMaintenance(parts, stop.signal),
     ])
   }
@@ -70,7 +93,7 @@ export function startController(options: ControllerOptions) {
     const signal = AbortSignal.any([stop.signal, ready.signal])
     await runLoop({ name: 'register host', everyMs: 0, signal, log, database }, async () => {
       await registerHost(db.pool, options.host)
-      for (const { hostId, agentUrl } of await listAgents(db.pool)) agents.place(hostId, agentUrl)
+      agents.place(await listAgents(db.pool))
       const dead = (await listLeaseOwners(db.pool, `${options.host.hostId}/`)).filter((name) =>
         isDeadOwner(name, options.host.hostId),
       )

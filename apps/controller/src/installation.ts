@@ -1,14 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { IdentityFile } from '@floe/agent-contract'
+import type { Authority } from '@floe/authority'
 import { fault, Installation, secretFiles } from '@floe/domain'
 
 export type ControllerInstallation = Installation & {
   /** FLOE_HOME */
   home: string
-  /** PEM of the authority of the agents' certificates. */
-  authority: string
-  /** The key that may start tasks. */
-  taskKey: string
+  /** What hosts' certificates are signed with. */
+  authority: Authority
+  /** The controller's own certificate, which may start tasks, and the web's, which it renews too. */
+  identities: { controller: IdentityFile; web: IdentityFile }
   /** `postgresql://…` of the control database. */
   connectionString: string
 }
@@ -40,6 +42,11 @@ export function readInstallation(home: string): ControllerInstallation {
       detail: parsed.error.issues.map((i) => `${i.path.join('.')}: ${i.message}`).join('; '),
     })
   const secret = (name: string) => read(join(home, 'secrets', name)).trim()
+  const identity = (name: string) => {
+    const file = join(home, 'secrets', name)
+    read(file)
+    return new IdentityFile(file)
+  }
   const url = new URL('postgresql://127.0.0.1')
   url.port = String(parsed.data.controlPort)
   url.username = encodeURIComponent(parsed.data.controlDatabase.user)
@@ -48,8 +55,11 @@ export function readInstallation(home: string): ControllerInstallation {
   return {
     ...parsed.data,
     home,
-    authority: secret(secretFiles.authority),
-    taskKey: secret(secretFiles.agentTaskKey),
+    authority: { certificate: secret(secretFiles.authority), key: secret(secretFiles.authorityKey) },
+    identities: {
+      controller: identity(secretFiles.controllerIdentity),
+      web: identity(secretFiles.webIdentity),
+    },
     connectionString: url.toString(),
   }
 }

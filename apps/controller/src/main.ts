@@ -1,4 +1,4 @@
-import { formatFault, toFault } from '@floe/domain'
+import { agentUrl, formatFault, toFault } from '@floe/domain'
 import { startController } from './controller'
 import { readInstallation } from './installation'
 import { createLog } from './log'
@@ -17,11 +17,15 @@ try {
   const controller = startController({
     connectionString: installation.connectionString,
     authority: installation.authority,
-    taskKey: installation.taskKey,
+    identity: () => installation.identities.controller.read(),
+    renew: [
+      { right: 'task', file: installation.identities.controller },
+      { right: 'read', file: installation.identities.web },
+    ],
     host: {
       hostId: installation.hostId,
       name: installation.hostName,
-      agentUrl: `https://127.0.0.1:${installation.agentPort}`,
+      agentUrl: agentUrl(installation),
     },
     log,
   })

@@ -30,8 +30,8 @@ const password = randomBytes(12).toString('base64url')
 const start = () =>
   startController({
     connectionString: db.connectionString,
-    authority: agent.home.authority,
-    taskKey: agent.home.taskKey,
+    authority: agent.home.authority.signing,
+    identity: () => agent.home.identities.task,
     host: {
       hostId: agent.home.installation.hostId,
       name: agent.home.installation.hostName,

@@ -43,6 +43,7 @@ function makeHome(): string {
     installationId: randomUUID(),
     hostId: bench.host.hostId,
     hostName: 'this-host',
+    hostAddress: '127.0.0.1',
     webAddress: '127.0.0.1',
     webPort: 1,
     webUrl: 'http://127.0.0.1:1',
@@ -58,8 +59,10 @@ function makeHome(): string {
   mkdirSync(join(path, 'secrets'))
   writeFileSync(join(path, 'config.json'), JSON.stringify(installation))
   const secrets = {
-    [secretFiles.authority]: bench.authority,
-    [secretFiles.agentTaskKey]: `${bench.taskKey}\n`,
+    [secretFiles.authority]: bench.authority.certificate,
+    [secretFiles.authorityKey]: bench.authority.signing.key,
+    [secretFiles.controllerIdentity]: bench.identity,
+    [secretFiles.webIdentity]: bench.identity,
     [secretFiles.controlPassword]: 'not asked for\n',
   }
   for (const [name, text] of Object.entries(secrets)) writeFileSync(join(path, 'secrets', name), text)
@@ -194,12 +197,12 @@ test('the controller makes the row of its own host, and says what is wrong with 
     const host = await showHost(bench.db.pool, bench.host.hostId)
     return host?.name === 'this-host' && host.state === 'online'
   })
-  rmSync(join(home, 'secrets', secretFiles.agentTaskKey))
+  rmSync(join(home, 'secrets', secretFiles.controllerIdentity))
   const { child, said } = startProcess()
   await once(child, 'exit')
   expect(child.exitCode).toBe(1)
   expect(said.output).toContain('could not read file')
-  expect(said.output).toContain(secretFiles.agentTaskKey)
+  expect(said.output).toContain(secretFiles.controllerIdentity)
 })
 
 test('a control database that is killed and comes back: the controller says so, waits, and loses nothing', async () => {

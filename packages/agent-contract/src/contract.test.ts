@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
-import { FaultError } from '@floe/domain'
+import { type AgentRight, FaultError } from '@floe/domain'
 import type { TRPCError } from '@trpc/server'
 import { describe, expect, test } from 'vitest'
 import { breakingChanges, type ContractDocument, contractDocument } from './contract-document'
-import { type AgentHandlers, type AgentKey, createAgentRouter } from './router'
+import { type AgentHandlers, createAgentRouter } from './router'
 
 const golden = () =>
   JSON.parse(readFileSync(new URL('../golden/contract.json', import.meta.url), 'utf8')) as ContractDocument
@@ -88,15 +88,17 @@ describe('keys', () => {
     'checkpoint.read': { instanceId, afterSeq: 0 },
     'task.start': { key, task: { kind: 'start-instance', instanceId } },
     'task.cancel': key,
+    'certificate.request': undefined,
+    'certificate.install': { certificate: 'PEM' },
   }
-  /** Which fault a call with this key ends in; handlers all throw `reached`. */
-  const outcome = async (name: string, shown: AgentKey | null): Promise<string> => {
+  /** Which fault a call with this right ends in; handlers all throw `reached`. */
+  const outcome = async (name: string, right: AgentRight | null): Promise<string> => {
     const reached = new Proxy({} as AgentHandlers, {
       get: () => async () => {
         throw new FaultError({ code: 'reached', message: 'reached' })
       },
     })
-    const caller = createAgentRouter(reached).createCaller({ key: shown })
+    const caller = createAgentRouter(reached).createCaller({ right })
     let call: unknown = caller
     for (const part of name.split('.')) call = (call as Record<string, unknown>)[part]
     try {
@@ -116,20 +118,20 @@ describe('keys', () => {
     )
   })
 
-  test('without a key nothing is reached', async () => {
+  test('without a certificate nothing is reached', async () => {
     for (const name of Object.keys(calls))
-      expect([name, await outcome(name, null)]).toEqual([name, 'agent.no_key'])
+      expect([name, await outcome(name, null)]).toEqual([name, 'agent.no_certificate'])
   })
 
-  test('the read key reaches no mutation', async () => {
+  test('a certificate that may read reaches no mutation', async () => {
     const { procedures } = contractDocument()
     for (const name of Object.keys(calls)) {
-      const expected = procedures[name]?.type === 'mutation' ? 'agent.read_only_key' : 'reached'
+      const expected = procedures[name]?.type === 'mutation' ? 'agent.read_only' : 'reached'
       expect([name, await outcome(name, 'read')]).toEqual([name, expected])
     }
   })
 
-  test('the task key reaches everything', async () => {
+  test('a certificate that may start tasks reaches everything', async () => {
     for (const name of Object.keys(calls))
       expect([name, await outcome(name, 'task')]).toEqual([name, 'reached'])
   })

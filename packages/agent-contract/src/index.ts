@@ -1,4 +1,6 @@
 export * from './client'
+export * from './enrolment'
+export * from './identity-file'
 export * from './router'
 export * from './schemas'
 export * from './scram-verifier'

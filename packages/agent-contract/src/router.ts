@@ -1,13 +1,12 @@
-import { type Fault, FaultError, toFault } from '@floe/domain'
+import { type AgentRight, type Fault, FaultError, toFault } from '@floe/domain'
 import type { Sample } from '@floe/telemetry'
 import { initTRPC, TRPCError, tracked } from '@trpc/server'
 import superjson from 'superjson'
 import type { z } from 'zod'
 import * as s from './schemas'
 
-/** Which of the two keys the caller showed. `task` may do everything `read` may. */
-export type AgentKey = 'read' | 'task'
-export type AgentContext = { key: AgentKey | null }
+/** What the caller's certificate lets it do; null for one without a certificate of this installation. */
+export type AgentContext = { right: AgentRight | null }
 
 /** What an agent has to implement. Handlers throw FaultError; everything else becomes `internal`. */
 export interface AgentHandlers {
@@ -28,6 +27,8 @@ export interface AgentHandlers {
     signal: AbortSignal | undefined,
   ): AsyncIterable<Sample>
   readCheckpoints(input: z.output<typeof s.CheckpointReadInput>): Promise<z.output<typeof s.CheckpointRead>>
+  requestCertificate(): Promise<s.CertificateRequest>
+  installCertificate(input: s.CertificateInstallInput): Promise<s.CertificateFacts>
 }
 
 const t = initTRPC.context<AgentContext>().create({
@@ -45,17 +46,18 @@ function faultOf(error: TRPCError): Fault {
   return { code: `agent.${error.code.toLowerCase()}`, message: error.message }
 }
 
+/** Said to a caller without a certificate of this installation. */
+export const noCertificate = () =>
+  new FaultError({
+    code: 'agent.no_certificate',
+    message: 'client certificate missing or not accepted',
+    detail: 'An agent answers only to certificates of its own installation’s authority.',
+    hint: 'The console’s certificates are made by "./floe up"; run it again on the host of the console.',
+  })
+
 /** FaultErrors of handlers keep their fault; the HTTP status only says whose mistake it was. */
 const guarded = t.procedure.use(async ({ next, ctx }) => {
-  if (ctx.key === null)
-    throw new TRPCError({
-      code: 'UNAUTHORIZED',
-      cause: new FaultError({
-        code: 'agent.no_key',
-        message: 'agent key missing or wrong',
-        hint: 'The key is made by "./floe up"; run it again on the host of the console.',
-      }),
-    })
+  if (ctx.right === null) throw new TRPCError({ code: 'UNAUTHORIZED', cause: noCertificate() })
   const result = await next()
   if (!result.ok && result.error.cause instanceof FaultError && result.error.code === 'INTERNAL_SERVER_ERROR')
     throw new TRPCError({ code: 'BAD_REQUEST', message: result.error.message, cause: result.error.cause })
@@ -64,10 +66,10 @@ const guarded = t.procedure.use(async ({ next, ctx }) => {
 
 const read = guarded
 const task = guarded.use(({ next, ctx }) => {
-  if (ctx.key !== 'task')
+  if (ctx.right !== 'task')
     throw new TRPCError({
       code: 'FORBIDDEN',
-      cause: new FaultError({ code: 'agent.read_only_key', message: 'this key may only read' }),
+      cause: new FaultError({ code: 'agent.read_only', message: 'this certificate may only read' }),
     })
   return next()
 })
@@ -132,6 +134,15 @@ export function createAgentRouter(h: AgentHandlers) {
         .input(s.CheckpointReadInput)
         .output(s.CheckpointRead)
         .query(({ input }) => h.readCheckpoints(input)),
+    }),
+    certificate: t.router({
+      /** A request for the agent's next certificate, by a key it made now; the one in use stays until the next is installed. */
+      request: task.output(s.CertificateRequest).mutation(() => h.requestCertificate()),
+      /** Takes the certificate for the newest request into use; connections that are open stay. */
+      install: task
+        .input(s.CertificateInstallInput)
+        .output(s.CertificateFacts)
+        .mutation(({ input }) => h.installCertificate(input)),
     }),
   })
 }

@@ -12,6 +12,26 @@ import { CheckpointRecord, RunningCheckpoint, Sample } from '@floe/telemetry'
 import { z } from 'zod'
 import { TaskInput } from './tasks'
 
+/** Of an agent's certificate; times in ms since the epoch. */
+export const CertificateFacts = z.object({
+  /** sha256 in hexadecimal. */
+  fingerprint: z.string(),
+  notBefore: z.number(),
+  notAfter: z.number(),
+})
+export type CertificateFacts = z.infer<typeof CertificateFacts>
+
+export const CertificateRequest = z.object({
+  /** PKCS#10 in PEM. */
+  request: z.string().max(4_000),
+})
+export type CertificateRequest = z.infer<typeof CertificateRequest>
+export const CertificateInstallInput = z.object({
+  /** PEM, for the newest request. */
+  certificate: z.string().max(8_000),
+})
+export type CertificateInstallInput = z.infer<typeof CertificateInstallInput>
+
 export const Hello = z.object({
   contractVersion: z.string(),
   agentVersion: z.string(),
@@ -24,6 +44,8 @@ export const Hello = z.object({
   now: z.number(),
   /** Words a console may ask for, e.g. `telemetry.stream`, `engine.bulk_io`. */
   capabilities: z.array(z.string()),
+  /** The certificate it answers with. */
+  certificate: CertificateFacts.optional(),
 })
 export type Hello = z.infer<typeof Hello>
 

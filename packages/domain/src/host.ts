@@ -15,6 +15,27 @@ export function hostStateByAge(ageMs: number | null): HostState {
   return ageMs >= HOST_STALE_MS ? 'stale' : 'online'
 }
 
+/**
+ * The state that everybody shows: by age, but a host that was revoked is unknown at once, since nothing it says is
+ * believed any more.
+ */
+export function hostState(host: { ageMs: number | null; revoked: boolean }): HostState {
+  return host.revoked ? 'unknown' : hostStateByAge(host.ageMs)
+}
+
+/** What a person calls a host: also a word in commands. */
+export const HostName = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9]([A-Za-z0-9.-]{0,61}[A-Za-z0-9])?$/,
+    'must consist of letters, digits, hyphens and dots, and begin and end with a letter or digit (at most 63)',
+  )
+export type HostName = z.infer<typeof HostName>
+
+/** How far a token for enrolling a host has come. `expired`, `failed` and `withdrawn` leave nothing behind. */
+export const EnrolmentState = z.enum(['waiting', 'signing', 'enrolled', 'failed', 'expired', 'withdrawn'])
+export type EnrolmentState = z.infer<typeof EnrolmentState>
+
 export const Disk = z.object({
   mount: z.string(),
   device: z.string(),

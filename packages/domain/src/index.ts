@@ -1,3 +1,4 @@
+export * from './certificate'
 export * from './connection'
 export * from './fault'
 export * from './format'

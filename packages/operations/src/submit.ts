@@ -6,6 +6,8 @@ import {
   findOpenOperation,
   findOperationByKey,
   hastenOperation,
+  hostNotFound,
+  hostRevoked,
   insertAuditEvent,
   insertInstance,
   insertOperation,
@@ -37,7 +39,7 @@ export type SubmitInput<K extends OperationKind> = {
   idempotencyKey?: string | null | undefined
   /** The audit row written with it; `action` defaults to `noun.verb` of the kind, e.g. `instance.create`. */
   audit?: { action?: string | undefined; ipAddress?: string | null | undefined } | undefined
-  /** The host a new instance is made on; the only one when left out. */
+  /** The host a new instance is made on; left out, the one that answers and has the most free ports. */
   hostId?: string | undefined
 }
 
@@ -86,7 +88,7 @@ const intents: Partial<Record<OperationKind, InstanceIntent>> = {
  * immediate stop (or restart) while a fast one is open hastens that one and answers it: who cannot wait for a shutdown
  * that hangs must not be told to wait for it. Throws
  * OperationConflict, `instance.not_found`, `instance.name_taken`, `instance.name_mismatch` (delete), `host.not_found`,
- * `host.ambiguous`, `operation.key_reused` or `operation.invalid_input`; nothing is written then.
+ * `host.revoked`, `host.ambiguous`, `operation.key_reused` or `operation.invalid_input`; nothing is written then.
  */
 export async function submitOperation<K extends OperationKind>(
   db: Pick<Database, 'pool'>,
@@ -229,22 +231,30 @@ async function writeIntent<K extends OperationKind>(
 }
 
 async function chooseHost(tx: Transaction, wanted: string | undefined): Promise<string> {
-  const hosts = await listHosts(tx)
+  const all = await listHosts(tx)
   if (wanted !== undefined) {
-    if (!hosts.some((host) => host.hostId === wanted))
-      throw fault('host.not_found', `host "${wanted}" does not exist`)
+    const host = all.find(({ hostId }) => hostId === wanted)
+    if (!host) throw hostNotFound(wanted)
+    if (host.revokedAt) throw hostRevoked(host.name)
     return wanted
   }
+  const hosts = all.filter((host) => host.revokedAt === null)
   const [only, ...others] = hosts
   if (!only)
     throw fault('host.not_found', 'no host is registered', {
       hint: 'The controller registers its own host when it starts: check "./floe status".',
     })
-  if (others.length > 0)
-    throw fault('host.ambiguous', 'more than one host is registered', {
-      hint: 'Name the host of the new instance.',
+  if (others.length === 0) return only.hostId
+  const freePorts = ({ facts }: (typeof hosts)[number]) =>
+    facts ? facts.instancePorts.to - facts.instancePorts.from + 1 - facts.instancePorts.used : 0
+  const [best] = hosts
+    .filter((host) => host.state === 'online' && freePorts(host) > 0)
+    .sort((a, b) => freePorts(b) - freePorts(a) || (a.name < b.name ? -1 : 1))
+  if (!best)
+    throw fault('host.ambiguous', 'no host that answers has a free port', {
+      hint: 'Name the host of the new instance, or look at the hosts.',
     })
-  return only.hostId
+  return best.hostId
 }
 
 /** What the audit log keeps of an input: everything but verifiers of passwords and what the row says already. */

@@ -1,50 +1,29 @@
-import 'reflect-metadata'
-import { webcrypto } from 'node:crypto'
-import * as x509 from '@peculiar/x509'
+import { type Authority, issueClientIdentity, issueHostIdentity, makeAuthority } from '@floe/authority'
+import { type AgentRight, LOOPBACK } from '@floe/domain'
 
-const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
+/** A throw-away authority of one installation, and what it signs. */
+export type TestAuthority = {
+  signing: Authority
+  /** PEM of its certificate. */
+  certificate: string
+  /** Certificate and key of a host's agent, in one PEM text; good for a day unless another lifetime is given. */
+  host(
+    hostId: string,
+    o?: { addresses?: readonly string[]; lifetimeMs?: number; now?: number },
+  ): Promise<string>
+  /** Certificate and key of a process of the console. */
+  console(right: AgentRight, o?: { lifetimeMs?: number; now?: number }): Promise<string>
+}
 
-/** A throw-away authority and a certificate for 127.0.0.1 and localhost, as PEM. Valid for a day. */
-export async function makeCertificates(): Promise<{ authority: string; certificate: string; key: string }> {
-  const provider = webcrypto as unknown as ReturnType<typeof x509.cryptoProvider.get>
-  x509.cryptoProvider.set(provider)
-  const keys = () => provider.subtle.generateKey(algorithm, true, ['sign', 'verify'])
-  const notBefore = new Date(Date.now() - 60_000)
-  const notAfter = new Date(Date.now() + 86_400_000)
-  const authorityKeys = await keys()
-  const authority = await x509.X509CertificateGenerator.createSelfSigned({
-    serialNumber: '01',
-    name: 'CN=Floe test authority',
-    notBefore,
-    notAfter,
-    signingAlgorithm: algorithm,
-    keys: authorityKeys,
-    extensions: [
-      new x509.BasicConstraintsExtension(true, 0, true),
-      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
-    ],
-  })
-  const agentKeys = await keys()
-  const certificate = await x509.X509CertificateGenerator.create({
-    serialNumber: '02',
-    subject: 'CN=agent',
-    issuer: authority.subject,
-    notBefore,
-    notAfter,
-    signingAlgorithm: algorithm,
-    publicKey: agentKeys.publicKey,
-    signingKey: authorityKeys.privateKey,
-    extensions: [
-      new x509.SubjectAlternativeNameExtension([
-        { type: 'ip', value: '127.0.0.1' },
-        { type: 'dns', value: 'localhost' },
-      ]),
-    ],
-  })
-  const pkcs8 = await provider.subtle.exportKey('pkcs8', agentKeys.privateKey)
+const DAY_MS = 86_400_000
+
+export async function makeTestAuthority(): Promise<TestAuthority> {
+  const signing = await makeAuthority()
   return {
-    authority: authority.toString('pem'),
-    certificate: certificate.toString('pem'),
-    key: x509.PemConverter.encode(pkcs8, 'PRIVATE KEY'),
+    signing,
+    certificate: signing.certificate,
+    host: (hostId, { addresses = [LOOPBACK, 'localhost'], ...o } = {}) =>
+      issueHostIdentity(signing, { hostId, addresses }, { lifetimeMs: DAY_MS, ...o }),
+    console: (right, o = {}) => issueClientIdentity(signing, right, { lifetimeMs: DAY_MS, ...o }),
   }
 }

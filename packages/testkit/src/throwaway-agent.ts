@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { Agent, get } from 'node:https'
+import { get } from 'node:https'
 import { join } from 'node:path'
+import { agentTls } from '@floe/agent-contract'
 import type { ThrowawayHome } from './throwaway-home'
 import { waitUntil } from './wait-until'
 
@@ -61,11 +62,15 @@ export class ThrowawayAgent {
 
   #answers(): Promise<boolean> {
     return new Promise((resolve) => {
-      const agent = new Agent({ ca: this.home.authority })
-      const request = get(`${this.home.agentUrl}/healthz`, { agent, timeout: 1_000 }, (response) => {
-        response.resume()
-        resolve(response.statusCode === 200)
-      })
+      const tls = agentTls(this.home.endpoint('read'))
+      const request = get(
+        `${this.home.agentUrl}/healthz`,
+        { ...tls, agent: false, timeout: 1_000 },
+        (response) => {
+          response.resume()
+          resolve(response.statusCode === 200)
+        },
+      )
       request.on('error', () => resolve(false))
       request.on('timeout', () => request.destroy())
     })

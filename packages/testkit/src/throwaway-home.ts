@@ -1,8 +1,9 @@
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Installation, secretFiles } from '@floe/domain'
-import { makeCertificates } from './certificates'
+import type { AgentEndpoint } from '@floe/agent-contract'
+import { type AgentRight, agentUrl, type Installation, LOOPBACK, secretFiles } from '@floe/domain'
+import { makeTestAuthority, type TestAuthority } from './certificates'
 import { testEnginePrefix, testEngineUser } from './engine'
 import { freePortRange, freePorts } from './free-ports'
 import { giveTo, makeScratchDirectory } from './scratch-directory'
@@ -11,17 +12,24 @@ export type ThrowawayHome = {
   /** FLOE_HOME */
   home: string
   installation: Installation
-  readKey: string
-  taskKey: string
-  /** PEM of the authority the agent's certificate is signed by. */
-  authority: string
+  authority: TestAuthority
+  /** Certificates with keys of the web (may read) and of the controller (may start tasks). */
+  identities: Record<AgentRight, string>
   agentUrl: string
+  /** What a client of the agent needs, with one of both rights. */
+  endpoint(right: AgentRight): AgentEndpoint
   remove: () => void
 }
 
 /** A FLOE_HOME as "./floe up" lays it out, in a private directory with private ports. Remove it when done. */
 export async function makeThrowawayHome(
-  o: { enginePrefix?: string; instances?: number; overrides?: Partial<Installation> } = {},
+  o: {
+    enginePrefix?: string
+    instances?: number
+    overrides?: Partial<Installation>
+    /** Of several hosts of one installation; one of its own when left out. */
+    authority?: TestAuthority
+  } = {},
 ): Promise<ThrowawayHome> {
   const scratch = makeScratchDirectory()
   const home = join(scratch.path, 'h')
@@ -32,6 +40,7 @@ export async function makeThrowawayHome(
     installationId: randomUUID(),
     hostId: randomUUID(),
     hostName: 'test-host',
+    hostAddress: LOOPBACK,
     webAddress: '127.0.0.1',
     webPort,
     webUrl: `http://127.0.0.1:${webPort}`,
@@ -49,26 +58,29 @@ export async function makeThrowawayHome(
   for (const d of [installation.instancesDirectory, installation.socketDirectory])
     mkdirSync(d, { mode: 0o755 })
   giveTo(installation.socketDirectory, user)
-  const certificates = await makeCertificates()
-  const readKey = randomBytes(24).toString('base64url')
-  const taskKey = randomBytes(24).toString('base64url')
+  const authority = o.authority ?? (await makeTestAuthority())
+  const { hostId, hostAddress } = installation
+  const identities = { read: await authority.console('read'), task: await authority.console('task') }
   writeFileSync(join(home, 'config.json'), JSON.stringify(installation, null, 2))
   const secrets = {
-    [secretFiles.authority]: certificates.authority,
-    [secretFiles.agentCertificate]: certificates.certificate,
-    [secretFiles.agentCertificateKey]: certificates.key,
-    [secretFiles.agentReadKey]: readKey,
-    [secretFiles.agentTaskKey]: taskKey,
+    [secretFiles.authority]: authority.certificate,
+    [secretFiles.authorityKey]: authority.signing.key,
+    [secretFiles.agentIdentity]: await authority.host(hostId, {
+      addresses: [hostAddress, LOOPBACK, 'localhost'],
+    }),
+    [secretFiles.webIdentity]: identities.read,
+    [secretFiles.controllerIdentity]: identities.task,
   }
   for (const [name, text] of Object.entries(secrets))
     writeFileSync(join(home, 'secrets', name), text, { mode: 0o600 })
+  const url = agentUrl(installation)
   return {
     home,
     installation,
-    readKey,
-    taskKey,
-    authority: certificates.authority,
-    agentUrl: `https://127.0.0.1:${agentPort}`,
+    authority,
+    identities,
+    agentUrl: url,
+    endpoint: (right) => ({ url, hostId, authority: authority.certificate, identity: identities[right] }),
     remove: scratch.remove,
   }
 }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { InstanceObserved } from '@floe/agent-contract'
-import type { InstanceRole, InstanceState } from '@floe/domain'
+import { type InstanceRole, type InstanceState, LOOPBACK } from '@floe/domain'
 import type pg from 'pg'
 import type { EngineUser } from '../host/engine-user'
 import type { ProcessTree } from '../host/process-table'
@@ -10,6 +10,7 @@ import type { AgentInstallation } from '../installation'
 import type { Log } from '../log'
 import type { Problems } from '../problems'
 import { Sampler } from '../sampler/sampler'
+import { readManagedSettings } from './configuration-file'
 import { type EngineAddress, withEngine } from './connection'
 import { type ControlFile, readControlFile } from './control-file'
 import { type InstanceLayout, instanceLayout } from './layout'
@@ -50,6 +51,7 @@ export class Instance {
   #startedAt: number | null = null
   #orderedStartAt = 0
   #looking: Promise<void> | null = null
+  #listensOn: string[] | null = null
 
   constructor(registered: RegisteredInstance, around: InstanceSurroundings) {
     this.#around = around
@@ -135,6 +137,7 @@ export class Instance {
     const { installation, supervision, user } = this.#around
     const r = this.registered
     this.#orderedStartAt = Date.now()
+    this.#listensOn = null
     const settings = commandLineSettings(r, installation.socketDirectory, this.layout.logDirectory)
     await supervision.start({
       instanceId: r.instanceId,
@@ -244,7 +247,7 @@ export class Instance {
       port: r.port,
       directory: this.layout.directory,
       connection: {
-        host: '127.0.0.1',
+        host: this.#reachedAt(),
         port: r.port,
         socketDirectory: installation.socketDirectory,
         user: 'postgres',
@@ -258,6 +261,18 @@ export class Instance {
       newestSeq: this.sampler.ring.newestSeq,
       observedAt: Date.now(),
     }
+  }
+
+  /** The host's own address where the engine listens on it, else the loopback. What it listens on is settled at its start. */
+  #reachedAt(): string {
+    if (this.#listensOn === null) {
+      const listens = readManagedSettings(this.layout.managedFile).get('listen_addresses') ?? 'localhost'
+      this.#listensOn = listens.split(',').map((address) => address.trim())
+    }
+    const { hostAddress } = this.#around.installation
+    return ['*', '0.0.0.0', '::', hostAddress].some((a) => this.#listensOn?.includes(a))
+      ? hostAddress
+      : LOOPBACK
   }
 
   close(): void {

@@ -1,21 +1,7 @@
 import { expect, test } from 'vitest'
 import { formatOpenMetrics } from '../metrics/open-metrics'
 import type { Sampler } from '../sampler/sampler'
-import { keyOf } from './keys'
 import { streamSamples } from './telemetry'
-
-const keys = { read: 'reader', task: 'tasker' }
-
-test('only the exact keys open, each its own level', () => {
-  expect(keyOf('Bearer reader', keys)).toBe('read')
-  expect(keyOf('Bearer tasker', keys)).toBe('task')
-  for (const wrong of [undefined, '', 'reader', 'Bearer ', 'Bearer reade', 'Bearer readerx', 'Basic reader'])
-    expect(keyOf(wrong, keys)).toBeNull()
-})
-
-test('an empty key file opens to nobody', () => {
-  expect(keyOf('Bearer ', { read: '', task: '' })).toBeNull()
-})
 
 test('OpenMetrics text ends with EOF, counters end in _total, labels are escaped, unknown is absent', () => {
   const text = formatOpenMetrics([

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { scramVerifier } from '@floe/agent-contract'
-import { type Fault, FaultError, fault } from '@floe/domain'
+import { type Fault, FaultError, fault, LOOPBACK } from '@floe/domain'
 import { checkSettings } from '../engine/check-settings'
 import { writeManagedSettings } from '../engine/configuration-file'
 import { initialiseDataDirectory, removeUnfinished } from '../engine/initialise'
@@ -13,7 +13,10 @@ import type { TaskBody, TaskContext, TaskOf } from './task'
 import { trialsDirectory } from './trials-directory'
 
 /** Settings a new instance begins with, besides what the engine takes by itself. */
-const initialSettings = { listen_addresses: 'localhost', password_encryption: 'scram-sha-256' }
+const initialSettings = ({ hostAddress }: { hostAddress: string }) => ({
+  listen_addresses: hostAddress === LOOPBACK ? 'localhost' : `localhost,${hostAddress}`,
+  password_encryption: 'scram-sha-256',
+})
 
 /** Registers the instance, makes its data directory and writes its settings. Does not start it. */
 export const createInstance: TaskBody<'create-instance'> = async (task, context) => {
@@ -31,7 +34,7 @@ export const createInstance: TaskBody<'create-instance'> = async (task, context)
     makeOuterDirectory(context.installation.instancesDirectory, context.user)
     makeOuterDirectory(layout.directory, context.user)
     makeOwnedDirectory(layout.logDirectory, context.user)
-    const settings = new Map(Object.entries(initialSettings))
+    const settings = new Map(Object.entries(initialSettings(context.installation)))
     await initialiseDataDirectory({
       prefix: instance.enginePrefix,
       layout,

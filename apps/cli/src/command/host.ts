@@ -1,29 +1,178 @@
+import { fault, HostId, HostName } from '@floe/domain'
+import type { RouterOutputs } from '@floe/web/api'
 import type { Command } from 'commander'
-import { duration, printResult, table } from '../output'
+import { type ConsoleClient, consoleFault } from '../console/client'
+import { duration, moment, printResult, table } from '../output'
 import { openConsole } from './find-instance'
 import { verb } from './verb'
 
+type Host = RouterOutputs['host']['list']['hosts'][number]
+type Detail = RouterOutputs['host']['show']
+type Verb = { json?: boolean }
+
 const gigabytes = (bytes: number | undefined) =>
   bytes === undefined ? null : `${(bytes / 1024 ** 3).toFixed(1)} GB`
+const seen = (host: Host) => (host.ageMs === null ? 'never' : `${duration(host.ageMs)} ago`)
+const stateOf = (host: Host) => (host.revokedAt === null ? host.state : 'revoked')
 
-export function addHost(program: Command): void {
-  const host = program.command('host').summary('look at hosts').description('Hosts: machines with an agent.')
-  verb(host, 'list', 'list the hosts').action(async ({ json }: { json?: boolean }) => {
-    const { hosts } = await openConsole().trpc.host.list.query()
+/** A host by what a person typed: its name or its id. */
+export async function findHost({ trpc }: ConsoleClient, nameOrId: string): Promise<Detail> {
+  const id = HostId.safeParse(nameOrId)
+  const name = HostName.safeParse(nameOrId)
+  if (!id.success && !name.success) throw fault('usage.host_name', `"${nameOrId}" is not the name of a host`)
+  try {
+    return await trpc.host.show.query(id.success ? { hostId: id.data } : { name: name.data as string })
+  } catch (error) {
+    throw consoleFault(error)
+  }
+}
+
+function detailInWords({ host, instanceList }: Detail): string {
+  const { facts } = host
+  const lines = [
+    `name          ${host.name}${host.own ? ' (the console’s own machine)' : ''}`,
+    `state         ${stateOf(host)}`,
+    `seen          ${seen(host)}`,
+    ...(host.revokedAt === null ? [] : [`revoked       ${moment(host.revokedAt)} by ${host.revokedBy}`]),
+    ...(host.fault && host.state !== 'online' ? [`because       ${host.fault.message}`] : []),
+    `agent         ${host.agentVersion ?? '–'} at ${host.agentUrl}`,
+    `certificate   ${host.certificateEndsAt === null ? '–' : `until ${moment(host.certificateEndsAt)}, renewed by itself`}`,
+    `system        ${facts ? `${facts.operatingSystem}, kernel ${facts.kernel}, ${facts.architecture}` : '–'}`,
+    `cpus          ${facts?.cpus ?? '–'}, load ${facts?.loadAverage1.toFixed(2) ?? '–'}`,
+    `memory        ${gigabytes(facts?.memoryAvailableBytes) ?? '–'} of ${gigabytes(facts?.memoryBytes) ?? '–'} available`,
+    `ports         ${facts ? `${facts.instancePorts.from}-${facts.instancePorts.to}, ${facts.instancePorts.used} used` : '–'}`,
+    `id            ${host.hostId}`,
+  ]
+  const disks = table(
+    ['mount', 'device', 'file system', 'options', 'free', 'size', 'nvme'],
+    (facts?.disks ?? []).map((d) => [
+      d.mount,
+      d.device,
+      d.fileSystem,
+      d.options,
+      gigabytes(d.freeBytes),
+      gigabytes(d.sizeBytes),
+      d.nvme ? 'yes' : 'no',
+    ]),
+  )
+  const instances = table(
+    ['instance', 'state', 'role', 'port', 'engine'],
+    instanceList.map((i) => [
+      i.name,
+      i.state === i.lastState ? i.state : `${i.state} (was ${i.lastState})`,
+      i.role,
+      i.port,
+      i.engineVersion,
+    ]),
+  )
+  return [lines.join('\n'), disks, instanceList.length === 0 ? 'no instances' : instances].join('\n\n')
+}
+
+function addLook(host: Command): void {
+  verb(host, 'list', 'list the hosts').action(async ({ json }: Verb) => {
+    const { hosts, enrolments } = await openConsole().trpc.host.list.query()
     printResult(json, hosts, () =>
-      table(
-        ['name', 'state', 'instances', 'cpus', 'memory', 'system', 'agent', 'seen'],
-        hosts.map((h) => [
-          h.name,
-          h.state,
-          h.instances,
-          h.facts?.cpus,
-          gigabytes(h.facts?.memoryBytes),
-          h.facts?.operatingSystem,
-          h.agentVersion,
-          h.ageMs === null ? 'never' : `${duration(h.ageMs)} ago`,
-        ]),
-      ),
+      [
+        table(
+          ['name', 'state', 'instances', 'cpus', 'memory', 'system', 'agent', 'seen'],
+          hosts.map((h) => [
+            h.name,
+            stateOf(h),
+            h.instances,
+            h.facts?.cpus,
+            gigabytes(h.facts?.memoryBytes),
+            h.facts?.operatingSystem,
+            h.agentVersion,
+            seen(h),
+          ]),
+        ),
+        ...enrolments.map(
+          (e) =>
+            `${e.name}: ${e.state === 'waiting' ? `waits for its agent until ${moment(e.expiresAt)}` : `enrolment ${e.state}`}${e.fault ? ` (${e.fault.message})` : ''}`,
+        ),
+      ].join('\n'),
     )
   })
+  verb(
+    host,
+    'show <name>',
+    'show a host',
+    'Shows a host with its disks and instances, as last observed.',
+  ).action(async (name: string, { json }: Verb) => {
+    const detail = await findHost(openConsole(), name)
+    printResult(json, detail, () => detailInWords(detail))
+  })
+}
+
+function addChanges(host: Command): void {
+  verb(
+    host,
+    'add <name>',
+    'get a one-time token for a new host',
+    'Gives out a one-time token, good for 15 minutes, and prints the command to run on the host, in a checkout of Floe.',
+  )
+    .option(
+      '--again',
+      'enrol a host anew that is there: it was revoked, or away for too long; its instances stay',
+    )
+    .action(async (name: string, { json, again }: Verb & { again?: boolean }) => {
+      const parsed = HostName.safeParse(name)
+      if (!parsed.success)
+        throw fault('usage.host_name', `"${name}" cannot be the name of a host`, {
+          detail: `A name ${parsed.error.issues[0]?.message}.`,
+        })
+      const added = await openConsole().trpc.host.add.mutate({ name: parsed.data, again: again ?? false })
+      printResult(json, added, () =>
+        [
+          `Run this on the host, in a checkout of Floe, before ${moment(added.expiresAt)} (the token is shown only now):`,
+          '',
+          `  ${added.command}`,
+          ...(added.onlyLocal
+            ? [
+                '',
+                'The console listens where only this machine reaches it. For another one run "./floe up --listen ADDRESS" first.',
+              ]
+            : []),
+        ].join('\n'),
+      )
+    })
+  verb(
+    host,
+    'revoke <name>',
+    'believe nothing more that a host says',
+    'Revokes a host: its certificates are not accepted any more and operations on it fail. Its instances run on, unseen.',
+  )
+    .requiredOption('--confirm <name>', 'the name of the host, once more')
+    .action(async (name: string, { json, confirm }: Verb & { confirm: string }) => {
+      const client = openConsole()
+      const { host: found } = await findHost(client, name)
+      const revoked = await client.trpc.host.revoke.mutate({ hostId: found.hostId, confirmName: confirm })
+      printResult(json, revoked, () => `Host "${revoked.name}" is revoked.`)
+    })
+  verb(
+    host,
+    'remove <name>',
+    'forget a revoked host',
+    'Forgets a revoked host and its instances. Nothing is deleted on the machine itself.',
+  )
+    .requiredOption('--confirm <name>', 'the name of the host, once more')
+    .action(async (name: string, { json, confirm }: Verb & { confirm: string }) => {
+      const client = openConsole()
+      const { host: found } = await findHost(client, name)
+      const removed = await client.trpc.host.remove.mutate({ hostId: found.hostId, confirmName: confirm })
+      printResult(
+        json,
+        removed,
+        () => `Host "${removed.name}" is removed, and ${removed.instances} instances with it are forgotten.`,
+      )
+    })
+}
+
+export function addHost(program: Command): void {
+  const host = program
+    .command('host')
+    .summary('add, list, show, revoke and remove hosts')
+    .description('Hosts: machines with an agent. A name or an id names one.')
+  addLook(host)
+  addChanges(host)
 }

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { waitForOperation } from '../console/wait-for-operation'
 import { duration, moment, printResult, table } from '../output'
 import { findInstance, type InstanceDetail, openConsole } from './find-instance'
+import { findHost } from './host'
 import { assignment, oneOf, verb } from './verb'
 
 const stopMode = oneOf('fast', 'immediate')
@@ -35,8 +36,9 @@ function addCreate(instance: Command): void {
     'Creates an instance, starts it, and prints how to connect. The password is shown this once and stored nowhere.',
   )
     .option('--set <name=value>', 'a setting written before the first start (may be repeated)', assignment)
+    .option('--host <name>', 'the host it is made on (default: the one with the most free ports)')
     .option('--no-wait', 'do not wait until it runs')
-    .action(async (name: string, options: Waiting & { set?: Record<string, string> }) => {
+    .action(async (name: string, options: Waiting & { set?: Record<string, string>; host?: string }) => {
       const parsed = InstanceName.safeParse(name)
       if (!parsed.success)
         throw fault('usage.instance_name', `"${name}" cannot be the name of an instance`, {
@@ -46,6 +48,7 @@ function addCreate(instance: Command): void {
       const made = await client.trpc.instance.create.mutate({
         name: parsed.data,
         settings: options.set ?? {},
+        ...(options.host === undefined ? {} : { hostId: (await findHost(client, options.host)).host.hostId }),
       })
       const { operationId, instanceId, user, database, password } = made
       if (!options.wait) {

@@ -5,7 +5,7 @@ import { Durations } from '../progress/durations'
 import { Progress } from '../progress/progress'
 import { runLog } from '../progress/run-log'
 import { holdUpLock } from '../up/lock'
-import { port, portRange, verb } from './verb'
+import { hostAddress, port, portRange, verb } from './verb'
 
 type Options = {
   port?: number
@@ -13,6 +13,7 @@ type Options = {
   controlPort?: number
   instancePorts?: { from: number; to: number }
   listen?: string
+  hostAddress?: string
   url?: string
   json?: boolean
 }
@@ -50,7 +51,7 @@ prints the console's URL. Until there is an owner it also prints a one-time set-
       'port of the console (default 3000); the agent and the control database take the next two',
       port,
     )
-    .option('--agent-port <port>', 'port of the agent, on 127.0.0.1', port)
+    .option('--agent-port <port>', 'port of the agent', port)
     .option('--control-port <port>', 'port of the control database, on 127.0.0.1', port)
     .option(
       '--instance-ports <from-to>',
@@ -58,6 +59,11 @@ prints the console's URL. Until there is an owner it also prints a one-time set-
       portRange,
     )
     .option('--listen <address>', 'address that the console listens on (default 127.0.0.1)')
+    .option(
+      '--host-address <address>',
+      'address at which other hosts reach this one’s agent and instances (default 127.0.0.1: none does)',
+      hostAddress,
+    )
     .option('--url <url>', 'address that browsers use, where a proxy stands before the console')
     .action(async ({ json, ...asked }: Options) => {
       // certificates and all that: not worth loading for any other verb

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { type Command, InvalidArgumentError } from 'commander'
 
 /** A verb of the command line: every one has --json. `run` gets the arguments, then the options. */
@@ -28,6 +29,13 @@ export function portRange(text: string): { from: number; to: number } {
   const [from, to] = [port(match[1] as string), port(match[2] as string)]
   if (from > to) throw new InvalidArgumentError('The first port must not be greater than the last.')
   return { from, to }
+}
+
+/** An IP address that names one host, e.g. `10.0.0.4`. */
+export function hostAddress(text: string): string {
+  if (isIP(text) === 0 || text === '0.0.0.0' || text === '::')
+    throw new InvalidArgumentError('It must be an IP address of this host, e.g. 10.0.0.4.')
+  return text
 }
 
 /** `name=value`, gathered over repeated options. The value may be empty or hold further equals signs. */

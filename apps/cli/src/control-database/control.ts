@@ -1,6 +1,6 @@
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fault, type Installation } from '@floe/domain'
+import { fault, type HostConfiguration, type Installation } from '@floe/domain'
 import { type EngineUser, findEngineUser } from '../installation/engine-user'
 import type { Home } from '../installation/home'
 import { identify, type ProcessIdentity, worksIn } from '../process/identity'
@@ -18,7 +18,7 @@ export function controlLogFile(home: Home): string {
 }
 
 /** The engine's user of an installation, which `up` has made. */
-export function engineUserOf(installation: Installation): EngineUser {
+export function engineUserOf(installation: Pick<HostConfiguration, 'engineUser'>): EngineUser {
   const user = findEngineUser()
   if (user === null)
     throw fault('installation.no_engine_user', `user "${installation.engineUser ?? ''}" does not exist`, {

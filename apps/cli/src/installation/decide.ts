@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { fault, type Installation } from '@floe/domain'
+import { fault, type Installation, LOOPBACK } from '@floe/domain'
 
 /** What a person asked `up` for. Left out: as it is, or the default. */
 export type UpOptions = {
@@ -8,6 +8,7 @@ export type UpOptions = {
   controlPort?: number
   instancePorts?: { from: number; to: number }
   listen?: string
+  hostAddress?: string
   url?: string
 }
 
@@ -86,6 +87,7 @@ export function decideInstallation(
     installationId: before?.installationId ?? found.installationId,
     hostId: before?.hostId ?? randomUUID(),
     hostName: before?.hostName ?? found.hostName,
+    hostAddress: asked.hostAddress ?? before?.hostAddress ?? LOOPBACK,
     webAddress,
     webPort,
     webUrl: asked.url ?? (unmoved ? before.webUrl : urlOf(webAddress, webPort, found.hostName)),

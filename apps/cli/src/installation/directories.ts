@@ -1,6 +1,6 @@
 import { chmodSync, existsSync, lchownSync, statfsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { fault, type Installation } from '@floe/domain'
+import { fault, type HostConfiguration } from '@floe/domain'
 import { type EngineUser, reachableBy } from './engine-user'
 import { type Home, makeDirectory } from './home'
 
@@ -44,7 +44,7 @@ export function chooseSocketDirectory(home: Home, user: EngineUser, installation
  * Makes both directories and checks that the engine's user can use them. /run is empty after a boot. A root launcher keeps
  * the directory of instances its own: the engine's user may pass it, but cannot swap what lies in it for a link.
  */
-export function makeEngineDirectories(installation: Installation, user: EngineUser): void {
+export function makeEngineDirectories(installation: HostConfiguration, user: EngineUser): void {
   const { instancesDirectory, socketDirectory, enginePrefix } = installation
   for (const [directory, mode] of [
     [instancesDirectory, user.switchTo === null ? 0o700 : 0o711],

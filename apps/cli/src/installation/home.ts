@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { fault, Installation, secretFiles } from '@floe/domain'
+import { fault, HostConfiguration, Installation, secretFiles } from '@floe/domain'
 
 /** Paths of one installation. Everything it knows lies under `directory` (FLOE_HOME). */
 export type Home = {
@@ -53,8 +53,11 @@ export function cacheDirectory(): string {
   return resolve(process.env.FLOE_CACHE ?? byUser)
 }
 
-/** `config.json`, or null when `up` has not written it yet. A file that cannot be read is a fault, never null. */
-export function readInstallation(home: Home): Installation | null {
+/**
+ * `config.json`, or null when nothing has written it yet: an installation with a console, or a host that was enrolled into
+ * another machine's. A file that cannot be read is a fault, never null.
+ */
+export function readConfiguration(home: Home): Installation | HostConfiguration | null {
   if (!existsSync(home.configFile)) return null
   let parsed: unknown
   try {
@@ -66,11 +69,26 @@ export function readInstallation(home: Home): Installation | null {
       cause,
     })
   }
-  const result = Installation.safeParse(parsed)
+  const ofConsole = typeof parsed === 'object' && parsed !== null && 'controlPort' in parsed
+  const result = (ofConsole ? Installation : HostConfiguration).safeParse(parsed)
   if (result.success) return result.data
   throw fault('installation.invalid', `"${home.configFile}" is not valid`, {
     detail: result.error.issues.map((i) => `${i.path.join('.')}: ${i.message}`).join('; '),
     hint: 'Repair the file, or move it away and run "./floe up" to write a new one.',
+  })
+}
+
+/** True for the configuration of the console's own machine. */
+export const isInstallation = (c: Installation | HostConfiguration | null): c is Installation =>
+  c !== null && 'controlPort' in c
+
+/** As readConfiguration, for commands about the console: on another host they are told so. */
+export function readInstallation(home: Home): Installation | null {
+  const configuration = readConfiguration(home)
+  if (configuration === null || isInstallation(configuration)) return configuration
+  throw fault('installation.agent_only', `"${home.directory}" is a host of another machine’s console`, {
+    detail: `Only the agent of host "${configuration.hostName}" runs here.`,
+    hint: 'Use "./floe agent status" here, or set FLOE_HOME to the directory of the console’s installation.',
   })
 }
 

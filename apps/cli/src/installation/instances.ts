@@ -1,12 +1,12 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Installation } from '@floe/domain'
+import type { HostConfiguration, Installation } from '@floe/domain'
 import { createConsoleClient } from '../console/client'
 import { waitForOperation } from '../console/wait-for-operation'
 import { engineEnvironment, engineUserOf, runningPrefix } from '../control-database/control'
 import { identify, type ProcessIdentity, worksIn } from '../process/identity'
 import { runProgram } from '../run-program'
-import type { Home } from './home'
+import { type Home, isInstallation } from './home'
 
 const STOP_MS = 60_000
 
@@ -25,7 +25,10 @@ function nameOf(home: Home, instanceId: string): string {
 }
 
 /** Instances that run on this host, found by their files, so that it works while the agent does not. */
-export function runningInstances(home: Home, installation: Installation): RunningInstance[] {
+export function runningInstances(
+  home: Home,
+  installation: Pick<HostConfiguration, 'instancesDirectory'>,
+): RunningInstance[] {
   if (!existsSync(installation.instancesDirectory)) return []
   const found: RunningInstance[] = []
   for (const entry of readdirSync(installation.instancesDirectory)) {
@@ -66,10 +69,14 @@ async function stopByConsole(home: Home, installation: Installation): Promise<bo
  * Stops every running instance (fast): through the console where it answers, else, and for what that left running, by
  * pg_ctl. Call it before the console is stopped. Answers the names of those that were stopped.
  */
-export async function stopInstances(home: Home, installation: Installation): Promise<string[]> {
+export async function stopInstances(
+  home: Home,
+  installation: Installation | HostConfiguration,
+): Promise<string[]> {
   const before = runningInstances(home, installation)
   if (before.length === 0) return []
-  await stopByConsole(home, installation)
+  // an enrolled host cannot ask its console: it is never called
+  if (isInstallation(installation)) await stopByConsole(home, installation)
   const user = engineUserOf(installation)
   await Promise.all(
     runningInstances(home, installation).map((instance) =>

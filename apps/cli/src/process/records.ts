@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { secretFiles } from '@floe/domain'
 import { z } from 'zod'
 import { type Home, writeWhole } from '../installation/home'
 import { identify, isAlive, type ProcessIdentity } from './identity'
@@ -60,10 +61,11 @@ export function liveRecord(home: Home, name: string): ProcessRecord | null {
   }
 }
 
-/** Mark of what a program would be started with now: its build and config.json. */
+/** Mark of what a program would be started with now: its build, config.json and whose certificates it accepts. */
 export function currentMark(home: Home, checkout: string, name: ProgramName): string {
   const hash = createHash('sha256')
-  for (const file of [join(checkout, programs[name].built), home.configFile]) {
+  const authority = join(home.secrets, secretFiles.authority)
+  for (const file of [join(checkout, programs[name].built), home.configFile, authority]) {
     try {
       hash.update(readFileSync(file))
     } catch {

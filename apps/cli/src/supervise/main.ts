@@ -1,7 +1,7 @@
 import { openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { createConcurrently, Logger, RestartProcess } from 'concurrently'
-import { checkoutDirectory, currentHome, requireInstallation } from '../installation/home'
+import { checkoutDirectory, currentHome, isInstallation, readConfiguration } from '../installation/home'
 import { identify } from '../process/identity'
 import { liveRecord, processNames, writeRecord } from '../process/records'
 import { keepLogsSmall } from './rotate-logs'
@@ -16,7 +16,11 @@ const RESTART_DELAY_MS = 1_000
 
 const home = currentHome()
 const checkout = checkoutDirectory()
-const installation = requireInstallation(home)
+const configuration = readConfiguration(home)
+if (configuration === null) throw new Error(`there is no "${home.configFile}"`)
+// an enrolled host has nothing but its agent
+const installation = isInstallation(configuration) ? configuration : null
+const kept = installation === null ? (['agent'] as const) : processNames
 
 const other = liveRecord(home, 'supervisor')
 if (other !== null) {
@@ -45,9 +49,9 @@ process.on('SIGHUP', () => {})
 
 say('supervisor.started', { pid: process.pid })
 keepLogsSmall(home, say)
-const logger = new Logger({ hide: [...processNames] })
+const logger = new Logger({ hide: [...kept] })
 createConcurrently(
-  processNames.map((name) => ({ name, command: name })),
+  kept.map((name) => ({ name, command: name })),
   {
     // each "command" is a name; this starts that process, or takes over the one that runs
     spawn: (name) =>

@@ -19,7 +19,8 @@ import {
 export type Supervision = {
   home: Home
   checkout: string
-  installation: Installation
+  /** null on an enrolled host, which has no control database. */
+  installation: Installation | null
   say: (event: string, fields?: Record<string, unknown>) => void
 }
 
@@ -112,6 +113,7 @@ function startProgram({ home, checkout, say }: Supervision, name: ProgramName): 
 }
 
 function startDatabase({ home, installation, say }: Supervision): Supervised {
+  if (installation === null) throw new Error('an enrolled host has no control database')
   const database = supervised()
   startControlDatabase(home, installation).then(
     (identity) => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { request as httpsRequest } from 'node:https'
 import { join } from 'node:path'
-import { fault, type Installation, secretFiles } from '@floe/domain'
+import { fault, type HostConfiguration, hostUri, type Installation, secretFiles, urisOf } from '@floe/domain'
 import { createConsoleClient } from '../console/client'
 import { localWebUrl } from '../console/local-url'
 import type { Home } from '../installation/home'
@@ -22,14 +22,19 @@ async function webAnswers(installation: Installation): Promise<boolean> {
   return response.ok
 }
 
-function agentAnswers(home: Home, installation: Installation): Promise<boolean> {
+export function agentAnswers(home: Home, host: HostConfiguration): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const request = httpsRequest(
       {
-        host: '127.0.0.1',
-        port: installation.agentPort,
+        host: host.hostAddress,
+        port: host.agentPort,
         path: '/healthz',
         ca: readFileSync(join(home.secrets, secretFiles.authority)),
+        // its certificate says which host it is, whatever the address
+        checkServerIdentity: (_address, { subjectaltname }) =>
+          urisOf(subjectaltname).includes(hostUri(host.hostId))
+            ? undefined
+            : new Error('the agent of another host answers'),
         timeout: ANSWER_MS,
         agent: false,
       },
@@ -76,29 +81,41 @@ export async function waitForAnswers(
   installation: Installation,
   report: StepReport,
 ): Promise<void> {
+  for (const name of ['agent', 'web', 'controller'] as const)
+    await waitForAnswer(home, name, () => answers[name](home, installation), report)
+}
+
+/** Waits until the agent of an enrolled host answers. */
+export const waitForAgent = (home: Home, host: HostConfiguration, report: StepReport): Promise<void> =>
+  waitForAnswer(home, 'agent', () => agentAnswers(home, host), report)
+
+async function waitForAnswer(
+  home: Home,
+  name: ProgramName,
+  look: () => Promise<boolean>,
+  report: StepReport,
+): Promise<void> {
   const end = Date.now() + DEADLINE_MS
-  for (const name of ['agent', 'web', 'controller'] as const) {
-    report.now(`waiting for ${name}`)
-    let last = 'no answer'
-    for (;;) {
-      try {
-        if (await answers[name](home, installation)) break
-        last = 'not ready'
-      } catch (error) {
-        last = error instanceof Error ? error.message : String(error)
-      }
-      if (Date.now() > end)
-        throw fault(`${name}.not_answering`, `${name} does not answer`, {
-          detail: [
-            `Last try: ${last}.`,
-            liveRecord(home, name) === null ? 'Its process is not running.' : '',
-            endOfLog(home, name),
-          ]
-            .filter(Boolean)
-            .join('\n'),
-          hint: `Its log is "${join(home.log, `${name}.log`)}".`,
-        })
-      await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+  report.now(`waiting for ${name}`)
+  let last = 'no answer'
+  for (;;) {
+    try {
+      if (await look()) return
+      last = 'not ready'
+    } catch (error) {
+      last = error instanceof Error ? error.message : String(error)
     }
+    if (Date.now() > end)
+      throw fault(`${name}.not_answering`, `${name} does not answer`, {
+        detail: [
+          `Last try: ${last}.`,
+          liveRecord(home, name) === null ? 'Its process is not running.' : '',
+          endOfLog(home, name),
+        ]
+          .filter(Boolean)
+          .join('\n'),
+        hint: `Its log is "${join(home.log, `${name}.log`)}".`,
+      })
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
   }
 }

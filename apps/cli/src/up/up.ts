@@ -32,10 +32,8 @@ import { currentMark, liveRecord, programNames, runningProgram } from '../proces
 import type { Progress, Step } from '../progress/progress'
 import { startSupervisor } from '../supervise/start'
 import { waitForAnswers } from './answers'
-import { buildEngine, enginePrefix } from './engine'
 import { migrate, offerSetup } from './migrations'
-import { canInstallPackages, installPackages, missingEnginePackages } from './system-packages'
-import { buildWorkspace, workspaceIsBuilt } from './workspace-build'
+import { planPreparation } from './prepare'
 
 export type UpResult = {
   url: string
@@ -61,7 +59,7 @@ async function requirePorts(home: Home, before: Installation | null, next: Insta
   }
   const wanted = [
     ['web', next.webPort, next.webAddress, '--port'],
-    ['the agent', next.agentPort, '127.0.0.1', '--agent-port'],
+    ['the agent', next.agentPort, next.hostAddress, '--agent-port'],
     ['the control database', next.controlPort, '127.0.0.1', '--control-port'],
   ] as const
   for (const [name, port, address, option] of wanted) {
@@ -76,7 +74,7 @@ async function requirePorts(home: Home, before: Installation | null, next: Insta
 }
 
 /** Ends what runs with an older build or configuration; the supervisor, which is started after, starts it anew. */
-async function endOutdated(home: Home, progress: Progress): Promise<void> {
+export async function endOutdated(home: Home, progress: Progress): Promise<void> {
   const checkout = checkoutDirectory()
   for (const name of [...programNames].reverse()) {
     const running = runningProgram(home, name)
@@ -108,8 +106,6 @@ export async function up(home: Home, asked: UpOptions, progress: Progress, log: 
     })
   await requirePorts(home, before, decide(null, ''))
 
-  let missing: string[] = []
-  let prefix: string | null = null
   let installation: Installation | undefined
   let user: EngineUser | undefined
   let setupToken: string | null = null
@@ -118,46 +114,16 @@ export async function up(home: Home, asked: UpOptions, progress: Progress, log: 
     return { installation, user }
   }
 
-  missing = await missingEnginePackages()
-  if (missing.length === 0 || !canInstallPackages()) prefix = await enginePrefix()
-  const packagesNeeded = missing.length > 0 && prefix === null && canInstallPackages()
-  const workspaceBuilt = workspaceIsBuilt()
-
-  const prepare: Step[] = []
-  if (packagesNeeded)
-    prepare.push({
-      name: 'packages',
-      title: 'system packages',
-      seconds: 60,
-      run: async (report) => {
-        await installPackages(missing, report)
-        missing = []
-      },
-    })
-  else if (missing.length > 0 && prefix === null)
-    progress.say(`these packages are missing: ${missing.join(' ')}`)
-  if (prefix === null && (missing.length === 0 || packagesNeeded))
-    prepare.push({
-      name: 'engine',
-      title: 'engine',
-      seconds: 200,
-      run: async (report) => {
-        prefix = await buildEngine('release', report)
-      },
-    })
-  if (!workspaceBuilt)
-    prepare.push({ name: 'console-build', title: 'console', seconds: 45, run: buildWorkspace })
-
+  const preparation = await planPreparation(programNames, progress)
   const start: Step[] = [
     {
       name: 'installation',
       title: 'installation',
       seconds: 1,
       run: async (report) => {
-        if (prefix === null) throw new Error('steps ran out of order')
         user = ensureEngineUser()
-        installation = decide(user, prefix)
-        for (const made of await ensureSecrets(home)) report.log(`made secrets/${made}`)
+        installation = decide(user, preparation.prefix())
+        for (const made of await ensureSecrets(home, installation)) report.log(`made secrets/${made}`)
         makeEngineDirectories(installation, user)
         await settleProcesses(home, before, installation, progress)
       },
@@ -188,13 +154,8 @@ export async function up(home: Home, asked: UpOptions, progress: Progress, log: 
       },
     },
   ]
-  const possible = prefix !== null || prepare.some((step) => step.name === 'engine')
-  await progress.run(possible ? [...prepare, ...start] : prepare)
-  if (!possible)
-    throw fault('packages.missing', 'packages that the engine needs are not installed', {
-      detail: `Missing: ${missing.join(' ')}. The console is built; the engine is not.`,
-      hint: `Run as root: apt-get install ${missing.join(' ')}; then run "./floe up" again.`,
-    })
+  await progress.run(preparation.possible ? [...preparation.steps, ...start] : preparation.steps)
+  if (!preparation.possible) preparation.refuse('up')
 
   const done = settled().installation
   return {

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync 
 import { join } from 'node:path'
 import { fault } from '@floe/domain'
 import { cacheDirectory, checkoutDirectory, makeDirectory } from '../installation/home'
-import { programNames, programs } from '../process/records'
+import { type ProgramName, programNames, programs } from '../process/records'
 import type { StepReport } from '../progress/progress'
 import { runProgram } from '../run-program'
 
@@ -32,19 +32,25 @@ function sourcesFingerprint(checkout: string): string {
   return hash.digest('hex')
 }
 
-const stampFile = (checkout: string) => join(checkout, 'node_modules/.floe-built')
+/** A build of everything has a stamp of its own: it is good for each program too. */
+const stampFile = (checkout: string, names: readonly ProgramName[]) =>
+  join(
+    checkout,
+    `node_modules/.floe-built${names.length === programNames.length ? '' : `-${names.join('-')}`}`,
+  )
 
-/** True when the last build saw these very sources and its results are still there. */
-export function workspaceIsBuilt(): boolean {
+/** True when the last build of these programs saw these very sources and its results are still there. */
+export function workspaceIsBuilt(names: readonly ProgramName[] = programNames): boolean {
   const checkout = checkoutDirectory()
-  try {
-    return (
-      programNames.every((name) => existsSync(join(checkout, programs[name].built))) &&
-      readFileSync(stampFile(checkout), 'utf8') === sourcesFingerprint(checkout)
-    )
-  } catch {
-    return false
-  }
+  if (!names.every((name) => existsSync(join(checkout, programs[name].built)))) return false
+  const fingerprint = sourcesFingerprint(checkout)
+  return [programNames, names].some((built) => {
+    try {
+      return readFileSync(stampFile(checkout, built), 'utf8') === fingerprint
+    } catch {
+      return false
+    }
+  })
 }
 
 const CACHE_DAYS = 14
@@ -66,8 +72,11 @@ function compilerWords(lines: string[]): string {
     .join('\n')
 }
 
-/** Builds agent, controller and web; what was built before from the same sources comes from the cache. */
-export async function buildWorkspace(report: StepReport): Promise<void> {
+/** Builds programs (agent, controller and web); what was built before from the same sources comes from the cache. */
+export async function buildWorkspace(
+  report: StepReport,
+  names: readonly ProgramName[] = programNames,
+): Promise<void> {
   const checkout = checkoutDirectory()
   const fingerprint = sourcesFingerprint(checkout)
   const cache = join(cacheDirectory(), 'turbo')
@@ -82,9 +91,7 @@ export async function buildWorkspace(report: StepReport): Promise<void> {
       cache,
       '--output-logs',
       'new-only',
-      '--filter=@floe/agent',
-      '--filter=@floe/controller',
-      '--filter=@floe/web',
+      ...names.map((name) => `--filter=@floe/${name}`),
     ],
     {
       cwd: checkout,
@@ -109,6 +116,6 @@ export async function buildWorkspace(report: StepReport): Promise<void> {
       detail: compilerWords(tail),
       hint: 'See the log for the compiler’s messages.',
     })
-  writeFileSync(stampFile(checkout), fingerprint)
+  writeFileSync(stampFile(checkout, names), fingerprint)
   forgetOldBuilds(cache)
 }

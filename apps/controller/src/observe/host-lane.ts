@@ -1,6 +1,8 @@
 import { agentFault, contractVersion, type Hello, type Report } from '@floe/agent-contract'
 import {
+  type AgentAddress,
   type Database,
+  isDatabaseAway,
   type KnownInstance,
   type LeaseHold,
   LeaseLostError,
@@ -13,6 +15,8 @@ import {
 } from '@floe/db'
 import { type Fault, fault, type InstanceState, whyInstanceMoved } from '@floe/domain'
 import { type Agents, REPORT_WAIT_MS } from '../agents'
+import { renewHostCertificate } from '../certificates'
+import type { Signing } from '../enrolment'
 import type { Log } from '../log'
 import { type DatabaseWatch, pause, runLoop } from '../loop'
 import type { LeaseTimes } from '../operation-loop'
@@ -21,6 +25,9 @@ import { IncidentBook } from './incident-book'
 import { TelemetryCollector } from './telemetry-collector'
 
 const HELLO_EVERY_MS = 60_000
+const RENEW_LOOK_MS = 1_000
+/** A renewal that did not work is tried again after this. */
+const RENEW_AGAIN_MS = 60_000
 
 export type LaneParts = {
   db: Database
@@ -28,6 +35,7 @@ export type LaneParts = {
   log: Log
   database: DatabaseWatch
   times: LeaseTimes
+  signing: Signing
 }
 
 /**
@@ -36,7 +44,7 @@ export type LaneParts = {
  */
 export class HostLane {
   readonly #parts: LaneParts
-  readonly #host: { hostId: string; name: string }
+  readonly #host: { hostId: string; name: string; agentUrl: string }
   readonly #abort = new AbortController()
   readonly #incidents: IncidentBook
   readonly #collector: TelemetryCollector
@@ -47,10 +55,11 @@ export class HostLane {
   #after: { bootId: string; seq: number } | null = null
   #answeredAt = Date.now()
   #silent = false
+  #renewAfter = 0
   readonly done: Promise<void>
 
-  constructor(host: { hostId: string; name: string }, hold: LeaseHold, parts: LaneParts) {
-    this.#host = host
+  constructor(host: AgentAddress, hold: LeaseHold, parts: LaneParts) {
+    this.#host = { hostId: host.hostId, name: host.hostName, agentUrl: host.agentUrl }
     this.#hold = hold
     this.#parts = parts
     this.#incidents = new IncidentBook(parts.db, host.hostId, parts.log)
@@ -66,8 +75,13 @@ export class HostLane {
       runLoop({ ...loop, name: 'read reports', everyMs: 0 }, () => this.#readReport()),
       runLoop({ ...loop, name: 'read telemetry', everyMs: 1_000 }, () => this.#collector.readSamples()),
       runLoop({ ...loop, name: 'read checkpoints', everyMs: 2_000 }, () => this.#collector.readCheckpoints()),
+      runLoop({ ...loop, name: 'renew certificate', everyMs: RENEW_LOOK_MS }, () => this.#renewCertificate()),
     ]).then(() => {})
     parts.log.info('host.observed', { hostId: host.hostId, lease: hold.token })
+  }
+
+  get agentUrl(): string {
+    return this.#host.agentUrl
   }
 
   get ended(): boolean {
@@ -114,8 +128,10 @@ export class HostLane {
     try {
       await this.#take(report)
     } catch (error) {
-      if (error instanceof LeaseLostError) return this.#renew()
-      throw error
+      if (!(error instanceof LeaseLostError)) throw error
+      await this.#renew()
+      // a host that was revoked meanwhile keeps its lease, and loses its lane within a moment
+      await pause(500, this.#abort.signal)
     }
   }
 
@@ -142,6 +158,22 @@ export class HostLane {
       this.#parts.log.info('host.greeted', { hostId, agentVersion: hello.agentVersion, bootId: hello.bootId })
     }
     this.#hello = hello
+  }
+
+  /** Looks at the newest greeting; nothing is asked of the host until a renewal is due. */
+  async #renewCertificate(): Promise<void> {
+    const hello = this.#hello
+    if (!hello || this.#silent || Date.now() < this.#renewAfter) return
+    const { hostId } = this.#host
+    try {
+      if (await renewHostCertificate(this.#host, hello, this.#parts.agents.of(hostId).quick, this.#parts))
+        // the next greeting tells of the new one
+        this.#helloAt = 0
+    } catch (error) {
+      if (isDatabaseAway(error)) throw error
+      this.#renewAfter = Date.now() + RENEW_AGAIN_MS
+      this.#parts.log.warn('certificate.not_renewed', { hostId, fault: agentFault(error) })
+    }
   }
 
   async #take(report: Report): Promise<void> {

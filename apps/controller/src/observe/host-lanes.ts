@@ -1,29 +1,36 @@
-import { listAgents, takeLease } from '@floe/db'
-import { runLoop } from '../loop'
+import { type AgentAddress, closeIncidents, listAgents, openIncidentKeys, takeLease } from '@floe/db'
+import { runLoop, type Wake } from '../loop'
 import { HostLane, type LaneParts } from './host-lane'
 
-/** Keeps a lane for every host whose lease this controller can get. */
+type Parts = LaneParts & { owner: string; wake: Wake }
+
+/** Keeps a lane for every host whose lease this controller can get; a revoked host has none. */
 export class HostLanes {
-  readonly #parts: LaneParts & { owner: string }
+  readonly #parts: Parts
   readonly #lanes = new Map<string, HostLane>()
 
-  constructor(parts: LaneParts & { owner: string }) {
+  constructor(parts: Parts) {
     this.#parts = parts
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { log, database } = this.#parts
-    await runLoop({ name: 'find hosts', everyMs: 1_000, signal, log, database }, () => this.#pass(signal))
+    const { log, database, wake } = this.#parts
+    await runLoop({ name: 'find hosts', everyMs: 1_000, signal, log, database, wake }, () =>
+      this.#pass(signal),
+    )
     await Promise.all([...this.#lanes.values()].map((lane) => lane.stop()))
   }
 
   async #pass(signal: AbortSignal): Promise<void> {
     const { db, owner, times, agents } = this.#parts
-    const hosts = await listAgents(db.pool)
-    for (const { hostId, agentUrl } of hosts) agents.place(hostId, agentUrl)
+    const all = await listAgents(db.pool)
+    agents.place(all)
+    const hosts = all.filter((host) => !host.revoked)
     for (const host of hosts) {
       const lane = this.#lanes.get(host.hostId)
-      if (lane && !lane.ended) continue
+      // a new address is another place to ask, and a new greeting
+      if (lane && !lane.ended && lane.agentUrl === host.agentUrl) continue
+      if (lane) await lane.stop()
       this.#lanes.delete(host.hostId)
       const hold = await takeLease(db.pool, { name: `observe:${host.hostId}`, owner, leaseMs: times.leaseMs })
       if (hold && !signal.aborted) this.#lanes.set(host.hostId, new HostLane(host, hold, this.#parts))
@@ -31,7 +38,20 @@ export class HostLanes {
     for (const [hostId, lane] of this.#lanes) {
       if (hosts.some((host) => host.hostId === hostId)) continue
       this.#lanes.delete(hostId)
-      void lane.stop()
+      void lane.stop().then(() => this.#leave(hostId, all))
+    }
+  }
+
+  /** What was wrong with a host that was revoked or removed is nobody's concern any more. */
+  async #leave(hostId: string, all: readonly AgentAddress[]): Promise<void> {
+    const { db, log, database } = this.#parts
+    const revoked = all.some((host) => host.hostId === hostId)
+    log.info(revoked ? 'host.revoked' : 'host.removed', { hostId })
+    try {
+      for (const key of await closeIncidents(db.pool, await openIncidentKeys(db.pool, hostId)))
+        log.info('incident.closed', { key })
+    } catch (error) {
+      database.missed(error)
     }
   }
 }

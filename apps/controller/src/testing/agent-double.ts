@@ -1,4 +1,5 @@
 import { createServer, type Server } from 'node:https'
+import type { TLSSocket } from 'node:tls'
 import {
   type AgentHandlers,
   contractVersion,
@@ -10,8 +11,9 @@ import {
   type TaskStartInput,
   type TaskStatus,
 } from '@floe/agent-contract'
-import { fault, type HostFacts } from '@floe/domain'
+import { fault, type HostFacts, rightOf } from '@floe/domain'
 import type { Sample } from '@floe/telemetry'
+import type { TestAuthority } from '@floe/testkit'
 import { createHTTPHandler } from '@trpc/server/adapters/standalone'
 import type { z } from 'zod'
 
@@ -46,7 +48,7 @@ export const facts = (): HostFacts => ({
 const idOf = (key: TaskKey) => `${key.operationId}/${key.step}/${key.attempt}`
 
 /**
- * An agent in the memory of the test, behind the real router, HTTPS and keys: tasks take `taskMs`, instances change state
+ * An agent in the memory of the test, behind the real router and mutual TLS: tasks take `taskMs`, instances change state
  * as the tasks say, and everything it was asked is counted. It outlives the controllers of a test, as agents do.
  */
 export class AgentDouble {
@@ -71,21 +73,24 @@ export class AgentDouble {
   #reportSeq = 1
   #server: Server | undefined
   #port = 0
+  #identity: string | undefined
 
   constructor(hostId: string) {
     this.hostId = hostId
   }
 
   /** Listens, at the same port again after a close. */
-  async listen(certificate: { certificate: string; key: string }, taskKey: string): Promise<void> {
+  async listen(authority: TestAuthority): Promise<void> {
+    this.#identity ??= await authority.host(this.hostId)
     const handler = createHTTPHandler({
       basePath: '/trpc/',
       router: createAgentRouter(this.#handlers()),
       createContext: ({ req }) => ({
-        key: req.headers.authorization === `Bearer ${taskKey}` ? 'task' : null,
+        right: rightOf((req.socket as TLSSocket).getPeerCertificate().subjectaltname),
       }),
     })
-    const server = createServer({ cert: certificate.certificate, key: certificate.key }, handler)
+    const tls = { cert: this.#identity, key: this.#identity, ca: authority.certificate }
+    const server = createServer({ ...tls, requestCert: true, rejectUnauthorized: true }, handler)
     this.#server = server
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject)
@@ -169,6 +174,8 @@ export class AgentDouble {
       streamTelemetry: async function* () {
         throw fault('agent.not_in_double', 'the double does not do this')
       },
+      requestCertificate: missing,
+      installCertificate: missing,
       readCheckpoints: ({ instanceId, afterSeq, limit }) =>
         slow(() => ({
           checkpoints: (this.checkpoints.get(instanceId) ?? [])

@@ -2,13 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { createTestDatabase, type TestDatabase } from '@floe/db/testing'
 // tells the type of what the suite's set-up provides
 import type {} from '@floe/db/testing/engine-for-suite'
-import { makeCertificates } from '@floe/testkit'
+import { makeTestAuthority } from '@floe/testkit'
 import { startController } from '../controller'
 import type { Log } from '../log'
 import type { LeaseTimes } from '../operation-loop'
 import { AgentDouble } from './agent-double'
 
-const TASK_KEY = 'test-task-key'
 export const actor = { id: 'tester', name: 'Tester' }
 
 /** Log that keeps its lines for a test to look at. */
@@ -23,13 +22,14 @@ export function keptLog(): Log & { lines: { level: string; event: string; fields
 /** A control database, one or more hosts with agent doubles, and controllers to start and stop. */
 export async function benchOfControllers(engineConnectionString: string) {
   const db: TestDatabase = await createTestDatabase(engineConnectionString)
-  const certificate = await makeCertificates()
+  const authority = await makeTestAuthority()
+  const identity = await authority.console('task')
   const doubles: AgentDouble[] = []
   const controllers: ReturnType<typeof startController>[] = []
 
   async function addHost(): Promise<AgentDouble> {
     const double = new AgentDouble(randomUUID())
-    await double.listen(certificate, TASK_KEY)
+    await double.listen(authority)
     await db.pool.query('INSERT INTO host (id, name, "agentUrl") VALUES ($1, $2, $3)', [
       double.hostId,
       `host-${double.hostId.slice(0, 8)}`,
@@ -42,16 +42,16 @@ export async function benchOfControllers(engineConnectionString: string) {
   const first = await addHost()
   return {
     db,
-    authority: certificate.authority,
-    taskKey: TASK_KEY,
+    authority,
+    identity,
     host: first,
     addHost,
-    reopen: (double: AgentDouble) => double.listen(certificate, TASK_KEY),
+    reopen: (double: AgentDouble) => double.listen(authority),
     start(times: LeaseTimes = { leaseMs: 1_500, renewMs: 400 }, log: Log = keptLog()) {
       const controller = startController({
         connectionString: db.connectionString,
-        authority: certificate.authority,
-        taskKey: TASK_KEY,
+        authority: authority.signing,
+        identity: () => identity,
         host: { hostId: first.hostId, name: `host-${first.hostId.slice(0, 8)}`, agentUrl: first.url },
         log,
         times,

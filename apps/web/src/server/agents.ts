@@ -1,39 +1,68 @@
 import { type AgentClient, agentFault, createAgentClient } from '@floe/agent-contract'
+import { type AgentAddress, hostRevoked } from '@floe/db'
 import { FaultError, fault, type InstanceId } from '@floe/domain'
 import type { FeedSource } from './live/instance-feed'
-
-export type AgentAddress = { agentUrl: string }
 
 /** How long it is believed that an instance lives on the host it was last found on. */
 const ADDRESS_KEPT_MS = 30_000
 
-/** Clients of all agents with the key that may only read, one a host. */
-export class Agents {
-  readonly #clients = new Map<string, AgentClient>()
-  readonly #addresses = new Map<InstanceId, { at: number; address: AgentAddress }>()
-  readonly #options: {
-    ca: string
-    key: string
-    find(instanceId: InstanceId): Promise<AgentAddress | undefined>
-  }
+export type AgentsOptions = {
+  /** PEM of the installation's authority. */
+  authority: string
+  /** Certificate and key of this process, which may only read; asked before every use, since they are renewed. */
+  identity(): string
+  /** Where an instance lives; undefined when there is no such instance. */
+  find(instanceId: InstanceId): Promise<AgentAddress | undefined>
+  /** Where a host's agent answers; undefined when it was removed. */
+  findHost(hostId: string): Promise<AgentAddress | undefined>
+  /** Called once, before the first agent is spoken to: from then on hostChanged() has to be told of changes. */
+  onFirst?(): void
+}
 
-  constructor(options: {
-    ca: string
-    key: string
-    /** Where an instance lives; undefined when there is no such instance. */
-    find(instanceId: InstanceId): Promise<AgentAddress | undefined>
-  }) {
+type Entry = { client: AgentClient; address: AgentAddress; identity: string }
+
+/** Clients of all agents with the certificate that may only read, one a host. A revoked host has none. */
+export class Agents {
+  readonly #clients = new Map<string, Entry>()
+  readonly #addresses = new Map<InstanceId, { at: number; address: AgentAddress }>()
+  readonly #options: AgentsOptions
+  #first = true
+
+  constructor(options: AgentsOptions) {
     this.#options = options
   }
 
-  /** The client of an instance's agent. Throws `instance.not_found`. */
+  /** The client of an instance's agent. Throws `instance.not_found` or `host.revoked`. */
   async of(instanceId: InstanceId): Promise<AgentClient> {
     const known = this.#addresses.get(instanceId)
-    if (known && Date.now() - known.at < ADDRESS_KEPT_MS) return this.#client(known.address.agentUrl)
+    if (known && Date.now() - known.at < ADDRESS_KEPT_MS) return this.#client(known.address)
     const address = await this.#options.find(instanceId)
     if (!address) throw fault('instance.not_found', `instance "${instanceId}" does not exist`)
     this.#addresses.set(instanceId, { at: Date.now(), address })
-    return this.#client(address.agentUrl)
+    return this.#client(address)
+  }
+
+  /**
+   * Something about a host (null: any) changed: what is known of it is read anew, and a connection to one that is not to be
+   * believed any more ends.
+   */
+  async hostChanged(hostId: string | null): Promise<void> {
+    for (const [instanceId, { address }] of this.#addresses)
+      if (hostId === null || address.hostId === hostId) this.#addresses.delete(instanceId)
+    await Promise.all(
+      [...this.#clients.keys()]
+        .filter((id) => hostId === null || id === hostId)
+        .map((id) => this.#review(id)),
+    )
+  }
+
+  async #review(hostId: string): Promise<void> {
+    const entry = this.#clients.get(hostId)
+    if (!entry) return
+    const address = await this.#options.findHost(hostId)
+    if (address && !address.revoked && sameTrust(address, entry.address)) return
+    this.#clients.delete(hostId)
+    entry.client.close()
   }
 
   /**
@@ -81,16 +110,31 @@ export class Agents {
   }
 
   close() {
-    for (const client of this.#clients.values()) client.close()
+    for (const { client } of this.#clients.values()) client.close()
     this.#clients.clear()
   }
 
-  #client(url: string): AgentClient {
-    let client = this.#clients.get(url)
-    if (!client) {
-      client = createAgentClient({ url, ca: this.#options.ca, key: this.#options.key })
-      this.#clients.set(url, client)
+  #client(address: AgentAddress): AgentClient {
+    if (address.revoked) throw hostRevoked(address.hostName)
+    if (this.#first) {
+      this.#first = false
+      this.#options.onFirst?.()
     }
+    const identity = this.#options.identity()
+    const known = this.#clients.get(address.hostId)
+    if (known && sameTrust(known.address, address) && known.identity === identity) return known.client
+    known?.client.close()
+    const client = createAgentClient({
+      url: address.agentUrl,
+      hostId: address.hostId,
+      authority: this.#options.authority,
+      identity,
+      isRevoked: (fingerprint) => address.revokedCertificates.includes(fingerprint),
+    })
+    this.#clients.set(address.hostId, { client, address, identity })
     return client
   }
 }
+
+const sameTrust = (a: AgentAddress, b: AgentAddress) =>
+  a.agentUrl === b.agentUrl && a.revokedCertificates.join() === b.revokedCertificates.join()

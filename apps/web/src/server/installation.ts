@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { IdentityFile } from '@floe/agent-contract'
 import { fault, Installation, secretFiles } from '@floe/domain'
 
 /** What `./floe up` decided and made, read from FLOE_HOME at run time; a build needs none of it. */
@@ -8,8 +9,8 @@ export type InstallationFiles = {
   installation: Installation
   /** PEM of the authority that signed the agents' certificates. */
   authority: string
-  /** Opens only what reads. */
-  agentReadKey: string
+  /** The web's certificate and key, which may only read. Asked before every use, since the controller renews it. */
+  identity: () => string
   authSecret: string
   controlPassword: string
 }
@@ -35,11 +36,12 @@ export function readInstallation(home = process.env.FLOE_HOME): InstallationFile
     throw fault('installation.invalid', 'config.json does not describe an installation', {
       detail: parsed.error.issues.map((i) => `${i.path.join('.')}: ${i.message}`).join('; '),
     })
+  const identity = new IdentityFile(join(home, 'secrets', secretFiles.webIdentity))
   return {
     home,
     installation: parsed.data,
     authority: secret(secretFiles.authority),
-    agentReadKey: secret(secretFiles.agentReadKey),
+    identity: () => identity.read(),
     authSecret: secret(secretFiles.authSecret),
     controlPassword: secret(secretFiles.controlPassword),
   }

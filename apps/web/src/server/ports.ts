@@ -1,4 +1,4 @@
-import { createDatabase, type Database, findInstanceAgent } from '@floe/db'
+import { createDatabase, type Database, findHostAgent, findInstanceAgent } from '@floe/db'
 import { Agents } from './agents'
 import { type Auth, createAuth } from './auth/auth'
 import { ChangeWatch } from './changes'
@@ -24,13 +24,21 @@ export function createPorts(files: InstallationFiles, url = controlDatabaseUrl(f
     applicationName: 'floe web',
     onIdleError: (error) => log.warn({ event: 'database.connection_lost', message: error.message }),
   })
+  const changes = new ChangeWatch(url)
   const agents = new Agents({
-    ca: files.authority,
-    key: files.agentReadKey,
+    authority: files.authority,
+    identity: files.identity,
     find: (instanceId) => findInstanceAgent(database.pool, instanceId),
+    findHost: (hostId) => findHostAgent(database.pool, hostId),
+    onFirst: () =>
+      changes.onChange((change) => {
+        if (change !== 'all' && change.noun !== 'host') return
+        agents
+          .hostChanged(change === 'all' ? null : change.id)
+          .catch((err: unknown) => log.warn({ event: 'host.not_looked_up', err }))
+      }),
   })
   const feeds = new Feeds((instanceId) => agents.feedSource(instanceId))
-  const changes = new ChangeWatch(url)
   return {
     files,
     database,

@@ -82,3 +82,5 @@ const requiring = (role: AccountRole) =>
 export const viewerProcedure = requiring('viewer')
 /** Changes. */
 export const operatorProcedure = requiring('operator')
+/** Who belongs to the installation: hosts. */
+export const adminProcedure = requiring('admin')

@@ -1,12 +1,18 @@
-import { Fault, HostFacts, type HostState, hostStateByAge } from '@floe/domain'
-import type { Queryable } from '../database'
+import { Fault, fault, HostFacts, type HostState, hostState } from '@floe/domain'
+import type { Queryable, Transaction } from '../database'
 
 export type HostView = {
   hostId: string
   name: string
   agentUrl: string
   createdAt: Date
-  /** By the age of the agent's last answer. */
+  /** When it was enrolled by a token; null for the console's own machine. */
+  enrolledAt: Date | null
+  revokedAt: Date | null
+  revokedBy: string | null
+  /** When the newest certificate that was issued to it ends; null where none was issued by a controller yet. */
+  certificateEndsAt: Date | null
+  /** By the age of the agent's last answer; unknown once it is revoked. */
   state: HostState
   observedAt: Date | null
   ageMs: number | null
@@ -20,9 +26,11 @@ export type HostView = {
 }
 
 const hostQuery = `
-  SELECT h.id AS "hostId", h.name, h."agentUrl", h."createdAt", h."observedAt", h."agentVersion", h."contractVersion",
+  SELECT h.id AS "hostId", h.name, h."agentUrl", h."createdAt", h."enrolledAt", h."revokedAt", h."revokedBy",
+         h."observedAt", h."agentVersion", h."contractVersion",
          h.capabilities, h.facts, h.fault,
          (extract(epoch FROM clock_timestamp() - h."observedAt") * 1000)::float8 AS "ageMs",
+         (SELECT max(c."notAfter") FROM host_certificate c WHERE c."hostId" = h.id AND c."revokedAt" IS NULL) AS "certificateEndsAt",
          (SELECT count(*)::int FROM instance i WHERE i."hostId" = h.id AND i."deletedAt" IS NULL) AS instances
     FROM host h`
 
@@ -33,25 +41,31 @@ function hostView(row: HostRow): HostView {
   const fault = Fault.safeParse(row.fault)
   return {
     ...row,
-    state: hostStateByAge(row.ageMs),
+    state: hostState({ ageMs: row.ageMs, revoked: row.revokedAt !== null }),
     facts: facts.success ? facts.data : null,
     fault: fault.success ? fault.data : null,
   }
 }
 
-/** All hosts by name. */
+/** All hosts by name, without those that were removed. */
 export async function listHosts(on: Queryable): Promise<HostView[]> {
-  const { rows } = await on.query<HostRow>(`${hostQuery} ORDER BY h.name`)
+  const { rows } = await on.query<HostRow>(`${hostQuery} WHERE h."removedAt" IS NULL ORDER BY h.name`)
   return rows.map(hostView)
 }
 
-/** One host by id, undefined when there is none. */
+/** The host of this name that was not removed, undefined when there is none. */
+export async function findHost(on: Queryable, name: string): Promise<HostView | undefined> {
+  const { rows } = await on.query<HostRow>(`${hostQuery} WHERE h.name = $1 AND h."removedAt" IS NULL`, [name])
+  return rows[0] && hostView(rows[0])
+}
+
+/** One host by id, also a removed one; undefined when there is none. */
 export async function showHost(on: Queryable, hostId: string): Promise<HostView | undefined> {
   const { rows } = await on.query<HostRow>(`${hostQuery} WHERE h.id = $1`, [hostId])
   return rows[0] && hostView(rows[0])
 }
 
-/** Makes or renames a host's row; what was observed stays. */
+/** Makes or renames the row of the console's own host; what was observed stays. */
 export async function registerHost(on: Queryable, host: { hostId: string; name: string; agentUrl: string }) {
   await on.query(
     `INSERT INTO host (id, name, "agentUrl") VALUES ($1, $2, $3)
@@ -61,10 +75,119 @@ export async function registerHost(on: Queryable, host: { hostId: string; name: 
   )
 }
 
-/** Every host with its agent's address: what a controller has to observe. */
-export async function listAgents(
-  on: Queryable,
-): Promise<{ hostId: string; name: string; agentUrl: string }[]> {
-  const { rows } = await on.query(`SELECT id AS "hostId", name, "agentUrl" FROM host ORDER BY id`)
+/** Where a host's agent answers, and which of its certificates are not accepted any more. */
+export type AgentAddress = {
+  hostId: string
+  hostName: string
+  agentUrl: string
+  /** Nothing it answers is believed. */
+  revoked: boolean
+  /** sha256 of the revoked certificates whose time is not over, in hexadecimal. */
+  revokedCertificates: string[]
+}
+
+/** Columns of an AgentAddress, of a row of host named `h`. */
+export const agentAddressColumns = `h.id AS "hostId", h.name AS "hostName", h."agentUrl", h."revokedAt" IS NOT NULL AS revoked,
+  ARRAY(SELECT c.fingerprint FROM host_certificate c
+         WHERE c."hostId" = h.id AND c."revokedAt" IS NOT NULL AND c."notAfter" > now()
+         ORDER BY 1) AS "revokedCertificates"`
+
+/** Every host that was not removed, with its agent's address: what a controller has to observe, or must not believe. */
+export async function listAgents(on: Queryable): Promise<AgentAddress[]> {
+  const { rows } = await on.query<AgentAddress>(
+    `SELECT ${agentAddressColumns} FROM host h WHERE h."removedAt" IS NULL ORDER BY h.id`,
+  )
   return rows
 }
+
+/** Where a host's agent answers, undefined for a host that was removed or never there. */
+export async function findHostAgent(on: Queryable, hostId: string): Promise<AgentAddress | undefined> {
+  const { rows } = await on.query<AgentAddress>(
+    `SELECT ${agentAddressColumns} FROM host h WHERE h.id = $1 AND h."removedAt" IS NULL`,
+    [hostId],
+  )
+  return rows[0]
+}
+
+/**
+ * Revokes a host: from the commit on its certificates are not accepted and its answers not believed. Answers its name;
+ * throws `host.not_found` or `host.revoked`.
+ */
+export async function revokeHost(tx: Transaction, hostId: string, by: string): Promise<string> {
+  const { rows } = await tx.query<{ name: string; revoked: boolean }>(
+    `SELECT name, "revokedAt" IS NOT NULL AS revoked FROM host WHERE id = $1 AND "removedAt" IS NULL FOR UPDATE`,
+    [hostId],
+  )
+  const host = rows[0]
+  if (!host) throw hostNotFound(hostId)
+  if (host.revoked) throw hostRevoked(host.name)
+  await tx.query(
+    `UPDATE host SET "revokedAt" = clock_timestamp(), "revokedBy" = $2, fault = $3 WHERE id = $1`,
+    [hostId, by, JSON.stringify(hostRevoked(host.name).fault)],
+  )
+  await tx.query(
+    `UPDATE host_certificate SET "revokedAt" = clock_timestamp() WHERE "hostId" = $1 AND "revokedAt" IS NULL`,
+    [hostId],
+  )
+  await tx.query(
+    `UPDATE host_enrolment SET "withdrawnAt" = clock_timestamp()
+      WHERE "hostId" = $1 AND "signedAt" IS NULL AND "withdrawnAt" IS NULL`,
+    [hostId],
+  )
+  return host.name
+}
+
+/**
+ * Forgets a revoked host and its instances; what they left behind on the machine stays there. Answers its name and how
+ * many instances were forgotten. Throws `host.not_found`, `host.not_revoked` or `host.conflict`.
+ */
+export async function removeHost(
+  tx: Transaction,
+  hostId: string,
+): Promise<{ name: string; instances: number }> {
+  const { rows } = await tx.query<{ name: string; revoked: boolean; busy: boolean }>(
+    `SELECT name, "revokedAt" IS NOT NULL AS revoked,
+            EXISTS (SELECT 1 FROM operation o JOIN instance i ON i.id = o."instanceId" WHERE i."hostId" = host.id
+                       AND o.state IN ('queued', 'running', 'cancelling')) AS busy
+       FROM host WHERE id = $1 AND "removedAt" IS NULL FOR UPDATE`,
+    [hostId],
+  )
+  const host = rows[0]
+  if (!host) throw hostNotFound(hostId)
+  if (!host.revoked)
+    throw fault('host.not_revoked', `host "${host.name}" is still part of this console`, {
+      hint: 'Revoke it first; then nothing of it is believed any more, and it can be removed.',
+    })
+  if (host.busy)
+    throw fault('host.conflict', `an operation on an instance of host "${host.name}" has not ended`, {
+      hint: 'Wait until it has ended: operations of a revoked host fail within seconds.',
+    })
+  const { rowCount } = await tx.query(
+    `UPDATE instance SET "deletedAt" = clock_timestamp(), intent = 'deleted', state = 'unknown',
+            because = 'its host was removed' WHERE "hostId" = $1 AND "deletedAt" IS NULL`,
+    [hostId],
+  )
+  await tx.query(`UPDATE host SET "removedAt" = clock_timestamp() WHERE id = $1`, [hostId])
+  return { name: host.name, instances: rowCount ?? 0 }
+}
+
+/** Notes a certificate that is about to be given to a host's agent. */
+export async function insertHostCertificate(
+  on: Queryable,
+  certificate: { hostId: string; fingerprint: string; notBefore: number; notAfter: number },
+): Promise<void> {
+  await on.query(
+    `INSERT INTO host_certificate (fingerprint, "hostId", "notBefore", "notAfter")
+     VALUES ($1, $2, to_timestamp($3::float8 / 1000), to_timestamp($4::float8 / 1000)) ON CONFLICT DO NOTHING`,
+    [certificate.fingerprint, certificate.hostId, certificate.notBefore, certificate.notAfter],
+  )
+}
+
+export const hostNotFound = (host: string) => fault('host.not_found', `host "${host}" does not exist`)
+
+/** Said of a host that was revoked, wherever something was wanted of it. */
+export const hostRevoked = (name: string) =>
+  fault('host.revoked', `host "${name}" was revoked`, {
+    detail: 'Its certificate is not accepted any more, and nothing it says is believed.',
+    hint: `Enrol it anew ("./floe host add ${name} --again"), or remove it.`,
+  })

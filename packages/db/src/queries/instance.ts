@@ -1,7 +1,7 @@
 import {
   HOST_OFFLINE_MS,
   type HostState,
-  hostStateByAge,
+  hostState,
   type InstanceIntent,
   type InstanceRole,
   type InstanceState,
@@ -9,6 +9,7 @@ import {
   type OperationState,
 } from '@floe/domain'
 import type { Queryable } from '../database'
+import { type AgentAddress, agentAddressColumns } from './host'
 
 /** How to reach an instance, as its agent said it; without a password. */
 export type InstanceConnection = {
@@ -59,6 +60,7 @@ const instanceQuery = `
          i.role, i."engineVersion", i."systemIdentifier", i.port, i.observed, h.id AS "hostId", h.name AS "hostName",
          (extract(epoch FROM clock_timestamp() - i."observedAt") * 1000)::float8 AS "ageMs",
          (extract(epoch FROM clock_timestamp() - h."observedAt") * 1000)::float8 AS "hostAgeMs",
+         h."revokedAt" IS NOT NULL AS "hostRevoked",
          o.id AS "operationId", o.kind AS "operationKind", o.state AS "operationState",
          o.progress AS "operationProgress", o.message AS "operationMessage"
     FROM instance i
@@ -91,6 +93,7 @@ type InstanceRow = {
   hostName: string
   ageMs: number | null
   hostAgeMs: number | null
+  hostRevoked: boolean
   operationId: string | null
   operationKind: OperationKind
   operationState: OperationState
@@ -100,11 +103,15 @@ type InstanceRow = {
 
 function instanceView(row: InstanceRow): InstanceView {
   const observed = row.observed ?? {}
-  const tooOld = row.ageMs === null || row.ageMs >= HOST_OFFLINE_MS
+  const tooOld = row.ageMs === null || row.ageMs >= HOST_OFFLINE_MS || row.hostRevoked
   return {
     instanceId: row.instanceId,
     name: row.name,
-    host: { hostId: row.hostId, name: row.hostName, state: hostStateByAge(row.hostAgeMs) },
+    host: {
+      hostId: row.hostId,
+      name: row.hostName,
+      state: hostState({ ageMs: row.hostAgeMs, revoked: row.hostRevoked }),
+    },
     createdAt: row.createdAt,
     deletedAt: row.deletedAt,
     intent: row.intent,
@@ -141,9 +148,9 @@ function instanceView(row: InstanceRow): InstanceView {
 export async function findInstanceAgent(
   on: Queryable,
   instanceId: string,
-): Promise<{ hostId: string; agentUrl: string } | undefined> {
-  const { rows } = await on.query<{ hostId: string; agentUrl: string }>(
-    `SELECT h.id AS "hostId", h."agentUrl" FROM instance i JOIN host h ON h.id = i."hostId"
+): Promise<AgentAddress | undefined> {
+  const { rows } = await on.query<AgentAddress>(
+    `SELECT ${agentAddressColumns} FROM instance i JOIN host h ON h.id = i."hostId"
       WHERE i.id = $1 AND i."deletedAt" IS NULL`,
     [instanceId],
   )

@@ -1,7 +1,7 @@
 import type { Fault, HostFacts, InstanceState } from '@floe/domain'
 import type pg from 'pg'
 import { inTransaction, type Queryable } from '../database'
-import { type LeaseHold, requireLease } from './lease'
+import { type LeaseHold, LeaseLostError, requireLease } from './lease'
 
 /** What a report says of an instance, as far as it is stored in columns; `observed` is all of it. */
 export type ObservedInstance = {
@@ -48,10 +48,13 @@ export async function writeReport(
          FROM instance WHERE "hostId" = $1 ORDER BY id FOR NO KEY UPDATE`,
       [report.hostId],
     )
-    await tx.query(
-      `UPDATE host SET "observedAt" = clock_timestamp(), facts = $2, fault = NULL WHERE id = $1`,
+    const { rowCount } = await tx.query(
+      `UPDATE host SET "observedAt" = clock_timestamp(), facts = $2, fault = NULL
+        WHERE id = $1 AND "revokedAt" IS NULL AND "removedAt" IS NULL`,
       [report.hostId, JSON.stringify(report.facts)],
     )
+    // revoked while it answered: the answer is not believed, and its lane is about to end
+    if (rowCount === 0) throw new LeaseLostError(`host ${report.hostId}`)
     await tx.query(
       `UPDATE instance i
           SET "observedAt" = clock_timestamp(), state = o.state, because = o.because, role = o.role,
@@ -90,10 +93,10 @@ export async function writeHostFault(
 ): Promise<void> {
   await inTransaction(pool, async (tx) => {
     await requireLease(tx, hold)
-    await tx.query(`UPDATE host SET fault = $2 WHERE id = $1 AND fault IS DISTINCT FROM $2::jsonb`, [
-      hostId,
-      JSON.stringify(fault),
-    ])
+    await tx.query(
+      `UPDATE host SET fault = $2 WHERE id = $1 AND "revokedAt" IS NULL AND fault IS DISTINCT FROM $2::jsonb`,
+      [hostId, JSON.stringify(fault)],
+    )
   })
 }
 

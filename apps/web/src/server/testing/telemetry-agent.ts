@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import type { TLSSocket } from 'node:tls'
 import { type AgentHandlers, createAgentRouter } from '@floe/agent-contract'
-import { fault } from '@floe/domain'
+import { fault, rightOf } from '@floe/domain'
 import type { Sample } from '@floe/telemetry'
-import { makeCertificates } from '@floe/testkit'
+import { makeTestAuthority } from '@floe/testkit'
 import { createHTTPHandler } from '@trpc/server/adapters/standalone'
 
 /**
@@ -11,8 +13,10 @@ import { createHTTPHandler } from '@trpc/server/adapters/standalone'
  * list that the test adds to, and connections that the test cuts.
  */
 export async function telemetryAgent() {
-  const certificates = await makeCertificates()
-  const readKey = 'read-key-of-the-test'
+  const authority = await makeTestAuthority()
+  const hostId = randomUUID()
+  const served = await authority.host(hostId)
+  const identity = await authority.console('read')
   const ring: Sample[] = []
   let wake: (() => void)[] = []
   let streams = 0
@@ -47,12 +51,12 @@ export async function telemetryAgent() {
     }),
   )
   const server = createServer(
-    { key: certificates.key, cert: certificates.certificate },
+    { key: served, cert: served, ca: authority.certificate, requestCert: true },
     createHTTPHandler({
       router,
       basePath: '/trpc/',
       createContext: ({ req }) => ({
-        key: req.headers.authorization === `Bearer ${readKey}` ? 'read' : null,
+        right: rightOf((req.socket as TLSSocket).getPeerCertificate().subjectaltname),
       }),
     }),
   )
@@ -61,8 +65,10 @@ export async function telemetryAgent() {
   const { port } = server.address() as AddressInfo
   return {
     url: `https://127.0.0.1:${port}`,
-    authority: certificates.authority,
-    readKey,
+    hostId,
+    authority: authority.certificate,
+    /** What a console shows it that may only read. */
+    identity,
     ring,
     /** Streams open now. */
     streams: () => streams,

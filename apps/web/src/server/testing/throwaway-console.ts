@@ -10,11 +10,7 @@ import { appRouter } from '../router'
 import type { AccountRole } from '../routers/account/me.types'
 
 /** A console on a control database of its own, with no page and no port until one is asked for. */
-export async function throwawayConsole(options: {
-  engine: string
-  authority?: string
-  agentReadKey?: string
-}) {
+export async function throwawayConsole(options: { engine: string; authority?: string; identity?: string }) {
   const database = await createTestDatabase(options.engine)
   const webUrl = 'http://127.0.0.1:3999'
   const files = {
@@ -24,6 +20,7 @@ export async function throwawayConsole(options: {
       installationId: randomUUID(),
       hostId: randomUUID(),
       hostName: 'test-host',
+      hostAddress: '127.0.0.1',
       webAddress: '127.0.0.1',
       webPort: 3999,
       webUrl,
@@ -37,7 +34,7 @@ export async function throwawayConsole(options: {
       controlDatabase: { user: 'x', name: 'x' },
     },
     authority: options.authority ?? '',
-    agentReadKey: options.agentReadKey ?? '',
+    identity: () => options.identity ?? '',
     authSecret: randomBytes(32).toString('hex'),
     controlPassword: '',
   }

@@ -1,4 +1,9 @@
 import { router } from '../../procedures'
+import { add } from './add'
 import { list } from './list'
+import { remove } from './remove'
+import { revoke } from './revoke'
+import { show } from './show'
+import { withdraw } from './withdraw'
 
-export const host = router({ list })
+export const host = router({ list, show, add, withdraw, revoke, remove })

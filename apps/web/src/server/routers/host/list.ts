@@ -1,20 +1,15 @@
-import { listHosts } from '@floe/db'
-import type { HostId } from '@floe/domain'
+import { listEnrolments, listHosts } from '@floe/db'
 import { viewerProcedure } from '../../procedures'
-import { ms } from '../operation/operation.views'
+import { enrolmentSummary, hostSummary } from './host.views'
 import { HostList } from './list.types'
 
-/** All hosts by name, as last observed. */
+/** All hosts by name, as last observed, and the tokens that were given out. */
 export const list = viewerProcedure.output(HostList).query(async ({ ctx }) => {
-  const hosts = await listHosts(ctx.ports.database.pool)
+  const { database, files } = ctx.ports
+  const [hosts, enrolments] = await Promise.all([listHosts(database.pool), listEnrolments(database.pool)])
   return {
-    hosts: hosts.map(({ createdAt, ...host }) => ({
-      ...host,
-      hostId: host.hostId as HostId,
-      observedAt: ms(host.observedAt),
-      // not known before its agent answered for the first time
-      capabilities: host.capabilities ?? [],
-    })),
+    hosts: hosts.map((host) => hostSummary(host, files.installation.hostId)),
+    enrolments: enrolments.map(enrolmentSummary),
     now: Date.now(),
   }
 })

@@ -1,1 +1,5 @@
+export * from './add.types'
+export * from './host.types'
 export * from './list.types'
+export * from './revoke.types'
+export * from './show.types'

@@ -27,17 +27,16 @@ beforeEach(async () => {
   console_ = await throwawayConsole({
     engine: inject('engineConnectionString'),
     authority: agent.authority,
-    agentReadKey: agent.readKey,
+    identity: agent.identity,
   })
-  const hostId = randomUUID()
   instanceId = InstanceId.parse(randomUUID())
   await console_.database.pool.query(`INSERT INTO host (id, name, "agentUrl") VALUES ($1, 'h', $2)`, [
-    hostId,
+    agent.hostId,
     agent.url,
   ])
   await console_.database.pool.query(
     `INSERT INTO instance (id, name, "hostId", intent) VALUES ($1, 'demo', $2, 'running')`,
-    [instanceId, hostId],
+    [instanceId, agent.hostId],
   )
   authorization = (await console_.token()).authorization
 })

@@ -1,0 +1,4 @@
+export * from './authority'
+export * from './inspect'
+export * from './request'
+export * from './token'
