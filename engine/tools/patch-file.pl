@@ -131,8 +131,8 @@ sub check
 	{
 		push @wrong, "field $required is missing" unless ($value{$required} // '') =~ /\S/;
 	}
-	push @wrong, 'Reason is none of hook, backport, incompatible'
-	  if exists $value{Reason} && $value{Reason} !~ /^(hook|backport|incompatible)\b/;
+	push @wrong, 'Reason is none of hook, backport, incompatible, fix'
+	  if exists $value{Reason} && $value{Reason} !~ /^(hook|backport|incompatible|fix)\b/;
 	my $touches = touches($diff) =~ s/\n//gr;
 	push @wrong, qq(Touches differs from the diff, which says "$touches")
 	  if ($value{Touches} // '') ne $touches;
