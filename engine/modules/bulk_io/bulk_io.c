@@ -25,6 +25,8 @@
  */
 #include "postgres.h"
 
+#include <sys/statvfs.h>
+
 #include "access/hio.h"
 #include "access/rmgr.h"
 #include "access/transam.h"
@@ -32,13 +34,17 @@
 #include "access/xlogutils.h"
 #include "catalog/catalog.h"
 #include "catalog/storage.h"
+#include "common/relpath.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "storage/aio.h"
 #include "storage/bufmgr.h"
 #include "storage/bulk_write.h"
 #include "storage/freespace.h"
+#include "storage/ipc.h"
 #include "storage/lmgr.h"
+#include "storage/proc.h"
 #include "storage/smgr.h"
 #include "utils/guc.h"
 #include "utils/injection_point.h"
@@ -55,28 +61,96 @@ PG_MODULE_MAGIC_EXT(
 /* An extension takes buffers for at most one in so many of the buffer pool */
 #define BULK_EXTEND_POOL_SHARE	32
 
+/* ... and for at most so many if it has no ring of its own to take them from */
+#define BULK_EXTEND_MAX_SHARED	64
+
+/* Nothing is added ahead of need if there is less room than so many times it */
+#define BULK_EXTEND_MIN_ROOM	16
+
+/* How much shared memory the larger ceiling of combined I/O may cost */
+#define COMBINE_MEMORY_MAX		(64 * 1024 * 1024)
+
 /* Settings, all in blocks */
 static int	bulk_extend_size = BULK_EXTEND_DEFAULT;
 static int	index_create_bulk_extend_size = BULK_EXTEND_DEFAULT;
 static int	recovery_bulk_extend_size = BULK_EXTEND_DEFAULT;
 
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static bulk_write_extend_hook_type prev_bulk_write_extend_hook = NULL;
 static recovery_extend_hook_type prev_recovery_extend_hook = NULL;
 
 /*
+ * Is there room enough to add so many blocks that nobody needs yet?
+ *
+ * On a file system that is nearly full, what is left is worth more to others:
+ * to WAL, whose want of room stops the server.
+ */
+static bool
+bulk_io_has_room(RelFileLocator rlocator, uint32 nblocks)
+{
+	char	   *path = GetDatabasePath(rlocator.dbOid, rlocator.spcOid);
+	struct statvfs fs;
+	int			rc = statvfs(path, &fs);
+
+	pfree(path);
+	if (rc != 0)
+		return false;
+	return (uint64) fs.f_bavail * fs.f_frsize >=
+		(uint64) nblocks * BLCKSZ * BULK_EXTEND_MIN_ROOM;
+}
+
+/*
  * Add nblocks all-zeroes blocks to the main fork, without buffers.  The caller
  * has made sure that nobody else extends it.
+ *
+ * Nobody needs these blocks yet, so a failure (a quota, a limit on the size of
+ * files, a full disk after all) is none.  Returns the size of the fork, which
+ * may have grown by a part of them.
  */
-static void
+static BlockNumber
 bulk_io_extend_file(SMgrRelation smgr, BlockNumber start, uint32 nblocks,
 					IOContext io_context)
 {
+	static bool reported = false;
 	IOObject	io_object = SmgrIsTemp(smgr) ? IOOBJECT_TEMP_RELATION : IOOBJECT_RELATION;
 	instr_time	io_start = pgstat_prepare_io_time(track_io_timing);
+	MemoryContext context = CurrentMemoryContext;
+	uint32		save_InterruptHoldoffCount = InterruptHoldoffCount;
+	uint32		save_QueryCancelHoldoffCount = QueryCancelHoldoffCount;
 
-	smgrzeroextend(smgr, MAIN_FORKNUM, start, nblocks, false);
-	pgstat_count_io_op_time(io_object, io_context, IOOP_EXTEND, io_start, 1,
-							(uint64) nblocks * BLCKSZ);
+	Assert(CritSectionCount == 0);
+
+	PG_TRY();
+	{
+		smgrzeroextend(smgr, MAIN_FORKNUM, start, nblocks, false);
+		pgstat_count_io_op_time(io_object, io_context, IOOP_EXTEND, io_start,
+								1, (uint64) nblocks * BLCKSZ);
+		reported = false;
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		/* smgrzeroextend() takes no locks and pins no buffers */
+		InterruptHoldoffCount = save_InterruptHoldoffCount;
+		QueryCancelHoldoffCount = save_QueryCancelHoldoffCount;
+		MemoryContextSwitchTo(context);
+		edata = CopyErrorData();
+		FlushErrorState();
+		ereport(reported ? DEBUG1 : LOG,
+				(errcode(edata->sqlerrcode),
+				 errmsg("could not add %u blocks ahead of need: %s",
+						nblocks, edata->message),
+				 errdetail("The relation grows by what is needed.")));
+		FreeErrorData(edata);
+		reported = true;
+
+		/* a part may have been added */
+		smgr->smgr_cached_nblocks[MAIN_FORKNUM] = InvalidBlockNumber;
+	}
+	PG_END_TRY();
+
+	return smgrnblocks(smgr, MAIN_FORKNUM);
 }
 
 /*
@@ -95,6 +169,9 @@ bulk_io_heap_ahead(Relation relation, BlockNumber nblocks, uint32 extended_by)
 	if (growth > nblocks || growth <= extended_by ||
 		IsCatalogRelation(relation) ||
 		RelFileLocatorSkippingWAL(relation->rd_locator))
+		return 0;
+	/* VACUUM asks with extended_by = 0 */
+	if (extended_by > 0 && !bulk_io_has_room(relation->rd_locator, growth))
 		return 0;
 	return growth - extended_by;
 }
@@ -115,15 +192,29 @@ bulk_io_record_free_pages(Relation relation, BlockNumber start,
 }
 
 /*
+ * Does another backend extend the heap right now?
+ */
+static bool
+bulk_io_extension_lock_is_held(Relation relation)
+{
+	if (!ConditionalLockRelationForExtension(relation, ExclusiveLock))
+		return true;
+	UnlockRelationForExtension(relation, ExclusiveLock);
+	return false;
+}
+
+/*
  * Add up to more_pages blocks to a heap after last_block.
  *
  * The pages come with buffers as long as that is no burden on the buffer pool
  * (BULK_EXTEND_POOL_SHARE), because reading an empty page back costs more than
- * zeroing a buffer.  No pins are kept, so pin limits do not matter.  For the
- * rest only the file is extended.
+ * zeroing a buffer, and no burden on the statement, which may have to write
+ * what these buffers hold (BULK_EXTEND_MAX_SHARED).  No pins are kept, so pin
+ * limits do not matter.  For the rest only the file is extended.
  *
  * All this is an optional extra, so it gives way to other backends: if one of
- * them extends the relation too, its pages will serve us as well.
+ * them extends the relation too, its pages will serve us as well.  What was
+ * added is in the free space map before anything that can fail is done.
  */
 static BlockNumber
 bulk_io_heap_extend(Relation relation, BufferAccessStrategy strategy,
@@ -135,46 +226,45 @@ bulk_io_heap_extend(Relation relation, BufferAccessStrategy strategy,
 	uint32		buffered = Min(more_pages, (local ? NLocBuffer : NBuffers) /
 							   BULK_EXTEND_POOL_SHARE);
 
+	if (!local && strategy == NULL)
+		buffered = Min(buffered, BULK_EXTEND_MAX_SHARED);
+
 	while (end - start < buffered)
 	{
 		Buffer		buffers[64];
 		uint32		nbuffers = Min(buffered - (end - start), lengthof(buffers));
 		BlockNumber first;
 
-		if (!local && RelationExtensionLockWaiterCount(relation) > 0)
-			break;
+		if (!local && bulk_io_extension_lock_is_held(relation))
+			return end - 1;
 		first = ExtendBufferedRelBy(BMR_REL(relation), MAIN_FORKNUM, strategy,
 									0, nbuffers, buffers, &nbuffers);
 		for (uint32 i = 0; i < nbuffers; i++)
 			ReleaseBuffer(buffers[i]);
+		bulk_io_record_free_pages(relation, first, first + nbuffers);
 
+		/* If others extended in between, our pages are for everyone. */
 		if (first != end)
-		{
-			/* others extended in between: leave these to everyone */
-			bulk_io_record_free_pages(relation, first, first + nbuffers);
-			break;
-		}
+			return end - 1;
 		end += nbuffers;
 	}
 
-	if (end - start == buffered && buffered < more_pages &&
+	if (buffered < more_pages &&
 		(local || ConditionalLockRelationForExtension(relation, ExclusiveLock)))
 	{
+		BlockNumber buffered_end = end;
 		uint32		nblocks = more_pages - buffered;
 
 		if (smgrnblocks(RelationGetSmgr(relation), MAIN_FORKNUM) == end &&
 			(uint64) end + nblocks < MaxBlockNumber)
-		{
-			bulk_io_extend_file(RelationGetSmgr(relation), end, nblocks,
-								strategy && !local ? IOCONTEXT_BULKWRITE : IOCONTEXT_NORMAL);
-			end += nblocks;
-		}
+			end = bulk_io_extend_file(RelationGetSmgr(relation), end, nblocks,
+									  strategy && !local ? IOCONTEXT_BULKWRITE : IOCONTEXT_NORMAL);
 		if (!local)
 			UnlockRelationForExtension(relation, ExclusiveLock);
-	}
 
-	INJECTION_POINT("bulk-io-heap-extended", NULL);
-	bulk_io_record_free_pages(relation, start, end);
+		INJECTION_POINT("bulk-io-heap-extended", NULL);
+		bulk_io_record_free_pages(relation, buffered_end, end);
+	}
 
 	return end - 1;
 }
@@ -204,6 +294,9 @@ bulk_io_extend_bulk_write(Relation relation)
 	else
 		extend_by = bulk_extend_size;
 
+	if (extend_by > 0 && !bulk_io_has_room(relation->rd_locator, extend_by))
+		extend_by = 0;
+
 	return Max(extend_by, prev_extend_by);
 }
 
@@ -230,12 +323,14 @@ bulk_io_replay_free_pages(RelFileLocator rlocator, BlockNumber start,
 }
 
 /*
- * Extend a relation during replay, from nblocks to at least needed blocks.
+ * Extend a heap during replay, from nblocks to at least needed blocks.
+ *
+ * Heaps only, told by the record, because only their free pages can be found
+ * again, and because an index that is larger on a standby changes its plans.
+ * Catalogs stay as they are, as far as their file's number tells.
  *
  * No extension lock is needed: in recovery only the startup process extends
- * permanent relations.  Only a heap's free pages can be entered into the free
- * space map here, since an index decides itself what its map means.  Catalogs
- * stay as they are, as far as their file's number tells.
+ * permanent relations.  It may hold locks of other buffers of the record.
  */
 static bool
 bulk_io_extend_in_recovery(XLogReaderState *record, SMgrRelation smgr,
@@ -243,29 +338,68 @@ bulk_io_extend_in_recovery(XLogReaderState *record, SMgrRelation smgr,
 {
 	uint64		target = (uint64) nblocks + recovery_bulk_extend_size;
 	RelFileLocator rlocator = smgr->smgr_rlocator.locator;
+	BlockNumber end;
 
-	if (recovery_bulk_extend_size > nblocks ||
+	if (record == NULL ||
+		(XLogRecGetRmid(record) != RM_HEAP_ID &&
+		 XLogRecGetRmid(record) != RM_HEAP2_ID) ||
+		recovery_bulk_extend_size > nblocks ||
 		target <= needed || target >= MaxBlockNumber ||
-		rlocator.relNumber < FirstNormalObjectId)
+		rlocator.relNumber < FirstNormalObjectId ||
+		!bulk_io_has_room(rlocator, recovery_bulk_extend_size))
 		return prev_recovery_extend_hook &&
 			prev_recovery_extend_hook(record, smgr, nblocks, needed);
 
-	bulk_io_extend_file(smgr, nblocks, target - nblocks, IOCONTEXT_NORMAL);
+	end = bulk_io_extend_file(smgr, nblocks, target - nblocks, IOCONTEXT_NORMAL);
 
 	INJECTION_POINT("bulk-io-replay-extended", NULL);
 
-	if (XLogRecGetRmid(record) == RM_HEAP_ID ||
-		XLogRecGetRmid(record) == RM_HEAP2_ID)
-		bulk_io_replay_free_pages(rlocator, needed, target);
+	/* Without room for all of them, the core adds what is needed. */
+	if (end < needed)
+		return false;
+
+	bulk_io_replay_free_pages(rlocator, needed, end);
 
 	return true;
+}
+
+/*
+ * Let polar_bulk_read_size use its whole range without a second setting to
+ * know about, as far as shared memory for that many combined blocks stays
+ * within COMBINE_MEMORY_MAX.  Whoever sets io_max_combine_limit overrides
+ * this; who sets a larger read size for the whole server gets it.
+ */
+static void
+bulk_io_choose_max_combine_limit(void)
+{
+	int			procs = MaxBackends + NUM_AUXILIARY_PROCS;
+	int			concurrency = io_max_concurrency;
+	uint64		block_cost;
+	int			limit = DEFAULT_IO_COMBINE_LIMIT;
+	char		value[16];
+
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+
+	/* as AioChooseMaxConcurrency() */
+	if (concurrency < 0)
+		concurrency = Min(Max(NBuffers / procs, 1), 64);
+	/* as AioHandleIOVShmemSize() and AioHandleDataShmemSize() */
+	block_cost = (uint64) procs * concurrency * (sizeof(struct iovec) + sizeof(uint64));
+
+	while (limit * 2 <= MAX_IO_COMBINE_LIMIT &&
+		   limit * 2 * block_cost <= COMBINE_MEMORY_MAX)
+		limit *= 2;
+	limit = Max(limit, io_combine_limit_guc);
+
+	snprintf(value, sizeof(value), "%d", limit);
+	SetConfigOption("io_max_combine_limit", value,
+					PGC_POSTMASTER, PGC_S_DYNAMIC_DEFAULT);
 }
 
 void
 _PG_init(void)
 {
-	char		max_combine_limit[16];
-
 	if (!process_shared_preload_libraries_in_progress)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -292,23 +426,16 @@ _PG_init(void)
 							NULL, NULL, NULL);
 
 	DefineCustomIntVariable("polar_recovery_bulk_extend_size",
-							gettext_noop("How much a relation grows at once during WAL replay."),
-							gettext_noop("A relation smaller than that grows as PostgreSQL grows it. "
+							gettext_noop("How much a table grows at once during WAL replay."),
+							gettext_noop("A table smaller than that grows as PostgreSQL grows it. "
 										 "0 extends it as PostgreSQL does by itself."),
 							&recovery_bulk_extend_size,
 							BULK_EXTEND_DEFAULT, 0, BULK_EXTEND_MAX,
 							PGC_SIGHUP, GUC_UNIT_BLOCKS,
 							NULL, NULL, NULL);
 
-	/*
-	 * Let polar_bulk_read_size use its whole range without a second setting
-	 * to know about.  Whoever sets io_max_combine_limit overrides this.
-	 */
-	snprintf(max_combine_limit, sizeof(max_combine_limit), "%d",
-			 (int) MAX_IO_COMBINE_LIMIT);
-	SetConfigOption("io_max_combine_limit", max_combine_limit,
-					PGC_POSTMASTER, PGC_S_DYNAMIC_DEFAULT);
-
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = bulk_io_choose_max_combine_limit;
 	heap_extend_routine = &bulk_io_heap_extend_routine;
 	prev_bulk_write_extend_hook = bulk_write_extend_hook;
 	bulk_write_extend_hook = bulk_io_extend_bulk_write;

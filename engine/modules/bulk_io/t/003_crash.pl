@@ -150,6 +150,26 @@ $instance->stop;
 	$instance->safe_psql('postgres', 'VACUUM full_t');
 	$instance->safe_psql('postgres', "SET polar_bulk_extend_size = 0; INSERT INTO full_t SELECT g, repeat('x', 700) FROM generate_series(1, 100) g");
 	is($instance->safe_psql('postgres', 'SELECT count(*) FROM full_t'), '6100', 'and the table takes rows again');
+
+	# Room for what the statement needs, none for what is ahead of need: 1024 pages is the limit.
+	$instance->safe_psql('postgres', q{
+		CREATE TABLE nearly_full (a int, b text STORAGE PLAIN);
+		SET polar_bulk_extend_size = 0;
+		INSERT INTO nearly_full SELECT g, repeat('x', 7000) FROM generate_series(1, 900) g});
+	my $offset = -s $instance->logfile;
+	$instance->safe_psql('postgres', "INSERT INTO nearly_full VALUES (901, repeat('x', 7000))");
+	ok($instance->log_contains(qr/LOG:  could not add \d+ blocks ahead of need: could not extend file/, $offset),
+		'no room ahead of need is no error, and logged');
+	is( $instance->safe_psql('postgres', q{
+			SELECT count(*) FILTER (WHERE avail > 8000) = count(*) AND count(*) > 0
+			FROM pg_freespace('nearly_full') WHERE blkno > 900}),
+		't', 'what could be added is known');
+	($status, $stdout, $stderr) = $instance->psql('postgres',
+		"INSERT INTO nearly_full SELECT g, repeat('x', 7000) FROM generate_series(902, 1024) g", on_error_stop => 0);
+	is($stderr, '', 'the last page is reached');
+	is($instance->safe_psql('postgres', "SELECT count(*), pg_relation_size('nearly_full') / 8192 FROM nearly_full"),
+		'1024|1024', 'and all rows are there');
+
 	($status, $stdout, $stderr) = $instance->psql('postgres',
 		"CREATE TABLE narrow AS SELECT g AS a FROM generate_series(1, 200000) g;"
 		  . "CREATE INDEX wide_idx ON narrow (md5(a::text));", on_error_stop => 0);
