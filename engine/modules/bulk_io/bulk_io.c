@@ -241,6 +241,8 @@ bulk_io_heap_extend(Relation relation, BufferAccessStrategy strategy,
 									0, nbuffers, buffers, &nbuffers);
 		for (uint32 i = 0; i < nbuffers; i++)
 			ReleaseBuffer(buffers[i]);
+
+		INJECTION_POINT("bulk-io-heap-extended", NULL);
 		bulk_io_record_free_pages(relation, first, first + nbuffers);
 
 		/* If others extended in between, our pages are for everyone. */

@@ -134,17 +134,15 @@ foreach my $what (sort keys %command)
 sub ceiling_is
 {
 	my ($expected, $what, $conf) = @_;
-	$instance->adjust_conf('postgresql.conf', $_, $conf->{$_}) foreach sort keys %$conf;
+	$instance->append_conf('postgresql.conf', $conf);
 	$instance->restart;
 	is($instance->safe_psql('postgres', 'SHOW io_max_combine_limit'), $expected, $what);
 }
 $instance->safe_psql('postgres', 'ALTER SYSTEM RESET io_combine_limit');
-$instance->append_conf('postgresql.conf', "io_combine_limit = 128kB\n");
-ceiling_is('1MB', 'the whole range where it is cheap', {});
-ceiling_is('256kB', 'less with many concurrent reads', { max_connections => 1000, io_max_concurrency => 64 });
-$instance->append_conf('postgresql.conf', "polar_bulk_read_size = 512kB\n");
-ceiling_is('512kB', 'but what the files ask for', {});
-ceiling_is('64kB', 'and no more than somebody allows', { io_max_combine_limit => "'64kB'" });
+ceiling_is('1MB', 'the whole range where it is cheap', 'io_combine_limit = 128kB');
+ceiling_is('256kB', 'less with many concurrent reads', "max_connections = 1000\nio_max_concurrency = 64");
+ceiling_is('512kB', 'but what the files ask for', 'polar_bulk_read_size = 512kB');
+ceiling_is('64kB', 'and no more than somebody allows', 'io_max_combine_limit = 64kB');
 
 $instance->stop;
 done_testing();

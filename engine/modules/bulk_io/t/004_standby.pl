@@ -105,7 +105,7 @@ my $reader = $on->background_psql('postgres');
 $reader->query_safe('BEGIN; DECLARE c CURSOR FOR SELECT a FROM ahead; FETCH 1 FROM c');
 foreach my $time (1 .. 3)
 {
-	$primary->safe_psql('postgres', 'VACUUM ahead');
+	$primary->safe_psql('postgres', "SET polar_bulk_extend_size = '4MB';\nVACUUM ahead");
 	is($primary->safe_psql('postgres', "SELECT pg_relation_size('ahead') / 8192"), '1024', "VACUUM $time leaves them");
 }
 $primary->wait_for_catchup($on);
@@ -131,7 +131,7 @@ $on->reload;
 $on->stop;
 {
 	my $limit = 16 * 1024 + 256;    # kB
-	my $pg_ctl = join ' ', 'pg_ctl', '-w', '-D', $on->data_dir, '-l', $on->logfile, 'start';
+	my $pg_ctl = join ' ', 'pg_ctl', '-w', '-D', $on->data_dir, '-l', $on->logfile, '-o --cluster-name=on', 'start';
 	my $offset = -s $on->logfile;
 	command_ok([ 'bash', '-c', "ulimit -f $limit && exec $pg_ctl" ], 'standby with a limit on the size of files');
 	$on->_update_pid(1);

@@ -26,9 +26,11 @@ $old->wait_for_catchup($new);
 $new->promote;
 $new->safe_psql('postgres', 'UPDATE shrinks SET a = -a WHERE a = 1');
 $new->safe_psql('postgres', 'CHECKPOINT');
-my $query = 'SELECT count(*), sum(a) FROM shrinks UNION ALL SELECT count(*), sum(a) FROM empties';
+my $query = q{
+	SELECT 'shrinks', count(*), sum(a) FROM shrinks;
+	SELECT 'empties', count(*), sum(a) FROM empties};
 my $expected = $new->safe_psql('postgres', $query);
-is($expected, "1200|720598\n1200|720600", 'the source has all rows');
+is($expected, "shrinks|1200|720598\nempties|1200|720600", 'the source has all rows');
 
 # The target goes its own way: truncates, and grows again.
 my $blocks = "SELECT pg_relation_size('shrinks') / 8192, pg_relation_size('empties') / 8192";
@@ -52,7 +54,9 @@ command_ok(
 	'pg_rewind');
 
 # It is a standby of the new primary now.
-$old->append_conf('postgresql.conf', "primary_conninfo = '$connstr application_name=old'\nport = " . $old->port . "\n");
+$old->append_conf('postgresql.conf', "port = " . $old->port . "\n");
+$connstr =~ s/'/''/g;
+$old->append_conf('postgresql.conf', "primary_conninfo = '$connstr application_name=old'\n");
 $old->set_standby_mode;
 $old->start;
 $new->wait_for_catchup('old');
