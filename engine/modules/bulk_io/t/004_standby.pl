@@ -133,7 +133,7 @@ $on->stop;
 	my $limit = 16 * 1024 + 256;    # kB
 	my $pg_ctl = join ' ', 'pg_ctl', '-w', '-D', $on->data_dir, '-l', $on->logfile, '-o --cluster-name=on', 'start';
 	my $offset = -s $on->logfile;
-	command_ok([ 'bash', '-c', "ulimit -f $limit && exec $pg_ctl" ], 'standby with a limit on the size of files');
+	command_ok([ 'bash', '-c', "unset PGAPPNAME; ulimit -f $limit && exec $pg_ctl" ], 'standby with a limit on the size of files');
 	$on->_update_pid(1);
 	$primary->safe_psql('postgres', q{
 		CREATE TABLE tight (a int, b text STORAGE PLAIN);
