@@ -1,4 +1,13 @@
-import { InstanceIntent, InstanceRole, instanceStates, OperationState, StepState } from '@floe/domain'
+import {
+  ClusterControl,
+  CommitMode,
+  InstanceIntent,
+  InstanceRole,
+  instanceStates,
+  MemberRole,
+  OperationState,
+  StepState,
+} from '@floe/domain'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { recordKinds } from './queries/record-retention'
 import { createTestDatabase, type TestDatabase } from './testing/control-database'
@@ -24,6 +33,9 @@ test.each([
   ['instance_state_check', instanceStates],
   ['instance_intent_check', InstanceIntent.options],
   ['instance_role_check', InstanceRole.options],
+  ['instance_member_role_check', MemberRole.options],
+  ['cluster_control_check', ClusterControl.options],
+  ['cluster_commit_mode_check', CommitMode.options],
   ['record_retention_kind_check', recordKinds],
 ])('%s admits exactly the words of the code', async (constraint, words) => {
   expect(await wordsOf(constraint)).toEqual([...words].sort())

@@ -5,6 +5,7 @@ import {
   type InstanceIntent,
   type InstanceRole,
   type InstanceState,
+  type MemberRole,
   type OperationKind,
   type OperationState,
 } from '@floe/domain'
@@ -24,6 +25,8 @@ export type InstanceView = {
   instanceId: string
   name: string
   host: { hostId: string; name: string; state: HostState }
+  /** The cluster it belongs to and what it is meant to be there. */
+  cluster: { clusterId: string; name: string; memberRole: MemberRole; members: number }
   createdAt: Date
   deletedAt: Date | null
   intent: InstanceIntent
@@ -45,7 +48,7 @@ export type InstanceView = {
   dataChecksums: boolean | null
   timeline: number | null
   pendingRestart: string[]
-  /** The operation on it that has not ended, if any; only one can be. */
+  /** The operation on it, or on its cluster, that has not ended, if any; only one can be. */
   operation: {
     operationId: string
     kind: OperationKind
@@ -58,6 +61,8 @@ export type InstanceView = {
 const instanceQuery = `
   SELECT i.id AS "instanceId", i.name, i."createdAt", i."deletedAt", i.intent, i.state, i.because, i."observedAt",
          i.role, i."engineVersion", i."systemIdentifier", i.port, i.observed, h.id AS "hostId", h.name AS "hostName",
+         c.id AS "clusterId", c.name AS "clusterName", i."memberRole",
+         (SELECT count(*)::int FROM instance m WHERE m."clusterId" = c.id AND m."deletedAt" IS NULL) AS "members",
          (extract(epoch FROM clock_timestamp() - i."observedAt") * 1000)::float8 AS "ageMs",
          (extract(epoch FROM clock_timestamp() - h."observedAt") * 1000)::float8 AS "hostAgeMs",
          h."revokedAt" IS NOT NULL AS "hostRevoked",
@@ -65,7 +70,8 @@ const instanceQuery = `
          o.progress AS "operationProgress", o.message AS "operationMessage"
     FROM instance i
     JOIN host h ON h.id = i."hostId"
-    LEFT JOIN operation o ON o."instanceId" = i.id AND o.state IN ('queued', 'running', 'cancelling')`
+    JOIN cluster c ON c.id = i."clusterId"
+    LEFT JOIN operation o ON o."clusterId" = i."clusterId" AND o.state IN ('queued', 'running', 'cancelling')`
 
 type InstanceRow = {
   instanceId: string
@@ -91,6 +97,10 @@ type InstanceRow = {
   } | null
   hostId: string
   hostName: string
+  clusterId: string
+  clusterName: string
+  memberRole: MemberRole
+  members: number
   ageMs: number | null
   hostAgeMs: number | null
   hostRevoked: boolean
@@ -111,6 +121,12 @@ function instanceView(row: InstanceRow): InstanceView {
       hostId: row.hostId,
       name: row.hostName,
       state: hostState({ ageMs: row.hostAgeMs, revoked: row.hostRevoked }),
+    },
+    cluster: {
+      clusterId: row.clusterId,
+      name: row.clusterName,
+      memberRole: row.memberRole,
+      members: row.members,
     },
     createdAt: row.createdAt,
     deletedAt: row.deletedAt,

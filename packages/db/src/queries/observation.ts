@@ -1,4 +1,4 @@
-import type { Fault, HostFacts, InstanceState } from '@floe/domain'
+import type { Fault, HostFacts, InstanceState, MemberRole } from '@floe/domain'
 import type pg from 'pg'
 import { inTransaction, type Queryable } from '../database'
 import { type LeaseHold, LeaseLostError, requireLease } from './lease'
@@ -26,6 +26,9 @@ export type KnownInstance = {
   /** True once an operation created it, and while one that has not ended works on it. */
   created: boolean
   busy: boolean
+  /** What it is meant to be in its cluster, and since when it is to be fenced where its host was out of reach. */
+  memberRole: MemberRole
+  fenceOrderedAt: Date | null
 }
 
 /**
@@ -41,10 +44,11 @@ export async function writeReport(
     await requireLease(tx, hold)
     const { rows } = await tx.query<KnownInstance>(
       `SELECT id AS "instanceId", name, state, "observedAt" IS NOT NULL AS seen, "deletedAt" IS NOT NULL AS deleted,
-              EXISTS (SELECT 1 FROM operation o WHERE o."instanceId" = instance.id AND o.kind = 'create-instance'
-                         AND o.state = 'succeeded') AS created,
               EXISTS (SELECT 1 FROM operation o WHERE o."instanceId" = instance.id
-                         AND o.state IN ('queued', 'running', 'cancelling')) AS busy
+                         AND o.kind IN ('create-instance', 'create-standby') AND o.state = 'succeeded') AS created,
+              EXISTS (SELECT 1 FROM operation o WHERE o."clusterId" = instance."clusterId"
+                         AND o.state IN ('queued', 'running', 'cancelling')) AS busy,
+              "memberRole", "fenceOrderedAt"
          FROM instance WHERE "hostId" = $1 ORDER BY id FOR NO KEY UPDATE`,
       [report.hostId],
     )

@@ -44,7 +44,7 @@ export type OperationLogLine = { id: string; at: Date; step: string | null; text
 
 const operationQuery = `
   SELECT o.id AS "operationId", o.kind, o.state, o.input - 'ownerPasswordVerifier' AS input, o.actor, o."actorName",
-         o."createdAt", o."startedAt", o."endedAt", o."cancelAskedAt", o.progress, o.message, o.result, o.fault,
+         o."createdAt", o."startedAt", o."endedAt", o."cancelAskedAt", o.progress, o.message, o.result - 'replicationVerifier' AS result, o.fault,
          o."retryOf", (SELECT r.id FROM operation r WHERE r."retryOf" = o.id ORDER BY r."createdAt" LIMIT 1) AS "retriedBy",
          CASE WHEN i.id IS NOT NULL THEN
            json_build_object('instanceId', i.id, 'name', i.name, 'hostId', h.id, 'hostName', h.name) END AS instance
@@ -94,7 +94,8 @@ export async function showOperation(
   const row = rows[0]
   if (!row) return undefined
   const steps = await on.query<StepView>(
-    `SELECT position, name, title, state, attempt, "startedAt", "endedAt", "deadlineAt", progress, message, result, fault
+    `SELECT position, name, title, state, attempt, "startedAt", "endedAt", "deadlineAt", progress, message,
+            result - 'replicationVerifier' AS result, fault
        FROM operation_step WHERE "operationId" = $1 ORDER BY position`,
     [operationId],
   )
@@ -131,14 +132,17 @@ export async function findOperationByKey(
   return rows[0]
 }
 
-/** The operation on an instance that has not ended, undefined when there is none. */
+/** The operation on an instance or its cluster that has not ended, undefined when there is none. */
 export async function findOpenOperation(
   on: Queryable,
   instanceId: string,
-): Promise<{ operationId: string; kind: OperationKind; state: OperationState } | undefined> {
+): Promise<
+  { operationId: string; kind: OperationKind; state: OperationState; instanceId: string } | undefined
+> {
   const { rows } = await on.query(
-    `SELECT id AS "operationId", kind, state FROM operation
-      WHERE "instanceId" = $1 AND state IN ('queued', 'running', 'cancelling')`,
+    `SELECT id AS "operationId", kind, state, "instanceId" FROM operation
+      WHERE ("instanceId" = $1 OR "clusterId" = (SELECT i."clusterId" FROM instance i WHERE i.id = $1))
+        AND state IN ('queued', 'running', 'cancelling')`,
     [instanceId],
   )
   return rows[0]
@@ -204,6 +208,22 @@ export async function askToCancel(on: Queryable, operationId: string): Promise<O
     operationId,
   ])
   return found.rows[0]?.state
+}
+
+/** How far a step of an operation is; `overdue` when it, or the one that runs now, is past its deadline. */
+export async function readStepForCancel(
+  on: Queryable,
+  operationId: string,
+  name: string,
+): Promise<{ state: StepState; title: string; overdue: boolean } | undefined> {
+  const { rows } = await on.query<{ state: StepState; title: string; overdue: boolean }>(
+    `SELECT s.state, s.title,
+            EXISTS (SELECT 1 FROM operation_step r
+                     WHERE r."operationId" = s."operationId" AND r.state = 'running' AND r."deadlineAt" < now()) AS overdue
+       FROM operation_step s WHERE s."operationId" = $1 AND s.name = $2`,
+    [operationId, name],
+  )
+  return rows[0]
 }
 
 /** What a retry needs of an operation, undefined when there is none. */

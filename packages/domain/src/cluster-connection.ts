@@ -1,0 +1,82 @@
+import { z } from 'zod'
+
+/** One connection that finds its instance by itself, in every form people paste. */
+export const ClusterConnectionForms = z.object({
+  uri: z.string(),
+  keywords: z.string(),
+  psql: z.string(),
+  jdbc: z.string(),
+  nodePostgres: z.string(),
+  go: z.string(),
+  python: z.string(),
+})
+export type ClusterConnectionForms = z.infer<typeof ClusterConnectionForms>
+
+export type ClusterTarget = {
+  /** Every member, in any order: clients try them until one is what they want. */
+  hosts: readonly { host: string; port: number }[]
+  user: string
+  database: string
+}
+
+const shellWord = (value: string) => `'${value.replaceAll("'", "'\\''")}'`
+const inBrackets = (host: string) => (host.includes(':') ? `[${host}]` : host)
+
+/**
+ * The connection that always reaches the primary (`primary`), or one for reads that prefers a standby (`reads`), without a
+ * password. libpq, pgx and pgjdbc find the instance by themselves; node-postgres takes one host, so its form tries each.
+ */
+export function clusterConnectionForms(
+  target: ClusterTarget,
+  purpose: 'primary' | 'reads',
+): ClusterConnectionForms {
+  const { hosts, user, database } = target
+  const e = encodeURIComponent
+  const addresses = hosts.map((h) => `${inBrackets(h.host)}:${h.port}`).join(',')
+  const wanted =
+    purpose === 'primary' ? 'target_session_attrs=read-write' : 'target_session_attrs=prefer-standby'
+  const attributes = purpose === 'primary' ? [wanted] : [wanted, 'load_balance_hosts=random']
+  const address = `postgresql://${e(user)}@${addresses}/${e(database)}`
+  const uri = `${address}?${attributes.join('&')}`
+  const keywords = [
+    `host=${hosts.map((h) => h.host).join(',')}`,
+    `port=${hosts.map((h) => h.port).join(',')}`,
+    `user=${user}`,
+    `dbname=${database}`,
+    ...attributes,
+  ].join(' ')
+  const serverType =
+    purpose === 'primary'
+      ? 'targetServerType=primary'
+      : 'targetServerType=preferSecondary&loadBalanceHosts=true'
+  return {
+    uri,
+    keywords,
+    psql: `psql ${shellWord(uri)}`,
+    jdbc: `jdbc:postgresql://${addresses}/${e(database)}?user=${e(user)}&${serverType}`,
+    nodePostgres: nodePostgres(target, purpose),
+    // pgx knows target_session_attrs, but no load_balance_hosts
+    go: `conn, err := pgx.Connect(ctx, ${JSON.stringify(`${address}?${wanted}`)})`,
+    python: `connection = psycopg.connect(${JSON.stringify(keywords)})`,
+  }
+}
+
+function nodePostgres({ hosts, user, database }: ClusterTarget, purpose: 'primary' | 'reads'): string {
+  const list = hosts.map((h) => `{ host: '${h.host}', port: ${h.port} }`).join(', ')
+  const who = purpose === 'primary' ? 'the primary' : 'a standby'
+  return `import pg from 'pg'
+
+// node-postgres takes one host: try each until one is ${who}
+async function connect() {
+  for (const address of [${list}]) {
+    const client = new pg.Client({ ...address, user: '${user}', database: '${database}' })
+    try {
+      await client.connect()
+      const { standby } = (await client.query('select pg_is_in_recovery() as standby')).rows[0]
+      if (${purpose === 'primary' ? '!standby' : 'standby'}) return client
+    } catch {}
+    await client.end().catch(() => {})
+  }
+  throw new Error('${who} does not answer')
+}`
+}
