@@ -5,6 +5,7 @@ import {
   InstanceId,
   InstanceRole,
   InstanceState,
+  ReplicationObserved,
   Setting,
   SettingChange,
 } from '@floe/domain'
@@ -80,6 +81,10 @@ export const InstanceObserved = z.object({
   /** Newest sample's number, so that a collector knows whether it lags. */
   newestSeq: z.number().int().nullable(),
   observedAt: z.number(),
+  /** What it knows of replication; null while it does not answer. Left out by older agents. */
+  replication: ReplicationObserved.nullish(),
+  /** Set while this agent keeps it from running as a primary, with the reason. */
+  fenced: z.object({ at: z.number(), reason: z.string() }).nullish(),
 })
 export type InstanceObserved = z.infer<typeof InstanceObserved>
 

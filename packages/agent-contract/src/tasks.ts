@@ -1,5 +1,31 @@
-import { InstanceId, InstanceName, ScramVerifier, SettingChange, StopMode } from '@floe/domain'
+import {
+  CommitMode,
+  InstanceId,
+  InstanceName,
+  Lsn,
+  ScramVerifier,
+  SettingChange,
+  StopMode,
+} from '@floe/domain'
 import { z } from 'zod'
+
+/**
+ * Where a standby gets its WAL: another member of its cluster, the slot kept for it there, and the role it comes as. Its
+ * password never leaves the standby's host; the upstream knows a verifier of it.
+ */
+export const Upstream = z.object({
+  host: z.string(),
+  port: z.number().int(),
+  slot: z.string(),
+  role: z.string(),
+  /** Every copy has the same; a copy of another system is refused. */
+  systemIdentifier: z.string().nullable(),
+  /** `18.6`; another major version is refused. */
+  engineVersion: z.string().nullable(),
+  /** Size of all its databases, to know before whether a copy fits; null while unknown. */
+  sizeBytes: z.number().nullable(),
+})
+export type Upstream = z.infer<typeof Upstream>
 
 /**
  * Everything the console may ask a host to do. Each is idempotent by its key and safe to run twice; none reports success
@@ -44,6 +70,91 @@ export const TaskInput = z.discriminatedUnion('kind', [
     instanceId: InstanceId,
     changes: z.array(SettingChange).min(1),
   }),
+  /** Registers an instance that is to be a copy, gives it a port and a password to replicate with. Makes no files. */
+  z.object({ kind: z.literal('prepare-standby'), instanceId: InstanceId, name: InstanceName }),
+  /**
+   * On a primary: makes what a standby needs there. Its role with the verifier (not on a standby, where roles cannot be
+   * made), its line in pg_hba.conf, its slot. Answers how to reach it.
+   */
+  z.object({
+    kind: z.literal('admit-standby'),
+    instanceId: InstanceId,
+    standbyName: InstanceName,
+    verifier: ScramVerifier.nullable(),
+    slot: z.boolean(),
+  }),
+  /** Removes what admit-standby made; what is not there is no error. `keepRole` where the member only loses its slot. */
+  z.object({
+    kind: z.literal('dismiss-standby'),
+    instanceId: InstanceId,
+    standbyName: InstanceName,
+    keepRole: z.boolean(),
+  }),
+  /**
+   * Copies the upstream with pg_basebackup. Beside the data directory, which it replaces at the end by a rename, so that a
+   * run that fails or is killed leaves nothing; starting it again starts anew. An existing one is only replaced when asked.
+   */
+  z.object({
+    kind: z.literal('clone-standby'),
+    instanceId: InstanceId,
+    upstream: Upstream,
+    replace: z.boolean(),
+  }),
+  /** Gives up a copy that was never finished: registration and files, unless it has a data directory. */
+  z.object({ kind: z.literal('forget-standby'), instanceId: InstanceId }),
+  /** Takes a stopped member back to where it left the upstream's history, with pg_rewind; it can then follow the upstream. */
+  z.object({ kind: z.literal('rewind-instance'), instanceId: InstanceId, upstream: Upstream }),
+  z.object({ kind: z.literal('checkpoint-instance'), instanceId: InstanceId }),
+  /**
+   * A primary becomes a standby that is stopped: marked and its upstream written before it is stopped, so that from the
+   * first moment on nobody can start it as a primary, not even by hand.
+   */
+  z.object({ kind: z.literal('demote-instance'), instanceId: InstanceId, upstream: Upstream }),
+  /** Takes a demotion back and starts it as the primary it was. Only while no other was promoted. */
+  z.object({ kind: z.literal('restore-primary'), instanceId: InstanceId }),
+  /** Ends an instance at once and keeps it from running as a primary until it is rejoined. */
+  z.object({
+    kind: z.literal('fence-instance'),
+    instanceId: InstanceId,
+    reason: z.string().max(200),
+  }),
+  /** Starts a stopped member as a standby of the upstream and waits until it streams. A fence ends with it. */
+  z.object({ kind: z.literal('follow-upstream'), instanceId: InstanceId, upstream: Upstream }),
+  /** A standby stops receiving WAL; what it had received is on its disk when this has succeeded. */
+  z.object({ kind: z.literal('isolate-standby'), instanceId: InstanceId }),
+  /** A running standby gets its WAL from another member from now on. */
+  z.object({
+    kind: z.literal('repoint-standby'),
+    instanceId: InstanceId,
+    upstream: Upstream,
+    /** Wait until it streams. */
+    wait: z.boolean(),
+  }),
+  /**
+   * A standby becomes a primary. Refused when it has not replayed past `beyondLsn`, or has less than `atLeastLsn`.
+   * `standbyNames` is its synchronous_standby_names from its first commit on.
+   */
+  z.object({
+    kind: z.literal('promote-instance'),
+    instanceId: InstanceId,
+    beyondLsn: Lsn.nullable(),
+    atLeastLsn: Lsn.nullable(),
+    standbyNames: z.string().max(1_000),
+  }),
+  /** Writes synchronous_standby_names and sees it in force. */
+  z.object({
+    kind: z.literal('set-synchronous'),
+    instanceId: InstanceId,
+    standbyNames: z.string().max(1_000),
+  }),
+  /** ALTER DATABASE / ROLE … SET synchronous_commit; null resets it. */
+  z.object({
+    kind: z.literal('set-commit-mode'),
+    instanceId: InstanceId,
+    database: z.string().nullable(),
+    role: z.string().nullable(),
+    commitMode: CommitMode.nullable(),
+  }),
 ])
 export type TaskInput = z.infer<typeof TaskInput>
 export type TaskKind = TaskInput['kind']
@@ -67,5 +178,44 @@ export const taskResults = {
       }),
     ),
   }),
+  'prepare-standby': z.object({
+    port: z.number().int(),
+    directory: z.string(),
+    engineVersion: z.string(),
+    /** Of the password that it replicates with. */
+    replicationVerifier: ScramVerifier,
+  }),
+  'admit-standby': z.object({ upstream: Upstream }),
+  'dismiss-standby': z.object({ droppedSlot: z.boolean() }),
+  'clone-standby': z.object({
+    bytes: z.number(),
+    copyMs: z.number(),
+    /** `kept`: a run that was killed at its very end had finished the copy. */
+    method: z.enum(['basebackup', 'reflink', 'kept']),
+  }),
+  'forget-standby': z.object({ forgotten: z.boolean() }),
+  /** `refused`: why pg_rewind may not or could not. The instance is then to be copied anew. */
+  'rewind-instance': z.object({ rewound: z.boolean(), refused: z.string().nullable() }),
+  'checkpoint-instance': z.object({ checkpointMs: z.number() }),
+  /** Position of the shutdown checkpoint: whoever replayed past it has everything. */
+  'demote-instance': z.object({ shutdownLsn: Lsn, stoppedMs: z.number() }),
+  'restore-primary': z.object({ postmasterPid: z.number().int() }),
+  /** End of its WAL on disk, where that could be read. */
+  'fence-instance': z.object({ endLsn: Lsn.nullable(), wasRunning: z.boolean() }),
+  'follow-upstream': z.object({ postmasterPid: z.number().int(), streamingMs: z.number() }),
+  'isolate-standby': z.object({
+    endLsn: Lsn.nullable(),
+    replayedLsn: Lsn.nullable(),
+    timeline: z.number().int().nullable(),
+  }),
+  'repoint-standby': z.object({ streaming: z.boolean() }),
+  'promote-instance': z.object({
+    timeline: z.number().int(),
+    promoteMs: z.number(),
+    /** Where it stopped replaying. */
+    endLsn: Lsn.nullable(),
+  }),
+  'set-synchronous': z.object({ standbyNames: z.string() }),
+  'set-commit-mode': z.object({ commitMode: CommitMode.nullable() }),
 } as const satisfies Record<TaskKind, z.ZodType>
 export type TaskResult<K extends TaskKind> = z.infer<(typeof taskResults)[K]>

@@ -6,6 +6,12 @@ const header = `# Written by Floe and replaced at every change. Put lines of you
 # and change the ones in here through the console or "./floe setting set".
 `
 
+const clusterHeader = `# Written by Floe and replaced when the instance's place in its cluster changes. Do not edit.
+`
+
+/** The line by which the managed file brings in what the cluster asks for; it stands last, so that it counts. */
+const includeClusterFile = "include_if_exists 'floe.cluster.conf'"
+
 /** A value as postgresql.conf wants it: always quoted, so that no text can end the line or start a comment. */
 export function quoteValue(value: string): string {
   if (/[\n\r\0]/.test(value))
@@ -20,7 +26,8 @@ export function parseConfiguration(text: string): Map<string, string> {
   const settings = new Map<string, string>()
   for (const line of text.split('\n')) {
     const m = /^\s*([A-Za-z_][\w.$]*)\s*=?\s*'((?:[^'\\]|''|\\.)*)'\s*(?:#.*)?$/.exec(line)
-    if (m) settings.set((m[1] as string).toLowerCase(), unquote(m[2] as string))
+    const name = m?.[1]?.toLowerCase()
+    if (m && name && !name.startsWith('include')) settings.set(name, unquote(m[2] as string))
   }
   return settings
 }
@@ -31,11 +38,19 @@ function unquote(text: string): string {
   )
 }
 
-export function formatConfiguration(settings: ReadonlyMap<string, string>): string {
-  const lines = [...settings]
+const settingLines = (settings: ReadonlyMap<string, string>) =>
+  [...settings]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, value]) => `${name} = ${quoteValue(value)}`)
-  return `${header}${lines.join('\n')}\n`
+    .join('\n')
+
+export function formatConfiguration(settings: ReadonlyMap<string, string>): string {
+  return `${header}${settingLines(settings)}\n\n${includeClusterFile}\n`
+}
+
+/** The file of what the cluster asks for, in the same simple form. */
+export function formatClusterConfiguration(settings: ReadonlyMap<string, string>): string {
+  return `${clusterHeader}${settingLines(settings)}\n`
 }
 
 /** Settings of an instance's managed file; empty when it is missing. */

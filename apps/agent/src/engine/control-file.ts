@@ -8,6 +8,9 @@ export type ControlFile = {
   systemIdentifier: string
   timeline: number
   dataChecksums: boolean
+  /** Where the newest checkpoint record lies, and from where it would be replayed. */
+  checkpointLsn: string
+  redoLsn: string
 }
 
 /** Reads what pg_controldata prints in the C locale. */
@@ -26,6 +29,8 @@ export function parseControlData(text: string): ControlFile | null {
     systemIdentifier,
     timeline: Number(field("Latest checkpoint's TimeLineID")),
     dataChecksums: Number(field('Data page checksum version')) > 0,
+    checkpointLsn: field('Latest checkpoint location') ?? '0/0',
+    redoLsn: field("Latest checkpoint's REDO location") ?? '0/0',
   }
 }
 

@@ -10,6 +10,7 @@ import type { AgentInstallation } from '../installation'
 import type { Log } from '../log'
 import type { Problems } from '../problems'
 import { Sampler } from '../sampler/sampler'
+import { readFence } from './cluster-files'
 import { readManagedSettings } from './configuration-file'
 import { type EngineAddress, withEngine } from './connection'
 import { type ControlFile, readControlFile } from './control-file'
@@ -17,7 +18,7 @@ import { type InstanceLayout, instanceLayout } from './layout'
 import { findPostmaster, type Postmaster } from './postmaster'
 import type { InstanceRegistry, RegisteredInstance } from './registry'
 import { commandLineSettings } from './reserved-settings'
-import { lastWords } from './server-log'
+import { lastWords, recentComplaints } from './server-log'
 import { decideState, walk } from './state'
 
 /** How long an instance counts as running while the agent connects again. */
@@ -154,9 +155,20 @@ export class Instance {
     })
   }
 
+  /** Where other members reach it. */
+  async reachedAt(): Promise<{ host: string; port: number }> {
+    const { host, port } = (await this.observed()).connection
+    return { host, port }
+  }
+
   /** The engine's reasons since the last ordered start. */
   lastWords(): string[] {
     return lastWords(this.layout, this.#orderedStartAt)
+  }
+
+  /** Errors of its own processes since the last ordered start, oldest first; a standby says there why it cannot follow. */
+  recentComplaints(): string[] {
+    return recentComplaints(this.layout, this.#orderedStartAt)
   }
 
   /** Looks at processes and answers and moves the state; looks do not overlap. */
@@ -256,10 +268,12 @@ export class Instance {
       postmasterPid: this.#postmaster?.pid ?? null,
       startedAt: live?.startedAt ?? null,
       dataChecksums: live?.dataChecksums ?? this.#control?.dataChecksums ?? null,
-      timeline: live?.timeline ?? this.#control?.timeline ?? null,
+      timeline: live?.replication?.timeline ?? live?.timeline ?? this.#control?.timeline ?? null,
       pendingRestart: live?.pendingRestart ?? [],
       newestSeq: this.sampler.ring.newestSeq,
       observedAt: Date.now(),
+      replication: live?.replication ?? null,
+      fenced: readFence(this.layout),
     }
   }
 

@@ -13,6 +13,19 @@ export function instanceLayout(instancesDirectory: string, instanceId: string) {
     /** What the engine prints before its own log is open; replaced at every start. */
     startLog: join(directory, 'log', 'start.log'),
     managedFile: join(dataDirectory, 'floe.conf'),
+    /** What the instance's place in its cluster asks for; included by the managed file. */
+    clusterFile: join(dataDirectory, 'floe.cluster.conf'),
+    hbaFile: join(dataDirectory, 'pg_hba.conf'),
+    /** Lines of pg_hba.conf for the members of the cluster; included by pg_hba.conf. */
+    clusterHbaFile: join(dataDirectory, 'floe_hba.conf'),
+    identFile: join(dataDirectory, 'pg_ident.conf'),
+    clusterIdentFile: join(dataDirectory, 'floe_ident.conf'),
+    /** Its presence makes the engine start as a standby, whoever starts it. */
+    standbySignal: join(dataDirectory, 'standby.signal'),
+    /** Its presence keeps the agent from starting the instance. */
+    fenceFile: join(directory, 'fenced.json'),
+    /** Password that it replicates with, for libpq. */
+    passFile: join(directory, 'replication.pgpass'),
     mainFile: join(dataDirectory, 'postgresql.conf'),
     autoFile: join(dataDirectory, 'postgresql.auto.conf'),
     postmasterPid: join(dataDirectory, 'postmaster.pid'),

@@ -19,6 +19,8 @@ export const RegisteredInstance = z.object({
   expected: z.enum(['creating', 'stopped', 'running', 'deleting']),
   /** Password of the agent's own role `floe`. */
   agentPassword: z.string(),
+  /** Password that it replicates with from other members; made when it is first needed. */
+  replicationPassword: z.string().optional(),
   createdAt: z.number(),
 })
 export type RegisteredInstance = z.infer<typeof RegisteredInstance>

@@ -24,6 +24,11 @@ export const reservedSettings: Readonly<Record<string, string>> = {
   log_timezone: 'Floe reads the times in the server log as UTC.',
   log_checkpoints: 'Floe reads checkpoints from the server log.',
   lc_messages: 'Floe reads checkpoints from the server log, in English.',
+  primary_conninfo:
+    'It follows from the cluster: Floe writes it when a standby is created or follows another primary.',
+  primary_slot_name: 'It follows from the cluster: Floe keeps a slot for each standby.',
+  synchronous_standby_names:
+    'It follows from the cluster: choose the synchronous standbys on its replication page or by "./floe cluster synchronous".',
   restart_after_crash: 'Floe relies on the engine to restart its own processes.',
 }
 

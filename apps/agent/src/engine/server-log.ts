@@ -79,6 +79,25 @@ export function lastWords(layout: InstanceLayout, sinceMs: number): string[] {
   return [...new Set(words)].slice(-5)
 }
 
+/** What its own processes (not clients) reported as errors since a time, oldest first, at most twenty. */
+export function recentComplaints(layout: InstanceLayout, sinceMs: number): string[] {
+  const newest = logFiles(layout.logDirectory, '.json').at(-1)
+  if (!newest) return []
+  const words = readTail(join(layout.logDirectory, newest))
+    .split('\n')
+    .map(parseEntry)
+    .filter(
+      (e) =>
+        e?.message &&
+        e.backend_type !== 'client backend' &&
+        (logTime(e.timestamp) ?? 0) >= sinceMs &&
+        (/^(ERROR|FATAL|PANIC)$/.test(e.error_severity ?? '') ||
+          /forked off|not in this server/.test(e.message)),
+    )
+    .map((e) => [e?.message, e?.detail, e?.hint].filter(Boolean).join(' '))
+  return words.slice(-20)
+}
+
 export function parseEntry(line: string): LogEntry | null {
   try {
     return JSON.parse(line) as LogEntry

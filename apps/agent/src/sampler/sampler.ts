@@ -1,6 +1,7 @@
 import { statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CheckpointRead } from '@floe/agent-contract'
+import { ReplicationObserved } from '@floe/domain'
 import { SAMPLE_INTERVAL_MS, type Sample } from '@floe/telemetry'
 import type pg from 'pg'
 import type { z } from 'zod'
@@ -55,6 +56,8 @@ export type LiveIdentity = {
   startedAt: number
   inRecovery: boolean
   pendingRestart: string[]
+  /** As of the last tick; null where this engine tells it otherwise than expected. */
+  replication: ReplicationObserved | null
 }
 
 export type SamplerOptions = {
@@ -230,6 +233,7 @@ export class Sampler {
           startedAt: 0,
           inRecovery: false,
           pendingRestart: [],
+          replication: null,
         },
       }
       await this.#tick(this.#live, performance.now())
@@ -333,6 +337,12 @@ export class Sampler {
 
   async #updateIdentity(live: Live, row: Record<string, unknown>, reading: Reading): Promise<void> {
     live.identity.startedAt = reading.postmasterStart
+    const seen = ReplicationObserved.safeParse({
+      ...(row.replication_state as object),
+      at: reading.at,
+      replayDelayMs: typeof row.replay_delay === 'number' ? row.replay_delay * 1_000 : null,
+    })
+    live.identity.replication = seen.success ? seen.data : null
     if (live.identity.inRecovery !== row.in_recovery) {
       live.identity.inRecovery = row.in_recovery === true
       this.#o.onHealth()

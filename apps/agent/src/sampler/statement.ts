@@ -5,6 +5,7 @@ import databases from './sql/databases.sql'
 import inputOutput from './sql/input-output.sql'
 import replay from './sql/replay.sql'
 import replication from './sql/replication.sql'
+import replicationState from './sql/replication-state.sql'
 import runningCheckpoint from './sql/running-checkpoint.sql'
 import wal from './sql/wal.sql'
 import walMonitor from './sql/wal-monitor.sql'
@@ -49,6 +50,7 @@ const questions: readonly Question[] = [
   },
   { name: 'replication', sql: replication },
   { name: 'replay', sql: replay },
+  { name: 'replication_state', sql: replicationState },
 ]
 
 /** Views whose columns decide what can be asked. */

@@ -1,9 +1,16 @@
 import type { TaskKind } from '@floe/agent-contract'
+import { admitStandby, dismissStandby } from './admit-standby'
 import { changeSettings } from './change-settings'
+import { cloneStandby, forgetStandby } from './clone-standby'
 import { createInstance } from './create-instance'
 import { deleteInstance } from './delete-instance'
+import { checkpointInstance, demoteInstance, fenceInstance, restorePrimary } from './demote-instance'
+import { followUpstream, isolateStandby, repointStandby } from './follow-upstream'
+import { prepareStandby } from './prepare-standby'
+import { promoteInstance, setCommitMode, setSynchronous } from './promote-instance'
 import { reloadInstance } from './reload-instance'
 import { restartInstance } from './restart-instance'
+import { rewindInstance } from './rewind-instance'
 import { startInstance } from './start-instance'
 import { stopInstance } from './stop-instance'
 import type { TaskBody } from './task'
@@ -17,4 +24,20 @@ export const taskBodies: { [K in TaskKind]: TaskBody<K> } = {
   'reload-instance': reloadInstance,
   'delete-instance': deleteInstance,
   'change-settings': changeSettings,
+  'prepare-standby': prepareStandby,
+  'admit-standby': admitStandby,
+  'dismiss-standby': dismissStandby,
+  'clone-standby': cloneStandby,
+  'forget-standby': forgetStandby,
+  'rewind-instance': rewindInstance,
+  'checkpoint-instance': checkpointInstance,
+  'demote-instance': demoteInstance,
+  'restore-primary': restorePrimary,
+  'fence-instance': fenceInstance,
+  'follow-upstream': followUpstream,
+  'isolate-standby': isolateStandby,
+  'repoint-standby': repointStandby,
+  'promote-instance': promoteInstance,
+  'set-synchronous': setSynchronous,
+  'set-commit-mode': setCommitMode,
 }

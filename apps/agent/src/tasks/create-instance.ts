@@ -13,7 +13,7 @@ import type { TaskBody, TaskContext, TaskOf } from './task'
 import { trialsDirectory } from './trials-directory'
 
 /** Settings a new instance begins with, besides what the engine takes by itself. */
-const initialSettings = ({ hostAddress }: { hostAddress: string }) => ({
+export const initialSettings = ({ hostAddress }: { hostAddress: string }) => ({
   listen_addresses: hostAddress === LOOPBACK ? 'localhost' : `localhost,${hostAddress}`,
   password_encryption: 'scram-sha-256',
 })
@@ -27,7 +27,9 @@ export const createInstance: TaskBody<'create-instance'> = async (task, context)
     const { layout } = context.instances.get(task.instanceId)
     return { port: known.port, directory: layout.directory }
   }
-  const instance = known ? context.instances.get(task.instanceId) : await register(task, context)
+  const instance = known
+    ? context.instances.get(task.instanceId)
+    : await registerInstance(task, context, 'creating')
   try {
     context.log(`port ${instance.registered.port}, directory ${instance.layout.directory}`)
     const { layout } = instance
@@ -59,7 +61,11 @@ export const createInstance: TaskBody<'create-instance'> = async (task, context)
 }
 
 /** Port and password are decided once and kept before anything is made with them. */
-async function register(task: TaskOf<'create-instance'>, context: TaskContext): Promise<Instance> {
+export async function registerInstance(
+  task: Pick<TaskOf<'create-instance'>, 'instanceId' | 'name'>,
+  context: TaskContext,
+  expected: 'creating',
+): Promise<Instance> {
   const { installation, registry } = context
   if (!existsSync(`${installation.enginePrefix}/bin/postgres`))
     throw fault('engine.missing', `no engine in "${installation.enginePrefix}"`, {
@@ -72,7 +78,7 @@ async function register(task: TaskOf<'create-instance'>, context: TaskContext): 
     name: task.name,
     port: await choosePort(installation.instancePorts, owned),
     enginePrefix: installation.enginePrefix,
-    expected: 'creating',
+    expected,
     agentPassword: randomBytes(24).toString('base64url'),
     createdAt: Date.now(),
   })

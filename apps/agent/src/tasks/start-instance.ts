@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { fault } from '@floe/domain'
+import { readFence } from '../engine/cluster-files'
 import { CANNOT_CONNECT_NOW, sqlState } from '../engine/connection'
 import type { Instance } from '../engine/instance'
 import { waitsToBeReaped } from '../engine/postmaster'
@@ -26,6 +27,7 @@ export async function makeReady(
     throw fault('instance.no_data_directory', 'the instance has no data directory', {
       detail: `Directory "${instance.layout.dataDirectory}" does not exist.`,
     })
+  refuseFenced(instance)
   instance.activity = 'starting'
   try {
     context.registry.update(instance.instanceId, { expected: 'running' })
@@ -45,6 +47,16 @@ export async function makeReady(
     instance.activity = null
     await instance.look()
   }
+}
+
+/** Every way to a start goes through here. */
+function refuseFenced(instance: Instance): void {
+  const fence = readFence(instance.layout)
+  if (fence)
+    throw fault('instance.fenced', `instance "${instance.registered.name}" is fenced`, {
+      detail: `Another instance is the primary of its cluster: ${fence.reason}.`,
+      hint: 'Rejoin it as a standby.',
+    })
 }
 
 async function launch(instance: Instance, context: TaskContext): Promise<void> {

@@ -10,7 +10,7 @@ import type { TaskBody, TaskContext } from './task'
 import type { StoredTask, TaskStore } from './task-store'
 
 /** What tasks get of the agent. */
-export type AgentParts = Omit<TaskContext, 'startedAt' | 'signal' | 'log' | 'progress' | 'note'>
+export type AgentParts = Omit<TaskContext, 'startedAt' | 'signal' | 'log' | 'say' | 'progress' | 'note'>
 
 /**
  * Tasks that begin although there is no room to keep them, because they are what makes room. Nothing is lost by that: a
@@ -205,6 +205,9 @@ export class TaskRunner {
         startedAt: running.stored.startedAt,
         signal: running.abort.signal,
         log: say,
+        say: (text) => {
+          running.message = text
+        },
         progress: (fraction) => {
           running.progress = fraction
         },

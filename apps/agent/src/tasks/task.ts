@@ -15,6 +15,8 @@ export type TaskContext = {
   signal: AbortSignal
   /** A line for people who watch the operation. */
   log: (text: string) => void
+  /** What it is at right now; shown instead of the last line, kept nowhere. */
+  say: (text: string) => void
   /** 0 to 1, or null where it cannot be known. */
   progress: (fraction: number | null) => void
   /** What the task keeps for a run of it after a kill: durable once written, null when it has kept nothing. */

@@ -45,6 +45,8 @@ export const facts = (): HostFacts => ({
   ],
 })
 
+const VERIFIER = `SCRAM-SHA-256$4096:${'A'.repeat(24)}$${'A'.repeat(44)}:${'A'.repeat(44)}`
+
 const idOf = (key: TaskKey) => `${key.operationId}/${key.step}/${key.attempt}`
 
 /**
@@ -292,6 +294,65 @@ export class AgentDouble {
             pendingRestart: false,
           })),
         }
+      default:
+        return this.#carryOutClusterTask(task)
+    }
+  }
+
+  /** What members of a cluster are asked; the double only keeps their states. */
+  #carryOutClusterTask(task: StartInput['task']): Record<string, unknown> {
+    const lsn = '0/3000000'
+    switch (task.kind) {
+      case 'prepare-standby':
+        if (!this.instances.has(task.instanceId)) this.show(task.instanceId, task.name, 'creating')
+        return { port: 20_001, directory: '/i', engineVersion: '18.6', replicationVerifier: VERIFIER }
+      case 'admit-standby':
+        return {
+          upstream: {
+            host: '127.0.0.1',
+            port: 20_001,
+            slot: `floe_${task.standbyName}`,
+            role: `floe_standby_${task.standbyName}`,
+            systemIdentifier: '1',
+            engineVersion: '18.6',
+            sizeBytes: 1,
+          },
+        }
+      case 'dismiss-standby':
+        return { droppedSlot: true }
+      case 'clone-standby':
+        return { bytes: 1, copyMs: 1, method: 'basebackup' }
+      case 'forget-standby':
+        return { forgotten: this.instances.delete(task.instanceId) }
+      case 'rewind-instance':
+        return { rewound: true, refused: null }
+      case 'checkpoint-instance':
+        return { checkpointMs: 1 }
+      case 'demote-instance':
+        this.show(task.instanceId, undefined, 'stopped')
+        return { shutdownLsn: lsn, stoppedMs: 1 }
+      case 'fence-instance':
+        this.show(task.instanceId, undefined, 'stopped')
+        return { endLsn: lsn, wasRunning: true }
+      case 'restore-primary':
+        this.show(task.instanceId, undefined, 'running', 4_000)
+        return { postmasterPid: 4_000 }
+      case 'follow-upstream':
+        this.show(task.instanceId, undefined, 'running', 4_001)
+        return { postmasterPid: 4_001, streamingMs: 1 }
+      case 'isolate-standby':
+        return { endLsn: lsn, replayedLsn: lsn, timeline: 1 }
+      case 'repoint-standby':
+        return { streaming: true }
+      case 'promote-instance':
+        this.show(task.instanceId, undefined, 'running', 4_002)
+        return { timeline: 2, promoteMs: 1, endLsn: lsn }
+      case 'set-synchronous':
+        return { standbyNames: task.standbyNames }
+      case 'set-commit-mode':
+        return { commitMode: task.commitMode }
+      default:
+        return {}
     }
   }
 

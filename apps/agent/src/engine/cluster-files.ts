@@ -1,0 +1,188 @@
+import { existsSync, rmSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { basename, dirname } from 'node:path'
+import type { Upstream } from '@floe/agent-contract'
+import { z } from 'zod'
+import { readOwnedFile, replaceFile, syncDirectory } from '../host/durable-files'
+import type { EngineUser } from '../host/engine-user'
+import {
+  formatClusterConfiguration,
+  parseConfiguration,
+  readManagedSettings,
+  writeManagedSettings,
+} from './configuration-file'
+import { AGENT_ROLE } from './connection'
+import type { InstanceLayout } from './layout'
+
+/**
+ * Fencing. The invariant: from the moment a member is told that it is not the primary any more, and until it has been
+ * rejoined, nothing that can start it yields a primary.
+ *
+ * - `standby.signal` lies in its data directory, durably, before the engine is stopped: an engine that finds it comes up
+ *   as a standby and takes no write, whoever starts it (agent, pg_ctl, systemd, a person).
+ * - `fenced.json` lies in its directory: the agent starts it by no path at all until it is rejoined.
+ * - Both are written before the stop is ordered, and the task has succeeded only once the process has ended. A promotion
+ *   elsewhere begins only after that (or after a person has said, by typing it, that the host is out of reach).
+ * - A data directory that is being rewound has another name until it is a standby's again.
+ */
+const Fence = z.object({ at: z.number(), reason: z.string() })
+export type Fence = z.infer<typeof Fence>
+
+/** Why the instance must not start as a primary, or null. A file that cannot be read counts as a fence. */
+export function readFence(layout: InstanceLayout): Fence | null {
+  let text: string | null
+  try {
+    text = readOwnedFile(layout.fenceFile)
+    if (text === null) return null
+    return Fence.parse(JSON.parse(text))
+  } catch {
+    return { at: 0, reason: `file "${layout.fenceFile}" cannot be read` }
+  }
+}
+
+/** Keeps an instance from ever being a primary: see above. Safe to run twice; an earlier reason stays. */
+export function writeFence(layout: InstanceLayout, reason: string, user: EngineUser): Fence {
+  const fence = readFence(layout) ?? { at: Date.now(), reason }
+  replaceFile(layout.fenceFile, `${JSON.stringify(fence)}\n`)
+  writeStandbySignal(layout, user)
+  return fence
+}
+
+export function clearFence(layout: InstanceLayout): void {
+  removeDurably(layout.fenceFile)
+}
+
+export function writeStandbySignal(layout: InstanceLayout, user: EngineUser): void {
+  if (existsSync(layout.dataDirectory) && !existsSync(layout.standbySignal))
+    replaceFile(layout.standbySignal, '', { owner: user })
+}
+
+/** Only for taking a demotion back: from then on the engine starts as a primary. */
+export function removeStandbySignal(layout: InstanceLayout): void {
+  removeDurably(layout.standbySignal)
+}
+
+function removeDurably(path: string): void {
+  if (!existsSync(path)) return
+  rmSync(path)
+  syncDirectory(dirname(path))
+}
+
+export function readClusterSettings(layout: InstanceLayout): Map<string, string> {
+  return parseConfiguration(readOwnedFile(layout.clusterFile) ?? '')
+}
+
+/** Writes what the cluster asks for, and sees to it that the managed file includes it. */
+export function writeClusterSettings(
+  layout: InstanceLayout,
+  settings: ReadonlyMap<string, string>,
+  user: EngineUser,
+): void {
+  replaceFile(layout.clusterFile, formatClusterConfiguration(settings), { owner: user })
+  const managed = readOwnedFile(layout.managedFile) ?? ''
+  if (!/^include_if_exists 'floe\.cluster\.conf'$/m.test(managed))
+    writeManagedSettings(layout.managedFile, readManagedSettings(layout.managedFile), user)
+}
+
+const conninfoValue = (value: string) => `'${value.replace(/[\\']/g, (c) => `\\${c}`)}'`
+
+/** How a member reaches its upstream; the password stands in a file of its own. */
+export function upstreamConninfo(
+  upstream: Upstream,
+  own: { name: string; passFile: string },
+  more: Record<string, string> = {},
+): string {
+  const parts: Record<string, string> = {
+    host: upstream.host,
+    port: String(upstream.port),
+    user: upstream.role,
+    passfile: own.passFile,
+    application_name: own.name,
+    connect_timeout: '5',
+    keepalives_idle: '5',
+    keepalives_interval: '2',
+    keepalives_count: '3',
+    ...more,
+  }
+  return Object.entries(parts)
+    .map(([name, value]) => `${name}=${conninfoValue(value)}`)
+    .join(' ')
+}
+
+/** What a standby of this upstream asks for. */
+export function standbySettings(
+  upstream: Upstream | null,
+  own: { name: string; passFile: string },
+  before: ReadonlyMap<string, string> = new Map(),
+): Map<string, string> {
+  const settings = new Map(before)
+  settings.set('primary_conninfo', upstream ? upstreamConninfo(upstream, own) : '')
+  settings.set('primary_slot_name', upstream?.slot ?? '')
+  // the default of 5 s would be most of the time that clients wait after a switchover
+  settings.set('wal_retrieve_retry_interval', '500ms')
+  return settings
+}
+
+/** Writes the file that libpq reads the password from; of the engine's user alone. */
+export function writePassFile(
+  layout: InstanceLayout,
+  role: string,
+  password: string,
+  user: EngineUser,
+): void {
+  replaceFile(layout.passFile, `*:*:*:${role}:${password}\n`, { owner: user })
+}
+
+/**
+ * Lines for the members' roles: replication, and the connection that pg_rewind reads through. The first one lets each
+ * host's own agent in by who its process is: role `floe` is copied with its password, which other hosts do not know.
+ */
+export function formatClusterHba(roles: readonly string[]): string {
+  const lines = [...roles]
+    .sort()
+    .flatMap((role) => [
+      `host   replication  ${role}  all  scram-sha-256`,
+      `host   postgres     ${role}  all  scram-sha-256`,
+    ])
+  return `# Written by Floe and replaced when the cluster's members change: what agents and standbys come in by. Do not edit.
+local  all          ${AGENT_ROLE}  peer map=floe
+${lines.join('\n')}
+`
+}
+
+/** Writes the members' lines and sees to it that pg_hba.conf begins with them. Answers whether anything changed. */
+export function writeClusterHba(layout: InstanceLayout, roles: readonly string[], user: EngineUser): boolean {
+  const ident = writeIdent(layout, user)
+  const hba = replaceIncluded(
+    { main: layout.hbaFile, included: layout.clusterHbaFile, text: formatClusterHba(roles) },
+    user,
+  )
+  return ident || hba
+}
+
+/** Whose processes are this host's agent; other hosts may run theirs as another user. */
+export function writeIdent(
+  layout: Pick<InstanceLayout, 'identFile' | 'clusterIdentFile'>,
+  user: EngineUser,
+): boolean {
+  const text = `# Written by Floe: the user that the agent of this host runs as. Do not edit.\nfloe  ${JSON.stringify(userInfo().username)}  ${AGENT_ROLE}\n`
+  return replaceIncluded({ main: layout.identFile, included: layout.clusterIdentFile, text }, user)
+}
+
+/** Replaces a file of ours and has the person's file begin with it. */
+function replaceIncluded(file: { main: string; included: string; text: string }, user: EngineUser): boolean {
+  const name = basename(file.included)
+  const main = readOwnedFile(file.main) ?? ''
+  const included = main.split('\n').includes(`include_if_exists ${name}`)
+  if (included && readOwnedFile(file.included) === file.text) return false
+  replaceFile(file.included, file.text, { owner: user })
+  if (!included)
+    replaceFile(
+      file.main,
+      `# Floe's lines for the members of the cluster\ninclude_if_exists ${name}\n\n${main}`,
+      {
+        owner: user,
+      },
+    )
+  return true
+}

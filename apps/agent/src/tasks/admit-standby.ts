@@ -1,0 +1,168 @@
+import type { Upstream } from '@floe/agent-contract'
+import { fault, replicationRoleOf, slotNameOf } from '@floe/domain'
+import pg from 'pg'
+import { writeClusterHba } from '../engine/cluster-files'
+import type { Instance } from '../engine/instance'
+import { reload } from './reload-instance'
+import { type TaskBody, type TaskContext, waitFor } from './task'
+
+/** What pg_rewind has to call on the instance it reads from. */
+const rewindFunctions = [
+  'pg_ls_dir(text, boolean, boolean)',
+  'pg_stat_file(text, boolean)',
+  'pg_read_binary_file(text)',
+  'pg_read_binary_file(text, bigint, bigint, boolean)',
+]
+
+const SLOT_FREE_BOUND_MS = 15_000
+
+/** Role, pg_hba.conf and slot for a member that is to follow this instance, and how to reach it. */
+export const admitStandby: TaskBody<'admit-standby'> = async (task, context) => {
+  const instance = context.instances.get(task.instanceId)
+  const role = replicationRoleOf(task.standbyName)
+  const slot = slotNameOf(task.standbyName)
+  return withPrimarySession(instance, async (client) => {
+    const facts = await readFacts(client)
+    if (facts.tablespaces > 0)
+      throw fault('standby.tablespaces', 'an instance with tablespaces of its own cannot be copied', {
+        detail: `Instance "${instance.registered.name}" has ${facts.tablespaces} of them.`,
+        hint: 'Move their tables to the default tablespace and drop them.',
+      })
+    if (!facts.inRecovery && task.verifier !== null) {
+      await defineRole(client, role, task.verifier)
+      context.log(`role "${role}" may replicate`)
+    }
+    await admitRoles(instance, client, context)
+    if (task.slot) {
+      await ensureSlot(client, slot)
+      context.log(`slot "${slot}" keeps WAL for it`)
+    }
+    const upstream: Upstream = {
+      ...(await instance.reachedAt()),
+      slot,
+      role,
+      systemIdentifier: facts.systemIdentifier,
+      engineVersion: facts.version,
+      sizeBytes: facts.sizeBytes,
+    }
+    return { upstream }
+  })
+}
+
+/** Removes a member's slot and, unless it stays a member, its role and its lines. */
+export const dismissStandby: TaskBody<'dismiss-standby'> = async (task, context) => {
+  const instance = context.instances.get(task.instanceId)
+  const role = replicationRoleOf(task.standbyName)
+  return withPrimarySession(instance, async (client) => {
+    const droppedSlot = await dropSlot(client, slotNameOf(task.standbyName))
+    if (droppedSlot) context.log(`dropped slot "${slotNameOf(task.standbyName)}"`)
+    const { inRecovery } = await readFacts(client)
+    if (!task.keepRole && !inRecovery) {
+      await dropRole(client, role)
+      context.log(`dropped role "${role}"`)
+    }
+    await admitRoles(instance, client, context)
+    return { droppedSlot }
+  })
+}
+
+/**
+ * A session whose own commits wait for no standby: what it changes is needed to bring standbys back, and must not hang
+ * while they are away.
+ */
+export function withPrimarySession<T>(
+  instance: Instance,
+  run: (client: pg.Client) => Promise<T>,
+): Promise<T> {
+  return instance.connect(async (client) => {
+    await client.query('set synchronous_commit to local')
+    return run(client)
+  }, 30_000)
+}
+
+async function readFacts(client: pg.Client) {
+  const r = await client.query<{
+    inRecovery: boolean
+    version: string
+    systemIdentifier: string
+    sizeBytes: number
+    tablespaces: number
+  }>(`select pg_is_in_recovery() as "inRecovery", current_setting('server_version') as version,
+             (select system_identifier::text from pg_control_system()) as "systemIdentifier",
+             (select sum(pg_database_size(oid))::float8 from pg_database) as "sizeBytes",
+             (select count(*)::int from pg_tablespace where spcname not in ('pg_default', 'pg_global')) as tablespaces`)
+  return r.rows[0] as NonNullable<(typeof r.rows)[0]>
+}
+
+async function defineRole(client: pg.Client, role: string, verifier: string): Promise<void> {
+  const name = pg.escapeIdentifier(role)
+  const known = await client.query('select 1 from pg_roles where rolname = $1', [role])
+  const verb = known.rowCount ? 'ALTER' : 'CREATE'
+  await client.query('begin')
+  await client.query(`${verb} ROLE ${name} LOGIN REPLICATION PASSWORD ${pg.escapeLiteral(verifier)}`)
+  await client.query(`COMMENT ON ROLE ${name} IS 'A standby replicates as this role; made by Floe'`)
+  for (const f of rewindFunctions) await client.query(`GRANT EXECUTE ON FUNCTION pg_catalog.${f} TO ${name}`)
+  await client.query('commit')
+}
+
+async function dropRole(client: pg.Client, role: string): Promise<void> {
+  const known = await client.query('select 1 from pg_roles where rolname = $1', [role])
+  if (!known.rowCount) return
+  await client.query('begin')
+  // takes the grants away; the role never owns anything
+  await client.query(`DROP OWNED BY ${pg.escapeIdentifier(role)}`)
+  await client.query(`DROP ROLE ${pg.escapeIdentifier(role)}`)
+  await client.query('commit')
+}
+
+/** The lines of pg_hba.conf for every member's role there is. */
+async function admitRoles(instance: Instance, client: pg.Client, context: TaskContext): Promise<void> {
+  const { rows } = await client.query<{ role: string }>(
+    `select rolname as role from pg_roles where rolname like 'floe\\_standby\\_%' and rolreplication`,
+  )
+  const changed = writeClusterHba(
+    instance.layout,
+    rows.map((r) => r.role),
+    context.user,
+  )
+  if (changed) await reload(instance, client)
+}
+
+/** Makes a physical slot that keeps WAL from now on; one that has lost its WAL is made anew. */
+async function ensureSlot(client: pg.Client, slot: string): Promise<void> {
+  const { rows } = await client.query<{ lost: boolean }>(
+    `select coalesce(wal_status = 'lost', true) and not active as lost from pg_replication_slots where slot_name = $1`,
+    [slot],
+  )
+  if (rows[0] && !rows[0].lost) return
+  if (rows[0]) await client.query('select pg_drop_replication_slot($1)', [slot])
+  await client.query('select pg_create_physical_replication_slot($1, true)', [slot])
+}
+
+/** Drops a slot, ending who uses it; false where there is none. */
+async function dropSlot(client: pg.Client, slot: string): Promise<boolean> {
+  const look = async () =>
+    (
+      await client.query<{ active: number | null }>(
+        'select active_pid as active from pg_replication_slots where slot_name = $1',
+        [slot],
+      )
+    ).rows[0]
+  if (!(await look())) return false
+  const free = await waitFor(
+    async () => {
+      const seen = await look()
+      if (!seen || seen.active === null) return true
+      await client.query('select pg_terminate_backend($1)', [seen.active])
+      return false
+    },
+    { boundMs: SLOT_FREE_BOUND_MS, everyMs: 100 },
+  )
+  if (free === null)
+    throw fault('standby.slot_in_use', `slot "${slot}" is in use`, {
+      detail: 'Something connects with it again and again.',
+      hint: 'Stop the standby that uses it.',
+    })
+  if (await look()) await client.query('select pg_drop_replication_slot($1)', [slot])
+  return true
+}

@@ -1,0 +1,227 @@
+import { existsSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Upstream } from '@floe/agent-contract'
+import { fault, formatBytes } from '@floe/domain'
+import {
+  standbySettings,
+  upstreamConninfo,
+  writeClusterSettings,
+  writeIdent,
+  writeStandbySignal,
+} from '../engine/cluster-files'
+import { readManagedSettings, writeManagedSettings } from '../engine/configuration-file'
+import { removeUnfinished } from '../engine/initialise'
+import type { Instance } from '../engine/instance'
+import { makeOwnedDirectory, replaceFile, syncDirectory } from '../host/durable-files'
+import { runCommand } from '../host/run-command'
+import { initialSettings } from './create-instance'
+import { type TaskBody, type TaskContext, waitFor } from './task'
+
+/** Beside the databases: WAL that comes in meanwhile, and what a file system keeps for itself. */
+const SPARE_BYTES = 256 * 1024 * 1024
+/** A killed run's connection holds the slot until the upstream has noticed. */
+const SLOT_FREE_BOUND_MS = 60_000
+/** In a copied data directory: which task made it, so that a run after a kill knows it is whole. */
+const MARK = 'floe.cloned'
+
+/**
+ * Copies the upstream into a directory beside the data directory and puts it in its place by a rename. Whatever happens
+ * before that rename leaves things as they were; an earlier data directory is only removed after it.
+ */
+export const cloneStandby: TaskBody<'clone-standby'> = async (task, context) => {
+  const instance = context.instances.get(task.instanceId)
+  const { layout, registered } = instance
+  const former = join(layout.directory, 'pgdata.former')
+  removeUnfinished(layout)
+  if (isWhole(instance, context, task.replace)) {
+    context.log('the copy is whole already')
+    await rm(former, { recursive: true, force: true })
+    if (registered.expected === 'creating') context.registry.update(task.instanceId, { expected: 'stopped' })
+    return { bytes: 0, copyMs: 0, method: 'kept' }
+  }
+  // a run that was killed between its two renames
+  if (existsSync(former) && !existsSync(layout.dataDirectory)) renameSync(former, layout.dataDirectory)
+  await instance.look()
+  if (instance.postmaster)
+    throw fault('instance.running', `instance "${registered.name}" is running`, {
+      hint: 'Stop it first: its data directory is replaced.',
+    })
+  await checkUpstream(task.upstream, instance, context)
+  const begun = performance.now()
+  const unfinished = join(layout.directory, `pgdata.unfinished-${process.pid}-${Date.now()}`)
+  makeOwnedDirectory(unfinished, context.user)
+  let bytes: number
+  try {
+    bytes = await copy(task.upstream, unfinished, instance, context)
+    await furnish(task.upstream, unfinished, instance, context)
+    context.signal.throwIfAborted()
+  } catch (error) {
+    await rm(unfinished, { recursive: true, force: true })
+    throw error
+  }
+  if (existsSync(layout.dataDirectory)) renameSync(layout.dataDirectory, former)
+  renameSync(unfinished, layout.dataDirectory)
+  syncDirectory(layout.directory)
+  if (existsSync(former)) {
+    context.log('removing the former data directory')
+    await rm(former, { recursive: true, force: true })
+  }
+  if (registered.expected === 'creating') context.registry.update(task.instanceId, { expected: 'stopped' })
+  await instance.look()
+  const copyMs = performance.now() - begun
+  context.log(`copied ${formatBytes(bytes)} in ${(copyMs / 1_000).toFixed(1)} s`)
+  return { bytes, copyMs, method: 'basebackup' }
+}
+
+/** True when this very task has put the copy in its place and was killed before it could say so. */
+function isWhole(instance: Instance, context: TaskContext, replace: boolean): boolean {
+  const { dataDirectory } = instance.layout
+  if (!existsSync(dataDirectory)) return false
+  if (!replace) return true
+  try {
+    return readFileSync(join(dataDirectory, MARK), 'utf8') === String(context.startedAt)
+  } catch {
+    return false
+  }
+}
+
+async function checkUpstream(upstream: Upstream, instance: Instance, context: TaskContext): Promise<void> {
+  const own = await runCommand(join(instance.enginePrefix, 'bin', 'postgres'), ['--version'], {
+    user: context.user,
+    timeoutMs: 10_000,
+  })
+  const version = /\(PostgreSQL\) (\S+)/.exec(own.stdout)?.[1] ?? 'unknown'
+  const major = (v: string) => v.split('.')[0]
+  if (upstream.engineVersion && major(version) !== major(upstream.engineVersion))
+    throw fault('standby.version_differs', 'a standby must have the same major version as its primary', {
+      detail: `The primary runs PostgreSQL ${upstream.engineVersion}, this host has ${version}.`,
+      hint: 'Choose a host with the same engine, or update this one.',
+    })
+  const { bavail, bsize } = statfsSync(instance.layout.directory)
+  const free = bavail * bsize
+  const needed = (upstream.sizeBytes ?? 0) + SPARE_BYTES
+  if (free < needed)
+    throw fault('standby.disk_too_small', 'the copy does not fit on this host', {
+      detail: `It needs ${formatBytes(needed)}; ${formatBytes(free)} are free in "${instance.layout.directory}".`,
+      hint: existsSync(instance.layout.dataDirectory)
+        ? 'The former data directory is kept until the copy is whole. Remove the standby and create it anew, or free space.'
+        : 'Free space, or choose another host.',
+    })
+}
+
+/** pg_basebackup with the upstream's slot; answers the bytes it copied. */
+async function copy(
+  upstream: Upstream,
+  directory: string,
+  instance: Instance,
+  context: TaskContext,
+): Promise<number> {
+  const own = { name: instance.registered.name, passFile: instance.layout.passFile }
+  const args = [
+    '-d',
+    upstreamConninfo(upstream, own),
+    // a word of its own, so that a killed run's copy is recognised by it
+    '-D',
+    directory,
+    `--slot=${upstream.slot}`,
+    '--wal-method=stream',
+    '--checkpoint=fast',
+    '--sync-method=syncfs',
+    '--no-password',
+    '--progress',
+  ]
+  context.log(`copying from ${upstream.host}:${upstream.port}`)
+  let done = 0
+  let result = { status: null as number | null, stderr: '' }
+  const free = await waitFor(
+    async () => {
+      let said = ''
+      result = await runCommand(join(instance.enginePrefix, 'bin', 'pg_basebackup'), args, {
+        user: context.user,
+        signal: context.signal,
+        onOutput: (text) => {
+          said = (said + text).slice(-4_000)
+          const seen = [...said.matchAll(/(\d+)\/(\d+) kB \((\d+)%\)/g)].at(-1)
+          if (!seen) return
+          done = Number(seen[1]) * 1024
+          const all = Number(seen[2]) * 1024
+          context.progress(all > 0 ? Math.min(1, done / all) : null)
+          context.say(`${formatBytes(done)} of ${formatBytes(all)} copied`)
+        },
+      })
+      context.signal.throwIfAborted()
+      return !/is active for PID/.test(result.stderr)
+    },
+    { boundMs: SLOT_FREE_BOUND_MS, everyMs: 1_000, signal: context.signal },
+  )
+  if (free === null || result.status !== 0) throw copyFault(result.stderr, upstream, done)
+  return done
+}
+
+/** What went wrong, in the engine's words, without its progress lines. */
+function copyFault(stderr: string, upstream: Upstream, done: number) {
+  const words = stderr
+    .split(/[\r\n]+/)
+    .filter((line) => /error|fatal|could not|detail|hint/i.test(line))
+    .map((line) => line.replace(/^.*?pg_basebackup: (error: )?/, '').trim())
+    .slice(-4)
+    .join(' ')
+  if (/No space left on device/.test(stderr))
+    return fault('standby.disk_full', 'the disk of the new standby is full', {
+      detail: `${formatBytes(done)} had been copied; all of it has been removed again.`,
+      hint: 'Free space, or choose another host.',
+    })
+  return fault('standby.not_copied', `could not copy from ${upstream.host}:${upstream.port}`, {
+    detail: words || 'pg_basebackup left no word.',
+    hint: 'Nothing of the copy is left. The log of the primary may say more.',
+  })
+}
+
+/** Makes the copy this instance's own: its settings, its upstream, and that it is a standby. */
+async function furnish(
+  upstream: Upstream,
+  directory: string,
+  instance: Instance,
+  context: TaskContext,
+): Promise<void> {
+  const within = (name: string) => join(directory, name)
+  const layout = {
+    ...instance.layout,
+    dataDirectory: directory,
+    managedFile: within('floe.conf'),
+    clusterFile: within('floe.cluster.conf'),
+    standbySignal: within('standby.signal'),
+    identFile: within('pg_ident.conf'),
+    clusterIdentFile: within('floe_ident.conf'),
+  }
+  writeIdent(layout, context.user)
+  const managed = readManagedSettings(layout.managedFile)
+  for (const [name, value] of Object.entries(initialSettings(context.installation))) managed.set(name, value)
+  writeManagedSettings(layout.managedFile, managed, context.user)
+  const own = { name: instance.registered.name, passFile: instance.layout.passFile }
+  writeClusterSettings(layout, standbySettings(upstream, own), context.user)
+  writeStandbySignal(layout, context.user)
+  rmSync(within('postmaster.opts'), { force: true })
+  replaceFile(within(MARK), String(context.startedAt), { owner: context.user })
+  const synced = await runCommand(
+    join(instance.enginePrefix, 'bin', 'initdb'),
+    ['-D', directory, '--sync-only', '--sync-method=syncfs'],
+    { user: context.user, timeoutMs: 300_000, signal: context.signal },
+  )
+  context.signal.throwIfAborted()
+  if (synced.status !== 0)
+    throw fault('standby.not_copied', 'could not sync the copy', { detail: synced.stderr.trim() })
+}
+
+/** Gives up an instance that never got a data directory; one that has one is left alone. */
+export const forgetStandby: TaskBody<'forget-standby'> = async (task, context) => {
+  if (!context.registry.find(task.instanceId)) return { forgotten: false }
+  const instance = context.instances.get(task.instanceId)
+  removeUnfinished(instance.layout)
+  if (existsSync(instance.layout.dataDirectory)) return { forgotten: false }
+  await rm(instance.layout.directory, { recursive: true, force: true })
+  context.instances.remove(task.instanceId)
+  context.log('nothing of it is left on this host')
+  return { forgotten: true }
+}

@@ -1,0 +1,454 @@
+import { spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { TaskResult } from '@floe/agent-contract'
+import { lsnDistance, ReplicationObserved } from '@floe/domain'
+import { testEngineUser, waitUntil } from '@floe/testkit'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { AgentFixture } from './agent-fixture'
+import { StandbyFixture } from './standby-fixture'
+
+let f: AgentFixture
+let s: StandbyFixture
+beforeAll(async () => {
+  f = await AgentFixture.start(40)
+  s = new StandbyFixture(f)
+})
+afterAll(() => f.remove())
+
+const directoryOf = (id: string) => `${f.installation.instancesDirectory}/${id}`
+const seen = async (id: string) => {
+  const observed = await f.observed(id)
+  return observed?.replication ? ReplicationObserved.parse(observed.replication) : null
+}
+
+/** Starts an engine as a person would: pg_ctl by hand, past the agent. */
+function startByHand(id: string): void {
+  const user = testEngineUser()
+  const r = spawnSync(
+    join(f.installation.enginePrefix, 'bin/pg_ctl'),
+    [
+      '-D',
+      `${directoryOf(id)}/pgdata`,
+      '-w',
+      '-l',
+      `${directoryOf(id)}/log/by-hand.log`,
+      '-o',
+      `-c port=${port(id)} -c unix_socket_directories='${f.installation.socketDirectory}'`,
+      'start',
+    ],
+    { cwd: '/', ...(user.uid === null ? {} : { uid: user.uid, gid: user.gid as number }), encoding: 'utf8' },
+  )
+  expect([r.status, r.stderr]).toEqual([0, r.stderr])
+}
+const port = (id: string) =>
+  (
+    JSON.parse(readFileSync(join(f.agent.home.home, 'agent/instances', `${id}.json`), 'utf8')) as {
+      port: number
+    }
+  ).port
+
+describe('a standby', () => {
+  let primary: string
+  let standby: string
+  beforeAll(async () => {
+    primary = await s.primary('alpha', { work_mem: '7MB' })
+    await f.query(primary, 'create table kept as select generate_series(1, 1000) as n')
+    standby = (await s.standby(primary, 'alpha-2')).id
+  })
+
+  test('is a copy that follows, takes no write, and has its primary’s settings', async () => {
+    await f.query(primary, 'insert into kept select generate_series(1001, 1100)')
+    await s.caughtUp(primary, standby)
+    expect(
+      await f.query(standby, "select count(*)::int as n, current_setting('work_mem') as mem from kept"),
+    ).toEqual([{ n: 1100, mem: '7MB' }])
+    await expect(f.query(standby, 'insert into kept values (0)')).rejects.toThrow('read-only')
+    const observed = await waitUntil('its role is seen', async () => {
+      const o = await f.observed(standby)
+      return o?.role === 'standby' ? o : null
+    })
+    expect(observed).toMatchObject({ state: 'running', role: 'standby', timeline: 1 })
+    expect(observed.systemIdentifier).toBe((await f.observed(primary))?.systemIdentifier)
+  })
+
+  test('replicates as a role of its own with a password that only its host has, through a slot of its own', async () => {
+    const roles = await f.query(
+      primary,
+      `select rolname, rolreplication, rolsuper from pg_roles where rolname like 'floe\\_standby%'`,
+    )
+    expect(roles).toEqual([{ rolname: 'floe_standby_alpha_2', rolreplication: true, rolsuper: false }])
+    const passFile = `${directoryOf(standby)}/replication.pgpass`
+    expect(statSync(passFile).mode & 0o777).toBe(0o600)
+    const conninfo = await f
+      .query<{ c: string }>(standby, `select current_setting('primary_conninfo') as c`)
+      .catch(() => [])
+    const password = readFileSync(passFile, 'utf8').trim().split(':').at(-1) as string
+    expect(JSON.stringify(conninfo)).not.toContain(password)
+    expect(readFileSync(`${directoryOf(standby)}/pgdata/floe.cluster.conf`, 'utf8')).not.toContain(password)
+    expect(readFileSync(`${directoryOf(primary)}/pgdata/floe_hba.conf`, 'utf8')).toContain(
+      'floe_standby_alpha_2',
+    )
+  })
+
+  test('is seen from both sides: positions in order, lag in bytes, slot, receiver', async () => {
+    const onPrimary = await waitUntil('the primary sees it stream', async () => {
+      const r = await seen(primary)
+      return r?.standbys[0]?.state === 'streaming' && r.slots[0]?.active ? r : null
+    })
+    expect(onPrimary.standbys).toMatchObject([{ applicationName: 'alpha-2', syncState: 'async' }])
+    const [line] = onPrimary.standbys
+    for (const [a, b] of [
+      [line?.replayedLsn, line?.flushedLsn],
+      [line?.flushedLsn, line?.writtenLsn],
+      [line?.writtenLsn, line?.sentLsn],
+      [line?.sentLsn, onPrimary.endLsn],
+    ])
+      expect(lsnDistance(a, b)).toBeGreaterThanOrEqual(0)
+    expect(onPrimary.slots).toMatchObject([{ name: 'floe_alpha_2', active: true, walStatus: 'reserved' }])
+    const onStandby = await waitUntil('the standby sees its receiver', async () => {
+      const r = await seen(standby)
+      return r?.receiver ? r : null
+    })
+    expect(onStandby.receiver).toMatchObject({
+      status: 'streaming',
+      senderHost: '127.0.0.1',
+      senderPort: port(primary),
+      slotName: 'floe_alpha_2',
+    })
+    expect(onStandby.timeline).toBe(1)
+  })
+
+  test('streams again after a restart of either', async () => {
+    await f.must({ kind: 'restart-instance', instanceId: standby, mode: 'immediate' })
+    await f.must({ kind: 'restart-instance', instanceId: primary, mode: 'fast' })
+    await f.query(primary, 'insert into kept values (2000)')
+    await s.caughtUp(primary, standby)
+  })
+
+  test('waits for whom it is told: a commit needs the standby, and is seen waiting when it is gone', async () => {
+    await s.must({
+      kind: 'set-synchronous',
+      instanceId: primary,
+      standbyNames: 'FIRST 1 ("alpha-2")',
+    })
+    await f.query(primary, 'insert into kept values (3000)')
+    await f.must({ kind: 'stop-instance', instanceId: standby, mode: 'fast' })
+    const hanging = f.query(primary, 'insert into kept values (3001)')
+    const waiting = await waitUntil('the wait is seen', async () => {
+      const r = await seen(primary)
+      return r && r.waitingCommits > 0 ? r : null
+    })
+    expect(waiting).toMatchObject({ waitingCommits: 1, standbys: [] })
+    // what brings standbys back must not wait for them
+    await s.admit(primary, standby, 'alpha-2')
+    await f.must({ kind: 'start-instance', instanceId: standby })
+    await hanging
+    await s.must({ kind: 'set-synchronous', instanceId: primary, standbyNames: '' })
+  })
+
+  test('a changed level holds for a database or a role', async () => {
+    await s.must({
+      kind: 'set-commit-mode',
+      instanceId: primary,
+      database: 'postgres',
+      role: 'postgres',
+      commitMode: 'remote_apply',
+    })
+    expect(await f.query(primary, 'show synchronous_commit')).toEqual([
+      { synchronous_commit: 'remote_apply' },
+    ])
+    await s.must({
+      kind: 'set-commit-mode',
+      instanceId: primary,
+      database: 'postgres',
+      role: 'postgres',
+      commitMode: null,
+    })
+    const refused = await s.run({
+      kind: 'set-commit-mode',
+      instanceId: primary,
+      database: 'nowhere',
+      role: null,
+      commitMode: 'off',
+    })
+    expect(refused.fault).toMatchObject({
+      code: 'commit_mode.not_set',
+      message: 'database "nowhere" does not exist',
+    })
+  })
+
+  test('leaves neither slot nor role behind', async () => {
+    const { id } = await s.standby(primary, 'alpha-3')
+    await f.must({ kind: 'delete-instance', instanceId: id, confirmName: 'alpha-3', keepFiles: false })
+    await s.must({ kind: 'dismiss-standby', instanceId: primary, standbyName: 'alpha-3', keepRole: false })
+    expect(
+      await f.query(
+        primary,
+        `select (select count(*)::int from pg_replication_slots where slot_name = 'floe_alpha_3')
+              + (select count(*)::int from pg_roles where rolname = 'floe_standby_alpha_3') as left`,
+      ),
+    ).toEqual([{ left: 0 }])
+    await s.must({ kind: 'dismiss-standby', instanceId: primary, standbyName: 'alpha-3', keepRole: false })
+  })
+})
+
+describe('a change of roles', () => {
+  let a: string
+  let b: string
+  beforeAll(async () => {
+    a = await s.primary('beta')
+    await f.query(a, 'create table kept (n int)')
+    b = (await s.standby(a, 'beta-2')).id
+    await s.admit(a, a, 'beta', false)
+  })
+
+  test('in order loses nothing, and the former primary follows', async () => {
+    const back = (
+      await s.must<TaskResult<'admit-standby'>>({
+        kind: 'admit-standby',
+        instanceId: b,
+        standbyName: 'beta',
+        verifier: null,
+        slot: true,
+      })
+    ).upstream
+    await f.query(a, 'insert into kept select generate_series(1, 100)')
+    await s.must({ kind: 'checkpoint-instance', instanceId: a })
+    const { shutdownLsn } = await s.must<TaskResult<'demote-instance'>>({
+      kind: 'demote-instance',
+      instanceId: a,
+      upstream: back,
+    })
+    expect(await f.observed(a)).toMatchObject({
+      state: 'stopped',
+      fenced: { reason: 'it was demoted in a switchover' },
+    })
+    const promoted = await s.must<TaskResult<'promote-instance'>>({
+      kind: 'promote-instance',
+      instanceId: b,
+      beyondLsn: shutdownLsn,
+      atLeastLsn: null,
+      standbyNames: '',
+    })
+    expect(promoted.timeline).toBe(2)
+    await f.query(b, 'insert into kept values (101)')
+    await s.must({ kind: 'follow-upstream', instanceId: a, upstream: back })
+    await s.caughtUp(b, a)
+    expect(await f.query(a, 'select count(*)::int as n, pg_is_in_recovery() as standby from kept')).toEqual([
+      { n: 101, standby: true },
+    ])
+    expect((await f.observed(a))?.fenced).toBeNull()
+    await s.must({ kind: 'dismiss-standby', instanceId: a, standbyName: 'beta-2', keepRole: true })
+  })
+
+  test('a standby that lacks WAL is not promoted, and says how many bytes', async () => {
+    const refused = await s.run({
+      kind: 'promote-instance',
+      instanceId: a,
+      beyondLsn: null,
+      atLeastLsn: 'FF/0',
+      standbyNames: '',
+    })
+    expect(refused.fault).toMatchObject({ code: 'promote.behind' })
+    expect(refused.fault?.detail).toMatch(/: [\d,]+ bytes are missing\.$/)
+    expect(await f.query(a, 'select pg_is_in_recovery() as standby')).toEqual([{ standby: true }])
+  })
+
+  test('a fenced primary takes no write, however it is started, until it is rewound and follows', async () => {
+    // b is the primary; it is killed, and a takes over with one row less than b wrote
+    await s.must({ kind: 'isolate-standby', instanceId: a })
+    await f.query(b, 'insert into kept values (999)')
+    process.kill((await f.observed(b))?.postmasterPid as number, 'SIGKILL')
+    await f.waitForState(b, 'crashed')
+    const fenced = await s.must<TaskResult<'fence-instance'>>({
+      kind: 'fence-instance',
+      instanceId: b,
+      reason: '"beta" took over',
+    })
+    const isolated = await s.must<TaskResult<'isolate-standby'>>({ kind: 'isolate-standby', instanceId: a })
+    expect(lsnDistance(isolated.endLsn, fenced.endLsn)).toBeGreaterThan(0)
+    await s.must({
+      kind: 'promote-instance',
+      instanceId: a,
+      beyondLsn: null,
+      atLeastLsn: isolated.endLsn,
+      standbyNames: '',
+    })
+    for (const task of [
+      { kind: 'start-instance', instanceId: b },
+      { kind: 'restart-instance', instanceId: b, mode: 'fast' },
+    ]) {
+      const refused = await s.run(task)
+      expect(refused.fault).toMatchObject({ code: 'instance.fenced', message: 'instance "beta-2" is fenced' })
+    }
+    startByHand(b)
+    // a hot standby, or one that has nothing consistent to show: either way no write gets in
+    await expect(f.query(b, 'insert into kept values (1)')).rejects.toThrow(
+      /read-only|not yet accepting connections/,
+    )
+    expect(existsSync(`${directoryOf(b)}/pgdata/standby.signal`)).toBe(true)
+    await f.must({ kind: 'stop-instance', instanceId: b, mode: 'fast' })
+
+    const upstream = await s.admit(a, b, 'beta-2')
+    const rewound = await s.must<TaskResult<'rewind-instance'>>({
+      kind: 'rewind-instance',
+      instanceId: b,
+      upstream,
+    })
+    expect(rewound).toEqual({ rewound: true, refused: null })
+    await s.must({ kind: 'follow-upstream', instanceId: b, upstream })
+    await f.query(a, 'insert into kept values (1000)')
+    await s.caughtUp(a, b)
+    expect(
+      await f.query(b, 'select count(*) filter (where n = 999)::int as lost, count(*)::int as n from kept'),
+    ).toEqual([{ lost: 0, n: 102 }])
+  })
+
+  test('pg_rewind refuses a source without full-page writes, and a copy does it', async () => {
+    await f.must({
+      kind: 'change-settings',
+      instanceId: a,
+      changes: [{ name: 'full_page_writes', value: 'off' }],
+    })
+    await s.must({ kind: 'fence-instance', instanceId: b, reason: 'test' })
+    const upstream = await s.admit(a, b, 'beta-2')
+    const refused = await s.must<TaskResult<'rewind-instance'>>({
+      kind: 'rewind-instance',
+      instanceId: b,
+      upstream,
+    })
+    expect(refused.rewound).toBe(false)
+    expect(refused.refused).toContain('full_page_writes off')
+    const copied = await s.must<TaskResult<'clone-standby'>>({
+      kind: 'clone-standby',
+      instanceId: b,
+      upstream,
+      replace: true,
+    })
+    expect(copied.method).toBe('basebackup')
+    await s.must({ kind: 'follow-upstream', instanceId: b, upstream })
+    expect(readdirSync(directoryOf(b)).filter((e) => e.startsWith('pgdata'))).toEqual(['pgdata'])
+  })
+
+  test('a demotion that is taken back leaves the primary it was', async () => {
+    const upstream = await s.admit(a, b, 'beta-2')
+    await s.must({ kind: 'demote-instance', instanceId: a, upstream: { ...upstream, port: port(b) } })
+    await s.must({ kind: 'restore-primary', instanceId: a })
+    await f.query(a, 'insert into kept values (2000)')
+    expect(existsSync(`${directoryOf(a)}/pgdata/standby.signal`)).toBe(false)
+    expect((await f.observed(a))?.fenced).toBeNull()
+  })
+})
+
+describe('a copy that cannot be', () => {
+  let primary: string
+  beforeAll(async () => {
+    primary = await s.primary('gamma')
+  })
+  const attempt = async (change: Record<string, unknown>) => {
+    const id = randomUUID()
+    const name = `g-${id.slice(0, 8)}`
+    const upstream = { ...(await s.admit(primary, id, name)), ...change }
+    const status = await s.run({ kind: 'clone-standby', instanceId: id, upstream, replace: false })
+    expect(readdirSync(directoryOf(id)).filter((e) => e.startsWith('pgdata'))).toEqual([])
+    await s.must({ kind: 'forget-standby', instanceId: id })
+    await s.must({ kind: 'dismiss-standby', instanceId: primary, standbyName: name, keepRole: false })
+    expect(existsSync(directoryOf(id))).toBe(false)
+    expect(await f.observed(id)).toBeUndefined()
+    return status.fault
+  }
+
+  test('of another major version is refused before anything is copied', async () => {
+    expect(await attempt({ engineVersion: '17.2' })).toMatchObject({
+      code: 'standby.version_differs',
+      detail: expect.stringContaining('17.2'),
+    })
+  })
+
+  test('that does not fit is refused with the bytes it needs', async () => {
+    expect(await attempt({ sizeBytes: 1e18 })).toMatchObject({ code: 'standby.disk_too_small' })
+  })
+
+  test('whose primary does not answer says so and leaves nothing', async () => {
+    const fault = await attempt({ port: 1 })
+    expect(fault).toMatchObject({ code: 'standby.not_copied' })
+    expect(fault?.detail).toMatch(/refused|could not connect/i)
+  })
+
+  test('with the wrong password is refused by the primary', async () => {
+    const id = randomUUID()
+    const upstream = await s.admit(primary, id, 'wrong')
+    const passFile = `${directoryOf(id)}/replication.pgpass`
+    writeFileSync(passFile, readFileSync(passFile, 'utf8').replace(/[^:]+$/, 'wrong\n'))
+    const { fault } = await s.run({ kind: 'clone-standby', instanceId: id, upstream, replace: false })
+    expect(fault?.detail).toContain('password authentication failed')
+    await s.must({ kind: 'forget-standby', instanceId: id })
+    await s.must({ kind: 'dismiss-standby', instanceId: primary, standbyName: 'wrong', keepRole: false })
+  })
+})
+
+describe('no step is lost when the agent is killed', () => {
+  let primary: string
+  beforeAll(async () => {
+    primary = await s.primary('delta')
+    await f.query(
+      primary,
+      'create table big as select n, md5(n::text) as t from generate_series(1, 200000) n',
+    )
+  })
+
+  test.each([0, 50, 200, 500, 900])('while it copies, after %i ms', async (ms) => {
+    const id = randomUUID()
+    const name = `d-${id.slice(0, 8)}`
+    const upstream = await s.admit(primary, id, name)
+    const key = await f.begin({ kind: 'clone-standby', instanceId: id, upstream, replace: false } as never)
+    // the moment of the kill is what is tried out here; nothing waits for an effect of it
+    await new Promise((resolve) => setTimeout(resolve, ms))
+    await f.agent.end('SIGKILL')
+    await f.agent.start()
+    expect(await f.ended(key, 60_000)).toMatchObject({ state: 'succeeded', fault: null })
+    expect(readdirSync(directoryOf(id)).filter((e) => e.startsWith('pgdata'))).toEqual(['pgdata'])
+    await s.must({ kind: 'follow-upstream', instanceId: id, upstream })
+    expect(await f.query(id, 'select count(*)::int as n from big')).toEqual([{ n: 200_000 }])
+    await f.must({ kind: 'delete-instance', instanceId: id, confirmName: name, keepFiles: false })
+    await s.must({ kind: 'dismiss-standby', instanceId: primary, standbyName: name, keepRole: false })
+  })
+
+  test.each([0, 30, 100, 250])('while it demotes, fences and promotes, after %i ms', async (ms) => {
+    const name = `e${ms}`
+    const { id: standby } = await s.standby(primary, name)
+    const back = await s.admit(primary, primary, 'delta', false)
+    const kill = async (task: { kind: string } & Record<string, unknown>) => {
+      const key = await f.begin(task as never)
+      await new Promise((resolve) => setTimeout(resolve, ms))
+      await f.agent.end('SIGKILL')
+      await f.agent.start()
+      const status = await f.ended(key, 60_000)
+      expect(status).toMatchObject({ state: 'succeeded', fault: null })
+      return status.result
+    }
+    const { shutdownLsn } = (await kill({
+      kind: 'demote-instance',
+      instanceId: primary,
+      upstream: { ...back, port: port(standby) },
+    })) as TaskResult<'demote-instance'>
+    expect((await s.run({ kind: 'start-instance', instanceId: primary })).fault?.code).toBe('instance.fenced')
+    await kill({
+      kind: 'promote-instance',
+      instanceId: standby,
+      beyondLsn: shutdownLsn,
+      atLeastLsn: null,
+      standbyNames: '',
+    })
+    await f.query(standby, 'create table written (n int)')
+    await kill({ kind: 'fence-instance', instanceId: standby, reason: 'test' })
+    expect((await s.run({ kind: 'start-instance', instanceId: standby })).fault?.code).toBe('instance.fenced')
+    // back to where it began
+    await kill({ kind: 'restore-primary', instanceId: primary })
+    await f.query(primary, 'select 1')
+    await f.must({ kind: 'delete-instance', instanceId: standby, confirmName: name, keepFiles: false })
+    await s.must({ kind: 'dismiss-standby', instanceId: primary, standbyName: name, keepRole: false })
+  })
+})
