@@ -1,6 +1,8 @@
 import { z } from 'zod'
+import { ClusterId } from './cluster'
 import { InstanceId, InstanceName, ScramVerifier } from './ids'
 import { StopMode } from './instance'
+import { CommitMode, SynchronousStandbys } from './replication'
 import { SettingChange } from './setting'
 
 export const OperationState = z.enum(['queued', 'running', 'cancelling', 'succeeded', 'failed', 'cancelled'])
@@ -61,6 +63,56 @@ export const operationInputs = {
     keepFiles: z.boolean().default(false),
   }),
   'change-settings': z.object({ instanceId: InstanceId, changes: z.array(SettingChange).min(1) }),
+  /** A further member: a copy of the cluster's primary that follows it. */
+  'create-standby': z.object({ instanceId: InstanceId, name: InstanceName, clusterId: ClusterId }),
+  /** Takes a standby out of its cluster, with its slot, its role and its files. */
+  'remove-standby': z.object({
+    instanceId: InstanceId,
+    /** Typed by the person; must equal the standby's name. */
+    confirmName: z.string(),
+    keepFiles: z.boolean().default(false),
+  }),
+  /** Makes a fenced or broken member a standby again. `rewind` falls back to `clone` where pg_rewind is not allowed. */
+  'rejoin-standby': z.object({
+    instanceId: InstanceId,
+    method: z.enum(['rewind', 'clone']).default('rewind'),
+  }),
+  /** Makes a standby the primary of a cluster of its own; the cluster it leaves goes on. */
+  'promote-standby': z.object({ instanceId: InstanceId, confirmName: z.string() }),
+  /** Lets a standby take over from a running primary, which becomes its standby. Loses nothing. */
+  'switchover-cluster': z.object({ clusterId: ClusterId, instanceId: InstanceId }),
+  /** Lets a standby take over from a primary that is gone, or has to go. The former one is fenced. */
+  'failover-cluster': z.object({
+    clusterId: ClusterId,
+    instanceId: InstanceId,
+    /**
+     * At most this many bytes of WAL may be lost, typed by the person; `unknown` accepts a loss that cannot be known. Null:
+     * nothing that was acknowledged may be lost.
+     */
+    acceptLoss: z
+      .union([z.number().int().min(0), z.literal('unknown')])
+      .nullable()
+      .default(null),
+    /** Name of the primary's host, typed by the person, where that host cannot be reached and so not be fenced now. */
+    unreachableHost: z.string().nullable().default(null),
+  }),
+  /** Which standbys a commit waits for, and how long. */
+  'change-synchronous': z.object({
+    clusterId: ClusterId,
+    /** The primary at the moment of asking. */
+    instanceId: InstanceId,
+    synchronous: SynchronousStandbys.nullable(),
+    commitMode: CommitMode,
+  }),
+  /** `synchronous_commit` of a database, a role, or a role in a database; null takes it away. */
+  'change-commit-mode': z.object({
+    instanceId: InstanceId,
+    database: z.string().min(1).max(63).nullable(),
+    role: z.string().min(1).max(63).nullable(),
+    commitMode: CommitMode.nullable(),
+  }),
+  /** Stops a former primary that came back and keeps it from accepting writes. Asked for by the controller. */
+  'fence-instance': z.object({ instanceId: InstanceId }),
 } as const
 
 export type OperationKind = keyof typeof operationInputs
@@ -77,4 +129,54 @@ export const operationTitles: Record<OperationKind, string> = {
   'reload-instance': 'Reload settings',
   'delete-instance': 'Delete instance',
   'change-settings': 'Change settings',
+  'create-standby': 'Create standby',
+  'remove-standby': 'Remove standby',
+  'rejoin-standby': 'Rejoin standby',
+  'promote-standby': 'Promote standby',
+  'switchover-cluster': 'Switchover',
+  'failover-cluster': 'Failover',
+  'change-synchronous': 'Change synchronous replication',
+  'change-commit-mode': 'Change commit mode',
+  'fence-instance': 'Fence instance',
+}
+
+/** A stage of a long operation as its page lists it before anything is done. Names are those of the operation's steps. */
+export type OperationStage = { name: string; title: string; clientsCanWrite: boolean }
+
+/** The steps of the operations that interrupt clients, and during which of them clients can write. */
+export const operationStages = {
+  'switchover-cluster': [
+    { name: 'check', title: 'Check the standby that takes over', clientsCanWrite: true },
+    { name: 'prepare', title: 'Give the primary a role to come back with', clientsCanWrite: true },
+    { name: 'admit', title: 'Admit that role', clientsCanWrite: true },
+    { name: 'slots', title: 'Keep WAL for the other members on the new primary', clientsCanWrite: true },
+    { name: 'checkpoint', title: 'Write a checkpoint on the primary', clientsCanWrite: true },
+    { name: 'demote', title: 'Stop the primary; its last WAL reaches the standbys', clientsCanWrite: false },
+    { name: 'promote', title: 'Promote the standby', clientsCanWrite: false },
+    { name: 'rejoin', title: 'Let the other members follow the new primary', clientsCanWrite: true },
+    { name: 'synchronous', title: 'Set the synchronous standbys', clientsCanWrite: true },
+    { name: 'tidy', title: 'Drop the slots of the former primary', clientsCanWrite: true },
+    { name: 'observe', title: 'See all members follow', clientsCanWrite: true },
+  ],
+  'failover-cluster': [
+    { name: 'check', title: 'Check the standby that takes over', clientsCanWrite: false },
+    { name: 'fence', title: 'Fence the former primary', clientsCanWrite: false },
+    { name: 'isolate', title: 'Let no standby receive any more WAL', clientsCanWrite: false },
+    { name: 'verify', title: 'Compare what the standbys hold', clientsCanWrite: false },
+    { name: 'slots', title: 'Keep WAL for the other members on the new primary', clientsCanWrite: false },
+    { name: 'promote', title: 'Promote the standby', clientsCanWrite: false },
+    { name: 'repoint', title: 'Let the other standbys follow the new primary', clientsCanWrite: true },
+    { name: 'synchronous', title: 'Set the synchronous standbys', clientsCanWrite: true },
+    { name: 'observe', title: 'See all standbys follow', clientsCanWrite: true },
+  ],
+} as const satisfies Partial<Record<OperationKind, readonly OperationStage[]>>
+
+/**
+ * The step from whose start on an operation goes through: a cancel is refused then, unless the step is overdue. Before it
+ * a cancel takes everything back.
+ */
+export const pointsOfNoReturn: Partial<Record<OperationKind, string>> = {
+  'switchover-cluster': 'promote',
+  'failover-cluster': 'promote',
+  'promote-standby': 'promote',
 }

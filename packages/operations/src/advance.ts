@@ -11,12 +11,17 @@ import {
   type LeasedStep,
   LeaseLostError,
   markInstanceDeleted,
+  moveClusterPrimary,
+  moveToOwnCluster,
   type OperationHold,
   openIncident,
   type PlannedStepRow,
+  readClusterOf,
   readEndedSteps,
   readLeasedOperation,
   readObservation,
+  setClusterSynchronous,
+  setMemberRole,
   type Transaction,
   updateOperation,
   updateStep,
@@ -32,10 +37,13 @@ import {
   operationInputs,
   operationTitles,
   operationTransitions,
+  pointsOfNoReturn,
   toFault,
 } from '@floe/domain'
 import { operationDefinition } from './definitions'
-import type { AgentTasks, StepContext, StepOutcome, StepRecord } from './step'
+import { type AgentTasks, fail, type StepContext, type StepOutcome, type StepRecord } from './step'
+import { cancelledFault } from './task-step'
+import { undoSteps } from './undo'
 
 export type AdvancePorts = {
   pool: Database['pool']
@@ -62,7 +70,11 @@ export async function advanceOperation(hold: OperationHold, ports: AdvancePorts)
   const step = operation.steps.find((s) => s.state !== 'succeeded')
   const cancelling = operation.state === 'cancelling'
   if (!step) return settle(hold, operation, ports, 'succeeded')
-  if (step.state === 'pending' && cancelling) return settle(hold, operation, ports, 'cancelled')
+  if (step.state === 'pending' && cancelling && !isPastNoReturn(operation)) {
+    const undone = await undo(operation, step, ports, cancelledFault('It had not been started.'))
+    if (undone.word === 'wait') return { ended: null, pauseMs: undone.pollMs }
+    return settle(hold, operation, ports, 'cancelled')
+  }
 
   const started = step.state === 'running' ? step : await startStep(hold, operation, step, ports)
   if (!started) return { ended: null, pauseMs: 0 }
@@ -99,7 +111,8 @@ async function planSteps(operation: LeasedOperation, ports: AdvancePorts): Promi
   const planned = operationDefinition(operation.kind).plan(input, {
     state: operation.observedState as InstanceState | null,
   })
-  const earlier = operation.retryOf ? await readEndedSteps(ports.pool, operation.retryOf) : []
+  const afresh = operationDefinition(operation.kind).retryAfresh === true
+  const earlier = operation.retryOf && !afresh ? await readEndedSteps(ports.pool, operation.retryOf) : []
   return planned.map(({ name, title }) => {
     const before = earlier.find((s) => s.name === name)
     const succeeded = before?.state === 'succeeded'
@@ -126,7 +139,7 @@ async function startStep(
   const deadlineAt = new Date(startedAt.getTime() + (body?.deadlineMs ?? 60_000))
   const done = await withOperationHold(ports.pool, hold, async (tx, state) => {
     // a cancel that came first is seen by the next pass, before anything is started
-    if (state !== 'running') return false
+    if (state !== 'running' && !isPastNoReturn(operation)) return false
     await updateStep(tx, operation.operationId, step.position, { state: 'running', startedAt, deadlineAt })
     await updateOperation(tx, operation.operationId, { message: step.title })
     await appendOperationLog(tx, operation.operationId, [{ step: step.name, text: step.title }])
@@ -150,22 +163,8 @@ async function runBody(
         word: 'fail',
         fault: { code: 'operation.unknown_step', message: `no step "${step.name}" in "${operation.kind}"` },
       }
-    return await body.run({
-      operationId: operation.operationId,
-      input: operationInputs[operation.kind].parse(operation.input),
-      hostName: operation.hostName,
-      step: {
-        name: step.name,
-        attempt: step.attempt,
-        startedAt: step.startedAt ?? ports.now(),
-        taskLogSeq: step.taskLogSeq,
-      },
-      results: Object.fromEntries(operation.steps.map((s) => [s.name, s.result ?? {}])),
-      cancelAskedAt: operation.state === 'cancelling' ? (operation.cancelAskedAt ?? ports.now()) : null,
-      now: ports.now(),
-      agent: ports.agentOf(operation.hostId),
-      readObservation: () => readObservation(ports.pool, operation.instanceId),
-    })
+    const outcome = await body.run(contextOf(operation, step, ports))
+    return outcome.word === 'fail' ? await undo(operation, step, ports, outcome.fault, outcome) : outcome
   } catch (error) {
     // a database that is away says nothing about the step: it runs again when the database is back
     if (isDatabaseAway(error) || error instanceof LeaseLostError) throw error
@@ -174,8 +173,60 @@ async function runBody(
         ...ids(operation, step),
         reason: error instanceof Error ? error.stack : String(error),
       })
-    return { word: 'fail', fault: toFault(error) }
+    return undo(operation, step, ports, toFault(error))
   }
+}
+
+function contextOf(operation: LeasedOperation, step: LeasedStep, ports: AdvancePorts): StepContext {
+  return {
+    operationId: operation.operationId,
+    input: operationInputs[operation.kind].parse(operation.input),
+    hostName: operation.hostName,
+    step: {
+      name: step.name,
+      attempt: step.attempt,
+      startedAt: step.startedAt ?? ports.now(),
+      taskLogSeq: step.taskLogSeq,
+    },
+    results: Object.fromEntries(operation.steps.map((s) => [s.name, s.result ?? {}])),
+    cancelAskedAt: cancelAskedAt(operation, step, ports),
+    now: ports.now(),
+    agent: ports.agentOf(operation.hostId),
+    readObservation: () => readObservation(ports.pool, operation.instanceId),
+    agentOf: (hostId) => ports.agentOf(hostId),
+    readCluster: async () => {
+      const cluster = await readClusterOf(ports.pool, operation.instanceId)
+      if (!cluster) throw new Error(`instance ${operation.instanceId} has no cluster`)
+      return cluster
+    },
+  }
+}
+
+/** The step from which on there is no way back has begun. */
+function isPastNoReturn(operation: LeasedOperation): boolean {
+  const name = pointsOfNoReturn[operation.kind]
+  return operation.steps.some((s) => s.name === name && s.state !== 'pending')
+}
+
+/** A cancel that came at the very moment of no return is not heard, unless a step has become overdue meanwhile. */
+function cancelAskedAt(operation: LeasedOperation, step: LeasedStep, ports: AdvancePorts): Date | null {
+  if (operation.state !== 'cancelling') return null
+  const overdue = step.deadlineAt !== null && ports.now() > step.deadlineAt
+  return isPastNoReturn(operation) && !overdue ? null : (operation.cancelAskedAt ?? ports.now())
+}
+
+/** Takes back what was begun before an operation ends in `why`; waits for that, and says what could not be taken back. */
+async function undo(
+  operation: LeasedOperation,
+  step: LeasedStep,
+  ports: AdvancePorts,
+  why: Fault,
+  outcome: StepOutcome = fail(why),
+): Promise<StepOutcome> {
+  const definition = operationDefinition(operation.kind)
+  if (!definition.undo) return outcome
+  const begun = operation.steps.filter((s) => s.state !== 'pending').map((s) => s.name)
+  return undoSteps(definition, contextOf(operation, step, ports), begun, why, outcome)
 }
 
 async function apply(
@@ -298,6 +349,14 @@ async function write(tx: Transaction, operation: LeasedOperation, record: StepRe
     case 'instance-deleted':
       await markInstanceDeleted(tx, operation.instanceId)
       return closeIncidentsOfInstance(tx, operation.instanceId)
+    case 'cluster-moved':
+      return moveClusterPrimary(tx, record)
+    case 'cluster-synchronous':
+      return setClusterSynchronous(tx, record.clusterId, record)
+    case 'member-role':
+      return setMemberRole(tx, record.instanceId, record.memberRole)
+    case 'own-cluster':
+      return moveToOwnCluster(tx, operation.instanceId)
   }
 }
 

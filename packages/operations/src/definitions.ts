@@ -1,12 +1,21 @@
 import type { OperationKind } from '@floe/domain'
+import { changeCommitMode } from './change-commit-mode/change-commit-mode'
 import { changeSettings } from './change-settings/change-settings'
+import { changeSynchronous } from './change-synchronous/change-synchronous'
 import { createInstance } from './create-instance/create-instance'
+import { createStandby } from './create-standby/create-standby'
 import { deleteInstance } from './delete-instance/delete-instance'
+import { failoverCluster } from './failover-cluster/failover-cluster'
+import { fenceInstance } from './fence-instance/fence-instance'
+import { promoteStandby } from './promote-standby/promote-standby'
+import { rejoinStandby } from './rejoin-standby/rejoin-standby'
 import { reloadInstance } from './reload-instance/reload-instance'
+import { removeStandby } from './remove-standby/remove-standby'
 import { restartInstance } from './restart-instance/restart-instance'
 import { startInstance } from './start-instance/start-instance'
 import type { OperationDefinition } from './step'
 import { stopInstance } from './stop-instance/stop-instance'
+import { switchoverCluster } from './switchover-cluster/switchover-cluster'
 
 /** Every operation Floe can carry out. The type makes a kind without a definition a compile error. */
 const definitions = {
@@ -17,6 +26,15 @@ const definitions = {
   'reload-instance': reloadInstance,
   'delete-instance': deleteInstance,
   'change-settings': changeSettings,
+  'create-standby': createStandby,
+  'remove-standby': removeStandby,
+  'rejoin-standby': rejoinStandby,
+  'promote-standby': promoteStandby,
+  'switchover-cluster': switchoverCluster,
+  'failover-cluster': failoverCluster,
+  'change-synchronous': changeSynchronous,
+  'change-commit-mode': changeCommitMode,
+  'fence-instance': fenceInstance,
 } satisfies { [K in OperationKind]: { kind: K } }
 
 /** The definition of a kind, with the kind's own types folded to what the runner needs. */

@@ -1,5 +1,13 @@
 import type { TaskInput, TaskKey, TaskStatus } from '@floe/agent-contract'
-import type { Fault, InstanceState, OperationInput, OperationKind } from '@floe/domain'
+import type {
+  ClusterObserved,
+  CommitMode,
+  Fault,
+  InstanceState,
+  OperationInput,
+  OperationKind,
+  SynchronousStandbys,
+} from '@floe/domain'
 
 /** What `plan` may look at besides the input: the last report on the instance, `null` where there was none yet. */
 export type Observed = { state: InstanceState | null }
@@ -38,6 +46,10 @@ export type StepContext<K extends OperationKind = OperationKind> = {
   now: Date
   agent: AgentTasks
   readObservation(): Promise<StoredObservation>
+  /** The agent of another host. */
+  agentOf(hostId: string): AgentTasks
+  /** The cluster of the operation's instance, as last observed. */
+  readCluster(): Promise<ClusterObserved>
 }
 
 /** What ending a step writes in the same transaction. */
@@ -52,6 +64,23 @@ export type StepRecord =
       }[]
     }
   | { kind: 'instance-deleted' }
+  /** Another member is the primary from now on. */
+  | {
+      kind: 'cluster-moved'
+      clusterId: string
+      primary: string
+      former: { instanceId: string; memberRole: 'standby' | 'fenced'; fenceOrdered: boolean } | null
+      synchronous: SynchronousStandbys | null
+    }
+  | {
+      kind: 'cluster-synchronous'
+      clusterId: string
+      synchronous: SynchronousStandbys | null
+      commitMode?: CommitMode
+    }
+  | { kind: 'member-role'; instanceId: string; memberRole: 'standby' | 'fenced' }
+  /** The operation's instance has a cluster of its own from now on. */
+  | { kind: 'own-cluster' }
 
 export type LogLine = { at?: number; text: string }
 
@@ -97,7 +126,18 @@ export type OperationDefinition<K extends OperationKind, Name extends string = s
   kind: K
   plan(input: OperationInput<K>, observed: Observed): PlannedStep<Name>[]
   steps: Record<Name, StepBody<K>>
+  /**
+   * What takes steps back when the operation fails or is cancelled: tasks, in this order, of steps that were begun. Looked
+   * up anew in every pass, so it has to name the same ones each time.
+   */
+  undo?(context: StepContext<K>, cluster: ClusterObserved, why: Fault): UndoTask[]
+  /** A retry begins from the first step, because a failure takes the earlier ones back. */
+  retryAfresh?: boolean
 }
+
+/** A task on some host; `id` is part of its key and tells it from others of the same step. */
+export type MemberTask = { id: string; hostId: string; hostName: string; task: TaskInput }
+export type UndoTask = MemberTask & { after: string }
 
 /** Keeps the step names of a definition checked against its plan. */
 export function defineOperation<K extends OperationKind, Name extends string>(

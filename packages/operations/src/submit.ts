@@ -8,12 +8,17 @@ import {
   hastenOperation,
   hostNotFound,
   hostRevoked,
+  type InstanceView,
   insertAuditEvent,
   insertInstance,
   insertOperation,
+  insertStandby,
   inTransaction,
   listHosts,
+  readCluster,
+  readClusterOf,
   readOperationForRetry,
+  readStepForCancel,
   setInstanceIntent,
   showInstance,
   sqlError,
@@ -29,6 +34,7 @@ import {
   type OperationState,
   operationInputs,
   operationTitles,
+  pointsOfNoReturn,
 } from '@floe/domain'
 
 export type SubmitInput<K extends OperationKind> = {
@@ -52,7 +58,7 @@ export type Submitted<K extends OperationKind> = {
   created: boolean
 }
 
-/** Another operation on the instance has not ended. `blockingOperationId` is the one to wait for or to cancel. */
+/** Another operation on the instance, or on its cluster, has not ended. `blockingOperationId` is the one to wait for or to cancel. */
 export class OperationConflict extends FaultError {
   readonly blockingOperationId: string
   constructor(
@@ -61,7 +67,7 @@ export class OperationConflict extends FaultError {
   ) {
     super({
       code: 'operation.conflict',
-      message: `another operation on instance "${instanceName}" has not ended`,
+      message: `another operation on instance "${instanceName}" or its cluster has not ended`,
       detail: `Operation ${blocking.operationId} (${operationTitles[blocking.kind]}) is ${blocking.state}.`,
       hint: 'Wait until it has ended, or cancel it.',
     })
@@ -148,14 +154,18 @@ async function write<K extends OperationKind>(
     if (first) return first
     // two callers at once: the unique indexes let one through
     const constraint = sqlError(error)?.code === '23505' ? sqlError(error)?.constraint : undefined
-    if (constraint === 'operation_one_open_per_instance') {
+    if (constraint === 'operation_one_open_per_instance' || constraint === 'operation_one_open_per_cluster') {
       const blocking = await findOpenOperation(db.pool, input.instanceId)
       // it may have ended meanwhile, then this one's turn has come
       if (!blocking) return write(db, submit, input, retryOf)
       const instance = await showInstance(db.pool, input.instanceId)
       throw new OperationConflict(blocking, instance?.name ?? input.instanceId)
     }
-    if (constraint === 'instance_one_per_name' || constraint === 'instance_pkey')
+    if (
+      constraint === 'instance_one_per_name' ||
+      constraint === 'instance_pkey' ||
+      constraint === 'cluster_one_per_name'
+    )
       throw nameTaken((input as OperationInput<'create-instance'>).name)
     throw error
   }
@@ -168,8 +178,9 @@ async function hastens<K extends OperationKind>(
   tx: Transaction,
   submit: Omit<SubmitInput<K>, 'input'>,
   input: OperationInput<K>,
-  blocking: { operationId: string; kind: OperationKind },
+  blocking: { operationId: string; kind: OperationKind; instanceId: string },
 ): Promise<boolean> {
+  if (blocking.instanceId !== input.instanceId) return false
   if (submit.kind !== blocking.kind || (input as { mode?: unknown }).mode !== 'immediate') return false
   if (!(await hastenOperation(tx, blocking.operationId))) return false
   await insertAuditEvent(tx, {
@@ -215,19 +226,96 @@ async function writeIntent<K extends OperationKind>(
     await insertInstance(tx, { instanceId: create.instanceId, name: create.name, hostId, intent: 'running' })
     return create.name
   }
+  if (submit.kind === 'create-standby' && retryOf === null) {
+    const create = input as OperationInput<'create-standby'>
+    if (!(await readCluster(tx, create.clusterId)))
+      throw fault('cluster.not_found', `cluster "${create.clusterId}" does not exist`)
+    await insertStandby(tx, { ...create, hostId: await chooseHost(tx, submit.hostId) })
+    return create.name
+  }
   const instance = await showInstance(tx, input.instanceId)
   if (!instance || instance.deletedAt)
     throw fault('instance.not_found', `instance "${input.instanceId}" does not exist`)
-  if (submit.kind === 'delete-instance') {
-    const { confirmName } = input as OperationInput<'delete-instance'>
+  await guardMember(tx, submit.kind, input, instance)
+  if (
+    submit.kind === 'delete-instance' ||
+    submit.kind === 'remove-standby' ||
+    submit.kind === 'promote-standby'
+  ) {
+    const { confirmName } = input as { confirmName: string }
     if (confirmName !== instance.name)
       throw fault('instance.name_mismatch', `"${confirmName}" is not the name of this instance`, {
-        hint: `Type "${instance.name}" to delete it.`,
+        hint: `Type "${instance.name}" to confirm.`,
       })
   }
   const intent = intents[submit.kind]
   if (intent) await setInstanceIntent(tx, input.instanceId, intent)
   return instance.name
+}
+
+/** Refuses what would leave a cluster without its primary, or a primary with what belonged to a standby. */
+async function guardMember(
+  tx: Transaction,
+  kind: OperationKind,
+  input: object,
+  instance: InstanceView,
+): Promise<void> {
+  const { memberRole, members, name: clusterName } = instance.cluster
+  const refuse = (code: string, message: string, hint: string) => {
+    throw fault(code, message, { hint })
+  }
+  if ('clusterId' in input && input.clusterId !== instance.cluster.clusterId)
+    refuse(
+      'cluster.no_member',
+      `instance "${instance.name}" is not a member of this cluster`,
+      `It belongs to cluster "${clusterName}".`,
+    )
+  switch (kind) {
+    case 'delete-instance':
+      if (memberRole !== 'primary')
+        refuse(
+          'instance.is_standby',
+          `instance "${instance.name}" is a standby`,
+          'Remove the standby instead.',
+        )
+      if (members > 1)
+        refuse(
+          'instance.has_standbys',
+          `instance "${instance.name}" is the primary of ${members - 1} other members`,
+          'Remove its standbys first, or switch over.',
+        )
+      return
+    case 'remove-standby':
+    case 'promote-standby':
+    case 'rejoin-standby':
+    case 'switchover-cluster':
+    case 'failover-cluster':
+      if (memberRole === 'primary')
+        refuse('instance.is_primary', `instance "${instance.name}" is the primary`, 'Name a standby.')
+      return
+    case 'change-commit-mode':
+      if (memberRole !== 'primary')
+        refuse('instance.is_standby', `instance "${instance.name}" is a standby`, 'Name the primary.')
+      return
+    case 'change-synchronous': {
+      const cluster = await readClusterOf(tx, instance.instanceId)
+      const { synchronous } = input as OperationInput<'change-synchronous'>
+      const known = new Set<string>(cluster?.members.map((m) => m.instanceId))
+      for (const id of synchronous?.instanceIds ?? [])
+        if (!known.has(id) || id === cluster?.primaryInstanceId)
+          refuse(
+            'cluster.no_standby',
+            `instance ${id} is not a standby of this cluster`,
+            'Name its standbys.',
+          )
+      if (synchronous && synchronous.count > synchronous.instanceIds.length)
+        refuse(
+          'cluster.too_few_standbys',
+          `commits would wait for ${synchronous.count} of ${synchronous.instanceIds.length} standbys`,
+          'Ask for no more than there are.',
+        )
+    }
+  }
 }
 
 async function chooseHost(tx: Transaction, wanted: string | undefined): Promise<string> {
@@ -280,6 +368,7 @@ export async function cancelOperation(
     if (!before) throw fault('operation.not_found', `operation "${cancel.operationId}" does not exist`)
     if (endedOperationStates.includes(before.state))
       throw fault('operation.ended', 'operation has already ended', { detail: `It is ${before.state}.` })
+    await refusePastNoReturn(tx, cancel.operationId, before.kind)
     const state = await askToCancel(tx, cancel.operationId)
     await insertAuditEvent(tx, {
       actor: cancel.actor,
@@ -291,6 +380,17 @@ export async function cancelOperation(
     })
     return { state: state ?? before.state }
   })
+}
+
+/** A promotion that began goes through; giving it up would leave two members that could be the primary. */
+async function refusePastNoReturn(tx: Transaction, operationId: string, kind: OperationKind): Promise<void> {
+  const name = pointsOfNoReturn[kind]
+  const step = name ? await readStepForCancel(tx, operationId, name) : undefined
+  if (step && step.state !== 'pending' && !step.overdue)
+    throw fault('operation.past_no_return', 'the operation is past the point of no return', {
+      detail: `Step "${step.title}" has begun.`,
+      hint: 'Wait until it has ended. It can be given up once a step is overdue.',
+    })
 }
 
 /**

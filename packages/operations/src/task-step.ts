@@ -7,7 +7,7 @@ import {
   type TaskStatus,
   taskResults,
 } from '@floe/agent-contract'
-import type { Fault, OperationKind } from '@floe/domain'
+import type { ClusterMember, ClusterObserved, Fault, OperationKind } from '@floe/domain'
 import { fail, next, type StepBody, type StepContext, type StepOutcome, type StepRecord, wait } from './step'
 
 /** After this long without an answer a cancelled step is given up, although its task may still run on the host. */
@@ -16,13 +16,19 @@ export const CANCEL_GIVE_UP_MS = 60_000
 type TaskOf<T extends TaskKind> = Extract<TaskInput, { kind: T }>
 type TaskStep<K extends OperationKind, T extends TaskKind> = {
   deadlineMs: number
-  task(context: StepContext<K>): TaskOf<T>
   /** A task to start beside it while it runs, once, so that it ends sooner; null while there is none. */
   hasten?(context: StepContext<K>): TaskInput | null
+  /** The member whose host carries it out; the operation's own when left out. */
+  on?(context: StepContext<K>, cluster: ClusterObserved): ClusterMember
+  /** Ends the step without a task where there is nothing to do. */
+  skip?(context: StepContext<K>, cluster: ClusterObserved): Record<string, unknown> | null
+  task(context: StepContext<K>, cluster: ClusterObserved): TaskOf<T>
   /** What its success is recorded as. */
-  records?(result: TaskResult<T>): StepRecord[]
+  records?(result: TaskResult<T>, context: StepContext<K>, cluster: ClusterObserved): StepRecord[]
   /** Turns a failure into a success where the wanted state is there already. */
   forgive?(fault: Fault): TaskResult<T> | undefined
+  /** Seen again after so many ms: short where clients wait. */
+  pollMs?: number
 }
 
 /**
@@ -36,6 +42,13 @@ export function taskStep<K extends OperationKind, T extends TaskKind>(
   return {
     deadlineMs: definition.deadlineMs,
     async run(context) {
+      // a step on the operation's own instance asks for no cluster, and its functions get none
+      const cluster = definition.on ? await context.readCluster() : (null as unknown as ClusterObserved)
+      const skipped = definition.skip?.(context, cluster)
+      if (skipped) return next(skipped)
+      const member = definition.on?.(context, cluster)
+      const agent = member ? context.agentOf(member.hostId) : context.agent
+      const place: Place = { cluster, hostName: member?.hostName ?? context.hostName }
       const key = {
         operationId: context.operationId,
         step: context.step.name,
@@ -44,25 +57,25 @@ export function taskStep<K extends OperationKind, T extends TaskKind>(
       const afterLogSeq = context.step.taskLogSeq
       let status: TaskStatus
       try {
-        status = await context.agent.checkTask({ key, afterLogSeq })
+        status = await agent.checkTask({ key, afterLogSeq })
         if (context.cancelAskedAt) {
           // asked also for a task that was never started: the agent then refuses a start that is still on its way
           if (status.state === 'not-started' || status.state === 'running') {
-            const { state } = await context.agent.cancelTask(key)
+            const { state } = await agent.cancelTask(key)
             if (status.state === 'not-started' && state !== 'running')
               return fail(cancelledFault('It had not been started.'))
-            status = await context.agent.checkTask({ key, afterLogSeq })
+            status = await agent.checkTask({ key, afterLogSeq })
           }
         } else if (status.state === 'not-started') {
-          await context.agent.startTask({ key, task: definition.task(context) })
-          status = await context.agent.checkTask({ key, afterLogSeq })
+          await agent.startTask({ key, task: definition.task(context, cluster) })
+          status = await agent.checkTask({ key, afterLogSeq })
         }
         const beside = status.state === 'running' ? (definition.hasten?.(context) ?? null) : null
         if (beside) await startBeside(context, { ...key, step: `${key.step}-hasten` }, beside)
       } catch (error) {
-        return refused(context, definition, agentFault(error))
+        return refused(context, definition, place, agentFault(error))
       }
-      return ended(context, definition, kind, status)
+      return ended(context, definition, place, kind, status)
     },
   }
 }
@@ -83,7 +96,9 @@ async function startBeside(
   }
 }
 
-const cancelledFault = (detail: string): Fault => ({
+type Place = { cluster: ClusterObserved; hostName: string }
+
+export const cancelledFault = (detail: string): Fault => ({
   code: 'task.cancelled',
   message: 'the step was given up',
   detail,
@@ -92,12 +107,13 @@ const cancelledFault = (detail: string): Fault => ({
 function refused<K extends OperationKind, T extends TaskKind>(
   context: StepContext<K>,
   definition: TaskStep<K, T>,
+  place: Place,
   fault: Fault,
 ): StepOutcome {
   if (fault.code === 'agent.unreachable') {
     if (context.cancelAskedAt && context.now.getTime() - context.cancelAskedAt.getTime() > CANCEL_GIVE_UP_MS)
-      return fail(cancelledFault(`Host "${context.hostName}" does not answer; the step may still run there.`))
-    return wait(1_000, `host "${context.hostName}" does not answer`)
+      return fail(cancelledFault(`Host "${place.hostName}" does not answer; the step may still run there.`))
+    return wait(1_000, `host "${place.hostName}" does not answer`)
   }
   // another task on the instance, e.g. of an operation that was given up: its turn ends
   if (fault.code === 'task.instance_busy') {
@@ -105,13 +121,15 @@ function refused<K extends OperationKind, T extends TaskKind>(
     return wait(500, fault.detail ?? fault.message)
   }
   const forgiven = definition.forgive?.(fault)
-  if (forgiven) return next(forgiven, { records: definition.records?.(forgiven) ?? [] })
+  if (forgiven)
+    return next(forgiven, { records: definition.records?.(forgiven, context, place.cluster) ?? [] })
   return fail(fault)
 }
 
 function ended<K extends OperationKind, T extends TaskKind>(
   context: StepContext<K>,
   definition: TaskStep<K, T>,
+  place: Place,
   kind: T,
   status: TaskStatus,
 ): StepOutcome {
@@ -129,7 +147,7 @@ function ended<K extends OperationKind, T extends TaskKind>(
           news,
         )
       const result = parsed.data as TaskResult<T>
-      return next(result, { ...news, records: definition.records?.(result) ?? [] })
+      return next(result, { ...news, records: definition.records?.(result, context, place.cluster) ?? [] })
     }
     case 'failed': {
       const fault = status.fault ?? {
@@ -137,13 +155,20 @@ function ended<K extends OperationKind, T extends TaskKind>(
         message: `task "${kind}" failed without a reason`,
       }
       const forgiven = definition.forgive?.(fault)
-      if (forgiven) return next(forgiven, { ...news, records: definition.records?.(forgiven) ?? [] })
+      if (forgiven)
+        return next(forgiven, {
+          ...news,
+          records: definition.records?.(forgiven, context, place.cluster) ?? [],
+        })
       return fail(fault, news)
     }
     case 'cancelled':
       return fail(cancelledFault(status.message ?? 'Its task was cancelled.'), news)
     default:
-      return wait(pollMs(context), status.message, { ...news, progress: status.progress })
+      return wait(definition.pollMs ?? pollMs(context), status.message, {
+        ...news,
+        progress: status.progress,
+      })
   }
 }
 

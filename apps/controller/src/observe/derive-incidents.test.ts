@@ -11,6 +11,8 @@ const known = (more: Partial<KnownInstance> = {}): KnownInstance => ({
   deleted: false,
   created: true,
   busy: false,
+  memberRole: 'primary' as const,
+  fenceOrderedAt: null,
   ...more,
 })
 

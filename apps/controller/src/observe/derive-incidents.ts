@@ -1,10 +1,12 @@
 import type { InstanceObserved, Report } from '@floe/agent-contract'
 import type { IncidentReport, KnownInstance } from '@floe/db'
-import { type Fault, formatBytes, formatDuration, HOST_OFFLINE_MS } from '@floe/domain'
+import { type Fault, formatBytes, formatDuration, HOST_OFFLINE_MS, waitingForStandbys } from '@floe/domain'
 
 /** A file system with less free than this opens an incident, and keeps it until more than the second is free. */
 export const DISK_LOW_SHARE = 0.05
 export const DISK_ENOUGH_SHARE = 0.06
+/** A slot that nobody uses may keep this much WAL before somebody has to look. */
+export const SLOT_RETAINED_BYTES = 1024 ** 3
 /** Clocks that differ by more make ages and charts wrong. */
 export const CLOCK_SKEW_MS = 5_000
 
@@ -28,6 +30,7 @@ export function deriveIncidents(seen: HostSeen): IncidentReport[] {
     ...clockIncident(seen),
     ...problemIncidents(seen),
     ...seen.known.flatMap((known) => instanceIncidents(seen, known, reported.get(known.instanceId))),
+    ...seen.known.flatMap((known) => replicationIncidents(seen, known, reported.get(known.instanceId))),
     ...unregistered(seen),
   ]
 }
@@ -108,6 +111,50 @@ function instanceIncidents(
       },
     ]
   return []
+}
+
+/** What a cluster's member says of replication that a person has to know. */
+function replicationIncidents(
+  seen: HostSeen,
+  known: KnownInstance,
+  reported: InstanceObserved | undefined,
+): IncidentReport[] {
+  if (known.deleted || known.busy || reported?.state !== 'running') return []
+  const ids = { hostId: seen.hostId, instanceId: known.instanceId }
+  const found: IncidentReport[] = []
+  if (reported.role === 'primary' && known.memberRole !== 'primary')
+    found.push({
+      ...ids,
+      key: `second-primary:${known.instanceId}`,
+      severity: 'critical',
+      title: `instance "${known.name}" accepts writes though it is not its cluster's primary`,
+      detail: 'What is written to it is not in the cluster, and is lost when it is rejoined.',
+      hint: 'It is fenced by itself after a failover. Otherwise somebody promoted it by hand: rejoin it.',
+    })
+  const lacking = reported.role === 'primary' && waitingForStandbys(reported.replication)
+  if (lacking)
+    found.push({
+      ...ids,
+      key: `commits-wait:${known.instanceId}`,
+      severity: 'critical',
+      title: `commits wait on instance "${known.name}"`,
+      detail: `${lacking.connected} of ${lacking.asked} synchronous standbys are connected.`,
+      hint: 'Start or rejoin a standby, create another one, or let commits wait for fewer.',
+    })
+  for (const slot of reported.replication?.slots ?? [])
+    if (!slot.active && ((slot.retainedBytes ?? 0) >= SLOT_RETAINED_BYTES || slot.walStatus === 'lost'))
+      found.push({
+        ...ids,
+        key: `slot-unused:${known.instanceId}:${slot.name}`,
+        severity: 'warning',
+        title: `slot "${slot.name}" of instance "${known.name}" is not used`,
+        detail:
+          slot.walStatus === 'lost'
+            ? 'WAL that its standby needs is gone.'
+            : `It keeps at least ${formatBytes(SLOT_RETAINED_BYTES)} of WAL.`,
+        hint: 'Bring its standby back, or remove it: WAL is kept until the disk is full.',
+      })
+  return found
 }
 
 /** An instance that was there; one that is being created, or was never made, or is being deleted, may well be absent. */

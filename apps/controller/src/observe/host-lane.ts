@@ -13,7 +13,8 @@ import {
   writeInstanceMissing,
   writeReport,
 } from '@floe/db'
-import { type Fault, fault, type InstanceState, whyInstanceMoved } from '@floe/domain'
+import { type Fault, fault, InstanceId, type InstanceState, whyInstanceMoved } from '@floe/domain'
+import { OperationConflict, submitOperation } from '@floe/operations/submit'
 import { type Agents, REPORT_WAIT_MS } from '../agents'
 import { renewHostCertificate } from '../certificates'
 import type { Signing } from '../enrolment'
@@ -28,6 +29,7 @@ const HELLO_EVERY_MS = 60_000
 const RENEW_LOOK_MS = 1_000
 /** A renewal that did not work is tried again after this. */
 const RENEW_AGAIN_MS = 60_000
+const FENCE_EVERY_MS = 15_000
 
 export type LaneParts = {
   db: Database
@@ -199,6 +201,7 @@ export class HostLane {
     this.#collector.see(report.instances.filter((i) => ours.has(i.instanceId)))
     await this.#missing(report, known)
     this.#tellMoves(report, known)
+    await this.#fence(report, known)
     const wanted = deriveIncidents({
       hostId,
       hostName: name,
@@ -218,6 +221,27 @@ export class HostLane {
         ? 'its agent does not know it any more'
         : 'its creation was given up; nothing of it is left on the host'
       await writeInstanceMissing(this.#parts.db.pool, this.#hold, instance.instanceId, because)
+    }
+  }
+
+  /** A former primary that could not be fenced when another one took over: now its host answers. */
+  async #fence(report: Report, known: readonly KnownInstance[]): Promise<void> {
+    for (const { instanceId, fenceOrderedAt, busy, deleted } of known) {
+      if (!fenceOrderedAt || busy || deleted) continue
+      if (!report.instances.some((i) => i.instanceId === instanceId)) continue
+      // one that failed is tried again, but not in every report
+      const round = Math.floor(Date.now() / FENCE_EVERY_MS)
+      try {
+        const { created, operationId } = await submitOperation(this.#parts.db, {
+          kind: 'fence-instance',
+          input: { instanceId: InstanceId.parse(instanceId) },
+          actor: { id: 'controller', name: 'Controller' },
+          idempotencyKey: `fence:${instanceId}:${fenceOrderedAt.getTime()}:${round}`,
+        })
+        if (created) this.#parts.log.warn('instance.fencing', { instanceId, operationId })
+      } catch (error) {
+        if (!(error instanceof OperationConflict)) throw error
+      }
     }
   }
 

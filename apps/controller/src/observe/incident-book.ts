@@ -10,6 +10,9 @@ const ownKinds = [
   'instance-crashed',
   'instance-missing',
   'instance-unregistered',
+  'second-primary',
+  'commits-wait',
+  'slot-unused',
 ]
 const isOwn = (key: string) => ownKinds.includes(key.slice(0, key.indexOf(':')))
 

@@ -1,0 +1,84 @@
+import type { TaskResult, Upstream } from '@floe/agent-contract'
+import { InstanceName } from '@floe/domain'
+import { admit, controlOf, dismiss, memberOf, primaryMember } from '../instance-control'
+import { observeFollowing } from '../observe-following'
+import { defineOperation } from '../step'
+import { taskStep } from '../task-step'
+
+const own = (context: { input: { instanceId: string } }, cluster: Parameters<typeof memberOf>[0]) =>
+  memberOf(cluster, context.input.instanceId)
+
+/**
+ * Copies the primary to a new standby that then follows it. The new one's host makes a password that stays there; the
+ * primary gets a verifier of it. Until the copy is whole, a failure or a cancel takes everything back.
+ */
+export const createStandby = defineOperation('create-standby', {
+  retryAfresh: true,
+  plan: () => [
+    { name: 'prepare', title: 'Prepare its host' },
+    { name: 'admit', title: 'Admit it on the primary' },
+    { name: 'clone', title: 'Copy the primary' },
+    { name: 'follow', title: 'Start it and let it follow' },
+    { name: 'observe', title: 'See it follow' },
+  ],
+  steps: {
+    prepare: taskStep('prepare-standby', {
+      deadlineMs: 60_000,
+      task: ({ input }) => ({
+        kind: 'prepare-standby',
+        instanceId: input.instanceId,
+        name: input.name,
+      }),
+    }),
+    admit: taskStep('admit-standby', {
+      deadlineMs: 60_000,
+      on: (_context, cluster) => primaryMember(cluster),
+      task: ({ input, results }, cluster) =>
+        admit(primaryMember(cluster), input.name, {
+          verifier: (results.prepare as TaskResult<'prepare-standby'>).replicationVerifier,
+          slot: true,
+        }),
+    }),
+    clone: taskStep('clone-standby', {
+      deadlineMs: 24 * 3_600_000,
+      task: ({ input, results }) => ({
+        kind: 'clone-standby',
+        instanceId: input.instanceId,
+        upstream: results.admit?.upstream as Upstream,
+        replace: false,
+      }),
+    }),
+    follow: taskStep('follow-upstream', {
+      deadlineMs: 600_000,
+      on: own,
+      task: ({ input, results }, cluster) =>
+        controlOf(cluster).follow(input.instanceId, results.admit?.upstream as Upstream),
+      records: (_result, { input }) => [
+        { kind: 'member-role', instanceId: input.instanceId, memberRole: 'standby' },
+      ],
+    }),
+    observe: observeFollowing(({ input }) => [input.instanceId]),
+  },
+  undo: (context, cluster) => {
+    // a whole copy is worth keeping: it can be started again, or removed
+    if (context.results.clone?.method !== undefined) return []
+    const standby = own(context, cluster)
+    const primary = primaryMember(cluster)
+    return [
+      {
+        id: 'forget',
+        after: 'prepare',
+        hostId: standby.hostId,
+        hostName: standby.hostName,
+        task: { kind: 'forget-standby', instanceId: context.input.instanceId },
+      },
+      {
+        id: 'dismiss',
+        after: 'admit',
+        hostId: primary.hostId,
+        hostName: primary.hostName,
+        task: dismiss(primary, InstanceName.parse(standby.name), false),
+      },
+    ]
+  },
+})

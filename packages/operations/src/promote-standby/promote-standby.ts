@@ -1,0 +1,62 @@
+import { type ClusterObserved, withoutMember } from '@floe/domain'
+import { controlOf, dismiss, memberOf, namesFor, primaryMember } from '../instance-control'
+import { observeStep } from '../observe-step'
+import { defineOperation } from '../step'
+import { taskStep } from '../task-step'
+
+const own = (context: { input: { instanceId: string } }, cluster: ClusterObserved) =>
+  memberOf(cluster, context.input.instanceId)
+
+/** Makes a standby an instance of its own, e.g. to try something on a copy. The cluster it leaves goes on without it. */
+export const promoteStandby = defineOperation('promote-standby', {
+  plan: () => [
+    { name: 'synchronous', title: 'Let no commit wait for it' },
+    { name: 'isolate', title: 'Let it receive no more WAL' },
+    { name: 'dismiss', title: 'Drop its slot and role on the primary' },
+    { name: 'promote', title: 'Promote it' },
+    { name: 'observe', title: 'See it running' },
+  ],
+  steps: {
+    synchronous: taskStep('set-synchronous', {
+      deadlineMs: 60_000,
+      on: (_context, cluster) => primaryMember(cluster),
+      skip: ({ input }, cluster) =>
+        cluster.synchronous?.instanceIds.includes(input.instanceId) ? null : { standbyNames: 'unchanged' },
+      task: ({ input }, cluster) =>
+        controlOf(cluster).setSynchronous(
+          cluster.primaryInstanceId,
+          namesFor(
+            cluster,
+            cluster.primaryInstanceId,
+            undefined,
+            withoutMember(cluster.synchronous, input.instanceId),
+          ),
+        ),
+      records: (_result, { input }, cluster) => [
+        {
+          kind: 'cluster-synchronous',
+          clusterId: cluster.clusterId,
+          synchronous: withoutMember(cluster.synchronous, input.instanceId),
+        },
+      ],
+    }),
+    isolate: taskStep('isolate-standby', {
+      deadlineMs: 60_000,
+      on: own,
+      task: ({ input }, cluster) => controlOf(cluster).isolate(input.instanceId),
+    }),
+    dismiss: taskStep('dismiss-standby', {
+      deadlineMs: 60_000,
+      on: (_context, cluster) => primaryMember(cluster),
+      task: (context, cluster) => dismiss(primaryMember(cluster), own(context, cluster).name, false),
+    }),
+    promote: taskStep('promote-instance', {
+      deadlineMs: 120_000,
+      on: own,
+      task: ({ input }, cluster) =>
+        controlOf(cluster).promote(input.instanceId, { beyondLsn: null, atLeastLsn: null, standbyNames: '' }),
+      records: () => [{ kind: 'own-cluster' }],
+    }),
+    observe: observeStep('running'),
+  },
+})

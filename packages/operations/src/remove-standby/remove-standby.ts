@@ -1,0 +1,59 @@
+import { withoutMember } from '@floe/domain'
+import { controlOf, dismiss, memberOf, namesFor, primaryMember } from '../instance-control'
+import { defineOperation } from '../step'
+import { taskStep } from '../task-step'
+
+/**
+ * Takes a standby away: first out of the synchronous set, so that no commit waits for it, then its engine and files, then
+ * its slot and role on the primary.
+ */
+export const removeStandby = defineOperation('remove-standby', {
+  plan: (input) => [
+    { name: 'synchronous', title: 'Let no commit wait for it' },
+    { name: 'delete', title: input.keepFiles ? 'Stop it, keep its files' : 'Stop it and remove its files' },
+    { name: 'dismiss', title: 'Drop its slot and role on the primary' },
+  ],
+  steps: {
+    synchronous: taskStep('set-synchronous', {
+      deadlineMs: 60_000,
+      on: (_context, cluster) => primaryMember(cluster),
+      skip: ({ input }, cluster) =>
+        cluster.synchronous?.instanceIds.includes(input.instanceId) ? null : { standbyNames: 'unchanged' },
+      task: ({ input }, cluster) =>
+        controlOf(cluster).setSynchronous(
+          cluster.primaryInstanceId,
+          namesFor(
+            cluster,
+            cluster.primaryInstanceId,
+            undefined,
+            withoutMember(cluster.synchronous, input.instanceId),
+          ),
+        ),
+      records: (_result, { input }, cluster) => [
+        {
+          kind: 'cluster-synchronous',
+          clusterId: cluster.clusterId,
+          synchronous: withoutMember(cluster.synchronous, input.instanceId),
+        },
+      ],
+    }),
+    delete: taskStep('delete-instance', {
+      deadlineMs: 300_000,
+      task: ({ input }) => ({
+        kind: 'delete-instance',
+        instanceId: input.instanceId,
+        confirmName: input.confirmName,
+        keepFiles: input.keepFiles,
+      }),
+      forgive: (fault) =>
+        fault.code === 'instance.not_found' ? { removed: false, keptDirectory: null } : undefined,
+    }),
+    dismiss: taskStep('dismiss-standby', {
+      deadlineMs: 60_000,
+      on: (_context, cluster) => primaryMember(cluster),
+      task: ({ input }, cluster) =>
+        dismiss(primaryMember(cluster), memberOf(cluster, input.instanceId).name, false),
+      records: () => [{ kind: 'instance-deleted' }],
+    }),
+  },
+})

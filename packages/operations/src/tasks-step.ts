@@ -1,0 +1,99 @@
+import { agentFault, type TaskStatus } from '@floe/agent-contract'
+import type { ClusterObserved, Fault, OperationKind } from '@floe/domain'
+import { fail, type MemberTask, next, type StepBody, type StepContext, type StepRecord, wait } from './step'
+import { CANCEL_GIVE_UP_MS, cancelledFault } from './task-step'
+
+type TasksStep<K extends OperationKind> = {
+  deadlineMs: number
+  /** The same tasks in every pass: from the input and earlier results, not from what moves meanwhile. */
+  tasks(context: StepContext<K>, cluster: ClusterObserved): MemberTask[]
+  /** One after the other, where they work on one instance. */
+  sequential?: boolean
+  /** True where a member that fails or does not answer is left behind; its fault then stands in the result. */
+  tolerate?(task: MemberTask, fault: Fault): boolean
+  /** How long a host that does not answer is waited for where that is tolerated. */
+  toleranceMs?: number
+  records?(results: Record<string, unknown>, context: StepContext<K>, cluster: ClusterObserved): StepRecord[]
+}
+
+/**
+ * A step of several tasks on members' hosts. Its result holds theirs by id, `{ fault }` for one that was left behind. Each
+ * has a key of its own (step and id), so that a controller that takes over starts none twice.
+ */
+export function tasksStep<K extends OperationKind>(definition: TasksStep<K>): StepBody<K> {
+  return {
+    deadlineMs: definition.deadlineMs,
+    async run(context) {
+      const cluster = await context.readCluster()
+      const tasks = definition.tasks(context, cluster)
+      const results: Record<string, unknown> = {}
+      const running: string[] = []
+      const look = async (task: MemberTask) => {
+        const seen = await lookAt(context, definition, task)
+        if (seen === null) running.push(task.id)
+        else results[task.id] = seen
+        return seen
+      }
+      if (definition.sequential) for (const task of tasks) if ((await look(task)) === null) break
+      if (!definition.sequential) await Promise.all(tasks.map(look))
+      if (running.length > 0)
+        return wait(50, `${Object.keys(results).length} of ${tasks.length} done`, {
+          progress: Object.keys(results).length / tasks.length,
+        })
+      for (const task of tasks) {
+        const { fault } = (results[task.id] ?? {}) as { fault?: Fault }
+        if (fault && (fault.code === 'task.cancelled' || !definition.tolerate?.(task, fault)))
+          return fail(fault)
+      }
+      return next(results, {
+        log: tasks.map(({ id }) => {
+          const { fault } = (results[id] ?? {}) as { fault?: Fault }
+          return { text: fault ? `${id}: ${fault.message}` : `${id}: done` }
+        }),
+        records: definition.records?.(results, context, cluster) ?? [],
+      })
+    },
+  }
+}
+
+/** The result of a task that ended, `{ fault }` of one that will not, null while it runs. */
+async function lookAt<K extends OperationKind>(
+  context: StepContext<K>,
+  definition: TasksStep<K>,
+  { id, hostId, hostName, task }: MemberTask,
+): Promise<Record<string, unknown> | null> {
+  const key = {
+    operationId: context.operationId,
+    step: `${context.step.name}.${id}`.slice(0, 63),
+    attempt: context.step.attempt,
+  }
+  let status: TaskStatus
+  try {
+    const agent = context.agentOf(hostId)
+    status = await agent.checkTask({ key, afterLogSeq: 0 })
+    if (context.cancelAskedAt && (status.state === 'not-started' || status.state === 'running'))
+      status = await agent.cancelTask(key)
+    else if (status.state === 'not-started') status = await agent.startTask({ key, task })
+  } catch (error) {
+    const fault = agentFault(error)
+    if (fault.code === 'task.instance_busy') return null
+    if (fault.code !== 'agent.unreachable') return { fault }
+    const since = context.cancelAskedAt ?? context.step.startedAt
+    const waited = context.now.getTime() - since.getTime()
+    if (context.cancelAskedAt && waited > CANCEL_GIVE_UP_MS)
+      return { fault: cancelledFault(`Host "${hostName}" does not answer; the step may still run there.`) }
+    const silent: Fault = { ...fault, message: `host "${hostName}" does not answer` }
+    const tolerated = definition.tolerate?.({ id, hostId, hostName, task }, silent) === true
+    return tolerated && waited > (definition.toleranceMs ?? 5_000) ? { fault: silent } : null
+  }
+  switch (status.state) {
+    case 'succeeded':
+      return status.result ?? {}
+    case 'failed':
+      return { fault: status.fault ?? { code: 'agent.no_reason', message: `task "${task.kind}" failed` } }
+    case 'cancelled':
+      return { fault: cancelledFault('Its task was cancelled.') }
+    default:
+      return null
+  }
+}

@@ -1,0 +1,57 @@
+import { agentFault, type TaskStatus } from '@floe/agent-contract'
+import type { Fault, OperationKind } from '@floe/domain'
+import { fail, type OperationDefinition, type StepContext, type StepOutcome, wait } from './step'
+
+/** A host that has not answered for so long is left as it is, and that is said. */
+const GIVE_UP_MS = 15_000
+
+/**
+ * Runs the tasks that take begun steps back, one after the other, each once per operation by its key. Answers `wait` until
+ * all have ended, then the outcome it was called for, with what could not be taken back.
+ */
+export async function undoSteps<K extends OperationKind>(
+  definition: OperationDefinition<K>,
+  context: StepContext<K>,
+  begun: readonly string[],
+  why: Fault,
+  outcome: StepOutcome,
+): Promise<StepOutcome> {
+  const cluster = await context.readCluster()
+  const tasks = (definition.undo?.(context, cluster, why) ?? []).filter((t) => begun.includes(t.after))
+  const left: string[] = []
+  for (const { id, hostId, hostName, task } of tasks) {
+    const key = { operationId: context.operationId, step: `undo.${id}`.slice(0, 63), attempt: 1 }
+    let status: TaskStatus
+    try {
+      const agent = context.agentOf(hostId)
+      status = await agent.checkTask({ key, afterLogSeq: 0 })
+      if (status.state === 'not-started') {
+        await agent.startTask({ key, task })
+        return wait(50, 'taking back what was begun')
+      }
+    } catch (error) {
+      const fault = agentFault(error)
+      if (fault.code === 'task.instance_busy') return wait(200, 'taking back what was begun')
+      const since = context.cancelAskedAt ?? context.step.startedAt
+      const waited = context.now.getTime() - since.getTime()
+      if (fault.code === 'agent.unreachable' && waited < GIVE_UP_MS)
+        return wait(1_000, `host "${hostName}" does not answer`)
+      if (fault.code !== 'instance.not_found')
+        left.push(`${task.kind} on host "${hostName}": ${fault.message}`)
+      continue
+    }
+    if (status.state === 'running') return wait(100, 'taking back what was begun')
+    if (status.state === 'failed' && status.fault?.code !== 'instance.not_found')
+      left.push(`${task.kind} on host "${hostName}": ${status.fault?.message ?? 'it failed'}`)
+  }
+  if (left.length === 0 || outcome.word !== 'fail') return outcome
+  return fail(
+    {
+      ...outcome.fault,
+      detail: [outcome.fault.detail, `Could not be taken back: ${left.join('; ')}.`]
+        .filter(Boolean)
+        .join(' '),
+    },
+    { ...(outcome.log ? { log: outcome.log } : {}) },
+  )
+}
