@@ -76,7 +76,6 @@ static int	index_create_bulk_extend_size = BULK_EXTEND_DEFAULT;
 static int	recovery_bulk_extend_size = BULK_EXTEND_DEFAULT;
 
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
-static bulk_write_extend_hook_type prev_bulk_write_extend_hook = NULL;
 static recovery_extend_hook_type prev_recovery_extend_hook = NULL;
 
 /*
@@ -109,7 +108,7 @@ bulk_io_has_room(RelFileLocator rlocator, uint32 nblocks)
  */
 static BlockNumber
 bulk_io_extend_file(SMgrRelation smgr, BlockNumber start, uint32 nblocks,
-					IOContext io_context)
+					IOContext io_context, bool skip_fsync)
 {
 	static bool reported = false;
 	IOObject	io_object = SmgrIsTemp(smgr) ? IOOBJECT_TEMP_RELATION : IOOBJECT_RELATION;
@@ -122,16 +121,23 @@ bulk_io_extend_file(SMgrRelation smgr, BlockNumber start, uint32 nblocks,
 
 	PG_TRY();
 	{
-		smgrzeroextend(smgr, MAIN_FORKNUM, start, nblocks, false);
-		pgstat_count_io_op_time(io_object, io_context, IOOP_EXTEND, io_start,
-								1, (uint64) nblocks * BLCKSZ);
+		smgrzeroextend(smgr, MAIN_FORKNUM, start, nblocks, skip_fsync);
+		if (!skip_fsync)
+			pgstat_count_io_op_time(io_object, io_context, IOOP_EXTEND,
+									io_start, 1, (uint64) nblocks * BLCKSZ);
 		reported = false;
 	}
 	PG_CATCH();
 	{
 		ErrorData  *edata;
 
-		/* smgrzeroextend() takes no locks and pins no buffers */
+		/*
+		 * smgrzeroextend() pins no buffers, and registering the fsync is all
+		 * that it holds a lock for; only want of memory can fail there.
+		 */
+		if (geterrcode() == ERRCODE_OUT_OF_MEMORY)
+			PG_RE_THROW();
+
 		InterruptHoldoffCount = save_InterruptHoldoffCount;
 		QueryCancelHoldoffCount = save_QueryCancelHoldoffCount;
 		MemoryContextSwitchTo(context);
@@ -166,12 +172,19 @@ bulk_io_heap_ahead(Relation relation, BlockNumber nblocks, uint32 extended_by)
 {
 	uint32		growth = bulk_extend_size;
 
-	if (growth > nblocks || growth <= extended_by ||
-		IsCatalogRelation(relation) ||
-		RelFileLocatorSkippingWAL(relation->rd_locator))
+	if (IsCatalogRelation(relation))
 		return 0;
-	/* VACUUM asks with extended_by = 0 */
-	if (extended_by > 0 && !bulk_io_has_room(relation->rd_locator, growth))
+
+	/*
+	 * VACUUM asks what may have been added, by sessions with other settings
+	 * than its own.
+	 */
+	if (extended_by == 0)
+		return Min(nblocks, BULK_EXTEND_MAX);
+
+	if (growth > nblocks || growth <= extended_by ||
+		RelFileLocatorSkippingWAL(relation->rd_locator) ||
+		!bulk_io_has_room(relation->rd_locator, growth))
 		return 0;
 	return growth - extended_by;
 }
@@ -260,7 +273,8 @@ bulk_io_heap_extend(Relation relation, BufferAccessStrategy strategy,
 		if (smgrnblocks(RelationGetSmgr(relation), MAIN_FORKNUM) == end &&
 			(uint64) end + nblocks < MaxBlockNumber)
 			end = bulk_io_extend_file(RelationGetSmgr(relation), end, nblocks,
-									  strategy && !local ? IOCONTEXT_BULKWRITE : IOCONTEXT_NORMAL);
+									  strategy && !local ? IOCONTEXT_BULKWRITE : IOCONTEXT_NORMAL,
+									  false);
 		if (!local)
 			UnlockRelationForExtension(relation, ExclusiveLock);
 
@@ -281,26 +295,31 @@ static const HeapExtendRoutine bulk_io_heap_extend_routine = {
  * that is being built, or a heap that is being rewritten.
  */
 static BlockNumber
-bulk_io_extend_bulk_write(Relation relation)
+bulk_io_bulk_write_ahead(Relation relation)
 {
-	BlockNumber extend_by;
-	BlockNumber prev_extend_by = 0;
-
-	if (prev_bulk_write_extend_hook)
-		prev_extend_by = prev_bulk_write_extend_hook(relation);
-
 	if (IsCatalogRelation(relation))
-		extend_by = 0;
-	else if (relation->rd_rel->relkind == RELKIND_INDEX)
-		extend_by = index_create_bulk_extend_size;
-	else
-		extend_by = bulk_extend_size;
-
-	if (extend_by > 0 && !bulk_io_has_room(relation->rd_locator, extend_by))
-		extend_by = 0;
-
-	return Max(extend_by, prev_extend_by);
+		return 0;
+	return relation->rd_rel->relkind == RELKIND_INDEX ?
+		index_create_bulk_extend_size : bulk_extend_size;
 }
+
+/*
+ * Add blocks to the file of a relation that is written in bulk, as far as
+ * there is room.  The bulk writer registers the fsync itself, and pg_stat_io
+ * does not count its writes.
+ */
+static BlockNumber
+bulk_io_bulk_write_extend(SMgrRelation smgr, BlockNumber start, uint32 nblocks)
+{
+	if (!bulk_io_has_room(smgr->smgr_rlocator.locator, nblocks))
+		return start;
+	return bulk_io_extend_file(smgr, start, nblocks, IOCONTEXT_BULKWRITE, true);
+}
+
+static const BulkWriteExtendRoutine bulk_io_bulk_write_extend_routine = {
+	.ahead = bulk_io_bulk_write_ahead,
+	.extend = bulk_io_bulk_write_extend,
+};
 
 /*
  * Enter the blocks [start, end) of a heap into its free space map during
@@ -352,7 +371,8 @@ bulk_io_extend_in_recovery(XLogReaderState *record, SMgrRelation smgr,
 		return prev_recovery_extend_hook &&
 			prev_recovery_extend_hook(record, smgr, nblocks, needed);
 
-	end = bulk_io_extend_file(smgr, nblocks, target - nblocks, IOCONTEXT_NORMAL);
+	end = bulk_io_extend_file(smgr, nblocks, target - nblocks, IOCONTEXT_NORMAL,
+							  false);
 
 	INJECTION_POINT("bulk-io-replay-extended", NULL);
 
@@ -439,8 +459,7 @@ _PG_init(void)
 	prev_shmem_request_hook = shmem_request_hook;
 	shmem_request_hook = bulk_io_choose_max_combine_limit;
 	heap_extend_routine = &bulk_io_heap_extend_routine;
-	prev_bulk_write_extend_hook = bulk_write_extend_hook;
-	bulk_write_extend_hook = bulk_io_extend_bulk_write;
+	bulk_write_extend_routine = &bulk_io_bulk_write_extend_routine;
 	prev_recovery_extend_hook = recovery_extend_hook;
 	recovery_extend_hook = bulk_io_extend_in_recovery;
 }

@@ -90,6 +90,13 @@ SELECT blocks('heap_t') = :before AS kept;
 -- Nor the next one, which skips all used pages because they are all-visible.
 VACUUM heap_t;
 SELECT blocks('heap_t') = :before AS kept;
+-- What a small DELETE emptied is no reason to give back what is ahead, a larger one is.
+DELETE FROM heap_t WHERE ctid >= '(2030,0)';
+VACUUM (DISABLE_PAGE_SKIPPING) heap_t;
+SELECT blocks('heap_t') = :before AS kept;
+DELETE FROM heap_t WHERE ctid >= '(1900,0)';
+VACUUM heap_t;
+SELECT blocks('heap_t');
 DELETE FROM heap_t WHERE ctid >= '(100,0)';
 VACUUM heap_t;
 SELECT blocks('heap_t');

@@ -170,6 +170,12 @@ $instance->stop;
 	is($instance->safe_psql('postgres', "SELECT count(*), pg_relation_size('nearly_full') / 8192 FROM nearly_full"),
 		'1024|1024', 'and with 0 the last page is reached');
 
+	# About 920 pages: another step of 512 would lead beyond the limit
+	$instance->safe_psql('postgres', q{
+		CREATE TABLE fits AS SELECT g AS a FROM generate_series(1, 130000) g;
+		CREATE INDEX fits_idx ON fits (md5(a::text))});
+	cmp_ok($instance->safe_psql('postgres', "SELECT pg_relation_size('fits_idx') / 8192"),
+		'>', 900, 'an index build gets as far as there is room');
 	($status, $stdout, $stderr) = $instance->psql('postgres',
 		"CREATE TABLE narrow AS SELECT g AS a FROM generate_series(1, 200000) g;"
 		  . "CREATE INDEX wide_idx ON narrow (md5(a::text));", on_error_stop => 0);
