@@ -60,6 +60,19 @@ export const ConnectionInfo = z.object({
 })
 export type ConnectionInfo = z.infer<typeof ConnectionInfo>
 
+/** A setting that a file says otherwise than Floe left it: somebody edited the file or used ALTER SYSTEM. */
+export const SettingDrift = z.object({
+  name: z.string(),
+  /** Its name in the data directory. */
+  file: z.enum(['postgresql.conf', 'floe.conf', 'postgresql.auto.conf']),
+  /** Where it stands now; null where the line is gone. */
+  line: z.number().int().nullable(),
+  /** The values of the file's line before and now; null: there is none. */
+  was: z.string().nullable(),
+  is: z.string().nullable(),
+})
+export type SettingDrift = z.infer<typeof SettingDrift>
+
 /** An instance as the agent sees it now. */
 export const InstanceObserved = z.object({
   instanceId: InstanceId,
@@ -85,6 +98,8 @@ export const InstanceObserved = z.object({
   replication: ReplicationObserved.nullish(),
   /** Set while this agent keeps it from running as a primary, with the reason. */
   fenced: z.object({ at: z.number(), reason: z.string() }).nullish(),
+  /** What was changed past Floe. */
+  settingDrift: z.array(SettingDrift).optional(),
 })
 export type InstanceObserved = z.infer<typeof InstanceObserved>
 

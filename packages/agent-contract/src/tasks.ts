@@ -64,6 +64,15 @@ export const TaskInput = z.discriminatedUnion('kind', [
     confirmName: z.string(),
     keepFiles: z.boolean(),
   }),
+  /**
+   * What files say otherwise than Floe left them is kept (`adopt`: what ALTER SYSTEM set moves into the managed file) or
+   * put back (`revert`).
+   */
+  z.object({
+    kind: z.literal('resolve-drift'),
+    instanceId: InstanceId,
+    how: z.enum(['adopt', 'revert']),
+  }),
   /** Checked by the binary, written to the managed file, reloaded, read back. Nothing changes when one of them is refused. */
   z.object({
     kind: z.literal('change-settings'),
@@ -159,24 +168,47 @@ export const TaskInput = z.discriminatedUnion('kind', [
 export type TaskInput = z.infer<typeof TaskInput>
 export type TaskKind = TaskInput['kind']
 
+/** A setting as the instance itself told it, before and after. */
+const ConfirmedSetting = z.object({
+  name: z.string(),
+  oldValue: z.string().nullable(),
+  /** As SHOW prints it after the reload; where a restart is pending, still the old one. */
+  newValue: z.string().nullable(),
+  pendingRestart: z.boolean(),
+})
+/** The managed file as name → value, so that it can be gone back to. */
+const ManagedSettings = z.record(z.string(), z.string())
+
 /** What a task answers when it succeeded. */
 export const taskResults = {
-  'create-instance': z.object({ port: z.number().int(), directory: z.string() }),
+  'create-instance': z.object({
+    port: z.number().int(),
+    directory: z.string(),
+    managed: ManagedSettings.optional(),
+  }),
   'start-instance': z.object({ postmasterPid: z.number().int(), readyMs: z.number() }),
   'stop-instance': z.object({ stoppedMs: z.number() }),
-  'restart-instance': z.object({ postmasterPid: z.number().int(), readyMs: z.number() }),
+  'restart-instance': z.object({
+    postmasterPid: z.number().int(),
+    readyMs: z.number(),
+    /** The engine did not start with what was changed since its last start; it was put back and it runs with that. */
+    rolledBack: z
+      .object({
+        /** `line 3 of floe.conf: …`, where it could be told. */
+        line: z.string().nullable(),
+        /** What the engine said. */
+        reason: z.string(),
+        confirmed: z.array(ConfirmedSetting),
+        managed: ManagedSettings,
+      })
+      .optional(),
+  }),
   'reload-instance': z.object({ pendingRestart: z.array(z.string()) }),
   'delete-instance': z.object({ removed: z.boolean(), keptDirectory: z.string().nullable() }),
   'change-settings': z.object({
-    confirmed: z.array(
-      z.object({
-        name: z.string(),
-        oldValue: z.string().nullable(),
-        /** As SHOW prints it after the reload; where a restart is pending, still the old one. */
-        newValue: z.string().nullable(),
-        pendingRestart: z.boolean(),
-      }),
-    ),
+    confirmed: z.array(ConfirmedSetting),
+    managedBefore: ManagedSettings.optional(),
+    managed: ManagedSettings.optional(),
   }),
   'prepare-standby': z.object({
     port: z.number().int(),
@@ -217,5 +249,6 @@ export const taskResults = {
   }),
   'set-synchronous': z.object({ standbyNames: z.string() }),
   'set-commit-mode': z.object({ commitMode: CommitMode.nullable() }),
+  'resolve-drift': z.object({ confirmed: z.array(ConfirmedSetting), managed: ManagedSettings }),
 } as const satisfies Record<TaskKind, z.ZodType>
 export type TaskResult<K extends TaskKind> = z.infer<(typeof taskResults)[K]>

@@ -3,7 +3,7 @@ import { ClusterId } from './cluster'
 import { InstanceId, InstanceName, ScramVerifier } from './ids'
 import { StopMode } from './instance'
 import { CommitMode, SynchronousStandbys } from './replication'
-import { SettingChange } from './setting'
+import { ChangeReason, SettingChange } from './setting'
 
 export const OperationState = z.enum(['queued', 'running', 'cancelling', 'succeeded', 'failed', 'cancelled'])
 export type OperationState = z.infer<typeof OperationState>
@@ -62,7 +62,18 @@ export const operationInputs = {
     /** Keep the data directory on the host (renamed, never started again by Floe). */
     keepFiles: z.boolean().default(false),
   }),
-  'change-settings': z.object({ instanceId: InstanceId, changes: z.array(SettingChange).min(1) }),
+  'change-settings': z.object({
+    instanceId: InstanceId,
+    changes: z.array(SettingChange).min(1),
+    /** Why, in the words of who asked; kept in the history. */
+    reason: ChangeReason.optional(),
+  }),
+  /** What was changed past Floe (an edited file, ALTER SYSTEM) is kept or put back. */
+  'resolve-drift': z.object({
+    instanceId: InstanceId,
+    how: z.enum(['adopt', 'revert']),
+    reason: ChangeReason.optional(),
+  }),
   /** A further member: a copy of the cluster's primary that follows it. */
   'create-standby': z.object({ instanceId: InstanceId, name: InstanceName, clusterId: ClusterId }),
   /** Takes a standby out of its cluster, with its slot, its role and its files. */
@@ -129,6 +140,7 @@ export const operationTitles: Record<OperationKind, string> = {
   'reload-instance': 'Reload settings',
   'delete-instance': 'Delete instance',
   'change-settings': 'Change settings',
+  'resolve-drift': 'Resolve drift of settings',
   'create-standby': 'Create standby',
   'remove-standby': 'Remove standby',
   'rejoin-standby': 'Rejoin standby',

@@ -7,6 +7,9 @@ export const SettingChange = z.object({
 })
 export type SettingChange = z.infer<typeof SettingChange>
 
+/** Why a setting was changed, in a person's words. */
+export const ChangeReason = z.string().trim().max(500, 'must have at most 500 characters')
+
 /** PostgreSQL's contexts, in the order of how much a change costs. */
 export const SettingContext = z.enum([
   'internal',

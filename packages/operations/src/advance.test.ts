@@ -1,6 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import type { TaskKey, TaskStatus } from '@floe/agent-contract'
-import { leaseOperations, listIncidents, readOperationLog, showInstance, showOperation } from '@floe/db'
+import {
+  leaseOperations,
+  listIncidents,
+  listSettingChanges,
+  listSettingStates,
+  readOperationLog,
+  showInstance,
+  showOperation,
+} from '@floe/db'
 import { createTestDatabase, insertTestInstance, type TestDatabase } from '@floe/db/testing'
 import { type Fault, fault, type OperationKind, operationTransitions } from '@floe/domain'
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest'
@@ -256,6 +264,40 @@ test('a stop that is hastened starts the immediate one beside the fast one, once
     'succeeded',
     'running',
   ])
+})
+
+test('a restart that rolled settings back has failed with the line, and the history says what holds', async () => {
+  const { instanceId, operationId } = await submit('restart-instance', { mode: 'fast' })
+  const h = await hold(operationId)
+  await passes(h, 3)
+  tasks.answers.restart = {
+    state: 'succeeded',
+    result: {
+      postmasterPid: 7,
+      readyMs: 1,
+      rolledBack: {
+        line: 'line 3 of floe.conf: huge_pages = on',
+        reason: 'could not map anonymous shared memory',
+        confirmed: [{ name: 'huge_pages', oldValue: 'on', newValue: null, pendingRestart: false }],
+        managed: { work_mem: '8MB' },
+      },
+    },
+  }
+  expect(await passes(h, 3)).toEqual({ ended: 'failed' })
+  expect(await showOperation(db.pool, operationId)).toMatchObject({
+    state: 'failed',
+    fault: { code: 'setting.rolled_back', detail: expect.stringContaining('line 3 of floe.conf') },
+  })
+  expect(await listSettingChanges(db.pool, { instanceId })).toMatchObject([
+    {
+      name: 'huge_pages',
+      oldValue: 'on',
+      newValue: null,
+      actorName: 'Ada',
+      reason: expect.stringContaining('rolled back'),
+    },
+  ])
+  expect((await listSettingStates(db.pool, { instanceId }))[0]?.managed).toEqual({ work_mem: '8MB' })
 })
 
 test('a delete whose instance the agent does not know is done, and its row says deleted', async () => {

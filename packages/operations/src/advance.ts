@@ -5,6 +5,7 @@ import {
   closeIncidentsOfInstance,
   type Database,
   insertSettingChanges,
+  insertSettingState,
   insertSteps,
   isDatabaseAway,
   type LeasedOperation,
@@ -269,6 +270,7 @@ async function apply(
       const givenUp = state === 'cancelling' && outcome.fault.code === 'task.cancelled'
       const to = givenUp ? 'cancelled' : 'failed'
       const fault = givenUp ? null : outcome.fault
+      for (const record of outcome.records ?? []) await write(tx, operation, record)
       await updateStep(tx, operationId, step.position, {
         state: to,
         endedAt: now,
@@ -345,7 +347,14 @@ async function move(
 async function write(tx: Transaction, operation: LeasedOperation, record: StepRecord): Promise<void> {
   switch (record.kind) {
     case 'settings-confirmed':
-      return insertSettingChanges(tx, operation.operationId, record.confirmed)
+      await insertSettingChanges(tx, operation.operationId, record.confirmed, record.reason)
+      if (record.managed)
+        await insertSettingState(tx, operation.operationId, {
+          managed: record.managed,
+          before: record.managedBefore,
+          reason: record.reason,
+        })
+      return
     case 'instance-deleted':
       await markInstanceDeleted(tx, operation.instanceId)
       return closeIncidentsOfInstance(tx, operation.instanceId)

@@ -11,6 +11,7 @@ import { promoteStandby } from './promote-standby/promote-standby'
 import { rejoinStandby } from './rejoin-standby/rejoin-standby'
 import { reloadInstance } from './reload-instance/reload-instance'
 import { removeStandby } from './remove-standby/remove-standby'
+import { resolveDrift } from './resolve-drift/resolve-drift'
 import { restartInstance } from './restart-instance/restart-instance'
 import { startInstance } from './start-instance/start-instance'
 import type { OperationDefinition } from './step'
@@ -35,6 +36,7 @@ const definitions = {
   'change-synchronous': changeSynchronous,
   'change-commit-mode': changeCommitMode,
   'fence-instance': fenceInstance,
+  'resolve-drift': resolveDrift,
 } satisfies { [K in OperationKind]: { kind: K } }
 
 /** The definition of a kind, with the kind's own types folded to what the runner needs. */

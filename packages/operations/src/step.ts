@@ -62,6 +62,11 @@ export type StepRecord =
         newValue: string | null
         pendingRestart: boolean
       }[]
+      /** What the managed file holds now, and held before; absent from an agent that does not tell. */
+      managed?: Record<string, string> | undefined
+      managedBefore?: Record<string, string> | undefined
+      /** Why; the reason asked with the operation when left out. */
+      reason?: string | undefined
     }
   | { kind: 'instance-deleted' }
   /** Another member is the primary from now on. */
@@ -95,7 +100,7 @@ type News = { log?: LogLine[]; taskLogSeq?: number }
 export type StepOutcome =
   | ({ word: 'next' | 'done'; result: Record<string, unknown>; records: StepRecord[] } & News)
   | ({ word: 'wait'; pollMs: number; progress: number | null; message: string | null } & News)
-  | ({ word: 'fail'; fault: Fault } & News)
+  | ({ word: 'fail'; fault: Fault; records?: StepRecord[] } & News)
 
 export const next = (
   result: Record<string, unknown> = {},
@@ -113,7 +118,12 @@ export const wait = (
   more: News & { progress?: number | null } = {},
 ): StepOutcome => ({ progress: null, ...more, word: 'wait', pollMs, message })
 
-export const fail = (fault: Fault, more: News = {}): StepOutcome => ({ ...more, word: 'fail', fault })
+/** `records`: what has happened on the host although the operation failed. */
+export const fail = (fault: Fault, more: News & { records?: StepRecord[] } = {}): StepOutcome => ({
+  ...more,
+  word: 'fail',
+  fault,
+})
 
 /** The body of a step and how long it may wait before an incident opens. Safe to run twice, also half-way. */
 export type StepBody<K extends OperationKind = OperationKind> = {

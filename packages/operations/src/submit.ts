@@ -78,6 +78,7 @@ export class OperationConflict extends FaultError {
 /** `noun.verb` of a kind in the audit log: `create-instance` → `instance.create`, `change-settings` → `setting.set`. */
 export function auditAction(kind: OperationKind): string {
   if (kind === 'change-settings') return 'setting.set'
+  if (kind === 'resolve-drift') return 'setting.resolve'
   const [verb, noun] = kind.split('-') as [string, string]
   return `${noun}.${verb}`
 }

@@ -25,6 +25,8 @@ type TaskStep<K extends OperationKind, T extends TaskKind> = {
   task(context: StepContext<K>, cluster: ClusterObserved): TaskOf<T>
   /** What its success is recorded as. */
   records?(result: TaskResult<T>, context: StepContext<K>, cluster: ClusterObserved): StepRecord[]
+  /** The fault of a task that has succeeded with something else than was asked for. */
+  complain?(result: TaskResult<T>): Fault | null
   /** Turns a failure into a success where the wanted state is there already. */
   forgive?(fault: Fault): TaskResult<T> | undefined
   /** Seen again after so many ms: short where clients wait. */
@@ -147,7 +149,10 @@ function ended<K extends OperationKind, T extends TaskKind>(
           news,
         )
       const result = parsed.data as TaskResult<T>
-      return next(result, { ...news, records: definition.records?.(result, context, place.cluster) ?? [] })
+      const records = definition.records?.(result, context, place.cluster) ?? []
+      const complaint = definition.complain?.(result)
+      if (complaint) return fail(complaint, { ...news, records })
+      return next(result, { ...news, records })
     }
     case 'failed': {
       const fault = status.fault ?? {

@@ -1,6 +1,7 @@
 import { fault } from '@floe/domain'
 import { readOwnedFile, replaceFile } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
+import { seal, valuesOf } from './settings-files'
 
 const header = `# Written by Floe and replaced at every change. Put lines of your own into postgresql.conf,
 # and change the ones in here through the console or "./floe setting set".
@@ -53,9 +54,9 @@ export function formatClusterConfiguration(settings: ReadonlyMap<string, string>
   return `${clusterHeader}${settingLines(settings)}\n`
 }
 
-/** Settings of an instance's managed file; empty when it is missing. */
+/** Settings of an instance's managed file, also in lines that somebody wrote by hand; empty when it is missing. */
 export function readManagedSettings(path: string): Map<string, string> {
-  return parseConfiguration(readOwnedFile(path) ?? '')
+  return valuesOf(readOwnedFile(path) ?? '')
 }
 
 export function writeManagedSettings(
@@ -63,7 +64,7 @@ export function writeManagedSettings(
   settings: ReadonlyMap<string, string>,
   owner: EngineUser,
 ): void {
-  replaceFile(path, formatConfiguration(settings), { owner })
+  replaceFile(path, seal(formatConfiguration(settings)), { owner })
 }
 
 /** The managed settings after changes; a null value removes the line. */

@@ -1,6 +1,6 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import type { InstanceObserved } from '@floe/agent-contract'
+import type { InstanceObserved, SettingDrift } from '@floe/agent-contract'
 import { type InstanceRole, type InstanceState, LOOPBACK } from '@floe/domain'
 import type pg from 'pg'
 import type { EngineUser } from '../host/engine-user'
@@ -14,15 +14,25 @@ import { readFence } from './cluster-files'
 import { readManagedSettings } from './configuration-file'
 import { type EngineAddress, withEngine } from './connection'
 import { type ControlFile, readControlFile } from './control-file'
+import { KnownSettings } from './known-settings'
 import { type InstanceLayout, instanceLayout } from './layout'
 import { findPostmaster, type Postmaster } from './postmaster'
 import type { InstanceRegistry, RegisteredInstance } from './registry'
 import { commandLineSettings } from './reserved-settings'
 import { lastWords, recentComplaints } from './server-log'
+import { driftOf, isSealed, pathOf, readFileTexts, settingsFiles } from './settings-files'
 import { decideState, walk } from './state'
 
 /** How long an instance counts as running while the agent connects again. */
 const BROKEN_MS = 3_000
+
+/** An edit of a file of settings shows within this time; a look is three calls of stat. */
+const FILES_MS = 2_000
+
+function stampOf(path: string): string {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  return stat ? `${stat.ino}:${stat.size}:${stat.mtimeMs}` : '-'
+}
 
 /** What every instance needs of the agent around it. */
 export type InstanceSurroundings = {
@@ -42,6 +52,9 @@ export class Instance {
   readonly instanceId: string
   readonly layout: InstanceLayout
   readonly sampler: Sampler
+  readonly known: KnownSettings
+  /** A task writes its files of settings: what they hold meanwhile is no drift. */
+  changingSettings = false
   /** Set by the task that starts or stops it. */
   activity: 'starting' | 'stopping' | null = null
   readonly #around: InstanceSurroundings
@@ -53,11 +66,15 @@ export class Instance {
   #orderedStartAt = 0
   #looking: Promise<void> | null = null
   #listensOn: string[] | null = null
+  #drift: SettingDrift[] = []
+  #filesSeen = ''
+  #filesSeenAt = Number.NEGATIVE_INFINITY
 
   constructor(registered: RegisteredInstance, around: InstanceSurroundings) {
     this.#around = around
     this.instanceId = registered.instanceId
     this.layout = instanceLayout(around.installation.instancesDirectory, registered.instanceId)
+    this.known = new KnownSettings(around.installation.stateDirectory, registered.instanceId)
     this.sampler = new Sampler({
       name: registered.name,
       address: () => this.address,
@@ -183,6 +200,7 @@ export class Instance {
     const { registry, log, user } = this.#around
     const registered = registry.find(this.instanceId)
     if (!registered) return
+    this.lookAtFiles()
     const before = this.#postmaster
     this.#postmaster = findPostmaster(this.layout)
     const alive = this.#postmaster !== null
@@ -226,6 +244,44 @@ export class Instance {
       this.#because = 'it was shut down outside Floe'
     }
     if (next === 'running') this.#control = null
+  }
+
+  /** Looks at the files of settings when one of them was written; at most every `everyMs`. */
+  lookAtFiles(everyMs = FILES_MS): void {
+    const now = performance.now()
+    if (now - this.#filesSeenAt < everyMs || this.changingSettings) return
+    this.#filesSeenAt = now
+    const { registry, log } = this.#around
+    const expected = registry.find(this.instanceId)?.expected
+    if (expected !== 'running' && expected !== 'stopped') return
+    try {
+      const seen = settingsFiles.map((file) => stampOf(pathOf(this.layout, file))).join(' ')
+      if (seen === this.#filesSeen) return
+      const texts = readFileTexts(this.layout)
+      const { accepted } = this.known
+      // what Floe itself wrote is accepted by that
+      if (!accepted) this.known.accept(texts)
+      else if (isSealed(texts['floe.conf']))
+        this.known.accept({ ...accepted, 'floe.conf': texts['floe.conf'] })
+      const drift = driftOf(this.known.accepted ?? texts, texts)
+      this.#filesSeen = seen
+      if (JSON.stringify(drift) === JSON.stringify(this.#drift)) return
+      this.#drift = drift
+      log.info('settings.drift', { instanceId: this.instanceId, names: drift.map((d) => d.name) })
+      this.#around.onChange()
+    } catch (error) {
+      // on a full disk, or with something else in a file's place: the next look tells
+      log.warn('settings.not_read', { instanceId: this.instanceId, reason: String(error) })
+    }
+  }
+
+  /** Notes that everything in the files is as Floe wants it, and that the engine is up with it where `good`. */
+  acceptFiles(good: boolean): void {
+    const texts = readFileTexts(this.layout)
+    this.known.accept(texts)
+    if (good) this.known.proveGood(texts)
+    this.#filesSeen = ''
+    this.lookAtFiles(0)
   }
 
   /** A connection that has just broken says nothing yet, unless the process behind it is another one. */
@@ -274,6 +330,7 @@ export class Instance {
       observedAt: Date.now(),
       replication: live?.replication ?? null,
       fenced: readFence(this.layout),
+      settingDrift: this.#drift,
     }
   }
 

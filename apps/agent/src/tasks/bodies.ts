@@ -9,6 +9,7 @@ import { followUpstream, isolateStandby, repointStandby } from './follow-upstrea
 import { prepareStandby } from './prepare-standby'
 import { promoteInstance, setCommitMode, setSynchronous } from './promote-instance'
 import { reloadInstance } from './reload-instance'
+import { resolveDrift } from './resolve-drift'
 import { restartInstance } from './restart-instance'
 import { rewindInstance } from './rewind-instance'
 import { startInstance } from './start-instance'
@@ -40,4 +41,5 @@ export const taskBodies: { [K in TaskKind]: TaskBody<K> } = {
   'promote-instance': promoteInstance,
   'set-synchronous': setSynchronous,
   'set-commit-mode': setCommitMode,
+  'resolve-drift': resolveDrift,
 }

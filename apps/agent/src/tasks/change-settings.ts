@@ -7,7 +7,9 @@ import { applyChanges, readManagedSettings, writeManagedSettings } from '../engi
 import { sqlState } from '../engine/connection'
 import type { Instance } from '../engine/instance'
 import { readSettings } from '../engine/settings'
+import { readFileTexts } from '../engine/settings-files'
 import fileSettingsSql from '../engine/sql/file-settings.sql'
+import pendingRestartSql from '../engine/sql/pending-restart.sql'
 import { reload } from './reload-instance'
 import { type TaskBody, type TaskContext, waitFor } from './task'
 import { trialsDirectory } from './trials-directory'
@@ -39,10 +41,11 @@ async function change(
   client: pg.Client | null,
   changes: readonly SettingChange[],
   context: TaskContext,
-): Promise<{ confirmed: Confirmed }> {
+): Promise<TaskResult<'change-settings'>> {
   const { managedFile } = instance.layout
   const noted = Former.safeParse(context.note.read())
   let former: Former | null = noted.success ? noted.data : null
+  instance.changingSettings = true
   try {
     const checked = await check(instance, client, changes, context)
     context.signal.throwIfAborted()
@@ -59,11 +62,22 @@ async function change(
     context.log(`wrote ${changes.length === 1 ? '1 setting' : `${changes.length} settings`}`)
     const after = client && (await takeIntoForce(instance, client, changes))
     if (!after) context.log('the instance is stopped and takes them when it starts')
-    return { confirmed: checked.map((c) => confirm(c, former as Former, after, context)) }
+    const confirmed = checked.map((c) => confirm(c, former as Former, after, context))
+    // only what holds now is known to start again; what waits for a restart is proven by that
+    if (client && (await nothingPends(client))) instance.known.proveGood(readFileTexts(instance.layout))
+    const managed = Object.fromEntries(readManagedSettings(managedFile))
+    return { confirmed, managedBefore: former.managed, managed }
   } catch (error) {
     if (former) putBack(instance, former, context)
     throw error
+  } finally {
+    instance.changingSettings = false
+    instance.lookAtFiles(0)
   }
+}
+
+async function nothingPends(client: pg.Client): Promise<boolean> {
+  return (await client.query(pendingRestartSql)).rows.length === 0
 }
 
 function confirm(

@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises'
 import { scramVerifier } from '@floe/agent-contract'
 import { type Fault, FaultError, fault, LOOPBACK } from '@floe/domain'
 import { checkSettings } from '../engine/check-settings'
-import { writeManagedSettings } from '../engine/configuration-file'
+import { readManagedSettings, writeManagedSettings } from '../engine/configuration-file'
 import { initialiseDataDirectory, removeUnfinished } from '../engine/initialise'
 import type { Instance } from '../engine/instance'
 import { makeOuterDirectory, makeOwnedDirectory } from '../host/durable-files'
@@ -56,8 +56,13 @@ export const createInstance: TaskBody<'create-instance'> = async (task, context)
     throw error
   }
   context.registry.update(task.instanceId, { expected: 'stopped' })
+  instance.acceptFiles(false)
   await instance.look()
-  return { port: instance.registered.port, directory: instance.layout.directory }
+  return {
+    port: instance.registered.port,
+    directory: instance.layout.directory,
+    managed: Object.fromEntries(readManagedSettings(instance.layout.managedFile)),
+  }
 }
 
 /** Port and password are decided once and kept before anything is made with them. */

@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs'
-import { fault } from '@floe/domain'
+import { fault, toFault } from '@floe/domain'
 import { readFence } from '../engine/cluster-files'
 import { CANNOT_CONNECT_NOW, sqlState } from '../engine/connection'
 import type { Instance } from '../engine/instance'
 import { waitsToBeReaped } from '../engine/postmaster'
+import { readFileTexts } from '../engine/settings-files'
 import { makeOwnedDirectory, makeSharedDirectory } from '../host/durable-files'
 import { isPortFree } from '../host/ports'
 import { type TaskBody, type TaskContext, waitFor } from './task'
@@ -41,6 +42,7 @@ export async function makeReady(
       return instance.state === 'running'
     }
     await waitFor(reported, { boundMs: 3_000, everyMs: 10 })
+    proveGood(instance, context)
     context.log(`ready after ${Math.round(performance.now() - begun)} ms`)
     return { postmasterPid: pid, readyMs: performance.now() - begun }
   } finally {
@@ -57,6 +59,17 @@ function refuseFenced(instance: Instance): void {
       detail: `Another instance is the primary of its cluster: ${fence.reason}.`,
       hint: 'Rejoin it as a standby.',
     })
+}
+
+/** What it has become ready with is what a restart that fails goes back to. */
+function proveGood(instance: Instance, context: TaskContext): void {
+  try {
+    instance.known.proveGood(readFileTexts(instance.layout))
+  } catch (error) {
+    context.log(
+      `could not keep the settings it started with: ${toFault(error).detail ?? toFault(error).message}`,
+    )
+  }
 }
 
 async function launch(instance: Instance, context: TaskContext): Promise<void> {

@@ -1,5 +1,6 @@
-import { fault } from '@floe/domain'
+import { fault, type InstanceId, type OperationId } from '@floe/domain'
 import type { Command } from 'commander'
+import type { ConsoleClient } from '../console/client'
 import { waitForOperation } from '../console/wait-for-operation'
 import { moment, printResult, table } from '../output'
 import { findInstance, openConsole } from './find-instance'
@@ -64,12 +65,13 @@ export function addSetting(program: Command): void {
     'Changes settings: checked by the instance’s own binary, written, reloaded and read back. Nothing changes when one of them is refused. A value of DEFAULT goes back to the default.',
   )
     .option('--check', 'only say what would happen')
+    .option('--reason <text>', 'why, for the history')
     .option('--no-wait', 'do not wait until the change is confirmed')
     .action(
       async (
         name: string,
         words: string[],
-        { json, check, wait }: Verb & { check?: boolean; wait: boolean },
+        { json, check, reason, wait }: Verb & { check?: boolean; reason?: string; wait: boolean },
       ) => {
         let values: Record<string, string> = {}
         for (const word of words) {
@@ -96,25 +98,8 @@ export function addSetting(program: Command): void {
           if (results.some((r) => r.fault !== null)) process.exitCode = 1
           return
         }
-        const { operationId } = await client.trpc.setting.set.mutate({ instanceId, changes })
-        if (!wait) {
-          printResult(json, { operationId }, () => `Operation ${operationId} was started.`)
-          return
-        }
-        const operation = await waitForOperation(client, operationId)
-        const history = await client.trpc.setting.history.query({ instanceId, limit: 500 })
-        const confirmed = history.changes.filter((c) => c.operationId === operationId)
-        printResult(json, { operationId, state: operation.state, confirmed }, () =>
-          table(
-            ['name', 'old', 'confirmed', ''],
-            confirmed.map((c) => [
-              c.name,
-              c.oldValue,
-              c.newValue,
-              c.pendingRestart ? 'after a restart' : ' ',
-            ]),
-          ),
-        )
+        const { operationId } = await client.trpc.setting.set.mutate({ instanceId, changes, reason })
+        await follow(client, { instanceId, operationId, json, wait })
       },
     )
 
@@ -129,17 +114,126 @@ export function addSetting(program: Command): void {
           changes.length === 0
             ? 'No setting was changed through Floe.'
             : table(
-                ['when', 'name', 'old', 'new', 'by', ''],
+                ['when', 'name', 'old', 'new', 'by', 'why', ''],
                 changes.map((c) => [
                   moment(c.at),
                   c.name,
                   c.oldValue,
                   c.newValue,
                   c.actorName,
+                  c.reason ?? ' ',
                   c.pendingRestart ? 'restart pending' : ' ',
                 ]),
               ),
         )
       },
     )
+
+  verb(
+    setting,
+    'states <instance>',
+    'list the states that can be gone back to',
+    'Lists what Floe’s file of settings held after each change, newest first; the first one holds.',
+  )
+    .option('--limit <n>', 'at most this many', wholeNumber(1, 200), 20)
+    .action(async (name: string, { json, limit }: Verb & { limit: number }) => {
+      const client = openConsole()
+      const { instanceId } = await findInstance(client, name)
+      const { states } = await client.trpc.setting.states.query({ instanceId, limit })
+      printResult(json, states, () =>
+        states.length === 0
+          ? 'No setting was changed through Floe.'
+          : table(
+              ['state', 'when', 'by', 'why', 'going back changes'],
+              states.map((s, i) => [
+                s.stateId,
+                moment(s.at),
+                s.actorName,
+                s.reason ?? ' ',
+                i === 0 ? '(holds now)' : s.changes.map((c) => `${c.name}=${c.value ?? 'DEFAULT'}`).join(' '),
+              ]),
+            ),
+      )
+    })
+
+  verb(
+    setting,
+    'roll-back <instance> <state>',
+    'go back to an earlier state',
+    'Goes back to a state of "./floe setting states": checked, confirmed and recorded like any change.',
+  )
+    .option('--reason <text>', 'why, for the history')
+    .option('--no-wait', 'do not wait until the change is confirmed')
+    .action(
+      async (
+        name: string,
+        stateId: string,
+        { json, reason, wait }: Verb & { reason?: string; wait: boolean },
+      ) => {
+        const client = openConsole()
+        const { instanceId } = await findInstance(client, name)
+        const { operationId } = await client.trpc.setting.rollBack.mutate({ instanceId, stateId, reason })
+        await follow(client, { instanceId, operationId, json, wait })
+      },
+    )
+
+  verb(
+    setting,
+    'drift <instance>',
+    'show what was changed past Floe',
+    'Shows what files set otherwise than Floe left them: edits by hand and ALTER SYSTEM.',
+  ).action(async (name: string, { json }: Verb) => {
+    const client = openConsole()
+    const { instanceId } = await findInstance(client, name)
+    const { drift } = await client.trpc.setting.drift.query({ instanceId })
+    printResult(json, drift, () =>
+      drift.length === 0
+        ? 'Nothing was changed past Floe.'
+        : table(
+            ['name', 'file', 'line', 'was', 'is'],
+            drift.map((d) => [d.name, d.file, d.line, d.was ?? 'not set', d.is ?? 'not set']),
+          ),
+    )
+  })
+
+  for (const how of ['adopt', 'revert'] as const)
+    verb(
+      setting,
+      `${how} <instance>`,
+      how === 'adopt' ? 'keep what was changed past Floe' : 'put back what was changed past Floe',
+      how === 'adopt'
+        ? 'Keeps what was changed past Floe; what ALTER SYSTEM set moves into Floe’s file.'
+        : 'Puts back what Floe left: edited files and what ALTER SYSTEM set.',
+    )
+      .option('--reason <text>', 'why, for the history')
+      .option('--no-wait', 'do not wait until it is confirmed')
+      .action(async (name: string, { json, reason, wait }: Verb & { reason?: string; wait: boolean }) => {
+        const client = openConsole()
+        const { instanceId } = await findInstance(client, name)
+        const { operationId } = await client.trpc.setting[how].mutate({ instanceId, reason })
+        await follow(client, { instanceId, operationId, json, wait })
+      })
+}
+
+/** Waits for an operation on settings and shows what the instance confirmed. */
+async function follow(
+  client: ConsoleClient,
+  o: { instanceId: InstanceId; operationId: OperationId; json: boolean | undefined; wait: boolean },
+): Promise<void> {
+  const { instanceId, operationId, json } = o
+  if (!o.wait) {
+    printResult(json, { operationId }, () => `Operation ${operationId} was started.`)
+    return
+  }
+  const operation = await waitForOperation(client, operationId)
+  const history = await client.trpc.setting.history.query({ instanceId, limit: 500 })
+  const confirmed = history.changes.filter((c) => c.operationId === operationId)
+  printResult(json, { operationId, state: operation.state, confirmed }, () =>
+    confirmed.length === 0
+      ? 'There was nothing to change.'
+      : table(
+          ['name', 'old', 'confirmed', ''],
+          confirmed.map((c) => [c.name, c.oldValue, c.newValue, c.pendingRestart ? 'after a restart' : ' ']),
+        ),
+  )
 }

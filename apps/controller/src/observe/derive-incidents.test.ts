@@ -77,6 +77,20 @@ test('a crashed instance is an incident with the engine’s own words', () => {
   ])
 })
 
+test('drift of settings is an incident until it is resolved', () => {
+  const drifted = seen()
+  const [instance] = drifted.report.instances
+  if (instance)
+    instance.settingDrift = [
+      { name: 'work_mem', file: 'postgresql.auto.conf', line: 3, was: null, is: '1GB' },
+    ]
+  expect(deriveIncidents(drifted)).toMatchObject([
+    { key: 'setting-drift:i-1', severity: 'warning', detail: 'work_mem in postgresql.auto.conf.' },
+  ])
+  if (instance) instance.settingDrift = []
+  expect(deriveIncidents(drifted)).toEqual([])
+})
+
 test('an instance missing from a report is an incident only when it was there and nobody works on it', () => {
   const missing = (more: Partial<KnownInstance>) => keys(seen({ state: null, known: [known(more)] }))
   expect(missing({})).toEqual(['instance-missing:i-1'])

@@ -99,6 +99,17 @@ function instanceIncidents(
         hint: 'Start it again: it recovers from its WAL. Its log says why it ended.',
       },
     ]
+  if (reported?.settingDrift?.length)
+    return [
+      {
+        ...ids,
+        key: `setting-drift:${known.instanceId}`,
+        severity: 'warning',
+        title: `settings of instance "${known.name}" were changed past Floe`,
+        detail: `${reported.settingDrift.map((d) => `${d.name} in ${d.file}`).join(', ')}.`,
+        hint: 'Adopt or revert it on the page of its settings, or by "./floe setting adopt" and "revert".',
+      },
+    ]
   if (!reported && isMissing(known))
     return [
       {

@@ -13,6 +13,7 @@ const ownKinds = [
   'second-primary',
   'commits-wait',
   'slot-unused',
+  'setting-drift',
 ]
 const isOwn = (key: string) => ownKinds.includes(key.slice(0, key.indexOf(':')))
 

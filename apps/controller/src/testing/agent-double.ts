@@ -293,7 +293,11 @@ export class AgentDouble {
             newValue: c.value,
             pendingRestart: false,
           })),
+          managedBefore: {},
+          managed: Object.fromEntries(task.changes.map((c) => [c.name, c.value ?? ''])),
         }
+      case 'resolve-drift':
+        return { confirmed: [], managed: {} }
       default:
         return this.#carryOutClusterTask(task)
     }

@@ -50,6 +50,9 @@ const inputs: Record<string, object> = {
   'instance.reload': {},
   'instance.delete': { confirmName: 'x' },
   'setting.set': { changes: [{ name: 'work_mem', value: '4MB' }] },
+  'setting.rollBack': { stateId: '1' },
+  'setting.adopt': {},
+  'setting.revert': {},
   'operation.cancel': { operationId: randomUUID() },
   'operation.retry': { operationId: randomUUID() },
 }

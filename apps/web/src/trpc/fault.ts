@@ -1,4 +1,4 @@
-import { Fault, FaultError } from '@floe/domain'
+import { Fault, FaultError, OperationId } from '@floe/domain'
 import { TRPCClientError } from '@trpc/client'
 
 /** The fault of anything a call can throw; a console that does not answer is one too. */
@@ -19,4 +19,12 @@ export function faultOf(error: unknown): Fault {
     message: 'unexpected error',
     detail: error instanceof Error ? error.message : String(error),
   }
+}
+
+/** The operation that a refused one has to wait for; null where that is not why it was refused. */
+export function blockingOperationOf(error: unknown): OperationId | null {
+  if (!(error instanceof TRPCClientError)) return null
+  const data = error.data as { blockingOperationId?: unknown } | null | undefined
+  const parsed = OperationId.safeParse(data?.blockingOperationId)
+  return parsed.success ? parsed.data : null
 }

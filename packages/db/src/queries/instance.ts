@@ -21,6 +21,15 @@ export type InstanceConnection = {
   database: string
 }
 
+/** A setting that a file says otherwise than Floe left it. */
+export type InstanceSettingDrift = {
+  name: string
+  file: string
+  line: number | null
+  was: string | null
+  is: string | null
+}
+
 export type InstanceView = {
   instanceId: string
   name: string
@@ -48,6 +57,8 @@ export type InstanceView = {
   dataChecksums: boolean | null
   timeline: number | null
   pendingRestart: string[]
+  /** What was changed past Floe, as its agent last told. */
+  settingDrift: InstanceSettingDrift[]
   /** The operation on it, or on its cluster, that has not ended, if any; only one can be. */
   operation: {
     operationId: string
@@ -94,6 +105,7 @@ type InstanceRow = {
     dataChecksums?: boolean | null
     timeline?: number | null
     pendingRestart?: string[]
+    settingDrift?: InstanceSettingDrift[]
   } | null
   hostId: string
   hostName: string
@@ -147,6 +159,7 @@ function instanceView(row: InstanceRow): InstanceView {
     dataChecksums: observed.dataChecksums ?? null,
     timeline: observed.timeline ?? null,
     pendingRestart: observed.pendingRestart ?? [],
+    settingDrift: observed.settingDrift ?? [],
     operation:
       row.operationId === null
         ? null

@@ -10,6 +10,8 @@ export type SettingChangeView = {
   newValue: string | null
   /** The new value waits for a restart. */
   pendingRestart: boolean
+  /** Why, in the words of who asked. */
+  reason: string | null
   actor: string
   actorName: string
 }
@@ -25,7 +27,7 @@ export async function listSettingChanges(
   },
 ): Promise<SettingChangeView[]> {
   const { rows } = await on.query<SettingChangeView>(
-    `SELECT id::text, at, "operationId", name, "oldValue", "newValue", "pendingRestart", actor, "actorName"
+    `SELECT id::text, at, "operationId", name, "oldValue", "newValue", "pendingRestart", reason, actor, "actorName"
        FROM setting_change
       WHERE "instanceId" = $1 AND ($2::text IS NULL OR name = $2) AND ($3::bigint IS NULL OR id < $3)
       ORDER BY id DESC LIMIT $4`,
@@ -44,14 +46,86 @@ export async function insertSettingChanges(
     newValue: string | null
     pendingRestart: boolean
   }[],
+  /** Why; the reason that stands in the operation's input when left out. */
+  reason: string | null = null,
 ): Promise<void> {
   await tx.query(
-    `INSERT INTO setting_change ("instanceId", "operationId", name, "oldValue", "newValue", "pendingRestart", actor, "actorName")
-     SELECT o."instanceId", o.id, c.name, c."oldValue", c."newValue", c."pendingRestart", o.actor, o."actorName"
+    `INSERT INTO setting_change ("instanceId", "operationId", name, "oldValue", "newValue", "pendingRestart", reason, actor, "actorName")
+     SELECT o."instanceId", o.id, c.name, c."oldValue", c."newValue", c."pendingRestart", coalesce($3, o.input ->> 'reason'),
+            o.actor, o."actorName"
        FROM operation o,
             jsonb_to_recordset($2::jsonb) AS c (name text, "oldValue" text, "newValue" text, "pendingRestart" boolean)
       WHERE o.id = $1
      ON CONFLICT ("operationId", name) DO NOTHING`,
-    [operationId, JSON.stringify(confirmed)],
+    [operationId, JSON.stringify(confirmed), reason],
+  )
+}
+
+export type SettingStateView = {
+  id: string
+  operationId: string | null
+  at: Date
+  /** Floe's file after the change, name → value. */
+  managed: Record<string, string>
+  reason: string | null
+  actor: string
+  actorName: string
+}
+
+const stateColumns = 'id::text, "operationId", at, managed, reason, actor, "actorName"'
+
+/** States of an instance's managed settings, newest first; the first one is the one that holds. */
+export async function listSettingStates(
+  on: Queryable,
+  input: { instanceId: string; before?: string | undefined; limit?: number | undefined },
+): Promise<SettingStateView[]> {
+  const { rows } = await on.query<SettingStateView>(
+    `SELECT ${stateColumns} FROM setting_state
+      WHERE "instanceId" = $1 AND ($2::bigint IS NULL OR id < $2) ORDER BY id DESC LIMIT $3`,
+    [input.instanceId, input.before ?? null, input.limit ?? 50],
+  )
+  return rows
+}
+
+/** One state, undefined where the instance has none of this id. */
+export async function findSettingState(
+  on: Queryable,
+  instanceId: string,
+  id: string,
+): Promise<SettingStateView | undefined> {
+  const { rows } = await on.query<SettingStateView>(
+    `SELECT ${stateColumns} FROM setting_state WHERE "instanceId" = $1 AND id = $2`,
+    [instanceId, id],
+  )
+  return rows[0]
+}
+
+/**
+ * Writes what the managed file holds after an operation, once; the actor is the operation's. `before` becomes the oldest
+ * state where none is known yet.
+ */
+export async function insertSettingState(
+  tx: Transaction,
+  operationId: string,
+  state: {
+    managed: Record<string, string>
+    before?: Record<string, string> | undefined
+    reason?: string | null | undefined
+  },
+): Promise<void> {
+  if (state.before)
+    await tx.query(
+      `INSERT INTO setting_state ("instanceId", at, managed, reason, actor, "actorName")
+       SELECT o."instanceId", coalesce(o."startedAt", now()), $2, 'as it was found', 'controller', 'controller'
+         FROM operation o
+        WHERE o.id = $1 AND NOT EXISTS (SELECT 1 FROM setting_state s WHERE s."instanceId" = o."instanceId")`,
+      [operationId, JSON.stringify(state.before)],
+    )
+  await tx.query(
+    `INSERT INTO setting_state ("instanceId", "operationId", managed, reason, actor, "actorName")
+     SELECT o."instanceId", o.id, $2, coalesce($3, o.input ->> 'reason'), o.actor, o."actorName"
+       FROM operation o WHERE o.id = $1
+     ON CONFLICT ("operationId") DO NOTHING`,
+    [operationId, JSON.stringify(state.managed), state.reason ?? null],
   )
 }

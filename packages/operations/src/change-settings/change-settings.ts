@@ -14,7 +14,7 @@ export const changeSettings = defineOperation('change-settings', {
         instanceId: input.instanceId,
         changes: input.changes,
       }),
-      records: (result) => [{ kind: 'settings-confirmed', confirmed: result.confirmed }],
+      records: (result) => [{ kind: 'settings-confirmed', ...result }],
     }),
   },
 })

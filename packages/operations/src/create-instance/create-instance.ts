@@ -19,6 +19,9 @@ export const createInstance = defineOperation('create-instance', {
         settings: input.settings,
         ownerPasswordVerifier: input.ownerPasswordVerifier,
       }),
+      // the first state that can be gone back to
+      records: ({ managed }) =>
+        managed ? [{ kind: 'settings-confirmed', confirmed: [], managed, reason: 'as it was created' }] : [],
     }),
     start: taskStep('start-instance', {
       deadlineMs: 60_000,

@@ -18,6 +18,28 @@ export const restartInstance = defineOperation('restart-instance', {
       deadlineMs: 300_000,
       task: ({ input }) => ({ kind: 'restart-instance', instanceId: input.instanceId, mode: input.mode }),
       hasten: (context) => hastenStop(context),
+      records: ({ rolledBack }) =>
+        rolledBack
+          ? [
+              {
+                kind: 'settings-confirmed',
+                confirmed: rolledBack.confirmed,
+                managed: rolledBack.managed,
+                reason: `rolled back: the engine did not start (${rolledBack.line ?? rolledBack.reason})`,
+              },
+            ]
+          : [],
+      complain: ({ rolledBack }) =>
+        rolledBack
+          ? {
+              code: 'setting.rolled_back',
+              message: 'the engine did not start with changed settings, which were rolled back',
+              detail: [rolledBack.line && `It was ${rolledBack.line}.`, rolledBack.reason]
+                .filter(Boolean)
+                .join(' '),
+              hint: 'The instance runs with the settings of its last start.',
+            }
+          : null,
     }),
     start: taskStep('start-instance', {
       deadlineMs: 300_000,

@@ -2,9 +2,10 @@
 import { Button, ConfirmDialog, Menu, MenuItem } from '@floe/ui'
 import { EllipsisVertical, Play, RefreshCw, RotateCw, Square } from 'lucide-react'
 import { useState } from 'react'
-import { faultOf } from '@/trpc/fault'
+import { blockingOperationOf, faultOf } from '@/trpc/fault'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
+import { OperationLink } from '../operation/operation-link'
 import { useInstance } from './instance-context'
 import { useFaultToast, useInstanceVerbs } from './use-instance-verbs'
 
@@ -25,6 +26,8 @@ export function InstanceActions() {
   const canStart = state === 'stopped' || state === 'crashed'
   const canStop = state === 'running' || state === 'starting'
   const verb = asking === 'stop' ? verbs.stop : verbs.restart
+  const blocking = verb.error ? blockingOperationOf(verb.error) : null
+  const hanging = openOperation?.kind === 'stop-instance' || openOperation?.kind === 'restart-instance'
   return (
     <>
       {canStart ? (
@@ -70,6 +73,7 @@ export function InstanceActions() {
           </Menu>
         </>
       ) : null}
+      {hanging && state === 'stopping' ? <StopNow kind={openOperation.kind} /> : null}
       <ConfirmDialog
         open={asking !== null}
         onOpenChange={(open) => {
@@ -94,11 +98,60 @@ export function InstanceActions() {
           A fast {asking === 'stop' ? 'shutdown' : 'restart'} ends all sessions, rolls back their open
           transactions and writes a checkpoint. Committed transactions are kept.
         </p>
+        {blocking ? (
+          <OperationLink operationId={blocking}>Open the operation to wait for</OperationLink>
+        ) : null}
         {asking === 'stop' ? (
           <p>Clients cannot connect until it is started again.</p>
         ) : (
           <p>Clients have to connect again; settings that wait for a restart come into force.</p>
         )}
+      </ConfirmDialog>
+    </>
+  )
+}
+
+/** For a shutdown that takes too long: the same operation, at once. */
+function StopNow({ kind }: { kind: string }) {
+  const { instanceId, name } = useInstance()
+  const verbs = useInstanceVerbs(name)
+  const mayChange = useMayChange()
+  const [asking, setAsking] = useState(false)
+  const verb = kind === 'restart-instance' ? verbs.restart : verbs.stop
+  const word = kind === 'restart-instance' ? 'Restart' : 'Stop'
+  return (
+    <>
+      <Button
+        variant="danger-quiet"
+        disabled={!mayChange}
+        title={mayChange ? undefined : viewerHint}
+        onClick={() => setAsking(true)}
+      >
+        <Square aria-hidden />
+        {word} at once
+      </Button>
+      <ConfirmDialog
+        open={asking}
+        onOpenChange={(open) => {
+          setAsking(open)
+          verb.reset()
+        }}
+        title={`${word} ${name} at once?`}
+        confirmLabel={`${word} at once`}
+        danger
+        busy={verb.isPending}
+        fault={verb.error ? faultOf(verb.error) : null}
+        onConfirm={() =>
+          verb.mutate(
+            { instanceId, mode: 'immediate', idempotencyKey: newIdempotencyKey() },
+            { onSuccess: () => setAsking(false) },
+          )
+        }
+      >
+        <p>
+          The shutdown that is under way is not waited for any more: the engine ends without writing a
+          checkpoint. Committed transactions are kept; the next start recovers them from the WAL.
+        </p>
       </ConfirmDialog>
     </>
   )

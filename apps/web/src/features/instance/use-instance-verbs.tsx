@@ -3,7 +3,7 @@ import type { Fault, OperationId } from '@floe/domain'
 import { useToast } from '@floe/ui'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useTRPC } from '@/trpc/client'
-import { faultOf } from '@/trpc/fault'
+import { blockingOperationOf, faultOf } from '@/trpc/fault'
 import { OperationLink } from '../operation/operation-link'
 
 /** The verbs of an instance as mutations; each tells in a toast that it was asked for, with the operation's address. */
@@ -35,10 +35,14 @@ export function useFaultToast() {
   const toast = useToast()
   return (error: unknown) => {
     const fault: Fault = faultOf(error)
+    const blocking = blockingOperationOf(error)
     toast({
       tone: 'bad',
       title: fault.message,
       description: [fault.detail, fault.hint].filter(Boolean).join(' ') || undefined,
+      action: blocking ? (
+        <OperationLink operationId={blocking}>Open that operation</OperationLink>
+      ) : undefined,
     })
   }
 }

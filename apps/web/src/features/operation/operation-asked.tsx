@@ -11,6 +11,9 @@ const words: Record<string, string> = {
   keepFiles: 'Keep the files',
   settings: 'Settings',
   changes: 'Changes',
+  reason: 'Why',
+  how: 'How',
+  hastened: 'Hastened',
 }
 /** Said elsewhere on the page, or only a form of it. */
 const left = new Set(['instanceId', 'confirmName'])

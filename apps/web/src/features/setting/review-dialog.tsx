@@ -5,6 +5,8 @@ import {
   Button,
   Dialog,
   FaultAlert,
+  Field,
+  Input,
   Progress,
   SkeletonRows,
   Table,
@@ -22,6 +24,7 @@ import { useTRPC } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
 import { newIdempotencyKey } from '../console/idempotency-key'
 import { OperationLink } from '../operation/operation-link'
+import { Refusal } from '../operation/refusal'
 import { useOperation } from '../operation/use-operation'
 import { Confirmed, type ConfirmedChanges } from './confirmed-changes'
 import { ImpactBadge } from './impact-badge'
@@ -34,6 +37,7 @@ export function ReviewDialog({
   instanceId,
   changes,
   settings,
+  stateId,
   onClose,
   onApplied,
 }: {
@@ -41,6 +45,8 @@ export function ReviewDialog({
   /** Null keeps the dialog shut. */
   changes: readonly SettingChange[] | null
   settings: readonly SettingView[]
+  /** The changes go back to this state. */
+  stateId?: string | undefined
   onClose: () => void
   /** The changes were confirmed by the instance; the dialog is done. */
   onApplied: (changes: ConfirmedChanges) => void
@@ -51,13 +57,14 @@ export function ReviewDialog({
       onOpenChange={(open) => {
         if (!open) onClose()
       }}
-      title="Review changes"
+      title={stateId === undefined ? 'Review changes' : 'Roll back'}
     >
       {changes ? (
         <Review
           instanceId={instanceId}
           changes={changes}
           settings={settings}
+          stateId={stateId}
           onClose={onClose}
           onApplied={onApplied}
         />
@@ -70,12 +77,14 @@ export function Review({
   instanceId,
   changes,
   settings,
+  stateId,
   onClose,
   onApplied,
 }: {
   instanceId: InstanceId
   changes: readonly SettingChange[]
   settings: readonly SettingView[]
+  stateId?: string | undefined
   onClose: () => void
   onApplied: (changes: ConfirmedChanges) => void
 }) {
@@ -91,6 +100,10 @@ export function Review({
   const set = useMutation(
     trpc.setting.set.mutationOptions({ onSuccess: (answer) => setOperationId(answer.operationId) }),
   )
+  const rollBack = useMutation(
+    trpc.setting.rollBack.mutationOptions({ onSuccess: (answer) => setOperationId(answer.operationId) }),
+  )
+  const [reason, setReason] = useState('')
   const watched = useOperation(operationId)
   const operation = watched?.operation ?? null
   const succeeded = operation?.state === 'succeeded'
@@ -137,10 +150,15 @@ export function Review({
     const setting = settings.find((s) => s.name === change.name)
     return setting?.warning && isOff(change.value) ? [{ name: change.name, text: setting.warning }] : []
   })
-  const fault = set.error ? faultOf(set.error) : check.error ? faultOf(check.error) : null
+  const refusal = set.error ?? rollBack.error
+  const apply = () => {
+    const more = { instanceId, reason: reason.trim() || undefined, idempotencyKey: key.current }
+    if (stateId === undefined) set.mutate({ ...more, changes: [...changes] })
+    else rollBack.mutate({ ...more, stateId })
+  }
   return (
     <div className="flex flex-col gap-3 pb-3">
-      {check.isPending && !fault ? (
+      {check.isPending ? (
         <SkeletonRows rows={changes.length} label="Asking the instance what the changes would do" />
       ) : results.length > 0 ? (
         <div className="overflow-hidden rounded-md border border-line">
@@ -184,18 +202,31 @@ export function Review({
           this.
         </p>
       ) : null}
-      {fault ? (
-        <FaultAlert fault={fault} onRetry={check.error ? () => void check.refetch() : undefined} />
+      <Field label="Why" hint="Kept in the history; may be left empty">
+        {(control) => (
+          <Input
+            {...control}
+            value={reason}
+            maxLength={500}
+            autoComplete="off"
+            onChange={(event) => setReason(event.target.value)}
+          />
+        )}
+      </Field>
+      {refusal ? (
+        <Refusal error={refusal} />
+      ) : check.error ? (
+        <FaultAlert fault={faultOf(check.error)} onRetry={() => void check.refetch()} />
       ) : null}
       <div className="flex flex-wrap justify-end gap-2">
         <Button onClick={onClose}>Back</Button>
         <Button
           variant="primary"
-          busy={set.isPending}
+          busy={set.isPending || rollBack.isPending}
           disabled={!check.data || refused}
-          onClick={() => set.mutate({ instanceId, changes: [...changes], idempotencyKey: key.current })}
+          onClick={apply}
         >
-          Apply
+          {stateId === undefined ? 'Apply' : 'Roll back'}
         </Button>
       </div>
     </div>

@@ -25,6 +25,7 @@ import { useInstance } from '../instance/instance-context'
 import { OperationLink } from '../operation/operation-link'
 import { ConfirmedAlert, type ConfirmedChanges } from './confirmed-changes'
 import { ReviewDialog } from './review-dialog'
+import { SettingStates } from './setting-states'
 import { useSettings } from './use-settings'
 
 /** Who changed which setting when, old → new, as the instance confirmed it; each can be set back. */
@@ -42,6 +43,13 @@ export function SettingHistory() {
   return (
     <>
       <ConfirmedAlert changes={applied} />
+      <SettingStates
+        settings={settings ?? []}
+        onApplied={(confirmed) => {
+          setApplied(confirmed)
+          refresh()
+        }}
+      />
       <Card
         title="History"
         description="Changes made through Floe, as the instance confirmed them."
@@ -63,6 +71,7 @@ export function SettingHistory() {
                 <TableHeader>Setting</TableHeader>
                 <TableHeader>Old → new</TableHeader>
                 <TableHeader>Who</TableHeader>
+                <TableHeader>Why</TableHeader>
                 <TableHeader>Operation</TableHeader>
                 <TableHeader>
                   <span className="sr-only">Set back</span>
@@ -89,6 +98,7 @@ export function SettingHistory() {
                     ) : null}
                   </TableCell>
                   <TableCell>{entry.actorName}</TableCell>
+                  <TableCell className="max-w-64 break-words text-ink-muted">{entry.reason ?? '–'}</TableCell>
                   <TableCell>
                     <OperationLink operationId={entry.operationId}>Open</OperationLink>
                   </TableCell>

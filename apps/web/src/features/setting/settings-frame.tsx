@@ -4,6 +4,7 @@ import Link from 'next/link'
 import { usePathname } from 'next/navigation'
 import type { ReactNode } from 'react'
 import { useInstance } from '../instance/instance-context'
+import { DriftAlert } from './drift-alert'
 
 const tabs = [
   { path: '', label: 'I/O' },
@@ -26,7 +27,10 @@ export function SettingsFrame({ children }: { children: ReactNode }) {
           </TabLink>
         ))}
       </TabBar>
-      <div>{children}</div>
+      <div>
+        <DriftAlert />
+        {children}
+      </div>
     </div>
   )
 }

@@ -14,6 +14,8 @@ export const SettingHistoryEntry = z.object({
   oldValue: z.string().nullable(),
   newValue: z.string().nullable(),
   pendingRestart: z.boolean(),
+  /** Why, in the words of who asked. */
+  reason: z.string().nullable(),
   actor: z.string(),
   actorName: z.string(),
 })

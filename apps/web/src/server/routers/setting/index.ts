@@ -1,7 +1,12 @@
 import { router } from '../../procedures'
+import { adopt } from './adopt'
 import { check } from './check'
+import { drift } from './drift'
 import { history } from './history'
 import { list } from './list'
+import { revert } from './revert'
+import { rollBack } from './roll-back'
 import { set } from './set'
+import { states } from './states'
 
-export const setting = router({ list, check, set, history })
+export const setting = router({ list, check, set, history, states, rollBack, drift, adopt, revert })

@@ -1,4 +1,4 @@
-import { InstanceId, SettingChange } from '@floe/domain'
+import { ChangeReason, InstanceId, SettingChange } from '@floe/domain'
 import { z } from 'zod'
 import { IdempotencyKey } from '../operation/operation.types'
 
@@ -6,5 +6,7 @@ export const SettingSetInput = z.object({
   instanceId: InstanceId,
   /** A value of null goes back to the default. */
   changes: z.array(SettingChange).min(1).max(100),
+  /** Why; kept in the history. */
+  reason: ChangeReason.optional(),
   idempotencyKey: IdempotencyKey.optional(),
 })

@@ -1,0 +1,116 @@
+'use client'
+import {
+  Badge,
+  Button,
+  Card,
+  FaultAlert,
+  Moment,
+  SkeletonRows,
+  Table,
+  TableBody,
+  TableCell,
+  TableHead,
+  TableHeader,
+  TableRow,
+} from '@floe/ui'
+import { useQuery } from '@tanstack/react-query'
+import { Undo2 } from 'lucide-react'
+import { useState } from 'react'
+import type { RouterOutputs, SettingView } from '@/server/api'
+import { useTRPC } from '@/trpc/client'
+import { faultOf } from '@/trpc/fault'
+import { useMayChange, viewerHint } from '../console/account-context'
+import { useInstance } from '../instance/instance-context'
+import type { ConfirmedChanges } from './confirmed-changes'
+import { ReviewDialog } from './review-dialog'
+
+type State = RouterOutputs['setting']['states']['states'][number]
+
+/** What Floe’s file held after each change: every one of them can be gone back to as a whole. */
+export function SettingStates({
+  settings,
+  onApplied,
+}: {
+  settings: readonly SettingView[]
+  onApplied: (changes: ConfirmedChanges) => void
+}) {
+  const { instanceId } = useInstance()
+  const trpc = useTRPC()
+  const mayChange = useMayChange()
+  const query = useQuery(
+    trpc.setting.states.queryOptions({ instanceId, limit: 100 }, { refetchInterval: 10_000 }),
+  )
+  const [chosen, setChosen] = useState<State | null>(null)
+  const states = query.data?.states
+  if (states?.length === 0) return null
+  return (
+    <Card
+      title="States"
+      description="What Floe’s file of settings held after each change. Rolling back is a change like any other: it is checked, confirmed, and can be rolled back itself."
+      className="mb-3"
+      bodyClassName="max-h-80 overflow-y-auto p-0"
+    >
+      {query.error && !states ? (
+        <FaultAlert fault={faultOf(query.error)} onRetry={() => void query.refetch()} className="m-3" />
+      ) : states === undefined ? (
+        <SkeletonRows rows={3} label="Loading the states" />
+      ) : (
+        <Table label="States of the settings">
+          <TableHead>
+            <tr>
+              <TableHeader>Since</TableHeader>
+              <TableHeader>Who</TableHeader>
+              <TableHeader>Why</TableHeader>
+              <TableHeader>Going back changes</TableHeader>
+              <TableHeader>
+                <span className="sr-only">Roll back</span>
+              </TableHeader>
+            </tr>
+          </TableHead>
+          <TableBody>
+            {states.map((state, i) => (
+              <TableRow key={state.stateId}>
+                <TableCell>
+                  <Moment at={state.at} />
+                </TableCell>
+                <TableCell>{state.actorName}</TableCell>
+                <TableCell className="max-w-64 break-words text-ink-muted">{state.reason ?? '–'}</TableCell>
+                <TableCell className="max-w-md break-words font-mono text-[13px]">
+                  {i === 0 ? (
+                    <Badge tone="good">holds now</Badge>
+                  ) : state.changes.length === 0 ? (
+                    <span className="text-ink-muted">nothing: the same values</span>
+                  ) : (
+                    state.changes.map((c) => `${c.name} = ${c.value ?? 'default'}`).join(', ')
+                  )}
+                </TableCell>
+                <TableCell className="text-right">
+                  {i > 0 && state.changes.length > 0 ? (
+                    <Button
+                      size="small"
+                      disabled={!mayChange}
+                      title={mayChange ? undefined : viewerHint}
+                      aria-label={`Roll back to the state of ${new Date(state.at).toISOString()}`}
+                      onClick={() => setChosen(state)}
+                    >
+                      <Undo2 aria-hidden />
+                      Roll back
+                    </Button>
+                  ) : null}
+                </TableCell>
+              </TableRow>
+            ))}
+          </TableBody>
+        </Table>
+      )}
+      <ReviewDialog
+        instanceId={instanceId}
+        changes={chosen?.changes ?? null}
+        stateId={chosen?.stateId}
+        settings={settings}
+        onClose={() => setChosen(null)}
+        onApplied={onApplied}
+      />
+    </Card>
+  )
+}

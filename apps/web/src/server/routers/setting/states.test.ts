@@ -1,0 +1,98 @@
+import { insertSettingState, inTransaction } from '@floe/db'
+import { insertTestInstance } from '@floe/db/testing'
+import { InstanceId, type OperationId } from '@floe/domain'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { type ThrowawayConsole, throwawayConsole } from '../../testing/throwaway-console'
+import { changesTo } from './states'
+
+let it: ThrowawayConsole
+beforeAll(async () => {
+  it = await throwawayConsole({ engine: inject('engineConnectionString') })
+})
+afterAll(() => it.close())
+
+/** The operation as if the controller had carried it out. */
+const done = async (
+  operationId: OperationId,
+  managed: Record<string, string>,
+  before?: Record<string, string>,
+) => {
+  await inTransaction(it.database.pool, (tx) => insertSettingState(tx, operationId, { managed, before }))
+  await it.database.pool.query(`UPDATE operation SET state = 'succeeded', "endedAt" = now() WHERE id = $1`, [
+    operationId,
+  ])
+}
+
+test('the way from one state to another sets what is there and takes away what was not', () => {
+  expect(changesTo({ a: '1', b: '2', c: '3' }, { b: '2', c: '4', d: '5' })).toEqual([
+    { name: 'a', value: null },
+    { name: 'c', value: '4' },
+    { name: 'd', value: '5' },
+  ])
+})
+
+test('every change makes a state, and one press goes back to any of them, with who and why', async () => {
+  const caller = await it.callerOf((await it.signedIn('operator')).headers)
+  const made = await insertTestInstance(it.database)
+  const instanceId = InstanceId.parse(made.instanceId)
+  const set = (value: string, reason?: string) =>
+    caller.setting.set({ instanceId, changes: [{ name: 'work_mem', value }], reason })
+  await done((await set('8MB', 'reports spill')).operationId, { work_mem: '8MB' }, { fsync: 'on' })
+  await done((await set('64MB')).operationId, { work_mem: '64MB' })
+
+  const { states } = await caller.setting.states({ instanceId })
+  expect(states.map((s) => [s.managed, s.reason, s.changes.length])).toEqual([
+    [{ work_mem: '64MB' }, null, 0],
+    [{ work_mem: '8MB' }, 'reports spill', 1],
+    [{ fsync: 'on' }, 'as it was found', 2],
+  ])
+  const [holds, , first] = states
+  await expect(caller.setting.rollBack({ instanceId, stateId: holds?.stateId as string })).rejects.toThrow(
+    'as they were in that state',
+  )
+  await expect(caller.setting.rollBack({ instanceId, stateId: '999999' })).rejects.toThrow('no state 999999')
+
+  const { operationId } = await caller.setting.rollBack({ instanceId, stateId: first?.stateId as string })
+  const { operation } = await caller.operation.show({ operationId })
+  expect(operation.input).toMatchObject({
+    changes: [
+      { name: 'fsync', value: 'on' },
+      { name: 'work_mem', value: null },
+    ],
+    reason: expect.stringMatching(/^rolled back to the state of \d{4}-\d\d-\d\d /),
+  })
+})
+
+test('another instance’s state is none of this one’s', async () => {
+  const caller = await it.callerOf((await it.signedIn('operator')).headers)
+  const [one, two] = [await insertTestInstance(it.database), await insertTestInstance(it.database)]
+  const instanceId = InstanceId.parse(one.instanceId)
+  const { operationId } = await caller.setting.set({ instanceId, changes: [{ name: 'fsync', value: 'on' }] })
+  await done(operationId, { fsync: 'on' })
+  const { states } = await caller.setting.states({ instanceId })
+  await expect(
+    caller.setting.rollBack({
+      instanceId: InstanceId.parse(two.instanceId),
+      stateId: states[0]?.stateId as string,
+    }),
+  ).rejects.toThrow('no state')
+})
+
+test('drift is what the agent told, and adopting or reverting it is an operation', async () => {
+  const caller = await it.callerOf((await it.signedIn('operator')).headers)
+  const made = await insertTestInstance(it.database)
+  const instanceId = InstanceId.parse(made.instanceId)
+  expect(await caller.setting.drift({ instanceId })).toEqual({ drift: [], observedAt: null })
+  const drift = [{ name: 'work_mem', file: 'postgresql.auto.conf', line: 3, was: null, is: '1GB' }]
+  await it.database.pool.query(`UPDATE instance SET observed = $2, "observedAt" = now() WHERE id = $1`, [
+    instanceId,
+    JSON.stringify({ settingDrift: drift }),
+  ])
+  expect((await caller.setting.drift({ instanceId })).drift).toEqual(drift)
+  const { operationId } = await caller.setting.revert({ instanceId, reason: 'not agreed' })
+  expect((await caller.operation.show({ operationId })).operation).toMatchObject({
+    kind: 'resolve-drift',
+    input: { how: 'revert', reason: 'not agreed' },
+  })
+  await expect(caller.setting.adopt({ instanceId })).rejects.toThrow('has not ended')
+})

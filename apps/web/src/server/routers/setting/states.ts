@@ -1,0 +1,30 @@
+import { listSettingStates } from '@floe/db'
+import type { OperationId, SettingChange } from '@floe/domain'
+import { viewerProcedure } from '../../procedures'
+import { SettingStates, SettingStatesInput } from './states.types'
+
+/** The states of an instance's settings that can be gone back to, newest first. */
+export const states = viewerProcedure
+  .input(SettingStatesInput)
+  .output(SettingStates)
+  .query(async ({ ctx, input }) => {
+    const rows = await listSettingStates(ctx.ports.database.pool, input)
+    const holding = rows[0]?.managed ?? {}
+    return {
+      states: rows.map(({ id, at, operationId, ...row }) => ({
+        ...row,
+        stateId: id,
+        operationId: operationId as OperationId | null,
+        at: at.getTime(),
+        changes: changesTo(holding, row.managed),
+      })),
+    }
+  })
+
+/** The changes that lead from one state of the managed file to another, by name. */
+export function changesTo(from: Record<string, string>, to: Record<string, string>): SettingChange[] {
+  return [...new Set([...Object.keys(from), ...Object.keys(to)])]
+    .filter((name) => from[name] !== to[name])
+    .sort()
+    .map((name) => ({ name, value: to[name] ?? null }))
+}

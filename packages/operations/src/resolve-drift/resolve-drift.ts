@@ -1,0 +1,27 @@
+import { defineOperation } from '../step'
+import { taskStep } from '../task-step'
+
+/** Keeps what was changed past Floe, or puts it back, and records what that means for each setting. */
+export const resolveDrift = defineOperation('resolve-drift', {
+  plan: (input) => [
+    {
+      name: 'resolve',
+      title: input.how === 'adopt' ? 'Adopt what was changed past Floe' : 'Revert what was changed past Floe',
+    },
+  ],
+  steps: {
+    resolve: taskStep('resolve-drift', {
+      deadlineMs: 60_000,
+      task: ({ input }) => ({ kind: 'resolve-drift', instanceId: input.instanceId, how: input.how }),
+      records: (result, { input }) => [
+        {
+          kind: 'settings-confirmed',
+          ...result,
+          reason:
+            input.reason ??
+            (input.how === 'adopt' ? 'adopted: changed past Floe' : 'reverted: changed past Floe'),
+        },
+      ],
+    }),
+  },
+})
