@@ -1,0 +1,215 @@
+
+=pod
+
+=head1 NAME
+
+Floe::Test::Torn - what a power failure does to pages that were written and not synced
+
+=head1 SYNOPSIS
+
+  use Floe::Test::Torn qw(remember_files tear_pages redo_pointer);
+
+  $cluster->safe_psql('postgres', 'CHECKPOINT');
+  my $before = remember_files($cluster);
+  ... work, crash($cluster) ...
+  my $torn = tear_pages($cluster, $before, sector => 512);
+
+=head1 DESCRIPTION
+
+After a checkpoint everything written before it is on the disk. What is written later is there, in the
+order of the disk's choice, sector by sector, only when it has been synced. So each sector of a page that
+differs from what it was after the checkpoint may have its old or its new content. C<tear_pages> decides
+by lot for each sector; nothing that a checkpoint has synced is touched.
+
+=cut
+
+package Floe::Test::Torn;
+
+use strict;
+use warnings FATAL => 'all';
+use Carp;
+use Exporter 'import';
+use File::Basename qw(dirname);
+use File::Path qw(make_path);
+use PostgreSQL::Test::Utils;
+
+our @EXPORT_OK = qw(remember_files tear_pages redo_pointer relation_files repair_source);
+
+my $page_size = 8192;
+
+=pod
+
+=over
+
+=item redo_pointer(cluster)
+
+The redo pointer in pg_control, as text; the instance may be down.
+
+=cut
+
+sub redo_pointer
+{
+	my ($cluster) = @_;
+	my ($out, $err) = run_command([ 'pg_controldata', '-D', $cluster->data_dir ]);
+	return $1 if $out =~ /^Latest checkpoint's REDO location:\s+(\S+)$/m;
+	croak "pg_controldata tells no redo pointer: $err";
+}
+
+=pod
+
+=item relation_files(directory)
+
+The files below base and global that hold relations, relative to the directory.
+
+=cut
+
+sub relation_files
+{
+	my ($directory) = @_;
+	my @files;
+	foreach my $path (glob("$directory/base/*/* $directory/global/*"))
+	{
+		push @files, substr($path, length($directory) + 1)
+		  if $path =~ m{/\d+(?:_(?:fsm|vm|init))?(?:\.\d+)?$} && -f $path;
+	}
+	return @files;
+}
+
+sub _read
+{
+	my ($path) = @_;
+	open my $in, '<:raw', $path or croak "could not read $path: $!";
+	local $/;
+	my $content = <$in>;
+	close $in;
+	return $content // '';
+}
+
+=pod
+
+=item remember_files(cluster)
+
+Copies the files of all relations. To be called after a checkpoint; writes may go on meanwhile, because
+whatever is read was written after the checkpoint's sync or is what it synced.
+
+=cut
+
+sub remember_files
+{
+	my ($cluster) = @_;
+	my $redo = redo_pointer($cluster);
+	my $copy = PostgreSQL::Test::Utils::tempdir('before');
+	foreach my $file (relation_files($cluster->data_dir))
+	{
+		my $source = $cluster->data_dir . "/$file";
+		# It may be dropped while we copy
+		open my $in, '<:raw', $source or next;
+		local $/;
+		my $content = <$in> // '';
+		close $in;
+		make_path(dirname("$copy/$file"));
+		open my $out, '>:raw', "$copy/$file" or croak "could not write $copy/$file: $!";
+		print $out $content;
+		close $out or croak "could not write $copy/$file: $!";
+	}
+	return { directory => $copy, redo => $redo };
+}
+
+=pod
+
+=item tear_pages(cluster, before, options)
+
+For the files of a crashed instance. Options: C<sector> (default 4096), C<share> of the changed pages that
+are torn (default 0.5), C<undo>: whether truncations and removals are undone, too (default no), C<only>: a
+pattern of file names. Returns {torn, lost, whole, files => {fork => torn}, undone}: torn pages are neither the old nor the
+new one, lost ones are the old.
+
+=cut
+
+sub tear_pages
+{
+	my ($cluster, $before, %options) = @_;
+	my $sector = $options{sector} // 4096;
+	my $share = $options{share} // 0.5;
+	my $only = $options{only} // qr/./;
+	my %result = (torn => 0, lost => 0, whole => 0, undone => 0, forks => {});
+
+	my $redo = redo_pointer($cluster);
+	croak "a checkpoint came between: redo pointer was $before->{redo}, is $redo" if $redo ne $before->{redo};
+
+	my %now = map { $_ => 1 } relation_files($cluster->data_dir);
+	my @files = sort keys %now;
+	if ($options{undo})
+	{
+		push @files, grep { !$now{$_} } relation_files($before->{directory});
+	}
+	foreach my $file (@files)
+	{
+		next unless $file =~ $only;
+		my $path = $cluster->data_dir . "/$file";
+		my $old = -e "$before->{directory}/$file" ? _read("$before->{directory}/$file") : '';
+		my $new = -e $path ? _read($path) : '';
+		next if $old eq $new;
+		my ($fork) = $file =~ /_(fsm|vm|init)/;
+		$fork //= 'main';
+		my $changed = 0;
+
+		if ($options{undo} && length($old) > length($new))
+		{
+			# a removed file's content, or the tail that was cut off, is back
+			substr($new, length($new)) = substr($old, length($new));
+			$changed = 1;
+			$result{undone}++;
+		}
+		for (my $at = 0; $at + $page_size <= length($new); $at += $page_size)
+		{
+			my $was = $at < length($old) ? substr($old, $at, $page_size) : "";
+			my $is = substr($new, $at, $page_size);
+			next if $was eq $is;
+			$was .= "\0" x ($page_size - length($was));
+			next if $was eq $is;
+			if (rand() >= $share)
+			{
+				$result{whole}++;
+				next;
+			}
+			my $mixed = $is;
+			for (my $s = 0; $s < $page_size; $s += $sector)
+			{
+				substr($mixed, $s, $sector) = substr($was, $s, $sector) if rand() < 0.5;
+			}
+			if ($mixed eq $is) { $result{whole}++; next; }
+			elsif ($mixed eq $was) { $result{lost}++ }
+			else
+			{
+				$result{torn}++;
+				$result{forks}{$fork}++;
+			}
+			substr($new, $at, $page_size) = $mixed;
+			$changed = 1;
+		}
+		next unless $changed;
+		open my $out, '>:raw', $path or croak "could not write $path: $!";
+		print $out $new;
+		close $out or croak "could not write $path: $!";
+	}
+	return \%result;
+}
+
+=pod
+
+=item repair_source(cluster)
+
+A connection string for polar_page_repair_sources, without quotes, for the role page_repair.
+
+=back
+
+=cut
+
+sub repair_source
+{
+	my ($cluster) = @_;
+	return 'host=' . $cluster->host . ' port=' . $cluster->port . ' dbname=postgres user=page_repair';
+}
+
+1;
