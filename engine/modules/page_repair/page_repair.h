@@ -1,0 +1,194 @@
+/*-------------------------------------------------------------------------
+ *
+ * page_repair.h
+ *	  What the files of this module share.
+ *
+ * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
+ *
+ * IDENTIFICATION
+ *	  engine/modules/page_repair/page_repair.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PAGE_REPAIR_H
+#define PAGE_REPAIR_H
+
+#include "access/xlogdefs.h"
+#include "datatype/timestamp.h"
+#include "libpq-fe.h"
+#include "storage/block.h"
+#include "storage/relfilelocator.h"
+#include "storage/spin.h"
+#include "utils/hsearch.h"
+
+#define PAGE_REPAIR_MAX_SOURCES 8
+
+typedef enum PageRepairPolicy
+{
+	PAGE_REPAIR_OFF,
+	PAGE_REPAIR_CHECKSUM,
+	PAGE_REPAIR_ALWAYS,
+} PageRepairPolicy;
+
+typedef enum PageRepairState
+{
+	PAGE_REPAIR_FULL_PAGE_WRITES,
+	PAGE_REPAIR_PROTECTED,
+	PAGE_REPAIR_EXPOSED,
+	PAGE_REPAIR_OVERRIDDEN,
+} PageRepairState;
+
+/* What the last recovery since the start did.  Written by the process that recovers. */
+typedef struct PageRepairStats
+{
+	TimestampTz started_at;		/* 0: nothing was looked at */
+	TimestampTz ended_at;		/* 0: not ended */
+	bool		standby;
+	int			policy;
+	XLogRecPtr	redo_lsn;
+	XLogRecPtr	end_lsn;
+	uint64		referenced;		/* blocks named by WAL, each counted once */
+	uint64		checked;
+	uint64		torn;
+	uint64		repaired;		/* replaced by a source's page */
+	uint64		missing;		/* replaced by zeroes: the source has not the
+								 * block */
+	uint64		vm_initialized;
+	uint64		fsm_reset;
+	uint64		bytes;			/* of pages that sources sent */
+	double		scan_ms;
+	double		check_ms;
+	double		fetch_ms;
+	TimestampTz last_at;		/* of the last page that was replaced */
+} PageRepairStats;
+
+typedef struct PageRepairSourceState
+{
+	char		name[NAMEDATALEN * 2];	/* '' = no such source */
+	bool		healthy;
+	char		why[256];		/* why it is not healthy */
+	XLogRecPtr	flush_lsn;
+	XLogRecPtr	replay_lsn;
+	TimestampTz checked_at;
+	uint64		pages;			/* given in the last recovery */
+	uint64		bytes;
+	TimestampTz last_at;
+} PageRepairSourceState;
+
+typedef struct PageRepairShared
+{
+	slock_t		mutex;			/* protects everything below */
+
+	/* The guard's decision, and what the checkpointer made of it */
+	bool		forced;			/* images whatever full_page_writes says */
+	bool		in_force;		/* images are being written */
+	XLogRecPtr	in_force_since; /* no record after it lacks its images */
+	XLogRecPtr	reached;		/* highest position that a healthy source has
+								 * flushed */
+
+	bool		launched;
+	ProcNumber	worker;			/* INVALID_PROC_NUMBER: not running */
+
+	PageRepairState state;
+	TimestampTz since;
+	char		why[256];
+
+	PageRepairStats stats;
+	PageRepairSourceState sources[PAGE_REPAIR_MAX_SOURCES];
+} PageRepairShared;
+
+/* One block that is wanted of a source */
+typedef struct PageRepairBlock
+{
+	RelFileLocator rlocator;
+	ForkNumber	forknum;
+	BlockNumber blkno;
+} PageRepairBlock;
+
+/* What a source says about itself with each answer */
+typedef struct PageSourceHeader
+{
+	uint64		system_identifier;
+	TimeLineID	timeline;
+	bool		in_recovery;
+	bool		streaming;
+	bool		data_checksums;
+	XLogRecPtr	start_lsn;		/* the pages have all changes up to here */
+	XLogRecPtr	end_lsn;		/* and none after this */
+	XLogRecPtr	flush_lsn;
+} PageSourceHeader;
+
+typedef struct PageSource
+{
+	char	   *conninfo;
+	char	   *name;			/* host, port and database, no secrets */
+	PGconn	   *conn;
+	bool		busy;			/* a request is under way */
+	TimestampTz next_try;
+	bool		refused;		/* never to be asked again in this recovery */
+	char		why[256];		/* the last reason for not serving */
+	TimestampTz behind_since;	/* for the guard */
+} PageSource;
+
+/* The blocks of one fork that WAL names, 1024 at a time */
+#define PAGE_REPAIR_CHUNK_BLOCKS 1024
+#define PAGE_REPAIR_CHUNK_WORDS (PAGE_REPAIR_CHUNK_BLOCKS / 64)
+
+typedef struct PageRepairChunkKey
+{
+	RelFileLocator rlocator;
+	int32		forknum;
+	BlockNumber number;			/* block number / PAGE_REPAIR_CHUNK_BLOCKS */
+} PageRepairChunkKey;
+
+typedef struct PageRepairChunk
+{
+	PageRepairChunkKey key;		/* hash key, must be first */
+	uint64		seen[PAGE_REPAIR_CHUNK_WORDS];
+	uint64		check[PAGE_REPAIR_CHUNK_WORDS]; /* first change without image */
+	bool		swept;			/* the relation's maps have been looked at */
+} PageRepairChunk;
+
+typedef struct PageRepairMap
+{
+	HTAB	   *chunks;
+	PageRepairChunk *last;		/* the one used last */
+	uint64		referenced;
+} PageRepairMap;
+
+/* page_repair.c */
+extern int	page_repair_policy;
+extern char *page_repair_source_list;
+extern int	page_repair_timeout;
+extern bool page_repair_guard;
+extern int	page_repair_grace;
+extern PageRepairShared *page_repair_shared;
+extern const char *const page_repair_policy_names[];
+
+/* wal_scan.c */
+extern void page_repair_map_create(PageRepairMap *map);
+extern XLogRecPtr page_repair_scan(PageRepairMap *map, XLogRecPtr start,
+								   XLogRecPtr limit, List *history);
+
+/* source.c */
+extern bool page_repair_parse_sources(const char *list, PageSource **sources,
+									  int *nsources, char **error);
+extern void page_repair_close_sources(PageSource *sources, int nsources);
+extern bool page_source_connect(PageSource *source, TimestampTz deadline);
+extern void page_source_disconnect(PageSource *source);
+extern bool page_source_send(PageSource *source, const PageRepairBlock *blocks, int nblocks);
+extern PGresult *page_source_receive(PageSource *source, TimestampTz deadline,
+									 PageSourceHeader *header);
+extern bool page_source_pages(PGresult *result, int nblocks,
+							  const char **pages, int *lengths);
+
+/* repair.c */
+extern void page_repair_install_recovery(void);
+
+/* guard.c */
+extern void page_repair_install_guard(void);
+extern void page_repair_current_state(PageRepairState *state, TimestampTz *since,
+									  bool *in_force, char *why, Size why_size);
+extern PGDLLEXPORT pg_noreturn void page_repair_worker_main(Datum arg);
+
+#endif							/* PAGE_REPAIR_H */

@@ -1,0 +1,438 @@
+/*-------------------------------------------------------------------------
+ *
+ * source.c
+ *	  The client's side of a page repair source.
+ *
+ * Used by the process that recovers and by the guard.  Nothing in here waits
+ * without a deadline, and a source that does not answer is an ordinary result,
+ * never an error: the caller has others to ask.
+ *
+ * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
+ *
+ * IDENTIFICATION
+ *	  engine/modules/page_repair/source.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xlogutils.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "page_repair.h"
+#include "port/pg_bswap.h"
+#include "postmaster/startup.h"
+#include "storage/fd.h"
+#include "storage/latch.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+#define SOURCE_QUERY \
+	"SELECT system_identifier, timeline, in_recovery, streaming, data_checksums," \
+	" start_lsn, end_lsn, flush_lsn, pages" \
+	" FROM pg_catalog.polar_page_repair_read($1::oid[], $2::oid[], $3::oid[], $4::int4[], $5::int8[])"
+
+static const Oid source_parameter_types[5] = {0};
+
+/* One answer more than this late means that the source is gone */
+#define SOURCE_CONNECT_SECONDS "5"
+
+static void
+source_fail(PageSource *source, const char *why)
+{
+	int			length;
+
+	strlcpy(source->why, why, sizeof(source->why));
+	/* libpq's messages end with a newline and may have several lines */
+	length = strlen(source->why);
+	while (length > 0 && source->why[length - 1] == '\n')
+		source->why[--length] = '\0';
+	for (char *c = source->why; *c; c++)
+	{
+		if (*c == '\n' || *c == '\t')
+			*c = ' ';
+	}
+	page_source_disconnect(source);
+	source->next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), 1000);
+}
+
+/*
+ * Take the list of connection strings apart.  With "sources" NULL only check
+ * it.  Returns false and an error when it makes no sense.  Memory is malloc'ed,
+ * because a check hook may be called anywhere.
+ */
+bool
+page_repair_parse_sources(const char *list, PageSource **sources, int *nsources, char **error)
+{
+	static char message[256];
+	const char *start = list ? list : "";
+	int			found = 0;
+
+	*error = message;
+	if (sources)
+	{
+		*sources = palloc0(PAGE_REPAIR_MAX_SOURCES * sizeof(PageSource));
+		*nsources = 0;
+	}
+	for (;;)
+	{
+		const char *end = start;
+		bool		quoted = false;
+		char	   *conninfo;
+		PQconninfoOption *options;
+		char	   *why = NULL;
+
+		/* A semicolon within single quotes belongs to a value */
+		while (*end && (quoted || *end != ';'))
+		{
+			if (*end == '\\' && end[1])
+				end++;
+			else if (*end == '\'')
+				quoted = !quoted;
+			end++;
+		}
+		while (start < end && isspace((unsigned char) *start))
+			start++;
+		if (start < end)
+		{
+			if (found >= PAGE_REPAIR_MAX_SOURCES)
+			{
+				snprintf(message, sizeof(message), "There are more than %d connection strings.",
+						 PAGE_REPAIR_MAX_SOURCES);
+				return false;
+			}
+			conninfo = strndup(start, end - start);
+			options = conninfo ? PQconninfoParse(conninfo, &why) : NULL;
+			if (options == NULL)
+			{
+				/* The message may quote the string, but not its values */
+				snprintf(message, sizeof(message), "Connection string %d is not valid: %s",
+						 found + 1, why ? why : "out of memory");
+				for (char *c = message; *c; c++)
+					if (*c == '\n')
+						*c = (c[1] ? ' ' : '\0');
+				free(why);
+				free(conninfo);
+				return false;
+			}
+			if (sources)
+			{
+				const char *host = NULL;
+				const char *port = NULL;
+				const char *dbname = NULL;
+				PageSource *source = &(*sources)[found];
+
+				for (PQconninfoOption *option = options; option->keyword; option++)
+				{
+					if (option->val == NULL)
+						continue;
+					if (strcmp(option->keyword, "host") == 0 ||
+						(strcmp(option->keyword, "hostaddr") == 0 && host == NULL))
+						host = option->val;
+					else if (strcmp(option->keyword, "port") == 0)
+						port = option->val;
+					else if (strcmp(option->keyword, "dbname") == 0)
+						dbname = option->val;
+				}
+				source->conninfo = pstrdup(conninfo);
+				source->name = psprintf("%s:%s/%s", host ? host : "", port ? port : "",
+										dbname ? dbname : "");
+				*nsources = found + 1;
+			}
+			PQconninfoFree(options);
+			free(conninfo);
+			found++;
+		}
+		if (*end == '\0')
+			break;
+		start = end + 1;
+	}
+	return true;
+}
+
+/*
+ * Close all connections and free the list.
+ */
+void
+page_repair_close_sources(PageSource *sources, int nsources)
+{
+	for (int i = 0; i < nsources; i++)
+	{
+		page_source_disconnect(&sources[i]);
+		pfree(sources[i].conninfo);
+		pfree(sources[i].name);
+	}
+	if (sources)
+		pfree(sources);
+}
+
+/*
+ * Wait until the connection's socket is ready.  Returns false at the deadline.
+ */
+static bool
+source_wait(PageSource *source, int events, TimestampTz deadline)
+{
+	for (;;)
+	{
+		long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
+		int			result;
+
+		if (left <= 0)
+			return false;
+
+		/*
+		 * The startup process's signals do not set this latch, so look after
+		 * them now and then.
+		 */
+		result = WaitLatchOrSocket(MyLatch,
+								   events | WL_LATCH_SET | WL_TIMEOUT |
+								   (IsUnderPostmaster ? WL_EXIT_ON_PM_DEATH : 0),
+								   PQsocket(source->conn), Min(left, 100),
+								   PG_WAIT_EXTENSION);
+		if (result & WL_LATCH_SET)
+			ResetLatch(MyLatch);
+		if (InRecovery)
+			ProcessStartupProcInterrupts();
+		else
+			CHECK_FOR_INTERRUPTS();
+		if (result & events)
+			return true;
+	}
+}
+
+/*
+ * Connect, unless that has been done, or failed less than a second ago.
+ */
+bool
+page_source_connect(PageSource *source, TimestampTz deadline)
+{
+	/* What stands before the connection string is a default for it */
+	const char *const keywords[] = {"fallback_application_name", "connect_timeout", "dbname", NULL};
+	const char *const values[] = {"page_repair", SOURCE_CONNECT_SECONDS, source->conninfo, NULL};
+
+	if (source->refused)
+		return false;
+	if (source->conn != NULL)
+		return true;
+	if (GetCurrentTimestamp() < source->next_try)
+		return false;
+	if (!AcquireExternalFD())
+	{
+		source_fail(source, "too many open files");
+		return false;
+	}
+	source->conn = PQconnectStartParams(keywords, values, 1);
+	if (source->conn == NULL)
+	{
+		ReleaseExternalFD();
+		source_fail(source, "out of memory");
+		return false;
+	}
+	if (PQstatus(source->conn) != CONNECTION_BAD)
+	{
+		PostgresPollingStatusType status = PGRES_POLLING_WRITING;
+
+		while (status != PGRES_POLLING_OK && status != PGRES_POLLING_FAILED)
+		{
+			int			event = (status == PGRES_POLLING_READING) ? WL_SOCKET_READABLE :
+				(PQstatus(source->conn) == CONNECTION_STARTED) ? WL_SOCKET_CONNECTED : WL_SOCKET_WRITEABLE;
+
+			if (!source_wait(source, event, deadline))
+			{
+				source_fail(source, "timed out while connecting");
+				return false;
+			}
+			status = PQconnectPoll(source->conn);
+		}
+	}
+	if (PQstatus(source->conn) != CONNECTION_OK)
+	{
+		source_fail(source, PQerrorMessage(source->conn));
+		return false;
+	}
+	if (PQsetnonblocking(source->conn, 1) != 0)
+	{
+		source_fail(source, PQerrorMessage(source->conn));
+		return false;
+	}
+	source->busy = false;
+	return true;
+}
+
+/*
+ * Close the connection, if there is one.
+ */
+void
+page_source_disconnect(PageSource *source)
+{
+	if (source->conn == NULL)
+		return;
+	PQfinish(source->conn);
+	ReleaseExternalFD();
+	source->conn = NULL;
+	source->busy = false;
+}
+
+/*
+ * Ask for these blocks; zero blocks ask how the source is.
+ */
+bool
+page_source_send(PageSource *source, const PageRepairBlock *blocks, int nblocks)
+{
+	StringInfoData parameters[5];
+	const char *values[5];
+	bool		sent;
+
+	Assert(source->conn != NULL && !source->busy);
+	for (int p = 0; p < 5; p++)
+	{
+		initStringInfo(&parameters[p]);
+		appendStringInfoChar(&parameters[p], '{');
+		for (int i = 0; i < nblocks; i++)
+		{
+			const PageRepairBlock *block = &blocks[i];
+
+			if (i > 0)
+				appendStringInfoChar(&parameters[p], ',');
+			appendStringInfo(&parameters[p], "%u",
+							 p == 0 ? block->rlocator.spcOid :
+							 p == 1 ? block->rlocator.dbOid :
+							 p == 2 ? block->rlocator.relNumber :
+							 p == 3 ? (uint32) block->forknum : block->blkno);
+		}
+		appendStringInfoChar(&parameters[p], '}');
+		values[p] = parameters[p].data;
+	}
+	sent = PQsendQueryParams(source->conn, SOURCE_QUERY, 5, source_parameter_types, values,
+							 NULL, NULL, 1) == 1;
+	for (int p = 0; p < 5; p++)
+		pfree(parameters[p].data);
+	if (!sent)
+	{
+		source_fail(source, PQerrorMessage(source->conn));
+		return false;
+	}
+	source->busy = true;
+	return true;
+}
+
+static uint64
+result_uint64(PGresult *result, int column)
+{
+	uint64		value;
+
+	memcpy(&value, PQgetvalue(result, 0, column), sizeof(value));
+	return pg_ntoh64(value);
+}
+
+/*
+ * Wait for the answer.  Returns NULL, and says why in the source, when there
+ * is none or it is an error; then the connection is closed.
+ */
+PGresult *
+page_source_receive(PageSource *source, TimestampTz deadline, PageSourceHeader *header)
+{
+	static const int lengths[] = {8, 4, 1, 1, 1, 8, 8, 8};
+	PGresult   *result = NULL;
+	uint32		timeline;
+
+	Assert(source->busy);
+	for (;;)
+	{
+		PGresult   *next;
+		int			flushed;
+
+		while ((flushed = PQflush(source->conn)) == 1 || PQisBusy(source->conn))
+		{
+			if (!source_wait(source, flushed == 1 ? WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE : WL_SOCKET_READABLE,
+							 deadline))
+			{
+				PQclear(result);
+				source_fail(source, "timed out while waiting for its answer");
+				return NULL;
+			}
+			if (!PQconsumeInput(source->conn))
+			{
+				PQclear(result);
+				source_fail(source, PQerrorMessage(source->conn));
+				return NULL;
+			}
+		}
+		next = PQgetResult(source->conn);
+		if (next == NULL)
+			break;
+		PQclear(result);
+		result = next;
+	}
+	source->busy = false;
+	if (PQresultStatus(result) != PGRES_TUPLES_OK)
+	{
+		source_fail(source, result ? PQresultErrorMessage(result) : PQerrorMessage(source->conn));
+		PQclear(result);
+		return NULL;
+	}
+	if (PQntuples(result) != 1 || PQnfields(result) != lengthof(lengths) + 1)
+	{
+		PQclear(result);
+		source_fail(source, "its answer has another shape");
+		return NULL;
+	}
+	for (int i = 0; i < lengthof(lengths); i++)
+	{
+		if (PQgetisnull(result, 0, i) || PQfformat(result, i) != 1 ||
+			PQgetlength(result, 0, i) != lengths[i])
+		{
+			PQclear(result);
+			source_fail(source, "its answer has another shape");
+			return NULL;
+		}
+	}
+	memcpy(&timeline, PQgetvalue(result, 0, 1), sizeof(timeline));
+	header->system_identifier = result_uint64(result, 0);
+	header->timeline = pg_ntoh32(timeline);
+	header->in_recovery = PQgetvalue(result, 0, 2)[0] != 0;
+	header->streaming = PQgetvalue(result, 0, 3)[0] != 0;
+	header->data_checksums = PQgetvalue(result, 0, 4)[0] != 0;
+	header->start_lsn = result_uint64(result, 5);
+	header->end_lsn = result_uint64(result, 6);
+	header->flush_lsn = result_uint64(result, 7);
+	return result;
+}
+
+/*
+ * Find the pages in the answer, a bytea[] in binary form.  A length of -1 says
+ * that the source has not the block, 0 that it could not read it.  The pages
+ * live as long as the result does.  Returns false when the shape is another.
+ */
+bool
+page_source_pages(PGresult *result, int nblocks, const char **pages, int *lengths)
+{
+	const char *at = PQgetvalue(result, 0, 8);
+	const char *end = at + PQgetlength(result, 0, 8);
+	uint32		word[5];
+
+	if (PQgetisnull(result, 0, 8) || end - at < (ptrdiff_t) sizeof(word))
+		return false;
+	memcpy(word, at, sizeof(word));
+	at += sizeof(word);
+	if (pg_ntoh32(word[0]) != 1 || pg_ntoh32(word[3]) != (uint32) nblocks)
+		return false;
+	for (int i = 0; i < nblocks; i++)
+	{
+		uint32		length;
+
+		if (end - at < (ptrdiff_t) sizeof(length))
+			return false;
+		memcpy(&length, at, sizeof(length));
+		at += sizeof(length);
+		lengths[i] = (int) pg_ntoh32(length);
+		pages[i] = at;
+		if (lengths[i] == -1)
+			continue;
+		if ((lengths[i] != 0 && lengths[i] != BLCKSZ) || end - at < lengths[i])
+			return false;
+		at += lengths[i];
+	}
+	return at == end;
+}

@@ -1,0 +1,221 @@
+# A source that is behind, ahead, promoted, of another system, itself damaged, slow, lying or gone: its pages are not
+# taken. The next one is asked, then recovery waits, then it ends with the reasons; never with a wrong or a torn page.
+use strict;
+use warnings FATAL => 'all';
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::RecursiveCopy;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Floe::Test::Crash qw(crash);
+use Floe::Test::Standby qw(new_primary new_standby wait_for_replay);
+use Floe::Test::Torn qw(remember_files tear_pages repair_source);
+use Floe::Test::Wait qw(wait_until);
+
+srand($ENV{FLOE_TEST_SEED} // 3);
+
+my $primary = new_primary('primary', q{
+autovacuum = off
+shared_buffers = 1MB
+full_page_writes = off
+polar_page_repair_guard = off
+polar_page_repair_timeout = 2s
+checkpoint_timeout = 1h
+max_wal_size = 4GB
+wal_keep_size = 1GB
+});
+$primary->safe_psql('postgres', q{
+	CREATE EXTENSION page_repair;
+	CREATE EXTENSION amcheck;
+	CREATE ROLE page_repair LOGIN;
+	GRANT EXECUTE ON FUNCTION polar_page_repair_read TO page_repair;
+	CREATE TABLE t (a int PRIMARY KEY, b int, c text);
+	INSERT INTO t SELECT g, 0, md5(g::text) FROM generate_series(1, 10000) g});
+my $standby = new_standby($primary, 'standby', 'hot_standby_feedback = on');
+my $behind = new_standby($primary, 'behind');
+my $ahead = new_standby($primary, 'ahead');
+wait_for_replay($primary, $_) foreach $standby, $behind, $ahead;
+
+# What this one has, ends before the checkpoint
+$behind->stop;
+$primary->safe_psql('postgres', 'INSERT INTO t SELECT g, 1, md5(g::text) FROM generate_series(10001, 11000) g; CHECKPOINT');
+my $before = remember_files($primary);
+$primary->safe_psql('postgres', 'UPDATE t SET b = b + 1 WHERE a % 2 = 0; SELECT pg_switch_wal()');
+my $truth = $primary->safe_psql('postgres', 'SELECT count(*), sum(a), sum(b) FROM t');
+wait_for_replay($primary, $standby);
+$standby->stop;
+crash($primary);
+
+# A copy of the crashed instance, which has gone on and whose standby is therefore ahead of the original
+my $torn = tear_pages($primary, $before);
+cmp_ok($torn->{torn}, '>', 20, "pages are torn: $torn->{torn}");
+my $saved = PostgreSQL::Test::Utils::tempdir('torn') . '/pgdata';
+PostgreSQL::Test::RecursiveCopy::copypath($primary->data_dir, $saved);
+unlink "$saved/postmaster.pid";
+
+# attempt(sources...): the crashed instance as it was, with these sources; returns whether it starts, and its log
+my $attempts = 0;
+sub attempt
+{
+	my (@sources) = @_;
+	my ($timeout) = map { $_->{timeout} } grep { ref eq 'HASH' } @sources;
+	my $list = join(';', map { ref eq 'HASH' ? () : ref ? repair_source($_) : $_ } @sources);
+	my $instance = PostgreSQL::Test::Cluster->new('attempt_' . ++$attempts);
+	PostgreSQL::Test::RecursiveCopy::copypath($saved, $instance->data_dir);
+	chmod 0700, $instance->data_dir;
+	$instance->append_conf('postgresql.conf', 'port = ' . $instance->port . "\npolar_page_repair_sources = '$list'\n"
+		. 'polar_page_repair_timeout = ' . ($timeout // '2s') . "\n");
+	my $started = $instance->start(fail_ok => 1);
+	return ($started, slurp_file($instance->logfile), $instance);
+}
+
+# refused(what, pattern, sources...)
+sub refused
+{
+	my ($what, $pattern, @sources) = @_;
+	my ($started, $log, $instance) = attempt(@sources);
+	is($started, 0, "$what: recovery does not end");
+	like($log, qr/FATAL: .*block \d+ of relation "base\/\d+\/\d+" is torn, and no page repair source could give it/, "$what: it names the page");
+	like($log, $pattern, "$what: and the reason");
+	$instance->stop('immediate', fail_ok => 1) if $started;
+}
+
+# repaired(what, pattern, sources...): the log matches the pattern
+sub repaired
+{
+	my ($what, $pattern, @sources) = @_;
+	my ($started, $log, $instance) = attempt(@sources);
+	is($started, 1, "$what: recovery ends");
+	return unless $started;
+	like($log, $pattern, "$what: the log tells") if $pattern;
+	is($instance->safe_psql('postgres', 'SELECT count(*), sum(a), sum(b) FROM t'), $truth, "$what: all is there");
+	is($instance->safe_psql('postgres', q{SELECT bt_index_parent_check('t_pkey', true, true)}), '', "$what: the index is sound");
+	is($instance->safe_psql('postgres', q{SELECT * FROM verify_heapam('t')}), '', "$what: the heap is sound");
+	$instance->stop;
+}
+
+# Gone
+refused('no source', qr/"polar_page_repair_sources" is empty/);
+refused('a source that does not run', qr/connection to server .* failed/, $standby);
+
+# Behind: it waits for replay, in vain
+$behind->append_conf('postgresql.conf', "primary_conninfo = ''");
+$behind->start;
+refused('a source behind', qr{it has replayed up to \S+ only, recovery starts at}, $behind);
+
+# The right one, though others are asked before
+$standby->append_conf('postgresql.conf', "primary_conninfo = ''");
+$standby->start;
+repaired('a good source after one behind', qr/taken from source/, $behind, $standby);
+
+# Behind at first: it is asked again until it has come (it restores what the primary has written)
+{
+	my $late = PostgreSQL::Test::Cluster->new('late');
+	$behind->stop;
+	PostgreSQL::Test::RecursiveCopy::copypath($behind->data_dir, $late->data_dir);
+	chmod 0700, $late->data_dir;
+	my $wal = "$saved/pg_wal";
+	$late->append_conf('postgresql.conf', 'port = ' . $late->port . "\nrecovery_min_apply_delay = 0\n");
+	$late->start;
+	my $pid = fork();
+	if ($pid == 0)
+	{
+		# When somebody has asked in vain, WAL comes
+		wait_until(sub { slurp_file($late->logfile) =~ /polar_page_repair_read/ }, 'the first question');
+		$late->append_conf('postgresql.conf', "restore_command = 'cp \"$wal/%f\" \"%p\"'");
+		system('pg_ctl', '-s', '-D', $late->data_dir, 'reload');
+		require POSIX;
+		POSIX::_exit(0);
+	}
+	repaired('a source that catches up', qr/taken from source/, $late, { timeout => '60s' });
+	waitpid($pid, 0);
+	$late->stop;
+	$behind->start;
+}
+
+# Of another system
+my $other = PostgreSQL::Test::Cluster->new('other');
+# the template that others are copied from has one identifier
+$other->init(force_initdb => 1);
+$other->start;
+$other->safe_psql('postgres', q{
+	CREATE EXTENSION page_repair;
+	CREATE ROLE page_repair LOGIN;
+	GRANT EXECUTE ON FUNCTION polar_page_repair_read TO page_repair});
+refused('another system', qr/refused: it belongs to another system, \d+/, $other);
+repaired('another system first', qr/refused: it belongs to another system/, $other, $standby);
+
+# A role that may not
+$other->safe_psql('postgres', 'REVOKE EXECUTE ON FUNCTION polar_page_repair_read FROM page_repair');
+refused('a role without the right', qr/permission denied for function polar_page_repair_read/, $other);
+refused('a role without login', qr/role "nobody" does not exist/, repair_source($standby) =~ s/user=\S+/user=nobody/r);
+
+# Liars: a function of the same name that says what the test wants
+my $sysid = $standby->safe_psql('postgres', 'SELECT system_identifier FROM pg_control_system()');
+my $redo = $before->{redo};
+my $replayed = $standby->safe_psql('postgres', 'SELECT pg_last_wal_replay_lsn()');
+$other->safe_psql('postgres', 'DROP EXTENSION page_repair; CREATE EXTENSION dblink');
+sub lie
+{
+	my (%answer) = (
+		system_identifier => $sysid, timeline => 1, in_recovery => 'true', streaming => 'true', data_checksums => 'true',
+		start_lsn => "'$redo'", end_lsn => "'$replayed'", flush_lsn => "'$replayed'",
+		pages => q{array_fill('\x'::bytea, ARRAY[cardinality($1)])}, before => 'NULL', @_);
+	$other->safe_psql('postgres', qq{
+		DROP FUNCTION IF EXISTS pg_catalog.polar_page_repair_read;
+		CREATE FUNCTION pg_catalog.polar_page_repair_read(oid[], oid[], oid[], int4[], int8[],
+			OUT system_identifier int8, OUT timeline int4, OUT in_recovery bool, OUT streaming bool, OUT data_checksums bool,
+			OUT start_lsn pg_lsn, OUT end_lsn pg_lsn, OUT flush_lsn pg_lsn, OUT pages bytea[]) LANGUAGE plpgsql AS \$\$
+		BEGIN
+			PERFORM $answer{before};
+			SELECT $answer{system_identifier}, $answer{timeline}, $answer{in_recovery}, $answer{streaming}, $answer{data_checksums},
+				$answer{start_lsn}, $answer{end_lsn}, $answer{flush_lsn}, $answer{pages}
+			INTO system_identifier, timeline, in_recovery, streaming, data_checksums, start_lsn, end_lsn, flush_lsn, pages;
+		END \$\$});
+}
+lie();
+refused('a source that cannot read', qr/it could not read block \d+ of relation/, $other);
+repaired('a source that cannot read first', qr/taken from source "\S+:@{[$standby->port]}\//, $other, $standby);
+lie(in_recovery => 'false');
+refused('a promoted source', qr/refused: it is not a standby any more/, $other);
+lie(timeline => 2);
+refused('another timeline', qr/refused: it is on timeline 2 at \S+, which is not in this server's history/, $other);
+lie(end_lsn => "'F/0'");
+refused('a source ahead', qr/refused: it has replayed up to F\/0, but this server's WAL ends at/, $other);
+lie(start_lsn => "'F/0'");
+refused('a position that makes no sense', qr/refused: its position makes no sense/, $other);
+lie(data_checksums => 'false');
+refused('a source without checksums', qr/refused: it has no data checksums/, $other);
+lie(pages => q{array_fill(decode(repeat('01', 8192), 'hex'), ARRAY[cardinality($1)])});
+refused('a damaged page', qr/block \d+ of relation \S+ was damaged on its way/, $other);
+lie(pages => q{array_fill('\x0102'::bytea, ARRAY[cardinality($1)])});
+refused('half a page', qr/refused: its answer has another shape/, $other);
+lie(pages => q{array_fill('\x'::bytea, ARRAY[cardinality($1) + 1])});
+refused('another number of pages', qr/refused: its answer has another shape/, $other);
+lie(pages => 'NULL');
+refused('no pages', qr/refused: its answer has another shape/, $other);
+lie(before => q{pg_sleep(600)});
+refused('a source that never answers', qr/timed out while waiting for its answer/, $other);
+lie(before => q{pg_terminate_backend(pg_backend_pid())});
+refused('a source that breaks off', qr/terminating connection|server closed the connection/, $other);
+repaired('a source that breaks off first', qr/taken from source/, $other, $standby);
+
+# Pages of a source that is not at the position it claims, from the future of this WAL
+$other->safe_psql('postgres', q{CREATE FUNCTION lend(text, oid[], oid[], oid[], int4[], int8[]) RETURNS bytea[] LANGUAGE sql AS
+	$$SELECT p FROM dblink($1, format('SELECT pages FROM pg_catalog.polar_page_repair_read(%L, %L, %L, %L, %L)', $2, $3, $4, $5, $6)) AS (p bytea[])$$});
+$ahead->promote;
+$ahead->safe_psql('postgres', 'UPDATE t SET b = b - 7');
+refused('a promoted standby', qr/refused: it is not a standby any more/, $ahead);
+my $connection = $ahead->connstr('postgres') =~ s/'/''/gr;
+lie(pages => "lend('$connection user=page_repair', \$1, \$2, \$3, \$4, \$5)");
+$ahead->safe_psql('postgres', 'CHECKPOINT');
+refused('pages newer than their source', qr/refused: block \d+ of relation \S+ has position/, repair_source($other) =~ s/user=\S+//r);
+
+$other->stop;
+$behind->stop;
+$primary->append_conf('postgresql.conf', "polar_page_repair_sources = '" . repair_source($standby) . "'");
+$primary->start;
+is($primary->safe_psql('postgres', 'SELECT count(*), sum(a), sum(b) FROM t'), $truth, 'the crashed instance itself starts');
+$primary->stop;
+$standby->stop;
+$ahead->stop;
+done_testing();

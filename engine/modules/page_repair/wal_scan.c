@@ -1,0 +1,254 @@
+/*-------------------------------------------------------------------------
+ *
+ * wal_scan.c
+ *	  Which blocks does WAL change first without bringing their content?
+ *
+ * A reader of its own runs over the local WAL before replay does.  The result
+ * is a bitmap for each 1024 blocks of a fork: a table of 100 GB of which
+ * every page is named costs a few megabytes, and files can be read in order.
+ *
+ * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
+ *
+ * IDENTIFICATION
+ *	  engine/modules/page_repair/wal_scan.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <unistd.h>
+
+#include "access/rmgr.h"
+#include "access/timeline.h"
+#include "access/xlog.h"
+#include "access/xlog_internal.h"
+#include "access/xlogreader.h"
+#include "access/xlogrecord.h"
+#include "catalog/storage_xlog.h"
+#include "page_repair.h"
+#include "postmaster/startup.h"
+#include "storage/fd.h"
+
+/* How much of a segment is read at once */
+#define SCAN_READ_SIZE (64 * XLOG_BLCKSZ)
+
+typedef struct WalScan
+{
+	List	   *history;
+	TimeLineID	tli;			/* of the open segment */
+	char	   *buffer;			/* part of the open segment */
+	XLogRecPtr	buffer_start;
+	int			buffer_length;
+} WalScan;
+
+static void
+scan_close(XLogReaderState *reader)
+{
+	if (reader->seg.ws_file >= 0)
+		CloseTransientFile(reader->seg.ws_file);
+	reader->seg.ws_file = -1;
+}
+
+/*
+ * Opens a segment, from the newest timeline that may have it and not from one
+ * older than that of the segment before, as replay will.
+ */
+static bool
+scan_open(XLogReaderState *reader, WalScan *scan, XLogSegNo segno)
+{
+	ListCell   *cell;
+
+	scan_close(reader);
+	scan->buffer_length = 0;
+	foreach(cell, scan->history)
+	{
+		TimeLineHistoryEntry *entry = (TimeLineHistoryEntry *) lfirst(cell);
+		char		path[MAXPGPATH];
+
+		if (entry->tli < scan->tli)
+			break;
+		if (!XLogRecPtrIsInvalid(entry->begin))
+		{
+			XLogSegNo	begin;
+
+			XLByteToSeg(entry->begin, begin, wal_segment_size);
+			if (segno < begin)
+				continue;
+		}
+		XLogFilePath(path, entry->tli, segno, wal_segment_size);
+		reader->seg.ws_file = OpenTransientFile(path, O_RDONLY | PG_BINARY);
+		if (reader->seg.ws_file >= 0)
+		{
+			reader->seg.ws_segno = segno;
+			reader->seg.ws_tli = scan->tli = entry->tli;
+			return true;
+		}
+		if (errno != ENOENT)
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 errmsg("could not open file \"%s\": %m", path)));
+	}
+	return false;
+}
+
+/*
+ * XLogReader's page_read callback
+ */
+static int
+scan_page_read(XLogReaderState *reader, XLogRecPtr targetPagePtr, int reqLen,
+			   XLogRecPtr targetRecPtr, char *readBuf)
+{
+	WalScan    *scan = (WalScan *) reader->private_data;
+	XLogSegNo	segno;
+
+	XLByteToSeg(targetPagePtr, segno, wal_segment_size);
+	if (reader->seg.ws_file < 0 || reader->seg.ws_segno != segno)
+	{
+		if (!scan_open(reader, scan, segno))
+			return -1;
+	}
+	if (scan->buffer_length == 0 || targetPagePtr < scan->buffer_start ||
+		targetPagePtr + XLOG_BLCKSZ > scan->buffer_start + scan->buffer_length)
+	{
+		uint32		offset = XLogSegmentOffset(targetPagePtr, wal_segment_size);
+		ssize_t		got;
+
+		ProcessStartupProcInterrupts();
+		got = pg_pread(reader->seg.ws_file, scan->buffer,
+					   Min(SCAN_READ_SIZE, wal_segment_size - offset), offset);
+		if (got < XLOG_BLCKSZ)
+			return -1;
+		scan->buffer_start = targetPagePtr;
+		scan->buffer_length = got;
+	}
+	memcpy(readBuf, scan->buffer + (targetPagePtr - scan->buffer_start), XLOG_BLCKSZ);
+	return XLOG_BLCKSZ;
+}
+
+/*
+ * Create an empty map in the current memory context.
+ */
+void
+page_repair_map_create(PageRepairMap *map)
+{
+	HASHCTL		ctl;
+
+	ctl.keysize = sizeof(PageRepairChunkKey);
+	ctl.entrysize = sizeof(PageRepairChunk);
+	ctl.hcxt = CurrentMemoryContext;
+	map->chunks = hash_create("page repair blocks", 1024, &ctl,
+							  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	map->last = NULL;
+	map->referenced = 0;
+}
+
+static PageRepairChunk *
+map_chunk(PageRepairMap *map, const RelFileLocator *rlocator, ForkNumber forknum,
+		  BlockNumber blkno)
+{
+	PageRepairChunkKey key;
+	bool		found;
+
+	StaticAssertStmt(sizeof(PageRepairChunkKey) == sizeof(RelFileLocator) + 2 * sizeof(uint32),
+					 "the key must not have padding");
+	key.rlocator = *rlocator;
+	key.forknum = forknum;
+	key.number = blkno / PAGE_REPAIR_CHUNK_BLOCKS;
+	if (map->last == NULL || memcmp(&map->last->key, &key, sizeof(key)) != 0)
+	{
+		map->last = hash_search(map->chunks, &key, HASH_ENTER, &found);
+		if (!found)
+		{
+			memset(map->last->seen, 0, sizeof(map->last->seen));
+			memset(map->last->check, 0, sizeof(map->last->check));
+			map->last->swept = false;
+		}
+	}
+	return map->last;
+}
+
+/*
+ * Enter what a record names.
+ */
+static void
+scan_record(PageRepairMap *map, XLogReaderState *reader)
+{
+	for (int id = 0; id <= XLogRecMaxBlockId(reader); id++)
+	{
+		DecodedBkpBlock *ref;
+		PageRepairChunk *chunk;
+		int			word;
+		uint64		bit;
+
+		if (!XLogRecHasBlockRef(reader, id))
+			continue;
+		ref = XLogRecGetBlock(reader, id);
+		chunk = map_chunk(map, &ref->rlocator, ref->forknum, ref->blkno);
+		word = (ref->blkno % PAGE_REPAIR_CHUNK_BLOCKS) / 64;
+		bit = UINT64CONST(1) << (ref->blkno % 64);
+		if (chunk->seen[word] & bit)
+			continue;
+		chunk->seen[word] |= bit;
+		map->referenced++;
+
+		/* Replay overwrites these without having read them */
+		if (ref->apply_image || (ref->flags & BKPBLOCK_WILL_INIT) != 0)
+			continue;
+		chunk->check[word] |= bit;
+	}
+
+	/*
+	 * Its replay changes visibility map and free space map without naming
+	 * blocks
+	 */
+	if (XLogRecGetRmid(reader) == RM_SMGR_ID &&
+		(XLogRecGetInfo(reader) & ~XLR_INFO_MASK) == XLOG_SMGR_TRUNCATE)
+	{
+		xl_smgr_truncate *truncate = (xl_smgr_truncate *) XLogRecGetData(reader);
+
+		map_chunk(map, &truncate->rlocator, VISIBILITYMAP_FORKNUM, 0);
+	}
+}
+
+/*
+ * Read the local WAL from the record at "start" to its end, or to the first
+ * record that starts at or after "limit", if that is valid.
+ *
+ * Returns the end of the last record that was read, "start" if none was.
+ */
+XLogRecPtr
+page_repair_scan(PageRepairMap *map, XLogRecPtr start, XLogRecPtr limit, List *history)
+{
+	WalScan		scan = {0};
+	XLogReaderState *reader;
+	XLogRecPtr	end = start;
+	char	   *error;
+
+	scan.history = history;
+	scan.buffer = palloc(SCAN_READ_SIZE);
+	reader = XLogReaderAllocate(wal_segment_size, NULL,
+								XL_ROUTINE(.page_read = scan_page_read,
+										   .segment_open = NULL,
+										   .segment_close = scan_close),
+								&scan);
+	if (reader == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("Failed while allocating a WAL reading processor.")));
+	reader->system_identifier = GetSystemIdentifier();
+
+	XLogBeginRead(reader, start);
+	while (XLogReadRecord(reader, &error) != NULL)
+	{
+		if (!XLogRecPtrIsInvalid(limit) && reader->ReadRecPtr >= limit)
+			break;
+		scan_record(map, reader);
+		end = reader->EndRecPtr;
+	}
+
+	scan_close(reader);
+	XLogReaderFree(reader);
+	pfree(scan.buffer);
+	return end;
+}
