@@ -177,10 +177,14 @@ bulk_io_heap_ahead(Relation relation, BlockNumber nblocks, uint32 extended_by)
 
 	/*
 	 * VACUUM asks what may have been added, by sessions with other settings
-	 * than its own.
+	 * than its own.  A heap smaller than the usual step has no such pages.
 	 */
 	if (extended_by == 0)
-		return Min(nblocks, BULK_EXTEND_MAX);
+	{
+		if (growth == 0 || growth > BULK_EXTEND_DEFAULT)
+			growth = BULK_EXTEND_DEFAULT;
+		return nblocks < growth ? 0 : Min(nblocks, BULK_EXTEND_MAX);
+	}
 
 	if (growth > nblocks || growth <= extended_by ||
 		RelFileLocatorSkippingWAL(relation->rd_locator) ||
