@@ -16,6 +16,7 @@ import { runMaintenance } from './maintenance'
 import { HostLanes } from './observe/host-lanes'
 import { type LeaseTimes, OperationLoop } from './operation-loop'
 import { isDeadOwner, makeOwner } from './owner'
+import { deliverWebhooks } from './webhooks'
 
 /** Leases outlast three renewals, so that one slow moment of the control database costs nothing. */
 export const LEASE_TIMES: LeaseTimes = { leaseMs: 10_000, renewMs: 3_000 }
@@ -28,6 +29,8 @@ export type ControllerOptions = {
   identity: () => string
   /** Certificates of the console's own processes to be kept fresh. */
   renew?: OwnIdentities
+  /** The installation's own secret: what webhooks are signed with follows from it. */
+  authSecret: string
   /** How long a host's certificate is good, in ms; for tests. */
   certificateLifetimeMs?: number
   /** The host of this installation: its row is made at start. */
@@ -56,15 +59,19 @@ export function startController(options: ControllerOptions) {
   const stop = new AbortController()
   const operations = new OperationLoop({ db, agents, log, database, owner, times })
   // a host was enrolled, revoked or removed, or wants to be enrolled
-  const [lanesWake, signWake] = [new Wake(), new Wake()]
+  const [lanesWake, signWake, webhooksWake] = [new Wake(), new Wake(), new Wake()]
   const wakeHosts = () => {
     lanesWake.now()
     signWake.now()
   }
   const notifications = listenForNotifications({
     connectionString: options.connectionString,
-    channels: ['operation_queued', 'host'],
-    onNotification: (channel) => (channel === 'host' ? wakeHosts() : operations.wake()),
+    channels: ['operation_queued', 'host', 'webhook_delivery'],
+    onNotification: (channel) => {
+      if (channel === 'host') wakeHosts()
+      else if (channel === 'webhook_delivery') webhooksWake.now()
+      else operations.wake()
+    },
     onConnected: () => {
       operations.wake()
       wakeHosts()
@@ -84,6 +91,7 @@ export function startController(options: ControllerOptions) {
         stop.signal,
       ),
       runMaintenance(parts, stop.signal),
+      deliverWebhooks({ ...parts, authSecret: options.authSecret, wake: webhooksWake }, stop.signal),
     ])
   }
 

@@ -11,6 +11,8 @@ export type ControllerInstallation = Installation & {
   authority: Authority
   /** The controller's own certificate, which may start tasks, and the web's, which it renews too. */
   identities: { controller: IdentityFile; web: IdentityFile }
+  /** What webhooks' secrets follow from. */
+  authSecret: string
   /** `postgresql://…` of the control database. */
   connectionString: string
 }
@@ -60,6 +62,7 @@ export function readInstallation(home: string): ControllerInstallation {
       controller: identity(secretFiles.controllerIdentity),
       web: identity(secretFiles.webIdentity),
     },
+    authSecret: secret(secretFiles.authSecret),
     connectionString: url.toString(),
   }
 }

@@ -18,6 +18,7 @@ try {
     connectionString: installation.connectionString,
     authority: installation.authority,
     identity: () => installation.identities.controller.read(),
+    authSecret: installation.authSecret,
     renew: [
       { right: 'task', file: installation.identities.controller },
       { right: 'read', file: installation.identities.web },

@@ -31,6 +31,7 @@ const start = () =>
   startController({
     connectionString: db.connectionString,
     authority: agent.home.authority.signing,
+    authSecret: 'a secret of the tests',
     identity: () => agent.home.identities.task,
     host: {
       hostId: agent.home.installation.hostId,

@@ -48,6 +48,7 @@ describe.skipIf(missing !== null)(`several hosts${missing ? ` (${missing})` : ''
     controller = startController({
       connectionString: db.connectionString,
       authority: it.authority.signing,
+      authSecret: 'a secret of the tests',
       identity: () => one.home.identities.task,
       host: { hostId: one.hostId, name: one.name, agentUrl: one.home.agentUrl },
       log,

@@ -1,7 +1,14 @@
 import pg from 'pg'
 
 /** Channels of the control database. The payload is the id of the row that moved. */
-export const notificationChannels = ['operation', 'operation_queued', 'instance', 'host', 'incident'] as const
+export const notificationChannels = [
+  'operation',
+  'operation_queued',
+  'instance',
+  'host',
+  'incident',
+  'webhook_delivery',
+] as const
 export type NotificationChannel = (typeof notificationChannels)[number]
 
 export type NotificationOptions = {

@@ -10,6 +10,7 @@ import {
 } from '@floe/domain'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { recordKinds } from './queries/record-retention'
+import { webhookEvents } from './queries/webhook'
 import { createTestDatabase, type TestDatabase } from './testing/control-database'
 
 let db: TestDatabase
@@ -37,6 +38,7 @@ test.each([
   ['cluster_control_check', ClusterControl.options],
   ['cluster_commit_mode_check', CommitMode.options],
   ['record_retention_kind_check', recordKinds],
+  ['webhook_delivery_event_check', webhookEvents],
 ])('%s admits exactly the words of the code', async (constraint, words) => {
   expect(await wordsOf(constraint)).toEqual([...words].sort())
 })

@@ -51,6 +51,7 @@ export async function benchOfControllers(engineConnectionString: string) {
       const controller = startController({
         connectionString: db.connectionString,
         authority: authority.signing,
+        authSecret: 'a secret of the tests',
         identity: () => identity,
         host: { hostId: first.hostId, name: `host-${first.hostId.slice(0, 8)}`, agentUrl: first.url },
         log,
