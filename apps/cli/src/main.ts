@@ -5,6 +5,7 @@ import { addBench } from './command/bench'
 import { addDown } from './command/down'
 import { addEngine } from './command/engine'
 import { addHost } from './command/host'
+import { addIncident } from './command/incident'
 import { addInstance } from './command/instance'
 import { addOperation } from './command/operation'
 import { addSetting } from './command/setting'
@@ -12,6 +13,7 @@ import { addStatus } from './command/status'
 import { addTelemetry } from './command/telemetry'
 import { addTest } from './command/test'
 import { addUp } from './command/up'
+import { addWebhook } from './command/webhook'
 import { consoleFault } from './console/client'
 import { exitStatusOf, printFault } from './output'
 
@@ -36,6 +38,8 @@ function program(): Command {
     addTelemetry,
     addOperation,
     addHost,
+    addIncident,
+    addWebhook,
     addAgent,
   ])
     add(floe)

@@ -1,5 +1,6 @@
 import { fault, OperationId, OperationState } from '@floe/domain'
 import type { Command } from 'commander'
+import { waitForOperation } from '../console/wait-for-operation'
 import { duration, moment, printResult, table } from '../output'
 import { findInstance, openConsole } from './find-instance'
 import { oneOf, verb, wholeNumber } from './verb'
@@ -17,7 +18,7 @@ function operationId(text: string): OperationId {
 export function addOperation(program: Command): void {
   const operation = program
     .command('operation')
-    .summary('look at changes, or cancel one')
+    .summary('look at changes, cancel or retry one')
     .description('Operations: every requested change, with its steps and log.')
 
   verb(operation, 'list', 'list operations, newest first')
@@ -97,4 +98,28 @@ export function addOperation(program: Command): void {
       printResult(json, result, () => `Asked for operation ${result.operationId} to be cancelled.`)
     },
   )
+
+  verb(
+    operation,
+    'retry <id>',
+    'take up a failed or cancelled operation again',
+    'Takes up a failed or cancelled operation again, as a new one: steps that succeeded are not run again.',
+  )
+    .option('--no-wait', 'do not wait until it has ended')
+    .action(async (id: string, { json, wait }: Verb & { wait: boolean }) => {
+      const client = openConsole()
+      const { operationId: again } = await client.trpc.operation.retry.mutate({
+        operationId: operationId(id),
+      })
+      if (!wait) {
+        printResult(json, { operationId: again }, () => `Operation ${again} was started.`)
+        return
+      }
+      const ended = await waitForOperation(client, again)
+      printResult(
+        json,
+        { operationId: again, state: ended.state },
+        () => `Operation ${again} ${ended.state}.`,
+      )
+    })
 }

@@ -8,6 +8,7 @@ import { operation } from './routers/operation'
 import { setting } from './routers/setting'
 import { setup } from './routers/setup'
 import { telemetry } from './routers/telemetry'
+import { webhook } from './routers/webhook'
 
 /** The console's API: the same nouns and verbs as the command line. */
 export const appRouter = router({
@@ -20,5 +21,6 @@ export const appRouter = router({
   telemetry,
   checkpoint,
   incident,
+  webhook,
 })
 export type AppRouter = typeof appRouter

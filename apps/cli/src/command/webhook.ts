@@ -1,0 +1,65 @@
+import { fault } from '@floe/domain'
+import type { Command } from 'commander'
+import { moment, printResult, table } from '../output'
+import { openConsole } from './find-instance'
+import { verb } from './verb'
+
+type Verb = { json?: boolean }
+
+function webhookId(text: string): string {
+  if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) return text
+  throw fault('usage.webhook_id', `"${text}" is not the id of a webhook`, {
+    hint: 'Run "./floe webhook list" for the ids.',
+  })
+}
+
+export function addWebhook(program: Command): void {
+  const webhook = program
+    .command('webhook')
+    .summary('tell other programs of incidents')
+    .description('Webhooks: addresses that are told of every incident, signed by the Standard Webhooks.')
+
+  verb(webhook, 'list', 'list the webhooks and how their newest message fared').action(
+    async ({ json }: Verb) => {
+      const { webhooks } = await openConsole().trpc.webhook.list.query()
+      printResult(json, webhooks, () =>
+        webhooks.length === 0
+          ? 'Nobody is told of incidents.'
+          : table(
+              ['address', 'since', 'by', 'newest message', 'waiting', 'id'],
+              webhooks.map((w) => [
+                w.url,
+                moment(w.createdAt),
+                w.actorName,
+                w.last === null
+                  ? 'none yet'
+                  : w.last.deliveredAt !== null
+                    ? `${w.last.event}, taken ${moment(w.last.deliveredAt)}`
+                    : `${w.last.event}, ${w.last.givenUpAt === null ? 'not taken yet' : 'given up'}${w.last.error ? `: ${w.last.error}` : ''}`,
+                w.waiting,
+                w.webhookId,
+              ]),
+            ),
+      )
+    },
+  )
+  verb(
+    webhook,
+    'add <url>',
+    'tell an address of every incident',
+    'Tells an address of every incident from now on. The secret that its messages are signed with is shown this once.',
+  ).action(async (url: string, { json }: Verb) => {
+    const added = await openConsole().trpc.webhook.add.mutate({ url })
+    printResult(json, added, () => `webhook  ${added.webhookId}\nsecret   ${added.secret}  (shown this once)`)
+  })
+  verb(webhook, 'test <id>', 'send a message that says nothing but that it arrived').action(
+    async (id: string, { json }: Verb) => {
+      const asked = await openConsole().trpc.webhook.test.mutate({ webhookId: webhookId(id) })
+      printResult(json, asked, () => 'Queued. "./floe webhook list" shows how it fared.')
+    },
+  )
+  verb(webhook, 'remove <id>', 'tell an address no more').action(async (id: string, { json }: Verb) => {
+    const removed = await openConsole().trpc.webhook.remove.mutate({ webhookId: webhookId(id) })
+    printResult(json, removed, () => `Webhook ${removed.webhookId} was removed.`)
+  })
+}

@@ -1,0 +1,22 @@
+import { listWebhooks } from '@floe/db'
+import { viewerProcedure } from '../../procedures'
+import { WebhookList } from './webhook.types'
+
+/** Who is told of incidents, each with how its newest message fared. */
+export const list = viewerProcedure.output(WebhookList).query(async ({ ctx }) => {
+  const rows = await listWebhooks(ctx.ports.database.pool)
+  const moment = (text: string | null) => (text === null ? null : Date.parse(text))
+  return {
+    webhooks: rows.map((row) => ({
+      ...row,
+      createdAt: row.createdAt.getTime(),
+      last: row.last && {
+        ...row.last,
+        createdAt: Date.parse(row.last.createdAt),
+        deliveredAt: moment(row.last.deliveredAt),
+        givenUpAt: moment(row.last.givenUpAt),
+      },
+    })),
+    now: Date.now(),
+  }
+})
