@@ -14,7 +14,18 @@ export const changeSettings = defineOperation('change-settings', {
         instanceId: input.instanceId,
         changes: input.changes,
       }),
-      records: (result) => [{ kind: 'settings-confirmed', ...result }],
+      // the history says what was asked for, also where it waits for a restart
+      records: (result) => [
+        {
+          kind: 'settings-confirmed',
+          ...result,
+          confirmed: result.confirmed.map((c) =>
+            c.pendingRestart && result.managed
+              ? { ...c, newValue: result.managed[c.name.toLowerCase()] ?? null }
+              : c,
+          ),
+        },
+      ],
     }),
   },
 })

@@ -1,6 +1,6 @@
 'use client'
 import { classNames } from '@floe/ui'
-import { Database, HardDrive, ListChecks, type LucideIcon } from 'lucide-react'
+import { Database, HardDrive, ListChecks, type LucideIcon, Siren } from 'lucide-react'
 import Link from 'next/link'
 import { usePathname } from 'next/navigation'
 
@@ -8,6 +8,7 @@ const places: readonly { href: string; label: string; icon: LucideIcon }[] = [
   { href: '/instances', label: 'Instances', icon: Database },
   { href: '/hosts', label: 'Hosts', icon: HardDrive },
   { href: '/operations', label: 'Operations', icon: ListChecks },
+  { href: '/incidents', label: 'Incidents', icon: Siren },
 ]
 
 /** The console's places: beside the page on a wide screen, at its foot on a telephone. */
@@ -23,7 +24,7 @@ export function Navigation({ at }: { at: 'side' | 'foot' }) {
           : 'hidden w-48 shrink-0 border-r border-line bg-surface md:block'
       }
     >
-      <ul className={foot ? 'grid grid-cols-3' : 'sticky top-12 flex flex-col gap-0.5 p-2'}>
+      <ul className={foot ? 'grid grid-cols-4' : 'sticky top-12 flex flex-col gap-0.5 p-2'}>
         {places.map(({ href, label, icon: Icon }) => {
           const current = path === href || path.startsWith(`${href}/`)
           return (

@@ -3,10 +3,8 @@ import { Age, Badge, Button, Popover } from '@floe/ui'
 import { useQuery } from '@tanstack/react-query'
 import { Bell } from 'lucide-react'
 import Link from 'next/link'
-import type { RouterOutputs } from '@/server/api'
 import { useTRPC } from '@/trpc/client'
-
-type Incident = RouterOutputs['incident']['list']['incidents'][number]
+import { type Incident, incidentHref } from './incident-href'
 
 /** The open incidents: how many, and what each of them is. */
 export function IncidentBell() {
@@ -49,18 +47,17 @@ export function IncidentBell() {
           ))}
         </ul>
       )}
+      <p className="mt-3 border-t border-line pt-2 text-sm">
+        <Link href="/incidents" className="font-medium text-accent hover:underline">
+          All incidents
+        </Link>
+      </p>
     </Popover>
   )
 }
 
 function IncidentItem({ incident }: { incident: Incident }) {
-  const href = incident.operationId
-    ? `/operations/${incident.operationId}`
-    : incident.instanceId
-      ? `/instances/${incident.instanceId}`
-      : incident.hostId
-        ? '/hosts'
-        : null
+  const href = incidentHref(incident)
   return (
     <li className="border-t border-line pt-2 first:border-0 first:pt-0">
       <div className="flex items-center justify-between gap-2">

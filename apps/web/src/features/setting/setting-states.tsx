@@ -75,13 +75,15 @@ export function SettingStates({
                 </TableCell>
                 <TableCell>{state.actorName}</TableCell>
                 <TableCell className="max-w-64 break-words text-ink-muted">{state.reason ?? '–'}</TableCell>
-                <TableCell className="max-w-md break-words font-mono text-[13px]">
+                <TableCell className="max-w-md break-words">
                   {i === 0 ? (
                     <Badge tone="good">holds now</Badge>
                   ) : state.changes.length === 0 ? (
                     <span className="text-ink-muted">nothing: the same values</span>
                   ) : (
-                    state.changes.map((c) => `${c.name} = ${c.value ?? 'default'}`).join(', ')
+                    <code className="font-mono text-[13px]">
+                      {state.changes.map((c) => `${c.name} = ${c.value ?? 'default'}`).join(', ')}
+                    </code>
                   )}
                 </TableCell>
                 <TableCell className="text-right">
