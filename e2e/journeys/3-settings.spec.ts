@@ -97,3 +97,38 @@ test('a value that would keep the engine from starting is refused before anythin
     await sql(tuned.connectionString, 'SELECT count(*) FROM pg_file_settings WHERE error IS NOT NULL'),
   ).toBe('0')
 })
+
+test('what ALTER SYSTEM changed past Floe is shown, and reverted with one press', async ({ page }) => {
+  await sql(tuned.connectionString, "ALTER SYSTEM SET work_mem = '77MB'")
+  await sql(tuned.connectionString, 'SELECT pg_reload_conf()')
+  await signIn(page)
+  await openInstance(page, 'tuned', 'Settings')
+  await expect(page.getByText('1 setting was changed past Floe')).toBeVisible({ timeout: 15_000 })
+  await expect(page.getByRole('cell', { name: /postgresql\.auto\.conf/ })).toBeVisible()
+  await checkAccessibility(page)
+  await page.getByRole('button', { name: 'Revert' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Revert' }).click()
+  await expect(page.getByText('1 setting was changed past Floe')).toBeHidden({ timeout: 15_000 })
+  expect(await sql(tuned.connectionString, 'SHOW work_mem')).toBe('4MB')
+})
+
+test('an earlier state of all settings is gone back to, and the history says why', async ({ page }) => {
+  await signIn(page)
+  await openInstance(page, 'tuned', 'Settings')
+  await page.getByRole('link', { name: 'History', exact: true }).click()
+  await checkAccessibility(page)
+  // the oldest state: as the instance was created
+  await page
+    .getByRole('table', { name: 'States of the settings' })
+    .getByRole('button', { name: /Roll back/ })
+    .last()
+    .click()
+  const dialog = page.getByRole('dialog')
+  await expect(dialog.getByRole('cell', { name: 'polar_bulk_extend_size' })).toBeVisible()
+  await dialog.getByLabel('Why').fill('the journey is over')
+  await dialog.getByRole('button', { name: 'Roll back' }).click()
+  await expect(page.getByText(/confirmed/i).first()).toBeVisible({ timeout: 10_000 })
+  expect(await sql(tuned.connectionString, 'SHOW polar_bulk_extend_size')).toBe('4MB')
+  expect(await sql(tuned.connectionString, 'SHOW full_page_writes')).toBe('on')
+  await expect(page.getByRole('cell', { name: 'the journey is over' }).first()).toBeVisible()
+})
