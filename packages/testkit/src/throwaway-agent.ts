@@ -34,6 +34,15 @@ export class ThrowawayAgent {
 
   /** Starts it and waits until it answers. */
   async start(): Promise<void> {
+    const child = this.startUnseen()
+    await waitUntil('the agent answers', async () => {
+      if (child.exitCode !== null) throw new Error(`the agent ended: ${this.output}`)
+      return this.#answers()
+    })
+  }
+
+  /** Starts it without waiting for an answer that it may not be able to give. */
+  startUnseen(): ChildProcess {
     const [file = '', ...args] = this.#within([process.execPath, this.#bundle])
     const child = spawn(file, args, {
       env: { ...process.env, FLOE_HOME: this.home.home, NODE_OPTIONS: '' },
@@ -44,10 +53,7 @@ export class ThrowawayAgent {
         this.output += text
       })
     this.#child = child
-    await waitUntil('the agent answers', async () => {
-      if (child.exitCode !== null) throw new Error(`the agent ended: ${this.output}`)
-      return this.#answers()
-    })
+    return child
   }
 
   /** Ends it by a signal and waits until it is gone. SIGKILL is what the tests are about. */

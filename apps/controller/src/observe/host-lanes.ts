@@ -1,4 +1,4 @@
-import { type AgentAddress, closeIncidents, listAgents, openIncidentKeys, takeLease } from '@floe/db'
+import { closeIncidents, listAgents, openIncidentKeys, takeLease } from '@floe/db'
 import { runLoop, type Wake } from '../loop'
 import { HostLane, type LaneParts } from './host-lane'
 
@@ -8,6 +8,9 @@ type Parts = LaneParts & { owner: string; wake: Wake }
 export class HostLanes {
   readonly #parts: Parts
   readonly #lanes = new Map<string, HostLane>()
+  readonly #ending = new Map<string, Promise<void>>()
+  /** Revoked hosts that were left behind. */
+  readonly #left = new Set<string>()
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -18,7 +21,7 @@ export class HostLanes {
     await runLoop({ name: 'find hosts', everyMs: 1_000, signal, log, database, wake }, () =>
       this.#pass(signal),
     )
-    await Promise.all([...this.#lanes.values()].map((lane) => lane.stop()))
+    await Promise.all([...[...this.#lanes.values()].map((lane) => lane.stop()), ...this.#ending.values()])
   }
 
   async #pass(signal: AbortSignal): Promise<void> {
@@ -30,28 +33,44 @@ export class HostLanes {
       const lane = this.#lanes.get(host.hostId)
       // a new address is another place to ask, and a new greeting
       if (lane && !lane.ended && lane.agentUrl === host.agentUrl) continue
-      if (lane) await lane.stop()
+      if (lane && !lane.ended) this.#end(host.hostId, lane)
+      // what still ends gives the very lease back that the next one would hold
+      if (this.#ending.has(host.hostId)) continue
       this.#lanes.delete(host.hostId)
       const hold = await takeLease(db.pool, { name: `observe:${host.hostId}`, owner, leaseMs: times.leaseMs })
       if (hold && !signal.aborted) this.#lanes.set(host.hostId, new HostLane(host, hold, this.#parts))
     }
     for (const [hostId, lane] of this.#lanes) {
       if (hosts.some((host) => host.hostId === hostId)) continue
-      this.#lanes.delete(hostId)
-      void lane.stop().then(() => this.#leave(hostId, all))
+      this.#end(hostId, lane, () => this.#leave(hostId))
+    }
+    // also those that were revoked while nobody looked
+    for (const { hostId, revoked } of all) {
+      if (!revoked) this.#left.delete(hostId)
+      else if (!this.#left.has(hostId) && !this.#ending.has(hostId)) await this.#leave(hostId)
     }
   }
 
+  /** Ends a lane without waiting for it: its host may be slow. */
+  #end(hostId: string, lane: HostLane, then: () => Promise<void> = async () => {}): void {
+    this.#lanes.delete(hostId)
+    const ended = lane
+      .stop()
+      .then(then)
+      .catch((error) => this.#parts.database.missed(error))
+      .finally(() => {
+        this.#ending.delete(hostId)
+        this.#parts.wake.now()
+      })
+    this.#ending.set(hostId, ended)
+  }
+
   /** What was wrong with a host that was revoked or removed is nobody's concern any more. */
-  async #leave(hostId: string, all: readonly AgentAddress[]): Promise<void> {
-    const { db, log, database } = this.#parts
-    const revoked = all.some((host) => host.hostId === hostId)
-    log.info(revoked ? 'host.revoked' : 'host.removed', { hostId })
-    try {
-      for (const key of await closeIncidents(db.pool, await openIncidentKeys(db.pool, hostId)))
-        log.info('incident.closed', { key })
-    } catch (error) {
-      database.missed(error)
-    }
+  async #leave(hostId: string): Promise<void> {
+    const { db, log } = this.#parts
+    for (const key of await closeIncidents(db.pool, await openIncidentKeys(db.pool, hostId)))
+      log.info('incident.closed', { key })
+    this.#left.add(hostId)
+    log.info('host.left', { hostId })
   }
 }
