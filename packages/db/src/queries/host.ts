@@ -162,6 +162,24 @@ export async function removeHost(
     throw fault('host.conflict', `an operation on an instance of host "${host.name}" has not ended`, {
       hint: 'Wait until it has ended: operations of a revoked host fail within seconds.',
     })
+  const { rows: led } = await tx.query<{ name: string }>(
+    `SELECT c.name FROM cluster c JOIN instance p ON p.id = c."primaryInstanceId"
+      WHERE p."hostId" = $1 AND p."deletedAt" IS NULL AND c."deletedAt" IS NULL
+        AND EXISTS (SELECT FROM instance m
+                     WHERE m."clusterId" = c.id AND m."hostId" <> $1 AND m."deletedAt" IS NULL)
+      ORDER BY c.name`,
+    [hostId],
+  )
+  if (led[0])
+    throw fault('host.conflict', `the primary of cluster "${led[0].name}" is on host "${host.name}"`, {
+      detail: 'Its standbys on other hosts would be left without a primary.',
+      hint: 'Fail over to one of them first.',
+    })
+  await tx.query(
+    `UPDATE cluster SET "deletedAt" = clock_timestamp()
+      WHERE "deletedAt" IS NULL AND "primaryInstanceId" IN (SELECT id FROM instance WHERE "hostId" = $1)`,
+    [hostId],
+  )
   const { rowCount } = await tx.query(
     `UPDATE instance SET "deletedAt" = clock_timestamp(), intent = 'deleted', state = 'unknown',
             because = 'its host was removed' WHERE "hostId" = $1 AND "deletedAt" IS NULL`,

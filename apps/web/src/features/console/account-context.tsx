@@ -24,3 +24,12 @@ export function useMayChange(): boolean {
 
 /** What a button that a viewer cannot use says. */
 export const viewerHint = 'Your role is viewer: you can look, but not change anything.'
+
+/** Whether this person may say which hosts belong to the installation. */
+export function useMayAdminister(): boolean {
+  const { role } = useAccount()
+  return role === 'admin' || role === 'owner'
+}
+
+/** What a button says that only an administrator can use. */
+export const administratorHint = 'Hosts are added and revoked by an owner or admin.'

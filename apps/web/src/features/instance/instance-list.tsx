@@ -148,7 +148,12 @@ function InstanceRow({ instance, points }: { instance: Instance; points: readonl
   const newest = points.at(-1)
   const fresh = newest !== undefined && now - newest.at < 5_000
   return (
-    <TableRow className={classNames(staleMs !== null && 'text-ink-muted')}>
+    <TableRow
+      className={classNames(
+        // what is behind a host that does not answer is as old as its last word
+        (staleMs !== null || instance.hostState !== 'online') && 'text-ink-muted grayscale',
+      )}
+    >
       <TableCell className="sm:min-w-36">
         <Link
           href={`/instances/${instance.name}`}

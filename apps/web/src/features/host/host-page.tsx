@@ -1,0 +1,299 @@
+'use client'
+import {
+  Age,
+  Alert,
+  Badge,
+  Button,
+  Card,
+  ConfirmDialog,
+  classNames,
+  FaultAlert,
+  formatTime,
+  KeyValue,
+  Moment,
+  noteConsoleTime,
+  PageHeader,
+  SkeletonRows,
+  StateBadge,
+  Table,
+  TableBody,
+  TableCell,
+  TableHead,
+  TableHeader,
+  TableRow,
+} from '@floe/ui'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import Link from 'next/link'
+import { useRouter } from 'next/navigation'
+import { type ReactNode, useEffect, useState } from 'react'
+import type { RouterOutputs } from '@/server/api'
+import { useTRPC } from '@/trpc/client'
+import { faultOf } from '@/trpc/fault'
+import { administratorHint, useMayAdminister } from '../console/account-context'
+import { AddHost } from './add-host'
+import { HostFactsView } from './host-facts'
+import { useHostAge } from './use-host-age'
+
+type Detail = RouterOutputs['host']['show']
+type Host = Detail['host']
+
+/** One host: its machine, disks, agent, certificate and instances, each as old as it is. */
+export function HostPage({ name }: { name: string }) {
+  const trpc = useTRPC()
+  const query = useQuery(trpc.host.show.queryOptions({ name }, { refetchInterval: 2_000 }))
+  const consoleNow = query.data?.now
+  useEffect(() => {
+    if (consoleNow !== undefined) noteConsoleTime(consoleNow)
+  }, [consoleNow])
+  if (!query.data)
+    return query.error ? (
+      <FaultAlert fault={faultOf(query.error)} onRetry={() => void query.refetch()} />
+    ) : (
+      <Card>
+        <SkeletonRows label="Loading the host" />
+      </Card>
+    )
+  return <HostView detail={query.data} />
+}
+
+function HostView({ detail }: { detail: Detail }) {
+  const { host, instanceList } = detail
+  const ageMs = useHostAge(host)
+  return (
+    <>
+      <PageHeader
+        title={host.name}
+        actions={host.revokedAt === null ? null : <AddHost again={{ name: host.name }} />}
+      >
+        <div className="mt-1.5 flex flex-wrap items-center gap-x-3 gap-y-1 text-sm text-ink-muted">
+          <StateBadge state={host.state} of="host" />
+          {host.revokedAt === null ? null : <Badge tone="bad">revoked</Badge>}
+          {host.own ? <Badge>this console’s machine</Badge> : null}
+          <span>
+            seen <Age at={host.observedAt} />
+          </span>
+        </div>
+      </PageHeader>
+      <div className="flex flex-col gap-3">
+        {host.revokedAt === null ? (
+          host.fault && host.state !== 'online' ? (
+            <FaultAlert fault={host.fault} tone="warn" />
+          ) : null
+        ) : (
+          <Alert tone="bad" title={`Revoked by ${host.revokedBy} at ${formatTime(host.revokedAt)}`}>
+            Its certificate is not accepted any more, and nothing it says is believed. Its instances may run
+            on; this console does not see them. Enrol it again to have it back, or remove it.
+          </Alert>
+        )}
+        <Card title="Agent">
+          <KeyValue
+            items={[
+              { label: 'Version', value: host.agentVersion, source: 'hello.agentVersion' },
+              { label: 'Contract', value: host.contractVersion, source: 'hello.contractVersion' },
+              { label: 'Address', value: host.agentUrl },
+              { label: 'Enrolled', value: host.own ? 'by ./floe up' : <Moment at={host.enrolledAt} /> },
+              {
+                label: 'Certificate ends',
+                value:
+                  host.revokedAt !== null ? (
+                    'not accepted any more'
+                  ) : host.certificateEndsAt === null ? null : (
+                    <Moment at={host.certificateEndsAt} />
+                  ),
+                source: 'Renewed by the controller once a third of its time is over',
+              },
+              { label: 'Host id', value: <span className="font-mono text-xs">{host.hostId}</span> },
+            ]}
+          />
+          {host.capabilities.length > 0 ? (
+            <div className="mt-3 flex flex-wrap items-center gap-1.5">
+              <span className="mr-1 text-xs text-ink-muted">It can</span>
+              {host.capabilities.map((capability) => (
+                <Badge key={capability}>{capability}</Badge>
+              ))}
+            </div>
+          ) : null}
+        </Card>
+        <Card title="Machine">
+          <HostFactsView facts={host.facts} host={host.name} ageMs={ageMs} />
+        </Card>
+        <Instances instances={instanceList} old={host.state !== 'online'} />
+        {host.own ? null : <HostDangerZone host={host} />}
+      </div>
+    </>
+  )
+}
+
+/** Instances of a host that is not online are greyed: what was seen of them is as old as the host's last word. */
+function Instances({ instances, old }: { instances: Detail['instanceList']; old: boolean }) {
+  return (
+    <Card title="Instances" bodyClassName={instances.length === 0 ? undefined : 'p-0'}>
+      {instances.length === 0 ? (
+        <p className="text-sm text-ink-muted">No instance is on this host.</p>
+      ) : (
+        <Table label="Instances of this host">
+          <TableHead>
+            <tr>
+              <TableHeader>Instance</TableHeader>
+              <TableHeader>State</TableHeader>
+              <TableHeader>Role</TableHeader>
+              <TableHeader>Version</TableHeader>
+              <TableHeader number>Port</TableHeader>
+              <TableHeader>Seen</TableHeader>
+            </tr>
+          </TableHead>
+          <TableBody>
+            {instances.map((i) => (
+              <TableRow
+                key={i.instanceId}
+                className={classNames(old && 'text-ink-muted grayscale')}
+                data-stale={old}
+              >
+                <TableCell>
+                  <Link
+                    href={`/instances/${i.name}`}
+                    className="font-medium text-ink hover:text-accent hover:underline"
+                  >
+                    {i.name}
+                  </Link>
+                </TableCell>
+                <TableCell>
+                  <StateBadge state={i.state} of="instance" />
+                  {i.state === i.lastState ? null : (
+                    <span className="ml-2 text-xs text-ink-muted">was {i.lastState}</span>
+                  )}
+                </TableCell>
+                <TableCell>{i.role ?? '–'}</TableCell>
+                <TableCell>{i.engineVersion ?? '–'}</TableCell>
+                <TableCell number>{i.port ?? '–'}</TableCell>
+                <TableCell>
+                  <Age at={i.observedAt} />
+                </TableCell>
+              </TableRow>
+            ))}
+          </TableBody>
+        </Table>
+      )}
+    </Card>
+  )
+}
+
+/** Revoking and removing; each wants the host's name typed. */
+function HostDangerZone({ host }: { host: Host }) {
+  const trpc = useTRPC()
+  const queryClient = useQueryClient()
+  const router = useRouter()
+  const mayAdminister = useMayAdminister()
+  const [asking, setAsking] = useState<'revoke' | 'remove' | null>(null)
+  const seen = () => void queryClient.invalidateQueries(trpc.host.pathFilter())
+  const revoke = useMutation(
+    trpc.host.revoke.mutationOptions({
+      onSuccess: () => {
+        setAsking(null)
+        seen()
+      },
+    }),
+  )
+  const remove = useMutation(
+    trpc.host.remove.mutationOptions({
+      onSuccess: () => {
+        router.push('/hosts')
+        seen()
+      },
+    }),
+  )
+  const close = (open: boolean) => {
+    if (open) return
+    setAsking(null)
+    revoke.reset()
+    remove.reset()
+  }
+  const { hostId, name } = host
+  const revoked = host.revokedAt !== null
+  return (
+    <Card title="Danger zone" className="border-bad/40" bodyClassName="p-0">
+      <Danger
+        title="Revoke this host"
+        button="Revoke host"
+        disabled={!mayAdminister || revoked}
+        hint={mayAdminister ? (revoked ? 'It is revoked already.' : undefined) : administratorHint}
+        onPress={() => setAsking('revoke')}
+      >
+        From then on its certificate is not accepted and nothing it says is believed; operations on it fail.
+        Its instances run on, unseen.
+      </Danger>
+      <Danger
+        title="Remove this host"
+        button="Remove host"
+        disabled={!mayAdminister || !revoked}
+        hint={mayAdminister ? (revoked ? undefined : 'Revoke it first.') : administratorHint}
+        onPress={() => setAsking('remove')}
+      >
+        The console forgets the host and its instances. Nothing is deleted on the machine itself.
+      </Danger>
+      <ConfirmDialog
+        open={asking === 'revoke'}
+        onOpenChange={close}
+        title={`Revoke ${name}?`}
+        confirmLabel="Revoke host"
+        danger
+        typedName={name}
+        busy={revoke.isPending}
+        fault={revoke.error ? faultOf(revoke.error) : null}
+        onConfirm={() => revoke.mutate({ hostId, confirmName: name })}
+      >
+        <p>
+          {host.instances === 0
+            ? 'It has no instance.'
+            : `The console sees its ${host.instances} ${host.instances === 1 ? 'instance' : 'instances'} no more, and operations on them that have not ended fail.`}{' '}
+          To have it back it must be enrolled again.
+        </p>
+      </ConfirmDialog>
+      <ConfirmDialog
+        open={asking === 'remove'}
+        onOpenChange={close}
+        title={`Remove ${name}?`}
+        confirmLabel="Remove host"
+        danger
+        typedName={name}
+        busy={remove.isPending}
+        fault={remove.error ? faultOf(remove.error) : null}
+        onConfirm={() => remove.mutate({ hostId, confirmName: name })}
+      >
+        <p>
+          {host.instances === 0
+            ? 'It has no instance.'
+            : `Its ${host.instances} ${host.instances === 1 ? 'instance is' : 'instances are'} forgotten with it; engines and files on the machine stay as they are.`}
+        </p>
+      </ConfirmDialog>
+    </Card>
+  )
+}
+
+function Danger({
+  title,
+  button,
+  disabled,
+  hint,
+  onPress,
+  children,
+}: {
+  title: string
+  button: string
+  disabled: boolean
+  hint: string | undefined
+  onPress: () => void
+  children: ReactNode
+}) {
+  return (
+    <div className="flex flex-wrap items-center justify-between gap-3 border-t border-line px-4 py-3 first:border-0">
+      <div className="max-w-2xl min-w-0">
+        <h3 className="text-sm font-medium">{title}</h3>
+        <p className="text-sm text-ink-muted">{children}</p>
+      </div>
+      <Button variant="danger-quiet" disabled={disabled} title={hint} onClick={onPress}>
+        {button}
+      </Button>
+    </div>
+  )
+}
