@@ -1,0 +1,75 @@
+# shellcheck shell=bash disable=SC2154,SC2034
+# Checks each page of a data directory that nobody uses.
+
+verify_usage() {
+  cat <<'HELP'
+usage: ./floe engine verify [--variant release|assert|stock] DIR
+
+Reads every page of the data directory DIR of a stopped instance and verifies its checksum with the engine's
+pg_checksums; changes nothing. Prints what pg_control says, the counts, and the pages that do not verify.
+Exit status 0 all verify, 1 some do not, or DIR cannot be verified: it is in use, was not shut down cleanly (start
+it once: recovery repairs torn pages), or has no checksums.
+HELP
+}
+
+# as_owner <path> <command…>: as the user whom the path belongs to, since PostgreSQL's programs refuse root.
+as_owner() {
+  local owner group identity=()
+  owner=$(stat -c %u "$1") group=$(stat -c %g "$1")
+  shift
+  if [ "$(id -u)" -eq 0 ]; then identity=(setpriv "--reuid=$owner" "--regid=$group" --clear-groups); fi
+  (cd / && "${identity[@]}" env LC_ALL=C "$@")
+}
+
+control_field() { sed -n "s/^$1: *//p" <<<"$control"; }
+
+verify_verb() {
+  local variant=release directory='' prefix control state report status=0
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --variant)
+        variant=${2:-}
+        shift
+        ;;
+      --variant=*) variant=${1#*=} ;;
+      --help | -h)
+        verify_usage
+        exit 0
+        ;;
+      -*) usage_error "unknown option \"$1\"" "./floe engine verify --help" ;;
+      *)
+        [ -z "$directory" ] || usage_error "more than one directory" "./floe engine verify --help"
+        directory=$1
+        ;;
+    esac
+    shift
+  done
+  [ -n "$directory" ] || usage_error "no data directory is named" "./floe engine verify --help"
+  case $variant in
+    release | assert | stock) ;;
+    *) usage_error "unknown variant \"$variant\"" "./floe engine verify --help" ;;
+  esac
+  [ -e "$directory/global/pg_control" ] ||
+    fail "\"$directory\" is not a data directory" "It has no file global/pg_control." "Name the directory that pg_ctl -D takes."
+  directory=$(cd "$directory" && pwd)
+  prefix=$(build_engine "$variant")
+
+  control=$(as_owner "$directory" "$prefix/bin/pg_controldata" -D "$directory") ||
+    fail "could not read pg_control of \"$directory\""
+  state=$(control_field 'Database cluster state')
+  printf '%-34s %s\n' 'system identifier' "$(control_field 'Database system identifier')" 'state' "$state" \
+    'checksums' "$([ "$(control_field 'Data page checksum version')" = 0 ] && echo off || echo on)" \
+    'full-page images at checkpoint' "$(control_field "Latest checkpoint's full_page_writes")"
+  [ "$(control_field 'Data page checksum version')" != 0 ] ||
+    fail "\"$directory\" has no data checksums" "Nothing can be verified." "Run pg_checksums --enable on the stopped instance."
+  case $state in
+    'shut down' | 'shut down in recovery') ;;
+    *)
+      fail "\"$directory\" is in use or was not shut down cleanly" "Its state is \"$state\"." \
+        "Stop the instance; after a crash start it once, so that recovery repairs torn pages, and stop it."
+      ;;
+  esac
+  report=$(as_owner "$directory" "$prefix/bin/pg_checksums" --check -D "$directory" 2>&1) || status=$?
+  printf '%s\n' "$report"
+  [ "$status" -eq 0 ] || fail "some pages of \"$directory\" do not verify" "See the lines above."
+}
