@@ -105,6 +105,13 @@ cmp_ok($standby->safe_psql('postgres', 'SELECT repaired FROM polar_stat_page_rep
 is($standby->safe_psql('postgres', q{SELECT recovery FROM polar_stat_page_repair}), 'standby', 'the view tells that it is one');
 sound('from another standby');
 
+# Without its local WAL: blocks are looked at as their WAL comes again
+tear_standby();
+unlink grep { m{/[0-9A-F]{24}$} } glob($standby->data_dir . '/pg_wal/*');
+$standby->start;
+cmp_ok($standby->safe_psql('postgres', 'SELECT repaired FROM polar_stat_page_repair'), '>', 20, 'pages were repaired while WAL was streamed again');
+sound('without local WAL');
+
 # Guard on a standby: it says who could help
 ok($standby->poll_query_until('postgres', q{SELECT state, images_in_force IS NULL FROM polar_page_repair_status}, 'protected|t'),
 	'a standby is protected by its source');
