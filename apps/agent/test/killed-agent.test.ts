@@ -173,6 +173,25 @@ describe('no task is lost when the agent is killed', () => {
     expect(await problems()).toEqual([])
   })
 
+  test.each([0, 20, 60, 150])('while it resolves drift, after %i ms', async (ms) => {
+    await f.must({ kind: 'start-instance', instanceId: shared })
+    const value = `${200 + ms}`
+    await f.query(shared, `alter system set vacuum_cost_limit = ${value}`)
+    await f.query(shared, 'select pg_reload_conf()')
+    await waitUntil(
+      'the drift is seen',
+      async () => ((await f.observed(shared))?.settingDrift ?? []).length === 1,
+    )
+    const status = await killedAfter(ms, { kind: 'resolve-drift', instanceId: shared, how: 'adopt' })
+    expect(status).toMatchObject({
+      state: 'succeeded',
+      result: { confirmed: [{ name: 'vacuum_cost_limit', newValue: value }] },
+    })
+    const asked = `select setting, sourcefile like '%/floe.conf' as ours from pg_settings where name = 'vacuum_cost_limit'`
+    expect(await f.query(shared, asked)).toEqual([{ setting: value, ours: true }])
+    expect((await f.observed(shared))?.settingDrift).toEqual([])
+  })
+
   test.each([0, 30, 100])('while it deletes an instance, after %i ms', async (ms) => {
     const instanceId = await f.createRunning()
     const confirmName = `t-${instanceId.slice(0, 8)}`

@@ -7,10 +7,10 @@ import { applyChanges, readManagedSettings, writeManagedSettings } from '../engi
 import { sqlState } from '../engine/connection'
 import type { Instance } from '../engine/instance'
 import { readSettings } from '../engine/settings'
-import { readFileTexts } from '../engine/settings-files'
 import fileSettingsSql from '../engine/sql/file-settings.sql'
 import pendingRestartSql from '../engine/sql/pending-restart.sql'
 import { reload } from './reload-instance'
+import { proveGood } from './start-instance'
 import { type TaskBody, type TaskContext, waitFor } from './task'
 import { trialsDirectory } from './trials-directory'
 
@@ -64,7 +64,7 @@ async function change(
     if (!after) context.log('the instance is stopped and takes them when it starts')
     const confirmed = checked.map((c) => confirm(c, former as Former, after, context))
     // only what holds now is known to start again; what waits for a restart is proven by that
-    if (client && (await nothingPends(client))) instance.known.proveGood(readFileTexts(instance.layout))
+    if (client && (await nothingPends(client))) proveGood(instance, context)
     const managed = Object.fromEntries(readManagedSettings(managedFile))
     return { confirmed, managedBefore: former.managed, managed }
   } catch (error) {

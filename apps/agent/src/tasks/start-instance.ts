@@ -61,8 +61,8 @@ function refuseFenced(instance: Instance): void {
     })
 }
 
-/** What it has become ready with is what a restart that fails goes back to. */
-function proveGood(instance: Instance, context: TaskContext): void {
+/** What it is ready with is what a restart that fails goes back to. */
+export function proveGood(instance: Instance, context: Pick<TaskContext, 'log'>): void {
   try {
     instance.known.proveGood(readFileTexts(instance.layout))
   } catch (error) {
