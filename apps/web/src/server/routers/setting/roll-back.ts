@@ -1,5 +1,5 @@
-import { findSettingState, listSettingStates } from '@floe/db'
-import { fault } from '@floe/domain'
+import { findOperationByKey, findSettingState, listSettingStates } from '@floe/db'
+import { fault, OperationId } from '@floe/domain'
 import { operatorProcedure } from '../../procedures'
 import { OperationRef } from '../operation/operation.types'
 import { submit } from '../operation/submit'
@@ -15,6 +15,14 @@ export const rollBack = operatorProcedure
   .output(OperationRef)
   .mutation(async ({ ctx, input: { instanceId, stateId, reason, idempotencyKey } }) => {
     const { pool } = ctx.ports.database
+    // asked again after it was done, there is nothing left to change: the same key still answers the same operation
+    const earlier = idempotencyKey === undefined ? undefined : await findOperationByKey(pool, idempotencyKey)
+    if (
+      earlier?.kind === 'change-settings' &&
+      earlier.actor === ctx.actor.id &&
+      earlier.instanceId === instanceId
+    )
+      return { operationId: OperationId.parse(earlier.operationId) }
     const wanted = await findSettingState(pool, instanceId, stateId)
     if (!wanted)
       throw fault('setting.state_not_found', `the instance has no state ${stateId} of its settings`, {

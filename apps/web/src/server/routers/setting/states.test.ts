@@ -52,7 +52,8 @@ test('every change makes a state, and one press goes back to any of them, with w
   )
   await expect(caller.setting.rollBack({ instanceId, stateId: '999999' })).rejects.toThrow('no state 999999')
 
-  const { operationId } = await caller.setting.rollBack({ instanceId, stateId: first?.stateId as string })
+  const asked = { instanceId, stateId: first?.stateId as string, idempotencyKey: 'one-roll-back' }
+  const { operationId } = await caller.setting.rollBack(asked)
   const { operation } = await caller.operation.show({ operationId })
   expect(operation.input).toMatchObject({
     changes: [
@@ -61,6 +62,13 @@ test('every change makes a state, and one press goes back to any of them, with w
     ],
     reason: expect.stringMatching(/^rolled back to the state of \d{4}-\d\d-\d\d /),
   })
+
+  // a repeated request is the same operation, also when nothing is left to change
+  await done(operationId, { fsync: 'on' })
+  expect(await caller.setting.rollBack(asked)).toEqual({ operationId })
+  await expect(caller.setting.rollBack({ ...asked, idempotencyKey: undefined })).rejects.toThrow(
+    'as they were in that state',
+  )
 })
 
 test('another instance’s state is none of this one’s', async () => {
