@@ -8,6 +8,7 @@ import { addHost } from './command/host'
 import { addIncident } from './command/incident'
 import { addInstance } from './command/instance'
 import { addOperation } from './command/operation'
+import { addRetention } from './command/retention'
 import { addSetting } from './command/setting'
 import { addStatus } from './command/status'
 import { addTelemetry } from './command/telemetry'
@@ -40,6 +41,7 @@ function program(): Command {
     addHost,
     addIncident,
     addWebhook,
+    addRetention,
     addAgent,
   ])
     add(floe)

@@ -50,6 +50,7 @@ const inputs: Record<string, object> = {
   'instance.reload': {},
   'instance.delete': { confirmName: 'x' },
   'setting.set': { changes: [{ name: 'work_mem', value: '4MB' }] },
+  'retention.set': { kind: 'audit', keepSeconds: 1e6 },
   'webhook.add': { url: 'https://example.org/hook' },
   'webhook.remove': { webhookId: randomUUID() },
   'webhook.test': { webhookId: randomUUID() },

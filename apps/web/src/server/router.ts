@@ -5,6 +5,7 @@ import { host } from './routers/host'
 import { incident } from './routers/incident'
 import { instance } from './routers/instance'
 import { operation } from './routers/operation'
+import { retention } from './routers/retention'
 import { setting } from './routers/setting'
 import { setup } from './routers/setup'
 import { telemetry } from './routers/telemetry'
@@ -22,5 +23,6 @@ export const appRouter = router({
   checkpoint,
   incident,
   webhook,
+  retention,
 })
 export type AppRouter = typeof appRouter

@@ -1,0 +1,34 @@
+import {
+  insertAuditEvent,
+  inTransaction,
+  type RecordKind,
+  type SampleStep,
+  setRecordRetention,
+  setRetention,
+} from '@floe/db'
+import { adminProcedure } from '../../procedures'
+import { RetentionSetInput } from './retention.types'
+
+const steps: Record<string, SampleStep> = { 'sample-1s': 1, 'sample-10s': 10, 'sample-1m': 60 }
+
+/** Changes how long a kind is kept. What is too old then is deleted within minutes, and does not come back. */
+export const set = adminProcedure
+  .input(RetentionSetInput)
+  .output(RetentionSetInput)
+  .mutation(async ({ ctx, input }) => {
+    await inTransaction(ctx.ports.database.pool, async (tx) => {
+      const step = steps[input.kind]
+      if (step) await setRetention(tx, step, input.keepSeconds)
+      else await setRecordRetention(tx, input.kind as RecordKind, input.keepSeconds)
+      await insertAuditEvent(tx, {
+        actor: ctx.actor,
+        action: 'retention.set',
+        outcome: 'allowed',
+        objectKind: 'retention',
+        objectId: input.kind,
+        detail: { keepSeconds: input.keepSeconds },
+        ipAddress: ctx.ipAddress,
+      })
+    })
+    return input
+  })
