@@ -11,7 +11,7 @@ import {
 } from '@floe/db'
 import { createTestDatabase, insertTestInstance, type TestDatabase } from '@floe/db/testing'
 import { type Fault, fault, type OperationKind, operationTransitions } from '@floe/domain'
-import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest'
 import { type Advanced, advanceOperation } from './advance'
 import type { AgentTasks } from './step'
 import { cancelOperation, retryOperation, submitOperation } from './submit'
@@ -298,6 +298,54 @@ test('a restart that rolled settings back has failed with the line, and the hist
     },
   ])
   expect((await listSettingStates(db.pool, { instanceId }))[0]?.managed).toEqual({ work_mem: '8MB' })
+})
+
+describe('with another controller at every pass, because the one before was killed', () => {
+  const confirmed = [{ name: 'work_mem', oldValue: '4MB', newValue: '8MB', pendingRestart: false }]
+  test.each([
+    ['start-instance', {}, { postmasterPid: 7, readyMs: 1 }, 'running'],
+    ['stop-instance', { mode: 'fast' }, { stoppedMs: 1 }, 'stopped'],
+    ['restart-instance', { mode: 'fast' }, { postmasterPid: 7, readyMs: 1 }, 'running'],
+    ['reload-instance', {}, { pendingRestart: [] }, 'running'],
+    [
+      'change-settings',
+      { changes: [{ name: 'work_mem', value: '8MB' }] },
+      { confirmed, managedBefore: {}, managed: { work_mem: '8MB' } },
+      'running',
+    ],
+    ['resolve-drift', { how: 'adopt' }, { confirmed, managed: { work_mem: '8MB' } }, 'running'],
+  ] as const)(
+    '%s starts its task once, succeeds, and records what it did once',
+    async (kind, input, result, state) => {
+      const { instanceId, operationId } = await submit(kind, input)
+      const seen = JSON.stringify({ postmasterPid: state === 'running' ? 7 : null })
+      /** Whoever leases it after a lease that has run out. */
+      const successor = async () => {
+        await db.pool.query(`UPDATE operation SET "leaseExpiresAt" = now() WHERE id = $1`, [operationId])
+        return hold(operationId)
+      }
+      let ended: Advanced = { ended: null, pauseMs: 0 }
+      for (let i = 0; i < 12 && ended.ended === null; i++) {
+        const h = await successor()
+        const late = await successor()
+        // the one before finds that it is not the newest any more, whatever it was about to write
+        if (i % 2 === 1) await expect(pass(h)).rejects.toThrow()
+        ended = await pass(late)
+        for (const step of tasks.started) tasks.answers[step] = { state: 'succeeded', result }
+        await db.pool.query(
+          `UPDATE instance SET state = $2, observed = $3, "observedAt" = now() WHERE id = $1`,
+          [instanceId, state, seen],
+        )
+      }
+      expect(ended).toEqual({ ended: 'succeeded' })
+      expect(tasks.started).toHaveLength(1)
+      const changes = await listSettingChanges(db.pool, { instanceId })
+      const settles = kind === 'change-settings' || kind === 'resolve-drift'
+      expect(changes).toHaveLength(settles ? 1 : 0)
+      const states = await listSettingStates(db.pool, { instanceId })
+      expect(states.filter((s) => s.operationId === operationId)).toHaveLength(settles ? 1 : 0)
+    },
+  )
 })
 
 test('a delete whose instance the agent does not know is done, and its row says deleted', async () => {
