@@ -1,6 +1,7 @@
 import { router } from './procedures'
 import { account } from './routers/account'
 import { checkpoint } from './routers/checkpoint'
+import { cluster } from './routers/cluster'
 import { host } from './routers/host'
 import { incident } from './routers/incident'
 import { instance } from './routers/instance'
@@ -8,6 +9,7 @@ import { operation } from './routers/operation'
 import { retention } from './routers/retention'
 import { setting } from './routers/setting'
 import { setup } from './routers/setup'
+import { standby } from './routers/standby'
 import { telemetry } from './routers/telemetry'
 import { webhook } from './routers/webhook'
 
@@ -17,6 +19,8 @@ export const appRouter = router({
   account,
   host,
   instance,
+  cluster,
+  standby,
   setting,
   operation,
   telemetry,

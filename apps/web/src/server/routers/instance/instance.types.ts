@@ -1,4 +1,5 @@
 import {
+  ClusterId,
   ConnectionForms,
   ConnectionTarget,
   HostId,
@@ -7,6 +8,7 @@ import {
   InstanceIntent,
   InstanceRole,
   InstanceState,
+  MemberRole,
   OperationId,
   OperationKind,
   OperationState,
@@ -20,6 +22,13 @@ export const InstanceSummary = z.object({
   hostId: HostId,
   hostName: z.string(),
   hostState: HostState,
+  /** The cluster it belongs to, how many members that has, and what this one is meant to be there. */
+  cluster: z.object({
+    clusterId: ClusterId,
+    name: z.string(),
+    memberRole: MemberRole,
+    members: z.number().int(),
+  }),
   intent: InstanceIntent,
   /** As last observed; `unknown` when the host has been silent for 30 s. */
   state: InstanceState,

@@ -1,5 +1,12 @@
 import type { InstanceView } from '@floe/db'
-import { connectionForms, HOST_STALE_MS, type HostId, type InstanceId, type OperationId } from '@floe/domain'
+import {
+  type ClusterId,
+  connectionForms,
+  HOST_STALE_MS,
+  type HostId,
+  type InstanceId,
+  type OperationId,
+} from '@floe/domain'
 import { ms } from '../operation/operation.views'
 import type { InstanceDetail, InstanceSummary } from './instance.types'
 
@@ -10,6 +17,7 @@ export function instanceSummary(i: InstanceView, tps: InstanceSummary['tps']): I
     hostId: i.host.hostId as HostId,
     hostName: i.host.name,
     hostState: i.host.state,
+    cluster: { ...i.cluster, clusterId: i.cluster.clusterId as ClusterId },
     intent: i.intent,
     state: i.state,
     lastState: i.lastState,

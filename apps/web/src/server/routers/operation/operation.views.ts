@@ -1,5 +1,5 @@
 import type { OperationView, StepView, OperationLogLine as StoredLogLine } from '@floe/db'
-import { type InstanceId, type OperationId, operationTitles } from '@floe/domain'
+import { type InstanceId, type OperationId, operationTitles, pointsOfNoReturn } from '@floe/domain'
 import type { OperationDetail, OperationLogLine, OperationStep, OperationSummary } from './operation.types'
 
 /** A moment as the API says it. */
@@ -32,11 +32,20 @@ export function operationDetail(o: OperationView & { steps: StepView[] }): Opera
     input: o.input,
     result: o.result,
     steps: o.steps.map(operationStep),
-    cancellable: o.state === 'queued' || o.state === 'running',
+    cancellable: o.state === 'queued' || (o.state === 'running' && !isPastNoReturn(o)),
     retryable: (o.state === 'failed' || o.state === 'cancelled') && o.retriedBy === null,
     retryOf: o.retryOf as OperationId | null,
     retriedBy: o.retriedBy as OperationId | null,
   }
+}
+
+/** As operation.cancel judges it: a promotion that began goes through, unless a step is overdue. */
+function isPastNoReturn(o: OperationView & { steps: StepView[] }): boolean {
+  const begun = o.steps.some((s) => s.name === pointsOfNoReturn[o.kind] && s.state !== 'pending')
+  const overdue = o.steps.some(
+    (s) => s.state === 'running' && s.deadlineAt !== null && s.deadlineAt.getTime() < Date.now(),
+  )
+  return begun && !overdue
 }
 
 const operationStep = (s: StepView): OperationStep => ({

@@ -1,0 +1,58 @@
+import {
+  type ClusterObserved,
+  clusterConnectionForms,
+  commitsWait,
+  judgeCandidates,
+  operationStages,
+  primaryOf,
+} from '@floe/domain'
+import type { ClusterDetail, ClusterSummary } from './cluster.types'
+
+export function clusterSummary(cluster: ClusterObserved): ClusterSummary {
+  const primary = primaryOf(cluster)
+  return {
+    clusterId: cluster.clusterId,
+    name: cluster.name,
+    primary: primary
+      ? {
+          instanceId: primary.instanceId,
+          name: primary.name,
+          state: primary.state,
+          hostState: primary.hostState,
+        }
+      : null,
+    members: cluster.members.length,
+    streaming: (primary?.replication?.standbys ?? []).filter((s) => s.state === 'streaming').length,
+    synchronous: primary?.replication?.synchronousStandbyNames ?? '',
+    commitMode: cluster.commitMode,
+    waiting: commitsWait(cluster),
+  }
+}
+
+export function clusterDetail(
+  cluster: ClusterObserved,
+  openOperation: ClusterDetail['openOperation'],
+): ClusterDetail {
+  const known = cluster.members.flatMap((m) => (m.connection ? [m.connection] : []))
+  const target = known[0] && { hosts: known, user: known[0].user, database: known[0].database }
+  return {
+    cluster,
+    candidates: {
+      switchover: judgeCandidates(cluster, 'switchover'),
+      failover: judgeCandidates(cluster, 'failover'),
+    },
+    stages: {
+      switchover: [...operationStages['switchover-cluster']],
+      failover: [...operationStages['failover-cluster']],
+    },
+    waiting: commitsWait(cluster),
+    connections: target
+      ? {
+          primary: clusterConnectionForms(target, 'primary'),
+          reads: clusterConnectionForms(target, 'reads'),
+        }
+      : null,
+    openOperation,
+    now: Date.now(),
+  }
+}

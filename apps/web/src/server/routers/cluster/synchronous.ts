@@ -1,0 +1,31 @@
+import { operatorProcedure } from '../../procedures'
+import { OperationRef } from '../operation/operation.types'
+import { submit } from '../operation/submit'
+import { requireCluster } from './find'
+import { ClusterCommitModeInput, ClusterSynchronousInput } from './synchronous.types'
+
+/** Orders which standbys a commit waits for, and synchronous_commit, on every member. */
+export const synchronous = operatorProcedure
+  .input(ClusterSynchronousInput)
+  .output(OperationRef)
+  .mutation(async ({ ctx, input: { idempotencyKey, ...input } }) => {
+    const { primaryInstanceId } = await requireCluster(ctx.ports.database.pool, input)
+    return submit(ctx, {
+      kind: 'change-synchronous',
+      input: { ...input, instanceId: primaryInstanceId },
+      idempotencyKey,
+    })
+  })
+
+/** Orders synchronous_commit of a database, a role, or a role in a database; it holds for new sessions. */
+export const commitMode = operatorProcedure
+  .input(ClusterCommitModeInput)
+  .output(OperationRef)
+  .mutation(async ({ ctx, input: { idempotencyKey, clusterId, ...input } }) => {
+    const { primaryInstanceId } = await requireCluster(ctx.ports.database.pool, { clusterId })
+    return submit(ctx, {
+      kind: 'change-commit-mode',
+      input: { ...input, instanceId: primaryInstanceId },
+      idempotencyKey,
+    })
+  })

@@ -1,0 +1,22 @@
+import { ClusterId, CommitMode, SynchronousStandbys } from '@floe/domain'
+import { z } from 'zod'
+import { IdempotencyKey } from '../operation/operation.types'
+
+export const ClusterSynchronousInput = z.object({
+  clusterId: ClusterId,
+  /** null: asynchronous, a commit waits for no standby. */
+  synchronous: SynchronousStandbys.nullable(),
+  commitMode: CommitMode,
+  idempotencyKey: IdempotencyKey.optional(),
+})
+
+export const ClusterCommitModeInput = z
+  .object({
+    clusterId: ClusterId,
+    database: z.string().min(1).max(63).nullable().default(null),
+    role: z.string().min(1).max(63).nullable().default(null),
+    /** null takes it away again. */
+    commitMode: CommitMode.nullable(),
+    idempotencyKey: IdempotencyKey.optional(),
+  })
+  .refine((i) => i.database !== null || i.role !== null, 'a database or a role has to be named')

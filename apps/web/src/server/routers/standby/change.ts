@@ -1,0 +1,36 @@
+import { operatorProcedure } from '../../procedures'
+import { OperationRef } from '../operation/operation.types'
+import { submit } from '../operation/submit'
+import { StandbyPromoteInput, StandbyRef, StandbyRemoveInput } from './standby.types'
+
+/** Orders the end of a standby: its slot, its role, its files. Refused unless its name was typed. */
+export const remove = operatorProcedure
+  .input(StandbyRemoveInput)
+  .output(OperationRef)
+  .mutation(({ ctx, input: { idempotencyKey, ...input } }) =>
+    submit(ctx, { kind: 'remove-standby', input, idempotencyKey }),
+  )
+
+/** Orders a standby to become the primary of a cluster of its own. Refused unless its name was typed. */
+export const promote = operatorProcedure
+  .input(StandbyPromoteInput)
+  .output(OperationRef)
+  .mutation(({ ctx, input: { idempotencyKey, ...input } }) =>
+    submit(ctx, { kind: 'promote-standby', input, idempotencyKey }),
+  )
+
+/** Orders a fenced or broken member back as a standby: by pg_rewind where that is allowed, else by a new copy. */
+export const rejoin = operatorProcedure
+  .input(StandbyRef)
+  .output(OperationRef)
+  .mutation(({ ctx, input: { idempotencyKey, instanceId } }) =>
+    submit(ctx, { kind: 'rejoin-standby', input: { instanceId, method: 'rewind' }, idempotencyKey }),
+  )
+
+/** Orders a new copy of the primary in a standby's place. */
+export const reclone = operatorProcedure
+  .input(StandbyRef)
+  .output(OperationRef)
+  .mutation(({ ctx, input: { idempotencyKey, instanceId } }) =>
+    submit(ctx, { kind: 'rejoin-standby', input: { instanceId, method: 'clone' }, idempotencyKey }),
+  )

@@ -1,0 +1,20 @@
+import { ClusterId, HostId, InstanceId, InstanceName, OperationId } from '@floe/domain'
+import { z } from 'zod'
+import { IdempotencyKey } from '../operation/operation.types'
+
+export const StandbyCreateInput = z.object({
+  clusterId: ClusterId,
+  name: InstanceName,
+  /** Left out: the host that answers and has the most free ports. */
+  hostId: HostId.optional(),
+  idempotencyKey: IdempotencyKey.optional(),
+})
+export const StandbyCreate = z.object({ operationId: OperationId, instanceId: InstanceId })
+
+export const StandbyRef = z.object({ instanceId: InstanceId, idempotencyKey: IdempotencyKey.optional() })
+
+export const StandbyPromoteInput = StandbyRef.extend({
+  /** Typed by the person; must equal the standby's name. */
+  confirmName: z.string(),
+})
+export const StandbyRemoveInput = StandbyPromoteInput.extend({ keepFiles: z.boolean().default(false) })
