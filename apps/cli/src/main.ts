@@ -2,6 +2,7 @@ import { FaultError } from '@floe/domain'
 import { Command, CommanderError } from 'commander'
 import { addAgent } from './command/agent'
 import { addBench } from './command/bench'
+import { addCluster } from './command/cluster'
 import { addDown } from './command/down'
 import { addEngine } from './command/engine'
 import { addHost } from './command/host'
@@ -10,6 +11,7 @@ import { addInstance } from './command/instance'
 import { addOperation } from './command/operation'
 import { addRetention } from './command/retention'
 import { addSetting } from './command/setting'
+import { addStandby } from './command/standby'
 import { addStatus } from './command/status'
 import { addTelemetry } from './command/telemetry'
 import { addTest } from './command/test'
@@ -35,6 +37,8 @@ function program(): Command {
     addBench,
     addEngine,
     addInstance,
+    addCluster,
+    addStandby,
     addSetting,
     addTelemetry,
     addOperation,

@@ -43,12 +43,11 @@ export function figure(
 
 const engineBench = () => join(checkoutDirectory(), 'engine/bench')
 
-/** Names of all benchmarks: the engine's own and those of the whole product. */
-export function benchNames(): string[] {
-  const own = readdirSync(engineBench(), { withFileTypes: true })
+/** Names of the engine's own benchmarks, which are folders. */
+export function engineBenchNames(): string[] {
+  return readdirSync(engineBench(), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map((entry) => entry.name)
-  return [...own, 'monitoring'].sort()
 }
 
 /** Runs a benchmark of the engine, which writes its report itself. Answers its exit status. */

@@ -19,7 +19,8 @@ export function addBench(program: Command): void {
       'also write {bench, host, figures: [{name, value, unit, goal, holds}]} to the file',
     )
     .action(async (name: string, _words: string[], { short = false, json }: Options) => {
-      const { benchNames, runEngineBench, writeReport } = await import('../bench/bench')
+      const { runEngineBench, writeReport } = await import('../bench/bench')
+      const { benchNames, productBenches } = await import('../bench/product-benches')
       const names = benchNames()
       if (name === 'list') {
         process.stdout.write(`${names.join('\n')}\n`)
@@ -31,7 +32,8 @@ export function addBench(program: Command): void {
         })
       const file = json === undefined ? undefined : resolve(json)
       const dashes = process.argv.indexOf('--')
-      if (name !== 'monitoring') {
+      const load = productBenches[name]
+      if (!load) {
         process.exitCode = runEngineBench(name, {
           short,
           json: file,
@@ -40,8 +42,8 @@ export function addBench(program: Command): void {
         return
       }
       const { progress } = progressOf('bench')
-      const { benchMonitoring } = await import('../bench/monitoring')
-      const report = await benchMonitoring(
+      const run = await load()
+      const report = await run(
         short,
         (line) => progress.say(line),
         (line) => progress.log(line),

@@ -1,0 +1,337 @@
+import {
+  type CommitMode,
+  commitModes,
+  commitModeWords,
+  exactBytes,
+  fault,
+  type OperationId,
+  standbySeenOf,
+} from '@floe/domain'
+import { type Command, InvalidArgumentError } from 'commander'
+import { waitForOperation } from '../console/wait-for-operation'
+import { duration, printResult, table } from '../output'
+import { type ClusterDetail, findCluster, memberNamed } from './find-cluster'
+import { openConsole } from './find-instance'
+import { oneOf, verb, wholeNumber } from './verb'
+
+type Verb = { json?: boolean }
+type Waiting = Verb & { wait: boolean }
+
+const bytes = (value: number | null | undefined) =>
+  value === null || value === undefined ? null : exactBytes(value)
+
+/** Waits unless told not to, and prints how it ended. */
+export async function carryOut(
+  client: ReturnType<typeof openConsole>,
+  { operationId }: { operationId: OperationId },
+  options: Waiting,
+  done: (result: Record<string, unknown>) => string,
+): Promise<void> {
+  const operation = options.wait ? await waitForOperation(client, operationId) : null
+  const result = operation?.result ?? null
+  printResult(options.json, { operationId, state: operation?.state ?? 'queued', result }, () =>
+    operation === null ? `Operation ${operationId} was started.` : done(result ?? {}),
+  )
+}
+
+function inWords(detail: ClusterDetail): string {
+  const { cluster, waiting, connections, candidates, openOperation } = detail
+  const primary = cluster.members.find((m) => m.instanceId === cluster.primaryInstanceId)
+  const members = table(
+    [
+      'member',
+      'role',
+      'state',
+      'host',
+      'sent',
+      'written',
+      'flushed',
+      'replayed',
+      'lag',
+      'behind',
+      'sync',
+      'slot',
+      'seen',
+    ],
+    cluster.members.map((m) => {
+      const seen = standbySeenOf(primary, m)
+      const slot = primary?.replication?.slots.find((s) => s.name === `floe_${m.name.replaceAll('-', '_')}`)
+      const candidate = candidates.failover.find((c) => c.instanceId === m.instanceId)
+      return [
+        m.name,
+        m.memberRole,
+        m.hostState === 'online' ? m.state : `${m.state} (${m.hostState})`,
+        m.hostName,
+        seen?.sentLsn ?? (m === primary ? (m.replication?.endLsn ?? null) : null),
+        seen?.writtenLsn,
+        seen?.flushedLsn,
+        seen?.replayedLsn,
+        bytes(candidate?.lagBytes),
+        seen?.replayLagMs == null ? null : duration(seen.replayLagMs),
+        seen?.syncState ?? (m === primary ? ' ' : null),
+        slot ? (slot.active ? 'active' : 'inactive') : m === primary ? ' ' : 'none',
+        m.ageMs === null ? 'never' : `${duration(m.ageMs)} ago`,
+      ]
+    }),
+  )
+  const names = primary?.replication?.synchronousStandbyNames
+  return [
+    `cluster       ${cluster.name}`,
+    `commits       ${cluster.commitMode}: ${commitModeWords[cluster.commitMode].waits}`,
+    `wait for      ${names ? names : 'no standby (asynchronous)'}`,
+    ...(waiting
+      ? [
+          `COMMITS WAIT  ${waiting.connected} of ${waiting.asked} synchronous standbys are connected; ${waiting.waiting} sessions wait.`,
+          `              Start or rejoin a standby, create another one, or run "./floe cluster synchronous ${cluster.name} --off".`,
+        ]
+      : []),
+    `to write      ${connections?.primary.psql ?? '–'}`,
+    `to read       ${connections?.reads.psql ?? '–'}`,
+    ...(openOperation ? [`operation     ${openOperation.kind} ${openOperation.operationId}`] : []),
+    '',
+    members,
+  ].join('\n')
+}
+
+function addLook(cluster: Command): void {
+  verb(cluster, 'list', 'list the clusters').action(async ({ json }: Verb) => {
+    const { clusters } = await openConsole().trpc.cluster.list.query()
+    printResult(json, clusters, () =>
+      table(
+        ['name', 'primary', 'state', 'members', 'streaming', 'commits wait for', 'commit mode', ''],
+        clusters.map((c) => [
+          c.name,
+          c.primary?.name,
+          c.primary?.state,
+          c.members,
+          c.streaming,
+          c.synchronous || 'no standby',
+          c.commitMode,
+          c.waiting ? 'COMMITS WAIT' : ' ',
+        ]),
+      ),
+    )
+  })
+  verb(
+    cluster,
+    'show <name>',
+    'show a cluster: members, positions, lag, who could take over',
+    'Shows a cluster, by its name or that of a member.',
+  ).action(async (name: string, { json }: Verb) => {
+    const detail = await findCluster(openConsole(), name)
+    printResult(json, detail, () => inWords(detail))
+  })
+  verb(
+    cluster,
+    'connect <name>',
+    'print how to connect to the primary, whoever it is',
+    'Prints connections that find the primary (or with --reads a standby) by themselves, without a password.',
+  )
+    .option('--reads', 'the connection for reads')
+    .action(async (name: string, { json, reads }: Verb & { reads?: boolean }) => {
+      const { connections } = await findCluster(openConsole(), name)
+      const forms = reads ? connections?.reads : connections?.primary
+      if (!forms)
+        throw fault('cluster.no_address', 'no address of a member is known', {
+          hint: 'Check that their hosts answer: "./floe host list".',
+        })
+      printResult(json, forms, () =>
+        Object.entries(forms)
+          .map(([form, text]) => `${form}:\n  ${text.replaceAll('\n', '\n  ')}`)
+          .join('\n'),
+      )
+    })
+}
+
+/** `12345` or `unknown`; anything rounded is refused. */
+function acceptedLoss(text: string): number | 'unknown' {
+  if (text === 'unknown') return 'unknown'
+  if (!/^\d+$/.test(text)) throw new InvalidArgumentError('It must be a whole number of bytes, or "unknown".')
+  return Number(text)
+}
+
+function addTakeovers(cluster: Command): void {
+  verb(
+    cluster,
+    'switchover <name>',
+    'let a standby take over from the running primary',
+    'Lets a standby take over; the primary becomes its standby. Nothing is lost. With --check it only says who could, and which stages there are.',
+  )
+    .option('--to <member>', 'who takes over; the best candidate when left out')
+    .option('--check', 'only show the candidates and the stages')
+    .option('--no-wait', 'do not wait until it is done')
+    .action(async (name: string, options: Waiting & { to?: string; check?: boolean }) => {
+      const client = openConsole()
+      const detail = await findCluster(client, name)
+      if (options.check) return printCandidates(detail, 'switchover', options.json)
+      const to = options.to === undefined ? undefined : memberNamed(detail, options.to).instanceId
+      const { clusterId } = detail.cluster
+      const started = await client.trpc.cluster.switchover.mutate({ clusterId, instanceId: to })
+      await carryOut(client, started, options, () => `Another member of cluster "${name}" is the primary.`)
+    })
+  verb(
+    cluster,
+    'failover <name>',
+    'let a standby take over from a primary that is gone',
+    'Lets a standby take over and fences the former primary. In synchronous mode nothing that was acknowledged is lost; otherwise the loss has to be stated.',
+  )
+    .option('--to <member>', 'who takes over; the best candidate when left out')
+    .option('--check', 'only show the candidates and the stages')
+    .option('--accept-loss <bytes>', 'bytes of WAL that may be lost at most, or "unknown"', acceptedLoss)
+    .option(
+      '--unreachable-host <name>',
+      'name of the primary’s host, where it is out of reach and cannot be fenced now',
+    )
+    .option('--no-wait', 'do not wait until it is done')
+    .action(
+      async (
+        name: string,
+        options: Waiting & {
+          to?: string
+          check?: boolean
+          acceptLoss?: number | 'unknown'
+          unreachableHost?: string
+        },
+      ) => {
+        const client = openConsole()
+        const detail = await findCluster(client, name)
+        if (options.check) return printCandidates(detail, 'failover', options.json)
+        const to = options.to === undefined ? undefined : memberNamed(detail, options.to).instanceId
+        const started = await client.trpc.cluster.failover.mutate({
+          clusterId: detail.cluster.clusterId,
+          instanceId: to,
+          acceptLoss: options.acceptLoss ?? null,
+          unreachableHost: options.unreachableHost ?? null,
+        })
+        await carryOut(client, started, options, ({ lossBytes, fenced }) =>
+          [
+            `Another member of cluster "${name}" is the primary.`,
+            typeof lossBytes === 'number'
+              ? lossBytes === 0
+                ? 'Nothing that was acknowledged is lost.'
+                : `${exactBytes(lossBytes)} of WAL are lost.`
+              : 'How much is lost is unknown.',
+            fenced === false
+              ? 'The former primary is not fenced: its host is out of reach. It will be as soon as it answers.'
+              : 'The former primary is fenced; "./floe standby rejoin" brings it back.',
+          ].join('\n'),
+        )
+      },
+    )
+}
+
+function printCandidates(
+  detail: ClusterDetail,
+  way: 'switchover' | 'failover',
+  json: boolean | undefined,
+): void {
+  const candidates = detail.candidates[way]
+  printResult(json, { candidates, stages: detail.stages[way] }, () =>
+    [
+      table(
+        ['candidate', 'host', 'behind', 'expected loss', 'in the way'],
+        candidates.map((c) => [
+          c.name,
+          c.hostName,
+          bytes(c.lagBytes),
+          c.expectedLossBytes === null ? 'unknown' : bytes(c.expectedLossBytes),
+          c.blockers.map((b) => b.message).join('; ') || ' ',
+        ]),
+      ),
+      '',
+      table(
+        ['stage', 'clients can write'],
+        detail.stages[way].map((s) => [s.title, s.clientsCanWrite ? 'yes' : 'no']),
+      ),
+    ].join('\n'),
+  )
+}
+
+const commitMode = oneOf(...commitModes)
+
+function addSynchronous(cluster: Command): void {
+  verb(
+    cluster,
+    'synchronous <name> [standbys...]',
+    'choose which standbys a commit waits for, and how long',
+    `Names the synchronous standbys. With --database or --role it sets only synchronous_commit there. Modes:\n${commitModes
+      .map((m) => `  ${m}: ${commitModeWords[m].waits} May lose: ${commitModeWords[m].mayLose}`)
+      .join('\n')}`,
+  )
+    .option('--first <n>', 'wait for the first n of the list that are connected', wholeNumber(1, 8))
+    .option('--any <n>', 'wait for any n of the list', wholeNumber(1, 8))
+    .option('--off', 'wait for no standby')
+    .option('--strict', 'keep commits waiting where a failover leaves too few standbys')
+    .option('--mode <mode>', 'synchronous_commit', commitMode)
+    .option('--database <name>', 'set the mode for a database only')
+    .option('--role <name>', 'set the mode for a role only')
+    .option('--reset', 'take the mode of that database or role away again')
+    .option('--no-wait', 'do not wait until it is done')
+    .action(
+      async (
+        name: string,
+        standbys: string[],
+        options: Waiting & {
+          first?: number
+          any?: number
+          off?: boolean
+          strict?: boolean
+          mode?: CommitMode
+          database?: string
+          role?: string
+          reset?: boolean
+        },
+      ) => {
+        const client = openConsole()
+        const detail = await findCluster(client, name)
+        const { clusterId } = detail.cluster
+        if (options.database !== undefined || options.role !== undefined) {
+          if ((options.mode === undefined) === (options.reset !== true))
+            throw fault('usage.commit_mode', 'either --mode or --reset has to be given')
+          const started = await client.trpc.cluster.commitMode.mutate({
+            clusterId,
+            database: options.database ?? null,
+            role: options.role ?? null,
+            commitMode: options.mode ?? null,
+          })
+          return carryOut(client, started, options, () => 'It holds for new sessions.')
+        }
+        if (!options.off && standbys.length === 0 && options.mode === undefined)
+          throw fault('usage.no_standbys', 'neither standbys nor a mode are named', {
+            hint: `Name standbys of cluster "${name}", or give --off or --mode.`,
+          })
+        const current = detail.cluster.synchronous
+        const synchronous = options.off
+          ? null
+          : standbys.length === 0
+            ? current
+            : {
+                method: options.any === undefined ? ('first' as const) : ('any' as const),
+                count: options.any ?? options.first ?? 1,
+                instanceIds: standbys.map((s) => memberNamed(detail, s).instanceId),
+                strict: options.strict === true,
+              }
+        const started = await client.trpc.cluster.synchronous.mutate({
+          clusterId,
+          synchronous,
+          commitMode: options.mode ?? detail.cluster.commitMode,
+        })
+        await carryOut(client, started, options, ({ standbyNames, waiting }) =>
+          [
+            standbyNames ? `Commits wait for ${standbyNames}.` : 'Commits wait for no standby.',
+            ...(waiting === true ? ['Too few of them are connected: commits wait now.'] : []),
+          ].join('\n'),
+        )
+      },
+    )
+}
+
+export function addCluster(program: Command): void {
+  const cluster = program
+    .command('cluster')
+    .summary('look at clusters, switch over, fail over, choose synchronous standbys')
+    .description('Clusters: a primary and its standbys. The name of a cluster or of a member names one.')
+  addLook(cluster)
+  addTakeovers(cluster)
+  addSynchronous(cluster)
+}

@@ -1,0 +1,107 @@
+import { fault, InstanceName } from '@floe/domain'
+import type { Command } from 'commander'
+import { carryOut } from './cluster'
+import { findCluster, hostNamed } from './find-cluster'
+import { findInstance, openConsole } from './find-instance'
+import { verb } from './verb'
+
+type Waiting = { json?: boolean; wait: boolean }
+
+export function addStandby(program: Command): void {
+  const standby = program
+    .command('standby')
+    .summary('create, remove, promote, rejoin and re-clone standbys')
+    .description('Standbys: copies of a cluster’s primary that follow it.')
+
+  verb(
+    standby,
+    'create <cluster> <name>',
+    'create a standby of a cluster',
+    'Copies the cluster’s primary to a new standby that follows it. A copy that fails or is cancelled leaves nothing behind.',
+  )
+    .option('--host <name>', 'the host it is made on; left out, the one with the most free ports')
+    .option('--no-wait', 'do not wait until it follows')
+    .action(async (clusterName: string, name: string, options: Waiting & { host?: string }) => {
+      const parsed = InstanceName.safeParse(name)
+      if (!parsed.success)
+        throw fault('usage.instance_name', `"${name}" cannot be the name of a standby`, {
+          detail: `A name ${parsed.error.issues[0]?.message}.`,
+        })
+      const client = openConsole()
+      const { cluster } = await findCluster(client, clusterName)
+      const hostId = options.host === undefined ? undefined : await hostNamed(client, options.host)
+      const started = await client.trpc.standby.create.mutate({
+        clusterId: cluster.clusterId,
+        name: parsed.data,
+        ...(hostId ? { hostId } : {}),
+      })
+      await carryOut(client, started, options, () => `Standby "${name}" follows its primary.`)
+    })
+
+  verb(
+    standby,
+    'remove <name>',
+    'remove a standby',
+    'Stops a standby, deletes its files and drops its slot and role on the primary.',
+  )
+    .requiredOption('--confirm <name>', 'the name of the standby, once more')
+    .option('--keep-files', 'keep its directory on the host, under another name')
+    .option('--no-wait', 'do not wait until it is done')
+    .action(async (name: string, options: Waiting & { confirm: string; keepFiles?: boolean }) => {
+      const client = openConsole()
+      const { instanceId } = await findInstance(client, name)
+      const started = await client.trpc.standby.remove.mutate({
+        instanceId,
+        confirmName: options.confirm,
+        keepFiles: options.keepFiles === true,
+      })
+      await carryOut(client, started, options, () => `Standby "${name}" is removed.`)
+    })
+
+  verb(
+    standby,
+    'promote <name>',
+    'make a standby a cluster of its own',
+    'Promotes a standby, which leaves its cluster and has one of its own. To let it take over, use "cluster switchover" or "cluster failover".',
+  )
+    .requiredOption('--confirm <name>', 'the name of the standby, once more')
+    .option('--no-wait', 'do not wait until it is done')
+    .action(async (name: string, options: Waiting & { confirm: string }) => {
+      const client = openConsole()
+      const { instanceId } = await findInstance(client, name)
+      const started = await client.trpc.standby.promote.mutate({ instanceId, confirmName: options.confirm })
+      await carryOut(client, started, options, () => `"${name}" is the primary of a cluster of its own.`)
+    })
+
+  verb(
+    standby,
+    'rejoin <name>',
+    'bring a fenced or broken member back as a standby',
+    'Brings a member back by pg_rewind where that is allowed, else by a new copy; the operation’s log says why.',
+  )
+    .option('--no-wait', 'do not wait until it follows')
+    .action(async (name: string, options: Waiting) => {
+      const client = openConsole()
+      const { instanceId } = await findInstance(client, name)
+      const started = await client.trpc.standby.rejoin.mutate({ instanceId })
+      await carryOut(client, started, options, ({ rewound, refused }) =>
+        rewound === true
+          ? `"${name}" was rewound and follows its primary.`
+          : `"${name}" was copied anew and follows its primary.${refused ? ` pg_rewind was not possible: ${refused}.` : ''}`,
+      )
+    })
+
+  verb(
+    standby,
+    'reclone <name>',
+    'copy a standby anew',
+    'Replaces a standby’s data by a new copy of the primary. The former data is kept until the copy is whole.',
+  )
+    .option('--no-wait', 'do not wait until it follows')
+    .action(async (name: string, options: Waiting) => {
+      const client = openConsole()
+      const { instanceId } = await findInstance(client, name)
+      const started = await client.trpc.standby.reclone.mutate({ instanceId })
+      await carryOut(client, started, options, () => `"${name}" was copied anew and follows its primary.`)
+    })
+}
