@@ -1,0 +1,320 @@
+import { execFileSync } from 'node:child_process'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { scramVerifier } from '@floe/agent-contract'
+import { readClusterOf, readOperationLog, showInstance, showOperation } from '@floe/db'
+import { createTestDatabase, type TestDatabase } from '@floe/db/testing'
+import {
+  type ClusterMember,
+  type ClusterObserved,
+  judgeCandidates,
+  type OperationInput,
+  type OperationKind,
+  primaryOf,
+} from '@floe/domain'
+import { cancelOperation, submitOperation } from '@floe/operations/submit'
+import { startThrowawayHosts, type ThrowawayHosts, ThrowawayNetwork, waitUntil } from '@floe/testkit'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { startController } from './controller'
+import { actor, keptLog } from './testing/bench-of-controllers'
+import { WriteLedger } from './testing/write-ledger'
+
+const missing = ThrowawayNetwork.missing()
+const password = randomBytes(12).toString('base64url')
+
+describe.skipIf(missing !== null)(`a cluster on three hosts${missing ? ` (${missing})` : ''}`, () => {
+  let db: TestDatabase
+  let net: ThrowawayHosts
+  let controller: ReturnType<typeof startController>
+  const firstId = randomUUID()
+
+  const start = () =>
+    startController({
+      connectionString: db.connectionString,
+      authority: net.authority.signing,
+      identity: () => (net.hosts[0] as ThrowawayHosts['hosts'][number]).home.identities.task,
+      authSecret: 'a secret of the tests',
+      host: hostOf(0),
+      log: keptLog(),
+    })
+  function hostOf(n: number) {
+    const { hostId, name, home } = net.hosts[n] as ThrowawayHosts['hosts'][number]
+    return { hostId, name, agentUrl: home.agentUrl }
+  }
+
+  beforeAll(async () => {
+    const bundle = join(import.meta.dirname, '../../agent/dist', `cluster-test-${process.pid}.js`)
+    execFileSync(process.execPath, ['build.mjs', bundle], { cwd: join(import.meta.dirname, '../../agent') })
+    db = await createTestDatabase(inject('engineConnectionString'))
+    net = await startThrowawayHosts(3, { bundle, instances: 12 })
+    for (const n of [0, 1, 2]) {
+      const { hostId, name, agentUrl } = hostOf(n)
+      await db.pool.query('INSERT INTO host (id, name, "agentUrl") VALUES ($1, $2, $3)', [
+        hostId,
+        name,
+        agentUrl,
+      ])
+    }
+    controller = start()
+    await carryOut(
+      'create-instance',
+      {
+        instanceId: firstId,
+        name: 'one',
+        settings: {},
+        ownerPasswordVerifier: scramVerifier(password),
+      },
+      hostOf(0).hostId,
+    )
+    await ask(await primary(), 'create table ledger (n int primary key)')
+  }, 180_000)
+  afterAll(async () => {
+    await controller?.stop()
+    await net?.remove()
+    await db?.drop()
+  })
+
+  async function submit<K extends OperationKind>(kind: K, input: unknown, hostId?: string) {
+    return submitOperation(db, { kind, input: input as OperationInput<K>, actor, hostId })
+  }
+  const ended = (operationId: string, boundMs = 60_000) =>
+    waitUntil(
+      'the operation ended',
+      async () => {
+        const seen = await showOperation(db.pool, operationId)
+        return seen?.endedAt ? seen : null
+      },
+      boundMs,
+    )
+  /** Submits an operation that has to succeed. */
+  async function carryOut<K extends OperationKind>(kind: K, input: unknown, hostId?: string) {
+    const { operationId } = await submit(kind, input, hostId)
+    const operation = await ended(operationId)
+    if (operation.state !== 'succeeded') {
+      const log = await readOperationLog(db.pool, { operationId })
+      throw new Error(`${kind}: ${JSON.stringify(operation.fault)}\n${log.map((l) => l.text).join('\n')}`)
+    }
+    return operation
+  }
+  const cluster = async () => (await readClusterOf(db.pool, firstId)) as ClusterObserved
+  const primary = async () => primaryOf(await cluster()) as ClusterMember
+  const member = async (name: string) =>
+    (await cluster()).members.find((m) => m.name === name) as ClusterMember
+  async function ask<T>(m: ClusterMember, statement: string): Promise<T[]> {
+    const client = new pg.Client({
+      host: m.connection?.host ?? '',
+      port: m.connection?.port ?? 0,
+      user: 'postgres',
+      database: 'postgres',
+      password,
+      connectionTimeoutMillis: 3_000,
+    })
+    client.on('error', () => {})
+    await client.connect()
+    try {
+      return (await client.query(statement)).rows as T[]
+    } finally {
+      await client.end()
+    }
+  }
+  const addresses = new Map<string, { host: string; port: number }>()
+  const ledger = async () => {
+    for (const m of (await cluster()).members) if (m.connection) addresses.set(m.name, m.connection)
+    return new WriteLedger({ user: 'postgres', database: 'postgres', password }, () => [
+      ...addresses.values(),
+    ])
+  }
+  const lost = async (acknowledged: readonly number[]) => {
+    const rows = await ask<{ n: number }>(await primary(), 'select n from ledger')
+    const kept = new Set(rows.map((r) => r.n))
+    return acknowledged.filter((n) => !kept.has(n))
+  }
+  const wipe = async () => ask(await primary(), 'truncate ledger')
+
+  test('two standbys on other hosts are made and seen to follow', async () => {
+    for (const n of [1, 2])
+      await carryOut(
+        'create-standby',
+        { instanceId: randomUUID(), name: `one-${n + 1}`, clusterId: (await cluster()).clusterId },
+        hostOf(n).hostId,
+      )
+    const seen = await cluster()
+    expect(seen.members.map((m) => [m.name, m.hostName, m.memberRole, m.role])).toEqual([
+      ['one', 'h1', 'primary', 'primary'],
+      ['one-2', 'h2', 'standby', 'standby'],
+      ['one-3', 'h3', 'standby', 'standby'],
+    ])
+    expect(judgeCandidates(seen, 'switchover').map((c) => c.blockers)).toEqual([[], []])
+    expect(JSON.stringify(await showOperation(db.pool, (await operations())[0] as string))).not.toContain(
+      'SCRAM',
+    )
+  })
+  const operations = async () =>
+    (await db.pool.query<{ id: string }>('SELECT id FROM operation ORDER BY "createdAt" DESC')).rows.map(
+      (r) => r.id,
+    )
+
+  test('commits wait for the standbys that were chosen', async () => {
+    const { clusterId, members } = await cluster()
+    await carryOut('change-synchronous', {
+      clusterId,
+      instanceId: firstId,
+      synchronous: {
+        method: 'any',
+        count: 1,
+        instanceIds: members.filter((m) => m.memberRole === 'standby').map((m) => m.instanceId),
+      },
+      commitMode: 'on',
+    })
+    expect(await ask(await primary(), 'show synchronous_standby_names')).toEqual([
+      { synchronous_standby_names: 'ANY 1 ("one-2", "one-3")' },
+    ])
+  })
+
+  test('two switchovers under load lose no acknowledged row, and all members follow', async () => {
+    await wipe()
+    const writer = await ledger()
+    try {
+      for (const name of ['one-2', 'one']) {
+        expect(await writer.writesAgain(10_000)).toBe(true)
+        writer.takeLongestGap()
+        await carryOut('switchover-cluster', {
+          clusterId: (await cluster()).clusterId,
+          instanceId: (await member(name)).instanceId,
+        })
+        expect(await writer.writesAgain(10_000)).toBe(true)
+        console.log(`gap of the switchover to ${name}: ${Math.round(writer.takeLongestGap())} ms`)
+        const seen = await cluster()
+        expect(primaryOf(seen)?.name).toBe(name)
+        expect(seen.members.filter((m) => m.role === 'standby')).toHaveLength(2)
+      }
+    } finally {
+      await writer.stop()
+    }
+    expect(writer.acknowledged.length).toBeGreaterThan(20)
+    expect(await lost(writer.acknowledged)).toEqual([])
+    expect(await ask(await primary(), 'show synchronous_standby_names')).toEqual([
+      { synchronous_standby_names: 'ANY 1 ("one-2", "one-3")' },
+    ])
+    const slots = await ask(await member('one-2'), 'select slot_name from pg_replication_slots')
+    expect(slots).toEqual([])
+  })
+
+  test('a killed primary and a failover lose no acknowledged row; the former primary takes no write and comes back', async () => {
+    await wipe()
+    const writer = await ledger()
+    const { clusterId } = await cluster()
+    const former = await primary()
+    try {
+      expect(await writer.writesAgain(10_000)).toBe(true)
+      const pid = (await showInstance(db.pool, former.instanceId))?.postmasterPid as number
+      process.kill(pid, 'SIGKILL')
+      await waitUntil('the crash is seen', async () => (await primary()).state === 'crashed')
+      const [best] = judgeCandidates(await cluster(), 'failover')
+      expect(best?.blockers).toEqual([])
+      const begun = performance.now()
+      const operation = await carryOut('failover-cluster', { clusterId, instanceId: best?.instanceId })
+      expect(await writer.writesAgain(10_000)).toBe(true)
+      console.log(`from the command to the end of the failover: ${Math.round(performance.now() - begun)} ms`)
+      expect(operation.result).toMatchObject({ lossBytes: 0, fenced: true })
+    } finally {
+      await writer.stop()
+    }
+    expect(await lost(writer.acknowledged)).toEqual([])
+    const fenced = await waitUntil('the fence is seen', async () => {
+      const m = await member(former.name)
+      return m.fenced ? m : null
+    })
+    expect(fenced).toMatchObject({ memberRole: 'fenced', state: 'stopped' })
+    const { operationId } = await submit('start-instance', { instanceId: former.instanceId })
+    expect((await ended(operationId)).fault?.code).toBe('instance.fenced')
+    await carryOut('rejoin-standby', { instanceId: former.instanceId })
+    expect(await member(former.name)).toMatchObject({ memberRole: 'standby', role: 'standby', fenced: null })
+  })
+
+  test('a primary whose host is cut off is only left behind when that is typed, and is fenced when it answers', async () => {
+    const { clusterId, members, primaryInstanceId } = await cluster()
+    const former = members.find((m) => m.instanceId === primaryInstanceId) as ClusterMember
+    const host = net.hosts.find((h) => h.name === former.hostName) as ThrowawayHosts['hosts'][number]
+    const candidate = members.find((m) => m.instanceId !== primaryInstanceId) as ClusterMember
+    net.network.partition(host.network)
+    await waitUntil('the host is seen silent', async () => (await primary()).hostState !== 'online', 40_000)
+    const refused = await submit('failover-cluster', { clusterId, instanceId: candidate.instanceId })
+    expect((await ended(refused.operationId)).fault).toMatchObject({ code: 'failover.host_unreachable' })
+    await carryOut('failover-cluster', {
+      clusterId,
+      instanceId: candidate.instanceId,
+      unreachableHost: former.hostName,
+    })
+    expect(await ask(await primary(), 'insert into ledger values (-1) returning n')).toEqual([{ n: -1 }])
+    net.network.heal(host.network)
+    const fenced = await waitUntil('it is fenced', async () => (await member(former.name)).fenced, 30_000)
+    expect(fenced.reason).toContain('took over')
+    await waitUntil(
+      'it is free',
+      async () => !(await showInstance(db.pool, former.instanceId))?.operation,
+      30_000,
+    )
+    await carryOut('rejoin-standby', { instanceId: former.instanceId })
+    const seen = await cluster()
+    expect(seen.members.filter((m) => m.role === 'standby')).toHaveLength(2)
+  }, 120_000)
+
+  test('a switchover that is cancelled before the point of no return leaves the primary it was', async () => {
+    const before = await cluster()
+    const candidate = before.members.find((m) => m.memberRole === 'standby') as ClusterMember
+    const { operationId } = await submit('switchover-cluster', {
+      clusterId: before.clusterId,
+      instanceId: candidate.instanceId,
+    })
+    await waitUntil('it runs', async () => (await showOperation(db.pool, operationId))?.state === 'running')
+    await cancelOperation(db, { operationId, actor }).catch(() => {})
+    const operation = await ended(operationId)
+    const after = await cluster()
+    if (operation.state === 'cancelled') {
+      expect(after.primaryInstanceId).toBe(before.primaryInstanceId)
+      await waitUntil('the primary writes', async () =>
+        ask(await primary(), 'select 1').then(
+          () => true,
+          () => false,
+        ),
+      )
+    } else expect(after.primaryInstanceId).toBe(candidate.instanceId)
+    expect((await primary()).fenced).toBeNull()
+  })
+
+  test('a second operation on the cluster is refused at once, with the first one named', async () => {
+    const { clusterId, members } = await cluster()
+    const standbys = members.filter((m) => m.memberRole === 'standby')
+    const first = await submit('switchover-cluster', { clusterId, instanceId: standbys[0]?.instanceId })
+    await expect(submit('restart-instance', { instanceId: standbys[1]?.instanceId })).rejects.toMatchObject({
+      blockingOperationId: first.operationId,
+    })
+    await ended(first.operationId)
+  })
+
+  test('a standby that is promoted has a cluster of its own, one that is removed leaves nothing', async () => {
+    const { members } = await cluster()
+    const standbys = members.filter((m) => m.memberRole === 'standby')
+    const [a, b] = standbys as [ClusterMember, ClusterMember]
+    await expect(
+      submit('delete-instance', { instanceId: a.instanceId, confirmName: a.name }),
+    ).rejects.toThrow('is a standby')
+    await carryOut('promote-standby', { instanceId: a.instanceId, confirmName: a.name })
+    const own = await readClusterOf(db.pool, a.instanceId)
+    expect(own).toMatchObject({ primaryInstanceId: a.instanceId, synchronous: null })
+    expect(own?.members).toHaveLength(1)
+    await carryOut('remove-standby', { instanceId: b.instanceId, confirmName: b.name })
+    const rest = (await readClusterOf(db.pool, (await primaryOfRest(members)).instanceId)) as ClusterObserved
+    expect(rest.members).toHaveLength(1)
+    expect(rest.synchronous).toBeNull()
+    const [left] = await ask<{ n: number }>(
+      rest.members[0] as ClusterMember,
+      'select count(*)::int as n from pg_replication_slots',
+    )
+    expect(left).toEqual({ n: 0 })
+  })
+  const primaryOfRest = async (members: ClusterMember[]) =>
+    members.find((m) => m.memberRole === 'primary') as ClusterMember
+})
