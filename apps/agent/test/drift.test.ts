@@ -97,6 +97,18 @@ describe('what is changed past Floe', () => {
     await noDrift()
   })
 
+  test('in floe.conf by an editor is taken over by the next change, which says so', async () => {
+    appendFileSync(path('floe.conf'), 'seq_page_cost = 1.25\n')
+    await someDrift(1)
+    const done = await change('work_mem', '12MB')
+    expect(done.log.map((l) => l.text)).toContain(
+      'taking over what was edited in floe.conf by hand: seq_page_cost',
+    )
+    expect(await shown('seq_page_cost')).toBe('1.25')
+    await change('work_mem', '11MB')
+    await noDrift()
+  })
+
   test('is remembered over a restart of the agent', async () => {
     await f.agent.end('SIGKILL')
     appendFileSync(path('floe.conf'), 'cpu_tuple_cost = 0.5\n')

@@ -246,6 +246,11 @@ export class Instance {
     if (next === 'running') this.#control = null
   }
 
+  /** What files set otherwise than Floe left them, as of the last look. */
+  get drift(): readonly SettingDrift[] {
+    return this.#drift
+  }
+
   /** Looks at the files of settings when one of them was written; at most every `everyMs`. */
   lookAtFiles(everyMs = FILES_MS): void {
     const now = performance.now()

@@ -56,6 +56,9 @@ async function change(
       }
       context.note.write(first)
       former = first
+      const byHand = instance.drift.filter((d) => d.file === 'floe.conf').map((d) => d.name)
+      if (byHand.length > 0)
+        context.log(`taking over what was edited in floe.conf by hand: ${byHand.join(', ')}`)
     }
     const before = new Map(Object.entries(former.managed))
     writeManagedSettings(managedFile, applyChanges(before, changes), context.user)
