@@ -1,6 +1,7 @@
 import {
   ClusterControl,
   CommitMode,
+  IncidentSeverity,
   InstanceIntent,
   InstanceRole,
   instanceStates,
@@ -37,6 +38,7 @@ test.each([
   ['instance_member_role_check', MemberRole.options],
   ['cluster_control_check', ClusterControl.options],
   ['cluster_commit_mode_check', CommitMode.options],
+  ['incident_severity_check', IncidentSeverity.options],
   ['record_retention_kind_check', recordKinds],
   ['webhook_delivery_event_check', webhookEvents],
 ])('%s admits exactly the words of the code', async (constraint, words) => {

@@ -10,6 +10,9 @@ export type InstanceId = z.infer<typeof InstanceId>
 export const OperationId = z.uuid().brand<'OperationId'>()
 export type OperationId = z.infer<typeof OperationId>
 
+export const IncidentId = z.uuid().brand<'IncidentId'>()
+export type IncidentId = z.infer<typeof IncidentId>
+
 /** What a person types to name an instance: also a directory, a unit and a label, hence the narrow alphabet. */
 export const InstanceName = z
   .string()

@@ -211,6 +211,9 @@ test('an agent that does not answer is waited for, and an overdue step opens an 
   tasks.answers.reload = reloaded
   expect(await passes(h)).toEqual({ ended: 'succeeded' })
   expect(await listIncidents(db.pool, { instanceId })).toEqual([])
+  expect(await listIncidents(db.pool, { instanceId, state: 'all' })).toMatchObject([
+    { closedBecause: expect.stringMatching(/^Step ".*" has ended\.$/) },
+  ])
 })
 
 test('a cancelled step of a host that is gone is given up after a minute, and says that it may still run', async () => {

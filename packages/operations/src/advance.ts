@@ -264,7 +264,7 @@ async function apply(
       return { ended: null, pauseMs: outcome.pollMs }
     }
 
-    const closed = await closeIncidents(tx, [incidentKey(operation, step)])
+    const closed = await closeIncidents(tx, [incidentKey(operation, step)], `Step "${step.title}" has ended.`)
     for (const key of closed) ports.log('incident.closed', { ...ids(operation, step), key })
     if (outcome.word === 'fail') {
       const givenUp = state === 'cancelling' && outcome.fault.code === 'task.cancelled'

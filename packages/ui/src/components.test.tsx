@@ -65,6 +65,23 @@ describe('ConfirmDialog', () => {
     expect(confirm).toHaveBeenCalledTimes(1)
   })
 
+  test('shows the way out of a refusal where there is one', () => {
+    render(
+      <ConfirmDialog
+        open
+        onOpenChange={() => {}}
+        title="Stop demo"
+        confirmLabel="Stop"
+        fault={{ code: 'operation.conflict', message: 'another operation has not ended' }}
+        faultActions={<a href="/operations/1">Open that operation</a>}
+        onConfirm={() => {}}
+      />,
+    )
+    const alert = screen.getByRole('alert')
+    expect(alert.textContent).toContain('another operation has not ended')
+    expect(alert.querySelector('a')?.getAttribute('href')).toBe('/operations/1')
+  })
+
   test('shows why it was refused and stays open', () => {
     render(
       <ConfirmDialog

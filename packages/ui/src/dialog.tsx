@@ -79,6 +79,7 @@ export function ConfirmDialog({
   typedName,
   busy,
   fault,
+  faultActions,
   onConfirm,
 }: {
   open: boolean
@@ -91,6 +92,8 @@ export function ConfirmDialog({
   typedName?: string
   busy?: boolean
   fault?: Fault | null
+  /** The way out of the fault, where there is one. */
+  faultActions?: ReactNode
   onConfirm: () => void
 }) {
   return (
@@ -102,6 +105,7 @@ export function ConfirmDialog({
         typedName={typedName}
         busy={busy}
         fault={fault}
+        faultActions={faultActions}
         onConfirm={onConfirm}
         onCancel={() => onOpenChange(false)}
       >
@@ -118,6 +122,7 @@ function ConfirmForm({
   typedName,
   busy,
   fault,
+  faultActions,
   onConfirm,
   onCancel,
 }: {
@@ -127,6 +132,7 @@ function ConfirmForm({
   typedName?: string
   busy?: boolean
   fault?: Fault | null
+  faultActions?: ReactNode
   onConfirm: () => void
   onCancel: () => void
 }) {
@@ -162,7 +168,7 @@ function ConfirmForm({
           )}
         </Field>
       ) : null}
-      {fault ? <FaultAlert fault={fault} /> : null}
+      {fault ? <FaultAlert fault={fault} actions={faultActions} /> : null}
       <div className="mt-1 flex flex-wrap justify-end gap-2">
         <Button onClick={onCancel}>Cancel</Button>
         <Button type="submit" variant={danger ? 'danger' : 'primary'} disabled={!confirmed} busy={busy}>

@@ -1,49 +1,110 @@
+import { fault, IncidentId, IncidentSeverity, IncidentState } from '@floe/domain'
+import type { RouterOutputs } from '@floe/web/api'
 import type { Command } from 'commander'
 import { duration, moment, printResult, table } from '../output'
 import { findInstance, openConsole } from './find-instance'
-import { verb, wholeNumber } from './verb'
+import { oneOf, verb, wholeNumber } from './verb'
 
 type Verb = { json?: boolean }
+type Incident = RouterOutputs['incident']['show']['incident']
+
+function incidentId(text: string): IncidentId {
+  const parsed = IncidentId.safeParse(text)
+  if (parsed.success) return parsed.data
+  throw fault('usage.incident_id', `"${text}" is not the id of an incident`, {
+    hint: 'Run "./floe incident list" for the ids.',
+  })
+}
+
+function inWords(i: Incident, now: number): string {
+  const lasted = duration((i.closedAt ?? now) - i.openedAt)
+  return [
+    `${i.severity.toUpperCase()}: ${i.title}`,
+    ...(i.detail ? [`DETAIL: ${i.detail}`] : []),
+    ...(i.hint ? [`HINT: ${i.hint}`] : []),
+    '',
+    `opened        ${moment(i.openedAt)}`,
+    i.closedAt === null
+      ? `state         open for ${lasted}`
+      : `closed        ${moment(i.closedAt)} after ${lasted}${i.closedBecause ? `: ${i.closedBecause}` : ''}`,
+    `acknowledged  ${i.acknowledgedAt === null ? 'by nobody' : `${moment(i.acknowledgedAt)} by ${i.acknowledgedByName}`}`,
+    ...(i.operationTitle ? [`operation     ${i.operationTitle} (${i.operationId})`] : []),
+    ...(i.instanceName ? [`instance      ${i.instanceName}`] : []),
+    ...(i.hostName ? [`host          ${i.hostName}`] : []),
+    `id            ${i.incidentId}`,
+  ].join('\n')
+}
 
 export function addIncident(program: Command): void {
   const incident = program
     .command('incident')
-    .summary('look at what needs a person')
-    .description('Incidents: opened and closed by the controller, by what it observes.')
+    .summary('look at what needs a person, or take note of it')
+    .description(
+      'Incidents: what needs a person. They open by themselves, and close when their cause is over.',
+    )
 
-  verb(incident, 'list', 'list the open incidents, newest first')
+  verb(incident, 'list', 'list incidents, open ones first, each newest first')
+    .option('--state <state>', 'open, closed or all', oneOf(...IncidentState.options, 'all'), 'open' as const)
+    .option(
+      '--severity <severity>',
+      'only critical ones, or only warnings',
+      oneOf(...IncidentSeverity.options),
+    )
     .option('--instance <name>', 'only those of an instance')
-    .option('--closed', 'also those that are over')
-    .option('--limit <n>', 'at most this many', wholeNumber(1, 200), 100)
+    .option('--limit <n>', 'at most this many', wholeNumber(1, 200), 50)
     .action(
       async ({
         json,
         instance,
-        closed,
-        limit,
-      }: Verb & { instance?: string; closed?: boolean; limit: number }) => {
+        ...wanted
+      }: Verb & {
+        state: IncidentState | 'all'
+        severity?: IncidentSeverity
+        instance?: string
+        limit: number
+      }) => {
         const client = openConsole()
         const instanceId =
           instance === undefined ? undefined : (await findInstance(client, instance)).instanceId
-        const { incidents } = await client.trpc.incident.list.query({
-          instanceId,
-          closed: closed ?? false,
-          limit,
-        })
+        const { incidents, now } = await client.trpc.incident.list.query({ ...wanted, instanceId })
         printResult(json, incidents, () =>
           incidents.length === 0
-            ? 'Nothing needs a person now.'
+            ? wanted.state === 'open'
+              ? 'Nothing needs a person now.'
+              : 'There are no such incidents.'
             : table(
-                ['opened', 'severity', 'lasted', 'what', 'detail'],
+                ['opened', 'severity', 'state', 'lasts', 'acknowledged by', 'what', 'id'],
                 incidents.map((i) => [
                   moment(i.openedAt),
                   i.severity,
-                  `${duration((i.closedAt ?? Date.now()) - i.openedAt)}${i.closedAt === null ? ', open' : ''}`,
+                  i.closedAt === null ? 'open' : 'closed',
+                  duration((i.closedAt ?? now) - i.openedAt),
+                  i.acknowledgedByName,
                   i.title,
-                  i.detail ?? ' ',
+                  i.incidentId,
                 ]),
               ),
         )
       },
     )
+
+  verb(incident, 'show <id>', 'show an incident').action(async (id: string, { json }: Verb) => {
+    const shown = await openConsole().trpc.incident.show.query({ incidentId: incidentId(id) })
+    printResult(json, shown.incident, () => inWords(shown.incident, shown.now))
+  })
+
+  verb(
+    incident,
+    'acknowledge <id>',
+    'take note of an open incident',
+    'Takes note of an open incident, so that others see that somebody looks after it. It stays open as long as its cause lasts.',
+  ).action(async (id: string, { json }: Verb) => {
+    const result = await openConsole().trpc.incident.acknowledge.mutate({ incidentId: incidentId(id) })
+    const { acknowledgedByName, acknowledgedAt } = result.incident
+    printResult(json, result, () =>
+      result.first
+        ? 'It is acknowledged.'
+        : `${acknowledgedByName} has already acknowledged it, at ${moment(acknowledgedAt)}.`,
+    )
+  })
 }

@@ -1,4 +1,4 @@
-import { Fault, FaultError, fault, type Installation } from '@floe/domain'
+import { Fault, FaultError, fault, type Installation, OperationId } from '@floe/domain'
 import type { AppRouter } from '@floe/web/api'
 import {
   createTRPCClient,
@@ -49,12 +49,21 @@ export function createConsoleClient(home: Home, installation: Installation) {
 }
 export type ConsoleClient = ReturnType<typeof createConsoleClient>
 
+/** Says how to look at the operation that has to end first, where that is why. */
+function withBlocking(fault: Fault, blockingOperationId: unknown): Fault {
+  const id = OperationId.safeParse(blockingOperationId)
+  if (!id.success) return fault
+  const look = `"./floe operation show ${id.data}" shows it.`
+  return { ...fault, hint: fault.hint ? `${fault.hint} ${look}` : look }
+}
+
 /** The fault behind an error of the client: the console's own, or that it cannot be reached. */
 export function consoleFault(error: unknown): FaultError {
   if (error instanceof FaultError) return error
   if (error instanceof TRPCClientError) {
-    const parsed = Fault.safeParse((error.data as { fault?: unknown } | undefined)?.fault)
-    if (parsed.success) return new FaultError(parsed.data, error)
+    const data = error.data as { fault?: unknown; blockingOperationId?: unknown } | undefined
+    const parsed = Fault.safeParse(data?.fault)
+    if (parsed.success) return new FaultError(withBlocking(parsed.data, data?.blockingOperationId), error)
   }
   const detail = error instanceof Error ? error.message : String(error)
   return fault('console.unreachable', 'could not reach the console', {

@@ -68,7 +68,8 @@ export class HostLanes {
   /** What was wrong with a host that was revoked or removed is nobody's concern any more. */
   async #leave(hostId: string): Promise<void> {
     const { db, log } = this.#parts
-    for (const key of await closeIncidents(db.pool, await openIncidentKeys(db.pool, hostId)))
+    const because = 'The host was revoked or removed: nothing is seen of it any more.'
+    for (const key of await closeIncidents(db.pool, await openIncidentKeys(db.pool, hostId), because))
       log.info('incident.closed', { key })
     this.#left.add(hostId)
     log.info('host.left', { hostId })

@@ -15,7 +15,12 @@ const ownKinds = [
   'slot-unused',
   'setting-drift',
 ]
-const isOwn = (key: string) => ownKinds.includes(key.slice(0, key.indexOf(':')))
+const kindOf = (key: string) => key.slice(0, key.indexOf(':'))
+const isOwn = (key: string) => ownKinds.includes(kindOf(key))
+
+/** Why what a host's report does not name any more is over. */
+const whyOver = (key: string) =>
+  kindOf(key) === 'host-offline' ? 'The host answers again.' : 'The host’s report does not show it any more.'
 
 /** Keeps the open incidents of one host as they ought to be, writing only what changed. */
 export class IncidentBook {
@@ -53,7 +58,13 @@ export class IncidentBook {
     }
     const keys = new Set(wanted.map((incident) => incident.key))
     const ended = [...open.keys()].filter((key) => !keys.has(key) && over(key))
-    for (const key of await closeIncidents(this.#db.pool, ended)) this.#log.info('incident.closed', { key })
+    for (const because of new Set(ended.map(whyOver)))
+      for (const key of await closeIncidents(
+        this.#db.pool,
+        ended.filter((key) => whyOver(key) === because),
+        because,
+      ))
+        this.#log.info('incident.closed', { key })
     for (const key of ended) open.delete(key)
   }
 }

@@ -55,6 +55,9 @@ test('a report becomes what is known of host and instances, and a move is told w
   await waitUntil('an incident is open', async () => (await openKeys()).includes(`instance-crashed:${id}`))
   bench.host.show(id, 'one', 'running', 78)
   await waitUntil('the incident is closed', async () => (await openKeys()).length === 0)
+  expect(await listIncidents(bench.db.pool, { state: 'closed' })).toMatchObject([
+    { closedBecause: 'The host’s report does not show it any more.' },
+  ])
   expect(log.lines).toContainEqual({
     level: 'info',
     event: 'instance.moved',

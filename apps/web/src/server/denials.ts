@@ -26,9 +26,9 @@ export async function auditDenial(
     if (++anonymous > ANONYMOUS_PER_MINUTE) return
   }
   const input = (await getRawInput().catch(() => undefined)) as Record<string, unknown> | undefined
-  const objectId = [input?.instanceId, input?.operationId].find((id) => typeof id === 'string') as
-    | string
-    | undefined
+  const objectId = [input?.instanceId, input?.operationId, input?.incidentId].find(
+    (id) => typeof id === 'string',
+  ) as string | undefined
   const [noun] = action.split('.')
   try {
     await insertAuditEvent(ctx.ports.database.pool, {

@@ -57,6 +57,7 @@ const inputs: Record<string, object> = {
   'setting.rollBack': { stateId: '1' },
   'setting.adopt': {},
   'setting.revert': {},
+  'incident.acknowledge': { incidentId: randomUUID() },
   'operation.cancel': { operationId: randomUUID() },
   'operation.retry': { operationId: randomUUID() },
 }

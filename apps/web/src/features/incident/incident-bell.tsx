@@ -1,72 +1,94 @@
 'use client'
-import { Age, Badge, Button, Popover } from '@floe/ui'
-import { useQuery } from '@tanstack/react-query'
+import { Age, Button, classNames, FaultAlert, Popover } from '@floe/ui'
 import { Bell } from 'lucide-react'
 import Link from 'next/link'
-import { useTRPC } from '@/trpc/client'
-import { type Incident, incidentHref } from './incident-href'
+import { useState } from 'react'
+import type { Incident } from '@/server/api'
+import { faultOf } from '@/trpc/fault'
+import { placesOf } from './incident-places'
+import { SeverityBadge } from './severity-badge'
+import { useOpenIncidents } from './use-open-incidents'
 
-/** The open incidents: how many, and what each of them is. */
+/** The open incidents: how many, and the newest of them. */
 export function IncidentBell() {
-  const trpc = useTRPC()
-  const query = useQuery(trpc.incident.list.queryOptions({}, { refetchInterval: 10_000 }))
+  const query = useOpenIncidents()
+  const [shown, setShown] = useState(false)
   const incidents = query.data?.incidents ?? []
-  const known = query.data !== undefined
-  const words = known
-    ? incidents.length === 0
+  const open = query.data?.open
+  const words = open
+    ? open.total === 0
       ? 'No open incidents'
-      : `${incidents.length} open ${incidents.length === 1 ? 'incident' : 'incidents'}`
+      : `${open.total} open ${open.total === 1 ? 'incident' : 'incidents'}${
+          open.unacknowledged < open.total ? `, ${open.unacknowledged} not acknowledged` : ''
+        }`
     : 'Incidents: not known'
+  const close = () => setShown(false)
   return (
     <Popover
       label="Incidents"
       className="w-96"
+      open={shown}
+      onOpenChange={setShown}
       trigger={
         <Button variant="quiet" size="icon" aria-label={words} title={words} className="relative">
           <Bell aria-hidden />
-          {incidents.length > 0 ? (
+          {open && open.total > 0 ? (
             <span
               aria-hidden
-              className="absolute top-0.5 right-0.5 min-w-4 rounded-full bg-bad-strong px-1 text-center text-[10px] leading-4 font-semibold text-on-accent"
+              data-testid="open-incidents"
+              className={classNames(
+                'absolute top-0.5 right-0.5 min-w-4 rounded-full px-1 text-center text-[10px] leading-4 font-semibold',
+                // what everybody knows of does not call for anybody any more
+                open.unacknowledged > 0
+                  ? 'bg-bad-strong text-on-accent'
+                  : 'border border-line-strong bg-sunken text-ink-muted',
+              )}
             >
-              {incidents.length}
+              {open.total > 99 ? '99+' : open.total}
             </span>
           ) : null}
         </Button>
       }
     >
-      <h2 className="mb-2 text-sm font-semibold">Incidents</h2>
-      {incidents.length === 0 ? (
+      <h2 className="mb-2 text-sm font-semibold">{open ? words : 'Incidents'}</h2>
+      {query.error ? (
+        <FaultAlert fault={faultOf(query.error)} tone="warn" className="mb-2" />
+      ) : incidents.length === 0 ? (
         <p className="text-sm text-ink-muted">
-          {known ? 'Nothing needs a person now.' : 'The console has not told yet.'}
+          {open ? 'Nothing needs a person now.' : 'The console has not told yet.'}
         </p>
-      ) : (
+      ) : null}
+      {incidents.length > 0 ? (
         <ul className="flex max-h-96 flex-col gap-3 overflow-y-auto">
           {incidents.map((incident) => (
-            <IncidentItem key={incident.incidentId} incident={incident} />
+            <BellItem key={incident.incidentId} incident={incident} onLeave={close} />
           ))}
         </ul>
-      )}
+      ) : null}
       <p className="mt-3 border-t border-line pt-2 text-sm">
-        <Link href="/incidents" className="font-medium text-accent hover:underline">
-          All incidents
+        <Link
+          href="/incidents"
+          onClick={close}
+          className="font-medium text-accent underline-offset-2 hover:underline"
+        >
+          {open && open.total > incidents.length ? `All ${open.total} open incidents` : 'All incidents'}
         </Link>
       </p>
     </Popover>
   )
 }
 
-function IncidentItem({ incident }: { incident: Incident }) {
-  const href = incidentHref(incident)
+function BellItem({ incident, onLeave }: { incident: Incident; onLeave: () => void }) {
+  const [place] = placesOf(incident)
   return (
     <li className="border-t border-line pt-2 first:border-0 first:pt-0">
       <div className="flex items-center justify-between gap-2">
-        <Badge tone={incident.severity === 'warning' ? 'warn' : 'bad'}>{incident.severity}</Badge>
+        <SeverityBadge severity={incident.severity} />
         <Age at={incident.openedAt} className="text-xs text-ink-muted" />
       </div>
       <p className="mt-1 text-sm font-medium break-words">
-        {href ? (
-          <Link href={href} className="hover:underline">
+        {place ? (
+          <Link href={place.href} onClick={onLeave} className="hover:underline">
             {incident.title}
           </Link>
         ) : (
@@ -74,7 +96,9 @@ function IncidentItem({ incident }: { incident: Incident }) {
         )}
       </p>
       {incident.detail ? <p className="text-xs break-words text-ink-muted">{incident.detail}</p> : null}
-      {incident.hint ? <p className="text-xs break-words text-ink-muted">Hint: {incident.hint}</p> : null}
+      {incident.acknowledgedByName ? (
+        <p className="text-xs break-words text-ink-muted">acknowledged by {incident.acknowledgedByName}</p>
+      ) : null}
     </li>
   )
 }

@@ -2,9 +2,9 @@
 import { Button, Card, Checkbox, ConfirmDialog } from '@floe/ui'
 import { useRouter } from 'next/navigation'
 import { type ReactNode, useId, useState } from 'react'
-import { faultOf } from '@/trpc/fault'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
+import { refusalOf } from '../operation/refusal'
 import { useInstance } from './instance-context'
 import { useInstanceVerbs } from './use-instance-verbs'
 
@@ -68,7 +68,7 @@ export function DangerZone() {
         confirmLabel="Restart immediately"
         danger
         busy={verbs.restart.isPending}
-        fault={verbs.restart.error ? faultOf(verbs.restart.error) : null}
+        {...refusalOf(verbs.restart.error)}
         onConfirm={() =>
           verbs.restart.mutate(
             { instanceId, mode: 'immediate', idempotencyKey: key() },
@@ -85,7 +85,7 @@ export function DangerZone() {
         confirmLabel="Stop immediately"
         danger
         busy={verbs.stop.isPending}
-        fault={verbs.stop.error ? faultOf(verbs.stop.error) : null}
+        {...refusalOf(verbs.stop.error)}
         onConfirm={() =>
           verbs.stop.mutate(
             { instanceId, mode: 'immediate', idempotencyKey: key() },
@@ -103,7 +103,7 @@ export function DangerZone() {
         danger
         typedName={name}
         busy={verbs.remove.isPending}
-        fault={verbs.remove.error ? faultOf(verbs.remove.error) : null}
+        {...refusalOf(verbs.remove.error)}
         onConfirm={() =>
           verbs.remove.mutate(
             { instanceId, confirmName: name, keepFiles, idempotencyKey: key() },

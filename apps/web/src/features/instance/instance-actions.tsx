@@ -2,10 +2,9 @@
 import { Button, ConfirmDialog, Menu, MenuItem } from '@floe/ui'
 import { EllipsisVertical, Play, RefreshCw, RotateCw, Square } from 'lucide-react'
 import { useState } from 'react'
-import { blockingOperationOf, faultOf } from '@/trpc/fault'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
-import { OperationLink } from '../operation/operation-link'
+import { refusalOf } from '../operation/refusal'
 import { useInstance } from './instance-context'
 import { useFaultToast, useInstanceVerbs } from './use-instance-verbs'
 
@@ -26,7 +25,6 @@ export function InstanceActions() {
   const canStart = state === 'stopped' || state === 'crashed'
   const canStop = state === 'running' || state === 'starting'
   const verb = asking === 'stop' ? verbs.stop : verbs.restart
-  const blocking = verb.error ? blockingOperationOf(verb.error) : null
   const hanging = openOperation?.kind === 'stop-instance' || openOperation?.kind === 'restart-instance'
   return (
     <>
@@ -86,7 +84,7 @@ export function InstanceActions() {
         confirmLabel={asking === 'stop' ? 'Stop' : 'Restart'}
         danger={asking === 'stop'}
         busy={verb.isPending}
-        fault={verb.error ? faultOf(verb.error) : null}
+        {...refusalOf(verb.error)}
         onConfirm={() =>
           verb.mutate(
             { instanceId, mode: 'fast', idempotencyKey: newIdempotencyKey() },
@@ -98,9 +96,6 @@ export function InstanceActions() {
           A fast {asking === 'stop' ? 'shutdown' : 'restart'} ends all sessions, rolls back their open
           transactions and writes a checkpoint. Committed transactions are kept.
         </p>
-        {blocking ? (
-          <OperationLink operationId={blocking}>Open the operation to wait for</OperationLink>
-        ) : null}
         {asking === 'stop' ? (
           <p>Clients cannot connect until it is started again.</p>
         ) : (
@@ -140,7 +135,7 @@ function StopNow({ kind }: { kind: string }) {
         confirmLabel={`${word} at once`}
         danger
         busy={verb.isPending}
-        fault={verb.error ? faultOf(verb.error) : null}
+        {...refusalOf(verb.error)}
         onConfirm={() =>
           verb.mutate(
             { instanceId, mode: 'immediate', idempotencyKey: newIdempotencyKey() },

@@ -21,13 +21,14 @@ import Link from 'next/link'
 import { useRouter } from 'next/navigation'
 import { useEffect, useRef, useState } from 'react'
 import { useTRPC } from '@/trpc/client'
-import { faultOf } from '@/trpc/fault'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
+import { useFaultToast } from '../instance/use-instance-verbs'
 import { OperationAsked } from './operation-asked'
 import { OperationLink } from './operation-link'
 import { OperationSteps } from './operation-steps'
 import { OperationTime } from './operation-time'
+import { refusalOf } from './refusal'
 import { type OperationDetail, type OperationLogLine, useOperation } from './use-operation'
 
 /** One operation, live: what was asked, how far it is, what it says, how it ended. */
@@ -101,6 +102,7 @@ function OperationActions({ operation }: { operation: OperationDetail }) {
   const trpc = useTRPC()
   const toast = useToast()
   const router = useRouter()
+  const refused = useFaultToast()
   const mayChange = useMayChange()
   const [asking, setAsking] = useState(false)
   const cancel = useMutation(
@@ -114,10 +116,7 @@ function OperationActions({ operation }: { operation: OperationDetail }) {
   const retry = useMutation(
     trpc.operation.retry.mutationOptions({
       onSuccess: ({ operationId }) => router.push(`/operations/${operationId}`),
-      onError: (error) => {
-        const fault = faultOf(error)
-        toast({ tone: 'bad', title: fault.message, description: fault.detail ?? fault.hint ?? undefined })
-      },
+      onError: refused,
     }),
   )
   const [here, setHere] = useState('')
@@ -162,7 +161,7 @@ function OperationActions({ operation }: { operation: OperationDetail }) {
         confirmLabel="Cancel operation"
         danger
         busy={cancel.isPending}
-        fault={cancel.error ? faultOf(cancel.error) : null}
+        {...refusalOf(cancel.error)}
         onConfirm={() => cancel.mutate({ operationId: operation.operationId })}
       >
         <p>

@@ -5,6 +5,7 @@ import { useEffect, useState } from 'react'
 import type { RouterOutputs } from '@/server/api'
 import { useTRPCClient } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
+import { holdLiveStream } from '../console/live-stream'
 import { usePageVisible } from '../telemetry/use-page-visible'
 import { appendLog, type OperationLogLine } from './append-log'
 
@@ -49,7 +50,11 @@ export function useOperation(operationId: OperationId | null): WatchedOperation 
           })),
       },
     )
-    return () => subscription.unsubscribe()
+    const release = holdLiveStream()
+    return () => {
+      release()
+      subscription.unsubscribe()
+    }
   }, [client, operationId, follow])
 
   if (operationId === null) return null

@@ -16,11 +16,11 @@ import {
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { useTRPC } from '@/trpc/client'
-import { faultOf } from '@/trpc/fault'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
 import { useInstance } from '../instance/instance-context'
 import { OperationLink } from '../operation/operation-link'
+import { refusalOf } from '../operation/refusal'
 import { useOperation } from '../operation/use-operation'
 
 /** Settings that somebody changed past Floe, with both ways out; nothing where there are none. */
@@ -122,7 +122,7 @@ export function DriftAlert() {
         title={asking === 'adopt' ? 'Adopt what was changed?' : 'Revert what was changed?'}
         confirmLabel={asking === 'adopt' ? 'Adopt' : 'Revert'}
         busy={verb.isPending}
-        fault={verb.error ? faultOf(verb.error) : null}
+        {...refusalOf(verb.error)}
         onConfirm={() => verb.mutate({ instanceId, idempotencyKey: newIdempotencyKey() })}
       >
         {asking === 'adopt' ? (

@@ -6,6 +6,7 @@ import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useEffectEvent, useRef } from 'react'
 import type { LiveSample, TelemetryEvent } from '@/server/api'
 import { useTRPC, useTRPCClient } from '@/trpc/client'
+import { holdLiveStream } from '../console/live-stream'
 import { usePageVisible } from './use-page-visible'
 
 export type { LiveSample } from '@/server/api'
@@ -78,7 +79,9 @@ export function useTelemetryStream(
       { instances: begin(), metrics: names.split(',') as MetricName[], changes: true },
       { onData: ({ data }) => handle(data) },
     )
+    const release = holdLiveStream()
     return () => {
+      release()
       subscription.unsubscribe()
       if (asking.current !== null) clearTimeout(asking.current)
       asking.current = null

@@ -1,4 +1,7 @@
 import { router } from '../../procedures'
+import { acknowledge } from './acknowledge'
 import { list } from './list'
+import { show } from './show'
+import { watch } from './watch'
 
-export const incident = router({ list })
+export const incident = router({ list, show, acknowledge, watch })

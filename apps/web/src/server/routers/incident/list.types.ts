@@ -1,26 +1,23 @@
-import { HostId, InstanceId, OperationId } from '@floe/domain'
+import { HostId, IncidentSeverity, IncidentState, InstanceId } from '@floe/domain'
 import { z } from 'zod'
+import { Incident, OpenIncidents } from './incident.types'
 
 export const IncidentListInput = z
   .object({
     instanceId: InstanceId.optional(),
-    /** Also those closed already, newest first. */
-    closed: z.boolean().default(false),
+    hostId: HostId.optional(),
+    severity: IncidentSeverity.optional(),
+    state: z.enum([...IncidentState.options, 'all']).default('open'),
     limit: z.number().int().min(1).max(200).default(100),
+    /** `nextCursor` of the page before. */
+    cursor: z.string().max(80).optional(),
   })
-  .default({ closed: false, limit: 100 })
-export const Incident = z.object({
-  incidentId: z.uuid(),
-  key: z.string(),
-  severity: z.string(),
-  title: z.string(),
-  detail: z.string().nullable(),
-  hint: z.string().nullable(),
-  hostId: HostId.nullable(),
-  instanceId: InstanceId.nullable(),
-  operationId: OperationId.nullable(),
-  openedAt: z.number(),
-  closedAt: z.number().nullable(),
+  .default({ state: 'open', limit: 100 })
+export const IncidentList = z.object({
+  /** Open ones first, each newest first. */
+  incidents: z.array(Incident),
+  nextCursor: z.string().nullable(),
+  /** All that are open, whatever was asked for. */
+  open: OpenIncidents,
+  now: z.number(),
 })
-export type Incident = z.infer<typeof Incident>
-export const IncidentList = z.object({ incidents: z.array(Incident), now: z.number() })

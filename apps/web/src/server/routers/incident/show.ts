@@ -1,0 +1,14 @@
+import { incidentNotFound, showIncident } from '@floe/db'
+import { viewerProcedure } from '../../procedures'
+import { incidentSummary } from './incident.views'
+import { IncidentShow, IncidentShowInput } from './show.types'
+
+/** One incident. Throws `incident.not_found`. */
+export const show = viewerProcedure
+  .input(IncidentShowInput)
+  .output(IncidentShow)
+  .query(async ({ ctx, input: { incidentId } }) => {
+    const incident = await showIncident(ctx.ports.database.pool, incidentId)
+    if (!incident) throw incidentNotFound(incidentId)
+    return { incident: incidentSummary(incident), now: Date.now() }
+  })
