@@ -2,9 +2,19 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { LeaseLostError, leaseOperations, listOperations, showHost, showOperation } from '@floe/db'
+import {
+  insertWebhook,
+  LeaseLostError,
+  leaseOperations,
+  listOperations,
+  listWebhooks,
+  openIncident,
+  showHost,
+  showOperation,
+} from '@floe/db'
 import { startTestEngine } from '@floe/db/testing'
 import { type Installation, type OperationInput, secretFiles } from '@floe/domain'
 import { advanceOperation } from '@floe/operations'
@@ -64,6 +74,7 @@ function makeHome(): string {
     [secretFiles.controllerIdentity]: bench.identity,
     [secretFiles.webIdentity]: bench.identity,
     [secretFiles.controlPassword]: 'not asked for\n',
+    [secretFiles.authSecret]: 'a secret of the tests\n',
   }
   for (const [name, text] of Object.entries(secrets)) writeFileSync(join(path, 'secrets', name), text)
   return path
@@ -116,6 +127,36 @@ test('kill -9 of a controller in the middle of operations: another one finishes 
   expect(bench.host.tasks.size).toBe(10)
   const { rows } = await bench.db.pool.query('SELECT DISTINCT "leaseOwner" AS owner FROM operation')
   expect(rows).toEqual([{ owner: other.owner }])
+})
+
+test('kill -9 between sending a message and noting that it was taken: it is sent again, under the same id', async () => {
+  const ids: string[] = []
+  const receiver = createServer((request, response) => {
+    request.resume().on('end', () => {
+      ids.push(String(request.headers['webhook-id']))
+      // the first has arrived, and its sender dies before it hears so
+      if (ids.length > 1) response.writeHead(204).end()
+    })
+  })
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
+  try {
+    const { port } = receiver.address() as { port: number }
+    await insertWebhook(bench.db.pool, { url: `http://127.0.0.1:${port}/`, actor })
+    const { child } = startProcess()
+    await openIncident(bench.db.pool, { key: 'k', severity: 'warning', title: 'told across a kill' })
+    await waitUntil('it has arrived', () => ids.length === 1)
+    await end(child, 'SIGKILL')
+    expect((await listWebhooks(bench.db.pool))[0]?.last?.deliveredAt).toBeNull()
+    bench.start()
+    await waitUntil('it is noted as taken', async () => {
+      const [webhook] = await listWebhooks(bench.db.pool)
+      return webhook?.waiting === 0 && webhook.last?.deliveredAt
+    })
+    expect(ids[1]).toBe(ids[0])
+  } finally {
+    receiver.closeAllConnections()
+    await new Promise((resolve) => receiver.close(resolve))
+  }
 })
 
 test('kill -9 again and again under load loses no operation and starts no task twice', async () => {
