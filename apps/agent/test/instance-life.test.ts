@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { existsSync, readdirSync, statSync } from 'node:fs'
+import { appendFileSync, existsSync, readdirSync, statSync } from 'node:fs'
 import { agentFault } from '@floe/agent-contract'
 import { testEngineUser, waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -74,6 +74,17 @@ describe('a created and started instance', () => {
     const again = await f.must({ kind: 'restart-instance', instanceId: id, mode: 'immediate' })
     expect(again.postmasterPid).not.toBe(postmasterPid)
     expect(await f.query(id, 'select 1 as one')).toEqual([{ one: 1 }])
+  })
+
+  test('a reload takes over what a person wrote into postgresql.conf, and names what waits for a restart', async () => {
+    appendFileSync(`${f.dataDirectory(id)}/postgresql.conf`, "work_mem = '7MB'\nmax_connections = 77\n")
+    expect(await f.must({ kind: 'reload-instance', instanceId: id })).toEqual({
+      pendingRestart: ['max_connections'],
+    })
+    expect(await f.query(id, 'SHOW work_mem')).toEqual([{ work_mem: '7MB' }])
+    await f.must({ kind: 'restart-instance', instanceId: id, mode: 'fast' })
+    expect(await f.must({ kind: 'reload-instance', instanceId: id })).toEqual({ pendingRestart: [] })
+    expect(await f.query(id, 'SHOW max_connections')).toEqual([{ max_connections: '77' }])
   })
 
   test('a start of what runs and a stop of what is stopped succeed and change nothing', async () => {

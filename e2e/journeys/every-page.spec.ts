@@ -1,0 +1,78 @@
+import { expect, type Page, test } from '@playwright/test'
+import { checkAccessibility } from '../fixtures/accessibility'
+import { createInstance } from '../fixtures/instance'
+import { signIn } from '../fixtures/owner'
+
+const looks = [
+  { name: 'light and wide', colorScheme: 'light', viewport: { width: 1280, height: 860 } },
+  { name: 'dark and narrow', colorScheme: 'dark', viewport: { width: 390, height: 844 } },
+] as const
+
+/** Pages that differ only in which thing they show are one. */
+const kindOf = (path: string) =>
+  path
+    .replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '{id}')
+    .replace(/^\/(instances|hosts|clusters)\/(?!new\b)[^/]+/, '/$1/{name}')
+
+/** What the page links to within the console, without queries, as paths. */
+async function linksOf(page: Page): Promise<string[]> {
+  const hrefs = await page
+    .locator('a[href]')
+    .evaluateAll((anchors) => anchors.map((a) => (a as HTMLAnchorElement).href))
+  const base = new URL(process.env.FLOE_E2E_URL ?? '').origin
+  return hrefs
+    .filter((href) => href.startsWith(`${base}/`) && !href.includes('/api/'))
+    .map((href) => new URL(href).pathname)
+}
+
+async function overflow(page: Page): Promise<number> {
+  return page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+}
+
+test.beforeAll(() => createInstance('visited'))
+
+for (const look of looks)
+  test(`every page that can be reached is sound, ${look.name}`, async ({ browser }) => {
+    test.setTimeout(300_000)
+    const context = await browser.newContext({ colorScheme: look.colorScheme, viewport: look.viewport })
+    const page = await context.newPage()
+    const complaints: string[] = []
+    page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error.message}`))
+    page.on('console', (message) => {
+      if (message.type() === 'error') complaints.push(`${page.url()}: ${message.text()}`)
+    })
+    await signIn(page)
+    const seen = new Set<string>()
+    const open = ['/instances', '/instances/visited']
+    for (let path = open.shift(); path !== undefined; path = open.shift()) {
+      if (seen.has(kindOf(path)) || kindOf(path) === '/sign-in') continue
+      seen.add(kindOf(path))
+      await test.step(path, async () => {
+        await page.goto(`${process.env.FLOE_E2E_URL}${path}`)
+        await expect(page.getByRole('heading', { level: 1 }).first()).toBeVisible()
+        await expect(page.locator('[aria-busy="true"]')).toHaveCount(0)
+        await checkAccessibility(page)
+        expect(await overflow(page), `${path} is wider than the window`).toBeLessThanOrEqual(0)
+        open.push(...(await linksOf(page)))
+      })
+    }
+    // every screen of the first end of Floe was among them
+    expect([...seen]).toEqual(
+      expect.arrayContaining([
+        '/instances',
+        '/instances/new',
+        '/instances/{name}',
+        '/instances/{name}/settings',
+        '/instances/{name}/settings/all',
+        '/instances/{name}/settings/history',
+        '/instances/{name}/operations',
+        '/instances/{name}/connect',
+        '/instances/{name}/danger-zone',
+        '/hosts',
+        '/operations',
+        '/operations/{id}',
+      ]),
+    )
+    expect(complaints).toEqual([])
+    await context.close()
+  })
