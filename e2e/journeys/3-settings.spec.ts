@@ -36,7 +36,10 @@ test('full_page_writes is switched with a warning, confirmed, and the share of f
     const control = page.getByRole('switch', { name: 'Full-page writes' })
     await expect(control).toBeChecked()
     await control.click()
-    await expect(page.getByText(/not repaired/).first()).toBeVisible()
+    await expect(page.getByText('Needs a page repair source')).toBeVisible()
+    // without a source the guard would have images written all the same
+    await page.getByRole('switch', { name: 'Page repair guard' }).click()
+    await expect(page.getByText('Torn pages may not be repaired')).toBeVisible()
     await page.getByRole('button', { name: 'Review changes' }).click()
     await expect(page.getByRole('dialog').getByRole('cell', { name: 'full_page_writes' })).toBeVisible()
     const pressed = Date.now()
@@ -47,6 +50,7 @@ test('full_page_writes is switched with a warning, confirmed, and the share of f
       .info()
       .annotations.push({ type: 'figure', description: `full_page_writes confirmed after ${confirmedMs} ms` })
     expect(await sql(tuned.connectionString, 'SHOW full_page_writes')).toBe('off')
+    await expect(page.getByText('Exposed: the guard is off')).toBeVisible()
 
     await page.getByRole('link', { name: 'Overview', exact: true }).click()
     await sql(tuned.connectionString, 'CHECKPOINT')

@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync } from 'node:fs'
 import type { AgentHandlers } from '@floe/agent-contract'
 import { fault } from '@floe/domain'
 import { Instances } from './engine/instances'
+import { readProtection } from './engine/protection'
 import { InstanceRegistry } from './engine/registry'
 import { Turns } from './engine/turns'
 import { findEngineUser } from './host/engine-user'
@@ -99,6 +100,10 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
           }),
         signal,
       ),
+    readProtection: async (input) => ({
+      protection: await instances.get(input.instanceId).connect(readProtection),
+      observedAt: Date.now(),
+    }),
     readTelemetry: async (input) => {
       const { ring } = instances.get(input.instanceId).sampler
       return {

@@ -84,6 +84,7 @@ describe('keys', () => {
     'task.check': { key },
     'setting.list': { instanceId },
     'setting.check': { instanceId, changes: [{ name: 'work_mem', value: '8MB' }] },
+    'protection.read': { instanceId },
     'telemetry.read': { instanceId, afterSeq: -1 },
     'checkpoint.read': { instanceId, afterSeq: 0 },
     'task.start': { key, task: { kind: 'start-instance', instanceId } },

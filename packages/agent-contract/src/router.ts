@@ -21,6 +21,7 @@ export interface AgentHandlers {
     input: z.output<typeof s.SettingCheckInput>,
     signal: AbortSignal | undefined,
   ): Promise<s.SettingCheck>
+  readProtection(input: z.output<typeof s.ProtectionReadInput>): Promise<z.output<typeof s.ProtectionRead>>
   readTelemetry(input: z.output<typeof s.TelemetryReadInput>): Promise<z.output<typeof s.TelemetryRead>>
   streamTelemetry(
     input: { instanceId: z.output<typeof s.TelemetryStreamInput>['instanceId']; afterSeq: number | null },
@@ -114,6 +115,13 @@ export function createAgentRouter(h: AgentHandlers) {
         .input(s.SettingCheckInput)
         .output(s.SettingCheck)
         .query(({ input, signal }) => h.checkSettings(input, signal)),
+    }),
+    protection: t.router({
+      /** What protects the instance against torn pages, asked of it at this moment. */
+      read: read
+        .input(s.ProtectionReadInput)
+        .output(s.ProtectionRead)
+        .query(({ input }) => h.readProtection(input)),
     }),
     telemetry: t.router({
       /** Samples after a number from the ring of 60 minutes. */

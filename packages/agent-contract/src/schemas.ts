@@ -5,6 +5,7 @@ import {
   InstanceId,
   InstanceRole,
   InstanceState,
+  Protection,
   ReplicationObserved,
   Setting,
   SettingChange,
@@ -168,6 +169,10 @@ export const SettingListInput = z.object({
   names: z.array(z.string()).optional(),
 })
 export const SettingList = z.object({ settings: z.array(Setting), observedAt: z.number() })
+
+export const ProtectionReadInput = z.object({ instanceId: InstanceId })
+/** What protects an instance against torn pages; null for an engine, or a database, without the views. */
+export const ProtectionRead = z.object({ protection: Protection.nullable(), observedAt: z.number() })
 
 export const SettingCheckInput = z.object({ instanceId: InstanceId, changes: z.array(SettingChange).min(1) })
 /** A dry run by the instance's own binary: what each change would do, or why it is refused. Changes nothing. */

@@ -76,7 +76,24 @@ export const settingWords: Record<string, { title: string; meaning: string; warn
     meaning:
       'Writes the whole page to the WAL at its first change after a checkpoint, so that a page torn by a crash can be restored. Off writes far less WAL.',
     warning:
-      'With full-page writes off, a page torn by an operating-system crash or power loss is not repaired. This version of Floe has no page repair yet: turn it off only for data you can load again.',
+      'While no source in polar_page_repair_sources is healthy, the guard has images written all the same, and nothing is saved. With a healthy standby as source, torn pages are taken from it.',
+  },
+  polar_page_repair_guard: {
+    title: 'Page repair guard',
+    meaning:
+      'With full-page writes off, has images written whenever no repair source could give a torn page back. Off leaves it to full-page writes alone.',
+    warning:
+      'With the guard off, a page torn by an operating-system crash or power loss may not be repaired. Only for data you can load again.',
+  },
+  polar_page_repair_policy: {
+    title: 'Page repair policy',
+    meaning:
+      'Which pages recovery takes from a source: those that fail verification (checksum), every page that WAL changes without an image (always), or none (off).',
+  },
+  polar_page_repair_sources: {
+    title: 'Page repair sources',
+    meaning:
+      'Connection strings of standbys (on a standby: of its primary), separated by “;”, asked in this order.',
   },
   polar_bulk_read_size: {
     title: 'Bulk read size',
@@ -93,7 +110,7 @@ export const settingWords: Record<string, { title: string; meaning: string; warn
   },
   polar_recovery_bulk_extend_size: {
     title: 'Recovery extend size',
-    meaning: 'How much a relation grows at once while WAL is replayed. 0 is PostgreSQL’s own behaviour.',
+    meaning: 'How much a table grows at once while WAL is replayed. 0 is PostgreSQL’s own behaviour.',
   },
   max_wal_size: {
     title: 'Maximum WAL size',
@@ -131,4 +148,5 @@ export const ioSettings = [
   'polar_bulk_extend_size',
   'polar_index_create_bulk_extend_size',
   'full_page_writes',
+  'polar_page_repair_guard',
 ] as const

@@ -119,8 +119,9 @@ async function defineRoles(o: InitialiseOptions, directory: string): Promise<voi
     `COMMENT ON ROLE floe IS 'Floe''s agent: telemetry and settings';`,
   ]
   if (o.ownerVerifier) statements.push(`ALTER ROLE postgres PASSWORD ${literal(o.ownerVerifier)};`)
-  if (existsSync(join(o.prefix, 'share/postgresql/extension/monitor.control')))
-    statements.push('CREATE EXTENSION monitor;')
+  for (const extension of ['monitor', 'page_repair'])
+    if (existsSync(join(o.prefix, `share/postgresql/extension/${extension}.control`)))
+      statements.push(`CREATE EXTENSION ${extension};`)
   const r = await runCommand(
     join(o.prefix, 'bin', 'postgres'),
     [

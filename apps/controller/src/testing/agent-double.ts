@@ -163,6 +163,7 @@ export class AgentDouble {
         }),
       listSettings: missing,
       checkSettings: missing,
+      readProtection: missing,
       readTelemetry: ({ instanceId, afterSeq, limit }) =>
         slow(() => {
           const all = this.samples.get(instanceId) ?? []

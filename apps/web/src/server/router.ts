@@ -6,6 +6,7 @@ import { host } from './routers/host'
 import { incident } from './routers/incident'
 import { instance } from './routers/instance'
 import { operation } from './routers/operation'
+import { protection } from './routers/protection'
 import { retention } from './routers/retention'
 import { setting } from './routers/setting'
 import { setup } from './routers/setup'
@@ -21,6 +22,7 @@ export const appRouter = router({
   instance,
   cluster,
   standby,
+  protection,
   setting,
   operation,
   telemetry,

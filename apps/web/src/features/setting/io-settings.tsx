@@ -5,6 +5,7 @@ import { useId, useState } from 'react'
 import type { SettingView } from '@/server/api'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { useInstance } from '../instance/instance-context'
+import { ProtectionCard } from '../protection/protection-card'
 import { ConfirmedAlert, type ConfirmedChanges } from './confirmed-changes'
 import { ImpactBadge } from './impact-badge'
 import { ReviewDialog } from './review-dialog'
@@ -36,6 +37,7 @@ export function IoSettings() {
     <>
       {fault ? <FaultAlert fault={fault} onRetry={retry} tone="warn" className="mb-3" /> : null}
       <ConfirmedAlert changes={applied} />
+      <ProtectionCard />
       <Card
         title="I/O"
         description={
@@ -239,7 +241,15 @@ function SwitchRow({
         </span>
       </div>
       {!on && setting.warning ? (
-        <Alert tone="warn" className="lg:col-span-2" title="Torn pages are not repaired">
+        <Alert
+          tone={setting.name === 'full_page_writes' ? 'warn' : 'bad'}
+          className="lg:col-span-2"
+          title={
+            setting.name === 'full_page_writes'
+              ? 'Needs a page repair source'
+              : 'Torn pages may not be repaired'
+          }
+        >
           {setting.warning}
         </Alert>
       ) : null}

@@ -1,0 +1,78 @@
+import { z } from 'zod'
+
+/**
+ * What protects an instance against pages that a crash tore, in the words of the engine's view
+ * `polar_page_repair_status`: images in the WAL, a source that has every page, nothing, or a person's override.
+ */
+export const ProtectionState = z.enum(['full_page_writes', 'protected', 'exposed', 'overridden'])
+export type ProtectionState = z.infer<typeof ProtectionState>
+
+/** A source of pages as the engine last saw it (`polar_page_repair_sources`). */
+export const RepairSource = z.object({
+  /** host:port/database; never the whole connection string. */
+  source: z.string(),
+  healthy: z.boolean(),
+  /** Why it is not healthy. */
+  why: z.string().nullable(),
+  flushLsn: z.string().nullable(),
+  replayLsn: z.string().nullable(),
+  /** ms since the epoch */
+  checkedAt: z.number().nullable(),
+})
+export type RepairSource = z.infer<typeof RepairSource>
+
+/** What the last recovery found (`polar_stat_page_repair`). Times in ms since the epoch, pages of 8 kB. */
+export const RepairedRecovery = z.object({
+  kind: z.string(),
+  policy: z.string(),
+  startedAt: z.number(),
+  endedAt: z.number().nullable(),
+  checked: z.number(),
+  torn: z.number(),
+  repaired: z.number(),
+  bytes: z.number(),
+})
+export type RepairedRecovery = z.infer<typeof RepairedRecovery>
+
+/** What protects an instance at this moment, and why. */
+export const Protection = z.object({
+  state: ProtectionState,
+  /** ms since the epoch */
+  since: z.number(),
+  why: z.string(),
+  /** The setting; what is in force may differ, and is null in recovery. */
+  fullPageWrites: z.boolean(),
+  imagesInForce: z.boolean().nullable(),
+  guard: z.boolean(),
+  sources: z.array(RepairSource),
+  recovery: RepairedRecovery.nullable(),
+})
+export type Protection = z.infer<typeof Protection>
+
+/** What a person reads for each state, and how bad it is. */
+export const protectionWords: Record<
+  ProtectionState,
+  { title: string; tone: 'good' | 'warn' | 'bad'; meaning: string }
+> = {
+  full_page_writes: {
+    title: 'Protected by full-page images',
+    tone: 'good',
+    meaning: 'The WAL has an image of every page that a crash may tear.',
+  },
+  protected: {
+    title: 'Protected by a standby',
+    tone: 'good',
+    meaning: 'No images are written. A page that a crash tears is taken from the standby.',
+  },
+  exposed: {
+    title: 'Exposed',
+    tone: 'bad',
+    meaning:
+      'No repair source is healthy: a page torn now could not be restored. The guard writes images again when that lasts longer than polar_page_repair_grace.',
+  },
+  overridden: {
+    title: 'Exposed: the guard is off',
+    tone: 'bad',
+    meaning: 'Images are written as full_page_writes says, whatever the repair sources do.',
+  },
+}
