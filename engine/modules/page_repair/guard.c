@@ -202,6 +202,13 @@ guard_checkpoint_complete(XLogRecPtr redo, int flags)
 		XLogRecPtr	reached;
 		ProcNumber	worker;
 
+		/*
+		 * A person's word counts at once.  It stays pending, because the main
+		 * loop has more to do with it.
+		 */
+		if (ConfigReloadPending)
+			ProcessConfigFile(PGC_SIGHUP);
+
 		SpinLockAcquire(&shared->mutex);
 		imaged = shared->in_force && redo >= shared->in_force_since;
 		forced = shared->forced;

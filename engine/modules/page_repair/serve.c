@@ -75,7 +75,8 @@ serve_lookup(BufferTag *tag)
 }
 
 /*
- * Reads the block from its file.  Not through smgr: that keeps file sizes and
+ * Reads the block from its file, or with no page to fill announces that.  Not
+ * through smgr: that keeps file sizes and
  * descriptors in mind, which only a lock on the relation would keep true.
  */
 static ServeResult
@@ -84,6 +85,7 @@ serve_from_file(ServeFile *file, const PageRepairBlock *block, char *page)
 	BlockNumber segno = block->blkno / ((BlockNumber) RELSEG_SIZE);
 	off_t		offset = (off_t) BLCKSZ * (block->blkno % ((BlockNumber) RELSEG_SIZE));
 	ssize_t		got;
+	int			error;
 
 	if (file->fd < 0 || file->segno != segno || file->forknum != block->forknum ||
 		!RelFileLocatorEquals(file->rlocator, block->rlocator))
@@ -102,6 +104,8 @@ serve_from_file(ServeFile *file, const PageRepairBlock *block, char *page)
 		{
 			if (errno == ENOENT)
 				return SERVE_MISSING;
+			if (page == NULL)
+				return SERVE_UNREADABLE;
 			ereport(WARNING,
 					(errcode_for_file_access(),
 					 errmsg("could not open file \"%s\": %m", name)));
@@ -110,6 +114,17 @@ serve_from_file(ServeFile *file, const PageRepairBlock *block, char *page)
 		file->rlocator = block->rlocator;
 		file->forknum = block->forknum;
 		file->segno = segno;
+	}
+
+	/* Only a hint to the kernel that it will be read soon */
+	if (page == NULL)
+	{
+#if defined(USE_POSIX_FADVISE) && defined(POSIX_FADV_WILLNEED)
+		error = posix_fadvise(file->fd, offset, BLCKSZ, POSIX_FADV_WILLNEED);
+#else
+		error = 0;
+#endif
+		return error == 0 ? SERVE_PAGE : SERVE_UNREADABLE;
 	}
 
 	got = pg_pread(file->fd, page, BLCKSZ, offset);
@@ -175,6 +190,19 @@ serve_block(ServeFile *file, const PageRepairBlock *block, char *page)
 	return result;
 }
 
+static PageRepairBlock
+requested_block(Datum *const *arguments, int i)
+{
+	PageRepairBlock block;
+
+	block.rlocator.spcOid = DatumGetObjectId(arguments[0][i]);
+	block.rlocator.dbOid = DatumGetObjectId(arguments[1][i]);
+	block.rlocator.relNumber = DatumGetObjectId(arguments[2][i]);
+	block.forknum = (ForkNumber) DatumGetInt32(arguments[3][i]);
+	block.blkno = (BlockNumber) DatumGetInt64(arguments[4][i]);
+	return block;
+}
+
 /*
  * polar_page_repair_read(tablespaces, databases, relations, forks, blocks)
  *		One row: who we are, where we are, and the pages.
@@ -235,6 +263,21 @@ polar_page_repair_read(PG_FUNCTION_ARGS)
 					 errmsg("invalid fork or block number")));
 	}
 
+	/* Many of them may lie on a slow disk; let it fetch them together */
+	for (int i = 0; i < nblocks; i++)
+	{
+		PageRepairBlock block = requested_block(arguments, i);
+		BufferTag	tag;
+
+		InitBufferTag(&tag, &block.rlocator, block.forknum, block.blkno);
+		if (!BufferIsValid(serve_lookup(&tag)))
+			(void) serve_from_file(&file, &block, NULL);
+	}
+	/* What counts is opened after our position is known */
+	if (file.fd >= 0)
+		CloseTransientFile(file.fd);
+	file.fd = -1;
+
 	/* Before any page */
 	start_lsn = standby ? GetXLogReplayRecPtr(&start_tli) : GetFlushRecPtr(&start_tli);
 
@@ -242,16 +285,11 @@ polar_page_repair_read(PG_FUNCTION_ARGS)
 	missing = palloc0(Max(nblocks, 1) * sizeof(bool));
 	for (int i = 0; i < nblocks; i++)
 	{
-		PageRepairBlock block;
+		PageRepairBlock block = requested_block(arguments, i);
 		PGAlignedBlock page;
 		bytea	   *image;
 		int			length = 0;
 
-		block.rlocator.spcOid = DatumGetObjectId(arguments[0][i]);
-		block.rlocator.dbOid = DatumGetObjectId(arguments[1][i]);
-		block.rlocator.relNumber = DatumGetObjectId(arguments[2][i]);
-		block.forknum = (ForkNumber) DatumGetInt32(arguments[3][i]);
-		block.blkno = (BlockNumber) DatumGetInt64(arguments[4][i]);
 		switch (serve_block(&file, &block, page.data))
 		{
 			case SERVE_MISSING:

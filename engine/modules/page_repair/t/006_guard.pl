@@ -90,6 +90,22 @@ $offset = -s $primary->logfile;
 await_status('protected|f', 'images end when the source has been healthy again');
 $primary->wait_for_log(qr/full-page images are left out, because page repair source/, $offset);
 
+# A person's word counts for a checkpoint that waits already
+$primary->safe_psql('postgres', q{ALTER SYSTEM SET polar_page_repair_grace = '10min'; SELECT pg_reload_conf()});
+$standby->stop('immediate');
+$primary->safe_psql('postgres', 'UPDATE t SET b = b + 1');
+my $waiting = $primary->background_psql('postgres');
+$waiting->query_until(qr/started/, "\\echo started\nCHECKPOINT;\n\\echo completed\n");
+ok($primary->poll_query_until('postgres', q{SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE backend_type = 'checkpointer'}),
+	'a checkpoint waits for a source');
+$primary->safe_psql('postgres', q{ALTER SYSTEM SET polar_page_repair_guard = off; SELECT pg_reload_conf()});
+$waiting->query_until(qr/completed/, '');
+pass('and is completed when the guard is overridden');
+$waiting->quit;
+$standby->start;
+$primary->safe_psql('postgres', q{ALTER SYSTEM RESET polar_page_repair_guard; ALTER SYSTEM RESET polar_page_repair_grace; SELECT pg_reload_conf()});
+await_status('protected|f', 'and the source protects again');
+
 # Gone without a checkpoint: exposed at once, images after the grace period
 $standby->stop;
 await_status('exposed|f', 'without a source it is exposed at once');
