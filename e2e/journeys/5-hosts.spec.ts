@@ -132,7 +132,7 @@ test('a host that is revoked in the middle of an operation: the operation fails 
   const again = (await page.getByTestId('enrol-command').innerText()).trim()
   expect((await second.enrol(again)).status).toBe(0)
   await expect(page.getByText('second is enrolled')).toBeVisible({ timeout: 30_000 })
-  await page.goto(`${process.env.FLOE_E2E_URL}/hosts/second`)
+  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).last().click()
   await expect(page.getByText('online', { exact: true })).toBeVisible({ timeout: 30_000 })
   await expect(page.getByRole('row', { name: /on-second/ }).getByText('running')).toBeVisible()
 })

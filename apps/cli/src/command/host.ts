@@ -138,6 +138,22 @@ function addChanges(host: Command): void {
     })
   verb(
     host,
+    'withdraw <name>',
+    'make a token void',
+    'Makes the one-time token of a host void that was given out and not used.',
+  ).action(async (name: string, { json }: Verb) => {
+    const { trpc } = openConsole()
+    const { enrolments } = await trpc.host.list.query()
+    const waiting = enrolments.find((e) => e.name === name && e.state === 'waiting')
+    if (!waiting)
+      throw fault('enrolment.not_found', `no token for host "${name}" waits to be used`, {
+        hint: 'Look at "./floe host list".',
+      })
+    const withdrawn = await trpc.host.withdraw.mutate({ enrolmentId: waiting.enrolmentId })
+    printResult(json, withdrawn, () => `The token for host "${name}" is void.`)
+  })
+  verb(
+    host,
     'revoke <name>',
     'believe nothing more that a host says',
     'Revokes a host: its certificates are not accepted any more and operations on it fail. Its instances run on, unseen.',

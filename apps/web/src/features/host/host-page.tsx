@@ -63,7 +63,8 @@ function HostView({ detail }: { detail: Detail }) {
     <>
       <PageHeader
         title={host.name}
-        actions={host.revokedAt === null ? null : <AddHost again={{ name: host.name }} />}
+        // there all the time: its dialog must outlive what it brings about
+        actions={host.own ? null : <AddHost again={{ name: host.name }} />}
       >
         <div className="mt-1.5 flex flex-wrap items-center gap-x-3 gap-y-1 text-sm text-ink-muted">
           <StateBadge state={host.state} of="host" />

@@ -10,7 +10,12 @@ import { appRouter } from '../router'
 import type { AccountRole } from '../routers/account/me.types'
 
 /** A console on a control database of its own, with no page and no port until one is asked for. */
-export async function throwawayConsole(options: { engine: string; authority?: string; identity?: string }) {
+export async function throwawayConsole(options: {
+  engine: string
+  authority?: string
+  /** What it shows agents; a function where the test changes it. */
+  identity?: string | (() => string)
+}) {
   const database = await createTestDatabase(options.engine)
   const webUrl = 'http://127.0.0.1:3999'
   const files = {
@@ -34,7 +39,7 @@ export async function throwawayConsole(options: { engine: string; authority?: st
       controlDatabase: { user: 'x', name: 'x' },
     },
     authority: options.authority ?? '',
-    identity: () => options.identity ?? '',
+    identity: () => (typeof options.identity === 'function' ? options.identity() : (options.identity ?? '')),
     authSecret: randomBytes(32).toString('hex'),
     controlPassword: '',
   }
