@@ -113,6 +113,20 @@ sub _pgbench
 		'<', '/dev/null', '>', $output, '2>', $output);
 }
 
+# What clients that were killed, or a crash, have left: sessions that wait, and prepared transactions that hold locks.
+sub _settle
+{
+	my ($cluster) = @_;
+	$cluster->safe_psql('postgres', q{
+		SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE backend_type = 'client backend' AND application_name = 'pgbench'});
+	foreach my $gid (split /\n/, $cluster->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts'))
+	{
+		$cluster->safe_psql('postgres', "COMMIT PREPARED '$gid'");
+	}
+	return;
+}
+
 =pod
 
 =item run_until_crash(cluster, crash => cluster, seconds => S [, each => code])
@@ -129,6 +143,7 @@ sub run_until_crash
 	my $victim = $options{crash};
 	my $directory = PostgreSQL::Test::Utils::tempdir('load');
 
+	_settle($cluster);
 	# An interrupted concurrent build leaves an invalid index
 	$cluster->safe_psql('postgres', 'DROP INDEX IF EXISTS split_b2; DROP TABLE IF EXISTS passing');
 	my $last = $cluster->safe_psql('postgres', 'SELECT coalesce(max(n), 0) FROM ledger');
@@ -177,6 +192,7 @@ sub run_until_crash
 			eval { $run->kill_kill };
 		}
 	}
+	_settle($cluster) if $victim != $cluster;
 	my ($acknowledged) = slurp_file($ledger) =~ /(\d+)\n\z/;
 	return { before => $before, acknowledged => $acknowledged // $last };
 }
@@ -197,11 +213,7 @@ sub check_everything
 	my ($cluster, $round) = @_;
 	my $standby = $cluster->safe_psql('postgres', 'SELECT pg_is_in_recovery()') eq 't';
 
-	# What the crash has left prepared holds locks
-	foreach my $gid ($standby ? () : split /\n/, $cluster->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts'))
-	{
-		$cluster->safe_psql('postgres', "COMMIT PREPARED '$gid'");
-	}
+	_settle($cluster) unless $standby;
 	my @checks = (
 		'TPC-B sums' => q{SELECT (SELECT sum(abalance) FROM pgbench_accounts) = coalesce((SELECT sum(delta) FROM pgbench_history), 0)
 			AND (SELECT sum(tbalance) FROM pgbench_tellers) = coalesce((SELECT sum(delta) FROM pgbench_history), 0)
