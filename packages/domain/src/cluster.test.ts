@@ -1,0 +1,226 @@
+import { expect, test } from 'vitest'
+import {
+  type ClusterMember,
+  type ClusterObserved,
+  commitsWait,
+  judgeCandidates,
+  settingOrder,
+  slotNameOf,
+} from './cluster'
+import { clusterConnectionForms } from './cluster-connection'
+import type { InstanceId } from './ids'
+import {
+  afterRoleChange,
+  exactBytes,
+  lsnDistance,
+  synchronousStandbyNames,
+  withoutMember,
+} from './replication'
+
+const id = (n: number) => `00000000-0000-4000-8000-00000000000${n}` as InstanceId
+
+function member(n: number, endLsn: string, more: Partial<ClusterMember> = {}): ClusterMember {
+  return {
+    instanceId: id(n),
+    name: n === 1 ? 'one' : `one-${n}`,
+    hostId: id(n) as never,
+    hostName: `h${n}`,
+    hostState: 'online',
+    memberRole: n === 1 ? 'primary' : 'standby',
+    state: 'running',
+    because: null,
+    role: n === 1 ? 'primary' : 'standby',
+    ageMs: 500,
+    engineVersion: '18.6',
+    systemIdentifier: '1',
+    timeline: 1,
+    connection: null,
+    fenced: null,
+    replication: {
+      at: 0,
+      endLsn: endLsn as never,
+      replayedLsn: endLsn as never,
+      timeline: 1,
+      replayPaused: false,
+      replayDelayMs: 0,
+      standbys: [],
+      slots: [],
+      receiver: null,
+      synchronousStandbyNames: '',
+      synchronousCommit: 'on',
+      fullPageWrites: true,
+      waitingCommits: 0,
+    },
+    ...more,
+  }
+}
+const streaming = (n: number, syncState = 'async') => ({
+  applicationName: `one-${n}`,
+  pid: n,
+  clientAddress: null,
+  state: 'streaming',
+  sentLsn: null,
+  writtenLsn: null,
+  flushedLsn: null,
+  replayedLsn: null,
+  writeLagMs: null,
+  flushLagMs: null,
+  replayLagMs: null,
+  syncState,
+})
+function cluster(members: ClusterMember[], more: Partial<ClusterObserved> = {}): ClusterObserved {
+  const primary = members[0]
+  if (primary?.replication)
+    primary.replication = {
+      ...primary.replication,
+      standbys: members.slice(1).map((_, i) => streaming(i + 2)),
+    }
+  return {
+    clusterId: id(9) as never,
+    name: 'one',
+    control: 'agent',
+    primaryInstanceId: id(1),
+    synchronous: null,
+    commitMode: 'on',
+    members,
+    ...more,
+  }
+}
+const dead = (endLsn: string) => member(1, endLsn, { state: 'crashed', role: null })
+const any1 = { method: 'any' as const, count: 1, instanceIds: [id(2), id(3)], strict: false }
+
+test('a lag is told to the byte, however small, and never refuses a switchover by itself', () => {
+  const [c] = judgeCandidates(cluster([member(1, '0/3000001'), member(2, '0/3000000')]), 'switchover')
+  expect(c).toMatchObject({ lagBytes: 1, expectedLossBytes: 0, blockers: [] })
+  expect(exactBytes(1)).toBe('1 byte')
+  expect(exactBytes(1234567)).toBe('1,234,567 bytes')
+  expect(lsnDistance('1/0', '2/1')).toBe(4294967297)
+})
+
+test('each candidate carries its own blocker, and the best comes first', () => {
+  const members = [
+    member(1, '0/3000000'),
+    member(2, '0/3000000', { state: 'stopped' }),
+    member(3, '0/2000000'),
+    member(4, '0/3000000', { hostState: 'offline', state: 'unknown' }),
+  ]
+  const judged = judgeCandidates(cluster(members), 'switchover')
+  expect(judged.map((c) => [c.name, c.blockers[0]?.code])).toEqual([
+    ['one-3', undefined],
+    ['one-2', 'candidate.not_running'],
+    ['one-4', 'candidate.host_silent'],
+  ])
+})
+
+test('a switchover needs a primary that runs', () => {
+  const [c] = judgeCandidates(cluster([dead('0/3000000'), member(2, '0/3000000')]), 'switchover')
+  expect(c?.blockers.map((b) => b.code)).toContain('switchover.primary_down')
+})
+
+test('an asynchronous failover states the loss in bytes, and an unknown one as unknown', () => {
+  const [known] = judgeCandidates(cluster([dead('0/3000010'), member(2, '0/3000000')]), 'failover')
+  expect(known).toMatchObject({ lossless: false, expectedLossBytes: 16, blockers: [] })
+  const gone = member(1, '0/0', { state: 'unknown', replication: null })
+  const [unknown] = judgeCandidates(cluster([gone, member(2, '0/3000000')]), 'failover')
+  expect(unknown).toMatchObject({ lossless: false, expectedLossBytes: null })
+})
+
+test('in synchronous mode only a standby that holds every acknowledged commit is let through', () => {
+  const both = cluster([dead('0/3000010'), member(2, '0/3000008'), member(3, '0/3000010')], {
+    synchronous: any1,
+  })
+  expect(judgeCandidates(both, 'failover').map((c) => [c.name, c.lossless, c.blockers[0]?.code])).toEqual([
+    ['one-3', true, undefined],
+    ['one-2', false, 'candidate.behind'],
+  ])
+  // of ANY 1 of two both have to be seen: the acknowledged commit may be on the other one
+  const oneSeen = cluster(
+    [
+      dead('0/3000010'),
+      member(2, '0/3000010'),
+      member(3, '0/3000010', { hostState: 'offline', state: 'unknown' }),
+    ],
+    { synchronous: any1 },
+  )
+  expect(judgeCandidates(oneSeen, 'failover')[0]?.blockers[0]?.code).toBe('candidate.quorum_unseen')
+  // of ANY 2 of two one is enough: both have it
+  const strong = { ...oneSeen, synchronous: { ...any1, count: 2 } }
+  expect(judgeCandidates(strong, 'failover')[0]).toMatchObject({
+    name: 'one-2',
+    lossless: true,
+    blockers: [],
+  })
+  const outside = cluster([dead('0/3000010'), member(2, '0/3000010'), member(4, '0/3000010')], {
+    synchronous: { ...any1, instanceIds: [id(2)] },
+  })
+  expect(judgeCandidates(outside, 'failover').find((c) => c.name === 'one-4')?.blockers[0]?.code).toBe(
+    'candidate.not_synchronous',
+  )
+})
+
+test('a level that waits for no standby makes a set of synchronous standbys worth nothing', () => {
+  const local = cluster([dead('0/3000010'), member(2, '0/3000000')], {
+    synchronous: any1,
+    commitMode: 'local',
+  })
+  expect(judgeCandidates(local, 'failover')[0]).toMatchObject({ lossless: false, expectedLossBytes: 16 })
+})
+
+test('a fenced member is no candidate, whatever it holds', () => {
+  const fenced = member(2, '0/9000000', { memberRole: 'fenced', state: 'stopped' })
+  const [c] = judgeCandidates(cluster([member(1, '0/3000000'), fenced]), 'failover')
+  expect(c?.blockers[0]?.code).toBe('candidate.fenced')
+})
+
+test('commits wait when fewer are connected than asked for, and only then', () => {
+  const c = cluster([member(1, '0/3000000'), member(2, '0/3000000')], { synchronous: any1 })
+  const r = c.members[0]?.replication as NonNullable<ClusterMember['replication']>
+  r.synchronousStandbyNames = 'ANY 1 ("one-2", "one-3")'
+  expect(commitsWait(c)).toEqual({ connected: 0, asked: 1, waiting: 0 })
+  r.standbys = [streaming(2, 'quorum')]
+  expect(commitsWait(c)).toBeNull()
+  r.standbys = []
+  r.synchronousCommit = 'local'
+  expect(commitsWait(c)).toBeNull()
+})
+
+test('names are quoted, a change of roles keeps the set, and a member that leaves takes its place with it', () => {
+  expect(synchronousStandbyNames({ method: 'first', count: 3 }, ['a-1', 'b"c'])).toBe(
+    'FIRST 2 ("a-1", "b""c")',
+  )
+  expect(synchronousStandbyNames(null, ['a'])).toBe('')
+  expect(synchronousStandbyNames({ method: 'any', count: 1 }, [])).toBe('')
+  expect(afterRoleChange(any1, id(2), id(1))?.instanceIds).toEqual([id(1), id(3)])
+  expect(afterRoleChange(any1, id(4), id(1))?.instanceIds).toEqual([id(2), id(3)])
+  expect(withoutMember({ ...any1, count: 2 }, id(2))).toMatchObject({ count: 1, instanceIds: [id(3)] })
+  expect(withoutMember({ ...any1, instanceIds: [id(2)] }, id(2))).toBeNull()
+  expect(slotNameOf('a-b')).toBe('floe_a_b')
+})
+
+test('a setting that standbys may not have smaller grows on them first and shrinks on the primary first', () => {
+  expect(settingOrder('max_connections', '100', '200')).toBe('standbys-first')
+  expect(settingOrder('max_connections', '200', '100')).toBe('primary-first')
+  expect(settingOrder('work_mem', '1', '2')).toBe('primary-first')
+})
+
+test('the connection names every member and says which one it wants', () => {
+  const target = {
+    hosts: [
+      { host: '10.0.0.1', port: 5500 },
+      { host: '::1', port: 5501 },
+    ],
+    user: 'postgres',
+    database: 'postgres',
+  }
+  const write = clusterConnectionForms(target, 'primary')
+  expect(write.uri).toBe(
+    'postgresql://postgres@10.0.0.1:5500,[::1]:5501/postgres?target_session_attrs=read-write',
+  )
+  expect(write.keywords).toBe(
+    'host=10.0.0.1,::1 port=5500,5501 user=postgres dbname=postgres target_session_attrs=read-write',
+  )
+  expect(write.jdbc).toContain('targetServerType=primary')
+  const read = clusterConnectionForms(target, 'reads')
+  expect(read.uri).toContain('prefer-standby&load_balance_hosts=random')
+  expect(read.go).not.toContain('load_balance_hosts')
+})
