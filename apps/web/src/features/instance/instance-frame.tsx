@@ -13,6 +13,7 @@ import { useStaleAge } from './use-age'
 const tabs = [
   { path: '', label: 'Overview' },
   { path: '/connect', label: 'Connect' },
+  { path: '/replication', label: 'Replication' },
   { path: '/settings', label: 'Settings' },
   { path: '/operations', label: 'Operations' },
   { path: '/danger-zone', label: 'Danger zone' },

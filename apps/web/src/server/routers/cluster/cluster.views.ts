@@ -1,10 +1,12 @@
 import {
+  type CandidatePurpose,
   type ClusterObserved,
   clusterConnectionForms,
   commitsWait,
   judgeCandidates,
   operationStages,
   primaryOf,
+  waitsForStandbys,
 } from '@floe/domain'
 import type { ClusterDetail, ClusterSummary } from './cluster.types'
 
@@ -29,6 +31,14 @@ export function clusterSummary(cluster: ClusterObserved): ClusterSummary {
   }
 }
 
+/** In synchronous mode commits go on waiting until the first standby follows the new primary. */
+function stages(cluster: ClusterObserved, way: CandidatePurpose) {
+  const waits = cluster.synchronous !== null && waitsForStandbys(cluster.commitMode)
+  return operationStages[`${way}-cluster`].map((stage) =>
+    stage.name === 'rejoin' || stage.name === 'repoint' ? { ...stage, clientsCanWrite: !waits } : stage,
+  )
+}
+
 export function clusterDetail(
   cluster: ClusterObserved,
   openOperation: ClusterDetail['openOperation'],
@@ -41,10 +51,7 @@ export function clusterDetail(
       switchover: judgeCandidates(cluster, 'switchover'),
       failover: judgeCandidates(cluster, 'failover'),
     },
-    stages: {
-      switchover: [...operationStages['switchover-cluster']],
-      failover: [...operationStages['failover-cluster']],
-    },
+    stages: { switchover: stages(cluster, 'switchover'), failover: stages(cluster, 'failover') },
     waiting: commitsWait(cluster),
     connections: target
       ? {
