@@ -1,0 +1,99 @@
+import { expect, test } from '@playwright/test'
+import { checkAccessibility } from '../fixtures/accessibility'
+import { floe, floeJson } from '../fixtures/floe-command'
+import { type CreatedInstance, createInstance, sql } from '../fixtures/instance'
+import { openInstance } from '../fixtures/instance-page'
+import { signIn } from '../fixtures/owner'
+
+test.describe.configure({ mode: 'serial' })
+
+type Shown = {
+  cluster: {
+    primaryInstanceId: string
+    members: { instanceId: string; name: string; role: string | null; state: string; memberRole: string }[]
+  }
+  connections: { primary: { uri: string } }
+}
+
+let first: CreatedInstance
+test.beforeAll(async () => {
+  first = await createInstance('pair')
+  await sql(first.connectionString, 'create table kept (n int)')
+})
+
+const shown = () => floeJson<Shown>('cluster', 'show', 'pair')
+const primaryName = async () => {
+  const { cluster } = await shown()
+  return cluster.members.find((m) => m.instanceId === cluster.primaryInstanceId)?.name
+}
+/** The connection that finds the primary by itself, with the password of the role. */
+const toPrimary = async () =>
+  (await shown()).connections.primary.uri.replace('postgres@', `postgres:${first.password}@`)
+
+test('a standby is created from the page, followed to its end, and seen to follow', async ({ page }) => {
+  await signIn(page)
+  await openInstance(page, 'pair')
+  await page.getByRole('link', { name: 'Replication' }).click()
+  await expect(page.getByText('No standby yet')).toBeVisible()
+  await page.getByRole('button', { name: 'Create standby' }).click()
+  const dialog = page.getByRole('dialog')
+  await expect(dialog.getByLabel('Name')).toHaveValue('pair-2')
+  await dialog.getByRole('button', { name: 'Create standby' }).click()
+  await expect(page.getByRole('heading', { name: /Create standby/ })).toBeVisible()
+  await expect
+    .poll(async () => (await shown()).cluster.members.map((m) => m.role), { timeout: 60_000 })
+    .toEqual(['primary', 'standby'])
+  await openInstance(page, 'pair')
+  await page.getByRole('link', { name: 'Replication' }).click()
+  await expect(page.getByRole('figure', { name: 'Topology' }).getByText('streaming')).toBeVisible()
+  await checkAccessibility(page)
+})
+
+test('commits are made to wait for it, and what each level may lose stands beside it', async ({ page }) => {
+  await signIn(page)
+  await openInstance(page, 'pair')
+  await page.getByRole('link', { name: 'Replication' }).click()
+  await expect(page.getByText('Whatever the standbys had not received yet')).toBeVisible()
+  await page.getByText('Any of', { exact: true }).click()
+  await page.getByRole('button', { name: 'Apply' }).click()
+  await expect
+    .poll(async () => sql(await toPrimary(), 'show synchronous_standby_names'), { timeout: 30_000 })
+    .toBe('ANY 1 ("pair-2")')
+})
+
+test('the page says before what a switchover does, and clients find the new primary by the same connection', async ({
+  page,
+}) => {
+  await signIn(page)
+  await openInstance(page, 'pair')
+  await page.getByRole('link', { name: 'Replication' }).click()
+  await page.getByRole('link', { name: 'Switch over' }).click()
+  await expect(page.getByRole('cell', { name: '0 bytes' }).first()).toBeVisible()
+  await expect(page.getByText('Clients can write during it?')).toBeVisible()
+  await checkAccessibility(page)
+  await page.getByRole('button', { name: 'Switch over to pair-2' }).click()
+  await expect.poll(primaryName, { timeout: 60_000 }).toBe('pair-2')
+  await expect
+    .poll(async () => sql(await toPrimary(), 'insert into kept values (1) returning n').catch(String), {
+      timeout: 30_000,
+    })
+    .toBe('1')
+  await expect
+    .poll(async () => (await shown()).cluster.members.map((m) => m.role))
+    .toEqual(['primary', 'standby'])
+})
+
+test('a killed primary is replaced by command, nothing acknowledged is lost, and it comes back as a standby', async () => {
+  await sql(await toPrimary(), 'insert into kept values (2)')
+  const { postmasterPid } = await floeJson<{ postmasterPid: number }>('instance', 'show', 'pair-2')
+  process.kill(postmasterPid, 'SIGKILL')
+  await expect
+    .poll(async () => (await shown()).cluster.members.find((m) => m.name === 'pair-2')?.state)
+    .toBe('crashed')
+  await floe('cluster', 'failover', 'pair')
+  expect(await primaryName()).toBe('pair')
+  expect(await sql(await toPrimary(), 'select count(*) from kept where n in (1, 2)')).toBe('2')
+  await expect(floe('instance', 'start', 'pair-2')).rejects.toThrow(/fenced/)
+  await floe('standby', 'rejoin', 'pair-2')
+  expect((await shown()).cluster.members.map((m) => m.memberRole)).toEqual(['primary', 'standby'])
+})
