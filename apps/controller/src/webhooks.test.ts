@@ -103,6 +103,28 @@ test('a redirect is not followed, and a receiver that is gone delays no other', 
   expect(webhooks.find((w) => w.webhookId === gone)?.last?.error).toContain('ECONNREFUSED')
 })
 
+test('a receiver that never answers is given up on after 5 s, and what is too old is not tried for ever', async () => {
+  const hanging = createServer(() => {})
+  await new Promise<void>((resolve) => hanging.listen(0, '127.0.0.1', resolve))
+  try {
+    const { port } = hanging.address() as { port: number }
+    await insertWebhook(bench.db.pool, { url: `http://127.0.0.1:${port}/`, actor })
+    await openIncident(bench.db.pool, incident)
+    bench.start()
+    const last = async () => (await listWebhooks(bench.db.pool))[0]?.last
+    await waitUntil('its deadline is over', async () => (await last())?.attempts === 1, 20_000)
+    expect(await last()).toMatchObject({ givenUpAt: null, error: expect.stringContaining('timeout') })
+    await bench.db.pool.query(
+      `UPDATE webhook_delivery SET "createdAt" = now() - interval '25 hours', "nextAttemptAt" = now()`,
+    )
+    await waitUntil('it is given up', async () => (await last())?.givenUpAt, 30_000)
+    expect((await listWebhooks(bench.db.pool))[0]?.waiting).toBe(0)
+  } finally {
+    hanging.closeAllConnections()
+    await new Promise((resolve) => hanging.close(resolve))
+  }
+})
+
 test('the waits grow to an hour and end within a day', () => {
   const waits: number[] = []
   for (let attempt = 1; retryAfterMs(attempt) !== null; attempt++) waits.push(retryAfterMs(attempt) as number)

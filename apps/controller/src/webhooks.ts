@@ -20,6 +20,9 @@ export function retryAfterMs(attempts: number): number | null {
   return attempts >= 22 ? null : Math.min(5_000 * 2 ** (attempts - 1), 3_600_000)
 }
 
+/** A message this old is given up with its next failed attempt, so that a receiver long gone does not gather a queue. */
+const TOO_OLD_MS = 24 * 3_600_000
+
 /** Tells webhooks of incidents, in their order, until each message is taken or given up; by one controller at a time. */
 export async function deliverWebhooks(
   parts: Pick<LaneParts, 'db' | 'log' | 'database'> & { owner: string; authSecret: string; wake: Wake },
@@ -51,7 +54,8 @@ async function attempt(
   const error = await send(delivery, webhookSecret(authSecret, webhookId), signal)
   // what was cut off by the end of this controller is sent again by the next: the id tells the receiver
   if (error !== null && signal.aborted) return
-  const retryMs = error === null ? null : retryAfterMs(attempts)
+  const tooOld = Date.now() - delivery.createdAt.getTime() > TOO_OLD_MS
+  const retryMs = error === null || tooOld ? null : retryAfterMs(attempts)
   await writeDeliveryAttempt(db.pool, deliveryId, { error, retryMs })
   if (error === null) log.info('webhook.delivered', { webhookId, deliveryId, event, attempts })
   else if (retryMs === null) log.error('webhook.given_up', { webhookId, deliveryId, event, attempts, error })

@@ -43,6 +43,30 @@ export function addWebhook(program: Command): void {
       )
     },
   )
+  verb(webhook, 'show <id>', 'show the newest messages of a webhook and how each fared').action(
+    async (id: string, { json }: Verb) => {
+      const { deliveries } = await openConsole().trpc.webhook.deliveries.query({ webhookId: webhookId(id) })
+      printResult(json, deliveries, () =>
+        deliveries.length === 0
+          ? 'It was told nothing yet.'
+          : table(
+              ['queued', 'message', 'state', 'attempts', 'what', 'why not'],
+              deliveries.map((d) => [
+                moment(d.createdAt),
+                d.event,
+                d.deliveredAt !== null
+                  ? `taken ${moment(d.deliveredAt)}`
+                  : d.givenUpAt !== null
+                    ? `given up ${moment(d.givenUpAt)}`
+                    : `waits until ${moment(d.nextAttemptAt)}`,
+                d.attempts,
+                d.title ?? ' ',
+                d.error ?? ' ',
+              ]),
+            ),
+      )
+    },
+  )
   verb(
     webhook,
     'add <url>',

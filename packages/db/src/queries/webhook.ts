@@ -87,6 +87,37 @@ export async function queueTestDelivery(on: Queryable, webhookId: string): Promi
   return rowCount === 1
 }
 
+export type DeliveryView = {
+  deliveryId: string
+  event: WebhookEvent
+  incidentId: string | null
+  title: string | null
+  createdAt: Date
+  attempts: number
+  deliveredAt: Date | null
+  givenUpAt: Date | null
+  nextAttemptAt: Date | null
+  error: string | null
+}
+
+/** The newest messages of a webhook, newest first; undefined when there is no such webhook. */
+export async function listDeliveries(
+  on: Queryable,
+  webhookId: string,
+  limit = 50,
+): Promise<DeliveryView[] | undefined> {
+  const { rows } = await on.query<DeliveryView>(
+    `SELECT id AS "deliveryId", event, "incidentId", body #>> '{data,title}' AS title, "createdAt", attempts,
+            "deliveredAt", "givenUpAt", error,
+            CASE WHEN "deliveredAt" IS NULL AND "givenUpAt" IS NULL THEN "nextAttemptAt" END AS "nextAttemptAt"
+       FROM webhook_delivery WHERE "webhookId" = $1 ORDER BY "createdAt" DESC, id LIMIT $2`,
+    [webhookId, limit],
+  )
+  if (rows.length > 0) return rows
+  const { rowCount } = await on.query('SELECT FROM webhook WHERE id = $1', [webhookId])
+  return rowCount === 1 ? [] : undefined
+}
+
 export type DueDelivery = {
   deliveryId: string
   webhookId: string

@@ -7,9 +7,11 @@ import {
   Card,
   ConfirmDialog,
   CopyButton,
+  Dialog,
   FaultAlert,
   Field,
   Input,
+  Moment,
   SkeletonRows,
   Table,
   TableBody,
@@ -38,6 +40,7 @@ export function Webhooks() {
   const query = useQuery(trpc.webhook.list.queryOptions(undefined, { refetchInterval: 5_000 }))
   const [url, setUrl] = useState('')
   const [secret, setSecret] = useState<string | null>(null)
+  const [shown, setShown] = useState<Webhook | null>(null)
   const [removing, setRemoving] = useState<Webhook | null>(null)
   const refresh = () => void queries.invalidateQueries({ queryKey: trpc.webhook.pathKey() })
   const add = useMutation(
@@ -105,6 +108,13 @@ export function Webhooks() {
                   <span className="inline-flex gap-2">
                     <Button
                       size="small"
+                      aria-label={`Messages to ${webhook.url}`}
+                      onClick={() => setShown(webhook)}
+                    >
+                      Messages
+                    </Button>
+                    <Button
+                      size="small"
                       disabled={!mayChange}
                       aria-label={`Send a test to ${webhook.url}`}
                       onClick={() => test.mutate({ webhookId: webhook.webhookId })}
@@ -170,6 +180,16 @@ export function Webhooks() {
         )}
         {add.error ? <FaultAlert fault={faultOf(add.error)} /> : null}
       </div>
+      <Dialog
+        open={shown !== null}
+        onOpenChange={(open) => {
+          if (!open) setShown(null)
+        }}
+        title="Messages"
+        description={<span className="break-all">{shown?.url}</span>}
+      >
+        {shown ? <Messages webhookId={shown.webhookId} /> : null}
+      </Dialog>
       <ConfirmDialog
         open={removing !== null}
         onOpenChange={(open) => {
@@ -187,6 +207,35 @@ export function Webhooks() {
         <p className="break-all">{removing?.url} is told nothing more, not even what is still waiting.</p>
       </ConfirmDialog>
     </Card>
+  )
+}
+
+/** What an address was told, newest first, and how each message fared. */
+function Messages({ webhookId }: { webhookId: string }) {
+  const trpc = useTRPC()
+  const query = useQuery(trpc.webhook.deliveries.queryOptions({ webhookId }, { refetchInterval: 3_000 }))
+  const deliveries = query.data?.deliveries
+  if (query.error && !deliveries)
+    return <FaultAlert fault={faultOf(query.error)} onRetry={() => void query.refetch()} />
+  if (!deliveries) return <SkeletonRows rows={2} label="Loading messages" />
+  if (deliveries.length === 0) return <p className="pb-3 text-sm text-ink-muted">It was told nothing yet.</p>
+  return (
+    <ul aria-label="Messages" className="pb-3">
+      {deliveries.map((delivery) => (
+        <li key={delivery.deliveryId} className="border-t border-line py-2 text-sm first:border-0">
+          <Newest last={delivery} />
+          {delivery.title ? <p className="break-words">{delivery.title}</p> : null}
+          <p className="text-xs text-ink-muted">
+            {delivery.attempts} {delivery.attempts === 1 ? 'attempt' : 'attempts'}
+            {delivery.nextAttemptAt === null ? null : (
+              <>
+                , next at <Moment at={delivery.nextAttemptAt} />
+              </>
+            )}
+          </p>
+        </li>
+      ))}
+    </ul>
   )
 }
 

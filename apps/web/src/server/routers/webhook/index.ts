@@ -1,7 +1,8 @@
 import { router } from '../../procedures'
 import { add } from './add'
+import { deliveries } from './deliveries'
 import { list } from './list'
 import { remove } from './remove'
 import { test } from './test'
 
-export const webhook = router({ list, add, remove, test })
+export const webhook = router({ list, deliveries, add, remove, test })

@@ -42,10 +42,40 @@ test('a test is queued, and a removed webhook is told nothing more', async () =>
   await expect(admin.webhook.test({ webhookId })).rejects.toThrow('does not exist')
 })
 
+test('each message is shown with how it fared; who is no admin sees no more of an address than its origin', async () => {
+  const admin = await it.callerOf((await it.signedIn('admin')).headers)
+  const { webhookId } = await admin.webhook.add({ url: 'https://example.net/hook?token=y' })
+  expect((await admin.webhook.deliveries({ webhookId })).deliveries).toEqual([])
+  await openIncident(it.database.pool, { key: 'shown', severity: 'warning', title: 'what happened' })
+  await admin.webhook.test({ webhookId })
+  const { deliveries } = await admin.webhook.deliveries({ webhookId })
+  expect(deliveries).toMatchObject([
+    { event: 'webhook.test', title: null, attempts: 0 },
+    {
+      event: 'incident.opened',
+      title: 'what happened',
+      deliveredAt: null,
+      nextAttemptAt: expect.any(Number),
+    },
+  ])
+  const viewer = await it.callerOf((await it.signedIn('viewer')).headers)
+  expect(JSON.stringify(await viewer.webhook.list())).not.toContain('token=')
+  expect(JSON.stringify(await viewer.webhook.deliveries({ webhookId }))).not.toContain('token=')
+  const seen = (await viewer.webhook.list()).webhooks.find((w) => w.webhookId === webhookId)
+  expect(seen?.url).toBe('https://example.net')
+  await admin.webhook.remove({ webhookId })
+  await expect(viewer.webhook.deliveries({ webhookId })).rejects.toThrow('does not exist')
+})
+
 test('an operator cannot name an address, and what is none is refused', async () => {
   const operator = await it.callerOf((await it.signedIn('operator')).headers)
   await expect(operator.webhook.add({ url: 'https://example.org/' })).rejects.toThrow('may not do this')
   const admin = await it.callerOf((await it.signedIn('admin')).headers)
-  for (const url of ['ftp://example.org/', 'file:///etc/passwd', 'example.org'])
+  for (const url of [
+    'ftp://example.org/',
+    'file:///etc/passwd',
+    'example.org',
+    'https://ada:secret@example.org/',
+  ])
     await expect(admin.webhook.add({ url })).rejects.toThrow()
 })
