@@ -166,6 +166,7 @@ force_images(const char *why)
 {
 	SpinLockAcquire(&page_repair_shared->mutex);
 	page_repair_shared->forced = true;
+	page_repair_shared->broken = true;
 	SpinLockRelease(&page_repair_shared->mutex);
 	ereport(WARNING,
 			(errmsg("full-page images are written again although \"%s\" is off", "full_page_writes"),
@@ -260,6 +261,14 @@ worker_exit(int code, Datum arg)
 	SpinLockRelease(&page_repair_shared->mutex);
 	if (checkpointer != INVALID_PROC_NUMBER)
 		SetLatch(&GetPGProcByNumber(checkpointer)->procLatch);
+}
+
+static void
+set_broken(bool broken)
+{
+	SpinLockAcquire(&page_repair_shared->mutex);
+	page_repair_shared->broken = broken;
+	SpinLockRelease(&page_repair_shared->mutex);
 }
 
 static void
@@ -379,7 +388,8 @@ guard_turn(PageSource *sources, int nsources)
 {
 	static TimestampTz unhealthy_since = 0;
 	static TimestampTz healthy_since = 0;
-	static bool broken = false; /* images came back because of a source */
+	static XLogRecPtr requested_for = InvalidXLogRecPtr;
+	bool		broken;
 	PageRepairShared *shared = page_repair_shared;
 	bool		standby = RecoveryInProgress();
 	bool		control_images;
@@ -432,12 +442,21 @@ guard_turn(PageSource *sources, int nsources)
 		strlcpy(why, "data checksums are off", sizeof(why));
 	}
 
+	/* After a promotion a sibling may still follow the old timeline */
+	if (!standby && timeline != GetWALInsertionTimeLine())
+	{
+		protector = NULL;
+		reached = InvalidXLogRecPtr;
+		strlcpy(why, "no checkpoint on this timeline is complete", sizeof(why));
+	}
+
 	now = GetCurrentTimestamp();
 	SpinLockAcquire(&shared->mutex);
 	for (int i = nsources; i < PAGE_REPAIR_MAX_SOURCES; i++)
 		shared->sources[i].name[0] = '\0';
 	shared->reached = reached;
 	forced = shared->forced;
+	broken = shared->broken;
 	in_force = shared->in_force;
 	in_force_since = shared->in_force_since;
 	SpinLockRelease(&shared->mutex);
@@ -470,11 +489,13 @@ guard_turn(PageSource *sources, int nsources)
 	if (fullPageWrites)
 	{
 		set_state(PAGE_REPAIR_FULL_PAGE_WRITES, "full_page_writes is on");
+		set_broken(false);
 		broken = false;
 	}
 	else if (!page_repair_guard)
 	{
 		set_state(PAGE_REPAIR_OVERRIDDEN, "polar_page_repair_guard is off");
+		set_broken(false);
 		broken = false;
 	}
 	else if (in_force && redo >= in_force_since)
@@ -484,6 +505,14 @@ guard_turn(PageSource *sources, int nsources)
 		set_state(PAGE_REPAIR_PROTECTED, psprintf("source \"%s\"", protector));
 	else
 		set_state(PAGE_REPAIR_EXPOSED, why[0] ? why : "a checkpoint with full-page images is not complete yet");
+
+	/* Images that came back count once a checkpoint has begun after them */
+	if (forced && broken && in_force && redo < in_force_since && requested_for != in_force_since &&
+		!fullPageWrites && page_repair_guard)
+	{
+		requested_for = in_force_since;
+		RequestCheckpoint(CHECKPOINT_IMMEDIATE | CHECKPOINT_FORCE);
+	}
 
 	/* Decide what is to be, whatever the setting is at the moment */
 	if (!forced && protector == NULL &&
@@ -498,29 +527,29 @@ guard_turn(PageSource *sources, int nsources)
 			SpinLockRelease(&shared->mutex);
 		}
 		else
-		{
 			force_images(why);
-			broken = true;
-		}
 	}
 	else if (forced && protector != NULL &&
-			 (!broken || now - healthy_since >= page_repair_grace * INT64CONST(1000)))
+			 (!broken ||
+			  (redo >= in_force_since && now - healthy_since >= page_repair_grace * INT64CONST(1000))))
 	{
 		ProcNumber	checkpointer = ProcGlobal->checkpointerProc;
 
 		SpinLockAcquire(&shared->mutex);
 		shared->forced = false;
+		shared->broken = false;
 		SpinLockRelease(&shared->mutex);
 		if (!fullPageWrites && page_repair_guard)
 			ereport(LOG,
 					(errmsg("full-page images are left out, because page repair source \"%s\" is healthy",
 							protector)));
-		broken = false;
 		if (checkpointer != INVALID_PROC_NUMBER)
 			SetLatch(&GetPGProcByNumber(checkpointer)->procLatch);
 	}
 	else if (forced && protector == NULL && !fullPageWrites && page_repair_guard)
-		broken = true;
+	{
+		set_broken(true);
+	}
 	else if (!forced && in_force && !fullPageWrites && page_repair_guard)
 	{
 		ProcNumber	checkpointer = ProcGlobal->checkpointerProc;

@@ -81,6 +81,7 @@ typedef struct PageRepairShared
 
 	/* The guard's decision, and what the checkpointer made of it */
 	bool		forced;			/* images whatever full_page_writes says */
+	bool		broken;			/* they came back because of a source */
 	bool		in_force;		/* images are being written */
 	XLogRecPtr	in_force_since; /* no record after it lacks its images */
 	XLogRecPtr	reached;		/* highest position that a healthy source has
@@ -149,9 +150,17 @@ typedef struct PageRepairChunk
 	bool		swept;			/* the relation's maps have been looked at */
 } PageRepairChunk;
 
+/* Blocks from this one on are removed; relation number 0 is a whole database */
+typedef struct PageRepairRemoval
+{
+	RelFileLocator rlocator;	/* hash key, must be first */
+	BlockNumber from;
+} PageRepairRemoval;
+
 typedef struct PageRepairMap
 {
 	HTAB	   *chunks;
+	HTAB	   *removals;		/* what WAL truncates and drops */
 	PageRepairChunk *last;		/* the one used last */
 	uint64		referenced;
 } PageRepairMap;
@@ -169,6 +178,8 @@ extern const char *const page_repair_policy_names[];
 extern void page_repair_map_create(PageRepairMap *map);
 extern XLogRecPtr page_repair_scan(PageRepairMap *map, XLogRecPtr start,
 								   XLogRecPtr limit, List *history);
+
+extern bool page_repair_removed(PageRepairMap *map, const PageRepairBlock *block);
 
 /* source.c */
 extern bool page_repair_parse_sources(const char *list, PageSource **sources,

@@ -419,7 +419,25 @@ apply_answer(PageSource *source, Batch *batch, PGresult *result, const PageSourc
 		PGIOAlignedBlock page;
 		XLogRecPtr	lsn;
 
-		if (batch->done[i] || lengths[i] == -1)
+		if (batch->done[i])
+			continue;
+
+		/*
+		 * R7.  In crash recovery nobody asks later whether a page that replay
+		 * missed was dropped, so WAL must say so now.  A standby's replay
+		 * checks that before it is consistent, with WAL that it has not yet.
+		 */
+		if (!recovery->standby && block->forknum != VISIBILITYMAP_FORKNUM &&
+			(lengths[i] == -1 || (lengths[i] == BLCKSZ && pg_memory_is_all_zeros(pages[i], BLCKSZ))) &&
+			!page_repair_removed(&recovery->map, block))
+		{
+			unreadable = true;
+			snprintf(source->why, sizeof(source->why), "it has no content for block %u of relation \"%s\", which was not dropped",
+					 block->blkno, relpathperm(block->rlocator, block->forknum).str);
+			lengths[i] = 0;
+			continue;
+		}
+		if (lengths[i] == -1)
 			continue;
 		if (lengths[i] != BLCKSZ)
 		{
@@ -814,6 +832,7 @@ repair_startup(void)
 	int			nsources = 0;
 	char	   *error;
 	bool		skip = false;
+	int			policy = page_repair_policy;
 	MemoryContext context;
 	MemoryContext old;
 
@@ -848,6 +867,21 @@ repair_startup(void)
 	/* Nothing has been written that was changed by WAL after the redo pointer */
 	if (InArchiveRecovery && control->minRecoveryPoint <= control->checkPointCopy.redo)
 		skip = true;
+
+	/*
+	 * Who shall stay behind must not get pages of now: torn ones are found,
+	 * not replaced
+	 */
+	if (InArchiveRecovery &&
+		(!StandbyMode || recoveryTarget != RECOVERY_TARGET_UNSET || recovery_min_apply_delay > 0))
+	{
+		page_repair_close_sources(sources, nsources);
+		sources = NULL;
+		nsources = 0;
+		policy = PAGE_REPAIR_CHECKSUM;
+		if (control->checkPointCopy.fullPageWrites)
+			skip = true;
+	}
 	if (skip)
 	{
 		page_repair_close_sources(sources, nsources);
@@ -876,7 +910,7 @@ repair_startup(void)
 	recovery->read_buffer = palloc_aligned(READ_BLOCKS * BLCKSZ, PG_IO_ALIGN_SIZE, 0);
 	recovery->stats.started_at = GetCurrentTimestamp();
 	recovery->stats.standby = recovery->standby;
-	recovery->stats.policy = page_repair_policy;
+	recovery->stats.policy = policy;
 	recovery->stats.redo_lsn = recovery->redo;
 	page_repair_map_create(&recovery->map);
 	SpinLockAcquire(&page_repair_shared->mutex);
@@ -923,6 +957,12 @@ repair_cleanup(void)
 					 errmsg("recovery ended at %X/%X, but pages from page repair sources are as of %X/%X",
 							LSN_FORMAT_ARGS(end), LSN_FORMAT_ARGS(recovery->newest)),
 					 errhint("WAL is missing, or a recovery target lies before that position.")));
+		if (!recovery->standby && !ArchiveRecoveryRequested && end > recovery->end)
+			ereport(FATAL,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("recovery ended at %X/%X, but WAL was read ahead up to %X/%X only",
+							LSN_FORMAT_ARGS(end), LSN_FORMAT_ARGS(recovery->end)),
+					 errhint("Start the server again.")));
 		finish_repair();
 	}
 	if (prev_rm_cleanup)

@@ -17,6 +17,7 @@
 
 #include "access/htup_details.h"
 #include "access/xlog.h"
+#include "access/xlog_internal.h"
 #include "access/xlogrecovery.h"
 #include "catalog/pg_type.h"
 #include "common/relpath.h"
@@ -190,6 +191,20 @@ serve_block(ServeFile *file, const PageRepairBlock *block, char *page)
 	return result;
 }
 
+/*
+ * The end of all WAL that has been generated.  The insert position may lie
+ * behind the header of a page that does not exist yet.
+ */
+static XLogRecPtr
+generated_lsn(void)
+{
+	XLogRecPtr	lsn = GetXLogInsertRecPtr();
+	uint32		header = XLogSegmentOffset(lsn, wal_segment_size) < XLOG_BLCKSZ ?
+		SizeOfXLogLongPHD : SizeOfXLogShortPHD;
+
+	return lsn % XLOG_BLCKSZ == header ? lsn - header : lsn;
+}
+
 static PageRepairBlock
 requested_block(Datum *const *arguments, int i)
 {
@@ -221,6 +236,7 @@ polar_page_repair_read(PG_FUNCTION_ARGS)
 	XLogRecPtr	end_lsn;
 	XLogRecPtr	flush_lsn;
 	XLogRecPtr	newest = InvalidXLogRecPtr;
+	bool		any_missing = false;
 	ServeFile	file = {.fd = -1};
 	Datum	   *pages;
 	bool	   *missing;
@@ -294,6 +310,7 @@ polar_page_repair_read(PG_FUNCTION_ARGS)
 		{
 			case SERVE_MISSING:
 				missing[i] = true;
+				any_missing = true;
 				continue;
 			case SERVE_PAGE:
 				length = BLCKSZ;
@@ -315,15 +332,24 @@ polar_page_repair_read(PG_FUNCTION_ARGS)
 	 * us for ever.
 	 */
 	if (standby)
-		end_lsn = GetXLogReplayRecPtr(&end_tli);
+	{
+		/* The record that is being replayed may have removed a file already */
+		end_lsn = GetCurrentReplayRecPtr(&end_tli);
+		if (newest > end_lsn)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("a page has position %X/%X, after the replay position %X/%X",
+							LSN_FORMAT_ARGS(newest), LSN_FORMAT_ARGS(end_lsn))));
+	}
 	else
 	{
+		/* So may a transaction that aborts, before its record is flushed */
+		if (any_missing)
+			newest = Max(newest, generated_lsn());
 		if (newest > GetFlushRecPtr(NULL))
 			XLogFlush(newest);
 		end_lsn = GetFlushRecPtr(&end_tli);
 	}
-	/* A page may have a part of the record that is being replayed */
-	end_lsn = Max(end_lsn, newest);
 	flush_lsn = standby ? Max(end_lsn, GetWalRcvFlushRecPtr(NULL, NULL)) : end_lsn;
 	if (start_tli != end_tli || standby != RecoveryInProgress())
 		ereport(ERROR,

@@ -20,11 +20,13 @@
 
 #include "access/rmgr.h"
 #include "access/timeline.h"
+#include "access/xact.h"
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
 #include "access/xlogreader.h"
 #include "access/xlogrecord.h"
 #include "catalog/storage_xlog.h"
+#include "commands/dbcommands_xlog.h"
 #include "page_repair.h"
 #include "postmaster/startup.h"
 #include "storage/fd.h"
@@ -116,6 +118,10 @@ scan_page_read(XLogReaderState *reader, XLogRecPtr targetPagePtr, int reqLen,
 		ProcessStartupProcInterrupts();
 		got = pg_pread(reader->seg.ws_file, scan->buffer,
 					   Min(SCAN_READ_SIZE, wal_segment_size - offset), offset);
+		if (got < 0)
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 errmsg("could not read WAL segment " UINT64_FORMAT ": %m", segno)));
 		if (got < XLOG_BLCKSZ)
 			return -1;
 		scan->buffer_start = targetPagePtr;
@@ -138,8 +144,92 @@ page_repair_map_create(PageRepairMap *map)
 	ctl.hcxt = CurrentMemoryContext;
 	map->chunks = hash_create("page repair blocks", 1024, &ctl,
 							  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	ctl.keysize = sizeof(RelFileLocator);
+	ctl.entrysize = sizeof(PageRepairRemoval);
+	map->removals = hash_create("page repair removals", 128, &ctl,
+								HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	map->last = NULL;
 	map->referenced = 0;
+}
+
+static void
+note_removal(PageRepairMap *map, RelFileLocator rlocator, BlockNumber from)
+{
+	bool		found;
+	PageRepairRemoval *removal = hash_search(map->removals, &rlocator, HASH_ENTER, &found);
+
+	if (!found || from < removal->from)
+		removal->from = from;
+}
+
+/*
+ * Does WAL say why a source has not this block any more?
+ */
+bool
+page_repair_removed(PageRepairMap *map, const PageRepairBlock *block)
+{
+	RelFileLocator rlocator = block->rlocator;
+	PageRepairRemoval *removal = hash_search(map->removals, &rlocator, HASH_FIND, NULL);
+
+	if (removal != NULL && removal->from <= block->blkno)
+		return true;
+	rlocator.relNumber = InvalidRelFileNumber;
+	return hash_search(map->removals, &rlocator, HASH_FIND, NULL) != NULL;
+}
+
+/*
+ * Note what a record truncates or drops.
+ */
+static void
+scan_removals(PageRepairMap *map, XLogReaderState *reader)
+{
+	uint8		info = XLogRecGetInfo(reader) & ~XLR_INFO_MASK;
+
+	switch (XLogRecGetRmid(reader))
+	{
+		case RM_SMGR_ID:
+			if (info == XLOG_SMGR_TRUNCATE)
+			{
+				xl_smgr_truncate *truncate = (xl_smgr_truncate *) XLogRecGetData(reader);
+
+				note_removal(map, truncate->rlocator, truncate->blkno);
+			}
+			break;
+		case RM_XACT_ID:
+			info &= XLOG_XACT_OPMASK;
+			if (info == XLOG_XACT_COMMIT || info == XLOG_XACT_COMMIT_PREPARED)
+			{
+				xl_xact_parsed_commit parsed;
+
+				ParseCommitRecord(XLogRecGetInfo(reader), (xl_xact_commit *) XLogRecGetData(reader), &parsed);
+				for (int i = 0; i < parsed.nrels; i++)
+					note_removal(map, parsed.xlocators[i], 0);
+			}
+			else if (info == XLOG_XACT_ABORT || info == XLOG_XACT_ABORT_PREPARED)
+			{
+				xl_xact_parsed_abort parsed;
+
+				ParseAbortRecord(XLogRecGetInfo(reader), (xl_xact_abort *) XLogRecGetData(reader), &parsed);
+				for (int i = 0; i < parsed.nrels; i++)
+					note_removal(map, parsed.xlocators[i], 0);
+			}
+			break;
+		case RM_DBASE_ID:
+			if (info == XLOG_DBASE_DROP)
+			{
+				xl_dbase_drop_rec *drop = (xl_dbase_drop_rec *) XLogRecGetData(reader);
+
+				for (int i = 0; i < drop->ntablespaces; i++)
+				{
+					RelFileLocator rlocator = {drop->tablespace_ids[i], drop->db_id, InvalidRelFileNumber};
+
+					note_removal(map, rlocator, 0);
+				}
+			}
+			break;
+		default:
+			break;
+	}
 }
 
 static PageRepairChunk *
@@ -244,6 +334,7 @@ page_repair_scan(PageRepairMap *map, XLogRecPtr start, XLogRecPtr limit, List *h
 		if (!XLogRecPtrIsInvalid(limit) && reader->ReadRecPtr >= limit)
 			break;
 		scan_record(map, reader);
+		scan_removals(map, reader);
 		end = reader->EndRecPtr;
 	}
 

@@ -106,6 +106,16 @@ $standby->start;
 $primary->safe_psql('postgres', q{ALTER SYSTEM RESET polar_page_repair_guard; ALTER SYSTEM RESET polar_page_repair_grace; SELECT pg_reload_conf()});
 await_status('protected|f', 'and the source protects again');
 
+# A source that is alive and streams, but lags: images come, and stay until it has caught up
+my $receiver = $standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
+kill 'STOP', $receiver;
+$primary->safe_psql('postgres', 'UPDATE t SET b = b + 1');
+$primary->psql('postgres', 'CHECKPOINT', stderr => \$err);
+like($err, qr/checkpoint request failed/, 'a checkpoint that a lagging source has not reached does not complete');
+await_status('full_page_writes|t', 'the next one, with images, does');
+kill 'CONT', $receiver;
+await_status('protected|f', 'when it has caught up it protects again');
+
 # Gone without a checkpoint: exposed at once, images after the grace period
 $standby->stop;
 await_status('exposed|f', 'without a source it is exposed at once');
