@@ -11,9 +11,9 @@ import {
   TableRow,
 } from '@floe/ui'
 import { useState } from 'react'
-import { faultOf } from '@/trpc/fault'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
+import { refusalOf } from '../operation/refusal'
 import { type ClusterDetail, type Member, useClusterVerbs } from './use-cluster'
 
 type Asking = { verb: 'remove' | 'promote' | 'rejoin' | 'reclone'; member: Member } | null
@@ -171,7 +171,7 @@ function Asked({ asking, onClose }: { asking: Asking; onClose: () => void }) {
       danger
       {...(question?.typed ? { typedName: name } : {})}
       busy={verb?.isPending ?? false}
-      fault={verb?.error ? faultOf(verb.error) : null}
+      {...refusalOf(verb?.error)}
       onConfirm={() => {
         if (!asking) return
         const { instanceId } = asking.member
