@@ -243,7 +243,11 @@ describe('of our engine', () => {
     await f.must({
       kind: 'change-settings',
       instanceId: id,
-      changes: [{ name: 'full_page_writes', value: 'off' }],
+      // the guard would have images written, because there is no page repair source
+      changes: [
+        { name: 'full_page_writes', value: 'off' },
+        { name: 'polar_page_repair_guard', value: 'off' },
+      ],
     })
     const off = await imagesOf()
     expect(on).toBeGreaterThan(0.2)
