@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { isDeepStrictEqual } from 'node:util'
 import { fault, type Installation } from '@floe/domain'
 import {
   controlPostmaster,
@@ -182,7 +183,7 @@ async function settleProcesses(
   next: Installation,
   progress: Progress,
 ): Promise<void> {
-  const changed = before === null || JSON.stringify(before) !== JSON.stringify(next)
+  const changed = before === null || !isDeepStrictEqual(before, next)
   if (changed) {
     const supervisor = liveRecord(home, 'supervisor')
     if (supervisor !== null) await endProcess(supervisor, 5_000)
