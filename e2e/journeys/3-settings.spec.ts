@@ -76,7 +76,10 @@ test('a bulk size is changed, confirmed by SHOW, and stands in the history with 
   await expect(page.getByText(/confirmed/i).first()).toBeVisible({ timeout: 10_000 })
   expect(await sql(tuned.connectionString, 'SHOW polar_bulk_extend_size')).toBe('1MB')
   await page.getByRole('link', { name: 'History', exact: true }).click()
-  const row = page.getByRole('row', { name: /polar_bulk_extend_size/ }).first()
+  const row = page
+    .getByRole('table', { name: 'History of settings' })
+    .getByRole('row', { name: /polar_bulk_extend_size/ })
+    .first()
   await expect(row).toContainText('4MB')
   await expect(row).toContainText('1MB')
   await expect(row).toContainText('Olga Owner')
