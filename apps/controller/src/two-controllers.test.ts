@@ -33,8 +33,9 @@ test('of 200 operations under two controllers every step starts its task once, a
   const operations = await listOperations(bench.db.pool, { limit: 1_000 })
   expect(operations).toHaveLength(200)
   expect(operations.filter((o) => o.state !== 'succeeded')).toEqual([])
-  // two steps each, one attempt each; a call whose answer was lost is repeated with its key and starts nothing
+  // two steps each, one attempt each
   expect(bench.host.tasks.size).toBe(400)
+  expect(bench.host.startedTwice).toEqual([])
   expect([...bench.host.tasks.values()].every((task) => task.input.key.attempt === 1)).toBe(true)
   const owners = await bench.db.pool.query('SELECT "leaseOwner", count(*)::int FROM operation GROUP BY 1')
   expect(owners.rows).toHaveLength(2)

@@ -3,7 +3,6 @@ import {
   Age,
   Alert,
   Badge,
-  Button,
   Card,
   ConfirmDialog,
   classNames,
@@ -25,11 +24,12 @@ import {
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import Link from 'next/link'
 import { useRouter } from 'next/navigation'
-import { type ReactNode, useEffect, useState } from 'react'
+import { useEffect, useState } from 'react'
 import type { RouterOutputs } from '@/server/api'
 import { useTRPC } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
 import { administratorHint, useMayAdminister } from '../console/account-context'
+import { Danger } from '../console/danger'
 import { AddHost } from './add-host'
 import { HostFactsView } from './host-facts'
 import { useHostAge } from './use-host-age'
@@ -268,33 +268,5 @@ function HostDangerZone({ host }: { host: Host }) {
         </p>
       </ConfirmDialog>
     </Card>
-  )
-}
-
-function Danger({
-  title,
-  button,
-  disabled,
-  hint,
-  onPress,
-  children,
-}: {
-  title: string
-  button: string
-  disabled: boolean
-  hint: string | undefined
-  onPress: () => void
-  children: ReactNode
-}) {
-  return (
-    <div className="flex flex-wrap items-center justify-between gap-3 border-t border-line px-4 py-3 first:border-0">
-      <div className="max-w-2xl min-w-0">
-        <h3 className="text-sm font-medium">{title}</h3>
-        <p className="text-sm text-ink-muted">{children}</p>
-      </div>
-      <Button variant="danger-quiet" disabled={disabled} title={hint} onClick={onPress}>
-        {button}
-      </Button>
-    </div>
   )
 }

@@ -1,8 +1,9 @@
 'use client'
-import { Button, Card, Checkbox, ConfirmDialog } from '@floe/ui'
+import { Card, Checkbox, ConfirmDialog } from '@floe/ui'
 import { useRouter } from 'next/navigation'
-import { type ReactNode, useId, useState } from 'react'
+import { useId, useState } from 'react'
 import { useMayChange, viewerHint } from '../console/account-context'
+import { Danger } from '../console/danger'
 import { newIdempotencyKey } from '../console/idempotency-key'
 import { refusalOf } from '../operation/refusal'
 import { useInstance } from './instance-context'
@@ -128,33 +129,5 @@ export function DangerZone() {
         </div>
       </ConfirmDialog>
     </Card>
-  )
-}
-
-function Danger({
-  title,
-  button,
-  disabled,
-  hint,
-  onPress,
-  children,
-}: {
-  title: string
-  button: string
-  disabled: boolean
-  hint?: string
-  onPress: () => void
-  children: ReactNode
-}) {
-  return (
-    <div className="flex flex-wrap items-center justify-between gap-3 border-t border-line px-4 py-3 first:border-0">
-      <div className="max-w-2xl min-w-0">
-        <h3 className="text-sm font-medium">{title}</h3>
-        <p className="text-sm text-ink-muted">{children}</p>
-      </div>
-      <Button variant="danger-quiet" disabled={disabled} title={hint} onClick={onPress}>
-        {button}
-      </Button>
-    </div>
   )
 }
