@@ -77,8 +77,8 @@ def children_of(parent):
 class Pair:
     """The primary has the extension and the role, the standby streams; checksums are on."""
 
-    def __init__(self, prefix, directory, user, settings=''):
-        self.primary = Member(prefix, os.path.join(directory, 'primary'), user)
+    def __init__(self, prefix, directory, user, settings='', primary_directory=None):
+        self.primary = Member(prefix, os.path.join(primary_directory or directory, 'primary'), user)
         self.standby = Member(prefix, os.path.join(directory, 'standby'), user)
         self.settings = settings
 

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { cpus } from 'node:os'
 import { join } from 'node:path'
 import { fault } from '@floe/domain'
 import { requireInstallation } from '../installation/home'
@@ -76,18 +77,37 @@ type Measured = {
   /** Of the agent, in its "on" windows. */
   residentMegabytesMax: number
   processorPercent: number
+  /** Agent and the loaded instance's backends that answer it, in percent of all processors of the machine. */
+  machinePercent: number
+}
+
+/** The backends of an instance that answer the agent's sampler. */
+async function samplingBackends(psql: string, connectionString: string): Promise<number[]> {
+  const asked = await runProgram(psql, [
+    '-XAtq',
+    '-c',
+    "SELECT pid FROM pg_stat_activity WHERE application_name = 'floe agent'",
+    connectionString,
+  ])
+  const pids = asked.stdout.trim().split('\n').filter(Boolean).map(Number)
+  if (asked.status !== 0 || pids.length === 0)
+    throw fault('bench.not_sampled', 'the agent is not connected to the instance that it should sample', {
+      detail: asked.tail.join('\n'),
+    })
+  return pids
 }
 
 /** One pgbench run during which the agent is switched off and on, window by window. */
 async function measure(options: {
   agent: ProcessIdentity
   pgbench: string
+  psql: string
   connectionString: string
   pairs: number
   windowMs: number
   log: (line: string) => void
 }): Promise<Measured> {
-  const { agent, pgbench, connectionString, pairs, windowMs, log } = options
+  const { agent, pgbench, psql, connectionString, pairs, windowMs, log } = options
   const plan = schedule(pairs)
   const seconds = Math.ceil((WARM_UP_MS + plan.length * windowMs) / 1000) + 5
   const load = spawn(
@@ -117,6 +137,7 @@ async function measure(options: {
   const windows: Window[] = []
   const memory: number[] = []
   let busySeconds = 0
+  let backendSeconds = 0
   let measuredSeconds = 0
   try {
     await pause(WARM_UP_MS)
@@ -124,11 +145,14 @@ async function measure(options: {
       setSampling(agent, on)
       const from = Date.now()
       await pause(SETTLE_MS)
-      const before = processorSeconds(agent.pid)
+      const backends = on ? await samplingBackends(psql, connectionString) : []
+      const ofBackends = () => backends.reduce((sum, pid) => sum + processorSeconds(pid), 0)
+      const [before, backendsBefore] = [processorSeconds(agent.pid), ofBackends()]
       const began = performance.now()
       await pause(windowMs - SETTLE_MS)
       if (on) {
         busySeconds += processorSeconds(agent.pid) - before
+        backendSeconds += ofBackends() - backendsBefore
         measuredSeconds += (performance.now() - began) / 1000
         memory.push(residentMegabytes(agent.pid))
       }
@@ -151,12 +175,14 @@ async function measure(options: {
     tpsWithout: mean(false),
     residentMegabytesMax: Math.max(...memory),
     processorPercent: (busySeconds / measuredSeconds) * 100,
+    machinePercent: ((busySeconds + backendSeconds) / measuredSeconds / cpus().length) * 100,
   }
 }
 
 /**
  * What it costs to watch. First one instance runs, under pgbench's TPC-B load, and the agent that samples it once a second
- * is switched off and on in neighbouring pairs of windows under that one load: `tps_cost_percent`. Then 20 instances run
+ * is switched off and on in neighbouring pairs of windows under that one load: `tps_cost_percent`, and what agent and its
+ * backend use of the machine's processors, which bounds the cost where TPS are too noisy to show it: `sampling_machine_percent`. Then 20 instances run
  * and are sampled, one of them under the same load: the agent's memory and processor time, and beside the figures the cost
  * of sampling all 20. Controller and web do not run meanwhile, so that only the agent and its queries are measured.
  */
@@ -187,7 +213,7 @@ export async function benchMonitoring(
     await endOthers(installation)
     agent = liveRecord(installation.home, 'agent')
     if (agent === null) throw fault('bench.no_agent', 'the agent does not run')
-    const run = { agent, pgbench: program('pgbench'), connectionString, windowMs, log }
+    const run = { agent, pgbench: program('pgbench'), psql: program('psql'), connectionString, windowMs, log }
     say(
       `one instance: ${pairs} pairs of ${windowMs / 1000} s with and without sampling, under one pgbench run`,
     )
@@ -205,6 +231,9 @@ export async function benchMonitoring(
       host,
       figures: [
         figure('tps_cost_percent', percent, '% of TPS, one instance sampled', { most: 1 }),
+        figure('sampling_machine_percent', one.machinePercent, '% of all processors, one instance sampled', {
+          most: 1,
+        }),
         figure('agent_rss_mb', all.residentMegabytesMax, 'MB', { most: 120 }),
         figure('agent_cpu_percent', all.processorPercent, '% of a core', { most: 10 }),
         figure('instances', INSTANCES, 'instances sampled for memory and processor', { least: 20 }),
