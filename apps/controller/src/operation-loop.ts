@@ -30,6 +30,7 @@ export class OperationLoop {
   readonly #times: LeaseTimes
   readonly #held = new Map<string, Held>()
   readonly #wake = new Wake()
+  readonly #since = new Date()
 
   constructor(parts: {
     db: Database
@@ -112,6 +113,7 @@ export class OperationLoop {
           pool: this.#db.pool,
           agentOf: (hostId) => this.#agents.of(hostId).tasks,
           now: () => new Date(),
+          controllerSince: this.#since,
           log: (event, fields) => this.#log.info(event, fields),
         })
         failures = 0

@@ -82,6 +82,11 @@ export const operationInputs = {
     /** Typed by the person; must equal the standby's name. */
     confirmName: z.string(),
     keepFiles: z.boolean().default(false),
+    /**
+     * Name of the standby's host, typed by the person, where that host cannot be reached: the standby leaves the cluster
+     * and what lies on the host stays there, to be fenced should it come back.
+     */
+    unreachableHost: z.string().nullable().default(null),
   }),
   /** Makes a fenced or broken member a standby again. `rewind` falls back to `clone` where pg_rewind is not allowed. */
   'rejoin-standby': z.object({

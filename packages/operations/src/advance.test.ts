@@ -135,6 +135,20 @@ test('queued → running → succeeded: planned once, started once, its result a
   expect(await pass(h)).toEqual({ ended: 'succeeded' })
 })
 
+test('a start that an earlier call forestalled, of a cluster seen otherwise, is followed and does not fail the step', async () => {
+  const { operationId } = await submit('reload-instance')
+  const h = await hold(operationId)
+  const forestalled = tasks.startTask.bind(tasks)
+  tasks.startTask = async (input) => {
+    await forestalled(input)
+    throw fault('task.key_reused', 'a different task was started with this key')
+  }
+  await passes(h, 4)
+  expect((await showOperation(db.pool, operationId))?.state).toBe('running')
+  tasks.answers.reload = reloaded
+  expect(await passes(h)).toEqual({ ended: 'succeeded' })
+})
+
 test('running → failed: the task’s fault becomes the operation’s, later steps do not run', async () => {
   const { operationId } = await submit('stop-instance', { mode: 'fast' })
   tasks.answers.stop = {
@@ -370,4 +384,62 @@ test('a stored input that no longer fits fails the operation instead of blocking
     [operationId],
   )
   expect(await passes(await hold(operationId))).toEqual({ ended: 'failed' })
+})
+
+test('a standby whose host is revoked while it is copied: what was begun on the primary is taken back, and its row', async () => {
+  const primary = await insertTestInstance(db)
+  const other = await insertTestInstance(db)
+  const instanceId = randomUUID()
+  const { rows } = await db.pool.query('SELECT "clusterId" FROM instance WHERE id = $1', [primary.instanceId])
+  const { operationId } = await submitOperation(db, {
+    kind: 'create-standby',
+    input: { instanceId, name: 'to-be', clusterId: rows[0].clusterId } as never,
+    actor,
+    hostId: other.hostId,
+  })
+  const h = await hold(operationId)
+  const verifier = `SCRAM-SHA-256$4096:${'A'.repeat(24)}$${'A'.repeat(44)}:${'A'.repeat(44)}`
+  tasks.answers = {
+    prepare: {
+      state: 'succeeded',
+      result: { port: 1, directory: '/i', engineVersion: '18.6', replicationVerifier: verifier },
+    },
+    admit: {
+      state: 'succeeded',
+      result: {
+        upstream: {
+          host: '127.0.0.1',
+          port: 1,
+          slot: 'floe_to_be',
+          role: 'floe_standby_to_be',
+          systemIdentifier: '1',
+          engineVersion: '18.6',
+          sizeBytes: 1,
+        },
+      },
+    },
+    'undo.dismiss': { state: 'succeeded', result: { droppedSlot: true } },
+  }
+  let revoked = false
+  const ports = {
+    pool: db.pool,
+    agentOf: (hostId: string) => {
+      if (revoked && hostId === other.hostId) throw fault('host.revoked', 'host "other" was revoked')
+      return tasks
+    },
+    now: () => clock,
+    log: () => {},
+  }
+  const until = async (done: () => boolean | Promise<boolean>) => {
+    for (let i = 0; i < 20 && !(await done()); i++) await advanceOperation(h, ports)
+  }
+  await until(() => tasks.started.includes('clone#1'))
+  revoked = true
+  await until(async () => (await showOperation(db.pool, operationId))?.endedAt != null)
+  expect(tasks.started).toContain('undo.dismiss#1')
+  expect(await showOperation(db.pool, operationId)).toMatchObject({
+    state: 'failed',
+    fault: { code: 'host.revoked', detail: expect.stringContaining('forget-standby') },
+  })
+  expect((await showInstance(db.pool, instanceId))?.deletedAt).not.toBeNull()
 })

@@ -12,6 +12,7 @@ import {
   type LeasedStep,
   LeaseLostError,
   markInstanceDeleted,
+  markInstanceLeft,
   moveClusterPrimary,
   moveToOwnCluster,
   type OperationHold,
@@ -51,6 +52,8 @@ export type AdvancePorts = {
   /** The agent of a host; its calls carry their own deadline. */
   agentOf(hostId: string): AgentTasks
   now(): Date
+  /** When this controller began; left out where what is stored of hosts is known to be fresh. */
+  controllerSince?: Date
   /** One event a line; never a secret. */
   log(event: string, fields: Record<string, unknown>): void
 }
@@ -74,7 +77,7 @@ export async function advanceOperation(hold: OperationHold, ports: AdvancePorts)
   if (step.state === 'pending' && cancelling && !isPastNoReturn(operation)) {
     const undone = await undo(operation, step, ports, cancelledFault('It had not been started.'))
     if (undone.word === 'wait') return { ended: null, pauseMs: undone.pollMs }
-    return settle(hold, operation, ports, 'cancelled')
+    return settle(hold, operation, ports, 'cancelled', undone.word === 'fail' ? undone.records : [])
   }
 
   const started = step.state === 'running' ? step : await startStep(hold, operation, step, ports)
@@ -192,7 +195,11 @@ function contextOf(operation: LeasedOperation, step: LeasedStep, ports: AdvanceP
     results: Object.fromEntries(operation.steps.map((s) => [s.name, s.result ?? {}])),
     cancelAskedAt: cancelAskedAt(operation, step, ports),
     now: ports.now(),
-    agent: ports.agentOf(operation.hostId),
+    controllerSince: ports.controllerSince ?? new Date(0),
+    // asked for when it is used: of a revoked host there is none, and what was begun elsewhere is taken back all the same
+    get agent() {
+      return ports.agentOf(operation.hostId)
+    },
     readObservation: () => readObservation(ports.pool, operation.instanceId),
     agentOf: (hostId) => ports.agentOf(hostId),
     readCluster: async () => {
@@ -319,9 +326,11 @@ async function settle(
   operation: LeasedOperation,
   ports: AdvancePorts,
   to: 'succeeded' | 'cancelled',
+  records: readonly StepRecord[] = [],
 ): Promise<Advanced> {
   return withOperationHold(ports.pool, hold, async (tx, state): Promise<Advanced> => {
     if (endedOperationStates.includes(state)) return { ended: state }
+    for (const record of records) await write(tx, operation, record)
     await cancelPendingSteps(tx, operation.operationId)
     await move(tx, operation, state, to, ports, { endedAt: ports.now(), message: null })
     return { ended: to }
@@ -357,6 +366,9 @@ async function write(tx: Transaction, operation: LeasedOperation, record: StepRe
       return
     case 'instance-deleted':
       await markInstanceDeleted(tx, operation.instanceId)
+      return closeIncidentsOfInstance(tx, operation.instanceId)
+    case 'instance-left':
+      await markInstanceLeft(tx, operation.instanceId)
       return closeIncidentsOfInstance(tx, operation.instanceId)
     case 'cluster-moved':
       return moveClusterPrimary(tx, record)

@@ -31,6 +31,8 @@ export type StoredObservation = {
   state: InstanceState
   because: string | null
   postmasterPid: number | null
+  /** Where it lies on its host; null while no report has told. */
+  directory: string | null
   observedAt: Date | null
 }
 
@@ -44,6 +46,8 @@ export type StepContext<K extends OperationKind = OperationKind> = {
   /** When a cancel was asked for, else null. */
   cancelAskedAt: Date | null
   now: Date
+  /** When this controller began; what is stored of hosts may be older than that until it has heard of them. */
+  controllerSince: Date
   agent: AgentTasks
   readObservation(): Promise<StoredObservation>
   /** The agent of another host. */
@@ -69,6 +73,8 @@ export type StepRecord =
       reason?: string | undefined
     }
   | { kind: 'instance-deleted' }
+  /** Removed though its host could not be asked: should it show up again, it is fenced and told of. */
+  | { kind: 'instance-left' }
   /** Another member is the primary from now on. */
   | {
       kind: 'cluster-moved'
@@ -141,6 +147,11 @@ export type OperationDefinition<K extends OperationKind, Name extends string = s
    * up anew in every pass, so it has to name the same ones each time.
    */
   undo?(context: StepContext<K>, cluster: ClusterObserved, why: Fault): UndoTask[]
+  /**
+   * What is recorded once everything was taken back, by the results of the tasks that did so (by id). A host that was
+   * revoked counts as taken back: nothing can be asked of it.
+   */
+  undone?(context: StepContext<K>, ended: Readonly<Record<string, Record<string, unknown>>>): StepRecord[]
   /** A retry begins from the first step, because a failure takes the earlier ones back. */
   retryAfresh?: boolean
 }

@@ -240,3 +240,66 @@ test('only what failed or was cancelled can be retried, as a new operation linke
   })
   expect(await listOperations(db.pool, { instanceId, states: ['queued'] })).toHaveLength(1)
 })
+
+/** A cluster with a standby that is being made on another host. */
+async function standbyToBe() {
+  const primary = await insertTestInstance(db)
+  const other = await insertTestInstance(db)
+  const instanceId = randomUUID()
+  const name = `s-${instanceId.slice(0, 8)}`
+  const { rows } = await db.pool.query('SELECT "clusterId" FROM instance WHERE id = $1', [primary.instanceId])
+  const clusterId = rows[0].clusterId as string
+  const createAgain = () =>
+    submitOperation(db, {
+      kind: 'create-standby',
+      input: { instanceId: randomUUID(), name, clusterId } as OperationInput<'create-standby'>,
+      actor,
+      hostId: other.hostId,
+    })
+  const { operationId } = await submitOperation(db, {
+    kind: 'create-standby',
+    input: { instanceId, name, clusterId } as OperationInput<'create-standby'>,
+    actor,
+    hostId: other.hostId,
+  })
+  const hostName = (await showInstance(db.pool, instanceId))?.host.name as string
+  return { instanceId, name, operationId, createAgain, hostName }
+}
+
+test('a standby whose creation was taken back has no row, its name is free, and a retry makes the row anew', async () => {
+  const it = await standbyToBe()
+  await db.pool.query(`UPDATE operation SET state = 'failed', "endedAt" = now() WHERE id = $1`, [
+    it.operationId,
+  ])
+  await markInstanceDeleted(db.pool, it.instanceId)
+  const retried = await retryOperation(db, { operationId: it.operationId, actor })
+  expect(await showInstance(db.pool, it.instanceId)).toMatchObject({ deletedAt: null, intent: 'running' })
+  await cancelOperation(db, { operationId: retried.operationId, actor })
+  await markInstanceDeleted(db.pool, it.instanceId)
+  await it.createAgain()
+  expect(await code(retryOperation(db, { operationId: retried.operationId, actor }))).toBe(
+    'instance.name_taken',
+  )
+})
+
+test('a standby that is cancelled before it was begun is gone at once', async () => {
+  const it = await standbyToBe()
+  await cancelOperation(db, { operationId: it.operationId, actor })
+  expect((await showInstance(db.pool, it.instanceId))?.deletedAt).not.toBeNull()
+  await it.createAgain()
+})
+
+test('a standby is removed without its host only where that host’s own name was typed', async () => {
+  const it = await standbyToBe()
+  await db.pool.query(`UPDATE operation SET state = 'succeeded', "endedAt" = now() WHERE id = $1`, [
+    it.operationId,
+  ])
+  const remove = (unreachableHost: string) =>
+    submitOperation(db, {
+      kind: 'remove-standby',
+      input: { instanceId: it.instanceId, confirmName: it.name, unreachableHost } as never,
+      actor,
+    })
+  expect(await code(remove('elsewhere'))).toBe('host.name_mismatch')
+  expect((await remove(it.hostName)).created).toBe(true)
+})

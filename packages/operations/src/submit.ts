@@ -15,10 +15,12 @@ import {
   insertStandby,
   inTransaction,
   listHosts,
+  markNeverMade,
   readCluster,
   readClusterOf,
   readOperationForRetry,
   readStepForCancel,
+  reviveStandby,
   setInstanceIntent,
   showInstance,
   sqlError,
@@ -235,6 +237,16 @@ async function writeIntent<K extends OperationKind>(
     return create.name
   }
   const instance = await showInstance(tx, input.instanceId)
+  if (submit.kind === 'create-standby' && instance?.deletedAt) {
+    const { clusterId } = input as OperationInput<'create-standby'>
+    if (!(await readCluster(tx, clusterId)))
+      throw fault('cluster.not_found', `cluster "${clusterId}" does not exist`)
+    await chooseHost(tx, instance.host.hostId)
+    await reviveStandby(tx, instance.instanceId)
+    return instance.name
+  }
+  // what was removed without its host is fenced when it shows up
+  if (instance && submit.kind === 'fence-instance') return instance.name
   if (!instance || instance.deletedAt)
     throw fault('instance.not_found', `instance "${input.instanceId}" does not exist`)
   await guardMember(tx, submit.kind, input, instance)
@@ -249,6 +261,11 @@ async function writeIntent<K extends OperationKind>(
         hint: `Type "${instance.name}" to confirm.`,
       })
   }
+  const { unreachableHost = null } = input as { unreachableHost?: string | null }
+  if (submit.kind === 'remove-standby' && unreachableHost !== null && unreachableHost !== instance.host.name)
+    throw fault('host.name_mismatch', `"${unreachableHost}" is not the name of the standby’s host`, {
+      hint: `Type "${instance.host.name}" to remove the standby without its host.`,
+    })
   const intent = intents[submit.kind]
   if (intent) await setInstanceIntent(tx, input.instanceId, intent)
   return instance.name
@@ -371,6 +388,7 @@ export async function cancelOperation(
       throw fault('operation.ended', 'operation has already ended', { detail: `It is ${before.state}.` })
     await refusePastNoReturn(tx, cancel.operationId, before.kind)
     const state = await askToCancel(tx, cancel.operationId)
+    if (state === 'cancelled') await markNeverMade(tx, cancel.operationId)
     await insertAuditEvent(tx, {
       actor: cancel.actor,
       action: 'operation.cancel',

@@ -8,10 +8,21 @@ import {
   taskResults,
 } from '@floe/agent-contract'
 import type { ClusterMember, ClusterObserved, Fault, OperationKind } from '@floe/domain'
-import { fail, next, type StepBody, type StepContext, type StepOutcome, type StepRecord, wait } from './step'
+import {
+  type AgentTasks,
+  fail,
+  next,
+  type StepBody,
+  type StepContext,
+  type StepOutcome,
+  type StepRecord,
+  wait,
+} from './step'
 
 /** After this long without an answer a cancelled step is given up, although its task may still run on the host. */
 export const CANCEL_GIVE_UP_MS = 60_000
+/** A host that a person said is out of reach is tried this long all the same. */
+const WITHOUT_HOST_AFTER_MS = 5_000
 
 type TaskOf<T extends TaskKind> = Extract<TaskInput, { kind: T }>
 type TaskStep<K extends OperationKind, T extends TaskKind> = {
@@ -19,7 +30,9 @@ type TaskStep<K extends OperationKind, T extends TaskKind> = {
   /** A task to start beside it while it runs, once, so that it ends sooner; null while there is none. */
   hasten?(context: StepContext<K>): TaskInput | null
   /** The member whose host carries it out; the operation's own when left out. */
-  on?(context: StepContext<K>, cluster: ClusterObserved): ClusterMember
+  on?(context: StepContext<K>, cluster: ClusterObserved): ClusterMember | null
+  /** The result where the host does not answer for a while, or is revoked, and a person said to go on without it. */
+  withoutHost?(context: StepContext<K>): Promise<{ result: TaskResult<T> & object; log: string } | null>
   /** Ends the step without a task where there is nothing to do. */
   skip?(context: StepContext<K>, cluster: ClusterObserved): Record<string, unknown> | null
   task(context: StepContext<K>, cluster: ClusterObserved): TaskOf<T>
@@ -49,7 +62,6 @@ export function taskStep<K extends OperationKind, T extends TaskKind>(
       const skipped = definition.skip?.(context, cluster)
       if (skipped) return next(skipped)
       const member = definition.on?.(context, cluster)
-      const agent = member ? context.agentOf(member.hostId) : context.agent
       const place: Place = { cluster, hostName: member?.hostName ?? context.hostName }
       const key = {
         operationId: context.operationId,
@@ -59,6 +71,7 @@ export function taskStep<K extends OperationKind, T extends TaskKind>(
       const afterLogSeq = context.step.taskLogSeq
       let status: TaskStatus
       try {
+        const agent = member ? context.agentOf(member.hostId) : context.agent
         status = await agent.checkTask({ key, afterLogSeq })
         if (context.cancelAskedAt) {
           // asked also for a task that was never started: the agent then refuses a start that is still on its way
@@ -69,7 +82,7 @@ export function taskStep<K extends OperationKind, T extends TaskKind>(
             status = await agent.checkTask({ key, afterLogSeq })
           }
         } else if (status.state === 'not-started') {
-          await agent.startTask({ key, task: definition.task(context, cluster) })
+          await startOnce(agent, { key, task: definition.task(context, cluster) })
           status = await agent.checkTask({ key, afterLogSeq })
         }
         const beside = status.state === 'running' ? (definition.hasten?.(context) ?? null) : null
@@ -79,6 +92,22 @@ export function taskStep<K extends OperationKind, T extends TaskKind>(
       }
       return ended(context, definition, place, kind, status)
     },
+  }
+}
+
+/**
+ * Starts a task, or finds it started by a call that was still on its way: of an older lease, or one whose answer came too
+ * late. That call may have seen the cluster otherwise; the task that runs is the one that counts.
+ */
+export async function startOnce(
+  agent: AgentTasks,
+  start: { key: TaskKey; task: TaskInput },
+): Promise<TaskStatus> {
+  try {
+    return await agent.startTask(start)
+  } catch (error) {
+    if (agentFault(error).code !== 'task.key_reused') throw error
+    return agent.checkTask({ key: start.key, afterLogSeq: 0 })
   }
 }
 
@@ -106,12 +135,17 @@ export const cancelledFault = (detail: string): Fault => ({
   detail,
 })
 
-function refused<K extends OperationKind, T extends TaskKind>(
+async function refused<K extends OperationKind, T extends TaskKind>(
   context: StepContext<K>,
   definition: TaskStep<K, T>,
   place: Place,
   fault: Fault,
-): StepOutcome {
+): Promise<StepOutcome> {
+  const waited = context.now.getTime() - context.step.startedAt.getTime()
+  const gone =
+    fault.code === 'host.revoked' || (fault.code === 'agent.unreachable' && waited > WITHOUT_HOST_AFTER_MS)
+  const without = gone ? await definition.withoutHost?.(context) : null
+  if (without) return next(without.result, { log: [{ text: fault.message }, { text: without.log }] })
   if (fault.code === 'agent.unreachable') {
     if (context.cancelAskedAt && context.now.getTime() - context.cancelAskedAt.getTime() > CANCEL_GIVE_UP_MS)
       return fail(cancelledFault(`Host "${place.hostName}" does not answer; the step may still run there.`))

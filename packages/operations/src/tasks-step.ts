@@ -1,7 +1,7 @@
 import { agentFault, type TaskStatus } from '@floe/agent-contract'
 import type { ClusterObserved, Fault, OperationKind } from '@floe/domain'
 import { fail, type MemberTask, next, type StepBody, type StepContext, type StepRecord, wait } from './step'
-import { CANCEL_GIVE_UP_MS, cancelledFault } from './task-step'
+import { CANCEL_GIVE_UP_MS, cancelledFault, startOnce } from './task-step'
 
 type TasksStep<K extends OperationKind> = {
   deadlineMs: number
@@ -12,7 +12,7 @@ type TasksStep<K extends OperationKind> = {
   /** True where a member that fails or does not answer is left behind; its fault then stands in the result. */
   tolerate?(task: MemberTask, fault: Fault): boolean
   /** How long a host that does not answer is waited for where that is tolerated. */
-  toleranceMs?: number
+  toleranceMs?: number | ((task: MemberTask, context: StepContext<K>, cluster: ClusterObserved) => number)
   records?(results: Record<string, unknown>, context: StepContext<K>, cluster: ClusterObserved): StepRecord[]
 }
 
@@ -29,7 +29,7 @@ export function tasksStep<K extends OperationKind>(definition: TasksStep<K>): St
       const results: Record<string, unknown> = {}
       const running: string[] = []
       const look = async (task: MemberTask) => {
-        const seen = await lookAt(context, definition, task)
+        const seen = await lookAt(context, definition, cluster, task)
         if (seen === null) running.push(task.id)
         else results[task.id] = seen
         return seen
@@ -60,6 +60,7 @@ export function tasksStep<K extends OperationKind>(definition: TasksStep<K>): St
 async function lookAt<K extends OperationKind>(
   context: StepContext<K>,
   definition: TasksStep<K>,
+  cluster: ClusterObserved,
   { id, hostId, hostName, task }: MemberTask,
 ): Promise<Record<string, unknown> | null> {
   const key = {
@@ -73,7 +74,7 @@ async function lookAt<K extends OperationKind>(
     status = await agent.checkTask({ key, afterLogSeq: 0 })
     if (context.cancelAskedAt && (status.state === 'not-started' || status.state === 'running'))
       status = await agent.cancelTask(key)
-    else if (status.state === 'not-started') status = await agent.startTask({ key, task })
+    else if (status.state === 'not-started') status = await startOnce(agent, { key, task })
   } catch (error) {
     const fault = agentFault(error)
     if (fault.code === 'task.instance_busy') return null
@@ -83,8 +84,10 @@ async function lookAt<K extends OperationKind>(
     if (context.cancelAskedAt && waited > CANCEL_GIVE_UP_MS)
       return { fault: cancelledFault(`Host "${hostName}" does not answer; the step may still run there.`) }
     const silent: Fault = { ...fault, message: `host "${hostName}" does not answer` }
-    const tolerated = definition.tolerate?.({ id, hostId, hostName, task }, silent) === true
-    return tolerated && waited > (definition.toleranceMs ?? 5_000) ? { fault: silent } : null
+    const of = { id, hostId, hostName, task }
+    const { toleranceMs = 5_000 } = definition
+    const patience = typeof toleranceMs === 'number' ? toleranceMs : toleranceMs(of, context, cluster)
+    return definition.tolerate?.(of, silent) === true && waited > patience ? { fault: silent } : null
   }
   switch (status.state) {
     case 'succeeded':

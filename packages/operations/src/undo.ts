@@ -1,13 +1,14 @@
 import { agentFault, type TaskStatus } from '@floe/agent-contract'
 import type { Fault, OperationKind } from '@floe/domain'
 import { fail, type OperationDefinition, type StepContext, type StepOutcome, wait } from './step'
+import { startOnce } from './task-step'
 
 /** A host that has not answered for so long is left as it is, and that is said. */
 const GIVE_UP_MS = 15_000
 
 /**
  * Runs the tasks that take begun steps back, one after the other, each once per operation by its key. Answers `wait` until
- * all have ended, then the outcome it was called for, with what could not be taken back.
+ * all have ended, then the outcome it was called for, with what could not be taken back, or what is recorded when all was.
  */
 export async function undoSteps<K extends OperationKind>(
   definition: OperationDefinition<K>,
@@ -19,6 +20,8 @@ export async function undoSteps<K extends OperationKind>(
   const cluster = await context.readCluster()
   const tasks = (definition.undo?.(context, cluster, why) ?? []).filter((t) => begun.includes(t.after))
   const left: string[] = []
+  const ended: Record<string, Record<string, unknown>> = {}
+  let whole = true
   for (const { id, hostId, hostName, task } of tasks) {
     const key = { operationId: context.operationId, step: `undo.${id}`.slice(0, 63), attempt: 1 }
     let status: TaskStatus
@@ -26,7 +29,7 @@ export async function undoSteps<K extends OperationKind>(
       const agent = context.agentOf(hostId)
       status = await agent.checkTask({ key, afterLogSeq: 0 })
       if (status.state === 'not-started') {
-        await agent.startTask({ key, task })
+        await startOnce(agent, { key, task })
         return wait(50, 'taking back what was begun')
       }
     } catch (error) {
@@ -36,22 +39,23 @@ export async function undoSteps<K extends OperationKind>(
       const waited = context.now.getTime() - since.getTime()
       if (fault.code === 'agent.unreachable' && waited < GIVE_UP_MS)
         return wait(1_000, `host "${hostName}" does not answer`)
-      if (fault.code !== 'instance.not_found')
-        left.push(`${task.kind} on host "${hostName}": ${fault.message}`)
+      if (fault.code === 'instance.not_found') continue
+      left.push(`${task.kind} on host "${hostName}": ${fault.message}`)
+      whole &&= fault.code === 'host.revoked'
       continue
     }
     if (status.state === 'running') return wait(100, 'taking back what was begun')
-    if (status.state === 'failed' && status.fault?.code !== 'instance.not_found')
-      left.push(`${task.kind} on host "${hostName}": ${status.fault?.message ?? 'it failed'}`)
+    ended[id] = status.result ?? {}
+    if (status.state === 'succeeded' || status.fault?.code === 'instance.not_found') continue
+    left.push(`${task.kind} on host "${hostName}": ${status.fault?.message ?? 'it was given up'}`)
+    whole = false
   }
-  if (left.length === 0 || outcome.word !== 'fail') return outcome
-  return fail(
-    {
-      ...outcome.fault,
-      detail: [outcome.fault.detail, `Could not be taken back: ${left.join('; ')}.`]
-        .filter(Boolean)
-        .join(' '),
-    },
-    { ...(outcome.log ? { log: outcome.log } : {}) },
-  )
+  if (outcome.word !== 'fail') return outcome
+  const { word: _word, fault: was, ...more } = outcome
+  const detail = [was.detail, left.length > 0 ? `Could not be taken back: ${left.join('; ')}.` : null]
+  const records = whole ? (definition.undone?.(context, ended) ?? []) : []
+  return fail(left.length > 0 ? { ...was, detail: detail.filter(Boolean).join(' ') } : was, {
+    ...more,
+    records: [...(more.records ?? []), ...records],
+  })
 }

@@ -214,9 +214,10 @@ async function furnish(
     throw fault('standby.not_copied', 'could not sync the copy', { detail: synced.stderr.trim() })
 }
 
-/** Gives up an instance that never got a data directory; one that has one is left alone. */
+/** Gives up an instance that never got a data directory; one that has one is left alone. Forgotten: nothing of it is here. */
 export const forgetStandby: TaskBody<'forget-standby'> = async (task, context) => {
-  if (!context.registry.find(task.instanceId)) return { forgotten: false }
+  if (!context.registry.find(task.instanceId))
+    return { forgotten: !existsSync(join(context.installation.instancesDirectory, task.instanceId)) }
   const instance = context.instances.get(task.instanceId)
   removeUnfinished(instance.layout)
   if (existsSync(instance.layout.dataDirectory)) return { forgotten: false }

@@ -42,21 +42,32 @@ export function addStandby(program: Command): void {
     standby,
     'remove <name>',
     'remove a standby',
-    'Stops a standby, deletes its files and drops its slot and role on the primary.',
+    'Stops a standby, deletes its files and drops its slot and role on the primary. A standby whose host is gone is removed with --unreachable-host: what lies there is left, and fenced should the host come back.',
   )
     .requiredOption('--confirm <name>', 'the name of the standby, once more')
     .option('--keep-files', 'keep its directory on the host, under another name')
+    .option('--unreachable-host <name>', 'the name of its host, to remove it although that does not answer')
     .option('--no-wait', 'do not wait until it is done')
-    .action(async (name: string, options: Waiting & { confirm: string; keepFiles?: boolean }) => {
-      const client = openConsole()
-      const { instanceId } = await findInstance(client, name)
-      const started = await client.trpc.standby.remove.mutate({
-        instanceId,
-        confirmName: options.confirm,
-        keepFiles: options.keepFiles === true,
-      })
-      await carryOut(client, started, options, () => `Standby "${name}" is removed.`)
-    })
+    .action(
+      async (
+        name: string,
+        options: Waiting & { confirm: string; keepFiles?: boolean; unreachableHost?: string },
+      ) => {
+        const client = openConsole()
+        const { instanceId } = await findInstance(client, name)
+        const started = await client.trpc.standby.remove.mutate({
+          instanceId,
+          confirmName: options.confirm,
+          keepFiles: options.keepFiles === true,
+          unreachableHost: options.unreachableHost ?? null,
+        })
+        await carryOut(client, started, options, ({ left }) => {
+          const there = left as { host: string; directory: string | null } | undefined
+          if (!there) return `Standby "${name}" is removed.`
+          return `Standby "${name}" is removed without its host: ${there.directory ?? 'what there is of it'} is left on "${there.host}".`
+        })
+      },
+    )
 
   verb(
     standby,

@@ -9,6 +9,7 @@ const known = (more: Partial<KnownInstance> = {}): KnownInstance => ({
   state: 'running',
   seen: true,
   deleted: false,
+  deletedBefore: false,
   created: true,
   busy: false,
   memberRole: 'primary' as const,
@@ -116,4 +117,12 @@ test('a host is offline after 30 s of silence, not before', () => {
     })
   expect(silent(29_999)).toBeUndefined()
   expect(silent(30_000)).toMatchObject({ key: 'host-offline:h-1', severity: 'critical' })
+})
+
+test('an instance that was removed and is still named is an incident, unless the report may be older than its removal', () => {
+  expect(keys(seen({ known: [known({ deleted: true })] }))).toEqual([])
+  const left = deriveIncidents(seen({ known: [known({ deleted: true, deletedBefore: true })] }))
+  expect(left.map((i) => i.key)).toEqual(['instance-left:i-1'])
+  expect(left[0]?.detail).toContain('/i/i-1')
+  expect(keys(seen({ state: null, known: [known({ deleted: true, deletedBefore: true })] }))).toEqual([])
 })

@@ -86,8 +86,20 @@ function instanceIncidents(
   known: KnownInstance,
   reported: InstanceObserved | undefined,
 ): IncidentReport[] {
-  if (known.deleted) return []
   const ids = { hostId: seen.hostId, instanceId: known.instanceId }
+  if (known.deleted)
+    return reported && known.deletedBefore
+      ? [
+          {
+            ...ids,
+            key: `instance-left:${known.instanceId}`,
+            severity: 'warning',
+            title: `host "${seen.hostName}" still has instance "${known.name}", which was removed`,
+            detail: `It was removed while its host could not be asked. It is ${reported.state} and lies in "${reported.directory}".`,
+            hint: 'It is fenced and does not start again through Floe. Look whether it holds anything you need, then remove its directory by hand.',
+          },
+        ]
+      : []
   if (reported?.state === 'crashed')
     return [
       {

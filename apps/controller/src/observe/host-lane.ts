@@ -224,10 +224,10 @@ export class HostLane {
     }
   }
 
-  /** A former primary that could not be fenced when another one took over: now its host answers. */
+  /** What could not be fenced when another one took over, or was removed without its host: now its host answers. */
   async #fence(report: Report, known: readonly KnownInstance[]): Promise<void> {
-    for (const { instanceId, fenceOrderedAt, busy, deleted } of known) {
-      if (!fenceOrderedAt || busy || deleted) continue
+    for (const { instanceId, fenceOrderedAt, busy } of known) {
+      if (!fenceOrderedAt || busy) continue
       if (!report.instances.some((i) => i.instanceId === instanceId)) continue
       // one that failed is tried again, but not in every report
       const round = Math.floor(Date.now() / FENCE_EVERY_MS)

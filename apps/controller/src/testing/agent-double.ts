@@ -18,7 +18,7 @@ import { createHTTPHandler } from '@trpc/server/adapters/standalone'
 import type { z } from 'zod'
 
 type StartInput = z.output<typeof TaskStartInput>
-type Task = { input: StartInput; status: TaskStatus; startedTimes: number; endsAt: number }
+type Task = { input: StartInput; status: TaskStatus; endsAt: number }
 
 export const facts = (): HostFacts => ({
   hostName: 'double',
@@ -72,6 +72,8 @@ export class AgentDouble {
   clockSkewMs = 0
   bootId = 'boot-1'
   url = ''
+  /** Keys that were cancelled before they were started: such a start begins nothing any more. */
+  readonly #refused = new Set<string>()
   #reportSeq = 1
   #server: Server | undefined
   #port = 0
@@ -115,11 +117,6 @@ export class AgentDouble {
     this.#reportSeq++
   }
 
-  /** Keys whose task was started more than once: a second start with the same key starts nothing and is counted. */
-  get startedTwice(): string[] {
-    return [...this.startCalls].filter(([, n]) => n > 1).map(([key]) => key)
-  }
-
   #handlers(): AgentHandlers {
     const slow = async <T>(answer: () => T): Promise<T> => {
       if (this.delayMs > 0) await new Promise((resolve) => setTimeout(resolve, this.delayMs))
@@ -157,6 +154,7 @@ export class AgentDouble {
       cancelTask: (key) =>
         slow(() => {
           const task = this.tasks.get(idOf(key))
+          if (!task) this.#refused.add(idOf(key))
           if (task?.status.state === 'running')
             task.status = { ...task.status, state: 'cancelled', endedAt: Date.now() }
           return this.#check(key, 0)
@@ -204,14 +202,16 @@ export class AgentDouble {
     const id = idOf(input.key)
     this.startCalls.set(id, (this.startCalls.get(id) ?? 0) + 1)
     this.#settle()
-    if (this.tasks.has(id)) return this.#check(input.key, 0)
+    const known = this.tasks.get(id)
+    if (known && JSON.stringify(known.input.task) !== JSON.stringify(input.task))
+      throw fault('task.key_reused', 'a different task was started with this key')
+    if (known || this.#refused.has(id)) return this.#check(input.key, 0)
     const busy = [...this.tasks.values()].find(
       (t) => t.status.state === 'running' && t.input.task.instanceId === input.task.instanceId,
     )
     if (busy) throw fault('task.instance_busy', 'another task works on this instance')
     this.tasks.set(id, {
       input,
-      startedTimes: 1,
       endsAt: Date.now() + this.taskMs,
       status: {
         key: input.key,
@@ -234,7 +234,7 @@ export class AgentDouble {
     if (!task)
       return {
         key,
-        state: 'not-started',
+        state: this.#refused.has(idOf(key)) ? 'cancelled' : 'not-started',
         progress: null,
         message: null,
         log: [],

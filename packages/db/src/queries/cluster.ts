@@ -115,6 +115,15 @@ export async function insertStandby(
   )
 }
 
+/** Makes the row of a standby anew whose creation was taken back; throws a unique violation where the name is taken. */
+export async function reviveStandby(on: Queryable, instanceId: string): Promise<void> {
+  await on.query(
+    `UPDATE instance SET "deletedAt" = NULL, intent = 'running', because = NULL, "observedAt" = NULL, observed = NULL
+      WHERE id = $1 AND "deletedAt" IS NOT NULL`,
+    [instanceId],
+  )
+}
+
 /**
  * Makes another member the primary; in the transaction of the step that promoted it. The former one is from then on a
  * standby (it follows) or fenced (it must not accept a write); `fenceOrdered` where that is still to be done on its host.

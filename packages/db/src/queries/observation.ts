@@ -23,6 +23,8 @@ export type KnownInstance = {
   /** True once a report has named it. */
   seen: boolean
   deleted: boolean
+  /** True where it was deleted long enough ago that a report which still names it is not just an old one. */
+  deletedBefore: boolean
   /** True once an operation created it, and while one that has not ended works on it. */
   created: boolean
   busy: boolean
@@ -44,6 +46,7 @@ export async function writeReport(
     await requireLease(tx, hold)
     const { rows } = await tx.query<KnownInstance>(
       `SELECT id AS "instanceId", name, state, "observedAt" IS NOT NULL AS seen, "deletedAt" IS NOT NULL AS deleted,
+              coalesce("deletedAt" < clock_timestamp() - interval '15 seconds', false) AS "deletedBefore",
               EXISTS (SELECT 1 FROM operation o WHERE o."instanceId" = instance.id
                          AND o.kind IN ('create-instance', 'create-standby') AND o.state = 'succeeded') AS created,
               EXISTS (SELECT 1 FROM operation o WHERE o."clusterId" = instance."clusterId"
@@ -110,12 +113,22 @@ export async function readObservation(on: Queryable, instanceId: string) {
     state: InstanceState
     because: string | null
     postmasterPid: number | null
+    directory: string | null
     observedAt: Date | null
   }>(
-    `SELECT state, because, (observed->>'postmasterPid')::int AS "postmasterPid", "observedAt" FROM instance WHERE id = $1`,
+    `SELECT state, because, (observed->>'postmasterPid')::int AS "postmasterPid", observed->>'directory' AS directory,
+            "observedAt" FROM instance WHERE id = $1`,
     [instanceId],
   )
-  return rows[0] ?? { state: 'unknown' as const, because: null, postmasterPid: null, observedAt: null }
+  return (
+    rows[0] ?? {
+      state: 'unknown' as const,
+      because: null,
+      postmasterPid: null,
+      directory: null,
+      observedAt: null,
+    }
+  )
 }
 
 /** An instance that its agent no longer names: unknown, and why. */
@@ -141,5 +154,22 @@ export async function markInstanceDeleted(on: Queryable, instanceId: string): Pr
     `UPDATE instance SET "deletedAt" = clock_timestamp(), intent = 'deleted', state = 'unknown', because = 'it was deleted'
       WHERE id = $1 AND "deletedAt" IS NULL`,
     [instanceId],
+  )
+}
+
+/** Marks an instance as gone whose host could not be asked; it is to be fenced should its agent name it again. */
+export async function markInstanceLeft(on: Queryable, instanceId: string): Promise<void> {
+  await markInstanceDeleted(on, instanceId)
+  await on.query('UPDATE instance SET "fenceOrderedAt" = clock_timestamp() WHERE id = $1', [instanceId])
+}
+
+/** Marks the standby as gone that an operation was to make and has not begun to; one that anything else worked on stays. */
+export async function markNeverMade(on: Queryable, operationId: string): Promise<void> {
+  await on.query(
+    `UPDATE instance i SET "deletedAt" = clock_timestamp(), intent = 'deleted', because = 'it was never made'
+       FROM operation o
+      WHERE o.id = $1 AND o.kind = 'create-standby' AND i.id = o."instanceId" AND i."deletedAt" IS NULL
+        AND NOT EXISTS (SELECT FROM operation other WHERE other."instanceId" = i.id AND other.id <> o.id)`,
+    [operationId],
   )
 }

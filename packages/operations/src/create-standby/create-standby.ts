@@ -10,7 +10,7 @@ const own = (context: { input: { instanceId: string } }, cluster: Parameters<typ
 
 /**
  * Copies the primary to a new standby that then follows it. The new one's host makes a password that stays there; the
- * primary gets a verifier of it. Until the copy is whole, a failure or a cancel takes everything back.
+ * primary gets a verifier of it. Until the copy is whole, a failure or a cancel takes everything back, its row too.
  */
 export const createStandby = defineOperation('create-standby', {
   retryAfresh: true,
@@ -81,4 +81,9 @@ export const createStandby = defineOperation('create-standby', {
       },
     ]
   },
+  // nothing of it is left anywhere: its name is free again, and a retry makes its row anew
+  undone: ({ results }, ended) =>
+    results.clone?.method !== undefined || ended.forget?.forgotten === false
+      ? []
+      : [{ kind: 'instance-deleted' }],
 })

@@ -13,8 +13,9 @@ import {
   operationStages,
 } from '@floe/domain'
 import { admit, controlOf, memberOf, namesFor, upstreamOf } from '../instance-control'
+import { mayLookAgain } from '../look-again'
 import { observeFollowing } from '../observe-following'
-import { defineOperation, fail, type MemberTask, next, type StepContext } from '../step'
+import { defineOperation, fail, type MemberTask, next, type StepContext, wait } from '../step'
 import { leftBehind } from '../switchover-cluster/switchover-cluster'
 import { taskStep } from '../task-step'
 import { tasksStep } from '../tasks-step'
@@ -22,6 +23,8 @@ import { tasksStep } from '../tasks-step'
 const QUICK_MS = 15
 /** A host that a person said is out of reach is tried this long all the same. */
 const FENCE_TRY_MS = 1_500
+/** One without which it cannot go on is waited for as long as an agent may take to be back. */
+const NEEDED_MS = 15_000
 
 type Context = StepContext<'failover-cluster'>
 
@@ -126,6 +129,8 @@ export const failoverCluster = defineOperation('failover-cluster', {
       async run(context) {
         const cluster = await context.readCluster()
         const { input } = context
+        const refuse = (fault: Fault) =>
+          mayLookAgain(context) ? wait(100, `looking again: ${fault.message}`) : fail(fault)
         const candidate = judgeCandidates(cluster, 'failover').find((c) => c.instanceId === input.instanceId)
         if (!candidate) return fail({ code: 'cluster.no_member', message: 'no such standby in the cluster' })
         // a forecast of a loss is decided by `verify`, where positions are final
@@ -133,17 +138,17 @@ export const failoverCluster = defineOperation('failover-cluster', {
         const blocker = candidate.blockers.find(
           (b) => !(forecast.includes(b.code) && input.acceptLoss !== null),
         )
-        if (blocker) return fail(blocker)
+        if (blocker) return refuse(blocker)
         const former = memberOf(cluster, cluster.primaryInstanceId)
         if (former.hostState !== 'online' && input.unreachableHost !== former.hostName)
-          return fail({
+          return refuse({
             code: 'failover.host_unreachable',
             message: `host "${former.hostName}" cannot be reached, so its primary cannot be fenced`,
             detail: `If "${former.name}" still runs there, clients that reach it could go on writing to it until its host answers.`,
             hint: `Type the name of the host, "${former.hostName}", to fail over all the same.`,
           })
         if (!candidate.lossless && input.acceptLoss === null)
-          return fail({
+          return refuse({
             code: 'failover.loss_not_accepted',
             message:
               candidate.expectedLossBytes === null
@@ -176,7 +181,8 @@ export const failoverCluster = defineOperation('failover-cluster', {
         return [onHost(former, former.name, controlOf(cluster).fence(former.instanceId, reason))]
       },
       tolerate: () => true,
-      toleranceMs: FENCE_TRY_MS,
+      toleranceMs: ({ hostName }, { input }) =>
+        input.unreachableHost === hostName ? FENCE_TRY_MS : NEEDED_MS,
     }),
     isolate: tasksStep({
       deadlineMs: 60_000,
@@ -185,7 +191,12 @@ export const failoverCluster = defineOperation('failover-cluster', {
           onHost(m, m.name, controlOf(cluster).isolate(m.instanceId)),
         ),
       tolerate: () => true,
-      toleranceMs: FENCE_TRY_MS,
+      // of the others those count that were heard of lately: they may hold what the candidate does not
+      toleranceMs: ({ task, hostId }, { input }, cluster) =>
+        task.instanceId === input.instanceId ||
+        cluster.members.some((m) => m.hostId === hostId && m.hostState === 'online')
+          ? NEEDED_MS
+          : FENCE_TRY_MS,
     }),
     verify: {
       deadlineMs: 30_000,

@@ -1,18 +1,24 @@
-import { controlOf, memberOf } from '../instance-control'
+import { controlOf } from '../instance-control'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
 
-/** Carries out what a failover could not: its former primary's host was out of reach and answers again. */
+/**
+ * Carries out what a failover could not, because its former primary's host was out of reach and answers again; and keeps
+ * what was removed without its host from ever running again.
+ */
 export const fenceInstance = defineOperation('fence-instance', {
   plan: () => [{ name: 'fence', title: 'Stop it and keep it from accepting writes' }],
   steps: {
     fence: taskStep('fence-instance', {
       deadlineMs: 120_000,
-      on: ({ input }, cluster) => memberOf(cluster, input.instanceId),
+      // one that was removed is no member any more; its host is that of the operation
+      on: () => null,
       task: ({ input }, cluster) =>
         controlOf(cluster).fence(
           input.instanceId,
-          'another instance took over while its host was out of reach',
+          cluster.members.some((m) => m.instanceId === input.instanceId)
+            ? 'another instance took over while its host was out of reach'
+            : 'it was removed while its host was out of reach',
         ),
       records: (_result, { input }) => [
         { kind: 'member-role', instanceId: input.instanceId, memberRole: 'fenced' },

@@ -5,7 +5,8 @@ import { taskStep } from '../task-step'
 
 /**
  * Takes a standby away: first out of the synchronous set, so that no commit waits for it, then its engine and files, then
- * its slot and role on the primary.
+ * its slot and role on the primary. Where its host is out of reach and a person typed its name, what lies there is left: the
+ * log says where, and the controller fences it should it show up again.
  */
 export const removeStandby = defineOperation('remove-standby', {
   plan: (input) => [
@@ -47,13 +48,25 @@ export const removeStandby = defineOperation('remove-standby', {
       }),
       forgive: (fault) =>
         fault.code === 'instance.not_found' ? { removed: false, keptDirectory: null } : undefined,
+      withoutHost: async ({ input, hostName, readObservation }) => {
+        if (input.unreachableHost !== hostName) return null
+        const { directory } = await readObservation()
+        const left = { host: hostName, directory }
+        const where = directory === null ? 'what there is of it' : `directory "${directory}"`
+        return {
+          result: { removed: false, keptDirectory: null, left },
+          log: `removed without host "${hostName}": ${where} is left there, and its engine where it still runs`,
+        }
+      },
     }),
     dismiss: taskStep('dismiss-standby', {
       deadlineMs: 60_000,
       on: (_context, cluster) => primaryMember(cluster),
       task: ({ input }, cluster) =>
         dismiss(primaryMember(cluster), memberOf(cluster, input.instanceId).name, false),
-      records: () => [{ kind: 'instance-deleted' }],
+      records: (_result, { results }) => [
+        { kind: results.delete?.left ? 'instance-left' : 'instance-deleted' },
+      ],
     }),
   },
 })

@@ -10,8 +10,9 @@ import {
   operationStages,
 } from '@floe/domain'
 import { admit, controlOf, dismiss, memberOf, namesFor, upstreamOf } from '../instance-control'
+import { mayLookAgain } from '../look-again'
 import { observeFollowing } from '../observe-following'
-import { defineOperation, fail, type MemberTask, next, type StepContext } from '../step'
+import { defineOperation, fail, type MemberTask, next, type StepContext, wait } from '../step'
 import { taskStep } from '../task-step'
 import { tasksStep } from '../tasks-step'
 
@@ -69,6 +70,9 @@ export const switchoverCluster = defineOperation('switchover-cluster', {
           })
         }
         const [blocker] = judged.blockers
+        // also a standby that only seems to be away would be left behind
+        const away = cluster.members.some((m) => m.hostState !== 'online' || m.state !== 'running')
+        if ((blocker || away) && mayLookAgain(context)) return wait(100, 'looking at all members')
         if (blocker) return fail(blocker)
         const others = cluster.members.filter(
           (m) =>

@@ -1,8 +1,11 @@
 'use client'
 import { exactBytes, formatBytes, formatDuration, slotNameOf, standbySeenOf } from '@floe/domain'
 import {
+  Alert,
   Button,
   ConfirmDialog,
+  Field,
+  Input,
   Table,
   TableBody,
   TableCell,
@@ -158,13 +161,20 @@ function Asked({ asking, onClose }: { asking: Asking; onClose: () => void }) {
   const verb = asking ? verbs[asking.verb] : null
   const question = asking ? questions[asking.verb] : null
   const name = asking?.member.name ?? ''
+  const [host, setHost] = useState('')
+  // its host does not answer: a removal waits for it, or is typed to do without
+  const silent = asking?.verb === 'remove' && asking.member.hostState !== 'online' ? asking.member : null
+  const close = () => {
+    setHost('')
+    onClose()
+  }
   return (
     <ConfirmDialog
       open={asking !== null}
       onOpenChange={(open) => {
         if (open) return
         verb?.reset()
-        onClose()
+        close()
       }}
       title={question?.title(name) ?? ''}
       confirmLabel={question?.label ?? ''}
@@ -176,10 +186,13 @@ function Asked({ asking, onClose }: { asking: Asking; onClose: () => void }) {
         if (!asking) return
         const { instanceId } = asking.member
         const more = { instanceId, idempotencyKey: newIdempotencyKey() }
-        const done = { onSuccess: onClose }
+        const done = { onSuccess: close }
         switch (asking.verb) {
           case 'remove':
-            return verbs.remove.mutate({ ...more, confirmName: name }, done)
+            return verbs.remove.mutate(
+              { ...more, confirmName: name, unreachableHost: silent && host !== '' ? host : null },
+              done,
+            )
           case 'promote':
             return verbs.promote.mutate({ ...more, confirmName: name }, done)
           case 'rejoin':
@@ -189,7 +202,23 @@ function Asked({ asking, onClose }: { asking: Asking; onClose: () => void }) {
         }
       }}
     >
-      <p>{question?.text}</p>
+      <div className="flex flex-col gap-3">
+        <p>{question?.text}</p>
+        {silent ? (
+          <Alert tone="bad" title={`Host "${silent.hostName}" does not answer`}>
+            <p>
+              The removal waits until it does. With its name typed the standby leaves the cluster at once, its
+              slot keeps no more WAL, and what lies on the host is left there. Should the host come back, it
+              is fenced, and an incident tells of it.
+            </p>
+            <Field label={`Type "${silent.hostName}" to remove it without its host`}>
+              {(control) => (
+                <Input {...control} value={host} onChange={(event) => setHost(event.target.value)} />
+              )}
+            </Field>
+          </Alert>
+        ) : null}
+      </div>
     </ConfirmDialog>
   )
 }

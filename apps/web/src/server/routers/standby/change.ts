@@ -3,7 +3,7 @@ import { OperationRef } from '../operation/operation.types'
 import { submit } from '../operation/submit'
 import { StandbyPromoteInput, StandbyRef, StandbyRemoveInput } from './standby.types'
 
-/** Orders the end of a standby: its slot, its role, its files. Refused unless its name was typed. */
+/** Orders the end of a standby: its slot, its role, its files; without its host where that was typed. Refused unless its name was. */
 export const remove = operatorProcedure
   .input(StandbyRemoveInput)
   .output(OperationRef)

@@ -17,4 +17,8 @@ export const StandbyPromoteInput = StandbyRef.extend({
   /** Typed by the person; must equal the standby's name. */
   confirmName: z.string(),
 })
-export const StandbyRemoveInput = StandbyPromoteInput.extend({ keepFiles: z.boolean().default(false) })
+export const StandbyRemoveInput = StandbyPromoteInput.extend({
+  keepFiles: z.boolean().default(false),
+  /** Name of its host, typed where that cannot be reached: what lies there is left. */
+  unreachableHost: z.string().max(63).nullable().default(null),
+})
