@@ -83,6 +83,51 @@ test('the page says before what a switchover does, and clients find the new prim
     .toEqual(['primary', 'standby'])
 })
 
+test('a setting is changed on all members from the page, in the order it names, and taken back with one press', async ({
+  page,
+}) => {
+  test.setTimeout(180_000)
+  const values = () =>
+    Promise.all(
+      ['pair', 'pair-2'].map(
+        async (name) =>
+          (await floeJson<{ shown: string }[]>('setting', 'list', name, 'max_connections'))[0]?.shown,
+      ),
+    )
+  const before = await values()
+  await signIn(page)
+  await openInstance(page, 'pair')
+  await page.getByRole('link', { name: 'Settings', exact: true }).click()
+  await page.getByRole('link', { name: 'Cluster', exact: true }).click()
+  await checkAccessibility(page)
+  await page.getByRole('button', { name: 'Change max_connections on all members' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('New value').fill('150')
+  await dialog.getByRole('button', { name: 'Review changes' }).click()
+  await expect(dialog.getByRole('listitem').first()).toHaveText(
+    'Standbys first, one after the other: pair-2 (restart)',
+  )
+  await expect(dialog.getByText('The primary is restarted')).toBeVisible()
+  await dialog.getByLabel('Why').fill('more clients')
+  await dialog.getByRole('button', { name: 'Apply to all members' }).click()
+  await expect(page.getByText('Confirmed by every member')).toBeVisible({ timeout: 90_000 })
+  expect(await values()).toEqual(['150', '150'])
+  await expect(page.getByRole('table', { name: /History/ }).getByText('more clients')).toHaveCount(2)
+  // one member alone is told why not
+  await expect(floe('setting', 'set', 'pair-2', 'max_connections=50')).rejects.toThrow(
+    /changed for the whole cluster/,
+  )
+
+  await page
+    .getByRole('button', { name: /Roll all members back/ })
+    .first()
+    .click()
+  await expect(dialog.getByRole('listitem').first()).toHaveText('Then the primary: pair (restart)')
+  await dialog.getByRole('button', { name: 'Roll back all members' }).click()
+  await expect.poll(() => values().catch(() => []), { timeout: 90_000 }).toEqual(before)
+  expect((await shown()).cluster.members.map((m) => m.state)).toEqual(['running', 'running'])
+})
+
 test('a killed primary is replaced by command, nothing acknowledged is lost, and it comes back as a standby', async () => {
   await sql(await toPrimary(), 'insert into kept values (2)')
   const { postmasterPid } = await floeJson<{ postmasterPid: number }>('instance', 'show', 'pair-2')

@@ -1,6 +1,7 @@
 import { chmodSync, mkdirSync } from 'node:fs'
 import type { AgentHandlers } from '@floe/agent-contract'
 import { fault } from '@floe/domain'
+import { readCommitModes } from './engine/commit-modes'
 import { Instances } from './engine/instances'
 import { readProtection } from './engine/protection'
 import { InstanceRegistry } from './engine/registry'
@@ -97,9 +98,14 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
             user,
             trialsDirectory: trialsDirectory(installation),
             signal,
+            acrossCluster: input.acrossCluster,
           }),
         signal,
       ),
+    listCommitModes: async (input) => ({
+      commitModes: await instances.get(input.instanceId).connect(readCommitModes),
+      observedAt: Date.now(),
+    }),
     readProtection: async (input) => ({
       protection: await instances.get(input.instanceId).connect(readProtection),
       observedAt: Date.now(),

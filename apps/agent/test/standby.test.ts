@@ -159,6 +159,14 @@ describe('a standby', () => {
     expect(await f.query(primary, 'show synchronous_commit')).toEqual([
       { synchronous_commit: 'remote_apply' },
     ])
+    // also what was set past Floe is listed
+    await f.query(primary, 'alter role postgres set synchronous_commit = off')
+    const { commitModes } = await f.read.commitMode.list.query({ instanceId: primary as never })
+    expect(commitModes).toEqual([
+      { database: null, role: 'postgres', commitMode: 'off' },
+      { database: 'postgres', role: 'postgres', commitMode: 'remote_apply' },
+    ])
+    await f.query(primary, 'alter role postgres reset synchronous_commit')
     await s.must({
       kind: 'set-commit-mode',
       instanceId: primary,

@@ -84,6 +84,7 @@ describe('keys', () => {
     'task.check': { key },
     'setting.list': { instanceId },
     'setting.check': { instanceId, changes: [{ name: 'work_mem', value: '8MB' }] },
+    'commitMode.list': { instanceId },
     'protection.read': { instanceId },
     'telemetry.read': { instanceId, afterSeq: -1 },
     'checkpoint.read': { instanceId, afterSeq: 0 },

@@ -21,6 +21,7 @@ export interface AgentHandlers {
     input: z.output<typeof s.SettingCheckInput>,
     signal: AbortSignal | undefined,
   ): Promise<s.SettingCheck>
+  listCommitModes(input: z.output<typeof s.CommitModeListInput>): Promise<z.output<typeof s.CommitModeList>>
   readProtection(input: z.output<typeof s.ProtectionReadInput>): Promise<z.output<typeof s.ProtectionRead>>
   readTelemetry(input: z.output<typeof s.TelemetryReadInput>): Promise<z.output<typeof s.TelemetryRead>>
   streamTelemetry(
@@ -115,6 +116,13 @@ export function createAgentRouter(h: AgentHandlers) {
         .input(s.SettingCheckInput)
         .output(s.SettingCheck)
         .query(({ input, signal }) => h.checkSettings(input, signal)),
+    }),
+    commitMode: t.router({
+      /** What synchronous_commit is set to for databases and roles. */
+      list: read
+        .input(s.CommitModeListInput)
+        .output(s.CommitModeList)
+        .query(({ input }) => h.listCommitModes(input)),
     }),
     protection: t.router({
       /** What protects the instance against torn pages, asked of it at this moment. */

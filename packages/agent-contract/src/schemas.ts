@@ -1,4 +1,5 @@
 import {
+  CommitModeScope,
   Fault,
   HostFacts,
   HostId,
@@ -170,11 +171,20 @@ export const SettingListInput = z.object({
 })
 export const SettingList = z.object({ settings: z.array(Setting), observedAt: z.number() })
 
+export const CommitModeListInput = z.object({ instanceId: InstanceId })
+/** What synchronous_commit is set to for databases and roles, as the instance's catalog tells it. */
+export const CommitModeList = z.object({ commitModes: z.array(CommitModeScope), observedAt: z.number() })
+
 export const ProtectionReadInput = z.object({ instanceId: InstanceId })
 /** What protects an instance against torn pages; null for an engine, or a database, without the views. */
 export const ProtectionRead = z.object({ protection: Protection.nullable(), observedAt: z.number() })
 
-export const SettingCheckInput = z.object({ instanceId: InstanceId, changes: z.array(SettingChange).min(1) })
+export const SettingCheckInput = z.object({
+  instanceId: InstanceId,
+  changes: z.array(SettingChange).min(1),
+  /** The primary takes them first: what its WAL asks of a standby now is not held against them. */
+  acrossCluster: z.boolean().optional(),
+})
 /** A dry run by the instance's own binary: what each change would do, or why it is refused. Changes nothing. */
 export const SettingCheck = z.object({
   results: z.array(
@@ -184,6 +194,9 @@ export const SettingCheck = z.object({
       newValue: z.string().nullable(),
       impact: z.enum(['read-only', 'restart', 'reload', 'new-connections']),
       fault: Fault.nullable(),
+      /** Of a setting that standbys may not have smaller: what it runs with, and what the change would make of it. */
+      oldNumber: z.number().nullable().optional(),
+      newNumber: z.number().nullable().optional(),
     }),
   ),
 })

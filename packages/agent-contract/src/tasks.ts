@@ -5,6 +5,7 @@ import {
   Lsn,
   ScramVerifier,
   SettingChange,
+  SettingImpact,
   StopMode,
 } from '@floe/domain'
 import { z } from 'zod'
@@ -55,7 +56,13 @@ export const TaskInput = z.discriminatedUnion('kind', [
     mode: StopMode,
     deadlineMs: z.number().int().positive().max(3_600_000).optional(),
   }),
-  z.object({ kind: z.literal('restart-instance'), instanceId: InstanceId, mode: StopMode }),
+  z.object({
+    kind: z.literal('restart-instance'),
+    instanceId: InstanceId,
+    mode: StopMode,
+    /** Only where a setting waits for it, or the instance does not run. */
+    ifPending: z.boolean().optional(),
+  }),
   z.object({ kind: z.literal('reload-instance'), instanceId: InstanceId }),
   /** Stops it (immediate if need be) and removes its directory, or renames it when keepFiles. Refused unless confirmName is its name. */
   z.object({
@@ -156,6 +163,29 @@ export const TaskInput = z.discriminatedUnion('kind', [
     instanceId: InstanceId,
     standbyNames: z.string().max(1_000),
   }),
+  /** What changes would do, by the instance's own binary; fails with the first refusal. Changes nothing. */
+  z.object({
+    kind: z.literal('check-settings'),
+    instanceId: InstanceId,
+    changes: z.array(SettingChange).min(1),
+  }),
+  /**
+   * On a standby: waits until its primary's WAL, as far as it has replayed it, asks for no more than these values (by
+   * setting), and makes a restartpoint, so that it never again begins before that. At most 10 minutes.
+   */
+  z.object({
+    kind: z.literal('await-settings'),
+    instanceId: InstanceId,
+    atMost: z.record(z.string(), z.number()),
+  }),
+  /** Reads back, over a new connection, that changes are in force; fails where one is not. */
+  z.object({
+    kind: z.literal('confirm-settings'),
+    instanceId: InstanceId,
+    changes: z.array(SettingChange).min(1),
+    /** A value that waits for a restart is as good as one in force. */
+    pendingAllowed: z.boolean(),
+  }),
   /** ALTER DATABASE / ROLE … SET synchronous_commit; null resets it. */
   z.object({
     kind: z.literal('set-commit-mode'),
@@ -191,6 +221,8 @@ export const taskResults = {
   'restart-instance': z.object({
     postmasterPid: z.number().int(),
     readyMs: z.number(),
+    /** False where no setting waited for it and it was left running. */
+    restarted: z.boolean().optional(),
     /** The engine did not start with what was changed since its last start; it was put back and it runs with that. */
     rolledBack: z
       .object({
@@ -249,6 +281,29 @@ export const taskResults = {
   }),
   'set-synchronous': z.object({ standbyNames: z.string() }),
   'set-commit-mode': z.object({ commitMode: CommitMode.nullable() }),
+  'check-settings': z.object({
+    checked: z.array(
+      z.object({
+        name: z.string(),
+        impact: SettingImpact,
+        /** As SHOW prints what holds now. */
+        oldValue: z.string().nullable(),
+        /** Of a setting that standbys may not have smaller: what it runs with, and what the change would make of it. */
+        oldNumber: z.number().nullable(),
+        newNumber: z.number().nullable(),
+      }),
+    ),
+    managed: ManagedSettings,
+    /** Waiting for a restart already; the next one brings them too. */
+    pendingRestart: z.array(z.string()),
+  }),
+  'await-settings': z.object({ asked: z.record(z.string(), z.number()) }),
+  'confirm-settings': z.object({
+    confirmed: z.array(
+      z.object({ name: z.string(), newValue: z.string().nullable(), pendingRestart: z.boolean() }),
+    ),
+    managed: ManagedSettings,
+  }),
   'resolve-drift': z.object({ confirmed: z.array(ConfirmedSetting), managed: ManagedSettings }),
 } as const satisfies Record<TaskKind, z.ZodType>
 export type TaskResult<K extends TaskKind> = z.infer<(typeof taskResults)[K]>

@@ -1,12 +1,5 @@
 import { expect, test } from 'vitest'
-import {
-  type ClusterMember,
-  type ClusterObserved,
-  commitsWait,
-  judgeCandidates,
-  settingOrder,
-  slotNameOf,
-} from './cluster'
+import { type ClusterMember, type ClusterObserved, commitsWait, judgeCandidates, slotNameOf } from './cluster'
 import { clusterConnectionForms } from './cluster-connection'
 import type { InstanceId } from './ids'
 import {
@@ -195,12 +188,6 @@ test('names are quoted, a change of roles keeps the set, and a member that leave
   expect(withoutMember({ ...any1, count: 2 }, id(2))).toMatchObject({ count: 1, instanceIds: [id(3)] })
   expect(withoutMember({ ...any1, instanceIds: [id(2)] }, id(2))).toBeNull()
   expect(slotNameOf('a-b')).toBe('floe_a_b')
-})
-
-test('a setting that standbys may not have smaller grows on them first and shrinks on the primary first', () => {
-  expect(settingOrder('max_connections', '100', '200')).toBe('standbys-first')
-  expect(settingOrder('max_connections', '200', '100')).toBe('primary-first')
-  expect(settingOrder('work_mem', '1', '2')).toBe('primary-first')
 })
 
 test('the connection names every member and says which one it wants', () => {

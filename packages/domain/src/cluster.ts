@@ -305,25 +305,3 @@ export function commitsWait(cluster: ClusterObserved) {
   if (!primary || stale(primary) || primary.state !== 'running') return null
   return waitingForStandbys(primary.replication)
 }
-
-/** Settings that a standby may not have smaller than its primary had when the WAL was written: it would stop replaying. */
-export const standbySensitiveSettings = [
-  'max_connections',
-  'max_worker_processes',
-  'max_wal_senders',
-  'max_prepared_transactions',
-  'max_locks_per_transaction',
-] as const
-
-/**
- * In which order members take a change of a setting: a greater value of a sensitive one first on the standbys, then on the
- * primary; a smaller one first on the primary, and on the standbys once they replayed that. Others primary first.
- */
-export function settingOrder(
-  name: string,
-  oldValue: string | null,
-  newValue: string | null,
-): 'primary-first' | 'standbys-first' {
-  const sensitive = (standbySensitiveSettings as readonly string[]).includes(name.toLowerCase())
-  return sensitive && Number(newValue) > Number(oldValue) ? 'standbys-first' : 'primary-first'
-}

@@ -1,6 +1,7 @@
 export * from './certificate'
 export * from './cluster'
 export * from './cluster-connection'
+export * from './cluster-settings'
 export * from './connection'
 export * from './fault'
 export * from './format'

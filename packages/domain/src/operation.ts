@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { ClusterId } from './cluster'
+import { MemberSettings } from './cluster-settings'
 import { InstanceId, InstanceName, ScramVerifier } from './ids'
 import { StopMode } from './instance'
 import { CommitMode, SynchronousStandbys } from './replication'
@@ -127,6 +128,20 @@ export const operationInputs = {
     role: z.string().min(1).max(63).nullable(),
     commitMode: CommitMode.nullable(),
   }),
+  /**
+   * Changes of settings on members of a cluster, in the order that keeps standbys replaying. Every member is named, also
+   * one that is to become what it is already.
+   */
+  'change-cluster-settings': z.object({
+    clusterId: ClusterId,
+    /** The primary at the moment of asking. */
+    instanceId: InstanceId,
+    members: z.array(MemberSettings).min(1),
+    /** False: what needs a restart is written and waits for the next one. Refused where the order matters. */
+    restart: z.boolean().default(true),
+    /** Why, in the words of who asked; kept in the history of every member. */
+    reason: ChangeReason.optional(),
+  }),
   /** Stops a former primary that came back and keeps it from accepting writes. Asked for by the controller. */
   'fence-instance': z.object({ instanceId: InstanceId }),
 } as const
@@ -154,6 +169,7 @@ export const operationTitles: Record<OperationKind, string> = {
   'failover-cluster': 'Failover',
   'change-synchronous': 'Change synchronous replication',
   'change-commit-mode': 'Change commit mode',
+  'change-cluster-settings': 'Change settings of a cluster',
   'fence-instance': 'Fence instance',
 }
 

@@ -34,6 +34,15 @@ export const commitModeWords: Record<CommitMode, { waits: string; mayLose: strin
   },
 }
 
+/** `synchronous_commit` as set for a database, a role, or a role in a database; both null: for every role. */
+export const CommitModeScope = z.object({
+  database: z.string().nullable(),
+  role: z.string().nullable(),
+  /** As it was written: one of the levels, or another word for one (`true`, `no`, …). */
+  commitMode: z.string(),
+})
+export type CommitModeScope = z.infer<typeof CommitModeScope>
+
 /** Levels at which an acknowledged commit is on a synchronous standby. */
 export function waitsForStandbys(mode: string): boolean {
   return mode === 'remote_apply' || mode === 'on' || mode === 'remote_write'

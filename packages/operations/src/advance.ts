@@ -356,9 +356,10 @@ async function move(
 async function write(tx: Transaction, operation: LeasedOperation, record: StepRecord): Promise<void> {
   switch (record.kind) {
     case 'settings-confirmed':
-      await insertSettingChanges(tx, operation.operationId, record.confirmed, record.reason)
+      await insertSettingChanges(tx, operation.operationId, record.confirmed, record)
       if (record.managed)
         await insertSettingState(tx, operation.operationId, {
+          instanceId: record.instanceId,
           managed: record.managed,
           before: record.managedBefore,
           reason: record.reason,

@@ -1,4 +1,5 @@
 import type { OperationKind } from '@floe/domain'
+import { changeClusterSettings } from './change-cluster-settings/change-cluster-settings'
 import { changeCommitMode } from './change-commit-mode/change-commit-mode'
 import { changeSettings } from './change-settings/change-settings'
 import { changeSynchronous } from './change-synchronous/change-synchronous'
@@ -35,6 +36,7 @@ const definitions = {
   'failover-cluster': failoverCluster,
   'change-synchronous': changeSynchronous,
   'change-commit-mode': changeCommitMode,
+  'change-cluster-settings': changeClusterSettings,
   'fence-instance': fenceInstance,
   'resolve-drift': resolveDrift,
 } satisfies { [K in OperationKind]: { kind: K } }

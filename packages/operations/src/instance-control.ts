@@ -8,6 +8,7 @@ import {
   InstanceName,
   type Lsn,
   replicationRoleOf,
+  type SettingChange,
   slotNameOf,
   synchronousStandbyNames,
 } from '@floe/domain'
@@ -31,6 +32,9 @@ export interface InstanceControl {
     conditions: { beyondLsn: Lsn | null; atLeastLsn: Lsn | null; standbyNames: string },
   ): Task<'promote-instance'>
   setSynchronous(instanceId: InstanceId, standbyNames: string): Task<'set-synchronous'>
+  changeSettings(instanceId: InstanceId, changes: SettingChange[]): Task<'change-settings'>
+  /** Restarts it where a setting waits for that. */
+  restartForSettings(instanceId: InstanceId): Task<'restart-instance'>
 }
 
 /** Floe's agents themselves: one command, one task. */
@@ -43,6 +47,13 @@ const agentControl: InstanceControl = {
   isolate: (instanceId) => ({ kind: 'isolate-standby', instanceId }),
   promote: (instanceId, conditions) => ({ kind: 'promote-instance', instanceId, ...conditions }),
   setSynchronous: (instanceId, standbyNames) => ({ kind: 'set-synchronous', instanceId, standbyNames }),
+  changeSettings: (instanceId, changes) => ({ kind: 'change-settings', instanceId, changes }),
+  restartForSettings: (instanceId) => ({
+    kind: 'restart-instance',
+    instanceId,
+    mode: 'fast',
+    ifPending: true,
+  }),
 }
 
 const controls: Record<ClusterControl, InstanceControl> = { agent: agentControl }

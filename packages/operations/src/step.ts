@@ -71,6 +71,8 @@ export type StepRecord =
       managedBefore?: Record<string, string> | undefined
       /** Why; the reason asked with the operation when left out. */
       reason?: string | undefined
+      /** The member it was confirmed by; the operation's own instance when left out. */
+      instanceId?: string | undefined
     }
   | { kind: 'instance-deleted' }
   /** Removed though its host could not be asked: should it show up again, it is fenced and told of. */
@@ -158,7 +160,13 @@ export type OperationDefinition<K extends OperationKind, Name extends string = s
 
 /** A task on some host; `id` is part of its key and tells it from others of the same step. */
 export type MemberTask = { id: string; hostId: string; hostName: string; task: TaskInput }
-export type UndoTask = MemberTask & { after: string }
+export type UndoTask = MemberTask & {
+  after: string
+  /** Ids of tasks before it; where one of them could not be done, this one is not tried. */
+  needs?: readonly string[]
+  /** What stands there where it could not be done, as a sentence and for the history. */
+  leaves?: { words: string; records?: StepRecord[] }
+}
 
 /** Keeps the step names of a definition checked against its plan. */
 export function defineOperation<K extends OperationKind, Name extends string>(

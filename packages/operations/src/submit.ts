@@ -27,6 +27,7 @@ import {
   type Transaction,
 } from '@floe/db'
 import {
+  clusterSettingBlockers,
   endedOperationStates,
   FaultError,
   fault,
@@ -34,6 +35,7 @@ import {
   type OperationInput,
   type OperationKind,
   type OperationState,
+  ofWholeCluster,
   operationInputs,
   operationTitles,
   pointsOfNoReturn,
@@ -81,6 +83,7 @@ export class OperationConflict extends FaultError {
 export function auditAction(kind: OperationKind): string {
   if (kind === 'change-settings') return 'setting.set'
   if (kind === 'resolve-drift') return 'setting.resolve'
+  if (kind === 'change-cluster-settings') return 'setting.set_on_cluster'
   const [verb, noun] = kind.split('-') as [string, string]
   return `${noun}.${verb}`
 }
@@ -315,6 +318,29 @@ async function guardMember(
       if (memberRole !== 'primary')
         refuse('instance.is_standby', `instance "${instance.name}" is a standby`, 'Name the primary.')
       return
+    case 'change-settings': {
+      const { changes } = input as OperationInput<'change-settings'>
+      return refuseOfCluster(
+        changes.map((c) => c.name),
+        instance,
+      )
+    }
+    case 'resolve-drift':
+      if ((input as OperationInput<'resolve-drift'>).how === 'adopt')
+        refuseOfCluster(
+          instance.settingDrift.map((d) => d.name),
+          instance,
+        )
+      return
+    case 'change-cluster-settings': {
+      const cluster = await readClusterOf(tx, instance.instanceId)
+      const { members } = input as OperationInput<'change-cluster-settings'>
+      const blockers = cluster ? clusterSettingBlockers(cluster, members) : []
+      // one that is on its way to its primary is waited for by the operation
+      const blocker = blockers.find((b) => b.code !== 'member.not_streaming')
+      if (blocker) throw new FaultError(blocker)
+      return
+    }
     case 'change-synchronous': {
       const cluster = await readClusterOf(tx, instance.instanceId)
       const { synchronous } = input as OperationInput<'change-synchronous'>
@@ -334,6 +360,12 @@ async function guardMember(
         )
     }
   }
+}
+
+/** A setting that one member alone must not have otherwise than the rest is changed across the cluster only. */
+function refuseOfCluster(names: readonly string[], instance: InstanceView): void {
+  const refusal = ofWholeCluster(names, instance.cluster)
+  if (refusal) throw new FaultError(refusal)
 }
 
 async function chooseHost(tx: Transaction, wanted: string | undefined): Promise<string> {

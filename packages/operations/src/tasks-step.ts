@@ -7,8 +7,18 @@ type TasksStep<K extends OperationKind> = {
   deadlineMs: number
   /** The same tasks in every pass: from the input and earlier results, not from what moves meanwhile. */
   tasks(context: StepContext<K>, cluster: ClusterObserved): MemberTask[]
-  /** One after the other, where they work on one instance. */
+  /** One after the other, where they work on one instance or in an order; ends at the first that is not tolerated. */
   sequential?: boolean
+  /** The fault of a task that has succeeded with something else than was asked for. */
+  complain?(task: MemberTask, result: Record<string, unknown>): Fault | null
+  /** Whose fault it was, in the fault that ends the step. */
+  explain?(task: MemberTask, fault: Fault): Fault
+  /** What is kept of their results; all of them by id when left out. */
+  result?(
+    results: Record<string, unknown>,
+    context: StepContext<K>,
+    cluster: ClusterObserved,
+  ): Record<string, unknown>
   /** True where a member that fails or does not answer is left behind; its fault then stands in the result. */
   tolerate?(task: MemberTask, fault: Fault): boolean
   /** How long a host that does not answer is waited for where that is tolerated. */
@@ -29,23 +39,30 @@ export function tasksStep<K extends OperationKind>(definition: TasksStep<K>): St
       const results: Record<string, unknown> = {}
       const running: string[] = []
       const look = async (task: MemberTask) => {
-        const seen = await lookAt(context, definition, cluster, task)
+        const answer = await lookAt(context, definition, cluster, task)
+        const complaint = answer && !answer.fault ? definition.complain?.(task, answer) : null
+        const seen = complaint ? { fault: complaint } : answer
         if (seen === null) running.push(task.id)
         else results[task.id] = seen
         return seen
       }
-      if (definition.sequential) for (const task of tasks) if ((await look(task)) === null) break
+      if (definition.sequential)
+        for (const task of tasks) {
+          const seen = await look(task)
+          const fault = seen?.fault as Fault | undefined
+          if (seen === null || (fault && !definition.tolerate?.(task, fault))) break
+        }
       if (!definition.sequential) await Promise.all(tasks.map(look))
       if (running.length > 0)
-        return wait(50, `${Object.keys(results).length} of ${tasks.length} done`, {
+        return wait(50, `${Object.keys(results).length} of ${tasks.length} done${atWork(running)}`, {
           progress: Object.keys(results).length / tasks.length,
         })
       for (const task of tasks) {
         const { fault } = (results[task.id] ?? {}) as { fault?: Fault }
         if (fault && (fault.code === 'task.cancelled' || !definition.tolerate?.(task, fault)))
-          return fail(fault)
+          return fail(definition.explain?.(task, fault) ?? fault)
       }
-      return next(results, {
+      return next(definition.result?.(results, context, cluster) ?? results, {
         log: tasks.map(({ id }) => {
           const { fault } = (results[id] ?? {}) as { fault?: Fault }
           return { text: fault ? `${id}: ${fault.message}` : `${id}: done` }
@@ -55,6 +72,10 @@ export function tasksStep<K extends OperationKind>(definition: TasksStep<K>): St
     },
   }
 }
+
+/** Who is waited for, where it is one. */
+const atWork = ([only, ...others]: readonly string[]) =>
+  only && others.length === 0 ? `; at work: ${only}` : ''
 
 /** The result of a task that ended, `{ fault }` of one that will not, null while it runs. */
 async function lookAt<K extends OperationKind>(

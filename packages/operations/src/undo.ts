@@ -1,6 +1,14 @@
 import { agentFault, type TaskStatus } from '@floe/agent-contract'
 import type { Fault, OperationKind } from '@floe/domain'
-import { fail, type OperationDefinition, type StepContext, type StepOutcome, wait } from './step'
+import {
+  fail,
+  type OperationDefinition,
+  type StepContext,
+  type StepOutcome,
+  type StepRecord,
+  type UndoTask,
+  wait,
+} from './step'
 import { startOnce } from './task-step'
 
 /** A host that has not answered for so long is left as it is, and that is said. */
@@ -21,8 +29,21 @@ export async function undoSteps<K extends OperationKind>(
   const tasks = (definition.undo?.(context, cluster, why) ?? []).filter((t) => begun.includes(t.after))
   const left: string[] = []
   const ended: Record<string, Record<string, unknown>> = {}
+  const records: StepRecord[] = []
+  const done = new Set<string>()
   let whole = true
-  for (const { id, hostId, hostName, task } of tasks) {
+  const leave = ({ task, hostName, leaves }: UndoTask, why: string) => {
+    left.push(`${task.kind} on host "${hostName}": ${why}${leaves ? ` (${leaves.words})` : ''}`)
+    records.push(...(leaves?.records ?? []))
+  }
+  for (const undoTask of tasks) {
+    const { id, hostId, hostName, task, needs } = undoTask
+    const lacking = needs?.find((other) => tasks.some((t) => t.id === other) && !done.has(other))
+    if (lacking) {
+      leave(undoTask, `not tried, because ${lacking} was not done`)
+      whole = false
+      continue
+    }
     const key = { operationId: context.operationId, step: `undo.${id}`.slice(0, 63), attempt: 1 }
     let status: TaskStatus
     try {
@@ -40,20 +61,21 @@ export async function undoSteps<K extends OperationKind>(
       if (fault.code === 'agent.unreachable' && waited < GIVE_UP_MS)
         return wait(1_000, `host "${hostName}" does not answer`)
       if (fault.code === 'instance.not_found') continue
-      left.push(`${task.kind} on host "${hostName}": ${fault.message}`)
+      leave(undoTask, fault.message)
       whole &&= fault.code === 'host.revoked'
       continue
     }
     if (status.state === 'running') return wait(100, 'taking back what was begun')
     ended[id] = status.result ?? {}
+    if (status.state === 'succeeded') done.add(id)
     if (status.state === 'succeeded' || status.fault?.code === 'instance.not_found') continue
-    left.push(`${task.kind} on host "${hostName}": ${status.fault?.message ?? 'it was given up'}`)
+    leave(undoTask, status.fault?.message ?? 'it was given up')
     whole = false
   }
   if (outcome.word !== 'fail') return outcome
   const { word: _word, fault: was, ...more } = outcome
   const detail = [was.detail, left.length > 0 ? `Could not be taken back: ${left.join('; ')}.` : null]
-  const records = whole ? (definition.undone?.(context, ended) ?? []) : []
+  if (whole) records.push(...(definition.undone?.(context, ended) ?? []))
   return fail(left.length > 0 ? { ...was, detail: detail.filter(Boolean).join(' ') } : was, {
     ...more,
     records: [...(more.records ?? []), ...records],

@@ -1,9 +1,20 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Fault, fault, type Setting, type SettingChange, settingImpact, toFault } from '@floe/domain'
+import {
+  type Fault,
+  fault,
+  isStandbySensitive,
+  type Setting,
+  type SettingChange,
+  type StandbySensitiveSetting,
+  settingImpact,
+  toFault,
+} from '@floe/domain'
 import type pg from 'pg'
 import type { EngineUser } from '../host/engine-user'
 import { runCommand } from '../host/run-command'
 import { applyChanges, quoteValue, readManagedSettings } from './configuration-file'
+import { readControlFile } from './control-file'
 import type { InstanceLayout } from './layout'
 import { reservedSettings } from './reserved-settings'
 import { readSettings } from './settings'
@@ -19,6 +30,8 @@ export type CheckTarget = {
   client: pg.Client | null
   /** Aborted when nobody waits for the answer any more. */
   signal?: AbortSignal | undefined
+  /** The primary takes the changes first: what its WAL asks of a standby now is not held against them. */
+  acrossCluster?: boolean | undefined
 }
 
 export type CheckedChange = {
@@ -27,6 +40,9 @@ export type CheckedChange = {
   newValue: string | null
   impact: 'read-only' | 'restart' | 'reload' | 'new-connections'
   fault: Fault | null
+  /** Of a setting that standbys may not have smaller: what it runs with, and what the change would make of it. */
+  oldNumber: number | null
+  newNumber: number | null
 }
 
 /**
@@ -52,6 +68,8 @@ export async function checkSettings(
       newValue: change.value,
       impact: setting ? settingImpact(setting.context) : 'restart',
       fault: null,
+      oldNumber: setting && isStandbySensitive(setting.name) ? Number(setting.value) : null,
+      newNumber: null,
     }
     results.push(result)
     try {
@@ -73,7 +91,28 @@ export async function checkSettings(
   }
   if (results.every((r) => r.fault === null) && needsTrial(known, names))
     await tryTogether(target, changes, results)
+  if (!target.acrossCluster) await refuseBelowPrimary(target, results)
   return results
+}
+
+/**
+ * A standby that has such a setting smaller than its primary stops replaying, and does not start. What its primary asks for
+ * stands in its control file.
+ */
+async function refuseBelowPrimary(t: CheckTarget, results: readonly CheckedChange[]): Promise<void> {
+  const lowered = results.filter((r) => r.newNumber !== null)
+  if (lowered.length === 0 || !existsSync(t.layout.standbySignal)) return
+  const control = await readControlFile(t.prefix, t.layout.dataDirectory, t.user)
+  for (const result of lowered) {
+    const asked = control?.asked[result.name.toLowerCase() as StandbySensitiveSetting] ?? 0
+    if (result.newNumber === null || result.newNumber >= asked) continue
+    result.fault = {
+      code: 'setting.below_primary',
+      message: `setting "${result.name}" of a standby cannot be smaller than its primary’s`,
+      detail: `It would be ${result.newNumber}; the primary’s WAL asks for ${asked}. The standby would not start.`,
+      hint: 'Change it on the whole cluster: the primary takes a smaller value first.',
+    }
+  }
 }
 
 function refuseReserved(name: string): void {
@@ -199,8 +238,10 @@ async function tryTogether(
         message: 'the engine would not start with this setting',
         detail: trial.reason,
       }
-    else if (change.value !== null) {
+    else {
       const seen = trial.settings.find((s) => s.name === result.name.toLowerCase())
+      if (seen && isStandbySensitive(result.name)) result.newNumber = Number(seen.value)
+      if (change.value === null) continue
       if (!seen) result.fault = toFault(unknownSetting(change.name))
       else if (seen.source !== 'configuration file' && seen.source !== 'command line')
         result.fault = toFault(

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { type StandbySensitiveSetting, standbySensitiveSettings } from '@floe/domain'
 import type { EngineUser } from '../host/engine-user'
 import { runCommand } from '../host/run-command'
 
@@ -11,6 +12,20 @@ export type ControlFile = {
   /** Where the newest checkpoint record lies, and from where it would be replayed. */
   checkpointLsn: string
   redoLsn: string
+  /**
+   * Settings that standbys may not have smaller, by name: on a primary its own, on a standby those of its primary, as of
+   * the last change of them that it has replayed.
+   */
+  asked: Record<StandbySensitiveSetting, number>
+}
+
+/** pg_controldata's labels; two of them are older than the names of the settings. */
+const askedLabels: Record<StandbySensitiveSetting, string> = {
+  max_connections: 'max_connections setting',
+  max_worker_processes: 'max_worker_processes setting',
+  max_wal_senders: 'max_wal_senders setting',
+  max_prepared_transactions: 'max_prepared_xacts setting',
+  max_locks_per_transaction: 'max_locks_per_xact setting',
 }
 
 /** Reads what pg_controldata prints in the C locale. */
@@ -31,6 +46,9 @@ export function parseControlData(text: string): ControlFile | null {
     dataChecksums: Number(field('Data page checksum version')) > 0,
     checkpointLsn: field('Latest checkpoint location') ?? '0/0',
     redoLsn: field("Latest checkpoint's REDO location") ?? '0/0',
+    asked: Object.fromEntries(
+      standbySensitiveSettings.map((name) => [name, Number(field(askedLabels[name]) ?? 0)]),
+    ) as ControlFile['asked'],
   }
 }
 

@@ -24,7 +24,12 @@ export async function listSettings(
 export async function dryRunSettings(
   instance: Instance,
   changes: SettingChange[],
-  o: { user: EngineUser; trialsDirectory: string; signal: AbortSignal | undefined },
+  o: {
+    user: EngineUser
+    trialsDirectory: string
+    signal: AbortSignal | undefined
+    acrossCluster?: boolean | undefined
+  },
 ): Promise<SettingCheck> {
   const target = { prefix: instance.enginePrefix, layout: instance.layout, ...o }
   const results = instance.postmaster

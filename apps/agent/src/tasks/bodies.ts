@@ -2,6 +2,7 @@ import type { TaskKind } from '@floe/agent-contract'
 import { admitStandby, dismissStandby } from './admit-standby'
 import { changeSettings } from './change-settings'
 import { cloneStandby, forgetStandby } from './clone-standby'
+import { awaitSettings, checkSettings, confirmSettings } from './cluster-settings'
 import { createInstance } from './create-instance'
 import { deleteInstance } from './delete-instance'
 import { checkpointInstance, demoteInstance, fenceInstance, restorePrimary } from './demote-instance'
@@ -42,4 +43,7 @@ export const taskBodies: { [K in TaskKind]: TaskBody<K> } = {
   'set-synchronous': setSynchronous,
   'set-commit-mode': setCommitMode,
   'resolve-drift': resolveDrift,
+  'check-settings': checkSettings,
+  'await-settings': awaitSettings,
+  'confirm-settings': confirmSettings,
 }

@@ -118,11 +118,13 @@ function putBack(instance: Instance, former: Former, context: TaskContext): void
   }
 }
 
-async function check(
+/** Throws the first refusal of the instance's own binary. */
+export async function check(
   instance: Instance,
   client: pg.Client | null,
   changes: readonly SettingChange[],
   context: TaskContext,
+  acrossCluster = false,
 ) {
   const target: CheckTarget = {
     prefix: instance.enginePrefix,
@@ -131,6 +133,7 @@ async function check(
     trialsDirectory: trialsDirectory(context.installation),
     client,
     signal: context.signal,
+    acrossCluster,
   }
   const checked = await checkSettings(target, changes)
   const refused = checked.find((c) => c.fault)?.fault
@@ -175,7 +178,7 @@ function lockedOut(error: unknown): Error {
 }
 
 /** The engine must have taken the lines of the managed file, or keep them for its restart. */
-async function readBack(
+export async function readBack(
   client: pg.Client,
   instance: Instance,
   changes: readonly SettingChange[],

@@ -9,6 +9,7 @@ import {
   settingsFiles,
   valuesOf,
 } from '../engine/settings-files'
+import pendingRestartSql from '../engine/sql/pending-restart.sql'
 import { readOwnedFile, replaceFile } from '../host/durable-files'
 import { makeReady } from './start-instance'
 import { endInstance } from './stop-instance'
@@ -27,7 +28,10 @@ export const restartInstance: TaskBody<'restart-instance'> = async (task, contex
   await instance.look()
   const restarted = instance.postmaster !== null && instance.postmaster.startedAt > context.startedAt
   if (restarted) context.log('it has been restarted already')
-  else await endInstance(instance, task.mode, context)
+  else if (task.ifPending && instance.postmaster && (await nothingPends(instance))) {
+    context.log('no setting waits for a restart')
+    return { postmasterPid: instance.postmaster.pid, readyMs: 0, restarted: false }
+  } else await endInstance(instance, task.mode, context)
   try {
     return await makeReady(instance, context)
   } catch (error) {
@@ -37,6 +41,9 @@ export const restartInstance: TaskBody<'restart-instance'> = async (task, contex
     return rolledBack
   }
 }
+
+const nothingPends = (instance: Instance) =>
+  instance.connect(async (client) => (await client.query(pendingRestartSql)).rows.length === 0)
 
 /** Null where nothing was changed since the last start, or the former settings do not help either. */
 async function startWithFormer(

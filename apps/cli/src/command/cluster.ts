@@ -10,6 +10,7 @@ import {
 import { type Command, InvalidArgumentError } from 'commander'
 import { waitForOperation } from '../console/wait-for-operation'
 import { duration, printResult, table } from '../output'
+import { addClusterSetting } from './cluster-setting'
 import { type ClusterDetail, findCluster, memberNamed } from './find-cluster'
 import { openConsole } from './find-instance'
 import { oneOf, verb, wholeNumber } from './verb'
@@ -326,12 +327,38 @@ function addSynchronous(cluster: Command): void {
     )
 }
 
+function addCommitModes(cluster: Command): void {
+  verb(
+    cluster,
+    'commit-modes <name>',
+    'list what synchronous_commit is set to for databases and roles',
+    'Lists what synchronous_commit is set to for databases and roles, also past Floe; "./floe cluster synchronous" sets it.',
+  ).action(async (name: string, { json }: Verb) => {
+    const client = openConsole()
+    const { cluster: found } = await findCluster(client, name)
+    const { commitModes: scopes } = await client.trpc.cluster.commitModes.query({
+      clusterId: found.clusterId,
+    })
+    printResult(json, scopes, () =>
+      table(
+        ['database', 'role', 'commit mode'],
+        [
+          ...scopes.map((s) => [s.database ?? 'every', s.role ?? 'every', s.commitMode]),
+          ['every', 'every', `${found.commitMode} (the cluster’s, where nothing else is set)`],
+        ],
+      ),
+    )
+  })
+}
+
 export function addCluster(program: Command): void {
   const cluster = program
     .command('cluster')
-    .summary('look at clusters, switch over, fail over, choose synchronous standbys')
+    .summary('look at clusters, switch over, fail over, choose synchronous standbys, change settings')
     .description('Clusters: a primary and its standbys. The name of a cluster or of a member names one.')
   addLook(cluster)
   addTakeovers(cluster)
   addSynchronous(cluster)
+  addCommitModes(cluster)
+  addClusterSetting(cluster)
 }

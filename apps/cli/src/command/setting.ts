@@ -1,4 +1,4 @@
-import { fault, type InstanceId, type OperationId } from '@floe/domain'
+import { fault, type InstanceId, type OperationId, type SettingChange } from '@floe/domain'
 import type { Command } from 'commander'
 import type { ConsoleClient } from '../console/client'
 import { waitForOperation } from '../console/wait-for-operation'
@@ -73,18 +73,7 @@ export function addSetting(program: Command): void {
         words: string[],
         { json, check, reason, wait }: Verb & { check?: boolean; reason?: string; wait: boolean },
       ) => {
-        let values: Record<string, string> = {}
-        for (const word of words) {
-          if (word.indexOf('=') < 1)
-            throw fault('usage.assignment', `"${word}" is not name=value`, {
-              hint: 'Example: ./floe setting set demo work_mem=8MB',
-            })
-          values = assignment(word, values)
-        }
-        const changes = Object.entries(values).map(([n, v]) => ({
-          name: n,
-          value: v.toUpperCase() === 'DEFAULT' ? null : v,
-        }))
+        const changes = changesOf(words, 'setting set demo')
         const client = openConsole()
         const { instanceId } = await findInstance(client, name)
         if (check) {
@@ -213,6 +202,22 @@ export function addSetting(program: Command): void {
         const { operationId } = await client.trpc.setting[how].mutate({ instanceId, reason })
         await follow(client, { instanceId, operationId, json, wait })
       })
+}
+
+/** `name=value` words as changes; DEFAULT goes back to the default. `example` begins the example of a mistake. */
+export function changesOf(words: readonly string[], example: string): SettingChange[] {
+  let values: Record<string, string> = {}
+  for (const word of words) {
+    if (word.indexOf('=') < 1)
+      throw fault('usage.assignment', `"${word}" is not name=value`, {
+        hint: `Example: ./floe ${example} work_mem=8MB`,
+      })
+    values = assignment(word, values)
+  }
+  return Object.entries(values).map(([name, value]) => ({
+    name,
+    value: value.toUpperCase() === 'DEFAULT' ? null : value,
+  }))
 }
 
 /** Waits for an operation on settings and shows what the instance confirmed. */

@@ -161,6 +161,7 @@ export class AgentDouble {
         }),
       listSettings: missing,
       checkSettings: missing,
+      listCommitModes: missing,
       readProtection: missing,
       readTelemetry: ({ instanceId, afterSeq, limit }) =>
         slow(() => {
@@ -356,6 +357,25 @@ export class AgentDouble {
         return { standbyNames: task.standbyNames }
       case 'set-commit-mode':
         return { commitMode: task.commitMode }
+      case 'check-settings':
+        return {
+          checked: task.changes.map((c) => ({
+            name: c.name,
+            impact: 'restart',
+            oldValue: 'old',
+            oldNumber: null,
+            newNumber: null,
+          })),
+          managed: {},
+          pendingRestart: [],
+        }
+      case 'await-settings':
+        return { asked: task.atMost }
+      case 'confirm-settings':
+        return {
+          confirmed: task.changes.map((c) => ({ name: c.name, newValue: c.value, pendingRestart: false })),
+          managed: Object.fromEntries(task.changes.map((c) => [c.name, c.value ?? ''])),
+        }
       default:
         return {}
     }

@@ -12,6 +12,7 @@ export type RouterOutputs = inferRouterOutputs<AppRouter>
 export * from './routers/account/types'
 export * from './routers/checkpoint/types'
 export * from './routers/cluster/types'
+export * from './routers/cluster-setting/types'
 export * from './routers/host/types'
 export * from './routers/incident/types'
 export * from './routers/instance/types'

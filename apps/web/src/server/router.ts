@@ -2,6 +2,7 @@ import { router } from './procedures'
 import { account } from './routers/account'
 import { checkpoint } from './routers/checkpoint'
 import { cluster } from './routers/cluster'
+import { clusterSetting } from './routers/cluster-setting'
 import { host } from './routers/host'
 import { incident } from './routers/incident'
 import { instance } from './routers/instance'
@@ -21,6 +22,7 @@ export const appRouter = router({
   host,
   instance,
   cluster,
+  clusterSetting,
   standby,
   protection,
   setting,

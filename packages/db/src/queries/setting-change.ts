@@ -36,7 +36,7 @@ export async function listSettingChanges(
   return rows
 }
 
-/** Writes what an instance confirmed of a change, once per operation and name; the actor is the operation's. */
+/** Writes what an instance confirmed of a change, once per operation, instance and name; the actor is the operation's. */
 export async function insertSettingChanges(
   tx: Transaction,
   operationId: string,
@@ -46,18 +46,22 @@ export async function insertSettingChanges(
     newValue: string | null
     pendingRestart: boolean
   }[],
-  /** Why; the reason that stands in the operation's input when left out. */
-  reason: string | null = null,
+  more: {
+    /** Why; the reason that stands in the operation's input when left out. */
+    reason?: string | null | undefined
+    /** A member of the operation's cluster; its own instance when left out. */
+    instanceId?: string | undefined
+  } = {},
 ): Promise<void> {
   await tx.query(
     `INSERT INTO setting_change ("instanceId", "operationId", name, "oldValue", "newValue", "pendingRestart", reason, actor, "actorName")
-     SELECT o."instanceId", o.id, c.name, c."oldValue", c."newValue", c."pendingRestart", coalesce($3, o.input ->> 'reason'),
+     SELECT coalesce($4::uuid, o."instanceId"), o.id, c.name, c."oldValue", c."newValue", c."pendingRestart", coalesce($3, o.input ->> 'reason'),
             o.actor, o."actorName"
        FROM operation o,
             jsonb_to_recordset($2::jsonb) AS c (name text, "oldValue" text, "newValue" text, "pendingRestart" boolean)
       WHERE o.id = $1
-     ON CONFLICT ("operationId", name) DO NOTHING`,
-    [operationId, JSON.stringify(confirmed), reason],
+     ON CONFLICT ("operationId", "instanceId", name) DO NOTHING`,
+    [operationId, JSON.stringify(confirmed), more.reason ?? null, more.instanceId ?? null],
   )
 }
 
@@ -111,21 +115,59 @@ export async function insertSettingState(
     managed: Record<string, string>
     before?: Record<string, string> | undefined
     reason?: string | null | undefined
+    /** A member of the operation's cluster; its own instance when left out. */
+    instanceId?: string | undefined
   },
 ): Promise<void> {
+  const instanceId = state.instanceId ?? null
   if (state.before)
     await tx.query(
       `INSERT INTO setting_state ("instanceId", at, managed, reason, actor, "actorName")
-       SELECT o."instanceId", coalesce(o."startedAt", now()), $2, 'as it was found', 'controller', 'controller'
+       SELECT coalesce($3::uuid, o."instanceId"), coalesce(o."startedAt", now()), $2, 'as it was found', 'controller', 'controller'
          FROM operation o
-        WHERE o.id = $1 AND NOT EXISTS (SELECT 1 FROM setting_state s WHERE s."instanceId" = o."instanceId")`,
-      [operationId, JSON.stringify(state.before)],
+        WHERE o.id = $1
+          AND NOT EXISTS (SELECT 1 FROM setting_state s WHERE s."instanceId" = coalesce($3::uuid, o."instanceId"))`,
+      [operationId, JSON.stringify(state.before), instanceId],
     )
   await tx.query(
     `INSERT INTO setting_state ("instanceId", "operationId", managed, reason, actor, "actorName")
-     SELECT o."instanceId", o.id, $2, coalesce($3, o.input ->> 'reason'), o.actor, o."actorName"
+     SELECT coalesce($4::uuid, o."instanceId"), o.id, $2, coalesce($3, o.input ->> 'reason'), o.actor, o."actorName"
        FROM operation o WHERE o.id = $1
-     ON CONFLICT ("operationId") DO NOTHING`,
-    [operationId, JSON.stringify(state.managed), state.reason ?? null],
+     ON CONFLICT ("operationId", "instanceId") DO NOTHING`,
+    [operationId, JSON.stringify(state.managed), state.reason ?? null, instanceId],
   )
+}
+
+/** Who changed which setting on which member of a cluster when, newest first. */
+export async function listClusterSettingChanges(
+  on: Queryable,
+  input: { clusterId: string; name?: string | undefined; limit?: number | undefined },
+): Promise<(SettingChangeView & { instanceId: string; instanceName: string })[]> {
+  const { rows } = await on.query<SettingChangeView & { instanceId: string; instanceName: string }>(
+    `SELECT c.id::text, c.at, c."operationId", c.name, c."oldValue", c."newValue", c."pendingRestart", c.reason, c.actor,
+            c."actorName", i.id AS "instanceId", i.name AS "instanceName"
+       FROM setting_change c JOIN instance i ON i.id = c."instanceId"
+      WHERE i."clusterId" = $1 AND i."deletedAt" IS NULL AND ($2::text IS NULL OR c.name = $2)
+      ORDER BY c.id DESC LIMIT $3`,
+    [input.clusterId, input.name ?? null, input.limit ?? 100],
+  )
+  return rows
+}
+
+/** States of all members of a cluster, newest first, and of each member its oldest one besides. */
+export async function listClusterSettingStates(
+  on: Queryable,
+  input: { clusterId: string; limit?: number | undefined },
+): Promise<(SettingStateView & { instanceId: string })[]> {
+  const { rows } = await on.query<SettingStateView & { instanceId: string }>(
+    `WITH own AS (SELECT s.* FROM setting_state s JOIN instance i ON i.id = s."instanceId"
+                   WHERE i."clusterId" = $1 AND i."deletedAt" IS NULL)
+     SELECT ${stateColumns}, "instanceId" FROM own
+      WHERE id IN (SELECT id FROM own ORDER BY id DESC LIMIT $2)
+         OR id IN (SELECT min(id) FROM own GROUP BY "instanceId")
+         OR id IN (SELECT max(id) FROM own GROUP BY "instanceId")
+      ORDER BY own.id DESC`,
+    [input.clusterId, input.limit ?? 500],
+  )
+  return rows
 }

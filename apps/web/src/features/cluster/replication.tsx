@@ -8,6 +8,7 @@ import { useMayChange, viewerHint } from '../console/account-context'
 import { useInstance } from '../instance/instance-context'
 import { OperationLink } from '../operation/operation-link'
 import { ClusterConnections } from './cluster-connections'
+import { CommitModesCard } from './commit-modes-card'
 import { CreateStandby } from './create-standby'
 import { LagChart } from './lag-chart'
 import { MemberTable } from './member-table'
@@ -103,10 +104,13 @@ export function Replication() {
         <>
           <LagChart detail={detail} />
           <div className="grid grid-cols-1 items-start gap-3 xl:grid-cols-2">
-            <SynchronousCard
-              key={JSON.stringify([cluster.synchronous, cluster.commitMode])}
-              detail={detail}
-            />
+            <div className="flex min-w-0 flex-col gap-3">
+              <SynchronousCard
+                key={JSON.stringify([cluster.synchronous, cluster.commitMode])}
+                detail={detail}
+              />
+              <CommitModesCard detail={detail} />
+            </div>
             <ClusterConnections detail={detail} />
           </div>
         </>

@@ -1,4 +1,4 @@
-import { SettingChange } from '@floe/domain'
+import { MemberSettings, SettingChange } from '@floe/domain'
 import { KeyValue } from '@floe/ui'
 import type { ReactNode } from 'react'
 import { z } from 'zod'
@@ -14,6 +14,8 @@ const words: Record<string, string> = {
   reason: 'Why',
   how: 'How',
   hastened: 'Hastened',
+  members: 'Changes',
+  restart: 'With restarts',
 }
 /** Said elsewhere on the page, or only a form of it. */
 const left = new Set(['instanceId', 'confirmName'])
@@ -29,6 +31,8 @@ function show(value: unknown): ReactNode {
   const changes = z.array(SettingChange).safeParse(value)
   if (changes.success)
     return <Code>{changes.data.map((c) => `${c.name} = ${c.value ?? 'default'}`).join('\n')}</Code>
+  const members = z.array(MemberSettings).safeParse(value)
+  if (members.success) return <Code>{memberLines(members.data)}</Code>
   const settings = z.record(z.string(), z.string()).safeParse(value)
   if (settings.success) {
     const lines = Object.entries(settings.data).map(([name, text]) => `${name} = ${text}`)
@@ -37,12 +41,23 @@ function show(value: unknown): ReactNode {
   return <Code>{JSON.stringify(value, null, 1)}</Code>
 }
 
+/** What is asked of every member alike once, of single ones with the beginning of their id. */
+function memberLines(members: MemberSettings[]): string {
+  const lines = (m: MemberSettings) => m.changes.map((c) => `${c.name} = ${c.value ?? 'default'}`).join('\n')
+  const [first, ...others] = members
+  if (first && others.every((m) => lines(m) === lines(first))) return `on all members\n${lines(first)}`
+  return members.map((m) => `on ${m.instanceId.slice(0, 8)}…\n${lines(m)}`).join('\n')
+}
+
+const ByMember = z.object({ members: z.record(z.string(), Confirmed.shape.confirmed) })
+
 /** What was asked for, and what came out of it. */
 export function OperationAsked({ operation }: { operation: OperationDetail }) {
   const asked = Object.entries(operation.input).filter(
     ([key, value]) => !left.has(key) && value !== null && value !== undefined,
   )
   const confirmed = Confirmed.safeParse(operation.result)
+  const byMember = ByMember.safeParse(operation.result)
   return (
     <div className="flex flex-col gap-4">
       <KeyValue
@@ -64,6 +79,23 @@ export function OperationAsked({ operation }: { operation: OperationDetail }) {
                 {change.pendingRestart ? ' (in force after a restart)' : ''}
               </li>
             ))}
+          </ul>
+        </div>
+      ) : byMember.success ? (
+        <div>
+          <h3 className="mb-1 text-xs text-ink-muted">Confirmed by every member</h3>
+          <ul>
+            {Object.entries(byMember.data.members).flatMap(([member, changes]) =>
+              changes.map((change) => (
+                <li key={`${member} ${change.name}`}>
+                  {member}:{' '}
+                  <Code>
+                    {change.name}: {change.oldValue ?? 'default'} → {change.newValue ?? 'default'}
+                  </Code>
+                  {change.pendingRestart ? ' (in force after a restart)' : ''}
+                </li>
+              )),
+            )}
           </ul>
         </div>
       ) : operation.result && Object.keys(operation.result).length > 0 ? (

@@ -18,11 +18,13 @@ import {
 } from '@floe/ui'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { ArrowRight } from 'lucide-react'
+import Link from 'next/link'
 import { useEffect, useEffectEvent, useRef, useState } from 'react'
 import type { SettingView } from '@/server/api'
 import { useTRPC } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
 import { newIdempotencyKey } from '../console/idempotency-key'
+import { useInstance } from '../instance/instance-context'
 import { OperationLink } from '../operation/operation-link'
 import { Refusal } from '../operation/refusal'
 import { useOperation } from '../operation/use-operation'
@@ -190,7 +192,15 @@ export function Review({
           </Table>
         </div>
       ) : null}
-      {results.map((result) => (result.fault ? <FaultAlert key={result.name} fault={result.fault} /> : null))}
+      {results.map((result) =>
+        result.fault ? (
+          <FaultAlert
+            key={result.name}
+            fault={result.fault}
+            actions={result.fault.code === 'setting.of_cluster' ? <ClusterLink /> : undefined}
+          />
+        ) : null,
+      )}
       {warnings.map((warning) => (
         <Alert key={warning.name} tone="warn" title={warning.name}>
           {warning.text}
@@ -230,6 +240,15 @@ export function Review({
         </Button>
       </div>
     </div>
+  )
+}
+
+function ClusterLink() {
+  const { name } = useInstance()
+  return (
+    <Link href={`/instances/${name}/settings/cluster`} className="font-medium text-accent hover:underline">
+      Settings of the cluster
+    </Link>
   )
 }
 

@@ -2,6 +2,6 @@ import { router } from '../../procedures'
 import { list } from './list'
 import { show } from './show'
 import { failover, switchover } from './switchover'
-import { commitMode, synchronous } from './synchronous'
+import { commitMode, commitModes, synchronous } from './synchronous'
 
-export const cluster = router({ list, show, switchover, failover, synchronous, commitMode })
+export const cluster = router({ list, show, switchover, failover, synchronous, commitMode, commitModes })

@@ -1,8 +1,13 @@
-import { operatorProcedure } from '../../procedures'
+import { operatorProcedure, viewerProcedure } from '../../procedures'
 import { OperationRef } from '../operation/operation.types'
 import { submit } from '../operation/submit'
 import { requireCluster } from './find'
-import { ClusterCommitModeInput, ClusterSynchronousInput } from './synchronous.types'
+import {
+  ClusterCommitModeInput,
+  ClusterCommitModes,
+  ClusterCommitModesInput,
+  ClusterSynchronousInput,
+} from './synchronous.types'
 
 /** Orders which standbys a commit waits for, and synchronous_commit, on every member. */
 export const synchronous = operatorProcedure
@@ -15,6 +20,15 @@ export const synchronous = operatorProcedure
       input: { ...input, instanceId: primaryInstanceId },
       idempotencyKey,
     })
+  })
+
+/** What synchronous_commit is set to for databases and roles, also past Floe; a probe of the primary, within 3 s. */
+export const commitModes = viewerProcedure
+  .input(ClusterCommitModesInput)
+  .output(ClusterCommitModes)
+  .query(async ({ ctx, input }) => {
+    const { primaryInstanceId: instanceId } = await requireCluster(ctx.ports.database.pool, input)
+    return ctx.ports.agents.probe(instanceId, (trpc) => trpc.commitMode.list.query({ instanceId }))
   })
 
 /** Orders synchronous_commit of a database, a role, or a role in a database; it holds for new sessions. */

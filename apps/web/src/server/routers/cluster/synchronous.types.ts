@@ -1,4 +1,4 @@
-import { ClusterId, CommitMode, SynchronousStandbys } from '@floe/domain'
+import { ClusterId, CommitMode, CommitModeScope, SynchronousStandbys } from '@floe/domain'
 import { z } from 'zod'
 import { IdempotencyKey } from '../operation/operation.types'
 
@@ -8,6 +8,13 @@ export const ClusterSynchronousInput = z.object({
   synchronous: SynchronousStandbys.nullable(),
   commitMode: CommitMode,
   idempotencyKey: IdempotencyKey.optional(),
+})
+
+export const ClusterCommitModesInput = z.object({ clusterId: ClusterId })
+/** What synchronous_commit is set to for databases and roles; everything else has the cluster's. */
+export const ClusterCommitModes = z.object({
+  commitModes: z.array(CommitModeScope),
+  observedAt: z.number(),
 })
 
 export const ClusterCommitModeInput = z

@@ -1,0 +1,125 @@
+'use client'
+import {
+  Badge,
+  Button,
+  Card,
+  Dialog,
+  FaultAlert,
+  Moment,
+  SkeletonRows,
+  Table,
+  TableBody,
+  TableCell,
+  TableHead,
+  TableHeader,
+  TableRow,
+} from '@floe/ui'
+import { useQuery } from '@tanstack/react-query'
+import { Undo2 } from 'lucide-react'
+import { useState } from 'react'
+import type { ClusterSettingState } from '@/server/api'
+import { useTRPC } from '@/trpc/client'
+import { faultOf } from '@/trpc/fault'
+import { useMayChange, viewerHint } from '../console/account-context'
+import { useInstance } from '../instance/instance-context'
+import { ClusterReview } from './cluster-review'
+
+/** The states that all members together can be taken back to, with one press. */
+export function ClusterSettingStates({ onApplied }: { onApplied: () => void }) {
+  const { clusterId } = useInstance().cluster
+  const trpc = useTRPC()
+  const mayChange = useMayChange()
+  const [chosen, setChosen] = useState<ClusterSettingState | null>(null)
+  const query = useQuery(
+    trpc.clusterSetting.states.queryOptions({ clusterId, limit: 50 }, { refetchInterval: 10_000 }),
+  )
+  const states = query.data?.states
+  if (states?.length === 0) return null
+  return (
+    <Card
+      title="States"
+      description="What Floe’s files held on the members after each operation. Rolling back takes all members back together, in the right order."
+      bodyClassName="max-h-80 overflow-y-auto p-0"
+    >
+      {query.error && !states ? (
+        <FaultAlert fault={faultOf(query.error)} onRetry={() => void query.refetch()} className="m-3" />
+      ) : states === undefined ? (
+        <SkeletonRows rows={3} label="Loading the states" />
+      ) : (
+        <Table label="States of the cluster’s settings">
+          <TableHead>
+            <tr>
+              <TableHeader>Since</TableHeader>
+              <TableHeader>Who</TableHeader>
+              <TableHeader>Why</TableHeader>
+              <TableHeader>Going back changes</TableHeader>
+              <TableHeader>
+                <span className="sr-only">Roll back</span>
+              </TableHeader>
+            </tr>
+          </TableHead>
+          <TableBody>
+            {states.map((state, i) => {
+              const moves = state.members.filter((m) => m.changes.length > 0)
+              return (
+                <TableRow key={state.stateId}>
+                  <TableCell>
+                    <Moment at={state.at} />
+                  </TableCell>
+                  <TableCell>{state.actorName}</TableCell>
+                  <TableCell className="max-w-64 break-words text-ink-muted">{state.reason ?? '–'}</TableCell>
+                  <TableCell className="max-w-md break-words">
+                    {i === 0 ? (
+                      <Badge tone="good">holds now</Badge>
+                    ) : moves.length === 0 ? (
+                      <span className="text-ink-muted">nothing: the same values</span>
+                    ) : (
+                      moves.map((m) => (
+                        <p key={m.instanceId}>
+                          {m.name}:{' '}
+                          <code className="font-mono text-[13px]">
+                            {m.changes.map((c) => `${c.name} = ${c.value ?? 'default'}`).join(', ')}
+                          </code>
+                        </p>
+                      ))
+                    )}
+                  </TableCell>
+                  <TableCell className="text-right">
+                    {i > 0 && moves.length > 0 ? (
+                      <Button
+                        size="small"
+                        disabled={!mayChange}
+                        title={mayChange ? undefined : viewerHint}
+                        aria-label={`Roll all members back to the state of ${new Date(state.at).toISOString()}`}
+                        onClick={() => setChosen(state)}
+                      >
+                        <Undo2 aria-hidden />
+                        Roll back
+                      </Button>
+                    ) : null}
+                  </TableCell>
+                </TableRow>
+              )
+            })}
+          </TableBody>
+        </Table>
+      )}
+      <Dialog
+        open={chosen !== null}
+        onOpenChange={(open) => {
+          if (!open) setChosen(null)
+        }}
+        title="Roll back all members"
+      >
+        {chosen ? (
+          <ClusterReview
+            wanted={{ stateId: chosen.stateId }}
+            onBack={() => setChosen(null)}
+            onClose={() => setChosen(null)}
+            onApplied={onApplied}
+          />
+        ) : null}
+      </Dialog>
+    </Card>
+  )
+}

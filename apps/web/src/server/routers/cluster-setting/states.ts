@@ -1,0 +1,42 @@
+import { listClusterSettingStates } from '@floe/db'
+import type { OperationId } from '@floe/domain'
+import { viewerProcedure } from '../../procedures'
+import { requireCluster } from '../cluster/find'
+import { changesBack } from './changes'
+import { ClusterSettingStates, ClusterSettingStatesInput } from './cluster-setting.types'
+
+/**
+ * The states of a cluster's settings that can be gone back to, newest first: after each operation on any of its members,
+ * and as it was found before the first one.
+ */
+export const states = viewerProcedure
+  .input(ClusterSettingStatesInput)
+  .output(ClusterSettingStates)
+  .query(async ({ ctx, input: { clusterId, limit } }) => {
+    const { pool } = ctx.ports.database
+    const cluster = await requireCluster(pool, { clusterId })
+    const rows = await listClusterSettingStates(pool, { clusterId })
+    const nameOf = new Map(cluster.members.map((m) => [m.instanceId as string, m.name]))
+    const oldest = rows.at(-1)
+    // of the rows of one operation the newest names the state: then all its members had been written
+    const named = rows.filter(
+      (row, i) =>
+        (row.operationId === null ? row === oldest : true) &&
+        rows.findIndex((r) => r.operationId === row.operationId && r.operationId !== null) ===
+          (row.operationId === null ? -1 : i),
+    )
+    return {
+      states: named.slice(0, limit).map((row) => ({
+        stateId: row.id,
+        operationId: row.operationId as OperationId | null,
+        at: row.at.getTime(),
+        reason: row.reason,
+        actorName: row.actorName,
+        changed: rows
+          .filter((r) => (row.operationId === null ? r === row : r.operationId === row.operationId))
+          .map((r) => nameOf.get(r.instanceId) ?? r.instanceId)
+          .sort(),
+        members: changesBack(rows, cluster, row.id),
+      })),
+    }
+  })

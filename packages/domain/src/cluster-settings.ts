@@ -1,0 +1,279 @@
+import { z } from 'zod'
+import type { ClusterObserved } from './cluster'
+import { primaryOf, standbySeenOf } from './cluster'
+import type { Fault } from './fault'
+import { InstanceId } from './ids'
+import { SettingChange, type SettingImpact } from './setting'
+
+/**
+ * Settings that a standby may not have smaller than its primary had when the WAL was written: a running one stops
+ * replaying, one that starts ends. (CheckRequiredParameterValues in PostgreSQL's xlogrecovery.c.) All are whole numbers
+ * without a unit and need a restart. Floe's own settings have no such rule.
+ */
+export const standbySensitiveSettings = [
+  'max_connections',
+  'max_worker_processes',
+  'max_wal_senders',
+  'max_prepared_transactions',
+  'max_locks_per_transaction',
+] as const
+export type StandbySensitiveSetting = (typeof standbySensitiveSettings)[number]
+
+/** Whether the order in which members take a change of this setting matters. */
+export function isStandbySensitive(name: string): boolean {
+  return (standbySensitiveSettings as readonly string[]).includes(name.toLowerCase())
+}
+
+/** Settings that are each member's own: what is right for one is wrong for another. Reason by name. */
+export const settingsOfOneMember: Readonly<Record<string, string>> = {
+  listen_addresses: 'Every member listens on addresses of its own host.',
+  polar_page_repair_sources: 'A primary lists its standbys there, a standby its primary.',
+  synchronous_commit:
+    'It is the cluster’s commit mode, which its replication page and "./floe cluster synchronous" set.',
+}
+
+/**
+ * Who takes a change first. A smaller value of a sensitive setting goes to the primary first, and to a standby once it
+ * replayed that. Everything else goes to the standbys first: a greater value because they must not be smaller, the rest
+ * because what an engine does not start with is then found out where no client writes.
+ */
+export function settingOrder(
+  name: string,
+  oldValue: number | null,
+  newValue: number | null,
+): 'primary-first' | 'standbys-first' {
+  return isStandbySensitive(name) && oldValue !== null && newValue !== null && newValue < oldValue
+    ? 'primary-first'
+    : 'standbys-first'
+}
+
+/** What is asked of a member. */
+export const MemberSettings = z.object({
+  instanceId: InstanceId,
+  changes: z.array(SettingChange).min(1).max(100),
+})
+export type MemberSettings = z.infer<typeof MemberSettings>
+
+/** What a member's own binary says a change would do. */
+export type CheckedSetting = {
+  name: string
+  impact: SettingImpact
+  /** Of a sensitive setting: what it runs with, and what the change would make of it. */
+  oldNumber: number | null
+  newNumber: number | null
+}
+
+/** A member as a change across its cluster is planned. */
+export type MemberCheck = {
+  instanceId: string
+  name: string
+  primary: boolean
+  changes: readonly SettingChange[]
+  checked: readonly CheckedSetting[]
+}
+
+/**
+ * The parts of a change across a cluster, in this order: `standbys` first, the `primary`, and again standbys, where they
+ * `replayed` what the primary wrote about itself.
+ */
+export type SettingPhaseName = 'standbys' | 'primary' | 'replayed'
+
+export type MemberTurn = {
+  instanceId: string
+  name: string
+  changes: SettingChange[]
+  /** Whether any of them needs a restart to be in force. */
+  restart: boolean
+  /** What its primary's WAL may ask of it at most before these values are written. */
+  atMost: Record<string, number>
+}
+export type SettingPhase = { phase: SettingPhaseName; members: MemberTurn[] }
+
+/**
+ * The order of a change across a cluster. It keeps true at every moment, wherever it is interrupted, that no standby has a
+ * sensitive setting smaller than what its primary's WAL asks for. Pure; empty phases are left out.
+ */
+export function planSettingPhases(members: readonly MemberCheck[]): SettingPhase[] {
+  const turns: Record<SettingPhaseName, MemberTurn[]> = { standbys: [], primary: [], replayed: [] }
+  for (const member of members) {
+    const parts: Record<SettingPhaseName, SettingChange[]> = { standbys: [], primary: [], replayed: [] }
+    for (const change of member.changes) {
+      const seen = checkOf(member, change.name)
+      const order = settingOrder(change.name, seen?.oldNumber ?? null, seen?.newNumber ?? null)
+      parts[member.primary ? 'primary' : order === 'primary-first' ? 'replayed' : 'standbys'].push(change)
+    }
+    for (const phase of ['standbys', 'primary', 'replayed'] as const)
+      if (parts[phase].length > 0) turns[phase].push(turnOf(member, phase, parts[phase]))
+  }
+  return (['standbys', 'primary', 'replayed'] as const)
+    .map((phase) => ({ phase, members: turns[phase] }))
+    .filter((p) => p.members.length > 0)
+}
+
+const checkOf = (member: Pick<MemberCheck, 'checked'>, name: string) =>
+  member.checked.find((c) => c.name.toLowerCase() === name.toLowerCase())
+
+function turnOf(member: MemberCheck, phase: SettingPhaseName, changes: SettingChange[]): MemberTurn {
+  const atMost =
+    phase === 'replayed' ? changes.map((c) => [c.name.toLowerCase(), checkOf(member, c.name)?.newNumber]) : []
+  return {
+    instanceId: member.instanceId,
+    name: member.name,
+    changes,
+    restart: changes.some((c) => checkOf(member, c.name)?.impact === 'restart'),
+    atMost: Object.fromEntries(atMost) as Record<string, number>,
+  }
+}
+
+/** The way back: the same members from what was asked to what held before. `before` is a member's managed file. */
+export function reverseChecks(
+  members: readonly (MemberCheck & { before: Readonly<Record<string, string>> })[],
+): MemberCheck[] {
+  return members.map((m) => ({
+    ...m,
+    changes: m.changes.map((c) => ({ name: c.name, value: m.before[c.name.toLowerCase()] ?? null })),
+    checked: m.checked.map((c) => ({ ...c, oldNumber: c.newNumber, newNumber: c.oldNumber })),
+  }))
+}
+
+/** Why a change across a cluster cannot be begun as things were last seen; empty when it can. */
+export function clusterSettingBlockers(
+  cluster: ClusterObserved,
+  members: readonly MemberSettings[],
+): Fault[] {
+  const faults: Fault[] = []
+  for (const { instanceId, changes } of members) {
+    if (!cluster.members.some((m) => m.instanceId === instanceId))
+      faults.push({
+        code: 'cluster.no_member',
+        message: `cluster "${cluster.name}" has no such member`,
+        detail: `Instance ${instanceId} is not in it.`,
+      })
+    for (const { name } of changes) {
+      const reason = settingsOfOneMember[name.toLowerCase()]
+      if (reason && !faults.some((f) => f.message.includes(`"${name}"`)))
+        faults.push({
+          code: 'setting.of_one_member',
+          message: `setting "${name}" is not changed for a whole cluster`,
+          detail: reason,
+          hint: 'Change it on each member.',
+        })
+    }
+  }
+  const sensitive = members.some((m) => m.changes.some((c) => isStandbySensitive(c.name)))
+  for (const m of cluster.members) {
+    const about = (code: string, message: string, detail: string | null, hint: string) =>
+      faults.push({ code, message, detail, hint })
+    if (!members.some((x) => x.instanceId === m.instanceId))
+      about(
+        'cluster.member_left_out',
+        `member "${m.name}" is left out`,
+        'A change across a cluster is one on all of its members.',
+        'Ask again: it has joined the cluster meanwhile.',
+      )
+    else if (m.hostState !== 'online' || m.state === 'unknown')
+      about(
+        'member.host_silent',
+        `host "${m.hostName}" of member "${m.name}" does not answer`,
+        'Its own engine could not check the values, and it would be left with other settings than the rest.',
+        'Bring the host back, or remove that member from the cluster.',
+      )
+    else if (m.memberRole === 'fenced' || m.fenced)
+      about('member.fenced', `member "${m.name}" is fenced`, null, 'Rejoin or remove it first.')
+    else if (m.state !== 'running')
+      about(
+        'member.not_running',
+        `member "${m.name}" is ${m.state}`,
+        m.because,
+        'Start it, or remove it from the cluster: every member has to confirm the values.',
+      )
+    else if (sensitive && m.memberRole === 'standby') {
+      if (standbySeenOf(primaryOf(cluster), m)?.state !== 'streaming')
+        about(
+          'member.not_streaming',
+          `member "${m.name}" does not stream from the primary`,
+          'A standby can only take such a change while it replays what the primary writes.',
+          'Wait until it has caught up, or rejoin it.',
+        )
+      else if (m.replication?.replayPaused)
+        about(
+          'member.replay_paused',
+          `replay is paused on member "${m.name}"`,
+          'A standby can only take such a change while it replays what the primary writes.',
+          'Run "select pg_wal_replay_resume()" there.',
+        )
+    }
+  }
+  return faults
+}
+
+/** What is wrong with a change across a cluster by what its members' engines said; empty when nothing is. */
+export function clusterSettingFaults(members: readonly MemberCheck[], restart: boolean): Fault[] {
+  const primary = members.find((m) => m.primary)
+  const standbys = members.filter((m) => !m.primary)
+  const faults: Fault[] = []
+  const names = new Set(members.flatMap((m) => m.changes.map((c) => c.name.toLowerCase())))
+  for (const name of names) {
+    if (!isStandbySensitive(name)) continue
+    const wanted = primary && checkOf(primary, name)?.newNumber
+    for (const s of standbys) {
+      const own = checkOf(s, name)?.newNumber
+      if (typeof wanted === 'number' && typeof own === 'number' && own < wanted)
+        faults.push({
+          code: 'setting.below_primary',
+          message: `"${name}" of standby "${s.name}" would be smaller than the primary’s`,
+          detail: `It would be ${own}, the primary’s ${wanted}. Such a standby stops replaying and does not start.`,
+        })
+    }
+    if (name === 'max_wal_senders' && typeof wanted === 'number' && wanted < standbys.length)
+      faults.push({
+        code: 'setting.too_few_senders',
+        message: `${standbys.length} standbys need as many WAL senders`,
+        detail: `With max_wal_senders = ${wanted} not all of them could follow the primary.`,
+        hint: `Set it to at least ${standbys.length + 1}, so that a copy can be made too.`,
+      })
+    const moves = members.some((m) => checkOf(m, name)?.oldNumber !== checkOf(m, name)?.newNumber)
+    if (!restart && moves)
+      faults.push({
+        code: 'setting.order_needs_restart',
+        message: `setting "${name}" cannot wait for a restart in a cluster`,
+        detail: 'Members have to be restarted in the right order, or a standby stops replaying.',
+        hint: 'Let the members be restarted with the change.',
+      })
+  }
+  return faults
+}
+
+/** Why a change on one member alone is refused; null where it is none of the cluster’s business. */
+export function ofWholeCluster(
+  names: readonly string[],
+  cluster: { name: string; members: number },
+): Fault | null {
+  const name = cluster.members > 1 ? names.find(isStandbySensitive) : undefined
+  return name === undefined
+    ? null
+    : {
+        code: 'setting.of_cluster',
+        message: `setting "${name.toLowerCase()}" is changed for the whole cluster`,
+        detail: `A standby with a smaller value than its primary stops replaying and does not start; cluster "${cluster.name}" has ${cluster.members} members.`,
+        hint: `Use the cluster’s settings, or "./floe cluster setting set ${cluster.name} ${name.toLowerCase()}=…".`,
+      }
+}
+
+/** What the values of a setting mean across members: whether they differ, and whether a standby’s is too small. */
+export function compareMembers(
+  values: readonly { primary: boolean; value: string | null; name: string }[],
+  setting: string,
+): { differs: boolean; tooSmallOn: string[] } {
+  const own = values.find((v) => v.primary)?.value ?? null
+  const tooSmall = (v: (typeof values)[number]) =>
+    isStandbySensitive(setting) &&
+    !v.primary &&
+    v.value !== null &&
+    own !== null &&
+    Number(v.value) < Number(own)
+  return {
+    differs: new Set(values.map((v) => v.value)).size > 1,
+    tooSmallOn: values.filter(tooSmall).map((v) => v.name),
+  }
+}
