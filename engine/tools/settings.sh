@@ -30,7 +30,7 @@ engine_user=floe
 packages=(
   bison bzip2 ca-certificates ccache curl flex gcc git libc6-dev libicu-dev libipc-run-perl liblz4-dev
   libreadline-dev libssl-dev libsystemd-dev liburing-dev libzstd-dev lz4 make meson ninja-build
-  openssl patch perl pkg-config python3 tzdata util-linux zlib1g-dev zstd
+  openssl passwd patch perl pkg-config python3 tzdata util-linux zlib1g-dev zstd
 )
 
 # Common to every variant. What is left out (LDAP, GSSAPI, PAM, XML, procedural languages other
