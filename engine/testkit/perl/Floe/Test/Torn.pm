@@ -59,7 +59,7 @@ sub redo_pointer
 
 =item relation_files(directory)
 
-The files below base and global that hold relations, relative to the directory.
+The files below base, global and pg_tblspc that hold relations, relative to the directory.
 
 =cut
 
@@ -67,7 +67,7 @@ sub relation_files
 {
 	my ($directory) = @_;
 	my @files;
-	foreach my $path (glob("$directory/base/*/* $directory/global/*"))
+	foreach my $path (glob("$directory/base/*/* $directory/global/* $directory/pg_tblspc/*/PG_*/*/*"))
 	{
 		push @files, substr($path, length($directory) + 1)
 		  if $path =~ m{/\d+(?:_(?:fsm|vm|init))?(?:\.\d+)?$} && -f $path;

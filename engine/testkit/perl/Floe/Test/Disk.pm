@@ -1,0 +1,154 @@
+
+=pod
+
+=head1 NAME
+
+Floe::Test::Disk - blocks that a disk does not give any more
+
+=head1 SYNOPSIS
+
+  use Floe::Test::Disk qw(bad_sectors);
+
+  my $disk = bad_sectors() or plan skip_all => 'no C compiler';
+  local $ENV{LD_PRELOAD} = $disk->{library};
+  local $ENV{FLOE_BAD_SECTORS} = $disk->{directory};
+  $disk->{spoil}->('base/5/16384', 3);
+
+=head1 DESCRIPTION
+
+A write that was cut short within a sector leaves one that the disk refuses to read (EIO) until it is written
+again. A small library put before the C library does the same for blocks that are named by files in a directory.
+
+=cut
+
+package Floe::Test::Disk;
+
+use strict;
+use warnings FATAL => 'all';
+use Carp;
+use Exporter 'import';
+use PostgreSQL::Test::Utils;
+
+our @EXPORT_OK = qw(bad_sectors);
+
+my $library = <<'C';
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* The mark of a block: <directory>/<path with _ for />@<block>.  Reading fails; writing takes the mark away. */
+static int
+marked(int fd, off_t offset, size_t length, int writing)
+{
+	const char *directory = getenv("FLOE_BAD_SECTORS");
+	char link[64], path[4096], mark[8192];
+	char *relation;
+	ssize_t n;
+	int any = 0;
+
+	if (directory == NULL)
+		return 0;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n <= 0)
+		return 0;
+	path[n] = '\0';
+	relation = strstr(path, "/pgdata/base/");
+	if (relation == NULL)
+		return 0;
+	relation += strlen("/pgdata/");
+	for (char *c = relation; *c; c++)
+		if (*c == '/')
+			*c = '_';
+	for (off_t block = offset / 8192; block * 8192 < offset + (off_t) length; block++)
+	{
+		snprintf(mark, sizeof(mark), "%s/%s@%lld", directory, relation, (long long) block);
+		if (writing)
+			unlink(mark);
+		else if (access(mark, F_OK) == 0)
+			any = 1;
+	}
+	return any;
+}
+
+static size_t
+total(const struct iovec *iov, int n)
+{
+	size_t sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += iov[i].iov_len;
+	return sum;
+}
+
+#define READ(name) \
+ssize_t name(int fd, void *buffer, size_t length, off_t offset) \
+{ \
+	ssize_t (*next) (int, void *, size_t, off_t) = dlsym(RTLD_NEXT, #name); \
+	if (marked(fd, offset, length, 0)) { errno = EIO; return -1; } \
+	return next(fd, buffer, length, offset); \
+}
+#define READV(name) \
+ssize_t name(int fd, const struct iovec *iov, int n, off_t offset) \
+{ \
+	ssize_t (*next) (int, const struct iovec *, int, off_t) = dlsym(RTLD_NEXT, #name); \
+	if (marked(fd, offset, total(iov, n), 0)) { errno = EIO; return -1; } \
+	return next(fd, iov, n, offset); \
+}
+#define WRITE(name) \
+ssize_t name(int fd, const void *buffer, size_t length, off_t offset) \
+{ \
+	ssize_t (*next) (int, const void *, size_t, off_t) = dlsym(RTLD_NEXT, #name); \
+	marked(fd, offset, length, 1); \
+	return next(fd, buffer, length, offset); \
+}
+#define WRITEV(name) \
+ssize_t name(int fd, const struct iovec *iov, int n, off_t offset) \
+{ \
+	ssize_t (*next) (int, const struct iovec *, int, off_t) = dlsym(RTLD_NEXT, #name); \
+	marked(fd, offset, total(iov, n), 1); \
+	return next(fd, iov, n, offset); \
+}
+READ(pread) READ(pread64) READV(preadv) READV(preadv64)
+WRITE(pwrite) WRITE(pwrite64) WRITEV(pwritev) WRITEV(pwritev64)
+C
+
+=pod
+
+=over
+
+=item bad_sectors()
+
+Returns undef without a C compiler, else {library, directory, spoil, left}: spoil(path, blocks...) makes blocks of a relation's
+file below the data directory unreadable, left() is the number of those that are still.
+
+=back
+
+=cut
+
+sub bad_sectors
+{
+	my $directory = PostgreSQL::Test::Utils::tempdir('bad');
+	my $source = PostgreSQL::Test::Utils::tempdir('disk') . '/disk.c';
+	my $target = $source =~ s/\.c$/.so/r;
+	append_to_file($source, $library);
+	return undef if system('gcc', '-shared', '-fPIC', '-O1', '-o', $target, $source, '-ldl') != 0;
+	return {
+		library => $target,
+		directory => $directory,
+		spoil => sub {
+			my ($path, @blocks) = @_;
+			append_to_file("$directory/" . ($path =~ tr{/}{_}r) . "\@$_", '') foreach @blocks;
+			return;
+		},
+		left => sub { return scalar(() = glob("$directory/*\@*")) },
+	};
+}
+
+1;
