@@ -16,52 +16,105 @@
  */
 #include "postgres.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
 #include "access/xlogrecovery.h"
-#include "common/controldata_utils.h"
+#include "catalog/pg_control.h"
+#include "guard.h"
 #include "miscadmin.h"
-#include "page_repair.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/bgwriter.h"
 #include "postmaster/interrupt.h"
-#include "storage/ipc.h"
+#include "storage/fd.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
 #include "storage/procsignal.h"
-#include "tcop/tcopprot.h"
 #include "utils/guc.h"
-#include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
-#define GUARD_INTERVAL_MS 1000
-
-/* Checks come closer while a checkpoint waits for one */
+/* Looks come closer while a checkpoint waits for one */
 #define GUARD_WAITED_FOR_MS 50
-
-/* A source that needs longer is not healthy */
-#define GUARD_ANSWER_MS 3000
 
 static full_page_writes_hook_type prev_full_page_writes_hook = NULL;
 static checkpoint_complete_hook_type prev_checkpoint_complete_hook = NULL;
 
 /*
- * The redo pointer in pg_control, InvalidXLogRecPtr if it cannot be read.
+ * Read pg_control.  Returns false when that is not possible now, never an
+ * error: the checkpointer's loop must go on.
  */
-static XLogRecPtr
-control_redo(bool *images, TimeLineID *timeline)
+bool
+guard_read_control(GuardControl *control)
 {
-	bool		crc_ok;
-	ControlFileData *control = get_controlfile(DataDir, &crc_ok);
-	XLogRecPtr	redo = crc_ok ? control->checkPointCopy.redo : InvalidXLogRecPtr;
+	/* Who reads while another writes may see half of each */
+	for (int try = 0; try < 10; try++)
+	{
+		ControlFileData data;
+		pg_crc32c	crc;
+		ssize_t		got;
+		int			fd = BasicOpenFile(XLOG_CONTROL_FILE, O_RDONLY | PG_BINARY);
 
-	if (images)
-		*images = control->checkPointCopy.fullPageWrites;
-	if (timeline)
-		*timeline = control->checkPointCopy.ThisTimeLineID;
-	pfree(control);
-	return redo;
+		if (fd < 0)
+			return false;
+		got = pg_pread(fd, &data, sizeof(data), 0);
+		close(fd);
+		if (got != sizeof(data))
+			return false;
+		INIT_CRC32C(crc);
+		COMP_CRC32C(crc, &data, offsetof(ControlFileData, crc));
+		FIN_CRC32C(crc);
+		if (EQ_CRC32C(crc, data.crc))
+		{
+			control->redo = data.checkPointCopy.redo;
+			control->timeline = data.checkPointCopy.ThisTimeLineID;
+			control->images = data.checkPointCopy.fullPageWrites;
+			return true;
+		}
+		pg_usleep(1000);
+	}
+	return false;
+}
+
+/*
+ * How long the worker may give no sign of life, in milliseconds.
+ */
+int
+guard_patience_ms(void)
+{
+	return Max(page_repair_grace, GUARD_ANSWER_MS) + 5 * GUARD_INTERVAL_MS;
+}
+
+/*
+ * Does the worker run and give no sign of life?  It may be stopped, or wait for
+ * the name of a host.
+ */
+bool
+guard_worker_is_stuck(void)
+{
+	TimestampTz beat;
+	ProcNumber	worker;
+
+	SpinLockAcquire(&page_repair_shared->mutex);
+	worker = page_repair_shared->worker;
+	beat = page_repair_shared->beat;
+	SpinLockRelease(&page_repair_shared->mutex);
+	return worker != INVALID_PROC_NUMBER &&
+		TimestampDifferenceExceeds(beat, GetCurrentTimestamp(), guard_patience_ms());
+}
+
+/*
+ * Have the checkpointer ask our hook.  Signal handlers may call this.
+ */
+void
+guard_wake_checkpointer(void)
+{
+	ProcNumber	checkpointer = ProcGlobal->checkpointerProc;
+
+	if (checkpointer != INVALID_PROC_NUMBER)
+		SetLatch(&GetPGProcByNumber(checkpointer)->procLatch);
 }
 
 /*
@@ -85,7 +138,8 @@ launch_worker(void)
 
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
 	worker.bgw_start_time = BgWorkerStart_ConsistentState;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	/* Whatever it dies of; when nobody needs it, it leaves for good */
+	worker.bgw_restart_time = 1;
 	strlcpy(worker.bgw_library_name, "$libdir/page_repair", sizeof(worker.bgw_library_name));
 	strlcpy(worker.bgw_function_name, "page_repair_worker_main", sizeof(worker.bgw_function_name));
 	strlcpy(worker.bgw_name, "page repair guard", sizeof(worker.bgw_name));
@@ -101,6 +155,26 @@ launch_worker(void)
 	SpinLockAcquire(&page_repair_shared->mutex);
 	page_repair_shared->launched = true;
 	SpinLockRelease(&page_repair_shared->mutex);
+}
+
+/*
+ * A setting that has no effect must not be silent about it.  The process that
+ * ends recovery notices first.
+ */
+static void
+tell_once(bool overruled)
+{
+	bool		told;
+
+	SpinLockAcquire(&page_repair_shared->mutex);
+	told = page_repair_shared->told;
+	page_repair_shared->told = overruled;
+	SpinLockRelease(&page_repair_shared->mutex);
+	if (overruled && !told)
+		ereport(LOG,
+				(errmsg("full-page images are written although \"%s\" is off", "full_page_writes"),
+				 errdetail("No page repair source is named in \"%s\".", "polar_page_repair_sources"),
+				 errhint("If pages cannot be torn on this storage, set \"%s\" to off.", "polar_page_repair_guard")));
 }
 
 /*
@@ -120,7 +194,20 @@ guard_full_page_writes(bool setting)
 	if (shared == NULL)
 		return setting;
 	if (AmCheckpointerProcess())
+	{
 		launch_worker();
+		if (!setting && page_repair_guard && !RecoveryInProgress() && guard_worker_is_stuck())
+		{
+			bool		forced;
+
+			SpinLockAcquire(&shared->mutex);
+			forced = shared->forced;
+			shared->reached = InvalidXLogRecPtr;
+			SpinLockRelease(&shared->mutex);
+			if (!forced)
+				guard_force_images(GUARD_STUCK);
+		}
+	}
 
 	SpinLockAcquire(&shared->mutex);
 	answer = setting || (page_repair_guard && shared->forced);
@@ -134,11 +221,14 @@ guard_full_page_writes(bool setting)
 	 */
 	if (was && !answer && page_repair_guard)
 	{
-		XLogRecPtr	redo = AmCheckpointerProcess() ? control_redo(NULL, NULL) : InvalidXLogRecPtr;
+		GuardControl control;
 
-		if (XLogRecPtrIsInvalid(redo) || reached < redo)
+		if (!AmCheckpointerProcess() || !guard_read_control(&control) || reached < control.redo)
 			answer = true;
 	}
+
+	if (!AmCheckpointerProcess() || !RecoveryInProgress())
+		tell_once(!setting && answer && page_repair_source_list[0] == '\0');
 
 	if (answer != was || !AmCheckpointerProcess())
 	{
@@ -161,17 +251,22 @@ guard_full_page_writes(bool setting)
  * Make images be written from the next turn of the checkpointer on, and ask
  * for a checkpoint, because what was changed before has none.
  */
-static void
-force_images(const char *why)
+void
+guard_force_images(const char *why)
 {
+	bool		already;
+
+	/* The worker and the checkpointer may find out at the same time */
 	SpinLockAcquire(&page_repair_shared->mutex);
+	already = page_repair_shared->forced && page_repair_shared->broken;
 	page_repair_shared->forced = true;
 	page_repair_shared->broken = true;
 	SpinLockRelease(&page_repair_shared->mutex);
-	ereport(WARNING,
-			(errmsg("full-page images are written again although \"%s\" is off", "full_page_writes"),
-			 errdetail("No page repair source is healthy: %s.", why),
-			 errhint("See the view polar_page_repair_sources. A checkpoint with images follows; until it is complete, pages torn in a crash may not be repairable.")));
+	if (!already)
+		ereport(WARNING,
+				(errmsg("full-page images are written again although \"%s\" is off", "full_page_writes"),
+				 errdetail("No page repair source is healthy: %s.", why),
+				 errhint("See the view polar_page_repair_sources. A checkpoint with images follows; until it is complete, pages torn in a crash may not be repairable.")));
 	RequestCheckpoint(CHECKPOINT_IMMEDIATE | CHECKPOINT_FORCE);
 }
 
@@ -184,6 +279,7 @@ guard_checkpoint_complete(XLogRecPtr redo, int flags)
 {
 	PageRepairShared *shared = page_repair_shared;
 	TimestampTz deadline;
+	bool		flushed = false;
 
 	if (prev_checkpoint_complete_hook)
 		prev_checkpoint_complete_hook(redo, flags);
@@ -191,9 +287,6 @@ guard_checkpoint_complete(XLogRecPtr redo, int flags)
 	/* Nothing unsynced is left behind these, and images follow */
 	if (shared == NULL || (flags & (CHECKPOINT_IS_SHUTDOWN | CHECKPOINT_END_OF_RECOVERY)) != 0)
 		return;
-
-	/* What is not flushed is not sent */
-	XLogFlush(redo + 1);
 
 	deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), page_repair_grace);
 	for (;;)
@@ -219,6 +312,11 @@ guard_checkpoint_complete(XLogRecPtr redo, int flags)
 
 		if (!page_repair_guard || imaged || reached >= redo)
 			return;
+
+		/* What is not flushed is not sent */
+		if (!flushed)
+			XLogFlush(redo + 1);
+		flushed = true;
 		if (forced || worker == INVALID_PROC_NUMBER ||
 			GetCurrentTimestamp() >= deadline)
 			break;
@@ -233,399 +331,12 @@ guard_checkpoint_complete(XLogRecPtr redo, int flags)
 		ResetLatch(MyLatch);
 	}
 
-	force_images("none has reached the redo point of the checkpoint that should end now");
+	guard_force_images("none has reached the redo point of the checkpoint that should end now");
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("checkpoint is not completed, because no page repair source has reached its redo point %X/%X",
 					LSN_FORMAT_ARGS(redo)),
 			 errdetail("The redo point before remains. A checkpoint with full-page images follows.")));
-}
-
-/* ----------------------------------------------------------------------
- * The worker
- * ----------------------------------------------------------------------
- */
-
-static void
-worker_exit(int code, Datum arg)
-{
-	ProcNumber	checkpointer = ProcGlobal->checkpointerProc;
-
-	/* Without us nobody knows: images on */
-	SpinLockAcquire(&page_repair_shared->mutex);
-	page_repair_shared->worker = INVALID_PROC_NUMBER;
-	page_repair_shared->launched = false;
-	page_repair_shared->forced = true;
-	page_repair_shared->reached = InvalidXLogRecPtr;
-	strlcpy(page_repair_shared->why, "the page repair guard does not run", sizeof(page_repair_shared->why));
-	SpinLockRelease(&page_repair_shared->mutex);
-	if (checkpointer != INVALID_PROC_NUMBER)
-		SetLatch(&GetPGProcByNumber(checkpointer)->procLatch);
-}
-
-static void
-set_broken(bool broken)
-{
-	SpinLockAcquire(&page_repair_shared->mutex);
-	page_repair_shared->broken = broken;
-	SpinLockRelease(&page_repair_shared->mutex);
-}
-
-static void
-set_state(PageRepairState state, const char *why)
-{
-	SpinLockAcquire(&page_repair_shared->mutex);
-	if (page_repair_shared->state != state)
-		page_repair_shared->since = GetCurrentTimestamp();
-	page_repair_shared->state = state;
-	strlcpy(page_repair_shared->why, why, sizeof(page_repair_shared->why));
-	SpinLockRelease(&page_repair_shared->mutex);
-}
-
-/*
- * What protects this instance.  While no worker keeps the state up to date it
- * follows from what is in force.
- */
-void
-page_repair_current_state(PageRepairState *state, TimestampTz *since,
-						  bool *in_force, char *why, Size why_size)
-{
-	PageRepairShared *shared = page_repair_shared;
-	bool		standby = RecoveryInProgress();
-	bool		control_images;
-	XLogRecPtr	redo = control_redo(&control_images, NULL);
-	XLogRecPtr	in_force_since;
-	bool		worker;
-
-	SpinLockAcquire(&shared->mutex);
-	*state = shared->state;
-	*since = shared->since;
-	*in_force = shared->in_force;
-	in_force_since = shared->in_force_since;
-	worker = (shared->worker != INVALID_PROC_NUMBER);
-	strlcpy(why, shared->why, why_size);
-	SpinLockRelease(&shared->mutex);
-
-	if (worker)
-		return;
-	if (standby)
-	{
-		*state = control_images ? PAGE_REPAIR_FULL_PAGE_WRITES : PAGE_REPAIR_EXPOSED;
-		if (control_images)
-			strlcpy(why, "the WAL from the primary has full-page images", why_size);
-	}
-	else if (fullPageWrites)
-	{
-		*state = PAGE_REPAIR_FULL_PAGE_WRITES;
-		strlcpy(why, "full_page_writes is on", why_size);
-	}
-	else if (!page_repair_guard)
-	{
-		*state = PAGE_REPAIR_OVERRIDDEN;
-		strlcpy(why, "polar_page_repair_guard is off", why_size);
-	}
-	else if (*in_force && redo >= in_force_since)
-		*state = PAGE_REPAIR_FULL_PAGE_WRITES;
-	else
-		*state = PAGE_REPAIR_EXPOSED;
-	if ((*state == PAGE_REPAIR_EXPOSED || (*state == PAGE_REPAIR_FULL_PAGE_WRITES && !standby && !fullPageWrites)) &&
-		page_repair_source_list[0] == '\0')
-		strlcpy(why, "polar_page_repair_sources is empty", why_size);
-}
-
-/*
- * Ask one source, and say in it why it is not healthy if it is not.
- */
-static bool
-check_source(PageSource *source, XLogRecPtr redo, TimeLineID timeline, PageSourceHeader *header)
-{
-	TimestampTz now = GetCurrentTimestamp();
-	TimestampTz deadline = TimestampTzPlusMilliseconds(now, GUARD_ANSWER_MS);
-	PGresult   *result;
-	bool		standby = RecoveryInProgress();
-
-	memset(header, 0, sizeof(*header));
-	if (!page_source_connect(source, deadline) ||
-		!page_source_send(source, NULL, 0) ||
-		(result = page_source_receive(source, deadline, header)) == NULL)
-		return false;
-	PQclear(result);
-
-#define UNLESS(condition, ...) \
-	if (!(condition)) \
-	{ \
-		snprintf(source->why, sizeof(source->why), __VA_ARGS__); \
-		return false; \
-	}
-
-	UNLESS(header->system_identifier == GetSystemIdentifier(),
-		   "it belongs to another system, " UINT64_FORMAT, header->system_identifier);
-	UNLESS(header->data_checksums, "it has no data checksums");
-	if (standby)
-		return true;
-	UNLESS(header->in_recovery, "it is not a standby");
-	UNLESS(header->timeline == timeline, "it is on timeline %u, not %u", header->timeline, timeline);
-	UNLESS(header->streaming, "it does not stream");
-	UNLESS(header->flush_lsn >= redo, "it has flushed %X/%X, the last checkpoint's redo point is %X/%X",
-		   LSN_FORMAT_ARGS(header->flush_lsn), LSN_FORMAT_ARGS(redo));
-	if (header->end_lsn >= redo)
-		source->behind_since = 0;
-	else if (source->behind_since == 0)
-		source->behind_since = now;
-	UNLESS(source->behind_since == 0 ||
-		   now - source->behind_since <= page_repair_grace * INT64CONST(1000),
-		   "it has replayed %X/%X, the last checkpoint's redo point is %X/%X",
-		   LSN_FORMAT_ARGS(header->end_lsn), LSN_FORMAT_ARGS(redo));
-#undef UNLESS
-	return true;
-}
-
-/*
- * One look at everything.
- */
-static void
-guard_turn(PageSource *sources, int nsources)
-{
-	static TimestampTz unhealthy_since = 0;
-	static TimestampTz healthy_since = 0;
-	static XLogRecPtr requested_for = InvalidXLogRecPtr;
-	bool		broken;
-	PageRepairShared *shared = page_repair_shared;
-	bool		standby = RecoveryInProgress();
-	bool		control_images;
-	TimeLineID	timeline;
-	XLogRecPtr	redo = control_redo(&control_images, &timeline);
-	XLogRecPtr	reached = InvalidXLogRecPtr;
-	const char *protector = NULL;
-	char		why[256];
-	bool		forced;
-	bool		in_force;
-	XLogRecPtr	in_force_since;
-	TimestampTz now;
-
-	if (XLogRecPtrIsInvalid(redo))
-		return;					/* it is being written; next time */
-
-	why[0] = '\0';
-	for (int i = 0; i < nsources; i++)
-	{
-		PageSourceHeader header;
-		bool		healthy = check_source(&sources[i], redo, timeline, &header);
-		PageRepairSourceState *state = &shared->sources[i];
-
-		if (healthy)
-		{
-			reached = Max(reached, header.flush_lsn);
-			if (protector == NULL)
-				protector = sources[i].name;
-		}
-		else if (why[0] == '\0')
-			snprintf(why, sizeof(why), "source \"%s\": %s", sources[i].name, sources[i].why);
-
-		SpinLockAcquire(&shared->mutex);
-		if (strcmp(state->name, sources[i].name) != 0)
-		{
-			memset(state, 0, sizeof(*state));
-			strlcpy(state->name, sources[i].name, sizeof(state->name));
-		}
-		state->healthy = healthy;
-		strlcpy(state->why, sources[i].why, sizeof(state->why));
-		state->flush_lsn = header.flush_lsn;
-		state->replay_lsn = header.end_lsn;
-		state->checked_at = GetCurrentTimestamp();
-		SpinLockRelease(&shared->mutex);
-	}
-	if (!DataChecksumsEnabled())
-	{
-		protector = NULL;
-		reached = InvalidXLogRecPtr;
-		strlcpy(why, "data checksums are off", sizeof(why));
-	}
-
-	/* After a promotion a sibling may still follow the old timeline */
-	if (!standby && timeline != GetWALInsertionTimeLine())
-	{
-		protector = NULL;
-		reached = InvalidXLogRecPtr;
-		strlcpy(why, "no checkpoint on this timeline is complete", sizeof(why));
-	}
-
-	now = GetCurrentTimestamp();
-	SpinLockAcquire(&shared->mutex);
-	for (int i = nsources; i < PAGE_REPAIR_MAX_SOURCES; i++)
-		shared->sources[i].name[0] = '\0';
-	shared->reached = reached;
-	forced = shared->forced;
-	broken = shared->broken;
-	in_force = shared->in_force;
-	in_force_since = shared->in_force_since;
-	SpinLockRelease(&shared->mutex);
-
-	if (protector != NULL)
-	{
-		unhealthy_since = 0;
-		if (healthy_since == 0)
-			healthy_since = now;
-	}
-	else
-	{
-		healthy_since = 0;
-		if (unhealthy_since == 0)
-			unhealthy_since = now;
-	}
-
-	/* Who replays what another writes has nothing to decide */
-	if (standby)
-	{
-		if (control_images)
-			set_state(PAGE_REPAIR_FULL_PAGE_WRITES, "the WAL from the primary has full-page images");
-		else if (protector != NULL)
-			set_state(PAGE_REPAIR_PROTECTED, psprintf("source \"%s\"", protector));
-		else
-			set_state(PAGE_REPAIR_EXPOSED, why);
-		return;
-	}
-
-	if (fullPageWrites)
-	{
-		set_state(PAGE_REPAIR_FULL_PAGE_WRITES, "full_page_writes is on");
-		set_broken(false);
-		broken = false;
-	}
-	else if (!page_repair_guard)
-	{
-		set_state(PAGE_REPAIR_OVERRIDDEN, "polar_page_repair_guard is off");
-		set_broken(false);
-		broken = false;
-	}
-	else if (in_force && redo >= in_force_since)
-		set_state(PAGE_REPAIR_FULL_PAGE_WRITES,
-				  protector ? "full_page_writes is off, a source is healthy, images end soon" : why);
-	else if (protector != NULL && reached >= redo)
-		set_state(PAGE_REPAIR_PROTECTED, psprintf("source \"%s\"", protector));
-	else
-		set_state(PAGE_REPAIR_EXPOSED, why[0] ? why : "a checkpoint with full-page images is not complete yet");
-
-	/* Images that came back count once a checkpoint has begun after them */
-	if (forced && broken && in_force && redo < in_force_since && requested_for != in_force_since &&
-		!fullPageWrites && page_repair_guard)
-	{
-		requested_for = in_force_since;
-		RequestCheckpoint(CHECKPOINT_IMMEDIATE | CHECKPOINT_FORCE);
-	}
-
-	/* Decide what is to be, whatever the setting is at the moment */
-	if (!forced && protector == NULL &&
-		(fullPageWrites || !page_repair_guard ||
-		 now - unhealthy_since >= page_repair_grace * INT64CONST(1000)))
-	{
-		if (fullPageWrites || !page_repair_guard)
-		{
-			/* Only remembered for the time when it matters */
-			SpinLockAcquire(&shared->mutex);
-			shared->forced = true;
-			SpinLockRelease(&shared->mutex);
-		}
-		else
-			force_images(why);
-	}
-	else if (forced && protector != NULL &&
-			 (!broken ||
-			  (redo >= in_force_since && now - healthy_since >= page_repair_grace * INT64CONST(1000))))
-	{
-		ProcNumber	checkpointer = ProcGlobal->checkpointerProc;
-
-		SpinLockAcquire(&shared->mutex);
-		shared->forced = false;
-		shared->broken = false;
-		SpinLockRelease(&shared->mutex);
-		if (!fullPageWrites && page_repair_guard)
-			ereport(LOG,
-					(errmsg("full-page images are left out, because page repair source \"%s\" is healthy",
-							protector)));
-		if (checkpointer != INVALID_PROC_NUMBER)
-			SetLatch(&GetPGProcByNumber(checkpointer)->procLatch);
-	}
-	else if (forced && protector == NULL && !fullPageWrites && page_repair_guard)
-	{
-		set_broken(true);
-	}
-	else if (!forced && in_force && !fullPageWrites && page_repair_guard)
-	{
-		ProcNumber	checkpointer = ProcGlobal->checkpointerProc;
-
-		/* It has refused so far, because a checkpoint was faster than we are */
-		if (checkpointer != INVALID_PROC_NUMBER)
-			SetLatch(&GetPGProcByNumber(checkpointer)->procLatch);
-	}
-}
-
-/*
- * Entry point of the worker
- */
-void
-page_repair_worker_main(Datum arg)
-{
-	PageSource *sources = NULL;
-	int			nsources = 0;
-	char	   *list = NULL;
-	MemoryContext turn;
-
-	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	pqsignal(SIGTERM, die);
-	BackgroundWorkerUnblockSignals();
-
-	/* To be seen in pg_stat_activity */
-	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
-
-	before_shmem_exit(worker_exit, 0);
-	SpinLockAcquire(&page_repair_shared->mutex);
-	page_repair_shared->launched = true;
-	page_repair_shared->worker = MyProcNumber;
-	SpinLockRelease(&page_repair_shared->mutex);
-
-	turn = AllocSetContextCreate(TopMemoryContext, "page repair guard turn", ALLOCSET_DEFAULT_SIZES);
-	for (;;)
-	{
-		char	   *error;
-		MemoryContext old;
-
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
-		if (ConfigReloadPending)
-		{
-			ConfigReloadPending = false;
-			ProcessConfigFile(PGC_SIGHUP);
-		}
-		if (list == NULL || strcmp(list, page_repair_source_list) != 0)
-		{
-			page_repair_close_sources(sources, nsources);
-			if (list)
-				pfree(list);
-			list = MemoryContextStrdup(TopMemoryContext, page_repair_source_list);
-			old = MemoryContextSwitchTo(TopMemoryContext);
-			if (!page_repair_parse_sources(list, &sources, &nsources, &error))
-				ereport(ERROR, (errmsg("%s", error)));
-			MemoryContextSwitchTo(old);
-		}
-		/* The checkpointer starts another one when there is something to do */
-		if (nsources == 0)
-		{
-			SpinLockAcquire(&page_repair_shared->mutex);
-			memset(page_repair_shared->sources, 0, sizeof(page_repair_shared->sources));
-			SpinLockRelease(&page_repair_shared->mutex);
-			if (!fullPageWrites && page_repair_guard && !RecoveryInProgress())
-				force_images("polar_page_repair_sources is empty");
-			proc_exit(0);
-		}
-		old = MemoryContextSwitchTo(turn);
-		guard_turn(sources, nsources);
-		MemoryContextSwitchTo(old);
-		MemoryContextReset(turn);
-
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 GUARD_INTERVAL_MS, PG_WAIT_EXTENSION);
-	}
 }
 
 /*

@@ -126,4 +126,8 @@ COMMENT ON COLUMN polar_stat_page_repair.scan_ms IS 'milliseconds for reading WA
 COMMENT ON COLUMN polar_stat_page_repair.check_ms IS 'milliseconds for reading and verifying blocks';
 COMMENT ON COLUMN polar_stat_page_repair.fetch_ms IS 'milliseconds for getting and writing pages';
 
-GRANT SELECT ON polar_page_repair_status, polar_page_repair_sources, polar_stat_page_repair TO PUBLIC;
+-- Hosts, ports, and what libpq says of roles and databases are not for everybody; the figures are.
+REVOKE ALL ON FUNCTION polar_page_repair_get_status(), polar_page_repair_get_sources() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION polar_page_repair_get_status(), polar_page_repair_get_sources() TO pg_monitor;
+GRANT SELECT ON polar_page_repair_status, polar_page_repair_sources TO pg_monitor;
+GRANT SELECT ON polar_stat_page_repair TO PUBLIC;

@@ -14,8 +14,10 @@
 #define PAGE_REPAIR_H
 
 #include "access/xlogdefs.h"
+#include "access/xlogreader.h"
 #include "datatype/timestamp.h"
 #include "libpq-fe.h"
+#include "nodes/pg_list.h"
 #include "storage/block.h"
 #include "storage/relfilelocator.h"
 #include "storage/spin.h"
@@ -83,12 +85,14 @@ typedef struct PageRepairShared
 	bool		forced;			/* images whatever full_page_writes says */
 	bool		broken;			/* they came back because of a source */
 	bool		in_force;		/* images are being written */
+	bool		told;			/* that the setting has no effect */
 	XLogRecPtr	in_force_since; /* no record after it lacks its images */
 	XLogRecPtr	reached;		/* highest position that a healthy source has
 								 * flushed */
 
-	bool		launched;
+	bool		launched;		/* the postmaster knows of the worker */
 	ProcNumber	worker;			/* INVALID_PROC_NUMBER: not running */
+	TimestampTz beat;			/* its last sign of life */
 
 	PageRepairState state;
 	TimestampTz since;
@@ -124,12 +128,22 @@ typedef struct PageSource
 	char	   *conninfo;
 	char	   *name;			/* host, port and database, no secrets */
 	PGconn	   *conn;
+	bool		connecting;
+	PostgresPollingStatusType polling;	/* what connecting waits for */
 	bool		busy;			/* a request is under way */
+	bool		unsent;			/* some of it may not be sent yet */
+	PGresult   *result;			/* what has come of the answer */
 	TimestampTz next_try;
 	bool		refused;		/* never to be asked again in this recovery */
 	char		why[256];		/* the last reason for not serving */
-	TimestampTz behind_since;	/* for the guard */
 } PageSource;
+
+typedef enum PageSourceProgress
+{
+	PAGE_SOURCE_PENDING,
+	PAGE_SOURCE_ANSWERED,
+	PAGE_SOURCE_FAILED,
+} PageSourceProgress;
 
 /* The blocks of one fork that WAL names, 1024 at a time */
 #define PAGE_REPAIR_CHUNK_BLOCKS 1024
@@ -147,7 +161,9 @@ typedef struct PageRepairChunk
 	PageRepairChunkKey key;		/* hash key, must be first */
 	uint64		seen[PAGE_REPAIR_CHUNK_WORDS];
 	uint64		check[PAGE_REPAIR_CHUNK_WORDS]; /* first change without image */
-	bool		swept;			/* the relation's maps have been looked at */
+	bool		fresh;			/* is in the list of the map */
+	bool		swept;			/* block 0 of the free space map: the
+								 * relation's maps have been looked at */
 } PageRepairChunk;
 
 /* Blocks from this one on are removed; relation number 0 is a whole database */
@@ -163,6 +179,8 @@ typedef struct PageRepairMap
 	HTAB	   *removals;		/* what WAL truncates and drops */
 	PageRepairChunk *last;		/* the one used last */
 	uint64		referenced;
+	List	   *fresh;			/* chunks that nobody has looked at yet */
+	TimeLineID	timeline;		/* of the record that was read last */
 } PageRepairMap;
 
 /* page_repair.c */
@@ -176,10 +194,11 @@ extern const char *const page_repair_policy_names[];
 
 /* wal_scan.c */
 extern void page_repair_map_create(PageRepairMap *map);
+extern void page_repair_map_record(PageRepairMap *map, XLogReaderState *record);
 extern XLogRecPtr page_repair_scan(PageRepairMap *map, XLogRecPtr start,
 								   XLogRecPtr limit, List *history);
-
 extern bool page_repair_removed(PageRepairMap *map, const PageRepairBlock *block);
+extern bool page_repair_sweep_first(PageRepairMap *map, const RelFileLocator *rlocator);
 
 /* source.c */
 extern bool page_repair_parse_sources(const char *list, PageSource **sources,
@@ -190,6 +209,10 @@ extern void page_source_disconnect(PageSource *source);
 extern bool page_source_send(PageSource *source, const PageRepairBlock *blocks, int nblocks);
 extern PGresult *page_source_receive(PageSource *source, TimestampTz deadline,
 									 PageSourceHeader *header);
+extern bool page_source_ask(PageSource *source);
+extern int	page_source_events(PageSource *source);
+extern PageSourceProgress page_source_proceed(PageSource *source, PageSourceHeader *header);
+extern void page_source_timed_out(PageSource *source);
 extern bool page_source_pages(PGresult *result, int nblocks,
 							  const char **pages, int *lengths);
 
@@ -198,8 +221,8 @@ extern void page_repair_install_recovery(void);
 
 /* guard.c */
 extern void page_repair_install_guard(void);
-extern void page_repair_current_state(PageRepairState *state, TimestampTz *since,
-									  bool *in_force, char *why, Size why_size);
+
+/* guard_worker.c */
 extern PGDLLEXPORT pg_noreturn void page_repair_worker_main(Datum arg);
 
 #endif							/* PAGE_REPAIR_H */

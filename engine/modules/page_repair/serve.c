@@ -13,12 +13,14 @@
 #include "postgres.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "access/htup_details.h"
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
 #include "access/xlogrecovery.h"
+#include "catalog/pg_tablespace_d.h"
 #include "catalog/pg_type.h"
 #include "common/relpath.h"
 #include "fmgr.h"
@@ -30,8 +32,11 @@
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
 #include "storage/fd.h"
+#include "storage/proc.h"
 #include "utils/array.h"
 #include "utils/pg_lsn.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
 #include "varatt.h"
 
 PG_FUNCTION_INFO_V1(polar_page_repair_read);
@@ -42,12 +47,26 @@ PG_FUNCTION_INFO_V1(polar_page_repair_read);
 /* How often a page that does not verify is read again: somebody may be writing it */
 #define SERVE_TRIES 200
 
+/*
+ * What all the reading again may take in one call, in milliseconds.  Who asks
+ * waits longer than this, or the good pages would be lost with the others.
+ */
+#define SERVE_RETRY_MS 2000
+
 typedef enum ServeResult
 {
 	SERVE_PAGE,
 	SERVE_MISSING,				/* no such block */
 	SERVE_UNREADABLE,
 } ServeResult;
+
+/* What has been found out about a block of the request */
+typedef struct ServeBlock
+{
+	ServeResult result;
+	bool		settled;		/* this is the answer */
+	char	   *page;			/* NULL until one was read */
+} ServeBlock;
 
 /* The file that was read last stays open until the end of the call */
 typedef struct ServeFile
@@ -75,10 +94,18 @@ serve_lookup(BufferTag *tag)
 	return id + 1;
 }
 
+static void
+serve_close(ServeFile *file)
+{
+	if (file->fd >= 0)
+		CloseTransientFile(file->fd);
+	file->fd = -1;
+}
+
 /*
  * Reads the block from its file, or with no page to fill announces that.  Not
- * through smgr: that keeps file sizes and
- * descriptors in mind, which only a lock on the relation would keep true.
+ * through smgr: that keeps file sizes and descriptors in mind, which only a
+ * lock on the relation would keep true.
  */
 static ServeResult
 serve_from_file(ServeFile *file, const PageRepairBlock *block, char *page)
@@ -94,8 +121,7 @@ serve_from_file(ServeFile *file, const PageRepairBlock *block, char *page)
 		RelPathStr	path = relpathperm(block->rlocator, block->forknum);
 		char		name[MAXPGPATH];
 
-		if (file->fd >= 0)
-			CloseTransientFile(file->fd);
+		serve_close(file);
 		if (segno == 0)
 			strlcpy(name, path.str, sizeof(name));
 		else
@@ -135,60 +161,167 @@ serve_from_file(ServeFile *file, const PageRepairBlock *block, char *page)
 	return got == 0 ? SERVE_MISSING : SERVE_UNREADABLE;
 }
 
+/*
+ * Look for the block once.  In "buffered" comes whether the page is from the
+ * pool; what is from the file is true only if nobody is removing it.
+ */
 static ServeResult
-serve_block(ServeFile *file, const PageRepairBlock *block, char *page)
+serve_block(ServeFile *file, const PageRepairBlock *block, char *page, bool *buffered)
 {
 	BufferTag	tag;
-	ServeResult result = SERVE_UNREADABLE;
+	Buffer		buffer;
+	ServeResult result;
+	struct stat st;
 
 	InitBufferTag(&tag, &block->rlocator, block->forknum, block->blkno);
-	for (int i = 0; i < SERVE_TRIES; i++)
+	*buffered = false;
+	buffer = serve_lookup(&tag);
+	if (BufferIsValid(buffer))
 	{
-		Buffer		buffer = serve_lookup(&tag);
-
-		CHECK_FOR_INTERRUPTS();
-		if (BufferIsValid(buffer) &&
-			ReadRecentBuffer(block->rlocator, block->forknum, block->blkno, buffer))
-		{
-			LockBuffer(buffer, BUFFER_LOCK_SHARE);
-			memcpy(page, BufferGetPage(buffer), BLCKSZ);
-			UnlockReleaseBuffer(buffer);
-			result = SERVE_PAGE;
-			break;
-		}
-
-		/*
-		 * What the file says is true only while the block is in no buffer; if
-		 * one came or is being filled, look there again.
-		 */
-		result = serve_from_file(file, block, page);
-		if (BufferIsValid(serve_lookup(&tag)))
-		{
-			/* A file that was removed meanwhile must not be read again */
-			if (file->fd >= 0)
-				CloseTransientFile(file->fd);
-			file->fd = -1;
-			result = SERVE_UNREADABLE;
-		}
-		else if (result == SERVE_MISSING)
-			break;
-		else if (result == SERVE_PAGE)
-		{
-			if (PageIsVerified((PageData *) page, block->blkno, 0, NULL))
-				break;
-			result = SERVE_UNREADABLE;
-		}
-		if (i > 0)
-			pg_usleep(1000);
+		if (!ReadRecentBuffer(block->rlocator, block->forknum, block->blkno, buffer))
+			return SERVE_UNREADABLE;
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		memcpy(page, BufferGetPage(buffer), BLCKSZ);
+		UnlockReleaseBuffer(buffer);
+		*buffered = true;
+		return SERVE_PAGE;
 	}
 
 	/*
-	 * From a buffer it has an old checksum; with it the reader can tell what
-	 * happened on the way
+	 * What the file says is true only while the block is in no buffer, and
+	 * while the file has its name.
 	 */
-	if (result == SERVE_PAGE)
-		PageSetChecksumInplace((Page) page, block->blkno);
+	result = serve_from_file(file, block, page);
+	if (BufferIsValid(serve_lookup(&tag)) ||
+		(file->fd >= 0 && (fstat(file->fd, &st) != 0 || st.st_nlink == 0)))
+	{
+		serve_close(file);
+		return SERVE_UNREADABLE;
+	}
+	if (result == SERVE_PAGE && !PageIsVerified((PageData *) page, block->blkno, 0, NULL))
+		return SERVE_UNREADABLE;
 	return result;
+}
+
+/*
+ * Does replay wait for queries of this standby?  Then the record at hand has
+ * not removed anything yet: records do that after they have resolved their
+ * conflicts.  We must not wait for it, because it may wait for us.
+ */
+static bool
+replay_waits_for_queries(void)
+{
+	for (int i = 0; i < NUM_AUXILIARY_PROCS; i++)
+	{
+		uint32		event = *(volatile uint32 *) &GetPGProcByNumber(MaxBackends + i)->wait_event_info;
+
+		/* Among the auxiliary processes only the one that recovers has these */
+		if ((event & 0xFF000000) == PG_WAIT_LOCK ||
+			(event & 0xFF000000) == PG_WAIT_BUFFERPIN ||
+			event == WAIT_EVENT_RECOVERY_CONFLICT_SNAPSHOT ||
+			event == WAIT_EVENT_RECOVERY_CONFLICT_TABLESPACE)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Wait until the record that is being replayed has been, or at least has not
+ * begun to remove anything.  Returns false at the deadline.
+ */
+static bool
+wait_for_record(TimestampTz deadline)
+{
+	XLogRecPtr	current = GetCurrentReplayRecPtr(NULL);
+
+	while (GetXLogReplayRecPtr(NULL) < current)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (replay_waits_for_queries() && GetXLogReplayRecPtr(NULL) < current &&
+			GetCurrentReplayRecPtr(NULL) == current)
+			return true;
+		if (GetCurrentTimestamp() >= deadline)
+			return false;
+		pg_usleep(1000);
+	}
+	return true;
+}
+
+/*
+ * Read all blocks of a request.
+ *
+ * Replay drops the buffers of a relation, written or not, before it removes or
+ * cuts the file.  In between the file looks like the truth and may be older
+ * than our position.  So on a standby a page from a file counts when no record
+ * was being replayed meanwhile, or when it is still the same after the record
+ * that was: the file is gone or shorter then, or has other pages.
+ */
+static void
+serve_all(const PageRepairBlock *blocks, ServeBlock *answers, int nblocks, bool standby)
+{
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), SERVE_RETRY_MS);
+	ServeFile	file = {.fd = -1};
+	PGAlignedBlock page;
+	int			left = nblocks;
+
+	for (int i = 0; i < SERVE_TRIES && left > 0; i++)
+	{
+		XLogRecPtr	replayed = standby ? GetXLogReplayRecPtr(NULL) : InvalidXLogRecPtr;
+		bool	   *same = palloc0(nblocks * sizeof(bool));
+		bool		quiet;
+
+		for (int b = 0; b < nblocks; b++)
+		{
+			ServeBlock *answer = &answers[b];
+			bool		buffered;
+
+			CHECK_FOR_INTERRUPTS();
+			if (answer->settled)
+				continue;
+			answer->result = serve_block(&file, &blocks[b], page.data, &buffered);
+			if (answer->result == SERVE_PAGE)
+			{
+				if (answer->page == NULL)
+					answer->page = palloc(BLCKSZ);
+				else
+					same[b] = (memcmp(answer->page, page.data, BLCKSZ) == 0);
+				memcpy(answer->page, page.data, BLCKSZ);
+			}
+			else if (answer->page != NULL)
+			{
+				pfree(answer->page);
+				answer->page = NULL;
+			}
+			if (answer->result == SERVE_MISSING ||
+				(answer->result == SERVE_PAGE && (buffered || !standby)))
+			{
+				answer->settled = true;
+				left--;
+			}
+		}
+
+		quiet = (standby && GetCurrentReplayRecPtr(NULL) == replayed);
+		for (int b = 0; b < nblocks; b++)
+		{
+			ServeBlock *answer = &answers[b];
+
+			if (!answer->settled && answer->result == SERVE_PAGE && (quiet || same[b]))
+			{
+				answer->settled = true;
+				left--;
+			}
+		}
+		pfree(same);
+		if (left == 0 || GetCurrentTimestamp() >= deadline)
+			break;
+		if (standby && !wait_for_record(deadline))
+			break;
+		/* What was opened before may have been removed and made again */
+		serve_close(&file);
+		if (i > 0)
+			pg_usleep(1000);
+	}
+	serve_close(&file);
 }
 
 /*
@@ -235,9 +368,12 @@ polar_page_repair_read(PG_FUNCTION_ARGS)
 	XLogRecPtr	start_lsn;
 	XLogRecPtr	end_lsn;
 	XLogRecPtr	flush_lsn;
+	XLogRecPtr	possible;
 	XLogRecPtr	newest = InvalidXLogRecPtr;
 	bool		any_missing = false;
 	ServeFile	file = {.fd = -1};
+	PageRepairBlock *blocks;
+	ServeBlock *answers;
 	Datum	   *pages;
 	bool	   *missing;
 	Datum		values[9];
@@ -268,6 +404,8 @@ polar_page_repair_read(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("at most %d blocks can be read at once", SERVE_MAX_BLOCKS)));
+	blocks = palloc(Max(nblocks, 1) * sizeof(PageRepairBlock));
+	answers = palloc0(Max(nblocks, 1) * sizeof(ServeBlock));
 	for (int i = 0; i < nblocks; i++)
 	{
 		int32		forknum = DatumGetInt32(arguments[3][i]);
@@ -277,73 +415,73 @@ polar_page_repair_read(PG_FUNCTION_ARGS)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("invalid fork or block number")));
+		blocks[i] = requested_block(arguments, i);
+		if (blocks[i].rlocator.spcOid == GLOBALTABLESPACE_OID && OidIsValid(blocks[i].rlocator.dbOid))
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("a relation in tablespace %u belongs to no database",
+							GLOBALTABLESPACE_OID)));
 	}
 
 	/* Many of them may lie on a slow disk; let it fetch them together */
 	for (int i = 0; i < nblocks; i++)
 	{
-		PageRepairBlock block = requested_block(arguments, i);
 		BufferTag	tag;
 
-		InitBufferTag(&tag, &block.rlocator, block.forknum, block.blkno);
+		InitBufferTag(&tag, &blocks[i].rlocator, blocks[i].forknum, blocks[i].blkno);
 		if (!BufferIsValid(serve_lookup(&tag)))
-			(void) serve_from_file(&file, &block, NULL);
+			(void) serve_from_file(&file, &blocks[i], NULL);
 	}
 	/* What counts is opened after our position is known */
-	if (file.fd >= 0)
-		CloseTransientFile(file.fd);
-	file.fd = -1;
+	serve_close(&file);
 
 	/* Before any page */
 	start_lsn = standby ? GetXLogReplayRecPtr(&start_tli) : GetFlushRecPtr(&start_tli);
 
-	pages = palloc(Max(nblocks, 1) * sizeof(Datum));
-	missing = palloc0(Max(nblocks, 1) * sizeof(bool));
+	serve_all(blocks, answers, nblocks, standby);
+
+	/*
+	 * The record that is being replayed may have removed a file already; so
+	 * may a transaction that aborts, before its record is flushed.
+	 */
+	possible = standby ? GetCurrentReplayRecPtr(&end_tli) : GetXLogInsertRecPtr();
 	for (int i = 0; i < nblocks; i++)
 	{
-		PageRepairBlock block = requested_block(arguments, i);
-		PGAlignedBlock page;
-		bytea	   *image;
-		int			length = 0;
+		ServeBlock *answer = &answers[i];
+		XLogRecPtr	lsn;
 
-		switch (serve_block(&file, &block, page.data))
+		if (answer->result == SERVE_MISSING)
+			any_missing = true;
+		if (answer->result != SERVE_PAGE || !answer->settled)
+			continue;
+
+		/*
+		 * A position that we have not reached is garbage, and so may be the
+		 * rest.  It must not become anybody's point of consistency.
+		 */
+		lsn = PageGetLSN((Page) answer->page);
+		if (lsn > possible)
 		{
-			case SERVE_MISSING:
-				missing[i] = true;
-				any_missing = true;
-				continue;
-			case SERVE_PAGE:
-				length = BLCKSZ;
-				newest = Max(newest, PageGetLSN((Page) page.data));
-				break;
-			case SERVE_UNREADABLE:
-				break;
+			ereport(WARNING,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("block %u of relation \"%s\" has position %X/%X, but this server is at %X/%X",
+							blocks[i].blkno,
+							relpathperm(blocks[i].rlocator, blocks[i].forknum).str,
+							LSN_FORMAT_ARGS(lsn), LSN_FORMAT_ARGS(possible))));
+			answer->result = SERVE_UNREADABLE;
 		}
-		image = (bytea *) palloc(VARHDRSZ + length);
-		SET_VARSIZE(image, VARHDRSZ + length);
-		memcpy(VARDATA(image), page.data, length);
-		pages[i] = PointerGetDatum(image);
+		else
+			newest = Max(newest, lsn);
 	}
-	if (file.fd >= 0)
-		CloseTransientFile(file.fd);
 
 	/*
 	 * After the last one.  A standby that takes them must find their WAL with
 	 * us for ever.
 	 */
 	if (standby)
-	{
-		/* The record that is being replayed may have removed a file already */
-		end_lsn = GetCurrentReplayRecPtr(&end_tli);
-		if (newest > end_lsn)
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("a page has position %X/%X, after the replay position %X/%X",
-							LSN_FORMAT_ARGS(newest), LSN_FORMAT_ARGS(end_lsn))));
-	}
+		end_lsn = possible;
 	else
 	{
-		/* So may a transaction that aborts, before its record is flushed */
 		if (any_missing)
 			newest = Max(newest, generated_lsn());
 		if (newest > GetFlushRecPtr(NULL))
@@ -355,6 +493,36 @@ polar_page_repair_read(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the timeline changed while pages were read")));
+
+	pages = palloc(Max(nblocks, 1) * sizeof(Datum));
+	missing = palloc0(Max(nblocks, 1) * sizeof(bool));
+	for (int i = 0; i < nblocks; i++)
+	{
+		ServeBlock *answer = &answers[i];
+		bytea	   *image;
+		int			length = 0;
+
+		if (answer->result == SERVE_MISSING)
+		{
+			missing[i] = true;
+			continue;
+		}
+		if (answer->result == SERVE_PAGE && answer->settled)
+			length = BLCKSZ;
+		image = (bytea *) palloc(VARHDRSZ + length);
+		SET_VARSIZE(image, VARHDRSZ + length);
+		if (length > 0)
+		{
+			memcpy(VARDATA(image), answer->page, length);
+
+			/*
+			 * From a buffer it has an old checksum; with it the reader can
+			 * tell what happened on the way
+			 */
+			PageSetChecksumInplace((Page) VARDATA(image), blocks[i].blkno);
+		}
+		pages[i] = PointerGetDatum(image);
+	}
 
 	values[0] = Int64GetDatum((int64) GetSystemIdentifier());
 	values[1] = Int32GetDatum((int32) end_tli);

@@ -202,20 +202,16 @@ source_wait(PageSource *source, int events, TimestampTz deadline)
 }
 
 /*
- * Connect, unless that has been done, or failed less than a second ago.
+ * Begin to connect.  Only the lookup of a host's name may take its time.
  */
-bool
-page_source_connect(PageSource *source, TimestampTz deadline)
+static bool
+source_connect_start(PageSource *source)
 {
 	/* What stands before the connection string is a default for it */
 	const char *const keywords[] = {"fallback_application_name", "connect_timeout", "dbname", NULL};
 	const char *const values[] = {"page_repair", SOURCE_CONNECT_SECONDS, source->conninfo, NULL};
 
-	if (source->refused)
-		return false;
-	if (source->conn != NULL)
-		return true;
-	if (GetCurrentTimestamp() < source->next_try)
+	if (source->refused || GetCurrentTimestamp() < source->next_try)
 		return false;
 	if (!AcquireExternalFD())
 	{
@@ -229,34 +225,67 @@ page_source_connect(PageSource *source, TimestampTz deadline)
 		source_fail(source, "out of memory");
 		return false;
 	}
-	if (PQstatus(source->conn) != CONNECTION_BAD)
+	if (PQstatus(source->conn) == CONNECTION_BAD)
 	{
-		PostgresPollingStatusType status = PGRES_POLLING_WRITING;
+		source_fail(source, PQerrorMessage(source->conn));
+		return false;
+	}
+	source->connecting = true;
+	source->polling = PGRES_POLLING_WRITING;
+	return true;
+}
 
-		while (status != PGRES_POLLING_OK && status != PGRES_POLLING_FAILED)
+/*
+ * Go on with connecting, as the socket is ready.  Returns false if it failed.
+ */
+static bool
+source_connect_step(PageSource *source)
+{
+	source->polling = PQconnectPoll(source->conn);
+	if (source->polling != PGRES_POLLING_FAILED && source->polling != PGRES_POLLING_OK)
+		return true;
+	if (source->polling == PGRES_POLLING_FAILED || PQsetnonblocking(source->conn, 1) != 0)
+	{
+		source_fail(source, PQerrorMessage(source->conn));
+		return false;
+	}
+	source->connecting = false;
+	return true;
+}
+
+/*
+ * What the socket has to be ready for before anything can go on.
+ */
+int
+page_source_events(PageSource *source)
+{
+	if (!source->connecting)
+		return source->unsent ? WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE : WL_SOCKET_READABLE;
+	if (source->polling == PGRES_POLLING_READING)
+		return WL_SOCKET_READABLE;
+	return PQstatus(source->conn) == CONNECTION_STARTED ? WL_SOCKET_CONNECTED : WL_SOCKET_WRITEABLE;
+}
+
+/*
+ * Connect, unless that has been done, or failed less than a second ago.
+ */
+bool
+page_source_connect(PageSource *source, TimestampTz deadline)
+{
+	if (source->refused)
+		return false;
+	if (source->conn == NULL && !source_connect_start(source))
+		return false;
+	while (source->connecting)
+	{
+		if (!source_wait(source, page_source_events(source), deadline))
 		{
-			int			event = (status == PGRES_POLLING_READING) ? WL_SOCKET_READABLE :
-				(PQstatus(source->conn) == CONNECTION_STARTED) ? WL_SOCKET_CONNECTED : WL_SOCKET_WRITEABLE;
-
-			if (!source_wait(source, event, deadline))
-			{
-				source_fail(source, "timed out while connecting");
-				return false;
-			}
-			status = PQconnectPoll(source->conn);
+			source_fail(source, "timed out while connecting");
+			return false;
 		}
+		if (!source_connect_step(source))
+			return false;
 	}
-	if (PQstatus(source->conn) != CONNECTION_OK)
-	{
-		source_fail(source, PQerrorMessage(source->conn));
-		return false;
-	}
-	if (PQsetnonblocking(source->conn, 1) != 0)
-	{
-		source_fail(source, PQerrorMessage(source->conn));
-		return false;
-	}
-	source->busy = false;
 	return true;
 }
 
@@ -268,10 +297,13 @@ page_source_disconnect(PageSource *source)
 {
 	if (source->conn == NULL)
 		return;
+	PQclear(source->result);
+	source->result = NULL;
 	PQfinish(source->conn);
 	ReleaseExternalFD();
 	source->conn = NULL;
 	source->busy = false;
+	source->connecting = false;
 }
 
 /*
@@ -314,6 +346,7 @@ page_source_send(PageSource *source, const PageRepairBlock *blocks, int nblocks)
 		return false;
 	}
 	source->busy = true;
+	source->unsent = true;
 	return true;
 }
 
@@ -327,45 +360,47 @@ result_uint64(PGresult *result, int column)
 }
 
 /*
- * Wait for the answer.  Returns NULL, and says why in the source, when there
- * is none or it is an error; then the connection is closed.
+ * Take what has come.  Returns false if the connection has failed; source->busy
+ * is false when all of the answer is in source->result.
  */
-PGresult *
-page_source_receive(PageSource *source, TimestampTz deadline, PageSourceHeader *header)
+static bool
+source_receive_step(PageSource *source)
+{
+	int			flushed;
+
+	if (!PQconsumeInput(source->conn) || (flushed = PQflush(source->conn)) < 0)
+	{
+		source_fail(source, PQerrorMessage(source->conn));
+		return false;
+	}
+	source->unsent = (flushed == 1);
+	while (!source->unsent && !PQisBusy(source->conn))
+	{
+		PGresult   *next = PQgetResult(source->conn);
+
+		if (next == NULL)
+		{
+			source->busy = false;
+			break;
+		}
+		PQclear(source->result);
+		source->result = next;
+	}
+	return true;
+}
+
+/*
+ * Look at an answer that is complete.  Returns NULL, and says why in the source,
+ * when it is an error or not understood; then the connection is closed.
+ */
+static PGresult *
+source_answer(PageSource *source, PageSourceHeader *header)
 {
 	static const int lengths[] = {8, 4, 1, 1, 1, 8, 8, 8};
-	PGresult   *result = NULL;
+	PGresult   *result = source->result;
 	uint32		timeline;
 
-	Assert(source->busy);
-	for (;;)
-	{
-		PGresult   *next;
-		int			flushed;
-
-		while ((flushed = PQflush(source->conn)) == 1 || PQisBusy(source->conn))
-		{
-			if (!source_wait(source, flushed == 1 ? WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE : WL_SOCKET_READABLE,
-							 deadline))
-			{
-				PQclear(result);
-				source_fail(source, "timed out while waiting for its answer");
-				return NULL;
-			}
-			if (!PQconsumeInput(source->conn))
-			{
-				PQclear(result);
-				source_fail(source, PQerrorMessage(source->conn));
-				return NULL;
-			}
-		}
-		next = PQgetResult(source->conn);
-		if (next == NULL)
-			break;
-		PQclear(result);
-		result = next;
-	}
-	source->busy = false;
+	source->result = NULL;
 	if (PQresultStatus(result) != PGRES_TUPLES_OK)
 	{
 		source_fail(source, result ? PQresultErrorMessage(result) : PQerrorMessage(source->conn));
@@ -398,6 +433,72 @@ page_source_receive(PageSource *source, TimestampTz deadline, PageSourceHeader *
 	header->end_lsn = result_uint64(result, 6);
 	header->flush_lsn = result_uint64(result, 7);
 	return result;
+}
+
+/*
+ * Wait for the answer.  Returns NULL, and says why in the source, when there
+ * is none or it is an error; then the connection is closed.
+ */
+PGresult *
+page_source_receive(PageSource *source, TimestampTz deadline, PageSourceHeader *header)
+{
+	Assert(source->busy);
+	while (source->busy)
+	{
+		if (!source_receive_step(source))
+			return NULL;
+		if (source->busy && !source_wait(source, page_source_events(source), deadline))
+		{
+			source_fail(source, "timed out while waiting for its answer");
+			return NULL;
+		}
+	}
+	return source_answer(source, header);
+}
+
+/*
+ * Begin to ask a source how it is.  Nothing waits; page_source_proceed() is to
+ * be called when the socket is ready for page_source_events().
+ */
+bool
+page_source_ask(PageSource *source)
+{
+	Assert(!source->busy && !source->connecting);
+	return source->conn == NULL ? source_connect_start(source) : page_source_send(source, NULL, 0);
+}
+
+/*
+ * Go on with such a question.
+ */
+PageSourceProgress
+page_source_proceed(PageSource *source, PageSourceHeader *header)
+{
+	PGresult   *result;
+
+	if (source->connecting)
+	{
+		if (!source_connect_step(source))
+			return PAGE_SOURCE_FAILED;
+		if (source->connecting)
+			return PAGE_SOURCE_PENDING;
+		return page_source_send(source, NULL, 0) ? PAGE_SOURCE_PENDING : PAGE_SOURCE_FAILED;
+	}
+	if (!source_receive_step(source))
+		return PAGE_SOURCE_FAILED;
+	if (source->busy)
+		return PAGE_SOURCE_PENDING;
+	result = source_answer(source, header);
+	PQclear(result);
+	return result ? PAGE_SOURCE_ANSWERED : PAGE_SOURCE_FAILED;
+}
+
+/*
+ * It has not answered in time.
+ */
+void
+page_source_timed_out(PageSource *source)
+{
+	source_fail(source, source->connecting ? "timed out while connecting" : "timed out while waiting for its answer");
 }
 
 /*

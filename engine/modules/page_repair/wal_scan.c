@@ -150,6 +150,8 @@ page_repair_map_create(PageRepairMap *map)
 								HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	map->last = NULL;
 	map->referenced = 0;
+	map->fresh = NIL;
+	map->timeline = 0;
 }
 
 static void
@@ -232,6 +234,10 @@ scan_removals(PageRepairMap *map, XLogReaderState *reader)
 	}
 }
 
+/*
+ * Find or make the chunk of a block.  A new one is to be looked at, if only for
+ * the relation's maps.
+ */
 static PageRepairChunk *
 map_chunk(PageRepairMap *map, const RelFileLocator *rlocator, ForkNumber forknum,
 		  BlockNumber blkno)
@@ -252,6 +258,8 @@ map_chunk(PageRepairMap *map, const RelFileLocator *rlocator, ForkNumber forknum
 			memset(map->last->seen, 0, sizeof(map->last->seen));
 			memset(map->last->check, 0, sizeof(map->last->check));
 			map->last->swept = false;
+			map->last->fresh = true;
+			map->fresh = lappend(map->fresh, map->last);
 		}
 	}
 	return map->last;
@@ -285,6 +293,11 @@ scan_record(PageRepairMap *map, XLogReaderState *reader)
 		if (ref->apply_image || (ref->flags & BKPBLOCK_WILL_INIT) != 0)
 			continue;
 		chunk->check[word] |= bit;
+		if (!chunk->fresh)
+		{
+			chunk->fresh = true;
+			map->fresh = lappend(map->fresh, chunk);
+		}
 	}
 
 	/*
@@ -301,10 +314,49 @@ scan_record(PageRepairMap *map, XLogReaderState *reader)
 }
 
 /*
- * Read the local WAL from the record at "start" to its end, or to the first
- * record that starts at or after "limit", if that is valid.
+ * Enter a record that is in somebody else's hands.
+ */
+void
+page_repair_map_record(PageRepairMap *map, XLogReaderState *record)
+{
+	scan_record(map, record);
+	scan_removals(map, record);
+}
+
+/*
+ * Enter only the relations of a record.  A standby dirties free space maps
+ * without raising its minimum recovery point, so those that were written may
+ * belong to any record.
+ */
+static void
+scan_relations(PageRepairMap *map, XLogReaderState *reader)
+{
+	for (int id = 0; id <= XLogRecMaxBlockId(reader); id++)
+	{
+		if (XLogRecHasBlockRef(reader, id))
+			map_chunk(map, &XLogRecGetBlock(reader, id)->rlocator, FSM_FORKNUM, 0);
+	}
+}
+
+/*
+ * Returns true when this is called for the first time for the relation.
+ */
+bool
+page_repair_sweep_first(PageRepairMap *map, const RelFileLocator *rlocator)
+{
+	PageRepairChunk *chunk = map_chunk(map, rlocator, FSM_FORKNUM, 0);
+	bool		first = !chunk->swept;
+
+	chunk->swept = true;
+	return first;
+}
+
+/*
+ * Read the local WAL from the record at "start" to its end.  Of records that
+ * start at or after "limit", if that is valid, only the relations are entered.
  *
- * Returns the end of the last record that was read, "start" if none was.
+ * Returns the end of the last record that was entered in full, "start" if none
+ * was.
  */
 XLogRecPtr
 page_repair_scan(PageRepairMap *map, XLogRecPtr start, XLogRecPtr limit, List *history)
@@ -332,10 +384,13 @@ page_repair_scan(PageRepairMap *map, XLogRecPtr start, XLogRecPtr limit, List *h
 	while (XLogReadRecord(reader, &error) != NULL)
 	{
 		if (!XLogRecPtrIsInvalid(limit) && reader->ReadRecPtr >= limit)
-			break;
-		scan_record(map, reader);
-		scan_removals(map, reader);
+		{
+			scan_relations(map, reader);
+			continue;
+		}
+		page_repair_map_record(map, reader);
 		end = reader->EndRecPtr;
+		map->timeline = reader->latestPageTLI;
 	}
 
 	scan_close(reader);

@@ -13,6 +13,8 @@ ALTER SYSTEM SET polar_page_repair_sources = 'host=a dbname=b nonsense=c';
 ALTER SYSTEM SET polar_page_repair_sources = 'host=a;host=b;host=c;host=d;host=e;host=f;host=g;host=h;host=i';
 ALTER SYSTEM SET polar_page_repair_sources = E'host=''a;b'' dbname=x; ;postgresql://c:1/d';
 ALTER SYSTEM RESET polar_page_repair_sources;
+-- a source that is asked each second cannot be missed after less than two
+ALTER SYSTEM SET polar_page_repair_grace = '1s';
 -- whoever reads pages reads everything
 CREATE ROLE regress_page_repair_nobody;
 CREATE ROLE regress_page_repair_reader;
@@ -20,7 +22,14 @@ GRANT EXECUTE ON FUNCTION polar_page_repair_read TO regress_page_repair_reader;
 SET ROLE regress_page_repair_nobody;
 SHOW polar_page_repair_sources;
 SELECT timeline FROM polar_page_repair_read('{}', '{}', '{}', '{}', '{}');
+-- hosts, ports and roles are for who may monitor; figures are for everybody
 SELECT state FROM polar_page_repair_status;
+SELECT source FROM polar_page_repair_sources;
+SELECT * FROM polar_page_repair_get_sources();
+SELECT torn FROM polar_stat_page_repair;
+SET ROLE pg_monitor;
+SELECT state FROM polar_page_repair_status;
+SELECT source FROM polar_page_repair_sources;
 SET ROLE regress_page_repair_reader;
 SELECT timeline, in_recovery, streaming, data_checksums, start_lsn <= end_lsn, flush_lsn = end_lsn, pages
 FROM polar_page_repair_read('{}', '{}', '{}', '{}', '{}');
@@ -48,6 +57,7 @@ SELECT pages FROM polar_page_repair_read('{1}', '{1}', '{1}', '{0}', '{}');
 SELECT pages FROM polar_page_repair_read('{1}', '{1}', '{1}', '{0}', '{NULL}');
 SELECT pages FROM polar_page_repair_read('{1}', '{1}', '{1}', '{4}', '{0}');
 SELECT pages FROM polar_page_repair_read('{1}', '{1}', '{1}', '{0}', '{-1}');
+SELECT pages FROM polar_page_repair_read('{1664}', '{1}', '{1260}', '{0}', '{0}');
 SELECT pages FROM polar_page_repair_read(array_fill(1::oid, '{1025}'), array_fill(1::oid, '{1025}'), array_fill(1::oid, '{1025}'),
                                          array_fill(0, '{1025}'), array_fill(0::int8, '{1025}'));
 DROP TABLE served;

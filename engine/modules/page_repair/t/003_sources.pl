@@ -7,29 +7,14 @@ use PostgreSQL::Test::RecursiveCopy;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Floe::Test::Crash qw(crash);
-use Floe::Test::Standby qw(new_primary new_standby wait_for_replay);
+use Floe::Test::Repair qw(copy_instance liar new_repairable);
+use Floe::Test::Standby qw(new_standby wait_for_replay);
 use Floe::Test::Torn qw(remember_files tear_pages repair_source);
 use Floe::Test::Wait qw(wait_until);
 
 srand($ENV{FLOE_TEST_SEED} // 3);
 
-my $primary = new_primary('primary', q{
-autovacuum = off
-shared_buffers = 1MB
-full_page_writes = off
-polar_page_repair_guard = off
-polar_page_repair_timeout = 2s
-checkpoint_timeout = 1h
-max_wal_size = 4GB
-wal_keep_size = 1GB
-});
-$primary->safe_psql('postgres', q{
-	CREATE EXTENSION page_repair;
-	CREATE EXTENSION amcheck;
-	CREATE ROLE page_repair LOGIN;
-	GRANT EXECUTE ON FUNCTION polar_page_repair_read TO page_repair;
-	CREATE TABLE t (a int PRIMARY KEY, b int, c text);
-	INSERT INTO t SELECT g, 0, md5(g::text) FROM generate_series(1, 10000) g});
+my $primary = new_repairable('primary', '', 10000);
 my $standby = new_standby($primary, 'standby', 'hot_standby_feedback = on');
 my $behind = new_standby($primary, 'behind');
 my $ahead = new_standby($primary, 'ahead');
@@ -40,6 +25,7 @@ $behind->stop;
 $primary->safe_psql('postgres', 'INSERT INTO t SELECT g, 1, md5(g::text) FROM generate_series(10001, 11000) g; CHECKPOINT');
 my $before = remember_files($primary);
 $primary->safe_psql('postgres', 'UPDATE t SET b = b + 1 WHERE a % 2 = 0; SELECT pg_switch_wal()');
+my $relation_path = $primary->safe_psql('postgres', q{SELECT pg_relation_filepath('t')});
 my $truth = $primary->safe_psql('postgres', 'SELECT count(*), sum(a), sum(b) FROM t');
 wait_for_replay($primary, $standby);
 $standby->stop;
@@ -59,11 +45,8 @@ sub attempt
 	my (@sources) = @_;
 	my ($timeout) = map { $_->{timeout} } grep { ref eq 'HASH' } @sources;
 	my $list = join(';', map { ref eq 'HASH' ? () : ref ? repair_source($_) : $_ } @sources);
-	my $instance = PostgreSQL::Test::Cluster->new('attempt_' . ++$attempts);
-	PostgreSQL::Test::RecursiveCopy::copypath($saved, $instance->data_dir);
-	chmod 0700, $instance->data_dir;
-	$instance->append_conf('postgresql.conf', 'port = ' . $instance->port . "\npolar_page_repair_sources = '$list'\n"
-		. 'polar_page_repair_timeout = ' . ($timeout // '2s') . "\n");
+	my $instance = copy_instance('attempt_' . ++$attempts, $saved,
+		"polar_page_repair_sources = '$list'\npolar_page_repair_timeout = " . ($timeout // '2s') . "\n");
 	my $started = $instance->start(fail_ok => 1);
 	return ($started, slurp_file($instance->logfile), $instance);
 }
@@ -109,12 +92,9 @@ repaired('a good source after one behind', qr/taken from source/, $behind, $stan
 
 # Behind at first: it is asked again until it has come (it restores what the primary has written)
 {
-	my $late = PostgreSQL::Test::Cluster->new('late');
 	$behind->stop;
-	PostgreSQL::Test::RecursiveCopy::copypath($behind->data_dir, $late->data_dir);
-	chmod 0700, $late->data_dir;
+	my $late = copy_instance('late', $behind->data_dir, 'recovery_min_apply_delay = 0');
 	my $wal = "$saved/pg_wal";
-	$late->append_conf('postgresql.conf', 'port = ' . $late->port . "\nrecovery_min_apply_delay = 0\n");
 	$late->start;
 	my $pid = fork();
 	if ($pid == 0)
@@ -153,24 +133,11 @@ refused('a role without login', qr/role "nobody" does not exist/, repair_source(
 my $sysid = $standby->safe_psql('postgres', 'SELECT system_identifier FROM pg_control_system()');
 my $redo = $before->{redo};
 my $replayed = $standby->safe_psql('postgres', 'SELECT pg_last_wal_replay_lsn()');
-$other->safe_psql('postgres', 'DROP EXTENSION page_repair; CREATE EXTENSION dblink');
+my $say = liar($other, $sysid);
 sub lie
 {
-	my (%answer) = (
-		system_identifier => $sysid, timeline => 1, in_recovery => 'true', streaming => 'true', data_checksums => 'true',
-		start_lsn => "'$redo'", end_lsn => "'$replayed'", flush_lsn => "'$replayed'",
-		pages => q{array_fill('\x'::bytea, ARRAY[cardinality($1)])}, before => 'NULL', @_);
-	$other->safe_psql('postgres', qq{
-		DROP FUNCTION IF EXISTS pg_catalog.polar_page_repair_read;
-		CREATE FUNCTION pg_catalog.polar_page_repair_read(oid[], oid[], oid[], int4[], int8[],
-			OUT system_identifier int8, OUT timeline int4, OUT in_recovery bool, OUT streaming bool, OUT data_checksums bool,
-			OUT start_lsn pg_lsn, OUT end_lsn pg_lsn, OUT flush_lsn pg_lsn, OUT pages bytea[]) LANGUAGE plpgsql AS \$\$
-		BEGIN
-			PERFORM $answer{before};
-			SELECT $answer{system_identifier}, $answer{timeline}, $answer{in_recovery}, $answer{streaming}, $answer{data_checksums},
-				$answer{start_lsn}, $answer{end_lsn}, $answer{flush_lsn}, $answer{pages}
-			INTO system_identifier, timeline, in_recovery, streaming, data_checksums, start_lsn, end_lsn, flush_lsn, pages;
-		END \$\$});
+	$say->(start_lsn => "'$redo'", end_lsn => "'$replayed'", flush_lsn => "'$replayed'", @_);
+	return;
 }
 lie();
 refused('a source that cannot read', qr/it could not read block \d+ of relation/, $other);
@@ -183,6 +150,8 @@ lie(end_lsn => "'F/0'");
 refused('a source ahead', qr/refused: it has replayed up to F\/0, but this server's WAL ends at/, $other);
 lie(start_lsn => "'F/0'");
 refused('a position that makes no sense', qr/refused: its position makes no sense/, $other);
+lie(flush_lsn => "'0/1'");
+refused('a position that it has not flushed', qr/refused: its position makes no sense/, $other);
 lie(data_checksums => 'false');
 refused('a source without checksums', qr/refused: it has no data checksums/, $other);
 lie(pages => q{array_fill(decode(repeat('01', 8192), 'hex'), ARRAY[cardinality($1)])});
@@ -205,8 +174,6 @@ refused('a source that breaks off', qr/terminating connection|server closed the 
 repaired('a source that breaks off first', qr/taken from source/, $other, $standby);
 
 # Pages of a source that is not at the position it claims, from the future of this WAL
-$other->safe_psql('postgres', q{CREATE FUNCTION lend(text, oid[], oid[], oid[], int4[], int8[]) RETURNS bytea[] LANGUAGE sql AS
-	$$SELECT p FROM dblink($1, format('SELECT pages FROM pg_catalog.polar_page_repair_read(%L, %L, %L, %L, %L)', $2, $3, $4, $5, $6)) AS (p bytea[])$$});
 $ahead->promote;
 $ahead->safe_psql('postgres', 'UPDATE t SET b = b - 7');
 refused('a promoted standby', qr/refused: it is not a standby any more/, $ahead);
@@ -214,6 +181,19 @@ my $connection = $ahead->connstr('postgres') =~ s/'/''/gr;
 lie(pages => "lend('$connection user=page_repair', \$1, \$2, \$3, \$4, \$5)");
 $ahead->safe_psql('postgres', 'CHECKPOINT');
 refused('pages newer than their source', qr/refused: block \d+ of relation \S+ has position/, repair_source($other) =~ s/user=\S+//r);
+
+# A standby whose file has been zeroed: that is not the content of any page
+{
+	$standby->stop;
+	my $zeroed = copy_instance('zeroed', $standby->data_dir);
+	my $file = $zeroed->data_dir . "/$relation_path";
+	my $size = -s $file;
+	$zeroed->start;
+	truncate($file, 0) && truncate($file, $size) or die "could not cut $file: $!";
+	refused('a standby with a zeroed file', qr/it has no content for block \d+ of relation \S+, which was not dropped/, $zeroed);
+	$zeroed->stop;
+	$standby->start;
+}
 
 $other->stop;
 $behind->stop;

@@ -6,29 +6,14 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Floe::Test::Crash qw(crash);
-use Floe::Test::Standby qw(new_primary new_standby wait_for_replay);
-use Floe::Test::Torn qw(remember_files tear_pages repair_source);
+use Floe::Test::Repair qw(attempt least_recovery_point new_repairable sound start_only tear_standby);
+use Floe::Test::Standby qw(new_standby wait_for_replay);
+use Floe::Test::Torn qw(repair_source);
 use Floe::Test::Wait qw(wait_until);
 
 srand($ENV{FLOE_TEST_SEED} // 4);
 
-my $primary = new_primary('primary', q{
-autovacuum = off
-shared_buffers = 1MB
-full_page_writes = off
-polar_page_repair_guard = off
-polar_page_repair_timeout = 2s
-checkpoint_timeout = 1h
-max_wal_size = 4GB
-wal_keep_size = 1GB
-});
-$primary->safe_psql('postgres', q{
-	CREATE EXTENSION page_repair;
-	CREATE EXTENSION amcheck;
-	CREATE ROLE page_repair LOGIN;
-	GRANT EXECUTE ON FUNCTION polar_page_repair_read TO page_repair;
-	CREATE TABLE t (a int PRIMARY KEY, b int, c text);
-	INSERT INTO t SELECT g, 0, md5(g::text) FROM generate_series(1, 20000) g});
+my $primary = new_repairable('primary');
 my $standby = new_standby($primary, 'standby');
 my $second = new_standby($primary, 'second');
 is($standby->safe_psql('postgres', 'SELECT recovery IS NULL FROM polar_stat_page_repair'), 't',
@@ -36,55 +21,44 @@ is($standby->safe_psql('postgres', 'SELECT recovery IS NULL FROM polar_stat_page
 
 my $query = 'SELECT count(*), sum(a), sum(b), md5(string_agg(c, NULL ORDER BY a)) FROM t';
 
-# tear_standby(): a restartpoint, work that the standby writes and does not sync, a crash
-sub tear_standby
+sub tear
 {
-	wait_for_replay($primary, $standby);
-	$primary->safe_psql('postgres', 'CHECKPOINT');
-	wait_for_replay($primary, $standby);
-	$standby->safe_psql('postgres', 'CHECKPOINT');
-	my $before = remember_files($standby);
-	$primary->safe_psql('postgres', q{UPDATE t SET b = b + 1; VACUUM t; UPDATE t SET b = b + 1 WHERE a % 5 = 0});
-	wait_for_replay($primary, $standby);
-	crash($standby);
-	my $torn = tear_pages($standby, $before, sector => 512);
+	my $torn = tear_standby($primary, $standby);
 	cmp_ok($torn->{torn}, '>', 20, "the standby's pages are torn: $torn->{torn}");
+	return;
 }
 
-sub sound
+sub is_sound
 {
 	my ($what) = @_;
 	wait_for_replay($primary, $standby);
 	is($standby->safe_psql('postgres', $query), $primary->safe_psql('postgres', $query), "$what: it has the primary's contents");
-	is($standby->safe_psql('postgres', q{SELECT * FROM verify_heapam('t')}), '', "$what: its heap is sound");
-	is($standby->safe_psql('postgres', q{SELECT bt_index_check('t_pkey', true)}), '', "$what: its index is sound");
+	is(sound($standby), '', "$what: its heap and index are sound");
+	return;
 }
 
 foreach my $policy ('checksum', 'always')
 {
 	# With nobody to ask
-	tear_standby();
+	tear();
 	$standby->append_conf('postgresql.conf', "polar_page_repair_policy = $policy\npolar_page_repair_sources = 'host=/nonexistent'");
-	my $offset = -s $standby->logfile;
-	is($standby->start(fail_ok => 1), 0, "$policy: without a source the standby does not start");
-	like(slurp_file($standby->logfile, $offset), qr/no page repair source could give it|from any page repair source/, "$policy: and says why");
+	my ($started, $log) = attempt($standby);
+	is($started, 0, "$policy: without a source the standby does not start");
+	like($log, qr/no page repair source could give it|from any page repair source/, "$policy: and says why");
 
 	# From the primary, which has gone on meanwhile: the pages are newer than what the standby has
 	$primary->safe_psql('postgres', 'UPDATE t SET b = b + 1000');
 	$standby->append_conf('postgresql.conf', "polar_page_repair_sources = '" . repair_source($primary) . "'");
 	# It must not become consistent before it has replayed them: replay is held back
 	$standby->append_conf('postgresql.conf', "primary_conninfo = ''");
-	$offset = -s $standby->logfile;
-	$standby->{_pid} = undef;
-	command_ok([ 'pg_ctl', '-W', '-D', $standby->data_dir, '-l', $standby->logfile, '-o', '--cluster-name=standby', 'start' ], "$policy: it starts");
+	my $offset = start_only($standby);
 	wait_until(sub { slurp_file($standby->logfile, $offset) =~ /page repair: \d+ blocks named by WAL/ }, 'pages to be repaired');
 	wait_until(sub { slurp_file($standby->logfile, $offset) =~ /waiting for WAL to become available/ }, 'local WAL to be replayed');
 	my ($repaired) = slurp_file($standby->logfile, $offset) =~ /(\d+) taken from sources/;
 	cmp_ok($repaired, '>', 20, "$policy: pages were taken from the primary: $repaired");
 	unlike(slurp_file($standby->logfile, $offset), qr/consistent recovery state reached|ready to accept read-only/,
 		"$policy: it is not consistent while it has not replayed what they hold");
-	my ($control) = run_command([ 'pg_controldata', '-D', $standby->data_dir ]);
-	my ($least) = $control =~ /^Minimum recovery ending location:\s+(\S+)$/m;
+	my $least = least_recovery_point($standby);
 	is($primary->safe_psql('postgres', "SELECT '$least'::pg_lsn > pg_last_wal_receive_lsn() IS NOT FALSE AND '$least'::pg_lsn <= pg_current_wal_flush_lsn()"),
 		't', "$policy: pg_control knows how far it has to come");
 
@@ -93,24 +67,24 @@ foreach my $policy ('checksum', 'always')
 	crash($standby);
 	$standby->append_conf('postgresql.conf', "primary_conninfo = '" . $primary->connstr =~ s/'/''/gr . " application_name=standby'");
 	$standby->start;
-	sound("$policy, from the primary");
+	is_sound("$policy, from the primary");
 	like(slurp_file($standby->logfile, $offset), qr/consistent recovery state reached at/, "$policy: consistent in the end");
 }
 
 # From another standby
-tear_standby();
+tear();
 $standby->append_conf('postgresql.conf', "polar_page_repair_policy = checksum\npolar_page_repair_sources = '" . repair_source($second) . "'");
 $standby->start;
 cmp_ok($standby->safe_psql('postgres', 'SELECT repaired FROM polar_stat_page_repair'), '>', 20, 'pages were taken from another standby');
 is($standby->safe_psql('postgres', q{SELECT recovery FROM polar_stat_page_repair}), 'standby', 'the view tells that it is one');
-sound('from another standby');
+is_sound('from another standby');
 
 # Without its local WAL: blocks are looked at as their WAL comes again
-tear_standby();
+tear();
 unlink grep { m{/[0-9A-F]{24}$} } glob($standby->data_dir . '/pg_wal/*');
 $standby->start;
 cmp_ok($standby->safe_psql('postgres', 'SELECT repaired FROM polar_stat_page_repair'), '>', 20, 'pages were repaired while WAL was streamed again');
-sound('without local WAL');
+is_sound('without local WAL');
 
 # Guard on a standby: it says who could help
 ok($standby->poll_query_until('postgres', q{SELECT state, images_in_force IS NULL FROM polar_page_repair_status}, 'protected|t'),

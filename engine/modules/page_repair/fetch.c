@@ -1,0 +1,446 @@
+/*-------------------------------------------------------------------------
+ *
+ * fetch.c
+ *	  Get pages from sources, and put them where torn ones are.
+ *
+ * The numbers R3 to R7 are those of the invariants in README: what must be true
+ * of a page before it is written.
+ *
+ * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
+ *
+ * IDENTIFICATION
+ *	  engine/modules/page_repair/fetch.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/timeline.h"
+#include "access/xlog.h"
+#include "access/xlogrecovery.h"
+#include "common/relpath.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "postmaster/startup.h"
+#include "repair.h"
+#include "storage/bufpage.h"
+#include "storage/latch.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+/* Pages of one request: 2 MB, large enough that the way there and back does not matter */
+#define BATCH_BLOCKS 256
+
+/* A source that needs longer for one batch is taken for dead */
+#define ANSWER_MS 15000
+
+typedef struct Batch
+{
+	int			nblocks;
+	PageRepairBlock blocks[BATCH_BLOCKS];
+	bool		done[BATCH_BLOCKS];
+	int			left;
+} Batch;
+
+/*
+ * Refuse a source for the rest of this recovery.
+ */
+static void
+pg_attribute_printf(2, 3)
+refuse(PageSource *source, const char *format,...)
+{
+	va_list		arguments;
+
+	va_start(arguments, format);
+	vsnprintf(source->why, sizeof(source->why), format, arguments);
+	va_end(arguments);
+	source->refused = true;
+	page_source_disconnect(source);
+	ereport(LOG,
+			(errmsg("page repair source \"%s\" is refused: %s", source->name, source->why)));
+}
+
+/*
+ * May pages with this header be used?  (R3, R4, R5)
+ */
+static bool
+accept_header(PageSource *source, const PageSourceHeader *header)
+{
+	/* Crash recovery ends on the timeline of the WAL that is here */
+	repair_follow_timeline(recovery->standby ? recoveryTargetTLI : recovery->map.timeline);
+
+	if (header->system_identifier != GetSystemIdentifier())
+		refuse(source, "it belongs to another system, " UINT64_FORMAT, header->system_identifier);
+	else if (!header->data_checksums)
+		refuse(source, "it has no data checksums");
+	else if (!recovery->standby && !header->in_recovery)
+		refuse(source, "it is not a standby any more");
+	else if (XLogRecPtrIsInvalid(header->end_lsn) || header->start_lsn > header->end_lsn)
+		refuse(source, "its position makes no sense");
+	else if (recovery->standby && header->timeline > recovery->history_of)
+	{
+		/* The history may be in pg_wal at the next attempt */
+		recovery->unknown_timeline = header->timeline;
+		snprintf(source->why, sizeof(source->why),
+				 "it is on timeline %u, whose history this server does not have", header->timeline);
+		source->next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), 1000);
+	}
+	else if (!tliInHistory(header->timeline, recovery->history) ||
+			 tliOfPointInHistory(header->end_lsn - 1, recovery->history) != header->timeline)
+		refuse(source, "it is on timeline %u at %X/%X, which is not in this server's history",
+			   header->timeline, LSN_FORMAT_ARGS(header->end_lsn));
+	else if (!recovery->standby && header->end_lsn > recovery->end)
+		refuse(source, "it has replayed up to %X/%X, but this server's WAL ends at %X/%X",
+			   LSN_FORMAT_ARGS(header->end_lsn), LSN_FORMAT_ARGS(recovery->end));
+	else if (header->end_lsn > header->flush_lsn)
+		refuse(source, "its position makes no sense");
+	else if (header->start_lsn < recovery->least)
+	{
+		/* It may still come */
+		snprintf(source->why, sizeof(source->why),
+				 "it has replayed up to %X/%X only, recovery starts at %X/%X",
+				 LSN_FORMAT_ARGS(header->start_lsn), LSN_FORMAT_ARGS(recovery->redo));
+		source->next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), 200);
+	}
+	else
+		return true;
+	return false;
+}
+
+/*
+ * Use an answer.  Blocks of the batch that have got their page are marked.
+ * Returns false when the source must not be asked further now.
+ */
+static bool
+apply_answer(PageSource *source, Batch *batch, PGresult *result, const PageSourceHeader *header)
+{
+	const char **pages = palloc(batch->nblocks * sizeof(char *));
+	int		   *lengths = palloc(batch->nblocks * sizeof(int));
+	bool		unreadable = false;
+	int			usable = 0;
+	PageRepairSourceState *state = &page_repair_shared->sources[source - recovery->sources];
+	uint64		given = 0;
+
+	if (!accept_header(source, header))
+		return false;
+	if (!page_source_pages(result, batch->nblocks, pages, lengths))
+	{
+		refuse(source, "its answer has another shape");
+		return false;
+	}
+
+	/* Look at all pages before the first is written */
+	for (int i = 0; i < batch->nblocks; i++)
+	{
+		const PageRepairBlock *block = &batch->blocks[i];
+		PGIOAlignedBlock page;
+		XLogRecPtr	lsn;
+
+		if (batch->done[i])
+			continue;
+
+		/*
+		 * R7.  In crash recovery nobody asks later whether a page that replay
+		 * missed was dropped, so WAL must say so now.  A standby's replay
+		 * checks that before it is consistent, with WAL that it has not yet.
+		 */
+		if (!recovery->standby && block->forknum != VISIBILITYMAP_FORKNUM &&
+			(lengths[i] == -1 || (lengths[i] == BLCKSZ && pg_memory_is_all_zeros(pages[i], BLCKSZ))) &&
+			!page_repair_removed(&recovery->map, block))
+		{
+			unreadable = true;
+			snprintf(source->why, sizeof(source->why), "it has no content for block %u of relation \"%s\", which was not dropped",
+					 block->blkno, relpathperm(block->rlocator, block->forknum).str);
+			lengths[i] = 0;
+			continue;
+		}
+		if (lengths[i] == -1)
+		{
+			usable++;
+			continue;
+		}
+		if (lengths[i] != BLCKSZ)
+		{
+			unreadable = true;
+			snprintf(source->why, sizeof(source->why), "it could not read block %u of relation \"%s\"",
+					 block->blkno, relpathperm(block->rlocator, block->forknum).str);
+			continue;
+		}
+		memcpy(page.data, pages[i], BLCKSZ);
+		if (!PageIsVerified((PageData *) page.data, block->blkno, 0, NULL))
+		{
+			unreadable = true;
+			lengths[i] = 0;
+			snprintf(source->why, sizeof(source->why), "block %u of relation \"%s\" was damaged on its way",
+					 block->blkno, relpathperm(block->rlocator, block->forknum).str);
+			continue;
+		}
+		lsn = PageGetLSN((Page) page.data);
+		if (lsn > header->end_lsn)
+		{
+			refuse(source, "block %u of relation \"%s\" has position %X/%X, after its own, %X/%X",
+				   block->blkno, relpathperm(block->rlocator, block->forknum).str,
+				   LSN_FORMAT_ARGS(lsn), LSN_FORMAT_ARGS(header->end_lsn));
+			return false;
+		}
+		usable++;
+	}
+
+	/* Nobody may read before this has been replayed (R6) */
+	if (usable > 0 && header->end_lsn > recovery->newest)
+	{
+		recovery->newest = header->end_lsn;
+		if (recovery->standby)
+			RaiseMinRecoveryPoint(header->end_lsn, header->timeline);
+	}
+
+	for (int i = 0; i < batch->nblocks; i++)
+	{
+		const PageRepairBlock *block = &batch->blocks[i];
+		SMgrRelation reln;
+		PGIOAlignedBlock page;
+
+		if (batch->done[i] || lengths[i] == 0)
+			continue;
+		reln = smgropen(block->rlocator, INVALID_PROC_NUMBER);
+		if (lengths[i] == -1)
+		{
+			/* R7; for a visibility map R8 */
+			memset(page.data, 0, BLCKSZ);
+			if (block->forknum == VISIBILITYMAP_FORKNUM)
+				PageInit((Page) page.data, BLCKSZ, 0);
+			recovery->stats.missing++;
+		}
+		else
+		{
+			/*
+			 * Replay takes a visibility map page of zeroes for a missing one
+			 * (R8)
+			 */
+			memcpy(page.data, pages[i], BLCKSZ);
+			if (block->forknum == VISIBILITYMAP_FORKNUM && PageIsNew((Page) page.data))
+				PageInit((Page) page.data, BLCKSZ, 0);
+			recovery->stats.repaired++;
+			recovery->stats.bytes += BLCKSZ;
+			given++;
+		}
+		repair_write_page(reln, block->forknum, block->blkno, page.data);
+		if (recovery->stats.policy == PAGE_REPAIR_CHECKSUM)
+		{
+			char		what[256];
+
+			if (lengths[i] == -1)
+				snprintf(what, sizeof(what), "zeroed, source \"%s\" has no such block at %X/%X",
+						 source->name, LSN_FORMAT_ARGS(header->end_lsn));
+			else
+				snprintf(what, sizeof(what), "taken from source \"%s\", page LSN %X/%X",
+						 source->name, LSN_FORMAT_ARGS(PageGetLSN((Page) page.data)));
+			repair_log(block, what);
+		}
+		batch->done[i] = true;
+		batch->left--;
+	}
+	if (given > 0)
+	{
+		SpinLockAcquire(&page_repair_shared->mutex);
+		state->pages += given;
+		state->bytes += given * BLCKSZ;
+		state->last_at = recovery->stats.last_at;
+		SpinLockRelease(&page_repair_shared->mutex);
+	}
+	repair_publish_stats();
+	pfree(pages);
+	pfree(lengths);
+	if (unreadable)
+		source->next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), 200);
+	return !unreadable;
+}
+
+/*
+ * Each source's last words, for the error that ends the attempt.
+ */
+static char *
+all_reasons(void)
+{
+	StringInfoData text;
+
+	initStringInfo(&text);
+	for (int i = 0; i < recovery->nsources; i++)
+		appendStringInfo(&text, "%s\"%s\": %s.", i > 0 ? " " : "",
+						 recovery->sources[i].name,
+						 recovery->sources[i].why[0] ? recovery->sources[i].why : "not asked");
+	if (recovery->withheld)
+		appendStringInfo(&text, "No source is asked: %s.", recovery->withheld);
+	else if (recovery->nsources == 0)
+		appendStringInfoString(&text, "\"polar_page_repair_sources\" is empty.");
+	return text.data;
+}
+
+static void
+give_up(const Batch *batch)
+{
+	const PageRepairBlock *block = NULL;
+
+	for (int i = 0; i < batch->nblocks && block == NULL; i++)
+	{
+		if (!batch->done[i])
+			block = &batch->blocks[i];
+	}
+	ereport(FATAL,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 recovery->stats.policy == PAGE_REPAIR_ALWAYS ?
+			 errmsg("could not get block %u of relation \"%s\" from any page repair source",
+					block->blkno, relpathperm(block->rlocator, block->forknum).str) :
+			 errmsg("block %u of relation \"%s\" is torn, and no page repair source could give it",
+					block->blkno, relpathperm(block->rlocator, block->forknum).str),
+			 errdetail("%s", all_reasons()),
+			 recovery->withheld ?
+			 errhint("Start once without a recovery target and without \"recovery_min_apply_delay\", or restore the backup again.") :
+			 recovery->unknown_timeline > 0 ?
+			 errhint("Copy \"%08X.history\" from the source's directory pg_wal to this server's, and start this server again.",
+					 recovery->unknown_timeline) :
+			 errhint("Recovery can be tried again as often as needed: start a source named in \"polar_page_repair_sources\", or add another one, and start this server again. If there is none any more, restore a backup.")));
+}
+
+/*
+ * Get what is left of a batch from whatever source, wait when none can serve
+ * now, and give up at the deadline, or when none ever will.
+ */
+static void
+fetch_slowly(Batch *batch)
+{
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), page_repair_timeout);
+	TimestampTz next_report = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), 10000);
+
+	while (batch->left > 0)
+	{
+		bool		hope = false;
+
+		for (int i = 0; i < recovery->nsources && batch->left > 0; i++)
+		{
+			PageSource *source = &recovery->sources[i];
+			TimestampTz answer_by = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ANSWER_MS);
+			PGresult   *result;
+			PageSourceHeader header;
+
+			if (source->refused)
+				continue;
+			hope = true;
+			if (GetCurrentTimestamp() < source->next_try)
+				continue;
+			answer_by = Min(answer_by, Max(deadline, TimestampTzPlusMilliseconds(GetCurrentTimestamp(), 1000)));
+			if (!page_source_connect(source, answer_by) ||
+				!page_source_send(source, batch->blocks, batch->nblocks))
+				continue;
+			result = page_source_receive(source, answer_by, &header);
+			if (result == NULL)
+				continue;
+			if (apply_answer(source, batch, result, &header))
+				recovery->current = i;
+			PQclear(result);
+		}
+		if (batch->left == 0)
+			break;
+		if (!hope || GetCurrentTimestamp() >= deadline)
+			give_up(batch);
+		if (GetCurrentTimestamp() >= next_report)
+		{
+			ereport(LOG,
+					(errmsg("recovery waits for a page repair source"),
+					 errdetail("%s", all_reasons())));
+			next_report = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), 10000);
+		}
+		ProcessStartupProcInterrupts();
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | (IsUnderPostmaster ? WL_EXIT_ON_PM_DEATH : 0),
+						 100, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+	}
+}
+
+/*
+ * Fill a batch with the next blocks that are to be fetched.
+ */
+static void
+next_batch(Batch *batch, PageRepairChunk **chunks, int nchunks, int *chunk, int *from)
+{
+	batch->nblocks = 0;
+	while (batch->nblocks < BATCH_BLOCKS && *chunk < nchunks)
+	{
+		PageRepairChunk *at = chunks[*chunk];
+		int			i = verify_next_checked(at, *from);
+
+		if (i == PAGE_REPAIR_CHUNK_BLOCKS)
+		{
+			(*chunk)++;
+			*from = 0;
+			continue;
+		}
+		batch->blocks[batch->nblocks].rlocator = at->key.rlocator;
+		batch->blocks[batch->nblocks].forknum = at->key.forknum;
+		batch->blocks[batch->nblocks].blkno = at->key.number * PAGE_REPAIR_CHUNK_BLOCKS + i;
+		batch->done[batch->nblocks] = false;
+		batch->nblocks++;
+		*from = i + 1;
+	}
+	batch->left = batch->nblocks;
+}
+
+/*
+ * Fetch all blocks that are left in the chunks.  While one answer is written,
+ * the source works on the next.
+ */
+void
+fetch_all(PageRepairChunk **chunks, int nchunks)
+{
+	Batch	   *batch = palloc(sizeof(Batch));
+	Batch	   *next = palloc(sizeof(Batch));
+	int			chunk = 0;
+	int			from = 0;
+
+	next_batch(batch, chunks, nchunks, &chunk, &from);
+	while (batch->nblocks > 0)
+	{
+		PageSource *source = recovery->nsources > 0 ? &recovery->sources[recovery->current] : NULL;
+		PageSourceHeader header;
+		PGresult   *result = NULL;
+		MemoryContext old;
+
+		ProcessStartupProcInterrupts();
+
+		/*
+		 * The first request of all, and those after trouble, find a source
+		 * first
+		 */
+		if (source != NULL && source->conn != NULL && !source->busy)
+			page_source_send(source, batch->blocks, batch->nblocks);
+		if (source != NULL && source->busy)
+			result = page_source_receive(source, TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ANSWER_MS),
+										 &header);
+		next_batch(next, chunks, nchunks, &chunk, &from);
+		if (result != NULL)
+		{
+			if (next->nblocks > 0)
+				page_source_send(source, next->blocks, next->nblocks);
+			old = MemoryContextSwitchTo(recovery->context);
+			(void) apply_answer(source, batch, result, &header);
+			MemoryContextSwitchTo(old);
+			PQclear(result);
+			/* An answer to a question that will be asked again is of no use */
+			if (batch->left > 0)
+				page_source_disconnect(source);
+		}
+		if (batch->left > 0)
+			fetch_slowly(batch);
+
+		{
+			Batch	   *swap = batch;
+
+			batch = next;
+			next = swap;
+		}
+	}
+	pfree(batch);
+	pfree(next);
+}

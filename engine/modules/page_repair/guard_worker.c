@@ -1,0 +1,550 @@
+/*-------------------------------------------------------------------------
+ *
+ * guard_worker.c
+ *	  Is there a source that could give every torn page back?
+ *
+ * All sources are asked each second, each on its own: one that does not answer
+ * keeps nobody from hearing what the others say.  What follows from the answers
+ * is left in shared memory, where the checkpointer's hooks find it.
+ *
+ * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
+ *
+ * IDENTIFICATION
+ *	  engine/modules/page_repair/guard_worker.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xlog.h"
+#include "guard.h"
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/bgwriter.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "storage/waiteventset.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/timeout.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+/* A source as this process sees it, beside the connection to it */
+typedef struct GuardSource
+{
+	bool		asking;			/* a question is under way */
+	TimestampTz deadline;		/* of that */
+	TimestampTz next_ask;
+	XLogRecPtr	asked_for;		/* the redo point that was known then */
+	bool		known;			/* it has answered, or failed to */
+	bool		answered;		/* the last question was */
+	PageSourceHeader header;	/* what it has answered */
+	TimestampTz checked_at;
+	TimestampTz behind_since;	/* its replay has not come to the redo point */
+	XLogRecPtr	answered_for;
+	bool		healthy;
+} GuardSource;
+
+static PageSource *sources = NULL;
+static int	nsources = 0;
+static GuardSource seen[PAGE_REPAIR_MAX_SOURCES];
+static XLogRecPtr current_redo = InvalidXLogRecPtr;
+static TimeoutId alarm_id;
+
+static void
+worker_exit(int code, Datum arg)
+{
+	/* Without us nobody knows: images on */
+	SpinLockAcquire(&page_repair_shared->mutex);
+	page_repair_shared->worker = INVALID_PROC_NUMBER;
+	page_repair_shared->forced = true;
+	page_repair_shared->reached = InvalidXLogRecPtr;
+	strlcpy(page_repair_shared->why, "the page repair guard does not run", sizeof(page_repair_shared->why));
+	SpinLockRelease(&page_repair_shared->mutex);
+	guard_wake_checkpointer();
+}
+
+static void
+set_broken(bool broken)
+{
+	SpinLockAcquire(&page_repair_shared->mutex);
+	page_repair_shared->broken = broken;
+	SpinLockRelease(&page_repair_shared->mutex);
+}
+
+static void
+set_state(PageRepairState state, const char *why)
+{
+	SpinLockAcquire(&page_repair_shared->mutex);
+	if (page_repair_shared->state != state)
+		page_repair_shared->since = GetCurrentTimestamp();
+	page_repair_shared->state = state;
+	strlcpy(page_repair_shared->why, why, sizeof(page_repair_shared->why));
+	SpinLockRelease(&page_repair_shared->mutex);
+}
+
+/* ----------------------------------------------------------------------
+ * Asking
+ * ----------------------------------------------------------------------
+ */
+
+/*
+ * Make the sources those of the setting.
+ */
+static void
+follow_setting(void)
+{
+	static char *list = NULL;
+	char	   *error;
+	MemoryContext old;
+
+	if (list != NULL && strcmp(list, page_repair_source_list) == 0)
+		return;
+	page_repair_close_sources(sources, nsources);
+	sources = NULL;
+	nsources = 0;
+	if (list)
+		pfree(list);
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	list = pstrdup(page_repair_source_list);
+	if (!page_repair_parse_sources(list, &sources, &nsources, &error))
+		ereport(ERROR, (errmsg("%s", error)));
+	MemoryContextSwitchTo(old);
+	memset(seen, 0, sizeof(seen));
+}
+
+/*
+ * A source has answered, or it is known that it will not.
+ */
+static void
+heard(int i, PageSourceProgress progress)
+{
+	if (progress == PAGE_SOURCE_PENDING)
+		return;
+	seen[i].asking = false;
+	seen[i].known = true;
+	seen[i].answered = (progress == PAGE_SOURCE_ANSWERED);
+	seen[i].answered_for = seen[i].asked_for;
+	seen[i].checked_at = GetCurrentTimestamp();
+	if (!seen[i].answered)
+		memset(&seen[i].header, 0, sizeof(PageSourceHeader));
+}
+
+/*
+ * Ask the sources whose turn it is, all of them if somebody waits for it.
+ */
+static void
+ask_sources(bool now)
+{
+	for (int i = 0; i < nsources; i++)
+	{
+		TimestampTz at = GetCurrentTimestamp();
+
+		if (seen[i].asking || at < sources[i].next_try ||
+			(!now && at < seen[i].next_ask && seen[i].asked_for == current_redo))
+			continue;
+		seen[i].asked_for = current_redo;
+		seen[i].next_ask = TimestampTzPlusMilliseconds(at, GUARD_INTERVAL_MS);
+		seen[i].deadline = TimestampTzPlusMilliseconds(at, GUARD_ANSWER_MS);
+		seen[i].asking = page_source_ask(&sources[i]);
+		if (!seen[i].asking)
+			heard(i, PAGE_SOURCE_FAILED);
+	}
+}
+
+/*
+ * Wait until a source is to be asked or has something to say, or until somebody
+ * wakes us; then return true.
+ */
+static bool
+wait_for_sources(void)
+{
+	WaitEventSet *set = CreateWaitEventSet(NULL, PAGE_REPAIR_MAX_SOURCES + 2);
+	WaitEvent	events[PAGE_REPAIR_MAX_SOURCES + 2];
+	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz until = TimestampTzPlusMilliseconds(now, GUARD_INTERVAL_MS);
+	bool		woken = false;
+	int			n;
+
+	AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+	AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
+	for (int i = 0; i < nsources; i++)
+	{
+		if (seen[i].asking && PQsocket(sources[i].conn) >= 0)
+			AddWaitEventToSet(set, page_source_events(&sources[i]), PQsocket(sources[i].conn), NULL, &sources[i]);
+		if (!seen[i].asking && seen[i].asked_for != current_redo)
+			seen[i].next_ask = now;
+		until = Min(until, seen[i].asking ? seen[i].deadline : Max(seen[i].next_ask, sources[i].next_try));
+	}
+	/* A millisecond more than until then, lest we come too early */
+	n = WaitEventSetWait(set, until > now ? TimestampDifferenceMilliseconds(now, until) + 1 : 0,
+						 events, lengthof(events), PG_WAIT_EXTENSION);
+	FreeWaitEventSet(set);
+	for (int e = 0; e < n; e++)
+	{
+		if (events[e].events & WL_LATCH_SET)
+		{
+			ResetLatch(MyLatch);
+			woken = true;
+		}
+		else if (events[e].user_data != NULL)
+		{
+			PageSource *source = events[e].user_data;
+			int			i = source - sources;
+
+			heard(i, page_source_proceed(source, &seen[i].header));
+		}
+	}
+	now = GetCurrentTimestamp();
+	for (int i = 0; i < nsources; i++)
+	{
+		if (seen[i].asking && now >= seen[i].deadline)
+		{
+			page_source_timed_out(&sources[i]);
+			heard(i, PAGE_SOURCE_FAILED);
+		}
+	}
+	return woken;
+}
+
+/* ----------------------------------------------------------------------
+ * Judging
+ * ----------------------------------------------------------------------
+ */
+
+/*
+ * Is this source healthy?  If it is not, say in it why.
+ */
+static bool
+judge_source(int i, const GuardControl *control, bool standby)
+{
+	PageSource *source = &sources[i];
+	PageSourceHeader *header = &seen[i].header;
+
+	if (!seen[i].answered)
+		return false;
+
+	/* A checkpoint has been completed since; the next answer tells */
+	if (seen[i].answered_for != control->redo && seen[i].healthy)
+		return true;
+
+#define UNLESS(condition, ...) \
+	if (!(condition)) \
+	{ \
+		snprintf(source->why, sizeof(source->why), __VA_ARGS__); \
+		return false; \
+	}
+
+	UNLESS(header->system_identifier == GetSystemIdentifier(),
+		   "it belongs to another system, " UINT64_FORMAT, header->system_identifier);
+	UNLESS(header->data_checksums, "it has no data checksums");
+	if (standby)
+		return true;
+	UNLESS(header->in_recovery, "it is not a standby");
+	UNLESS(header->timeline == control->timeline, "it is on timeline %u, not %u", header->timeline, control->timeline);
+	UNLESS(header->streaming, "it does not stream");
+	UNLESS(header->flush_lsn >= control->redo, "it has flushed %X/%X, the last checkpoint's redo point is %X/%X",
+		   LSN_FORMAT_ARGS(header->flush_lsn), LSN_FORMAT_ARGS(control->redo));
+	if (header->end_lsn >= control->redo)
+		seen[i].behind_since = 0;
+	else if (seen[i].behind_since == 0)
+		seen[i].behind_since = seen[i].checked_at;
+	UNLESS(seen[i].behind_since == 0 ||
+		   seen[i].checked_at - seen[i].behind_since <= page_repair_grace * INT64CONST(1000),
+		   "it has replayed %X/%X, the last checkpoint's redo point is %X/%X",
+		   LSN_FORMAT_ARGS(header->end_lsn), LSN_FORMAT_ARGS(control->redo));
+#undef UNLESS
+	return true;
+}
+
+/*
+ * Judge all sources and show what was found.  Returns the name of the first
+ * healthy one, or NULL and the reason.  Sets *reached to the highest position
+ * that one of them has flushed.
+ */
+static const char *
+judge_sources(const GuardControl *control, bool standby, XLogRecPtr *reached,
+			  char *why, Size why_size)
+{
+	PageRepairShared *shared = page_repair_shared;
+	const char *protector = NULL;
+
+	why[0] = '\0';
+	*reached = InvalidXLogRecPtr;
+	for (int i = 0; i < nsources; i++)
+	{
+		PageRepairSourceState *state = &shared->sources[i];
+		bool		healthy = seen[i].healthy = judge_source(i, control, standby);
+
+		if (healthy)
+		{
+			*reached = Max(*reached, seen[i].header.flush_lsn);
+			if (protector == NULL)
+				protector = sources[i].name;
+		}
+		else if (seen[i].known && why[0] == '\0')
+			snprintf(why, why_size, "source \"%s\": %s", sources[i].name, sources[i].why);
+
+		SpinLockAcquire(&shared->mutex);
+		if (strcmp(state->name, sources[i].name) != 0)
+		{
+			memset(state, 0, sizeof(*state));
+			strlcpy(state->name, sources[i].name, sizeof(state->name));
+		}
+		state->healthy = healthy;
+		strlcpy(state->why, sources[i].why, sizeof(state->why));
+		state->flush_lsn = seen[i].header.flush_lsn;
+		state->replay_lsn = seen[i].header.end_lsn;
+		state->checked_at = seen[i].checked_at;
+		SpinLockRelease(&shared->mutex);
+	}
+	if (!DataChecksumsEnabled())
+	{
+		protector = NULL;
+		*reached = InvalidXLogRecPtr;
+		strlcpy(why, "data checksums are off", why_size);
+	}
+
+	/* After a promotion a sibling may still follow the old timeline */
+	if (!standby && control->timeline != GetWALInsertionTimeLine())
+	{
+		protector = NULL;
+		*reached = InvalidXLogRecPtr;
+		strlcpy(why, "no checkpoint on this timeline is complete", why_size);
+	}
+
+	SpinLockAcquire(&shared->mutex);
+	for (int i = nsources; i < PAGE_REPAIR_MAX_SOURCES; i++)
+		shared->sources[i].name[0] = '\0';
+	shared->reached = *reached;
+	SpinLockRelease(&shared->mutex);
+	return protector;
+}
+
+/*
+ * What follows from what the sources said last.
+ */
+static void
+decide(void)
+{
+	static TimestampTz unhealthy_since = 0;
+	static TimestampTz healthy_since = 0;
+	static XLogRecPtr requested_for = InvalidXLogRecPtr;
+	bool		broken;
+	PageRepairShared *shared = page_repair_shared;
+	bool		standby = RecoveryInProgress();
+	GuardControl control;
+	XLogRecPtr	reached;
+	const char *protector;
+	char		why[256];
+	bool		forced;
+	bool		in_force;
+	XLogRecPtr	in_force_since;
+	TimestampTz now;
+
+	if (!guard_read_control(&control))
+		return;
+	current_redo = control.redo;
+
+	protector = judge_sources(&control, standby, &reached, why, sizeof(why));
+	for (int i = 0; i < nsources && protector == NULL; i++)
+	{
+		/* The first answers decide, not that there is none yet */
+		if (!seen[i].known)
+			return;
+	}
+
+	now = GetCurrentTimestamp();
+	SpinLockAcquire(&shared->mutex);
+	forced = shared->forced;
+	broken = shared->broken;
+	in_force = shared->in_force;
+	in_force_since = shared->in_force_since;
+	SpinLockRelease(&shared->mutex);
+
+	if (protector != NULL)
+	{
+		unhealthy_since = 0;
+		if (healthy_since == 0)
+			healthy_since = now;
+	}
+	else
+	{
+		healthy_since = 0;
+		if (unhealthy_since == 0)
+			unhealthy_since = now;
+	}
+
+	/* Who replays what another writes has nothing to decide */
+	if (standby)
+	{
+		if (control.images)
+			set_state(PAGE_REPAIR_FULL_PAGE_WRITES, "the WAL from the primary has full-page images");
+		else if (protector != NULL)
+			set_state(PAGE_REPAIR_PROTECTED, psprintf("source \"%s\"", protector));
+		else
+			set_state(PAGE_REPAIR_EXPOSED, why);
+		return;
+	}
+
+	if (fullPageWrites)
+	{
+		set_state(PAGE_REPAIR_FULL_PAGE_WRITES, "full_page_writes is on");
+		set_broken(false);
+		broken = false;
+	}
+	else if (!page_repair_guard)
+	{
+		set_state(PAGE_REPAIR_OVERRIDDEN, "polar_page_repair_guard is off");
+		set_broken(false);
+		broken = false;
+	}
+	else if (in_force && control.redo >= in_force_since)
+		set_state(PAGE_REPAIR_FULL_PAGE_WRITES,
+				  protector ? "full_page_writes is off, a source is healthy, images end soon" : why);
+	else if (protector != NULL && reached >= control.redo)
+		set_state(PAGE_REPAIR_PROTECTED, psprintf("source \"%s\"", protector));
+	else
+		set_state(PAGE_REPAIR_EXPOSED, why[0] ? why : "a checkpoint with full-page images is not complete yet");
+
+	/* Images that came back count once a checkpoint has begun after them */
+	if (forced && broken && in_force && control.redo < in_force_since && requested_for != in_force_since &&
+		!fullPageWrites && page_repair_guard)
+	{
+		requested_for = in_force_since;
+		RequestCheckpoint(CHECKPOINT_IMMEDIATE | CHECKPOINT_FORCE);
+	}
+
+	/* Decide what is to be, whatever the setting is at the moment */
+	if (!forced && protector == NULL &&
+		(fullPageWrites || !page_repair_guard ||
+		 now - unhealthy_since >= page_repair_grace * INT64CONST(1000)))
+	{
+		if (fullPageWrites || !page_repair_guard)
+		{
+			/* Only remembered for the time when it matters */
+			SpinLockAcquire(&shared->mutex);
+			shared->forced = true;
+			SpinLockRelease(&shared->mutex);
+		}
+		else
+			guard_force_images(why);
+	}
+	else if (forced && protector != NULL &&
+			 (!broken ||
+			  (control.redo >= in_force_since && now - healthy_since >= page_repair_grace * INT64CONST(1000))))
+	{
+		SpinLockAcquire(&shared->mutex);
+		shared->forced = false;
+		shared->broken = false;
+		SpinLockRelease(&shared->mutex);
+		if (!fullPageWrites && page_repair_guard)
+			ereport(LOG,
+					(errmsg("full-page images are left out, because page repair source \"%s\" is healthy",
+							protector)));
+		guard_wake_checkpointer();
+	}
+	else if (forced && protector == NULL && !broken && !fullPageWrites && page_repair_guard)
+	{
+		set_broken(true);
+		ereport(LOG,
+				(errmsg("full-page images are written although \"%s\" is off", "full_page_writes"),
+				 errdetail("No page repair source is healthy: %s.", why)));
+	}
+	else if (!forced && in_force && !fullPageWrites && page_repair_guard)
+	{
+		/* It has refused so far, because a checkpoint was faster than we are */
+		guard_wake_checkpointer();
+	}
+}
+
+/*
+ * We are late: the name of a host is being looked up, for instance.  Whoever
+ * notices that is the checkpointer.
+ */
+static void
+handle_alarm(void)
+{
+	guard_wake_checkpointer();
+}
+
+/*
+ * Nobody needs us any more.  The checkpointer starts another one when there is
+ * something to do.
+ */
+static void
+leave(void)
+{
+	SpinLockAcquire(&page_repair_shared->mutex);
+	memset(page_repair_shared->sources, 0, sizeof(page_repair_shared->sources));
+	page_repair_shared->launched = false;
+	SpinLockRelease(&page_repair_shared->mutex);
+	if (!fullPageWrites && page_repair_guard && !RecoveryInProgress())
+		guard_force_images("polar_page_repair_sources is empty");
+	proc_exit(0);
+}
+
+/*
+ * Entry point of the worker
+ */
+void
+page_repair_worker_main(Datum arg)
+{
+	MemoryContext turn;
+	bool		alone;
+	bool		woken = true;
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+
+	/* To be seen in pg_stat_activity */
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+
+	SpinLockAcquire(&page_repair_shared->mutex);
+	alone = (page_repair_shared->worker == INVALID_PROC_NUMBER);
+	if (alone)
+	{
+		page_repair_shared->launched = true;
+		page_repair_shared->worker = MyProcNumber;
+		page_repair_shared->beat = GetCurrentTimestamp();
+	}
+	SpinLockRelease(&page_repair_shared->mutex);
+
+	/*
+	 * After a crash the postmaster starts the old one and the checkpointer
+	 * another
+	 */
+	if (!alone)
+		proc_exit(0);
+	before_shmem_exit(worker_exit, 0);
+	alarm_id = RegisterTimeout(USER_TIMEOUT, handle_alarm);
+
+	turn = AllocSetContextCreate(TopMemoryContext, "page repair guard turn", ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(turn);
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+		SpinLockAcquire(&page_repair_shared->mutex);
+		page_repair_shared->beat = GetCurrentTimestamp();
+		SpinLockRelease(&page_repair_shared->mutex);
+		enable_timeout_after(alarm_id, guard_patience_ms() + 100);
+
+		follow_setting();
+		if (nsources == 0)
+			leave();
+		ask_sources(woken);
+		decide();
+		MemoryContextReset(turn);
+		woken = wait_for_sources();
+	}
+}

@@ -1,0 +1,66 @@
+/*-------------------------------------------------------------------------
+ *
+ * repair.h
+ *	  What the files that work during recovery share.
+ *
+ * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
+ *
+ * IDENTIFICATION
+ *	  engine/modules/page_repair/repair.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PAGE_REPAIR_REPAIR_H
+#define PAGE_REPAIR_REPAIR_H
+
+#include "page_repair.h"
+#include "storage/smgr.h"
+
+/* What this recovery is, and what has been done in it */
+typedef struct Recovery
+{
+	MemoryContext context;
+	bool		standby;		/* in archive recovery, with a point of
+								 * consistency */
+	XLogRecPtr	redo;			/* R */
+	XLogRecPtr	least;			/* who is here has replayed all before R */
+	XLogRecPtr	limit;			/* of a standby: blocks changed later cannot
+								 * be torn */
+	XLogRecPtr	end;			/* E, how far WAL has been scanned */
+	XLogRecPtr	newest;			/* position that must be replayed before all
+								 * is well */
+	List	   *history;		/* of the timeline that is recovered to */
+	TimeLineID	history_of;
+	const char *withheld;		/* why sources are not asked, or NULL */
+	TimeLineID	unknown_timeline;	/* a source is on one that we do not know */
+	PageRepairMap map;
+	PageSource *sources;
+	int			nsources;
+	int			current;		/* the source that answered last */
+	char	   *read_buffer;
+	PageRepairStats stats;
+	int			logged;
+} Recovery;
+
+extern Recovery *recovery;
+
+/* For as many blocks as are read at once, and one to be made */
+#define REPAIR_READ_BLOCKS 16
+#define REPAIR_READ_BUFFER ((Size) (REPAIR_READ_BLOCKS + 1) * BLCKSZ)
+
+/* repair.c */
+extern void repair_follow_timeline(TimeLineID timeline);
+extern void repair_publish_stats(void);
+extern void repair_write_page(SMgrRelation reln, ForkNumber forknum, BlockNumber blkno, char *page);
+extern void repair_log(const PageRepairBlock *block, const char *what);
+
+/* verify.c */
+extern PageRepairChunk **verify_sorted_chunks(int *nchunks);
+extern void verify_chunk(PageRepairChunk *chunk);
+extern void verify_sweep_maps(RelFileLocator rlocator);
+extern int	verify_next_checked(PageRepairChunk *chunk, int from);
+
+/* fetch.c */
+extern void fetch_all(PageRepairChunk **chunks, int nchunks);
+
+#endif							/* PAGE_REPAIR_REPAIR_H */

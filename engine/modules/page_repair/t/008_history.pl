@@ -1,0 +1,231 @@
+# Pages belong to one history and one time: who shall stay behind gets none of now, who finds less or more WAL than it has
+# looked at does not start, and a timeline counts only for who is on the way to it.
+use strict;
+use warnings FATAL => 'all';
+use File::Copy qw(copy);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Floe::Test::Crash qw(crash);
+use Floe::Test::Repair qw(attempt copy_instance least_recovery_point liar new_repairable sound start_only tear_standby);
+use Floe::Test::Standby qw(new_primary new_standby wait_for_replay);
+use Floe::Test::Torn qw(remember_files tear_pages repair_source);
+use Floe::Test::Wait qw(wait_until);
+
+srand($ENV{FLOE_TEST_SEED} // 8);
+
+my $query = 'SELECT count(*), sum(a), sum(b), md5(string_agg(c, NULL ORDER BY a)) FROM t';
+my $primary = new_repairable('primary', 'wal_retrieve_retry_interval = 100ms');
+my $sysid = $primary->safe_psql('postgres', 'SELECT system_identifier FROM pg_control_system()');
+my $standby = new_standby($primary, 'standby');
+my $second = new_standby($primary, 'second');
+my $other = new_primary('other', 'fsync = off');
+my $lie = liar($other, $sysid);
+my $own_source = repair_source($primary);
+my $lying_source = repair_source($other) =~ s/user=\S+//r;
+# streams_from(cluster, name): how the standby of that name follows it
+sub streams_from
+{
+	my ($from, $name) = @_;
+	return "primary_conninfo = '" . $from->connstr =~ s/'/''/gr . " application_name=$name'\n";
+}
+
+# ---- A standby that is to stay behind
+my $torn = tear_standby($primary, $standby);
+cmp_ok($torn->{torn}, '>', 20, "the standby's pages are torn: $torn->{torn}");
+my $least = least_recovery_point($standby);
+$primary->safe_psql('postgres', 'UPDATE t SET b = b + 1000');
+foreach my $case (
+	[ 'a delay', "recovery_min_apply_delay = '1h'", qr/No source is asked: "recovery_min_apply_delay" is set/ ],
+	[ 'a target', "recovery_target_time = '2100-01-01 00:00:00'", qr/No source is asked: recovery has a target/ ])
+{
+	my ($what, $setting, $reason) = @$case;
+	my $name = 'behind_' . $what =~ s/^a //r;
+	my $late = copy_instance($name, $standby->data_dir, streams_from($primary, $name) . "$setting\npolar_page_repair_sources = '$own_source'\n");
+	my ($started, $log) = attempt($late);
+	is($started, 0, "$what: no page of now is taken");
+	like($log, $reason, "$what: the log says why");
+	like($log, qr/HINT: .*Start once without a recovery target/, "$what: and what to do");
+	is(least_recovery_point($late), $least, "$what: the minimum recovery point has not moved");
+	$late->append_conf('postgresql.conf', "recovery_min_apply_delay = 0\nrecovery_target_time = ''");
+	$late->start;
+	wait_for_replay($primary, $late);
+	is(sound($late), '', "$what: without it everything is sound");
+	cmp_ok($late->safe_psql('postgres', 'SELECT repaired FROM polar_stat_page_repair'), '>', 20, "$what: without it the pages come from the primary");
+	$late->stop('immediate');
+}
+
+# One that is whole needs nobody, even if nothing on its disk is to be believed
+$second->append_conf('postgresql.conf', "recovery_min_apply_delay = '1h'\npolar_page_repair_policy = always\npolar_page_repair_sources = 'host=/nonexistent'");
+$primary->safe_psql('postgres', 'UPDATE t SET b = b + 1');
+crash($second);
+is((attempt($second))[0], 1, 'a delayed standby that is whole starts without its source');
+$second->append_conf('postgresql.conf', "recovery_min_apply_delay = 0\npolar_page_repair_policy = checksum\npolar_page_repair_sources = ''");
+$second->reload;
+
+# ---- A source that lies to a standby
+my $flushed = $primary->safe_psql('postgres', 'SELECT pg_current_wal_flush_lsn()');
+my $garbage = q{array_fill(decode(repeat('01', 8192), 'hex'), ARRAY[cardinality($1)])};
+my $lent = "lend('" . $primary->connstr('postgres') =~ s/'/''/gr . " user=page_repair', \$1, \$2, \$3, \$4, \$5)";
+my $number = 0;
+foreach my $case (
+	[ 'another system', qr/refused: it belongs to another system/, system_identifier => 4711 ],
+	[ 'a source without checksums', qr/refused: it has no data checksums/, data_checksums => 'false' ],
+	[ 'a position that it has not flushed', qr/refused: its position makes no sense/, end_lsn => q{'F/0'}, flush_lsn => "'$flushed'", pages => $lent ],
+	[ 'pages newer than it', qr/refused: block \d+ of relation \S+ has position/, end_lsn => "'$least'", pages => $lent ],
+	[ 'damaged pages', qr/was damaged on its way/, pages => $garbage ],
+	[ 'unreadable pages', qr/it could not read block/ ],
+	[ 'a timeline that nobody knows', qr/it is on timeline 7, whose history this server does not have/, timeline => 7 ])
+{
+	my ($what, $reason, %answer) = @$case;
+	$lie->(start_lsn => "'$least'", end_lsn => "'$flushed'", in_recovery => 'false', %answer);
+	my $victim = copy_instance('told_' . ++$number, $standby->data_dir, "polar_page_repair_sources = '$lying_source'\n");
+	my ($started, $log) = attempt($victim);
+	is($started, 0, "$what: the standby does not start");
+	like($log, $reason, "$what: it says why");
+	is(least_recovery_point($victim), $least, "$what: the minimum recovery point has not moved");
+}
+{
+	$lie->(system_identifier => 4711);
+	my $victim = copy_instance('told_truth', $standby->data_dir, streams_from($primary, 'told_truth') . "polar_page_repair_sources = '$lying_source;$own_source'\n");
+	is((attempt($victim))[0], 1, 'a liar first, the primary second: the standby starts');
+	$victim->stop('immediate');
+}
+$standby->append_conf('postgresql.conf', "polar_page_repair_sources = '$own_source'");
+$standby->start;
+wait_for_replay($primary, $standby);
+is(sound($standby), '', 'the standby itself is repaired');
+
+# ---- Crash recovery that cannot see all of its WAL, or sees more later
+wait_for_replay($primary, $_) foreach $standby, $second;
+$primary->safe_psql('postgres', 'CHECKPOINT');
+my $before = remember_files($primary);
+$primary->safe_psql('postgres', 'UPDATE t SET b = b + 1; SELECT pg_switch_wal()');
+wait_for_replay($primary, $second);
+$second->stop;
+my $seen = $primary->safe_psql('postgres', 'SELECT pg_walfile_name(pg_current_wal_lsn())');
+$primary->safe_psql('postgres', 'UPDATE t SET b = b + 1');
+my $truth = $primary->safe_psql('postgres', $query);
+my ($fork, $end) = split /\|/, $primary->safe_psql('postgres', q{SELECT pg_current_wal_lsn(), pg_current_wal_flush_lsn()});
+my $segment = $primary->safe_psql('postgres', 'SELECT pg_walfile_name(pg_current_wal_lsn())');
+wait_for_replay($primary, $standby);
+crash($primary);
+$torn = tear_pages($primary, $before, sector => 512);
+cmp_ok($torn->{torn}, '>', 20, "the primary's pages are torn: $torn->{torn}");
+$second->append_conf('postgresql.conf', "primary_conninfo = ''");
+my $victim = copy_instance('surprised', $primary->data_dir, "polar_page_repair_timeout = 3min\npolar_page_repair_sources = '" . repair_source($second) . "'\n");
+my $wal = $victim->data_dir . '/pg_wal';
+
+rename "$wal/$segment", "$wal/kept" or die "could not rename: $!";
+mkdir "$wal/$segment" or die "could not make a directory: $!";
+my ($started, $log) = attempt($victim);
+is($started, 0, 'WAL that cannot be read: no start');
+like($log, qr/FATAL: .*could not read WAL segment/, 'WAL that cannot be read: it is not taken for its end');
+rmdir "$wal/$segment" or die "could not remove a directory: $!";
+
+my $offset = start_only($victim);
+wait_until(sub { slurp_file($victim->logfile, $offset) =~ /recovery waits for a page repair source|database system is shut down/ }, 'recovery to wait for a source');
+rename "$wal/kept", "$wal/$segment" or die "could not rename: $!";
+$second->start;
+wait_until(sub { slurp_file($victim->logfile, $offset) =~ /database system is shut down|ready to accept connections/ }, 'recovery to end');
+like(slurp_file($victim->logfile, $offset), qr/FATAL: .*recovery ended at \S+, but WAL was read ahead up to/,
+	'WAL that came when it had been read ahead: no start with pages that nobody has looked at');
+unlike(slurp_file($victim->logfile, $offset), qr/ready to accept connections/, 'WAL that came later: nobody was let in');
+$victim->{_pid} = undef;
+$victim->start;
+is($victim->safe_psql('postgres', $query), $truth, 'the next start looks at all of it');
+is(sound($victim), '', 'and everything is sound');
+$victim->stop;
+
+# ---- A former primary, made a standby, is not given pages of the timeline that its successor is on
+$victim = copy_instance('former', $primary->data_dir, "polar_page_repair_sources = '$lying_source'\nrecovery_target_timeline = latest\n");
+append_to_file($victim->data_dir . '/standby.signal', '');
+{
+	# the successor branched off in the middle of what this one has
+	my $middle = $primary->data_dir;
+	my ($redo) = $before->{redo};
+	my ($waldump) = run_command([ 'pg_waldump', '-p', "$middle/pg_wal", '-s', $redo, '-n', '200' ]);
+	my @positions = $waldump =~ m{lsn: ([0-9A-F]+/[0-9A-F]+)}g;
+	append_to_file($victim->data_dir . '/pg_wal/00000002.history', "1\t$positions[-1]\tno recovery target specified\n");
+	append_to_file($victim->data_dir . '/pg_wal/archive_status/00000002.history.done', '');
+}
+$lie->(timeline => 2, start_lsn => "'$end'", end_lsn => "'$end'");
+($started, $log) = attempt($victim);
+is($started, 0, 'a former primary: it does not start');
+like($log, qr/refused: it is on timeline 2 at \S+, which is not in this server's history/, 'a former primary: pages of the new timeline are not put under its own WAL');
+
+# ---- The timeline changes while a standby comes back
+$primary->append_conf('postgresql.conf', "polar_page_repair_sources = '" . repair_source($standby) . "'");
+$primary->start;
+$second->append_conf('postgresql.conf', streams_from($primary, 'second'));
+$second->reload;
+wait_for_replay($primary, $_) foreach $standby, $second;
+$primary->safe_psql('postgres', 'CHECKPOINT');
+wait_for_replay($primary, $standby);
+$standby->safe_psql('postgres', 'CHECKPOINT');
+$before = remember_files($standby);
+# The WAL that names torn pages begins with a segment
+$primary->safe_psql('postgres', q{SELECT pg_logical_emit_message(false, '', ''), pg_switch_wal()});
+$primary->safe_psql('postgres', 'UPDATE t SET b = b + 1; VACUUM t');
+$segment = $primary->safe_psql('postgres', 'SELECT pg_walfile_name(pg_current_wal_lsn())');
+wait_for_replay($primary, $_) foreach $standby, $second;
+crash($standby);
+$torn = tear_pages($standby, $before, sector => 512);
+cmp_ok($torn->{torn}, '>', 20, "the standby's pages are torn again: $torn->{torn}");
+$primary->stop('immediate');
+$second->promote;
+$second->safe_psql('postgres', 'UPDATE t SET b = b + 1');
+my $new_source = "polar_page_repair_sources = '" . repair_source($second) . "'\n";
+my $without = "primary_conninfo = ''\n";
+
+# With all of its WAL, but without the history
+$victim = copy_instance('without_history', $standby->data_dir, streams_from($second, 'without_history') . $new_source);
+($started, $log) = attempt($victim);
+is($started, 0, 'a timeline without its history: no start');
+like($log, qr/it is on timeline 2, whose history this server does not have/, 'a timeline without its history: it says so');
+like($log, qr/HINT: .*Copy "00000002.history"/, 'a timeline without its history: and what to do');
+copy($second->data_dir . '/pg_wal/00000002.history', $victim->data_dir . '/pg_wal/00000002.history') or die "could not copy: $!";
+system_or_bail('chmod', '0600', $victim->data_dir . '/pg_wal/00000002.history');
+is((attempt($victim))[0], 1, 'a timeline without its history: with the file it starts');
+wait_for_replay($second, $victim);
+is($victim->safe_psql('postgres', $query), $second->safe_psql('postgres', $query), 'a timeline without its history: it has what the new primary has');
+is(sound($victim), '', 'a timeline without its history: it is sound');
+$victim->stop('immediate');
+
+# The WAL it needs comes on the new timeline, while it recovers
+my $archive = PostgreSQL::Test::Utils::tempdir('archive');
+$victim = copy_instance('on_the_way', $standby->data_dir, "$without${new_source}restore_command = 'cp \"$archive/%f\" \"%p\"'\nwal_retrieve_retry_interval = 100ms\n");
+foreach my $file (glob($victim->data_dir . '/pg_wal/0*'))
+{
+	my ($name) = $file =~ m{/([0-9A-F]{24})$} or next;
+	unlink $file if $name ge $segment;
+}
+$offset = start_only($victim);
+wait_until(sub { slurp_file($victim->logfile, $offset) =~ /waiting for WAL to become available|database system is shut down/ }, 'local WAL to be replayed');
+$second->safe_psql('postgres', 'SELECT pg_switch_wal()');
+foreach my $file (glob($second->data_dir . '/pg_wal/00000002*'))
+{
+	my ($name) = $file =~ m{/(00000002[0-9A-F]{16})$} or next;
+	copy($file, "$archive/incoming") && rename("$archive/incoming", "$archive/$name") or die "could not copy: $!";
+}
+copy($second->data_dir . '/pg_wal/00000002.history', "$archive/incoming") && rename("$archive/incoming", "$archive/00000002.history") or die "could not copy: $!";
+wait_until(sub { slurp_file($victim->logfile, $offset) =~ /new target timeline is 2|shut down/ }, 'the new timeline to be seen');
+$victim->append_conf('postgresql.conf', streams_from($second, 'on_the_way'));
+wait_until(sub { slurp_file($victim->logfile, $offset) =~ /page repair: \d+ blocks|database system is shut down/ }, 'pages to be repaired');
+$victim->_update_pid(-1);
+$victim->reload if $victim->{_pid};
+wait_until(sub { slurp_file($victim->logfile, $offset) =~ /ready to accept read-only connections|database system is shut down/ }, 'the standby to be consistent');
+$victim->_update_pid(-1);
+ok($victim->{_pid}, 'a new timeline on the way: the standby comes up');
+SKIP:
+{
+	skip 'it did not come up', 3 unless $victim->{_pid};
+	cmp_ok($victim->safe_psql('postgres', 'SELECT repaired FROM polar_stat_page_repair'), '>', 20, 'a new timeline on the way: pages were repaired');
+	wait_for_replay($second, $victim);
+	is($victim->safe_psql('postgres', $query), $second->safe_psql('postgres', $query), 'a new timeline on the way: it has what the new primary has');
+	is(sound($victim), '', 'a new timeline on the way: it is sound');
+	$victim->stop('immediate');
+}
+$second->stop('immediate');
+$other->stop('immediate');
+done_testing();
