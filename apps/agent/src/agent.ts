@@ -22,6 +22,7 @@ import { helloOf } from './router/hello'
 import { listen } from './router/listen'
 import { dryRunSettings, listSettings } from './router/setting'
 import { streamSamples } from './router/telemetry'
+import { CrashedInstances } from './tasks/start-crashed'
 import { TaskRunner } from './tasks/task-runner'
 import { TaskStore } from './tasks/task-store'
 import { trialsDirectory } from './tasks/trials-directory'
@@ -107,7 +108,9 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
       observedAt: Date.now(),
     }),
     readProtection: async (input) => ({
-      protection: await instances.get(input.instanceId).connect(readProtection),
+      protection: await instances
+        .get(input.instanceId)
+        .connect((client) => readProtection(async (sql) => (await client.query(sql)).rows)),
       observedAt: Date.now(),
     }),
     readTelemetry: async (input) => {
@@ -150,6 +153,8 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
   const close = await listen(installation, identity, { handlers, metrics, health }, log)
   // only the agent that got the port goes on with tasks: a second one must not
   tasks.resume()
+  const crashed = new CrashedInstances(instances, tasks, log)
+  if (installation.startCrashed !== false) crashed.start()
   const telling = setInterval(() => {
     registry.storeAgain()
     onChange()
@@ -164,6 +169,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
   return async () => {
     clearInterval(telling)
     clearInterval(pruning)
+    crashed.stop()
     await close()
     instances.close()
     leave()

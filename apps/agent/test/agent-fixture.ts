@@ -35,8 +35,9 @@ export class AgentFixture {
     within: (
       home: ThrowawayHome,
     ) => Promise<((command: readonly string[]) => string[]) | undefined> = async () => undefined,
+    overrides: NonNullable<Parameters<typeof makeThrowawayHome>[0]>['overrides'] = {},
   ): Promise<AgentFixture> {
-    const home = await makeThrowawayHome({ instances })
+    const home = await makeThrowawayHome({ instances, overrides })
     const fixture = new AgentFixture(new ThrowawayAgent(home, inject('bundle'), await within(home)))
     await fixture.agent.start()
     return fixture

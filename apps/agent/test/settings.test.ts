@@ -21,11 +21,28 @@ const shown = async (name: string) =>
 
 describe('a change', () => {
   test('that a reload makes is in force and confirmed with old and new', async () => {
-    const done = await change('full_page_writes', 'off')
+    const done = await change('wal_compression', 'pglz')
     expect(done.result?.confirmed).toEqual([
-      { name: 'full_page_writes', oldValue: 'on', newValue: 'off', pendingRestart: false },
+      { name: 'wal_compression', oldValue: 'off', newValue: 'pglz', pendingRestart: false },
     ])
+    expect(await shown('wal_compression')).toBe('pglz')
+  })
+
+  test('of full_page_writes to off is refused while nothing could restore a torn page, unless the guard is off', async () => {
+    const refused = await change('full_page_writes', 'off')
+    expect(refused.fault).toMatchObject({
+      code: 'setting.unprotected',
+      detail: 'No standby gives pages back.',
+    })
+    expect(await shown('full_page_writes')).toBe('on')
+    const list = [
+      { name: 'full_page_writes', value: 'off' },
+      { name: 'polar_page_repair_guard', value: 'off' },
+    ]
+    await f.must({ kind: 'change-settings', instanceId: id, changes: list })
     expect(await shown('full_page_writes')).toBe('off')
+    const back = list.map(({ name }) => ({ name, value: null }))
+    await f.must({ kind: 'change-settings', instanceId: id, changes: back })
   })
 
   test('that needs a restart says so, shows in the report, and is in force after one', async () => {

@@ -318,7 +318,10 @@ describe('a change of roles', () => {
     await f.must({
       kind: 'change-settings',
       instanceId: a,
-      changes: [{ name: 'full_page_writes', value: 'off' }],
+      changes: [
+        { name: 'full_page_writes', value: 'off' },
+        { name: 'polar_page_repair_guard', value: 'off' },
+      ],
     })
     await s.must({ kind: 'fence-instance', instanceId: b, reason: 'test' })
     const upstream = await s.admit(a, b, 'beta-2')

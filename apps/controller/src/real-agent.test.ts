@@ -108,12 +108,18 @@ test('a created instance is seen running and takes connections with its password
 test('a changed setting is confirmed by the engine and kept in the history with who asked', async () => {
   const changed = await carryOut('change-settings', {
     instanceId,
-    changes: [{ name: 'full_page_writes', value: 'off' }],
+    changes: [{ name: 'wal_compression', value: 'pglz' }],
   })
   expect(changed.state).toBe('succeeded')
-  expect(await ask('SHOW full_page_writes')).toEqual([{ full_page_writes: 'off' }])
+  expect(await ask('SHOW wal_compression')).toEqual([{ wal_compression: 'pglz' }])
   expect(await listSettingChanges(db.pool, { instanceId })).toMatchObject([
-    { name: 'full_page_writes', oldValue: 'on', newValue: 'off', pendingRestart: false, actorName: 'Tester' },
+    {
+      name: 'wal_compression',
+      oldValue: 'off',
+      newValue: 'pglz',
+      pendingRestart: false,
+      actorName: 'Tester',
+    },
   ])
   const refused = await carryOut('change-settings', {
     instanceId,

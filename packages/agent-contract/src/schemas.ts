@@ -100,6 +100,8 @@ export const InstanceObserved = z.object({
   replication: ReplicationObserved.nullish(),
   /** Set while this agent keeps it from running as a primary, with the reason. */
   fenced: z.object({ at: z.number(), reason: z.string() }).nullish(),
+  /** What protects it against torn pages, as of some seconds ago; null for an engine or database without the views. */
+  protection: Protection.nullish(),
   /** What was changed past Floe. */
   settingDrift: z.array(SettingDrift).optional(),
 })

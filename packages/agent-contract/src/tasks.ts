@@ -186,6 +186,27 @@ export const TaskInput = z.discriminatedUnion('kind', [
     /** A value that waits for a restart is as good as one in force. */
     pendingAllowed: z.boolean(),
   }),
+  /** Sees to a password that the member asks for pages with; it stays on its host. */
+  z.object({ kind: z.literal('prepare-page-repair'), instanceId: InstanceId }),
+  /**
+   * On a primary: the extension page_repair in database postgres, and for each member a role that may read pages and do
+   * nothing else. A role whose verifier is null stays as it is; roles of others are dropped.
+   */
+  z.object({
+    kind: z.literal('admit-page-repair'),
+    instanceId: InstanceId,
+    members: z.array(z.object({ name: InstanceName, verifier: ScramVerifier.nullable() })).max(100),
+  }),
+  /**
+   * Whom this member takes pages from, and who may ask it (lines of pg_hba.conf). A member that is stopped takes both when
+   * it starts.
+   */
+  z.object({
+    kind: z.literal('set-page-repair-sources'),
+    instanceId: InstanceId,
+    sources: z.array(z.object({ name: z.string(), host: z.string(), port: z.number().int() })).max(8),
+    members: z.array(InstanceName).max(100),
+  }),
   /** ALTER DATABASE / ROLE … SET synchronous_commit; null resets it. */
   z.object({
     kind: z.literal('set-commit-mode'),
@@ -280,6 +301,12 @@ export const taskResults = {
     endLsn: Lsn.nullable(),
   }),
   'set-synchronous': z.object({ standbyNames: z.string() }),
+  'prepare-page-repair': z.object({ repairVerifier: ScramVerifier }),
+  'admit-page-repair': z.object({ dropped: z.number().int() }),
+  'set-page-repair-sources': z.object({
+    /** False where it did not run and takes them when it starts. */
+    inForce: z.boolean(),
+  }),
   'set-commit-mode': z.object({ commitMode: CommitMode.nullable() }),
   'check-settings': z.object({
     checked: z.array(

@@ -4,6 +4,8 @@ import type { Fault } from './fault'
 import { HostState } from './host'
 import { HostId, InstanceId } from './ids'
 import { InstanceRole, InstanceState } from './instance'
+import { PageRepair } from './page-repair'
+import { Protection } from './protection'
 import {
   CommitMode,
   exactBytes,
@@ -44,6 +46,8 @@ export const ClusterMember = z.object({
   timeline: z.number().int().nullable(),
   connection: ConnectionTarget.nullable(),
   replication: ReplicationObserved.nullable(),
+  /** What protects it against torn pages, as last seen; left out by older agents. */
+  protection: Protection.nullish(),
   /** Why it must not start, where its agent has fenced it. */
   fenced: z.object({ at: z.number(), reason: z.string() }).nullable(),
 })
@@ -56,6 +60,8 @@ export const ClusterObserved = z.object({
   primaryInstanceId: InstanceId,
   synchronous: SynchronousStandbys.nullable(),
   commitMode: CommitMode,
+  /** Who gives torn pages back; automaticPageRepair where left out. */
+  pageRepair: PageRepair.optional(),
   members: z.array(ClusterMember),
 })
 export type ClusterObserved = z.infer<typeof ClusterObserved>

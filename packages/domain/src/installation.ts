@@ -24,6 +24,8 @@ export const HostConfiguration = z.object({
   socketDirectory: z.string(),
   /** The unprivileged user that engines run as; null: the user of the process itself. */
   engineUser: z.string().nullable(),
+  /** Whether the agent starts an instance that crashed by itself; it does unless this is false. */
+  startCrashed: z.boolean().optional(),
 })
 export type HostConfiguration = z.infer<typeof HostConfiguration>
 

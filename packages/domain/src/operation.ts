@@ -3,6 +3,7 @@ import { ClusterId } from './cluster'
 import { MemberSettings } from './cluster-settings'
 import { InstanceId, InstanceName, ScramVerifier } from './ids'
 import { StopMode } from './instance'
+import { PageRepair } from './page-repair'
 import { CommitMode, SynchronousStandbys } from './replication'
 import { ChangeReason, SettingChange } from './setting'
 
@@ -142,6 +143,13 @@ export const operationInputs = {
     /** Why, in the words of who asked; kept in the history of every member. */
     reason: ChangeReason.optional(),
   }),
+  /** Which members give the others pages that a crash tore, wired anew on every member. */
+  'change-page-repair': z.object({
+    clusterId: ClusterId,
+    /** The primary at the moment of asking. */
+    instanceId: InstanceId,
+    pageRepair: PageRepair,
+  }),
   /** Stops a former primary that came back and keeps it from accepting writes. Asked for by the controller. */
   'fence-instance': z.object({ instanceId: InstanceId }),
 } as const
@@ -170,6 +178,7 @@ export const operationTitles: Record<OperationKind, string> = {
   'change-synchronous': 'Change synchronous replication',
   'change-commit-mode': 'Change commit mode',
   'change-cluster-settings': 'Change settings of a cluster',
+  'change-page-repair': 'Change page repair',
   'fence-instance': 'Fence instance',
 }
 
@@ -190,6 +199,7 @@ export const operationStages = {
     { name: 'synchronous', title: 'Set the synchronous standbys', clientsCanWrite: true },
     { name: 'tidy', title: 'Drop the slots of the former primary', clientsCanWrite: true },
     { name: 'observe', title: 'See all members follow', clientsCanWrite: true },
+    { name: 'repair', title: 'Let members take torn pages from each other', clientsCanWrite: true },
   ],
   'failover-cluster': [
     { name: 'check', title: 'Check the standby that takes over', clientsCanWrite: false },
@@ -201,6 +211,7 @@ export const operationStages = {
     { name: 'repoint', title: 'Let the other standbys follow the new primary', clientsCanWrite: true },
     { name: 'synchronous', title: 'Set the synchronous standbys', clientsCanWrite: true },
     { name: 'observe', title: 'See all standbys follow', clientsCanWrite: true },
+    { name: 'repair', title: 'Let members take torn pages from each other', clientsCanWrite: true },
   ],
 } as const satisfies Partial<Record<OperationKind, readonly OperationStage[]>>
 

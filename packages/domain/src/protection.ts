@@ -30,7 +30,14 @@ export const RepairedRecovery = z.object({
   checked: z.number(),
   torn: z.number(),
   repaired: z.number(),
+  /**
+   * Torn pages that need no source: visibility maps that were cleared and free space maps that were zeroed, and blocks
+   * that the source had dropped. Left out by older agents.
+   */
+  cleared: z.number().optional(),
   bytes: z.number(),
+  /** Who gave how many pages; left out by older agents. */
+  sources: z.array(z.object({ source: z.string(), pages: z.number(), bytes: z.number() })).optional(),
 })
 export type RepairedRecovery = z.infer<typeof RepairedRecovery>
 

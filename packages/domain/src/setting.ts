@@ -76,7 +76,7 @@ export const settingWords: Record<string, { title: string; meaning: string; warn
     meaning:
       'Writes the whole page to the WAL at its first change after a checkpoint, so that a page torn by a crash can be restored. Off writes far less WAL.',
     warning:
-      'While no source in polar_page_repair_sources is healthy, the guard has images written all the same, and nothing is saved. With a healthy standby as source, torn pages are taken from it.',
+      'Refused while no standby could give a torn page back. When its sources are lost later, the guard has images written again until one is healthy.',
   },
   polar_page_repair_guard: {
     title: 'Page repair guard',
@@ -93,7 +93,7 @@ export const settingWords: Record<string, { title: string; meaning: string; warn
   polar_page_repair_sources: {
     title: 'Page repair sources',
     meaning:
-      'Connection strings of standbys (on a standby: of its primary), separated by “;”, asked in this order.',
+      'Whom torn pages are taken from, in the order they are asked. It follows from the cluster: choose on its replication page.',
   },
   polar_bulk_read_size: {
     title: 'Bulk read size',

@@ -22,6 +22,7 @@ import {
   readEndedSteps,
   readLeasedOperation,
   readObservation,
+  setClusterPageRepair,
   setClusterSynchronous,
   setMemberRole,
   type Transaction,
@@ -375,6 +376,8 @@ async function write(tx: Transaction, operation: LeasedOperation, record: StepRe
       return moveClusterPrimary(tx, record)
     case 'cluster-synchronous':
       return setClusterSynchronous(tx, record.clusterId, record)
+    case 'cluster-page-repair':
+      return setClusterPageRepair(tx, record.clusterId, record.pageRepair)
     case 'member-role':
       return setMemberRole(tx, record.instanceId, record.memberRole)
     case 'own-cluster':

@@ -1,6 +1,7 @@
 import type { OperationKind } from '@floe/domain'
 import { changeClusterSettings } from './change-cluster-settings/change-cluster-settings'
 import { changeCommitMode } from './change-commit-mode/change-commit-mode'
+import { changePageRepair } from './change-page-repair/change-page-repair'
 import { changeSettings } from './change-settings/change-settings'
 import { changeSynchronous } from './change-synchronous/change-synchronous'
 import { createInstance } from './create-instance/create-instance'
@@ -37,6 +38,7 @@ const definitions = {
   'change-synchronous': changeSynchronous,
   'change-commit-mode': changeCommitMode,
   'change-cluster-settings': changeClusterSettings,
+  'change-page-repair': changePageRepair,
   'fence-instance': fenceInstance,
   'resolve-drift': resolveDrift,
 } satisfies { [K in OperationKind]: { kind: K } }

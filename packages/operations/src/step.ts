@@ -6,6 +6,7 @@ import type {
   InstanceState,
   OperationInput,
   OperationKind,
+  PageRepair,
   SynchronousStandbys,
 } from '@floe/domain'
 
@@ -91,6 +92,7 @@ export type StepRecord =
       synchronous: SynchronousStandbys | null
       commitMode?: CommitMode
     }
+  | { kind: 'cluster-page-repair'; clusterId: string; pageRepair: PageRepair }
   | { kind: 'member-role'; instanceId: string; memberRole: 'standby' | 'fenced' }
   /** The operation's instance has a cluster of its own from now on. */
   | { kind: 'own-cluster' }

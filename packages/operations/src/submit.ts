@@ -27,6 +27,7 @@ import {
   type Transaction,
 } from '@floe/db'
 import {
+  type ClusterObserved,
   clusterSettingBlockers,
   endedOperationStates,
   FaultError,
@@ -38,7 +39,10 @@ import {
   ofWholeCluster,
   operationInputs,
   operationTitles,
+  type PageRepair,
   pointsOfNoReturn,
+  primaryOf,
+  repairSourcesOf,
 } from '@floe/domain'
 
 export type SubmitInput<K extends OperationKind> = {
@@ -341,6 +345,18 @@ async function guardMember(
       if (blocker) throw new FaultError(blocker)
       return
     }
+    case 'change-page-repair': {
+      const cluster = await readClusterOf(tx, instance.instanceId)
+      if (memberRole !== 'primary')
+        refuse('instance.is_standby', `instance "${instance.name}" is a standby`, 'Name the primary.')
+      const { pageRepair } = input as OperationInput<'change-page-repair'>
+      const known = new Set<string>(cluster?.members.map((m) => m.instanceId))
+      for (const id of pageRepair.excluded)
+        if (!known.has(id))
+          refuse('cluster.no_member', `instance ${id} is not a member of this cluster`, 'Name its members.')
+      if (cluster) refuseLastSource(cluster, pageRepair)
+      return
+    }
     case 'change-synchronous': {
       const cluster = await readClusterOf(tx, instance.instanceId)
       const { synchronous } = input as OperationInput<'change-synchronous'>
@@ -366,6 +382,19 @@ async function guardMember(
 function refuseOfCluster(names: readonly string[], instance: InstanceView): void {
   const refusal = ofWholeCluster(names, instance.cluster)
   if (refusal) throw new FaultError(refusal)
+}
+
+/** Without page images a primary needs a source; taking the last one away would only have them written again. */
+function refuseLastSource(cluster: ClusterObserved, pageRepair: PageRepair): void {
+  const { protection } = primaryOf(cluster) ?? {}
+  const { primaryInstanceId } = cluster
+  if (!protection || protection.fullPageWrites || !protection.guard) return
+  if (repairSourcesOf(cluster, primaryInstanceId).length === 0) return
+  if (repairSourcesOf({ ...cluster, pageRepair }, primaryInstanceId).length > 0) return
+  throw fault('page_repair.last_source', 'the primary runs with full_page_writes off and needs a source', {
+    detail: 'Without one the guard would have full-page images written again.',
+    hint: 'Turn full_page_writes on first, or leave one standby as a source.',
+  })
 }
 
 async function chooseHost(tx: Transaction, wanted: string | undefined): Promise<string> {

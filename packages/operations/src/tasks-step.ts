@@ -77,10 +77,28 @@ export function tasksStep<K extends OperationKind>(definition: TasksStep<K>): St
 const atWork = ([only, ...others]: readonly string[]) =>
   only && others.length === 0 ? `; at work: ${only}` : ''
 
+/**
+ * Lets tasks run side by side and answers their results by id, or null while one still runs. Whatever goes wrong with one
+ * is its result: `{ fault }`. A host that does not answer is waited for `toleranceMs`.
+ */
+export async function lookAtAll<K extends OperationKind>(
+  context: StepContext<K>,
+  cluster: ClusterObserved,
+  tasks: readonly MemberTask[],
+  toleranceMs: number,
+): Promise<Record<string, Record<string, unknown>> | null> {
+  const definition = { tolerate: () => true, toleranceMs }
+  const seen = await Promise.all(
+    tasks.map(async (task) => [task.id, await lookAt(context, definition, cluster, task)] as const),
+  )
+  if (seen.some(([, result]) => result === null)) return null
+  return Object.fromEntries(seen) as Record<string, Record<string, unknown>>
+}
+
 /** The result of a task that ended, `{ fault }` of one that will not, null while it runs. */
 async function lookAt<K extends OperationKind>(
   context: StepContext<K>,
-  definition: TasksStep<K>,
+  definition: Pick<TasksStep<K>, 'tolerate' | 'toleranceMs'>,
   cluster: ClusterObserved,
   { id, hostId, hostName, task }: MemberTask,
 ): Promise<Record<string, unknown> | null> {

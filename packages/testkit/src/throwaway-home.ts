@@ -51,6 +51,8 @@ export async function makeThrowawayHome(
     instancesDirectory: join(scratch.path, 'i'),
     socketDirectory: join(scratch.path, 's'),
     engineUser: user.name,
+    // tests look at what a crash leaves; who tests the start after it says so
+    startCrashed: false,
     controlDatabase: { user: 'floe_control', name: 'floe' },
     ...o.overrides,
   }

@@ -16,6 +16,8 @@ import { runCommand } from '../host/run-command'
 import { applyChanges, quoteValue, readManagedSettings } from './configuration-file'
 import { readControlFile } from './control-file'
 import type { InstanceLayout } from './layout'
+import { readProtection } from './protection'
+import { unprotectedFault } from './refuse-unprotected'
 import { reservedSettings } from './reserved-settings'
 import { readSettings } from './settings'
 import fileSettingsSql from './sql/file-settings.sql'
@@ -89,6 +91,7 @@ export async function checkSettings(
       result.fault = toFault(error)
     }
   }
+  await refuseUnprotected(target, known, changes, results)
   if (results.every((r) => r.fault === null) && needsTrial(known, names))
     await tryTogether(target, changes, results)
   if (!target.acrossCluster) await refuseBelowPrimary(target, results)
@@ -113,6 +116,34 @@ async function refuseBelowPrimary(t: CheckTarget, results: readonly CheckedChang
       hint: 'Change it on the whole cluster: the primary takes a smaller value first.',
     }
   }
+}
+
+/** Full-page writes stay on where no source could give a torn page back; the guard's own setting is the one override. */
+async function refuseUnprotected(
+  { client }: CheckTarget,
+  known: Map<string, Setting> | null,
+  changes: readonly SettingChange[],
+  results: readonly CheckedChange[],
+): Promise<void> {
+  const result = results.find((r) => r.name.toLowerCase() === 'full_page_writes')
+  if (!result || result.fault) return
+  // what this change does not name has not been read yet
+  const others = client
+    ? await client.query<{ guard: string | null; checksums: string }>(
+        `select current_setting('polar_page_repair_guard', true) as guard, current_setting('data_checksums') as checksums`,
+      )
+    : null
+  result.fault = unprotectedFault(changes, {
+    running:
+      others && known
+        ? {
+            fullPageWrites: known.get('full_page_writes')?.shown ?? null,
+            guard: others.rows[0]?.guard ?? null,
+            dataChecksums: others.rows[0]?.checksums === 'on',
+          }
+        : null,
+    protection: client ? await readProtection(async (sql) => (await client.query(sql)).rows) : null,
+  })
 }
 
 function refuseReserved(name: string): void {

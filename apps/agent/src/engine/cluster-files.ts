@@ -2,6 +2,7 @@ import { existsSync, rmSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { basename, dirname } from 'node:path'
 import type { Upstream } from '@floe/agent-contract'
+import { repairRoleOf } from '@floe/domain'
 import { z } from 'zod'
 import { readOwnedFile, replaceFile, syncDirectory } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
@@ -133,21 +134,60 @@ export function writePassFile(
   replaceFile(layout.passFile, `*:*:*:${role}:${password}\n`, { owner: user })
 }
 
+/** The same for the password that a member asks others for pages with. */
+export function writeRepairPassFile(
+  layout: InstanceLayout,
+  role: string,
+  password: string,
+  user: EngineUser,
+): void {
+  replaceFile(layout.repairPassFile, `*:*:postgres:${role}:${password}\n`, { owner: user })
+}
+
+/** How a member asks another one for pages; the password stands in a file of its own. */
+export function repairConninfo(
+  source: { host: string; port: number },
+  own: { name: string; passFile: string },
+): string {
+  const parts: Record<string, string> = {
+    host: source.host,
+    port: String(source.port),
+    dbname: 'postgres',
+    user: repairRoleOf(own.name),
+    passfile: own.passFile,
+    application_name: `${own.name} page repair`,
+    connect_timeout: '5',
+    keepalives_idle: '5',
+    keepalives_interval: '2',
+    keepalives_count: '3',
+  }
+  return Object.entries(parts)
+    .map(([name, value]) => `${name}=${conninfoValue(value)}`)
+    .join(' ')
+}
+
 /**
- * Lines for the members' roles: replication, and the connection that pg_rewind reads through. The first one lets each
- * host's own agent in by who its process is: role `floe` is copied with its password, which other hosts do not know.
+ * Lines for the members' roles: replication, and the connection that pg_rewind reads through; for those that ask for
+ * pages, the one database they ask in. The first line lets each host's own agent in by who its process is: role `floe` is
+ * copied with its password, which other hosts do not know.
  */
 export function formatClusterHba(roles: readonly string[]): string {
   const lines = [...roles]
     .sort()
     .flatMap((role) => [
-      `host   replication  ${role}  all  scram-sha-256`,
+      ...(role.startsWith('floe_repair_') ? [] : [`host   replication  ${role}  all  scram-sha-256`]),
       `host   postgres     ${role}  all  scram-sha-256`,
     ])
   return `# Written by Floe and replaced when the cluster's members change: what agents and standbys come in by. Do not edit.
 local  all          ${AGENT_ROLE}  peer map=floe
 ${lines.join('\n')}
 `
+}
+
+/** The roles that the members' lines name now. */
+export function readClusterHbaRoles(layout: InstanceLayout): string[] {
+  const text = readOwnedFile(layout.clusterHbaFile) ?? ''
+  return [...new Set([...text.matchAll(/^host +\S+ +(floe_\w+) /gm)].map((m) => m[1] as string))]
 }
 
 /** Writes the members' lines and sees to it that pg_hba.conf begins with them. Answers whether anything changed. */

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { InstanceObserved, SettingDrift } from '@floe/agent-contract'
-import { type InstanceRole, type InstanceState, LOOPBACK } from '@floe/domain'
+import { type InstanceRole, type InstanceState, LOOPBACK, type Protection } from '@floe/domain'
 import type pg from 'pg'
 import type { EngineUser } from '../host/engine-user'
 import type { ProcessTree } from '../host/process-table'
@@ -17,6 +17,7 @@ import { type ControlFile, readControlFile } from './control-file'
 import { KnownSettings } from './known-settings'
 import { type InstanceLayout, instanceLayout } from './layout'
 import { findPostmaster, type Postmaster } from './postmaster'
+import { newsOf, readProtection } from './protection'
 import type { InstanceRegistry, RegisteredInstance } from './registry'
 import { commandLineSettings } from './reserved-settings'
 import { lastWords, recentComplaints } from './server-log'
@@ -28,6 +29,9 @@ const BROKEN_MS = 3_000
 
 /** An edit of a file of settings shows within this time; a look is three calls of stat. */
 const FILES_MS = 2_000
+
+/** A change of protection shows within this time; a look is two short questions. */
+const PROTECTION_MS = 1_000
 
 function stampOf(path: string): string {
   const stat = statSync(path, { throwIfNoEntry: false })
@@ -67,6 +71,8 @@ export class Instance {
   #looking: Promise<void> | null = null
   #listensOn: string[] | null = null
   #drift: SettingDrift[] = []
+  #protection: Protection | null = null
+  #protectionSeenAt = Number.NEGATIVE_INFINITY
   #filesSeen = ''
   #filesSeenAt = Number.NEGATIVE_INFINITY
 
@@ -246,6 +252,20 @@ export class Instance {
     if (next === 'running') this.#control = null
   }
 
+  /** Asks what protects it against torn pages, at most every PROTECTION_MS and over the sampler's connection. */
+  async lookAtProtection(): Promise<void> {
+    const now = performance.now()
+    if (!this.sampler.identity) this.#protection = null
+    else if (now - this.#protectionSeenAt >= PROTECTION_MS) {
+      this.#protectionSeenAt = now
+      const before = newsOf(this.#protection)
+      // an answer that does not come leaves the last one; whether the instance answers is the sampler's to say
+      const seen = await readProtection((sql) => this.sampler.ask(sql)).catch(() => this.#protection)
+      this.#protection = seen
+      if (newsOf(seen) !== before) this.#around.onChange()
+    }
+  }
+
   /** What files set otherwise than Floe left them, as of the last look. */
   get drift(): readonly SettingDrift[] {
     return this.#drift
@@ -336,6 +356,7 @@ export class Instance {
       replication: live?.replication ?? null,
       fenced: readFence(this.layout),
       settingDrift: this.#drift,
+      protection: this.#postmaster ? this.#protection : null,
     }
   }
 

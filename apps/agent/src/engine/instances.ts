@@ -28,7 +28,10 @@ export class Instances {
       await new Promise((resolve) => setTimeout(resolve, 20))
     await Promise.all(all.map((i) => i.look()))
     this.#timer = setInterval(() => {
-      for (const i of this.list()) void i.look().catch((error) => this.#failed(i, error))
+      for (const i of this.list()) {
+        void i.look().catch((error) => this.#failed(i, error))
+        void i.lookAtProtection().catch((error) => this.#failed(i, error))
+      }
     }, LOOK_MS)
   }
 

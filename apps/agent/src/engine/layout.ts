@@ -26,6 +26,8 @@ export function instanceLayout(instancesDirectory: string, instanceId: string) {
     fenceFile: join(directory, 'fenced.json'),
     /** Password that it replicates with, for libpq. */
     passFile: join(directory, 'replication.pgpass'),
+    /** Password that it asks other members for pages with, for libpq. */
+    repairPassFile: join(directory, 'page-repair.pgpass'),
     mainFile: join(dataDirectory, 'postgresql.conf'),
     autoFile: join(dataDirectory, 'postgresql.auto.conf'),
     postmasterPid: join(dataDirectory, 'postmaster.pid'),

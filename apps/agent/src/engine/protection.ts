@@ -1,5 +1,4 @@
 import type { Protection } from '@floe/domain'
-import type pg from 'pg'
 import pageRepairRecoverySql from './sql/page-repair-recovery.sql'
 import pageRepairSchemaSql from './sql/page-repair-schema.sql'
 import pageRepairSourcesSql from './sql/page-repair-sources.sql'
@@ -7,7 +6,7 @@ import pageRepairStatusSql from './sql/page-repair-status.sql'
 
 type StatusRow = {
   state: Protection['state']
-  since: string
+  since: number
   why: string | null
   full_page_writes: boolean
   images_in_force: boolean | null
@@ -19,35 +18,41 @@ type SourceRow = {
   why: string | null
   flush_lsn: string | null
   replay_lsn: string | null
-  checked_at: string | null
+  checked_at: number | null
+  pages: number
+  bytes: number
 }
 type RecoveryRow = {
   kind: string
   policy: string
-  started_at: string
-  ended_at: string | null
-  checked: string
-  torn: string
-  repaired: string
-  bytes: string
+  started_at: number
+  ended_at: number | null
+  checked: number
+  torn: number
+  repaired: number
+  cleared: number
+  bytes: number
 }
+type Answer = { status: StatusRow | null; sources: SourceRow[]; recovery: RecoveryRow | null }
 
-const numberOrNull = (text: string | null) => (text === null ? null : Number(text))
+/** Asks something of the instance; null while there is no connection. */
+export type AskRows = (sql: string) => Promise<Record<string, unknown>[] | null>
 
 /** What protects the instance against torn pages; null for an engine, or a database, without the views. */
-export async function readProtection(client: pg.Client): Promise<Protection | null> {
-  const schema = (await client.query<{ schema: string }>(pageRepairSchemaSql)).rows[0]?.schema
-  if (schema === undefined) return null
+export async function readProtection(ask: AskRows): Promise<Protection | null> {
+  const schema = (await ask(pageRepairSchemaSql))?.[0]?.schema
+  if (typeof schema !== 'string') return null
   // the agent's search path holds only the catalog, for safety
-  const ask = async <Row extends object>(sql: string) =>
-    (await client.query<Row>(sql.replace(/(?<=from )polar_\w+/, (view) => `${schema}.${view}`))).rows
-  const status = (await ask<StatusRow>(pageRepairStatusSql))[0]
+  const from = (sql: string) => sql.replace(/(?<=from )polar_\w+/, (view) => `${schema}.${view}`)
+  const rows = await ask(`
+    select (select row_to_json(q) from (${from(pageRepairStatusSql)}) q) as status,
+           (select coalesce(json_agg(q), '[]') from (${from(pageRepairSourcesSql)}) q) as sources,
+           (select row_to_json(q) from (${from(pageRepairRecoverySql)}) q) as recovery`)
+  const { status, sources, recovery } = (rows?.[0] ?? { status: null }) as Answer
   if (!status) return null
-  const sources = await ask<SourceRow>(pageRepairSourcesSql)
-  const recovery = (await ask<RecoveryRow>(pageRepairRecoverySql))[0]
   return {
     state: status.state,
-    since: Number(status.since),
+    since: status.since,
     why: status.why ?? '',
     fullPageWrites: status.full_page_writes,
     imagesInForce: status.images_in_force,
@@ -58,19 +63,39 @@ export async function readProtection(client: pg.Client): Promise<Protection | nu
       why: row.why,
       flushLsn: row.flush_lsn,
       replayLsn: row.replay_lsn,
-      checkedAt: numberOrNull(row.checked_at),
+      checkedAt: row.checked_at,
     })),
     recovery: recovery
       ? {
           kind: recovery.kind,
           policy: recovery.policy,
-          startedAt: Number(recovery.started_at),
-          endedAt: numberOrNull(recovery.ended_at),
-          checked: Number(recovery.checked),
-          torn: Number(recovery.torn),
-          repaired: Number(recovery.repaired),
-          bytes: Number(recovery.bytes),
+          startedAt: recovery.started_at,
+          endedAt: recovery.ended_at,
+          checked: recovery.checked,
+          torn: recovery.torn,
+          repaired: recovery.repaired,
+          cleared: recovery.cleared,
+          bytes: recovery.bytes,
+          sources: sources
+            .filter((row) => row.pages > 0)
+            .map(({ source, pages, bytes }) => ({ source, pages, bytes })),
         }
       : null,
   }
+}
+
+/** What of it is news worth a report at once; positions and times of looks are not. */
+export function newsOf(p: Protection | null): string {
+  return p === null
+    ? ''
+    : JSON.stringify([
+        p.state,
+        p.fullPageWrites,
+        p.imagesInForce,
+        p.guard,
+        // a standby decides nothing by its sources: theirs can wait for the next report
+        p.imagesInForce === null ? p.sources.length : p.sources.map((s) => [s.source, s.healthy]),
+        p.recovery?.startedAt,
+        p.recovery?.endedAt,
+      ])
 }

@@ -21,6 +21,8 @@ export const RegisteredInstance = z.object({
   agentPassword: z.string(),
   /** Password that it replicates with from other members; made when it is first needed. */
   replicationPassword: z.string().optional(),
+  /** Password that it asks other members for pages with. */
+  repairPassword: z.string().optional(),
   createdAt: z.number(),
 })
 export type RegisteredInstance = z.infer<typeof RegisteredInstance>

@@ -29,6 +29,8 @@ export const reservedSettings: Readonly<Record<string, string>> = {
   primary_slot_name: 'It follows from the cluster: Floe keeps a slot for each standby.',
   synchronous_standby_names:
     'It follows from the cluster: choose the synchronous standbys on its replication page or by "./floe cluster synchronous".',
+  polar_page_repair_sources:
+    'It follows from the cluster: standbys give pages back unless you choose otherwise on its replication page or by "./floe cluster page-repair".',
   restart_after_crash: 'Floe relies on the engine to restart its own processes.',
 }
 

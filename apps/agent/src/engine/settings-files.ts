@@ -67,7 +67,7 @@ export function valuesOf(text: string): Map<string, string> {
 
 /** Set by other operations of Floe, or by PostgreSQL's own programs for them: no drift. */
 const placeInCluster =
-  /^(primary_conninfo|primary_slot_name|restore_command|recovery_\w+|archive_cleanup_command|synchronous_standby_names)$/
+  /^(primary_conninfo|primary_slot_name|restore_command|recovery_\w+|archive_cleanup_command|synchronous_standby_names|polar_page_repair_sources)$/
 
 /** What the files say otherwise than before, name by name; comments, order and blanks do not count. */
 export function driftOf(before: FileTexts, now: FileTexts): SettingDrift[] {

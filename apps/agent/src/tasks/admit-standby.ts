@@ -118,7 +118,8 @@ async function dropRole(client: pg.Client, role: string): Promise<void> {
 /** The lines of pg_hba.conf for every member's role there is. */
 async function admitRoles(instance: Instance, client: pg.Client, context: TaskContext): Promise<void> {
   const { rows } = await client.query<{ role: string }>(
-    `select rolname as role from pg_roles where rolname like 'floe\\_standby\\_%' and rolreplication`,
+    `select rolname as role from pg_roles where rolname like 'floe\\_standby\\_%' and rolreplication
+        or rolname like 'floe\\_repair\\_%'`,
   )
   const changed = writeClusterHba(
     instance.layout,

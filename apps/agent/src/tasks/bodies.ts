@@ -7,6 +7,7 @@ import { createInstance } from './create-instance'
 import { deleteInstance } from './delete-instance'
 import { checkpointInstance, demoteInstance, fenceInstance, restorePrimary } from './demote-instance'
 import { followUpstream, isolateStandby, repointStandby } from './follow-upstream'
+import { admitPageRepair, preparePageRepair, setPageRepairSources } from './page-repair'
 import { prepareStandby } from './prepare-standby'
 import { promoteInstance, setCommitMode, setSynchronous } from './promote-instance'
 import { reloadInstance } from './reload-instance'
@@ -42,6 +43,9 @@ export const taskBodies: { [K in TaskKind]: TaskBody<K> } = {
   'promote-instance': promoteInstance,
   'set-synchronous': setSynchronous,
   'set-commit-mode': setCommitMode,
+  'prepare-page-repair': preparePageRepair,
+  'admit-page-repair': admitPageRepair,
+  'set-page-repair-sources': setPageRepairSources,
   'resolve-drift': resolveDrift,
   'check-settings': checkSettings,
   'await-settings': awaitSettings,

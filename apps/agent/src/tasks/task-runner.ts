@@ -19,6 +19,9 @@ export type AgentParts = Omit<TaskContext, 'startedAt' | 'signal' | 'log' | 'say
  */
 const needNoRoom: readonly TaskInput['kind'][] = ['stop-instance', 'delete-instance']
 
+/** The step of a task that no operation asked for: any that one does ask for displaces it. */
+export const BY_ITSELF = 'start-by-itself'
+
 type Running = {
   stored: StoredTask
   abort: AbortController
@@ -91,6 +94,7 @@ export class TaskRunner {
     const busy = [...this.#running.values()].find(
       (r) => !r.ended && r.stored.task.instanceId === input.task.instanceId,
     )
+    if (busy?.stored.key.step === BY_ITSELF && input.key.step !== BY_ITSELF) this.cancel(busy.stored.key)
     if (busy && !this.#hastens(input.task))
       throw fault('task.instance_busy', 'another task works on this instance', {
         detail: `It is task "${busy.stored.task.kind}", step "${busy.stored.key.step}" of operation ${busy.stored.key.operationId}.`,

@@ -351,6 +351,47 @@ function addCommitModes(cluster: Command): void {
   })
 }
 
+function addPageRepair(cluster: Command): void {
+  verb(
+    cluster,
+    'page-repair <name> [standbys...]',
+    'choose which standbys give torn pages back',
+    'Names the standbys that the primary takes pages from which a crash tore; with --all every standby, also those created later (as it is by itself). Every member is wired anew. Needed before full_page_writes can be off.',
+  )
+    .option('--all', 'every standby, also later ones')
+    .option('--off', 'no standby: refused while the primary runs with full_page_writes off')
+    .option('--no-wait', 'do not wait until it is done')
+    .action(async (name: string, standbys: string[], options: Waiting & { all?: boolean; off?: boolean }) => {
+      const ways = [options.all, options.off, standbys.length > 0].filter(Boolean).length
+      if (ways !== 1)
+        throw fault('usage.page_repair', 'either standbys, --all or --off have to be given', {
+          hint: `"./floe instance protection ${name}" shows what protects an instance now.`,
+        })
+      const client = openConsole()
+      const detail = await findCluster(client, name)
+      const { clusterId, members, primaryInstanceId } = detail.cluster
+      const chosen = standbys.map((s) => memberNamed(detail, s).instanceId)
+      const excluded = options.all || options.off ? [] : members.map((m) => m.instanceId)
+      const started = await client.trpc.cluster.pageRepair.mutate({
+        clusterId,
+        pageRepair: {
+          enabled: !options.off,
+          excluded: excluded.filter((id) => id !== primaryInstanceId && !chosen.includes(id)),
+        },
+      })
+      await carryOut(client, started, options, ({ repairSources, notHealthy }) => {
+        const sources = (repairSources ?? []) as string[]
+        const missing = (notHealthy ?? []) as string[]
+        return [
+          sources.length === 0
+            ? 'Torn pages are taken from nobody.'
+            : `Torn pages of the primary are taken from ${sources.join(', ')}.`,
+          ...(missing.length > 0 ? [`Not healthy yet: ${missing.join(', ')}.`] : []),
+        ].join('\n')
+      })
+    })
+}
+
 export function addCluster(program: Command): void {
   const cluster = program
     .command('cluster')
@@ -361,4 +402,5 @@ export function addCluster(program: Command): void {
   addSynchronous(cluster)
   addCommitModes(cluster)
   addClusterSetting(cluster)
+  addPageRepair(cluster)
 }

@@ -1,4 +1,4 @@
-import { connectionForms, fault, InstanceName } from '@floe/domain'
+import { connectionForms, exactBytes, fault, InstanceName, protectionWords } from '@floe/domain'
 import type { Command } from 'commander'
 import { waitForOperation } from '../console/wait-for-operation'
 import { duration, moment, printResult, table } from '../output'
@@ -134,6 +134,70 @@ function addLook(instance: Command): void {
   })
 }
 
+function addProtection(instance: Command): void {
+  verb(
+    instance,
+    'protection <name>',
+    'show what protects an instance against torn pages',
+    'Asks the instance what a page torn by a crash would be restored from: full-page images, a standby, or nothing.',
+  ).action(async (name: string, { json }: Verb) => {
+    const client = openConsole()
+    const { instanceId } = await findInstance(client, name)
+    const { protection } = await client.trpc.protection.read.query({ instanceId })
+    printResult(json, protection, () =>
+      protection === null
+        ? 'Unknown: its database postgres lacks the extension page_repair.'
+        : [
+            `state         ${protectionWords[protection.state].title}`,
+            `since         ${moment(protection.since)}`,
+            `why           ${protection.why || '–'}`,
+            `setting       full_page_writes is ${protection.fullPageWrites ? 'on' : 'off'}, the guard is ${protection.guard ? 'on' : 'off'}`,
+            `images        ${protection.imagesInForce === null ? '– (a standby writes no WAL)' : protection.imagesInForce ? 'written' : 'left out'}`,
+            protection.sources.length === 0
+              ? 'sources       none; a standby becomes one by itself'
+              : `\n${table(
+                  ['source', 'address', 'healthy', 'behind', 'why'],
+                  protection.sources.map((s) => [
+                    s.member,
+                    s.source,
+                    s.healthy ? 'yes' : 'no',
+                    s.lagBytes === null ? null : exactBytes(s.lagBytes),
+                    s.why,
+                  ]),
+                )}`,
+          ].join('\n'),
+    )
+  })
+  verb(
+    instance,
+    'recoveries <name>',
+    'list what recoveries after crashes found torn and repaired',
+    'Lists the recoveries that page repair looked at, newest first: pages of 8 kB, as the engine counted them.',
+  ).action(async (name: string, { json }: Verb) => {
+    const client = openConsole()
+    const { instanceId } = await findInstance(client, name)
+    const { recoveries } = await client.trpc.protection.history.query({ instanceId })
+    printResult(json, recoveries, () =>
+      recoveries.length === 0
+        ? 'No recovery is known.'
+        : table(
+            ['began', 'took', 'kind', 'policy', 'checked', 'torn', 'repaired', 'cleared', 'from'],
+            recoveries.map((r) => [
+              moment(r.startedAt),
+              r.endedAt === null ? null : duration(r.endedAt - r.startedAt),
+              r.kind,
+              r.policy,
+              r.checked,
+              r.torn,
+              r.repaired,
+              r.cleared ?? 0,
+              r.sources.map((s) => `${s.member ?? s.source} (${s.pages})`).join(', '),
+            ]),
+          ),
+    )
+  })
+}
+
 function addChanges(instance: Command): void {
   const change = (
     usage: string,
@@ -237,5 +301,6 @@ export function addInstance(program: Command): void {
     .description('Instances: engine servers with their data directories. A name or an id names one.')
   addCreate(instance)
   addLook(instance)
+  addProtection(instance)
   addChanges(instance)
 }

@@ -1,4 +1,5 @@
 import type { KnownInstance } from '@floe/db'
+import type { Protection } from '@floe/domain'
 import { expect, test } from 'vitest'
 import { AgentDouble, facts } from '../testing/agent-double'
 import { deriveIncidents, type HostSeen, hostOffline } from './derive-incidents'
@@ -76,6 +77,48 @@ test('a crashed instance is an incident with the engine’s own words', () => {
   expect(deriveIncidents(seen({ state: 'crashed' }))).toMatchObject([
     { key: 'instance-crashed:i-1', severity: 'critical', detail: 'it was killed' },
   ])
+})
+
+test('a crash is over when the instance runs, not when it starts', () => {
+  const starting = seen({ openKeys: new Set(['instance-crashed:i-1']) })
+  const [instance] = starting.report.instances
+  if (instance) instance.state = 'starting'
+  expect(keys(starting)).toEqual(['instance-crashed:i-1'])
+  expect(keys({ ...starting, openKeys: new Set() })).toEqual([])
+})
+
+test('being exposed to torn pages is an incident once it has lasted, until a source is healthy', () => {
+  const protectedBy = (p: Partial<Protection>, at = 20_000, more: Partial<HostSeen> = {}) => {
+    const s = seen(more)
+    const [instance] = s.report.instances
+    if (instance)
+      instance.protection = {
+        state: 'protected',
+        since: 10_000,
+        why: '',
+        fullPageWrites: false,
+        imagesInForce: false,
+        guard: true,
+        sources: [],
+        recovery: null,
+        ...p,
+      }
+    s.report.at = at
+    return keys(s)
+  }
+  const openKeys = new Set(['page-unprotected:i-1'])
+  expect(protectedBy({})).toEqual([])
+  expect(protectedBy({ state: 'exposed' }, 19_000)).toEqual([])
+  expect(protectedBy({ state: 'exposed' })).toEqual(['page-unprotected:i-1'])
+  // the guard came in: it stays open, over the change of state, until a source is healthy
+  const guarded = { state: 'full_page_writes' as const, imagesInForce: true, since: 20_000 }
+  expect(protectedBy(guarded, 21_000, { openKeys })).toEqual(['page-unprotected:i-1'])
+  const source = { source: 's', healthy: true, why: null, flushLsn: null, replayLsn: null, checkedAt: null }
+  expect(protectedBy({ ...guarded, sources: [source] }, 21_000, { openKeys })).toEqual([])
+  // images because a person wants them are no incident
+  expect(protectedBy({ ...guarded, fullPageWrites: true }, 99_000)).toEqual([])
+  expect(protectedBy({ state: 'exposed' }, 99_000, { known: [known({ busy: true })] })).toEqual([])
+  expect(protectedBy({ state: 'overridden' }, 10_000)).toEqual(['page-guard-off:i-1'])
 })
 
 test('drift of settings is an incident until it is resolved', () => {

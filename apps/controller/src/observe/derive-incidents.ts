@@ -7,6 +7,8 @@ export const DISK_LOW_SHARE = 0.05
 export const DISK_ENOUGH_SHARE = 0.06
 /** A slot that nobody uses may keep this much WAL before somebody has to look. */
 export const SLOT_RETAINED_BYTES = 1024 ** 3
+/** As long as polar_page_repair_grace by default. */
+export const EXPOSED_GRACE_MS = 10_000
 /** Clocks that differ by more make ages and charts wrong. */
 export const CLOCK_SKEW_MS = 5_000
 
@@ -31,6 +33,7 @@ export function deriveIncidents(seen: HostSeen): IncidentReport[] {
     ...problemIncidents(seen),
     ...seen.known.flatMap((known) => instanceIncidents(seen, known, reported.get(known.instanceId))),
     ...seen.known.flatMap((known) => replicationIncidents(seen, known, reported.get(known.instanceId))),
+    ...seen.known.flatMap((known) => protectionIncidents(seen, known, reported.get(known.instanceId))),
     ...unregistered(seen),
   ]
 }
@@ -100,15 +103,17 @@ function instanceIncidents(
           },
         ]
       : []
-  if (reported?.state === 'crashed')
+  const crashed = `instance-crashed:${known.instanceId}`
+  // one that is starting after a crash has not come back yet
+  if (reported?.state === 'crashed' || (reported?.state === 'starting' && seen.openKeys.has(crashed)))
     return [
       {
         ...ids,
-        key: `instance-crashed:${known.instanceId}`,
+        key: crashed,
         severity: 'critical',
         title: `instance "${known.name}" crashed`,
         detail: reported.because,
-        hint: 'Start it again: it recovers from its WAL. Its log says why it ended.',
+        hint: 'It is started by itself, three times. When it stays down, its log says why: mend that and start it.',
       },
     ]
   if (reported?.settingDrift?.length)
@@ -178,6 +183,49 @@ function replicationIncidents(
         hint: 'Bring its standby back, or remove it: WAL is kept until the disk is full.',
       })
   return found
+}
+
+/**
+ * Pages that a crash could tear for good, or a guard that a person turned off. As the engine's log has it: being exposed
+ * counts once it has lasted for the grace period, and is over when a source has been healthy for as long.
+ */
+function protectionIncidents(
+  seen: HostSeen,
+  known: KnownInstance,
+  reported: InstanceObserved | undefined,
+): IncidentReport[] {
+  const p = reported?.protection
+  if (known.deleted || reported?.state !== 'running' || !p) return []
+  const ids = { hostId: seen.hostId, instanceId: known.instanceId }
+  if (p.state === 'overridden')
+    return [
+      {
+        ...ids,
+        key: `page-guard-off:${known.instanceId}`,
+        severity: 'critical',
+        title: `instance "${known.name}" runs without protection against torn pages`,
+        detail:
+          'full_page_writes and polar_page_repair_guard are off: a page that a crash tears may be lost.',
+        hint: 'Turn the guard on as soon as data matters that cannot be loaded again.',
+      },
+    ]
+  const key = `page-unprotected:${known.instanceId}`
+  const lasted = seen.report.at - p.since >= EXPOSED_GRACE_MS && !known.busy
+  const sick = !p.sources.some((s) => s.healthy)
+  const exposed = p.state === 'exposed'
+  // the guard has images written although the setting is off
+  const guarded = p.state === 'full_page_writes' && !p.fullPageWrites && p.imagesInForce === true && sick
+  if (!(exposed || guarded) || !(lasted || seen.openKeys.has(key))) return []
+  return [
+    {
+      ...ids,
+      key,
+      severity: 'warning',
+      title: `instance "${known.name}" has no healthy source of pages`,
+      detail: p.sources.length === 0 ? 'No standby gives pages back.' : 'None of its sources is healthy.',
+      hint: 'The guard has full-page images written until a source is healthy: bring a standby back, or create one.',
+    },
+  ]
 }
 
 /** An instance that was there; one that is being created, or was never made, or is being deleted, may well be absent. */

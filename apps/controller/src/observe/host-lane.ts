@@ -6,6 +6,7 @@ import {
   type KnownInstance,
   type LeaseHold,
   LeaseLostError,
+  putRecovery,
   releaseLease,
   takeLease,
   writeHello,
@@ -58,6 +59,7 @@ export class HostLane {
   #answeredAt = Date.now()
   #silent = false
   #renewAfter = 0
+  readonly #recoveries = new Map<string, string>()
   readonly done: Promise<void>
 
   constructor(host: AgentAddress, hold: LeaseHold, parts: LaneParts) {
@@ -202,6 +204,7 @@ export class HostLane {
     await this.#missing(report, known)
     this.#tellMoves(report, known)
     await this.#fence(report, known)
+    await this.#keepRecoveries(report, ours)
     const wanted = deriveIncidents({
       hostId,
       hostName: name,
@@ -242,6 +245,18 @@ export class HostLane {
       } catch (error) {
         if (!(error instanceof OperationConflict)) throw error
       }
+    }
+  }
+
+  /** What the last recovery of each instance found; written when it is another than was written before. */
+  async #keepRecoveries(report: Report, ours: ReadonlySet<string>): Promise<void> {
+    for (const { instanceId, protection } of report.instances) {
+      const recovery = protection?.recovery
+      if (!recovery || !ours.has(instanceId)) continue
+      const words = JSON.stringify(recovery)
+      if (this.#recoveries.get(instanceId) === words) continue
+      await putRecovery(this.#parts.db.pool, instanceId, recovery)
+      this.#recoveries.set(instanceId, words)
     }
   }
 

@@ -14,6 +14,8 @@ const ownKinds = [
   'commits-wait',
   'slot-unused',
   'setting-drift',
+  'page-unprotected',
+  'page-guard-off',
 ]
 const kindOf = (key: string) => key.slice(0, key.indexOf(':'))
 const isOwn = (key: string) => ownKinds.includes(kindOf(key))

@@ -355,6 +355,12 @@ export class AgentDouble {
         return { timeline: 2, promoteMs: 1, endLsn: lsn }
       case 'set-synchronous':
         return { standbyNames: task.standbyNames }
+      case 'prepare-page-repair':
+        return { repairVerifier: VERIFIER }
+      case 'admit-page-repair':
+        return { dropped: 0 }
+      case 'set-page-repair-sources':
+        return { inForce: true }
       case 'set-commit-mode':
         return { commitMode: task.commitMode }
       case 'check-settings':

@@ -1,10 +1,13 @@
 import {
+  automaticPageRepair,
   type ClusterMember,
   type ClusterObserved,
   CommitMode,
   ConnectionTarget,
   HOST_OFFLINE_MS,
   hostState,
+  PageRepair,
+  Protection,
   ReplicationObserved,
   SynchronousStandbys,
 } from '@floe/domain'
@@ -14,7 +17,7 @@ import type { Queryable, Transaction } from '../database'
 const Fenced = z.object({ at: z.number(), reason: z.string() })
 
 const clusterQuery = `
-  SELECT c.id AS "clusterId", c.name, c.control, c."primaryInstanceId", c.synchronous, c."commitMode",
+  SELECT c.id AS "clusterId", c.name, c.control, c."primaryInstanceId", c.synchronous, c."commitMode", c."pageRepair",
          coalesce((SELECT json_agg(json_build_object(
              'instanceId', i.id, 'name', i.name, 'hostId', h.id, 'hostName', h.name, 'memberRole', i."memberRole",
              'state', i.state, 'because', i.because, 'role', i.role, 'engineVersion', i."engineVersion",
@@ -23,21 +26,24 @@ const clusterQuery = `
              'hostAgeMs', (extract(epoch FROM clock_timestamp() - h."observedAt") * 1000)::float8,
              'hostRevoked', h."revokedAt" IS NOT NULL,
              'timeline', (i.observed->>'timeline')::int, 'connection', i.observed->'connection',
-             'replication', i.observed->'replication', 'fenced', i.observed->'fenced')
+             'replication', i.observed->'replication', 'fenced', i.observed->'fenced',
+             'protection', i.observed->'protection')
              ORDER BY i.id <> c."primaryInstanceId", i.name)
            FROM instance i JOIN host h ON h.id = i."hostId"
           WHERE i."clusterId" = c.id AND i."deletedAt" IS NULL), '[]') AS members
     FROM cluster c`
 
-type MemberRow = Omit<ClusterMember, 'hostState' | 'connection' | 'replication' | 'fenced'> & {
+type MemberRow = Omit<ClusterMember, 'hostState' | 'connection' | 'replication' | 'fenced' | 'protection'> & {
   hostAgeMs: number | null
   hostRevoked: boolean
   connection: unknown
   replication: unknown
   fenced: unknown
+  protection: unknown
 }
-type ClusterRow = Omit<ClusterObserved, 'synchronous' | 'commitMode' | 'members'> & {
+type ClusterRow = Omit<ClusterObserved, 'synchronous' | 'commitMode' | 'pageRepair' | 'members'> & {
   synchronous: unknown
+  pageRepair: unknown
   commitMode: unknown
   members: MemberRow[]
 }
@@ -57,6 +63,7 @@ function clusterMember({ hostAgeMs, hostRevoked, ...row }: MemberRow): ClusterMe
     connection: known(ConnectionTarget, row.connection),
     replication: known(ReplicationObserved, row.replication),
     fenced: known(Fenced, row.fenced),
+    protection: known(Protection, row.protection),
   }
 }
 
@@ -64,6 +71,7 @@ const clusterObserved = (row: ClusterRow): ClusterObserved => ({
   ...row,
   synchronous: known(SynchronousStandbys, row.synchronous),
   commitMode: CommitMode.parse(row.commitMode),
+  pageRepair: known(PageRepair, row.pageRepair) ?? automaticPageRepair,
   members: row.members.map(clusterMember),
 })
 
@@ -162,6 +170,18 @@ export async function setClusterSynchronous(
     `UPDATE cluster SET synchronous = $2, "commitMode" = coalesce($3, "commitMode") WHERE id = $1`,
     [clusterId, wanted.synchronous && JSON.stringify(wanted.synchronous), wanted.commitMode ?? null],
   )
+}
+
+/** Writes who gives torn pages back; in the transaction of the step that wired it. */
+export async function setClusterPageRepair(
+  on: Queryable,
+  clusterId: string,
+  pageRepair: PageRepair,
+): Promise<void> {
+  await on.query(`UPDATE cluster SET "pageRepair" = $2 WHERE id = $1`, [
+    clusterId,
+    JSON.stringify(pageRepair),
+  ])
 }
 
 /** What a member is meant to be from now on; an order to fence it is carried out with that. */

@@ -2,6 +2,7 @@ import type { TaskResult, Upstream } from '@floe/agent-contract'
 import { InstanceName } from '@floe/domain'
 import { admit, controlOf, dismiss, memberOf, primaryMember } from '../instance-control'
 import { observeFollowing } from '../observe-following'
+import { pageRepairStep } from '../page-repair'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
 
@@ -20,6 +21,7 @@ export const createStandby = defineOperation('create-standby', {
     { name: 'clone', title: 'Copy the primary' },
     { name: 'follow', title: 'Start it and let it follow' },
     { name: 'observe', title: 'See it follow' },
+    { name: 'repair', title: 'Let members take torn pages from each other' },
   ],
   steps: {
     prepare: taskStep('prepare-standby', {
@@ -58,6 +60,7 @@ export const createStandby = defineOperation('create-standby', {
       ],
     }),
     observe: observeFollowing(({ input }) => [input.instanceId]),
+    repair: pageRepairStep(),
   },
   undo: (context, cluster) => {
     // a whole copy is worth keeping: it can be started again, or removed

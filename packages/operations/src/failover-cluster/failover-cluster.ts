@@ -15,6 +15,7 @@ import {
 import { admit, controlOf, memberOf, namesFor, upstreamOf } from '../instance-control'
 import { mayLookAgain } from '../look-again'
 import { observeFollowing } from '../observe-following'
+import { pageRepairStep } from '../page-repair'
 import { defineOperation, fail, type MemberTask, next, type StepContext, wait } from '../step'
 import { leftBehind } from '../switchover-cluster/switchover-cluster'
 import { taskStep } from '../task-step'
@@ -314,6 +315,7 @@ export const failoverCluster = defineOperation('failover-cluster', {
         .filter((m) => isBack(context, m) && !leftBehind(context.results.repoint).includes(m.name))
         .map((m) => m.instanceId),
     ),
+    repair: pageRepairStep(),
   },
   undo: (context, cluster) => {
     if (context.step.name === 'promote' || context.results.promote?.timeline !== undefined) return []

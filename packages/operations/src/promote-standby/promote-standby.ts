@@ -1,6 +1,7 @@
 import { type ClusterObserved, withoutMember } from '@floe/domain'
 import { controlOf, dismiss, memberOf, namesFor, primaryMember } from '../instance-control'
 import { observeStep } from '../observe-step'
+import { pageRepairStep } from '../page-repair'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
 
@@ -11,6 +12,7 @@ const own = (context: { input: { instanceId: string } }, cluster: ClusterObserve
 export const promoteStandby = defineOperation('promote-standby', {
   plan: () => [
     { name: 'synchronous', title: 'Let no commit wait for it' },
+    { name: 'repair', title: 'Take no torn pages from it' },
     { name: 'isolate', title: 'Let it receive no more WAL' },
     { name: 'dismiss', title: 'Drop its slot and role on the primary' },
     { name: 'promote', title: 'Promote it' },
@@ -40,6 +42,7 @@ export const promoteStandby = defineOperation('promote-standby', {
         },
       ],
     }),
+    repair: pageRepairStep(({ input }) => input.instanceId),
     isolate: taskStep('isolate-standby', {
       deadlineMs: 60_000,
       on: own,

@@ -2,6 +2,7 @@ import type { TaskResult, Upstream } from '@floe/agent-contract'
 import { type ClusterObserved, InstanceName, standbySeenOf } from '@floe/domain'
 import { admit, controlOf, dismiss, memberOf, namesFor, primaryMember } from '../instance-control'
 import { observeFollowing } from '../observe-following'
+import { pageRepairStep } from '../page-repair'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
 
@@ -28,6 +29,7 @@ export const rejoinStandby = defineOperation('rejoin-standby', {
     { name: 'follow', title: 'Start it and let it follow' },
     { name: 'synchronous', title: 'Set the synchronous standbys' },
     { name: 'observe', title: 'See it follow' },
+    { name: 'repair', title: 'Let members take torn pages from each other' },
   ],
   steps: {
     fence: taskStep('fence-instance', {
@@ -99,6 +101,7 @@ export const rejoinStandby = defineOperation('rejoin-standby', {
         ),
     }),
     observe: observeFollowing(({ input }) => [input.instanceId]),
+    repair: pageRepairStep(),
   },
   undo: (context, cluster) => {
     if (context.results.follow?.postmasterPid !== undefined) return []

@@ -1,5 +1,6 @@
 import { withoutMember } from '@floe/domain'
 import { controlOf, dismiss, memberOf, namesFor, primaryMember } from '../instance-control'
+import { pageRepairStep } from '../page-repair'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
 
@@ -11,6 +12,7 @@ import { taskStep } from '../task-step'
 export const removeStandby = defineOperation('remove-standby', {
   plan: (input) => [
     { name: 'synchronous', title: 'Let no commit wait for it' },
+    { name: 'repair', title: 'Take no torn pages from it' },
     { name: 'delete', title: input.keepFiles ? 'Stop it, keep its files' : 'Stop it and remove its files' },
     { name: 'dismiss', title: 'Drop its slot and role on the primary' },
   ],
@@ -38,6 +40,7 @@ export const removeStandby = defineOperation('remove-standby', {
         },
       ],
     }),
+    repair: pageRepairStep(({ input }) => input.instanceId),
     delete: taskStep('delete-instance', {
       deadlineMs: 300_000,
       task: ({ input }) => ({

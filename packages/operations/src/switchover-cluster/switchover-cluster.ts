@@ -12,6 +12,7 @@ import {
 import { admit, controlOf, dismiss, memberOf, namesFor, upstreamOf } from '../instance-control'
 import { mayLookAgain } from '../look-again'
 import { observeFollowing } from '../observe-following'
+import { pageRepairStep } from '../page-repair'
 import { defineOperation, fail, type MemberTask, next, type StepContext, wait } from '../step'
 import { taskStep } from '../task-step'
 import { tasksStep } from '../tasks-step'
@@ -216,6 +217,7 @@ export const switchoverCluster = defineOperation('switchover-cluster', {
         .filter((m) => !leftBehind(context.results.rejoin).includes(m.name))
         .map((m) => m.instanceId),
     ),
+    repair: pageRepairStep(),
   },
   undo: (context, cluster, why) => {
     // a standby that may have been promoted must not meet a primary that was restored

@@ -6,6 +6,7 @@ select recovery as kind,
        checked,
        torn,
        repaired,
+       missing + vm_initialized + fsm_reset as cleared,
        bytes
   from polar_stat_page_repair
  where recovery is not null

@@ -151,7 +151,7 @@ const questions = {
   remove: {
     title: (name: string) => `Remove ${name}?`,
     label: 'Remove standby',
-    text: 'It is stopped, its files are deleted, and its slot and role on the primary are dropped.',
+    text: 'It is stopped, its files are deleted, and its slot and role on the primary are dropped. If it is the last source of torn pages and full_page_writes is off, the guard has page images written from then on.',
     typed: true,
   },
 } as const

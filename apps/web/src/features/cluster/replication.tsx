@@ -12,6 +12,7 @@ import { CommitModesCard } from './commit-modes-card'
 import { CreateStandby } from './create-standby'
 import { LagChart } from './lag-chart'
 import { MemberTable } from './member-table'
+import { PageRepairCard } from './page-repair-card'
 import { SynchronousCard } from './synchronous-card'
 import { Topology } from './topology'
 import { useCluster } from './use-cluster'
@@ -111,7 +112,13 @@ export function Replication() {
               />
               <CommitModesCard detail={detail} />
             </div>
-            <ClusterConnections detail={detail} />
+            <div className="flex flex-col gap-3">
+              <PageRepairCard
+                key={JSON.stringify([cluster.pageRepair, cluster.members.map((m) => m.instanceId)])}
+                detail={detail}
+              />
+              <ClusterConnections detail={detail} />
+            </div>
           </div>
         </>
       )}

@@ -1,82 +1,125 @@
 'use client'
-import { protectionWords } from '@floe/domain'
-import { Age, Badge, Card, FaultAlert, SkeletonRows } from '@floe/ui'
-import { useQuery } from '@tanstack/react-query'
-import { useTRPC } from '@/trpc/client'
-import { faultOf } from '@/trpc/fault'
+import { exactBytes, protectionWords } from '@floe/domain'
+import { Age, Badge, Button, Card } from '@floe/ui'
+import Link from 'next/link'
+import { useState } from 'react'
+import type { RouterOutputs } from '@/server/api'
+import { useMayChange, viewerHint } from '../console/account-context'
 import { useInstance } from '../instance/instance-context'
+import { ImagesDialog } from './images-dialog'
 
-const everyMs = 5_000
-const pages = new Intl.NumberFormat('en')
+type Protection = NonNullable<RouterOutputs['instance']['show']['protection']>
+type Source = Protection['sources'][number]
 
 /** What protects the instance against pages that a crash tears: images, a standby, nothing, or a person's override. */
-export function ProtectionCard() {
-  const { instanceId } = useInstance()
-  const trpc = useTRPC()
-  const query = useQuery(trpc.protection.read.queryOptions({ instanceId }, { refetchInterval: everyMs }))
-  if (!query.data)
-    return query.error ? (
-      <FaultAlert fault={faultOf(query.error)} onRetry={() => void query.refetch()} className="mb-3" />
-    ) : (
-      <Card title="Torn pages" className="mb-3">
-        <SkeletonRows rows={1} label="Asking the instance" />
-      </Card>
-    )
-  const { protection, observedAt } = query.data
-  const stale = query.error !== null
+export function ProtectionCard({ className: place = '' }: { className?: string }) {
+  const { protection, observedAt, state, stale, name } = useInstance()
+  const mayChange = useMayChange()
+  const [switching, setSwitching] = useState<'on' | 'off' | null>(null)
+  const className = stale ? `${place} opacity-60` : place
   const description = (
     <>
-      What a page torn by a crash is restored from. Asked <Age at={observedAt} />.
+      What a page torn by a crash is restored from
+      {observedAt === null ? (
+        '.'
+      ) : (
+        <>
+          . Seen <Age at={observedAt} />.
+        </>
+      )}
     </>
   )
   if (!protection)
     return (
-      <Card title="Torn pages" description={description} className="mb-3">
+      <Card title="Torn pages" description={description} className={className}>
         <p className="text-sm text-ink-muted">
-          Unknown: the database postgres of this instance lacks the extension. As its owner run{' '}
-          <code className="font-mono">CREATE EXTENSION page_repair</code> there.
+          {state === 'running' ? (
+            <>
+              Unknown: the database postgres of this instance lacks the extension, or nothing was heard of it
+              yet. As its owner run <code className="font-mono">CREATE EXTENSION page_repair</code> there.
+            </>
+          ) : (
+            'Known while the instance runs.'
+          )}
         </p>
       </Card>
     )
   const words = protectionWords[protection.state]
-  const { recovery } = protection
+  const { recovery, sources } = protection
+  const first = sources.find((s) => s.healthy)
+  const to = protection.fullPageWrites ? 'off' : 'on'
   return (
-    <Card title="Torn pages" description={description} className={stale ? 'mb-3 opacity-60' : 'mb-3'}>
+    <Card
+      title="Torn pages"
+      description={description}
+      className={className}
+      actions={
+        <Button
+          disabled={!mayChange || state !== 'running'}
+          title={mayChange ? undefined : viewerHint}
+          onClick={() => setSwitching(to)}
+        >
+          Turn full-page writes {to}
+        </Button>
+      }
+    >
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
-        <Badge tone={words.tone}>{words.title}</Badge>
+        <Badge tone={words.tone}>
+          {protection.state === 'protected' && first ? `Protected by ${nameOf(first)}` : words.title}
+        </Badge>
         <span className="text-sm text-ink-muted">
           since <Age at={protection.since} />
         </span>
       </div>
       <p className="mt-2 max-w-3xl text-sm text-ink-muted">{words.meaning}</p>
-      {protection.why ? <p className="mt-1 text-sm">{protection.why}</p> : null}
+      {protection.why && protection.state !== 'protected' ? (
+        <p className="mt-1 text-sm break-words">{protection.why}</p>
+      ) : null}
       {!protection.fullPageWrites && protection.imagesInForce ? (
         <p className="mt-1 text-sm">
           <code className="font-mono">full_page_writes</code> is off, but images are written: the guard asks
           for them.
         </p>
       ) : null}
-      {protection.sources.length > 0 ? (
-        <ul className="mt-3 divide-y divide-line border-t border-line text-sm">
-          {protection.sources.map((source) => (
+      {sources.length > 0 ? (
+        <ul aria-label="Sources of pages" className="mt-3 divide-y divide-line border-t border-line text-sm">
+          {sources.map((source) => (
             <li key={source.source} className="flex flex-wrap items-center gap-x-3 gap-y-1 py-2">
-              <span className="font-mono">{source.source}</span>
+              <span className="font-medium">{nameOf(source)}</span>
+              <span className="font-mono text-xs text-ink-muted">{source.source}</span>
               <Badge tone={source.healthy ? 'good' : 'warn'}>
                 {source.healthy ? 'healthy' : 'not healthy'}
               </Badge>
-              <span className="text-ink-muted">
-                {source.healthy ? `flushed ${source.flushLsn ?? '–'}` : source.why}
-              </span>
+              <span className="text-ink-muted">{source.healthy ? lagOf(source) : source.why}</span>
             </li>
           ))}
         </ul>
-      ) : null}
+      ) : (
+        <p className="mt-3 border-t border-line pt-2 text-sm text-ink-muted">
+          No other member gives pages back.{' '}
+          <Link className="text-accent underline" href={`/instances/${name}/replication`}>
+            Add a standby
+          </Link>{' '}
+          and it becomes a source by itself.
+        </p>
+      )}
       {recovery ? (
         <p className="mt-3 border-t border-line pt-2 text-sm">
-          Last recovery <Age at={recovery.startedAt} />: {pages.format(recovery.checked)} pages checked,{' '}
-          {pages.format(recovery.torn)} torn, {pages.format(recovery.repaired)} repaired.
+          Last recovery <Age at={recovery.startedAt} />: {count(recovery.checked)} pages checked,{' '}
+          {count(recovery.torn)} torn, {count(recovery.repaired)} repaired
+          {recovery.cleared ? `, ${count(recovery.cleared)} of maps cleared` : ''}.
         </p>
       ) : null}
+      <ImagesDialog to={switching} protection={protection} onClose={() => setSwitching(null)} />
     </Card>
   )
+}
+
+const pages = new Intl.NumberFormat('en')
+const count = (n: number) => pages.format(n)
+export const nameOf = (source: Pick<Source, 'member' | 'source'>) => source.member ?? source.source
+
+function lagOf(source: Source): string {
+  if (source.lagBytes === null) return source.flushLsn ? `flushed ${source.flushLsn}` : ''
+  return source.lagBytes === 0 ? 'nothing behind' : `${exactBytes(source.lagBytes)} behind`
 }

@@ -37,7 +37,7 @@ export function IoSettings() {
     <>
       {fault ? <FaultAlert fault={fault} onRetry={retry} tone="warn" className="mb-3" /> : null}
       <ConfirmedAlert changes={applied} />
-      <ProtectionCard />
+      <ProtectionCard className="mb-3" />
       <Card
         title="I/O"
         description={

@@ -91,6 +91,7 @@ export function Review({
   onApplied: (changes: ConfirmedChanges) => void
 }) {
   const trpc = useTRPC()
+  const { name } = useInstance()
   const [operationId, setOperationId] = useState<OperationId | null>(null)
   const key = useRef(newIdempotencyKey())
   const check = useQuery(
@@ -197,7 +198,15 @@ export function Review({
           <FaultAlert
             key={result.name}
             fault={result.fault}
-            actions={result.fault.code === 'setting.of_cluster' ? <ClusterLink /> : undefined}
+            actions={
+              result.fault.code === 'setting.of_cluster' ? (
+                <ClusterLink />
+              ) : result.fault.code === 'setting.unprotected' ? (
+                <Button asChild size="small">
+                  <Link href={`/instances/${name}/replication`}>Add a standby</Link>
+                </Button>
+              ) : undefined
+            }
           />
         ) : null,
       )}

@@ -15,6 +15,8 @@ import { CheckpointTable } from '../checkpoint/checkpoint-table'
 import { RunningCheckpoint } from '../checkpoint/running-checkpoint'
 import { useCheckpoints } from '../checkpoint/use-checkpoints'
 import { useInstance } from '../instance/instance-context'
+import { ProtectionCard } from '../protection/protection-card'
+import { RecoveryHistory } from '../protection/recovery-history'
 import {
   type ChartDefinition,
   derive,
@@ -124,6 +126,8 @@ export function Overview() {
         fault={checkpoints.fault}
         onRetry={checkpoints.retry}
       />
+      <ProtectionCard />
+      <RecoveryHistory />
     </div>
   )
 }

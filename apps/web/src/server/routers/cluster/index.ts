@@ -1,7 +1,17 @@
 import { router } from '../../procedures'
 import { list } from './list'
+import { pageRepair } from './page-repair'
 import { show } from './show'
 import { failover, switchover } from './switchover'
 import { commitMode, commitModes, synchronous } from './synchronous'
 
-export const cluster = router({ list, show, switchover, failover, synchronous, commitMode, commitModes })
+export const cluster = router({
+  list,
+  show,
+  switchover,
+  failover,
+  synchronous,
+  commitMode,
+  commitModes,
+  pageRepair,
+})

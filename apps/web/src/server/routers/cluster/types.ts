@@ -1,4 +1,5 @@
 export * from './cluster.types'
 export * from './list.types'
+export * from './page-repair.types'
 export * from './switchover.types'
 export * from './synchronous.types'

@@ -14,6 +14,7 @@ import {
   OperationState,
 } from '@floe/domain'
 import { z } from 'zod'
+import { ProtectionView } from '../protection/read.types'
 
 /** Where an instance is named by a person, its name does as well as its id. */
 export const InstanceSummary = z.object({
@@ -69,6 +70,8 @@ export const InstanceDetail = InstanceSummary.extend({
   postmasterPid: z.number().int().nullable(),
   /** Number of the newest sample that is stored. */
   newestSeq: z.number().int().nullable(),
+  /** What protects it against torn pages, as last seen; null while it does not run, or without the views. */
+  protection: ProtectionView.nullable(),
   /** How to reach it; the password is never in here. `connectionForms()` of @floe/domain writes all forms. */
   connection: ConnectionTarget.nullable(),
   forms: ConnectionForms.nullable(),

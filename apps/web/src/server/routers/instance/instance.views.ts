@@ -39,7 +39,7 @@ export function instanceDetail(
   i: InstanceView,
   tps: InstanceSummary['tps'],
   newestSeq: number | null,
-): InstanceDetail {
+): Omit<InstanceDetail, 'protection'> {
   const connection = i.connection && {
     host: i.connection.host,
     port: i.connection.port,

@@ -1,6 +1,7 @@
-import { findInstance, newestSeq, readSparklines, showInstance } from '@floe/db'
+import { findInstance, newestSeq, readClusterOf, readSparklines, showInstance } from '@floe/db'
 import { fault } from '@floe/domain'
 import { viewerProcedure } from '../../procedures'
+import { protectionView } from '../protection/protection.views'
 import { InstanceDetail } from './instance.types'
 import { instanceDetail } from './instance.views'
 import { InstanceShowInput } from './show.types'
@@ -21,9 +22,14 @@ export const show = viewerProcedure
         `instance "${'name' in input ? input.name : input.instanceId}" does not exist`,
       )
     const { instanceId } = instance
-    const [sparklines, newest] = await Promise.all([
+    const [sparklines, newest, cluster] = await Promise.all([
       readSparklines(pool, { instanceIds: [instanceId] }),
       newestSeq(pool, instanceId),
+      readClusterOf(pool, instanceId),
     ])
-    return instanceDetail(instance, sparklines[0]?.points ?? [], newest)
+    const seen = cluster?.members.find((m) => m.instanceId === instanceId)?.protection ?? null
+    return {
+      ...instanceDetail(instance, sparklines[0]?.points ?? [], newest),
+      protection: protectionView(cluster, instanceId, seen),
+    }
   })

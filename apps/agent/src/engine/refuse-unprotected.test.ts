@@ -1,0 +1,60 @@
+import type { Protection } from '@floe/domain'
+import { expect, test } from 'vitest'
+import { type ProtectionEvidence, unprotectedFault } from './refuse-unprotected'
+
+const source = (healthy: boolean) => ({
+  source: '127.0.0.1:5501/postgres',
+  healthy,
+  why: healthy ? null : 'it does not stream',
+  flushLsn: null,
+  replayLsn: null,
+  checkedAt: null,
+})
+const seen = (
+  sources: Protection['sources'],
+  more: Partial<NonNullable<ProtectionEvidence['running']>> = {},
+): ProtectionEvidence => ({
+  running: { fullPageWrites: 'on', guard: 'on', dataChecksums: true, ...more },
+  protection: {
+    state: 'full_page_writes',
+    since: 0,
+    why: '',
+    fullPageWrites: true,
+    imagesInForce: true,
+    guard: true,
+    sources,
+    recovery: null,
+  },
+})
+const off = [{ name: 'full_page_writes', value: 'off' }]
+
+test('off needs a healthy source, and the reason says what is missing', () => {
+  expect(unprotectedFault(off, seen([source(true)]))).toBeNull()
+  expect(unprotectedFault(off, seen([source(false), source(true)]))).toBeNull()
+  expect(unprotectedFault(off, seen([]))).toMatchObject({
+    code: 'setting.unprotected',
+    detail: 'No standby gives pages back.',
+  })
+  expect(unprotectedFault(off, seen([source(false)]))?.detail).toContain('it does not stream')
+  expect(unprotectedFault(off, seen([source(true)], { dataChecksums: false }))?.detail).toContain('checksums')
+  expect(unprotectedFault(off, { ...seen([]), protection: null })?.hint).toContain('CREATE EXTENSION')
+  expect(unprotectedFault(off, { running: null, protection: null })?.hint).toBe('Start it first.')
+})
+
+test('every word that PostgreSQL takes for off is one', () => {
+  for (const value of ['off', 'OF', 'false', 'f', 'no', 'n', '0'])
+    expect(unprotectedFault([{ name: 'Full_Page_Writes', value }], seen([]))).not.toBeNull()
+  for (const value of ['on', 'true', '1', null])
+    expect(unprotectedFault([{ name: 'full_page_writes', value }], seen([]))).toBeNull()
+})
+
+test('the guard off is the one override, before or in the same change; turning it on again takes it away', () => {
+  const guard = (value: string | null) => [...off, { name: 'polar_page_repair_guard', value }]
+  expect(unprotectedFault(guard('off'), seen([]))).toBeNull()
+  expect(unprotectedFault(off, seen([], { guard: 'off' }))).toBeNull()
+  expect(unprotectedFault(guard(null), seen([], { guard: 'off' }))).not.toBeNull()
+})
+
+test('what is off already is no change', () => {
+  expect(unprotectedFault(off, seen([], { fullPageWrites: 'off' }))).toBeNull()
+})

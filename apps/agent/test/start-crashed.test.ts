@@ -1,0 +1,62 @@
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { waitUntil } from '@floe/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { AgentFixture } from './agent-fixture'
+
+let f: AgentFixture
+let id: string
+beforeAll(async () => {
+  f = await AgentFixture.start(4, undefined, { startCrashed: true })
+  id = await f.createRunning()
+})
+afterAll(() => f.remove())
+
+const kill = async () => {
+  const pid = (await f.observed(id))?.postmasterPid as number
+  process.kill(pid, 'SIGKILL')
+  return pid
+}
+const backWithout = (pid: number) =>
+  waitUntil(
+    'it is back by itself',
+    async () => {
+      const seen = await f.observed(id)
+      return seen?.state === 'running' && seen.postmasterPid !== pid ? seen : null
+    },
+    30_000,
+  )
+
+test('an instance whose processes were killed is seen crashed and comes back by itself, with its rows', async () => {
+  await f.query(id, 'create table kept as select 42 as answer')
+  const pid = await kill()
+  await f.waitForState(id, 'crashed')
+  await backWithout(pid)
+  expect(await f.query(id, 'select answer from kept')).toEqual([{ answer: 42 }])
+})
+
+test('one that is fenced stays down', async () => {
+  await kill()
+  await f.waitForState(id, 'crashed')
+  const fenced = await f.must({ kind: 'fence-instance', instanceId: id, reason: 'another one took over' })
+  expect(fenced).toMatchObject({ wasRunning: false })
+  expect(await f.waitForState(id, 'stopped')).toMatchObject({ postmasterPid: null })
+})
+
+test('one that cannot start is left for a person, who is not kept waiting', async () => {
+  id = await f.createRunning()
+  const path = `${f.dataDirectory(id)}/postgresql.conf`
+  const good = readFileSync(path, 'utf8')
+  appendFileSync(path, 'work_mem = a lot\n')
+  await kill()
+  const seen = await waitUntil(
+    'it was tried',
+    async () => {
+      const o = await f.observed(id)
+      return o?.state === 'crashed' && o.because?.includes('postgresql.conf') ? o : null
+    },
+    20_000,
+  )
+  expect(seen.postmasterPid).toBeNull()
+  writeFileSync(path, good)
+  await f.must({ kind: 'start-instance', instanceId: id })
+})

@@ -1,0 +1,21 @@
+import { operatorProcedure } from '../../procedures'
+import { OperationRef } from '../operation/operation.types'
+import { submit } from '../operation/submit'
+import { requireCluster } from './find'
+import { ClusterPageRepairInput } from './page-repair.types'
+
+/**
+ * Orders which members give torn pages back, and wires every member anew. Throws `page_repair.last_source` where the
+ * primary writes no page images and would be left without a source.
+ */
+export const pageRepair = operatorProcedure
+  .input(ClusterPageRepairInput)
+  .output(OperationRef)
+  .mutation(async ({ ctx, input: { idempotencyKey, ...input } }) => {
+    const { primaryInstanceId } = await requireCluster(ctx.ports.database.pool, input)
+    return submit(ctx, {
+      kind: 'change-page-repair',
+      input: { ...input, instanceId: primaryInstanceId },
+      idempotencyKey,
+    })
+  })
