@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, type Page, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { floe, floeJson } from '../fixtures/floe-command'
-import { createInstance } from '../fixtures/instance'
+import { breakConfiguration, createInstance } from '../fixtures/instance'
 import { owner, signIn } from '../fixtures/owner'
 
 type Incident = {
@@ -26,6 +26,8 @@ test('a crash opens an incident: the bell tells it live, somebody takes note of 
   const bell = page.getByRole('button', { name: /incident/i })
   await expect(bell).toBeVisible()
   const pid = Number(readFileSync(join(instance.directory, 'pgdata/postmaster.pid'), 'utf8').split('\n')[0])
+  // what cannot start stays down, although a crashed instance is started by itself
+  const { mend } = breakConfiguration(instance.directory)
   process.kill(pid, 'SIGKILL')
 
   await expect(page.getByRole('button', { name: /\d+ open incident/ })).toBeVisible({ timeout: 30_000 })
@@ -62,6 +64,7 @@ test('a crash opens an incident: the bell tells it live, somebody takes note of 
   const again = await floeJson<{ first: boolean }>('incident', 'acknowledge', listed?.incidentId as string)
   expect(again.first).toBe(false)
 
+  mend()
   await floe('instance', 'start', 'fallen')
   await expect(row).toContainText('closed', { timeout: 30_000 })
   await expect(row).toContainText('report does not show it any more')

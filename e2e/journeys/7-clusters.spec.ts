@@ -1,7 +1,7 @@
 import { expect, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { floe, floeJson } from '../fixtures/floe-command'
-import { type CreatedInstance, createInstance, sql } from '../fixtures/instance'
+import { breakConfiguration, type CreatedInstance, createInstance, sql } from '../fixtures/instance'
 import { openInstance } from '../fixtures/instance-page'
 import { signIn } from '../fixtures/owner'
 
@@ -131,12 +131,19 @@ test('a setting is changed on all members from the page, in the order it names, 
 
 test('a killed primary is replaced by command, nothing acknowledged is lost, and it comes back as a standby', async () => {
   await sql(await toPrimary(), 'insert into kept values (2)')
-  const { postmasterPid } = await floeJson<{ postmasterPid: number }>('instance', 'show', 'pair-2')
+  const { postmasterPid, directory } = await floeJson<{ postmasterPid: number; directory: string }>(
+    'instance',
+    'show',
+    'pair-2',
+  )
+  // a crashed instance is started by itself, unless it cannot start
+  const { mend } = breakConfiguration(directory)
   process.kill(postmasterPid, 'SIGKILL')
   await expect
     .poll(async () => (await shown()).cluster.members.find((m) => m.name === 'pair-2')?.state)
     .toBe('crashed')
   await floe('cluster', 'failover', 'pair')
+  mend()
   expect(await primaryName()).toBe('pair')
   expect(await sql(await toPrimary(), 'select count(*) from kept where n in (1, 2)')).toBe('2')
   await expect(floe('instance', 'start', 'pair-2')).rejects.toThrow(/fenced/)
