@@ -7,6 +7,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Floe::Test::Crash qw(crash);
+use Floe::Test::Names qw(slow_names);
 use Floe::Test::Standby qw(new_primary new_standby wait_for_replay);
 use Floe::Test::Torn qw(repair_source);
 use Floe::Test::Wait qw(wait_until);
@@ -138,6 +139,23 @@ is($primary->safe_psql('postgres', 'SELECT images_in_force FROM polar_page_repai
 rename "$control.away", $control or die "could not rename: $!";
 await_status($primary, 'protected|f', 'readable again: the source protects');
 unlike(slurp_file($primary->logfile, $offset), qr/ERROR/, 'no error was raised');
+
+# The lookup of a name that never ends holds the worker, and nobody asks for a checkpoint: the alarm does
+SKIP:
+{
+	my $names = slow_names() or skip 'no C compiler', 4;
+	local $ENV{LD_PRELOAD} = $names->{library};
+	local $ENV{FLOE_SLOW_NAMES} = $names->{mark};
+	set($primary, 'polar_page_repair_sources', repair_source($standby) . ';host=localhost port=1 dbname=postgres');
+	$primary->restart;
+	await_status($primary, 'protected|f', 'a name that leads nowhere does no harm');
+	$offset = -s $primary->logfile;
+	$names->{block}->();
+	await_status($primary, 'full_page_writes|t', 'a lookup that does not end: images come back by themselves');
+	like(slurp_file($primary->logfile, $offset), qr/full-page images are written again.*\n.*the page repair guard does not answer/, 'a lookup that does not end: the log says why');
+	$names->{release}->();
+	await_status($primary, 'protected|f', 'when it has ended the source protects again');
+}
 
 # Promotion: a sibling that still follows the old primary is no source, even before the first checkpoint is complete
 $primary->safe_psql('postgres', 'UPDATE t SET b = b + 1');
