@@ -51,13 +51,6 @@ sub startup_process
 	return $standby->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'startup'});
 }
 
-sub drop_begins
-{
-	my ($database) = @_;
-	$primary->safe_psql('postgres', "DROP DATABASE $database");
-	return;
-}
-
 # Replay has dropped the buffers, unwritten, and waits before it removes the files: the disk has old pages
 my $relation = database_with_table('stale');
 my $file = $standby->data_dir . "/base/$relation->[1]/$relation->[2]";
@@ -65,7 +58,7 @@ my $position = $primary->safe_psql('postgres', 'SELECT pg_current_wal_lsn()');
 my $sleeper = $standby->background_psql('postgres');
 my $sleeper_pid = $sleeper->query_safe('SELECT pg_backend_pid()');
 kill 'STOP', $sleeper_pid;
-drop_begins('stale');
+$primary->safe_psql('postgres', 'DROP DATABASE stale');
 ok($standby->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'startup' AND wait_event = 'ProcSignalBarrier'}),
 	'replay of DROP DATABASE is between the buffers and the files');
 ok(-s $file, 'the file is still there');
@@ -85,7 +78,7 @@ foreach my $number (1 .. 100_000)
 	close $out;
 }
 my $startup = startup_process();
-drop_begins('missing');
+$primary->safe_psql('postgres', 'DROP DATABASE missing');
 wait_until(sub { !-e "$directory/$relation->[2]" }, 'the file to be removed');
 kill 'STOP', $startup;
 ok(-d "$directory/much", 'the record that drops the database is still being replayed');

@@ -103,10 +103,9 @@ my $before = remember_files($primary);
 $primary->safe_psql('postgres', 'UPDATE t SET b = b + 1; SELECT pg_switch_wal()');
 wait_for_replay($primary, $second);
 $second->stop;
-my $seen = $primary->safe_psql('postgres', 'SELECT pg_walfile_name(pg_current_wal_lsn())');
 $primary->safe_psql('postgres', 'UPDATE t SET b = b + 1');
 my $truth = $primary->safe_psql('postgres', $query);
-my ($fork, $end) = split /\|/, $primary->safe_psql('postgres', q{SELECT pg_current_wal_lsn(), pg_current_wal_flush_lsn()});
+my $end = $primary->safe_psql('postgres', 'SELECT pg_current_wal_flush_lsn()');
 my $segment = $primary->safe_psql('postgres', 'SELECT pg_walfile_name(pg_current_wal_lsn())');
 wait_for_replay($primary, $standby);
 crash($primary);
@@ -140,15 +139,10 @@ $victim->stop;
 # ---- A former primary, made a standby, is not given pages of the timeline that its successor is on
 $victim = copy_instance('former', $primary->data_dir, "polar_page_repair_sources = '$lying_source'\nrecovery_target_timeline = latest\n");
 append_to_file($victim->data_dir . '/standby.signal', '');
-{
-	# the successor branched off in the middle of what this one has
-	my $middle = $primary->data_dir;
-	my ($redo) = $before->{redo};
-	my ($waldump) = run_command([ 'pg_waldump', '-p', "$middle/pg_wal", '-s', $redo, '-n', '200' ]);
-	my @positions = $waldump =~ m{lsn: ([0-9A-F]+/[0-9A-F]+)}g;
-	append_to_file($victim->data_dir . '/pg_wal/00000002.history', "1\t$positions[-1]\tno recovery target specified\n");
-	append_to_file($victim->data_dir . '/pg_wal/archive_status/00000002.history.done', '');
-}
+# The successor branched off in the middle of what this one has
+my ($waldump) = run_command([ 'pg_waldump', '-p', $primary->data_dir . '/pg_wal', '-s', $before->{redo}, '-n', '200' ]);
+my @positions = $waldump =~ m{lsn: ([0-9A-F]+/[0-9A-F]+)}g;
+append_to_file($victim->data_dir . '/pg_wal/00000002.history', "1\t$positions[-1]\tno recovery target specified\n");
 $lie->(timeline => 2, start_lsn => "'$end'", end_lsn => "'$end'");
 ($started, $log) = attempt($victim);
 is($started, 0, 'a former primary: it does not start');
