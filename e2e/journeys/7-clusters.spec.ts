@@ -1,4 +1,4 @@
-import { expect, test } from '@playwright/test'
+import { expect, type Locator, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { floe, floeJson } from '../fixtures/floe-command'
 import { breakConfiguration, type CreatedInstance, createInstance, sql } from '../fixtures/instance'
@@ -83,6 +83,14 @@ test('the page says before what a switchover does, and clients find the new prim
     .toEqual(['primary', 'standby'])
 })
 
+/** Waits for what the members say; one on a busy machine may have to be asked again. */
+const reviewed = (dialog: Locator) =>
+  expect(async () => {
+    const again = dialog.getByRole('button', { name: 'Try again' }).first()
+    if (await again.isVisible()) await again.click()
+    await expect(dialog.getByRole('listitem').first()).toBeVisible({ timeout: 8_000 })
+  }).toPass({ timeout: 60_000 })
+
 // the former standby is the primary from here on
 test('a setting is changed on all members from the page, in the order it names, and taken back with one press', async ({
   page,
@@ -105,8 +113,9 @@ test('a setting is changed on all members from the page, in the order it names, 
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('New value').fill('150')
   await dialog.getByRole('button', { name: 'Review changes' }).click()
+  await reviewed(dialog)
   await expect(dialog.getByRole('listitem').first()).toHaveText(
-    'Standbys first, one after the other: pair (restart)',
+    'Standbys, one after the other: pair (restart)',
   )
   await expect(dialog.getByText('The primary is restarted')).toBeVisible()
   await dialog.getByLabel('Why').fill('more clients')
@@ -114,16 +123,18 @@ test('a setting is changed on all members from the page, in the order it names, 
   await expect(page.getByText('Confirmed by every member')).toBeVisible({ timeout: 90_000 })
   expect(await values()).toEqual(['150', '150'])
   await expect(page.getByRole('table', { name: /History/ }).getByText('more clients')).toHaveCount(2)
+  await checkAccessibility(page)
   // one member alone is told why not
   await expect(floe('setting', 'set', 'pair-2', 'max_connections=50')).rejects.toThrow(
     /changed for the whole cluster/,
   )
 
   await page
-    .getByRole('button', { name: /Roll all members back/ })
+    .getByRole('button', { name: /Roll back all members to/ })
     .first()
     .click()
-  await expect(dialog.getByRole('listitem').first()).toHaveText('Then the primary: pair-2 (restart)')
+  await reviewed(dialog)
+  await expect(dialog.getByRole('listitem').first()).toHaveText('The primary: pair-2 (restart)')
   await dialog.getByRole('button', { name: 'Roll back all members' }).click()
   await expect.poll(() => values().catch(() => []), { timeout: 90_000 }).toEqual(before)
   expect((await shown()).cluster.members.map((m) => m.state)).toEqual(['running', 'running'])

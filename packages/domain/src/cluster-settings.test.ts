@@ -218,6 +218,8 @@ test('every member has to be there, and for an ordered setting every standby has
   expect(codes(cluster())).toEqual([])
   expect(codes(cluster({ 1: { state: 'stopped' } }))).toEqual(['member.not_running'])
   expect(codes(cluster({ 1: { hostState: 'offline' } }))).toEqual(['member.host_silent'])
+  expect(codes(cluster({ 1: { hostState: 'stale' } }))).toEqual(['member.host_stale'])
+  expect(codes(cluster({ 1: { hostState: 'stale', state: 'unknown' } }))).toEqual(['member.host_silent'])
   expect(codes(cluster({ 1: { memberRole: 'fenced' } }))).toEqual(['member.fenced'])
   expect(codes(cluster({}, 'catchup'))).toEqual(['member.not_streaming'])
   expect(codes(cluster({}, 'catchup'), 'work_mem')).toEqual([])

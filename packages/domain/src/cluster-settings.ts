@@ -27,7 +27,7 @@ export function isStandbySensitive(name: string): boolean {
 /** Settings that are each member's own: what is right for one is wrong for another. Reason by name. */
 export const settingsOfOneMember: Readonly<Record<string, string>> = {
   listen_addresses: 'Every member listens on addresses of its own host.',
-  polar_page_repair_sources: 'A primary lists its standbys there, a standby its primary.',
+  polar_page_repair_sources: 'Floe writes it: a primary lists its standbys there, a standby its primary.',
   synchronous_commit:
     'It is the cluster’s commit mode, which its replication page and "./floe cluster synchronous" set.',
 }
@@ -136,6 +136,9 @@ export function reverseChecks(
   }))
 }
 
+/** What may pass by itself in a moment: the operation waits for it. */
+export const passingBlockers: readonly string[] = ['member.not_streaming', 'member.host_stale']
+
 /** Why a change across a cluster cannot be begun as things were last seen; empty when it can. */
 export function clusterSettingBlockers(
   cluster: ClusterObserved,
@@ -170,6 +173,13 @@ export function clusterSettingBlockers(
         `member "${m.name}" is left out`,
         'A change across a cluster is one on all of its members.',
         'Ask again: it has joined the cluster meanwhile.',
+      )
+    else if (m.hostState === 'stale' && m.state !== 'unknown')
+      about(
+        'member.host_stale',
+        `host "${m.hostName}" of member "${m.name}" has not been heard of for some seconds`,
+        'Its own engine has to check the values.',
+        'Wait until it answers.',
       )
     else if (m.hostState !== 'online' || m.state === 'unknown')
       about(

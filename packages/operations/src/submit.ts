@@ -40,6 +40,7 @@ import {
   operationInputs,
   operationTitles,
   type PageRepair,
+  passingBlockers,
   pointsOfNoReturn,
   primaryOf,
   repairSourcesOf,
@@ -340,8 +341,8 @@ async function guardMember(
       const cluster = await readClusterOf(tx, instance.instanceId)
       const { members } = input as OperationInput<'change-cluster-settings'>
       const blockers = cluster ? clusterSettingBlockers(cluster, members) : []
-      // one that is on its way to its primary is waited for by the operation
-      const blocker = blockers.find((b) => b.code !== 'member.not_streaming')
+      // one that is on its way to its primary, or was not heard of for seconds, is waited for by the operation
+      const blocker = blockers.find((b) => !passingBlockers.includes(b.code))
       if (blocker) throw new FaultError(blocker)
       return
     }

@@ -6,6 +6,7 @@ import {
   type Fault,
   type MemberCheck,
   type MemberTurn,
+  passingBlockers,
   planSettingPhases,
   reverseChecks,
   type SettingChange,
@@ -26,8 +27,11 @@ import {
 } from '../step'
 import { tasksStep } from '../tasks-step'
 
-/** A standby that was restarted a moment ago may not have been seen streaming yet. */
-const STREAM_PATIENCE_MS = 20_000
+/**
+ * A standby that was restarted a moment ago may not have been seen streaming yet, and where the controller was away nobody
+ * has looked at any host meanwhile.
+ */
+const SEEN_PATIENCE_MS = 60_000
 
 type Context = StepContext<'change-cluster-settings'>
 type Checked = TaskResult<'check-settings'>
@@ -152,11 +156,13 @@ export const changeClusterSettings = defineOperation('change-cluster-settings', 
             message: 'another member has become the primary meanwhile',
             hint: 'Ask again: the order of the members is another one now.',
           })
-        const [blocker] = clusterSettingBlockers(cluster, context.input.members)
+        const blockers = clusterSettingBlockers(cluster, context.input.members)
+        const lasting = blockers.find((b) => ![...passingBlockers, 'member.host_silent'].includes(b.code))
         const waited = context.now.getTime() - context.step.startedAt.getTime()
-        if (blocker?.code === 'member.not_streaming' && waited < STREAM_PATIENCE_MS && !context.cancelAskedAt)
+        const [blocker] = blockers
+        if (blocker && !lasting && waited < SEEN_PATIENCE_MS && !context.cancelAskedAt)
           return wait(200, blocker.message)
-        if (blocker) return fail(blocker)
+        if (blocker) return fail(lasting ?? blocker)
         const outcome = await asks.run(context)
         if (outcome.word !== 'next') return outcome
         const said: Record<string, Checked> = {}

@@ -30,9 +30,9 @@ import { ImpactBadge } from '../setting/impact-badge'
 import type { ClusterWanted } from './cluster-settings'
 
 const phaseWords: Record<ClusterSettingCheck['phases'][number]['phase'], string> = {
-  standbys: 'Standbys first, one after the other',
-  primary: 'Then the primary',
-  replayed: 'Then each standby, once it has replayed what the primary wrote',
+  standbys: 'Standbys, one after the other',
+  primary: 'The primary',
+  replayed: 'Each standby, once it has replayed what the primary wrote',
 }
 
 /** What a change would do on every member and in which order; applies it and follows it until all have confirmed. */
@@ -73,7 +73,7 @@ export function ClusterReview({
   return (
     <div className="flex flex-col gap-3 pb-3">
       {check.data ? (
-        <Judged check={check.data} />
+        <Judged check={check.data} onRetry={() => void check.refetch()} />
       ) : check.isPending ? (
         <SkeletonRows rows={3} label="Asking every member what the changes would do" />
       ) : null}
@@ -108,7 +108,7 @@ export function ClusterReview({
   )
 }
 
-function Judged({ check }: { check: ClusterSettingCheck }) {
+function Judged({ check, onRetry }: { check: ClusterSettingCheck; onRetry: () => void }) {
   const rows = check.members.flatMap((m) =>
     m.results.filter((r) => r.oldValue !== r.newValue).map((r) => ({ member: m.name, ...r })),
   )
@@ -147,7 +147,7 @@ function Judged({ check }: { check: ClusterSettingCheck }) {
         </div>
       ) : null}
       {check.faults.map((fault) => (
-        <FaultAlert key={`${fault.message} ${fault.detail}`} fault={fault} />
+        <FaultAlert key={`${fault.message} ${fault.detail}`} fault={fault} onRetry={onRetry} />
       ))}
       {check.faults.length === 0 ? (
         <div className="text-sm">

@@ -90,7 +90,7 @@ export function ClusterSettingStates({ onApplied }: { onApplied: () => void }) {
                         size="small"
                         disabled={!mayChange}
                         title={mayChange ? undefined : viewerHint}
-                        aria-label={`Roll all members back to the state of ${new Date(state.at).toISOString()}`}
+                        aria-label={`Roll back all members to the state of ${new Date(state.at).toISOString()}`}
                         onClick={() => setChosen(state)}
                       >
                         <Undo2 aria-hidden />

@@ -89,7 +89,7 @@ export function CommitModesCard({ detail }: { detail: ClusterDetail }) {
                           size="small"
                           disabled={off || everywhere}
                           title={everywhere ? 'Run "ALTER ROLE ALL RESET synchronous_commit".' : hint}
-                          aria-label={`Take synchronous_commit of ${whose} away`}
+                          aria-label={`Reset synchronous_commit of ${whose}`}
                           onClick={() => change(scope, null)}
                         >
                           Reset

@@ -75,7 +75,13 @@ export const check = operatorProcedure
     }
   })
 
+/** A trial start on a busy host may take longer than a probe may: once more, then it is said. */
 async function ask(ctx: Context, m: ClusterMember, asked: readonly MemberSettings[]) {
+  const first = await askOnce(ctx, m, asked)
+  return first.fault?.code === 'agent.unreachable' ? askOnce(ctx, m, asked) : first
+}
+
+async function askOnce(ctx: Context, m: ClusterMember, asked: readonly MemberSettings[]) {
   const changes = asked.find((a) => a.instanceId === m.instanceId)?.changes ?? []
   try {
     const { results } = await ctx.ports.agents.probe(m.instanceId, (trpc) =>

@@ -1,0 +1,90 @@
+import type { TaskKey } from '@floe/agent-contract'
+import { fault } from '@floe/domain'
+import { expect, test } from 'vitest'
+import { fail, type OperationDefinition, type StepContext, type UndoTask } from './step'
+import { undoSteps } from './undo'
+
+const why = { code: 'setting.rolled_back', message: 'it did not start' }
+const task = (id: string, more: Partial<UndoTask> = {}): UndoTask => ({
+  id,
+  after: 'change',
+  hostId: 'h',
+  hostName: `host-of-${id}`,
+  task: { kind: 'reload-instance', instanceId: '00000000-0000-4000-8000-000000000000' as never },
+  ...more,
+})
+
+/** Undoes with an agent that ends each task at once: as told, else well. */
+async function run(tasks: UndoTask[], ends: Record<string, 'failed' | 'silent'>) {
+  const started: string[] = []
+  const idOf = (key: TaskKey) => key.step.replace('undo.', '')
+  const status = (id: string) => ({
+    state: !started.includes(id) ? 'not-started' : ends[id] === 'failed' ? 'failed' : 'succeeded',
+    fault: ends[id] === 'failed' ? { code: 'x', message: 'it would not' } : null,
+    result: {},
+  })
+  const agent = {
+    checkTask: async ({ key }: { key: TaskKey }) => {
+      if (ends[idOf(key)] === 'silent') throw fault('agent.unreachable', 'no answer')
+      return status(idOf(key))
+    },
+    startTask: async ({ key }: { key: TaskKey }) => {
+      started.push(idOf(key))
+      return status(idOf(key))
+    },
+  }
+  const context = {
+    operationId: '1',
+    cancelAskedAt: null,
+    now: new Date(60_000),
+    step: { startedAt: new Date(0) },
+    readCluster: async () => ({}),
+    agentOf: () => agent,
+  } as unknown as StepContext
+  const definition = { undo: () => tasks } as unknown as OperationDefinition<never>
+  for (let pass = 0; pass < 20; pass++) {
+    const outcome = await undoSteps(definition as never, context as never, ['change'], why, fail(why))
+    if (outcome.word !== 'wait') return { outcome, started }
+  }
+  throw new Error('it never ended')
+}
+
+test('what needs another one to be taken back first is not tried without it, and what stands where is said and recorded', async () => {
+  const record = { kind: 'instance-deleted' as const }
+  const { outcome, started } = await run(
+    [
+      task('set.b', { leaves: { words: '"b" may have n = 2', records: [record] } }),
+      task('set.a', { needs: ['set.b'], leaves: { words: '"a" may have n = 2' } }),
+      task('set.c'),
+    ],
+    { 'set.b': 'failed' },
+  )
+  expect(started).toEqual(['set.b', 'set.c'])
+  expect(outcome).toMatchObject({
+    word: 'fail',
+    records: [record],
+    fault: {
+      code: 'setting.rolled_back',
+      detail:
+        'Could not be taken back: reload-instance on host "host-of-set.b": it would not ("b" may have n = 2); ' +
+        'reload-instance on host "host-of-set.a": not tried, because set.b was not done ("a" may have n = 2).',
+    },
+  })
+})
+
+test('a host that stays silent is given up after a while, and so is what needs it', async () => {
+  const { outcome, started } = await run([task('set.b'), task('set.a', { needs: ['set.b'] })], {
+    'set.b': 'silent',
+  })
+  expect(started).toEqual([])
+  expect(outcome).toMatchObject({ fault: { detail: expect.stringContaining('no answer') } })
+})
+
+test('where all is taken back the outcome is as it was; a need for what was never begun holds nothing up', async () => {
+  const { outcome, started } = await run(
+    [task('set.b', { after: 'not-begun' }), task('set.a', { needs: ['set.b'] })],
+    {},
+  )
+  expect(started).toEqual(['set.a'])
+  expect(outcome).toMatchObject({ word: 'fail', fault: why, records: [] })
+})
