@@ -353,6 +353,39 @@ describe('a change of roles', () => {
   })
 })
 
+describe('a copy of some size', () => {
+  test('counts its bytes while it goes on, and never more than there are', async () => {
+    const primary = await s.primary('large')
+    // about 90 MB
+    await f.query(
+      primary,
+      `create table large as select repeat(md5(n::text), 40) as filling from generate_series(1, 60000) as n`,
+    )
+    const standby = randomUUID()
+    const upstream = await s.admit(primary, standby, 'large-2')
+    const key = await f.begin({
+      kind: 'clone-standby',
+      instanceId: standby,
+      upstream,
+      replace: false,
+    } as never)
+    const told: { doneBytes: number; totalBytes: number | null; progress: number | null }[] = []
+    const end = await waitUntil('the copy has ended', async () => {
+      const status = await f.read.task.check.query({ key })
+      if (status.work) told.push({ ...status.work, progress: status.progress })
+      return status.state === 'running' ? null : status
+    })
+    expect(end).toMatchObject({ state: 'succeeded', work: null })
+    expect(told.length).toBeGreaterThan(0)
+    for (const { doneBytes, totalBytes, progress } of told) {
+      expect(totalBytes).toBeGreaterThan(80 * 1024 ** 2)
+      expect(progress).toBeCloseTo(doneBytes / (totalBytes as number))
+    }
+    const counted = told.map(({ doneBytes }) => doneBytes)
+    expect(counted).toEqual([...counted].sort((x, y) => x - y))
+  })
+})
+
 describe('a copy that cannot be', () => {
   let primary: string
   beforeAll(async () => {

@@ -10,6 +10,7 @@ import {
   ReplicationObserved,
   Setting,
   SettingChange,
+  StepWork,
 } from '@floe/domain'
 import { CheckpointRecord, RunningCheckpoint, Sample } from '@floe/telemetry'
 import { z } from 'zod'
@@ -156,6 +157,8 @@ export const TaskStatus = z.object({
   /** 0 to 1, null where the task cannot know. */
   progress: z.number().min(0).max(1).nullable(),
   message: z.string().nullable(),
+  /** Of a task that works through bytes; null or left out of any other. */
+  work: StepWork.nullish(),
   log: z.array(TaskLogLine),
   /** Set when succeeded: the result schema of the task's kind. */
   result: z.record(z.string(), z.unknown()).nullable(),

@@ -230,6 +230,32 @@ test('an agent that does not answer is waited for, and an overdue step opens an 
   ])
 })
 
+test('bytes of a step are told as the task counts them; while its host is silent the rest is unknown', async () => {
+  const { operationId } = await submit('reload-instance')
+  const h = await hold(operationId)
+  const step = async () => (await showOperation(db.pool, operationId))?.steps[0]
+  await passes(h, 3)
+  expect((await step())?.work).toBeNull()
+  tasks.answers.reload = { progress: 0.25, work: { doneBytes: 25, totalBytes: 100, remainingMs: null } }
+  await passes(h, 1)
+  expect(await step()).toMatchObject({
+    progress: 0.25,
+    work: { doneBytes: 25, totalBytes: 100, remainingMs: null },
+  })
+  // nothing but the remaining time has moved
+  tasks.answers.reload = { progress: 0.25, work: { doneBytes: 25, totalBytes: 100, remainingMs: 9_000 } }
+  await passes(h, 1)
+  expect((await step())?.work).toEqual({ doneBytes: 25, totalBytes: 100, remainingMs: 9_000 })
+  tasks.answers.reload = { code: 'agent.unreachable', message: 'could not reach the agent' }
+  await passes(h, 1)
+  expect((await step())?.work).toEqual({ doneBytes: 25, totalBytes: 100, remainingMs: null })
+  tasks.answers.reload = { work: { doneBytes: 99, totalBytes: 100, remainingMs: 1_000 } }
+  await passes(h, 1)
+  tasks.answers.reload = reloaded
+  expect(await passes(h)).toEqual({ ended: 'succeeded' })
+  expect((await step())?.work?.remainingMs).toBeNull()
+})
+
 test('a cancelled step of a host that is gone is given up after a minute, and says that it may still run', async () => {
   const { operationId } = await submit('reload-instance')
   const h = await hold(operationId)

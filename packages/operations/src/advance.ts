@@ -41,6 +41,7 @@ import {
   operationTitles,
   operationTransitions,
   pointsOfNoReturn,
+  type StepWork,
   toFault,
 } from '@floe/domain'
 import { operationDefinition } from './definitions'
@@ -264,7 +265,7 @@ async function apply(
 
     if (outcome.word === 'wait') {
       const { progress, message } = outcome
-      await updateStep(tx, operationId, step.position, { progress, message, taskLogSeq })
+      await updateStep(tx, operationId, step.position, { progress, message, taskLogSeq, ...workOf(outcome) })
       await updateOperation(tx, operationId, {
         message: message ?? step.title,
         progress: overall(operation, progress ?? 0),
@@ -282,6 +283,7 @@ async function apply(
       await updateStep(tx, operationId, step.position, {
         state: to,
         endedAt: now,
+        remainingMs: null,
         fault: outcome.fault,
         taskLogSeq,
       })
@@ -297,6 +299,7 @@ async function apply(
       endedAt: now,
       progress: 1,
       message: null,
+      remainingMs: null,
       result: outcome.result,
       taskLogSeq,
     })
@@ -396,8 +399,16 @@ const faultLine = (fault: Fault) => [fault.message, fault.detail].filter(Boolean
 
 function hasNews(step: LeasedStep, outcome: Extract<StepOutcome, { word: 'wait' }>): boolean {
   return (
-    (outcome.log ?? []).length > 0 || outcome.progress !== step.progress || outcome.message !== step.message
+    (outcome.log ?? []).length > 0 ||
+    outcome.progress !== step.progress ||
+    outcome.message !== step.message ||
+    Object.entries(workOf(outcome)).some(([name, value]) => value !== step[name as keyof StepWork])
   )
+}
+
+/** What a pass knows of a step's bytes: while a host does not answer they stay as they were, and the rest is unknown. */
+function workOf({ work }: Extract<StepOutcome, { word: 'wait' }>): Partial<StepWork> {
+  return work ?? { remainingMs: null }
 }
 
 /** Progress over all steps, each counting the same. */

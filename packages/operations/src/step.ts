@@ -7,6 +7,7 @@ import type {
   OperationInput,
   OperationKind,
   PageRepair,
+  StepWork,
   SynchronousStandbys,
 } from '@floe/domain'
 
@@ -109,7 +110,14 @@ type News = { log?: LogLine[]; taskLogSeq?: number }
  */
 export type StepOutcome =
   | ({ word: 'next' | 'done'; result: Record<string, unknown>; records: StepRecord[] } & News)
-  | ({ word: 'wait'; pollMs: number; progress: number | null; message: string | null } & News)
+  | ({
+      word: 'wait'
+      pollMs: number
+      progress: number | null
+      message: string | null
+      /** Bytes of a step that works through them; null where they are not known now. */
+      work: StepWork | null
+    } & News)
   | ({ word: 'fail'; fault: Fault; records?: StepRecord[] } & News)
 
 export const next = (
@@ -125,8 +133,8 @@ export const done = (
 export const wait = (
   pollMs: number,
   message: string | null,
-  more: News & { progress?: number | null } = {},
-): StepOutcome => ({ progress: null, ...more, word: 'wait', pollMs, message })
+  more: News & { progress?: number | null; work?: StepWork | null } = {},
+): StepOutcome => ({ progress: null, work: null, ...more, word: 'wait', pollMs, message })
 
 /** `records`: what has happened on the host although the operation failed. */
 export const fail = (fault: Fault, more: News & { records?: StepRecord[] } = {}): StepOutcome => ({

@@ -207,6 +207,7 @@ function ended<K extends OperationKind, T extends TaskKind>(
       return wait(definition.pollMs ?? pollMs(context), status.message, {
         ...news,
         progress: status.progress,
+        work: status.work ?? null,
       })
   }
 }

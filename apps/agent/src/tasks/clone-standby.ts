@@ -146,8 +146,7 @@ async function copy(
           if (!seen) return
           done = Number(seen[1]) * 1024
           const all = Number(seen[2]) * 1024
-          context.progress(all > 0 ? Math.min(1, done / all) : null)
-          context.say(`${formatBytes(done)} of ${formatBytes(all)} copied`)
+          context.worked(done, all > 0 ? all : null)
         },
       })
       context.signal.throwIfAborted()

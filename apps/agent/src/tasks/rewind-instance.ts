@@ -78,7 +78,7 @@ export const rewindInstance: TaskBody<'rewind-instance'> = async (task, context)
         user: context.user,
         onOutput: (text) => {
           const seen = [...text.matchAll(/(\d+)\/(\d+) kB \((\d+)%\)/g)].at(-1)
-          if (seen) context.progress(Number(seen[3]) / 100)
+          if (seen) context.worked(Number(seen[1]) * 1024, Number(seen[2]) * 1024)
         },
       },
     )

@@ -6,11 +6,15 @@ import { isNoRoom, noRoom } from '../host/no-room'
 import type { Log } from '../log'
 import type { Problems } from '../problems'
 import { taskBodies } from './bodies'
+import { Pace } from './pace'
 import type { TaskBody, TaskContext } from './task'
 import type { StoredTask, TaskStore } from './task-store'
 
 /** What tasks get of the agent. */
-export type AgentParts = Omit<TaskContext, 'startedAt' | 'signal' | 'log' | 'say' | 'progress' | 'note'>
+export type AgentParts = Omit<
+  TaskContext,
+  'startedAt' | 'signal' | 'log' | 'say' | 'progress' | 'worked' | 'note'
+>
 
 /**
  * Tasks that begin although there is no room to keep them, because they are what makes room. Nothing is lost by that: a
@@ -27,6 +31,7 @@ type Running = {
   abort: AbortController
   progress: number | null
   message: string | null
+  pace: Pace
   logSeq: number
   /** Its body has ended; only the end may still have to be stored. */
   ended: boolean
@@ -145,6 +150,7 @@ export class TaskRunner {
       state: stored?.state ?? (this.#store.isRefused(key) ? 'cancelled' : 'not-started'),
       progress: stored?.state === 'succeeded' ? 1 : (running?.progress ?? null),
       message: running?.message ?? null,
+      work: running?.pace.work(performance.now()) ?? null,
       log: stored ? this.#store.readLog(key).filter((l) => l.seq > afterLogSeq) : [],
       result: stored?.result ?? null,
       fault: stored?.fault ?? null,
@@ -180,6 +186,7 @@ export class TaskRunner {
       abort: new AbortController(),
       progress: null,
       message: null,
+      pace: new Pace(),
       logSeq: lines.at(-1)?.seq ?? 0,
       ended: false,
       done: Promise.resolve(),
@@ -214,6 +221,10 @@ export class TaskRunner {
         },
         progress: (fraction) => {
           running.progress = fraction
+        },
+        worked: (doneBytes, totalBytes) => {
+          running.pace.see(doneBytes, totalBytes, performance.now())
+          running.progress = totalBytes ? Math.min(1, doneBytes / totalBytes) : null
         },
         note: {
           read: () => this.#store.readNote(key),

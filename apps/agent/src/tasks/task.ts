@@ -19,6 +19,8 @@ export type TaskContext = {
   say: (text: string) => void
   /** 0 to 1, or null where it cannot be known. */
   progress: (fraction: number | null) => void
+  /** Bytes done so far and of how many, null where that cannot be known: sets the progress too. */
+  worked: (doneBytes: number, totalBytes: number | null) => void
   /** What the task keeps for a run of it after a kill: durable once written, null when it has kept nothing. */
   note: { read: () => unknown; write: (note: unknown) => void }
 }

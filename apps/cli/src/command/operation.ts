@@ -1,4 +1,4 @@
-import { fault, OperationId, OperationState } from '@floe/domain'
+import { fault, OperationId, OperationState, stepWorkWords } from '@floe/domain'
 import type { Command } from 'commander'
 import { waitForOperation } from '../console/wait-for-operation'
 import { duration, moment, printResult, table } from '../output'
@@ -82,7 +82,9 @@ export function addOperation(program: Command): void {
               s.state,
               s.attempt,
               s.startedAt === null ? null : duration((s.endedAt ?? Date.now()) - s.startedAt),
-              s.message ?? ' ',
+              [s.message, s.state === 'running' && s.work ? stepWorkWords(s.work) : null]
+                .filter(Boolean)
+                .join(': ') || ' ',
             ]),
           ),
           '',

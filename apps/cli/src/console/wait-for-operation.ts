@@ -1,4 +1,4 @@
-import { FaultError, fault, type OperationId } from '@floe/domain'
+import { FaultError, fault, type OperationId, stepWorkWords } from '@floe/domain'
 import type { RouterOutputs } from '@floe/web/api'
 import type { ConsoleClient } from './client'
 
@@ -30,7 +30,10 @@ export async function waitForOperation(
     }
     if (operation !== undefined) {
       const step = operation.steps.find((s) => s.state === 'running')
-      const line = step === undefined ? '' : [step.title, step.message].filter(Boolean).join(': ')
+      const line =
+        step === undefined
+          ? ''
+          : [step.title, step.message, step.work && stepWorkWords(step.work)].filter(Boolean).join(': ')
       if (show && line !== '' && line !== shown) process.stderr.write(`floe: ${line}\n`)
       shown = line
       if (operation.state === 'succeeded') return operation

@@ -83,6 +83,9 @@ export type LeasedStep = {
   deadlineAt: Date | null
   progress: number | null
   message: string | null
+  doneBytes: number | null
+  totalBytes: number | null
+  remainingMs: number | null
   result: Record<string, unknown> | null
   taskLogSeq: number
 }
@@ -94,7 +97,8 @@ export async function readLeasedOperation(on: Queryable, hold: OperationHold): P
             h.name AS "hostName", CASE WHEN i."observedAt" IS NOT NULL THEN i.state END AS "observedState", o."retryOf", o."cancelAskedAt",
             coalesce((SELECT json_agg(json_build_object('position', s.position, 'name', s.name, 'title', s.title,
                         'state', s.state, 'attempt', s.attempt, 'startedAt', s."startedAt", 'deadlineAt', s."deadlineAt",
-                        'progress', s.progress, 'message', s.message, 'result', s.result, 'taskLogSeq', s."taskLogSeq") ORDER BY s.position)
+                        'progress', s.progress, 'message', s.message, 'doneBytes', s."doneBytes",
+                        'totalBytes', s."totalBytes", 'remainingMs', s."remainingMs", 'result', s.result, 'taskLogSeq', s."taskLogSeq") ORDER BY s.position)
                         FROM operation_step s WHERE s."operationId" = o.id), '[]') AS steps
        FROM operation o JOIN instance i ON i.id = o."instanceId" JOIN host h ON h.id = i."hostId"
       WHERE o.id = $1 AND o."leaseOwner" = $2 AND o."leaseToken" = $3`,
@@ -166,6 +170,9 @@ export type StepChange = {
   deadlineAt?: Date
   progress?: number | null
   message?: string | null
+  doneBytes?: number
+  totalBytes?: number | null
+  remainingMs?: number | null
   result?: unknown
   fault?: unknown
   taskLogSeq?: number

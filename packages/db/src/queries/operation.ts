@@ -1,4 +1,4 @@
-import { Fault, type OperationKind, type OperationState, type StepState } from '@floe/domain'
+import { Fault, type OperationKind, type OperationState, type StepState, type StepWork } from '@floe/domain'
 import type { Queryable } from '../database'
 
 export type OperationView = {
@@ -36,6 +36,8 @@ export type StepView = {
   deadlineAt: Date | null
   progress: number | null
   message: string | null
+  /** Bytes of a step that works through them; null in any other and while it has not told. */
+  work: StepWork | null
   result: Record<string, unknown> | null
   fault: Fault | null
 }
@@ -95,6 +97,8 @@ export async function showOperation(
   if (!row) return undefined
   const steps = await on.query<StepView>(
     `SELECT position, name, title, state, attempt, "startedAt", "endedAt", "deadlineAt", progress, message,
+            CASE WHEN "doneBytes" IS NOT NULL THEN
+              json_build_object('doneBytes', "doneBytes", 'totalBytes', "totalBytes", 'remainingMs', "remainingMs") END AS work,
             result - 'replicationVerifier' AS result, fault
        FROM operation_step WHERE "operationId" = $1 ORDER BY position`,
     [operationId],

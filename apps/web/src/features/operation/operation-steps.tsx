@@ -1,4 +1,5 @@
 'use client'
+import { stepWorkWords } from '@floe/domain'
 import { FaultAlert, Progress, StateBadge } from '@floe/ui'
 import { OperationTime } from './operation-time'
 import type { OperationDetail } from './use-operation'
@@ -22,6 +23,9 @@ export function OperationSteps({ steps }: { steps: OperationDetail['steps'] }) {
           </div>
           {step.state === 'running' ? (
             <Progress label={`${step.title}, progress`} value={step.progress} className="mt-2 ml-8 w-auto" />
+          ) : null}
+          {step.state === 'running' && step.work ? (
+            <p className="mt-1 ml-8 text-xs text-ink-muted tabular-nums">{stepWorkWords(step.work)}</p>
           ) : null}
           {step.message && !step.fault ? (
             <p className="mt-1 ml-8 text-xs break-words text-ink-muted">{step.message}</p>

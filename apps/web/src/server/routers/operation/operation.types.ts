@@ -1,4 +1,12 @@
-import { Fault, InstanceId, OperationId, OperationKind, OperationState, StepState } from '@floe/domain'
+import {
+  Fault,
+  InstanceId,
+  OperationId,
+  OperationKind,
+  OperationState,
+  StepState,
+  StepWork,
+} from '@floe/domain'
 import { z } from 'zod'
 
 /** What every mutation answers at once; the operation itself is watched by `operation.watch`. */
@@ -44,6 +52,8 @@ export const OperationStep = z.object({
   deadlineAt: z.number().nullable(),
   progress: z.number().nullable(),
   message: z.string().nullable(),
+  /** Bytes done, of how many, and the remaining time at the measured pace; null of a step that counts none. */
+  work: StepWork.nullable(),
   fault: Fault.nullable(),
 })
 export type OperationStep = z.infer<typeof OperationStep>

@@ -59,6 +59,7 @@ const operationStep = (s: StepView): OperationStep => ({
   deadlineAt: ms(s.deadlineAt),
   progress: s.progress,
   message: s.message,
+  work: s.work,
   fault: s.fault,
 })
 
