@@ -17,6 +17,27 @@ export type DatabaseOptions = {
   onIdleError?: (error: Error) => void
 }
 
+// types of arrays, which pg's own list of types leaves out
+const FLOAT4_ARRAY: number = 1021
+const FLOAT8_ARRAY: number = 1022
+
+/** Arrays of numbers as JSON's own parser reads them: a fleet's samples are mostly that, and a general one takes ten times as long. */
+function parseNumbers(text: string): (number | null)[] {
+  try {
+    return JSON.parse(`[${text.slice(1, -1).replaceAll('NULL', 'null')}]`)
+  } catch {
+    // infinity and NaN are no JSON
+    return pg.types.getTypeParser(FLOAT8_ARRAY as never)(text) as (number | null)[]
+  }
+}
+
+const types: pg.CustomTypesConfig = {
+  getTypeParser: (oid, format) =>
+    [FLOAT4_ARRAY, FLOAT8_ARRAY].includes(oid) && format !== 'binary'
+      ? parseNumbers
+      : pg.types.getTypeParser(oid, format as 'text'),
+}
+
 /**
  * The control database: Prisma for plain reads and writes, the pool for SQL that Prisma cannot say. Both share the same
  * connections. Connecting happens at the first query; `close()` waits for running ones.
@@ -29,6 +50,7 @@ export function createDatabase(options: DatabaseOptions) {
     connectionTimeoutMillis: 5_000,
     idleTimeoutMillis: 60_000,
     keepAlive: true,
+    types,
   })
   // an idle connection that breaks (restart of the control database) would end the process if nobody listened
   pool.on('error', (error) => options.onIdleError?.(error))

@@ -1,6 +1,7 @@
-import { rollUp } from '@floe/telemetry'
+import { type EncodedSample, rollUp } from '@floe/telemetry'
 import type pg from 'pg'
 import { inTransaction, sqlError } from '../database'
+import { numbersLiteral } from './sample'
 import { ensurePartition, readRetention } from './sample-partition'
 
 const rollUps = [
@@ -15,6 +16,8 @@ const rollUps = [
 export const ROLL_UP_IDLE_MS = 120_000
 /** Most time rolled up at once per instance, so that catching up stays in small transactions. */
 const SLICE_SECONDS = 600
+/** Most samples of all instances together in one transaction, about 10 MB. */
+const SAMPLES_AT_ONCE = 3_000
 
 /**
  * Rolls up every instance's samples as far as they are complete; answers how many buckets were written. `rollUp()` of
@@ -27,7 +30,7 @@ export async function rollUpSamples(pool: pg.Pool, now: number = Date.now()): Pr
     const kept = retention.find((r) => r.stepSeconds === stepSeconds)
     if (!kept) continue
     for (;;) {
-      const { rows } = await pool.query<{ instance_id: string; from: number; to: number }>(
+      const { rows } = await pool.query<Slice>(
         `SELECT instance_id, "from", least("to", "from" + $2) AS "to"
            FROM (SELECT instance_id, extract(epoch FROM ${rolled})::float8 AS "from",
                         (floor(extract(epoch FROM newest_at) / $1) * $1
@@ -37,14 +40,14 @@ export async function rollUpSamples(pool: pg.Pool, now: number = Date.now()): Pr
         [stepSeconds, SLICE_SECONDS, now - ROLL_UP_IDLE_MS],
       )
       if (rows.length === 0) break
-      for (const slice of rows) {
-        const write = () => rollUpSlice(pool, { ...slice, stepSeconds, table, rolled })
+      for (const part of parts(rows)) {
+        const write = () => rollUpPart(pool, { ...part, stepSeconds, table, rolled })
         try {
           buckets += await write()
         } catch (error) {
           // "no partition of relation found for row"
           if (sqlError(error)?.code !== '23514') throw error
-          for (let at = slice.from; at < slice.to; at += stepSeconds)
+          for (let at = part.from; at < part.to; at += stepSeconds)
             await ensurePartition(pool, kept, at * 1_000)
           buckets += await write()
         }
@@ -54,49 +57,65 @@ export async function rollUpSamples(pool: pg.Pool, now: number = Date.now()): Pr
   return buckets
 }
 
-async function rollUpSlice(
+type Slice = { instance_id: string; from: number; to: number }
+/** Instances whose samples of the same time are rolled up together. */
+type Part = { instanceIds: string[]; from: number; to: number }
+
+/** Few transactions while all keep up, and none with more samples than a process holds easily while catching up. */
+function parts(slices: readonly Slice[]): Part[] {
+  const found: Part[] = []
+  for (const { instance_id, from, to } of slices) {
+    const most = Math.max(1, Math.floor(SAMPLES_AT_ONCE / (to - from)))
+    const part = found.findLast((p) => p.from === from && p.to === to)
+    if (part && part.instanceIds.length < most) part.instanceIds.push(instance_id)
+    else found.push({ instanceIds: [instance_id], from, to })
+  }
+  return found
+}
+
+async function rollUpPart(
   pool: pg.Pool,
-  slice: {
-    instance_id: string
-    from: number
-    to: number
-    stepSeconds: number
-    table: string
-    rolled: string
-  },
+  part: Part & { stepSeconds: number; table: string; rolled: string },
 ): Promise<number> {
   return inTransaction(pool, async (tx) => {
     // the lock keeps a late sample from slipping in between reading and moving the mark
-    const cursor = await tx.query<{ from: number }>(
-      `SELECT extract(epoch FROM ${slice.rolled})::float8 AS "from" FROM telemetry.sample_cursor
-        WHERE instance_id = $1 FOR UPDATE`,
-      [slice.instance_id],
+    const cursors = await tx.query<{ instance_id: string; from: number }>(
+      `SELECT instance_id, extract(epoch FROM ${part.rolled})::float8 AS "from" FROM telemetry.sample_cursor
+        WHERE instance_id = ANY ($1::uuid[]) ORDER BY instance_id FOR UPDATE`,
+      [part.instanceIds],
     )
-    if (cursor.rows[0]?.from !== slice.from) return 0
-    const { rows } = await tx.query<{ at: number; intervalMs: number; values: (number | null)[] }>(
-      `SELECT (extract(epoch FROM at) * 1000)::float8 AS at, interval_ms AS "intervalMs", "values"
+    const ids = cursors.rows.filter((c) => c.from === part.from).map((c) => c.instance_id)
+    if (ids.length === 0) return 0
+    const { rows } = await tx.query<EncodedSample & { instance_id: string }>(
+      `SELECT instance_id, (extract(epoch FROM at) * 1000)::float8 AS at, interval_ms AS "intervalMs", "values"
          FROM telemetry.sample
-        WHERE instance_id = $1 AND at >= to_timestamp($2) AND at < to_timestamp($3) ORDER BY at`,
-      [slice.instance_id, slice.from, slice.to],
+        WHERE instance_id = ANY ($1::uuid[]) AND at >= to_timestamp($2) AND at < to_timestamp($3)
+        ORDER BY instance_id, at`,
+      [ids, part.from, part.to],
     )
-    const buckets = rollUp(rows, slice.stepSeconds)
-    if (buckets.length > 0) {
-      const parameters: unknown[] = []
-      const values = buckets.map((b) => {
-        const n = parameters.length
-        parameters.push(slice.instance_id, b.bucketAt, b.coveredMs, b.average, b.maximum)
-        return `($${n + 1}::uuid, to_timestamp($${n + 2}::float8 / 1000), $${n + 3}::float8, $${n + 4}::real[], $${n + 5}::real[])`
-      })
+    const samples = Map.groupBy(rows, (row) => row.instance_id)
+    const buckets = [...samples].flatMap(([instanceId, of]) =>
+      rollUp(of, part.stepSeconds).map((bucket) => ({ instanceId, ...bucket })),
+    )
+    if (buckets.length > 0)
       await tx.query(
-        `INSERT INTO telemetry.${slice.table} (instance_id, bucket, covered_ms, average, maximum) VALUES ${values.join(', ')}
+        `INSERT INTO telemetry.${part.table} (instance_id, bucket, covered_ms, average, maximum)
+         SELECT instance_id, to_timestamp(bucket / 1000), covered_ms, average::real[], maximum::real[]
+           FROM unnest($1::uuid[], $2::float8[], $3::float8[], $4::text[], $5::text[])
+             AS b (instance_id, bucket, covered_ms, average, maximum)
          ON CONFLICT (instance_id, bucket) DO UPDATE
             SET covered_ms = excluded.covered_ms, average = excluded.average, maximum = excluded.maximum`,
-        parameters,
+        [
+          buckets.map((b) => b.instanceId),
+          buckets.map((b) => b.bucketAt),
+          buckets.map((b) => b.coveredMs),
+          buckets.map((b) => numbersLiteral(b.average)),
+          buckets.map((b) => numbersLiteral(b.maximum)),
+        ],
       )
-    }
     await tx.query(
-      `UPDATE telemetry.sample_cursor SET ${slice.rolled} = to_timestamp($2) WHERE instance_id = $1`,
-      [slice.instance_id, slice.to],
+      `UPDATE telemetry.sample_cursor SET ${part.rolled} = to_timestamp($2) WHERE instance_id = ANY ($1::uuid[])`,
+      [ids, part.to],
     )
     return buckets.length
   })

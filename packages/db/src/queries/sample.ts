@@ -67,18 +67,28 @@ export async function insertSamples(
 type Row = { instanceId: string; sample: Sample }
 
 async function insertRows(on: Queryable, rows: readonly Row[]): Promise<number> {
-  const parameters: unknown[] = []
-  const values = rows.map(({ instanceId, sample }) => {
-    const n = parameters.length
-    parameters.push(instanceId, sample.seq, sample.at, sample.intervalMs, encodeValues(sample.values))
-    return `($${n + 1}::uuid, $${n + 2}::bigint, to_timestamp($${n + 3}::float8 / 1000), $${n + 4}::float8, $${n + 5}::float8[])`
-  })
   const { rowCount } = await on.query(
-    `INSERT INTO telemetry.sample (instance_id, seq, at, interval_ms, "values") VALUES ${values.join(', ')}
+    `INSERT INTO telemetry.sample (instance_id, seq, at, interval_ms, "values")
+     SELECT instance_id, seq, to_timestamp(at / 1000), interval_ms, "values"::float8[]
+       FROM unnest($1::uuid[], $2::bigint[], $3::float8[], $4::float8[], $5::text[])
+         AS s (instance_id, seq, at, interval_ms, "values")
      ON CONFLICT DO NOTHING`,
-    parameters,
+    [
+      rows.map(({ instanceId }) => instanceId),
+      rows.map(({ sample }) => sample.seq),
+      rows.map(({ sample }) => sample.at),
+      rows.map(({ sample }) => sample.intervalMs),
+      rows.map(({ sample }) => numbersLiteral(encodeValues(sample.values))),
+    ],
   )
   return rowCount ?? 0
+}
+
+/** Numbers as PostgreSQL reads an array of them; an array of arrays of different rows cannot be given otherwise. */
+export function numbersLiteral(values: readonly (number | null)[]): string {
+  let text = '{'
+  for (let i = 0; i < values.length; i++) text += i === 0 ? (values[i] ?? 'NULL') : `,${values[i] ?? 'NULL'}`
+  return `${text}}`
 }
 
 async function advanceCursors(on: Queryable, rows: readonly Row[]): Promise<void> {
@@ -180,14 +190,17 @@ export async function readSparklines(
   on: Queryable,
   input: { instanceIds: readonly string[]; metric?: MetricName | undefined; seconds?: number | undefined },
 ): Promise<Sparkline[]> {
-  const { rows } = await on.query<{ instance_id: string; at: number; value: number | null }>(
-    `SELECT instance_id, (extract(epoch FROM at) * 1000)::float8 AS at, "values"[$2] AS value
+  const { rows } = await on.query<{ instance_id: string; at: number[]; value: (number | null)[] }>(
+    `SELECT instance_id, array_agg((extract(epoch FROM at) * 1000)::float8 ORDER BY at) AS at,
+            array_agg("values"[$2] ORDER BY at) AS value
        FROM telemetry.sample
       WHERE instance_id = ANY ($1::uuid[]) AND at > now() - make_interval(secs => $3)
-      ORDER BY instance_id, at`,
+      GROUP BY instance_id`,
     [input.instanceIds, metricPosition(input.metric ?? 'tps') + 1, input.seconds ?? 60],
   )
-  const points = new Map<string, Sparkline['points']>(input.instanceIds.map((id) => [id, []]))
-  for (const row of rows) points.get(row.instance_id)?.push({ at: row.at, value: row.value })
-  return [...points].map(([instanceId, list]) => ({ instanceId, points: list }))
+  const found = new Map(rows.map((row) => [row.instance_id, row]))
+  return input.instanceIds.map((instanceId) => {
+    const row = found.get(instanceId)
+    return { instanceId, points: row?.at.map((at, i) => ({ at, value: row.value[i] ?? null })) ?? [] }
+  })
 }
