@@ -1,4 +1,4 @@
-import { connectionForms, exactBytes, fault, InstanceName, protectionWords } from '@floe/domain'
+import { connectionForms, decodePoints, exactBytes, fault, InstanceName, protectionWords } from '@floe/domain'
 import type { Command } from 'commander'
 import { waitForOperation } from '../console/wait-for-operation'
 import { duration, moment, printResult, table } from '../output'
@@ -107,12 +107,13 @@ function addLook(instance: Command): void {
       const { instances } = await openConsole().trpc.instance.list.query(
         search === undefined ? {} : { search },
       )
-      printResult(json, instances, () =>
+      const told = instances.map((i) => ({ ...i, tps: decodePoints(i.tps) }))
+      printResult(json, told, () =>
         instances.length === 0
           ? 'There are no instances. "./floe instance create <name>" makes one.'
           : table(
               ['name', 'state', 'role', 'host', 'port', 'engine', 'tps', 'seen'],
-              instances.map((i) => {
+              told.map((i) => {
                 const tps = i.tps.at(-1)?.value
                 return [
                   i.name,
@@ -130,7 +131,8 @@ function addLook(instance: Command): void {
     })
   verb(instance, 'show <name>', 'show an instance').action(async (name: string, { json }: Verb) => {
     const detail = await findInstance(openConsole(), name)
-    printResult(json, { ...detail, connectionString: detail.forms?.uri ?? null }, () => detailInWords(detail))
+    const told = { ...detail, tps: decodePoints(detail.tps), connectionString: detail.forms?.uri ?? null }
+    printResult(json, told, () => detailInWords(detail))
   })
 }
 

@@ -1,4 +1,5 @@
 'use client'
+import type { Point } from '@floe/domain'
 import {
   Age,
   Button,
@@ -34,11 +35,13 @@ import { faultOf } from '@/trpc/fault'
 import { useMayChange } from '../console/account-context'
 import { OperationLink } from '../operation/operation-link'
 import { useStaleAge } from './use-age'
-import { type TpsPoint, useLiveTps } from './use-live-tps'
+import { useLiveTps } from './use-live-tps'
 
 type Instance = RouterOutputs['instance']['list']['instances'][number]
 
 const windowMs = 60_000
+/** A longer list is cut here until somebody wants all of it: each row is drawn anew every second. */
+const rowsAtFirst = 100
 
 /** Every instance with what it is and what it does now. The search is kept in the address. */
 export function InstanceList() {
@@ -66,7 +69,9 @@ export function InstanceList() {
     if (consoleNow !== undefined) noteConsoleTime(consoleNow)
   }, [consoleNow])
   const instances = query.data?.instances
-  const live = useLiveTps(instances ?? none)
+  const [all, setAll] = useState(false)
+  const shown = all ? instances : instances?.slice(0, rowsAtFirst)
+  const live = useLiveTps(shown ?? none)
   const create = (
     <Button variant="primary" asChild>
       <Link href="/instances/new">
@@ -125,24 +130,33 @@ export function InstanceList() {
               </tr>
             </TableHead>
             <TableBody>
-              {instances.map((instance) => (
+              {(shown ?? none).map((instance) => (
                 <InstanceRow
                   key={instance.instanceId}
                   instance={instance}
-                  points={live.get(instance.instanceId) ?? instance.tps}
+                  points={live.get(instance.instanceId) ?? noPoints}
                 />
               ))}
             </TableBody>
           </Table>
         )}
+        {instances && shown && shown.length < instances.length ? (
+          <div className="flex flex-wrap items-center gap-3 border-t border-line px-4 py-3 text-sm text-ink-muted">
+            <span>
+              The first {shown.length} of {instances.length} by name.
+            </span>
+            <Button onClick={() => setAll(true)}>Show all</Button>
+          </div>
+        ) : null}
       </Card>
     </>
   )
 }
 
 const none: readonly Instance[] = []
+const noPoints: readonly Point[] = []
 
-function InstanceRow({ instance, points }: { instance: Instance; points: readonly TpsPoint[] }) {
+function InstanceRow({ instance, points }: { instance: Instance; points: readonly Point[] }) {
   const staleMs = useStaleAge(instance.observedAt)
   const now = useNow() ?? consoleTime()
   const newest = points.at(-1)

@@ -1,10 +1,8 @@
 'use client'
-import type { InstanceId } from '@floe/domain'
+import { decodePoints, type InstanceId, type Point } from '@floe/domain'
 import type { MetricName } from '@floe/telemetry'
 import { useMemo, useState } from 'react'
 import { useTelemetryStream } from '../telemetry/use-telemetry-stream'
-
-export type TpsPoint = { at: number; value: number | null }
 
 const metrics: readonly MetricName[] = ['tps']
 const keptMs = 65_000
@@ -16,9 +14,9 @@ const most = 100
  * beginning. Instances beyond the hundredth are left to the list's own values.
  */
 export function useLiveTps(
-  instances: readonly { instanceId: InstanceId; tps: readonly TpsPoint[] }[],
-): ReadonlyMap<string, readonly TpsPoint[]> {
-  const [live, setLive] = useState<ReadonlyMap<string, readonly TpsPoint[]>>(new Map())
+  instances: readonly { instanceId: InstanceId; tps: string }[],
+): ReadonlyMap<string, readonly Point[]> {
+  const [live, setLive] = useState<ReadonlyMap<string, readonly Point[]>>(new Map())
   const ids = instances
     .slice(0, most)
     .map((i) => i.instanceId)
@@ -46,11 +44,12 @@ export function useLiveTps(
     () => {},
   )
   return useMemo(() => {
-    const merged = new Map<string, readonly TpsPoint[]>()
+    const merged = new Map<string, readonly Point[]>()
     for (const { instanceId, tps } of instances) {
       const points = live.get(instanceId)
+      const stored = decodePoints(tps)
       const first = points?.[0]
-      merged.set(instanceId, first && points ? [...tps.filter((p) => p.at < first.at), ...points] : tps)
+      merged.set(instanceId, first && points ? [...stored.filter((p) => p.at < first.at), ...points] : stored)
     }
     return merged
   }, [instances, live])

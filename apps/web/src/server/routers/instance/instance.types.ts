@@ -56,8 +56,8 @@ export const InstanceSummary = z.object({
       message: z.string().nullable(),
     })
     .nullable(),
-  /** TPS of the last minute, oldest first, as stored; empty when nothing is. */
-  tps: z.array(z.object({ at: z.number(), value: z.number().nullable() })),
+  /** TPS of the last minute, oldest first, as stored: text for decodePoints() of @floe/domain; empty when nothing is. */
+  tps: z.string(),
 })
 export type InstanceSummary = z.infer<typeof InstanceSummary>
 

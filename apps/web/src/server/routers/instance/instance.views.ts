@@ -2,15 +2,17 @@ import type { InstanceView } from '@floe/db'
 import {
   type ClusterId,
   connectionForms,
+  encodePoints,
   HOST_STALE_MS,
   type HostId,
   type InstanceId,
   type OperationId,
+  type Point,
 } from '@floe/domain'
 import { ms } from '../operation/operation.views'
 import type { InstanceDetail, InstanceSummary } from './instance.types'
 
-export function instanceSummary(i: InstanceView, tps: InstanceSummary['tps']): InstanceSummary {
+export function instanceSummary(i: InstanceView, tps: readonly Point[]): InstanceSummary {
   return {
     instanceId: i.instanceId as InstanceId,
     name: i.name,
@@ -31,13 +33,13 @@ export function instanceSummary(i: InstanceView, tps: InstanceSummary['tps']): I
     stale: i.ageMs === null || i.ageMs >= HOST_STALE_MS,
     pendingRestart: i.pendingRestart,
     openOperation: i.operation && { ...i.operation, operationId: i.operation.operationId as OperationId },
-    tps,
+    tps: encodePoints(tps),
   }
 }
 
 export function instanceDetail(
   i: InstanceView,
-  tps: InstanceSummary['tps'],
+  tps: readonly Point[],
   newestSeq: number | null,
 ): Omit<InstanceDetail, 'protection'> {
   const connection = i.connection && {
