@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { join } from 'node:path'
 import { fault } from '@floe/domain'
@@ -9,28 +8,15 @@ import { liveRecord } from '../process/records'
 import { runProgram } from '../run-program'
 import { type BenchReport, describeHost, figure } from './bench'
 import { makePrivateInstallation, type PrivateInstallation } from './private-installation'
+import { processorSeconds, residentMegabytes } from './processor-time'
 import { pairedCost, parseProgress, schedule, type Window, windowMeans } from './windows'
 
 const INSTANCES = 20
 /** After a switch the agent first catches up; that is not what sampling costs. */
 const SETTLE_MS = 3_000
 const WARM_UP_MS = 10_000
-const TICKS_PER_SECOND = 100
 
 type Created = { instanceId: string; name: string; connectionString: string }
-
-/** Processor seconds that a process has used so far. */
-function processorSeconds(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
-}
-
-function residentMegabytes(pid: number): number {
-  return (
-    Number(readFileSync(`/proc/${pid}/status`, 'utf8').match(/^VmRSS:\s+(\d+) kB/m)?.[1] ?? Number.NaN) / 1024
-  )
-}
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 

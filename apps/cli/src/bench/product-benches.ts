@@ -8,6 +8,7 @@ type ProductBench = (
 
 /** Benchmarks of the whole product; those of the engine are folders of their own. */
 export const productBenches: Record<string, () => Promise<ProductBench>> = {
+  fleet: async () => (await import('./fleet')).benchFleet,
   monitoring: async () => (await import('./monitoring')).benchMonitoring,
   switchover: async () => (await import('./switchover')).benchSwitchover,
   'synchronous-commit': async () => (await import('./synchronous-commit')).benchSynchronousCommit,
