@@ -56,6 +56,8 @@ function certificateFault(
   return undefined
 }
 
+const QUESTIONS_AT_ONCE = 10
+
 /** A typed client of one agent. Both sides show certificates of the authority; call `close()` when done. */
 export function createAgentClient(endpoint: AgentEndpoint) {
   const timeoutMs = endpoint.timeoutMs ?? 3_000
@@ -87,8 +89,15 @@ export function createAgentClient(endpoint: AgentEndpoint) {
       splitLink({
         condition: (op) => op.type === 'subscription',
         true: httpSubscriptionLink({ url, transformer: superjson, EventSource: AgentEventSource as never }),
-        // many questions at once must not grow past what an HTTP server takes as an address
-        false: httpBatchLink({ url, transformer: superjson, fetch: call, maxURLLength: 8_000 }),
+        // many questions at once must not grow past what an HTTP server takes as an address; to know that, the link
+        // writes the whole address anew for each question it adds, so that few at once cost far less than many
+        false: httpBatchLink({
+          url,
+          transformer: superjson,
+          fetch: call,
+          maxURLLength: 8_000,
+          maxItems: QUESTIONS_AT_ONCE,
+        }),
       }),
     ],
   })

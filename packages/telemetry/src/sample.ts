@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isMetricName, type MetricName, metricPosition, metrics } from './metric-catalogue'
+import { type MetricName, metrics } from './metric-catalogue'
 
 /** The tick at which agents sample. */
 export const SAMPLE_INTERVAL_MS = 1_000
@@ -23,11 +23,10 @@ export type Sample = { seq: number; at: number; intervalMs: number; values: Metr
 
 /** Values as an array by catalogue position, for storage. Unknown names are dropped; missing ones are null. */
 export function encodeValues(values: MetricValues): (number | null)[] {
-  const out: (number | null)[] = new Array(metrics.length).fill(null)
-  for (const [name, value] of Object.entries(values))
-    if (isMetricName(name) && typeof value === 'number' && Number.isFinite(value))
-      out[metricPosition(name)] = value
-  return out
+  return metrics.map(({ name }) => {
+    const value = values[name]
+    return typeof value === 'number' && Number.isFinite(value) ? value : null
+  })
 }
 
 /** Inverse of encodeValues. Shorter arrays (stored before a metric was added) leave the newer metrics out. */

@@ -7,8 +7,10 @@ import {
   newestCheckpointSeq,
   newestSeq,
 } from '@floe/db'
-import type { Agents } from '../agents'
+import type { Agents, HostAgent } from '../agents'
 import type { Log } from '../log'
+
+type Questions = HostAgent['quick']
 
 const SAMPLES_AT_ONCE = 600
 const CHECKPOINTS_AT_ONCE = 200
@@ -42,7 +44,8 @@ export class TelemetryCollector {
     const all = this.#passes++ % STOPPED_EVERY === 0
     let asked = this.#instances.filter((i) => all || i.state !== 'stopped').map((i) => i.instanceId as string)
     while (asked.length > 0) {
-      const answers = await Promise.all(asked.map((id) => this.#samplesOf(id)))
+      const { telemetry } = this.#parts.agents.of(this.#hostId).quick
+      const answers = await Promise.all(asked.map((id) => this.#samplesOf(id, telemetry)))
       const batches = answers.filter((a) => a !== undefined)
       if (batches.length === 0) return
       const { refused } = await insertSamples(this.#parts.db.pool, batches)
@@ -56,10 +59,12 @@ export class TelemetryCollector {
     }
   }
 
-  async #samplesOf(instanceId: string): Promise<InstanceSamples | undefined> {
+  async #samplesOf(
+    instanceId: string,
+    telemetry: Questions['telemetry'],
+  ): Promise<InstanceSamples | undefined> {
     const afterSeq =
       this.#sampleSeq.get(instanceId) ?? (await newestSeq(this.#parts.db.pool, instanceId)) ?? -1
-    const { telemetry } = this.#parts.agents.of(this.#hostId).quick
     try {
       const answer = await telemetry.read.query({
         instanceId: instanceId as never,
@@ -84,13 +89,16 @@ export class TelemetryCollector {
 
   /** One pass over the checkpoints of all instances. */
   async readCheckpoints(): Promise<void> {
-    await Promise.all(this.#instances.map((i) => this.#checkpointsOf(i.instanceId)))
+    const { checkpoint } = this.#parts.agents.of(this.#hostId).quick
+    await Promise.all(this.#instances.map((i) => this.#checkpointsOf(i.instanceId, checkpoint)))
   }
 
-  async #checkpointsOf(instanceId: InstanceObserved['instanceId']): Promise<void> {
+  async #checkpointsOf(
+    instanceId: InstanceObserved['instanceId'],
+    checkpoint: Questions['checkpoint'],
+  ): Promise<void> {
     const { pool } = this.#parts.db
     const afterSeq = this.#checkpointSeq.get(instanceId) ?? (await newestCheckpointSeq(pool, instanceId))
-    const { checkpoint } = this.#parts.agents.of(this.#hostId).quick
     let checkpoints: Awaited<ReturnType<typeof checkpoint.read.query>>['checkpoints']
     try {
       checkpoints = (await checkpoint.read.query({ instanceId, afterSeq, limit: CHECKPOINTS_AT_ONCE }))
