@@ -116,6 +116,13 @@ export async function buildWorkspace(
       detail: compilerWords(tail),
       hint: 'See the log for the compiler’s messages.',
     })
+  // an old npm ends with 0 though what it ran failed
+  const missing = names.filter((name) => !existsSync(join(checkout, programs[name].built)))
+  if (missing.length > 0)
+    throw fault('workspace.not_built', `the build of ${missing.join(' and ')} left nothing behind`, {
+      detail: compilerWords(tail),
+      hint: 'See the log for the compiler’s messages. "npm --version" should say 10 or newer.',
+    })
   writeFileSync(stampFile(checkout, names), fingerprint)
   forgetOldBuilds(cache)
 }
