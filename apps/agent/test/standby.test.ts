@@ -376,6 +376,13 @@ describe('a copy of some size', () => {
       return status.state === 'running' ? null : status
     })
     expect(end).toMatchObject({ state: 'succeeded', work: null })
+    // the file system of the tests' directory decides, and the log says so
+    const way = end.log.map((line) => line.text).find((text) => /reflink/.test(text))
+    if ((end.result as TaskResult<'clone-standby'>).method === 'basebackup')
+      expect(way).toMatch(
+        /pg_basebackup .*not by reflink: the file system cannot share blocks between files$/,
+      )
+    else return expect(way).toMatch(/^copying by reflink/)
     expect(told.length).toBeGreaterThan(0)
     for (const { doneBytes, totalBytes, progress } of told) {
       expect(totalBytes).toBeGreaterThan(80 * 1024 ** 2)

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:f
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Upstream } from '@floe/agent-contract'
-import { fault, formatBytes } from '@floe/domain'
+import { FaultError, fault, formatBytes, toFault } from '@floe/domain'
 import {
   standbySettings,
   upstreamConninfo,
@@ -11,10 +11,12 @@ import {
   writeStandbySignal,
 } from '../engine/cluster-files'
 import { readManagedSettings, writeManagedSettings } from '../engine/configuration-file'
+import { sqlState } from '../engine/connection'
 import { removeUnfinished } from '../engine/initialise'
 import type { Instance } from '../engine/instance'
 import { makeOwnedDirectory, replaceFile, syncDirectory } from '../host/durable-files'
 import { runCommand } from '../host/run-command'
+import { copyByReflink, findSharedSource, type SharedSource } from './copy-by-reflink'
 import { initialSettings } from './create-instance'
 import { type TaskBody, type TaskContext, waitFor } from './task'
 
@@ -47,13 +49,13 @@ export const cloneStandby: TaskBody<'clone-standby'> = async (task, context) => 
     throw fault('instance.running', `instance "${registered.name}" is running`, {
       hint: 'Stop it first: its data directory is replaced.',
     })
-  await checkUpstream(task.upstream, instance, context)
+  await checkVersion(task.upstream, instance, context)
   const begun = performance.now()
   const unfinished = join(layout.directory, `pgdata.unfinished-${process.pid}-${Date.now()}`)
   makeOwnedDirectory(unfinished, context.user)
-  let bytes: number
+  let copied: { bytes: number; method: 'basebackup' | 'reflink' }
   try {
-    bytes = await copy(task.upstream, unfinished, instance, context)
+    copied = await copyUpstream(task.upstream, unfinished, instance, context)
     await furnish(task.upstream, unfinished, instance, context)
     context.signal.throwIfAborted()
   } catch (error) {
@@ -70,8 +72,8 @@ export const cloneStandby: TaskBody<'clone-standby'> = async (task, context) => 
   if (registered.expected === 'creating') context.registry.update(task.instanceId, { expected: 'stopped' })
   await instance.look()
   const copyMs = performance.now() - begun
-  context.log(`copied ${formatBytes(bytes)} in ${(copyMs / 1_000).toFixed(1)} s`)
-  return { bytes, copyMs, method: 'basebackup' }
+  context.log(`copied ${formatBytes(copied.bytes)} in ${(copyMs / 1_000).toFixed(1)} s`)
+  return { ...copied, copyMs }
 }
 
 /** True when this very task has put the copy in its place and was killed before it could say so. */
@@ -86,7 +88,7 @@ function isWhole(instance: Instance, context: TaskContext, replace: boolean): bo
   }
 }
 
-async function checkUpstream(upstream: Upstream, instance: Instance, context: TaskContext): Promise<void> {
+async function checkVersion(upstream: Upstream, instance: Instance, context: TaskContext): Promise<void> {
   const own = await runCommand(join(instance.enginePrefix, 'bin', 'postgres'), ['--version'], {
     user: context.user,
     timeoutMs: 10_000,
@@ -98,9 +100,13 @@ async function checkUpstream(upstream: Upstream, instance: Instance, context: Ta
       detail: `The primary runs PostgreSQL ${upstream.engineVersion}, this host has ${version}.`,
       hint: 'Choose a host with the same engine, or update this one.',
     })
+}
+
+/** `bytes` that are copied, beside what is needed anyway. */
+function checkRoom(bytes: number, instance: Instance): void {
   const { bavail, bsize } = statfsSync(instance.layout.directory)
   const free = bavail * bsize
-  const needed = (upstream.sizeBytes ?? 0) + SPARE_BYTES
+  const needed = bytes + SPARE_BYTES
   if (free < needed)
     throw fault('standby.disk_too_small', 'the copy does not fit on this host', {
       detail: `It needs ${formatBytes(needed)}; ${formatBytes(free)} are free in "${instance.layout.directory}".`,
@@ -108,6 +114,45 @@ async function checkUpstream(upstream: Upstream, instance: Instance, context: Ta
         ? 'The former data directory is kept until the copy is whole. Remove the standby and create it anew, or free space.'
         : 'Free space, or choose another host.',
     })
+}
+
+/** By reflink where the upstream's files can be shared, in seconds; else, and where that did not work, by pg_basebackup. */
+async function copyUpstream(
+  upstream: Upstream,
+  directory: string,
+  instance: Instance,
+  context: TaskContext,
+): Promise<{ bytes: number; method: 'basebackup' | 'reflink' }> {
+  const shared = await findSharedSource(upstream, directory, context)
+  const why = shared.source ? await shareWith(shared.source, directory, instance, context) : shared.why
+  if (typeof why !== 'string') return { bytes: why.bytes, method: 'reflink' }
+  context.log(`copying by pg_basebackup from ${upstream.host}:${upstream.port}, not by reflink: ${why}`)
+  checkRoom(upstream.sizeBytes ?? 0, instance)
+  return { bytes: await copy(upstream, directory, instance, context), method: 'basebackup' }
+}
+
+/** The bytes shared, or why they could not be; the directory is empty again then. */
+async function shareWith(
+  source: NonNullable<SharedSource['source']>,
+  directory: string,
+  instance: Instance,
+  context: TaskContext,
+): Promise<{ bytes: number } | string> {
+  context.log('copying by reflink: both lie on a file system that can share blocks between files')
+  checkRoom(0, instance)
+  try {
+    return { bytes: await copyByReflink(source, directory, context) }
+  } catch (error) {
+    context.signal.throwIfAborted()
+    const { code } = error instanceof FaultError ? error.fault : { code: '' }
+    // neither would pg_basebackup help, nor a mistake of ours
+    if (code === 'standby.disk_full' || code === 'standby.tablespaces') throw error
+    if (code === '' && sqlState(error) === null) throw error
+    await rm(directory, { recursive: true, force: true })
+    makeOwnedDirectory(directory, context.user)
+    const { message, detail } = toFault(error)
+    return [message, detail].filter(Boolean).join(': ')
+  }
 }
 
 /** pg_basebackup with the upstream's slot; answers the bytes it copied. */
@@ -131,7 +176,6 @@ async function copy(
     '--no-password',
     '--progress',
   ]
-  context.log(`copying from ${upstream.host}:${upstream.port}`)
   let done = 0
   let result = { status: null as number | null, stderr: '' }
   const free = await waitFor(
