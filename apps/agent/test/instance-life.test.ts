@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { appendFileSync, existsSync, readdirSync, statSync } from 'node:fs'
+import { appendFileSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { agentFault } from '@floe/agent-contract'
 import { testEngineUser, waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -156,6 +157,16 @@ describe('refusals', () => {
       task: { kind: 'reload-instance', instanceId: asInstanceId(id) },
     })
     expect(await faultOf(other)).toBe('task.key_reused')
+  })
+
+  test('what a killed agent left of a file it was replacing is gone when it starts', async () => {
+    const id = await f.create()
+    const left = join(f.installation.instancesDirectory, id, 'pgdata/floe.conf.0123456789ab.tmp')
+    await f.agent.end('SIGKILL')
+    // of root and for nobody else: a backup of the data directory would fail at it
+    writeFileSync(left, 'half', { mode: 0o600 })
+    await f.agent.start()
+    expect(existsSync(left)).toBe(false)
   })
 
   test('a key that was cancelled before it began never starts, also after a restart of the agent', async () => {

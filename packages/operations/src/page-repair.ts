@@ -8,6 +8,7 @@ import {
   ScramVerifier,
 } from '@floe/domain'
 import { primaryMember } from './instance-control'
+import { mayLookAgain } from './look-again'
 import { type MemberTask, next, type StepBody, type StepContext, wait } from './step'
 import { lookAtAll } from './tasks-step'
 
@@ -85,6 +86,9 @@ export function pageRepairStep<K extends OperationKind>(
     async run(context) {
       if (context.cancelAskedAt) return next({ pageRepair: 'given up' })
       const cluster = await context.readCluster()
+      // a member that only seems to be away would be left out
+      const away = cluster.members.some((m) => m.memberRole !== 'fenced' && m.hostState !== 'online')
+      if (away && mayLookAgain(context)) return wait(100, 'looking at all members')
       const leaving = without(context)
       const wired = isWired(cluster)
       const prepared = wired

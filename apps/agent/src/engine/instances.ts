@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { removeTemporary } from '../host/durable-files'
 import { Instance, type InstanceSurroundings } from './instance'
 import type { RegisteredInstance } from './registry'
 
@@ -21,6 +22,7 @@ export class Instances {
   /** Adopts what runs: resolves when each has been looked at and, where it is up, had time to answer. */
   async adopt(): Promise<void> {
     const all = this.list()
+    for (const { layout } of all) for (const d of [layout.directory, layout.dataDirectory]) removeTemporary(d)
     await Promise.all(all.map((i) => i.look()))
     for (const i of all) i.sampler.start()
     const deadline = performance.now() + 2_000

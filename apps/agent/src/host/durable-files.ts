@@ -10,12 +10,13 @@ import {
   lchownSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
   writeSync,
 } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fault } from '@floe/domain'
 import type { EngineUser } from './engine-user'
 
@@ -43,10 +44,11 @@ export function replaceFile(
   const fd = openSync(temporary, flags, options.mode ?? 0o600)
   try {
     try {
-      const bytes = Buffer.from(text)
-      for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
+      // first of all: what a killed agent leaves in a data directory must not be unreadable to a backup of it
       if (options.owner && options.owner.uid !== null && options.owner.gid !== null)
         fchownSync(fd, options.owner.uid, options.owner.gid)
+      const bytes = Buffer.from(text)
+      for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
       fsyncSync(fd)
     } finally {
       closeSync(fd)
@@ -57,6 +59,13 @@ export function replaceFile(
     throw error
   }
   syncDirectory(dirname(path))
+}
+
+/** Removes what a killed agent left of its replacements of files in a directory; call it while none is under way. */
+export function removeTemporary(directory: string): void {
+  if (!existsSync(directory)) return
+  for (const name of readdirSync(directory))
+    if (/\.[0-9a-f]{12}\.tmp$/.test(name)) rmSync(join(directory, name), { force: true })
 }
 
 /** More than this no file holds that the agent reads whole: its owner cannot fill the agent's memory. */

@@ -15,6 +15,7 @@ import { sqlState } from '../engine/connection'
 import { removeUnfinished } from '../engine/initialise'
 import type { Instance } from '../engine/instance'
 import { makeOwnedDirectory, replaceFile, syncDirectory } from '../host/durable-files'
+import { isNoRoom } from '../host/no-room'
 import { runCommand } from '../host/run-command'
 import { copyByReflink, findSharedSource, type SharedSource } from './copy-by-reflink'
 import { initialSettings } from './create-instance'
@@ -53,14 +54,14 @@ export const cloneStandby: TaskBody<'clone-standby'> = async (task, context) => 
   const begun = performance.now()
   const unfinished = join(layout.directory, `pgdata.unfinished-${process.pid}-${Date.now()}`)
   makeOwnedDirectory(unfinished, context.user)
-  let copied: { bytes: number; method: 'basebackup' | 'reflink' }
+  let copied: { bytes: number; method: 'basebackup' | 'reflink' } | null = null
   try {
     copied = await copyUpstream(task.upstream, unfinished, instance, context)
     await furnish(task.upstream, unfinished, instance, context)
     context.signal.throwIfAborted()
   } catch (error) {
     await rm(unfinished, { recursive: true, force: true })
-    throw error
+    throw isNoRoom(error) ? diskFull(copied?.bytes ?? 0, error) : error
   }
   if (existsSync(layout.dataDirectory)) renameSync(layout.dataDirectory, former)
   renameSync(unfinished, layout.dataDirectory)
@@ -210,16 +211,19 @@ function copyFault(stderr: string, upstream: Upstream, done: number) {
     .map((line) => line.replace(/^.*?pg_basebackup: (error: )?/, '').trim())
     .slice(-4)
     .join(' ')
-  if (/No space left on device/.test(stderr))
-    return fault('standby.disk_full', 'the disk of the new standby is full', {
-      detail: `${formatBytes(done)} had been copied; all of it has been removed again.`,
-      hint: 'Free space, or choose another host.',
-    })
+  if (/No space left on device/.test(stderr)) return diskFull(done)
   return fault('standby.not_copied', `could not copy from ${upstream.host}:${upstream.port}`, {
     detail: words || 'pg_basebackup left no word.',
     hint: 'Nothing of the copy is left. The log of the primary may say more.',
   })
 }
+
+const diskFull = (done: number, cause?: unknown) =>
+  fault('standby.disk_full', 'the disk of the new standby is full', {
+    detail: `${formatBytes(done)} had been copied; all of it has been removed again.`,
+    hint: 'Free space, or choose another host.',
+    cause,
+  })
 
 /** Makes the copy this instance's own: its settings, its upstream, and that it is a standby. */
 async function furnish(
@@ -254,7 +258,9 @@ async function furnish(
   )
   context.signal.throwIfAborted()
   if (synced.status !== 0)
-    throw fault('standby.not_copied', 'could not sync the copy', { detail: synced.stderr.trim() })
+    throw /No space left on device/.test(synced.stderr)
+      ? diskFull(0)
+      : fault('standby.not_copied', 'could not sync the copy', { detail: synced.stderr.trim() })
 }
 
 /** Gives up an instance that never got a data directory; one that has one is left alone. Forgotten: nothing of it is here. */

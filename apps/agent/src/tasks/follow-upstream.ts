@@ -66,8 +66,21 @@ export const followUpstream: TaskBody<'follow-upstream'> = async (task, context)
     await endInstance(instance, 'fast', context)
     throw error
   }
+  await instance.connect((client) => dropSlots(client, context))
   await instance.look()
   return { postmasterPid, streamingMs: performance.now() - begun }
+}
+
+/** Nobody follows a standby: slots it has from when it was the primary would keep WAL for good. */
+async function dropSlots(client: pg.Client, context: TaskContext): Promise<void> {
+  const { rows } = await client.query<{ slot: string }>(
+    `select slot_name as slot from pg_replication_slots
+      where slot_type = 'physical' and not active and slot_name like 'floe\\_%'`,
+  )
+  for (const { slot } of rows) {
+    await client.query('select pg_drop_replication_slot($1)', [slot])
+    context.log(`dropped slot "${slot}" of its time as the primary`)
+  }
 }
 
 async function waitUntilStreaming(

@@ -31,8 +31,10 @@ export async function makeReady(
   refuseFenced(instance)
   instance.activity = 'starting'
   try {
-    context.registry.update(instance.instanceId, { expected: 'running' })
     await instance.look()
+    // what could not even be tried is stopped as before, and has not crashed
+    if (!instance.postmaster) await refuseTakenPort(instance, context)
+    context.registry.update(instance.instanceId, { expected: 'running' })
     if (!instance.postmaster) await launch(instance, context)
     else context.log('it is running already')
     const pid = await waitUntilReady(instance, context)
@@ -72,7 +74,7 @@ export function proveGood(instance: Instance, context: Pick<TaskContext, 'log'>)
   }
 }
 
-async function launch(instance: Instance, context: TaskContext): Promise<void> {
+async function refuseTakenPort(instance: Instance, context: TaskContext): Promise<void> {
   const { port } = instance.registered
   context.signal.throwIfAborted()
   if (!(await isPortFree(port)))
@@ -80,6 +82,9 @@ async function launch(instance: Instance, context: TaskContext): Promise<void> {
       detail: 'Something that is not this instance listens on it.',
       hint: 'Stop it, then start the instance again.',
     })
+}
+
+async function launch(instance: Instance, context: TaskContext): Promise<void> {
   makeSharedDirectory(context.installation.socketDirectory, context.user)
   makeOwnedDirectory(instance.layout.logDirectory, context.user)
   await waitFor(async () => !waitsToBeReaped(instance.layout), {

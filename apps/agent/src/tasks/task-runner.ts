@@ -234,7 +234,8 @@ export class TaskRunner {
       end = { state: 'succeeded', result, fault: null }
     } catch (error) {
       const given = running.abort.signal.aborted && error === running.abort.signal.reason
-      const f = toFault(error)
+      const { instancesDirectory } = this.#context.installation
+      const f = toFault(isNoRoom(error) ? noRoom('what the task writes', instancesDirectory, error) : error)
       end = given
         ? { state: 'cancelled', result: null, fault: null }
         : { state: 'failed', result: null, fault: f }

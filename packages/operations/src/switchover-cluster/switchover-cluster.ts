@@ -211,6 +211,7 @@ export const switchoverCluster = defineOperation('switchover-cluster', {
         )
       },
       tolerate: () => true,
+      toleranceMs: 15_000,
     }),
     observe: observeFollowing((context, cluster) =>
       [formerOf(context, cluster), ...othersOf(context, cluster)]
