@@ -69,7 +69,8 @@ export class ControllerProcess {
 
   constructor(bundle: string, home: string) {
     this.child = spawn(process.execPath, [bundle], {
-      env: { ...process.env, FLOE_HOME: home, NODE_OPTIONS: '' },
+      // a test that kills it again and again does not compile it each time
+      env: { ...process.env, FLOE_HOME: home, NODE_OPTIONS: '', NODE_COMPILE_CACHE: `${bundle}.cache` },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     for (const stream of [this.child.stdout, this.child.stderr])

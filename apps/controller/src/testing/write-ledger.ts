@@ -11,6 +11,7 @@ export class WriteLedger {
   readonly acknowledged: number[] = []
   readonly #target: LedgerTarget
   readonly #addresses: () => { host: string; port: number }[]
+  readonly #everyMs: number
   #next = 1
   #running = true
   #client: pg.Client | null = null
@@ -18,7 +19,9 @@ export class WriteLedger {
   #longestGap = 0
   readonly #done: Promise<void>
 
-  constructor(target: LedgerTarget, addresses: () => { host: string; port: number }[]) {
+  /** @param everyMs the pause between two rows; without one it writes as fast as it can. */
+  constructor(target: LedgerTarget, addresses: () => { host: string; port: number }[], everyMs = 0) {
+    this.#everyMs = everyMs
     this.#target = target
     this.#addresses = addresses
     this.#done = this.#write()
@@ -56,6 +59,7 @@ export class WriteLedger {
         await new Promise((resolve) => setTimeout(resolve, 20))
         continue
       }
+      if (this.#everyMs > 0) await new Promise((resolve) => setTimeout(resolve, this.#everyMs))
       const n = this.#next++
       try {
         await this.#client.query('insert into ledger values ($1)', [n])
