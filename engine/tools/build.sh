@@ -3,19 +3,20 @@
 
 build_usage() {
   cat <<'HELP'
-usage: ./floe engine build [--variant release|assert|stock]
+usage: ./floe engine build [--variant release|assert|sanitize|stock]
 
 Builds the engine and prints its prefix. An engine that is already built is used as it is; an
 interrupted build is taken up again.
   release  the engine: patches, modules, optimised (default)
   assert   the same with assertions and injection points, for the test suites
+  sanitize assertions and the address and undefined-behaviour sanitizers, for './floe engine test --sanitize'
   stock    PostgreSQL as released, same options, no patches, no modules: the benchmarks' baseline
 HELP
 }
 
 prefix_usage() {
   cat <<'HELP'
-usage: ./floe engine prefix [--variant release|assert|stock] [--key]
+usage: ./floe engine prefix [--variant release|assert|sanitize|stock] [--key]
 
 Prints the prefix of the built engine, or with --key the key that names the build. Exit status 1
 when that engine is not built; the key is printed in any case.
@@ -47,7 +48,7 @@ parse_variant() {
     shift
   done
   case $variant in
-    release | assert | stock) ;;
+    release | assert | sanitize | stock) ;;
     *) usage_error "unknown variant \"$variant\"" "./floe engine $verb --help" ;;
   esac
 }
@@ -107,6 +108,8 @@ compile() {
 # build_engine <variant>: prints the prefix.
 build_engine() {
   local variant=$1 prefix core work log module
+  # programs that end soon leave their memory to the system
+  if [ "$variant" = sanitize ]; then export ASAN_OPTIONS=detect_leaks=0; fi
   prefix=$(engine_prefix "$variant")
   if [ ! -e "$prefix/.floe-engine" ]; then
     open_cache
@@ -130,7 +133,7 @@ build_engine() {
       done
     fi
     [ "$(engine_prefix "$variant")" = "$prefix" ] || fail "the sources changed during the build" "" "Run it again."
-    if [ "$variant" = assert ]; then
+    if runs_tests "$variant"; then
       copy_built_files "$testkit_dir" "$work/testkit"
       for module in "$work"/testkit/modules/*/; do
         [ -e "$module/Makefile" ] || continue

@@ -40,7 +40,7 @@ build_core() {
   export DESTDIR=$work/install
   local tree=$work/install/opt/floe/engine
   # Only what is installed: upstream's test modules are for the variant that runs tests.
-  if [ "$variant" = assert ]; then
+  if runs_tests "$variant"; then
     compile "$work/build" "$log" install-quiet install-test-files src/tools/pg_bsd_indent/pg_bsd_indent
     install_tests "$work/source" "$work/build" "$tree"
   else
@@ -59,7 +59,10 @@ build_core() {
 # build_module <source directory> <engine> <variant> <log>
 build_module() {
   local flags=''
-  if [ "$3" = assert ]; then flags=-Werror; fi
+  case $3 in
+    assert) flags=-Werror ;;
+    sanitize) flags="-Werror ${sanitizers[*]}" ;;
+  esac
   run_logged "$4" make -C "$1" -j "$(nproc)" install USE_PGXS=1 "PG_CONFIG=$2/bin/pg_config" \
     "COPT=$flags" "CC=ccache gcc" with_llvm=no
 }

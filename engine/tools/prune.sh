@@ -34,7 +34,7 @@ prune_verb() {
     *) usage_error "unknown option \"$1\"" "./floe engine prune --help" ;;
   esac
   open_cache
-  for variant in release assert stock; do
+  for variant in release assert sanitize stock; do
     if [ -z "$dry" ]; then hold_lock "engine-$variant"; fi
     keep+="$variant-$(engine_key "$variant") $variant-$(core_key "$variant") "
   done

@@ -47,14 +47,26 @@ meson_options=(
   -Dprefix=/opt/floe/engine -Dlibdir=lib
 )
 
+# Every read and write of memory checked, and what C leaves undefined; the first finding ends the process.
+# shellcheck disable=SC2054
+sanitizers=(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+
 # variant_options <variant>: prints the options of one variant, one a line. All are compiled alike, so
 # that ccache compiles once what assertions do not change.
 variant_options() {
   case $1 in
     release | stock) echo -Dcassert=false ;;
     assert) printf '%s\n' -Dcassert=true -Dinjection_points=true -Dtap_tests=enabled ;;
+    sanitize)
+      printf '%s\n' -Dcassert=true -Dinjection_points=true -Dtap_tests=enabled \
+        "-Dc_args=['-O1','-g1',$(printf "'%s'," "${sanitizers[@]}")]" \
+        "-Dc_link_args=['-Wl,-rpath,\$ORIGIN/../lib:\$ORIGIN/..','${sanitizers[0]}']"
+      ;;
   esac
 }
+
+# runs_tests <variant>: whether it has what the suites need.
+runs_tests() { [ "$1" = assert ] || [ "$1" = sanitize ]; }
 
 digest() { sha256sum | cut -c1-16; }
 
@@ -117,7 +129,7 @@ engine_key() {
       # shellcheck disable=SC2046
       digest_files "$modules_dir" $(built_files "$modules_dir")
     fi
-    if [ "$variant" = assert ]; then
+    if runs_tests "$variant"; then
       # shellcheck disable=SC2046
       digest_files "$testkit_dir" $(built_files "$testkit_dir")
     fi

@@ -3,11 +3,12 @@
 
 test_usage() {
   cat <<'HELP'
-usage: ./floe engine test [--quick] [suite…]
+usage: ./floe engine test [--quick] [--sanitize] [suite…]
 
 Without names runs all suites: patches, indent, PostgreSQL's own, testkit, and one for each module.
 PostgreSQL's own are regress (with the settings of engine/testkit/as-postgresql.conf), regress-defaults
-and isolation (with the engine's defaults). --quick leaves these three out. The last line reads "N passed,
+and isolation (with the engine's defaults). --quick leaves these three out. --sanitize runs them on an engine
+built with the address and undefined-behaviour sanitizers, several times slower; any report of theirs is a failure. The last line reads "N passed,
 N failed, N skipped"; the exit status is 1 when anything failed. What a failed suite left behind is
 kept, and its place is printed.
 HELP
@@ -31,6 +32,8 @@ as_engine_user() {
   "${identity[@]}" env -i "PATH=$prefix/bin:/usr/local/bin:/usr/bin:/bin" "HOME=$run_dir" LC_ALL=C TZ=UTC \
     "INITDB_TEMPLATE=$run_dir/template" "PG_REGRESS=$pgxs/src/test/regress/pg_regress" \
     "REGRESS_SHLIB=$prefix/lib/postgresql/regress.so" "top_builddir=$run_dir" enable_injection_points=yes \
+    "ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=1:log_path=$run_dir/sanitizer" \
+    "UBSAN_OPTIONS=print_stacktrace=1:abort_on_error=1:log_path=$run_dir/sanitizer" \
     "FLOE_BUILTIN_PRELOAD=$(preload_list)" "PG_TEST_EXTRA=${PG_TEST_EXTRA:-}" \
     "TESTDATADIR=${suite_dir:-$run_dir}/data" "TESTLOGDIR=${suite_dir:-$run_dir}/log" "$@"
 }
@@ -204,6 +207,19 @@ prepare_run() {
     fail "initdb failed" "$(tail -n 5 "$run_dir/initdb.log")" "The log is $run_dir/initdb.log."
 }
 
+# sanitizer_suite: a process that a sanitizer ended may have been one whose death a test expected.
+sanitizer_suite() {
+  local log=$run_dir/suites/sanitizer.log file number=0
+  for file in "$run_dir"/sanitizer.*; do
+    [ -e "$file" ] || continue
+    number=$((number + 1))
+    printf 'not ok %s - a report of a sanitizer\n' "$number"
+    sed 's/^/# /' "$file"
+  done >"$log"
+  [ -s "$log" ] || echo 'ok 1 - no sanitizer reported anything' >"$log"
+  record sanitizer 0 "$log"
+}
+
 # conclude: sums the results and ends the tool.
 conclude() {
   local passed=0 failed=0 skipped=0 a b c file
@@ -228,10 +244,11 @@ finish_core() {
 }
 
 test_verb() {
-  local quick='' wanted=() suite known prefix run_dir core=() core_pids=()
+  local quick='' variant=assert wanted=() suite known prefix run_dir core=() core_pids=()
   while [ $# -gt 0 ]; do
     case $1 in
       --quick) quick=yes ;;
+      --sanitize) variant=sanitize ;;
       --help | -h)
         test_usage
         exit 0
@@ -255,7 +272,7 @@ test_verb() {
     fi
   fi
 
-  prefix=$(build_engine assert)
+  prefix=$(build_engine "$variant")
   ensure_engine_user
   prepare_run
   trap stop_instances EXIT
@@ -279,5 +296,6 @@ test_verb() {
     esac
   done
   finish_core
+  if [ "$variant" = sanitize ]; then sanitizer_suite; fi
   conclude
 }

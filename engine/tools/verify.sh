@@ -3,7 +3,7 @@
 
 verify_usage() {
   cat <<'HELP'
-usage: ./floe engine verify [--variant release|assert|stock] DIR
+usage: ./floe engine verify [--variant release|assert|sanitize|stock] DIR
 
 Reads every page of the data directory DIR of a stopped instance and verifies its checksum with the engine's
 pg_checksums; changes nothing. Prints what pg_control says, the counts, and the pages that do not verify.
@@ -46,7 +46,7 @@ verify_verb() {
   done
   [ -n "$directory" ] || usage_error "no data directory is named" "./floe engine verify --help"
   case $variant in
-    release | assert | stock) ;;
+    release | assert | sanitize | stock) ;;
     *) usage_error "unknown variant \"$variant\"" "./floe engine verify --help" ;;
   esac
   [ -e "$directory/global/pg_control" ] ||
