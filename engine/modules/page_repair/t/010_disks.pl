@@ -35,7 +35,7 @@ my $torn = tear_pages($primary, $before, sector => 512, only => qr/^pg_tblspc/);
 cmp_ok($torn->{torn}, '>', 20, "pages in a tablespace are torn: $torn->{torn}");
 $primary->start;
 is($primary->safe_psql('postgres', $query . 'far'), $truth, 'a tablespace: all rows are there');
-cmp_ok($primary->safe_psql('postgres', 'SELECT repaired FROM polar_stat_page_repair'), '>=', $torn->{torn} / 2, 'a tablespace: pages were taken');
+cmp_ok($primary->safe_psql('postgres', 'SELECT repaired FROM polar_stat_page_repair'), '>', 20, 'a tablespace: pages were taken; those that were new need no source');
 is($primary->safe_psql('postgres', q{SELECT count(*) FROM verify_heapam('far')}), '0', 'a tablespace: the heap is sound');
 is($primary->safe_psql('postgres', q{SELECT bt_index_parent_check('far_pkey', true, true)}), '', 'a tablespace: the index is sound');
 
