@@ -1,0 +1,380 @@
+import { randomUUID } from 'node:crypto'
+import { scramVerifier } from '@floe/agent-contract'
+import { listIncidents, showInstance } from '@floe/db'
+import {
+  type ClusterMember,
+  type OperationKind,
+  operationKinds,
+  primaryOf,
+  replicationRoleOf,
+  slotNameOf,
+} from '@floe/domain'
+import { ThrowawayNetwork, waitUntil } from '@floe/testkit'
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest'
+import { type BenchOfHosts, benchOfHosts } from './testing/bench-of-hosts'
+import { buildController, ControllerProcess, makeControllerHome } from './testing/controller-process'
+import { StepGate } from './testing/step-gate'
+import type { WriteLedger } from './testing/write-ledger'
+
+const missing = ThrowawayNetwork.missing()
+vi.setConfig({ testTimeout: 300_000 })
+
+/**
+ * Every kind of operation on a cluster of real engines, with kill -9 at each boundary between two of its steps: the moment
+ * at which a step is about to be written as begun, and the one at which what its task did is about to be written as done.
+ */
+describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing})` : ''}`, () => {
+  let bench: BenchOfHosts
+  let gate: StepGate
+  let bundle: ReturnType<typeof buildController>
+  let home: ReturnType<typeof makeControllerHome>
+  let controller: ControllerProcess
+  let writer: WriteLedger | undefined
+  const one = randomUUID()
+  const [two, three] = [randomUUID(), randomUUID()]
+  /** Kinds whose boundaries were walked. */
+  const walked = new Set<OperationKind>()
+
+  beforeAll(async () => {
+    bundle = buildController()
+    bench = await benchOfHosts(inject('engineConnectionString'), { hosts: 3 })
+    home = makeControllerHome({
+      connectionString: bench.db.connectionString,
+      authority: bench.net.authority,
+      identity: bench.host(1).home.identities.task,
+      host: bench.own,
+    })
+    gate = await StepGate.install(bench.db)
+    controller = new ControllerProcess(bundle.path, home.path)
+    await waitUntil('all hosts are seen', async () => {
+      const { rows } = await bench.db.pool.query('SELECT FROM host WHERE "observedAt" IS NULL')
+      return rows.length === 0
+    })
+  }, 180_000)
+  afterEach(async () => {
+    await writer?.stop()
+    writer = undefined
+    await gate?.arm(false)
+  })
+  afterAll(async () => {
+    await controller?.end('SIGKILL')
+    await gate?.remove()
+    await bench?.remove()
+    home?.remove()
+    bundle?.remove()
+  }, 60_000)
+
+  const cluster = () => bench.clusterOf(one)
+  const member = async (name: string) =>
+    (await cluster()).members.find((m) => m.name === name) as ClusterMember
+
+  /** Submits an operation and kills the controller at every boundary; it has to succeed, each task started once. */
+  async function withControllerKilled(kind: OperationKind, input: object, hostId?: string) {
+    await gate.arm(true)
+    const operationId = await bench.submit(kind, input, hostId)
+    const crossed: string[] = []
+    for (;;) {
+      const at = await waitUntil(
+        `${kind} comes to a boundary or ends, after ${crossed.at(-1)}`,
+        async () =>
+          (await gate.waiting(operationId)) ?? ((await bench.endedNow(operationId)) ? 'ended' : null),
+        150_000,
+        15,
+      )
+      if (at === 'ended') break
+      crossed.push(`${at.when} of ${at.step}`)
+      await controller.end('SIGKILL')
+      await gate.open(operationId, at, true)
+      controller = new ControllerProcess(bundle.path, home.path)
+    }
+    const operation = await bench.succeeded(operationId)
+    expect(crossed).toEqual(operation.steps.flatMap((s) => [`start of ${s.name}`, `end of ${s.name}`]))
+    expect(operation.steps.every((s) => s.attempt === 1)).toBe(true)
+    const lines = bench.taskLines(operationId)
+    const of = (event: string) => lines.filter((l) => l.event === event).map((l) => `${l.step}#${l.attempt}`)
+    expect(new Set(of('task.started')).size).toBe(of('task.started').length)
+    expect(of('task.ended').sort()).toEqual(of('task.started').sort())
+    expect(lines.filter((l) => l.event === 'task.ended' && l.state !== 'succeeded')).toEqual([])
+    expect(of('task.resumed')).toEqual([])
+    walked.add(kind)
+    return operation
+  }
+
+  /** The same with every agent killed in the middle of each step's task (or when the step has begun), and started again. */
+  async function withAgentsKilled(kind: OperationKind, input: object, hostId?: string) {
+    await gate.arm(true)
+    const operationId = await bench.submit(kind, input, hostId)
+    for (;;) {
+      const at = await waitUntil(
+        `${kind} comes to a boundary or ends`,
+        async () =>
+          (await gate.waiting(operationId)) ?? ((await bench.endedNow(operationId)) ? 'ended' : null),
+        150_000,
+        15,
+      )
+      if (at === 'ended') break
+      const before = bench.taskLines(operationId).length
+      await gate.open(operationId, at, false)
+      if (at.when === 'end') continue
+      await waitUntil(
+        'a task of the step has begun, or the step has none',
+        async () =>
+          bench.taskLines(operationId).length > before ||
+          (await gate.waiting(operationId)) ||
+          (await bench.endedNow(operationId)),
+        60_000,
+        5,
+      )
+      await Promise.all(bench.net.hosts.map(({ agent }) => agent.end('SIGKILL')))
+      for (const { agent } of bench.net.hosts) agent.startUnseen()
+    }
+    const kept = bench.keptTasks(operationId)
+    expect(new Set(kept).size).toBe(kept.length)
+    const started = bench.taskLines(operationId).filter((l) => l.event === 'task.started')
+    const keys = started.map((l) => `${l.step}#${l.attempt}`)
+    expect(new Set(keys).size).toBe(keys.length)
+    return operationId
+  }
+
+  /** What lies on the hosts is what the members need and nothing else. */
+  async function expectNothingLeft() {
+    const seen = await waitUntil(
+      'all members are seen running',
+      async () => {
+        const c = await cluster()
+        return c.members.every((m) => m.state === 'running' || m.memberRole === 'fenced') ? c : null
+      },
+      30_000,
+    )
+    const traces = await bench.traces(one)
+    const { rows } = await bench.db.pool.query<{ place: string }>(
+      `SELECT h.name || '/' || i.name AS place FROM instance i JOIN host h ON h.id = i."hostId"
+        WHERE i."deletedAt" IS NULL ORDER BY 1`,
+    )
+    const places = rows.map((r) => r.place)
+    expect({ directories: traces.directories, registered: traces.registered }).toEqual({
+      directories: places,
+      registered: places,
+    })
+    const following = seen.members.filter((m) => m.memberRole === 'standby')
+    expect(traces.slots).toEqual(
+      following.map((m) => `${primaryOf(seen)?.name}: ${slotNameOf(m.name)}`).sort(),
+    )
+    // a member that was a standby once may become one again: its role stays as long as it is a member
+    const names = seen.members.map((m) => replicationRoleOf(m.name))
+    expect(traces.roles.filter((r) => !names.includes(r))).toEqual([])
+    for (const m of following) expect(traces.roles).toContain(replicationRoleOf(m.name))
+    await waitUntil('no incident of an instance or operation is open', async () =>
+      (await listIncidents(bench.db.pool)).every((i) => i.instanceId === null && i.operationId === null),
+    )
+  }
+
+  async function writing() {
+    await bench.ask(primaryOf(await cluster()), 'truncate ledger')
+    writer = await bench.ledger(one)
+    expect(await writer.writesAgain(10_000)).toBe(true)
+    return writer
+  }
+  async function expectNoneLost(ledger: WriteLedger) {
+    expect(await ledger.writesAgain(15_000)).toBe(true)
+    await ledger.stop()
+    expect(ledger.acknowledged.length).toBeGreaterThan(20)
+    expect(await bench.lost(one, ledger.acknowledged)).toEqual([])
+  }
+
+  test('create-instance', async () => {
+    await withControllerKilled(
+      'create-instance',
+      { instanceId: one, name: 'one', settings: {}, ownerPasswordVerifier: scramVerifier(bench.password) },
+      bench.host(1).hostId,
+    )
+    await bench.ask(await member('one'), 'create table ledger (n int primary key)')
+    await expectNothingLeft()
+  })
+
+  test('create-standby', async () => {
+    const { clusterId } = await cluster()
+    await withControllerKilled(
+      'create-standby',
+      { instanceId: two, name: 'one-2', clusterId },
+      bench.host(2).hostId,
+    )
+    await expectNothingLeft()
+  })
+
+  test('create-standby, the agents killed', async () => {
+    const { clusterId } = await cluster()
+    await bench.succeeded(
+      await withAgentsKilled(
+        'create-standby',
+        { instanceId: three, name: 'one-3', clusterId },
+        bench.host(3).hostId,
+      ),
+    )
+    await expectNothingLeft()
+  })
+
+  test('change-synchronous and change-commit-mode', async () => {
+    const { clusterId } = await cluster()
+    await withControllerKilled('change-synchronous', {
+      clusterId,
+      instanceId: one,
+      synchronous: { method: 'any', count: 1, instanceIds: [two, three] },
+      commitMode: 'on',
+    })
+    await withControllerKilled('change-commit-mode', {
+      instanceId: one,
+      database: 'postgres',
+      role: null,
+      commitMode: 'remote_apply',
+    })
+    expect(await bench.ask(await member('one'), 'show synchronous_commit')).toEqual([
+      { synchronous_commit: 'remote_apply' },
+    ])
+    expect(await bench.ask(await member('one'), 'show synchronous_standby_names')).toEqual([
+      { synchronous_standby_names: 'ANY 1 ("one-2", "one-3")' },
+    ])
+  })
+
+  test('switchover-cluster', async () => {
+    const ledger = await writing()
+    await withControllerKilled('switchover-cluster', {
+      clusterId: (await cluster()).clusterId,
+      instanceId: two,
+    })
+    expect((await cluster()).primaryInstanceId).toBe(two)
+    await expectNoneLost(ledger)
+    await expectNothingLeft()
+  })
+
+  test('switchover-cluster, the agents killed', async () => {
+    const ledger = await writing()
+    await bench.succeeded(
+      await withAgentsKilled('switchover-cluster', {
+        clusterId: (await cluster()).clusterId,
+        instanceId: one,
+      }),
+    )
+    expect((await cluster()).primaryInstanceId).toBe(one)
+    await expectNoneLost(ledger)
+    await expectNothingLeft()
+  })
+
+  /** Kills the primary's engine and waits until that is seen. */
+  async function crashPrimary() {
+    const former = primaryOf(await cluster()) as ClusterMember
+    const pid = (await showInstance(bench.db.pool, former.instanceId))?.postmasterPid as number
+    process.kill(pid, 'SIGKILL')
+    await waitUntil('the crash is seen', async () => primaryOf(await cluster())?.state === 'crashed', 30_000)
+    return former
+  }
+
+  test('failover-cluster, then rejoin-standby by pg_rewind', async () => {
+    const ledger = await writing()
+    const former = await crashPrimary()
+    await withControllerKilled('failover-cluster', {
+      clusterId: (await cluster()).clusterId,
+      instanceId: two,
+    })
+    expect((await cluster()).primaryInstanceId).toBe(two)
+    await expectNoneLost(ledger)
+    expect((await member(former.name)).memberRole).toBe('fenced')
+    await withControllerKilled('rejoin-standby', { instanceId: former.instanceId })
+    expect(await member(former.name)).toMatchObject({
+      memberRole: 'standby',
+      role: 'standby',
+      fenced: null,
+    })
+    await expectNothingLeft()
+  })
+
+  test('failover-cluster, the agents killed, then rejoin-standby by a new copy', async () => {
+    const ledger = await writing()
+    const former = await crashPrimary()
+    const operationId = await withAgentsKilled('failover-cluster', {
+      clusterId: (await cluster()).clusterId,
+      instanceId: one,
+    })
+    await bench.succeeded(operationId)
+    expect((await cluster()).primaryInstanceId).toBe(one)
+    await expectNoneLost(ledger)
+    await withControllerKilled('rejoin-standby', { instanceId: former.instanceId, method: 'clone' })
+    expect(await member(former.name)).toMatchObject({
+      memberRole: 'standby',
+      role: 'standby',
+      fenced: null,
+    })
+    await expectNothingLeft()
+  })
+
+  test('fence-instance', async () => {
+    await withControllerKilled('fence-instance', { instanceId: three })
+    expect(await member('one-3')).toMatchObject({ memberRole: 'fenced' })
+    await gate.arm(false)
+    await bench.carryOut('rejoin-standby', { instanceId: three })
+    await expectNothingLeft()
+  })
+
+  test('change-cluster-settings and change-page-repair', async () => {
+    const { clusterId, members } = await cluster()
+    await withControllerKilled('change-cluster-settings', {
+      clusterId,
+      instanceId: one,
+      members: members.map(({ instanceId }) => ({
+        instanceId,
+        changes: [{ name: 'max_connections', value: '110' }],
+      })),
+    })
+    for (const m of (await cluster()).members)
+      expect(await bench.ask(m, 'show max_connections')).toEqual([{ max_connections: '110' }])
+    await withControllerKilled('change-page-repair', {
+      clusterId,
+      instanceId: one,
+      pageRepair: { enabled: true, excluded: [three] },
+    })
+    await expectNothingLeft()
+  })
+
+  test('stop, start, restart, reload, settings and drift of a standby', async () => {
+    await withControllerKilled('change-settings', {
+      instanceId: three,
+      changes: [{ name: 'work_mem', value: '8MB' }],
+    })
+    await withControllerKilled('reload-instance', { instanceId: three })
+    await withControllerKilled('restart-instance', { instanceId: three })
+    await withControllerKilled('stop-instance', { instanceId: three })
+    await withControllerKilled('start-instance', { instanceId: three })
+    expect(await bench.ask(await member('one-3'), 'show work_mem')).toEqual([{ work_mem: '8MB' }])
+    await bench.ask(primaryOf(await cluster()), `alter system set work_mem = '9MB'`)
+    await bench.ask(primaryOf(await cluster()), 'select pg_reload_conf()')
+    await waitUntil('the drift is seen', async () => {
+      const { rows } = await bench.db.pool.query(
+        `SELECT FROM instance WHERE id = $1 AND jsonb_array_length(observed->'settingDrift') > 0`,
+        [one],
+      )
+      return rows.length > 0
+    })
+    await withControllerKilled('resolve-drift', { instanceId: one, how: 'revert' })
+    expect(await bench.ask(await member('one'), 'show work_mem')).toEqual([{ work_mem: '4MB' }])
+    await expectNothingLeft()
+  })
+
+  test('promote-standby, then delete-instance', async () => {
+    await withControllerKilled('promote-standby', { instanceId: three, confirmName: 'one-3' })
+    expect((await bench.clusterOf(three)).primaryInstanceId).toBe(three)
+    expect((await cluster()).synchronous?.instanceIds).toEqual([two])
+    await expectNothingLeft()
+    await withControllerKilled('delete-instance', { instanceId: three, confirmName: 'one-3' })
+    await expectNothingLeft()
+  })
+
+  test('remove-standby', async () => {
+    await withControllerKilled('remove-standby', { instanceId: two, confirmName: 'one-2' })
+    await expectNothingLeft()
+    expect((await bench.traces(one)).roles).toEqual([replicationRoleOf('one')])
+  })
+
+  test('every kind of operation was walked', () => {
+    expect(operationKinds.filter((kind) => !walked.has(kind))).toEqual([])
+  })
+})
