@@ -41,6 +41,7 @@ typedef struct Batch
 	PageRepairBlock blocks[BATCH_BLOCKS];
 	bool		done[BATCH_BLOCKS];
 	int			left;
+	uint32		asked;			/* sources that have answered, a bit for each */
 } Batch;
 
 /*
@@ -109,6 +110,28 @@ accept_header(PageSource *source, const PageSourceHeader *header)
 }
 
 /*
+ * A source has no content for this block, and our WAL does not say why.  Is
+ * that to be believed?  (R7)
+ *
+ * In crash recovery nobody asks later whether a page that replay missed was
+ * dropped, so it is not.  A standby's replay asks, before it is consistent,
+ * with WAL that it has not got yet; but not for a block that only hints have
+ * changed, and whoever is right, a source that has the page knows better.
+ */
+static bool
+believe_missing(const Batch *batch, const PageRepairBlock *block)
+{
+	if (!recovery->standby || !page_repair_replayed(&recovery->map, block))
+		return false;
+	for (int i = 0; i < recovery->nsources; i++)
+	{
+		if (!recovery->sources[i].refused && ((batch->asked | recovery->failed) & (1U << i)) == 0)
+			return false;
+	}
+	return true;
+}
+
+/*
  * Use an answer.  Blocks of the batch that have got their page are marked.
  * Returns false when the source must not be asked further now.
  */
@@ -123,12 +146,17 @@ apply_answer(PageSource *source, Batch *batch, PGresult *result, const PageSourc
 	uint64		given = 0;
 
 	if (!accept_header(source, header))
+	{
+		recovery->failed |= 1U << (source - recovery->sources);
 		return false;
+	}
 	if (!page_source_pages(result, batch->nblocks, pages, lengths))
 	{
 		refuse(source, "its answer has another shape");
 		return false;
 	}
+	recovery->failed &= ~(1U << (source - recovery->sources));
+	batch->asked |= 1U << (source - recovery->sources);
 
 	/* Look at all pages before the first is written */
 	for (int i = 0; i < batch->nblocks; i++)
@@ -140,15 +168,22 @@ apply_answer(PageSource *source, Batch *batch, PGresult *result, const PageSourc
 		if (batch->done[i])
 			continue;
 
-		/*
-		 * R7.  In crash recovery nobody asks later whether a page that replay
-		 * missed was dropped, so WAL must say so now.  A standby's replay
-		 * checks that before it is consistent, with WAL that it has not yet.
-		 */
-		if (!recovery->standby && block->forknum != VISIBILITYMAP_FORKNUM &&
+		/* R7 */
+		if (block->forknum != VISIBILITYMAP_FORKNUM &&
 			(lengths[i] == -1 || (lengths[i] == BLCKSZ && pg_memory_is_all_zeros(pages[i], BLCKSZ))) &&
-			!page_repair_removed(&recovery->map, block))
+			!page_repair_removed(&recovery->map, block) && !believe_missing(batch, block))
 		{
+			/*
+			 * A standby's replay writes no hints, so what verifies is whole,
+			 * and who has dropped it need not be waited for
+			 */
+			if (recovery->standby && !page_repair_replayed(&recovery->map, block) && verify_is_whole(block))
+			{
+				batch->done[i] = true;
+				batch->left--;
+				lengths[i] = 0;
+				continue;
+			}
 			unreadable = true;
 			snprintf(source->why, sizeof(source->why), "it has no content for block %u of relation \"%s\", which was not dropped",
 					 block->blkno, relpathperm(block->rlocator, block->forknum).str);
@@ -330,6 +365,7 @@ fetch_slowly(Batch *batch)
 			if (GetCurrentTimestamp() < source->next_try)
 				continue;
 			answer_by = Min(answer_by, Max(deadline, TimestampTzPlusMilliseconds(GetCurrentTimestamp(), 1000)));
+			recovery->failed |= 1U << i;
 			if (!page_source_connect(source, answer_by) ||
 				!page_source_send(source, batch->blocks, batch->nblocks))
 				continue;
@@ -385,6 +421,7 @@ next_batch(Batch *batch, PageRepairChunk **chunks, int nchunks, int *chunk, int 
 		*from = i + 1;
 	}
 	batch->left = batch->nblocks;
+	batch->asked = 0;
 }
 
 /*

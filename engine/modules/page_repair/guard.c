@@ -79,6 +79,20 @@ guard_read_control(GuardControl *control)
 }
 
 /*
+ * Has all WAL that a standby has replayed since the redo pointer images?
+ */
+bool
+guard_replayed_images(const GuardControl *control)
+{
+	XLogRecPtr	ended;
+
+	SpinLockAcquire(&page_repair_shared->mutex);
+	ended = page_repair_shared->images_ended;
+	SpinLockRelease(&page_repair_shared->mutex);
+	return control->images && ended < control->redo;
+}
+
+/*
  * How long the worker may give no sign of life, in milliseconds.
  */
 int

@@ -309,6 +309,14 @@ judge_sources(const GuardControl *control, bool standby, XLogRecPtr *reached,
 		strlcpy(why, "data checksums are off", why_size);
 	}
 
+	/* Recovery would look at nothing */
+	if (page_repair_policy == PAGE_REPAIR_OFF)
+	{
+		protector = NULL;
+		*reached = InvalidXLogRecPtr;
+		strlcpy(why, "polar_page_repair_policy is off", why_size);
+	}
+
 	/* After a promotion a sibling may still follow the old timeline */
 	if (!standby && control->timeline != GetWALInsertionTimeLine())
 	{
@@ -334,6 +342,7 @@ decide(void)
 	static TimestampTz unhealthy_since = 0;
 	static TimestampTz healthy_since = 0;
 	static XLogRecPtr requested_for = InvalidXLogRecPtr;
+	static bool was_broken = false;
 	bool		broken;
 	PageRepairShared *shared = page_repair_shared;
 	bool		standby = RecoveryInProgress();
@@ -369,7 +378,8 @@ decide(void)
 	if (protector != NULL)
 	{
 		unhealthy_since = 0;
-		if (healthy_since == 0)
+		/* A source that a checkpoint has waited for in vain begins anew */
+		if (healthy_since == 0 || (broken && !was_broken))
 			healthy_since = now;
 	}
 	else
@@ -378,11 +388,12 @@ decide(void)
 		if (unhealthy_since == 0)
 			unhealthy_since = now;
 	}
+	was_broken = broken;
 
 	/* Who replays what another writes has nothing to decide */
 	if (standby)
 	{
-		if (control.images)
+		if (guard_replayed_images(&control))
 			set_state(PAGE_REPAIR_FULL_PAGE_WRITES, "the WAL from the primary has full-page images");
 		else if (protector != NULL)
 			set_state(PAGE_REPAIR_PROTECTED, psprintf("source \"%s\"", protector));
@@ -436,7 +447,8 @@ decide(void)
 	}
 	else if (forced && protector != NULL &&
 			 (!broken ||
-			  (control.redo >= in_force_since && now - healthy_since >= page_repair_grace * INT64CONST(1000))))
+			  (in_force && control.redo >= in_force_since && reached >= control.redo &&
+			   now - healthy_since >= page_repair_grace * INT64CONST(1000))))
 	{
 		SpinLockAcquire(&shared->mutex);
 		shared->forced = false;

@@ -89,6 +89,7 @@ typedef struct PageRepairShared
 	XLogRecPtr	in_force_since; /* no record after it lacks its images */
 	XLogRecPtr	reached;		/* highest position that a healthy source has
 								 * flushed */
+	XLogRecPtr	images_ended;	/* replay has last seen images end here */
 
 	bool		launched;		/* the postmaster knows of the worker */
 	ProcNumber	worker;			/* INVALID_PROC_NUMBER: not running */
@@ -161,6 +162,7 @@ typedef struct PageRepairChunk
 	PageRepairChunkKey key;		/* hash key, must be first */
 	uint64		seen[PAGE_REPAIR_CHUNK_WORDS];
 	uint64		check[PAGE_REPAIR_CHUNK_WORDS]; /* first change without image */
+	uint64		replayed[PAGE_REPAIR_CHUNK_WORDS];	/* not only hints */
 	bool		fresh;			/* is in the list of the map */
 	bool		swept;			/* block 0 of the free space map: the
 								 * relation's maps have been looked at */
@@ -181,6 +183,7 @@ typedef struct PageRepairMap
 	uint64		referenced;
 	List	   *fresh;			/* chunks that nobody has looked at yet */
 	TimeLineID	timeline;		/* of the record that was read last */
+	bool		images_ended;	/* a record says so, or may hide it */
 } PageRepairMap;
 
 /* page_repair.c */
@@ -197,7 +200,9 @@ extern void page_repair_map_create(PageRepairMap *map);
 extern void page_repair_map_record(PageRepairMap *map, XLogReaderState *record);
 extern XLogRecPtr page_repair_scan(PageRepairMap *map, XLogRecPtr start,
 								   XLogRecPtr limit, List *history);
+extern bool page_repair_is_end_of_images(XLogReaderState *record);
 extern bool page_repair_removed(PageRepairMap *map, const PageRepairBlock *block);
+extern bool page_repair_replayed(PageRepairMap *map, const PageRepairBlock *block);
 extern bool page_repair_sweep_first(PageRepairMap *map, const RelFileLocator *rlocator);
 
 /* source.c */

@@ -41,6 +41,7 @@ Recovery   *recovery = NULL;
 
 static void (*prev_rm_startup) (void) = NULL;
 static void (*prev_rm_cleanup) (void) = NULL;
+static void (*prev_xlog_redo) (XLogReaderState *record) = NULL;
 static void (*original_redo[RM_MAX_ID + 1]) (XLogReaderState *record);
 
 /*
@@ -134,24 +135,29 @@ repair_from(XLogRecPtr start, XLogReaderState *record)
 		page_repair_map_record(&recovery->map, record);
 		recovery->end = record->EndRecPtr;
 	}
+	if (recovery->map.images_ended)
+		recovery->imaged = false;
 	recovery->stats.end_lsn = recovery->end;
 	recovery->stats.referenced = recovery->map.referenced;
 	recovery->stats.scan_ms += elapsed_ms(started);
 
 	INSTR_TIME_SET_CURRENT(started);
 	chunks = verify_sorted_chunks(&nchunks);
-	for (int i = 0; i < nchunks; i++)
+	if (!recovery->imaged)
 	{
-		if (page_repair_sweep_first(&recovery->map, &chunks[i]->key.rlocator))
-			verify_sweep_maps(chunks[i]->key.rlocator);
-		verify_chunk(chunks[i]);
-	}
-	recovery->stats.check_ms += elapsed_ms(started);
-	repair_publish_stats();
+		for (int i = 0; i < nchunks; i++)
+		{
+			if (page_repair_sweep_first(&recovery->map, &chunks[i]->key.rlocator))
+				verify_sweep_maps(chunks[i]->key.rlocator);
+			verify_chunk(chunks[i]);
+		}
+		recovery->stats.check_ms += elapsed_ms(started);
+		repair_publish_stats();
 
-	INSTR_TIME_SET_CURRENT(started);
-	fetch_all(chunks, nchunks);
-	recovery->stats.fetch_ms += elapsed_ms(started);
+		INSTR_TIME_SET_CURRENT(started);
+		fetch_all(chunks, nchunks);
+		recovery->stats.fetch_ms += elapsed_ms(started);
+	}
 
 	/*
 	 * What has been dealt with must not be again: replay changes it from now
@@ -160,7 +166,8 @@ repair_from(XLogRecPtr start, XLogReaderState *record)
 	for (int i = 0; i < nchunks; i++)
 		memset(chunks[i]->check, 0, sizeof(chunks[i]->check));
 	pfree(chunks);
-	repair_publish_stats();
+	if (!recovery->imaged)
+		repair_publish_stats();
 	MemoryContextSwitchTo(old);
 }
 
@@ -175,16 +182,19 @@ finish_repair(void)
 	if (recovery->map.chunks == NULL)
 		return;
 	stats->ended_at = GetCurrentTimestamp();
-	repair_publish_stats();
-	ereport(LOG,
-			(errmsg("page repair: %llu blocks named by WAL, %llu read and verified, %llu torn",
-					(unsigned long long) stats->referenced, (unsigned long long) stats->checked,
-					(unsigned long long) stats->torn),
-			 errdetail("%llu taken from sources (%llu bytes), %llu zeroed as dropped, %llu visibility map pages initialized, %llu free space map pages zeroed; scan %.1f ms, check %.1f ms, fetch %.1f ms.",
-					   (unsigned long long) stats->repaired, (unsigned long long) stats->bytes,
-					   (unsigned long long) stats->missing, (unsigned long long) stats->vm_initialized,
-					   (unsigned long long) stats->fsm_reset,
-					   stats->scan_ms, stats->check_ms, stats->fetch_ms)));
+	if (!recovery->imaged)
+	{
+		repair_publish_stats();
+		ereport(LOG,
+				(errmsg("page repair: %llu blocks named by WAL, %llu read and verified, %llu torn",
+						(unsigned long long) stats->referenced, (unsigned long long) stats->checked,
+						(unsigned long long) stats->torn),
+				 errdetail("%llu taken from sources (%llu bytes), %llu zeroed as dropped, %llu visibility map pages initialized, %llu free space map pages zeroed; scan %.1f ms, check %.1f ms, fetch %.1f ms.",
+						   (unsigned long long) stats->repaired, (unsigned long long) stats->bytes,
+						   (unsigned long long) stats->missing, (unsigned long long) stats->vm_initialized,
+						   (unsigned long long) stats->fsm_reset,
+						   stats->scan_ms, stats->check_ms, stats->fetch_ms)));
+	}
 	page_repair_close_sources(recovery->sources, recovery->nsources);
 	recovery->sources = NULL;
 	recovery->nsources = 0;
@@ -257,10 +267,6 @@ repair_startup(void)
 				 errmsg("invalid value for parameter \"%s\"", "polar_page_repair_sources"),
 				 errdetail("%s", error)));
 
-	/* As PostgreSQL, unless somebody has asked for something else */
-	if (nsources == 0 && control->checkPointCopy.fullPageWrites)
-		skip = true;
-
 	/* R12 */
 	if (!XLogRecPtrIsInvalid(control->backupStartPoint) ||
 		!XLogRecPtrIsInvalid(control->backupEndPoint) || control->backupEndRequired)
@@ -280,8 +286,6 @@ repair_startup(void)
 		withheld = !StandbyMode ? "this is a recovery from an archive, which must not get pages of now" :
 			recoveryTarget != RECOVERY_TARGET_UNSET ? "recovery has a target, and a source's pages may be newer" :
 			"\"recovery_min_apply_delay\" is set, and a source's pages may be newer";
-		if (control->checkPointCopy.fullPageWrites)
-			skip = true;
 	}
 	if (skip)
 	{
@@ -311,6 +315,14 @@ repair_startup(void)
 	 */
 	recovery->limit = InArchiveRecovery ? Max(control->minRecoveryPoint, recovery->redo) : InvalidXLogRecPtr;
 	recovery->withheld = withheld;
+
+	/*
+	 * As PostgreSQL, unless somebody has asked for something else.  Images
+	 * may have ended after the redo pointer: the scan tells.  With WAL of the
+	 * level minimal it does not.
+	 */
+	recovery->imaged = nsources == 0 && control->checkPointCopy.fullPageWrites &&
+		control->wal_level >= WAL_LEVEL_REPLICA;
 	recovery->sources = sources;
 	recovery->nsources = nsources;
 	recovery->read_buffer = palloc_aligned(REPAIR_READ_BUFFER, PG_IO_ALIGN_SIZE, 0);
@@ -363,7 +375,7 @@ repair_cleanup(void)
 					 errmsg("recovery ended at %X/%X, but pages from page repair sources are as of %X/%X",
 							LSN_FORMAT_ARGS(end), LSN_FORMAT_ARGS(recovery->newest)),
 					 errhint("WAL is missing, or a recovery target lies before that position.")));
-		if (!recovery->standby && !ArchiveRecoveryRequested && end != recovery->end)
+		if (!recovery->standby && !recovery->imaged && !ArchiveRecoveryRequested && end != recovery->end)
 			ereport(FATAL,
 					(errcode(ERRCODE_DATA_CORRUPTED),
 					 errmsg("recovery ended at %X/%X, but WAL was read ahead up to %X/%X",
@@ -377,11 +389,29 @@ repair_cleanup(void)
 }
 
 /*
+ * Stands before the replay of xlog's records: whether images have ended since
+ * the redo pointer is nowhere else to be found.
+ */
+static void
+note_end_of_images(XLogReaderState *record)
+{
+	if (page_repair_shared != NULL && page_repair_is_end_of_images(record))
+	{
+		SpinLockAcquire(&page_repair_shared->mutex);
+		page_repair_shared->images_ended = record->ReadRecPtr;
+		SpinLockRelease(&page_repair_shared->mutex);
+	}
+	prev_xlog_redo(record);
+}
+
+/*
  * Called once, when the module is preloaded.
  */
 void
 page_repair_install_recovery(void)
 {
+	prev_xlog_redo = RmgrTable[RM_XLOG_ID].rm_redo;
+	RmgrTable[RM_XLOG_ID].rm_redo = note_end_of_images;
 	prev_rm_startup = RmgrTable[RM_XLOG_ID].rm_startup;
 	RmgrTable[RM_XLOG_ID].rm_startup = repair_startup;
 	prev_rm_cleanup = RmgrTable[RM_XLOG_ID].rm_cleanup;

@@ -32,11 +32,15 @@ typedef struct Recovery
 	List	   *history;		/* of the timeline that is recovered to */
 	TimeLineID	history_of;
 	const char *withheld;		/* why sources are not asked, or NULL */
+	bool		imaged;			/* so far WAL has all images, and nobody could
+								 * be asked: nothing is looked at */
 	TimeLineID	unknown_timeline;	/* a source is on one that we do not know */
 	PageRepairMap map;
 	PageSource *sources;
 	int			nsources;
 	int			current;		/* the source that answered last */
+	uint32		failed;			/* sources that did not answer when they were
+								 * asked last, a bit for each */
 	char	   *read_buffer;
 	PageRepairStats stats;
 	int			logged;
@@ -58,6 +62,7 @@ extern void repair_log(const PageRepairBlock *block, const char *what);
 extern PageRepairChunk **verify_sorted_chunks(int *nchunks);
 extern void verify_chunk(PageRepairChunk *chunk);
 extern void verify_sweep_maps(RelFileLocator rlocator);
+extern bool verify_is_whole(const PageRepairBlock *block);
 extern int	verify_next_checked(PageRepairChunk *chunk, int from);
 
 /* fetch.c */

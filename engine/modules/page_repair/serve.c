@@ -20,6 +20,7 @@
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
 #include "access/xlogrecovery.h"
+#include "catalog/pg_database_d.h"
 #include "catalog/pg_tablespace_d.h"
 #include "catalog/pg_type.h"
 #include "common/relpath.h"
@@ -32,6 +33,7 @@
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
 #include "storage/fd.h"
+#include "storage/lmgr.h"
 #include "storage/proc.h"
 #include "utils/array.h"
 #include "utils/pg_lsn.h"
@@ -338,6 +340,22 @@ generated_lsn(void)
 	return lsn % XLOG_BLCKSZ == header ? lsn - header : lsn;
 }
 
+/*
+ * Is the database being dropped, or moved to another tablespace?  Then its
+ * files go before the record that says so is inserted, and no position of ours
+ * covers what is missing.
+ */
+static bool
+database_is_going(Oid database)
+{
+	if (!OidIsValid(database))
+		return false;
+	if (!ConditionalLockSharedObject(DatabaseRelationId, database, 0, AccessShareLock))
+		return true;
+	UnlockSharedObject(DatabaseRelationId, database, 0, AccessShareLock);
+	return false;
+}
+
 static PageRepairBlock
 requested_block(Datum *const *arguments, int i)
 {
@@ -371,6 +389,8 @@ polar_page_repair_read(PG_FUNCTION_ARGS)
 	XLogRecPtr	possible;
 	XLogRecPtr	newest = InvalidXLogRecPtr;
 	bool		any_missing = false;
+	bool		going = false;
+	Oid			looked_at = InvalidOid;
 	ServeFile	file = {.fd = -1};
 	PageRepairBlock *blocks;
 	ServeBlock *answers;
@@ -450,6 +470,15 @@ polar_page_repair_read(PG_FUNCTION_ARGS)
 		ServeBlock *answer = &answers[i];
 		XLogRecPtr	lsn;
 
+		if (!standby && answer->result == SERVE_MISSING)
+		{
+			/* Blocks of one database mostly stand together */
+			if (looked_at != blocks[i].rlocator.dbOid)
+				going = database_is_going(blocks[i].rlocator.dbOid);
+			looked_at = blocks[i].rlocator.dbOid;
+			if (going)
+				answer->result = SERVE_UNREADABLE;
+		}
 		if (answer->result == SERVE_MISSING)
 			any_missing = true;
 		if (answer->result != SERVE_PAGE || !answer->settled)

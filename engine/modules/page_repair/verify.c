@@ -96,14 +96,32 @@ read_run(SMgrRelation reln, ForkNumber forknum, BlockNumber first, int nblocks,
 }
 
 /*
- * A block of a chunk: what verifies need not be fetched.
+ * Does this block verify, and is it not of zeroes?
+ */
+bool
+verify_is_whole(const PageRepairBlock *block)
+{
+	void	   *buffer = recovery->read_buffer;
+
+	return read_blocks(smgropen(block->rlocator, INVALID_PROC_NUMBER), block->forknum, block->blkno, &buffer, 1) &&
+		PageIsVerified((PageData *) buffer, block->blkno, 0, NULL) &&
+		!PageIsNew((Page) buffer);
+}
+
+/*
+ * A block of a chunk: what verifies need not be fetched.  One that is changed
+ * without an image and is not made anew has content, or WAL removes it: zeroes
+ * that verify may be what a source has given that had lost it.
  */
 static void
 verify_block(SMgrRelation reln, ForkNumber forknum, BlockNumber blkno, char *page, void *arg)
 {
 	PageRepairChunk *chunk = (PageRepairChunk *) arg;
+	PageRepairBlock block = {reln->smgr_rlocator.locator, forknum, blkno};
 
-	if (page != NULL && PageIsVerified((PageData *) page, blkno, 0, NULL))
+	if (page != NULL && PageIsVerified((PageData *) page, blkno, 0, NULL) &&
+		(!PageIsNew((Page) page) || recovery->nsources == 0 ||
+		 page_repair_removed(&recovery->map, &block)))
 		chunk->check[(blkno % PAGE_REPAIR_CHUNK_BLOCKS) / 64] &= ~(UINT64CONST(1) << (blkno % 64));
 	else
 		recovery->stats.torn++;

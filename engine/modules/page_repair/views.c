@@ -69,8 +69,8 @@ current_state(PageRepairState *state, TimestampTz *since,
 		strlcpy(why, GUARD_STUCK, why_size);
 	if (standby)
 	{
-		*state = control.images ? PAGE_REPAIR_FULL_PAGE_WRITES : PAGE_REPAIR_EXPOSED;
-		if (control.images)
+		*state = guard_replayed_images(&control) ? PAGE_REPAIR_FULL_PAGE_WRITES : PAGE_REPAIR_EXPOSED;
+		if (*state == PAGE_REPAIR_FULL_PAGE_WRITES)
 			strlcpy(why, "the WAL from the primary has full-page images", why_size);
 	}
 	else if (fullPageWrites)

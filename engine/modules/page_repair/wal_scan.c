@@ -25,6 +25,7 @@
 #include "access/xlog_internal.h"
 #include "access/xlogreader.h"
 #include "access/xlogrecord.h"
+#include "catalog/pg_control.h"
 #include "catalog/storage_xlog.h"
 #include "commands/dbcommands_xlog.h"
 #include "page_repair.h"
@@ -152,7 +153,11 @@ page_repair_map_create(PageRepairMap *map)
 	map->referenced = 0;
 	map->fresh = NIL;
 	map->timeline = 0;
+	map->images_ended = false;
 }
+
+static PageRepairChunk *map_chunk(PageRepairMap *map, const RelFileLocator *rlocator,
+								  ForkNumber forknum, BlockNumber blkno);
 
 static void
 note_removal(PageRepairMap *map, RelFileLocator rlocator, BlockNumber from)
@@ -180,6 +185,19 @@ page_repair_removed(PageRepairMap *map, const PageRepairBlock *block)
 }
 
 /*
+ * Does replay of the WAL that has been read ask for this block?  It does not
+ * for one that only hints have changed.
+ */
+bool
+page_repair_replayed(PageRepairMap *map, const PageRepairBlock *block)
+{
+	PageRepairChunk *chunk = map_chunk(map, &block->rlocator, block->forknum, block->blkno);
+
+	return (chunk->replayed[(block->blkno % PAGE_REPAIR_CHUNK_BLOCKS) / 64] &
+			(UINT64CONST(1) << (block->blkno % 64))) != 0;
+}
+
+/*
  * Note what a record truncates or drops.
  */
 static void
@@ -194,7 +212,12 @@ scan_removals(PageRepairMap *map, XLogReaderState *reader)
 			{
 				xl_smgr_truncate *truncate = (xl_smgr_truncate *) XLogRecGetData(reader);
 
-				note_removal(map, truncate->rlocator, truncate->blkno);
+				/*
+				 * pg_truncate_visibility_map() leaves the relation itself
+				 * alone
+				 */
+				if ((truncate->flags & SMGR_TRUNCATE_HEAP) != 0)
+					note_removal(map, truncate->rlocator, truncate->blkno);
 			}
 			break;
 		case RM_XACT_ID:
@@ -257,6 +280,7 @@ map_chunk(PageRepairMap *map, const RelFileLocator *rlocator, ForkNumber forknum
 		{
 			memset(map->last->seen, 0, sizeof(map->last->seen));
 			memset(map->last->check, 0, sizeof(map->last->check));
+			memset(map->last->replayed, 0, sizeof(map->last->replayed));
 			map->last->swept = false;
 			map->last->fresh = true;
 			map->fresh = lappend(map->fresh, map->last);
@@ -271,6 +295,9 @@ map_chunk(PageRepairMap *map, const RelFileLocator *rlocator, ForkNumber forknum
 static void
 scan_record(PageRepairMap *map, XLogReaderState *reader)
 {
+	bool		hint = (XLogRecGetRmid(reader) == RM_XLOG_ID &&
+						(XLogRecGetInfo(reader) & ~XLR_INFO_MASK) == XLOG_FPI_FOR_HINT);
+
 	for (int id = 0; id <= XLogRecMaxBlockId(reader); id++)
 	{
 		DecodedBkpBlock *ref;
@@ -284,6 +311,8 @@ scan_record(PageRepairMap *map, XLogReaderState *reader)
 		chunk = map_chunk(map, &ref->rlocator, ref->forknum, ref->blkno);
 		word = (ref->blkno % PAGE_REPAIR_CHUNK_BLOCKS) / 64;
 		bit = UINT64CONST(1) << (ref->blkno % 64);
+		if (!hint || ref->apply_image)
+			chunk->replayed[word] |= bit;
 		if (chunk->seen[word] & bit)
 			continue;
 		chunk->seen[word] |= bit;
@@ -314,6 +343,21 @@ scan_record(PageRepairMap *map, XLogReaderState *reader)
 }
 
 /*
+ * Are records from this one on without full-page images?
+ */
+bool
+page_repair_is_end_of_images(XLogReaderState *record)
+{
+	bool		images;
+
+	if (XLogRecGetRmid(record) != RM_XLOG_ID ||
+		(XLogRecGetInfo(record) & ~XLR_INFO_MASK) != XLOG_FPW_CHANGE)
+		return false;
+	memcpy(&images, XLogRecGetData(record), sizeof(bool));
+	return !images;
+}
+
+/*
  * Enter a record that is in somebody else's hands.
  */
 void
@@ -321,6 +365,12 @@ page_repair_map_record(PageRepairMap *map, XLogReaderState *record)
 {
 	scan_record(map, record);
 	scan_removals(map, record);
+
+	/* Who ends recovery does not log what becomes of images then */
+	if (page_repair_is_end_of_images(record) ||
+		(XLogRecGetRmid(record) == RM_XLOG_ID &&
+		 (XLogRecGetInfo(record) & ~XLR_INFO_MASK) == XLOG_END_OF_RECOVERY))
+		map->images_ended = true;
 }
 
 /*

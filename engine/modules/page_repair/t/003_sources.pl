@@ -22,9 +22,12 @@ wait_for_replay($primary, $_) foreach $standby, $behind, $ahead;
 
 # What this one has, ends before the checkpoint
 $behind->stop;
+$primary->safe_psql('postgres', 'CREATE EXTENSION pg_visibility');
 $primary->safe_psql('postgres', 'INSERT INTO t SELECT g, 1, md5(g::text) FROM generate_series(10001, 11000) g; CHECKPOINT');
 my $before = remember_files($primary);
 $primary->safe_psql('postgres', 'UPDATE t SET b = b + 1 WHERE a % 2 = 0; SELECT pg_switch_wal()');
+# It removes no page of the relation itself
+$primary->safe_psql('postgres', q{SELECT pg_truncate_visibility_map('t')});
 my $relation_path = $primary->safe_psql('postgres', q{SELECT pg_relation_filepath('t')});
 my $truth = $primary->safe_psql('postgres', 'SELECT count(*), sum(a), sum(b) FROM t');
 wait_for_replay($primary, $standby);

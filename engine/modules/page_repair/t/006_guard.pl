@@ -106,7 +106,11 @@ $standby->start;
 $primary->safe_psql('postgres', q{ALTER SYSTEM RESET polar_page_repair_guard; ALTER SYSTEM RESET polar_page_repair_grace; SELECT pg_reload_conf()});
 await_status('protected|f', 'and the source protects again');
 
-# A source that is alive and streams, but lags: images come, and stay until it has caught up
+# A source that is alive and streams, but lags, when a checkpoint without images is complete and it has been healthy for longer
+# than the grace period: images come, and stay until it has caught up
+$primary->safe_psql('postgres', 'UPDATE t SET b = b + 1; CHECKPOINT');
+await_status('protected|f', 'a checkpoint is completed while a source protects');
+ok($primary->poll_query_until('postgres', q{SELECT clock_timestamp() - since > '3s' FROM polar_page_repair_status}), 'for longer than the grace period');
 my $receiver = $standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 kill 'STOP', $receiver;
 $primary->safe_psql('postgres', 'UPDATE t SET b = b + 1');
@@ -132,6 +136,14 @@ await_status('full_page_writes|t', 'images come back');
 $standby->append_conf('postgresql.conf', "primary_conninfo = '" . $primary->connstr =~ s/'/''/gr . " application_name=standby'");
 $standby->reload;
 await_status('protected|f', 'until it streams again');
+
+# A policy under which recovery would look at nothing
+$primary->safe_psql('postgres', q{ALTER SYSTEM SET polar_page_repair_policy = off; SELECT pg_reload_conf()});
+await_status('exposed|f', 'a source that recovery would not ask protects nobody');
+is($primary->safe_psql('postgres', 'SELECT why FROM polar_page_repair_status'), 'polar_page_repair_policy is off', 'the status says so');
+await_status('full_page_writes|t', 'images come back');
+$primary->safe_psql('postgres', q{ALTER SYSTEM RESET polar_page_repair_policy; SELECT pg_reload_conf()});
+await_status('protected|f', 'until recovery would');
 
 # A role that may not read pages
 $primary->safe_psql('postgres', 'REVOKE EXECUTE ON FUNCTION polar_page_repair_read FROM page_repair');

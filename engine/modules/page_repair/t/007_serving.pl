@@ -86,6 +86,30 @@ is(ask($standby, 'pages[1] IS NULL, end_lsn > start_lsn', $relation, 0), 't|t', 
 kill 'CONT', $startup;
 wait_for_replay($primary, $standby);
 
+# A primary removes the files of a database before it inserts the record that says so
+{
+	$primary->safe_psql('postgres', 'CREATE DATABASE going');
+	$primary->safe_psql('going', 'CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 1000) g');
+	$relation = relation_of('going', 't');
+	$directory = $primary->data_dir . "/base/$relation->[1]";
+	mkdir "$directory/much" or die "could not make $directory/much: $!";
+	foreach my $number (1 .. 100_000)
+	{
+		open my $out, '>', "$directory/much/$number" or die "could not make a file: $!";
+		close $out;
+	}
+	my $dropping = $primary->background_psql('postgres');
+	my $pid = $dropping->query_safe('SELECT pg_backend_pid()');
+	$dropping->query_until(qr/started/, "\\echo started\nDROP DATABASE going;\n");
+	wait_until(sub { !-e "$directory/$relation->[2]" }, 'the file to be removed');
+	kill 'STOP', $pid;
+	ok(-d "$directory/much", 'the primary is still removing the database');
+	is(ask($primary, 'length(pages[1])', $relation, 0), '0', 'a block of it is not called missing');
+	kill 'CONT', $pid;
+	$dropping->quit;
+	is(ask($primary, 'pages[1] IS NULL', $relation, 0), 't', 'when the record is there, it is');
+}
+
 # A page of a standby whose replay waits for queries: that record has removed nothing, and is not waited for
 $primary->safe_psql('postgres', 'VACUUM t; CHECKPOINT');
 wait_for_replay($primary, $standby);

@@ -23,6 +23,15 @@ my $other = new_primary('other', 'fsync = off');
 my $lie = liar($other, $sysid);
 my $own_source = repair_source($primary);
 my $lying_source = repair_source($other) =~ s/user=\S+//r;
+sub set
+{
+	my ($cluster, $name, $value) = @_;
+	$cluster->safe_psql('postgres', "ALTER SYSTEM SET $name = '$value'");
+	$cluster->reload;
+	$cluster->poll_query_until('postgres', "SHOW $name", $value) or die "$name is not $value";
+	return;
+}
+
 # streams_from(cluster, name): how the standby of that name follows it
 sub streams_from
 {
@@ -63,6 +72,38 @@ is((attempt($second))[0], 1, 'a delayed standby that is whole starts without its
 $second->append_conf('postgresql.conf', "recovery_min_apply_delay = 0\npolar_page_repair_policy = checksum\npolar_page_repair_sources = ''");
 $second->reload;
 
+# ---- Images that ended after the redo pointer: its checkpoint's flag says nothing about the WAL that follows
+{
+	my $flipped = new_repairable('flipped', 'full_page_writes = on');
+	my $bare = new_standby($flipped, 'bare');
+	$flipped->safe_psql('postgres', 'CREATE TABLE hinted AS SELECT g AS a, md5(g::text) AS b FROM generate_series(1, 20000) g; CHECKPOINT');
+	wait_for_replay($flipped, $bare);
+	$bare->safe_psql('postgres', 'CHECKPOINT');
+	is($bare->safe_psql('postgres', 'SELECT state FROM polar_page_repair_status'), 'full_page_writes', 'images until here: the standby says so');
+	my $hinted = $flipped->safe_psql('postgres', q{SELECT pg_relation_filepath('hinted')});
+	my ($mine, $its) = (remember_files($flipped), remember_files($bare));
+	set($flipped, 'full_page_writes', 'off');
+	$flipped->poll_query_until('postgres', 'SELECT images_in_force FROM polar_page_repair_status', 'f') or die 'images do not end';
+	$flipped->safe_psql('postgres', 'SELECT count(*) FROM hinted; UPDATE t SET b = b + 1');
+	wait_for_replay($flipped, $bare);
+	is($bare->safe_psql('postgres', 'SELECT full_page_writes FROM pg_control_checkpoint()'), 't', 'the redo pointer was taken with images');
+	is($bare->safe_psql('postgres', 'SELECT state FROM polar_page_repair_status'), 'exposed', 'the standby does not call itself protected by images that ended');
+	crash($_) foreach $flipped, $bare;
+	cmp_ok(tear_pages($bare, $its, sector => 512)->{torn}, '>', 20, "a standby's pages are torn");
+	cmp_ok(tear_pages($flipped, $mine, sector => 512, only => qr/$hinted\z/)->{torn}, '>', 20, 'pages that only hints have changed are torn');
+	my $found = qr/is torn, and no page repair source could give it/;
+	my ($started, $log) = attempt($flipped);
+	is($started, 0, 'images ended: no start with torn pages');
+	like($log, qr/$found.*\n.*"polar_page_repair_sources" is empty/, 'images ended: torn pages are found without sources');
+	($started, $log) = attempt($bare);
+	is($started, 0, 'images ended: nor of a standby');
+	like($log, $found, 'images ended: it finds them, too');
+	$bare->append_conf('postgresql.conf', "recovery_min_apply_delay = '1h'\npolar_page_repair_sources = '$own_source'");
+	($started, $log) = attempt($bare);
+	is($started, 0, 'images ended: nor of a delayed one');
+	like($log, qr/$found.*\n.*No source is asked/, 'images ended: it finds them, too');
+}
+
 # ---- A source that lies to a standby
 my $flushed = $primary->safe_psql('postgres', 'SELECT pg_current_wal_flush_lsn()');
 my $garbage = q{array_fill(decode(repeat('01', 8192), 'hex'), ARRAY[cardinality($1)])};
@@ -91,10 +132,51 @@ foreach my $case (
 	is((attempt($victim))[0], 1, 'a liar first, the primary second: the standby starts');
 	$victim->stop('immediate');
 }
+# One that has lost the pages: whoever has them is believed, at once or later
+foreach my $case ([ 'a source without files', 'NULL::bytea' ], [ 'a source of zeroes', q{decode(repeat('00', 8192), 'hex')} ])
+{
+	my ($what, $page) = @$case;
+	$lie->(start_lsn => "'$least'", end_lsn => "'$flushed'", in_recovery => 'false', pages => "array_fill($page, ARRAY[cardinality(\$1)])");
+	my $name = 'lost_' . ++$number;
+	my $victim = copy_instance($name, $standby->data_dir, streams_from($primary, $name) . "polar_page_repair_sources = '$lying_source;$own_source'\n");
+	is((attempt($victim))[0], 1, "$what first: the standby starts");
+	wait_for_replay($primary, $victim);
+	is($victim->safe_psql('postgres', $query), $primary->safe_psql('postgres', $query), "$what first: it has the primary's contents");
+	$victim->stop('immediate');
+
+	$name = 'lost_' . ++$number;
+	$victim = copy_instance($name, $standby->data_dir, streams_from($primary, $name) . "polar_page_repair_sources = '$lying_source'\n");
+	my ($started, $log) = attempt($victim);
+	is($started, 0, "$what alone: no start");
+	like($log, qr/PANIC: .*WAL contains references to invalid pages/, "$what alone: replay does not believe it");
+	$victim->append_conf('postgresql.conf', "polar_page_repair_sources = '$own_source'");
+	is((attempt($victim))[0], 1, "$what alone: with a good one the standby starts");
+	wait_for_replay($primary, $victim);
+	is($victim->safe_psql('postgres', $query), $primary->safe_psql('postgres', $query), "$what alone: it has the primary's contents then");
+	is(sound($victim), '', "$what alone: and is sound");
+	$victim->stop('immediate');
+}
 $standby->append_conf('postgresql.conf', "polar_page_repair_sources = '$own_source'");
 $standby->start;
 wait_for_replay($primary, $standby);
 is(sound($standby), '', 'the standby itself is repaired');
+
+# The same for blocks that only hints have changed: replay does not ask for them, so nobody would notice
+$primary->safe_psql('postgres', 'CREATE TABLE hinted AS SELECT g AS a, md5(g::text) AS b FROM generate_series(1, 20000) g; CHECKPOINT');
+wait_for_replay($primary, $standby);
+$standby->safe_psql('postgres', 'CHECKPOINT');
+$primary->safe_psql('postgres', 'SELECT count(*) FROM hinted');
+wait_for_replay($primary, $standby);
+$flushed = $primary->safe_psql('postgres', 'SELECT pg_current_wal_flush_lsn()');
+crash($standby);
+$lie->(start_lsn => "'$flushed'", end_lsn => "'$flushed'", in_recovery => 'false', pages => q{array_fill(NULL::bytea, ARRAY[cardinality($1)])});
+{
+	my $victim = copy_instance('hints', $standby->data_dir, "polar_page_repair_policy = always\npolar_page_repair_sources = '$lying_source'\n");
+	is((attempt($victim))[0], 1, 'hints, a source without files: the standby starts');
+	is($victim->safe_psql('postgres', 'SELECT count(*) FROM hinted'), '20000', 'hints, a source without files: no row is lost');
+	$victim->stop('immediate');
+}
+$standby->start;
 
 # ---- Crash recovery that cannot see all of its WAL, or sees more later
 wait_for_replay($primary, $_) foreach $standby, $second;
