@@ -133,11 +133,11 @@ export async function benchOfHosts(engineConnectionString: string, o: { hosts: n
       for (const { name, home } of net.hosts) {
         const root = home.installation.instancesDirectory
         for (const entry of readdirSync(root)) {
-          // the agent's own, for trials of settings: each of them takes its directory away
-          if (entry !== '.trials') directories.push(`${name}/${nameOf(entry)}`)
+          // the agent's own, of no instance: a data directory that settings are tried on, kept for the next trial
+          if (entry === '.trials') continue
+          directories.push(`${name}/${nameOf(entry)}`)
           for (const beside of readdirSync(join(root, entry)))
-            if (beside.startsWith('pgdata.') || entry === '.trials')
-              directories.push(`${name}/${nameOf(entry)}/${beside}`)
+            if (beside.startsWith('pgdata.')) directories.push(`${name}/${nameOf(entry)}/${beside}`)
         }
         const registry = join(home.home, 'agent/instances')
         if (existsSync(registry))
