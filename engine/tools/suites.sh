@@ -32,7 +32,7 @@ as_engine_user() {
   "${identity[@]}" env -i "PATH=$prefix/bin:/usr/local/bin:/usr/bin:/bin" "HOME=$run_dir" LC_ALL=C TZ=UTC \
     "INITDB_TEMPLATE=$run_dir/template" "PG_REGRESS=$pgxs/src/test/regress/pg_regress" \
     "REGRESS_SHLIB=$prefix/lib/postgresql/regress.so" "top_builddir=$run_dir" enable_injection_points=yes \
-    "ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0:abort_on_error=1:log_path=$run_dir/sanitizer" \
+    "ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0:verify_asan_link_order=0:abort_on_error=1:log_path=$run_dir/sanitizer" \
     "UBSAN_OPTIONS=print_stacktrace=1:abort_on_error=1:log_path=$run_dir/sanitizer" \
     "FLOE_BUILTIN_PRELOAD=$(preload_list)" "PG_TEST_EXTRA=${PG_TEST_EXTRA:-}" \
     "TESTDATADIR=${suite_dir:-$run_dir}/data" "TESTLOGDIR=${suite_dir:-$run_dir}/log" "$@"

@@ -138,7 +138,10 @@ describe.skipIf(why !== null)(`a copy by reflink${why ? ` (${why})` : ''}`, () =
     await f.must({
       kind: 'change-settings',
       instanceId: primary,
-      changes: [{ name: 'full_page_writes', value: 'off' }],
+      changes: [
+        { name: 'polar_page_repair_guard', value: 'off' },
+        { name: 'full_page_writes', value: 'off' },
+      ],
     } as never)
     const writers: pg.Client[] = []
     let stop = false
