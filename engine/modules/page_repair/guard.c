@@ -148,7 +148,6 @@ launch_worker(void)
 	SpinLockRelease(&page_repair_shared->mutex);
 	if (launched || GetCurrentTimestamp() < next_try)
 		return;
-	next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), 5000);
 
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
 	worker.bgw_start_time = BgWorkerStart_ConsistentState;
@@ -160,6 +159,7 @@ launch_worker(void)
 	strlcpy(worker.bgw_type, "page repair guard", sizeof(worker.bgw_type));
 	if (!RegisterDynamicBackgroundWorker(&worker, NULL))
 	{
+		next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), 5000);
 		ereport(LOG,
 				(errmsg("could not start the page repair guard"),
 				 errdetail("Full-page images are written until it runs."),

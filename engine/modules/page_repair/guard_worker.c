@@ -16,7 +16,10 @@
  */
 #include "postgres.h"
 
+#include <unistd.h>
+
 #include "access/xlog.h"
+#include "access/xlogrecovery.h"
 #include "guard.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
@@ -32,6 +35,12 @@
 #include "utils/timeout.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
+
+/*
+ * How long a checkpoint with images may need before another is asked for; one
+ * that is only slow is followed by one that has little to do.
+ */
+#define GUARD_ASK_AGAIN_MS 10000
 
 /* A source as this process sees it, beside the connection to it */
 typedef struct GuardSource
@@ -54,6 +63,7 @@ static int	nsources = 0;
 static GuardSource seen[PAGE_REPAIR_MAX_SOURCES];
 static XLogRecPtr current_redo = InvalidXLogRecPtr;
 static TimeoutId alarm_id;
+static bool leaving = false;
 
 static void
 worker_exit(int code, Datum arg)
@@ -61,6 +71,9 @@ worker_exit(int code, Datum arg)
 	/* Without us nobody knows: images on */
 	SpinLockAcquire(&page_repair_shared->mutex);
 	page_repair_shared->worker = INVALID_PROC_NUMBER;
+	/* Only now: whoever is started before would find us here, and leave */
+	if (leaving)
+		page_repair_shared->launched = false;
 	page_repair_shared->forced = true;
 	page_repair_shared->reached = InvalidXLogRecPtr;
 	strlcpy(page_repair_shared->why, "the page repair guard does not run", sizeof(page_repair_shared->why));
@@ -243,7 +256,15 @@ judge_source(int i, const GuardControl *control, bool standby)
 		   "it belongs to another system, " UINT64_FORMAT, header->system_identifier);
 	UNLESS(header->data_checksums, "it has no data checksums");
 	if (standby)
+	{
+		TimeLineID	replayed;
+
+		(void) GetXLogReplayRecPtr(&replayed);
+		UNLESS(header->timeline == replayed, "it is on timeline %u, not %u", header->timeline, replayed);
+		UNLESS(header->end_lsn >= control->redo, "it is at %X/%X, the last restartpoint's redo point is %X/%X",
+			   LSN_FORMAT_ARGS(header->end_lsn), LSN_FORMAT_ARGS(control->redo));
 		return true;
+	}
 	UNLESS(header->in_recovery, "it is not a standby");
 	UNLESS(header->timeline == control->timeline, "it is on timeline %u, not %u", header->timeline, control->timeline);
 	UNLESS(header->streaming, "it does not stream");
@@ -317,6 +338,15 @@ judge_sources(const GuardControl *control, bool standby, XLogRecPtr *reached,
 		strlcpy(why, "polar_page_repair_policy is off", why_size);
 	}
 
+	/* It would get nothing (R13) */
+	if (standby &&
+		(recovery_min_apply_delay > 0 || recoveryTarget != RECOVERY_TARGET_UNSET ||
+		 access(STANDBY_SIGNAL_FILE, F_OK) != 0))
+	{
+		protector = NULL;
+		strlcpy(why, "this server shall stay behind, so it would get no page of now", why_size);
+	}
+
 	/* After a promotion a sibling may still follow the old timeline */
 	if (!standby && control->timeline != GetWALInsertionTimeLine())
 	{
@@ -342,6 +372,7 @@ decide(void)
 	static TimestampTz unhealthy_since = 0;
 	static TimestampTz healthy_since = 0;
 	static XLogRecPtr requested_for = InvalidXLogRecPtr;
+	static TimestampTz requested_at = 0;
 	static bool was_broken = false;
 	bool		broken;
 	PageRepairShared *shared = page_repair_shared;
@@ -422,11 +453,17 @@ decide(void)
 	else
 		set_state(PAGE_REPAIR_EXPOSED, why[0] ? why : "a checkpoint with full-page images is not complete yet");
 
-	/* Images that came back count once a checkpoint has begun after them */
-	if (forced && broken && in_force && control.redo < in_force_since && requested_for != in_force_since &&
+	/*
+	 * Images that came back count once a checkpoint has begun after them.  It
+	 * may fail, for want of space, and is asked for again then.
+	 */
+	if (forced && broken && in_force && control.redo < in_force_since &&
+		(requested_for != in_force_since ||
+		 TimestampDifferenceExceeds(requested_at, now, GUARD_ASK_AGAIN_MS)) &&
 		!fullPageWrites && page_repair_guard)
 	{
 		requested_for = in_force_since;
+		requested_at = now;
 		RequestCheckpoint(CHECKPOINT_IMMEDIATE | CHECKPOINT_FORCE);
 	}
 
@@ -493,8 +530,8 @@ leave(void)
 {
 	SpinLockAcquire(&page_repair_shared->mutex);
 	memset(page_repair_shared->sources, 0, sizeof(page_repair_shared->sources));
-	page_repair_shared->launched = false;
 	SpinLockRelease(&page_repair_shared->mutex);
+	leaving = true;
 	if (!fullPageWrites && page_repair_guard && !RecoveryInProgress())
 		guard_force_images("polar_page_repair_sources is empty");
 	proc_exit(0);

@@ -203,12 +203,29 @@ finish_repair(void)
 }
 
 /*
+ * Replay has, or ends with, other WAL than the scan has seen (R5).
+ */
+static void
+refuse_replay(XLogRecPtr at)
+{
+	ereport(FATAL,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("recovery came to %X/%X, but WAL was read ahead up to %X/%X",
+					LSN_FORMAT_ARGS(at), LSN_FORMAT_ARGS(recovery->end)),
+			 errdetail("Pages that are named in between have not been looked at, or WAL that was there is not any more."),
+			 errhint("Start the server again.")));
+}
+
+/*
  * Stands before each record's replay while a standby has not got all WAL that
- * it needs for consistency: what comes later is looked at when it is there.
+ * it needs for consistency: what comes later is looked at when it is there.  A
+ * crashed primary that is to be a standby has all that it had written.
  */
 static void
 repair_redo(XLogReaderState *record)
 {
+	if (!recovery->standby && !InArchiveRecovery && record->ReadRecPtr >= recovery->end)
+		refuse_replay(record->ReadRecPtr);
 	if (recovery->map.chunks != NULL)
 	{
 		if (reachedConsistency || recovery->end >= recovery->limit)
@@ -346,7 +363,7 @@ repair_startup(void)
 	repair_from(recovery->redo, NULL);
 	if (!recovery->standby || recovery->end >= recovery->limit)
 		finish_repair();
-	else
+	if (recovery->standby ? recovery->end < recovery->limit : ArchiveRecoveryRequested && !recovery->imaged)
 	{
 		/* The table is complete now, custom resource managers included */
 		for (int i = 0; i <= RM_MAX_ID; i++)
@@ -376,12 +393,7 @@ repair_cleanup(void)
 							LSN_FORMAT_ARGS(end), LSN_FORMAT_ARGS(recovery->newest)),
 					 errhint("WAL is missing, or a recovery target lies before that position.")));
 		if (!recovery->standby && !recovery->imaged && !ArchiveRecoveryRequested && end != recovery->end)
-			ereport(FATAL,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("recovery ended at %X/%X, but WAL was read ahead up to %X/%X",
-							LSN_FORMAT_ARGS(end), LSN_FORMAT_ARGS(recovery->end)),
-					 errdetail("Pages that are named in between have not been looked at, or WAL that was there is not any more."),
-					 errhint("Start the server again.")));
+			refuse_replay(end);
 		finish_repair();
 	}
 	if (prev_rm_cleanup)

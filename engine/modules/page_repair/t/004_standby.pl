@@ -89,6 +89,22 @@ is_sound('without local WAL');
 # Guard on a standby: it says who could help
 ok($standby->poll_query_until('postgres', q{SELECT state, images_in_force IS NULL FROM polar_page_repair_status}, 'protected|t'),
 	'a standby is protected by its source');
+$standby->append_conf('postgresql.conf', "recovery_min_apply_delay = '1h'");
+$standby->reload;
+ok($standby->poll_query_until('postgres', q{SELECT state, why FROM polar_page_repair_status}, 'exposed|this server shall stay behind, so it would get no page of now'),
+	'a delayed one is not');
+$standby->append_conf('postgresql.conf', 'recovery_min_apply_delay = 0');
+$standby->reload;
+ok($standby->poll_query_until('postgres', q{SELECT state FROM polar_page_repair_status}, 'protected'), 'until it is not delayed any more');
+$second->safe_psql('postgres', 'SELECT pg_wal_replay_pause()');
+ok($second->poll_query_until('postgres', 'SELECT pg_get_wal_replay_pause_state()', 'paused'), 'its source is held');
+$primary->safe_psql('postgres', 'UPDATE t SET b = b + 1 WHERE a < 100; CHECKPOINT');
+wait_for_replay($primary, $standby);
+$standby->safe_psql('postgres', 'CHECKPOINT');
+ok($standby->poll_query_until('postgres', q{SELECT state, why ~ 'the last restartpoint' FROM polar_page_repair_status}, 'exposed|t'),
+	'a source before its redo point does not protect it');
+$second->safe_psql('postgres', 'SELECT pg_wal_replay_resume()');
+ok($standby->poll_query_until('postgres', q{SELECT state FROM polar_page_repair_status}, 'protected'), 'until it has come');
 $second->stop;
 ok($standby->poll_query_until('postgres', q{SELECT state FROM polar_page_repair_status}, 'exposed'), 'or exposed');
 

@@ -108,14 +108,24 @@ await_status('protected|f', 'and the source protects again');
 
 # A source that is alive and streams, but lags, when a checkpoint without images is complete and it has been healthy for longer
 # than the grace period: images come, and stay until it has caught up
+ok($primary->poll_query_until('postgres', q{SELECT state = 'protected' AND NOT images_in_force AND clock_timestamp() - since > '3s' FROM polar_page_repair_status}),
+	'a source has protected for longer than the grace period');
 $primary->safe_psql('postgres', 'UPDATE t SET b = b + 1; CHECKPOINT');
-await_status('protected|f', 'a checkpoint is completed while a source protects');
-ok($primary->poll_query_until('postgres', q{SELECT clock_timestamp() - since > '3s' FROM polar_page_repair_status}), 'for longer than the grace period');
+await_status('protected|f', 'a checkpoint without images is complete');
 my $receiver = $standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 kill 'STOP', $receiver;
 $primary->safe_psql('postgres', 'UPDATE t SET b = b + 1');
+my $checkpointer = $primary->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'});
+$offset = -s $primary->logfile;
 $primary->psql('postgres', 'CHECKPOINT', stderr => \$err);
+# It rests for a second after an error, or for longer on a busy machine
+kill 'STOP', $checkpointer;
 like($err, qr/checkpoint request failed/, 'a checkpoint that a lagging source has not reached does not complete');
+my $checked = $primary->safe_psql('postgres', 'SELECT checked_at FROM polar_page_repair_sources');
+ok($primary->poll_query_until('postgres', "SELECT healthy AND checked_at > '$checked'::timestamptz + '1s' FROM polar_page_repair_sources"),
+	'the source is seen healthy before images are back');
+unlike(slurp_file($primary->logfile, $offset), qr/full-page images are left out/, 'that does not call them off');
+kill 'CONT', $checkpointer;
 await_status('full_page_writes|t', 'the next one, with images, does');
 kill 'CONT', $receiver;
 await_status('protected|f', 'when it has caught up it protects again');

@@ -165,15 +165,20 @@ is(sound($standby), '', 'the standby itself is repaired');
 $primary->safe_psql('postgres', 'CREATE TABLE hinted AS SELECT g AS a, md5(g::text) AS b FROM generate_series(1, 20000) g; CHECKPOINT');
 wait_for_replay($primary, $standby);
 $standby->safe_psql('postgres', 'CHECKPOINT');
-$primary->safe_psql('postgres', 'SELECT count(*) FROM hinted');
+my $hinted = $primary->safe_psql('postgres', q{SELECT count(*) FROM hinted; SELECT pg_relation_filenode('hinted')}) =~ s/.*\n//sr;
+# What is written after the hints makes them count
+$primary->safe_psql('postgres', 'UPDATE t SET b = b + 1');
 wait_for_replay($primary, $standby);
 $flushed = $primary->safe_psql('postgres', 'SELECT pg_current_wal_flush_lsn()');
 crash($standby);
-$lie->(start_lsn => "'$flushed'", end_lsn => "'$flushed'", in_recovery => 'false', pages => q{array_fill(NULL::bytea, ARRAY[cardinality($1)])});
+$lie->(start_lsn => "'$flushed'", end_lsn => "'$flushed'", in_recovery => 'false',
+	pages => "(SELECT array_agg(CASE WHEN r <> $hinted THEN p END ORDER BY i) FROM unnest(\$3, $lent) WITH ORDINALITY u(r, p, i))");
 {
 	my $victim = copy_instance('hints', $standby->data_dir, "polar_page_repair_policy = always\npolar_page_repair_sources = '$lying_source'\n");
-	is((attempt($victim))[0], 1, 'hints, a source without files: the standby starts');
-	is($victim->safe_psql('postgres', 'SELECT count(*) FROM hinted'), '20000', 'hints, a source without files: no row is lost');
+	my ($started, $log) = attempt($victim);
+	is($started, 1, 'hints, a source without the file: the standby starts');
+	cmp_ok($log =~ /page repair: (\d+) blocks named/ ? $1 : 0, '>', 300, 'hints, a source without the file: its blocks are asked for');
+	is($victim->safe_psql('postgres', 'SELECT count(*) FROM hinted'), '20000', 'hints, a source without the file: no row is lost');
 	$victim->stop('immediate');
 }
 $standby->start;
@@ -182,9 +187,13 @@ $standby->start;
 wait_for_replay($primary, $_) foreach $standby, $second;
 $primary->safe_psql('postgres', 'CHECKPOINT');
 my $before = remember_files($primary);
+# Nothing of the next segment must reach this one, not even a snapshot of running transactions
+my $bgwriter = $primary->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'background writer'});
+kill 'STOP', $bgwriter;
 $primary->safe_psql('postgres', 'UPDATE t SET b = b + 1; SELECT pg_switch_wal()');
 wait_for_replay($primary, $second);
 $second->stop;
+kill 'CONT', $bgwriter;
 $primary->safe_psql('postgres', 'UPDATE t SET b = b + 1');
 my $truth = $primary->safe_psql('postgres', $query);
 my $end = $primary->safe_psql('postgres', 'SELECT pg_current_wal_flush_lsn()');
@@ -194,29 +203,38 @@ crash($primary);
 $torn = tear_pages($primary, $before, sector => 512);
 cmp_ok($torn->{torn}, '>', 20, "the primary's pages are torn: $torn->{torn}");
 $second->append_conf('postgresql.conf', "primary_conninfo = ''");
-my $victim = copy_instance('surprised', $primary->data_dir, "polar_page_repair_timeout = 3min\npolar_page_repair_sources = '" . repair_source($second) . "'\n");
-my $wal = $victim->data_dir . '/pg_wal';
+my ($victim, $started, $log, $offset);
+foreach my $signal ('', 'standby.signal')
+{
+	my $what = $signal ? 'a former primary made a standby: ' : '';
+	$victim = copy_instance($signal ? 'surprised_former' : 'surprised', $primary->data_dir,
+		"polar_page_repair_timeout = 3min\npolar_page_repair_sources = '" . repair_source($second) . "'\n");
+	append_to_file($victim->data_dir . "/$signal", '') if $signal;
+	my $wal = $victim->data_dir . '/pg_wal';
 
-rename "$wal/$segment", "$wal/kept" or die "could not rename: $!";
-mkdir "$wal/$segment" or die "could not make a directory: $!";
-my ($started, $log) = attempt($victim);
-is($started, 0, 'WAL that cannot be read: no start');
-like($log, qr/FATAL: .*could not read WAL segment/, 'WAL that cannot be read: it is not taken for its end');
-rmdir "$wal/$segment" or die "could not remove a directory: $!";
+	rename "$wal/$segment", "$wal/kept" or die "could not rename: $!";
+	mkdir "$wal/$segment" or die "could not make a directory: $!";
+	($started, $log) = attempt($victim);
+	is($started, 0, "${what}WAL that cannot be read: no start");
+	like($log, qr/FATAL: .*could not read WAL segment/, "${what}WAL that cannot be read: it is not taken for its end");
+	rmdir "$wal/$segment" or die "could not remove a directory: $!";
 
-my $offset = start_only($victim);
-wait_until(sub { slurp_file($victim->logfile, $offset) =~ /recovery waits for a page repair source|database system is shut down/ }, 'recovery to wait for a source');
-rename "$wal/kept", "$wal/$segment" or die "could not rename: $!";
-$second->start;
-wait_until(sub { slurp_file($victim->logfile, $offset) =~ /database system is shut down|ready to accept connections/ }, 'recovery to end');
-like(slurp_file($victim->logfile, $offset), qr/FATAL: .*recovery ended at \S+, but WAL was read ahead up to/,
-	'WAL that came when it had been read ahead: no start with pages that nobody has looked at');
-unlike(slurp_file($victim->logfile, $offset), qr/ready to accept connections/, 'WAL that came later: nobody was let in');
-$victim->{_pid} = undef;
-$victim->start;
-is($victim->safe_psql('postgres', $query), $truth, 'the next start looks at all of it');
-is(sound($victim), '', 'and everything is sound');
-$victim->stop;
+	$offset = start_only($victim);
+	wait_until(sub { slurp_file($victim->logfile, $offset) =~ /recovery waits for a page repair source|database system is shut down/ }, 'recovery to wait for a source');
+	rename "$wal/kept", "$wal/$segment" or die "could not rename: $!";
+	$second->start;
+	wait_until(sub { slurp_file($victim->logfile, $offset) =~ /database system is shut down|ready to accept (read-only )?connections/ }, 'recovery to end');
+	like(slurp_file($victim->logfile, $offset), qr/FATAL: .*recovery came to \S+, but WAL was read ahead up to/,
+		"${what}WAL that came when it had been read ahead: no start with pages that nobody has looked at");
+	unlike(slurp_file($victim->logfile, $offset), qr/ready to accept/, "${what}WAL that came later: nobody was let in");
+	$victim->_update_pid(-1);
+	$victim->stop('immediate') if $victim->{_pid};
+	$victim->start;
+	is($victim->safe_psql('postgres', $query), $truth, "${what}the next start looks at all of it");
+	is(sound($victim), '', "${what}and everything is sound");
+	$victim->stop;
+	$second->stop if !$signal;
+}
 
 # ---- A former primary, made a standby, is not given pages of the timeline that its successor is on
 $victim = copy_instance('former', $primary->data_dir, "polar_page_repair_sources = '$lying_source'\nrecovery_target_timeline = latest\n");

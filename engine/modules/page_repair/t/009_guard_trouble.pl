@@ -112,6 +112,34 @@ wait_until(sub { my $pid = eval { guard_of($primary) }; $pid && $pid =~ /^\d+$/ 
 await_status($primary, 'protected|f', 'after a crash of all processes it watches again');
 is(guard_of($primary) =~ tr/\n//, 0, 'one of it');
 
+# Sources that come and go faster than a guard is started
+foreach my $round (1, 2)
+{
+	set($primary, 'polar_page_repair_sources', '');
+	ok($primary->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'page repair guard'}),
+		"without sources the guard leaves ($round)");
+	set($primary, 'polar_page_repair_sources', repair_source($standby));
+	ok($primary->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'page repair guard'}),
+		"with sources it is back ($round)");
+}
+foreach my $round (1 .. 10)
+{
+	$primary->safe_psql('postgres', "ALTER SYSTEM SET polar_page_repair_sources = '$_'; SELECT pg_reload_conf()") foreach '', repair_source($standby);
+}
+await_status($primary, 'protected|f', 'and watches, however fast that was');
+
+# A checkpoint with images that fails for another reason is asked for again
+$offset = -s $primary->logfile;
+my $mappings = $primary->data_dir . '/pg_logical/mappings';
+rename $mappings, "$mappings.away" or die "could not rename: $!";
+$standby->stop;
+wait_until(sub { (() = slurp_file($primary->logfile, $offset) =~ /ERROR: .*could not open directory "pg_logical\/mappings"/g) >= 2 }, 'checkpoints to fail');
+is($primary->safe_psql('postgres', $status), 'exposed|t', 'checkpoints with images fail');
+rename "$mappings.away", $mappings or die "could not rename: $!";
+await_status($primary, 'full_page_writes|t', 'when one can succeed it does, and nobody had to ask');
+$standby->start;
+await_status($primary, 'protected|f', 'and the source protects again');
+
 # On a standby, whose WAL has no images any more
 $primary->safe_psql('postgres', 'CHECKPOINT');
 wait_for_replay($primary, $standby);
