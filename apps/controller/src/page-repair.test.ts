@@ -216,13 +216,10 @@ describe.skipIf(missing !== null)(`page repair between two hosts${missing ? ` ($
     expect(await ask('one-2', `select rolname from pg_roles where rolname like 'floe\\_repair\\_%'`)).toEqual(
       [],
     )
-    const log = await carryOut('change-page-repair', {
-      clusterId,
-      instanceId: secondId,
-      pageRepair: automaticPageRepair,
-    })
-    expect(log).not.toContain('not healthy')
+    // how long the operation itself waits to see them healthy is its patience, not what it promises
+    await carryOut('change-page-repair', { clusterId, instanceId: secondId, pageRepair: automaticPageRepair })
     await healthySources('one-2', ['one'])
+    await healthySources('one', ['one-2'])
   })
 
   test('a new copy is a source again, and a removed standby is nobody’s', async () => {
