@@ -50,15 +50,15 @@ export async function benchOfHosts(engineConnectionString: string, o: { hosts: n
     const seen = await showOperation(db.pool, operationId)
     return seen?.endedAt ? seen : null
   }
-  const ended = (operationId: string, boundMs = 60_000) =>
+  const ended = (operationId: string, boundMs = 180_000) =>
     waitUntil('the operation ended', () => endedNow(operationId), boundMs)
   /** The operation, which has to have succeeded; throws with its fault and log otherwise. */
   async function succeeded(operationId: string) {
-    const operation = await ended(operationId)
-    if (operation.state === 'succeeded') return operation
+    const operation = await ended(operationId).catch(() => showOperation(db.pool, operationId))
+    if (operation?.state === 'succeeded') return operation
     const log = await readOperationLog(db.pool, { operationId })
     throw new Error(
-      `${operation.kind} ${operation.state}: ${JSON.stringify(operation.fault)}\n${log.map((l) => l.text).join('\n')}`,
+      `${operation?.kind} ${operation?.state}: ${JSON.stringify(operation?.fault)}\n${log.map((l) => l.text).join('\n')}`,
     )
   }
   const clusterOf = async (instanceId: string) =>
