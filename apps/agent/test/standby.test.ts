@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { TaskResult } from '@floe/agent-contract'
+import type { TaskResult, Upstream } from '@floe/agent-contract'
 import { lsnDistance, ReplicationObserved } from '@floe/domain'
 import { testEngineUser, waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -323,6 +323,14 @@ describe('a change of roles', () => {
         { name: 'polar_page_repair_guard', value: 'off' },
       ],
     })
+    await s.must({ kind: 'isolate-standby', instanceId: b })
+    await s.must({
+      kind: 'promote-instance',
+      instanceId: b,
+      beyondLsn: null,
+      atLeastLsn: null,
+      standbyNames: '',
+    })
     await s.must({ kind: 'fence-instance', instanceId: b, reason: 'test' })
     const upstream = await s.admit(a, b, 'beta-2')
     const refused = await s.must<TaskResult<'rewind-instance'>>({
@@ -350,6 +358,95 @@ describe('a change of roles', () => {
     await f.query(a, 'insert into kept values (2000)')
     expect(existsSync(`${directoryOf(a)}/pgdata/standby.signal`)).toBe(false)
     expect((await f.observed(a))?.fenced).toBeNull()
+  })
+})
+
+describe('a standby that comes back', () => {
+  let a: string
+  let b: string
+  let c: string
+  let upstream: Upstream
+  const rows = async (id: string) =>
+    (await f.query<{ n: number }>(id, 'select count(*)::int as n from kept'))[0]?.n
+  /** What the rejoin operation has the agent do, from the rewind on. */
+  async function rejoin(id: string, to: Upstream): Promise<TaskResult<'rewind-instance'>> {
+    const rewound = await s.must<TaskResult<'rewind-instance'>>({
+      kind: 'rewind-instance',
+      instanceId: id,
+      upstream: to,
+    })
+    if (rewound.rewound) await s.must({ kind: 'follow-upstream', instanceId: id, upstream: to })
+    return rewound
+  }
+  beforeAll(async () => {
+    a = await s.primary('delta')
+    await f.query(a, 'create table kept as select generate_series(1, 1000) as n')
+    ;({ id: b, upstream } = await s.standby(a, 'delta-2'))
+    c = (await s.standby(a, 'delta-3')).id
+  })
+
+  test.each(['fenced', 'crashed, then fenced'])('%s, has nothing of its own to take back', async (how) => {
+    const before = await rows(a)
+    await f.query(a, 'insert into kept select generate_series(1, 100)')
+    if (how !== 'fenced') {
+      process.kill((await f.observed(b))?.postmasterPid as number, 'SIGKILL')
+      await f.waitForState(b, 'crashed')
+    }
+    await s.must({ kind: 'fence-instance', instanceId: b, reason: 'test' })
+    // what is written while it is away lies where it would write a checkpoint of its own
+    await f.query(a, 'insert into kept select generate_series(1, 100)')
+    expect(await rejoin(b, upstream)).toEqual({ rewound: true, refused: null })
+    await f.query(a, 'insert into kept select generate_series(1, 100)')
+    await s.caughtUp(a, b)
+    expect(await rows(b)).toBe((before ?? 0) + 300)
+  })
+
+  test('is copied anew when its history and the primary’s only share a number', async () => {
+    // two promotions that do not know of each other: both begin timeline 2
+    for (const id of [b, c]) {
+      await s.must({ kind: 'isolate-standby', instanceId: id })
+      await s.must({
+        kind: 'promote-instance',
+        instanceId: id,
+        beyondLsn: null,
+        atLeastLsn: null,
+        standbyNames: '',
+      })
+      await f.query(id, 'insert into kept values (0)')
+      await s.must({ kind: 'checkpoint-instance', instanceId: id })
+      expect((await f.query(id, 'select timeline_id as t from pg_control_checkpoint()'))[0]).toEqual({ t: 2 })
+    }
+    const [toB, toC] = [await s.admit(b, a, 'delta'), await s.admit(c, b, 'delta-2')]
+    await s.must({ kind: 'fence-instance', instanceId: b, reason: 'test' })
+    expect(await rejoin(b, toC)).toMatchObject({
+      rewound: false,
+      refused: expect.stringContaining('it was a primary on timeline 2'),
+    })
+    // and so a standby that followed the other one
+    await s.must({ kind: 'restore-primary', instanceId: b })
+    await s.must({ kind: 'fence-instance', instanceId: a, reason: 'test' })
+    await s.must({ kind: 'clone-standby', instanceId: a, upstream: toB, replace: true })
+    await s.must({ kind: 'follow-upstream', instanceId: a, upstream: toB })
+    await s.must({ kind: 'fence-instance', instanceId: a, reason: 'test' })
+    expect(await rejoin(a, await s.admit(c, a, 'delta'))).toMatchObject({
+      rewound: false,
+      refused: expect.stringMatching(/^it has WAL up to .*, the primary on the same timeline only up to /),
+    })
+    await f.query(c, 'create table later as select generate_series(1, 600000)')
+    await s.must({ kind: 'fence-instance', instanceId: a, reason: 'test' })
+    expect(await rejoin(a, await s.admit(c, a, 'delta'))).toMatchObject({
+      rewound: false,
+      refused: expect.stringMatching(/on timeline 2 is not the primary’s/),
+    })
+  })
+
+  test('of another system is refused', async () => {
+    const other = await s.primary('epsilon')
+    await s.must({ kind: 'fence-instance', instanceId: a, reason: 'test' })
+    expect(await rejoin(a, await s.admit(other, a, 'delta'))).toMatchObject({
+      rewound: false,
+      refused: expect.stringContaining('system identifier'),
+    })
   })
 })
 
@@ -443,7 +540,7 @@ describe('a copy that cannot be', () => {
 describe('no step is lost when the agent is killed', () => {
   let primary: string
   beforeAll(async () => {
-    primary = await s.primary('delta')
+    primary = await s.primary('zeta')
     await f.query(
       primary,
       'create table big as select n, md5(n::text) as t from generate_series(1, 200000) n',
@@ -470,7 +567,7 @@ describe('no step is lost when the agent is killed', () => {
   test.each([0, 30, 100, 250])('while it demotes, fences and promotes, after %i ms', async (ms) => {
     const name = `e${ms}`
     const { id: standby } = await s.standby(primary, name)
-    const back = await s.admit(primary, primary, 'delta', false)
+    const back = await s.admit(primary, primary, 'zeta', false)
     const kill = async (task: { kind: string } & Record<string, unknown>) => {
       const key = await f.begin(task as never)
       await new Promise((resolve) => setTimeout(resolve, ms))

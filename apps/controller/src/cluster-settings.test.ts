@@ -177,6 +177,10 @@ async function allReplay(): Promise<void> {
       async () => (await ask(m, `select 1 from seen where n = ${n}`)).length === 1,
       20_000,
     )
+  // and so it is stored, which the next change is judged by
+  await waitUntil('replay is seen to go on', async () =>
+    (await cluster()).members.every((m) => m.replication?.replayPaused === false),
+  )
 }
 /** What no standby may ever have said: that it stopped, or did not start, because a value was too small. */
 async function complaints(): Promise<string[]> {

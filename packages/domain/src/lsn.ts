@@ -12,3 +12,9 @@ export function lsnToBytes(lsn: Lsn): bigint {
   const [high, low] = lsn.split('/') as [string, string]
   return (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`)
 }
+
+/** The position as PostgreSQL prints it. */
+export function bytesToLsn(bytes: bigint): Lsn {
+  const part = (n: bigint) => n.toString(16).toUpperCase()
+  return `${part(bytes >> 32n)}/${part(bytes & 0xffff_ffffn)}` as Lsn
+}

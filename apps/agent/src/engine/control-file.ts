@@ -7,7 +7,12 @@ export type ControlFile = {
   /** PostgreSQL's words: `shut down`, `in production`, `in archive recovery`, … */
   clusterState: string
   systemIdentifier: string
+  /** Of the newest checkpoint. */
   timeline: number
+  /** How far a standby must replay before it is consistent lies on this timeline; 0 on a primary. */
+  minRecoveryTimeline: number
+  minRecoveryLsn: string
+  walSegmentBytes: number
   dataChecksums: boolean
   /** Where the newest checkpoint record lies, and from where it would be replayed. */
   checkpointLsn: string
@@ -28,6 +33,10 @@ const askedLabels: Record<StandbySensitiveSetting, string> = {
   max_locks_per_transaction: 'max_locks_per_xact setting',
 }
 
+/** Whether it was a standby when it wrote that. One that was stopped in order says `shut down in recovery`. */
+export const wasStandby = ({ clusterState }: Pick<ControlFile, 'clusterState'>): boolean =>
+  clusterState === 'in archive recovery' || clusterState === 'shut down in recovery'
+
 /** Reads what pg_controldata prints in the C locale. */
 export function parseControlData(text: string): ControlFile | null {
   const field = (label: string) =>
@@ -43,6 +52,9 @@ export function parseControlData(text: string): ControlFile | null {
     clusterState,
     systemIdentifier,
     timeline: Number(field("Latest checkpoint's TimeLineID")),
+    minRecoveryTimeline: Number(field("Min recovery ending loc's timeline") ?? 0),
+    minRecoveryLsn: field('Minimum recovery ending location') ?? '0/0',
+    walSegmentBytes: Number(field('Bytes per WAL segment') ?? 0),
     dataChecksums: Number(field('Data page checksum version')) > 0,
     checkpointLsn: field('Latest checkpoint location') ?? '0/0',
     redoLsn: field("Latest checkpoint's REDO location") ?? '0/0',

@@ -1,5 +1,4 @@
-import { join } from 'node:path'
-import { fault, type Lsn } from '@floe/domain'
+import { fault, type Lsn, toFault } from '@floe/domain'
 import {
   clearFence,
   readClusterSettings,
@@ -9,9 +8,9 @@ import {
   writeClusterSettings,
   writeFence,
 } from '../engine/cluster-files'
-import { readControlFile } from '../engine/control-file'
+import { readControlFile, wasStandby } from '../engine/control-file'
 import type { Instance } from '../engine/instance'
-import { runCommand } from '../host/run-command'
+import { endOfWal } from './compare-histories'
 import { makeReady } from './start-instance'
 import { endInstance } from './stop-instance'
 import type { TaskBody, TaskContext } from './task'
@@ -81,22 +80,28 @@ export const fenceInstance: TaskBody<'fence-instance'> = async (task, context) =
   )
   writeFence(instance.layout, task.reason, context.user)
   context.log('it can start as a standby only, and not through Floe until it is rejoined')
-  await endInstance(instance, 'immediate', context)
+  await endFenced(instance, context)
   const endLsn = await endOfWal(instance, context).catch(() => null)
   context.log(endLsn ? `its WAL ends at ${endLsn}` : 'where its WAL ends could not be read')
   return { endLsn, wasRunning }
 }
 
-/** The end of the WAL on disk: pg_waldump reads from the last checkpoint and names where it had to stop. */
-async function endOfWal(instance: Instance, context: TaskContext): Promise<Lsn | null> {
-  const { dataDirectory } = instance.layout
-  const control = await readControlFile(instance.enginePrefix, dataDirectory, context.user)
-  if (!control) return null
-  const r = await runCommand(
-    join(instance.enginePrefix, 'bin', 'pg_waldump'),
-    ['--quiet', '-p', join(dataDirectory, 'pg_wal'), '-t', String(control.timeline), '-s', control.redoLsn],
-    { user: context.user, timeoutMs: 20_000, signal: context.signal },
-  )
-  const named = [...r.stderr.matchAll(/\b([0-9A-F]{1,8}\/[0-9A-F]{1,8})\b/g)].at(-1)?.[1]
-  return (named ?? null) as Lsn | null
+/** A standby that takes its time may be ended at once after all. */
+const STANDBY_END_BOUND_MS = 30_000
+
+/**
+ * A primary is ended at once, so that it acknowledges nothing more. A standby takes no write: it is stopped in order, and
+ * its control file then says that it was a standby when it ended, which pg_rewind needs to know.
+ */
+async function endFenced(instance: Instance, context: TaskContext): Promise<void> {
+  const control = await readControlFile(instance.enginePrefix, instance.layout.dataDirectory, context.user)
+  if (control && wasStandby(control))
+    try {
+      await endInstance(instance, 'fast', context, STANDBY_END_BOUND_MS)
+      return
+    } catch (error) {
+      if (context.signal.aborted) throw error
+      context.log(toFault(error).message)
+    }
+  await endInstance(instance, 'immediate', context)
 }

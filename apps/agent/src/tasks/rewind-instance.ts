@@ -1,8 +1,7 @@
 import { existsSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Upstream } from '@floe/agent-contract'
-import { fault } from '@floe/domain'
-import pg from 'pg'
+import { fault, lsnDistance } from '@floe/domain'
 import {
   removeStandbySignal,
   standbySettings,
@@ -12,10 +11,12 @@ import {
   writeStandbySignal,
 } from '../engine/cluster-files'
 import { readManagedSettings, writeManagedSettings } from '../engine/configuration-file'
+import { readControlFile } from '../engine/control-file'
 import type { Instance } from '../engine/instance'
 import { readOwnedFile, replaceFile, syncDirectory } from '../host/durable-files'
 import { endProcessesIn } from '../host/process-table'
 import { runCommand } from '../host/run-command'
+import { compareHistories, endOfWal } from './compare-histories'
 import { initialSettings } from './create-instance'
 import type { TaskBody, TaskContext } from './task'
 
@@ -48,9 +49,15 @@ export const rewindInstance: TaskBody<'rewind-instance'> = async (task, context)
     return refuse('an earlier pg_rewind was interrupted', context)
   }
   if (!existsSync(layout.dataDirectory)) return refuse('it has no data directory', context)
-  const why = await upstreamRefusal(task.upstream, instance)
-  if (why) return refuse(why, context)
+  const control = await readControlFile(instance.enginePrefix, layout.dataDirectory, context.user)
+  if (!control) return refuse('its control file cannot be read', context)
+  const found = await compareHistories(control, task.upstream, instance, context)
+  if ('refused' in found) return refuse(found.refused, context)
   context.signal.throwIfAborted()
+  if (found.nothingToTakeBack) {
+    context.log('it followed the same history; there is nothing to take back')
+    return { rewound: true, refused: null }
+  }
 
   writeFence(layout, 'it is being rewound', context.user)
   const kept = ownFiles.map((name) => [name, readOwnedFile(join(layout.dataDirectory, name))] as const)
@@ -83,7 +90,10 @@ export const rewindInstance: TaskBody<'rewind-instance'> = async (task, context)
       },
     )
     if (r.status !== 0) refused = lastLine(r.stderr) || `pg_rewind ended with status ${r.status ?? r.signal}`
-    else context.log(lastLine(r.stderr) || 'rewound')
+    else {
+      context.log(lastLine(r.stderr) || 'rewound')
+      refused = await receivedTooMuch(r.stderr, away, instance, context)
+    }
     if (refused === null)
       for (const [name, text] of kept)
         if (text !== null) replaceFile(join(away, name), text, { owner: context.user })
@@ -91,6 +101,25 @@ export const rewindInstance: TaskBody<'rewind-instance'> = async (task, context)
     comeBack(instance, away, task.upstream, context)
   }
   return refused === null ? { rewound: true, refused: null } : refuse(refused, context)
+}
+
+/**
+ * pg_rewind judges a standby by what it had replayed. WAL that it had only received is replayed when it starts, and must
+ * not go beyond where the histories parted.
+ */
+async function receivedTooMuch(
+  said: string,
+  dataDirectory: string,
+  instance: Instance,
+  context: TaskContext,
+): Promise<string | null> {
+  if (!/no rewind required/.test(said)) return null
+  const parted = /diverged at WAL location ([0-9A-F]+\/[0-9A-F]+) on timeline/.exec(said)?.[1]
+  // one that was killed right after its promotion shows its timeline only when it has recovered
+  if (parted === undefined) return 'it was a primary on the timeline that the primary is on: two histories'
+  const end = await endOfWal(instance, context, { dataDirectory }).catch(() => null)
+  if (end !== null && (lsnDistance(parted, end) ?? 1) <= 0) return null
+  return `it has WAL up to ${end ?? 'a place that could not be read'}, and the histories parted at ${parted}`
 }
 
 const lastLine = (text: string) =>
@@ -125,36 +154,4 @@ function comeBack(instance: Instance, away: string, upstream: Upstream, context:
   syncDirectory(away)
   renameSync(away, layout.dataDirectory)
   syncDirectory(layout.directory)
-}
-
-/** Why the upstream cannot be rewound to, or null. pg_rewind relies on full page images since the histories parted. */
-async function upstreamRefusal(upstream: Upstream, instance: Instance): Promise<string | null> {
-  const client = new pg.Client({
-    host: upstream.host,
-    port: upstream.port,
-    user: upstream.role,
-    password: instance.registered.replicationPassword,
-    database: 'postgres',
-    connectionTimeoutMillis: 5_000,
-    query_timeout: 10_000,
-  })
-  client.on('error', () => {})
-  try {
-    await client.connect()
-    const { rows } = await client.query<{ fpw: string; system: string; recovery: boolean }>(
-      `select current_setting('full_page_writes') as fpw, pg_is_in_recovery() as recovery,
-              (select system_identifier::text from pg_control_system()) as system`,
-    )
-    if (rows[0]?.fpw !== 'on')
-      return 'the primary runs with full_page_writes off; pg_rewind needs the page images to know which pages differ'
-    if (rows[0]?.recovery) return 'the primary is still a standby'
-    return null
-  } catch (error) {
-    throw fault('standby.no_upstream', `could not connect to ${upstream.host}:${upstream.port}`, {
-      detail: error instanceof Error ? error.message : String(error),
-      hint: 'Check that the primary runs and that this host reaches it.',
-    })
-  } finally {
-    await client.end().catch(() => {})
-  }
 }

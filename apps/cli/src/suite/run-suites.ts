@@ -1,4 +1,4 @@
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fault, toFault } from '@floe/domain'
 import { type Home, makeDirectory } from '../installation/home'
@@ -11,6 +11,7 @@ import {
   missingPackages,
 } from '../up/system-packages'
 import { engineSuite } from './engine-suite'
+import { failedLines } from './failed-lines'
 import { journeysSuite } from './journeys-suite'
 import { readmeSuite } from './readme-suite'
 import { staticSuites } from './static-suites'
@@ -110,6 +111,8 @@ export async function runSuites(
     progress.say(
       `${suite.name}: ${countsLine(counts)} in ${clock(seconds)}${counts.failed > 0 ? ` (see ${logFile})` : ''}`,
     )
+    if (counts.failed > 0)
+      for (const line of failedLines(readFileSync(logFile, 'utf8'))) progress.say(`  ${line}`)
     return { name: suite.name, ...counts, seconds, log: logFile }
   }
   const runLane = async (lane: Suite['lane']) => {

@@ -224,7 +224,8 @@ foreach my $signal ('', 'standby.signal')
 	rename "$wal/kept", "$wal/$segment" or die "could not rename: $!";
 	$second->start;
 	wait_until(sub { slurp_file($victim->logfile, $offset) =~ /database system is shut down|ready to accept (read-only )?connections/ }, 'recovery to end');
-	like(slurp_file($victim->logfile, $offset), qr/FATAL: .*recovery came to \S+, but WAL was read ahead up to/,
+	# Replay may first touch a torn page that was not looked at: its checksum ends recovery before the end of WAL does
+	like(slurp_file($victim->logfile, $offset), qr/FATAL: .*(recovery came to \S+, but WAL was read ahead up to|invalid page in block)/,
 		"${what}WAL that came when it had been read ahead: no start with pages that nobody has looked at");
 	unlike(slurp_file($victim->logfile, $offset), qr/ready to accept/, "${what}WAL that came later: nobody was let in");
 	$victim->_update_pid(-1);
