@@ -32,8 +32,9 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
   let writer: WriteLedger | undefined
   const one = randomUUID()
   const [two, three] = [randomUUID(), randomUUID()]
-  /** Kinds whose boundaries were walked. */
-  const walked = new Set<OperationKind>()
+  const four = randomUUID()
+  /** Kinds whose boundaries were walked, by whose death. */
+  const walked = { controller: new Set<OperationKind>(), agents: new Set<OperationKind>() }
 
   beforeAll(async () => {
     bundle = buildController()
@@ -96,7 +97,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     expect(of('task.ended').sort()).toEqual(of('task.started').sort())
     expect(lines.filter((l) => l.event === 'task.ended' && l.state !== 'succeeded')).toEqual([])
     expect(of('task.resumed')).toEqual([])
-    walked.add(kind)
+    walked.controller.add(kind)
     return operation
   }
 
@@ -133,8 +134,11 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     const started = bench.taskLines(operationId).filter((l) => l.event === 'task.started')
     const keys = started.map((l) => `${l.step}#${l.attempt}`)
     expect(new Set(keys).size).toBe(keys.length)
+    walked.agents.add(kind)
     return operationId
   }
+  const throughDeadAgents = async (kind: OperationKind, input: object, hostId?: string) =>
+    bench.succeeded(await withAgentsKilled(kind, input, hostId))
 
   /** What lies on the hosts is what the members need and nothing else. */
   async function expectNothingLeft() {
@@ -204,18 +208,31 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
 
   test('create-standby, the agents killed', async () => {
     const { clusterId } = await cluster()
-    await bench.succeeded(
-      await withAgentsKilled(
-        'create-standby',
-        { instanceId: three, name: 'one-3', clusterId },
-        bench.host(3).hostId,
-      ),
+    await throughDeadAgents(
+      'create-standby',
+      { instanceId: three, name: 'one-3', clusterId },
+      bench.host(3).hostId,
     )
     await expectNothingLeft()
   })
 
   test('change-synchronous and change-commit-mode', async () => {
     const { clusterId } = await cluster()
+    await throughDeadAgents('change-synchronous', {
+      clusterId,
+      instanceId: one,
+      synchronous: { method: 'first', count: 1, instanceIds: [three] },
+      commitMode: 'local',
+    })
+    await throughDeadAgents('change-commit-mode', {
+      instanceId: one,
+      database: 'postgres',
+      role: null,
+      commitMode: 'off',
+    })
+    expect(await bench.ask(await member('one'), 'show synchronous_commit')).toEqual([
+      { synchronous_commit: 'off' },
+    ])
     await withControllerKilled('change-synchronous', {
       clusterId,
       instanceId: one,
@@ -249,12 +266,10 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
 
   test('switchover-cluster, the agents killed', async () => {
     const ledger = await writing()
-    await bench.succeeded(
-      await withAgentsKilled('switchover-cluster', {
-        clusterId: (await cluster()).clusterId,
-        instanceId: one,
-      }),
-    )
+    await throughDeadAgents('switchover-cluster', {
+      clusterId: (await cluster()).clusterId,
+      instanceId: one,
+    })
     expect((await cluster()).primaryInstanceId).toBe(one)
     await expectNoneLost(ledger)
     await expectNothingLeft()
@@ -291,11 +306,10 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
   test('failover-cluster, the agents killed, then rejoin-standby by a new copy', async () => {
     const ledger = await writing()
     const former = await crashPrimary()
-    const operationId = await withAgentsKilled('failover-cluster', {
+    await throughDeadAgents('failover-cluster', {
       clusterId: (await cluster()).clusterId,
       instanceId: one,
     })
-    await bench.succeeded(operationId)
     expect((await cluster()).primaryInstanceId).toBe(one)
     await expectNoneLost(ledger)
     await withControllerKilled('rejoin-standby', { instanceId: former.instanceId, method: 'clone' })
@@ -310,8 +324,11 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
   test('fence-instance', async () => {
     await withControllerKilled('fence-instance', { instanceId: three })
     expect(await member('one-3')).toMatchObject({ memberRole: 'fenced' })
-    await gate.arm(false)
-    await bench.carryOut('rejoin-standby', { instanceId: three })
+    await withControllerKilled('rejoin-standby', { instanceId: three })
+    await expectNothingLeft()
+    await throughDeadAgents('fence-instance', { instanceId: three })
+    expect(await member('one-3')).toMatchObject({ memberRole: 'fenced' })
+    await throughDeadAgents('rejoin-standby', { instanceId: three })
     await expectNothingLeft()
   })
 
@@ -327,6 +344,21 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     })
     for (const m of (await cluster()).members)
       expect(await bench.ask(m, 'show max_connections')).toEqual([{ max_connections: '110' }])
+    await throughDeadAgents('change-cluster-settings', {
+      clusterId,
+      instanceId: one,
+      members: members.map(({ instanceId }) => ({
+        instanceId,
+        changes: [{ name: 'max_connections', value: '90' }],
+      })),
+    })
+    for (const m of (await cluster()).members)
+      expect(await bench.ask(m, 'show max_connections')).toEqual([{ max_connections: '90' }])
+    await throughDeadAgents('change-page-repair', {
+      clusterId,
+      instanceId: one,
+      pageRepair: { enabled: false, excluded: [] },
+    })
     await withControllerKilled('change-page-repair', {
       clusterId,
       instanceId: one,
@@ -335,28 +367,55 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     await expectNothingLeft()
   })
 
-  test('stop, start, restart, reload, settings and drift of a standby', async () => {
-    await withControllerKilled('change-settings', {
-      instanceId: three,
-      changes: [{ name: 'work_mem', value: '8MB' }],
-    })
-    await withControllerKilled('reload-instance', { instanceId: three })
-    await withControllerKilled('restart-instance', { instanceId: three })
-    await withControllerKilled('stop-instance', { instanceId: three })
-    await withControllerKilled('start-instance', { instanceId: three })
-    expect(await bench.ask(await member('one-3'), 'show work_mem')).toEqual([{ work_mem: '8MB' }])
-    await bench.ask(primaryOf(await cluster()), `alter system set work_mem = '9MB'`)
-    await bench.ask(primaryOf(await cluster()), 'select pg_reload_conf()')
-    await waitUntil('the drift is seen', async () => {
+  const driftIsSeen = () =>
+    waitUntil('the drift is seen', async () => {
       const { rows } = await bench.db.pool.query(
         `SELECT FROM instance WHERE id = $1 AND jsonb_array_length(observed->'settingDrift') > 0`,
         [one],
       )
       return rows.length > 0
     })
-    await withControllerKilled('resolve-drift', { instanceId: one, how: 'revert' })
+
+  test.each([
+    ['controller', '8MB'],
+    ['agents', '10MB'],
+  ] as const)('stop, start, restart, reload, settings and drift, the %s killed', async (who, value) => {
+    const through = who === 'controller' ? withControllerKilled : throughDeadAgents
+    await through('change-settings', { instanceId: three, changes: [{ name: 'work_mem', value }] })
+    for (const kind of ['reload-instance', 'restart-instance', 'stop-instance', 'start-instance'] as const)
+      await through(kind, { instanceId: three })
+    expect(await bench.ask(await member('one-3'), 'show work_mem')).toEqual([{ work_mem: value }])
+    await bench.ask(primaryOf(await cluster()), `alter system set work_mem = '9MB'`)
+    await bench.ask(primaryOf(await cluster()), 'select pg_reload_conf()')
+    await driftIsSeen()
+    await through('resolve-drift', { instanceId: one, how: 'revert' })
     expect(await bench.ask(await member('one'), 'show work_mem')).toEqual([{ work_mem: '4MB' }])
     await expectNothingLeft()
+  })
+
+  test('create-instance, promote-standby, remove-standby and delete-instance, the agents killed', async () => {
+    const { clusterId } = await cluster()
+    const host = bench.host(3).hostId
+    await gate.arm(false)
+    await bench.carryOut('create-standby', { instanceId: four, name: 'one-4', clusterId }, host)
+    await throughDeadAgents('remove-standby', { instanceId: four, confirmName: 'one-4' })
+    await expectNothingLeft()
+    const five = randomUUID()
+    await gate.arm(false)
+    await bench.carryOut('create-standby', { instanceId: five, name: 'one-5', clusterId }, host)
+    await throughDeadAgents('promote-standby', { instanceId: five, confirmName: 'one-5' })
+    expect((await bench.clusterOf(five)).primaryInstanceId).toBe(five)
+    await throughDeadAgents('delete-instance', { instanceId: five, confirmName: 'one-5' })
+    await expectNothingLeft()
+    const six = randomUUID()
+    await throughDeadAgents(
+      'create-instance',
+      { instanceId: six, name: 'six', settings: {}, ownerPasswordVerifier: scramVerifier(bench.password) },
+      host,
+    )
+    await expectNothingLeft()
+    await gate.arm(false)
+    await bench.carryOut('delete-instance', { instanceId: six, confirmName: 'six' })
   })
 
   test('promote-standby, then delete-instance', async () => {
@@ -374,7 +433,8 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     expect((await bench.traces(one)).roles).toEqual([replicationRoleOf('one')])
   })
 
-  test('every kind of operation was walked', () => {
-    expect(operationKinds.filter((kind) => !walked.has(kind))).toEqual([])
+  test('every kind of operation was walked, by the death of either', () => {
+    expect(operationKinds.filter((kind) => !walked.controller.has(kind))).toEqual([])
+    expect(operationKinds.filter((kind) => !walked.agents.has(kind))).toEqual([])
   })
 })

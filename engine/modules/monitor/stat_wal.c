@@ -50,12 +50,14 @@
 #define STAT_WAL_FILE_TMP		STAT_WAL_FILE ".tmp"
 
 /* Changes with the layout of StatWalFile */
-#define STAT_WAL_FILE_FORMAT	0x506C5701
+#define STAT_WAL_FILE_FORMAT	0x506C5702
 
 typedef struct StatWal
 {
 	WalUsage	usage;
 	uint64		fpi_bytes;		/* bytes */
+	uint64		fpi_omitted;	/* images left out */
+	uint64		fpi_omitted_bytes;	/* bytes */
 	TimestampTz stats_reset;	/* the pg_stat_wal that the counters belong to */
 } StatWal;
 
@@ -72,6 +74,8 @@ static StatWal *shared = NULL;
 /* What this process has added to the above so far */
 static WalUsage flushed_usage;
 static uint64 flushed_fpi_bytes = 0;
+static uint64 flushed_fpi_omitted = 0;
+static uint64 flushed_fpi_omitted_bytes = 0;
 
 /* Belongs to this process's snapshot of pg_stat_wal */
 static StatWal snapshot;
@@ -106,8 +110,12 @@ stat_wal_flush(const PgStat_WalStats *stats)
 
 	WalUsageAccumDiff(&shared->usage, &inserted, &flushed_usage);
 	shared->fpi_bytes += pgWalFpiBytes - flushed_fpi_bytes;
+	shared->fpi_omitted += pgWalFpiOmitted - flushed_fpi_omitted;
+	shared->fpi_omitted_bytes += pgWalFpiOmittedBytes - flushed_fpi_omitted_bytes;
 	flushed_usage = inserted;
 	flushed_fpi_bytes = pgWalFpiBytes;
+	flushed_fpi_omitted = pgWalFpiOmitted;
+	flushed_fpi_omitted_bytes = pgWalFpiOmittedBytes;
 }
 
 /*
@@ -268,12 +276,15 @@ Datum
 polar_stat_get_wal(PG_FUNCTION_ARGS)
 {
 	TupleDesc	tupdesc;
-	Datum		values[6] = {0};
-	bool		nulls[6] = {0};
+	Datum		values[8] = {0};
+	bool		nulls[8] = {0};
 
 	monitor_check_loaded(shared);
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
+	/* Version 1.0 of the extension has six columns */
+	if (tupdesc->natts != 6 && tupdesc->natts != 8)
+		elog(ERROR, "unexpected number of columns: %d", tupdesc->natts);
 
 	pgstat_snapshot_fixed(PGSTAT_KIND_WAL);
 
@@ -286,6 +297,8 @@ polar_stat_get_wal(PG_FUNCTION_ARGS)
 		values[5] = TimestampTzGetDatum(snapshot.stats_reset);
 	else
 		nulls[5] = true;
+	values[6] = Int64GetDatum(snapshot.fpi_omitted);
+	values[7] = stat_wal_numeric(snapshot.fpi_omitted_bytes);
 
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
 }

@@ -224,6 +224,12 @@ export const metrics = [
   ),
   gauge('processes', '1', '/proc', 'processes of the instance'),
   gauge('sample_time', 'ms', 'agent', 'how long taking this sample took'),
+  rate(
+    'wal_fpi_omitted_bytes',
+    'B/s',
+    'polar_stat_wal.wal_fpi_omitted_bytes',
+    'bytes of full-page images that the WAL did without per second, because full-page writes are off (before compression)',
+  ),
 ] as const satisfies readonly MetricDefinition[]
 
 export type MetricName = (typeof metrics)[number]['name']

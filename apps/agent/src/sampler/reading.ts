@@ -19,6 +19,7 @@ export const counterResets = {
   wal_fpi: 'wal_reset',
   wal_buffers_full: 'wal_reset',
   wal_fpi_bytes: 'wal_fpi_reset',
+  wal_fpi_omitted_bytes: 'wal_reset',
   checkpoints_timed: 'checkpointer_reset',
   checkpoints_requested: 'checkpointer_reset',
   checkpoint_write_time: 'checkpointer_reset',

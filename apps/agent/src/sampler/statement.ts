@@ -9,6 +9,7 @@ import replicationState from './sql/replication-state.sql'
 import runningCheckpoint from './sql/running-checkpoint.sql'
 import wal from './sql/wal.sql'
 import walMonitor from './sql/wal-monitor.sql'
+import walOmittedImages from './sql/wal-omitted-images.sql'
 import walPageImages from './sql/wal-page-images.sql'
 
 /**
@@ -22,6 +23,12 @@ const questions: readonly Question[] = [
   { name: 'databases', sql: databases, view: 'pg_stat_database', columns: ['active_time'] },
   { name: 'connections', sql: connections },
   { name: 'wal', sql: walMonitor, view: 'polar_stat_wal', columns: ['wal_bytes', 'wal_fpi_bytes'] },
+  {
+    name: 'wal_omitted',
+    sql: walOmittedImages,
+    view: 'polar_stat_wal',
+    columns: ['wal_fpi_omitted_bytes'],
+  },
   { name: 'wal', sql: wal, view: 'pg_stat_wal', columns: ['wal_bytes', 'wal_buffers_full'] },
   {
     name: 'wal_page_images',

@@ -62,7 +62,8 @@ export const overviewCharts: readonly ChartDefinition[] = [
   {
     id: 'wal',
     title: 'WAL',
-    description: 'WAL written per second, split into full-page images and the rest, with checkpoints behind.',
+    description:
+      'WAL written per second, split into full-page images and the rest, with checkpoints behind; dashed, the images that are left out while full-page writes are off.',
     unit: 'B/s',
     stacked: true,
     checkpoints: true,
@@ -76,8 +77,9 @@ export const overviewCharts: readonly ChartDefinition[] = [
         source: rest,
         help: 'WAL without full-page images',
       },
+      of('wal_fpi_omitted_bytes', 'images saved', 3, { kind: 'line', dashed: true }),
     ],
-    metrics: ['wal_bytes', 'wal_fpi_bytes', 'wal_fpi', 'wal_records'],
+    metrics: ['wal_bytes', 'wal_fpi_bytes', 'wal_fpi_omitted_bytes', 'wal_fpi', 'wal_records'],
   },
   {
     id: 'io',
@@ -205,3 +207,19 @@ export const overviewMetrics: readonly MetricName[] = [
 export const overviewKeys: readonly string[] = [
   ...new Set([...overviewMetrics, 'wal_rest_bytes', 'wal_unsplit_bytes']),
 ]
+
+/**
+ * The series of a chart that have something to show. WAL of an instance that does not tell images apart is drawn as one,
+ * and what full-page writes save only where they save anything.
+ */
+export function seriesShown(
+  chart: ChartDefinition,
+  known: { split: boolean; saved: boolean },
+): readonly ChartSeries[] {
+  if (chart.id !== 'wal') return chart.series
+  const series = chart.series.filter((s) => s.key !== 'wal_fpi_omitted_bytes' || known.saved)
+  if (known.split) return series
+  return series
+    .filter((s) => s.key !== 'wal_fpi_bytes')
+    .map((s) => (s.key === 'wal_rest_bytes' ? { ...s, key: 'wal_unsplit_bytes', label: 'not split' } : s))
+}

@@ -23,6 +23,7 @@ import {
   overviewCharts,
   overviewKeys,
   overviewMetrics,
+  seriesShown,
 } from './chart-definitions'
 import { ExportMenu } from './export-menu'
 import { Readings } from './readings'
@@ -162,12 +163,9 @@ function LiveChart({
 }) {
   const next = useMemo(() => ({ generation, rows, from, to, bands }), [generation, rows, from, to, bands])
   const shown = useStaggered(next, delayMs)
-  // an instance whose view does not tell images apart gets its WAL as one
-  const split = chart.id !== 'wal' || shown.rows.some((row) => row.wal_fpi_bytes !== null)
-  const unsplit = useMemo(
-    () => chart.series.slice(1).map((s) => ({ ...s, key: 'wal_unsplit_bytes', label: 'not split' })),
-    [chart],
-  )
+  const split = shown.rows.some((row) => row.wal_fpi_bytes !== null)
+  const saved = shown.rows.some((row) => (row.wal_fpi_omitted_bytes ?? 0) > 0)
+  const series = useMemo(() => seriesShown(chart, { split, saved }), [chart, split, saved])
   const csv = new URLSearchParams({
     instanceId: instance.instanceId,
     from: String(Math.round(shown.from)),
@@ -181,7 +179,7 @@ function LiveChart({
       unit={chart.unit}
       stacked={chart.stacked}
       leastTop={chart.leastTop}
-      series={split ? chart.series : unsplit}
+      series={series}
       rows={shown.rows}
       from={shown.from}
       to={shown.to}

@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { derive, overviewCharts, overviewKeys, overviewMetrics } from './chart-definitions'
+import {
+  type ChartDefinition,
+  derive,
+  overviewCharts,
+  overviewKeys,
+  overviewMetrics,
+  seriesShown,
+} from './chart-definitions'
 import { bucketMsFor, joins, MAX_POINTS, Timeline, type TimelinePoint } from './timeline'
 
 const start = 1_795_000_000_000
@@ -120,6 +127,18 @@ describe('charts', () => {
       wal_unsplit_bytes: 100,
     })
     expect(derive({})).toEqual({ wal_rest_bytes: null, wal_unsplit_bytes: null })
+  })
+
+  test('WAL shows what is saved only where something is', () => {
+    const wal = overviewCharts.find((c) => c.id === 'wal') as ChartDefinition
+    const keys = (known: { split: boolean; saved: boolean }) => seriesShown(wal, known).map((s) => s.key)
+    expect(keys({ split: true, saved: false })).toEqual(['wal_fpi_bytes', 'wal_rest_bytes'])
+    expect(keys({ split: true, saved: true })).toEqual([
+      'wal_fpi_bytes',
+      'wal_rest_bytes',
+      'wal_fpi_omitted_bytes',
+    ])
+    expect(keys({ split: false, saved: false })).toEqual(['wal_unsplit_bytes'])
   })
 
   test('what is drawn at once stays within the budget of points', () => {
