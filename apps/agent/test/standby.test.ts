@@ -436,8 +436,49 @@ describe('a standby that comes back', () => {
     await s.must({ kind: 'fence-instance', instanceId: a, reason: 'test' })
     expect(await rejoin(a, await s.admit(c, a, 'delta'))).toMatchObject({
       rewound: false,
-      refused: expect.stringMatching(/on timeline 2 is not the primary’s/),
+      refused: expect.stringContaining('two histories'),
     })
+    // nor do they when both have gone on: what pg_rewind would call their last common timeline are two
+    const d = (await s.standby(c, 'delta-4')).id
+    await s.must({ kind: 'isolate-standby', instanceId: d })
+    await s.must({
+      kind: 'promote-instance',
+      instanceId: d,
+      beyondLsn: null,
+      atLeastLsn: null,
+      standbyNames: '',
+    })
+    await s.must({ kind: 'fence-instance', instanceId: b, reason: 'test' })
+    expect(await rejoin(b, await s.admit(d, b, 'delta-2'))).toMatchObject({
+      rewound: false,
+      refused: expect.stringContaining('two histories'),
+    })
+  })
+
+  test('what a pg_rewind that was cut short left is copied anew, also when its WAL is the primary’s', async () => {
+    const primary = await s.primary('eta')
+    const { id, upstream: to } = await s.standby(primary, 'eta-2')
+    await s.must({ kind: 'fence-instance', instanceId: id, reason: 'test' })
+    writeFileSync(`${directoryOf(id)}/rewinding`, '')
+    expect(await rejoin(id, to)).toEqual({
+      rewound: false,
+      refused: 'an earlier pg_rewind did not end well',
+    })
+    await s.must({ kind: 'clone-standby', instanceId: id, upstream: to, replace: true })
+    await s.must({ kind: 'follow-upstream', instanceId: id, upstream: to })
+    await s.must({ kind: 'fence-instance', instanceId: id, reason: 'test' })
+    expect(await rejoin(id, to)).toEqual({ rewound: true, refused: null })
+  })
+
+  test('whose WAL ends with a segment, or has just begun one, comes back all the same', async () => {
+    const primary = await s.primary('theta')
+    const { id, upstream: to } = await s.standby(primary, 'theta-2')
+    for (const write of ['select pg_switch_wal()', 'select pg_logical_emit_message(true, $$x$$, $$y$$)']) {
+      await f.query(primary, write)
+      await s.caughtUp(primary, id)
+      await s.must({ kind: 'fence-instance', instanceId: id, reason: 'test' })
+      expect(await rejoin(id, to)).toEqual({ rewound: true, refused: null })
+    }
   })
 
   test('of another system is refused', async () => {

@@ -87,7 +87,12 @@ class Instance:
 
     def start(self):
         self.running = True
-        self._command('pg_ctl', '-w', '-s', '-D', self.pgdata, '-l', os.path.join(self.directory, 'log'), 'start')
+        log = os.path.join(self.directory, 'log')
+        try:
+            self._command('pg_ctl', '-w', '-s', '-D', self.pgdata, '-l', log, 'start')
+        except BenchError as error:
+            with open(log, encoding='utf-8', errors='replace') as file:
+                raise BenchError(f'{error}\n{"".join(file.readlines()[-12:])}') from error
 
     def stop(self):
         self._command('pg_ctl', '-w', '-s', '-m', 'fast', '-D', self.pgdata, 'stop')

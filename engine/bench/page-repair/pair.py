@@ -49,6 +49,10 @@ class Member(Instance):
             time.sleep(0.02)
         self.running = False
         os.unlink(os.path.join(self.pgdata, 'postmaster.pid'))
+        # its process may wait to be reaped, and would count as running
+        for name in os.listdir(self.directory):
+            if name.startswith('.s.PGSQL.') and name.endswith('.lock'):
+                os.unlink(os.path.join(self.directory, name))
 
 
 def alive(pid):

@@ -16,7 +16,7 @@ CREATE FUNCTION polar_stat_get_wal(
     OUT wal_fpi_omitted int8,
     OUT wal_fpi_omitted_bytes numeric
 )
-AS 'MODULE_PATHNAME', 'polar_stat_get_wal'
+AS 'MODULE_PATHNAME', 'polar_stat_get_wal_1_1'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION polar_stat_get_wal() IS 'statistics: WAL generated, with the full-page images in it and those left out';

@@ -27,7 +27,7 @@
 
 PG_MODULE_MAGIC_EXT(
 					.name = "monitor",
-					.version = "1.0"
+					.version = "1.1"
 );
 
 static shmem_request_hook_type prev_shmem_request_hook = NULL;

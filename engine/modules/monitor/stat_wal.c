@@ -84,6 +84,7 @@ static pgstat_wal_hook_type prev_pgstat_wal_flush_hook = NULL;
 static pgstat_wal_hook_type prev_pgstat_wal_snapshot_hook = NULL;
 
 PG_FUNCTION_INFO_V1(polar_stat_get_wal);
+PG_FUNCTION_INFO_V1(polar_stat_get_wal_1_1);
 
 /*
  * Add what this process has inserted since the last time.  The caller holds
@@ -211,7 +212,8 @@ stat_wal_load(void)
 		*shared = content.stats;
 	else
 		ereport(LOG,
-				(errmsg("corrupted statistics file \"%s\"", STAT_WAL_FILE)));
+				(errmsg("statistics file \"%s\" is discarded", STAT_WAL_FILE),
+				 errdetail("It is corrupted, or of another version of the module.")));
 	FreeFile(file);
 	unlink(STAT_WAL_FILE);
 }
@@ -268,23 +270,24 @@ stat_wal_numeric(uint64 value)
 							   ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
 }
 
+#define STAT_WAL_COLUMNS		8
+#define STAT_WAL_COLUMNS_1_0	6
+
 /*
- * polar_stat_get_wal()
- *		The row of polar_stat_wal, under the rules of stats_fetch_consistency.
+ * The row of polar_stat_wal, under the rules of stats_fetch_consistency, with
+ * as many columns as the version of the extension has.
  */
-Datum
-polar_stat_get_wal(PG_FUNCTION_ARGS)
+static Datum
+stat_wal_row(FunctionCallInfo fcinfo, int columns)
 {
 	TupleDesc	tupdesc;
-	Datum		values[8] = {0};
-	bool		nulls[8] = {0};
+	Datum		values[STAT_WAL_COLUMNS] = {0};
+	bool		nulls[STAT_WAL_COLUMNS] = {0};
 
 	monitor_check_loaded(shared);
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	/* Version 1.0 of the extension has six columns */
-	if (tupdesc->natts != 6 && tupdesc->natts != 8)
-		elog(ERROR, "unexpected number of columns: %d", tupdesc->natts);
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE ||
+		tupdesc->natts != columns)
+		elog(ERROR, "return type must be a row type of %d columns", columns);
 
 	pgstat_snapshot_fixed(PGSTAT_KIND_WAL);
 
@@ -301,4 +304,25 @@ polar_stat_get_wal(PG_FUNCTION_ARGS)
 	values[7] = stat_wal_numeric(snapshot.fpi_omitted_bytes);
 
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+}
+
+/*
+ * polar_stat_get_wal()
+ *		Version 1.0 of the extension.
+ */
+Datum
+polar_stat_get_wal(PG_FUNCTION_ARGS)
+{
+	return stat_wal_row(fcinfo, STAT_WAL_COLUMNS_1_0);
+}
+
+/*
+ * polar_stat_get_wal()
+ *		Since version 1.1.  The symbol is another one, so that a library of
+ *		before says that it does not have it, instead of misreading the row.
+ */
+Datum
+polar_stat_get_wal_1_1(PG_FUNCTION_ARGS)
+{
+	return stat_wal_row(fcinfo, STAT_WAL_COLUMNS);
 }

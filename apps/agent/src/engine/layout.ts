@@ -24,6 +24,8 @@ export function instanceLayout(instancesDirectory: string, instanceId: string) {
     standbySignal: join(dataDirectory, 'standby.signal'),
     /** Its presence keeps the agent from starting the instance. */
     fenceFile: join(directory, 'fenced.json'),
+    /** Lies there from before pg_rewind changes anything until it has ended well, or a copy has replaced all. */
+    rewindMark: join(directory, 'rewinding'),
     /** Password that it replicates with, for libpq. */
     passFile: join(directory, 'replication.pgpass'),
     /** Password that it asks other members for pages with, for libpq. */

@@ -65,6 +65,7 @@ export const cloneStandby: TaskBody<'clone-standby'> = async (task, context) => 
   }
   if (existsSync(layout.dataDirectory)) renameSync(layout.dataDirectory, former)
   renameSync(unfinished, layout.dataDirectory)
+  rmSync(layout.rewindMark, { force: true })
   syncDirectory(layout.directory)
   if (existsSync(former)) {
     context.log('removing the former data directory')

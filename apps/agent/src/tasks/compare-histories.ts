@@ -1,24 +1,27 @@
 import { createHash } from 'node:crypto'
-import { closeSync, openSync, readSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Upstream } from '@floe/agent-contract'
 import { bytesToLsn, fault, type Lsn, lsnToBytes } from '@floe/domain'
 import pg from 'pg'
 import { type ControlFile, readControlFile, wasStandby } from '../engine/control-file'
 import type { Instance } from '../engine/instance'
+import { readOwnedFile } from '../host/durable-files'
 import { runCommand } from '../host/run-command'
 import type { TaskContext } from './task'
 
 /** How much WAL is compared at a time. */
 const CHUNK_BYTES = 1024 * 1024
-/** Fewer may be the same by chance: a page header has 40, and a commit, with its time, some hundred bytes. */
-const ENOUGH_BYTES = 1024
+const PAGE_BYTES = 8192n
+/** Where WAL ends at the end of a page, its last bytes may be those of a record that was never whole. */
+const HEADER_BYTES = 16n
 
 /**
- * Whether pg_rewind may be asked, and whether it need be. It takes two directories on timelines of one number for one
- * history, and it ends an interrupted recovery by running the engine alone, outside recovery: a standby would then write a
- * checkpoint of its own where its primary wrote something else, and would pass for one that has nothing to take back.
- * So a standby on its primary's timeline is judged by its WAL: it follows the same history if its last segment is the same.
+ * Whether pg_rewind may be asked, and whether it need be. It takes two timelines of one number for one, and it ends an
+ * interrupted recovery by running the engine alone, outside recovery: a standby would then write a checkpoint of its own
+ * where its primary wrote something else, and would pass for one that has nothing to take back. So a standby on its
+ * primary's timeline is judged by its WAL: it follows the same history if its last segment is the same. Of other members
+ * the WAL before the histories parted has to be the same, as far as the primary still has it. In doubt it is refused.
  */
 export async function compareHistories(
   control: ControlFile,
@@ -26,20 +29,21 @@ export async function compareHistories(
   instance: Instance,
   context: TaskContext,
 ): Promise<{ refused: string } | { nothingToTakeBack: boolean }> {
-  const seen = await askUpstream(upstream, instance, (client) => lookAtUpstream(client))
+  const seen = await askUpstream(upstream, instance, lookAtUpstream)
   if (seen.systemIdentifier !== control.systemIdentifier)
     return { refused: 'its system identifier is not the primary’s' }
   if (seen.timeline === null) return { refused: 'the primary is still a standby' }
   const timeline = Math.max(control.timeline, control.minRecoveryTimeline)
+  const wal = join(instance.layout.dataDirectory, 'pg_wal')
+  const judged = { control, wal, timeline, upstreamTimeline: seen.timeline }
   if (timeline === seen.timeline) {
     if (!wasStandby(control))
       return { refused: `it was a primary on timeline ${timeline}, as the primary is now: two histories` }
-    const end = await endOfWal(instance, context, { timeline, boundMs: 600_000 })
-    if (end === null) return { refused: 'where its WAL ends could not be read' }
-    const differs = await askUpstream(upstream, instance, (client) =>
-      compareWal(client, instance, { timeline, end, segmentBytes: BigInt(control.walSegmentBytes) }),
-    )
-    return differs ? { refused: differs } : { nothingToTakeBack: true }
+    const refused =
+      laterHistory(judged) ??
+      (await refuseCheckpoint(judged, instance, context)) ??
+      (await compareEnd(judged, upstream, instance, context))
+    return refused ? { refused } : { nothingToTakeBack: true }
   }
   if (control.clusterState === 'in archive recovery')
     return {
@@ -50,7 +54,170 @@ export async function compareHistories(
       refused:
         'the primary runs with full_page_writes off; pg_rewind needs the page images to know which pages differ',
     }
-  return { nothingToTakeBack: false }
+  const refused = await compareBefore(judged, upstream, instance, context)
+  return refused ? { refused } : { nothingToTakeBack: false }
+}
+
+type Judged = { control: ControlFile; wal: string; timeline: number; upstreamTimeline: number }
+
+/** A promotion that was cut short leaves the history of a timeline that a standby would look for, and nobody has. */
+function laterHistory({ wal, upstreamTimeline }: Judged): string | null {
+  const later = readdirSync(wal)
+    .map((name) => Number.parseInt(/^([0-9A-F]{8})\.history$/.exec(name)?.[1] ?? '0', 16))
+    .find((timeline) => timeline > upstreamTimeline)
+  return later ? `it has the history of timeline ${later}, which is not the primary’s` : null
+}
+
+/** Replay starts at the checkpoint that the control file names: there has to be one, and this one. */
+async function refuseCheckpoint(
+  { control, wal }: Judged,
+  instance: Instance,
+  context: TaskContext,
+): Promise<string | null> {
+  const size = BigInt(control.walSegmentBytes)
+  const r = await runCommand(
+    join(instance.enginePrefix, 'bin', 'pg_waldump'),
+    [
+      '-p',
+      wal,
+      '-s',
+      control.checkpointLsn,
+      '-n',
+      '1',
+      walFileName(control.timeline, lsnToBytes(control.checkpointLsn as Lsn) / size, size),
+    ],
+    { user: context.user, timeoutMs: 20_000, signal: context.signal },
+  )
+  const redo = /CHECKPOINT_\w+ redo ([0-9A-F]+\/[0-9A-F]+);/.exec(r.stdout)?.[1]
+  const there =
+    r.status === 0 &&
+    !/first record is after/.test(r.stderr) &&
+    redo !== undefined &&
+    lsnToBytes(redo as Lsn) === lsnToBytes(control.redoLsn as Lsn)
+  return there ? null : `its WAL has no checkpoint at ${control.checkpointLsn}, where its control file says`
+}
+
+/** Why the end of a standby's WAL is not what its primary wrote there, or null. */
+async function compareEnd(
+  { control, wal, timeline }: Judged,
+  upstream: Upstream,
+  instance: Instance,
+  context: TaskContext,
+): Promise<string | null> {
+  const end = await endOfWal(instance, context, { timeline, boundMs: 600_000 })
+  if (end === null) return 'where its WAL ends could not be read'
+  const backup = existsSync(join(instance.layout.dataDirectory, 'backup_label'))
+  if (!backup && lsnToBytes(end) < lsnToBytes(control.minRecoveryLsn as Lsn))
+    return `its WAL ends at ${end}, before ${control.minRecoveryLsn}, up to where it had replayed`
+  const size = BigInt(control.walSegmentBytes)
+  const until = beforeHeader(lsnToBytes(end))
+  const segment = until / size
+  return askUpstream(upstream, instance, async (client) => {
+    const { rows } = await client.query<{ ahead: boolean; flushed: string }>(
+      'select $1::pg_lsn > pg_current_wal_flush_lsn() as ahead, pg_current_wal_flush_lsn()::text as flushed',
+      [bytesToLsn(until)],
+    )
+    if (rows[0]?.ahead !== false)
+      return `it has WAL up to ${end}, the primary on the same timeline only up to ${rows[0]?.flushed}`
+    const parts = [{ segment, length: Number(until % size) }]
+    // a segment that has only begun proves nothing, unless the checkpoint lies in it: that has its time
+    if (lsnToBytes(control.checkpointLsn as Lsn) / size !== segment && until % size < PAGE_BYTES)
+      parts.push({ segment: segment - 1n, length: control.walSegmentBytes })
+    for (const part of parts) {
+      const file = walFileName(timeline, part.segment, size)
+      const found = await comparePart(client, join(wal, file), [file], part.length)
+      if (found !== 'same') return differing(found, file)
+    }
+    return null
+  })
+}
+
+/** Why the WAL before the histories parted is not the primary's, or null; also null where the primary has it no more. */
+async function compareBefore(
+  { control, wal, timeline, upstreamTimeline }: Judged,
+  upstream: Upstream,
+  instance: Instance,
+  context: TaskContext,
+): Promise<string | null> {
+  const size = BigInt(control.walSegmentBytes)
+  const historyFile = (of: number) => `${of.toString(16).toUpperCase().padStart(8, '0')}.history`
+  const own = parseHistory(readOwnedFile(join(wal, historyFile(timeline))) ?? '', timeline)
+  return askUpstream(upstream, instance, async (client) => {
+    const { rows } = await client.query<{ text: string | null }>(
+      `select convert_from(pg_read_binary_file('pg_wal/' || $1::text, 0, 1048576, true), 'UTF8') as text`,
+      [historyFile(upstreamTimeline)],
+    )
+    const theirs = parseHistory(rows[0]?.text ?? '', upstreamTimeline)
+    const last = own
+      .filter((t, i) => theirs[i]?.timeline === t.timeline && theirs[i]?.begin === t.begin)
+      .at(-1)
+    if (!last) return `its history (timeline ${timeline}) and the primary’s have nothing in common`
+    const next = theirs[own.indexOf(last)]
+    const ownEnd = last.end ?? (await endOfWal(instance, context, { boundMs: 600_000 }))
+    const ends = [ownEnd, next?.end].flatMap((lsn) => (lsn ? [beforeHeader(lsnToBytes(lsn as Lsn))] : []))
+    const until = ends.reduce<bigint | null>((least, n) => (least === null || n < least ? n : least), null)
+    if (until === null) return 'where its WAL ends could not be read'
+    if (until % size === 0n) return null
+    // a promoted instance has the bytes before in the first segment of its own timeline, too
+    const after = theirs[own.indexOf(last) + 1]?.timeline
+    const name = (t: number) => walFileName(t, until / size, size)
+    const files = [last.timeline, ...(after ? [after] : [])].map(name)
+    const found = await comparePart(client, join(wal, name(last.timeline)), files, Number(until % size))
+    if (found === 'differs') return differing(found, name(last.timeline))
+    if (found !== 'same') context.log(`not compared: ${differing(found, name(last.timeline))}`)
+    return null
+  })
+}
+
+const beforeHeader = (end: bigint): bigint => (end % PAGE_BYTES === 0n && end > 0n ? end - HEADER_BYTES : end)
+
+type Compared = 'same' | 'differs' | 'unreadable' | 'gone'
+
+const differing = (found: Exclude<Compared, 'same'>, file: string): string =>
+  ({
+    differs: `its WAL segment ${file} is not the primary’s: two histories`,
+    unreadable: `its WAL segment ${file} cannot be read`,
+    gone: `the primary has WAL segment ${file} no more, to compare with`,
+  })[found]
+
+/** Compares the beginning of a segment with that of the first of these files which the primary has. */
+async function comparePart(
+  client: pg.Client,
+  path: string,
+  files: readonly string[],
+  length: number,
+): Promise<Compared> {
+  let found: Compared = 'gone'
+  for (const file of files) {
+    found = 'same'
+    for (let from = 0; from < length && found === 'same'; from += CHUNK_BYTES) {
+      const part = [from, Math.min(CHUNK_BYTES, length - from)] as const
+      const own = readPart(path, ...part)
+      if (own === null) return 'unreadable'
+      const there = await client.query<{ sum: string | null }>(
+        `select encode(sha256(pg_read_binary_file('pg_wal/' || $1::text, $2, $3, true)), 'hex') as sum`,
+        [file, ...part],
+      )
+      const sum = there.rows[0]?.sum
+      if (!sum) found = 'gone'
+      else if (createHash('sha256').update(own).digest('hex') !== sum) found = 'differs'
+    }
+    if (found !== 'gone') return found
+  }
+  return found
+}
+
+type Branch = { timeline: number; begin: string; end: string | null }
+
+/** The timelines of a history in order, each with where it begins and ends; the last one has not ended. */
+export function parseHistory(text: string, timeline: number): Branch[] {
+  const branches: Branch[] = []
+  let begin = '0/0'
+  for (const [, of, end] of text.matchAll(/^\s*(\d+)\s+([0-9A-F]+\/[0-9A-F]+)/gm)) {
+    branches.push({ timeline: Number(of), begin, end: end as string })
+    begin = end as string
+  }
+  return [...branches, { timeline, begin, end: null }]
 }
 
 /**
@@ -62,72 +229,47 @@ export async function endOfWal(
   context: TaskContext,
   {
     dataDirectory = instance.layout.dataDirectory,
-    timeline,
+    timeline: asked,
     boundMs = 20_000,
   }: { dataDirectory?: string; timeline?: number; boundMs?: number } = {},
 ): Promise<Lsn | null> {
   const control = await readControlFile(instance.enginePrefix, dataDirectory, context.user)
   if (!control) return null
-  const start = (
-    timeline !== undefined && timeline > control.timeline ? control.minRecoveryLsn : control.redoLsn
-  ) as Lsn
+  const timeline = asked ?? control.timeline
+  const start = (timeline > control.timeline ? control.minRecoveryLsn : control.redoLsn) as Lsn
+  const size = BigInt(control.walSegmentBytes)
+  const wal = join(dataDirectory, 'pg_wal')
+  // named, because without names it learns the size of a segment from any file, also from one that was only prepared
+  const first = lsnToBytes(start) / size
+  let last = first
+  const exists = (segment: bigint) => existsSync(join(wal, walFileName(timeline, segment, size)))
+  if (!exists(first)) return null
+  while (exists(last + 1n)) last++
   const r = await runCommand(
     join(instance.enginePrefix, 'bin', 'pg_waldump'),
-    ['--quiet', '-p', join(dataDirectory, 'pg_wal'), '-t', String(timeline ?? control.timeline), '-s', start],
+    [
+      '--quiet',
+      '-p',
+      wal,
+      '-s',
+      start,
+      walFileName(timeline, first, size),
+      walFileName(timeline, last, size),
+    ],
     { user: context.user, timeoutMs: boundMs, signal: context.signal },
   )
-  return endNamedByWaldump(r.stderr, start, BigInt(control.walSegmentBytes))
+  if (r.status === 0) return bytesToLsn((last + 1n) * size)
+  return r.signal === null ? endNamedByWaldump(r.stderr) : null
 }
 
-/** Reads where pg_waldump had to stop: at a record that is none, or where the file of the next segment would begin. */
-export function endNamedByWaldump(stderr: string, start: Lsn, segmentBytes: bigint): Lsn | null {
-  const missing = /could not (?:find|open) file "(?:[^"]*\/)?[0-9A-F]{8}([0-9A-F]{8})([0-9A-F]{8})"/.exec(
-    stderr,
-  )
-  if (missing) {
-    const begin = (BigInt(`0x${missing[1]}`) << 32n) + BigInt(`0x${missing[2]}`) * segmentBytes
-    // without even the segment to start in, nothing is known
-    return begin >= lsnToBytes(start) ? bytesToLsn(begin) : null
-  }
-  const named = [...stderr.matchAll(/\b([0-9A-F]{1,8}\/[0-9A-F]{1,8})\b/g)].at(-1)?.[1]
+/** Reads where pg_waldump had to stop. Where it did not even begin with a record, what follows proves nothing. */
+export function endNamedByWaldump(stderr: string): Lsn | null {
+  if (/first record is after/.test(stderr)) return null
+  const error = stderr
+    .split('\n')
+    .find((line) => /error: (?:error in WAL record|could not find a valid record)/.test(line))
+  const named = [...(error ?? '').matchAll(/\b([0-9A-F]{1,8}\/[0-9A-F]{1,8})\b/g)].at(-1)?.[1]
   return (named ?? null) as Lsn | null
-}
-
-/**
- * Why the last segment before `end` is not the primary's, or null. All of it: what follows a switch of segments is zeroes
- * to its end, on every server.
- */
-async function compareWal(
-  client: pg.Client,
-  instance: Instance,
-  { timeline, end, segmentBytes }: { timeline: number; end: Lsn; segmentBytes: bigint },
-): Promise<string | null> {
-  const { rows } = await client.query<{ ahead: boolean; flushed: string }>(
-    `select $1::pg_lsn > pg_current_wal_flush_lsn() as ahead, pg_current_wal_flush_lsn()::text as flushed`,
-    [end],
-  )
-  if (rows[0]?.ahead !== false)
-    return `it has WAL up to ${end}, the primary on the same timeline only up to ${rows[0]?.flushed}`
-  let until = lsnToBytes(end)
-  // of a segment that has only begun there is too little to tell; the one before is full
-  if (until % segmentBytes < ENOUGH_BYTES) until -= until % segmentBytes
-  const segment = (until - 1n) / segmentBytes
-  const file = walFileName(timeline, segment, segmentBytes)
-  const length = Number(until - segment * segmentBytes)
-  for (let from = 0; from < length; from += CHUNK_BYTES) {
-    const part = [from, Math.min(CHUNK_BYTES, length - from)] as const
-    const own = readPart(join(instance.layout.dataDirectory, 'pg_wal', file), ...part)
-    if (own === null) return `its WAL segment ${file} cannot be read`
-    const there = await client.query<{ sum: string | null }>(
-      `select encode(sha256(pg_read_binary_file('pg_wal/' || $1::text, $2, $3, true)), 'hex') as sum`,
-      [file, ...part],
-    )
-    const sum = there.rows[0]?.sum
-    if (!sum) return `the primary has WAL segment ${file} no more, to compare with`
-    if (createHash('sha256').update(own).digest('hex') !== sum)
-      return `its WAL before ${end} on timeline ${timeline} is not the primary’s: two histories`
-  }
-  return null
 }
 
 /** `000000020000000A000000FE`: timeline, and the segment in two parts. */

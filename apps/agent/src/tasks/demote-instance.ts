@@ -87,7 +87,7 @@ export const fenceInstance: TaskBody<'fence-instance'> = async (task, context) =
 }
 
 /** A standby that takes its time may be ended at once after all. */
-const STANDBY_END_BOUND_MS = 30_000
+const STANDBY_END_BOUND_MS = 90_000
 
 /**
  * A primary is ended at once, so that it acknowledges nothing more. A standby takes no write: it is stopped in order, and

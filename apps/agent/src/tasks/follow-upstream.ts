@@ -127,7 +127,7 @@ async function waitUntilStreaming(
 
 /** Words that mean that no waiting helps: its history and the upstream's parted, or its WAL is gone. */
 const parted =
-  /requested starting point .* is not in this server's history|new timeline \d+ forked off|has already been removed|database system identifier differs|requested WAL segment/i
+  /requested starting point .* is not in this server's history|new timeline \d+ forked off|has already been removed|database system identifier differs|requested WAL segment|highest timeline \d+ of the primary is behind/i
 
 function followRefusal(instance: Instance): string | null {
   return (

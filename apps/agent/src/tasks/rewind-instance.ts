@@ -1,4 +1,4 @@
-import { existsSync, renameSync } from 'node:fs'
+import { existsSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Upstream } from '@floe/agent-contract'
 import { fault, lsnDistance } from '@floe/domain'
@@ -45,9 +45,10 @@ export const rewindInstance: TaskBody<'rewind-instance'> = async (task, context)
   if (interrupted) {
     endProcessesIn(away)
     comeBack(instance, away, task.upstream, context)
-    // what a killed pg_rewind leaves is of no use to another one
-    return refuse('an earlier pg_rewind was interrupted', context)
   }
+  // what it leaves is of no use to another one, and looks whole: its WAL and control file are the primary's
+  if (interrupted || existsSync(layout.rewindMark))
+    return refuse('an earlier pg_rewind did not end well', context)
   if (!existsSync(layout.dataDirectory)) return refuse('it has no data directory', context)
   const control = await readControlFile(instance.enginePrefix, layout.dataDirectory, context.user)
   if (!control) return refuse('its control file cannot be read', context)
@@ -63,6 +64,7 @@ export const rewindInstance: TaskBody<'rewind-instance'> = async (task, context)
   const kept = ownFiles.map((name) => [name, readOwnedFile(join(layout.dataDirectory, name))] as const)
   const configuration = join(layout.directory, 'rewind.conf')
   replaceFile(configuration, '', { owner: context.user })
+  replaceFile(layout.rewindMark, '')
   renameSync(layout.dataDirectory, away)
   syncDirectory(layout.directory)
   // single-user recovery, which pg_rewind runs first, knows no standby
@@ -99,6 +101,10 @@ export const rewindInstance: TaskBody<'rewind-instance'> = async (task, context)
         if (text !== null) replaceFile(join(away, name), text, { owner: context.user })
   } finally {
     comeBack(instance, away, task.upstream, context)
+  }
+  if (refused === null) {
+    rmSync(layout.rewindMark)
+    syncDirectory(layout.directory)
   }
   return refused === null ? { rewound: true, refused: null } : refuse(refused, context)
 }
