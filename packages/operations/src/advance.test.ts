@@ -230,6 +230,33 @@ test('an agent that does not answer is waited for, and an overdue step opens an 
   ])
 })
 
+test('a step that is overdue opens its incident, also when its bytes, remaining time or message change in every pass', async () => {
+  const { operationId, instanceId } = await submit('reload-instance')
+  const h = await hold(operationId)
+  await passes(h, 3)
+  let doneBytes = 0
+  const news = () => {
+    doneBytes += 1
+    const work = { doneBytes, totalBytes: 100, remainingMs: 1_000 - doneBytes }
+    tasks.answers.reload = { progress: doneBytes / 100, message: `at byte ${doneBytes}`, work }
+  }
+  for (let i = 0; i < 3; i++) {
+    news()
+    await pass(h)
+  }
+  expect(await listIncidents(db.pool, { instanceId })).toEqual([])
+  clock = new Date(clock.getTime() + 31_000)
+  for (let i = 0; i < 3; i++) {
+    news()
+    await pass(h)
+  }
+  expect(await showOperation(db.pool, operationId)).toMatchObject({ message: 'at byte 6' })
+  expect(await listIncidents(db.pool, { instanceId })).toMatchObject([{ operationId, severity: 'warning' }])
+  tasks.answers.reload = reloaded
+  expect(await passes(h)).toEqual({ ended: 'succeeded' })
+  expect(await listIncidents(db.pool, { instanceId })).toEqual([])
+})
+
 test('bytes of a step are told as the task counts them; while its host is silent the rest is unknown', async () => {
   const { operationId } = await submit('reload-instance')
   const h = await hold(operationId)

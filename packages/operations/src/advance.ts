@@ -248,12 +248,13 @@ async function apply(
 ): Promise<Advanced> {
   const now = ports.now()
   const overdue = outcome.word === 'wait' && step.deadlineAt !== null && now > step.deadlineAt
+  const openOverdue = async (tx: Transaction) => {
+    const opened = await openIncident(tx, overdueIncident(operation, step))
+    if (opened) ports.log('incident.opened', { ...ids(operation, step), key: incidentKey(operation, step) })
+  }
   if (outcome.word === 'wait' && !hasNews(step, outcome)) {
     if (!overdue) return { ended: null, pauseMs: outcome.pollMs }
-    const opened = await withOperationHold(ports.pool, hold, (tx) =>
-      openIncident(tx, overdueIncident(operation, step)),
-    )
-    if (opened) ports.log('incident.opened', { ...ids(operation, step), key: incidentKey(operation, step) })
+    await withOperationHold(ports.pool, hold, openOverdue)
     return { ended: null, pauseMs: Math.max(outcome.pollMs, 1_000) }
   }
   return withOperationHold(ports.pool, hold, async (tx, state): Promise<Advanced> => {
@@ -270,6 +271,8 @@ async function apply(
         message: message ?? step.title,
         progress: overall(operation, progress ?? 0),
       })
+      // a step that tells news in every pass is overdue all the same
+      if (overdue) await openOverdue(tx)
       return { ended: null, pauseMs: outcome.pollMs }
     }
 
