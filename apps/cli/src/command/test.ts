@@ -1,4 +1,3 @@
-import { fault } from '@floe/domain'
 import type { Command } from 'commander'
 import { currentHome } from '../installation/home'
 import { countsLine } from '../suite/suite'
@@ -10,7 +9,7 @@ export function addTest(program: Command): void {
     program,
     'test [suites...]',
     'run the test suites',
-    'Runs the named suites, or all of them, on private ports and directories; installs what they need as "up" does. The last line is "N passed, N failed, N skipped"; exit status 1 when any failed. What follows "--" is given to the one suite named.',
+    'Runs the named suites, or all of them, on private ports and directories; installs what they need as "up" does. The last line is "N passed, N failed, N skipped"; exit status 1 when any failed. After "engine" its parts may be named ("engine page_repair"; "./floe engine test --help" names them). What follows "--" is given to the one suite named.',
   )
     .option('--list', 'only list the suites')
     .action(async (words: string[], { json, list }: { json?: boolean; list?: boolean }) => {
@@ -26,14 +25,9 @@ export function addTest(program: Command): void {
       }
       const dashes = process.argv.indexOf('--')
       const more = dashes < 0 ? [] : process.argv.slice(dashes + 1)
-      const names = words.slice(0, words.length - more.length)
-      const chosen = chooseSuites(names)
-      if (more.length > 0 && chosen.length !== 1)
-        throw fault('usage.suite', 'arguments after "--" need exactly one suite', {
-          hint: 'Example: ./floe test unit -- scram',
-        })
+      const chosen = chooseSuites(words.slice(0, words.length - more.length), more)
       const { progress } = progressOf('test')
-      const result = await runSuites(currentHome(), chosen, more, progress)
+      const result = await runSuites(currentHome(), chosen, progress)
       process.stdout.write(json ? `${JSON.stringify(result, null, 2)}\n` : `${countsLine(result)}\n`)
       if (result.failed > 0) process.exitCode = 1
     })

@@ -10,7 +10,7 @@ import {
   missingEnginePackages,
   missingPackages,
 } from '../up/system-packages'
-import { engineSuite } from './engine-suite'
+import { engineSuite, engineSuiteNames } from './engine-suite'
 import { failedLines } from './failed-lines'
 import { journeysSuite } from './journeys-suite'
 import { readmeSuite } from './readme-suite'
@@ -41,12 +41,7 @@ function inTurn() {
 }
 
 /** Runs suites: the engine's beside the workspace's, then those that measure time, one by one. */
-export async function runSuites(
-  home: Home,
-  chosen: Suite[],
-  more: string[],
-  progress: Progress,
-): Promise<TestResult> {
+export async function runSuites(home: Home, chosen: ChosenSuite[], progress: Progress): Promise<TestResult> {
   const began = Date.now()
   const stamp = new Date(began).toISOString().replace(/[-:]/g, '').slice(0, 15)
   const logs = join(home.log, `test-${stamp}`)
@@ -85,7 +80,7 @@ export async function runSuites(
     return engine
   }
 
-  const runOne = async (suite: Suite): Promise<SuiteResult> => {
+  const runOne = async ({ suite, more }: ChosenSuite): Promise<SuiteResult> => {
     const started = Date.now()
     const logFile = join(logs, `${suite.name}.log`)
     const log = (line: string) => appendFileSync(logFile, `${line}\n`)
@@ -117,7 +112,7 @@ export async function runSuites(
   }
   const runLane = async (lane: Suite['lane']) => {
     const results: SuiteResult[] = []
-    for (const suite of chosen.filter((s) => s.lane === lane)) results.push(await runOne(suite))
+    for (const one of chosen.filter(({ suite }) => suite.lane === lane)) results.push(await runOne(one))
     return results
   }
 
@@ -133,12 +128,36 @@ export async function runSuites(
   return { ...total, suites: results, seconds: Math.round((Date.now() - began) / 1000) }
 }
 
-/** The suites of the given names; all when there is none. */
-export function chooseSuites(names: string[]): Suite[] {
-  const unknown = names.find((name) => !suites.some((s) => s.name === name))
-  if (unknown !== undefined)
-    throw fault('usage.suite', `there is no suite "${unknown}"`, {
-      hint: `Suites: ${suites.map((s) => s.name).join(', ')}.`,
+/** A suite with the words that are given to it. */
+export type ChosenSuite = { suite: Suite; more: string[] }
+
+/**
+ * The suites that were asked for; all when no word is given. Words after `engine` that name no suite name what the engine's
+ * suite consists of (`engine page_repair`). `more` is what followed "--": it needs exactly one suite.
+ */
+export function chooseSuites(words: string[], more: string[] = []): ChosenSuite[] {
+  const names: string[] = []
+  const ofEngine: string[] = []
+  for (const word of words) {
+    if (suites.some((s) => s.name === word)) names.push(word)
+    else if (!names.includes(engineSuite.name)) throw noSuite(word)
+    else if (engineSuiteNames().includes(word)) ofEngine.push(word)
+    else
+      throw fault('usage.suite', `there is no suite "${word}", and the engine has no tests of that name`, {
+        hint: `Suites: ${suites.map((s) => s.name).join(', ')}. Of the engine: ${engineSuiteNames().join(', ')}.`,
+      })
+  }
+  const chosen = names.length === 0 ? suites : suites.filter((s) => names.includes(s.name))
+  if (more.length > 0 && chosen.length !== 1)
+    throw fault('usage.suite', 'arguments after "--" need exactly one suite', {
+      hint: 'Example: ./floe test unit -- scram',
     })
-  return names.length === 0 ? suites : suites.filter((s) => names.includes(s.name))
+  return chosen.map((suite) => ({ suite, more: suite === engineSuite ? [...ofEngine, ...more] : more }))
 }
+
+const noSuite = (word: string) =>
+  fault('usage.suite', `there is no suite "${word}"`, {
+    hint: engineSuiteNames().includes(word)
+      ? `It is one of the engine's: ./floe test engine ${word}`
+      : `Suites: ${suites.map((s) => s.name).join(', ')}.`,
+  })

@@ -1,12 +1,23 @@
+import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { join, resolve } from 'node:path'
+import type { FaultError } from '@floe/domain'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { engineSuiteNames } from './engine-suite'
 import { countPlaywright } from './journeys-suite'
 import { mentionedPaths, missingPaths } from './readme-suite'
 import { chooseSuites, suites } from './run-suites'
 import { countsLine, parseCounts } from './suite'
 import { countVitest } from './vitest-suites'
+
+const checkout = resolve(import.meta.dirname, '../../../..')
+beforeAll(() => {
+  vi.stubEnv('FLOE_CHECKOUT', checkout)
+})
+afterAll(() => {
+  vi.unstubAllEnvs()
+})
 
 test('the last line of counts is read, and written in the same form', () => {
   expect(parseCounts('1 passed, 0 failed, 0 skipped\nnoise\n12 passed, 3 failed, 4 skipped\n')).toEqual({
@@ -73,8 +84,52 @@ test('words in backticks that are no paths are left alone', () => {
   ).toEqual(['read/write'])
 })
 
+const namesOf = (...words: string[]) => chooseSuites(words).map(({ suite }) => suite.name)
+
 test('an unknown suite is a mistake of the caller', () => {
-  expect(chooseSuites([])).toBe(suites)
-  expect(chooseSuites(['types', 'lint']).map((s) => s.name)).toEqual(['lint', 'types'])
+  expect(namesOf()).toEqual(suites.map((s) => s.name))
+  expect(namesOf('types', 'lint')).toEqual(['lint', 'types'])
   expect(() => chooseSuites(['nothing'])).toThrow('there is no suite "nothing"')
+})
+
+test('words after "engine" that are no suites are parts of the engine’s; before it, or unknown, they are refused', () => {
+  const engine = suites.find((s) => s.name === 'engine')
+  expect(chooseSuites(['engine', 'page_repair', 'regress'])).toEqual([
+    { suite: engine, more: ['page_repair', 'regress'] },
+  ])
+  expect(
+    chooseSuites(['engine', 'page_repair', 'lint']).map(({ suite, more }) => [suite.name, ...more]),
+  ).toEqual([['lint'], ['engine', 'page_repair']])
+  expect(chooseSuites(['engine', 'page_repair'], ['--sanitize'])[0]?.more).toEqual([
+    'page_repair',
+    '--sanitize',
+  ])
+  const refusal = (...words: string[]) => {
+    try {
+      return chooseSuites(words)
+    } catch (error) {
+      return (error as FaultError).fault
+    }
+  }
+  expect(refusal('page_repair')).toMatchObject({
+    code: 'usage.suite',
+    hint: expect.stringContaining('./floe test engine page_repair'),
+  })
+  expect(refusal('engine', 'page_repare')).toMatchObject({
+    code: 'usage.suite',
+    message: expect.stringContaining('"page_repare"'),
+    hint: expect.stringContaining('page_repair'),
+  })
+  expect(() => chooseSuites(['lint', 'types'], ['x'])).toThrow('need exactly one suite')
+})
+
+test('the parts of the engine’s suite are those that its tool knows', () => {
+  const tool = join(checkout, 'engine/tools/engine')
+  const { status, stderr } = spawnSync(tool, ['test', 'no-such-suite'], { encoding: 'utf8' })
+  expect(status).toBe(2)
+  const known = stderr
+    .match(/there are: ([^\n]*)/)?.[1]
+    ?.trim()
+    .split(' ')
+  expect(engineSuiteNames()).toEqual(known)
 })

@@ -9,7 +9,7 @@ export type SuiteContext = {
   /** Appends a line to the suite's own log. */
   log: (line: string) => void
   logFile: string
-  /** Arguments after `--`, for the one suite that was asked for. */
+  /** Arguments after `--`, for the one suite that was asked for; of the engine's also the names after `engine`. */
   more: string[]
   /** Prefix of the release engine. */
   enginePrefix: () => Promise<string>
