@@ -2,7 +2,13 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fault } from '@floe/domain'
-import { checkoutDirectory, type Home, homeAt } from '../installation/home'
+import {
+  checkoutDirectory,
+  type Home,
+  homeAt,
+  requireInstallation,
+  writeInstallation,
+} from '../installation/home'
 import { portIsFree } from '../installation/ports'
 import { runProgram } from '../run-program'
 
@@ -26,8 +32,14 @@ async function freePorts(): Promise<number> {
   throw fault('bench.no_ports', `found no ${PORTS} free ports in a row between 12000 and 31200`)
 }
 
-/** Brings one up; `log` gets what the launcher says. */
-export async function makePrivateInstallation(log: (line: string) => void): Promise<PrivateInstallation> {
+/**
+ * Brings one up; `log` gets what the launcher says. `startCrashed: false` where the agent is to leave down what crashed:
+ * without it an instance is back by itself after seconds.
+ */
+export async function makePrivateInstallation(
+  log: (line: string) => void,
+  { startCrashed = true }: { startCrashed?: boolean } = {},
+): Promise<PrivateInstallation> {
   const directory = mkdtempSync(join(tmpdir(), 'floe-bench-'))
   // the engine's user must get in
   chmodSync(directory, 0o755)
@@ -58,6 +70,12 @@ export async function makePrivateInstallation(log: (line: string) => void): Prom
   try {
     const base = await freePorts()
     await run('up', '--port', String(base), '--instance-ports', `${base + 3}-${base + PORTS - 1}`)
+    if (!startCrashed) {
+      const home = homeAt(directory)
+      writeInstallation(home, { ...requireInstallation(home), startCrashed })
+      // restarts what runs with the configuration of before
+      await run('up')
+    }
   } catch (error) {
     await remove()
     throw error

@@ -40,6 +40,11 @@ describe('the configuration', () => {
     expect(again).toEqual({ ...first, enginePrefix: '/cache/engine/release-2' })
   })
 
+  test('keeps what was written into it by hand: that the agent does not start what crashed', () => {
+    const first = { ...decideInstallation(null, {}, found), startCrashed: false }
+    expect(decideInstallation(first, {}, found)).toEqual(first)
+  })
+
   test('moves agent and control database along with the port, and leaves the instances’ range where it is', () => {
     const first = decideInstallation(null, {}, found)
     expect(decideInstallation(first, { port: 4000 }, found)).toMatchObject({

@@ -99,5 +99,7 @@ export function decideInstallation(
     socketDirectory: before?.socketDirectory ?? found.socketDirectory,
     engineUser: found.engineUser,
     controlDatabase: before?.controlDatabase ?? { user: 'console', name: 'console' },
+    // written by hand: nothing asks for it
+    ...(before?.startCrashed === undefined ? {} : { startCrashed: before.startCrashed }),
   }
 }
