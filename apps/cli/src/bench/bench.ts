@@ -11,6 +11,8 @@ export type BenchReport = {
   bench: string
   host: Record<string, unknown>
   figures: Figure[]
+  /** What the figures come to, where they are read side by side. */
+  table?: { headings: string[]; rows: (string | number | null)[][] }
   detail?: Record<string, unknown>
 }
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { percentile, readLatencies } from './synchronous-commit'
+import { compareModes, percentile, readLatencies } from './synchronous-commit'
 
 test('latencies are those of pgbench’s log, in ms, over the files of all its threads', () => {
   const directory = mkdtempSync(join(tmpdir(), 'floe-test-'))
@@ -22,4 +22,20 @@ test('a percentile is a value that was measured', () => {
   expect(percentile(values, 0.5)).toBe(50)
   expect(percentile([7], 0.99)).toBe(7)
   expect(percentile([], 0.99)).toBeNaN()
+})
+
+test('the levels stand side by side with their shares of "off" and of "on", and what was published', () => {
+  const tps = { remote_apply: 900, on: 1_000, remote_write: 1_500, local: 2_000, off: 4_000.4 }
+  const { headings, rows } = compareModes(
+    (mode) => tps[mode],
+    (mode) => (mode === 'on' ? 31.26 : 10),
+  )
+  expect(headings).toHaveLength(rows[0]?.length ?? 0)
+  expect(rows).toEqual([
+    ['remote_apply', 900, 10, 0.22, 0.9, null, null],
+    ['on', 1_000, 31.3, 0.25, 1, 1_052, 0.28],
+    ['remote_write', 1_500, 10, 0.37, 1.5, 1_711, 0.45],
+    ['local', 2_000, 10, 0.5, 2, 2_447, 0.65],
+    ['off', 4_000, 10, 1, 4, 3_774, 1],
+  ])
 })

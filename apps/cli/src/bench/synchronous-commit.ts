@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { commitModes, fault } from '@floe/domain'
+import { type CommitMode, commitModes, fault } from '@floe/domain'
 import { requireInstallation } from '../installation/home'
 import { type BenchReport, describeHost, type Figure, figure } from './bench'
 import { makePrivateInstallation } from './private-installation'
@@ -23,6 +23,37 @@ export function readLatencies(directory: string): number[] {
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN
+}
+
+/** TPS that were published for these levels, with 16 clients on 4 cores; remote_apply was not. */
+const PUBLISHED: Partial<Record<CommitMode, number>> = {
+  on: 1_052,
+  remote_write: 1_711,
+  local: 2_447,
+  off: 3_774,
+}
+
+/** The levels side by side, as the published ones are: each with its share of the fastest and of the default. */
+export function compareModes(
+  tps: (mode: CommitMode) => number,
+  p99Ms: (mode: CommitMode) => number,
+): NonNullable<BenchReport['table']> {
+  const ratio = (value: number, to: number) => Number((value / to).toFixed(2))
+  return {
+    headings: ['mode', 'TPS', 'p99 (ms)', 'ratio to off', 'ratio to on', 'published TPS', 'its ratio to off'],
+    rows: commitModes.map((mode) => {
+      const published = PUBLISHED[mode] ?? null
+      return [
+        mode,
+        Math.round(tps(mode)),
+        Number(p99Ms(mode).toFixed(1)),
+        ratio(tps(mode), tps('off')),
+        ratio(tps(mode), tps('on')),
+        published,
+        published && ratio(published, PUBLISHED.off as number),
+      ]
+    }),
+  }
 }
 
 /**
@@ -91,7 +122,7 @@ export async function benchSynchronousCommit(
           rmSync(directory, { recursive: true, force: true })
         }
       }
-    const of = (mode: string) => median(tps.get(mode) ?? [])
+    const of = (mode: CommitMode) => median(tps.get(mode) ?? [])
     // no goal of its own: the table is the answer; a level that waits for less may not be slower than one that waits for more
     const order = [...commitModes].map(of)
     const figures: Figure[] = commitModes.map((mode) => figure(`tps_${mode}`, of(mode), 'TPS', { least: 1 }))
@@ -99,18 +130,13 @@ export async function benchSynchronousCommit(
       bench: 'synchronous-commit',
       host,
       figures,
+      table: compareModes(of, (mode) => median(latencies.get(mode) ?? [])),
       detail: {
-        ...Object.fromEntries(
-          commitModes.flatMap((mode) => [
-            [`p99 of ${mode} (ms)`, median(latencies.get(mode) ?? [])],
-            [`${mode} as a share of off`, of(mode) / of('off')],
-            [`${mode} by round (TPS)`, tps.get(mode)],
-          ]),
-        ),
+        ...Object.fromEntries(commitModes.map((mode) => [`${mode} by round (TPS)`, tps.get(mode)])),
         'each level at least as fast as the safer one': order.every(
           (v, i) => i === 0 || v >= (order[i - 1] as number),
         ),
-        published: 'on 1,052, remote_write 1,711, local 2,447, off 3,774 TPS (4 cores, 16 clients)',
+        published: '4 cores, 16 clients',
       },
     }
   } finally {

@@ -57,6 +57,7 @@ export function addBench(program: Command): void {
         f.holds ? 'holds' : 'does not hold',
       ])
       process.stdout.write(`${table(['figure', 'value', 'unit', 'goal', ''], rows)}\n`)
+      if (report.table) process.stdout.write(`\n${table(report.table.headings, report.table.rows)}\n\n`)
       for (const [what, value] of Object.entries(report.detail ?? {}))
         process.stdout.write(
           `${what}: ${Array.isArray(value) ? value.map((v) => Number(v).toFixed(2)).join(' ') : typeof value === 'number' ? Math.round(value * 100) / 100 : String(value)}\n`,
