@@ -35,6 +35,7 @@ import {
   endedOperationStates,
   type Fault,
   FaultError,
+  fault,
   type InstanceState,
   type OperationState,
   operationInputs,
@@ -206,7 +207,8 @@ function contextOf(operation: LeasedOperation, step: LeasedStep, ports: AdvanceP
     agentOf: (hostId) => ports.agentOf(hostId),
     readCluster: async () => {
       const cluster = await readClusterOf(ports.pool, operation.instanceId)
-      if (!cluster) throw new Error(`instance ${operation.instanceId} has no cluster`)
+      if (!cluster)
+        throw fault('instance.no_cluster', `instance "${operation.instanceName}" is in no cluster`)
       return cluster
     },
   }

@@ -12,15 +12,20 @@ import {
   slotNameOf,
   synchronousStandbyNames,
 } from '@floe/domain'
+import type { StepContext } from './step'
 
 type Task<Kind extends TaskInput['kind']> = Extract<TaskInput, { kind: Kind }>
 
 /**
- * Every way in which an operation moves an instance of a cluster between running, stopped, primary and standby. Operations
- * go through this and nothing else, so that a cluster can be handed over, as a whole, to an existing high-availability
+ * Every way in which an operation moves an instance of a cluster between running, stopped, primary and standby, or changes
+ * what it runs with. Operations go through this and nothing else, so that a cluster can be handed over, as a whole, to an existing high-availability
  * engine: it then answers with tasks that ask that engine.
  */
 export interface InstanceControl {
+  start(instanceId: InstanceId): Task<'start-instance'>
+  stop(instanceId: InstanceId, mode: Task<'stop-instance'>['mode']): Task<'stop-instance'>
+  restart(instanceId: InstanceId, mode: Task<'restart-instance'>['mode']): Task<'restart-instance'>
+  reload(instanceId: InstanceId): Task<'reload-instance'>
   follow(instanceId: InstanceId, upstream: Upstream): Task<'follow-upstream'>
   repoint(instanceId: InstanceId, upstream: Upstream): Task<'repoint-standby'>
   demote(instanceId: InstanceId, upstream: Upstream): Task<'demote-instance'>
@@ -32,13 +37,23 @@ export interface InstanceControl {
     conditions: { beyondLsn: Lsn | null; atLeastLsn: Lsn | null; standbyNames: string },
   ): Task<'promote-instance'>
   setSynchronous(instanceId: InstanceId, standbyNames: string): Task<'set-synchronous'>
+  /** synchronous_commit of a database, a role, or a role in a database. */
+  setCommitMode(
+    instanceId: InstanceId,
+    scope: Pick<Task<'set-commit-mode'>, 'database' | 'role' | 'commitMode'>,
+  ): Task<'set-commit-mode'>
   changeSettings(instanceId: InstanceId, changes: SettingChange[]): Task<'change-settings'>
+  resolveDrift(instanceId: InstanceId, how: Task<'resolve-drift'>['how']): Task<'resolve-drift'>
   /** Restarts it where a setting waits for that. */
   restartForSettings(instanceId: InstanceId): Task<'restart-instance'>
 }
 
 /** Floe's agents themselves: one command, one task. */
 const agentControl: InstanceControl = {
+  start: (instanceId) => ({ kind: 'start-instance', instanceId }),
+  stop: (instanceId, mode) => ({ kind: 'stop-instance', instanceId, mode }),
+  restart: (instanceId, mode) => ({ kind: 'restart-instance', instanceId, mode }),
+  reload: (instanceId) => ({ kind: 'reload-instance', instanceId }),
   follow: (instanceId, upstream) => ({ kind: 'follow-upstream', instanceId, upstream }),
   repoint: (instanceId, upstream) => ({ kind: 'repoint-standby', instanceId, upstream, wait: true }),
   demote: (instanceId, upstream) => ({ kind: 'demote-instance', instanceId, upstream }),
@@ -47,7 +62,15 @@ const agentControl: InstanceControl = {
   isolate: (instanceId) => ({ kind: 'isolate-standby', instanceId }),
   promote: (instanceId, conditions) => ({ kind: 'promote-instance', instanceId, ...conditions }),
   setSynchronous: (instanceId, standbyNames) => ({ kind: 'set-synchronous', instanceId, standbyNames }),
+  setCommitMode: (instanceId, { database, role, commitMode }) => ({
+    kind: 'set-commit-mode',
+    instanceId,
+    database,
+    role,
+    commitMode,
+  }),
   changeSettings: (instanceId, changes) => ({ kind: 'change-settings', instanceId, changes }),
+  resolveDrift: (instanceId, how) => ({ kind: 'resolve-drift', instanceId, how }),
   restartForSettings: (instanceId) => ({
     kind: 'restart-instance',
     instanceId,
@@ -56,11 +79,15 @@ const agentControl: InstanceControl = {
   }),
 }
 
-const controls: Record<ClusterControl, InstanceControl> = { agent: agentControl }
+export const controls: Record<ClusterControl, InstanceControl> = { agent: agentControl }
 
 /** Who moves the instances of this cluster. */
 export const controlOf = (cluster: Pick<ClusterObserved, 'control'>): InstanceControl =>
   controls[cluster.control]
+
+/** Who moves the instances of the operation's own cluster; for steps that need nothing else of it. */
+export const controlFor = async (context: Pick<StepContext, 'readCluster'>): Promise<InstanceControl> =>
+  controlOf(await context.readCluster())
 
 /** The member with this id; throws where it has left the cluster. */
 export function memberOf(cluster: ClusterObserved, instanceId: string): ClusterMember {

@@ -28,14 +28,14 @@ type TaskOf<T extends TaskKind> = Extract<TaskInput, { kind: T }>
 type TaskStep<K extends OperationKind, T extends TaskKind> = {
   deadlineMs: number
   /** A task to start beside it while it runs, once, so that it ends sooner; null while there is none. */
-  hasten?(context: StepContext<K>): TaskInput | null
+  hasten?(context: StepContext<K>): Promise<TaskInput | null>
   /** The member whose host carries it out; the operation's own when left out. */
   on?(context: StepContext<K>, cluster: ClusterObserved): ClusterMember | null
   /** The result where the host does not answer for a while, or is revoked, and a person said to go on without it. */
   withoutHost?(context: StepContext<K>): Promise<{ result: TaskResult<T> & object; log: string } | null>
   /** Ends the step without a task where there is nothing to do. */
   skip?(context: StepContext<K>, cluster: ClusterObserved): Record<string, unknown> | null
-  task(context: StepContext<K>, cluster: ClusterObserved): TaskOf<T>
+  task(context: StepContext<K>, cluster: ClusterObserved): TaskOf<T> | Promise<TaskOf<T>>
   /** What its success is recorded as. */
   records?(result: TaskResult<T>, context: StepContext<K>, cluster: ClusterObserved): StepRecord[]
   /** The fault of a task that has succeeded with something else than was asked for. */
@@ -82,16 +82,35 @@ export function taskStep<K extends OperationKind, T extends TaskKind>(
             status = await agent.checkTask({ key, afterLogSeq })
           }
         } else if (status.state === 'not-started') {
-          await startOnce(agent, { key, task: definition.task(context, cluster) })
+          await startOnce(agent, { key, task: await decide(() => definition.task(context, cluster)) })
           status = await agent.checkTask({ key, afterLogSeq })
         }
-        const beside = status.state === 'running' ? (definition.hasten?.(context) ?? null) : null
+        const beside =
+          status.state === 'running' ? ((await decide(() => definition.hasten?.(context))) ?? null) : null
         if (beside) await startBeside(context, { ...key, step: `${key.step}-hasten` }, beside)
       } catch (error) {
+        if (error instanceof NotOfHost) throw error.thrown
         return refused(context, definition, place, agentFault(error))
       }
       return ended(context, definition, place, kind, status)
     },
+  }
+}
+
+/** What went wrong before a host was asked, e.g. that the cluster could not be read: not to be taken for its answer. */
+class NotOfHost extends Error {
+  readonly thrown: unknown
+  constructor(thrown: unknown) {
+    super('not decided what to ask the host')
+    this.thrown = thrown
+  }
+}
+
+async function decide<V>(what: () => V | Promise<V>): Promise<V> {
+  try {
+    return await what()
+  } catch (error) {
+    throw new NotOfHost(error)
   }
 }
 

@@ -1,3 +1,4 @@
+import { controlFor } from '../instance-control'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
 
@@ -7,7 +8,8 @@ export const changeCommitMode = defineOperation('change-commit-mode', {
   steps: {
     apply: taskStep('set-commit-mode', {
       deadlineMs: 60_000,
-      task: ({ input }) => ({ kind: 'set-commit-mode', ...input }),
+      task: async (context) =>
+        (await controlFor(context)).setCommitMode(context.input.instanceId, context.input),
     }),
   },
 })

@@ -1,3 +1,4 @@
+import { controlFor } from '../instance-control'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
 
@@ -9,11 +10,8 @@ export const changeSettings = defineOperation('change-settings', {
   steps: {
     apply: taskStep('change-settings', {
       deadlineMs: 60_000,
-      task: ({ input }) => ({
-        kind: 'change-settings',
-        instanceId: input.instanceId,
-        changes: input.changes,
-      }),
+      task: async (context) =>
+        (await controlFor(context)).changeSettings(context.input.instanceId, context.input.changes),
       // the history says what was asked for, also where it waits for a restart
       records: (result) => [
         {

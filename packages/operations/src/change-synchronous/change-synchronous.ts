@@ -27,11 +27,9 @@ export const changeSynchronous = defineOperation('change-synchronous', {
             id: m.name,
             hostId: m.hostId,
             hostName: m.hostName,
-            task: {
-              kind: 'change-settings' as const,
-              instanceId: m.instanceId,
-              changes: [{ name: 'synchronous_commit', value: input.commitMode }],
-            },
+            task: controlOf(cluster).changeSettings(m.instanceId, [
+              { name: 'synchronous_commit', value: input.commitMode },
+            ]),
           })),
       // the primary's counts; a standby that is away takes it from the next copy or change
       tolerate: (task, fault) => fault.code === 'agent.unreachable' && !task.task.kind.startsWith('set-'),

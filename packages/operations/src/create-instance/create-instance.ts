@@ -1,3 +1,4 @@
+import { controlFor } from '../instance-control'
 import { observeStep } from '../observe-step'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
@@ -25,7 +26,7 @@ export const createInstance = defineOperation('create-instance', {
     }),
     start: taskStep('start-instance', {
       deadlineMs: 60_000,
-      task: ({ input }) => ({ kind: 'start-instance', instanceId: input.instanceId }),
+      task: async (context) => (await controlFor(context)).start(context.input.instanceId),
     }),
     observe: observeStep('running', 'start'),
   },

@@ -1,3 +1,4 @@
+import { controlFor } from '../instance-control'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
 
@@ -7,7 +8,7 @@ export const reloadInstance = defineOperation('reload-instance', {
   steps: {
     reload: taskStep('reload-instance', {
       deadlineMs: 30_000,
-      task: ({ input }) => ({ kind: 'reload-instance', instanceId: input.instanceId }),
+      task: async (context) => (await controlFor(context)).reload(context.input.instanceId),
     }),
   },
 })

@@ -1,3 +1,4 @@
+import { controlFor } from '../instance-control'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
 
@@ -12,7 +13,8 @@ export const resolveDrift = defineOperation('resolve-drift', {
   steps: {
     resolve: taskStep('resolve-drift', {
       deadlineMs: 60_000,
-      task: ({ input }) => ({ kind: 'resolve-drift', instanceId: input.instanceId, how: input.how }),
+      task: async (context) =>
+        (await controlFor(context)).resolveDrift(context.input.instanceId, context.input.how),
       records: (result, { input }) => [
         {
           kind: 'settings-confirmed',

@@ -1,3 +1,4 @@
+import { controlFor } from '../instance-control'
 import { observeStep } from '../observe-step'
 import { defineOperation } from '../step'
 import { hastenStop } from '../stop-instance/stop-instance'
@@ -16,7 +17,8 @@ export const restartInstance = defineOperation('restart-instance', {
   steps: {
     restart: taskStep('restart-instance', {
       deadlineMs: 300_000,
-      task: ({ input }) => ({ kind: 'restart-instance', instanceId: input.instanceId, mode: input.mode }),
+      task: async (context) =>
+        (await controlFor(context)).restart(context.input.instanceId, context.input.mode),
       hasten: (context) => hastenStop(context),
       records: ({ rolledBack }) =>
         rolledBack
@@ -43,7 +45,7 @@ export const restartInstance = defineOperation('restart-instance', {
     }),
     start: taskStep('start-instance', {
       deadlineMs: 300_000,
-      task: ({ input }) => ({ kind: 'start-instance', instanceId: input.instanceId }),
+      task: async (context) => (await controlFor(context)).start(context.input.instanceId),
     }),
     observe: observeStep('running', 'restart'),
     'observe-start': observeStep('running', 'start'),

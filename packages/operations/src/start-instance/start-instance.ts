@@ -1,3 +1,4 @@
+import { controlFor } from '../instance-control'
 import { observeStep } from '../observe-step'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
@@ -14,7 +15,7 @@ export const startInstance = defineOperation('start-instance', {
   steps: {
     start: taskStep('start-instance', {
       deadlineMs: 300_000,
-      task: ({ input }) => ({ kind: 'start-instance', instanceId: input.instanceId }),
+      task: async (context) => (await controlFor(context)).start(context.input.instanceId),
     }),
     observe: observeStep('running', 'start'),
   },

@@ -1,13 +1,15 @@
+import type { TaskInput } from '@floe/agent-contract'
 import type { OperationInput } from '@floe/domain'
+import { controlFor } from '../instance-control'
 import { observeStep } from '../observe-step'
-import { defineOperation } from '../step'
+import { defineOperation, type StepContext } from '../step'
 import { taskStep } from '../task-step'
 
 /** The immediate stop that a host takes although it is stopping the instance; null unless somebody asked for it meanwhile. */
-export const hastenStop = ({ input }: { input: OperationInput<'stop-instance'> }) =>
-  input.hastened
-    ? { kind: 'stop-instance' as const, instanceId: input.instanceId, mode: 'immediate' as const }
-    : null
+export const hastenStop = async (
+  context: Pick<StepContext, 'readCluster'> & { input: OperationInput<'stop-instance'> },
+): Promise<TaskInput | null> =>
+  context.input.hastened ? (await controlFor(context)).stop(context.input.instanceId, 'immediate') : null
 
 /** Stops the engine and sees it stopped. `fast` writes a checkpoint first; `immediate` leaves a crash recovery behind. */
 export const stopInstance = defineOperation('stop-instance', {
@@ -21,7 +23,7 @@ export const stopInstance = defineOperation('stop-instance', {
   steps: {
     stop: taskStep('stop-instance', {
       deadlineMs: 120_000,
-      task: ({ input }) => ({ kind: 'stop-instance', instanceId: input.instanceId, mode: input.mode }),
+      task: async (context) => (await controlFor(context)).stop(context.input.instanceId, context.input.mode),
       hasten: (context) => hastenStop(context),
     }),
     observe: observeStep('stopped'),
