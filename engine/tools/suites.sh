@@ -5,11 +5,12 @@ test_usage() {
   cat <<'HELP'
 usage: ./floe engine test [--quick] [--sanitize] [suite…]
 
-Without names runs all suites: patches, indent, PostgreSQL's own, testkit, and one for each module.
-PostgreSQL's own are regress (with the settings of engine/testkit/as-postgresql.conf), regress-defaults
-and isolation (with the engine's defaults). --quick leaves these three out. --sanitize runs them on an engine
-built with the address and undefined-behaviour sanitizers, several times slower; any report of theirs is a failure. The last line reads "N passed,
-N failed, N skipped"; the exit status is 1 when anything failed. What a failed suite left behind is
+Without names runs all suites: patches, indent, verify (this tool's verb), PostgreSQL's own, testkit, and one
+for each module. PostgreSQL's own are regress (with the settings of engine/testkit/as-postgresql.conf),
+regress-defaults and isolation (with the engine's defaults). --quick leaves these three out. One TAP file of
+testkit or a module is named like page_repair/011_tls. --sanitize runs them on an engine built with the address
+and undefined-behaviour sanitizers, several times slower; any report of theirs is a failure. The last line reads
+"N passed, N failed, N skipped"; the exit status is 1 when anything failed. What a failed suite left behind is
 kept, and its place is printed.
 HELP
 }
@@ -111,12 +112,21 @@ core_regress() {
   done
 }
 
+# verify_suite: the verb that reads a stopped instance; as who called, since it changes to the owner itself.
+verify_suite() {
+  local status=0 suite_dir log
+  announce verify
+  ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0:verify_asan_link_order=0 \
+    "$tools_dir/verify-test.sh" "$variant" "$prefix" "$suite_dir/data" >"$log" 2>&1 || status=$?
+  record verify "$status" "$log"
+}
+
 # tap_suite <suite> <directory that holds t/>
 tap_suite() {
   local suite=$1 inputs=$2 status=0 file suite_dir log
   announce "$suite"
   : >"$log"
-  for file in "$inputs"/t/*.pl; do
+  for file in "$inputs"/t/${only:-*}.pl; do
     mkdir -p "$suite_dir"
     local test_dir=$suite_dir/${file##*/}
     # Every file gets directories of its own, named after it.
@@ -154,6 +164,10 @@ listed_everywhere() {
 # module_suites <module>: pg_regress, isolation, TAP: whichever the module has.
 module_suites() {
   local module=$1 inputs=$run_dir/modules/$1 pgxs=$prefix/lib/postgresql/pgxs names options=() any=''
+  if [ -n "$only" ]; then
+    tap_suite "$module-tap-$only" "$inputs"
+    return
+  fi
   if [ -e "$inputs/$module.conf" ]; then options+=(--temp-config="$inputs/$module.conf"); fi
   names=$(make_variable "$inputs" REGRESS)
   listed_everywhere "$module" "$inputs/sql" sql "$names" || true
@@ -244,7 +258,7 @@ finish_core() {
 }
 
 test_verb() {
-  local quick='' variant=assert wanted=() suite known prefix run_dir core=() core_pids=()
+  local quick='' variant=assert wanted=() suite only='' known prefix run_dir core=() core_pids=()
   while [ $# -gt 0 ]; do
     case $1 in
       --quick) quick=yes ;;
@@ -258,10 +272,13 @@ test_verb() {
     esac
     shift
   done
-  known=" patches indent regress regress-defaults isolation testkit $(modules | tr '\n' ' ')"
+  known=" patches indent verify regress regress-defaults isolation testkit $(modules | tr '\n' ' ')"
   for suite in "${wanted[@]}"; do
     case $known in
-      *" $suite "*) ;;
+      *" ${suite%%/*} "*)
+        [ "$suite" = "${suite%%/*}" ] || [ -e "$modules_dir/${suite/\///t/}.pl" ] || [ -e "$engine_dir/${suite/\///t/}.pl" ] ||
+          usage_error "there is no TAP file \"$suite\"" "./floe engine test --help"
+        ;;
       *) usage_error "unknown suite \"$suite\"; there are:${known% }" "./floe engine test --help" ;;
     esac
   done
@@ -279,9 +296,12 @@ test_verb() {
   trap 'exit 130' INT TERM
   local pgxs=$prefix/lib/postgresql/pgxs
   for suite in "${wanted[@]}"; do
+    only=''
+    case $suite in */*) only=${suite#*/} suite=${suite%%/*} ;; esac
     case $suite in
       patches) command_suite patches patch_check "$work_tree" ;;
       indent) command_suite indent indent_check "$prefix" ;;
+      verify) verify_suite ;;
       # PostgreSQL's suites wait more than they compute: run beside each other they take little longer.
       regress | regress-defaults) core+=("$suite") ;;
       isolation)
@@ -291,7 +311,7 @@ test_verb() {
         ;;
       *)
         finish_core
-        if [ "$suite" = testkit ]; then tap_suite testkit "$run_dir/testkit"; else module_suites "$suite"; fi
+        if [ "$suite" = testkit ]; then tap_suite "testkit${only:+-$only}" "$run_dir/testkit"; else module_suites "$suite"; fi
         ;;
     esac
   done
