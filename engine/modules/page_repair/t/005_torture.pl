@@ -1,6 +1,7 @@
 # Load of many kinds, crashes at random moments, pages torn by sectors of 4096 and 512 bytes, truncations and removals undone:
 # every page is repaired, everything that was confirmed is there, all heaps and indexes are sound. Then the same for a standby.
-# FLOE_TORTURE_CRASHES says how many crashes of each kind (default 3); FLOE_TORTURE_RESULT names a file for the figures.
+# FLOE_TORTURE_CRASHES and FLOE_TORTURE_STANDBY_CRASHES say how many of each (default 3); FLOE_TORTURE_RESULT names a file for
+# the figures.
 use strict;
 use warnings FATAL => 'all';
 use PostgreSQL::Test::Cluster;
@@ -9,9 +10,10 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Floe::Test::Standby qw(new_primary new_standby wait_for_replay);
 use Floe::Test::Torn qw(tear_pages repair_source);
-use Floe::Test::Torture qw(prepare_load run_until_crash check_everything);
+use Floe::Test::Torture qw(prepare_load run_until_crash check_everything index_files);
 
-my $crashes = $ENV{FLOE_TORTURE_CRASHES} || 3;
+my $crashes = $ENV{FLOE_TORTURE_CRASHES} // 3;
+my $standby_crashes = $ENV{FLOE_TORTURE_STANDBY_CRASHES} // 3;
 my $seed = $ENV{FLOE_TEST_SEED} || time;
 srand($seed);
 note("FLOE_TEST_SEED=$seed");
@@ -39,20 +41,23 @@ $standby->append_conf('postgresql.conf', "polar_page_repair_sources = '" . repai
 $primary->reload;
 $standby->reload;
 prepare_load($primary);
+my $index_files = index_files($primary);
+my %written = map { $_ => 0 } qw(btree hash gin gist brin);
 
-my %figures = map { $_ => 0 } qw(crashes torn_pages lost_pages repaired unrepaired wrong stock_fails stock_silently_wrong stock_sound);
+my %figures = map { $_ => 0 } qw(crashes standby_crashes torn_pages lost_pages repaired unrepaired wrong stock_fails stock_silently_wrong stock_sound);
 
 foreach my $victim ($primary, $standby)
 {
-	foreach my $number (1 .. $crashes)
+	foreach my $number (1 .. ($victim == $primary ? $crashes : $standby_crashes))
 	{
 		my $policy = $number % 3 == 0 ? 'always' : 'checksum';
 		my $name = $victim->name . " crash $number, $policy";
 		my $round = run_until_crash($primary, crash => $victim, seconds => 2.5);
 		my $torn = tear_pages($victim, $round->{before}, sector => $number % 2 ? 512 : 4096, undo => $number % 4 == 0);
-		$figures{crashes}++;
+		$figures{ $victim == $primary ? 'crashes' : 'standby_crashes' }++;
 		$figures{torn_pages} += $torn->{torn};
 		$figures{lost_pages} += $torn->{lost};
+		$written{ $index_files->{$_} } += $torn->{written}{$_} foreach grep { $index_files->{$_} } keys %{ $torn->{written} };
 		cmp_ok($torn->{torn}, '>', 10, "$name: pages are torn: $torn->{torn}, old: $torn->{lost}");
 
 		# PostgreSQL, with the same files
@@ -88,8 +93,10 @@ foreach my $victim ($primary, $standby)
 }
 
 is($figures{unrepaired} + $figures{wrong}, 0, 'nothing is unrepaired or wrong');
+cmp_ok($written{$_}, '>', 0, "pages of its $_ indexes were written and not synced before the crashes: $written{$_}") foreach sort keys %written;
 cmp_ok($figures{stock_fails} + $figures{stock_silently_wrong}, '>', 0,
-	"PostgreSQL fails ($figures{stock_fails}), is silently wrong ($figures{stock_silently_wrong}) or is lucky ($figures{stock_sound})");
+	"PostgreSQL fails ($figures{stock_fails}), is silently wrong ($figures{stock_silently_wrong}) or is lucky ($figures{stock_sound})")
+  if $crashes;
 
 my $sum = q{SELECT md5(string_agg(aid || ':' || abalance, ',' ORDER BY aid)) FROM pgbench_accounts};
 wait_for_replay($primary, $standby);

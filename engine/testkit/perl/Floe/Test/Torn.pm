@@ -121,8 +121,8 @@ sub remember_files
 
 For the files of a crashed instance. Options: C<sector> (default 4096), C<share> of the changed pages that
 are torn (default 0.5), C<undo>: whether truncations and removals are undone, too (default no), C<only>: a
-pattern of file names. Returns {torn, lost, whole, files => {fork => torn}, undone}: torn pages are neither the old nor the
-new one, lost ones are the old.
+pattern of file names. Returns {torn, lost, whole, forks => {fork => torn}, written => {file => pages that differ}, undone}: torn
+pages are neither the old nor the new one, lost ones are the old.
 
 =cut
 
@@ -132,7 +132,7 @@ sub tear_pages
 	my $sector = $options{sector} // 4096;
 	my $share = $options{share} // 0.5;
 	my $only = $options{only} // qr/./;
-	my %result = (torn => 0, lost => 0, whole => 0, undone => 0, forks => {});
+	my %result = (torn => 0, lost => 0, whole => 0, undone => 0, forks => {}, written => {});
 
 	my $redo = redo_pointer($cluster);
 	croak "a checkpoint came between: redo pointer was $before->{redo}, is $redo" if $redo ne $before->{redo};
@@ -168,6 +168,7 @@ sub tear_pages
 			next if $was eq $is;
 			$was .= "\0" x ($page_size - length($was));
 			next if $was eq $is;
+			$result{written}{$file}++;
 			if (rand() >= $share)
 			{
 				$result{whole}++;
