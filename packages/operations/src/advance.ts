@@ -78,7 +78,9 @@ export async function advanceOperation(hold: OperationHold, ports: AdvancePorts)
   const cancelling = operation.state === 'cancelling'
   if (!step) return settle(hold, operation, ports, 'succeeded')
   if (step.state === 'pending' && cancelling && !isPastNoReturn(operation)) {
-    const undone = await undo(operation, step, ports, cancelledFault('It had not been started.'))
+    // as of the last step that was begun: of the one that was not there is nothing to take back, or to spare
+    const last = operation.steps.findLast((s) => s.state !== 'pending') ?? step
+    const undone = await undo(operation, last, ports, cancelledFault('It had not been started.'))
     if (undone.word === 'wait') return { ended: null, pauseMs: undone.pollMs }
     return settle(hold, operation, ports, 'cancelled', undone.word === 'fail' ? undone.records : [])
   }
