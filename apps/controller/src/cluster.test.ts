@@ -15,9 +15,10 @@ import {
 import { cancelOperation, submitOperation } from '@floe/operations/submit'
 import { startThrowawayHosts, type ThrowawayHosts, ThrowawayNetwork, waitUntil } from '@floe/testkit'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
 import { startController } from './controller'
 import { actor, keptLog } from './testing/bench-of-controllers'
+import { type Boundary, StepGate } from './testing/step-gate'
 import { WriteLedger } from './testing/write-ledger'
 
 const missing = ThrowawayNetwork.missing()
@@ -26,6 +27,7 @@ const password = randomBytes(12).toString('base64url')
 describe.skipIf(missing !== null)(`a cluster on three hosts${missing ? ` (${missing})` : ''}`, () => {
   let db: TestDatabase
   let net: ThrowawayHosts
+  let gate: StepGate
   let controller: ReturnType<typeof startController>
   const firstId = randomUUID()
 
@@ -47,6 +49,7 @@ describe.skipIf(missing !== null)(`a cluster on three hosts${missing ? ` (${miss
     const bundle = join(import.meta.dirname, '../../agent/dist', `cluster-test-${process.pid}.js`)
     execFileSync(process.execPath, ['build.mjs', bundle], { cwd: join(import.meta.dirname, '../../agent') })
     db = await createTestDatabase(inject('engineConnectionString'))
+    gate = await StepGate.install(db)
     net = await startThrowawayHosts(3, { bundle, instances: 12 })
     for (const n of [0, 1, 2]) {
       const { hostId, name, agentUrl } = hostOf(n)
@@ -71,6 +74,7 @@ describe.skipIf(missing !== null)(`a cluster on three hosts${missing ? ` (${miss
   }, 180_000)
   afterAll(async () => {
     await controller?.stop()
+    await gate?.remove()
     await net?.remove()
     await db?.drop()
   })
@@ -131,6 +135,7 @@ describe.skipIf(missing !== null)(`a cluster on three hosts${missing ? ` (${miss
     return acknowledged.filter((n) => !kept.has(n))
   }
   const wipe = async () => ask(await primary(), 'truncate ledger')
+  afterEach(() => gate?.arm(false))
 
   test('two standbys on other hosts are made and seen to follow', async () => {
     for (const n of [1, 2])
@@ -261,26 +266,98 @@ describe.skipIf(missing !== null)(`a cluster on three hosts${missing ? ` (${miss
     expect(seen.members.filter((m) => m.role === 'standby')).toHaveLength(2)
   }, 120_000)
 
-  test('a switchover that is cancelled before the point of no return leaves the primary it was', async () => {
-    const before = await cluster()
+  /** Begins a switchover to some standby and holds it at a boundary of one of its steps. */
+  async function switchoverHeldAt(when: Boundary['when'], step: string) {
+    const before = await waitUntil('a standby can take over', async () => {
+      const seen = await cluster()
+      return judgeCandidates(seen, 'switchover').every((c) => c.blockers.length === 0) ? seen : null
+    })
     const candidate = before.members.find((m) => m.memberRole === 'standby') as ClusterMember
+    await gate.arm(true)
     const { operationId } = await submit('switchover-cluster', {
       clusterId: before.clusterId,
       instanceId: candidate.instanceId,
     })
-    await waitUntil('it runs', async () => (await showOperation(db.pool, operationId))?.state === 'running')
-    await cancelOperation(db, { operationId, actor }).catch(() => {})
-    const operation = await ended(operationId)
-    const after = await cluster()
-    if (operation.state === 'cancelled') {
-      expect(after.primaryInstanceId).toBe(before.primaryInstanceId)
-      await waitUntil('the primary writes', async () =>
-        ask(await primary(), 'select 1').then(
-          () => true,
-          () => false,
-        ),
+    for (;;) {
+      const at = await waitUntil(
+        'the switchover comes to a boundary or ends',
+        async () => (await gate.waiting(operationId)) ?? (await showOperation(db.pool, operationId))?.endedAt,
+        60_000,
+        15,
       )
-    } else expect(after.primaryInstanceId).toBe(candidate.instanceId)
+      if (at instanceof Date) {
+        const { state, fault } = (await showOperation(db.pool, operationId)) ?? {}
+        throw new Error(`it came to no ${when} of ${step}: ${state} ${JSON.stringify(fault)}`)
+      }
+      if (at.step === step && at.when === when) return { before, candidate, operationId, at }
+      await gate.open(operationId, at, false)
+    }
+  }
+  const letGo = async (operationId: string, at: Boundary) => {
+    await gate.arm(false)
+    await gate.open(operationId, at, false)
+  }
+
+  test.each([
+    ['start', 'prepare'],
+    ['start', 'demote'],
+    // the primary is down already: this is the last moment
+    ['end', 'demote'],
+  ] as const)(
+    'a switchover that is cancelled at the %s of "%s" leaves the primary it was, which takes writes',
+    async (when, step) => {
+      const { before, operationId, at } = await switchoverHeldAt(when, step)
+      const cancelled = cancelOperation(db, { operationId, actor })
+      await waitUntil('the cancel is next', async () => {
+        const { rows } = await db.pool.query(
+          `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+              AND query LIKE '%"cancelAskedAt" = now()%' AND pid <> pg_backend_pid()`,
+        )
+        return rows.length === 1
+      })
+      await letGo(operationId, at)
+      expect(await cancelled).toEqual({ state: 'cancelling' })
+      const operation = await ended(operationId)
+      expect(operation).toMatchObject({ state: 'cancelled', fault: null })
+      expect(operation.steps.map((s) => s.fault?.detail).join()).not.toContain('Could not be taken back')
+      expect(operation.steps.find((s) => s.name === 'promote')).toMatchObject({
+        state: 'cancelled',
+        startedAt: null,
+      })
+      const after = await cluster()
+      expect(after.primaryInstanceId).toBe(before.primaryInstanceId)
+      const written = await waitUntil(
+        'the primary takes a write',
+        async () =>
+          ask<{ n: number }>(await primary(), 'insert into ledger values (-2) returning n').catch(() => null),
+        30_000,
+      )
+      expect(written).toEqual([{ n: -2 }])
+      await ask(await primary(), 'delete from ledger where n = -2')
+      await waitUntil(
+        'all members are what they were',
+        async () => {
+          const now = await cluster()
+          const roles = ({ members }: ClusterObserved) => members.map((m) => [m.name, m.memberRole, m.role])
+          return (
+            now.members.every((m) => m.state === 'running' && m.fenced === null) &&
+            JSON.stringify(roles(now)) === JSON.stringify(roles(before))
+          )
+        },
+        30_000,
+      )
+    },
+    120_000,
+  )
+
+  test('a cancel once a standby is being promoted is refused, and the switchover goes through', async () => {
+    const { candidate, operationId, at } = await switchoverHeldAt('end', 'promote')
+    await expect(cancelOperation(db, { operationId, actor })).rejects.toMatchObject({
+      fault: { code: 'operation.past_no_return', detail: expect.stringContaining('has begun') },
+    })
+    await letGo(operationId, at)
+    expect(await ended(operationId)).toMatchObject({ state: 'succeeded' })
+    expect((await cluster()).primaryInstanceId).toBe(candidate.instanceId)
     expect((await primary()).fenced).toBeNull()
   })
 

@@ -1,8 +1,8 @@
 import type { KnownInstance } from '@floe/db'
-import type { Protection } from '@floe/domain'
+import type { Protection, ReplicationObserved } from '@floe/domain'
 import { expect, test } from 'vitest'
-import { AgentDouble, facts } from '../testing/agent-double'
-import { deriveIncidents, type HostSeen, hostOffline } from './derive-incidents'
+import { AgentDouble, facts, replication, standbySeen } from '../testing/agent-double'
+import { deriveIncidents, type HostSeen, hostOffline, SLOT_RETAINED_BYTES } from './derive-incidents'
 
 const known = (more: Partial<KnownInstance> = {}): KnownInstance => ({
   instanceId: 'i-1',
@@ -119,6 +119,81 @@ test('being exposed to torn pages is an incident once it has lasted, until a sou
   expect(protectedBy({ ...guarded, fullPageWrites: true }, 99_000)).toEqual([])
   expect(protectedBy({ state: 'exposed' }, 99_000, { known: [known({ busy: true })] })).toEqual([])
   expect(protectedBy({ state: 'overridden' }, 10_000)).toEqual(['page-guard-off:i-1'])
+})
+
+/** The incidents of an instance that says this of replication. */
+function replicating(
+  said: Partial<ReplicationObserved>,
+  { role = 'primary', ...more }: Partial<HostSeen> & { role?: 'primary' | 'standby' } = {},
+) {
+  const s = seen(more)
+  for (const instance of s.report.instances) Object.assign(instance, { role, replication: replication(said) })
+  return deriveIncidents(s)
+}
+
+test('commits that wait for standbys that are not connected are an incident until enough of them are', () => {
+  const any1 = { synchronousStandbyNames: 'ANY 1 ("two", "three")' }
+  expect(replicating({ ...any1, waitingCommits: 3 })).toMatchObject([
+    {
+      key: 'commits-wait:i-1',
+      severity: 'critical',
+      detail: '0 of 1 synchronous standbys are connected.',
+    },
+  ])
+  expect(replicating({ ...any1, standbys: [standbySeen('two', 'quorum')] })).toEqual([])
+  // one that only catches up, or that nobody waits for, confirms nothing
+  const catchingUp = { ...standbySeen('two', 'quorum'), state: 'catchup' }
+  expect(replicating({ ...any1, standbys: [catchingUp, standbySeen('four', 'async')] })).toHaveLength(1)
+  const first2 = { synchronousStandbyNames: 'FIRST 2 ("two", "three")' }
+  expect(replicating({ ...first2, standbys: [standbySeen('two', 'sync')] })).toMatchObject([
+    { detail: '1 of 2 synchronous standbys are connected.' },
+  ])
+  expect(replicating({ ...any1, synchronousCommit: 'local' })).toEqual([])
+  expect(replicating({ synchronousStandbyNames: '' })).toEqual([])
+  expect(replicating(any1, { known: [known({ busy: true })] })).toEqual([])
+})
+
+test('a second member that takes writes is an incident until it is a standby, or the primary', () => {
+  const standby = [known({ memberRole: 'standby' })]
+  expect(replicating({}, { known: standby })).toMatchObject([
+    { key: 'second-primary:i-1', severity: 'critical', title: expect.stringContaining('accepts writes') },
+  ])
+  expect(replicating({}, { known: [known({ memberRole: 'fenced' })] })).toMatchObject([
+    { key: 'second-primary:i-1' },
+  ])
+  expect(replicating({}, { known: standby, role: 'standby' })).toEqual([])
+  expect(replicating({}, { known: [known({ memberRole: 'primary' })] })).toEqual([])
+  // in the middle of a switchover both may say so for a moment
+  expect(replicating({}, { known: [known({ memberRole: 'standby', busy: true })] })).toEqual([])
+})
+
+test('a slot nobody uses is an incident once it keeps a gigabyte of WAL or has lost what it kept, until it is used', () => {
+  const slots = (more: Partial<ReplicationObserved['slots'][number]>) =>
+    replicating({
+      slots: [
+        {
+          name: 'floe_two',
+          active: false,
+          restartLsn: null,
+          walStatus: 'extended',
+          retainedBytes: SLOT_RETAINED_BYTES,
+          ...more,
+        },
+      ],
+    })
+  expect(slots({})).toMatchObject([
+    {
+      key: 'slot-unused:i-1:floe_two',
+      severity: 'warning',
+      detail: expect.stringContaining('It keeps at least'),
+    },
+  ])
+  expect(slots({ retainedBytes: SLOT_RETAINED_BYTES - 1 })).toEqual([])
+  expect(slots({ retainedBytes: null, walStatus: null })).toEqual([])
+  expect(slots({ retainedBytes: null, walStatus: 'lost' })).toMatchObject([
+    { key: 'slot-unused:i-1:floe_two', detail: 'WAL that its standby needs is gone.' },
+  ])
+  expect(slots({ active: true })).toEqual([])
 })
 
 test('drift of settings is an incident until it is resolved', () => {

@@ -3,7 +3,7 @@ import { listCheckpoints, listIncidents, newestSeq, readSamplesAfter, showHost, 
 import type { Sample } from '@floe/telemetry'
 import { waitUntil } from '@floe/testkit'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
-import type { AgentDouble } from '../testing/agent-double'
+import { type AgentDouble, replication, standbySeen } from '../testing/agent-double'
 import { benchOfControllers, keptLog } from '../testing/bench-of-controllers'
 
 let bench: Awaited<ReturnType<typeof benchOfControllers>>
@@ -67,6 +67,40 @@ test('a report becomes what is known of host and instances, and a move is told w
       because: expect.stringContaining('nobody stopped it'),
     }),
   })
+})
+
+test('what is wrong with replication opens incidents, each of which closes when that is over', async () => {
+  const id = await running(bench.host, 'one')
+  const say = (role: 'primary' | 'standby', said: Parameters<typeof replication>[0]) => {
+    const instance = bench.host.instances.get(id)
+    if (instance) Object.assign(instance, { role, replication: replication(said) })
+    bench.host.changed()
+  }
+  const memberRole = (role: string) =>
+    bench.db.pool.query('UPDATE instance SET "memberRole" = $2 WHERE id = $1', [id, role])
+  const unused = { name: 'floe_two', active: false, restartLsn: null, walStatus: 'extended' }
+  const open = (what: string, ...keys: string[]) =>
+    waitUntil(what, async () => JSON.stringify((await openKeys()).sort()) === JSON.stringify(keys.sort()))
+  bench.start()
+  await waitUntil('it is seen', async () => (await stateOf(id)) === 'running')
+  await memberRole('standby')
+  say('primary', {
+    synchronousStandbyNames: 'ANY 1 ("two")',
+    slots: [{ ...unused, retainedBytes: 2 ** 31 }],
+  })
+  const all = [`commits-wait:${id}`, `second-primary:${id}`, `slot-unused:${id}:floe_two`]
+  await open('three incidents are open', ...all)
+  say('standby', { slots: [{ ...unused, retainedBytes: 2 ** 31 }] })
+  await open('of a standby only the slot is left', `slot-unused:${id}:floe_two`)
+  await memberRole('primary')
+  say('primary', {
+    synchronousStandbyNames: 'ANY 1 ("two")',
+    standbys: [standbySeen('two', 'quorum')],
+    slots: [{ ...unused, active: true, retainedBytes: 2 ** 31 }],
+  })
+  await open('none is open')
+  const closed = await listIncidents(bench.db.pool, { state: 'closed' })
+  expect(closed.map((i) => i.key).sort()).toEqual(all.sort())
 })
 
 test('an instance its agent does not name any more is unknown, with the reason, until it is named again', async () => {

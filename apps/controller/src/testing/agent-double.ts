@@ -11,7 +11,7 @@ import {
   type TaskStartInput,
   type TaskStatus,
 } from '@floe/agent-contract'
-import { fault, type HostFacts, rightOf } from '@floe/domain'
+import { fault, type HostFacts, Lsn, type ReplicationObserved, rightOf, type StandbySeen } from '@floe/domain'
 import type { Sample } from '@floe/telemetry'
 import type { TestAuthority } from '@floe/testkit'
 import { createHTTPHandler } from '@trpc/server/adapters/standalone'
@@ -43,6 +43,40 @@ export const facts = (): HostFacts => ({
       nvme: true,
     },
   ],
+})
+
+/** What a primary without standbys says of replication. */
+export const replication = (more: Partial<ReplicationObserved> = {}): ReplicationObserved => ({
+  at: 1,
+  endLsn: Lsn.parse('0/1'),
+  replayedLsn: null,
+  timeline: 1,
+  replayPaused: false,
+  replayDelayMs: null,
+  standbys: [],
+  slots: [],
+  receiver: null,
+  synchronousStandbyNames: '',
+  synchronousCommit: 'on',
+  fullPageWrites: true,
+  waitingCommits: 0,
+  ...more,
+})
+
+/** A standby as its primary sees it. */
+export const standbySeen = (applicationName: string, syncState: string): StandbySeen => ({
+  applicationName,
+  pid: 1,
+  clientAddress: null,
+  state: 'streaming',
+  sentLsn: null,
+  writtenLsn: null,
+  flushedLsn: null,
+  replayedLsn: null,
+  writeLagMs: null,
+  flushLagMs: null,
+  replayLagMs: null,
+  syncState,
 })
 
 const VERIFIER = `SCRAM-SHA-256$4096:${'A'.repeat(24)}$${'A'.repeat(44)}:${'A'.repeat(44)}`
