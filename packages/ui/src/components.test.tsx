@@ -6,6 +6,7 @@ import { ConfirmDialog } from './dialog'
 import { Field } from './field'
 import { Input } from './input'
 import { KeyValue } from './key-value'
+import { Progress } from './progress'
 import { StateBadge } from './state-badge'
 import { parseSpan, parseTimeRange, timeRangeEnds, timeRangePresets, writeTimeRange } from './time-range'
 
@@ -145,6 +146,29 @@ test('a fact that is not known is a dash', () => {
   )
   expect(screen.getByText('Port').nextElementSibling?.textContent).toBe('–')
   expect(screen.getByText('Zero').nextElementSibling?.textContent).toBe('0')
+})
+
+describe('Progress', () => {
+  const bar = () => screen.getByRole('progressbar', { name: 'Copy' })
+
+  test('shows its percent beside the bar, and 100 only for what is done', () => {
+    const { container, rerender } = render(<Progress label="Copy" value={0.29} showPercent />)
+    expect(container.textContent).toBe('29 %')
+    expect(bar().getAttribute('aria-valuenow')).toBe('29')
+    rerender(<Progress label="Copy" value={0.999} showPercent />)
+    expect(container.textContent).toBe('99 %')
+    rerender(<Progress label="Copy" value={1} showPercent />)
+    expect(container.textContent).toBe('100 %')
+  })
+
+  test('shows no number where none is known or asked for', () => {
+    const { container, rerender } = render(<Progress label="Copy" value={null} showPercent />)
+    expect(container.textContent).toBe('')
+    expect(bar().hasAttribute('aria-valuenow')).toBe(false)
+    rerender(<Progress label="Copy" value={0.5} />)
+    expect(container.textContent).toBe('')
+    expect(bar().getAttribute('aria-valuenow')).toBe('50')
+  })
 })
 
 describe('time range', () => {

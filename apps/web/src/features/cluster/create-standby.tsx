@@ -1,12 +1,13 @@
 'use client'
 import { formatBytes, InstanceName } from '@floe/domain'
-import { Button, Dialog, FaultAlert, Field, Input, Select } from '@floe/ui'
+import { Button, Dialog, Field, Input, Select } from '@floe/ui'
 import { useQuery } from '@tanstack/react-query'
 import { useRouter } from 'next/navigation'
 import { useState } from 'react'
 import { useTRPC } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
 import { newIdempotencyKey } from '../console/idempotency-key'
+import { Refusal } from '../operation/refusal'
 import { type ClusterDetail, useClusterVerbs } from './use-cluster'
 
 /** Asks for name and host of a new standby, and follows its operation. */
@@ -100,7 +101,7 @@ function CreateForm({ detail, onClose }: { detail: ClusterDetail; onClose: () =>
           </Select>
         )}
       </Field>
-      {verbs.createStandby.error ? <FaultAlert fault={faultOf(verbs.createStandby.error)} /> : null}
+      {verbs.createStandby.error ? <Refusal error={verbs.createStandby.error} /> : null}
       <div className="flex justify-end gap-2">
         <Button type="button" onClick={onClose}>
           Close

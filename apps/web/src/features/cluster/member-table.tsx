@@ -1,5 +1,5 @@
 'use client'
-import { exactBytes, formatBytes, formatDuration, slotNameOf, standbySeenOf } from '@floe/domain'
+import { exactBytes, formatBytes, slotNameOf, standbySeenOf } from '@floe/domain'
 import {
   Alert,
   Button,
@@ -17,6 +17,7 @@ import { useState } from 'react'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
 import { refusalOf } from '../operation/refusal'
+import { replayLagWords } from './replay-lag'
 import { type ClusterDetail, type Member, useClusterVerbs } from './use-cluster'
 
 type Asking = { verb: 'remove' | 'promote' | 'rejoin' | 'reclone'; member: Member } | null
@@ -72,7 +73,7 @@ export function MemberTable({ detail }: { detail: ClusterDetail }) {
                   {lag === null || lag === undefined ? '–' : exactBytes(lag)}
                 </TableCell>
                 <TableCell number className="whitespace-nowrap">
-                  {seen?.replayLagMs == null ? (seen ? '0 s' : '–') : formatDuration(seen.replayLagMs)}
+                  {replayLagWords(seen, primary?.replication?.endLsn)}
                 </TableCell>
                 <TableCell>{seen?.syncState ?? '–'}</TableCell>
                 <TableCell className="whitespace-nowrap">

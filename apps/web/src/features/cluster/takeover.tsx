@@ -7,6 +7,7 @@ import {
   Card,
   FaultAlert,
   Field,
+  formatTime,
   Input,
   Segmented,
   SkeletonRows,
@@ -17,6 +18,7 @@ import {
   TableHeader,
   TableRow,
 } from '@floe/ui'
+import { RotateCw } from 'lucide-react'
 import Link from 'next/link'
 import { useRouter } from 'next/navigation'
 import { useState } from 'react'
@@ -24,6 +26,8 @@ import { faultOf } from '@/trpc/fault'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
 import { useInstance } from '../instance/instance-context'
+import { Refusal } from '../operation/refusal'
+import { acceptedLoss, isAboutLoss, type StatedLoss } from './typed-loss'
 import { type Candidate, type ClusterDetail, useCluster, useClusterVerbs } from './use-cluster'
 
 type Way = 'switchover' | 'failover'
@@ -60,6 +64,7 @@ function TakeoverForm({ detail }: { detail: ClusterDetail }) {
   const alive = primary?.state === 'running' && primary.hostState === 'online'
   const [way, setWay] = useState<Way>(alive ? 'switchover' : 'failover')
   const [chosen, setChosen] = useState<InstanceId | null>(null)
+  const [stated, setStated] = useState<StatedLoss | null>(null)
   const [loss, setLoss] = useState('')
   const [host, setHost] = useState('')
   const router = useRouter()
@@ -68,14 +73,30 @@ function TakeoverForm({ detail }: { detail: ClusterDetail }) {
   const list = candidates[way]
   const candidate =
     list.find((c) => c.instanceId === chosen) ?? list.find((c) => c.blockers.length === 0) ?? list[0]
+  // by name: the best first would have rows change places under the hand while lags move
+  const rows = list.toSorted((a, b) => (a.name < b.name ? -1 : 1))
   const verb = verbs[way]
   const silent = way === 'failover' && primary !== undefined && primary.hostState !== 'online'
   const needsLoss = way === 'failover' && candidate !== undefined && !candidate.lossless
-  // typed exactly, as it stands there: a loss is not accepted by a habit
-  const expected = candidate?.expectedLossBytes ?? null
-  const lossTyped = expected === null || silent ? loss === 'unknown' : loss === String(expected)
-  const blocked = candidate === undefined || (candidate.blockers.length > 0 && !(needsLoss && lossTyped))
-  const ready = !blocked && (!needsLoss || lossTyped) && (!silent || host === primary?.hostName)
+  const lossOf = (c: Candidate): StatedLoss => ({
+    instanceId: c.instanceId,
+    bytes: c.expectedLossBytes,
+    // when the primary's position was seen, by the console's clock
+    at: detail.now - (primary?.ageMs ?? 0),
+  })
+  // of a primary that still writes the loss changes with every look: what is to be typed stands still from here on
+  if (needsLoss && stated?.instanceId !== candidate.instanceId) {
+    setChosen(candidate.instanceId)
+    setStated(lossOf(candidate))
+    setLoss('')
+  }
+  const accepted = needsLoss ? acceptedLoss(loss, stated?.bytes ?? null, silent) : null
+  const blockers = (candidate?.blockers ?? []).filter((b) => !(needsLoss && isAboutLoss(b)))
+  const ready =
+    candidate !== undefined &&
+    blockers.length === 0 &&
+    (!needsLoss || accepted !== null) &&
+    (!silent || host === primary?.hostName)
 
   const start = () => {
     if (!candidate) return
@@ -92,7 +113,7 @@ function TakeoverForm({ detail }: { detail: ClusterDetail }) {
       verbs.failover.mutate(
         {
           ...input,
-          acceptLoss: needsLoss ? (loss === 'unknown' ? 'unknown' : Number(loss)) : null,
+          acceptLoss: accepted,
           unreachableHost: silent ? host : null,
         },
         follow,
@@ -110,6 +131,8 @@ function TakeoverForm({ detail }: { detail: ClusterDetail }) {
             onChange={(w) => {
               setWay(w)
               setChosen(null)
+              setStated(null)
+              setLoss('')
               verb.reset()
             }}
             choices={[
@@ -135,7 +158,7 @@ function TakeoverForm({ detail }: { detail: ClusterDetail }) {
             </tr>
           </TableHead>
           <TableBody>
-            {list.map((c) => (
+            {rows.map((c) => (
               <TableRow key={c.instanceId}>
                 <TableCell>
                   <label className="flex items-center gap-2 whitespace-nowrap">
@@ -154,7 +177,7 @@ function TakeoverForm({ detail }: { detail: ClusterDetail }) {
                 <TableCell number className="whitespace-nowrap">
                   <Loss candidate={c} />
                 </TableCell>
-                <TableCell>
+                <TableCell className="min-w-56">
                   {c.blockers.length === 0 ? (
                     <span className="text-ink-muted">nothing</span>
                   ) : (
@@ -215,27 +238,21 @@ function TakeoverForm({ detail }: { detail: ClusterDetail }) {
           </Field>
         </Alert>
       ) : null}
-      {needsLoss ? (
-        <Alert tone="bad" title="Acknowledged commits may be lost">
-          <p>
-            {expected === null || silent
-              ? 'How much cannot be known.'
-              : `By the newest positions ${exactBytes(expected)} of WAL. When the primary is fenced and more than that is missing, the failover stops and says so.`}
-          </p>
-          <Field
-            label={
-              expected === null || silent
-                ? 'Type "unknown" to accept a loss that cannot be known'
-                : `Type ${expected} to accept a loss of at most so many bytes`
-            }
-          >
-            {(control) => (
-              <Input {...control} value={loss} onChange={(event) => setLoss(event.target.value)} />
-            )}
-          </Field>
-        </Alert>
+      {needsLoss && stated ? (
+        <AcceptLoss
+          stated={stated}
+          now={candidate.expectedLossBytes}
+          silent={silent}
+          alive={alive}
+          loss={loss}
+          onType={setLoss}
+          onLookAgain={() => {
+            setStated(lossOf(candidate))
+            setLoss('')
+          }}
+        />
       ) : null}
-      {verb.error ? <FaultAlert fault={faultOf(verb.error)} /> : null}
+      {verb.error ? <Refusal error={verb.error} /> : null}
       <div>
         <Button
           variant={way === 'failover' ? 'danger' : 'primary'}
@@ -248,6 +265,81 @@ function TakeoverForm({ detail }: { detail: ClusterDetail }) {
         </Button>
       </div>
     </div>
+  )
+}
+
+/** What would be lost, as of one moment, and the field in which a person takes that on. */
+function AcceptLoss({
+  stated,
+  now,
+  silent,
+  alive,
+  loss,
+  onType,
+  onLookAgain,
+}: {
+  stated: StatedLoss
+  /** The same by the newest positions. */
+  now: number | null
+  /** The primary's host does not answer. */
+  silent: boolean
+  /** The primary runs. */
+  alive: boolean
+  loss: string
+  onType: (loss: string) => void
+  onLookAgain: () => void
+}) {
+  const { bytes } = stated
+  const words = (n: number | null) => (n === null ? 'unknown' : exactBytes(n))
+  return (
+    <Alert tone="bad" title="Acknowledged commits may be lost">
+      <div className="flex flex-col gap-2">
+        {silent ? (
+          <p>How much cannot be known.</p>
+        ) : (
+          <>
+            <p>
+              As of <span className="tabular-nums">{formatTime(stated.at, false).slice(11)}</span> the loss is{' '}
+              <strong className="font-medium text-ink">
+                {words(bytes)}
+                {bytes === null ? '' : ' of WAL'}
+              </strong>
+              {now === bytes ? '' : `, by the newest positions ${words(now)}`}.
+              {alive ? ' The primary runs: it can grow.' : ''}
+            </p>
+            <p>
+              What is missing is counted once the primary is fenced. If it is more than you type, nobody takes
+              over{alive ? ', the primary goes on,' : ''} and the operation names the number.
+            </p>
+            <div>
+              <Button size="small" onClick={onLookAgain}>
+                <RotateCw aria-hidden />
+                Look again
+              </Button>
+            </div>
+          </>
+        )}
+        <Field
+          label={
+            silent
+              ? 'Type "unknown" to accept a loss that cannot be known'
+              : bytes === null
+                ? 'Type how many bytes may be lost at most, or "unknown" to accept any loss'
+                : `Type ${bytes}, or more, to accept a loss of at most so many bytes`
+          }
+        >
+          {(control) => (
+            <Input
+              {...control}
+              value={loss}
+              autoComplete="off"
+              spellCheck={false}
+              onChange={(event) => onType(event.target.value)}
+            />
+          )}
+        </Field>
+      </div>
+    </Alert>
   )
 }
 

@@ -102,15 +102,13 @@ function Disks({ disks, host }: { disks: HostFacts['disks']; host: string }) {
                   {used === null ? (
                     '–'
                   ) : (
-                    <span className="flex items-center gap-2">
-                      <Progress
-                        label={`${disk.mount} in use`}
-                        value={used}
-                        tone={used > 0.95 ? 'bad' : used > 0.85 ? 'warn' : 'accent'}
-                        className="max-w-28"
-                      />
-                      <span className="text-xs text-ink-muted tabular-nums">{(used * 100).toFixed(0)} %</span>
-                    </span>
+                    <Progress
+                      label={`${disk.mount} in use`}
+                      value={used}
+                      tone={used > 0.95 ? 'bad' : used > 0.85 ? 'warn' : 'accent'}
+                      showPercent
+                      className="max-w-40"
+                    />
                   )}
                 </TableCell>
               </TableRow>

@@ -108,7 +108,8 @@ export function OperationList({ instanceId }: { instanceId?: InstanceId }) {
                       <Progress
                         label={`${operation.title}, progress`}
                         value={operation.progress}
-                        className="mt-1 max-w-40"
+                        showPercent
+                        className="mt-1 max-w-48"
                       />
                     ) : null}
                   </TableCell>

@@ -68,7 +68,7 @@ export function OperationPage({ operationId }: { operationId: OperationId }) {
       <div className="flex flex-col gap-3">
         {watched?.fault && !ended ? <FaultAlert fault={watched.fault} tone="warn" /> : null}
         {!ended ? (
-          <Progress label={`${operation.title}, progress`} value={operation.progress} className="h-2" />
+          <Progress label={`${operation.title}, progress`} value={operation.progress} showPercent />
         ) : null}
         {operation.message && !operation.fault ? (
           <p className="text-sm text-ink-muted">{operation.message}</p>

@@ -22,7 +22,12 @@ export function OperationSteps({ steps }: { steps: OperationDetail['steps'] }) {
             <StateBadge state={step.state} of="step" />
           </div>
           {step.state === 'running' ? (
-            <Progress label={`${step.title}, progress`} value={step.progress} className="mt-2 ml-8 w-auto" />
+            <Progress
+              label={`${step.title}, progress`}
+              value={step.progress}
+              showPercent
+              className="mt-2 ml-8"
+            />
           ) : null}
           {step.state === 'running' && step.work ? (
             <p className="mt-1 ml-8 text-xs text-ink-muted tabular-nums">{stepWorkWords(step.work)}</p>
