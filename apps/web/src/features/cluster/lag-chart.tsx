@@ -1,5 +1,5 @@
 'use client'
-import type { InstanceId } from '@floe/domain'
+import { type InstanceId, standbySeenOf } from '@floe/domain'
 import { type ChartRow, type ChartSeries, type SeriesColor, TimeSeriesChart } from '@floe/ui'
 import { useQueries } from '@tanstack/react-query'
 import { useMemo } from 'react'
@@ -13,6 +13,7 @@ const BUCKET_MS = 3_000
 export function LagChart({ detail }: { detail: ClusterDetail }) {
   const trpc = useTRPC()
   const { cluster } = detail
+  const primary = cluster.members.find((m) => m.instanceId === cluster.primaryInstanceId)
   const standbys = cluster.members.filter((m) => m.instanceId !== cluster.primaryInstanceId)
   const history = useQueries({
     queries: standbys.map((m) =>
@@ -29,7 +30,8 @@ export function LagChart({ detail }: { detail: ClusterDetail }) {
   })
   const series: ChartSeries[] = standbys.slice(0, 6).map((m, i) => ({
     key: m.instanceId,
-    label: m.name,
+    // the newest value of one that is away is of then
+    label: standbySeenOf(primary, m) ? m.name : `${m.name} (not connected)`,
     color: (i + 1) as SeriesColor,
     source: 'pg_last_xact_replay_timestamp()',
     help: 'age of the last replayed transaction; 0 when everything received is replayed',

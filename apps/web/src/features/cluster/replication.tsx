@@ -9,6 +9,7 @@ import { useInstance } from '../instance/instance-context'
 import { OperationLink } from '../operation/operation-link'
 import { ClusterConnections } from './cluster-connections'
 import { CommitModesCard } from './commit-modes-card'
+import { CommitsWait } from './commits-wait'
 import { CreateStandby } from './create-standby'
 import { LagChart } from './lag-chart'
 import { MemberTable } from './member-table'
@@ -32,7 +33,7 @@ export function Replication() {
       </Card>
     )
   const detail = query.data
-  const { cluster, waiting } = detail
+  const { cluster } = detail
   const single = cluster.members.length === 1
   const create = (
     <Button
@@ -49,16 +50,7 @@ export function Replication() {
   return (
     <div className="flex min-w-0 flex-col gap-3">
       {query.error ? <FaultAlert fault={faultOf(query.error)} tone="warn" /> : null}
-      {waiting ? (
-        <Alert
-          tone="bad"
-          title={`Commits wait: ${waiting.connected} of ${waiting.asked} synchronous standbys are connected`}
-        >
-          {waiting.waiting === 1 ? '1 session waits' : `${waiting.waiting} sessions wait`} at this moment.
-          Start or rejoin a standby, create another one, or choose below to wait for fewer: then the waiting
-          commits go through.
-        </Alert>
-      ) : null}
+      <CommitsWait detail={detail} />
       {fenced.map((m) => (
         <Alert key={m.instanceId} tone="warn" title={`"${m.name}" is fenced`}>
           {m.fenced ? `${m.fenced.reason}. ` : 'It is to be fenced as soon as its host answers. '}

@@ -1,11 +1,13 @@
 'use client'
 import { type CommitMode, commitModes, commitModeWords, type InstanceId } from '@floe/domain'
-import { Alert, Button, Card, Checkbox, FaultAlert, Field, Segmented, Select } from '@floe/ui'
-import { useId, useState } from 'react'
-import { faultOf } from '@/trpc/fault'
+import { Alert, Button, Card, Checkbox, Field, Segmented, Select, Switch } from '@floe/ui'
+import { ArrowDown, ArrowUp } from 'lucide-react'
+import { useEffect, useId, useRef, useState } from 'react'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
-import { type ClusterDetail, useClusterVerbs } from './use-cluster'
+import { Refusal } from '../operation/refusal'
+import { moved, sameSynchronous } from './synchronous-choice'
+import { type ClusterDetail, type Member, useClusterVerbs } from './use-cluster'
 
 type Method = 'none' | 'first' | 'any'
 
@@ -19,6 +21,7 @@ export function SynchronousCard({ detail }: { detail: ClusterDetail }) {
     current?.instanceIds ?? standbys.map((m) => m.instanceId),
   )
   const [count, setCount] = useState(current?.count ?? 1)
+  const [strict, setStrict] = useState(current?.strict ?? false)
   const [mode, setMode] = useState<CommitMode>(cluster.commitMode)
   const verbs = useClusterVerbs()
   const mayChange = useMayChange()
@@ -27,12 +30,10 @@ export function SynchronousCard({ detail }: { detail: ClusterDetail }) {
   const synchronous =
     method === 'none' || known.length === 0
       ? null
-      : { method, count: Math.min(count, known.length), instanceIds: known, strict: current?.strict ?? false }
+      : { method, count: Math.min(count, known.length), instanceIds: known, strict }
   const shownMode = synchronous === null && mode !== 'off' ? 'local' : mode
-  const unchanged =
-    mode === cluster.commitMode &&
-    JSON.stringify(synchronous && [synchronous.method, synchronous.count, synchronous.instanceIds]) ===
-      JSON.stringify(current && [current.method, current.count, current.instanceIds])
+  const unchanged = mode === cluster.commitMode && sameSynchronous(synchronous, current)
+  const nobody = method !== 'none' && standbys.length > 0 && known.length === 0
   const busy = detail.openOperation !== null
   return (
     <Card title="What commits wait for" description="synchronous_standby_names and synchronous_commit">
@@ -57,22 +58,12 @@ export function SynchronousCard({ detail }: { detail: ClusterDetail }) {
             {method !== 'none' ? (
               <fieldset className="flex flex-col gap-2">
                 <legend className="sr-only">Standbys</legend>
-                {standbys.map((m) => (
-                  <div key={m.instanceId} className="flex items-center gap-2 text-sm">
-                    <Checkbox
-                      id={`${id}-${m.instanceId}`}
-                      checked={known.includes(m.instanceId)}
-                      onCheckedChange={(on) =>
-                        setChosen(
-                          on === true ? [...known, m.instanceId] : known.filter((c) => c !== m.instanceId),
-                        )
-                      }
-                    />
-                    <label htmlFor={`${id}-${m.instanceId}`}>
-                      {m.name} <span className="text-ink-muted">on {m.hostName}</span>
-                    </label>
-                  </div>
-                ))}
+                <Standbys
+                  standbys={standbys}
+                  chosen={known}
+                  ordered={method === 'first'}
+                  onChange={setChosen}
+                />
                 <Field label="How many have to confirm">
                   {(control) => (
                     <Select
@@ -88,6 +79,24 @@ export function SynchronousCard({ detail }: { detail: ClusterDetail }) {
                     </Select>
                   )}
                 </Field>
+                <div className="mt-1 flex items-start gap-3">
+                  <Switch
+                    id={`${id}-strict`}
+                    checked={strict}
+                    aria-describedby={`${id}-strict-meaning`}
+                    onCheckedChange={setStrict}
+                  />
+                  <span className="text-sm">
+                    <label htmlFor={`${id}-strict`} className="font-medium">
+                      Strict
+                    </label>
+                    <span id={`${id}-strict-meaning`} className="block text-ink-muted">
+                      {strict
+                        ? 'Where a failover leaves too few of them, commits wait until enough are back.'
+                        : 'Where a failover leaves too few of them, the new primary goes on with those that are left.'}
+                    </span>
+                  </span>
+                </div>
               </fieldset>
             ) : null}
           </>
@@ -115,18 +124,20 @@ export function SynchronousCard({ detail }: { detail: ClusterDetail }) {
             </label>
           ))}
         </fieldset>
-        {shownMode !== mode ? (
+        {nobody ? (
+          <p className="text-sm text-ink-muted">Choose a standby to wait for, or “No standby”.</p>
+        ) : shownMode !== mode ? (
           <p className="text-sm text-ink-muted">
             Without synchronous standbys <span className="font-mono">{mode}</span> waits no longer than{' '}
             <span className="font-mono">local</span>.
           </p>
         ) : null}
-        {verbs.synchronous.error ? <FaultAlert fault={faultOf(verbs.synchronous.error)} /> : null}
+        {verbs.synchronous.error ? <Refusal error={verbs.synchronous.error} /> : null}
         <div>
           <Button
             variant="primary"
             busy={verbs.synchronous.isPending}
-            disabled={!mayChange || busy || unchanged}
+            disabled={!mayChange || busy || unchanged || nobody}
             title={mayChange ? (busy ? 'Another operation has not ended yet.' : undefined) : viewerHint}
             onClick={() =>
               verbs.synchronous.mutate({
@@ -142,5 +153,103 @@ export function SynchronousCard({ detail }: { detail: ClusterDetail }) {
         </div>
       </div>
     </Card>
+  )
+}
+
+/** The standbys to choose from; for FIRST the chosen ones in their order, which two buttons change. */
+function Standbys({
+  standbys,
+  chosen,
+  ordered,
+  onChange,
+}: {
+  standbys: readonly Member[]
+  chosen: readonly InstanceId[]
+  ordered: boolean
+  onChange: (chosen: InstanceId[]) => void
+}) {
+  const id = useId()
+  const [told, setTold] = useState('')
+  // the row moves in the page, and the button that moved it would lose the focus
+  const pressed = useRef<string | null>(null)
+  useEffect(() => {
+    if (pressed.current) document.getElementById(pressed.current)?.focus()
+    pressed.current = null
+  })
+  const shown = ordered
+    ? [
+        ...chosen.flatMap((c) => standbys.filter((m) => m.instanceId === c)),
+        ...standbys.filter((m) => !chosen.includes(m.instanceId)),
+      ]
+    : standbys
+  const move = ({ instanceId, name }: Member, by: -1 | 1, button: string) => {
+    const next = moved(chosen, instanceId, by)
+    pressed.current = button
+    onChange(next)
+    setTold(`${name} is number ${next.indexOf(instanceId) + 1} of ${next.length}`)
+  }
+  return (
+    <>
+      {ordered ? (
+        <p className="text-xs text-ink-muted">
+          Commits wait for the first of these that are connected; one further down steps in where one is away.
+        </p>
+      ) : null}
+      <ul className="flex flex-col gap-2">
+        {shown.map((m) => {
+          const place = chosen.indexOf(m.instanceId)
+          const label = `${id}-${m.instanceId}`
+          const arrow = (by: -1 | 1) => {
+            const atEnd = place + by < 0 || place + by >= chosen.length
+            const word = by < 0 ? 'up' : 'down'
+            const button = `${label}-${word}`
+            return (
+              <Button
+                id={button}
+                variant="quiet"
+                size="icon-small"
+                aria-label={`Move ${m.name} ${word}`}
+                title={`Move ${m.name} ${word}`}
+                // not `disabled`: the focus stays on it when its row has come to the end
+                aria-disabled={atEnd || undefined}
+                onClick={() => {
+                  if (!atEnd) move(m, by, button)
+                }}
+              >
+                {by < 0 ? <ArrowUp aria-hidden /> : <ArrowDown aria-hidden />}
+              </Button>
+            )
+          }
+          return (
+            <li key={m.instanceId} className="flex min-h-7 items-center gap-2 text-sm">
+              <Checkbox
+                id={label}
+                checked={place >= 0}
+                onCheckedChange={(on) =>
+                  onChange(on === true ? [...chosen, m.instanceId] : chosen.filter((c) => c !== m.instanceId))
+                }
+              />
+              {ordered ? (
+                <span className="w-5 text-right text-ink-muted tabular-nums">
+                  {place >= 0 ? `${place + 1}.` : ''}
+                </span>
+              ) : null}
+              <label htmlFor={label} className="min-w-0">
+                {m.name} <span className="text-ink-muted">on {m.hostName}</span>
+              </label>
+              {ordered && place >= 0 && chosen.length > 1 ? (
+                <span className="ml-auto flex">
+                  {arrow(-1)}
+                  {arrow(1)}
+                </span>
+              ) : null}
+            </li>
+          )
+        })}
+      </ul>
+      <span aria-live="polite" className="sr-only">
+        {told}
+      </span>
+    </>
   )
 }

@@ -12,14 +12,14 @@ export type ClusterDetail = RouterOutputs['cluster']['show']
 export type Member = ClusterDetail['cluster']['members'][number]
 export type Candidate = ClusterDetail['candidates']['switchover'][number]
 
-/** The cluster of this page's instance, kept fresh. */
-export function useCluster() {
+/** The cluster of this page's instance, kept fresh: every `everyMs`, and sooner while an operation works on it. */
+export function useCluster({ enabled = true, everyMs = 1_500 } = {}) {
   const trpc = useTRPC()
   const { cluster } = useInstance()
   const query = useQuery(
     trpc.cluster.show.queryOptions(
       { clusterId: cluster.clusterId },
-      { refetchInterval: ({ state: { data } }) => (data?.openOperation ? 700 : 1_500) },
+      { enabled, refetchInterval: ({ state: { data } }) => (data?.openOperation ? 700 : everyMs) },
     ),
   )
   const consoleNow = query.data?.now

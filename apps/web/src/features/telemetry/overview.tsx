@@ -14,6 +14,7 @@ import { checkpointBands } from '../checkpoint/checkpoint-bands'
 import { CheckpointTable } from '../checkpoint/checkpoint-table'
 import { RunningCheckpoint } from '../checkpoint/running-checkpoint'
 import { useCheckpoints } from '../checkpoint/use-checkpoints'
+import { CommitsWaitNotice } from '../cluster/commits-wait'
 import { useInstance } from '../instance/instance-context'
 import { ProtectionCard } from '../protection/protection-card'
 import { RecoveryHistory } from '../protection/recovery-history'
@@ -92,6 +93,7 @@ export function Overview() {
           />
         </div>
       </div>
+      <CommitsWaitNotice />
       {timeline.fault ? <FaultAlert fault={timeline.fault} onRetry={timeline.retry} /> : null}
       {instance.state === 'stopped' && live ? (
         <Alert title="This instance is stopped">
