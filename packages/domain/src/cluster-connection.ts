@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { goConnect, keywordValue, pythonConnect, scriptString } from './connection'
 
 /** One connection that finds its instance by itself, in every form people paste. */
 export const ClusterConnectionForms = z.object({
@@ -25,6 +26,7 @@ const inBrackets = (host: string) => (host.includes(':') ? `[${host}]` : host)
 /**
  * The connection that always reaches the primary (`primary`), or one for reads that prefers a standby (`reads`), without a
  * password. libpq, pgx and pgjdbc find the instance by themselves; node-postgres takes one host, so its form tries each.
+ * Every form for reads takes the primary where no standby is up.
  */
 export function clusterConnectionForms(
   target: ClusterTarget,
@@ -41,8 +43,8 @@ export function clusterConnectionForms(
   const keywords = [
     `host=${hosts.map((h) => h.host).join(',')}`,
     `port=${hosts.map((h) => h.port).join(',')}`,
-    `user=${user}`,
-    `dbname=${database}`,
+    `user=${keywordValue(user)}`,
+    `dbname=${keywordValue(database)}`,
     ...attributes,
   ].join(' ')
   const serverType =
@@ -56,27 +58,49 @@ export function clusterConnectionForms(
     jdbc: `jdbc:postgresql://${addresses}/${e(database)}?user=${e(user)}&${serverType}`,
     nodePostgres: nodePostgres(target, purpose),
     // pgx knows target_session_attrs, but no load_balance_hosts
-    go: `conn, err := pgx.Connect(ctx, ${JSON.stringify(`${address}?${wanted}`)})`,
-    python: `connection = psycopg.connect(${JSON.stringify(keywords)})`,
+    go: goConnect(`${address}?${wanted}`),
+    python: pythonConnect(keywords),
   }
 }
 
 function nodePostgres({ hosts, user, database }: ClusterTarget, purpose: 'primary' | 'reads'): string {
-  const list = hosts.map((h) => `{ host: '${h.host}', port: ${h.port} }`).join(', ')
-  const who = purpose === 'primary' ? 'the primary' : 'a standby'
-  return `import pg from 'pg'
-
-// node-postgres takes one host: try each until one is ${who}
-async function connect() {
-  for (const address of [${list}]) {
-    const client = new pg.Client({ ...address, user: '${user}', database: '${database}' })
+  const list = hosts.map((h) => `{ host: ${scriptString(h.host)}, port: ${h.port} }`).join(', ')
+  const start = `    const client = new pg.Client({ ...address, user: ${scriptString(user)}, database: ${scriptString(database)} })
     try {
       await client.connect()
-      const { standby } = (await client.query('select pg_is_in_recovery() as standby')).rows[0]
-      if (${purpose === 'primary' ? '!standby' : 'standby'}) return client
+      const { standby } = (await client.query('select pg_is_in_recovery() as standby')).rows[0]`
+  if (purpose === 'primary')
+    return `import pg from 'pg'
+
+// node-postgres takes one host: try each until one is the primary
+async function connect() {
+  for (const address of [${list}]) {
+${start}
+      if (!standby) return client
     } catch {}
     await client.end().catch(() => {})
   }
-  throw new Error('${who} does not answer')
+  throw new Error('the primary does not answer')
+}`
+  return `import pg from 'pg'
+
+// node-postgres takes one host: try each until one is a standby; the primary where none is up
+async function connect() {
+  let primary
+  for (const address of [${list}]) {
+${start}
+      if (standby) {
+        primary?.end().catch(() => {})
+        return client
+      }
+      if (!primary) {
+        primary = client
+        continue
+      }
+    } catch {}
+    await client.end().catch(() => {})
+  }
+  if (primary) return primary
+  throw new Error('no member answers')
 }`
 }

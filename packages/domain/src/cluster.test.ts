@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type ClusterMember, type ClusterObserved, commitsWait, judgeCandidates, slotNameOf } from './cluster'
 import { clusterConnectionForms } from './cluster-connection'
 import type { InstanceId } from './ids'
@@ -210,4 +210,44 @@ test('the connection names every member and says which one it wants', () => {
   const read = clusterConnectionForms(target, 'reads')
   expect(read.uri).toContain('prefer-standby&load_balance_hosts=random')
   expect(read.go).not.toContain('load_balance_hosts')
+})
+
+describe('what node-postgres is given', () => {
+  const hosts = [5500, 5501, 5502].map((port) => ({ host: '10.0.0.1', port }))
+  const forms = (purpose: 'primary' | 'reads') =>
+    clusterConnectionForms({ hosts, user: "o'neill", database: 'postgres' }, purpose).nodePostgres
+
+  /** Runs it as it is pasted, against members by port; one that is not named does not answer. */
+  async function run(purpose: 'primary' | 'reads', members: Record<number, 'primary' | 'standby'>) {
+    const open = new Set<number>()
+    class Client {
+      constructor(readonly options: { port: number; user: string }) {}
+      async connect() {
+        if (!members[this.options.port]) throw new Error('connection refused')
+        open.add(this.options.port)
+      }
+      async query() {
+        return { rows: [{ standby: members[this.options.port] === 'standby' }] }
+      }
+      async end() {
+        open.delete(this.options.port)
+      }
+    }
+    const pasted = forms(purpose).replace(/^import pg.*$/m, '')
+    const client = (await new Function('pg', `${pasted}; return connect()`)({ Client })) as Client
+    expect([...open], 'nothing but what is given back stays open').toEqual([client.options.port])
+    expect(client.options.user).toBe("o'neill")
+    return client.options.port
+  }
+
+  test('for writes it is the primary, and nothing else', async () => {
+    expect(await run('primary', { 5500: 'standby', 5501: 'primary' })).toBe(5501)
+    await expect(run('primary', { 5500: 'standby' })).rejects.toThrow('the primary does not answer')
+  })
+
+  test('for reads it is a standby, and the primary where none is up', async () => {
+    expect(await run('reads', { 5500: 'primary', 5502: 'standby' })).toBe(5502)
+    expect(await run('reads', { 5501: 'primary' })).toBe(5501)
+    await expect(run('reads', {})).rejects.toThrow('no member answers')
+  })
 })

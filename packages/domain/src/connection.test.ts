@@ -9,6 +9,10 @@ test('a connection without a password leaves it to be asked for in every form', 
     keywords: 'host=127.0.0.1 port=5500 user=postgres dbname=postgres',
     psql: "psql 'postgresql://postgres@127.0.0.1:5500/postgres'",
     jdbc: 'jdbc:postgresql://127.0.0.1:5500/postgres?user=postgres',
+    nodePostgres:
+      "const client = new pg.Client({ host: '127.0.0.1', port: 5500, user: 'postgres', database: 'postgres' })",
+    go: 'conn, err := pgx.Connect(ctx, "postgresql://postgres@127.0.0.1:5500/postgres")',
+    python: 'connection = psycopg.connect("host=127.0.0.1 port=5500 user=postgres dbname=postgres")',
     environment:
       "export PGHOST='127.0.0.1'\nexport PGPORT='5500'\nexport PGUSER='postgres'\nexport PGDATABASE='postgres'",
   })
@@ -20,5 +24,12 @@ test('characters with a meaning of their own survive in every form', () => {
   expect(forms.uri).toContain('@[::1]:5500/')
   expect(forms.keywords).toContain("user='o\\'neill'")
   expect(forms.keywords).toContain("password='p@ss/w\\'rd\\\\ 1'")
+  expect(forms.python).toContain(`user='o\\\\'neill'`)
+  const options = new Function('pg', `${forms.nodePostgres}; return client`)({
+    Client: class {
+      constructor(readonly options: object) {}
+    },
+  }).options
+  expect(options).toMatchObject({ host: '::1', user: "o'neill", password: "p@ss/w'rd\\ 1" })
   expect(forms.environment).toContain("export PGPASSWORD='p@ss/w'\\''rd\\ 1'")
 })

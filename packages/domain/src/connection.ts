@@ -15,13 +15,22 @@ export const ConnectionForms = z.object({
   keywords: z.string(),
   psql: z.string(),
   jdbc: z.string(),
+  nodePostgres: z.string(),
+  go: z.string(),
+  python: z.string(),
   /** Lines for a shell: PGHOST, PGPORT, … */
   environment: z.string(),
 })
 export type ConnectionForms = z.infer<typeof ConnectionForms>
 
-const keyword = (value: string) =>
+/** A value of libpq's keyword form, quoted where it has to be. */
+export const keywordValue = (value: string) =>
   /^[\w.:/-]+$/.test(value) ? value : `'${value.replace(/[\\']/g, (c) => `\\${c}`)}'`
+/** A line of a program that connects; JSON's strings are strings of Go and Python too. */
+export const goConnect = (uri: string) => `conn, err := pgx.Connect(ctx, ${JSON.stringify(uri)})`
+export const pythonConnect = (keywords: string) => `connection = psycopg.connect(${JSON.stringify(keywords)})`
+/** A string as JavaScript writes it. */
+export const scriptString = (value: string) => `'${value.replace(/[\\']/g, (c) => `\\${c}`)}'`
 const shellWord = (value: string) => `'${value.replaceAll("'", "'\\''")}'`
 
 /** Writes a connection in every form; without a password they leave it to be asked for. */
@@ -32,11 +41,11 @@ export function connectionForms(target: ConnectionTarget, password?: string | nu
   const secret = password ? `:${e(password)}` : ''
   const uri = `postgresql://${e(user)}${secret}@${host}:${port}/${e(database)}`
   const keywords = [
-    `host=${keyword(target.host)}`,
+    `host=${keywordValue(target.host)}`,
     `port=${port}`,
-    `user=${keyword(user)}`,
-    ...(password ? [`password=${keyword(password)}`] : []),
-    `dbname=${keyword(database)}`,
+    `user=${keywordValue(user)}`,
+    ...(password ? [`password=${keywordValue(password)}`] : []),
+    `dbname=${keywordValue(database)}`,
   ].join(' ')
   const jdbcPassword = password ? `&password=${e(password)}` : ''
   const variables: [string, string][] = [
@@ -46,11 +55,22 @@ export function connectionForms(target: ConnectionTarget, password?: string | nu
     ...(password ? ([['PGPASSWORD', password]] as [string, string][]) : []),
     ['PGDATABASE', database],
   ]
+  // by its parts: the driver does not take an IPv6 address out of a URI
+  const script = [
+    `host: ${scriptString(target.host)}`,
+    `port: ${port}`,
+    `user: ${scriptString(user)}`,
+    ...(password ? [`password: ${scriptString(password)}`] : []),
+    `database: ${scriptString(database)}`,
+  ]
   return {
     uri,
     keywords,
     psql: `psql ${shellWord(uri)}`,
     jdbc: `jdbc:postgresql://${host}:${port}/${e(database)}?user=${e(user)}${jdbcPassword}`,
+    nodePostgres: `const client = new pg.Client({ ${script.join(', ')} })`,
+    go: goConnect(uri),
+    python: pythonConnect(keywords),
     environment: variables.map(([name, value]) => `export ${name}=${shellWord(value)}`).join('\n'),
   }
 }

@@ -41,7 +41,7 @@ export function ClusterConnections({ detail }: { detail: ClusterDetail }) {
               choices={forms.map(({ key, label }) => ({ value: key, label }))}
             />
           </div>
-          <Copyable text={connections[purpose][form]} what="connection" />
+          <Copyable text={connections[purpose][form]} what="connection" multiline={form === 'nodePostgres'} />
         </div>
       ) : (
         <p className="text-sm text-ink-muted">No address of a member is known yet.</p>

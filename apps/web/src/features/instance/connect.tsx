@@ -1,12 +1,16 @@
 'use client'
-import { Alert, Card, KeyValue } from '@floe/ui'
+import { Alert, Card, FaultAlert, KeyValue, SkeletonRows } from '@floe/ui'
+import { faultOf } from '@/trpc/fault'
+import { ClusterConnections } from '../cluster/cluster-connections'
+import { useCluster } from '../cluster/use-cluster'
 import { ConnectionCard } from './connection-card'
 import { useInstance } from './instance-context'
 
 /** How to reach an instance; without a password, which nobody but its owner has. */
 export function Connect() {
   const instance = useInstance()
-  const { connection, forms } = instance
+  const { connection, forms, cluster } = instance
+  const ofCluster = useCluster({ enabled: cluster.members > 1, everyMs: 5_000 })
   if (!connection || !forms)
     return (
       <Alert title="It cannot be reached yet">
@@ -20,7 +24,24 @@ export function Connect() {
           It takes connections only while it is running.
         </Alert>
       ) : null}
-      <ConnectionCard connection={forms} title="Connection" />
+      {cluster.members === 1 ? null : ofCluster.data ? (
+        <ClusterConnections detail={ofCluster.data} />
+      ) : ofCluster.error ? (
+        <FaultAlert fault={faultOf(ofCluster.error)} onRetry={() => void ofCluster.refetch()} />
+      ) : (
+        <Card title="Connect to the cluster">
+          <SkeletonRows rows={2} label="Loading the cluster" />
+        </Card>
+      )}
+      <ConnectionCard
+        connection={forms}
+        title={cluster.members === 1 ? 'Connection' : 'This instance alone'}
+        description={
+          cluster.members === 1
+            ? undefined
+            : `It reaches ${instance.name} whatever its role is; after a switchover that may be the other one.`
+        }
+      />
       <Card title="Details">
         <KeyValue
           items={[

@@ -11,8 +11,16 @@ const forms: readonly {
 }[] = [
   { key: 'psql', label: 'psql', what: 'psql command', about: 'For a terminal on this host.' },
   { key: 'uri', label: 'URI', what: 'URI', about: 'DATABASE_URL of most frameworks; libpq takes it too.' },
-  { key: 'keywords', label: 'Keywords', what: 'keyword string', about: 'libpq’s keyword form.' },
   { key: 'jdbc', label: 'JDBC', what: 'JDBC URL', about: 'For the PostgreSQL JDBC driver.' },
+  {
+    key: 'nodePostgres',
+    label: 'node-postgres',
+    what: 'node-postgres client',
+    about: 'For pg, the driver of Node.js.',
+  },
+  { key: 'go', label: 'Go', what: 'Go connection', about: 'For pgx.' },
+  { key: 'python', label: 'Python', what: 'Python connection', about: 'For psycopg 3.' },
+  { key: 'keywords', label: 'Keywords', what: 'keyword string', about: 'libpq’s keyword form.' },
   {
     key: 'environment',
     label: 'Environment',
@@ -23,10 +31,18 @@ const forms: readonly {
 ]
 
 /** A connection in every form people paste; the URI always in view. */
-export function ConnectionCard({ connection, title }: { connection: ConnectionForms; title: string }) {
+export function ConnectionCard({
+  connection,
+  title,
+  description,
+}: {
+  connection: ConnectionForms
+  title: string
+  description?: string | undefined
+}) {
   const others = forms.filter((form) => form.key !== 'uri')
   return (
-    <Card title={title}>
+    <Card title={title} description={description}>
       <p className="mb-1 text-xs text-ink-muted">URI: DATABASE_URL of most frameworks; libpq takes it too.</p>
       <Copyable text={connection.uri} what="URI" testId="connection-uri" />
       <div className="mt-4">
