@@ -44,6 +44,11 @@ export function duration(ms: number | null | undefined): string {
   return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3_600)} h`
 }
 
+/** `42 %`; never 100 % before all of it is done. */
+export function percent(share: number | null | undefined): string {
+  return share === null || share === undefined ? '–' : `${Math.floor(share * 100)} %`
+}
+
 /** A moment in this machine's time zone, to the second. */
 export function moment(ms: number | null | undefined): string {
   if (ms === null || ms === undefined) return '–'

@@ -2,15 +2,15 @@ import { type ClusterId, fault, formatFault, type OperationId } from '@floe/doma
 import type { RouterOutputs } from '@floe/web/api'
 import type { Command } from 'commander'
 import type { ConsoleClient } from '../console/client'
+import { submitOnce } from '../console/submit-once'
 import { waitForOperation } from '../console/wait-for-operation'
 import { moment, printResult, table } from '../output'
 import { findCluster } from './find-cluster'
 import { openConsole } from './find-instance'
 import { changesOf } from './setting'
-import { verb, wholeNumber } from './verb'
+import { type Submitting, submittingVerb, verb, wholeNumber } from './verb'
 
 type Verb = { json?: boolean }
-type Waiting = Verb & { wait: boolean }
 type Check = RouterOutputs['clusterSetting']['check']
 
 const inWords = (changes: readonly { name: string; value: string | null }[]) =>
@@ -161,7 +161,7 @@ function printCheck(check: Check, json: boolean | undefined): void {
 }
 
 function addChange(setting: Command): void {
-  verb(
+  submittingVerb(
     setting,
     'set <cluster> <name=value...>',
     'change settings on all members',
@@ -175,7 +175,7 @@ function addChange(setting: Command): void {
       async (
         name: string,
         words: string[],
-        options: Waiting & { check?: boolean; restart: boolean; reason?: string },
+        options: Submitting & { check?: boolean; restart: boolean; reason?: string },
       ) => {
         const changes = changesOf(words, 'cluster setting set demo')
         const client = openConsole()
@@ -186,12 +186,14 @@ function addChange(setting: Command): void {
             options.json,
           )
         const { restart, reason } = options
-        const started = await client.trpc.clusterSetting.set.mutate({ clusterId, changes, restart, reason })
+        const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+          client.trpc.clusterSetting.set.mutate({ clusterId, changes, restart, reason, idempotencyKey }),
+        )
         await follow(client, clusterId, started.operationId, options)
       },
     )
 
-  verb(
+  submittingVerb(
     setting,
     'roll-back <cluster> <state>',
     'take all members back to an earlier state',
@@ -202,7 +204,7 @@ function addChange(setting: Command): void {
     .option('--reason <text>', 'why, for the history')
     .option('--no-wait', 'do not wait until the change is confirmed')
     .action(
-      async (name: string, stateId: string, options: Waiting & { check?: boolean; reason?: string }) => {
+      async (name: string, stateId: string, options: Submitting & { check?: boolean; reason?: string }) => {
         const client = openConsole()
         const { clusterId } = (await findCluster(client, name)).cluster
         if (options.check)
@@ -211,7 +213,9 @@ function addChange(setting: Command): void {
             options.json,
           )
         const { reason } = options
-        const started = await client.trpc.clusterSetting.rollBack.mutate({ clusterId, stateId, reason })
+        const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+          client.trpc.clusterSetting.rollBack.mutate({ clusterId, stateId, reason, idempotencyKey }),
+        )
         await follow(client, clusterId, started.operationId, options)
       },
     )
@@ -222,7 +226,7 @@ async function follow(
   client: ConsoleClient,
   clusterId: ClusterId,
   operationId: OperationId,
-  { json, wait }: Waiting,
+  { json, wait }: Submitting,
 ): Promise<void> {
   if (!wait) {
     printResult(json, { operationId }, () => `Operation ${operationId} was started.`)

@@ -8,15 +8,15 @@ import {
   standbySeenOf,
 } from '@floe/domain'
 import { type Command, InvalidArgumentError } from 'commander'
+import { submitOnce } from '../console/submit-once'
 import { waitForOperation } from '../console/wait-for-operation'
 import { duration, printResult, table } from '../output'
 import { addClusterSetting } from './cluster-setting'
 import { type ClusterDetail, findCluster, memberNamed } from './find-cluster'
 import { openConsole } from './find-instance'
-import { oneOf, verb, wholeNumber } from './verb'
+import { oneOf, type Submitting, submittingVerb, verb, wholeNumber } from './verb'
 
 type Verb = { json?: boolean }
-type Waiting = Verb & { wait: boolean }
 
 const bytes = (value: number | null | undefined) =>
   value === null || value === undefined ? null : exactBytes(value)
@@ -25,7 +25,7 @@ const bytes = (value: number | null | undefined) =>
 export async function carryOut(
   client: ReturnType<typeof openConsole>,
   { operationId }: { operationId: OperationId },
-  options: Waiting,
+  options: Submitting,
   done: (result: Record<string, unknown>) => string,
 ): Promise<void> {
   const operation = options.wait ? await waitForOperation(client, operationId) : null
@@ -152,7 +152,7 @@ function acceptedLoss(text: string): number | 'unknown' {
 }
 
 function addTakeovers(cluster: Command): void {
-  verb(
+  submittingVerb(
     cluster,
     'switchover <name>',
     'let a standby take over from the running primary',
@@ -161,16 +161,18 @@ function addTakeovers(cluster: Command): void {
     .option('--to <member>', 'who takes over; the best candidate when left out')
     .option('--check', 'only show the candidates and the stages')
     .option('--no-wait', 'do not wait until it is done')
-    .action(async (name: string, options: Waiting & { to?: string; check?: boolean }) => {
+    .action(async (name: string, options: Submitting & { to?: string; check?: boolean }) => {
       const client = openConsole()
       const detail = await findCluster(client, name)
       if (options.check) return printCandidates(detail, 'switchover', options.json)
       const to = options.to === undefined ? undefined : memberNamed(detail, options.to).instanceId
       const { clusterId } = detail.cluster
-      const started = await client.trpc.cluster.switchover.mutate({ clusterId, instanceId: to })
+      const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+        client.trpc.cluster.switchover.mutate({ clusterId, instanceId: to, idempotencyKey }),
+      )
       await carryOut(client, started, options, () => `Another member of cluster "${name}" is the primary.`)
     })
-  verb(
+  submittingVerb(
     cluster,
     'failover <name>',
     'let a standby take over from a primary that is gone',
@@ -187,7 +189,7 @@ function addTakeovers(cluster: Command): void {
     .action(
       async (
         name: string,
-        options: Waiting & {
+        options: Submitting & {
           to?: string
           check?: boolean
           acceptLoss?: number | 'unknown'
@@ -198,12 +200,15 @@ function addTakeovers(cluster: Command): void {
         const detail = await findCluster(client, name)
         if (options.check) return printCandidates(detail, 'failover', options.json)
         const to = options.to === undefined ? undefined : memberNamed(detail, options.to).instanceId
-        const started = await client.trpc.cluster.failover.mutate({
-          clusterId: detail.cluster.clusterId,
-          instanceId: to,
-          acceptLoss: options.acceptLoss ?? null,
-          unreachableHost: options.unreachableHost ?? null,
-        })
+        const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+          client.trpc.cluster.failover.mutate({
+            clusterId: detail.cluster.clusterId,
+            instanceId: to,
+            acceptLoss: options.acceptLoss ?? null,
+            unreachableHost: options.unreachableHost ?? null,
+            idempotencyKey,
+          }),
+        )
         await carryOut(client, started, options, ({ lossBytes, fenced }) =>
           [
             `Another member of cluster "${name}" is the primary.`,
@@ -251,7 +256,7 @@ function printCandidates(
 const commitMode = oneOf(...commitModes)
 
 function addSynchronous(cluster: Command): void {
-  verb(
+  submittingVerb(
     cluster,
     'synchronous <name> [standbys...]',
     'choose which standbys a commit waits for, and how long',
@@ -272,7 +277,7 @@ function addSynchronous(cluster: Command): void {
       async (
         name: string,
         standbys: string[],
-        options: Waiting & {
+        options: Submitting & {
           first?: number
           any?: number
           off?: boolean
@@ -289,12 +294,15 @@ function addSynchronous(cluster: Command): void {
         if (options.database !== undefined || options.role !== undefined) {
           if ((options.mode === undefined) === (options.reset !== true))
             throw fault('usage.commit_mode', 'either --mode or --reset has to be given')
-          const started = await client.trpc.cluster.commitMode.mutate({
-            clusterId,
-            database: options.database ?? null,
-            role: options.role ?? null,
-            commitMode: options.mode ?? null,
-          })
+          const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+            client.trpc.cluster.commitMode.mutate({
+              clusterId,
+              database: options.database ?? null,
+              role: options.role ?? null,
+              commitMode: options.mode ?? null,
+              idempotencyKey,
+            }),
+          )
           return carryOut(client, started, options, () => 'It holds for new sessions.')
         }
         if (!options.off && standbys.length === 0 && options.mode === undefined)
@@ -312,11 +320,14 @@ function addSynchronous(cluster: Command): void {
                 instanceIds: standbys.map((s) => memberNamed(detail, s).instanceId),
                 strict: options.strict === true,
               }
-        const started = await client.trpc.cluster.synchronous.mutate({
-          clusterId,
-          synchronous,
-          commitMode: options.mode ?? detail.cluster.commitMode,
-        })
+        const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+          client.trpc.cluster.synchronous.mutate({
+            clusterId,
+            synchronous,
+            commitMode: options.mode ?? detail.cluster.commitMode,
+            idempotencyKey,
+          }),
+        )
         await carryOut(client, started, options, ({ standbyNames, waiting }) =>
           [
             standbyNames ? `Commits wait for ${standbyNames}.` : 'Commits wait for no standby.',
@@ -352,7 +363,7 @@ function addCommitModes(cluster: Command): void {
 }
 
 function addPageRepair(cluster: Command): void {
-  verb(
+  submittingVerb(
     cluster,
     'page-repair <name> [standbys...]',
     'choose which standbys give torn pages back',
@@ -361,35 +372,40 @@ function addPageRepair(cluster: Command): void {
     .option('--all', 'every standby, also later ones')
     .option('--off', 'no standby: refused while the primary runs with full_page_writes off')
     .option('--no-wait', 'do not wait until it is done')
-    .action(async (name: string, standbys: string[], options: Waiting & { all?: boolean; off?: boolean }) => {
-      const ways = [options.all, options.off, standbys.length > 0].filter(Boolean).length
-      if (ways !== 1)
-        throw fault('usage.page_repair', 'either standbys, --all or --off have to be given', {
-          hint: `"./floe instance protection ${name}" shows what protects an instance now.`,
+    .action(
+      async (name: string, standbys: string[], options: Submitting & { all?: boolean; off?: boolean }) => {
+        const ways = [options.all, options.off, standbys.length > 0].filter(Boolean).length
+        if (ways !== 1)
+          throw fault('usage.page_repair', 'either standbys, --all or --off have to be given', {
+            hint: `"./floe instance protection ${name}" shows what protects an instance now.`,
+          })
+        const client = openConsole()
+        const detail = await findCluster(client, name)
+        const { clusterId, members, primaryInstanceId } = detail.cluster
+        const chosen = standbys.map((s) => memberNamed(detail, s).instanceId)
+        const excluded = options.all || options.off ? [] : members.map((m) => m.instanceId)
+        const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+          client.trpc.cluster.pageRepair.mutate({
+            clusterId,
+            pageRepair: {
+              enabled: !options.off,
+              excluded: excluded.filter((id) => id !== primaryInstanceId && !chosen.includes(id)),
+            },
+            idempotencyKey,
+          }),
+        )
+        await carryOut(client, started, options, ({ repairSources, notHealthy }) => {
+          const sources = (repairSources ?? []) as string[]
+          const missing = (notHealthy ?? []) as string[]
+          return [
+            sources.length === 0
+              ? 'Torn pages are taken from nobody.'
+              : `Torn pages of the primary are taken from ${sources.join(', ')}.`,
+            ...(missing.length > 0 ? [`Not healthy yet: ${missing.join(', ')}.`] : []),
+          ].join('\n')
         })
-      const client = openConsole()
-      const detail = await findCluster(client, name)
-      const { clusterId, members, primaryInstanceId } = detail.cluster
-      const chosen = standbys.map((s) => memberNamed(detail, s).instanceId)
-      const excluded = options.all || options.off ? [] : members.map((m) => m.instanceId)
-      const started = await client.trpc.cluster.pageRepair.mutate({
-        clusterId,
-        pageRepair: {
-          enabled: !options.off,
-          excluded: excluded.filter((id) => id !== primaryInstanceId && !chosen.includes(id)),
-        },
-      })
-      await carryOut(client, started, options, ({ repairSources, notHealthy }) => {
-        const sources = (repairSources ?? []) as string[]
-        const missing = (notHealthy ?? []) as string[]
-        return [
-          sources.length === 0
-            ? 'Torn pages are taken from nobody.'
-            : `Torn pages of the primary are taken from ${sources.join(', ')}.`,
-          ...(missing.length > 0 ? [`Not healthy yet: ${missing.join(', ')}.`] : []),
-        ].join('\n')
-      })
-    })
+      },
+    )
 }
 
 export function addCluster(program: Command): void {

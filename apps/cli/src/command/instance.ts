@@ -1,15 +1,15 @@
 import { connectionForms, decodePoints, exactBytes, fault, InstanceName, protectionWords } from '@floe/domain'
 import type { Command } from 'commander'
+import { submitOnce } from '../console/submit-once'
 import { waitForOperation } from '../console/wait-for-operation'
 import { duration, moment, printResult, table } from '../output'
 import { findInstance, type InstanceDetail, openConsole } from './find-instance'
 import { findHost } from './host'
-import { assignment, oneOf, verb } from './verb'
+import { assignment, oneOf, type Submitting, submittingVerb, verb } from './verb'
 
 const stopMode = oneOf('fast', 'immediate')
 
 type Verb = { json?: boolean }
-type Waiting = Verb & { wait: boolean }
 
 function detailInWords(i: InstanceDetail): string {
   return [
@@ -29,7 +29,7 @@ function detailInWords(i: InstanceDetail): string {
 }
 
 function addCreate(instance: Command): void {
-  verb(
+  submittingVerb(
     instance,
     'create <name>',
     'create an instance and start it',
@@ -38,24 +38,31 @@ function addCreate(instance: Command): void {
     .option('--set <name=value>', 'a setting written before the first start (may be repeated)', assignment)
     .option('--host <name>', 'the host it is made on (default: the one with the most free ports)')
     .option('--no-wait', 'do not wait until it runs')
-    .action(async (name: string, options: Waiting & { set?: Record<string, string>; host?: string }) => {
+    .action(async (name: string, options: Submitting & { set?: Record<string, string>; host?: string }) => {
       const parsed = InstanceName.safeParse(name)
       if (!parsed.success)
         throw fault('usage.instance_name', `"${name}" cannot be the name of an instance`, {
           detail: `A name ${parsed.error.issues[0]?.message}.`,
         })
       const client = openConsole()
-      const made = await client.trpc.instance.create.mutate({
-        name: parsed.data,
-        settings: options.set ?? {},
-        ...(options.host === undefined ? {} : { hostId: (await findHost(client, options.host)).host.hostId }),
-      })
+      const hostId =
+        options.host === undefined ? undefined : (await findHost(client, options.host)).host.hostId
+      const made = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+        client.trpc.instance.create.mutate({
+          name: parsed.data,
+          settings: options.set ?? {},
+          ...(hostId === undefined ? {} : { hostId }),
+          idempotencyKey,
+        }),
+      )
       const { operationId, instanceId, user, database, password } = made
       if (!options.wait) {
         printResult(options.json, { operationId, instanceId, name, user, database, password }, () =>
           [
             `Operation ${operationId} creates instance "${name}".`,
-            `Password of "${user}" (shown only now): ${password}`,
+            password === null
+              ? `The password of "${user}" was shown when this was first asked.`
+              : `Password of "${user}" (shown only now): ${password}`,
           ].join('\n'),
         )
         return
@@ -92,7 +99,9 @@ function addCreate(instance: Command): void {
       printResult(options.json, result, () =>
         [
           `Instance "${name}" is ${detail.state} on port ${detail.port}.`,
-          `Connect (the password is shown only now):`,
+          password === null
+            ? 'Connect (the password was shown when this was first asked):'
+            : 'Connect (the password is shown only now):',
           `  ${forms.psql}`,
           `  ${forms.jdbc}`,
         ].join('\n'),
@@ -208,17 +217,19 @@ function addChanges(instance: Command): void {
     start: (
       client: ReturnType<typeof openConsole>,
       detail: InstanceDetail,
-      options: Record<string, unknown>,
+      options: Record<string, unknown> & { idempotencyKey: string },
     ) => Promise<{ operationId: string }>,
     done: string,
     configure: (command: Command) => Command = (command) => command,
   ) => {
-    configure(verb(instance, usage, summary, about))
+    configure(submittingVerb(instance, usage, summary, about))
       .option('--no-wait', 'do not wait until it is done')
-      .action(async (name: string, options: Waiting & Record<string, unknown>) => {
+      .action(async (name: string, options: Submitting & Record<string, unknown>) => {
         const client = openConsole()
         const detail = await findInstance(client, name)
-        const { operationId } = (await start(client, detail, options)) as {
+        const { operationId } = (await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+          start(client, detail, { ...options, idempotencyKey }),
+        )) as {
           operationId: Parameters<typeof waitForOperation>[1]
         }
         const operation = options.wait ? await waitForOperation(client, operationId) : null
@@ -250,15 +261,16 @@ function addChanges(instance: Command): void {
     'start <name>',
     'start an instance',
     'Starts an instance and waits until it answers SQL.',
-    ({ trpc }, { instanceId }) => trpc.instance.start.mutate({ instanceId }),
+    ({ trpc }, { instanceId }, { idempotencyKey }) =>
+      trpc.instance.start.mutate({ instanceId, idempotencyKey }),
     'runs',
   )
   change(
     'stop <name>',
     'stop an instance',
     'Stops an instance.',
-    ({ trpc }, { instanceId }, { mode }) =>
-      trpc.instance.stop.mutate({ instanceId, mode: stopMode(String(mode)) }),
+    ({ trpc }, { instanceId }, { mode, idempotencyKey }) =>
+      trpc.instance.stop.mutate({ instanceId, mode: stopMode(String(mode)), idempotencyKey }),
     'is stopped',
     withMode,
   )
@@ -266,8 +278,8 @@ function addChanges(instance: Command): void {
     'restart <name>',
     'restart an instance',
     'Stops an instance, starts it, and waits until it answers SQL.',
-    ({ trpc }, { instanceId }, { mode }) =>
-      trpc.instance.restart.mutate({ instanceId, mode: stopMode(String(mode)) }),
+    ({ trpc }, { instanceId }, { mode, idempotencyKey }) =>
+      trpc.instance.restart.mutate({ instanceId, mode: stopMode(String(mode)), idempotencyKey }),
     'runs again',
     withMode,
   )
@@ -275,18 +287,20 @@ function addChanges(instance: Command): void {
     'reload <name>',
     'reload an instance’s settings',
     'Makes an instance read its configuration files again.',
-    ({ trpc }, { instanceId }) => trpc.instance.reload.mutate({ instanceId }),
+    ({ trpc }, { instanceId }, { idempotencyKey }) =>
+      trpc.instance.reload.mutate({ instanceId, idempotencyKey }),
     'has read its settings again',
   )
   change(
     'delete <name>',
     'delete an instance',
     'Stops an instance and deletes its files. Nothing is kept unless --keep-files is given.',
-    ({ trpc }, { instanceId }, { confirm, keepFiles }) =>
+    ({ trpc }, { instanceId }, { confirm, keepFiles, idempotencyKey }) =>
       trpc.instance.delete.mutate({
         instanceId,
         confirmName: String(confirm),
         keepFiles: keepFiles === true,
+        idempotencyKey,
       }),
     'is deleted',
     (command) =>

@@ -1,9 +1,16 @@
 import { fault, OperationId, OperationState, stepWorkWords } from '@floe/domain'
 import type { Command } from 'commander'
-import { waitForOperation } from '../console/wait-for-operation'
-import { duration, moment, printResult, table } from '../output'
+import {
+  eventInWords,
+  followOperation,
+  type OperationDetail,
+  OperationEvents,
+} from '../console/follow-operation'
+import { submitOnce } from '../console/submit-once'
+import { throwUnlessWell, waitForOperation } from '../console/wait-for-operation'
+import { duration, moment, percent, printResult, table } from '../output'
 import { findInstance, openConsole } from './find-instance'
-import { oneOf, verb, wholeNumber } from './verb'
+import { oneOf, type Submitting, submittingVerb, verb, wholeNumber } from './verb'
 
 type Verb = { json?: boolean }
 
@@ -44,12 +51,13 @@ export function addOperation(program: Command): void {
           operations.length === 0
             ? 'There are no operations.'
             : table(
-                ['created', 'operation', 'instance', 'state', 'took', 'by', 'id'],
+                ['created', 'operation', 'instance', 'state', 'done', 'took', 'by', 'id'],
                 operations.map((o) => [
                   moment(o.createdAt),
                   o.title,
                   o.instanceName,
                   o.state,
+                  percent(o.progress),
                   o.startedAt === null ? null : duration((o.endedAt ?? Date.now()) - o.startedAt),
                   o.actorName,
                   o.operationId,
@@ -66,7 +74,7 @@ export function addOperation(program: Command): void {
       })
       printResult(json, { ...o, log }, () =>
         [
-          `${o.title}${o.instanceName ? ` "${o.instanceName}"` : ''}: ${o.state}, asked by ${o.actorName} at ${moment(o.createdAt)}`,
+          `${o.title}${o.instanceName ? ` "${o.instanceName}"` : ''}: ${o.state}, ${o.progress === null ? '' : `${percent(o.progress)} done, `}asked by ${o.actorName} at ${moment(o.createdAt)}`,
           ...(o.fault
             ? [
                 `ERROR: ${o.fault.message}`,
@@ -94,6 +102,27 @@ export function addOperation(program: Command): void {
     },
   )
 
+  verb(
+    operation,
+    'watch <id>',
+    'follow an operation until it ends',
+    'Prints steps, progress and log lines as they come, until the operation has ended; with --json one event a line. Exit status 0 when it succeeded, 1 when it failed or was cancelled. Ending this command ends nothing else.',
+  ).action(async (id: string, { json }: Verb) => {
+    const events = new OperationEvents()
+    let last: OperationDetail | undefined
+    for await (const seen of followOperation(openConsole(), operationId(id))) {
+      last = seen.operation
+      for (const told of events.next(seen, Date.now())) {
+        const line = json ? JSON.stringify(told) : eventInWords(told, seen.operation)
+        if (line !== null) process.stdout.write(`${line}\n`)
+      }
+    }
+    if (!last) return
+    // its event has the fault: a program finds one event a line and nothing else
+    if (!json) throwUnlessWell(last)
+    else if (last.state !== 'succeeded') process.exitCode = 1
+  })
+
   verb(operation, 'cancel <id>', 'ask for an operation to be cancelled').action(
     async (id: string, { json }: Verb) => {
       const result = await openConsole().trpc.operation.cancel.mutate({ operationId: operationId(id) })
@@ -101,18 +130,18 @@ export function addOperation(program: Command): void {
     },
   )
 
-  verb(
+  submittingVerb(
     operation,
     'retry <id>',
     'take up a failed or cancelled operation again',
     'Takes up a failed or cancelled operation again, as a new one: steps that succeeded are not run again.',
   )
     .option('--no-wait', 'do not wait until it has ended')
-    .action(async (id: string, { json, wait }: Verb & { wait: boolean }) => {
+    .action(async (id: string, { json, wait, idempotencyKey: key }: Submitting) => {
       const client = openConsole()
-      const { operationId: again } = await client.trpc.operation.retry.mutate({
-        operationId: operationId(id),
-      })
+      const { operationId: again } = await submitOnce(key, (idempotencyKey) =>
+        client.trpc.operation.retry.mutate({ operationId: operationId(id), idempotencyKey }),
+      )
       if (!wait) {
         printResult(json, { operationId: again }, () => `Operation ${again} was started.`)
         return

@@ -1,10 +1,11 @@
 import { fault, type InstanceId, type OperationId, type SettingChange } from '@floe/domain'
 import type { Command } from 'commander'
 import type { ConsoleClient } from '../console/client'
+import { submitOnce } from '../console/submit-once'
 import { waitForOperation } from '../console/wait-for-operation'
 import { moment, printResult, table } from '../output'
 import { findInstance, openConsole } from './find-instance'
-import { assignment, verb, wholeNumber } from './verb'
+import { assignment, type Submitting, submittingVerb, verb, wholeNumber } from './verb'
 
 type Verb = { json?: boolean }
 
@@ -58,7 +59,7 @@ export function addSetting(program: Command): void {
       },
     )
 
-  verb(
+  submittingVerb(
     setting,
     'set <instance> <name=value...>',
     'change settings',
@@ -71,7 +72,7 @@ export function addSetting(program: Command): void {
       async (
         name: string,
         words: string[],
-        { json, check, reason, wait }: Verb & { check?: boolean; reason?: string; wait: boolean },
+        { json, check, reason, wait, idempotencyKey: key }: Submitting & { check?: boolean; reason?: string },
       ) => {
         const changes = changesOf(words, 'setting set demo')
         const client = openConsole()
@@ -87,7 +88,9 @@ export function addSetting(program: Command): void {
           if (results.some((r) => r.fault !== null)) process.exitCode = 1
           return
         }
-        const { operationId } = await client.trpc.setting.set.mutate({ instanceId, changes, reason })
+        const { operationId } = await submitOnce(key, (idempotencyKey) =>
+          client.trpc.setting.set.mutate({ instanceId, changes, reason, idempotencyKey }),
+        )
         await follow(client, { instanceId, operationId, json, wait })
       },
     )
@@ -145,7 +148,7 @@ export function addSetting(program: Command): void {
       )
     })
 
-  verb(
+  submittingVerb(
     setting,
     'roll-back <instance> <state>',
     'go back to an earlier state',
@@ -157,11 +160,13 @@ export function addSetting(program: Command): void {
       async (
         name: string,
         stateId: string,
-        { json, reason, wait }: Verb & { reason?: string; wait: boolean },
+        { json, reason, wait, idempotencyKey: key }: Submitting & { reason?: string },
       ) => {
         const client = openConsole()
         const { instanceId } = await findInstance(client, name)
-        const { operationId } = await client.trpc.setting.rollBack.mutate({ instanceId, stateId, reason })
+        const { operationId } = await submitOnce(key, (idempotencyKey) =>
+          client.trpc.setting.rollBack.mutate({ instanceId, stateId, reason, idempotencyKey }),
+        )
         await follow(client, { instanceId, operationId, json, wait })
       },
     )
@@ -186,7 +191,7 @@ export function addSetting(program: Command): void {
   })
 
   for (const how of ['adopt', 'revert'] as const)
-    verb(
+    submittingVerb(
       setting,
       `${how} <instance>`,
       how === 'adopt' ? 'keep what was changed past Floe' : 'put back what was changed past Floe',
@@ -196,12 +201,19 @@ export function addSetting(program: Command): void {
     )
       .option('--reason <text>', 'why, for the history')
       .option('--no-wait', 'do not wait until it is confirmed')
-      .action(async (name: string, { json, reason, wait }: Verb & { reason?: string; wait: boolean }) => {
-        const client = openConsole()
-        const { instanceId } = await findInstance(client, name)
-        const { operationId } = await client.trpc.setting[how].mutate({ instanceId, reason })
-        await follow(client, { instanceId, operationId, json, wait })
-      })
+      .action(
+        async (
+          name: string,
+          { json, reason, wait, idempotencyKey: key }: Submitting & { reason?: string },
+        ) => {
+          const client = openConsole()
+          const { instanceId } = await findInstance(client, name)
+          const { operationId } = await submitOnce(key, (idempotencyKey) =>
+            client.trpc.setting[how].mutate({ instanceId, reason, idempotencyKey }),
+          )
+          await follow(client, { instanceId, operationId, json, wait })
+        },
+      )
 }
 
 /** `name=value` words as changes; DEFAULT goes back to the default. `example` begins the example of a mistake. */

@@ -1,11 +1,10 @@
 import { fault, InstanceName } from '@floe/domain'
 import type { Command } from 'commander'
+import { submitOnce } from '../console/submit-once'
 import { carryOut } from './cluster'
 import { findCluster, hostNamed } from './find-cluster'
 import { findInstance, openConsole } from './find-instance'
-import { verb } from './verb'
-
-type Waiting = { json?: boolean; wait: boolean }
+import { type Submitting, submittingVerb } from './verb'
 
 export function addStandby(program: Command): void {
   const standby = program
@@ -13,7 +12,7 @@ export function addStandby(program: Command): void {
     .summary('create, remove, promote, rejoin and re-clone standbys')
     .description('Standbys: copies of a cluster’s primary that follow it.')
 
-  verb(
+  submittingVerb(
     standby,
     'create <cluster> <name>',
     'create a standby of a cluster',
@@ -21,7 +20,7 @@ export function addStandby(program: Command): void {
   )
     .option('--host <name>', 'the host it is made on; left out, the one with the most free ports')
     .option('--no-wait', 'do not wait until it follows')
-    .action(async (clusterName: string, name: string, options: Waiting & { host?: string }) => {
+    .action(async (clusterName: string, name: string, options: Submitting & { host?: string }) => {
       const parsed = InstanceName.safeParse(name)
       if (!parsed.success)
         throw fault('usage.instance_name', `"${name}" cannot be the name of a standby`, {
@@ -30,15 +29,18 @@ export function addStandby(program: Command): void {
       const client = openConsole()
       const { cluster } = await findCluster(client, clusterName)
       const hostId = options.host === undefined ? undefined : await hostNamed(client, options.host)
-      const started = await client.trpc.standby.create.mutate({
-        clusterId: cluster.clusterId,
-        name: parsed.data,
-        ...(hostId ? { hostId } : {}),
-      })
+      const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+        client.trpc.standby.create.mutate({
+          clusterId: cluster.clusterId,
+          name: parsed.data,
+          ...(hostId ? { hostId } : {}),
+          idempotencyKey,
+        }),
+      )
       await carryOut(client, started, options, () => `Standby "${name}" follows its primary.`)
     })
 
-  verb(
+  submittingVerb(
     standby,
     'remove <name>',
     'remove a standby',
@@ -51,16 +53,19 @@ export function addStandby(program: Command): void {
     .action(
       async (
         name: string,
-        options: Waiting & { confirm: string; keepFiles?: boolean; unreachableHost?: string },
+        options: Submitting & { confirm: string; keepFiles?: boolean; unreachableHost?: string },
       ) => {
         const client = openConsole()
         const { instanceId } = await findInstance(client, name)
-        const started = await client.trpc.standby.remove.mutate({
-          instanceId,
-          confirmName: options.confirm,
-          keepFiles: options.keepFiles === true,
-          unreachableHost: options.unreachableHost ?? null,
-        })
+        const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+          client.trpc.standby.remove.mutate({
+            instanceId,
+            confirmName: options.confirm,
+            keepFiles: options.keepFiles === true,
+            unreachableHost: options.unreachableHost ?? null,
+            idempotencyKey,
+          }),
+        )
         await carryOut(client, started, options, ({ left }) => {
           const there = left as { host: string; directory: string | null } | undefined
           if (!there) return `Standby "${name}" is removed.`
@@ -69,7 +74,7 @@ export function addStandby(program: Command): void {
       },
     )
 
-  verb(
+  submittingVerb(
     standby,
     'promote <name>',
     'make a standby a cluster of its own',
@@ -77,24 +82,28 @@ export function addStandby(program: Command): void {
   )
     .requiredOption('--confirm <name>', 'the name of the standby, once more')
     .option('--no-wait', 'do not wait until it is done')
-    .action(async (name: string, options: Waiting & { confirm: string }) => {
+    .action(async (name: string, options: Submitting & { confirm: string }) => {
       const client = openConsole()
       const { instanceId } = await findInstance(client, name)
-      const started = await client.trpc.standby.promote.mutate({ instanceId, confirmName: options.confirm })
+      const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+        client.trpc.standby.promote.mutate({ instanceId, confirmName: options.confirm, idempotencyKey }),
+      )
       await carryOut(client, started, options, () => `"${name}" is the primary of a cluster of its own.`)
     })
 
-  verb(
+  submittingVerb(
     standby,
     'rejoin <name>',
     'bring a fenced or broken member back as a standby',
     'Brings a member back by pg_rewind where that is allowed, else by a new copy; the operation’s log says why.',
   )
     .option('--no-wait', 'do not wait until it follows')
-    .action(async (name: string, options: Waiting) => {
+    .action(async (name: string, options: Submitting) => {
       const client = openConsole()
       const { instanceId } = await findInstance(client, name)
-      const started = await client.trpc.standby.rejoin.mutate({ instanceId })
+      const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+        client.trpc.standby.rejoin.mutate({ instanceId, idempotencyKey }),
+      )
       await carryOut(client, started, options, ({ rewound, refused }) =>
         rewound === true
           ? `"${name}" was rewound and follows its primary.`
@@ -102,17 +111,19 @@ export function addStandby(program: Command): void {
       )
     })
 
-  verb(
+  submittingVerb(
     standby,
     'reclone <name>',
     'copy a standby anew',
     'Replaces a standby’s data by a new copy of the primary. The former data is kept until the copy is whole.',
   )
     .option('--no-wait', 'do not wait until it follows')
-    .action(async (name: string, options: Waiting) => {
+    .action(async (name: string, options: Submitting) => {
       const client = openConsole()
       const { instanceId } = await findInstance(client, name)
-      const started = await client.trpc.standby.reclone.mutate({ instanceId })
+      const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+        client.trpc.standby.reclone.mutate({ instanceId, idempotencyKey }),
+      )
       await carryOut(client, started, options, () => `"${name}" was copied anew and follows its primary.`)
     })
 }

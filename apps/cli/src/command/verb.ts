@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { type Command, InvalidArgumentError } from 'commander'
+import { idempotencyKey } from '../console/submit-once'
 
 /** A verb of the command line: every one has --json. `run` gets the arguments, then the options. */
 export function verb(parent: Command, usage: string, summary: string, about?: string): Command {
@@ -9,6 +10,17 @@ export function verb(parent: Command, usage: string, summary: string, about?: st
     .description(about ?? `${summary}.`)
   return command.option('--json', 'print the result as JSON')
 }
+
+/** A verb that submits an operation: it also takes the key by which it can be repeated without doing it twice. */
+export const submittingVerb = (...of: Parameters<typeof verb>): Command =>
+  verb(...of).option(
+    '--idempotency-key <key>',
+    'answer the operation that an earlier call with this key began, else begin it',
+    idempotencyKey,
+  )
+
+/** What every verb that submits an operation may be told. */
+export type Submitting = { json?: boolean; wait: boolean; idempotencyKey?: string }
 
 /** Parses a whole number of a range. */
 export function wholeNumber(from: number, to: number) {
