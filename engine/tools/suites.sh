@@ -3,12 +3,12 @@
 
 test_usage() {
   cat <<'HELP'
-usage: ./floe engine test [--quick] [--sanitize] [suite…]
+usage: ./floe engine test [--list] [--quick] [--sanitize] [suite…]
 
 Without names runs all suites: patches, indent, verify (this tool's verb), PostgreSQL's own, testkit, and one
 for each module. PostgreSQL's own are regress (with the settings of engine/testkit/as-postgresql.conf),
-regress-defaults and isolation (with the engine's defaults). --quick leaves these three out. One TAP file of
-testkit or a module is named like page_repair/011_tls. --sanitize runs them on an engine built with the address
+regress-defaults and isolation (with the engine's defaults). --quick leaves these three out. --list only names
+the suites. One TAP file of testkit or a module is named like page_repair/011_tls. --sanitize runs them on an engine built with the address
 and undefined-behaviour sanitizers, several times slower; any report of theirs is a failure. The last line reads
 "N passed, N failed, N skipped"; the exit status is 1 when anything failed. What a failed suite left behind is
 kept, and its place is printed.
@@ -258,9 +258,10 @@ finish_core() {
 }
 
 test_verb() {
-  local quick='' variant=assert wanted=() suite only='' known prefix run_dir core=() core_pids=()
+  local list='' quick='' variant=assert wanted=() suite only='' known prefix run_dir core=() core_pids=()
   while [ $# -gt 0 ]; do
     case $1 in
+      --list) list=yes ;;
       --quick) quick=yes ;;
       --sanitize) variant=sanitize ;;
       --help | -h)
@@ -273,6 +274,10 @@ test_verb() {
     shift
   done
   known=" patches indent verify regress regress-defaults isolation testkit $(modules | tr '\n' ' ')"
+  if [ -n "$list" ]; then
+    xargs -n 1 <<<"$known"
+    return
+  fi
   for suite in "${wanted[@]}"; do
     case $known in
       *" ${suite%%/*} "*)

@@ -133,7 +133,7 @@ export type ChosenSuite = { suite: Suite; more: string[] }
 
 /**
  * The suites that were asked for; all when no word is given. Words after `engine` that name no suite name what the engine's
- * suite consists of (`engine page_repair`). `more` is what followed "--": it needs exactly one suite.
+ * suite consists of (`engine page_repair`, or one TAP file of it: `engine page_repair/011_tls`). `more` is what followed "--": it needs exactly one suite.
  */
 export function chooseSuites(words: string[], more: string[] = []): ChosenSuite[] {
   const names: string[] = []
@@ -141,7 +141,7 @@ export function chooseSuites(words: string[], more: string[] = []): ChosenSuite[
   for (const word of words) {
     if (suites.some((s) => s.name === word)) names.push(word)
     else if (!names.includes(engineSuite.name)) throw noSuite(word)
-    else if (engineSuiteNames().includes(word)) ofEngine.push(word)
+    else if (engineSuiteNames().includes(word.split('/')[0] as string)) ofEngine.push(word)
     else
       throw fault('usage.suite', `there is no suite "${word}", and the engine has no tests of that name`, {
         hint: `Suites: ${suites.map((s) => s.name).join(', ')}. Of the engine: ${engineSuiteNames().join(', ')}.`,
