@@ -1,8 +1,9 @@
-import { expect, type Locator, test } from '@playwright/test'
+import { expect, type Locator, type Page, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { floe, floeJson } from '../fixtures/floe-command'
 import { breakConfiguration, type CreatedInstance, createInstance, sql } from '../fixtures/instance'
 import { openInstance } from '../fixtures/instance-page'
+import { startLedger } from '../fixtures/ledger'
 import { signIn } from '../fixtures/owner'
 
 test.describe.configure({ mode: 'serial' })
@@ -10,9 +11,11 @@ test.describe.configure({ mode: 'serial' })
 type Shown = {
   cluster: {
     primaryInstanceId: string
+    synchronous: { method: string; count: number; strict: boolean } | null
     members: { instanceId: string; name: string; role: string | null; state: string; memberRole: string }[]
   }
   connections: { primary: { uri: string } }
+  openOperation: object | null
 }
 
 let first: CreatedInstance
@@ -140,24 +143,257 @@ test('a setting is changed on all members from the page, in the order it names, 
   expect((await shown()).cluster.members.map((m) => m.state)).toEqual(['running', 'running'])
 })
 
-test('a killed primary is replaced by command, nothing acknowledged is lost, and it comes back as a standby', async () => {
-  await sql(await toPrimary(), 'insert into kept values (2)')
-  const { postmasterPid, directory } = await floeJson<{ postmasterPid: number; directory: string }>(
-    'instance',
-    'show',
-    'pair-2',
-  )
-  // a crashed instance is started by itself, unless it cannot start
-  const { mend } = breakConfiguration(directory)
-  process.kill(postmasterPid, 'SIGKILL')
+/** Opens the replication page of the primary. */
+async function openReplication(page: Page) {
+  await page.goto(`${process.env.FLOE_E2E_URL}/instances/${await primaryName()}/replication`)
+  await expect(page.getByRole('figure', { name: 'Topology' })).toBeVisible({ timeout: 30_000 })
+}
+const row = (page: Page, name: string) =>
+  page
+    .getByRole('table', { name: 'Standbys of pair' })
+    .getByRole('row')
+    .filter({ has: page.getByRole('cell', { name, exact: true }) })
+type Operation = { state: string; result: { lossBytes?: number } | null }
+/** Follows the operation that the page went to, to its good end. */
+async function succeeds(page: Page): Promise<Operation> {
+  await expect(page).toHaveURL(/\/operations\//)
+  const operation = () => floeJson<Operation>('operation', 'show', page.url().split('/').at(-1) as string)
+  await expect.poll(async () => (await operation()).state, { timeout: 90_000 }).toBe('succeeded')
+  return operation()
+}
+/** Waits until no operation works on the cluster. */
+const idle = () => expect.poll(async () => (await shown()).openOperation, { timeout: 60_000 }).toBeNull()
+/** The synchronous standbys as the primary has them. */
+const namesInForce = async () => sql(await toPrimary(), 'show synchronous_standby_names').catch(String)
+/** Everything fits in light and dark, wide and narrow, and can be used. */
+async function looksRight(page: Page, name: string) {
+  for (const [colorScheme, width] of [
+    ['dark', 390],
+    ['light', 1280],
+  ] as const) {
+    await page.emulateMedia({ colorScheme })
+    await page.setViewportSize({ width, height: 860 })
+    await checkAccessibility(page)
+    expect(
+      await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth),
+    ).toBeLessThanOrEqual(0)
+    await page.screenshot({ path: test.info().outputPath(`${name}-${colorScheme}.png`), fullPage: true })
+  }
+}
+
+test('a second standby is created from the page; positions, slots and lag of both stand there', async ({
+  page,
+}) => {
+  await signIn(page)
+  await openReplication(page)
+  await page.getByRole('button', { name: 'Create standby' }).click()
+  const dialog = page.getByRole('dialog')
+  await expect(dialog.getByLabel('Name')).toHaveValue('pair-3')
+  await dialog.getByRole('button', { name: 'Create standby' }).click()
+  await succeeds(page)
+  await openReplication(page)
+  // pair-2 is the primary; its synchronous standby is the one that was the primary before
+  for (const [name, sync] of [
+    ['pair', 'quorum'],
+    ['pair-3', 'async'],
+  ] as const) {
+    const cells = row(page, name).getByRole('cell')
+    await expect(cells.nth(7)).toHaveText(sync, { timeout: 30_000 })
+    for (const position of [1, 2, 3, 4])
+      await expect(cells.nth(position)).toHaveText(/^[0-9A-F]+\/[0-9A-F]+$/)
+    await expect(cells.nth(5)).toHaveText(/^[\d,]+ bytes?$/)
+    await expect(cells.nth(6)).toHaveText(/ (ms|s)$/)
+    await expect(cells.nth(8)).toHaveText(/^active/)
+  }
+  const chart = page.getByRole('figure', { name: 'Replay lag' })
+  await looksRight(page, 'replication')
+  await chart.getByRole('button', { name: 'Replay lag as table' }).click()
+  const columns = await chart.getByRole('columnheader').allTextContents()
+  expect(columns.toSorted()).toEqual(['Time', 'pair', 'pair-3'])
+  for (const name of ['pair', 'pair-3'])
+    await expect(
+      chart
+        .locator(`tbody td:nth-child(${columns.indexOf(name) + 1})`)
+        .filter({ hasText: /^[\d.]+ ?\w*s$/ })
+        .first(),
+    ).toBeVisible({ timeout: 30_000 })
+})
+
+test('the order of FIRST is shown and changed by keyboard, and comes to the primary as it stands there', async ({
+  page,
+}) => {
+  await signIn(page)
+  await openReplication(page)
+  await page.getByText('First of', { exact: true }).click()
+  const card = page
+    .locator('section')
+    .filter({ has: page.getByRole('heading', { name: 'What commits wait for' }) })
+  await card.getByRole('checkbox', { name: /pair-3/ }).click()
+  const items = card.getByRole('listitem')
+  await expect(items).toHaveText([/^1\.pair on/, /^2\.pair-3 on/])
+  const up = card.getByRole('button', { name: 'Move pair-3 up' })
+  await up.focus()
+  await page.keyboard.press('Enter')
+  await expect(items).toHaveText([/^1\.pair-3 on/, /^2\.pair on/])
+  await expect(up).toBeFocused()
+  await page.keyboard.press('Enter')
+  await expect(items).toHaveText([/^1\.pair-3 on/, /^2\.pair on/])
+  await card.getByLabel('Strict').click()
+  await looksRight(page, 'first')
+  await card.getByRole('button', { name: 'Apply' }).click()
+  await expect.poll(namesInForce, { timeout: 30_000 }).toBe('FIRST 1 ("pair-3", "pair")')
   await expect
-    .poll(async () => (await shown()).cluster.members.find((m) => m.name === 'pair-2')?.state)
-    .toBe('crashed')
-  await floe('cluster', 'failover', 'pair')
-  mend()
-  expect(await primaryName()).toBe('pair')
-  expect(await sql(await toPrimary(), 'select count(*) from kept where n in (1, 2)')).toBe('2')
-  await expect(floe('instance', 'start', 'pair-2')).rejects.toThrow(/fenced/)
-  await floe('standby', 'rejoin', 'pair-2')
-  expect((await shown()).cluster.members.map((m) => m.memberRole)).toEqual(['primary', 'standby'])
+    .poll(async () => (await shown()).cluster.synchronous)
+    .toMatchObject({ method: 'first', strict: true })
+  await expect(card.getByLabel('Strict')).toBeChecked()
+})
+
+test('commits that wait are told on the primary’s pages, and go on by a press that says what may be lost', async ({
+  page,
+}) => {
+  const uri = await toPrimary()
+  await signIn(page)
+  await openReplication(page)
+  await page.getByText('Any of', { exact: true }).click()
+  await page.getByLabel('How many have to confirm').selectOption('2')
+  await page.getByLabel('Strict').click()
+  await page.getByRole('button', { name: 'Apply' }).click()
+  await expect.poll(namesInForce, { timeout: 30_000 }).toMatch(/^ANY 2 /)
+  await idle()
+
+  await floe('instance', 'stop', 'pair-3')
+  await expect(page.getByText('Commits wait: 1 of 2 synchronous standbys is connected')).toBeVisible({
+    timeout: 30_000,
+  })
+  const first = sql(uri, 'insert into kept values (11) returning n')
+  await expect(page.getByText('1 session waits at this moment')).toBeVisible()
+  await page.getByRole('button', { name: 'Wait for fewer standbys' }).click()
+  const dialog = page.getByRole('dialog')
+  await expect(dialog.getByText('is on the primary and on 1 standby')).toBeVisible()
+  await dialog.getByRole('button', { name: 'Wait for 1 standby' }).click()
+  expect(await first).toBe('11')
+  await expect.poll(namesInForce, { timeout: 30_000 }).toMatch(/^ANY 1 /)
+  await idle()
+
+  await floe('instance', 'stop', 'pair')
+  await page.getByRole('link', { name: 'Overview', exact: true }).click()
+  await expect(page.getByText('Commits wait: 0 of 1 synchronous standbys are connected')).toBeVisible({
+    timeout: 30_000,
+  })
+  const second = sql(uri, 'insert into kept values (12) returning n')
+  await looksRight(page, 'overview')
+  await page.getByRole('link', { name: 'What can be done' }).click()
+  await expect(page.getByRole('button', { name: 'Wait for fewer standbys' })).toBeDisabled()
+  await looksRight(page, 'commits-wait')
+  await page.getByRole('button', { name: 'Go on without waiting' }).click()
+  await expect(dialog.getByText('Whatever the standbys had not received yet')).toBeVisible()
+  await checkAccessibility(page)
+  await dialog.getByRole('button', { name: 'Go on without waiting' }).click()
+  expect(await second).toBe('12')
+  await expect.poll(namesInForce, { timeout: 30_000 }).toBe('')
+  await expect(page.getByText(/^Commits wait:/)).toHaveCount(0)
+  await idle()
+
+  for (const name of ['pair', 'pair-3']) await floe('instance', 'start', name)
+  for (const name of ['pair', 'pair-3'])
+    await expect(row(page, name).getByRole('cell').nth(8)).toHaveText(/^active/, { timeout: 30_000 })
+})
+
+test('in asynchronous mode a failover takes a loss that is typed, of a number that stands still', async ({
+  page,
+}) => {
+  test.setTimeout(300_000)
+  const former = (await primaryName()) as string
+  const ledger = await startLedger(await toPrimary(), 'written_async')
+  try {
+    await signIn(page)
+    await openReplication(page)
+    await page.getByRole('link', { name: 'Switch over' }).click()
+    await page.getByText('Failover', { exact: true }).click()
+    const press = page.getByRole('button', { name: /^Fail over to/ })
+    const field = page.getByLabel(/^Type \d+, or more/)
+    await expect(field).toBeVisible()
+    const label = page.getByText(/^Type \d+, or more/)
+    const told = (await label.textContent()) as string
+    await ledger.goesOn(5)
+    for (let looks = 0; looks < 3; looks++)
+      await page.waitForResponse((response) => response.url().includes('cluster.show') && response.ok())
+    expect(await label.textContent()).toBe(told)
+    await expect(page.getByText(/^As of \d\d:\d\d:\d\d/)).toBeVisible()
+    await looksRight(page, 'failover')
+    await page.getByRole('button', { name: 'Look again' }).click()
+    await expect(press).toBeDisabled()
+    await field.fill('unknown')
+    await expect(press).toBeDisabled()
+    // the primary writes on: more than was lost at the last look is accepted
+    const stated = Number(/\d+/.exec((await label.textContent()) as string)?.[0])
+    await field.fill(String(stated + 1024 * 1024))
+    await press.click()
+    const { result } = await succeeds(page)
+    expect(await primaryName()).not.toBe(former)
+    await ledger.goesOn(5)
+    const { lost } = await ledger.stop()
+    expect(result?.lossBytes).toBeLessThanOrEqual(stated + 1024 * 1024)
+    if (result?.lossBytes === 0) expect(lost).toEqual([])
+  } finally {
+    await ledger.stop()
+  }
+  await openReplication(page)
+  await expect(page.getByText(`"${former}" is fenced`)).toBeVisible()
+  await floe('standby', 'rejoin', former)
+  await expect(row(page, former).getByRole('cell').nth(8)).toHaveText(/^active/, { timeout: 30_000 })
+})
+
+test('a killed primary is replaced from the page under load, nothing acknowledged is lost, and it is rejoined from the page', async ({
+  page,
+}) => {
+  test.setTimeout(300_000)
+  await signIn(page)
+  await openReplication(page)
+  await page.getByText('Any of', { exact: true }).click()
+  await page.getByLabel('How many have to confirm').selectOption('1')
+  await page.getByRole('button', { name: 'Apply' }).click()
+  await expect.poll(namesInForce, { timeout: 30_000 }).toMatch(/^ANY 1 \(".+", ".+"\)$/)
+  await idle()
+
+  const former = (await primaryName()) as string
+  const ledger = await startLedger(await toPrimary(), 'written')
+  try {
+    await ledger.goesOn(20)
+    const { postmasterPid, directory } = await floeJson<{ postmasterPid: number; directory: string }>(
+      'instance',
+      'show',
+      former,
+    )
+    // a crashed instance is started by itself, unless it cannot start
+    const { mend } = breakConfiguration(directory)
+    process.kill(postmasterPid, 'SIGKILL')
+    await expect(page.getByRole('figure', { name: 'Topology' }).getByText('crashed')).toBeVisible({
+      timeout: 30_000,
+    })
+    await page.getByRole('link', { name: 'Switch over' }).click()
+    await expect(page.getByText('The former primary is fenced')).toBeVisible()
+    const press = page.getByRole('button', { name: /^Fail over to/ })
+    await expect(press).toBeEnabled({ timeout: 30_000 })
+    await press.click()
+    await succeeds(page)
+    mend()
+    expect(await primaryName()).not.toBe(former)
+    await ledger.goesOn(20)
+    await expect(floe('instance', 'start', former)).rejects.toThrow(/fenced/)
+
+    await openReplication(page)
+    await row(page, former).getByRole('button', { name: 'Rejoin' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Rejoin' }).click()
+    await expect(row(page, former).getByRole('cell').nth(8)).toHaveText(/^active/, { timeout: 90_000 })
+    await expect
+      .poll(async () => (await shown()).cluster.members.map((m) => m.memberRole))
+      .toEqual(['primary', 'standby', 'standby'])
+    await ledger.goesOn(5)
+    const { acknowledged, lost } = await ledger.stop()
+    expect(acknowledged).toBeGreaterThanOrEqual(45)
+    expect(lost).toEqual([])
+  } finally {
+    await ledger.stop()
+  }
 })
