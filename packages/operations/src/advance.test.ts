@@ -431,53 +431,74 @@ test('a delete whose instance the agent does not know is done, and its row says 
   expect((await showInstance(db.pool, instanceId))?.deletedAt).not.toBeNull()
 })
 
+/** A takeover whose steps before the promotion are done, as these results have it, and that is asked to be cancelled. */
+async function cancelledBeforePromotion(
+  kind: 'switchover-cluster' | 'failover-cluster',
+  done: (primaryName: string) => Record<string, object>,
+) {
+  const primary = await insertTestInstance(db)
+  const { rows } = await db.pool.query('SELECT "clusterId" FROM instance WHERE id = $1', [primary.instanceId])
+  const standby = { instanceId: randomUUID(), name: `s-${primary.name}`, clusterId: rows[0].clusterId }
+  await insertStandby(db.pool, { ...standby, hostId: primary.hostId })
+  const connection = { host: '127.0.0.1', port: 1, socketDirectory: '/s', user: 'u', database: 'd' }
+  await db.pool.query('UPDATE instance SET observed = $2, "observedAt" = now() WHERE id = $1', [
+    primary.instanceId,
+    JSON.stringify({ connection }),
+  ])
+  const { operationId } = await submitOperation(db, {
+    kind,
+    input: { clusterId: standby.clusterId, instanceId: standby.instanceId } as never,
+    actor,
+  })
+  const h = await hold(operationId)
+  await pass(h)
+  const results = {
+    check: { formerInstanceId: primary.instanceId, otherInstanceIds: [] },
+    ...done(primary.name),
+  }
+  await db.pool.query(
+    `UPDATE operation_step SET state = 'succeeded', "startedAt" = now(), result = coalesce($2::jsonb -> name, '{}')
+      WHERE "operationId" = $1
+        AND position < (SELECT position FROM operation_step WHERE "operationId" = $1 AND name = 'promote')`,
+    [operationId, JSON.stringify(results)],
+  )
+  await cancelOperation(db, { operationId, actor })
+  return { h, operationId }
+}
+
 test.each([
-  ['switchover-cluster', { demote: { shutdownLsn: '0/1', stoppedMs: 1 } }, 'undo.restore#1'],
-  ['failover-cluster', { fence: { primary: { endLsn: null, wasRunning: true } } }, 'undo.restore#1'],
+  ['switchover-cluster', () => ({ demote: { shutdownLsn: '0/1', stoppedMs: 1 } })],
+  ['failover-cluster', (name: string) => ({ fence: { [name]: { endLsn: null, wasRunning: true } } })],
 ] as const)(
   '%s: one that is cancelled when only the promotion is left has its primary back',
-  async (kind, done, restored) => {
-    const primary = await insertTestInstance(db)
-    const { rows } = await db.pool.query('SELECT "clusterId" FROM instance WHERE id = $1', [
-      primary.instanceId,
-    ])
-    const standby = { instanceId: randomUUID(), name: `s-${primary.name}`, clusterId: rows[0].clusterId }
-    await insertStandby(db.pool, { ...standby, hostId: primary.hostId })
-    const connection = { host: '127.0.0.1', port: 1, socketDirectory: '/s', user: 'u', database: 'd' }
-    await db.pool.query('UPDATE instance SET observed = $2, "observedAt" = now() WHERE id = $1', [
-      primary.instanceId,
-      JSON.stringify({ connection }),
-    ])
-    const { operationId } = await submitOperation(db, {
-      kind,
-      input: { clusterId: standby.clusterId, instanceId: standby.instanceId } as never,
-      actor,
-    })
-    const h = await hold(operationId)
+  async (kind, done) => {
+    const { h, operationId } = await cancelledBeforePromotion(kind, done)
     await pass(h)
-    const results: Record<string, object> = {
-      check: { formerInstanceId: primary.instanceId, otherInstanceIds: [] },
-      ...('fence' in done ? { fence: { [primary.name]: done.fence.primary } } : done),
-    }
-    await db.pool.query(
-      `UPDATE operation_step SET state = 'succeeded', "startedAt" = now(), result = coalesce($2::jsonb -> name, '{}')
-        WHERE "operationId" = $1
-          AND position < (SELECT position FROM operation_step WHERE "operationId" = $1 AND name = 'promote')`,
-      [operationId, JSON.stringify(results)],
-    )
-    await cancelOperation(db, { operationId, actor })
-    await pass(h)
-    expect(tasks.started).toContain(restored)
+    expect(tasks.started).toContain('undo.restore#1')
     // nothing else ends it, and the promotion is never begun
     expect((await showOperation(db.pool, operationId))?.state).toBe('cancelling')
     for (let i = 0; i < 12 && (await pass(h)).ended === null; i++)
       for (const key of tasks.started) tasks.answers[key] = { state: 'succeeded', result: {} }
     const ended = await showOperation(db.pool, operationId)
-    expect(ended?.state).toBe('cancelled')
+    expect(ended).toMatchObject({ state: 'cancelled', message: null })
     expect(ended?.steps.find((s) => s.name === 'promote')).toMatchObject({ state: 'cancelled' })
     expect(tasks.started.filter((key) => key.startsWith('promote'))).toEqual([])
   },
 )
+
+test('what a cancelled operation could not take back is told', async () => {
+  const { h, operationId } = await cancelledBeforePromotion('switchover-cluster', () => ({
+    demote: { shutdownLsn: '0/1', stoppedMs: 1 },
+  }))
+  tasks.answers['undo.restore'] = { state: 'failed', fault: { code: 'x.y', message: 'no space left' } }
+  for (let i = 0; i < 12 && (await pass(h)).ended === null; i++)
+    for (const key of tasks.started)
+      if (!key.startsWith('undo.restore')) tasks.answers[key] = { state: 'succeeded', result: {} }
+  const left = expect.stringMatching(/Could not be taken back: restore-primary on host .*: no space left/)
+  expect(await showOperation(db.pool, operationId)).toMatchObject({ state: 'cancelled', message: left })
+  const log = await readOperationLog(db.pool, { operationId })
+  expect(log.map((line) => line.text)).toContainEqual(left)
+})
 
 test('a stored input that no longer fits fails the operation instead of blocking its instance', async () => {
   const { operationId } = await submit('reload-instance')

@@ -80,9 +80,14 @@ export async function advanceOperation(hold: OperationHold, ports: AdvancePorts)
   if (step.state === 'pending' && cancelling && !isPastNoReturn(operation)) {
     // as of the last step that was begun: of the one that was not there is nothing to take back, or to spare
     const last = operation.steps.findLast((s) => s.state !== 'pending') ?? step
-    const undone = await undo(operation, last, ports, cancelledFault('It had not been started.'))
+    const why = cancelledFault('It had not been started.')
+    const undone = await undo(operation, last, ports, why)
     if (undone.word === 'wait') return { ended: null, pauseMs: undone.pollMs }
-    return settle(hold, operation, ports, 'cancelled', undone.word === 'fail' ? undone.records : [])
+    if (undone.word !== 'fail') return settle(hold, operation, ports, 'cancelled')
+    const { fault, records } = undone
+    // told only where something stands there still
+    const left = fault.detail === why.detail ? null : faultLine(fault)
+    return settle(hold, operation, ports, 'cancelled', { records, left })
   }
 
   const started = step.state === 'running' ? step : await startStep(hold, operation, step, ports)
@@ -337,13 +342,14 @@ async function settle(
   operation: LeasedOperation,
   ports: AdvancePorts,
   to: 'succeeded' | 'cancelled',
-  records: readonly StepRecord[] = [],
+  { records = [], left = null }: { records?: readonly StepRecord[] | undefined; left?: string | null } = {},
 ): Promise<Advanced> {
   return withOperationHold(ports.pool, hold, async (tx, state): Promise<Advanced> => {
     if (endedOperationStates.includes(state)) return { ended: state }
     for (const record of records) await write(tx, operation, record)
+    if (left !== null) await appendOperationLog(tx, operation.operationId, [{ step: null, text: left }])
     await cancelPendingSteps(tx, operation.operationId)
-    await move(tx, operation, state, to, ports, { endedAt: ports.now(), message: null })
+    await move(tx, operation, state, to, ports, { endedAt: ports.now(), message: left })
     return { ended: to }
   })
 }
