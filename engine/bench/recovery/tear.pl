@@ -1,0 +1,18 @@
+# Tears pages of a crashed instance: tear.pl <data directory> <its base and global at the checkpoint> <redo pointer> <share> <seed>.
+# Prints how many are torn.
+use strict;
+use warnings FATAL => 'all';
+use Test::More;
+use Floe::Test::Torn qw(tear_pages);
+
+package Crashed
+{
+	sub data_dir { return $_[0]{directory} }
+}
+
+my ($directory, $before, $redo, $share, $seed) = @ARGV;
+srand($seed);
+my $torn = tear_pages(bless({ directory => $directory }, 'Crashed'), { directory => $before, redo => $redo }, share => $share);
+ok($torn->{torn} > 0, 'pages are torn');
+note("torn $torn->{torn}");
+done_testing();
