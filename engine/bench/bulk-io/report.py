@@ -64,7 +64,10 @@ def file_system(directory):
     return best[1]
 
 
-def write_json(path, bench, host, figures):
+def write_json(path, bench, host, figures, detail=None):
+    report = {'bench': bench, 'host': host, 'figures': [figure.as_dict() for figure in figures]}
+    if detail:
+        report['detail'] = detail
     with open(path, 'w', encoding='utf-8') as file:
-        json.dump({'bench': bench, 'host': host, 'figures': [figure.as_dict() for figure in figures]}, file, indent=2)
+        json.dump(report, file, indent=2)
         file.write('\n')
