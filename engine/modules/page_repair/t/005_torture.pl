@@ -44,7 +44,7 @@ prepare_load($primary);
 my $index_files = index_files($primary);
 my %written = map { $_ => 0 } qw(btree hash gin gist brin);
 
-my %figures = map { $_ => 0 } qw(crashes standby_crashes torn_pages lost_pages repaired unrepaired wrong stock_fails stock_silently_wrong stock_sound);
+my %figures = map { $_ => 0 } qw(crashes standby_crashes torn_pages unseen_pages lost_pages repaired unrepaired wrong stock_fails stock_silently_wrong stock_sound);
 
 foreach my $victim ($primary, $standby)
 {
@@ -57,8 +57,9 @@ foreach my $victim ($primary, $standby)
 		$figures{ $victim == $primary ? 'crashes' : 'standby_crashes' }++;
 		$figures{torn_pages} += $torn->{torn};
 		$figures{lost_pages} += $torn->{lost};
+		$figures{unseen_pages} += $torn->{unseen};
 		$written{ $index_files->{$_} } += $torn->{written}{$_} foreach grep { $index_files->{$_} } keys %{ $torn->{written} };
-		cmp_ok($torn->{torn}, '>', 10, "$name: pages are torn: $torn->{torn}, old: $torn->{lost}");
+		cmp_ok($torn->{torn}, '>', 10, "$name: pages are torn: $torn->{torn}, of these with a right checksum: $torn->{unseen}, old: $torn->{lost}");
 
 		# PostgreSQL, with the same files
 		if ($victim == $primary)
