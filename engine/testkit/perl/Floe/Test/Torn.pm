@@ -148,9 +148,10 @@ sub remember_files
 =item tear_pages(cluster, before, options)
 
 For the files of a crashed instance. Options: C<sector> (default 4096), C<share> of the changed pages that
-are torn (default 0.5), C<undo>: whether truncations and removals are undone, too (default no), C<only>: a
+are torn (default 0.5), C<unseen>: whether a torn page may verify by accident, one in 65,535 does (default no: it is
+torn otherwise, as nothing that looks at checksums alone can find it), C<undo>: whether truncations and removals are undone, too (default no), C<only>: a
 pattern of file names. Returns {torn, unseen, lost, whole, forks => {fork => torn}, written => {file => pages that differ}, undone}: torn
-pages are neither the old nor the new one, of these the unseen ones verify all the same; lost ones are the old.
+pages are neither the old nor the new one; unseen is how often one verified all the same; lost ones are the old.
 
 =cut
 
@@ -202,18 +203,24 @@ sub tear_pages
 				$result{whole}++;
 				next;
 			}
-			my $mixed = $is;
-			for (my $s = 0; $s < $page_size; $s += $sector)
+			my $block = $at / $page_size + ($file =~ /\.(\d+)$/ ? $1 * 131072 : 0);
+			my $mixed;
+			while (1)
 			{
-				substr($mixed, $s, $sector) = substr($was, $s, $sector) if rand() < 0.5;
+				$mixed = $is;
+				for (my $s = 0; $s < $page_size; $s += $sector)
+				{
+					substr($mixed, $s, $sector) = substr($was, $s, $sector) if rand() < 0.5;
+				}
+				last if $mixed eq $is || $mixed eq $was || !_verifies($mixed, $block);
+				$result{unseen}++;
+				last if $options{unseen};
 			}
 			if ($mixed eq $is) { $result{whole}++; next; }
 			elsif ($mixed eq $was) { $result{lost}++ }
 			else
 			{
 				$result{torn}++;
-				# By accident, one in 65,535; nothing that looks at the checksum alone can find it
-				$result{unseen}++ if _verifies($mixed, $at / $page_size + ($file =~ /\.(\d+)$/ ? $1 * 131072 : 0));
 				$result{forks}{$fork}++;
 			}
 			substr($new, $at, $page_size) = $mixed;
