@@ -13,6 +13,7 @@ test.describe.configure({ mode: 'serial', timeout: 360_000 })
 
 type Protection = { state: string; imagesInForce: boolean; sources: { member: string; healthy: boolean }[] }
 type Recovery = {
+  start: { beganAt: number; readyAt: number } | null
   torn: number
   repaired: number
   cleared: number
@@ -125,6 +126,16 @@ test('killed under load with torn pages it is back by itself; the pages and who 
     .toBeGreaterThan(0)
   const [recovery] = await floeJson<Recovery[]>('instance', 'recoveries', 'torn')
   expect(recovery?.torn).toBeGreaterThan(20)
+  // how long the whole start took, as the server log says
+  await expect
+    .poll(
+      async () => {
+        const { start } = (await floeJson<Recovery[]>('instance', 'recoveries', 'torn'))[0] ?? {}
+        return start ? start.readyAt - start.beganAt : 0
+      },
+      { timeout: 30_000 },
+    )
+    .toBeGreaterThan(0)
   // a torn page of a map is cleared: it needs no source
   expect((recovery?.repaired ?? 0) + (recovery?.cleared ?? 0)).toBe(recovery?.torn)
   expect(recovery?.sources.map((s) => s.member)).toEqual(['torn-2'])
@@ -147,4 +158,29 @@ test('killed under load with torn pages it is back by itself; the pages and who 
     .poll(async () => (await protection()).state, { timeout: 60_000 })
     .toMatch(/^(protected|full_page_writes)$/)
   await looksRight(page, 'recovered')
+})
+
+test('when the last source is lost the card says exposed, the guard has images written, an incident tells; and back', async ({
+  page,
+}) => {
+  const title = 'instance "torn" has no healthy source of pages'
+  const open = async () =>
+    (await floeJson<{ title: string; closedAt: number | null }[]>('incident', 'list')).filter(
+      (i) => i.title === title && i.closedAt === null,
+    ).length
+  await signIn(page)
+  await openInstance(page, 'torn')
+  await expect(page.getByText('Protected by torn-2')).toBeVisible({ timeout: 60_000 })
+  await floe('instance', 'stop', 'torn-2')
+  const card = page.locator('section').filter({ has: page.getByRole('heading', { name: 'Torn pages' }) })
+  await expect(card.getByText('Exposed', { exact: true })).toBeVisible({ timeout: 30_000 })
+  await page.screenshot({ path: test.info().outputPath('exposed.png'), fullPage: true })
+  await expect(card.getByText('Protected by full-page images')).toBeVisible({ timeout: 60_000 })
+  await expect(card.getByText(/the guard asks/)).toBeVisible()
+  await expect(card.getByText('not healthy')).toBeVisible()
+  await expect.poll(open, { timeout: 60_000 }).toBe(1)
+  await looksRight(page, 'unprotected')
+  await floe('instance', 'start', 'torn-2')
+  await expect(card.getByText('Protected by torn-2')).toBeVisible({ timeout: 60_000 })
+  await expect.poll(open, { timeout: 60_000 }).toBe(0)
 })

@@ -3,6 +3,8 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import type { TaskKey } from '@floe/agent-contract'
 import { waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readManagedSettings } from '../src/engine/configuration-file'
+import { seal } from '../src/engine/settings-files'
 import { listPids, processDirectory } from '../src/host/process-table'
 import { AgentFixture, type TaskRequest } from './agent-fixture'
 
@@ -29,6 +31,28 @@ async function killAndReturn(ms: number): Promise<void> {
   await f.agent.start()
 }
 
+test('what an earlier version started serves TLS as soon as this one runs, and its files are no drift', async () => {
+  const id = await f.createRunning()
+  const ssl = async () =>
+    (await f.queryPort<{ ssl: string }>(id, `select current_setting('ssl') as ssl`))[0]?.ssl
+  expect(await ssl()).toBe('on')
+  // as the earlier version left it: no certificate, and no line that brings one in
+  const directory = f.dataDirectory(id)
+  await f.agent.end('SIGKILL')
+  for (const file of ['floe.tls.conf', 'floe_server.pem']) rmSync(`${directory}/${file}`)
+  const settings = readManagedSettings(`${directory}/floe.conf`)
+  const lines = [...settings].map(([name, value]) => `${name} = '${value}'\n`).join('')
+  writeFileSync(`${directory}/floe.conf`, seal(`${lines}\ninclude_if_exists 'floe.cluster.conf'\n`))
+  process.kill(postmasterOf(directory), 'SIGHUP')
+  await waitUntil('TLS is off', async () => (await ssl()) === 'off')
+  await f.agent.start()
+  await waitUntil('TLS is on', async () => (await ssl()) === 'on')
+  expect(readManagedSettings(`${directory}/floe.conf`)).toEqual(settings)
+  expect((await f.observed(id))?.settingDrift).toEqual([])
+})
+
+const postmasterOf = (directory: string) =>
+  Number(readFileSync(`${directory}/postmaster.pid`, 'utf8').split('\n')[0])
 const directoriesOf = (id: string) =>
   readdirSync(f.installation.instancesDirectory).filter((e) => e.includes(id))
 const processesIn = (directory: string) =>

@@ -1,6 +1,14 @@
 import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { chmodSync, existsSync, readdirSync, statfsSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statfsSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import type { TaskResult } from '@floe/agent-contract'
 import { endEnginesBelow, makeScratchDirectory, testEngineUser } from '@floe/testkit'
@@ -117,6 +125,8 @@ describe.skipIf(why !== null)(`a copy by reflink${why ? ` (${why})` : ''}`, () =
     const standby = randomUUID()
     const { result, log, upstream } = await clone(standby, 'shared-2')
     expect(result.method).toBe('reflink')
+    const certificate = (id: string) => readFileSync(join(f.dataDirectory(id), 'floe_server.pem'), 'utf8')
+    expect(certificate(standby)).not.toBe(certificate(primary))
     expect(result.bytes).toBeGreaterThan(150 * 1024 ** 2)
     // a WAL file or two and the names; the data is the primary's
     expect(used() - before).toBeLessThan(80 * 1024 ** 2)

@@ -1,5 +1,8 @@
-import { randomUUID } from 'node:crypto'
+import { randomUUID, X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import { agentFault } from '@floe/agent-contract'
 import { giveTo, makeTestAuthority, testEngineUser, waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -108,7 +111,8 @@ describe('a refusal changes nothing', () => {
       'setting.would_not_start',
     ],
     ['a contradiction', 'wal_level', 'minimal', 'setting.would_not_start'],
-    ['a certificate that is not there', 'ssl', 'on', 'setting.would_not_start'],
+    ['a certificate that is not there', 'ssl_cert_file', 'nosuch.crt', 'setting.would_not_start'],
+    ['TLS off, which members need', 'ssl', 'off', 'setting.reserved'],
   ])('%s', async (_, name, value, code) => {
     const before = managedFile()
     const done = await change(name, value)
@@ -223,7 +227,7 @@ describe('dry runs', () => {
   })
 })
 
-test('a certificate in the data directory is found when SSL is turned on', async () => {
+test('a certificate of one’s own in the data directory is found, alone refused without its key, and served with it', async () => {
   const identity = await (await makeTestAuthority()).host(randomUUID())
   const [certificate, key] = identity.split(/(?=-----BEGIN PRIVATE KEY)/) as [string, string]
   const user = testEngineUser()
@@ -235,8 +239,33 @@ test('a certificate in the data directory is found when SSL is turned on', async
     writeFileSync(path, text, { mode: 0o600 })
     giveTo(path, user)
   }
-  expect((await change('ssl', 'on')).fault).toBeNull()
-  expect(await shown('ssl')).toBe('on')
+  const served = async () => {
+    const socket = connect((await f.observed(id))?.port as number, '127.0.0.1')
+    socket.write(Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]))
+    await once(socket, 'data')
+    const tls = connectTls({ socket, rejectUnauthorized: false })
+    await once(tls, 'secureConnect')
+    const { fingerprint256 } = tls.getPeerCertificate()
+    tls.destroy()
+    return fingerprint256
+  }
+  const fingerprint = (pem: string) => new X509Certificate(pem).fingerprint256
+  const floes = fingerprint(readFileSync(`${f.dataDirectory(id)}/floe_server.pem`, 'utf8'))
+  expect(await served()).toBe(floes)
+  expect((await change('ssl_cert_file', 'server.crt')).fault?.code).toBe('setting.would_not_start')
+  const both = (value: { certificate: string | null; key: string | null }) =>
+    f.run({
+      kind: 'change-settings',
+      instanceId: id,
+      changes: [
+        { name: 'ssl_cert_file', value: value.certificate },
+        { name: 'ssl_key_file', value: value.key },
+      ],
+    })
+  expect((await both({ certificate: 'server.crt', key: 'server.key' })).fault).toBeNull()
+  expect(await served()).toBe(fingerprint(certificate))
+  expect((await both({ certificate: null, key: null })).fault).toBeNull()
+  expect(await served()).toBe(floes)
 })
 
 describe('the I/O sizes of our engine', () => {

@@ -1,13 +1,15 @@
-import { spawnSync } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import type { TaskResult, Upstream } from '@floe/agent-contract'
 import { type Lsn, lsnDistance, lsnToBytes, ReplicationObserved } from '@floe/domain'
 import { testEngineUser, waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { walFileName } from '../src/tasks/compare-histories'
 import { AgentFixture } from './agent-fixture'
+import { startImpostor } from './impostor'
 import { StandbyFixture } from './standby-fixture'
 
 let f: AgentFixture
@@ -91,6 +93,59 @@ describe('a standby', () => {
     expect(readFileSync(`${directoryOf(primary)}/pgdata/floe_hba.conf`, 'utf8')).toContain(
       'floe_standby_alpha_2',
     )
+  })
+
+  describe('over TLS', () => {
+    /** psql as the engine's user, with what the standby reaches its primary by, changed. */
+    const asStandby = async (changed: string) => {
+      const [{ conninfo } = { conninfo: '' }] = await f.query<{ conninfo: string }>(
+        standby,
+        `select current_setting('primary_conninfo') as conninfo`,
+      )
+      const user = testEngineUser()
+      const psql = promisify(execFile)(
+        join(f.installation.enginePrefix, 'bin/psql'),
+        [
+          '-XAtd',
+          `${conninfo} dbname=postgres ${changed}`,
+          '-c',
+          'select ssl from pg_stat_ssl where pid = pg_backend_pid()',
+        ],
+        { cwd: '/', ...(user.uid === null ? {} : { uid: user.uid, gid: user.gid as number }) },
+      )
+      return psql.then(
+        (r) => r.stdout.trim(),
+        (error: { stderr: string }) => error.stderr.trim(),
+      )
+    }
+
+    test('replicates encrypted, with a certificate that is not its primary’s', async () => {
+      expect(await asStandby('')).toBe('t')
+      expect(
+        await f.query(
+          primary,
+          `select ssl, version from pg_stat_ssl join pg_stat_replication using (pid) where application_name = 'alpha-2'`,
+        ),
+      ).toEqual([{ ssl: true, version: 'TLSv1.3' }])
+      const pem = (id: string) => readFileSync(`${directoryOf(id)}/pgdata/floe_server.pem`, 'utf8')
+      expect(pem(standby)).not.toBe(pem(primary))
+    })
+
+    test('is let in by no unencrypted connection', async () => {
+      expect(await asStandby('sslmode=disable channel_binding=prefer')).toMatch(
+        /pg_hba\.conf rejects connection .* no encryption/,
+      )
+    })
+
+    test('finds out who stands between it and its primary', async () => {
+      const impostor = await startImpostor(port(primary))
+      try {
+        expect(await asStandby(`port=${impostor.port}`)).toMatch(/SCRAM channel binding check failed/)
+        expect(impostor.passedOn()).toBe(1)
+      } finally {
+        impostor.close()
+      }
+    })
   })
 
   test('is seen from both sides: positions in order, lag in bytes, slot, receiver', async () => {
@@ -301,6 +356,19 @@ describe('a change of roles', () => {
     await f.must({ kind: 'stop-instance', instanceId: b, mode: 'fast' })
 
     const upstream = await s.admit(a, b, 'beta-2')
+    const impostor = await startImpostor(port(a))
+    try {
+      const asked = await s.run({
+        kind: 'rewind-instance',
+        instanceId: b,
+        upstream: { ...upstream, port: impostor.port },
+      })
+      expect(asked.fault).toMatchObject({ code: 'standby.no_upstream' })
+      expect(asked.fault?.detail).toContain('channel binding')
+    } finally {
+      impostor.close()
+    }
+    const certificate = readFileSync(`${directoryOf(b)}/pgdata/floe_server.pem`, 'utf8')
     // WAL of another history before the point at which they parted
     const segment = `${directoryOf(b)}/pgdata/pg_wal/${walFileName(2, lsnToBytes(isolated.endLsn as Lsn) >> 24n, 1n << 24n)}`
     const whole = readFileSync(segment)
@@ -318,6 +386,8 @@ describe('a change of roles', () => {
       upstream,
     })
     expect(rewound).toEqual({ rewound: true, refused: null })
+    // pg_rewind had brought the primary's
+    expect(readFileSync(`${directoryOf(b)}/pgdata/floe_server.pem`, 'utf8')).toBe(certificate)
     await s.must({ kind: 'follow-upstream', instanceId: b, upstream })
     await f.query(a, 'insert into kept values (1000)')
     await s.caughtUp(a, b)

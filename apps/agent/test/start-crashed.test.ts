@@ -32,6 +32,18 @@ test('an instance whose processes were killed is seen crashed and comes back by 
   await f.waitForState(id, 'crashed')
   await backWithout(pid)
   expect(await f.query(id, 'select answer from kept')).toEqual([{ answer: 42 }])
+  // with images in the WAL page repair has nothing to look at; how long the start took is told all the same
+  const recovery = await waitUntil(
+    'the report tells of the start',
+    async () => (await f.observed(id))?.protection?.recovery,
+  )
+  expect(recovery).toMatchObject({ kind: 'crash', policy: 'none', checked: 0 })
+  expect(recovery.start?.readyAt).toBeGreaterThan(recovery.start?.beganAt as number)
+  await f.must({ kind: 'restart-instance', instanceId: id, mode: 'fast' })
+  await waitUntil('a start that followed no crash is none', async () => {
+    const seen = await f.observed(id)
+    return seen?.state === 'running' && seen.protection && seen.protection.recovery === null
+  })
 })
 
 test('one that is fenced stays down', async () => {

@@ -178,6 +178,22 @@ describe.skipIf(missing !== null)(`page repair between two hosts${missing ? ` ($
     expect(readFileSync(join(directoryOf(m), 'pgdata/floe_hba.conf'), 'utf8')).toContain('floe_repair_one_2')
   })
 
+  test('pages are asked for over TLS, from who proves by channel binding that it is a member', async () => {
+    const [{ sources } = { sources: '' }] = await ask<{ sources: string }>(
+      'one',
+      `select current_setting('polar_page_repair_sources') as sources`,
+    )
+    expect(sources).toContain("sslmode='require' channel_binding='require'")
+    const asking = await waitUntil('the primary asks its source', async () => {
+      const rows = await ask<{ ssl: boolean }>(
+        'one-2',
+        `select ssl from pg_stat_ssl join pg_stat_activity using (pid) where usename = 'floe_repair_one'`,
+      )
+      return rows.length > 0 ? rows : null
+    })
+    expect(asking.every((row) => row.ssl)).toBe(true)
+  })
+
   test('full_page_writes may be off then, and the instance says by whom it is protected', async () => {
     expect(await setting(firstId, 'full_page_writes', 'off')).toMatchObject({ state: 'succeeded' })
     await ask('one', 'checkpoint')

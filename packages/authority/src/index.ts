@@ -1,4 +1,5 @@
 export * from './authority'
 export * from './inspect'
 export * from './request'
+export * from './self-signed'
 export * from './token'

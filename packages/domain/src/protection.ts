@@ -21,12 +21,23 @@ export const RepairSource = z.object({
 })
 export type RepairSource = z.infer<typeof RepairSource>
 
-/** What the last recovery found (`polar_stat_page_repair`). Times in ms since the epoch, pages of 8 kB. */
+/** The policy of a recovery in which page repair looked at no page, because the WAL had images or it was off. */
+export const NO_PAGE_REPAIR = 'none'
+
+/**
+ * A start after a crash: how long it took (the server log), and what page repair found in it (`polar_stat_page_repair`).
+ * Times in ms since the epoch, pages of 8 kB.
+ */
 export const RepairedRecovery = z.object({
   kind: z.string(),
+  /** `polar_page_repair_policy`, or NO_PAGE_REPAIR. */
   policy: z.string(),
+  /** When page repair began; where it looked at nothing, when the start began. */
   startedAt: z.number(),
+  /** When page repair ended. */
   endedAt: z.number().nullable(),
+  /** The whole start, until clients were let in; null where the log does not say. Left out by older agents. */
+  start: z.object({ beganAt: z.number(), readyAt: z.number() }).nullable().optional(),
   checked: z.number(),
   torn: z.number(),
   repaired: z.number(),

@@ -1,5 +1,6 @@
 export * from './checkpoint'
 export * from './checkpoint-log'
 export * from './metric-catalogue'
+export * from './recovery-log'
 export * from './rollup'
 export * from './sample'

@@ -77,7 +77,8 @@ export async function checkSettings(
     try {
       if (names.indexOf(change.name.toLowerCase()) !== results.length - 1)
         throw fault('setting.named_twice', `setting "${change.name}" is named twice`)
-      refuseReserved(change.name)
+      // a line from before it was reserved may go
+      if (change.value !== null) refuseReserved(change.name)
       // a setting of a library that only the next start loads is left to the trial
       if (known && !setting && !change.name.includes('.')) throw unknownSetting(change.name)
       if (setting?.context === 'internal')

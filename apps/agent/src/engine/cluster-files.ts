@@ -6,14 +6,10 @@ import { repairRoleOf } from '@floe/domain'
 import { z } from 'zod'
 import { readOwnedFile, replaceFile, syncDirectory } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
-import {
-  formatClusterConfiguration,
-  parseConfiguration,
-  readManagedSettings,
-  writeManagedSettings,
-} from './configuration-file'
+import { completeManagedFile, formatClusterConfiguration, parseConfiguration } from './configuration-file'
 import { AGENT_ROLE } from './connection'
 import type { InstanceLayout } from './layout'
+import { memberTls } from './server-certificate'
 
 /**
  * Fencing. The invariant: from the moment a member is told that it is not the primary any more, and until it has been
@@ -80,19 +76,16 @@ export function writeClusterSettings(
   user: EngineUser,
 ): void {
   replaceFile(layout.clusterFile, formatClusterConfiguration(settings), { owner: user })
-  const managed = readOwnedFile(layout.managedFile) ?? ''
-  if (!/^include_if_exists 'floe\.cluster\.conf'$/m.test(managed))
-    writeManagedSettings(layout.managedFile, readManagedSettings(layout.managedFile), user)
+  completeManagedFile(layout.managedFile, user)
 }
 
 const conninfoValue = (value: string) => `'${value.replace(/[\\']/g, (c) => `\\${c}`)}'`
 
+/** Who asks another member, with which password, and by which means it knows that it is one. */
+type Asking = { name: string; passFile: string; noRootFile: string }
+
 /** How a member reaches its upstream; the password stands in a file of its own. */
-export function upstreamConninfo(
-  upstream: Upstream,
-  own: { name: string; passFile: string },
-  more: Record<string, string> = {},
-): string {
+export function upstreamConninfo(upstream: Upstream, own: Asking, more: Record<string, string> = {}): string {
   const parts: Record<string, string> = {
     host: upstream.host,
     port: String(upstream.port),
@@ -103,6 +96,7 @@ export function upstreamConninfo(
     keepalives_idle: '5',
     keepalives_interval: '2',
     keepalives_count: '3',
+    ...memberTls(own),
     ...more,
   }
   return Object.entries(parts)
@@ -113,7 +107,7 @@ export function upstreamConninfo(
 /** What a standby of this upstream asks for. */
 export function standbySettings(
   upstream: Upstream | null,
-  own: { name: string; passFile: string },
+  own: Asking,
   before: ReadonlyMap<string, string> = new Map(),
 ): Map<string, string> {
   const settings = new Map(before)
@@ -145,10 +139,7 @@ export function writeRepairPassFile(
 }
 
 /** How a member asks another one for pages; the password stands in a file of its own. */
-export function repairConninfo(
-  source: { host: string; port: number },
-  own: { name: string; passFile: string },
-): string {
+export function repairConninfo(source: { host: string; port: number }, own: Asking): string {
   const parts: Record<string, string> = {
     host: source.host,
     port: String(source.port),
@@ -160,6 +151,7 @@ export function repairConninfo(
     keepalives_idle: '5',
     keepalives_interval: '2',
     keepalives_count: '3',
+    ...memberTls(own),
   }
   return Object.entries(parts)
     .map(([name, value]) => `${name}=${conninfoValue(value)}`)
@@ -168,26 +160,28 @@ export function repairConninfo(
 
 /**
  * Lines for the members' roles: replication, and the connection that pg_rewind reads through; for those that ask for
- * pages, the one database they ask in. The first line lets each host's own agent in by who its process is: role `floe` is
+ * pages, the one database they ask in. Over TLS only: who carries a connection on without would be past the channel
+ * binding. The first line lets each host's own agent in by who its process is: role `floe` is
  * copied with its password, which other hosts do not know.
  */
 export function formatClusterHba(roles: readonly string[]): string {
   const lines = [...roles]
     .sort()
     .flatMap((role) => [
-      ...(role.startsWith('floe_repair_') ? [] : [`host   replication  ${role}  all  scram-sha-256`]),
-      `host   postgres     ${role}  all  scram-sha-256`,
+      ...(role.startsWith('floe_repair_') ? [] : [`hostssl    replication      ${role}  all  scram-sha-256`]),
+      `hostssl    postgres         ${role}  all  scram-sha-256`,
     ])
   return `# Written by Floe and replaced when the cluster's members change: what agents and standbys come in by. Do not edit.
-local  all          ${AGENT_ROLE}  peer map=floe
+local      all              ${AGENT_ROLE}  peer map=floe
 ${lines.join('\n')}
+hostnossl  all,replication  "/^floe_(standby|repair)_"  all  reject
 `
 }
 
 /** The roles that the members' lines name now. */
 export function readClusterHbaRoles(layout: InstanceLayout): string[] {
   const text = readOwnedFile(layout.clusterHbaFile) ?? ''
-  return [...new Set([...text.matchAll(/^host +\S+ +(floe_\w+) /gm)].map((m) => m[1] as string))]
+  return [...new Set([...text.matchAll(/^host(?:ssl)? +\S+ +(floe_\w+) /gm)].map((m) => m[1] as string))]
 }
 
 /** Writes the members' lines and sees to it that pg_hba.conf begins with them. Answers whether anything changed. */

@@ -1,7 +1,7 @@
 import { fault } from '@floe/domain'
 import { readOwnedFile, replaceFile } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
-import { seal, valuesOf } from './settings-files'
+import { isSealed, seal, valuesOf } from './settings-files'
 
 const header = `# Written by Floe and replaced at every change. Put lines of your own into postgresql.conf,
 # and change the ones in here through the console or "./floe setting set".
@@ -12,6 +12,9 @@ const clusterHeader = `# Written by Floe and replaced when the instance's place 
 
 /** The line by which the managed file brings in what the cluster asks for; it stands last, so that it counts. */
 const includeClusterFile = "include_if_exists 'floe.cluster.conf'"
+
+/** The line by which it brings in TLS; it stands first, so that a person's own certificate wins. */
+const includeTlsFile = "include_if_exists 'floe.tls.conf'"
 
 /** A value as postgresql.conf wants it: always quoted, so that no text can end the line or start a comment. */
 export function quoteValue(value: string): string {
@@ -46,7 +49,7 @@ const settingLines = (settings: ReadonlyMap<string, string>) =>
     .join('\n')
 
 export function formatConfiguration(settings: ReadonlyMap<string, string>): string {
-  return `${header}${settingLines(settings)}\n\n${includeClusterFile}\n`
+  return `${header}${includeTlsFile}\n\n${settingLines(settings)}\n\n${includeClusterFile}\n`
 }
 
 /** The file of what the cluster asks for, in the same simple form. */
@@ -65,6 +68,29 @@ export function writeManagedSettings(
   owner: EngineUser,
 ): void {
   replaceFile(path, seal(formatConfiguration(settings)), { owner })
+}
+
+/**
+ * Has a managed file that an earlier version wrote bring in all that it has to. What somebody edited by hand stays an edit
+ * by hand, and one that is missing stays missing: the engine does not start without it, rather than without its settings.
+ * Answers whether anything changed.
+ */
+export function completeManagedFile(path: string, owner: EngineUser): boolean {
+  const text = readOwnedFile(path)
+  if (text === null) return false
+  const lines = text.split('\n')
+  const [tls, cluster] = [lines.includes(includeTlsFile), lines.includes(includeClusterFile)]
+  if (tls && cluster) return false
+  if (isSealed(text)) writeManagedSettings(path, valuesOf(text), owner)
+  else
+    replaceFile(
+      path,
+      `${tls ? '' : `${includeTlsFile}\n\n`}${text}${cluster ? '' : `\n${includeClusterFile}\n`}`,
+      {
+        owner,
+      },
+    )
+  return true
 }
 
 /** The managed settings after changes; a null value removes the line. */

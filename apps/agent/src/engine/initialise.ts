@@ -6,9 +6,12 @@ import type { EngineUser } from '../host/engine-user'
 import { endProcessesIn } from '../host/process-table'
 import { runCommand } from '../host/run-command'
 import { writeManagedSettings } from './configuration-file'
-import type { InstanceLayout } from './layout'
+import { dataFiles, type InstanceLayout } from './layout'
+import { ensureServerCertificate } from './server-certificate'
 
 export type InitialiseOptions = {
+  /** The instance's, for its certificate. */
+  name: string
   prefix: string
   layout: InstanceLayout
   user: EngineUser
@@ -41,7 +44,9 @@ export async function initialiseDataDirectory(o: InitialiseOptions): Promise<voi
     await initdb(o, unfinished)
     await defineRoles(o, unfinished)
     replaceFile(join(unfinished, 'pg_hba.conf'), hostBasedAuthentication, { owner: o.user })
-    writeManagedSettings(join(unfinished, 'floe.conf'), o.settings, o.user)
+    const files = dataFiles(unfinished)
+    writeManagedSettings(files.managedFile, o.settings, o.user)
+    await ensureServerCertificate(files, o.name, o.user)
     o.log('syncing the data directory')
     await engineCommand(o, 'initdb', ['-D', unfinished, '--sync-only', '--sync-method=syncfs'])
     o.signal.throwIfAborted()

@@ -17,9 +17,10 @@ import { type ControlFile, readControlFile } from './control-file'
 import { KnownSettings } from './known-settings'
 import { type InstanceLayout, instanceLayout } from './layout'
 import { findPostmaster, type Postmaster } from './postmaster'
-import { newsOf, readProtection } from './protection'
+import { newsOf, readProtection, recoveryWithStart } from './protection'
 import type { InstanceRegistry, RegisteredInstance } from './registry'
 import { commandLineSettings } from './reserved-settings'
+import { ensureServerCertificate } from './server-certificate'
 import { lastWords, recentComplaints } from './server-log'
 import { driftOf, isSealed, pathOf, readFileTexts, settingsFiles } from './settings-files'
 import { decideState, walk } from './state'
@@ -146,6 +147,15 @@ export class Instance {
     return this.registered.enginePrefix
   }
 
+  /** How it presents itself to the member that it follows. */
+  get asking() {
+    return {
+      name: this.registered.name,
+      passFile: this.layout.passFile,
+      noRootFile: this.layout.noRootFile,
+    }
+  }
+
   /** Runs something over a connection of its own, as the agent's role. */
   connect<T>(run: (client: pg.Client) => Promise<T>, statementMs?: number): Promise<T> {
     return withEngine(this.address, run, statementMs)
@@ -156,12 +166,23 @@ export class Instance {
     return withEngine(this.address, run, 10_000, true)
   }
 
+  /** Sees to its certificate; an engine that runs, started by an earlier version, takes it at once. */
+  async ensureServerCertificate(): Promise<void> {
+    if (!existsSync(this.layout.dataDirectory)) return
+    const changed = await ensureServerCertificate(this.layout, this.registered.name, this.#around.user)
+    if (changed && this.#postmaster) process.kill(this.#postmaster.pid, 'SIGHUP')
+  }
+
   /** Starts the engine process; whether it gets ready is for the caller to watch. */
   async launch(): Promise<void> {
     const { installation, supervision, user } = this.#around
     const r = this.registered
     this.#orderedStartAt = Date.now()
     this.#listensOn = null
+    // without one, or with the one it had, it starts as well
+    await this.ensureServerCertificate().catch((error) =>
+      this.#around.log.warn('certificate.not_made', { instanceId: r.instanceId, reason: String(error) }),
+    )
     const settings = commandLineSettings(r, installation.socketDirectory, this.layout.logDirectory)
     await supervision.start({
       instanceId: r.instanceId,
@@ -260,7 +281,11 @@ export class Instance {
       this.#protectionSeenAt = now
       const before = newsOf(this.#protection)
       // an answer that does not come leaves the last one; whether the instance answers is the sampler's to say
-      const seen = await readProtection((sql) => this.sampler.ask(sql)).catch(() => this.#protection)
+      const answer = await readProtection((sql) => this.sampler.ask(sql)).catch(() => this.#protection)
+      const seen = answer && {
+        ...answer,
+        recovery: recoveryWithStart(answer.recovery, this.sampler.crashStart),
+      }
       this.#protection = seen
       if (newsOf(seen) !== before) this.#around.onChange()
     }

@@ -24,6 +24,7 @@ export class Instances {
     const all = this.list()
     for (const { layout } of all) for (const d of [layout.directory, layout.dataDirectory]) removeTemporary(d)
     await Promise.all(all.map((i) => i.look()))
+    await Promise.all(all.map((i) => i.ensureServerCertificate().catch((error) => this.#failed(i, error))))
     for (const i of all) i.sampler.start()
     const deadline = performance.now() + 2_000
     while (performance.now() < deadline && all.some((i) => i.postmaster && i.sampler.health === 'connecting'))

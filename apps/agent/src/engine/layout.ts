@@ -5,13 +5,29 @@ export type InstanceLayout = ReturnType<typeof instanceLayout>
 
 export function instanceLayout(instancesDirectory: string, instanceId: string) {
   const directory = join(instancesDirectory, instanceId)
-  const dataDirectory = join(directory, 'pgdata')
   return {
     directory,
-    dataDirectory,
     logDirectory: join(directory, 'log'),
     /** What the engine prints before its own log is open; replaced at every start. */
     startLog: join(directory, 'log', 'start.log'),
+    /** Its presence keeps the agent from starting the instance. */
+    fenceFile: join(directory, 'fenced.json'),
+    /** Lies there from before pg_rewind changes anything until it has ended well, or a copy has replaced all. */
+    rewindMark: join(directory, 'rewinding'),
+    /** Password that it replicates with, for libpq. */
+    passFile: join(directory, 'replication.pgpass'),
+    /** Password that it asks other members for pages with, for libpq. */
+    repairPassFile: join(directory, 'page-repair.pgpass'),
+    /** Never there: a root certificate that libpq is told of instead of one in somebody's home. */
+    noRootFile: join(directory, 'no-root.crt'),
+    ...dataFiles(join(directory, 'pgdata')),
+  }
+}
+
+/** The files of a data directory, which has another name while it is being made or rewound. */
+export function dataFiles(dataDirectory: string) {
+  return {
+    dataDirectory,
     managedFile: join(dataDirectory, 'floe.conf'),
     /** What the instance's place in its cluster asks for; included by the managed file. */
     clusterFile: join(dataDirectory, 'floe.cluster.conf'),
@@ -22,14 +38,10 @@ export function instanceLayout(instancesDirectory: string, instanceId: string) {
     clusterIdentFile: join(dataDirectory, 'floe_ident.conf'),
     /** Its presence makes the engine start as a standby, whoever starts it. */
     standbySignal: join(dataDirectory, 'standby.signal'),
-    /** Its presence keeps the agent from starting the instance. */
-    fenceFile: join(directory, 'fenced.json'),
-    /** Lies there from before pg_rewind changes anything until it has ended well, or a copy has replaced all. */
-    rewindMark: join(directory, 'rewinding'),
-    /** Password that it replicates with, for libpq. */
-    passFile: join(directory, 'replication.pgpass'),
-    /** Password that it asks other members for pages with, for libpq. */
-    repairPassFile: join(directory, 'page-repair.pgpass'),
+    /** Certificate and key that it serves TLS with; never another instance's. */
+    certificateFile: join(dataDirectory, 'floe_server.pem'),
+    /** Turns TLS on with that certificate; included by the managed file before everything else. */
+    tlsFile: join(dataDirectory, 'floe.tls.conf'),
     mainFile: join(dataDirectory, 'postgresql.conf'),
     autoFile: join(dataDirectory, 'postgresql.auto.conf'),
     postmasterPid: join(dataDirectory, 'postmaster.pid'),

@@ -1,4 +1,5 @@
-import type { Protection } from '@floe/domain'
+import { NO_PAGE_REPAIR, type Protection, type RepairedRecovery } from '@floe/domain'
+import type { CrashStart } from '../sampler/checkpoint-follower'
 import pageRepairRecoverySql from './sql/page-repair-recovery.sql'
 import pageRepairSchemaSql from './sql/page-repair-schema.sql'
 import pageRepairSourcesSql from './sql/page-repair-sources.sql'
@@ -84,6 +85,35 @@ export async function readProtection(ask: AskRows): Promise<Protection | null> {
   }
 }
 
+/**
+ * The last recovery with how long its whole start took. A start after a crash that page repair looked at nothing in is
+ * one too.
+ */
+export function recoveryWithStart(
+  recovery: RepairedRecovery | null,
+  crashStart: CrashStart | null,
+): RepairedRecovery | null {
+  if (crashStart === null) return recovery
+  const start = { beganAt: crashStart.beganAt, readyAt: crashStart.readyAt }
+  if (recovery === null)
+    return {
+      kind: crashStart.standby ? 'standby' : 'crash',
+      policy: NO_PAGE_REPAIR,
+      startedAt: start.beganAt,
+      endedAt: null,
+      start,
+      checked: 0,
+      torn: 0,
+      repaired: 0,
+      cleared: 0,
+      bytes: 0,
+      sources: [],
+    }
+  // the log has whole milliseconds, the engine's view has parts of them
+  const within = recovery.startedAt >= start.beganAt - 1 && recovery.startedAt <= start.readyAt
+  return within ? { ...recovery, start } : recovery
+}
+
 /** What of it is news worth a report at once; positions and times of looks are not. */
 export function newsOf(p: Protection | null): string {
   return p === null
@@ -97,5 +127,6 @@ export function newsOf(p: Protection | null): string {
         p.imagesInForce === null ? p.sources.length : p.sources.map((s) => [s.source, s.healthy]),
         p.recovery?.startedAt,
         p.recovery?.endedAt,
+        p.recovery?.start?.readyAt,
       ])
 }

@@ -1,5 +1,5 @@
 /**
- * Settings that Floe itself stands on and sets on the engine's command line. A change would cut it off from the instance
+ * Settings that Floe itself stands on and sets on the engine's command line or in files of its own. A change would cut it off from the instance
  * or blind it, so it is refused with the reason.
  */
 export const reservedSettings: Readonly<Record<string, string>> = {
@@ -31,6 +31,7 @@ export const reservedSettings: Readonly<Record<string, string>> = {
     'It follows from the cluster: choose the synchronous standbys on its replication page or by "./floe cluster synchronous".',
   polar_page_repair_sources:
     'It follows from the cluster: standbys give pages back unless you choose otherwise on its replication page or by "./floe cluster page-repair".',
+  ssl: 'Standbys and the sources of torn pages are reached over TLS only. A certificate of your own (RSA or ECDSA) goes into ssl_cert_file and ssl_key_file.',
   restart_after_crash: 'Floe relies on the engine to restart its own processes.',
 }
 

@@ -46,6 +46,63 @@ test('a start line and its complete line become one checkpoint with reason and b
   ])
 })
 
+const interrupted = 'database system was interrupted; last known up at 2026-11-21 07:59:00 UTC'
+const ready = 'database system is ready to accept connections'
+const at = (second: number) => Date.parse('2026-11-21T08:00:00Z') + second * 1_000
+
+test('a start after a crash is known from its first line until clients are let in', () => {
+  writeFileSync(log('00'), entry(1, interrupted, 'startup'))
+  const { follower, step } = follow()
+  step()
+  expect(follower.crashStart).toBeNull()
+  appendFileSync(log('00'), entry(5, complete(3)) + entry(6, ready, 'postmaster'))
+  expect(step()).toBe(1)
+  expect(follower.crashStart).toEqual({ beganAt: at(1), readyAt: at(6), standby: false })
+})
+
+test('a start after a shutdown and the first one of a copy are no starts after a crash; what a client logs is nobody’s', () => {
+  const { follower, step } = follow()
+  writeFileSync(log('00'), entry(1, interrupted, 'startup') + entry(2, ready, 'postmaster'))
+  step()
+  expect(follower.crashStart).not.toBeNull()
+  appendFileSync(
+    log('00'),
+    entry(3, 'database system was shut down at 2026-11-21 08:00:03 UTC', 'startup') +
+      entry(4, ready, 'postmaster'),
+  )
+  step()
+  expect(follower.crashStart).toBeNull()
+  appendFileSync(
+    log('00'),
+    entry(5, interrupted, 'startup') +
+      entry(
+        6,
+        'starting backup recovery with redo LSN 0/2000028, checkpoint LSN 0/2000080, on timeline ID 1',
+        'startup',
+      ) +
+      entry(7, 'entering standby mode', 'startup') +
+      entry(8, 'database system is ready to accept read-only connections', 'postmaster'),
+  )
+  step()
+  expect(follower.crashStart).toBeNull()
+  appendFileSync(log('00'), entry(9, interrupted, 'client backend') + entry(10, ready, 'client backend'))
+  step()
+  expect(follower.crashStart).toBeNull()
+})
+
+test('a standby is let in on as one; a start that ends before that is not one, the next is', () => {
+  const { follower, step } = follow()
+  writeFileSync(
+    log('00'),
+    entry(1, interrupted, 'startup') +
+      entry(3, interrupted, 'startup') +
+      entry(4, 'entering standby mode', 'startup') +
+      entry(9, 'database system is ready to accept read-only connections', 'postmaster'),
+  )
+  step()
+  expect(follower.crashStart).toEqual({ beganAt: at(3), readyAt: at(9), standby: true })
+})
+
 test('between both lines it is running', () => {
   writeFileSync(log('00'), entry(1, 'checkpoint starting: time'))
   const { follower, step } = follow()

@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, readSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseCheckpointLine, type RunningCheckpoint } from '@floe/telemetry'
+import { parseCheckpointLine, parseRecoveryLine, type RunningCheckpoint } from '@floe/telemetry'
 import { logFiles, logTime, parseEntry } from '../engine/server-log'
 import { openOwnedFile } from '../host/durable-files'
 import type { CheckpointStore, LogPosition } from './checkpoint-store'
@@ -10,12 +10,17 @@ const CHUNKS_PER_STEP = 8
 /** Server logs kept per instance, in bytes and in files. */
 const KEEP_LOG_BYTES = 256 * 1024 * 1024
 /** Who may write these lines; a client could log the same words. */
-const writers = new Set(['checkpointer', 'startup', 'standalone backend'])
+const writers = new Set(['checkpointer', 'startup', 'standalone backend', 'postmaster'])
+/** Words of which each line has one that says something of a checkpoint or of a start. */
+const mentions = ['point ', 'database system ', 'starting backup recovery', 'entering standby mode']
+
+/** A start after a crash: from when the engine looked at its data directory until it let clients in; ms since the epoch. */
+export type CrashStart = { beganAt: number; readyAt: number; standby: boolean }
 
 export type RunningCheckpointStart = Pick<RunningCheckpoint, 'kind' | 'reasons' | 'startedAt'>
 
 /**
- * Follows the server's JSON log over its rotation and keeps each checkpoint. A step reads what has been written since
+ * Follows the server's JSON log over its rotation, keeps each checkpoint, and knows the last start after a crash. A step reads what has been written since
  * the last one, at most 8 MB, so that a chatty log delays checkpoints rather than the agent.
  */
 export class CheckpointFollower {
@@ -23,6 +28,8 @@ export class CheckpointFollower {
   readonly #store: CheckpointStore
   #position: LogPosition | null
   #running: RunningCheckpointStart | null = null
+  #recovering: Omit<CrashStart, 'readyAt'> | null = null
+  #crashStart: CrashStart | null = null
   #files: string[] = []
   #listedAt = Number.NEGATIVE_INFINITY
 
@@ -35,6 +42,11 @@ export class CheckpointFollower {
   /** The checkpoint that has started and not completed, as far as the log says. */
   get running(): RunningCheckpointStart | null {
     return this.#running
+  }
+
+  /** The last start, where it followed a crash and has been seen from its first line on; null for any other. */
+  get crashStart(): CrashStart | null {
+    return this.#crashStart
   }
 
   /** The engine has ended: what was running will not complete. */
@@ -93,7 +105,7 @@ export class CheckpointFollower {
     }
   }
 
-  /** Whole lines that mention a checkpoint, and how many bytes were read over. */
+  /** Whole lines that mention a checkpoint or a start, and how many bytes were read over. */
   #readLines(file: string, offset: number): { consumed: number; lines: { text: string; end: number }[] } {
     let fd: number | null
     try {
@@ -110,14 +122,16 @@ export class CheckpointFollower {
       const end = bytes.lastIndexOf(0x0a) + 1
       // a line longer than a chunk is no checkpoint's
       if (end === 0) return { consumed: bytes.length === CHUNK_BYTES ? bytes.length : 0, lines: [] }
-      const lines: { text: string; end: number }[] = []
-      for (let at = bytes.indexOf('point '); at !== -1 && at < end; ) {
-        const from = bytes.lastIndexOf(0x0a, at) + 1
-        const to = bytes.indexOf(0x0a, at)
-        lines.push({ text: bytes.toString('utf8', from, to), end: offset + to + 1 })
-        at = bytes.indexOf('point ', to)
-      }
-      return { consumed: end, lines }
+      const lines = new Map<number, string>()
+      for (const words of mentions)
+        for (let at = bytes.indexOf(words); at !== -1 && at < end; ) {
+          const from = bytes.lastIndexOf(0x0a, at) + 1
+          const to = bytes.indexOf(0x0a, at)
+          lines.set(offset + to + 1, bytes.toString('utf8', from, to))
+          at = bytes.indexOf(words, to)
+        }
+      const inOrder = [...lines].sort(([a], [b]) => a - b)
+      return { consumed: end, lines: inOrder.map(([lineEnd, text]) => ({ text, end: lineEnd })) }
     } finally {
       closeSync(fd)
     }
@@ -128,9 +142,11 @@ export class CheckpointFollower {
     for (const { text, end } of read.lines) {
       const entry = parseEntry(text)
       if (!entry?.message || !writers.has(entry.backend_type ?? '')) continue
-      const line = parseCheckpointLine(entry.message)
       const at = logTime(entry.timestamp)
-      if (!line || at === null) continue
+      if (at === null) continue
+      this.#takeStart(entry.message, at)
+      const line = parseCheckpointLine(entry.message)
+      if (!line) continue
       if (line.event === 'starting') {
         this.#running = { kind: line.kind, reasons: line.reasons, startedAt: at }
         continue
@@ -149,6 +165,29 @@ export class CheckpointFollower {
       completed++
     }
     return completed
+  }
+
+  #takeStart(message: string, at: number): void {
+    switch (parseRecoveryLine(message)) {
+      case 'crashed':
+        this.#recovering = { beganAt: at, standby: false }
+        this.#crashStart = null
+        break
+      case 'clean':
+        this.#crashStart = null
+        this.#recovering = null
+        break
+      // its control file is that of an engine that ran when it was copied
+      case 'copied':
+        this.#recovering = null
+        break
+      case 'standby':
+        if (this.#recovering) this.#recovering.standby = true
+        break
+      case 'ready':
+        if (this.#recovering) this.#crashStart = { ...this.#recovering, readyAt: at }
+        this.#recovering = null
+    }
   }
 }
 

@@ -11,7 +11,7 @@ import type { Postmaster } from '../engine/postmaster'
 import pendingRestartSql from '../engine/sql/pending-restart.sql'
 import type { ProcessTree } from '../host/process-table'
 import type { Log } from '../log'
-import { CheckpointFollower } from './checkpoint-follower'
+import { CheckpointFollower, type CrashStart } from './checkpoint-follower'
 import { CheckpointStore } from './checkpoint-store'
 import { readProcessTotals } from './process-accounting'
 import { decodeReading, encodeReading, type Reading, readingFromRow, valuesBetween } from './reading'
@@ -128,6 +128,14 @@ export class Sampler {
 
   get identity(): LiveIdentity | null {
     return this.#live?.identity ?? null
+  }
+
+  /** The start that the engine runs since, where it followed a crash and its log says when it began and let clients in. */
+  get crashStart(): CrashStart | null {
+    const { crashStart } = this.#follower
+    const since = this.identity?.startedAt ?? 0
+    // the log may be behind; both clocks are this host's, of one of them only whole milliseconds are known
+    return crashStart && since > 0 && crashStart.beganAt >= since - 1 ? crashStart : null
   }
 
   start(): void {

@@ -4,6 +4,7 @@ import pg from 'pg'
 import { writeClusterHba } from '../engine/cluster-files'
 import type { Instance } from '../engine/instance'
 import { reload } from './reload-instance'
+import { requireTls } from './require-tls'
 import { type TaskBody, type TaskContext, waitFor } from './task'
 
 /** What pg_rewind has to call on the instance it reads from. */
@@ -28,6 +29,7 @@ export const admitStandby: TaskBody<'admit-standby'> = async (task, context) => 
         detail: `Instance "${instance.registered.name}" has ${facts.tablespaces} of them.`,
         hint: 'Move their tables to the default tablespace and drop them.',
       })
+    await requireTls(instance, client)
     if (!facts.inRecovery && task.verifier !== null) {
       await defineRole(client, role, task.verifier)
       context.log(`role "${role}" may replicate`)

@@ -14,6 +14,8 @@ import { readManagedSettings, writeManagedSettings } from '../engine/configurati
 import { sqlState } from '../engine/connection'
 import { removeUnfinished } from '../engine/initialise'
 import type { Instance } from '../engine/instance'
+import { dataFiles } from '../engine/layout'
+import { ensureServerCertificate } from '../engine/server-certificate'
 import { makeOwnedDirectory, replaceFile, syncDirectory } from '../host/durable-files'
 import { isNoRoom } from '../host/no-room'
 import { runCommand } from '../host/run-command'
@@ -164,7 +166,7 @@ async function copy(
   instance: Instance,
   context: TaskContext,
 ): Promise<number> {
-  const own = { name: instance.registered.name, passFile: instance.layout.passFile }
+  const own = instance.asking
   const args = [
     '-d',
     upstreamConninfo(upstream, own),
@@ -233,25 +235,18 @@ async function furnish(
   instance: Instance,
   context: TaskContext,
 ): Promise<void> {
-  const within = (name: string) => join(directory, name)
-  const layout = {
-    ...instance.layout,
-    dataDirectory: directory,
-    managedFile: within('floe.conf'),
-    clusterFile: within('floe.cluster.conf'),
-    standbySignal: within('standby.signal'),
-    identFile: within('pg_ident.conf'),
-    clusterIdentFile: within('floe_ident.conf'),
-  }
+  const layout = { ...instance.layout, ...dataFiles(directory) }
   writeIdent(layout, context.user)
   const managed = readManagedSettings(layout.managedFile)
   for (const [name, value] of Object.entries(initialSettings(context.installation))) managed.set(name, value)
   writeManagedSettings(layout.managedFile, managed, context.user)
-  const own = { name: instance.registered.name, passFile: instance.layout.passFile }
-  writeClusterSettings(layout, standbySettings(upstream, own), context.user)
+  writeClusterSettings(layout, standbySettings(upstream, instance.asking), context.user)
+  // the upstream's came along
+  rmSync(layout.certificateFile, { force: true })
+  await ensureServerCertificate(layout, instance.registered.name, context.user)
   writeStandbySignal(layout, context.user)
-  rmSync(within('postmaster.opts'), { force: true })
-  replaceFile(within(MARK), String(context.startedAt), { owner: context.user })
+  rmSync(join(directory, 'postmaster.opts'), { force: true })
+  replaceFile(join(directory, MARK), String(context.startedAt), { owner: context.user })
   const synced = await runCommand(
     join(instance.enginePrefix, 'bin', 'initdb'),
     ['-D', directory, '--sync-only', '--sync-method=syncfs'],

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { closeSync, existsSync, openSync, readdirSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Upstream } from '@floe/agent-contract'
-import { bytesToLsn, fault, type Lsn, lsnToBytes } from '@floe/domain'
-import pg from 'pg'
+import { bytesToLsn, type Lsn, lsnToBytes } from '@floe/domain'
+import { type AskUpstream, upstreamAsker } from '../engine/ask-upstream'
 import { type ControlFile, readControlFile, wasStandby } from '../engine/control-file'
 import type { Instance } from '../engine/instance'
 import { readOwnedFile } from '../host/durable-files'
@@ -29,7 +29,8 @@ export async function compareHistories(
   instance: Instance,
   context: TaskContext,
 ): Promise<{ refused: string } | { nothingToTakeBack: boolean }> {
-  const seen = await askUpstream(upstream, instance, lookAtUpstream)
+  const ask = upstreamAsker(upstream, instance, context)
+  const seen = await lookAtUpstream(ask)
   if (seen.systemIdentifier !== control.systemIdentifier)
     return { refused: 'its system identifier is not the primary’s' }
   if (seen.timeline === null) return { refused: 'the primary is still a standby' }
@@ -42,7 +43,7 @@ export async function compareHistories(
     const refused =
       laterHistory(judged) ??
       (await refuseCheckpoint(judged, instance, context)) ??
-      (await compareEnd(judged, upstream, instance, context))
+      (await compareEnd(judged, ask, instance, context))
     return refused ? { refused } : { nothingToTakeBack: true }
   }
   if (control.clusterState === 'in archive recovery')
@@ -54,7 +55,7 @@ export async function compareHistories(
       refused:
         'the primary runs with full_page_writes off; pg_rewind needs the page images to know which pages differ',
     }
-  const refused = await compareBefore(judged, upstream, instance, context)
+  const refused = await compareBefore(judged, ask, instance, context)
   return refused ? { refused } : { nothingToTakeBack: false }
 }
 
@@ -100,7 +101,7 @@ async function refuseCheckpoint(
 /** Why the end of a standby's WAL is not what its primary wrote there, or null. */
 async function compareEnd(
   { control, wal, timeline }: Judged,
-  upstream: Upstream,
+  ask: AskUpstream,
   instance: Instance,
   context: TaskContext,
 ): Promise<string | null> {
@@ -112,61 +113,55 @@ async function compareEnd(
   const size = BigInt(control.walSegmentBytes)
   const until = beforeHeader(lsnToBytes(end))
   const segment = until / size
-  return askUpstream(upstream, instance, async (client) => {
-    const { rows } = await client.query<{ ahead: boolean; flushed: string }>(
-      'select $1::pg_lsn > pg_current_wal_flush_lsn() as ahead, pg_current_wal_flush_lsn()::text as flushed',
-      [bytesToLsn(until)],
-    )
-    if (rows[0]?.ahead !== false)
-      return `it has WAL up to ${end}, the primary on the same timeline only up to ${rows[0]?.flushed}`
-    const parts = [{ segment, length: Number(until % size) }]
-    // a segment that has only begun proves nothing, unless the checkpoint lies in it: that has its time
-    if (lsnToBytes(control.checkpointLsn as Lsn) / size !== segment && until % size < PAGE_BYTES)
-      parts.push({ segment: segment - 1n, length: control.walSegmentBytes })
-    for (const part of parts) {
-      const file = walFileName(timeline, part.segment, size)
-      const found = await comparePart(client, join(wal, file), [file], part.length)
-      if (found !== 'same') return differing(found, file)
-    }
-    return null
-  })
+  const [there] = await ask<{ ahead: boolean; flushed: string }>(
+    `select :'until'::pg_lsn > pg_current_wal_flush_lsn() as ahead, pg_current_wal_flush_lsn()::text as flushed`,
+    { until: bytesToLsn(until) },
+  )
+  if (there?.ahead !== false)
+    return `it has WAL up to ${end}, the primary on the same timeline only up to ${there?.flushed}`
+  const parts = [{ segment, length: Number(until % size) }]
+  // a segment that has only begun proves nothing, unless the checkpoint lies in it: that has its time
+  if (lsnToBytes(control.checkpointLsn as Lsn) / size !== segment && until % size < PAGE_BYTES)
+    parts.push({ segment: segment - 1n, length: control.walSegmentBytes })
+  for (const part of parts) {
+    const file = walFileName(timeline, part.segment, size)
+    const found = await comparePart(ask, join(wal, file), [file], part.length)
+    if (found !== 'same') return differing(found, file)
+  }
+  return null
 }
 
 /** Why the WAL before the histories parted is not the primary's, or null; also null where the primary has it no more. */
 async function compareBefore(
   { control, wal, timeline, upstreamTimeline }: Judged,
-  upstream: Upstream,
+  ask: AskUpstream,
   instance: Instance,
   context: TaskContext,
 ): Promise<string | null> {
   const size = BigInt(control.walSegmentBytes)
   const historyFile = (of: number) => `${of.toString(16).toUpperCase().padStart(8, '0')}.history`
   const own = parseHistory(readOwnedFile(join(wal, historyFile(timeline))) ?? '', timeline)
-  return askUpstream(upstream, instance, async (client) => {
-    const { rows } = await client.query<{ text: string | null }>(
-      `select convert_from(pg_read_binary_file('pg_wal/' || $1::text, 0, 1048576, true), 'UTF8') as text`,
-      [historyFile(upstreamTimeline)],
-    )
-    const theirs = parseHistory(rows[0]?.text ?? '', upstreamTimeline)
-    const last = own
-      .filter((t, i) => theirs[i]?.timeline === t.timeline && theirs[i]?.begin === t.begin)
-      .at(-1)
-    if (!last) return `its history (timeline ${timeline}) and the primary’s have nothing in common`
-    const next = theirs[own.indexOf(last)]
-    const ownEnd = last.end ?? (await endOfWal(instance, context, { boundMs: 600_000 }))
-    const ends = [ownEnd, next?.end].flatMap((lsn) => (lsn ? [beforeHeader(lsnToBytes(lsn as Lsn))] : []))
-    const until = ends.reduce<bigint | null>((least, n) => (least === null || n < least ? n : least), null)
-    if (until === null) return 'where its WAL ends could not be read'
-    if (until % size === 0n) return null
-    // a promoted instance has the bytes before in the first segment of its own timeline, too
-    const after = theirs[own.indexOf(last) + 1]?.timeline
-    const name = (t: number) => walFileName(t, until / size, size)
-    const files = [last.timeline, ...(after ? [after] : [])].map(name)
-    const found = await comparePart(client, join(wal, name(last.timeline)), files, Number(until % size))
-    if (found === 'differs') return differing(found, name(last.timeline))
-    if (found !== 'same') context.log(`not compared: ${differing(found, name(last.timeline))}`)
-    return null
-  })
+  const [file] = await ask<{ text: string | null }>(
+    `select convert_from(pg_read_binary_file('pg_wal/' || :'file', 0, 1048576, true), 'UTF8') as text`,
+    { file: historyFile(upstreamTimeline) },
+  )
+  const theirs = parseHistory(file?.text ?? '', upstreamTimeline)
+  const last = own.filter((t, i) => theirs[i]?.timeline === t.timeline && theirs[i]?.begin === t.begin).at(-1)
+  if (!last) return `its history (timeline ${timeline}) and the primary’s have nothing in common`
+  const next = theirs[own.indexOf(last)]
+  const ownEnd = last.end ?? (await endOfWal(instance, context, { boundMs: 600_000 }))
+  const ends = [ownEnd, next?.end].flatMap((lsn) => (lsn ? [beforeHeader(lsnToBytes(lsn as Lsn))] : []))
+  const until = ends.reduce<bigint | null>((least, n) => (least === null || n < least ? n : least), null)
+  if (until === null) return 'where its WAL ends could not be read'
+  if (until % size === 0n) return null
+  // a promoted instance has the bytes before in the first segment of its own timeline, too
+  const after = theirs[own.indexOf(last) + 1]?.timeline
+  const name = (t: number) => walFileName(t, until / size, size)
+  const files = [last.timeline, ...(after ? [after] : [])].map(name)
+  const found = await comparePart(ask, join(wal, name(last.timeline)), files, Number(until % size))
+  if (found === 'differs') return differing(found, name(last.timeline))
+  if (found !== 'same') context.log(`not compared: ${differing(found, name(last.timeline))}`)
+  return null
 }
 
 const beforeHeader = (end: bigint): bigint => (end % PAGE_BYTES === 0n && end > 0n ? end - HEADER_BYTES : end)
@@ -182,29 +177,27 @@ const differing = (found: Exclude<Compared, 'same'>, file: string): string =>
 
 /** Compares the beginning of a segment with that of the first of these files which the primary has. */
 async function comparePart(
-  client: pg.Client,
+  ask: AskUpstream,
   path: string,
   files: readonly string[],
   length: number,
 ): Promise<Compared> {
-  let found: Compared = 'gone'
   for (const file of files) {
-    found = 'same'
-    for (let from = 0; from < length && found === 'same'; from += CHUNK_BYTES) {
-      const part = [from, Math.min(CHUNK_BYTES, length - from)] as const
-      const own = readPart(path, ...part)
+    const sums = await ask<{ from: number; sum: string | null }>(
+      `select i as from, encode(sha256(pg_read_binary_file('pg_wal/' || :'file', i,
+                                                           least(:chunk, :length - i), true)), 'hex') as sum
+         from generate_series(0, :length - 1, :chunk) i order by i`,
+      { file, length, chunk: CHUNK_BYTES },
+    )
+    if (sums.some(({ sum }) => sum === null)) continue
+    for (const { from, sum } of sums) {
+      const own = readPart(path, from, Math.min(CHUNK_BYTES, length - from))
       if (own === null) return 'unreadable'
-      const there = await client.query<{ sum: string | null }>(
-        `select encode(sha256(pg_read_binary_file('pg_wal/' || $1::text, $2, $3, true)), 'hex') as sum`,
-        [file, ...part],
-      )
-      const sum = there.rows[0]?.sum
-      if (!sum) found = 'gone'
-      else if (createHash('sha256').update(own).digest('hex') !== sum) found = 'differs'
+      if (createHash('sha256').update(own).digest('hex') !== sum) return 'differs'
     }
-    if (found !== 'gone') return found
+    return 'same'
   }
-  return found
+  return 'gone'
 }
 
 type Branch = { timeline: number; begin: string; end: string | null }
@@ -295,46 +288,17 @@ function readPart(path: string, from: number, length: number): Buffer | null {
   }
 }
 
-async function lookAtUpstream(client: pg.Client) {
-  const { rows } = await client.query<{ fpw: string; system: string; timeline: string | null }>(
+async function lookAtUpstream(ask: AskUpstream) {
+  const [seen] = await ask<{ fpw: string; system: string; timeline: string | null }>(
     `select current_setting('full_page_writes') as fpw,
             (select system_identifier::text from pg_control_system()) as system,
             case when not pg_is_in_recovery() then left(pg_walfile_name(pg_current_wal_lsn()), 8) end as timeline`,
   )
-  const { fpw, system, timeline } = rows[0] ?? {}
+  const { fpw, system, timeline } = seen ?? {}
   return {
     fullPageWrites: fpw === 'on',
     systemIdentifier: system,
     /** Of what it writes now, which its control file may not name yet; null in recovery. */
     timeline: timeline ? Number.parseInt(timeline, 16) : null,
-  }
-}
-
-/** Asks the upstream as the role that the member replicates with. */
-async function askUpstream<T>(
-  upstream: Upstream,
-  instance: Instance,
-  ask: (client: pg.Client) => Promise<T>,
-): Promise<T> {
-  const client = new pg.Client({
-    host: upstream.host,
-    port: upstream.port,
-    user: upstream.role,
-    password: instance.registered.replicationPassword,
-    database: 'postgres',
-    connectionTimeoutMillis: 5_000,
-    query_timeout: 10_000,
-  })
-  client.on('error', () => {})
-  try {
-    await client.connect()
-    return await ask(client)
-  } catch (error) {
-    throw fault('standby.no_upstream', `could not ask ${upstream.host}:${upstream.port}`, {
-      detail: error instanceof Error ? error.message : String(error),
-      hint: 'Check that the primary runs and that this host reaches it.',
-    })
-  } finally {
-    await client.end().catch(() => {})
   }
 }

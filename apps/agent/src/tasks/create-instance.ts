@@ -38,6 +38,7 @@ export const createInstance: TaskBody<'create-instance'> = async (task, context)
     makeOwnedDirectory(layout.logDirectory, context.user)
     const settings = new Map(Object.entries(initialSettings(context.installation)))
     await initialiseDataDirectory({
+      name: task.name,
       prefix: instance.enginePrefix,
       layout,
       user: context.user,

@@ -29,11 +29,10 @@ export const checkpointInstance: TaskBody<'checkpoint-instance'> = async (task, 
 export const demoteInstance: TaskBody<'demote-instance'> = async (task, context) => {
   const instance = context.instances.get(task.instanceId)
   context.signal.throwIfAborted()
-  const own = { name: instance.registered.name, passFile: instance.layout.passFile }
   const { primary_conninfo: _conninfo, ...rest } = Object.fromEntries(readClusterSettings(instance.layout))
   writeClusterSettings(
     instance.layout,
-    standbySettings(task.upstream, own, new Map(Object.entries(rest))),
+    standbySettings(task.upstream, instance.asking, new Map(Object.entries(rest))),
     context.user,
   )
   writeFence(instance.layout, 'it was demoted in a switchover', context.user)
@@ -72,10 +71,9 @@ export const fenceInstance: TaskBody<'fence-instance'> = async (task, context) =
   const instance = context.instances.get(task.instanceId)
   await instance.look()
   const wasRunning = instance.postmaster !== null
-  const own = { name: instance.registered.name, passFile: instance.layout.passFile }
   writeClusterSettings(
     instance.layout,
-    standbySettings(null, own, readClusterSettings(instance.layout)),
+    standbySettings(null, instance.asking, readClusterSettings(instance.layout)),
     context.user,
   )
   writeFence(instance.layout, task.reason, context.user)

@@ -37,10 +37,9 @@ const streamsFrom = (r: Receiver, upstream: Upstream) =>
 
 /** Writes whom a standby follows; it takes effect at the next start or reload. */
 function writeUpstream(instance: Instance, upstream: Upstream | null, context: TaskContext): void {
-  const own = { name: instance.registered.name, passFile: instance.layout.passFile }
   writeClusterSettings(
     instance.layout,
-    standbySettings(upstream, own, readClusterSettings(instance.layout)),
+    standbySettings(upstream, instance.asking, readClusterSettings(instance.layout)),
     context.user,
   )
 }

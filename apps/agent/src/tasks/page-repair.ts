@@ -16,6 +16,7 @@ import type { Instance } from '../engine/instance'
 import { makeOuterDirectory } from '../host/durable-files'
 import { withPrimarySession } from './admit-standby'
 import { reload } from './reload-instance'
+import { requireTls } from './require-tls'
 import { type TaskBody, type TaskContext, waitFor } from './task'
 
 const SETTING = 'polar_page_repair_sources'
@@ -99,10 +100,10 @@ async function defineMember(
 /** Writes whom this member takes pages from and who may ask it, and sees both in force where it runs. */
 export const setPageRepairSources: TaskBody<'set-page-repair-sources'> = async (task, context) => {
   const instance = context.instances.get(task.instanceId)
-  const { layout, registered } = instance
+  const { layout } = instance
   if (!existsSync(layout.dataDirectory))
     throw fault('instance.no_data_directory', 'the instance has no data directory')
-  const own = { name: registered.name, passFile: layout.repairPassFile }
+  const own = { ...instance.asking, passFile: layout.repairPassFile }
   const value = task.sources.map((source) => repairConninfo(source, own)).join('; ')
   const roles = [
     ...readClusterHbaRoles(layout).filter((role) => !role.startsWith('floe_repair_')),
@@ -121,6 +122,7 @@ export const setPageRepairSources: TaskBody<'set-page-repair-sources'> = async (
       if (value) throw missingModule(instance)
       return { inForce: true }
     }
+    if (task.members.length > 0) await requireTls(instance, client)
     write(instance, value, roles, context)
     await reload(instance, client)
     const inForce = await waitFor(async () => (await show(client)) === value, {

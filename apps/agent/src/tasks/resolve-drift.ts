@@ -1,7 +1,7 @@
 import type { TaskResult } from '@floe/agent-contract'
 import { fault } from '@floe/domain'
 import { z } from 'zod'
-import { formatConfiguration, readManagedSettings } from '../engine/configuration-file'
+import { completeManagedFile, formatConfiguration, readManagedSettings } from '../engine/configuration-file'
 import type { Instance } from '../engine/instance'
 import { readSettings } from '../engine/settings'
 import {
@@ -41,6 +41,8 @@ export const resolveDrift: TaskBody<'resolve-drift'> = async (task, context) => 
   instance.changingSettings = true
   try {
     writeTexts(instance, wanted, context)
+    // what is put back may be a text of an earlier version
+    completeManagedFile(instance.layout.managedFile, context.user)
     const names = [...new Set(drift.map((d) => d.name))]
     const after = await takeIntoForce(instance, names, context)
     instance.acceptFiles(instance.postmaster !== null && ![...after.values()].some((s) => s.pendingRestart))

@@ -13,6 +13,7 @@ import {
 import { readManagedSettings, writeManagedSettings } from '../engine/configuration-file'
 import { readControlFile } from '../engine/control-file'
 import type { Instance } from '../engine/instance'
+import { dataFiles } from '../engine/layout'
 import { readOwnedFile, replaceFile, syncDirectory } from '../host/durable-files'
 import { endProcessesIn } from '../host/process-table'
 import { runCommand } from '../host/run-command'
@@ -24,6 +25,8 @@ import type { TaskBody, TaskContext } from './task'
 const ownFiles = [
   'postgresql.conf',
   'floe.conf',
+  'floe.tls.conf',
+  'floe_server.pem',
   'pg_hba.conf',
   'floe_hba.conf',
   'pg_ident.conf',
@@ -72,13 +75,12 @@ export const rewindInstance: TaskBody<'rewind-instance'> = async (task, context)
   let refused: string | null = null
   try {
     context.log('comparing both histories')
-    const own = { name: registered.name, passFile: layout.passFile }
     const r = await runCommand(
       join(instance.enginePrefix, 'bin', 'pg_rewind'),
       [
         '-D',
         away,
-        `--source-server=${upstreamConninfo(task.upstream, own, { dbname: 'postgres' })}`,
+        `--source-server=${upstreamConninfo(task.upstream, instance.asking, { dbname: 'postgres' })}`,
         `--config-file=${configuration}`,
         '--sync-method=syncfs',
         '--progress',
@@ -99,6 +101,7 @@ export const rewindInstance: TaskBody<'rewind-instance'> = async (task, context)
     if (refused === null)
       for (const [name, text] of kept)
         if (text !== null) replaceFile(join(away, name), text, { owner: context.user })
+        else rmSync(join(away, name), { force: true })
   } finally {
     comeBack(instance, away, task.upstream, context)
   }
@@ -143,20 +146,13 @@ function refuse(reason: string, context: TaskContext) {
 
 /** As a standby of the upstream the directory gets its name back. */
 function comeBack(instance: Instance, away: string, upstream: Upstream, context: TaskContext): void {
-  const { layout, registered } = instance
-  const there = {
-    ...layout,
-    dataDirectory: away,
-    managedFile: join(away, 'floe.conf'),
-    clusterFile: join(away, 'floe.cluster.conf'),
-    standbySignal: join(away, 'standby.signal'),
-  }
+  const { layout } = instance
+  const there = { ...layout, ...dataFiles(away) }
   writeStandbySignal(there, context.user)
   const managed = readManagedSettings(there.managedFile)
   for (const [name, value] of Object.entries(initialSettings(context.installation))) managed.set(name, value)
   writeManagedSettings(there.managedFile, managed, context.user)
-  const own = { name: registered.name, passFile: layout.passFile }
-  writeClusterSettings(there, standbySettings(upstream, own), context.user)
+  writeClusterSettings(there, standbySettings(upstream, instance.asking), context.user)
   syncDirectory(away)
   renameSync(away, layout.dataDirectory)
   syncDirectory(layout.directory)

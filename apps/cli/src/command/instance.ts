@@ -1,4 +1,12 @@
-import { connectionForms, decodePoints, exactBytes, fault, InstanceName, protectionWords } from '@floe/domain'
+import {
+  connectionForms,
+  decodePoints,
+  exactBytes,
+  fault,
+  InstanceName,
+  NO_PAGE_REPAIR,
+  protectionWords,
+} from '@floe/domain'
 import type { Command } from 'commander'
 import { submitOnce } from '../console/submit-once'
 import { waitForOperation } from '../console/wait-for-operation'
@@ -182,8 +190,8 @@ function addProtection(instance: Command): void {
   verb(
     instance,
     'recoveries <name>',
-    'list what recoveries after crashes found torn and repaired',
-    'Lists the recoveries that page repair looked at, newest first: pages of 8 kB, as the engine counted them.',
+    'list starts after crashes: how long, what was torn and repaired',
+    'Lists the starts after a crash, newest first: how long each took until clients were let in, and what page repair found in it, in pages of 8 kB, as the engine counted them.',
   ).action(async (name: string, { json }: Verb) => {
     const client = openConsole()
     const { instanceId } = await findInstance(client, name)
@@ -192,16 +200,27 @@ function addProtection(instance: Command): void {
       recoveries.length === 0
         ? 'No recovery is known.'
         : table(
-            ['began', 'took', 'kind', 'policy', 'checked', 'torn', 'repaired', 'cleared', 'from'],
+            [
+              'began',
+              'start',
+              'page repair',
+              'kind',
+              'policy',
+              'checked',
+              'torn',
+              'repaired',
+              'cleared',
+              'from',
+            ],
             recoveries.map((r) => [
-              moment(r.startedAt),
+              moment(r.start?.beganAt ?? r.startedAt),
+              r.start ? duration(r.start.readyAt - r.start.beganAt) : null,
               r.endedAt === null ? null : duration(r.endedAt - r.startedAt),
               r.kind,
               r.policy,
-              r.checked,
-              r.torn,
-              r.repaired,
-              r.cleared ?? 0,
+              ...(r.policy === NO_PAGE_REPAIR
+                ? [null, null, null, null]
+                : [r.checked, r.torn, r.repaired, r.cleared ?? 0]),
               r.sources.map((s) => `${s.member ?? s.source} (${s.pages})`).join(', '),
             ]),
           ),

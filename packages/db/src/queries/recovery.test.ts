@@ -14,6 +14,7 @@ const found = (startedAt: number, torn: number) => ({
   policy: 'checksum',
   startedAt,
   endedAt: startedAt + 120,
+  start: { beganAt: startedAt - 20, readyAt: startedAt + 900 },
   checked: 4_000_000_000,
   torn,
   repaired: torn - 1,
@@ -31,6 +32,17 @@ test('each recovery is one row, however often it is told, newest first', async (
   expect((await listRecoveries(db.pool, instanceId)).map((r) => r.torn)).toEqual([7, 3])
   expect((await listRecoveries(db.pool, instanceId))[1]).toEqual(first)
   expect(await listRecoveries(db.pool, instanceId, 1)).toHaveLength(1)
+})
+
+test('an agent that does not know how long the start took takes nothing away', async () => {
+  const { instanceId } = await insertTestInstance(db)
+  await putRecovery(db.pool, instanceId, found(1_790_000_000_000, 1))
+  await putRecovery(db.pool, instanceId, { ...found(1_790_000_000_000, 1), start: null })
+  await putRecovery(db.pool, instanceId, { ...found(1_790_000_900_000, 0), start: null })
+  expect(await listRecoveries(db.pool, instanceId)).toMatchObject([
+    { start: null },
+    { start: { beganAt: 1_789_999_999_980, readyAt: 1_790_000_000_900 } },
+  ])
 })
 
 test('what is told later of the same one counts, and of an instance nobody knows nothing is kept', async () => {

@@ -1,5 +1,5 @@
 'use client'
-import { exactBytes, protectionWords } from '@floe/domain'
+import { exactBytes, NO_PAGE_REPAIR, protectionWords } from '@floe/domain'
 import { Age, Badge, Button, Card } from '@floe/ui'
 import Link from 'next/link'
 import { useState } from 'react'
@@ -105,9 +105,13 @@ export function ProtectionCard({ className: place = '' }: { className?: string }
       )}
       {recovery ? (
         <p className="mt-3 border-t border-line pt-2 text-sm">
-          Last recovery <Age at={recovery.startedAt} />: {count(recovery.checked)} pages checked,{' '}
-          {count(recovery.torn)} torn, {count(recovery.repaired)} repaired
-          {recovery.cleared ? `, ${count(recovery.cleared)} of maps cleared` : ''}.
+          Last recovery <Age at={recovery.start?.beganAt ?? recovery.startedAt} />
+          {recovery.policy === NO_PAGE_REPAIR
+            ? ': page repair looked at no page'
+            : `: ${count(recovery.checked)} pages checked, ${count(recovery.torn)} torn, ${count(recovery.repaired)} repaired${
+                recovery.cleared ? `, ${count(recovery.cleared)} of maps cleared` : ''
+              }`}
+          .
         </p>
       ) : null}
       <ImagesDialog to={switching} protection={protection} onClose={() => setSwitching(null)} />

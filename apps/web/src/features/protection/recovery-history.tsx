@@ -1,5 +1,5 @@
 'use client'
-import { formatBytes, formatDuration } from '@floe/domain'
+import { formatBytes, formatDuration, NO_PAGE_REPAIR } from '@floe/domain'
 import {
   Age,
   Card,
@@ -21,7 +21,7 @@ import { nameOf } from './protection-card'
 
 const pages = new Intl.NumberFormat('en')
 
-/** Each recovery after a crash: how long page repair took, what it checked, found torn and repaired, and from whom. */
+/** Each start after a crash: how long it took, what page repair checked, found torn and repaired, and from whom. */
 export function RecoveryHistory() {
   const { instanceId, protection } = useInstance()
   const trpc = useTRPC()
@@ -31,7 +31,7 @@ export function RecoveryHistory() {
       { instanceId },
       {
         refetchInterval: ({ state: { data } }) =>
-          isNewer(protection?.recovery?.startedAt, data) ? 1_000 : false,
+          isNewer(protection?.recovery, data?.recoveries[0]) ? 1_000 : false,
       },
     ),
   )
@@ -39,7 +39,7 @@ export function RecoveryHistory() {
   return (
     <Card
       title="Recoveries"
-      description="What page repair found after each crash, as the engine counted it. Pages of 8 kB."
+      description="Each start after a crash, and what page repair found in it, as the engine counted it. Pages of 8 kB."
       bodyClassName="p-0"
     >
       {query.error && !query.data ? (
@@ -48,15 +48,19 @@ export function RecoveryHistory() {
         <SkeletonRows label="Loading recoveries" />
       ) : recoveries.length === 0 ? (
         <EmptyState title="No recovery yet">
-          A recovery shows here once the instance has started after a crash and page repair has looked at its
-          pages.
+          A recovery shows here once the instance has started after a crash.
         </EmptyState>
       ) : (
         <Table label="Recoveries">
           <TableHead>
             <tr>
               <TableHeader>Began</TableHeader>
-              <TableHeader number>Took</TableHeader>
+              <TableHeader number title="From the engine’s first look at its data until clients were let in">
+                Start
+              </TableHeader>
+              <TableHeader number title="The part of the start in which pages were checked and repaired">
+                Page repair
+              </TableHeader>
               <TableHeader number>Checked</TableHeader>
               <TableHeader number>Torn</TableHeader>
               <TableHeader number>Repaired</TableHeader>
@@ -75,16 +79,19 @@ export function RecoveryHistory() {
             {recoveries.map((r) => (
               <TableRow key={r.startedAt}>
                 <TableCell>
-                  <Age at={r.startedAt} />
+                  <Age at={r.start?.beganAt ?? r.startedAt} />
+                </TableCell>
+                <TableCell number>
+                  {r.start ? formatDuration(r.start.readyAt - r.start.beganAt) : '–'}
                 </TableCell>
                 <TableCell number>
                   {r.endedAt === null ? '–' : formatDuration(Math.max(0, r.endedAt - r.startedAt))}
                 </TableCell>
-                <TableCell number>{pages.format(r.checked)}</TableCell>
-                <TableCell number>{pages.format(r.torn)}</TableCell>
-                <TableCell number>{pages.format(r.repaired)}</TableCell>
-                <TableCell number>{pages.format(r.cleared ?? 0)}</TableCell>
-                <TableCell number>{formatBytes(r.bytes)}</TableCell>
+                <TableCell number>{counted(r, r.checked)}</TableCell>
+                <TableCell number>{counted(r, r.torn)}</TableCell>
+                <TableCell number>{counted(r, r.repaired)}</TableCell>
+                <TableCell number>{counted(r, r.cleared ?? 0)}</TableCell>
+                <TableCell number>{counted(r, r.bytes, formatBytes)}</TableCell>
                 <TableCell>
                   {r.sources.length === 0
                     ? '–'
@@ -100,7 +107,16 @@ export function RecoveryHistory() {
   )
 }
 
-const isNewer = (
-  startedAt: number | undefined,
-  data: { recoveries: readonly { startedAt: number }[] } | undefined,
-) => startedAt !== undefined && Math.round(startedAt) > Math.round(data?.recoveries[0]?.startedAt ?? 0)
+/** What page repair counted; where it looked at nothing it counted nothing. */
+const counted = (
+  recovery: { policy: string },
+  count: number,
+  format: (n: number) => string = pages.format,
+) => (recovery.policy === NO_PAGE_REPAIR ? '–' : format(count))
+
+type Told = { startedAt: number; start?: { readyAt: number } | null | undefined }
+
+/** Whether the instance tells of another recovery than the newest stored one, or more of the same. */
+const isNewer = (told: Told | null | undefined, stored: Told | undefined) =>
+  Math.round(told?.startedAt ?? 0) > Math.round(stored?.startedAt ?? 0) ||
+  Math.round(told?.start?.readyAt ?? 0) > Math.round(stored?.start?.readyAt ?? 0)
