@@ -1,7 +1,7 @@
 'use client'
-import { operationTitles } from '@floe/domain'
+import { operationTitles, protectionWords } from '@floe/domain'
 import { Age, Alert, Badge, PageHeader, StateBadge, TabBar, TabLink } from '@floe/ui'
-import { RotateCw } from 'lucide-react'
+import { RotateCw, ShieldAlert } from 'lucide-react'
 import Link from 'next/link'
 import { usePathname } from 'next/navigation'
 import type { ReactNode } from 'react'
@@ -26,6 +26,21 @@ export function InstanceFrame({ segment, children }: { segment: string; children
       <InstanceHeader />
       <div className="pt-4">{children}</div>
     </InstanceProvider>
+  )
+}
+
+/** On every page of the instance, for as long as a page that a crash tears now may be lost. */
+function ExposedBadge({ base }: { base: string }) {
+  const { protection, state } = useInstance()
+  const words = protection && state === 'running' ? protectionWords[protection.state] : null
+  if (words?.tone !== 'bad') return null
+  return (
+    <Link href={`${base}#torn-pages`}>
+      <Badge tone="bad" title={words.meaning}>
+        <ShieldAlert aria-hidden />
+        {words.title}
+      </Badge>
+    </Link>
   )
 }
 
@@ -54,6 +69,7 @@ function InstanceHeader() {
           <span title="When the controller last saw this instance">
             seen <Age at={instance.observedAt} />
           </span>
+          <ExposedBadge base={base} />
           {instance.pendingRestart.length > 0 ? (
             <Link href={`${base}/settings/all?pending=1`}>
               <Badge tone="warn" title={`Waiting for a restart: ${instance.pendingRestart.join(', ')}`}>

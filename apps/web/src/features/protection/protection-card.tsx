@@ -50,6 +50,7 @@ export function ProtectionCard({ className: place = '' }: { className?: string }
   const to = protection.fullPageWrites ? 'off' : 'on'
   return (
     <Card
+      id="torn-pages"
       title="Torn pages"
       description={description}
       className={className}
