@@ -50,7 +50,7 @@ test('full_page_writes is switched with a warning, confirmed, and the share of f
       .info()
       .annotations.push({ type: 'figure', description: `full_page_writes confirmed after ${confirmedMs} ms` })
     expect(await sql(tuned.connectionString, 'SHOW full_page_writes')).toBe('off')
-    await expect(page.getByText('Exposed: the guard is off')).toBeVisible()
+    await expect(page.locator('#torn-pages').getByText('Exposed: the guard is off')).toBeVisible()
 
     await page.getByRole('link', { name: 'Overview', exact: true }).click()
     await sql(tuned.connectionString, 'CHECKPOINT')
