@@ -204,9 +204,20 @@ command_suite() {
   record "$suite" "$status" "$log"
 }
 
+# remove_old_runs: what failed or killed runs have left is kept for a day.
+remove_old_runs() {
+  local old pid
+  while read -r old; do
+    pid=$(cat "$old/tool.pid" 2>/dev/null) || true
+    if [ -n "$pid" ] && [ -e "/proc/$pid" ]; then continue; fi
+    rm -rf "$old"
+  done < <(find "$cache_dir/test" -mindepth 1 -maxdepth 1 -name 'run.*' -mtime +0 2>/dev/null)
+}
+
 # prepare_run: the private directory, owned by the engine user, with copies of what the checkout holds.
 prepare_run() {
   local module
+  remove_old_runs
   run_dir=$(mktemp -d "$cache_dir/test/run.XXXXXX")
   chmod 755 "$run_dir"
   echo $$ >"$run_dir/tool.pid"

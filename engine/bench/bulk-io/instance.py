@@ -1,8 +1,11 @@
 """Private instances of an engine build: own directory, own socket, no port."""
 import os
 import pwd
+import re
 import shutil
 import subprocess
+import sys
+import tempfile
 
 ENGINE_TOOL = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'tools', 'engine')
 
@@ -63,6 +66,37 @@ def prefix_of(variant):
     if result.returncode != 0:
         raise BenchError(f'could not build the engine\'s variant "{variant}"')
     return result.stdout.strip().splitlines()[-1]
+
+
+def _alive(pid):
+    return os.path.exists(f'/proc/{pid}')
+
+
+def _postmasters(directory):
+    """Process ids of the instances that run in the directory."""
+    for root, names, files in os.walk(directory):
+        if 'postmaster.pid' in files:
+            names.clear()
+            with open(os.path.join(root, 'postmaster.pid'), encoding='utf-8') as file:
+                pid = file.readline().strip()
+            if pid.isdigit() and _alive(pid):
+                yield int(pid)
+
+
+def private_directory(parent):
+    """A new directory for private instances. What a bench left there that was killed, which may be many GB, is removed."""
+    for name in os.listdir(parent):
+        found = re.fullmatch(r'floe-bench-(\d+)-\w+', name)
+        left = os.path.join(parent, name)
+        if not found or _alive(found[1]) or os.stat(left).st_uid not in (os.getuid(), getattr(engine_user().entry, 'pw_uid', -1)):
+            continue
+        running = list(_postmasters(left))
+        if running:
+            print(f'floe: a bench that was killed left instances running in {left}: processes {running}', file=sys.stderr)
+            continue
+        print(f'floe: removing {left}, which a bench left that was killed', file=sys.stderr)
+        shutil.rmtree(left, ignore_errors=True)
+    return tempfile.mkdtemp(prefix=f'floe-bench-{os.getpid()}-', dir=parent)
 
 
 class Instance:

@@ -9,7 +9,7 @@ use PostgreSQL::Test::RecursiveCopy;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Floe::Test::Standby qw(new_primary new_standby wait_for_replay);
-use Floe::Test::Torn qw(tear_pages repair_source);
+use Floe::Test::Torn qw(forget_files tear_pages repair_source);
 use Floe::Test::Torture qw(prepare_load run_until_crash check_everything index_files);
 
 my $crashes = $ENV{FLOE_TORTURE_CRASHES} // 3;
@@ -55,6 +55,7 @@ foreach my $victim ($primary, $standby)
 		my $round = run_until_crash($primary, crash => $victim, seconds => 2.5);
 		# Only "always" promises anything for a page whose checksum is right by accident
 		my $torn = tear_pages($victim, $round->{before}, sector => $number % 2 ? 512 : 4096, undo => $number % 4 == 0, unseen => $policy eq 'always');
+		forget_files($round->{before});
 		$figures{ $victim == $primary ? 'crashes' : 'standby_crashes' }++;
 		$figures{torn_pages} += $torn->{torn};
 		$figures{lost_pages} += $torn->{lost};

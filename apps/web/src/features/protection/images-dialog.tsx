@@ -6,14 +6,17 @@ import { Review } from '../setting/review-dialog'
 
 type Protection = NonNullable<RouterOutputs['instance']['show']['protection']>
 
-/** Says what turning full-page writes on or off will do, lets the instance judge it, and does it. */
+/** What the card offers to change. */
+export type ProtectionChange = 'images on' | 'images off' | 'guard on'
+
+/** Says what turning full-page writes on or off, or the guard on again, will do, lets the instance judge it, and does it. */
 export function ImagesDialog({
   to,
   protection,
   onClose,
 }: {
   /** Null keeps it shut. */
-  to: 'on' | 'off' | null
+  to: ProtectionChange | null
   protection: Protection
   onClose: () => void
 }) {
@@ -25,12 +28,17 @@ export function ImagesDialog({
       onOpenChange={(open) => {
         if (!open) onClose()
       }}
-      title={`Turn full-page writes ${to ?? ''}`}
+      title={to ? `Turn ${words[to].what}` : ''}
     >
       {to === null ? null : (
         <>
           <div className="mb-3 flex flex-col gap-2 text-sm text-ink-muted">
-            {to === 'on' ? (
+            {to === 'guard on' ? (
+              <p>
+                Full-page writes stay off while a source is healthy. When none is, the guard has images
+                written, after polar_page_repair_grace, and ends them when one is back.
+              </p>
+            ) : to === 'images on' ? (
               <p>
                 From its next reload on the instance writes an image of each page at its first change after a
                 checkpoint. It writes more WAL, and needs no standby to restore a torn page.
@@ -55,7 +63,7 @@ export function ImagesDialog({
           </div>
           <Review
             instanceId={instanceId}
-            changes={to === 'off' ? turnOff : turnOn}
+            changes={[words[to].change]}
             settings={[]}
             stateId={undefined}
             onClose={onClose}
@@ -67,5 +75,8 @@ export function ImagesDialog({
   )
 }
 
-const turnOff = [{ name: 'full_page_writes', value: 'off' }]
-const turnOn = [{ name: 'full_page_writes', value: 'on' }]
+const words: Record<ProtectionChange, { what: string; change: { name: string; value: string } }> = {
+  'images on': { what: 'full-page writes on', change: { name: 'full_page_writes', value: 'on' } },
+  'images off': { what: 'full-page writes off', change: { name: 'full_page_writes', value: 'off' } },
+  'guard on': { what: 'the guard on', change: { name: 'polar_page_repair_guard', value: 'on' } },
+}

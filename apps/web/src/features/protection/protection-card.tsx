@@ -6,7 +6,7 @@ import { useState } from 'react'
 import type { RouterOutputs } from '@/server/api'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { useInstance } from '../instance/instance-context'
-import { ImagesDialog } from './images-dialog'
+import { ImagesDialog, type ProtectionChange } from './images-dialog'
 
 type Protection = NonNullable<RouterOutputs['instance']['show']['protection']>
 type Source = Protection['sources'][number]
@@ -15,7 +15,7 @@ type Source = Protection['sources'][number]
 export function ProtectionCard({ className: place = '' }: { className?: string }) {
   const { protection, observedAt, state, stale, name } = useInstance()
   const mayChange = useMayChange()
-  const [switching, setSwitching] = useState<'on' | 'off' | null>(null)
+  const [switching, setSwitching] = useState<ProtectionChange | null>(null)
   const className = stale ? `${place} opacity-60` : place
   const description = (
     <>
@@ -55,13 +55,24 @@ export function ProtectionCard({ className: place = '' }: { className?: string }
       description={description}
       className={className}
       actions={
-        <Button
-          disabled={!mayChange || state !== 'running'}
-          title={mayChange ? undefined : viewerHint}
-          onClick={() => setSwitching(to)}
-        >
-          Turn full-page writes {to}
-        </Button>
+        <>
+          {protection.state === 'overridden' ? (
+            <Button
+              disabled={!mayChange || state !== 'running'}
+              title={mayChange ? undefined : viewerHint}
+              onClick={() => setSwitching('guard on')}
+            >
+              Turn the guard on
+            </Button>
+          ) : null}
+          <Button
+            disabled={!mayChange || state !== 'running'}
+            title={mayChange ? undefined : viewerHint}
+            onClick={() => setSwitching(`images ${to}`)}
+          >
+            Turn full-page writes {to}
+          </Button>
+        </>
       }
     >
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">

@@ -7,12 +7,13 @@ Floe::Test::Torn - what a power failure does to pages that were written and not 
 
 =head1 SYNOPSIS
 
-  use Floe::Test::Torn qw(remember_files tear_pages redo_pointer);
+  use Floe::Test::Torn qw(remember_files forget_files tear_pages redo_pointer);
 
   $cluster->safe_psql('postgres', 'CHECKPOINT');
   my $before = remember_files($cluster);
   ... work, crash($cluster) ...
   my $torn = tear_pages($cluster, $before, sector => 512);
+  forget_files($before);
 
 =head1 DESCRIPTION
 
@@ -30,10 +31,10 @@ use warnings FATAL => 'all';
 use Carp;
 use Exporter 'import';
 use File::Basename qw(dirname);
-use File::Path qw(make_path);
+use File::Path qw(make_path remove_tree);
 use PostgreSQL::Test::Utils;
 
-our @EXPORT_OK = qw(remember_files tear_pages redo_pointer relation_files repair_source);
+our @EXPORT_OK = qw(remember_files forget_files tear_pages redo_pointer relation_files repair_source);
 
 my $page_size = 8192;
 
@@ -141,6 +142,20 @@ sub remember_files
 		close $out or croak "could not write $copy/$file: $!";
 	}
 	return { directory => $copy, redo => $redo };
+}
+
+=pod
+
+=item forget_files(before)
+
+Removes what remember_files() has copied; else it goes with the test, and a test of many crashes fills the disk.
+
+=cut
+
+sub forget_files
+{
+	my ($before) = @_;
+	remove_tree($before->{directory});
 }
 
 =pod

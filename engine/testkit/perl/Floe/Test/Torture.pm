@@ -31,6 +31,7 @@ use strict;
 use warnings FATAL => 'all';
 use Carp;
 use Exporter 'import';
+use File::Path qw(remove_tree);
 use IPC::Run ();
 use PostgreSQL::Test::Utils;
 use Floe::Test::Crash qw(crash);
@@ -222,6 +223,7 @@ sub run_until_crash
 	}
 	_settle($cluster) if $victim != $cluster;
 	my ($acknowledged) = slurp_file($ledger) =~ /(\d+)\n\z/;
+	remove_tree($directory);
 	return { before => $before, acknowledged => $acknowledged // $last };
 }
 
