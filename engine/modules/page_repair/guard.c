@@ -199,15 +199,29 @@ static bool
 guard_full_page_writes(bool setting)
 {
 	PageRepairShared *shared = page_repair_shared;
+	static XLogRecPtr asked_for = InvalidXLogRecPtr;
+	bool		checkpointer = AmCheckpointerProcess();
 	bool		answer;
 	bool		was;
+	bool		watched;
 	XLogRecPtr	reached;
+	XLogRecPtr	since;
 
 	if (prev_full_page_writes_hook)
 		setting = prev_full_page_writes_hook(setting);
 	if (shared == NULL)
 		return setting;
-	if (AmCheckpointerProcess())
+
+	/* After the shutdown checkpoint nothing can be logged any more */
+	if (checkpointer && !RecoveryInProgress() && !XLogInsertAllowed())
+	{
+		SpinLockAcquire(&shared->mutex);
+		was = shared->in_force;
+		SpinLockRelease(&shared->mutex);
+		return was;
+	}
+
+	if (checkpointer)
 	{
 		launch_worker();
 		if (!setting && page_repair_guard && !RecoveryInProgress() && guard_worker_is_stuck())
@@ -227,6 +241,8 @@ guard_full_page_writes(bool setting)
 	answer = setting || (page_repair_guard && shared->forced);
 	was = shared->in_force;
 	reached = shared->reached;
+	since = shared->in_force_since;
+	watched = shared->worker != INVALID_PROC_NUMBER;
 	SpinLockRelease(&shared->mutex);
 
 	/*
@@ -237,26 +253,46 @@ guard_full_page_writes(bool setting)
 	{
 		GuardControl control;
 
-		if (!AmCheckpointerProcess() || !guard_read_control(&control) || reached < control.redo)
+		if (!checkpointer || !guard_read_control(&control) || reached < control.redo)
 			answer = true;
 	}
 
-	if (!AmCheckpointerProcess() || !RecoveryInProgress())
+	if (!checkpointer || !RecoveryInProgress())
 		tell_once(!setting && answer && page_repair_source_list[0] == '\0');
 
-	if (answer != was || !AmCheckpointerProcess())
+	if (answer != was || !checkpointer)
 	{
+		GuardControl control;
+
 		/*
 		 * After crash recovery images are on from the first record.  After a
-		 * promotion there is older WAL without them behind the redo pointer.
+		 * promotion there may be older WAL without them behind the redo
+		 * pointer.
 		 */
-		XLogRecPtr	since = AmCheckpointerProcess() && !RecoveryInProgress() ? GetXLogInsertRecPtr() :
-			ArchiveRecoveryRequested ? GetXLogReplayRecPtr(NULL) : InvalidXLogRecPtr;
+		if (checkpointer && !RecoveryInProgress())
+			since = GetXLogInsertRecPtr();
+		else if (ArchiveRecoveryRequested && !(guard_read_control(&control) && guard_replayed_images(&control)))
+			since = GetXLogReplayRecPtr(NULL);
+		else
+			since = InvalidXLogRecPtr;
 
 		SpinLockAcquire(&shared->mutex);
 		shared->in_force = answer;
 		shared->in_force_since = since;
 		SpinLockRelease(&shared->mutex);
+	}
+
+	/*
+	 * What was changed before has no image, and maybe no source: whoever has
+	 * turned images on, the time until they protect must have an end.  A
+	 * worker that has gone does so with each shutdown, and else is back soon.
+	 */
+	if (answer && checkpointer && !RecoveryInProgress() &&
+		!XLogRecPtrIsInvalid(since) && since != asked_for &&
+		(watched || page_repair_source_list[0] == '\0'))
+	{
+		asked_for = since;
+		RequestCheckpoint(CHECKPOINT_IMMEDIATE | CHECKPOINT_FORCE);
 	}
 	return answer;
 }

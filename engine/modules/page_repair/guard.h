@@ -22,6 +22,7 @@
 #define GUARD_ANSWER_MS 3000
 
 #define GUARD_STUCK "the page repair guard does not answer"
+#define GUARD_NOT_COMPLETE "a checkpoint with full-page images is not complete yet"
 
 /* What the guard wants to know of pg_control */
 typedef struct GuardControl

@@ -311,7 +311,7 @@ judge_sources(const GuardControl *control, bool standby, XLogRecPtr *reached,
 			snprintf(why, why_size, "source \"%s\": %s", sources[i].name, sources[i].why);
 
 		SpinLockAcquire(&shared->mutex);
-		if (strcmp(state->name, sources[i].name) != 0)
+		if (strncmp(state->name, sources[i].name, sizeof(state->name) - 1) != 0)
 		{
 			memset(state, 0, sizeof(*state));
 			strlcpy(state->name, sources[i].name, sizeof(state->name));
@@ -433,36 +433,36 @@ decide(void)
 		return;
 	}
 
-	if (fullPageWrites)
+	if (fullPageWrites || !page_repair_guard)
 	{
-		set_state(PAGE_REPAIR_FULL_PAGE_WRITES, "full_page_writes is on");
 		set_broken(false);
 		broken = false;
 	}
-	else if (!page_repair_guard)
-	{
+	if (!fullPageWrites && !page_repair_guard)
 		set_state(PAGE_REPAIR_OVERRIDDEN, "polar_page_repair_guard is off");
-		set_broken(false);
-		broken = false;
-	}
 	else if (in_force && control.redo >= in_force_since)
 		set_state(PAGE_REPAIR_FULL_PAGE_WRITES,
+				  fullPageWrites ? "full_page_writes is on" :
 				  protector ? "full_page_writes is off, a source is healthy, images end soon" : why);
 	else if (protector != NULL && reached >= control.redo)
 		set_state(PAGE_REPAIR_PROTECTED, psprintf("source \"%s\"", protector));
 	else
-		set_state(PAGE_REPAIR_EXPOSED, why[0] ? why : "a checkpoint with full-page images is not complete yet");
+		set_state(PAGE_REPAIR_EXPOSED, why[0] ? why : GUARD_NOT_COMPLETE);
 
 	/*
-	 * Images that came back count once a checkpoint has begun after them.  It
-	 * may fail, for want of space, and is asked for again then.
+	 * Images that came back count once a checkpoint has begun after them, for
+	 * which the checkpointer asks.  It may fail, for want of space, and is
+	 * asked for again then.
 	 */
-	if (forced && broken && in_force && control.redo < in_force_since &&
-		(requested_for != in_force_since ||
-		 TimestampDifferenceExceeds(requested_at, now, GUARD_ASK_AGAIN_MS)) &&
-		!fullPageWrites && page_repair_guard)
+	if (requested_for != in_force_since)
 	{
 		requested_for = in_force_since;
+		requested_at = now;
+		guard_wake_checkpointer();
+	}
+	else if (in_force && control.redo < in_force_since && (broken || protector == NULL) &&
+			 TimestampDifferenceExceeds(requested_at, now, GUARD_ASK_AGAIN_MS))
+	{
 		requested_at = now;
 		RequestCheckpoint(CHECKPOINT_IMMEDIATE | CHECKPOINT_FORCE);
 	}

@@ -184,6 +184,8 @@ typedef struct PageRepairMap
 	List	   *fresh;			/* chunks that nobody has looked at yet */
 	TimeLineID	timeline;		/* of the record that was read last */
 	bool		images_ended;	/* a record says so, or may hide it */
+	bool		restarted;		/* nobody logs what becomes of images then */
+	bool		imageless;		/* a first change has no image */
 } PageRepairMap;
 
 /* page_repair.c */

@@ -44,7 +44,11 @@ source_fail(PageSource *source, const char *why)
 	int			length;
 
 	strlcpy(source->why, why, sizeof(source->why));
-	/* libpq's messages end with a newline and may have several lines, those of its hints with a tab before them */
+
+	/*
+	 * libpq's messages end with a newline and may have several lines, those
+	 * of its hints with a tab before them
+	 */
 	length = strlen(source->why);
 	while (length > 0 && source->why[length - 1] == '\n')
 		source->why[--length] = '\0';

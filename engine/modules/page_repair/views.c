@@ -73,22 +73,21 @@ current_state(PageRepairState *state, TimestampTz *since,
 		if (*state == PAGE_REPAIR_FULL_PAGE_WRITES)
 			strlcpy(why, "the WAL from the primary has full-page images", why_size);
 	}
-	else if (fullPageWrites)
-	{
-		*state = PAGE_REPAIR_FULL_PAGE_WRITES;
-		strlcpy(why, "full_page_writes is on", why_size);
-	}
-	else if (!page_repair_guard)
+	else if (!fullPageWrites && !page_repair_guard)
 	{
 		*state = PAGE_REPAIR_OVERRIDDEN;
 		strlcpy(why, "polar_page_repair_guard is off", why_size);
 	}
-	else if (*in_force && control.redo >= in_force_since)
-		*state = PAGE_REPAIR_FULL_PAGE_WRITES;
 	else
-		*state = PAGE_REPAIR_EXPOSED;
-	if ((*state == PAGE_REPAIR_EXPOSED || (*state == PAGE_REPAIR_FULL_PAGE_WRITES && !standby && !fullPageWrites)) &&
-		page_repair_source_list[0] == '\0')
+	{
+		bool		complete = *in_force && control.redo >= in_force_since;
+
+		*state = complete ? PAGE_REPAIR_FULL_PAGE_WRITES : PAGE_REPAIR_EXPOSED;
+		if (fullPageWrites)
+			strlcpy(why, complete ? "full_page_writes is on" : GUARD_NOT_COMPLETE, why_size);
+	}
+	if (*state != PAGE_REPAIR_OVERRIDDEN && !fullPageWrites && page_repair_source_list[0] == '\0' &&
+		(!standby || *state == PAGE_REPAIR_EXPOSED))
 		strlcpy(why, "polar_page_repair_sources is empty", why_size);
 }
 

@@ -154,6 +154,8 @@ page_repair_map_create(PageRepairMap *map)
 	map->fresh = NIL;
 	map->timeline = 0;
 	map->images_ended = false;
+	map->restarted = false;
+	map->imageless = false;
 }
 
 static PageRepairChunk *map_chunk(PageRepairMap *map, const RelFileLocator *rlocator,
@@ -322,6 +324,7 @@ scan_record(PageRepairMap *map, XLogReaderState *reader)
 		if (ref->apply_image || (ref->flags & BKPBLOCK_WILL_INIT) != 0)
 			continue;
 		chunk->check[word] |= bit;
+		map->imageless = true;
 		if (!chunk->fresh)
 		{
 			chunk->fresh = true;
@@ -366,10 +369,21 @@ page_repair_map_record(PageRepairMap *map, XLogReaderState *record)
 	scan_record(map, record);
 	scan_removals(map, record);
 
-	/* Who ends recovery does not log what becomes of images then */
-	if (page_repair_is_end_of_images(record) ||
-		(XLogRecGetRmid(record) == RM_XLOG_ID &&
-		 (XLogRecGetInfo(record) & ~XLR_INFO_MASK) == XLOG_END_OF_RECOVERY))
+	/*
+	 * Who ends recovery, as each start does, does not log what becomes of
+	 * images then.  After a clean stop they usually go on, so there the first
+	 * change without one tells.
+	 */
+	if (XLogRecGetRmid(record) == RM_XLOG_ID)
+	{
+		uint8		info = XLogRecGetInfo(record) & ~XLR_INFO_MASK;
+
+		if (info == XLOG_END_OF_RECOVERY || page_repair_is_end_of_images(record))
+			map->images_ended = true;
+		if (info == XLOG_CHECKPOINT_SHUTDOWN)
+			map->restarted = true;
+	}
+	if (map->restarted && map->imageless)
 		map->images_ended = true;
 }
 

@@ -67,11 +67,14 @@ export const Protection = z.object({
 })
 export type Protection = z.infer<typeof Protection>
 
-/** What a person reads for each state, and how bad it is. */
-export const protectionWords: Record<
-  ProtectionState,
-  { title: string; tone: 'good' | 'warn' | 'bad'; meaning: string }
-> = {
+type ProtectionWords = { title: string; tone: 'good' | 'warn' | 'bad'; meaning: string }
+
+/** What a person reads for the state of an instance, and how bad it is. */
+export function protectionWords(p: Pick<Protection, 'state' | 'imagesInForce'>): ProtectionWords {
+  return (p.imagesInForce === null ? wordsOfStandby : wordsOfPrimary)[p.state]
+}
+
+const wordsOfPrimary: Record<ProtectionState, ProtectionWords> = {
   full_page_writes: {
     title: 'Protected by full-page images',
     tone: 'good',
@@ -86,11 +89,31 @@ export const protectionWords: Record<
     title: 'Exposed',
     tone: 'bad',
     meaning:
-      'No repair source is healthy: a page torn now could not be restored. The guard writes images again when that lasts longer than polar_page_repair_grace.',
+      'A page torn now could not be restored. The guard writes images again when no repair source is healthy for longer than polar_page_repair_grace; they count once a checkpoint with them is complete.',
   },
   overridden: {
     title: 'Exposed: the guard is off',
     tone: 'bad',
     meaning: 'Images are written as full_page_writes says, whatever the repair sources do.',
   },
+}
+
+/** A standby replays WAL that its primary writes: its own guard decides nothing, and its sources are other ones. */
+const wordsOfStandby: Record<ProtectionState, ProtectionWords> = {
+  full_page_writes: {
+    ...wordsOfPrimary.full_page_writes,
+    meaning: 'The WAL from its primary has an image of every page that a crash may tear.',
+  },
+  protected: {
+    title: 'Protected by another member',
+    tone: 'good',
+    meaning:
+      'The WAL from its primary may lack images. A page that a crash tears is taken from the primary or another standby.',
+  },
+  exposed: {
+    ...wordsOfPrimary.exposed,
+    meaning:
+      'A page torn now could not be restored: this standby can rely on no source. Images in the WAL are its primary’s matter.',
+  },
+  overridden: wordsOfPrimary.overridden,
 }

@@ -130,8 +130,10 @@ async function refuseUnprotected(
   if (!result || result.fault) return
   // what this change does not name has not been read yet
   const others = client
-    ? await client.query<{ guard: string | null; checksums: string }>(
-        `select current_setting('polar_page_repair_guard', true) as guard, current_setting('data_checksums') as checksums`,
+    ? await client.query<{ guard: string | null; policy: string | null; checksums: string }>(
+        `select current_setting('polar_page_repair_guard', true) as guard,
+                current_setting('polar_page_repair_policy', true) as policy,
+                current_setting('data_checksums') as checksums`,
       )
     : null
   result.fault = unprotectedFault(changes, {
@@ -140,6 +142,7 @@ async function refuseUnprotected(
         ? {
             fullPageWrites: known.get('full_page_writes')?.shown ?? null,
             guard: others.rows[0]?.guard ?? null,
+            policy: others.rows[0]?.policy ?? null,
             dataChecksums: others.rows[0]?.checksums === 'on',
           }
         : null,

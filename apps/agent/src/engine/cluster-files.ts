@@ -1,4 +1,5 @@
 import { existsSync, rmSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { userInfo } from 'node:os'
 import { basename, dirname } from 'node:path'
 import type { Upstream } from '@floe/agent-contract'
@@ -142,6 +143,8 @@ export function writeRepairPassFile(
 export function repairConninfo(source: { host: string; port: number }, own: Asking): string {
   const parts: Record<string, string> = {
     host: source.host,
+    // no resolver is asked where none is needed; whoever recovers would wait for it
+    ...(isIP(source.host) ? { hostaddr: source.host } : {}),
     port: String(source.port),
     dbname: 'postgres',
     user: repairRoleOf(own.name),

@@ -14,7 +14,7 @@ const seen = (
   sources: Protection['sources'],
   more: Partial<NonNullable<ProtectionEvidence['running']>> = {},
 ): ProtectionEvidence => ({
-  running: { fullPageWrites: 'on', guard: 'on', dataChecksums: true, ...more },
+  running: { fullPageWrites: 'on', guard: 'on', policy: 'checksum', dataChecksums: true, ...more },
   protection: {
     state: 'full_page_writes',
     since: 0,
@@ -57,4 +57,18 @@ test('the guard off is the one override, before or in the same change; turning i
 
 test('what is off already is no change', () => {
   expect(unprotectedFault(off, seen([], { fullPageWrites: 'off' }))).toBeNull()
+})
+
+test('a policy that is off, or that the same change turns off, asks no source, however healthy it is', () => {
+  const policy = (value: string | null) => [...off, { name: 'Polar_Page_Repair_Policy', value }]
+  const healthy = [source(true)]
+  expect(unprotectedFault(off, seen(healthy, { policy: 'off' }))).toMatchObject({
+    detail: 'polar_page_repair_policy is off, so that recovery would ask no source.',
+    hint: expect.stringMatching(/^Set polar_page_repair_policy to checksum or always first\./),
+  })
+  expect(unprotectedFault(policy('OFF'), seen(healthy))?.detail).toContain('would be off')
+  expect(unprotectedFault(policy('always'), seen(healthy, { policy: 'off' }))).toBeNull()
+  // the default is checksum
+  expect(unprotectedFault(policy(null), seen(healthy, { policy: 'off' }))).toBeNull()
+  expect(unprotectedFault(off, seen(healthy, { policy: 'off', guard: 'off' }))).toBeNull()
 })

@@ -6,7 +6,12 @@ const isOff = (value: string | null | undefined) => /^(of|off|f|fa|fal|fals|fals
 /** What is known of an instance when somebody wants its full-page writes off. */
 export type ProtectionEvidence = {
   /** Null while it does not run: then nobody can say what protects it. */
-  running: { fullPageWrites: string | null; guard: string | null; dataChecksums: boolean } | null
+  running: {
+    fullPageWrites: string | null
+    guard: string | null
+    policy: string | null
+    dataChecksums: boolean
+  } | null
   /** Null for a database without the views of page_repair. */
   protection: Protection | null
 }
@@ -38,6 +43,13 @@ export function unprotectedFault(changes: readonly SettingChange[], seen: Protec
     return refuse(
       'The database postgres lacks the extension page_repair.',
       'As its owner run CREATE EXTENSION page_repair there.',
+    )
+  // sources answer whatever the policy is, but the guard has images written for as long as it is off
+  const policy = to('polar_page_repair_policy')
+  if ((policy ? policy.value : seen.running.policy)?.toLowerCase() === 'off')
+    return refuse(
+      `polar_page_repair_policy ${policy ? 'would be' : 'is'} off, so that recovery would ask no source.`,
+      'Set polar_page_repair_policy to checksum or always first. Only for data that you can load again, turn polar_page_repair_guard off.',
     )
   const { sources } = seen.protection
   if (sources.some((s) => s.healthy)) return null

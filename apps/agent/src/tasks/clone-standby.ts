@@ -15,6 +15,7 @@ import { sqlState } from '../engine/connection'
 import { removeUnfinished } from '../engine/initialise'
 import type { Instance } from '../engine/instance'
 import { dataFiles } from '../engine/layout'
+import { withSecondCheckpoint } from '../engine/second-checkpoint'
 import { ensureServerCertificate } from '../engine/server-certificate'
 import { makeOwnedDirectory, replaceFile, syncDirectory } from '../host/durable-files'
 import { isNoRoom } from '../host/no-room'
@@ -132,7 +133,11 @@ async function copyUpstream(
   if (typeof why !== 'string') return { bytes: why.bytes, method: 'reflink' }
   context.log(`copying by pg_basebackup from ${upstream.host}:${upstream.port}, not by reflink: ${why}`)
   checkRoom(upstream.sizeBytes ?? 0, instance)
-  return { bytes: await copy(upstream, directory, instance, context), method: 'basebackup' }
+  const bytes = await withSecondCheckpoint(async (again) => {
+    if (again) await empty(directory, context)
+    return copy(upstream, directory, instance, context)
+  }, context.log)
+  return { bytes, method: 'basebackup' }
 }
 
 /** The bytes shared, or why they could not be; the directory is empty again then. */
@@ -152,11 +157,15 @@ async function shareWith(
     // neither would pg_basebackup help, nor a mistake of ours
     if (code === 'standby.disk_full' || code === 'standby.tablespaces') throw error
     if (code === '' && sqlState(error) === null) throw error
-    await rm(directory, { recursive: true, force: true })
-    makeOwnedDirectory(directory, context.user)
+    await empty(directory, context)
     const { message, detail } = toFault(error)
     return [message, detail].filter(Boolean).join(': ')
   }
+}
+
+async function empty(directory: string, context: TaskContext): Promise<void> {
+  await rm(directory, { recursive: true, force: true })
+  makeOwnedDirectory(directory, context.user)
 }
 
 /** pg_basebackup with the upstream's slot; answers the bytes it copied. */

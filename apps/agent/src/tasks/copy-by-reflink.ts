@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Upstream } from '@floe/agent-contract'
 import { fault } from '@floe/domain'
 import type { Instance } from '../engine/instance'
+import { withSecondCheckpoint } from '../engine/second-checkpoint'
 import { replaceFile } from '../host/durable-files'
 import { type CommandResult, runCommand } from '../host/run-command'
 import type { TaskContext } from './task'
@@ -81,7 +82,10 @@ export function copyByReflink(source: Instance, directory: string, context: Task
   return source.connect(async (client) => {
     await client.query('set idle_session_timeout = 0')
     context.log('writing a checkpoint on the primary')
-    await client.query(`select pg_backup_start('floe clone', fast => true)`)
+    await withSecondCheckpoint(
+      () => client.query(`select pg_backup_start('floe clone', fast => true)`),
+      context.log,
+    )
     const bytes = await copyFiles(source.layout.dataDirectory, directory, context)
     const { rows } = await client.query<{
       label: string

@@ -10,6 +10,7 @@ import {
 } from '../engine/cluster-files'
 import { readControlFile, wasStandby } from '../engine/control-file'
 import type { Instance } from '../engine/instance'
+import { withSecondCheckpoint } from '../engine/second-checkpoint'
 import { endOfWal } from './compare-histories'
 import { makeReady } from './start-instance'
 import { endInstance } from './stop-instance'
@@ -19,7 +20,10 @@ import type { TaskBody, TaskContext } from './task'
 export const checkpointInstance: TaskBody<'checkpoint-instance'> = async (task, context) => {
   const instance = context.instances.get(task.instanceId)
   const begun = performance.now()
-  await instance.connect((client) => client.query('checkpoint'), 3_600_000)
+  await instance.connect(
+    (client) => withSecondCheckpoint(() => client.query('checkpoint'), context.log),
+    3_600_000,
+  )
   const checkpointMs = performance.now() - begun
   context.log(`checkpoint after ${Math.round(checkpointMs)} ms`)
   return { checkpointMs }

@@ -167,7 +167,7 @@ function addProtection(instance: Command): void {
       protection === null
         ? 'Unknown: its database postgres lacks the extension page_repair.'
         : [
-            `state         ${protectionWords[protection.state].title}`,
+            `state         ${protectionWords(protection).title}`,
             `since         ${moment(protection.since)}`,
             `why           ${protection.why || '–'}`,
             `setting       full_page_writes is ${protection.fullPageWrites ? 'on' : 'off'}, the guard is ${protection.guard ? 'on' : 'off'}`,

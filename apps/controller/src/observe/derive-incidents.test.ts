@@ -87,38 +87,103 @@ test('a crash is over when the instance runs, not when it starts', () => {
   expect(keys({ ...starting, openKeys: new Set() })).toEqual([])
 })
 
-test('being exposed to torn pages is an incident once it has lasted, until a source is healthy', () => {
-  const protectedBy = (p: Partial<Protection>, at = 20_000, more: Partial<HostSeen> = {}) => {
-    const s = seen(more)
-    const [instance] = s.report.instances
-    if (instance)
-      instance.protection = {
-        state: 'protected',
-        since: 10_000,
-        why: '',
-        fullPageWrites: false,
-        imagesInForce: false,
-        guard: true,
-        sources: [],
-        recovery: null,
-        ...p,
-      }
-    s.report.at = at
-    return keys(s)
-  }
-  const openKeys = new Set(['page-unprotected:i-1'])
+/** A host whose instance says this of what protects it. */
+function protecting(p: Partial<Protection>, at = 20_000, more: Partial<HostSeen> = {}): HostSeen {
+  const s = seen(more)
+  const [instance] = s.report.instances
+  if (instance)
+    instance.protection = {
+      state: 'protected',
+      since: 10_000,
+      why: '',
+      fullPageWrites: false,
+      imagesInForce: false,
+      guard: true,
+      sources: [],
+      recovery: null,
+      ...p,
+    }
+  s.report.at = at
+  return s
+}
+const protectedBy = (...said: Parameters<typeof protecting>) => keys(protecting(...said))
+const openKeys = new Set(['page-unprotected:i-1'])
+const pageSource = (healthy: boolean) => ({
+  source: 's',
+  healthy,
+  why: null,
+  flushLsn: null,
+  replayLsn: null,
+  checkedAt: null,
+})
+
+test('being exposed to torn pages is an incident once it has lasted, until the guard relies on a source', () => {
   expect(protectedBy({})).toEqual([])
   expect(protectedBy({ state: 'exposed' }, 19_000)).toEqual([])
   expect(protectedBy({ state: 'exposed' })).toEqual(['page-unprotected:i-1'])
-  // the guard came in: it stays open, over the change of state, until a source is healthy
+  // the guard came in: it stays open, over the change of state, until the guard ends its images
   const guarded = { state: 'full_page_writes' as const, imagesInForce: true, since: 20_000 }
   expect(protectedBy(guarded, 21_000, { openKeys })).toEqual(['page-unprotected:i-1'])
-  const source = { source: 's', healthy: true, why: null, flushLsn: null, replayLsn: null, checkedAt: null }
-  expect(protectedBy({ ...guarded, sources: [source] }, 21_000, { openKeys })).toEqual([])
-  // images because a person wants them are no incident
-  expect(protectedBy({ ...guarded, fullPageWrites: true }, 99_000)).toEqual([])
+  const back = { ...guarded, sources: [pageSource(true)] }
+  expect(protectedBy(back, 21_000, { openKeys })).toEqual(['page-unprotected:i-1'])
+  expect(protectedBy({ sources: [pageSource(true)] }, 99_000, { openKeys })).toEqual([])
+  // at a start images are in force until the guard has seen its source
+  expect(protectedBy(back, 99_000)).toEqual([])
+  // images because a person wants them are no incident, and end one
+  expect(protectedBy({ ...guarded, fullPageWrites: true }, 99_000, { openKeys })).toEqual([])
+  // they count from a checkpoint on: an incident lasts until then, and none is opened for it
+  const wanted = { state: 'exposed' as const, fullPageWrites: true, imagesInForce: true }
+  expect(protectedBy(wanted, 99_000, { openKeys })).toEqual(['page-unprotected:i-1'])
+  expect(protectedBy(wanted, 99_000)).toEqual([])
+  // of a standby the setting says nothing
+  expect(protectedBy({ ...wanted, imagesInForce: null }, 99_000)).toEqual(['page-unprotected:i-1'])
   expect(protectedBy({ state: 'exposed' }, 99_000, { known: [known({ busy: true })] })).toEqual([])
   expect(protectedBy({ state: 'overridden' }, 10_000)).toEqual(['page-guard-off:i-1'])
+})
+
+test('a source that comes and goes makes one incident, not one each time', () => {
+  const images = { state: 'full_page_writes' as const, imagesInForce: true, since: 10_000 }
+  const looks: Partial<Protection>[] = [
+    { state: 'exposed', sources: [pageSource(false)] },
+    ...[false, true, false, true, false, true].map((healthy) => ({
+      ...images,
+      sources: [pageSource(healthy)],
+    })),
+    { state: 'exposed', sources: [pageSource(true)] },
+  ]
+  let open: ReadonlySet<string> = new Set()
+  for (const look of looks) {
+    open = new Set(protectedBy(look, 20_000, { openKeys: open }))
+    expect([...open]).toEqual(['page-unprotected:i-1'])
+  }
+  expect(protectedBy({ sources: [pageSource(true)] }, 20_000, { openKeys: open })).toEqual([])
+})
+
+test('why pages are exposed is what the engine says, unless no source is healthy', () => {
+  const told = (p: Partial<Protection>) => deriveIncidents(protecting({ state: 'exposed', ...p }))[0]
+  const off = 'polar_page_repair_policy is off'
+  expect(told({ why: off, sources: [pageSource(true)] })?.detail).toBe(`The engine says: ${off}.`)
+  expect(told({ why: off, sources: [pageSource(false)] })?.detail).toBe(`The engine says: ${off}.`)
+  expect(told({ why: off, sources: [pageSource(true)] })?.hint).not.toContain('standby')
+  // its positions change with every look
+  const behind = 'source "s": it has flushed 0/3000060, the last checkpoint\'s redo point is 0/4000028'
+  expect(told({ why: behind, sources: [pageSource(false)] })?.detail).toBe('None of its sources is healthy.')
+  expect(told({ why: 'polar_page_repair_sources is empty' })?.detail).toBe('No standby gives pages back.')
+})
+
+test('the guard of a standby writes no images, and nobody says so', () => {
+  const told = (p: Partial<Protection>) =>
+    deriveIncidents(protecting({ state: 'exposed', imagesInForce: null, ...p }))[0]
+  expect(told({ sources: [pageSource(false)] })).toMatchObject({
+    detail: 'None of its sources is healthy.',
+    hint: 'Images in the WAL are its primary’s matter: bring back its primary or another standby that it can ask.',
+  })
+  expect(told({})?.detail).toBe('No other member gives pages back.')
+  const late = 'this server shall stay behind, so it would get no page of now'
+  expect(told({ why: late, sources: [pageSource(true)] })).toMatchObject({
+    detail: `The engine says: ${late}.`,
+    hint: 'Images in the WAL are its primary’s matter.',
+  })
 })
 
 /** The incidents of an instance that says this of replication. */

@@ -1,6 +1,13 @@
 import type { InstanceObserved, Report } from '@floe/agent-contract'
 import type { IncidentReport, KnownInstance } from '@floe/db'
-import { type Fault, formatBytes, formatDuration, HOST_OFFLINE_MS, waitingForStandbys } from '@floe/domain'
+import {
+  type Fault,
+  formatBytes,
+  formatDuration,
+  HOST_OFFLINE_MS,
+  type Protection,
+  waitingForStandbys,
+} from '@floe/domain'
 
 /** A file system with less free than this opens an incident, and keeps it until more than the second is free. */
 export const DISK_LOW_SHARE = 0.05
@@ -186,8 +193,10 @@ function replicationIncidents(
 }
 
 /**
- * Pages that a crash could tear for good, or a guard that a person turned off. As the engine's log has it: being exposed
- * counts once it has lasted for the grace period, and is over when a source has been healthy for as long.
+ * Pages that a crash could tear for good, or a guard that a person turned off. Being exposed counts once it has lasted for
+ * the grace period. It is over when the engine says so: a source that is healthy again ends nothing before the guard ends
+ * its images, which it does when the source has been healthy for as long; nor does any matter once a person has images
+ * written and a checkpoint has them.
  */
 function protectionIncidents(
   seen: HostSeen,
@@ -211,21 +220,44 @@ function protectionIncidents(
     ]
   const key = `page-unprotected:${known.instanceId}`
   const lasted = seen.report.at - p.since >= EXPOSED_GRACE_MS && !known.busy
+  const open = seen.openKeys.has(key)
   const sick = !p.sources.some((s) => s.healthy)
   const exposed = p.state === 'exposed'
-  // the guard has images written although the setting is off
-  const guarded = p.state === 'full_page_writes' && !p.fullPageWrites && p.imagesInForce === true && sick
-  if (!(exposed || guarded) || !(lasted || seen.openKeys.has(key))) return []
+  // the guard has images written although the setting is off: at each start, too, until it has seen a healthy source
+  const guarded = p.state === 'full_page_writes' && !p.fullPageWrites && p.imagesInForce === true
+  // a person has just had images written: the next checkpoint ends it, and nobody has to look
+  const ending = p.fullPageWrites && p.imagesInForce !== null
+  if (!(exposed || (guarded && (sick || open))) || !((lasted && !ending) || open)) return []
   return [
     {
       ...ids,
       key,
       severity: 'warning',
       title: `instance "${known.name}" has no healthy source of pages`,
-      detail: p.sources.length === 0 ? 'No standby gives pages back.' : 'None of its sources is healthy.',
-      hint: 'The guard has full-page images written until a source is healthy: bring a standby back, or create one.',
+      detail: whyUnprotected(p, sick),
+      hint: unprotectedHint(p, sick),
     },
   ]
+}
+
+function whyUnprotected(p: Protection, sick: boolean): string {
+  if (p.sources.length === 0 && p.imagesInForce === null) return 'No other member gives pages back.'
+  if (p.sources.length === 0 && !p.fullPageWrites) return 'No standby gives pages back.'
+  // what is wrong with a source may have positions in it, and the text would change with every look
+  return sick && (p.why === '' || p.why.startsWith('source "'))
+    ? 'None of its sources is healthy.'
+    : `The engine says: ${p.why}.`
+}
+
+function unprotectedHint(p: Protection, sick: boolean): string {
+  // the guard of a standby decides nothing
+  if (p.imagesInForce === null)
+    return `Images in the WAL are its primary’s matter${sick ? ': bring back its primary or another standby that it can ask' : ''}.`
+  if (p.fullPageWrites)
+    return 'Full-page images are written: it is over when a checkpoint with them is complete.'
+  return sick
+    ? 'The guard has full-page images written until a source is healthy: bring a standby back, or create one.'
+    : 'The guard has full-page images written until it can rely on a source.'
 }
 
 /** An instance that was there; one that is being created, or was never made, or is being deleted, may well be absent. */

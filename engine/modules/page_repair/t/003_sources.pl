@@ -35,6 +35,13 @@ $standby->stop;
 crash($primary);
 
 # A copy of the crashed instance, which has gone on and whose standby is therefore ahead of the original
+my $gone_on = copy_instance('gone_on', $primary->data_dir);
+$gone_on->start;
+my $further = new_standby($gone_on, 'further');
+$gone_on->safe_psql('postgres', 'UPDATE t SET b = b - 1000');
+wait_for_replay($gone_on, $further);
+$gone_on->stop('immediate');
+
 my $torn = tear_pages($primary, $before);
 cmp_ok($torn->{torn}, '>', 20, "pages are torn: $torn->{torn}");
 my $saved = PostgreSQL::Test::Utils::tempdir('torn') . '/pgdata';
@@ -92,6 +99,11 @@ refused('a source behind', qr{it has replayed up to \S+ only, recovery starts at
 $standby->append_conf('postgresql.conf', "primary_conninfo = ''");
 $standby->start;
 repaired('a good source after one behind', qr/taken from source/, $behind, $standby);
+
+# Ahead: of WAL that this instance does not have
+refused('a standby ahead', qr/refused: it has replayed up to \S+, but this server's WAL ends at/, $further);
+repaired('a standby ahead first', qr/taken from source "\S+:@{[$standby->port]}\//, $further, $standby);
+$further->stop;
 
 # Behind at first: it is asked again until it has come (it restores what the primary has written)
 {
@@ -175,6 +187,9 @@ refused('a source that never answers', qr/timed out while waiting for its answer
 lie(before => q{pg_terminate_backend(pg_backend_pid())});
 refused('a source that breaks off', qr/terminating connection|server closed the connection/, $other);
 repaired('a source that breaks off first', qr/taken from source/, $other, $standby);
+
+lie(before => q{pg_sleep(3)}, pages => "lend('" . $standby->connstr('postgres') =~ s/'/''/gr . " user=page_repair', \$1, \$2, \$3, \$4, \$5)");
+repaired('a source that is slow', qr/taken from source "\S+:@{[$other->port]}\//, repair_source($other) =~ s/user=\S+//r, { timeout => '60s' });
 
 # Pages of a source that is not at the position it claims, from the future of this WAL
 $ahead->promote;

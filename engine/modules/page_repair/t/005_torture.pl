@@ -50,6 +50,12 @@ foreach my $victim ($primary, $standby)
 {
 	foreach my $number (1 .. ($victim == $primary ? $crashes : $standby_crashes))
 	{
+		# Else a long run is mostly one of its own checks
+		if ($number % 20 == 0)
+		{
+			prepare_load($primary);
+			$index_files = index_files($primary);
+		}
 		my $policy = $number % 3 == 0 ? 'always' : 'checksum';
 		my $name = $victim->name . " crash $number, $policy";
 		my $round = run_until_crash($primary, crash => $victim, seconds => 2.5);

@@ -137,6 +137,18 @@ await_status('full_page_writes|t', 'and protected by images after the grace peri
 $standby->start;
 await_status('protected|f', 'and by the source again');
 
+# A person turns images on in that time: they protect once a checkpoint with them is complete, which follows at once
+$primary->safe_psql('postgres', q{ALTER SYSTEM SET polar_page_repair_grace = '10min'; SELECT pg_reload_conf()});
+$standby->stop;
+await_status('exposed|f', 'without a source it is exposed');
+$redo = redo_pointer($primary);
+$primary->safe_psql('postgres', q{UPDATE t SET b = b + 1; ALTER SYSTEM SET full_page_writes = on; SELECT pg_reload_conf()});
+await_status('full_page_writes|t', 'with images that a person turns on it is not');
+isnt(redo_pointer($primary), $redo, 'because a checkpoint with them is complete');
+$standby->start;
+$primary->safe_psql('postgres', q{ALTER SYSTEM RESET full_page_writes; ALTER SYSTEM RESET polar_page_repair_grace; SELECT pg_reload_conf()});
+await_status('protected|f', 'and by the source again when both are back');
+
 # A stopped standby that accepts connections but does not stream is no source
 $standby->append_conf('postgresql.conf', "primary_conninfo = 'host=/nonexistent'");
 $standby->reload;
@@ -182,6 +194,14 @@ await_status('full_page_writes|t', 'without sources images are back');
 ok($primary->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'page repair guard'"),
 	'and the guard has left');
 cmp_ok(images('UPDATE t SET b = b + 1'), '>', 20, 'images are written');
+
+# The same without anybody who watches: the guard was off, and is on again
+$primary->safe_psql('postgres', q{ALTER SYSTEM SET polar_page_repair_guard = off; SELECT pg_reload_conf()});
+await_status('overridden|f', 'without the guard there are no images');
+$redo = redo_pointer($primary);
+$primary->safe_psql('postgres', q{UPDATE t SET b = b + 1; ALTER SYSTEM RESET polar_page_repair_guard; SELECT pg_reload_conf()});
+await_status('full_page_writes|t', 'with the guard images are back and protect');
+isnt(redo_pointer($primary), $redo, 'because a checkpoint with them is complete');
 
 # Promotion: the new primary writes images until it has seen a source of its own
 $standby->promote;

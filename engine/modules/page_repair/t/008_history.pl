@@ -104,6 +104,36 @@ $second->reload;
 	like($log, qr/$found.*\n.*No source is asked/, 'images ended: it finds them, too');
 }
 
+# ---- Images that ended while the server was stopped: no record says so
+{
+	my $edited = new_repairable('edited', 'full_page_writes = on');
+	$edited->safe_psql('postgres', 'CREATE TABLE hinted AS SELECT g AS a, md5(g::text) AS b FROM generate_series(1, 20000) g');
+	my $hinted = $edited->safe_psql('postgres', q{SELECT pg_relation_filepath('hinted')});
+	$edited->restart;
+	$edited->safe_psql('postgres', 'UPDATE t SET b = b + 1 WHERE a < 100');
+	crash($edited);
+	my ($started, $log) = attempt($edited);
+	unlike($log, qr/page repair:/, 'images from start to crash: recovery is that of PostgreSQL');
+	# Hash indexes have records without images all the same
+	$edited->safe_psql('postgres', 'CREATE INDEX by_hash ON t USING hash (c); UPDATE t SET b = b + 1');
+	$edited->restart;
+	$edited->safe_psql('postgres', q{INSERT INTO t SELECT g, 0, 'c' || g % 10 FROM generate_series(100001, 101000) g; DELETE FROM t WHERE a % 2 = 0; VACUUM t});
+	crash($edited);
+	($started, $log) = attempt($edited);
+	is($started, 1, 'changes that have no image by nature: it starts');
+	$edited->stop;
+	$edited->append_conf('postgresql.conf', 'full_page_writes = off');
+	$edited->start;
+	is($edited->safe_psql('postgres', 'SELECT full_page_writes FROM pg_control_checkpoint()'), 't', 'the redo pointer was taken with images');
+	my $whole = remember_files($edited);
+	$edited->safe_psql('postgres', 'SELECT count(*) FROM hinted');
+	crash($edited);
+	cmp_ok(tear_pages($edited, $whole, sector => 512, only => qr/$hinted\z/)->{torn}, '>', 20, 'pages that only hints have changed are torn');
+	($started, $log) = attempt($edited);
+	is($started, 0, 'images ended before the start: no start with torn pages');
+	like($log, qr/is torn, and no page repair source could give it.*\n.*"polar_page_repair_sources" is empty/, 'images ended before the start: torn pages are found');
+}
+
 # ---- A source that lies to a standby
 my $flushed = $primary->safe_psql('postgres', 'SELECT pg_current_wal_flush_lsn()');
 my $garbage = q{array_fill(decode(repeat('01', 8192), 'hex'), ARRAY[cardinality($1)])};

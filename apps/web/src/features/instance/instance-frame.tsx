@@ -32,7 +32,7 @@ export function InstanceFrame({ segment, children }: { segment: string; children
 /** On every page of the instance, for as long as a page that a crash tears now may be lost. */
 function ExposedBadge({ base }: { base: string }) {
   const { protection, state } = useInstance()
-  const words = protection && state === 'running' ? protectionWords[protection.state] : null
+  const words = protection && state === 'running' ? protectionWords(protection) : null
   if (words?.tone !== 'bad') return null
   return (
     <Link href={`${base}#torn-pages`}>

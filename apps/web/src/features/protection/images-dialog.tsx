@@ -1,13 +1,11 @@
 'use client'
-import { Alert, Dialog } from '@floe/ui'
+import { Dialog } from '@floe/ui'
 import type { RouterOutputs } from '@/server/api'
 import { useInstance } from '../instance/instance-context'
 import { Review } from '../setting/review-dialog'
+import { type ProtectionChange, WhatImagesDo } from './what-images-do'
 
 type Protection = NonNullable<RouterOutputs['instance']['show']['protection']>
-
-/** What the card offers to change. */
-export type ProtectionChange = 'images on' | 'images off' | 'guard on'
 
 /** Says what turning full-page writes on or off, or the guard on again, will do, lets the instance judge it, and does it. */
 export function ImagesDialog({
@@ -21,7 +19,6 @@ export function ImagesDialog({
   onClose: () => void
 }) {
   const { instanceId } = useInstance()
-  const healthy = protection.sources.filter((s) => s.healthy).map((s) => s.member ?? s.source)
   return (
     <Dialog
       open={to !== null}
@@ -33,33 +30,7 @@ export function ImagesDialog({
       {to === null ? null : (
         <>
           <div className="mb-3 flex flex-col gap-2 text-sm text-ink-muted">
-            {to === 'guard on' ? (
-              <p>
-                Full-page writes stay off while a source is healthy. When none is, the guard has images
-                written, after polar_page_repair_grace, and ends them when one is back.
-              </p>
-            ) : to === 'images on' ? (
-              <p>
-                From its next reload on the instance writes an image of each page at its first change after a
-                checkpoint. It writes more WAL, and needs no standby to restore a torn page.
-              </p>
-            ) : healthy.length > 0 ? (
-              <>
-                <p>
-                  The WAL gets no page images any more. A page that a crash tears is taken from{' '}
-                  <strong className="text-ink">{healthy.join(', then ')}</strong> before the instance starts.
-                </p>
-                <p>
-                  While no source is healthy the guard has images written again, after
-                  polar_page_repair_grace, and an incident is opened. pg_rewind cannot read from this instance
-                  meanwhile: a former primary comes back by a new copy.
-                </p>
-              </>
-            ) : (
-              <Alert tone="warn" title="No source of pages is healthy">
-                A page that a crash tears could not be restored.
-              </Alert>
-            )}
+            <WhatImagesDo to={to} protection={protection} />
           </div>
           <Review
             instanceId={instanceId}

@@ -6,7 +6,8 @@ import { useState } from 'react'
 import type { RouterOutputs } from '@/server/api'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { useInstance } from '../instance/instance-context'
-import { ImagesDialog, type ProtectionChange } from './images-dialog'
+import { ImagesDialog } from './images-dialog'
+import type { ProtectionChange } from './what-images-do'
 
 type Protection = NonNullable<RouterOutputs['instance']['show']['protection']>
 type Source = Protection['sources'][number]
@@ -44,7 +45,7 @@ export function ProtectionCard({ className: place = '' }: { className?: string }
         </p>
       </Card>
     )
-  const words = protectionWords[protection.state]
+  const words = protectionWords(protection)
   const { recovery, sources } = protection
   const first = sources.find((s) => s.healthy)
   const to = protection.fullPageWrites ? 'off' : 'on'

@@ -47,17 +47,19 @@ our @EXPORT_OK = qw(prepare_load run_until_crash check_everything index_files);
 
 =item prepare_load(cluster)
 
-Creates the tables in database postgres; the cluster must be running.
+Creates the tables in database postgres, anew if they are there; the cluster must be running.
 
 =cut
 
 sub prepare_load
 {
 	my ($cluster) = @_;
+	_settle($cluster);
+	$cluster->safe_psql('postgres', 'DROP TABLE IF EXISTS ledger, split, long, shrinking, two_phase, passing');
 	$cluster->command_ok([ 'pgbench', '--initialize', '--quiet', '--scale', '2', '--foreign-keys', 'postgres' ], 'pgbench has its tables');
 	$cluster->safe_psql('postgres', q{
 		CREATE TABLE ledger (n int PRIMARY KEY, filler text);
-		CREATE EXTENSION pg_buffercache;
+		CREATE EXTENSION IF NOT EXISTS pg_buffercache;
 		CREATE TABLE split (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), n bigint GENERATED ALWAYS AS IDENTITY, a int, b text);
 		-- No two can answer the same question
 		CREATE INDEX split_btree ON split (a);

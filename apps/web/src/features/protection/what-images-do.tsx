@@ -1,0 +1,70 @@
+import { Alert } from '@floe/ui'
+import type { RouterOutputs } from '@/server/api'
+
+type Protection = Pick<
+  NonNullable<RouterOutputs['instance']['show']['protection']>,
+  'imagesInForce' | 'sources'
+>
+
+/** What the card offers to change. */
+export type ProtectionChange = 'images on' | 'images off' | 'guard on'
+
+/** What turning full-page writes on or off, or the guard on again, will do. */
+export function WhatImagesDo({ to, protection }: { to: ProtectionChange; protection: Protection }) {
+  const healthy = protection.sources.filter((s) => s.healthy).map((s) => s.member ?? s.source)
+  // a standby replays WAL with the images that its primary wrote
+  const ofStandby =
+    protection.imagesInForce === null ? (
+      <p>
+        Nothing changes now: a standby writes no WAL, and its primary’s setting decides whether the WAL has
+        page images. This acts once the standby is promoted.
+      </p>
+    ) : null
+  // the guard of a standby is never what leaves it exposed
+  if (to === 'guard on')
+    return (
+      <p>
+        Full-page writes stay off while a source is healthy. When none is, the guard has images written, after
+        polar_page_repair_grace, and ends them when one has been healthy for as long.
+      </p>
+    )
+  if (to === 'images on')
+    return (
+      <>
+        {ofStandby}
+        <p>
+          From {ofStandby ? 'then' : 'its next reload'} on the instance writes an image of each page at its
+          first change after a checkpoint. It writes more WAL, and needs no standby to restore a torn page.
+        </p>
+      </>
+    )
+  if (healthy.length === 0)
+    return (
+      <Alert tone="warn" title="No source of pages is healthy">
+        A page that a crash tears could not be restored.
+      </Alert>
+    )
+  if (ofStandby)
+    return (
+      <>
+        {ofStandby}
+        <p>
+          From then on the WAL gets no page images while a source is healthy: a page that a crash tears is
+          taken from the instance’s own standbys. While none is healthy the guard has images written.
+        </p>
+      </>
+    )
+  return (
+    <>
+      <p>
+        The WAL gets no page images any more. A page that a crash tears is taken from{' '}
+        <strong className="text-ink">{healthy.join(', then ')}</strong> before the instance starts.
+      </p>
+      <p>
+        While no source is healthy the guard has images written again, after polar_page_repair_grace, and an
+        incident is opened. pg_rewind cannot read from this instance meanwhile: a former primary comes back by
+        a new copy.
+      </p>
+    </>
+  )
+}
