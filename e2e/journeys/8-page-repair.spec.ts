@@ -193,6 +193,10 @@ test('when the last source is lost the card says exposed, the guard has images w
   await expect(page.getByRole('switch', { name: 'Page repair guard' })).not.toBeChecked({ timeout: 20_000 })
   await looksRight(page, 'overridden')
   await card.getByRole('button', { name: 'Turn the guard on' }).click()
+  await expect(
+    page.getByRole('dialog').getByText('Full-page writes stay off while a source is healthy'),
+  ).toBeVisible()
+  await page.screenshot({ path: test.info().outputPath('guard-on.png') })
   await page.getByRole('dialog').getByRole('button', { name: 'Apply' }).click()
   await expect(badge).toBeHidden({ timeout: 30_000 })
 })

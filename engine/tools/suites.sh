@@ -206,11 +206,9 @@ command_suite() {
 
 # remove_old_runs: what failed or killed runs have left is kept for a day.
 remove_old_runs() {
-  local old pid
+  local old
   while read -r old; do
-    pid=$(cat "$old/tool.pid" 2>/dev/null) || true
-    if [ -n "$pid" ] && [ -e "/proc/$pid" ]; then continue; fi
-    rm -rf "$old"
+    in_use "$old" || rm -rf "$old"
   done < <(find "$cache_dir/test" -mindepth 1 -maxdepth 1 -name 'run.*' -mtime +0 2>/dev/null)
 }
 

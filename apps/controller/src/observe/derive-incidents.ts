@@ -227,7 +227,9 @@ function protectionIncidents(
   const guarded = p.state === 'full_page_writes' && !p.fullPageWrites && p.imagesInForce === true
   // a person has just had images written: the next checkpoint ends it, and nobody has to look
   const ending = p.fullPageWrites && p.imagesInForce !== null
-  if (!(exposed || (guarded && (sick || open))) || !((lasted && !ending) || open)) return []
+  const unprotected = exposed || (guarded && (sick || open))
+  const opens = lasted && !ending
+  if (!unprotected || !(open || opens)) return []
   return [
     {
       ...ids,

@@ -79,6 +79,8 @@ foreach my $victim ($primary, $standby)
 			$copy->append_conf('postgresql.conf', 'port = ' . $copy->port . "\npolar_page_repair_policy = off\n");
 			my $kind = !$copy->start(fail_ok => 1) ? 'stock_fails' : check_everything($copy, $round) ? 'stock_silently_wrong' : 'stock_sound';
 			$figures{$kind}++;
+			# A baseline that fails for another reason would prove nothing
+			like(slurp_file($copy->logfile), qr/FATAL:  invalid page in block|PANIC: /, "$name: without repair a page stops it") if $kind eq 'stock_fails';
 			$copy->stop('immediate') if $kind ne 'stock_fails';
 			$copy->clean_node;
 		}

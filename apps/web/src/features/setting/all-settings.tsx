@@ -35,7 +35,7 @@ import { useSettings } from './use-settings'
 export function AllSettings() {
   const { instanceId, name } = useInstance()
   const params = useSearchParams()
-  const { settings, observedAt, fault, retry, refresh } = useSettings(instanceId)
+  const { settings, observedAt, fault, retry, refresh } = useSettings(instanceId, { everyMs: 30_000 })
   const [search, setSearch] = useState(params.get('search') ?? '')
   const [changed, setChanged] = useState(false)
   const [pending, setPending] = useState(params.get('pending') === '1')

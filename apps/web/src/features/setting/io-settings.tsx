@@ -16,7 +16,10 @@ import { useSettings } from './use-settings'
 /** The three bulk sizes and full_page_writes, each with what it means. */
 export function IoSettings() {
   const { instanceId } = useInstance()
-  const { settings, observedAt, fault, loading, retry, refresh } = useSettings(instanceId, ioSettings)
+  const { settings, observedAt, fault, loading, retry, refresh } = useSettings(instanceId, {
+    names: ioSettings,
+    everyMs: 5_000,
+  })
   const [draft, setDraft] = useState<Draft>(new Map())
   const [applied, setApplied] = useState<ConfirmedChanges | null>(null)
   const [reviewing, setReviewing] = useState<SettingChange[] | null>(null)

@@ -5,18 +5,20 @@ import { useCallback } from 'react'
 import { useTRPC } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
 
-// a change by command, from another page or by hand shows without a press; drafts lie over what is read
-const NAMED_EVERY_MS = 5_000
-const ALL_EVERY_MS = 30_000
-
-/** Settings as the instance itself describes them, asked of it now and again while they are looked at; all, or those named. */
-export function useSettings(instanceId: InstanceId, names?: readonly string[]) {
+/**
+ * Settings as the instance itself describes them, asked of it at this moment; all, or those named. With `everyMs` it is
+ * asked again while they are looked at, so that a change by command or by hand shows; drafts lie over what is read.
+ */
+export function useSettings(
+  instanceId: InstanceId,
+  { names, everyMs }: { names?: readonly string[]; everyMs?: number } = {},
+) {
   const trpc = useTRPC()
   const queries = useQueryClient()
   const query = useQuery(
     trpc.setting.list.queryOptions(
       { instanceId, ...(names ? { names: [...names] } : {}) },
-      { refetchOnWindowFocus: true, refetchInterval: names ? NAMED_EVERY_MS : ALL_EVERY_MS },
+      { refetchOnWindowFocus: true, refetchInterval: everyMs ?? false },
     ),
   )
   const refresh = useCallback(
