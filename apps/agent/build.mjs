@@ -1,10 +1,39 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, renameSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { build } from 'esbuild'
+
+// another path can be given, for tests
+const outfile = process.argv[2] ?? 'dist/main.js'
+
+// The door to trees of other users, beside the bundle. Node can neither switch its file-system user nor open below a
+// directory. It is made first, so that a bundle is never there without it.
+const door = join(dirname(outfile), 'floe-tree')
+mkdirSync(dirname(outfile), { recursive: true })
+const compiled = spawnSync(
+  'cc',
+  [
+    ...['-std=c11', '-O2', '-Wall', '-Wextra', '-Werror'],
+    ...['-D_FORTIFY_SOURCE=2', '-fstack-protector-strong', '-fPIE', '-pie', '-Wl,-z,relro,-z,now'],
+    ...['-o', `${door}.new`, 'native/floe-tree.c'],
+  ],
+  { stdio: ['ignore', 'inherit', 'inherit'] },
+)
+if (compiled.status !== 0) {
+  rmSync(`${door}.new`, { force: true })
+  console.error(
+    compiled.error
+      ? `error: could not run the C compiler "cc": ${compiled.error.code}\nHINT:  Run as root: apt-get install gcc libc6-dev`
+      : 'error: could not compile "native/floe-tree.c"\nHINT:  It needs the packages gcc and libc6-dev.',
+  )
+  process.exit(1)
+}
+renameSync(`${door}.new`, door)
 
 // One file, so that the agent starts fast and needs no node_modules on its host.
 await build({
   entryPoints: ['src/main.ts'],
-  // another path can be given, for tests
-  outfile: process.argv[2] ?? 'dist/main.js',
+  outfile,
   bundle: true,
   platform: 'node',
   target: 'node22',

@@ -3,8 +3,13 @@
  * build knows nothing of any installation.
  */
 import { existsSync, readFileSync } from 'node:fs'
+import http from 'node:http'
 import { join, resolve } from 'node:path'
 import './peer-address.mjs'
+import { listenOnSocket } from './console-socket.mjs'
+import { endOnSignal } from './end-on-signal.mjs'
+import { createBoundedServer, limits } from './limits.mjs'
+import { keepingToHttps } from './strict-transport.mjs'
 
 const home = process.env.FLOE_HOME
 if (!home) {
@@ -17,7 +22,9 @@ if (!existsSync(server)) {
   console.error('the console is not built\nHINT: Run "npm run build --workspace @floe/web".')
   process.exit(1)
 }
-const { webAddress, webPort } = JSON.parse(readFileSync(join(process.env.FLOE_HOME, 'config.json'), 'utf8'))
+const { webAddress, webPort, webSocket, webUrl } = JSON.parse(
+  readFileSync(join(process.env.FLOE_HOME, 'config.json'), 'utf8'),
+)
 process.env.NODE_ENV = 'production'
 process.env.NEXT_TELEMETRY_DISABLED = '1'
 process.env.HOSTNAME = webAddress
@@ -25,8 +32,27 @@ process.env.PORT = String(webPort)
 // longer than a proxy in front keeps an idle connection, so that it never meets a closed one
 process.env.KEEP_ALIVE_TIMEOUT = '75000'
 
-// Next waits for open connections when asked to end; a live stream would keep it for ever
-for (const signal of ['SIGTERM', 'SIGINT'])
-  process.on(signal, () => setTimeout(() => process.exit(0), 500).unref())
+// ended below, not by Next
+process.env.NEXT_MANUAL_SIG_HANDLE = '1'
+
+// Next makes its server by itself and gives it to nobody
+const createServer = http.createServer
+let main
+http.createServer = (answer) => {
+  http.createServer = createServer
+  main = createBoundedServer(keepingToHttps(webUrl, answer), limits, createServer)
+  // after the port is ours: whoever runs already keeps its socket
+  if (webSocket) main.once('listening', () => listenOnSocket(main, webSocket).catch(giveUp))
+  return main
+}
+// src/server/ports.ts keeps them where all of Next's bundles find them
+endOnSignal(
+  () => main,
+  async () => globalThis.floePorts?.denialRows.close(),
+)
+function giveUp(error) {
+  console.error(`could not listen on the Unix socket "${webSocket}": ${error.message}`)
+  process.exit(1)
+}
 
 await import(server)

@@ -35,11 +35,11 @@ test('a host is enrolled by one command that the page shows, and its agent answe
   await checkAccessibility(page)
   command = (await dialog.getByTestId('enrol-command').innerText()).trim()
   expect(command).toMatch(
-    /^\.\/floe agent enrol --console http:\S+ --token floe-\S+ --authority sha256:[0-9a-f]{64}$/,
+    /^echo floe-\S+ \| \.\/floe agent enrol --console http:\S+ --authority sha256:[0-9a-f]{64} --token -$/,
   )
 
   // another console's fingerprint: the host keeps nothing, and the token is still good for this very host
-  const wrong = await second.enrol(command.replace(/[0-9a-f]{64}$/, 'a'.repeat(64)))
+  const wrong = await second.enrol(command.replace(/[0-9a-f]{64}(?= --token)/, 'a'.repeat(64)))
   expect([wrong.status, wrong.stderr]).toEqual([1, expect.stringContaining('not the one this command names')])
 
   const enrolled = await second.enrol(command)

@@ -30,11 +30,34 @@ async function overflow(page: Page): Promise<number> {
   return page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
 }
 
-// a cluster of two has the screens that one instance alone lacks
+/** Tables whose columns are cut without a visible way to them, or whose actions are out of sight. */
+async function cutTables(page: Page): Promise<string[]> {
+  return page.evaluate(() =>
+    [...document.querySelectorAll('table')].flatMap((table) => {
+      const name = table.getAttribute('aria-label') ?? 'a table without a name'
+      let box: HTMLElement | null = table.parentElement
+      while (box && getComputedStyle(box).overflowX === 'visible') box = box.parentElement
+      if (!box || table.scrollWidth <= box.clientWidth + 1) return []
+      const affordance = box.parentElement?.querySelector<HTMLElement>('[data-table-scroll]')
+      const said = affordance ? affordance.getBoundingClientRect().height > 0 : false
+      const edge = box.getBoundingClientRect().right + 1
+      const away = [...table.querySelectorAll('td:last-child button')].some(
+        (button) => button.getBoundingClientRect().right > edge,
+      )
+      return [
+        ...(said ? [] : [`${name}: ${table.scrollWidth} px in ${box.clientWidth} px, and nothing says so`]),
+        ...(away ? [`${name}: its actions are out of sight`] : []),
+      ]
+    }),
+  )
+}
+
+// a cluster of three has the screens that one instance alone lacks
 test.beforeAll(async () => {
   test.setTimeout(180_000)
   await createInstance('visited')
   await floe('standby', 'create', 'visited', 'visited-2')
+  await floe('standby', 'create', 'visited', 'visited-3')
 })
 
 for (const look of looks)
@@ -49,7 +72,7 @@ for (const look of looks)
     })
     await signIn(page)
     const seen = new Set<string>()
-    const open = ['/instances', '/instances/visited']
+    const open = ['/instances', '/instances/visited', '/account']
     for (let path = open.shift(); path !== undefined; path = open.shift()) {
       if (seen.has(kindOf(path)) || kindOf(path) === '/sign-in') continue
       seen.add(kindOf(path))
@@ -59,6 +82,7 @@ for (const look of looks)
         await expect(page.locator('[aria-busy="true"]')).toHaveCount(0)
         await checkAccessibility(page)
         expect(await overflow(page), `${path} is wider than the window`).toBeLessThanOrEqual(0)
+        expect(await cutTables(page), path).toEqual([])
         open.push(...(await linksOf(page)))
       })
     }
@@ -80,6 +104,7 @@ for (const look of looks)
         '/hosts',
         '/hosts/{name}',
         '/incidents',
+        '/audit',
         '/operations',
         '/operations/{id}',
       ]),

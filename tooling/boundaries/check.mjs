@@ -1,10 +1,21 @@
-// Checks the import rules over the whole tree. Exit status 1 when one is broken. Last line: `N passed, N failed, N skipped`,
-// counting modules.
+// Checks the import rules, the order of every query, and what files of the agent call of the file system. Exit status 1 when one is broken. Last line:
+// `N passed, N failed, N skipped`, counting modules and queries that order.
 import { join } from 'node:path'
 import { brokenRules } from './cruise.mjs'
+import { castOrders } from './order-by.mjs'
+import { roundTheDoor } from './tree-door.mjs'
 
-const { broken, modules } = await brokenRules(join(import.meta.dirname, '../..'))
+const root = join(import.meta.dirname, '../..')
+const { broken, modules } = await brokenRules(root)
+const orders = castOrders(root, ['apps', 'packages', 'e2e', 'engine'])
 for (const { rule, from, to } of broken) console.error(`${from} → ${to}\n  ${rule}`)
-const failed = new Set(broken.map((b) => b.from)).size
-console.log(`${modules - failed} passed, ${failed} failed, 0 skipped`)
+for (const { file, line, text } of orders.broken)
+  console.error(
+    `${file}:${line}: ${text}\n  names an output column that is a cast; name the column itself with its table (t.id)`,
+  )
+const door = roundTheDoor(root)
+for (const { file, problem } of door.broken)
+  console.error(`${file} ${problem}\n  tooling/boundaries/tree-door.mjs says what each file may do`)
+const failed = new Set(broken.map((b) => b.from)).size + orders.broken.length + door.broken.length
+console.log(`${modules + orders.queries + door.files - failed} passed, ${failed} failed, 0 skipped`)
 process.exit(failed === 0 ? 0 : 1)

@@ -1,15 +1,16 @@
 import { chmodSync, mkdirSync } from 'node:fs'
 import type { AgentHandlers } from '@floe/agent-contract'
-import { fault } from '@floe/domain'
 import { readCommitModes } from './engine/commit-modes'
 import { Instances } from './engine/instances'
 import { readProtection } from './engine/protection'
 import { InstanceRegistry } from './engine/registry'
-import { Turns } from './engine/turns'
+import { removeSharedTrials, trialPlace } from './engine/trial-place'
+import { makeSharedDirectory } from './host/durable-files'
 import { findEngineUser } from './host/engine-user'
 import { becomeTheOnlyAgent } from './host/exclusive'
 import { readHostFacts } from './host/facts'
-import { ProcessTree } from './host/process-table'
+import { InstanceUsers } from './host/instance-users'
+import { ProcessesOfUsers, ProcessTree } from './host/process-table'
 import { chooseSupervision } from './host/supervision'
 import { AgentIdentity } from './identity'
 import type { AgentInstallation } from './installation'
@@ -25,13 +26,11 @@ import { streamSamples } from './router/telemetry'
 import { CrashedInstances } from './tasks/start-crashed'
 import { TaskRunner } from './tasks/task-runner'
 import { TaskStore } from './tasks/task-store'
-import { trialsDirectory } from './tasks/trials-directory'
+import { settingChecks } from './tasks/try-settings'
 import { agentVersion } from './version'
 
 /** Facts that move slowly are told anew this often. */
 const FACTS_MS = 10_000
-/** A check starts a throw-away engine; who would wait for more than these has given up by the time of its turn. */
-const DRY_RUNS_WAITING_MAX = 4
 /** Tasks that ended long ago are dropped this often. */
 const PRUNE_MS = 3_600_000
 
@@ -43,47 +42,53 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
   mkdirSync(installation.stateDirectory, { recursive: true, mode: 0o700 })
   chmodSync(installation.stateDirectory, 0o700)
   const user = findEngineUser(installation.engineUser)
+  const users =
+    user.uid === null
+      ? null
+      : new InstanceUsers({ home: installation.home, range: installation.instanceUsers })
+  makeSharedDirectory(installation.socketDirectory)
   const onChange = () => reports.changed()
   const problems = new Problems(log, onChange)
-  const registry = new InstanceRegistry(installation.stateDirectory, problems)
   const supervision = chooseSupervision()
   const facts = () =>
     readHostFacts({
       supervision: supervision.kind,
       ports: { ...installation.instancePorts, used: registry.list().length },
       paths: [installation.instancesDirectory, installation.home, '/'],
+      separateUsers: users !== null,
     })
   const reports: Reports = new Reports(
     facts,
     () => instances.list(),
     () => problems.list(),
   )
+  const { stateDirectory, instancesDirectory, hostId } = installation
+  const registry = new InstanceRegistry({ stateDirectory, instancesDirectory, hostId, problems, log })
   const tree = new ProcessTree()
+  const processes = new ProcessesOfUsers()
   const instances: Instances = new Instances({
     installation,
     registry,
     supervision,
     user,
     tree,
+    processes,
     log,
     problems,
     onChange,
   })
   await instances.adopt()
+  removeSharedTrials(installation, user).catch((error: unknown) =>
+    log.error('trials.not_removed', { reason: String(error) }),
+  )
 
   const tasks = new TaskRunner(
     new TaskStore(installation.stateDirectory, (path, reason) =>
       log.error('task.unreadable', { path, reason }),
     ),
-    { instances, registry, installation, user },
+    { instances, registry, installation, users },
     log,
     problems,
-  )
-  const dryRuns = new Turns(DRY_RUNS_WAITING_MAX, () =>
-    fault('setting.too_many_checks', 'too many settings are being checked', {
-      detail: `One check runs and ${DRY_RUNS_WAITING_MAX} wait on this host.`,
-      hint: 'Try again in some seconds.',
-    }),
   )
   const handlers: AgentHandlers = {
     hello: async () => helloOf(installation, identity.facts, reports.bootId, startedAt),
@@ -93,11 +98,10 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
     cancelTask: async (key) => tasks.cancel(key),
     listSettings: (input) => listSettings(instances.get(input.instanceId), input.names),
     checkSettings: (input, signal) =>
-      dryRuns.take(
+      settingChecks.take(
         () =>
           dryRunSettings(instances.get(input.instanceId), input.changes, {
-            user,
-            trialsDirectory: trialsDirectory(installation),
+            trial: trialPlace(installation, input.instanceId),
             signal,
             acrossCluster: input.acrossCluster,
           }),

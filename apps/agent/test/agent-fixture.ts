@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import {
   createAgentClient,
   type InstanceObserved,
-  scramVerifier,
   type TaskInput,
   type TaskKey,
   type TaskKind,
   type TaskResult,
   type TaskStatus,
 } from '@floe/agent-contract'
+import { scramVerifier } from '@floe/authority/scram-verifier'
 import { type AgentRight, formatFault, type InstanceId, type InstanceName } from '@floe/domain'
 import { makeThrowawayHome, ThrowawayAgent, type ThrowawayHome, waitUntil } from '@floe/testkit'
 import pg from 'pg'
@@ -169,6 +169,12 @@ export class AgentFixture {
 
   dataDirectory(instanceId: string): string {
     return `${this.installation.instancesDirectory}/${instanceId}/pgdata`
+  }
+
+  /** Who its files belong to, and its processes run as. */
+  userOf(instanceId: string): { uid: number; gid: number } {
+    const { uid, gid } = statSync(this.dataDirectory(instanceId))
+    return { uid, gid }
   }
 
   async remove(): Promise<void> {

@@ -1,24 +1,31 @@
 import {
   appendFileSync,
   copyFileSync,
+  cpSync,
   existsSync,
-  mkdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { giveTo, testEnginePrefix, testEngineUser, waitUntil } from '@floe/testkit'
+import { giveTo, makeScratchDirectory, testEnginePrefix, waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { AgentFixture } from './agent-fixture'
 
+const scratch = makeScratchDirectory()
+const prefix = join(scratch.path, 'engine')
 let f: AgentFixture
 let id: string
 beforeAll(async () => {
-  f = await AgentFixture.start()
+  // a copy of the engine, so that a library of it can go away
+  cpSync(testEnginePrefix(), prefix, { recursive: true, verbatimSymlinks: true })
+  f = await AgentFixture.start(8, undefined, { enginePrefix: prefix })
   id = await f.createRunning({ settings: { work_mem: '8MB' } })
 })
-afterAll(() => f.remove())
+afterAll(async () => {
+  await f?.remove()
+  scratch.remove()
+})
 
 const path = (file: string) => `${f.dataDirectory(id)}/${file}`
 const read = (file: string) => readFileSync(path(file), 'utf8')
@@ -121,25 +128,22 @@ describe('what is changed past Floe', () => {
 describe('a restart that fails because of a setting', () => {
   test('made through Floe is rolled back by itself and says which line it was', async () => {
     // a library that was there when the change was checked, and is not when the restart comes
-    const directory = join(f.installation.instancesDirectory, 'libraries')
-    mkdirSync(directory, { mode: 0o755 })
-    const library = join(directory, 'late.so')
-    copyFileSync(join(testEnginePrefix(), 'lib/postgresql/auto_explain.so'), library)
-    giveTo(library, testEngineUser())
-    const done = await change('shared_preload_libraries', library)
+    const library = join(prefix, 'lib/postgresql/late.so')
+    copyFileSync(join(prefix, 'lib/postgresql/auto_explain.so'), library)
+    const done = await change('shared_preload_libraries', 'late')
     expect(done.fault).toBeNull()
     expect(done.result?.confirmed).toMatchObject([{ pendingRestart: true }])
     rmSync(library)
     const restart = await f.run({ kind: 'restart-instance', instanceId: id, mode: 'fast' })
     expect(restart.state).toBe('succeeded')
     const rolledBack = restart.result?.rolledBack as { line: string; reason: string; confirmed: unknown[] }
-    expect(rolledBack.reason).toContain('late.so')
+    expect(rolledBack.reason).toContain('late')
     expect(rolledBack.line).toMatch(/^line \d+ of floe\.conf: shared_preload_libraries = /)
     expect(rolledBack.confirmed).toEqual([
-      { name: 'shared_preload_libraries', oldValue: library, newValue: null, pendingRestart: false },
+      { name: 'shared_preload_libraries', oldValue: 'late', newValue: null, pendingRestart: false },
     ])
     expect((await f.observed(id))?.state).toBe('running')
-    expect(read('floe.conf')).not.toContain('late.so')
+    expect(read('floe.conf')).not.toContain('late')
     expect(await shown('work_mem')).toBe('11MB')
     await noDrift()
   })
@@ -162,7 +166,7 @@ describe('a restart that fails because of a setting', () => {
     const restart = await f.run({ kind: 'restart-instance', instanceId: id, mode: 'fast' })
     expect(restart.fault?.code).toBe('instance.not_started')
     writeFileSync(binary, kept, { mode: 0o600 })
-    giveTo(binary, testEngineUser())
+    giveTo(binary, f.userOf(id))
     expect(existsSync(binary)).toBe(true)
     await f.must({ kind: 'start-instance', instanceId: id })
   })

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { mkdirSync, readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { waitUntil } from '@floe/testkit'
@@ -66,6 +67,25 @@ test('with no room left instances stay healthy and measured, can be stopped and 
     task: { kind: 'reload-instance', instanceId: asInstanceId(id) },
   })
   await expect(refused).rejects.toMatchObject({ data: { fault: { code: 'host.no_room' } } })
+
+  // what an operation does with an instance whose creation was refused: nothing is left, and its name is free
+  const unmade = randomUUID()
+  const creation = f.begin({
+    kind: 'create-instance',
+    instanceId: unmade,
+    name: 'unmade',
+    settings: {},
+    ownerPasswordVerifier: null,
+  } as never)
+  await expect(creation).rejects.toMatchObject({ data: { fault: { code: 'host.no_room' } } })
+  expect(
+    await f.run({
+      kind: 'delete-instance',
+      instanceId: unmade,
+      confirmName: 'unmade',
+      keepFiles: false,
+    } as never),
+  ).toMatchObject({ state: 'succeeded' })
 
   expect((await f.run({ kind: 'stop-instance', instanceId: id, mode: 'fast' })).state).toBe('succeeded')
   expect((await f.observed(id))?.state).toBe('stopped')

@@ -75,6 +75,7 @@ describe('no task is lost when the agent is killed', () => {
     expect(readdirSync(`${f.installation.instancesDirectory}/${instanceId}`).sort()).toEqual([
       'log',
       'pgdata',
+      'registration.json',
     ])
     expect(processesIn(`${f.installation.instancesDirectory}/${instanceId}`)).toEqual([])
     await f.must({ kind: 'start-instance', instanceId })

@@ -1,60 +1,17 @@
 import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import {
-  chmodSync,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  statfsSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskResult } from '@floe/agent-contract'
-import { endEnginesBelow, makeScratchDirectory, testEngineUser } from '@floe/testkit'
+import { endEnginesBelow, makeScratchDirectory } from '@floe/testkit'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { walFiles } from '../src/tasks/copy-by-reflink'
 import { AgentFixture } from './agent-fixture'
+import { mountXfs, whyNoXfs } from './mounted-file-system'
 import { StandbyFixture } from './standby-fixture'
 
-const run = (command: string, ...args: string[]) => spawnSync(command, args, { encoding: 'utf8' })
-
-/** Mounts an XFS of its own, that can share blocks between files, from a file; answers how to take it away again. */
-function mountXfs(image: string, directory: string): () => void {
-  writeFileSync(image, '')
-  truncateSync(image, 2 * 1024 ** 3)
-  for (const [command, ...args] of [
-    ['mkfs.xfs', '-q', '-m', 'reflink=1', image],
-    ['mount', '-o', 'loop', image, directory],
-  ] as [string, ...string[]][]) {
-    const { status, stderr, error } = run(command, ...args)
-    if (status !== 0) throw new Error(`${command}: ${stderr || error?.message}`)
-  }
-  chmodSync(directory, 0o755)
-  return () => {
-    const { status, stderr } = run('umount', directory)
-    if (status !== 0) throw new Error(stderr)
-  }
-}
-
-/** Why no such file system can be mounted here; null where it can. */
-function missing(): string | null {
-  if (process.getuid?.() !== 0) return 'needs root'
-  if (run('mkfs.xfs', '-V').error) return 'mkfs.xfs is missing: package xfsprogs'
-  const scratch = makeScratchDirectory()
-  try {
-    const directory = join(scratch.path, 'm')
-    run('mkdir', directory)
-    mountXfs(join(scratch.path, 'image'), directory)()
-    return null
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error)
-  } finally {
-    scratch.remove()
-  }
-}
-const why = missing()
+const why = whyNoXfs()
 
 test('the WAL of a copy is every file from its begin to its end, across the border of a log', () => {
   const MB = 1024 ** 2
@@ -141,7 +98,7 @@ describe.skipIf(why !== null)(`a copy by reflink${why ? ` (${why})` : ''}`, () =
       confirmName: 'shared-2',
       keepFiles: false,
     } as never)
-    await s.must({ kind: 'dismiss-standby', instanceId: primary, standbyName: 'shared-2', keepRole: false })
+    await s.dismiss(primary, 'shared-2', false)
   }, 120_000)
 
   test('made while every block changes, tables come and go, and full-page writes are off, equals the primary', async () => {
@@ -182,14 +139,13 @@ describe.skipIf(why !== null)(`a copy by reflink${why ? ` (${why})` : ''}`, () =
     const indexed = `set enable_seqscan = off; select count(id)::int as n from large where id > 0`
     expect(await f.query(standby, indexed)).toEqual(await f.query(primary, indexed))
     await f.must({ kind: 'stop-instance', instanceId: standby, mode: 'fast' } as never)
-    const user = testEngineUser()
     const checked = spawnSync(
       join(f.installation.enginePrefix, 'bin/pg_checksums'),
       ['--check', '-D', f.dataDirectory(standby)],
       {
         encoding: 'utf8',
         cwd: '/',
-        ...(user.uid === null ? {} : { uid: user.uid, gid: user.gid as number }),
+        ...f.userOf(standby),
       },
     )
     expect([checked.status, checked.stderr]).toEqual([0, ''])

@@ -16,14 +16,21 @@ beforeAll(async () => {
   primary = await s.primary('torn', { polar_page_repair_grace: '15s' })
   const followed = await s.standby(primary, 'torn-2')
   standby = followed.id
-  const { repairVerifier } = await s.must<TaskResult<'prepare-page-repair'>>({
+  const { repairVerifier, repairRole } = await s.must<TaskResult<'prepare-page-repair'>>({
     kind: 'prepare-page-repair',
     instanceId: primary,
   })
-  const members = [{ name: 'torn', verifier: repairVerifier }]
+  const members = [{ name: 'torn', verifier: repairVerifier, role: repairRole }]
+  const roles = [repairRole as string]
   await s.must({ kind: 'admit-page-repair', instanceId: primary, members })
   await s.caughtUp(primary, standby)
-  await s.must({ kind: 'set-page-repair-sources', instanceId: standby, sources: [], members: ['torn'] })
+  await s.must({
+    kind: 'set-page-repair-sources',
+    instanceId: standby,
+    sources: [],
+    members: ['torn'],
+    roles,
+  })
   const source = (await f.observed(standby))?.connection as { host: string; port: number }
   await s.must({
     kind: 'set-page-repair-sources',

@@ -4,7 +4,7 @@ import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { agentFault } from '@floe/agent-contract'
-import { giveTo, makeTestAuthority, testEngineUser, waitUntil } from '@floe/testkit'
+import { giveTo, makeTestAuthority, waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { AgentFixture, asInstanceId } from './agent-fixture'
 
@@ -66,6 +66,33 @@ describe('a change', () => {
     const done = await change('work_mem', null)
     expect(done.result?.confirmed).toMatchObject([{ oldValue: '12MB', newValue: '4MB' }])
     expect(managedFile()).not.toContain('work_mem')
+  })
+
+  test('of what SHOW hides is confirmed with the values themselves', async () => {
+    const done = await change('archive_command', 'cp %p /backup/%f')
+    expect(done.result?.confirmed).toMatchObject([{ oldValue: '', newValue: 'cp %p /backup/%f' }])
+    expect(await shown('archive_command')).toBe('(disabled)')
+    expect((await change('archive_command', 'true')).result?.confirmed).toMatchObject([
+      { oldValue: 'cp %p /backup/%f', newValue: 'true' },
+    ])
+    await change('tcp_keepalives_idle', '90s')
+    const names = ['archive_command', 'tcp_keepalives_idle']
+    const { settings } = await f.read.setting.list.query({ instanceId: asInstanceId(id), names })
+    expect(settings.map((s) => [s.name, s.value, s.shown])).toEqual([
+      ['archive_command', 'true', 'true'],
+      ['tcp_keepalives_idle', '90', '90s'],
+    ])
+    for (const name of names) await change(name, null)
+  })
+
+  test('to a value that waits for a restart is told from the one that waited before', async () => {
+    await change('max_prepared_transactions', '3')
+    expect((await change('max_prepared_transactions', '3')).result?.confirmed).toMatchObject([
+      { oldValue: '3', pendingRestart: true },
+    ])
+    const back = await change('max_prepared_transactions', '0')
+    expect(back.result?.confirmed).toMatchObject([{ oldValue: '3', newValue: '0', pendingRestart: false }])
+    await change('max_prepared_transactions', null)
   })
 
   test('keeps any text as it is', async () => {
@@ -176,7 +203,7 @@ describe('a refusal changes nothing', () => {
 
   test('a dry run says the same and changes nothing', async () => {
     const before = managedFile()
-    const { results } = await f.read.setting.check.query({
+    const { results } = await f.task.setting.check.query({
       instanceId: asInstanceId(id),
       changes: [
         { name: 'work_mem', value: '1 parsec' },
@@ -193,7 +220,7 @@ describe('a refusal changes nothing', () => {
 
 describe('dry runs', () => {
   const dryRun = (signal?: AbortSignal) =>
-    f.read.setting.check.query(
+    f.task.setting.check.query(
       { instanceId: asInstanceId(id), changes: [{ name: 'shared_buffers', value: '32MB' }] },
       { signal: signal as AbortSignal },
     )
@@ -230,14 +257,13 @@ describe('dry runs', () => {
 test('a certificate of one’s own in the data directory is found, alone refused without its key, and served with it', async () => {
   const identity = await (await makeTestAuthority()).host(randomUUID())
   const [certificate, key] = identity.split(/(?=-----BEGIN PRIVATE KEY)/) as [string, string]
-  const user = testEngineUser()
   for (const [name, text] of [
     ['server.crt', certificate],
     ['server.key', key],
   ] as const) {
     const path = `${f.dataDirectory(id)}/${name}`
     writeFileSync(path, text, { mode: 0o600 })
-    giveTo(path, user)
+    giveTo(path, f.userOf(id))
   }
   const served = async () => {
     const socket = connect((await f.observed(id))?.port as number, '127.0.0.1')

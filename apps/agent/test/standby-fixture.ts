@@ -7,6 +7,8 @@ import type { AgentFixture } from './agent-fixture'
 export class StandbyFixture {
   readonly f: AgentFixture
   readonly names = new Map<string, string>()
+  /** The roles that members answered, by their names. */
+  readonly roles = new Map<string, string>()
 
   constructor(f: AgentFixture) {
     this.f = f
@@ -41,14 +43,40 @@ export class StandbyFixture {
       instanceId: standby,
       name,
     })
+    this.roles.set(name, prepared.replicationRole as string)
+    return this.admitPrepared(primary, name, prepared.replicationVerifier, slot)
+  }
+
+  /** Admits a member that was prepared; without a verifier its role is there already. */
+  async admitPrepared(
+    primary: string,
+    name: string,
+    verifier: string | null,
+    slot: boolean,
+  ): Promise<Upstream> {
     const { upstream } = await this.must<TaskResult<'admit-standby'>>({
       kind: 'admit-standby',
       instanceId: primary,
       standbyName: name,
-      verifier: prepared.replicationVerifier,
+      verifier,
       slot,
+      role: this.roles.get(name),
+      roles: [...this.roles.values()],
     })
     return upstream
+  }
+
+  async dismiss(primary: string, name: string, keepRole: boolean): Promise<void> {
+    const role = this.roles.get(name)
+    if (!keepRole) this.roles.delete(name)
+    await this.must({
+      kind: 'dismiss-standby',
+      instanceId: primary,
+      standbyName: name,
+      keepRole,
+      role,
+      roles: [...this.roles.values()],
+    })
   }
 
   async standby(primary: string, name: string): Promise<{ id: string; upstream: Upstream }> {

@@ -1,11 +1,11 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { TaskResult, Upstream } from '@floe/agent-contract'
 import { type Lsn, lsnDistance, lsnToBytes, ReplicationObserved } from '@floe/domain'
-import { testEngineUser, waitUntil } from '@floe/testkit'
+import { waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { walFileName } from '../src/tasks/compare-histories'
 import { AgentFixture } from './agent-fixture'
@@ -28,7 +28,6 @@ const seen = async (id: string) => {
 
 /** Starts an engine as a person would: pg_ctl by hand, past the agent. */
 function startByHand(id: string): void {
-  const user = testEngineUser()
   const r = spawnSync(
     join(f.installation.enginePrefix, 'bin/pg_ctl'),
     [
@@ -38,10 +37,10 @@ function startByHand(id: string): void {
       '-l',
       `${directoryOf(id)}/log/by-hand.log`,
       '-o',
-      `-c port=${port(id)} -c unix_socket_directories='${f.installation.socketDirectory}'`,
+      `-c port=${port(id)} -c unix_socket_directories='${f.installation.socketDirectory}/${id.slice(-12)}'`,
       'start',
     ],
-    { cwd: '/', ...(user.uid === null ? {} : { uid: user.uid, gid: user.gid as number }), encoding: 'utf8' },
+    { cwd: '/', ...f.userOf(id), encoding: 'utf8' },
   )
   expect([r.status, r.stderr]).toEqual([0, r.stderr])
 }
@@ -81,7 +80,9 @@ describe('a standby', () => {
       primary,
       `select rolname, rolreplication, rolsuper from pg_roles where rolname like 'floe\\_standby%'`,
     )
-    expect(roles).toEqual([{ rolname: 'floe_standby_alpha_2', rolreplication: true, rolsuper: false }])
+    expect(s.roles.get('alpha-2')).toMatch(/^floe_standby_alpha_2_[0-9a-f]{16}$/)
+    expect(roles).toEqual([{ rolname: s.roles.get('alpha-2'), rolreplication: true, rolsuper: false }])
+    expect((await f.observed(standby))?.logins).toEqual({ replication: s.roles.get('alpha-2'), repair: null })
     const passFile = `${directoryOf(standby)}/replication.pgpass`
     expect(statSync(passFile).mode & 0o777).toBe(0o600)
     const conninfo = await f
@@ -91,7 +92,7 @@ describe('a standby', () => {
     expect(JSON.stringify(conninfo)).not.toContain(password)
     expect(readFileSync(`${directoryOf(standby)}/pgdata/floe.cluster.conf`, 'utf8')).not.toContain(password)
     expect(readFileSync(`${directoryOf(primary)}/pgdata/floe_hba.conf`, 'utf8')).toContain(
-      'floe_standby_alpha_2',
+      `"${s.roles.get('alpha-2')}"`,
     )
   })
 
@@ -102,7 +103,6 @@ describe('a standby', () => {
         standby,
         `select current_setting('primary_conninfo') as conninfo`,
       )
-      const user = testEngineUser()
       const psql = promisify(execFile)(
         join(f.installation.enginePrefix, 'bin/psql'),
         [
@@ -111,7 +111,7 @@ describe('a standby', () => {
           '-c',
           'select ssl from pg_stat_ssl where pid = pg_backend_pid()',
         ],
-        { cwd: '/', ...(user.uid === null ? {} : { uid: user.uid, gid: user.gid as number }) },
+        { cwd: '/', ...f.userOf(standby) },
       )
       return psql.then(
         (r) => r.stdout.trim(),
@@ -246,15 +246,15 @@ describe('a standby', () => {
   test('leaves neither slot nor role behind', async () => {
     const { id } = await s.standby(primary, 'alpha-3')
     await f.must({ kind: 'delete-instance', instanceId: id, confirmName: 'alpha-3', keepFiles: false })
-    await s.must({ kind: 'dismiss-standby', instanceId: primary, standbyName: 'alpha-3', keepRole: false })
+    await s.dismiss(primary, 'alpha-3', false)
     expect(
       await f.query(
         primary,
         `select (select count(*)::int from pg_replication_slots where slot_name = 'floe_alpha_3')
-              + (select count(*)::int from pg_roles where rolname = 'floe_standby_alpha_3') as left`,
+              + (select count(*)::int from pg_roles where rolname like 'floe\\_standby\\_alpha\\_3%') as left`,
       ),
     ).toEqual([{ left: 0 }])
-    await s.must({ kind: 'dismiss-standby', instanceId: primary, standbyName: 'alpha-3', keepRole: false })
+    await s.dismiss(primary, 'alpha-3', false)
   })
 })
 
@@ -269,15 +269,7 @@ describe('a change of roles', () => {
   })
 
   test('in order loses nothing, and the former primary follows', async () => {
-    const back = (
-      await s.must<TaskResult<'admit-standby'>>({
-        kind: 'admit-standby',
-        instanceId: b,
-        standbyName: 'beta',
-        verifier: null,
-        slot: true,
-      })
-    ).upstream
+    const back = await s.admitPrepared(b, 'beta', null, true)
     await f.query(a, 'insert into kept select generate_series(1, 100)')
     await s.must({ kind: 'checkpoint-instance', instanceId: a })
     const { shutdownLsn } = await s.must<TaskResult<'demote-instance'>>({
@@ -295,16 +287,20 @@ describe('a change of roles', () => {
       beyondLsn: shutdownLsn,
       atLeastLsn: null,
       standbyNames: '',
+      ofCluster: true,
     })
     expect(promoted.timeline).toBe(2)
+    const known = { instanceId: b, timeline: 2 }
+    expect((await f.observed(b))?.primaryKnown).toMatchObject(known)
     await f.query(b, 'insert into kept values (101)')
-    await s.must({ kind: 'follow-upstream', instanceId: a, upstream: back })
+    await s.must({ kind: 'follow-upstream', instanceId: a, upstream: back, primary: known })
+    expect((await f.observed(a))?.primaryKnown).toMatchObject(known)
     await s.caughtUp(b, a)
     expect(await f.query(a, 'select count(*)::int as n, pg_is_in_recovery() as standby from kept')).toEqual([
       { n: 101, standby: true },
     ])
     expect((await f.observed(a))?.fenced).toBeNull()
-    await s.must({ kind: 'dismiss-standby', instanceId: a, standbyName: 'beta-2', keepRole: true })
+    await s.dismiss(a, 'beta-2', true)
   })
 
   test('a standby that lacks WAL is not promoted, and says how many bytes', async () => {
@@ -548,6 +544,40 @@ describe('a standby that comes back', () => {
     }
   })
 
+  test('whose engine does not start from what is there is copied anew, and is fenced until then', async () => {
+    const primary = await s.primary('iota')
+    const { id, upstream: to } = await s.standby(primary, 'iota-2')
+    await s.must({ kind: 'fence-instance', instanceId: id, reason: 'test' })
+    // the histories agree; the engine does not get as far as them
+    writeFileSync(`${directoryOf(id)}/pgdata/backup_label`, 'broken', { mode: 0o644 })
+    expect(await rejoin(id, to)).toEqual({
+      rewound: false,
+      refused: expect.stringMatching(/^it does not follow with what pg_rewind left: .*backup_label/),
+    })
+    expect(await f.observed(id)).toMatchObject({ state: 'stopped', fenced: expect.anything() })
+    await s.must({ kind: 'clone-standby', instanceId: id, upstream: to, replace: true })
+    await s.must({ kind: 'follow-upstream', instanceId: id, upstream: to })
+    expect(await f.observed(id)).toMatchObject({ state: 'running', fenced: null })
+  })
+
+  test('that cannot follow as it is configured stays fenced, and is not copied', async () => {
+    const primary = await s.primary('kappa')
+    const { id, upstream: to } = await s.standby(primary, 'kappa-2')
+    await s.must({ kind: 'fence-instance', instanceId: id, reason: 'test' })
+    appendFileSync(`${directoryOf(id)}/pgdata/postgresql.conf`, 'work_mem = a lot\n')
+    expect(await s.run({ kind: 'rewind-instance', instanceId: id, upstream: to })).toMatchObject({
+      state: 'failed',
+      fault: {
+        code: 'instance.not_started',
+        detail: expect.stringMatching(/postgresql\.conf" contains errors/),
+      },
+    })
+    expect(await s.run({ kind: 'follow-upstream', instanceId: id, upstream: to })).toMatchObject({
+      state: 'failed',
+    })
+    expect(await f.observed(id)).toMatchObject({ state: 'stopped', fenced: expect.anything() })
+  })
+
   test('of another system is refused', async () => {
     const other = await s.primary('epsilon')
     await s.must({ kind: 'fence-instance', instanceId: a, reason: 'test' })
@@ -610,7 +640,7 @@ describe('a copy that cannot be', () => {
     const status = await s.run({ kind: 'clone-standby', instanceId: id, upstream, replace: false })
     expect(readdirSync(directoryOf(id)).filter((e) => e.startsWith('pgdata'))).toEqual([])
     await s.must({ kind: 'forget-standby', instanceId: id })
-    await s.must({ kind: 'dismiss-standby', instanceId: primary, standbyName: name, keepRole: false })
+    await s.dismiss(primary, name, false)
     expect(existsSync(directoryOf(id))).toBe(false)
     expect(await f.observed(id)).toBeUndefined()
     return status.fault
@@ -637,11 +667,12 @@ describe('a copy that cannot be', () => {
     const id = randomUUID()
     const upstream = await s.admit(primary, id, 'wrong')
     const passFile = `${directoryOf(id)}/replication.pgpass`
-    writeFileSync(passFile, readFileSync(passFile, 'utf8').replace(/[^:]+$/, 'wrong\n'))
+    const text = readFileSync(passFile, 'utf8').replace(/:[^:\n]+$/gm, ':wrong')
+    writeFileSync(passFile, text)
     const { fault } = await s.run({ kind: 'clone-standby', instanceId: id, upstream, replace: false })
     expect(fault?.detail).toContain('password authentication failed')
     await s.must({ kind: 'forget-standby', instanceId: id })
-    await s.must({ kind: 'dismiss-standby', instanceId: primary, standbyName: 'wrong', keepRole: false })
+    await s.dismiss(primary, 'wrong', false)
   })
 })
 
@@ -669,7 +700,7 @@ describe('no step is lost when the agent is killed', () => {
     await s.must({ kind: 'follow-upstream', instanceId: id, upstream })
     expect(await f.query(id, 'select count(*)::int as n from big')).toEqual([{ n: 200_000 }])
     await f.must({ kind: 'delete-instance', instanceId: id, confirmName: name, keepFiles: false })
-    await s.must({ kind: 'dismiss-standby', instanceId: primary, standbyName: name, keepRole: false })
+    await s.dismiss(primary, name, false)
   })
 
   test.each([0, 30, 100, 250])('while it demotes, fences and promotes, after %i ms', async (ms) => {
@@ -705,6 +736,6 @@ describe('no step is lost when the agent is killed', () => {
     await kill({ kind: 'restore-primary', instanceId: primary })
     await f.query(primary, 'select 1')
     await f.must({ kind: 'delete-instance', instanceId: standby, confirmName: name, keepFiles: false })
-    await s.must({ kind: 'dismiss-standby', instanceId: primary, standbyName: name, keepRole: false })
+    await s.dismiss(primary, name, false)
   })
 })

@@ -28,8 +28,10 @@ const backWithout = (pid: number) =>
 
 test('an instance whose processes were killed is seen crashed and comes back by itself, with its rows', async () => {
   await f.query(id, 'create table kept as select 42 as answer')
+  // clients are told FATALs of their own, which is not why it ends
+  await expect(f.connect(id, 'wrong')).rejects.toThrow('password authentication failed')
   const pid = await kill()
-  await f.waitForState(id, 'crashed')
+  expect((await f.waitForState(id, 'crashed')).because).toMatch(/^it ended without a word in its log: killed/)
   await backWithout(pid)
   expect(await f.query(id, 'select answer from kept')).toEqual([{ answer: 42 }])
   // with images in the WAL page repair has nothing to look at; how long the start took is told all the same

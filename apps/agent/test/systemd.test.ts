@@ -45,7 +45,7 @@ describe.skipIf(reason !== null)(`where systemd is the first process${reason ? `
     expect(await unit()).toEqual({
       Type: 'notify',
       ActiveState: 'active',
-      User: f.installation.engineUser,
+      User: `floe-${id.slice(-12)}`,
       Slice: 'floe.slice',
       MainPID: postmasterPid(),
     })

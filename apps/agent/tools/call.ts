@@ -1,19 +1,19 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { agentFault, createAgentClient } from '@floe/agent-contract'
-import { agentUrl, HostConfiguration, secretFiles } from '@floe/domain'
+import { agentUrl, Installation, programHome, secretFiles } from '@floe/domain'
 
 // Calls one procedure by hand: `FLOE_HOME=… tsx tools/call.ts task.start '{"key":…,"task":…}'`.
 const [path, input] = process.argv.slice(2)
 const home = process.env.FLOE_HOME
 if (!path || !home) throw new Error('usage: FLOE_HOME=… tsx tools/call.ts PROCEDURE [INPUT AS JSON]')
-const read = (file: string) => readFileSync(join(home, file), 'utf8')
-const host = HostConfiguration.parse(JSON.parse(read('config.json')))
+const read = (file: string, directory = home) => readFileSync(join(directory, file), 'utf8')
+const host = Installation.parse(JSON.parse(read('config.json')))
 const client = createAgentClient({
   url: agentUrl(host),
   hostId: host.hostId,
   authority: read(`secrets/${secretFiles.authority}`),
-  identity: read(`secrets/${secretFiles.controllerIdentity}`),
+  identity: read(`secrets/${secretFiles.controllerIdentity}`, programHome(host, 'controller')),
   timeoutMs: 30_000,
 })
 type Call = (input: unknown) => Promise<unknown>

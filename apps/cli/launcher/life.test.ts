@@ -1,6 +1,19 @@
-import { execFileSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { basename, dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { alive, freePorts, launcher, PrivateHome, until } from './private-home'
 
@@ -98,6 +111,48 @@ describe('up', () => {
     }
   })
 
+  test('the one-time token of a host stands in no process’s arguments while the host is prepared', async () => {
+    const other = new PrivateHome()
+    const token = `floe-${randomBytes(32).toString('base64url')}`
+    let asked = false
+    const console = createServer((socket) => {
+      socket.on('error', () => {})
+      // never answered: the command is still there while it is looked for
+      socket.on('data', () => {
+        asked = true
+      })
+    })
+    const sockets = new Set<Socket>()
+    console.on('connection', (socket) => sockets.add(socket))
+    await new Promise<void>((resolve) => console.listen(0, '127.0.0.1', resolve))
+    const at = await freePorts(4)
+    try {
+      const ended = other.run([
+        ...['agent', 'enrol', '--token', token, '--authority', `sha256:${'a'.repeat(64)}`],
+        ...['--console', `http://127.0.0.1:${(console.address() as AddressInfo).port}`],
+        ...['--listen', `127.0.0.1:${at}`, '--instance-ports', `${at + 1}-${at + 3}`],
+      ])
+      await until('the console is asked', () => asked)
+      const seen = readdirSync('/proc')
+        .filter((name) => /^\d+$/.test(name))
+        .filter((pid) => {
+          try {
+            return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(token)
+          } catch {
+            return false
+          }
+        })
+      expect(seen).toEqual([])
+      for (const socket of sockets) socket.destroy()
+      const { status, stderr } = await ended
+      expect(status).toBe(1)
+      expect(stderr).toContain('"--token -" reads it from standard input')
+    } finally {
+      console.close()
+      rmSync(other.directory, { recursive: true, force: true })
+    }
+  })
+
   test('names the process that holds its port, and leaves the other installation alone', async () => {
     const other = new PrivateHome()
     try {
@@ -110,6 +165,260 @@ describe('up', () => {
       rmSync(other.directory, { recursive: true, force: true })
     }
     expect((await home.status()).state).toBe('running')
+  })
+})
+
+const root = process.getuid?.() === 0
+
+describe.runIf(root)('boundaries between the users of an installation', () => {
+  type Config = {
+    users: { controlDatabase: string; web: string; controller: string; group: string }
+    consoleDirectory: string
+    instancesDirectory: string
+    webSocket: string
+    controlDatabase: { name: string; socketDirectory: string; port: number }
+  }
+  let config: Config
+  beforeAll(() => {
+    config = JSON.parse(readFileSync(join(home.directory, 'config.json'), 'utf8')) as Config
+  })
+  /** Runs a command as a user of this machine; answers its exit status and what it said. */
+  const as = (user: string, ...command: string[]) => {
+    const { status, stdout, stderr } = spawnSync('runuser', ['-u', user, '--', ...command], {
+      encoding: 'utf8',
+      cwd: '/',
+      timeout: 30_000,
+    })
+    return { status, said: stdout + stderr }
+  }
+  const connect = (user: string, role: string, statement = 'SELECT current_user') =>
+    as(
+      user,
+      join(first.enginePrefix, 'bin/psql'),
+      ...['-XAtqwc', statement, '-U', role, '-h', config.controlDatabase.socketDirectory],
+      ...['-p', String(config.controlDatabase.port), config.controlDatabase.name],
+    )
+
+  test('control database, web and controller run as users of their own, with nothing of root left', async () => {
+    const { processes, trustDomains } = await home.status()
+    expect(trustDomains).toBe('separate')
+    const userOf = Object.fromEntries(processes.map((p) => [p.name, p.user]))
+    expect(userOf).toEqual({
+      supervisor: 'root',
+      'control-database': config.users.controlDatabase,
+      agent: 'root',
+      controller: config.users.controller,
+      web: config.users.web,
+    })
+    for (const name of ['web', 'controller']) {
+      const status = readFileSync(`/proc/${await home.pidOf(name)}/status`, 'utf8')
+      expect(status).toMatch(/^NoNewPrivs:\t1$/m)
+      for (const set of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'])
+        expect(status).toMatch(new RegExp(`^${set}:\\t0+$`, 'm'))
+      const uid = statSync(`/proc/${await home.pidOf(name)}`).uid
+      expect(status).toMatch(new RegExp(`^Uid:\\t${uid}\\t${uid}\\t${uid}\\t${uid}$`, 'm'))
+    }
+  })
+
+  test('nobody reads a secret that is not meant for him, nor changes one', () => {
+    const secrets = [
+      home.directory,
+      join(config.consoleDirectory, 'web'),
+      join(config.consoleDirectory, 'controller'),
+    ].flatMap((of) => readdirSync(join(of, 'secrets')).map((name) => join(of, 'secrets', name)))
+    expect(secrets.length).toBeGreaterThanOrEqual(11)
+    const may = (user: string, access: string) =>
+      secrets
+        .filter((file) => as(user, 'test', access, file).status === 0)
+        .map((file) => file.slice(config.consoleDirectory.length))
+        .sort()
+    expect(may('nobody', '-r')).toEqual([])
+    expect(may(config.users.controlDatabase, '-r')).toEqual([])
+    expect(may(config.users.web, '-r')).toEqual(
+      ['auth-secret', 'ca.pem', 'web.pem'].map((name) => `/web/secrets/${name}`),
+    )
+    expect(may(config.users.web, '-w')).toEqual([])
+    expect(may(config.users.controller, '-r')).toEqual([
+      ...['auth-secret', 'ca.key', 'ca.pem', 'controller.pem'].map((name) => `/controller/secrets/${name}`),
+      ...['auth-secret', 'ca.pem', 'web.pem'].map((name) => `/web/secrets/${name}`),
+    ])
+    expect(existsSync(join(home.directory, 'secrets/control-password'))).toBe(false)
+  })
+
+  test('each is the one role in the control database that it is mapped to, and nobody else gets in', () => {
+    const inGroup = (user: string, role: string) =>
+      spawnSync(
+        'setpriv',
+        [
+          ...[`--reuid=${user}`, `--regid=${user}`, `--groups=${config.users.group}`, '--'],
+          join(first.enginePrefix, 'bin/psql'),
+          ...['-XAtqwc', 'SELECT current_user', '-U', role, '-h', config.controlDatabase.socketDirectory],
+          ...['-p', String(config.controlDatabase.port), config.controlDatabase.name],
+        ],
+        { encoding: 'utf8', cwd: '/' },
+      ).stdout.trim()
+    expect(inGroup(config.users.web, 'floe_web')).toBe('floe_web')
+    expect(inGroup(config.users.controller, 'floe_controller')).toBe('floe_controller')
+    for (const [user, role] of [
+      [config.users.web, 'floe'],
+      [config.users.web, 'floe_controller'],
+      [config.users.web, 'console'],
+      [config.users.controller, 'floe'],
+      [config.users.controller, 'floe_web'],
+      ['nobody', 'floe_web'],
+      ['nobody', 'floe'],
+    ] as const)
+      expect([user, role, inGroup(user, role)]).toEqual([user, role, ''])
+    for (const user of ['nobody', 'floe']) {
+      const { status, said } = connect(user, 'floe')
+      expect(status).not.toBe(0)
+      expect(said).toContain('Permission denied')
+    }
+  })
+
+  test('the control database listens on no port, and keeps no password', () => {
+    const sql = (statement: string) =>
+      execFileSync(
+        join(first.enginePrefix, 'bin/psql'),
+        [
+          ...['-XAtqwc', statement, '-U', 'floe', '-h', config.controlDatabase.socketDirectory],
+          ...['-p', String(config.controlDatabase.port), config.controlDatabase.name],
+        ],
+        { encoding: 'utf8' },
+      ).trim()
+    expect(sql('SHOW listen_addresses')).toBe('')
+    expect(sql('SELECT count(*) FROM pg_authid WHERE rolpassword IS NOT NULL')).toBe('0')
+    expect(sql(`SELECT string_agg(rolname, ' ' ORDER BY rolname) FROM pg_roles WHERE rolcanlogin`)).toBe(
+      'floe floe_controller floe_web',
+    )
+  })
+
+  test('nobody else can take the places of its sockets, and the command line sends nothing to who has', async () => {
+    for (const user of ['nobody', 'floe', config.users.web])
+      for (const path of [
+        join(config.controlDatabase.socketDirectory, 'planted'),
+        join(config.controlDatabase.socketDirectory, '../planted'),
+        ...(user === config.users.web ? [] : [join(config.webSocket, '../planted')]),
+      ])
+        expect([user, path, as(user, 'touch', path).status]).toEqual([user, path, 1])
+    execFileSync('chown', ['nobody', join(config.webSocket, '..')])
+    try {
+      const { status, stdout } = await home.run(['instance', 'list', '--json'])
+      expect([status, JSON.parse(stdout).fault.code]).toEqual([1, 'console.socket_not_trusted'])
+    } finally {
+      execFileSync('chown', [config.users.web, join(config.webSocket, '..')])
+    }
+    expect((await home.run(['instance', 'list'])).status).toBe(0)
+  })
+
+  test('a pipe in place of postmaster.pid holds nothing up', async () => {
+    const file = join(config.instancesDirectory, 'control/pgdata/postmaster.pid')
+    const text = readFileSync(file, 'utf8')
+    rmSync(file)
+    execFileSync('mkfifo', [file])
+    try {
+      const { seconds, status, stdout } = await home.run(['status', '--json'])
+      expect(status).toBe(0)
+      expect((JSON.parse(stdout) as { state: string }).state).toBe('running')
+      expect(seconds).toBeLessThan(20)
+    } finally {
+      rmSync(file)
+      writeFileSync(file, text, { mode: 0o600 })
+      execFileSync('chown', [`${config.users.controlDatabase}:`, file])
+    }
+  })
+
+  test('a process of another user that says it is web is not taken for it', async () => {
+    const own = join(config.consoleDirectory, 'web')
+    const pid = await home.pidOf('web')
+    const fake = spawnSync('sh', [
+      '-c',
+      'setpriv --reuid=nobody --regid=nogroup --clear-groups -- env FLOE_HOME="$1" FLOE_PROCESS=web "$2" -e "setTimeout(() => {}, 60000)" >/dev/null 2>&1 & echo $!',
+      'sh',
+      own,
+      process.execPath,
+    ])
+    const stranger = Number(String(fake.stdout).trim())
+    try {
+      process.kill(await home.pidOf('supervisor'), 'SIGKILL')
+      rmSync(join(home.directory, 'run/web.json'))
+      expect(await home.pidOf('web')).toBe(pid)
+      await home.json('up')
+    } finally {
+      process.kill(stranger, 'SIGKILL')
+    }
+  })
+
+  test('an installation of the earlier form is moved over, also when it is killed in the middle', async () => {
+    const secret = (directory: string, name: string) => join(directory, 'secrets', name)
+    const ofWeb = join(config.consoleDirectory, 'web')
+    const ofController = join(config.consoleDirectory, 'controller')
+    const own = [
+      secret(ofController, 'ca.key'),
+      secret(ofController, 'controller.pem'),
+      secret(ofWeb, 'web.pem'),
+      secret(ofWeb, 'auth-secret'),
+      secret(home.directory, 'cli-token'),
+    ]
+    const texts = () => own.map((file) => readFileSync(file, 'utf8'))
+    const before = texts()
+    await home.json('down')
+
+    // as an earlier version left it: one user, one directory of secrets, a port and a password
+    for (const file of own.slice(0, 3)) renameSync(file, secret(home.directory, basename(file)))
+    for (const directory of [
+      ofWeb,
+      ofController,
+      config.controlDatabase.socketDirectory,
+      dirname(config.webSocket),
+    ])
+      rmSync(directory, { recursive: true })
+    writeFileSync(secret(home.directory, 'control-password'), 'a password', { mode: 0o600 })
+    const pgdata = join(config.instancesDirectory, 'control/pgdata')
+    writeFileSync(
+      join(pgdata, 'pg_hba.conf'),
+      'local all all peer\nhost all all 127.0.0.1/32 scram-sha-256\n',
+    )
+    writeFileSync(join(pgdata, 'pg_ident.conf'), '')
+    execFileSync('chown', ['-R', 'floe:floe', pgdata])
+    const { webSocket: _1, users: _2, consoleDirectory: _3, ...kept } = config
+    writeFileSync(
+      join(home.directory, 'config.json'),
+      JSON.stringify({
+        ...kept,
+        controlPort: config.controlDatabase.port,
+        controlDatabase: { user: 'console', name: 'console' },
+      }),
+    )
+
+    const owners = () => [
+      ...new Set(execFileSync('find', [pgdata, '-printf', '%u\n'], { encoding: 'utf8' }).trim().split('\n')),
+    ]
+    for (const ms of [700, 1_000, 1_300, 1_600, 1_900, 2_300, 2_700]) {
+      const run = spawn(launcher, ['up'], { env: home.environment, stdio: 'ignore', detached: true })
+      const ended = once(run, 'exit')
+      await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, ms))])
+      if (run.exitCode === null) process.kill(-(run.pid as number), 'SIGKILL')
+      await ended
+    }
+    // half of it given
+    await home.run(['down'])
+    execFileSync('chown', ['-R', 'floe:floe', join(pgdata, 'base')])
+    const { stdout } = spawnSync('id', ['-u', 'floe'], { encoding: 'utf8' })
+    writeFileSync(join(config.instancesDirectory, 'control/former-owner'), stdout)
+
+    await home.json('up')
+    expect(owners()).toEqual([config.users.controlDatabase])
+    expect(texts()).toEqual(before)
+    expect(JSON.parse(readFileSync(join(home.directory, 'config.json'), 'utf8'))).toEqual(config)
+    expect(readdirSync(join(home.directory, 'secrets')).sort()).toEqual([
+      'agent.pem',
+      'auth-secret',
+      'ca.pem',
+      'cli-token',
+    ])
+    expect((await home.status()).state).toBe('running')
+    expect(await home.json('instance', 'list')).toEqual([])
   })
 })
 

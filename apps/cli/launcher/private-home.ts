@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -8,13 +8,20 @@ export const checkout = join(import.meta.dirname, '../../..')
 export const launcher = join(checkout, 'floe')
 
 export type Ended = { status: number; stdout: string; stderr: string; seconds: number }
-export type ProcessStatus = { name: string; state: string; pid: number | null; port: number | null }
+export type ProcessStatus = {
+  name: string
+  state: string
+  pid: number | null
+  port: number | null
+  user: string | null
+}
 export type Status = {
   state: string
   url: string
   enginePrefix: string
   processes: ProcessStatus[]
   instancesRunning: string[]
+  trustDomains: string
 }
 
 function portIsFree(port: number): Promise<boolean> {
@@ -49,11 +56,11 @@ export class PrivateHome {
   /** Runs `./floe …` to its end. */
   run(
     args: string[],
-    options: { cwd?: string; file?: string; env?: NodeJS.ProcessEnv } = {},
+    options: { cwd?: string; file?: string; env?: NodeJS.ProcessEnv; input?: string } = {},
   ): Promise<Ended> {
     const began = Date.now()
     return new Promise((resolve) => {
-      execFile(
+      const child = execFile(
         options.file ?? launcher,
         args,
         {
@@ -67,6 +74,7 @@ export class PrivateHome {
           resolve({ status, stdout, stderr, seconds: (Date.now() - began) / 1000 })
         },
       )
+      if (options.input !== undefined) child.stdin?.end(options.input)
     })
   }
 
@@ -91,11 +99,18 @@ export class PrivateHome {
   async remove(): Promise<void> {
     await this.run(['down', '--instances'])
     const config = join(this.directory, 'config.json')
-    const instances = existsSync(config)
-      ? (JSON.parse(readFileSync(config, 'utf8')) as { instancesDirectory: string }).instancesDirectory
-      : ''
+    const made = existsSync(config)
+      ? (JSON.parse(readFileSync(config, 'utf8')) as {
+          instancesDirectory: string
+          users: Record<string, string> | null
+        })
+      : null
     rmSync(this.directory, { recursive: true, force: true })
-    if (instances.startsWith('/var/lib/floe/')) rmSync(instances, { recursive: true, force: true })
+    if (made?.instancesDirectory.startsWith('/var/lib/floe/'))
+      rmSync(made.instancesDirectory, { recursive: true, force: true })
+    const { group, ...users } = made?.users ?? {}
+    for (const user of Object.values(users)) spawnSync('userdel', [user])
+    if (group) spawnSync('groupdel', [group])
   }
 }
 

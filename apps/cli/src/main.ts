@@ -1,8 +1,11 @@
 import { FaultError } from '@floe/domain'
 import { Command, CommanderError } from 'commander'
+import { endWithOutput } from './closed-output'
 import { addAgent } from './command/agent'
+import { addAudit } from './command/audit'
 import { addBench } from './command/bench'
 import { addCluster } from './command/cluster'
+import { addConsole } from './command/console'
 import { addDown } from './command/down'
 import { addEngine } from './command/engine'
 import { addHost } from './command/host'
@@ -46,12 +49,15 @@ function program(): Command {
     addIncident,
     addWebhook,
     addRetention,
+    addAudit,
     addAgent,
+    addConsole,
   ])
     add(floe)
   return floe
 }
 
+endWithOutput()
 // a benchmark's --json names a file
 const json = process.argv.includes('--json') && process.argv[2] !== 'bench'
 try {

@@ -17,6 +17,7 @@ import {
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import { startController } from './controller'
 import { actor, benchOfControllers, keptLog } from './testing/bench-of-controllers'
+import { addressRule } from './webhook-address'
 
 describe('requests of hosts that have a token', () => {
   let bench: Awaited<ReturnType<typeof benchOfControllers>>
@@ -119,10 +120,11 @@ describe('renewal', () => {
     await agent.start()
     const { pid } = agent
     const controller = startController({
-      connectionString: db.connectionString,
+      connectionString: db.as.controller.connectionString,
       authority: home.authority.signing,
       identity: () => home.identities.task,
       authSecret: 'a secret of the tests',
+      webhookRule: addressRule([], ['127.0.0.1']),
       host: { hostId, name: 'own', agentUrl: home.agentUrl },
       log: keptLog(),
       certificateLifetimeMs: lifetimeMs,
@@ -167,7 +169,7 @@ describe('renewal', () => {
     const own = new IdentityFile(files.task)
     const before = own.read()
     const controller = startController({
-      connectionString: db.connectionString,
+      connectionString: db.as.controller.connectionString,
       authority: authority.signing,
       identity: () => own.read(),
       renew: [
@@ -175,6 +177,7 @@ describe('renewal', () => {
         { right: 'read', file: new IdentityFile(files.read) },
       ],
       authSecret: 'a secret of the tests',
+      webhookRule: addressRule([], ['127.0.0.1']),
       host: { hostId: randomUUID(), name: 'own', agentUrl: 'https://127.0.0.1:1' },
       log: keptLog(),
     })

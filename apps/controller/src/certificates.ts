@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import type { AgentClient, Hello, IdentityFile } from '@floe/agent-contract'
 import {
   type Authority,
@@ -72,11 +72,12 @@ export async function renewOwnCertificates(
   })
 }
 
-/** A reader sees the old file or the new one, and only its owner may read it. */
+/** A reader sees the old file or the new one, and those may read it who could before: web's file belongs to the controller. */
 function replaceSecret(path: string, text: string): void {
   const staging = `${path}.${randomBytes(6).toString('hex')}.new`
   try {
     writeFileSync(staging, text, { mode: 0o600, flag: 'wx', flush: true })
+    chmodSync(staging, statSync(path).mode & 0o777)
     renameSync(staging, path)
   } catch (error) {
     rmSync(staging, { force: true })

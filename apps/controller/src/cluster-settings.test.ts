@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { scramVerifier } from '@floe/agent-contract'
+import { scramVerifier } from '@floe/authority/scram-verifier'
 import {
   listClusterSettingChanges,
   listSettingChanges,
@@ -57,15 +57,18 @@ async function endController(signal: NodeJS.Signals): Promise<void> {
 beforeAll(async () => {
   execFileSync(process.execPath, ['build.mjs', bundle], { cwd: room })
   db = await createTestDatabase(inject('engineConnectionString'))
-  const url = new URL(db.connectionString)
   home = await makeThrowawayHome({
     overrides: {
       hostName: 'h1',
-      controlPort: Number(url.port),
-      controlDatabase: { user: url.username, name: url.pathname.slice(1) },
+      controlDatabase: {
+        name: 'console',
+        socketDirectory: '/nowhere',
+        port: 1,
+        url: db.as.controller.connectionString,
+      },
     },
   })
-  for (const name of [secretFiles.controlPassword, secretFiles.authSecret])
+  for (const name of [secretFiles.controlControllerPassword, secretFiles.authSecret])
     writeFileSync(join(home.home, 'secrets', name), 'a secret of the tests\n')
   const agentBundle = join(home.home, 'agent.js')
   execFileSync(process.execPath, ['build.mjs', agentBundle], { cwd: join(room, '../agent') })
@@ -96,7 +99,7 @@ afterAll(async () => {
 })
 
 const submit = <K extends OperationKind>(kind: K, input: unknown, idempotencyKey?: string) =>
-  submitOperation(db, { kind, input: input as OperationInput<K>, actor, idempotencyKey })
+  submitOperation(db.as.web, { kind, input: input as OperationInput<K>, actor, idempotencyKey })
 const ended = (operationId: string) =>
   waitUntil(
     'the operation ended',
@@ -238,6 +241,15 @@ test('raised and lowered across the cluster: in order, confirmed and recorded by
     const [state] = await listSettingStates(db.pool, { instanceId: m.instanceId })
     expect(state?.managed).toMatchObject({ max_connections: '60', work_mem: '7MB' })
   }
+
+  const again = await carryOut('change-cluster-settings', await changeInput(connections('60')))
+  expect(again.result).toMatchObject({ members: { one: [{ oldValue: '60', newValue: '60' }] } })
+  const ofAgain = <T extends { operationId: string | null }>(rows: T[]) =>
+    rows.filter((r) => r.operationId === again.operationId)
+  for (const { instanceId } of (await cluster()).members) {
+    expect(ofAgain(await listSettingChanges(db.pool, { instanceId }))).toEqual([])
+    expect(ofAgain(await listSettingStates(db.pool, { instanceId }))).toEqual([])
+  }
 }, 120_000)
 
 test('lowered below what a crash would replay: a standby that is killed right after comes back', async () => {
@@ -304,7 +316,7 @@ test('cancelled when the primary has changed and a standby lags: all go back', a
   await ask(lagging, 'select pg_wal_replay_pause()')
   await waitUntil('the standby is waited for', () => runs(operationId, 'replayed'), 60_000)
   await waitUntil('it waits', async () => (await shown('max_connections'))[0] === '40', 30_000)
-  await cancelOperation(db, { operationId, actor })
+  await cancelOperation(db.as.web, { operationId, actor })
   await waitUntil(
     'the primary is back',
     async () => (await shown('max_connections').catch(() => []))[0] === before[0],
@@ -397,7 +409,7 @@ test('one member alone cannot have such a setting otherwise; a stopped member is
     }),
   )
   expect((await ended(operationId)).state).toBe('failed')
-  const again = await retryOperation(db, { operationId, actor })
+  const again = await retryOperation(db.as.web, { operationId, actor })
   // settings of recovery are not the agent's to put back: the operation does it, and starts the member again
   expect((await ended(again.operationId)).fault).toMatchObject({
     code: 'instance.not_started',

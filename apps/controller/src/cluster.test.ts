@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { scramVerifier } from '@floe/agent-contract'
-import { readClusterOf, readOperationLog, showInstance, showOperation } from '@floe/db'
+import { scramVerifier } from '@floe/authority/scram-verifier'
+import { listRestoredRecords, readClusterOf, readOperationLog, showInstance, showOperation } from '@floe/db'
 import { createTestDatabase, type TestDatabase } from '@floe/db/testing'
 import {
   type ClusterMember,
@@ -18,8 +19,10 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
 import { startController } from './controller'
 import { actor, keptLog } from './testing/bench-of-controllers'
+import { clientTls } from './testing/client-tls'
 import { type Boundary, StepGate } from './testing/step-gate'
 import { WriteLedger } from './testing/write-ledger'
+import { addressRule } from './webhook-address'
 
 const missing = ThrowawayNetwork.missing()
 const password = randomBytes(12).toString('base64url')
@@ -33,10 +36,11 @@ describe.skipIf(missing !== null)(`a cluster on three hosts${missing ? ` (${miss
 
   const start = () =>
     startController({
-      connectionString: db.connectionString,
+      connectionString: db.as.controller.connectionString,
       authority: net.authority.signing,
       identity: () => (net.hosts[0] as ThrowawayHosts['hosts'][number]).home.identities.task,
       authSecret: 'a secret of the tests',
+      webhookRule: addressRule([], ['127.0.0.1']),
       host: hostOf(0),
       log: keptLog(),
     })
@@ -80,7 +84,7 @@ describe.skipIf(missing !== null)(`a cluster on three hosts${missing ? ` (${miss
   })
 
   async function submit<K extends OperationKind>(kind: K, input: unknown, hostId?: string) {
-    return submitOperation(db, { kind, input: input as OperationInput<K>, actor, hostId })
+    return submitOperation(db.as.web, { kind, input: input as OperationInput<K>, actor, hostId })
   }
   const ended = (operationId: string, boundMs = 60_000) =>
     waitUntil(
@@ -107,6 +111,7 @@ describe.skipIf(missing !== null)(`a cluster on three hosts${missing ? ` (${miss
     (await cluster()).members.find((m) => m.name === name) as ClusterMember
   async function ask<T>(m: ClusterMember, statement: string): Promise<T[]> {
     const client = new pg.Client({
+      ...clientTls,
       host: m.connection?.host ?? '',
       port: m.connection?.port ?? 0,
       user: 'postgres',
@@ -206,6 +211,46 @@ describe.skipIf(missing !== null)(`a cluster on three hosts${missing ? ` (${miss
     expect(slots).toEqual([])
   })
 
+  test('a standby that has fallen silent does not hold up the switchover to another one (F8)', async () => {
+    await wipe()
+    const writer = await ledger()
+    const [candidate, silent] = (await cluster()).members.filter((m) => m.memberRole === 'standby') as [
+      ClusterMember,
+      ClusterMember,
+    ]
+    const [receiver] = await ask<{ pid: number }>(silent, 'select pid from pg_stat_wal_receiver')
+    const { pid } = receiver as { pid: number }
+    try {
+      expect(await writer.writesAgain(10_000)).toBe(true)
+      process.kill(pid, 'SIGSTOP')
+      writer.takeLongestGap()
+      const switchover = carryOut('switchover-cluster', {
+        clusterId: (await cluster()).clusterId,
+        instanceId: candidate.instanceId,
+      })
+      await waitUntil(
+        'the other one is the primary',
+        async () => (await primary()).name === candidate.name,
+        30_000,
+      )
+      expect(await writer.writesAgain(10_000)).toBe(true)
+      const gap = Math.round(writer.takeLongestGap())
+      console.log(`gap of the switchover past a silent standby: ${gap} ms`)
+      expect(gap).toBeLessThan(5_000)
+      process.kill(pid, 'SIGCONT')
+      await switchover
+    } finally {
+      await writer.stop()
+      // where it came to no end
+      if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGCONT')
+    }
+    await waitUntil(
+      'both follow',
+      async () => (await primary()).replication?.standbys.filter((r) => r.state === 'streaming').length === 2,
+      30_000,
+    )
+  })
+
   test('a killed primary and a failover lose no acknowledged row; the former primary takes no write and comes back', async () => {
     await wipe()
     const writer = await ledger()
@@ -216,7 +261,13 @@ describe.skipIf(missing !== null)(`a cluster on three hosts${missing ? ` (${miss
       const pid = (await showInstance(db.pool, former.instanceId))?.postmasterPid as number
       process.kill(pid, 'SIGKILL')
       await waitUntil('the crash is seen', async () => (await primary()).state === 'crashed')
-      const [best] = judgeCandidates(await cluster(), 'failover')
+      // until then a position is one of before the crash, and the other standby may hold more
+      const crashed = await waitUntil('no standby receives any more', async () => {
+        const seen = await cluster()
+        const standbys = seen.members.filter((m) => m.memberRole === 'standby')
+        return standbys.every((m) => m.replication?.receiver?.status !== 'streaming') ? seen : null
+      })
+      const [best] = judgeCandidates(crashed, 'failover')
       expect(best?.blockers).toEqual([])
       const begun = performance.now()
       const operation = await carryOut('failover-cluster', { clusterId, instanceId: best?.instanceId })
@@ -238,12 +289,18 @@ describe.skipIf(missing !== null)(`a cluster on three hosts${missing ? ` (${miss
     expect(await member(former.name)).toMatchObject({ memberRole: 'standby', role: 'standby', fenced: null })
   })
 
-  test('a primary whose host is cut off is only left behind when that is typed, and is fenced when it answers', async () => {
+  test('a primary whose host is cut off right after a switchover is only left behind when that is typed, and is fenced when it answers', async () => {
+    const { candidate: former, operationId, at: promoting } = await switchoverHeldAt('start', 'promote')
+    // of the primary before it no report came, and of this one none comes before it is gone
+    await db.pool.query(`UPDATE cluster SET holdings = jsonb_set(holdings, '{weaker}', 'null')`)
+    await gate.open(operationId, promoting, false)
+    const at = await heldAt(operationId, 'end', 'repair')
     const { clusterId, members, primaryInstanceId } = await cluster()
-    const former = members.find((m) => m.instanceId === primaryInstanceId) as ClusterMember
+    expect(primaryInstanceId).toBe(former.instanceId)
     const host = net.hosts.find((h) => h.name === former.hostName) as ThrowawayHosts['hosts'][number]
     const candidate = members.find((m) => m.instanceId !== primaryInstanceId) as ClusterMember
     net.network.partition(host.network)
+    await letGo(operationId, at)
     await waitUntil('the host is seen silent', async () => (await primary()).hostState !== 'online', 40_000)
     const refused = await submit('failover-cluster', { clusterId, instanceId: candidate.instanceId })
     expect((await ended(refused.operationId)).fault).toMatchObject({ code: 'failover.host_unreachable' })
@@ -278,6 +335,9 @@ describe.skipIf(missing !== null)(`a cluster on three hosts${missing ? ` (${miss
       clusterId: before.clusterId,
       instanceId: candidate.instanceId,
     })
+    return { before, candidate, operationId, at: await heldAt(operationId, when, step) }
+  }
+  async function heldAt(operationId: string, when: Boundary['when'], step: string) {
     for (;;) {
       const at = await waitUntil(
         'the switchover comes to a boundary or ends',
@@ -289,7 +349,7 @@ describe.skipIf(missing !== null)(`a cluster on three hosts${missing ? ` (${miss
         const { state, fault } = (await showOperation(db.pool, operationId)) ?? {}
         throw new Error(`it came to no ${when} of ${step}: ${state} ${JSON.stringify(fault)}`)
       }
-      if (at.step === step && at.when === when) return { before, candidate, operationId, at }
+      if (at.step === step && at.when === when) return at
       await gate.open(operationId, at, false)
     }
   }
@@ -307,9 +367,10 @@ describe.skipIf(missing !== null)(`a cluster on three hosts${missing ? ` (${miss
     'a switchover that is cancelled at the %s of "%s" leaves the primary it was, which takes writes',
     async (when, step) => {
       const { before, operationId, at } = await switchoverHeldAt(when, step)
-      const cancelled = cancelOperation(db, { operationId, actor })
+      const cancelled = cancelOperation(db.as.web, { operationId, actor })
       await waitUntil('the cancel is next', async () => {
-        const { rows } = await db.pool.query(
+        // a role sees what its own sessions do
+        const { rows } = await db.as.web.pool.query(
           `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
               AND query LIKE '%"cancelAskedAt" = now()%' AND pid <> pg_backend_pid()`,
         )
@@ -352,7 +413,7 @@ describe.skipIf(missing !== null)(`a cluster on three hosts${missing ? ` (${miss
 
   test('a cancel once a standby is being promoted is refused, and the switchover goes through', async () => {
     const { candidate, operationId, at } = await switchoverHeldAt('end', 'promote')
-    await expect(cancelOperation(db, { operationId, actor })).rejects.toMatchObject({
+    await expect(cancelOperation(db.as.web, { operationId, actor })).rejects.toMatchObject({
       fault: { code: 'operation.past_no_return', detail: expect.stringContaining('has begun') },
     })
     await letGo(operationId, at)
@@ -394,4 +455,8 @@ describe.skipIf(missing !== null)(`a cluster on three hosts${missing ? ` (${miss
   })
   const primaryOfRest = async (members: ClusterMember[]) =>
     members.find((m) => m.memberRole === 'primary') as ClusterMember
+
+  test('none of all this made what is recorded look older than the cluster', async () => {
+    expect(await listRestoredRecords(db.pool)).toEqual([])
+  })
 })

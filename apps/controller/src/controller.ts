@@ -13,13 +13,21 @@ import { signEnrolments } from './enrolment'
 import type { Log } from './log'
 import { DatabaseWatch, runLoop, Wake } from './loop'
 import { runMaintenance } from './maintenance'
+import { watchClusters } from './observe/cluster-watch'
 import { HostLanes } from './observe/host-lanes'
 import { type LeaseTimes, OperationLoop } from './operation-loop'
 import { isDeadOwner, makeOwner } from './owner'
+import { settleRestoredRecords } from './restored-records'
+import { carryOutSettingChecks } from './setting-checks'
+import { Standstills } from './standstills'
+import type { AddressRule } from './webhook-address'
 import { deliverWebhooks } from './webhooks'
 
 /** Leases outlast three renewals, so that one slow moment of the control database costs nothing. */
 export const LEASE_TIMES: LeaseTimes = { leaseMs: 10_000, renewMs: 3_000 }
+
+/** A host that is out of reach holds up operations of all others for no longer than this when a controller starts. */
+const FIRST_LOOK_MS = 3_000
 
 export type ControllerOptions = {
   connectionString: string
@@ -31,6 +39,8 @@ export type ControllerOptions = {
   renew?: OwnIdentities
   /** The installation's own secret: what webhooks are signed with follows from it. */
   authSecret: string
+  /** Where webhooks may send to. */
+  webhookRule: AddressRule
   /** How long a host's certificate is good, in ms; for tests. */
   certificateLifetimeMs?: number
   /** The host of this installation: its row is made at start. */
@@ -57,41 +67,53 @@ export function startController(options: ControllerOptions) {
   const agents = new Agents({ authority: options.authority.certificate, identity: options.identity })
   const signing = { authority: options.authority, lifetimeMs: options.certificateLifetimeMs }
   const stop = new AbortController()
-  const operations = new OperationLoop({ db, agents, log, database, owner, times })
+  const standstills = new Standstills(log)
+  const operations = new OperationLoop({ db, agents, log, database, owner, times, standstills })
   // a host was enrolled, revoked or removed, or wants to be enrolled
-  const [lanesWake, signWake, webhooksWake] = [new Wake(), new Wake(), new Wake()]
+  const [lanesWake, signWake, webhooksWake, checksWake] = [new Wake(), new Wake(), new Wake(), new Wake()]
   const wakeHosts = () => {
     lanesWake.now()
     signWake.now()
   }
   const notifications = listenForNotifications({
     connectionString: options.connectionString,
-    channels: ['operation_queued', 'host', 'webhook_delivery'],
+    channels: ['operation_queued', 'host', 'webhook_delivery', 'setting_check'],
     onNotification: (channel) => {
       if (channel === 'host') wakeHosts()
       else if (channel === 'webhook_delivery') webhooksWake.now()
+      else if (channel === 'setting_check') checksWake.now()
       else operations.wake()
     },
     onConnected: () => {
       operations.wake()
       wakeHosts()
+      checksWake.now()
     },
     onLost: (error) => database.missed(error),
   })
-  const parts = { db, agents, log, database, times, owner, signing }
+  const parts = { db, agents, log, database, times, owner, signing, standstills }
 
   async function run() {
+    standstills.start()
     await start()
+    const lanes = new HostLanes({ ...parts, wake: lanesWake })
     await Promise.all([
-      operations.run(stop.signal),
-      new HostLanes({ ...parts, wake: lanesWake }).run(stop.signal),
+      // what is recorded is compared with what hosts report before anything is done by it
+      lanes.lookedOnce(FIRST_LOOK_MS, stop.signal).then(() => operations.run(stop.signal)),
+      lanes.run(stop.signal),
+      settleRestoredRecords(parts, stop.signal),
       signEnrolments({ ...parts, wake: signWake }, stop.signal),
       renewOwnCertificates(
         { ...parts, authority: options.authority, identities: options.renew ?? [] },
         stop.signal,
       ),
+      watchClusters(parts, stop.signal),
       runMaintenance(parts, stop.signal),
-      deliverWebhooks({ ...parts, authSecret: options.authSecret, wake: webhooksWake }, stop.signal),
+      carryOutSettingChecks({ ...parts, wake: checksWake }, stop.signal),
+      deliverWebhooks(
+        { ...parts, authSecret: options.authSecret, rule: options.webhookRule, wake: webhooksWake },
+        stop.signal,
+      ),
     ])
   }
 
@@ -117,6 +139,7 @@ export function startController(options: ControllerOptions) {
   async function end() {
     stop.abort()
     await done
+    standstills.stop()
     await notifications.close()
     agents.close()
     await db.close()

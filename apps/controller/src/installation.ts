@@ -2,7 +2,14 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { IdentityFile } from '@floe/agent-contract'
 import type { Authority } from '@floe/authority'
-import { fault, Installation, secretFiles } from '@floe/domain'
+import {
+  controlDatabaseRoles,
+  controlDatabaseUrl,
+  fault,
+  Installation,
+  programHome,
+  secretFiles,
+} from '@floe/domain'
 
 export type ControllerInstallation = Installation & {
   /** FLOE_HOME */
@@ -13,7 +20,7 @@ export type ControllerInstallation = Installation & {
   identities: { controller: IdentityFile; web: IdentityFile }
   /** What webhooks' secrets follow from. */
   authSecret: string
-  /** `postgresql://…` of the control database. */
+  /** `postgresql://…` of the control database; may hold a password, never log it. */
   connectionString: string
 }
 
@@ -44,25 +51,25 @@ export function readInstallation(home: string): ControllerInstallation {
       detail: parsed.error.issues.map((i) => `${i.path.join('.')}: ${i.message}`).join('; '),
     })
   const secret = (name: string) => read(join(home, 'secrets', name)).trim()
-  const identity = (name: string) => {
+  const identity = (home: string, name: string) => {
     const file = join(home, 'secrets', name)
     read(file)
     return new IdentityFile(file)
   }
-  const url = new URL('postgresql://127.0.0.1')
-  url.port = String(parsed.data.controlPort)
-  url.username = encodeURIComponent(parsed.data.controlDatabase.user)
-  url.password = encodeURIComponent(secret(secretFiles.controlPassword))
-  url.pathname = `/${encodeURIComponent(parsed.data.controlDatabase.name)}`
   return {
     ...parsed.data,
     home,
     authority: { certificate: secret(secretFiles.authority), key: secret(secretFiles.authorityKey) },
     identities: {
-      controller: identity(secretFiles.controllerIdentity),
-      web: identity(secretFiles.webIdentity),
+      controller: identity(home, secretFiles.controllerIdentity),
+      web: identity(programHome(parsed.data, 'web'), secretFiles.webIdentity),
     },
     authSecret: secret(secretFiles.authSecret),
-    connectionString: url.toString(),
+    connectionString: controlDatabaseUrl(
+      parsed.data,
+      controlDatabaseRoles.controller,
+      // its own server asks the kernel who we are
+      parsed.data.controlDatabase.url === null ? undefined : secret(secretFiles.controlControllerPassword),
+    ),
   }
 }

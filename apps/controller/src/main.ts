@@ -2,6 +2,7 @@ import { agentUrl, formatFault, toFault } from '@floe/domain'
 import { startController } from './controller'
 import { readInstallation } from './installation'
 import { createLog } from './log'
+import { addressRule } from './webhook-address'
 
 /** Passes in flight may end; what hangs longer is taken up by the next controller. */
 const STOP_BOUND_MS = 15_000
@@ -19,6 +20,10 @@ try {
     authority: installation.authority,
     identity: () => installation.identities.controller.read(),
     authSecret: installation.authSecret,
+    webhookRule: addressRule(
+      [installation.hostAddress, installation.webAddress, new URL(installation.webUrl).hostname],
+      installation.webhookAddresses ?? [],
+    ),
     renew: [
       { right: 'task', file: installation.identities.controller },
       { right: 'read', file: installation.identities.web },

@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, rmSync, statfsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { scramVerifier } from '@floe/agent-contract'
+import { scramVerifier } from '@floe/authority/scram-verifier'
 import { inTransaction, listIncidents, revokeHost, showInstance, showOperation } from '@floe/db'
-import { type ClusterMember, primaryOf, replicationRoleOf, slotNameOf } from '@floe/domain'
+import { type ClusterMember, primaryOf, replicationLoginOf, slotNameOf } from '@floe/domain'
 import { cancelOperation, retryOperation } from '@floe/operations/submit'
 import { type ThrowawayHost, ThrowawayNetwork, waitUntil } from '@floe/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest'
@@ -93,9 +93,10 @@ describe.skipIf(missing !== null)(`nothing half left${missing ? ` (${missing})` 
       d: members,
       r: members,
     })
-    const standbys = seen.members.filter((m) => m.memberRole === 'standby').map((m) => m.name)
-    expect(traces.slots).toEqual(standbys.map((name) => `one: ${slotNameOf(name)}`))
-    expect(traces.roles).toEqual(standbys.map(replicationRoleOf))
+    const standbys = seen.members.filter((m) => m.memberRole === 'standby')
+    expect(traces.slots).toEqual(standbys.map(({ name }) => `one: ${slotNameOf(name)}`))
+    expect(traces.roles).toEqual(standbys.map(replicationLoginOf).sort())
+    for (const role of traces.roles) expect(role).toMatch(/^floe_standby_\w+_[0-9a-f]{16}$/)
   }
   /** Makes a standby of this name and takes it away again: nothing is in its way. */
   async function expectNameIsFree(host: ThrowawayHost, name = 'one-2', besides: string[] = []) {
@@ -145,7 +146,7 @@ describe.skipIf(missing !== null)(`nothing half left${missing ? ` (${missing})` 
     await expectOnly(['h1/one'])
     expect((await showInstance(bench.db.pool, instanceId))?.deletedAt).not.toBeNull()
     // taken up again it begins anew, with the row it had
-    const retried = await retryOperation(bench.db, { operationId, actor })
+    const retried = await retryOperation(bench.db.as.web, { operationId, actor })
     await bench.succeeded(retried.operationId)
     await expectOnly(['h1/one', 'h2/one-2'])
     await bench.carryOut('remove-standby', { instanceId, confirmName: 'one-2' })
@@ -222,7 +223,7 @@ describe.skipIf(missing !== null)(`nothing half left${missing ? ` (${missing})` 
     expect(fault?.message).toBe(`port ${port} is in use`)
     await expectOnly(['h1/one', 'h3/one-2'])
     await release()
-    const retried = await retryOperation(bench.db, { operationId, actor })
+    const retried = await retryOperation(bench.db.as.web, { operationId, actor })
     const operation = await bench.succeeded(retried.operationId)
     expect(operation.steps.find((s) => s.name === 'clone')?.result).toMatchObject({ method: 'kept' })
     await bench.carryOut('remove-standby', { instanceId, confirmName: 'one-2' })
@@ -273,7 +274,7 @@ describe.skipIf(missing !== null)(`nothing half left${missing ? ` (${missing})` 
       async () => (await showOperation(bench.db.pool, operationId))?.message === 'host "h3" does not answer',
       20_000,
     )
-    await cancelOperation(bench.db, { operationId, actor })
+    await cancelOperation(bench.db.as.web, { operationId, actor })
     const { state, steps } = await bench.ended(operationId, 110_000)
     expect(state).toBe('cancelled')
     const detail = steps.find((s) => s.name === 'clone')?.fault?.detail
@@ -335,7 +336,7 @@ describe.skipIf(missing !== null)(`nothing half left${missing ? ` (${missing})` 
   test('a host that is revoked in the middle of a copy: the primary keeps nothing, the name is free', async () => {
     const { instanceId, operationId } = await begin(three, 'one-3')
     await copying(three, instanceId)
-    await inTransaction(bench.db.pool, (tx) => revokeHost(tx, three.hostId, 'Tester'))
+    await inTransaction(bench.db.as.web.pool, (tx) => revokeHost(tx, three.hostId, 'Tester'))
     const fault = await expectFault(operationId, 'host.revoked', 30_000)
     expect(fault?.detail).toContain('forget-standby on host "h3"')
     // what lies on a host that is not believed any more is nothing this console can say anything about

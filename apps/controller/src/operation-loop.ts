@@ -11,6 +11,7 @@ import { advanceOperation } from '@floe/operations'
 import type { Agents } from './agents'
 import type { Log } from './log'
 import { type DatabaseWatch, pause, runLoop, Wake } from './loop'
+import type { Standstills } from './standstills'
 
 /** Operations of one host that one controller moves at once; the others stay queued. A host's disks have a limit. */
 const PER_HOST = 8
@@ -30,7 +31,7 @@ export class OperationLoop {
   readonly #times: LeaseTimes
   readonly #held = new Map<string, Held>()
   readonly #wake = new Wake()
-  readonly #since = new Date()
+  readonly #standstills: Pick<Standstills, 'since'>
 
   constructor(parts: {
     db: Database
@@ -39,6 +40,7 @@ export class OperationLoop {
     database: DatabaseWatch
     owner: string
     times: LeaseTimes
+    standstills: Pick<Standstills, 'since'>
   }) {
     this.#db = parts.db
     this.#agents = parts.agents
@@ -46,6 +48,7 @@ export class OperationLoop {
     this.#database = parts.database
     this.#owner = parts.owner
     this.#times = parts.times
+    this.#standstills = parts.standstills
   }
 
   /** Something was queued: look now. */
@@ -113,7 +116,7 @@ export class OperationLoop {
           pool: this.#db.pool,
           agentOf: (hostId) => this.#agents.of(hostId).tasks,
           now: () => new Date(),
-          controllerSince: this.#since,
+          atWorkSince: new Date(this.#standstills.since().wall),
           log: (event, fields) => this.#log.info(event, fields),
         })
         failures = 0

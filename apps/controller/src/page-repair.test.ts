@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { scramVerifier } from '@floe/agent-contract'
+import { scramVerifier } from '@floe/authority/scram-verifier'
 import { readClusterOf, readOperationLog, showOperation } from '@floe/db'
 import { createTestDatabase, type TestDatabase } from '@floe/db/testing'
 import {
@@ -20,6 +20,8 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { startController } from './controller'
 import { actor, keptLog } from './testing/bench-of-controllers'
+import { clientTls } from './testing/client-tls'
+import { addressRule } from './webhook-address'
 
 const missing = ThrowawayNetwork.missing()
 const password = randomBytes(12).toString('base64url')
@@ -49,10 +51,11 @@ describe.skipIf(missing !== null)(`page repair between two hosts${missing ? ` ($
       ])
     }
     controller = startController({
-      connectionString: db.connectionString,
+      connectionString: db.as.controller.connectionString,
       authority: net.authority.signing,
       identity: () => (net.hosts[0] as ThrowawayHosts['hosts'][number]).home.identities.task,
       authSecret: 'a secret of the tests',
+      webhookRule: addressRule([], ['127.0.0.1']),
       host: hostOf(0),
       log: keptLog(),
     })
@@ -69,7 +72,7 @@ describe.skipIf(missing !== null)(`page repair between two hosts${missing ? ` ($
   })
 
   async function ended<K extends OperationKind>(kind: K, input: unknown, hostId?: string) {
-    const { operationId } = await submitOperation(db, {
+    const { operationId } = await submitOperation(db.as.web, {
       kind,
       input: input as OperationInput<K>,
       actor,
@@ -102,6 +105,7 @@ describe.skipIf(missing !== null)(`page repair between two hosts${missing ? ` ($
   async function ask<T>(name: string, statement: string): Promise<T[]> {
     const m = await member(name)
     const client = new pg.Client({
+      ...clientTls,
       host: m.connection?.host ?? '',
       port: m.connection?.port ?? 0,
       user: 'postgres',
@@ -131,6 +135,8 @@ describe.skipIf(missing !== null)(`page repair between two hosts${missing ? ` ($
       },
       30_000,
     )
+  /** The role that a member asks for pages with. */
+  const roleOf = async (name: string) => (await member(name)).logins?.repair as string
   const setting = (instanceId: string, name: string, value: string | null) =>
     ended('change-settings', { instanceId, changes: [{ name, value }] })
 
@@ -155,13 +161,16 @@ describe.skipIf(missing !== null)(`page repair between two hosts${missing ? ` ($
       'one',
       `select rolname, rolsuper, rolreplication, rolcreaterole,
               has_function_privilege(rolname, 'pg_catalog.polar_page_repair_read(oid[], oid[], oid[], int4[], int8[])', 'execute') as reads
-         from pg_roles where rolname like 'floe\\_repair\\_%' order by 1`,
+         from pg_roles where rolname like 'floe\\_repair\\_%' order by rolname collate "C"`,
     )
     const may = { rolsuper: false, rolreplication: false, rolcreaterole: false, reads: true }
-    expect(roles).toEqual([
-      { rolname: 'floe_repair_one', ...may },
-      { rolname: 'floe_repair_one_2', ...may },
-    ])
+    expect(roles).toEqual(
+      [
+        { rolname: await roleOf('one'), ...may },
+        { rolname: await roleOf('one-2'), ...may },
+      ].sort((a, b) => (a.rolname < b.rolname ? -1 : 1)),
+    )
+    expect(await roleOf('one-2')).toMatch(/^floe_repair_one_2_[0-9a-f]{16}$/)
   })
 
   test('the password lies in a file that only the engine’s user reads, and nowhere else', async () => {
@@ -175,7 +184,9 @@ describe.skipIf(missing !== null)(`page repair between two hosts${missing ? ` ($
       'SELECT result FROM operation_step UNION ALL SELECT result FROM operation',
     )
     expect(JSON.stringify(kept.rows)).not.toContain(secret)
-    expect(readFileSync(join(directoryOf(m), 'pgdata/floe_hba.conf'), 'utf8')).toContain('floe_repair_one_2')
+    expect(readFileSync(join(directoryOf(m), 'pgdata/floe_hba.conf'), 'utf8')).toContain(
+      await roleOf('one-2'),
+    )
   })
 
   test('pages are asked for over TLS, from who proves by channel binding that it is a member', async () => {
@@ -187,7 +198,7 @@ describe.skipIf(missing !== null)(`page repair between two hosts${missing ? ` ($
     const asking = await waitUntil('the primary asks its source', async () => {
       const rows = await ask<{ ssl: boolean }>(
         'one-2',
-        `select ssl from pg_stat_ssl join pg_stat_activity using (pid) where usename = 'floe_repair_one'`,
+        `select ssl from pg_stat_ssl join pg_stat_activity using (pid) where usename = '${await roleOf('one')}'`,
       )
       return rows.length > 0 ? rows : null
     })

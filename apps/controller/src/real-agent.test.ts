@@ -1,13 +1,19 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { scramVerifier } from '@floe/agent-contract'
+import { scramVerifier } from '@floe/authority/scram-verifier'
 import {
+  askSettingCheck,
+  inTransaction,
   listCheckpoints,
+  listInstances,
   listSettingChanges,
-  newestSeq,
   readSamples,
   readSamplesAfter,
+  readSettingCheck,
+  type SettingCheckAnswer,
+  type SettingCheckTarget,
   showInstance,
   showOperation,
 } from '@floe/db'
@@ -19,6 +25,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { startController } from './controller'
 import { actor, keptLog } from './testing/bench-of-controllers'
+import { addressRule } from './webhook-address'
 
 let db: TestDatabase
 let agent: ThrowawayAgent
@@ -29,9 +36,10 @@ const password = randomBytes(12).toString('base64url')
 
 const start = () =>
   startController({
-    connectionString: db.connectionString,
+    connectionString: db.as.controller.connectionString,
     authority: agent.home.authority.signing,
     authSecret: 'a secret of the tests',
+    webhookRule: addressRule([], ['127.0.0.1']),
     identity: () => agent.home.identities.task,
     host: {
       hostId: agent.home.installation.hostId,
@@ -58,7 +66,7 @@ afterAll(async () => {
 
 /** Submits an operation and waits until it has ended; throws with its fault when it did not succeed. */
 async function carryOut<K extends OperationKind>(kind: K, input: unknown) {
-  const { operationId } = await submitOperation(db, { kind, input: input as OperationInput<K>, actor })
+  const { operationId } = await submitOperation(db.as.web, { kind, input: input as OperationInput<K>, actor })
   return waitUntil(
     `operation ${kind} ended`,
     async () => {
@@ -105,6 +113,53 @@ test('a created instance is seen running and takes connections with its password
   expect(await ask('SHOW work_mem')).toEqual([{ work_mem: '8MB' }])
 })
 
+/** Asks what changes would do, as web does; answers what the controller wrote, and how long that took. */
+async function check(targets: SettingCheckTarget[]) {
+  const begun = performance.now()
+  const { checkId } = await inTransaction(db.pool, (tx) => askSettingCheck(tx, { targets, actor }))
+  const answers = await waitUntil(
+    'the check is answered',
+    async () => (await readSettingCheck(db.pool, checkId))?.answers,
+    60_000,
+    10,
+  )
+  return { checkId, answers, ms: performance.now() - begun }
+}
+
+test('a check of settings is carried out on its host and answered once, for instances and for one to be made', async () => {
+  const { hostId } = agent.home.installation
+  const changes = [
+    { name: 'max_connections', value: '70' },
+    { name: 'work_mem', value: '1 parsec' },
+    { name: 'shared_preload_libraries', value: '/tmp/somewhere.so' },
+  ]
+  const codes = (answer: SettingCheckAnswer | undefined) =>
+    ((answer?.results ?? []) as { fault: { code: string } | null }[]).map((r) => r.fault?.code ?? null)
+  const refused = [null, 'setting.invalid_value', 'setting.library_outside']
+  const targets = [
+    { instanceId, hostId, changes, acrossCluster: false },
+    { instanceId: null, hostId, changes, acrossCluster: false },
+  ]
+  const { checkId, answers } = await check(targets)
+  expect(answers.map((a) => [a.fault, codes(a)])).toEqual([
+    [null, refused],
+    [null, refused],
+  ])
+  // an open operation of the instance neither holds it up nor is held up
+  const restart = carryOut('restart-instance', { instanceId, mode: 'fast' })
+  const beside = await check([
+    { instanceId, hostId, changes: [{ name: 'work_mem', value: '9MB' }], acrossCluster: false },
+  ])
+  expect(beside.answers[0]?.fault?.code).not.toBe('task.instance_busy')
+  expect((await restart).state).toBe('succeeded')
+  expect(checkId).not.toBe(beside.checkId)
+
+  const unknown = await check([
+    { instanceId: randomUUID(), hostId, changes: [{ name: 'work_mem', value: '9MB' }], acrossCluster: false },
+  ])
+  expect(unknown.answers[0]?.fault?.code).toBe('instance.not_found')
+})
+
 test('a changed setting is confirmed by the engine and kept in the history with who asked', async () => {
   const changed = await carryOut('change-settings', {
     instanceId,
@@ -130,7 +185,12 @@ test('a changed setting is confirmed by the engine and kept in the history with 
 })
 
 test('samples and checkpoints reach the database without a gap, also over a killed controller and a killed agent', async () => {
-  const first = await waitUntil('samples are stored', () => newestSeq(db.pool, instanceId))
+  // one that began after the restart of a test before: that is a gap which nothing can measure
+  const beganAt = Date.now()
+  const first = await waitUntil('samples are stored', async () => {
+    const newest = (await readSamplesAfter(db.pool, { instanceId, afterSeq: -1 })).at(-1)
+    return newest && newest.at - newest.intervalMs > beganAt ? newest.seq : undefined
+  })
   await ask('CHECKPOINT')
   await controller.stop()
   await agent.end('SIGKILL')
@@ -141,7 +201,7 @@ test('samples and checkpoints reach the database without a gap, also over a kill
     const newest = (await readSamplesAfter(db.pool, { instanceId, afterSeq: first })).at(-1)
     return newest && newest.at > resumedAt + 2_000
   })
-  const samples = await readSamplesAfter(db.pool, { instanceId, afterSeq: -1 })
+  const samples = await readSamplesAfter(db.pool, { instanceId, afterSeq: first - 1 })
   const seqs = samples.map((s) => s.seq)
   expect(seqs).toEqual(Array.from({ length: seqs.length }, (_, i) => (seqs[0] as number) + i))
   // rates cover the whole time: each sample begins where the one before ended
@@ -180,17 +240,24 @@ test('restart, stop, start and delete end with the instance seen as asked', asyn
   expect(rows).toEqual([])
 })
 
-test('an instance whose creation failed can be deleted, and its name is free again', async () => {
+test('a creation that fails leaves nothing: no row, no directory, and its name is free', async () => {
   const id = randomUUID()
-  const failed = await carryOut('create-instance', {
-    instanceId: id,
-    name: 'bad',
-    settings: { shared_buffers: 'much' },
-  })
-  expect(failed.state).toBe('failed')
+  for (const settings of [
+    { shared_buffers: 'much' },
+    { shared_bufers: '1GB' },
+    { port: '3000' },
+    // what only a start of the engine can find out: no network interface has this address
+    { listen_addresses: '203.0.113.9' },
+  ]) {
+    const failed = await carryOut('create-instance', { instanceId: randomUUID(), name: 'bad', settings })
+    expect(failed).toMatchObject({ state: 'failed', fault: { code: expect.stringMatching(/^setting\./) } })
+  }
+  expect((await listInstances(db.pool)).map((i) => i.name)).toEqual([])
+  const directories = readdirSync(agent.home.installation.instancesDirectory)
+  expect(directories.filter((name) => !name.startsWith('.'))).toEqual([])
+  const again = await carryOut('create-instance', { instanceId: id, name: 'bad' })
+  expect(again.state).toBe('succeeded')
   expect(await carryOut('delete-instance', { instanceId: id, confirmName: 'bad' })).toMatchObject({
     state: 'succeeded',
   })
-  const again = await carryOut('create-instance', { instanceId: randomUUID(), name: 'bad' })
-  expect(again.state).toBe('succeeded')
 })

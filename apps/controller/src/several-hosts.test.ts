@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { scramVerifier } from '@floe/agent-contract'
+import { scramVerifier } from '@floe/authority/scram-verifier'
 import { inTransaction, newestSeq, revokeHost, showHost, showInstance, showOperation } from '@floe/db'
 import { createTestDatabase, type TestDatabase } from '@floe/db/testing'
 import type { OperationInput, OperationKind } from '@floe/domain'
@@ -18,6 +18,8 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { startController } from './controller'
 import { actor, keptLog } from './testing/bench-of-controllers'
+import { clientTls } from './testing/client-tls'
+import { addressRule } from './webhook-address'
 
 const missing = ThrowawayNetwork.missing()
 
@@ -46,9 +48,10 @@ describe.skipIf(missing !== null)(`several hosts${missing ? ` (${missing})` : ''
         home.agentUrl,
       ])
     controller = startController({
-      connectionString: db.connectionString,
+      connectionString: db.as.controller.connectionString,
       authority: it.authority.signing,
       authSecret: 'a secret of the tests',
+      webhookRule: addressRule([], ['127.0.0.1']),
       identity: () => one.home.identities.task,
       host: { hostId: one.hostId, name: one.name, agentUrl: one.home.agentUrl },
       log,
@@ -72,7 +75,7 @@ describe.skipIf(missing !== null)(`several hosts${missing ? ` (${missing})` : ''
   const stateOf = async (hostId: string) => (await showHost(db.pool, hostId))?.state
 
   async function begin<K extends OperationKind>(kind: K, input: unknown, hostId?: string) {
-    const { operationId } = await submitOperation(db, {
+    const { operationId } = await submitOperation(db.as.web, {
       kind,
       input: input as OperationInput<K>,
       actor,
@@ -104,6 +107,7 @@ describe.skipIf(missing !== null)(`several hosts${missing ? ` (${missing})` : ''
     const seen = await showInstance(db.pool, instanceId)
     expect(seen?.connection?.host).toBe(two.address)
     const client = new pg.Client({
+      ...clientTls,
       host: two.address,
       port: seen?.port ?? 0,
       user: 'postgres',
@@ -204,7 +208,7 @@ describe.skipIf(missing !== null)(`several hosts${missing ? ` (${missing})` : ''
     await waitUntil('it waits for the host', async () =>
       (await showOperation(db.pool, operationId))?.message?.includes('does not answer'),
     )
-    await inTransaction(db.pool, (tx) => revokeHost(tx, three.hostId, 'Tester'))
+    await inTransaction(db.as.web.pool, (tx) => revokeHost(tx, three.hostId, 'Tester'))
     expect(await ended(operationId, 10_000)).toMatchObject({
       state: 'failed',
       fault: { code: 'host.revoked', message: 'host "h3" was revoked' },

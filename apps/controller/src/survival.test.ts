@@ -34,7 +34,7 @@ afterAll(() => bundle.remove())
 beforeEach(async () => {
   bench = await benchOfControllers(inject('engineConnectionString'))
   home = makeControllerHome({
-    connectionString: bench.db.connectionString,
+    connectionString: bench.db.as.controller.connectionString,
     authority: bench.authority,
     identity: bench.identity,
     host: { hostId: bench.host.hostId, name: 'this-host', agentUrl: bench.host.url },
@@ -53,7 +53,7 @@ function startProcess(): ControllerProcess {
 }
 
 const create = (name: string) =>
-  submitOperation(bench.db, {
+  submitOperation(bench.db.as.web, {
     kind: 'create-instance',
     input: { instanceId: randomUUID(), name } as OperationInput<'create-instance'>,
     actor,
@@ -203,7 +203,7 @@ test('a control database that is killed and comes back: the controller says so, 
     own.start(undefined, log)
     await waitUntil('started', () => log.lines.some((line) => line.event === 'controller.started'))
     own.host.held = true
-    const { operationId } = await submitOperation(own.db, {
+    const { operationId } = await submitOperation(own.db.as.web, {
       kind: 'create-instance',
       input: { instanceId: randomUUID(), name: 'patient' } as OperationInput<'create-instance'>,
       actor,

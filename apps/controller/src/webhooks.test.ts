@@ -103,6 +103,19 @@ test('a redirect is not followed, and a receiver that is gone delays no other', 
   expect(webhooks.find((w) => w.webhookId === gone)?.last?.error).toContain('ECONNREFUSED')
 })
 
+test('an address of the own machine is refused unless config.json allows it', async () => {
+  // the bench allows 127.0.0.1, as config.json would
+  await insertWebhook(bench.db.pool, { url: url.replace('127.0.0.1', '127.0.0.2'), actor })
+  await insertWebhook(bench.db.pool, { url: url.replace('127.0.0.1', '[::1]'), actor })
+  bench.start()
+  await openIncident(bench.db.pool, incident)
+  await waitUntil('both were tried', async () =>
+    (await listWebhooks(bench.db.pool)).every((w) => w.last?.attempts === 1),
+  )
+  for (const { last } of await listWebhooks(bench.db.pool)) expect(last?.error).toMatch(/is not allowed$/)
+  expect(received).toEqual([])
+})
+
 test('a receiver that never answers is given up on after 5 s, and what is too old is not tried for ever', async () => {
   const hanging = createServer(() => {})
   await new Promise<void>((resolve) => hanging.listen(0, '127.0.0.1', resolve))

@@ -1,3 +1,6 @@
+import http from 'node:http'
+import https from 'node:https'
+import type { LookupFunction } from 'node:net'
 import {
   type DueDelivery,
   pruneDeliveries,
@@ -9,6 +12,7 @@ import {
 } from '@floe/db'
 import { runLoop, type Wake } from './loop'
 import type { LaneParts } from './observe/host-lane'
+import { type AddressRule, lookUpWithin, requireAddress } from './webhook-address'
 
 const EVERY_MS = 5_000
 /** A receiver that takes longer than this counts as gone. */
@@ -25,7 +29,12 @@ const TOO_OLD_MS = 24 * 3_600_000
 
 /** Tells webhooks of incidents, in their order, until each message is taken or given up; by one controller at a time. */
 export async function deliverWebhooks(
-  parts: Pick<LaneParts, 'db' | 'log' | 'database'> & { owner: string; authSecret: string; wake: Wake },
+  parts: Pick<LaneParts, 'db' | 'log' | 'database'> & {
+    owner: string
+    authSecret: string
+    rule: AddressRule
+    wake: Wake
+  },
   signal: AbortSignal,
 ): Promise<void> {
   const { db, log, database, owner, wake } = parts
@@ -46,12 +55,12 @@ export async function deliverWebhooks(
 
 async function attempt(
   delivery: DueDelivery,
-  { db, log, authSecret }: Pick<LaneParts, 'db' | 'log'> & { authSecret: string },
+  { db, log, authSecret, rule }: Pick<LaneParts, 'db' | 'log'> & { authSecret: string; rule: AddressRule },
   signal: AbortSignal,
 ): Promise<void> {
   const { deliveryId, webhookId, event } = delivery
   const attempts = delivery.attempts + 1
-  const error = await send(delivery, webhookSecret(authSecret, webhookId), signal)
+  const error = await send(delivery, { secret: webhookSecret(authSecret, webhookId), rule, signal })
   // what was cut off by the end of this controller is sent again by the next: the id tells the receiver
   if (error !== null && signal.aborted) return
   const tooOld = Date.now() - delivery.createdAt.getTime() > TOO_OLD_MS
@@ -63,25 +72,50 @@ async function attempt(
 }
 
 /** Null when the receiver has taken it, else why not. */
-async function send(delivery: DueDelivery, secret: string, signal: AbortSignal): Promise<string | null> {
-  const { deliveryId, url, body } = delivery
+async function send(
+  { deliveryId, url, body }: DueDelivery,
+  { secret, rule, signal }: { secret: string; rule: AddressRule; signal: AbortSignal },
+): Promise<string | null> {
+  const deadline = AbortSignal.timeout(ANSWER_MS)
   try {
-    const response = await fetch(url, {
-      method: 'POST',
+    const target = new URL(url)
+    requireAddress(target, rule)
+    const status = await post(target, {
       headers: {
         'content-type': 'application/json',
         'user-agent': 'Floe',
         ...signWebhook(secret, { id: deliveryId, at: Date.now(), body }),
       },
       body,
-      // whoever was named is told, and nobody else
-      redirect: 'manual',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]),
+      lookup: lookUpWithin(rule),
+      signal: AbortSignal.any([signal, deadline]),
     })
-    await response.body?.cancel()
-    return response.ok ? null : `it answered ${response.status}`
+    return status >= 200 && status < 300 ? null : `it answered ${status}`
   } catch (error) {
-    const { message, cause } = error as Error
-    return (cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code : null) ?? message
+    if (deadline.aborted) return `timeout: no answer within ${ANSWER_MS / 1_000} s`
+    const { message, code } = error as NodeJS.ErrnoException
+    return message || code || 'unknown error'
   }
+}
+
+type Posted = { headers: Record<string, string>; body: string; lookup: LookupFunction; signal: AbortSignal }
+
+/** The status of the answer. Redirects are not followed: whoever was named is told, and nobody else. */
+function post(url: URL, { body, headers, ...options }: Posted): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const begin = url.protocol === 'https:' ? https.request : http.request
+    // a connection of its own: one that is kept would have been checked for another message
+    const request = begin(url, {
+      ...options,
+      method: 'POST',
+      agent: false,
+      headers: { ...headers, 'content-length': Buffer.byteLength(body) },
+    })
+    request.on('error', reject)
+    request.on('response', (response) => {
+      resolve(response.statusCode ?? 0)
+      response.destroy()
+    })
+    request.end(body)
+  })
 }

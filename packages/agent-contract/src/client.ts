@@ -10,6 +10,7 @@ import {
 import { EventSource } from 'eventsource'
 import superjson from 'superjson'
 import { Agent, fetch as undiciFetch } from 'undici'
+import { boundedAnswer } from './bounded-answer'
 import type { AgentRouter } from './router'
 
 export type AgentEndpoint = {
@@ -74,12 +75,13 @@ export function createAgentClient(endpoint: AgentEndpoint) {
   const call = ((url: string | URL, init?: { signal?: AbortSignal }) => {
     const deadline = AbortSignal.timeout(timeoutMs)
     const signal = init?.signal ? AbortSignal.any([init.signal, deadline]) : deadline
-    return undiciFetch(url, { ...init, dispatcher, signal })
+    return undiciFetch(url, { ...init, dispatcher, signal }).then((answer) => boundedAnswer(answer, 'all'))
   }) as unknown as typeof fetch
   class AgentEventSource extends EventSource {
     constructor(url: string | URL) {
       super(url, {
-        fetch: ((u: string | URL, init?: object) => undiciFetch(u, { ...init, dispatcher })) as never,
+        fetch: ((u: string | URL, init?: object) =>
+          undiciFetch(u, { ...init, dispatcher }).then((answer) => boundedAnswer(answer, 'line'))) as never,
       })
     }
   }

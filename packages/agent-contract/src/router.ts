@@ -6,7 +6,14 @@ import type { z } from 'zod'
 import * as s from './schemas'
 
 /** What the caller's certificate lets it do; null for one without a certificate of this installation. */
-export type AgentContext = { right: AgentRight | null }
+export type AgentContext = {
+  right: AgentRight | null
+  /** Why the caller has none, where that is its certificate's time by the agent's clock. */
+  refused?: CertificateTime | null
+}
+
+/** A certificate that is not good yet, or no more, by the clock of whoever looks at it. */
+export type CertificateTime = 'expired' | 'not yet valid'
 
 /** What an agent has to implement. Handlers throw FaultError; everything else becomes `internal`. */
 export interface AgentHandlers {
@@ -48,18 +55,25 @@ function faultOf(error: TRPCError): Fault {
   return { code: `agent.${error.code.toLowerCase()}`, message: error.message }
 }
 
-/** Said to a caller without a certificate of this installation. */
-export const noCertificate = () =>
-  new FaultError({
-    code: 'agent.no_certificate',
-    message: 'client certificate missing or not accepted',
-    detail: 'An agent answers only to certificates of its own installation’s authority.',
-    hint: 'The console’s certificates are made by "./floe up"; run it again on the host of the console.',
-  })
+/** Said to a caller without a certificate of this installation, or with one that is not good at the agent's time. */
+export const noCertificate = (time: CertificateTime | null = null, now = new Date()) =>
+  time === null
+    ? new FaultError({
+        code: 'agent.no_certificate',
+        message: 'client certificate missing or not accepted',
+        detail: 'An agent answers only to certificates of its own installation’s authority.',
+        hint: 'The console’s certificates are made by "./floe up"; run it again on the host of the console.',
+      })
+    : new FaultError({
+        code: 'agent.no_certificate',
+        message: `client certificate ${time === 'expired' ? 'has expired' : 'is not valid yet'} by the clock of the host`,
+        detail: `The clock of the host says ${now.toISOString()}.`,
+        hint: 'Compare it with the clock of the console and set the one that is wrong, e.g. with chrony. Where both are right, run "./floe up" on the host of the console.',
+      })
 
 /** FaultErrors of handlers keep their fault; the HTTP status only says whose mistake it was. */
 const guarded = t.procedure.use(async ({ next, ctx }) => {
-  if (ctx.right === null) throw new TRPCError({ code: 'UNAUTHORIZED', cause: noCertificate() })
+  if (ctx.right === null) throw new TRPCError({ code: 'UNAUTHORIZED', cause: noCertificate(ctx.refused) })
   const result = await next()
   if (!result.ok && result.error.cause instanceof FaultError && result.error.code === 'INTERNAL_SERVER_ERROR')
     throw new TRPCError({ code: 'BAD_REQUEST', message: result.error.message, cause: result.error.cause })
@@ -72,6 +86,21 @@ const task = guarded.use(({ next, ctx }) => {
     throw new TRPCError({
       code: 'FORBIDDEN',
       cause: new FaultError({ code: 'agent.read_only', message: 'this certificate may only read' }),
+    })
+  return next()
+})
+
+/** A throw-away engine is started for it: a question that only who may start tasks may ask. Since contract 1.8. */
+const trial = guarded.use(({ next, ctx }) => {
+  if (ctx.right !== 'task')
+    throw new TRPCError({
+      code: 'FORBIDDEN',
+      cause: new FaultError({
+        code: 'agent.read_only',
+        message: 'this certificate may only read',
+        detail: 'A check of settings starts an engine; this agent lets only the controller do that.',
+        hint: 'The console is older than this agent: run "git pull" and "./floe up" on its machine.',
+      }),
     })
   return next()
 })
@@ -112,7 +141,7 @@ export function createAgentRouter(h: AgentHandlers) {
         .output(s.SettingList)
         .query(({ input }) => h.listSettings(input)),
       /** What changes would do, checked by the binary; changes nothing. */
-      check: read
+      check: trial
         .input(s.SettingCheckInput)
         .output(s.SettingCheck)
         .query(({ input, signal }) => h.checkSettings(input, signal)),
@@ -164,3 +193,8 @@ export function createAgentRouter(h: AgentHandlers) {
 }
 
 export type AgentRouter = ReturnType<typeof createAgentRouter>
+
+/** Every procedure of the contract by its path, e.g. `telemetry.read`; the router calls a handler only when it is asked. */
+export const agentProcedures: readonly string[] = Object.keys(
+  createAgentRouter({} as AgentHandlers)._def.procedures,
+).sort()

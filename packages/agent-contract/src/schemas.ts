@@ -6,7 +6,10 @@ import {
   InstanceId,
   InstanceRole,
   InstanceState,
+  MemberLogins,
+  PrimaryKnown,
   Protection,
+  RemoteAccess,
   ReplicationObserved,
   Setting,
   SettingChange,
@@ -14,7 +17,7 @@ import {
 } from '@floe/domain'
 import { CheckpointRecord, RunningCheckpoint, Sample } from '@floe/telemetry'
 import { z } from 'zod'
-import { TaskInput } from './tasks'
+import { TaskInput, TriedSettings } from './tasks'
 
 /** Of an agent's certificate; times in ms since the epoch. */
 export const CertificateFacts = z.object({
@@ -105,6 +108,27 @@ export const InstanceObserved = z.object({
   protection: Protection.nullish(),
   /** What was changed past Floe. */
   settingDrift: z.array(SettingDrift).optional(),
+  /** The user of the operating system that it runs as, whether no other instance does, and whether it could have one of its own. */
+  user: z.object({ name: z.string(), own: z.boolean(), separable: z.boolean() }).optional(),
+  /** The roles that it logs in with at other members. Since contract 1.7. */
+  logins: MemberLogins.optional(),
+  /** How clients on other hosts come in; null while it does not answer. Since contract 1.7. */
+  remoteAccess: RemoteAccess.nullish(),
+  /**
+   * What is wrong with its processes, in words: they work without its postmaster.pid, in another directory than its own,
+   * or without a postmaster. Null as long as all is well. Since contract 1.9.
+   */
+  processFault: Fault.nullish(),
+  /**
+   * Of a standby without a WAL receiver: what its engine said last about why, in its own words. Null while it streams, and
+   * where it said nothing within the last minute. Since contract 1.11.
+   */
+  whyNotStreaming: z.string().max(1_000).nullish(),
+  /**
+   * The primary of its cluster on the newest timeline that an order named. Newer than what the console has recorded, it says
+   * that the console's database is older than the cluster. Since contract 1.11.
+   */
+  primaryKnown: PrimaryKnown.nullish(),
 })
 export type InstanceObserved = z.infer<typeof InstanceObserved>
 
@@ -190,21 +214,8 @@ export const SettingCheckInput = z.object({
   /** The primary takes them first: what its WAL asks of a standby now is not held against them. */
   acrossCluster: z.boolean().optional(),
 })
-/** A dry run by the instance's own binary: what each change would do, or why it is refused. Changes nothing. */
-export const SettingCheck = z.object({
-  results: z.array(
-    z.object({
-      name: z.string(),
-      oldValue: z.string().nullable(),
-      newValue: z.string().nullable(),
-      impact: z.enum(['read-only', 'restart', 'reload', 'new-connections']),
-      fault: Fault.nullable(),
-      /** Of a setting that standbys may not have smaller: what it runs with, and what the change would make of it. */
-      oldNumber: z.number().nullable().optional(),
-      newNumber: z.number().nullable().optional(),
-    }),
-  ),
-})
+/** A dry run by the instance's own binary. */
+export const SettingCheck = TriedSettings
 export type SettingCheck = z.infer<typeof SettingCheck>
 
 export const TelemetryReadInput = z.object({

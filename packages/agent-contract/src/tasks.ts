@@ -1,12 +1,17 @@
 import {
   CommitMode,
+  CommitModeScope,
+  Fault,
   InstanceId,
   InstanceName,
   Lsn,
+  MemberLogin,
+  PrimaryTold,
   ScramVerifier,
   SettingChange,
   SettingImpact,
   StopMode,
+  TimelineEnd,
 } from '@floe/domain'
 import { z } from 'zod'
 
@@ -27,6 +32,9 @@ export const Upstream = z.object({
   sizeBytes: z.number().nullable(),
 })
 export type Upstream = z.infer<typeof Upstream>
+
+/** Roles of the cluster's members, and of nobody else, that pg_hba.conf is to let in. Left out by older consoles. */
+const MemberRoles = z.array(MemberLogin).max(200).optional()
 
 /**
  * Everything the console may ask a host to do. Each is idempotent by its key and safe to run twice; none reports success
@@ -64,6 +72,8 @@ export const TaskInput = z.discriminatedUnion('kind', [
     ifPending: z.boolean().optional(),
   }),
   z.object({ kind: z.literal('reload-instance'), instanceId: InstanceId }),
+  /** Gives an instance that shares a user with others one of its own; one that runs is restarted. Refused without root. */
+  z.object({ kind: z.literal('separate-instance'), instanceId: InstanceId }),
   /** Stops it (immediate if need be) and removes its directory, or renames it when keepFiles. Refused unless confirmName is its name. */
   z.object({
     kind: z.literal('delete-instance'),
@@ -86,7 +96,7 @@ export const TaskInput = z.discriminatedUnion('kind', [
     instanceId: InstanceId,
     changes: z.array(SettingChange).min(1),
   }),
-  /** Registers an instance that is to be a copy, gives it a port and a password to replicate with. Makes no files. */
+  /** Registers an instance that is to be a copy, gives it a port, a role and a password to replicate with. Makes no files. */
   z.object({ kind: z.literal('prepare-standby'), instanceId: InstanceId, name: InstanceName }),
   /**
    * On a primary: makes what a standby needs there. Its role with the verifier (not on a standby, where roles cannot be
@@ -98,6 +108,9 @@ export const TaskInput = z.discriminatedUnion('kind', [
     standbyName: InstanceName,
     verifier: ScramVerifier.nullable(),
     slot: z.boolean(),
+    /** The standby's role, as prepare-standby answered it; the one computed from its name where left out. */
+    role: MemberLogin.optional(),
+    roles: MemberRoles,
   }),
   /** Removes what admit-standby made; what is not there is no error. `keepRole` where the member only loses its slot. */
   z.object({
@@ -105,6 +118,49 @@ export const TaskInput = z.discriminatedUnion('kind', [
     instanceId: InstanceId,
     standbyName: InstanceName,
     keepRole: z.boolean(),
+    role: MemberLogin.optional(),
+    roles: MemberRoles,
+  }),
+  /**
+   * Makes up the role that a member of an earlier version is to replicate as instead of the one that anybody could foresee.
+   * It goes on as that one until `replicate-as`. Since contract 1.9, as the next three.
+   */
+  z.object({ kind: z.literal('prepare-role'), instanceId: InstanceId }),
+  /** On a primary: roles that members are to replicate as, beside those they have. `roles` are both, for pg_hba.conf. */
+  z.object({
+    kind: z.literal('admit-roles'),
+    instanceId: InstanceId,
+    logins: z.array(z.object({ role: MemberLogin, verifier: ScramVerifier })).max(100),
+    roles: z.array(MemberLogin).max(200),
+  }),
+  /**
+   * A standby replicates as the upstream's role from now on, without a restart, and is seen to stream so. Where it does not
+   * it goes back to `former`, and the task fails. A member that follows nobody notes the role.
+   */
+  z.object({
+    kind: z.literal('replicate-as'),
+    instanceId: InstanceId,
+    upstream: Upstream,
+    former: MemberLogin,
+  }),
+  /**
+   * On a primary: takes roles away, with what they were granted, and ends their sessions. One whose member streams goes only
+   * once that member is seen streaming as another role. Roles that Floe gave rights and that are not among those that stay go too.
+   */
+  z.object({
+    kind: z.literal('retire-roles'),
+    instanceId: InstanceId,
+    retired: z
+      .array(
+        z.object({
+          role: MemberLogin,
+          /** The standby that has to be seen streaming as its new role; null where none streams. */
+          successor: z.object({ name: InstanceName, role: MemberLogin }).nullable(),
+        }),
+      )
+      .max(200),
+    /** Those that stay, for pg_hba.conf. */
+    roles: z.array(MemberLogin).max(200),
   }),
   /**
    * Copies the upstream with pg_basebackup. Beside the data directory, which it replaces at the end by a rename, so that a
@@ -123,19 +179,37 @@ export const TaskInput = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('checkpoint-instance'), instanceId: InstanceId }),
   /**
    * A primary becomes a standby that is stopped: marked and its upstream written before it is stopped, so that from the
-   * first moment on nobody can start it as a primary, not even by hand.
+   * first moment on nobody can start it as a primary, not even by hand. With `candidate`, the role that the standby which
+   * takes over comes as, connections of other receivers of WAL that have fallen silent are ended before, because the stop
+   * would wait for them; where the candidate is silent nothing is stopped (`demote.candidate_silent`). Since contract 1.11.
    */
-  z.object({ kind: z.literal('demote-instance'), instanceId: InstanceId, upstream: Upstream }),
+  z.object({
+    kind: z.literal('demote-instance'),
+    instanceId: InstanceId,
+    upstream: Upstream,
+    candidate: MemberLogin.optional(),
+  }),
   /** Takes a demotion back and starts it as the primary it was. Only while no other was promoted. */
   z.object({ kind: z.literal('restore-primary'), instanceId: InstanceId }),
-  /** Ends an instance at once and keeps it from running as a primary until it is rejoined. */
+  /**
+   * Ends every process of an instance and keeps it from running as a primary until it is rejoined; has succeeded only once
+   * a look finds none. An instance on a newer timeline than `timeline` is left alone and refused (`fence.newer_timeline`):
+   * it was promoted after what the order is about. Null or left out: whichever it is on. Since contract 1.9.
+   */
   z.object({
     kind: z.literal('fence-instance'),
     instanceId: InstanceId,
     reason: z.string().max(200),
+    timeline: z.number().int().positive().nullable().optional(),
   }),
   /** Starts a stopped member as a standby of the upstream and waits until it streams. A fence ends with it. */
-  z.object({ kind: z.literal('follow-upstream'), instanceId: InstanceId, upstream: Upstream }),
+  z.object({
+    kind: z.literal('follow-upstream'),
+    instanceId: InstanceId,
+    upstream: Upstream,
+    /** The primary of its cluster, for the agent to keep where it is the newest it was told of. Since contract 1.11. */
+    primary: PrimaryTold.optional(),
+  }),
   /** A standby stops receiving WAL; what it had received is on its disk when this has succeeded. */
   z.object({ kind: z.literal('isolate-standby'), instanceId: InstanceId }),
   /** A running standby gets its WAL from another member from now on. */
@@ -145,10 +219,13 @@ export const TaskInput = z.discriminatedUnion('kind', [
     upstream: Upstream,
     /** Wait until it streams. */
     wait: z.boolean(),
+    /** As in follow-upstream. Since contract 1.11. */
+    primary: PrimaryTold.optional(),
   }),
   /**
    * A standby becomes a primary. Refused when it has not replayed past `beyondLsn`, or has less than `atLeastLsn`.
-   * `standbyNames` is its synchronous_standby_names from its first commit on.
+   * `standbyNames` is its synchronous_standby_names from its first commit on. A failure with `promote.not_begun` (since
+   * contract 1.11) says that this task has not told the engine to promote itself, and will not.
    */
   z.object({
     kind: z.literal('promote-instance'),
@@ -156,6 +233,8 @@ export const TaskInput = z.discriminatedUnion('kind', [
     beyondLsn: Lsn.nullable(),
     atLeastLsn: Lsn.nullable(),
     standbyNames: z.string().max(1_000),
+    /** It becomes the primary of its cluster, and not of one of its own: the agent keeps that. Since contract 1.11. */
+    ofCluster: z.boolean().optional(),
   }),
   /** Writes synchronous_standby_names and sees it in force. */
   z.object({
@@ -168,6 +247,23 @@ export const TaskInput = z.discriminatedUnion('kind', [
     kind: z.literal('check-settings'),
     instanceId: InstanceId,
     changes: z.array(SettingChange).min(1),
+  }),
+  /**
+   * What changes would do, one by one, by the instance's own binary, which is started on a throw-away directory. Changes
+   * nothing, and runs beside other tasks of the instance. Since contract 1.8.
+   */
+  z.object({
+    kind: z.literal('try-settings'),
+    instanceId: InstanceId,
+    changes: z.array(SettingChange).min(1).max(100),
+    /** The primary takes them first: what its WAL asks of a standby now is not held against them. */
+    acrossCluster: z.boolean(),
+  }),
+  /** The same for an instance that is not there yet; its id is of nobody. */
+  z.object({
+    kind: z.literal('try-new-settings'),
+    instanceId: InstanceId,
+    changes: z.array(SettingChange).min(1).max(100),
   }),
   /**
    * On a standby: waits until its primary's WAL, as far as it has replayed it, asks for no more than these values (by
@@ -195,7 +291,16 @@ export const TaskInput = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('admit-page-repair'),
     instanceId: InstanceId,
-    members: z.array(z.object({ name: InstanceName, verifier: ScramVerifier.nullable() })).max(100),
+    members: z
+      .array(
+        z.object({
+          name: InstanceName,
+          verifier: ScramVerifier.nullable(),
+          /** As prepare-page-repair answered it; the one computed from its name where left out. */
+          role: MemberLogin.optional(),
+        }),
+      )
+      .max(100),
   }),
   /**
    * Whom this member takes pages from, and who may ask it (lines of pg_hba.conf). A member that is stopped takes both when
@@ -206,7 +311,13 @@ export const TaskInput = z.discriminatedUnion('kind', [
     instanceId: InstanceId,
     sources: z.array(z.object({ name: z.string(), host: z.string(), port: z.number().int() })).max(8),
     members: z.array(InstanceName).max(100),
+    roles: MemberRoles,
   }),
+  /**
+   * The lines of pg_hba.conf that Floe wrote let clients on other hosts in over TLS only from now on. Refused where a person
+   * changed them, or where another line lets such clients in without TLS.
+   */
+  z.object({ kind: z.literal('require-tls'), instanceId: InstanceId }),
   /** ALTER DATABASE / ROLE … SET synchronous_commit; null resets it. */
   z.object({
     kind: z.literal('set-commit-mode'),
@@ -227,6 +338,23 @@ const ConfirmedSetting = z.object({
   newValue: z.string().nullable(),
   pendingRestart: z.boolean(),
 })
+/** What each change would do, or why it is refused, said by the binary. Nothing was changed. */
+export const TriedSettings = z.object({
+  results: z.array(
+    z.object({
+      name: z.string(),
+      oldValue: z.string().nullable(),
+      newValue: z.string().nullable(),
+      impact: z.enum(['read-only', 'restart', 'reload', 'new-connections']),
+      fault: Fault.nullable(),
+      /** Of a setting that standbys may not have smaller: what it runs with, and what the change would make of it. */
+      oldNumber: z.number().nullable().optional(),
+      newNumber: z.number().nullable().optional(),
+    }),
+  ),
+})
+export type TriedSettings = z.infer<typeof TriedSettings>
+
 /** The managed file as name → value, so that it can be gone back to. */
 const ManagedSettings = z.record(z.string(), z.string())
 
@@ -239,6 +367,13 @@ export const taskResults = {
   }),
   'start-instance': z.object({ postmasterPid: z.number().int(), readyMs: z.number() }),
   'stop-instance': z.object({ stoppedMs: z.number() }),
+  'separate-instance': z.object({
+    /** Of the operating system. */
+    user: z.string(),
+    restarted: z.boolean(),
+    /** How long it was stopped for, without its start. */
+    stoppedMs: z.number(),
+  }),
   'restart-instance': z.object({
     postmasterPid: z.number().int(),
     readyMs: z.number(),
@@ -269,9 +404,22 @@ export const taskResults = {
     engineVersion: z.string(),
     /** Of the password that it replicates with. */
     replicationVerifier: ScramVerifier,
+    /** The role that it replicates as. Left out by older agents: the one computed from its name. */
+    replicationRole: MemberLogin.optional(),
   }),
   'admit-standby': z.object({ upstream: Upstream }),
   'dismiss-standby': z.object({ droppedSlot: z.boolean() }),
+  /** `former` is null where its role is one that nobody foresees already, and `role` where it has none. */
+  'prepare-role': z.object({
+    role: MemberLogin.nullable(),
+    former: MemberLogin.nullable(),
+    verifier: ScramVerifier.nullable(),
+  }),
+  'admit-roles': z.object({}),
+  /** False where it follows nobody now, or is stopped and takes the role when it starts. */
+  'replicate-as': z.object({ streaming: z.boolean() }),
+  /** Those that were not there are neither; `kept` is still in use, and in pg_hba.conf. */
+  'retire-roles': z.object({ retired: z.array(MemberLogin), kept: z.array(MemberLogin) }),
   'clone-standby': z.object({
     bytes: z.number(),
     copyMs: z.number(),
@@ -286,12 +434,23 @@ export const taskResults = {
   'demote-instance': z.object({ shutdownLsn: Lsn, stoppedMs: z.number() }),
   'restore-primary': z.object({ postmasterPid: z.number().int() }),
   /** End of its WAL on disk, where that could be read. */
-  'fence-instance': z.object({ endLsn: Lsn.nullable(), wasRunning: z.boolean() }),
+  'fence-instance': z.object({
+    endLsn: Lsn.nullable(),
+    wasRunning: z.boolean(),
+    /** The timeline of that, and where those before it ended; null where they could not be read. Since contract 1.10. */
+    timeline: z.number().int().nullish(),
+    ancestors: z.array(TimelineEnd).nullish(),
+  }),
   'follow-upstream': z.object({ postmasterPid: z.number().int(), streamingMs: z.number() }),
   'isolate-standby': z.object({
+    /** End of its WAL on disk, whether it has received any since its start or not. */
     endLsn: Lsn.nullable(),
     replayedLsn: Lsn.nullable(),
     timeline: z.number().int().nullable(),
+    /** Where the timelines before that one ended; null where that is unknown. Since contract 1.10. */
+    ancestors: z.array(TimelineEnd).nullish(),
+    /** False of one that was promoted: it accepts writes. Since contract 1.10. */
+    inRecovery: z.boolean().optional(),
   }),
   'repoint-standby': z.object({ streaming: z.boolean() }),
   'promote-instance': z.object({
@@ -299,14 +458,30 @@ export const taskResults = {
     promoteMs: z.number(),
     /** Where it stopped replaying. */
     endLsn: Lsn.nullable(),
+    /** Where the timelines before its own ended. Since contract 1.10. */
+    ancestors: z.array(TimelineEnd).nullish(),
+    /**
+     * Its synchronous_standby_names from its first commit on; null where it was the primary already, and may have had
+     * others before, or where others are in force than were asked for. Since contract 1.10.
+     */
+    standbyNames: z.string().nullish(),
+    /** What new sessions commit with, and databases and roles, by its own answer once it was promoted. Since contract 1.10. */
+    synchronousCommit: z.string().nullish(),
+    commitModes: z.array(CommitModeScope).nullish(),
   }),
   'set-synchronous': z.object({ standbyNames: z.string() }),
-  'prepare-page-repair': z.object({ repairVerifier: ScramVerifier }),
+  'prepare-page-repair': z.object({
+    repairVerifier: ScramVerifier,
+    /** The role that it asks as. Left out by older agents: the one computed from its name. */
+    repairRole: MemberLogin.optional(),
+  }),
   'admit-page-repair': z.object({ dropped: z.number().int() }),
   'set-page-repair-sources': z.object({
     /** False where it did not run and takes them when it starts. */
     inForce: z.boolean(),
   }),
+  /** Sessions that were open without TLS stay; `changed` is false where the lines were so already. */
+  'require-tls': z.object({ changed: z.boolean(), sessionsWithoutTls: z.number().int() }),
   'set-commit-mode': z.object({ commitMode: CommitMode.nullable() }),
   'check-settings': z.object({
     checked: z.array(
@@ -324,6 +499,8 @@ export const taskResults = {
     /** Waiting for a restart already; the next one brings them too. */
     pendingRestart: z.array(z.string()),
   }),
+  'try-settings': TriedSettings,
+  'try-new-settings': TriedSettings,
   'await-settings': z.object({ asked: z.record(z.string(), z.number()) }),
   'confirm-settings': z.object({
     confirmed: z.array(

@@ -1,11 +1,15 @@
 import { execFile } from 'node:child_process'
+import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 // @ts-expect-error a plain script, also run by the launcher
 import { deployMigrations } from '../tools/migrate-deploy.mjs'
+import { createDatabase } from './database'
+import { verifyAuditChain } from './queries/audit'
 import { createTestDatabase, type TestDatabase } from './testing/control-database'
 
 const run = promisify(execFile)
@@ -79,5 +83,72 @@ test('deploying again applies nothing, four at once apply each migration once', 
   } finally {
     await admin.query('DROP DATABASE four_at_once WITH (FORCE)')
     await admin.end()
+  }
+})
+
+test('audit rows of before the chain are chained, and password verifiers that nobody needs are removed', async () => {
+  const folder = join(room, 'prisma/migrations')
+  const before = mkdtempSync(join(tmpdir(), 'floe-migrations-'))
+  for (const name of readdirSync(folder))
+    if (name < '20261123110000_audit_chain')
+      cpSync(join(folder, name), join(before, name), { recursive: true })
+  const admin = new pg.Client({ connectionString: inject('engineConnectionString') })
+  await admin.connect()
+  await admin.query('CREATE DATABASE before_chain')
+  const url = new URL(inject('engineConnectionString'))
+  url.pathname = '/before_chain'
+  const connectionString = url.toString()
+  const old = createDatabase({ connectionString })
+  try {
+    await deployMigrations({ connectionString, directory: before })
+    // ids have gaps where a transaction was rolled back, and begin late where rows were deleted
+    await old.pool.query(`SELECT setval('audit_event_id_seq', 40)`)
+    await old.pool.query(
+      `INSERT INTO audit_event (actor, "actorName", action, outcome, detail)
+       SELECT 'u', 'Ada', 'x.y', 'allowed', CASE WHEN n % 2 = 0 THEN '{"n": 1}'::jsonb END FROM generate_series(1, 50) n`,
+    )
+    await old.pool.query('DELETE FROM audit_event WHERE id IN (41, 50, 51)')
+    await old.pool.query(`UPDATE record_retention SET "keepSeconds" = 86400 WHERE kind = 'audit'`)
+    await old.pool.query(
+      `INSERT INTO host (id, name, "agentUrl") VALUES ('00000000-0000-4000-8000-000000000001', 'h', 'u')`,
+    )
+    await old.pool.query(
+      `INSERT INTO instance (id, name, "hostId", intent)
+       SELECT ('00000000-0000-4000-8000-00000000001' || n)::uuid, 'i' || n, '00000000-0000-4000-8000-000000000001', 'running'
+         FROM generate_series(1, 2) n`,
+    )
+    await old.pool.query(
+      `INSERT INTO operation (id, kind, input, actor, "actorName", state, "endedAt", "instanceId")
+       SELECT gen_random_uuid(), 'create-instance', '{"ownerPasswordVerifier": "v"}', 'u', 'Ada', ended, now(), i.id
+         FROM instance i, unnest(ARRAY['failed', 'succeeded']) AS ended WHERE i.name = 'i1' OR ended = 'failed'`,
+    )
+    await deployMigrations({ connectionString })
+    expect(await verifyAuditChain(old.pool)).toMatchObject({
+      rows: 47,
+      anchorId: '41',
+      headId: '90',
+      broken: null,
+    })
+    await old.pool.query(
+      `INSERT INTO audit_event (actor, "actorName", action, outcome) VALUES ('u', 'Ada', 'x.y', 'denied')`,
+    )
+    expect(await verifyAuditChain(old.pool)).toMatchObject({ rows: 48, headId: '91', broken: null })
+    await old.pool.query('DELETE FROM audit_event WHERE id = 60')
+    expect((await verifyAuditChain(old.pool)).broken).toMatchObject({ kind: 'missing', eventId: '60' })
+    const { rows: verifiers } = await old.pool.query(
+      `SELECT i.name, o.input FROM operation o JOIN instance i ON i.id = o."instanceId" ORDER BY i.name`,
+    )
+    expect(verifiers).toEqual([
+      { name: 'i1', input: {} },
+      { name: 'i1', input: {} },
+      { name: 'i2', input: { ownerPasswordVerifier: 'v' } },
+    ])
+    const { rows } = await old.pool.query(`SELECT "keepSeconds" FROM record_retention WHERE kind = 'audit'`)
+    expect(rows).toEqual([{ keepSeconds: 90 * 86_400 }])
+  } finally {
+    await old.close()
+    await admin.query('DROP DATABASE before_chain WITH (FORCE)')
+    await admin.end()
+    rmSync(before, { recursive: true })
   }
 })

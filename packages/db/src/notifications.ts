@@ -8,6 +8,8 @@ export const notificationChannels = [
   'host',
   'incident',
   'webhook_delivery',
+  'setting_check',
+  'setting_check_answered',
 ] as const
 export type NotificationChannel = (typeof notificationChannels)[number]
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env node
 // What `./floe up` puts into the control database: the hash of its command line's token and, while there is no owner, the
-// hash of a fresh set-up link. Reads {commandLineTokenHash, setupTokenHash, setupHours} from standard input, answers
-// {ownerExists} on standard output. Hashes are sha256 in hexadecimal; the tokens themselves never come here.
+// hash of a fresh set-up link. The environment says where, as for migrate-deploy.mjs. Reads
+// {commandLineTokenHash, setupTokenHash, setupHours} from standard input, answers {ownerExists} on standard output. Hashes
+// are sha256 in hexadecimal; the tokens themselves never come here.
 import { randomUUID } from 'node:crypto'
 import { text } from 'node:stream/consumers'
-import pg from 'pg'
+import { connect, environmentOfTool } from './connect.mjs'
 
 const { commandLineTokenHash, setupTokenHash, setupHours } = JSON.parse(await text(process.stdin))
-const client = new pg.Client({ connectionString: process.env.DATABASE_URL })
-await client.connect()
+const client = await connect({ ...environmentOfTool(), applicationName: 'floe tokens' })
 try {
   await client.query('BEGIN')
   // a token that was replaced in the secrets must not stay good

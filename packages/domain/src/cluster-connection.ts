@@ -1,5 +1,12 @@
 import { z } from 'zod'
-import { goConnect, keywordValue, pythonConnect, scriptString } from './connection'
+import {
+  goConnect,
+  keywordValue,
+  nodePostgresTls,
+  pythonConnect,
+  scriptString,
+  TLS_PARAMETERS,
+} from './connection'
 
 /** One connection that finds its instance by itself, in every form people paste. */
 export const ClusterConnectionForms = z.object({
@@ -18,6 +25,8 @@ export type ClusterTarget = {
   hosts: readonly { host: string; port: number }[]
   user: string
   database: string
+  /** Every member asks clients on other hosts for TLS. */
+  tls?: boolean
 }
 
 const shellWord = (value: string) => `'${value.replaceAll("'", "'\\''")}'`
@@ -32,20 +41,22 @@ export function clusterConnectionForms(
   target: ClusterTarget,
   purpose: 'primary' | 'reads',
 ): ClusterConnectionForms {
-  const { hosts, user, database } = target
+  const { hosts, user, database, tls = false } = target
   const e = encodeURIComponent
   const addresses = hosts.map((h) => `${inBrackets(h.host)}:${h.port}`).join(',')
   const wanted =
     purpose === 'primary' ? 'target_session_attrs=read-write' : 'target_session_attrs=prefer-standby'
   const attributes = purpose === 'primary' ? [wanted] : [wanted, 'load_balance_hosts=random']
   const address = `postgresql://${e(user)}@${addresses}/${e(database)}`
-  const uri = `${address}?${attributes.join('&')}`
+  const sslmode = tls ? [TLS_PARAMETERS[0]] : []
+  const uri = `${address}?${[...attributes, ...sslmode].join('&')}`
   const keywords = [
     `host=${hosts.map((h) => h.host).join(',')}`,
     `port=${hosts.map((h) => h.port).join(',')}`,
     `user=${keywordValue(user)}`,
     `dbname=${keywordValue(database)}`,
     ...attributes,
+    ...(tls ? TLS_PARAMETERS : []),
   ].join(' ')
   const serverType =
     purpose === 'primary'
@@ -54,18 +65,21 @@ export function clusterConnectionForms(
   return {
     uri,
     keywords,
-    psql: `psql ${shellWord(uri)}`,
-    jdbc: `jdbc:postgresql://${addresses}/${e(database)}?user=${e(user)}&${serverType}`,
+    psql: `psql ${shellWord(`${address}?${[...attributes, ...(tls ? TLS_PARAMETERS : [])].join('&')}`)}`,
+    jdbc: `jdbc:postgresql://${addresses}/${e(database)}?user=${e(user)}&${[serverType, ...sslmode].join('&')}`,
     nodePostgres: nodePostgres(target, purpose),
     // pgx knows target_session_attrs, but no load_balance_hosts
-    go: goConnect(`${address}?${wanted}`),
+    go: goConnect(`${address}?${[wanted, ...sslmode].join('&')}`),
     python: pythonConnect(keywords),
   }
 }
 
-function nodePostgres({ hosts, user, database }: ClusterTarget, purpose: 'primary' | 'reads'): string {
+function nodePostgres(
+  { hosts, user, database, tls = false }: ClusterTarget,
+  purpose: 'primary' | 'reads',
+): string {
   const list = hosts.map((h) => `{ host: ${scriptString(h.host)}, port: ${h.port} }`).join(', ')
-  const start = `    const client = new pg.Client({ ...address, user: ${scriptString(user)}, database: ${scriptString(database)} })
+  const start = `    const client = new pg.Client({ ...address, user: ${scriptString(user)}, database: ${scriptString(database)}${nodePostgresTls(tls)} })
     try {
       await client.connect()
       const { standby } = (await client.query('select pg_is_in_recovery() as standby')).rows[0]`

@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { type ClusterMember, type ClusterObserved, commitsWait, judgeCandidates, slotNameOf } from './cluster'
 import { clusterConnectionForms } from './cluster-connection'
+import type { ClusterHoldings } from './holdings/record'
 import type { InstanceId } from './ids'
+import type { Lsn } from './lsn'
 import {
   afterRoleChange,
   exactBytes,
   lsnDistance,
+  type SynchronousStandbys,
   synchronousStandbyNames,
   withoutMember,
 } from './replication'
@@ -76,9 +79,18 @@ function cluster(members: ClusterMember[], more: Partial<ClusterObserved> = {}):
     synchronous: null,
     commitMode: 'on',
     members,
+    holdings: holdings(more.synchronous ?? null),
     ...more,
   }
 }
+/** As after the first report of a primary on timeline 1, with nothing on its way. */
+const holdings = (sync: SynchronousStandbys | null): ClusterHoldings => ({
+  timeline: { timeline: 1, ancestors: [] },
+  begun: [{ timeline: 1, begin: '0/0' as Lsn }],
+  promotions: [],
+  rules: [sync && { count: sync.count, instanceIds: sync.instanceIds }],
+  weaker: [],
+})
 const dead = (endLsn: string) => member(1, endLsn, { state: 'crashed', role: null })
 const any1 = { method: 'any' as const, count: 1, instanceIds: [id(2), id(3)], strict: false }
 
@@ -129,7 +141,7 @@ test('in synchronous mode only a standby that holds every acknowledged commit is
   // of ANY 1 of two both have to be seen: the acknowledged commit may be on the other one
   const oneSeen = cluster(
     [
-      dead('0/3000010'),
+      { ...dead('0/3000010'), replication: null },
       member(2, '0/3000010'),
       member(3, '0/3000010', { hostState: 'offline', state: 'unknown' }),
     ],
@@ -137,18 +149,78 @@ test('in synchronous mode only a standby that holds every acknowledged commit is
   )
   expect(judgeCandidates(oneSeen, 'failover')[0]?.blockers[0]?.code).toBe('candidate.quorum_unseen')
   // of ANY 2 of two one is enough: both have it
-  const strong = { ...oneSeen, synchronous: { ...any1, count: 2 } }
+  const strong = { ...oneSeen, holdings: holdings({ ...any1, count: 2 }) }
   expect(judgeCandidates(strong, 'failover')[0]).toMatchObject({
     name: 'one-2',
     lossless: true,
     blockers: [],
   })
-  const outside = cluster([dead('0/3000010'), member(2, '0/3000010'), member(4, '0/3000010')], {
+  // who is not among them may take over where it holds as much as they
+  const outside = cluster([dead('0/3000010'), member(2, '0/3000010'), member(4, '0/3000008')], {
     synchronous: { ...any1, instanceIds: [id(2)] },
   })
-  expect(judgeCandidates(outside, 'failover').find((c) => c.name === 'one-4')?.blockers[0]?.code).toBe(
-    'candidate.not_synchronous',
+  expect(judgeCandidates(outside, 'failover').map((c) => [c.name, c.blockers[0]?.code])).toEqual([
+    ['one-2', undefined],
+    ['one-4', 'candidate.behind'],
+  ])
+})
+
+test('a standby that stayed on the history of before is diverged, however far it goes (F1)', () => {
+  const two = { timeline: 2, ancestors: [{ timeline: 1, end: '0/3000000' as Lsn }] }
+  const on = (n: number, end: string, more: Partial<ClusterMember>) => {
+    const m = member(n, end, more)
+    return { ...m, replication: m.replication && { ...m.replication, ...two } }
+  }
+  const c = cluster(
+    [on(1, '0/3000100', { state: 'crashed', role: null }), on(2, '0/3000100', {}), member(3, '0/9000000')],
+    { synchronous: { ...any1, instanceIds: [id(2), id(3)] } },
   )
+  c.holdings = { ...holdings(any1), timeline: two }
+  expect(
+    judgeCandidates(c, 'failover').map((j) => [j.name, j.lossless, j.lagBytes, j.blockers[0]?.code]),
+  ).toEqual([
+    ['one-2', true, 0, undefined],
+    ['one-3', false, null, 'candidate.diverged'],
+  ])
+})
+
+const MEASURED_LATER =
+  'How much WAL "one-3" holds is measured during the failover, before a standby is promoted.'
+
+test('a standby that does not say where its WAL ends is measured first, and takes no part in a forecast (F2)', () => {
+  const silent = member(3, '0/3000000')
+  silent.replication = silent.replication && { ...silent.replication, endLsn: null }
+  const c = cluster([dead('0/3000010'), member(2, '0/3000000'), silent], { synchronous: any1 })
+  c.members[0] = { ...(c.members[0] as ClusterMember), replication: null }
+  expect(judgeCandidates(c, 'failover').map((j) => [j.name, j.expectedLossBytes, j.notes])).toEqual([
+    ['one-2', null, [MEASURED_LATER]],
+    ['one-3', null, [MEASURED_LATER]],
+  ])
+})
+
+test('a promotion that is not settled makes its member the possible primary (F3)', () => {
+  const c = cluster([dead('0/3000000'), member(2, '0/3000000'), member(3, '0/3000000')])
+  c.holdings = {
+    ...holdings(null),
+    promotions: [{ instanceId: id(3), operationId: id(8), step: 'promote', attempt: 1, from: null }],
+  }
+  const judged = judgeCandidates(c, 'failover').find((j) => j.name === 'one-2')
+  expect(judged).toMatchObject({ lossless: false, expectedLossBytes: null })
+  expect(judged?.blockers.map((b) => b.code)).toEqual(['promotion.unsettled'])
+  expect(judgeCandidates(c, 'switchover')[0]?.blockers.map((b) => b.code)).toContain('promotion.unsettled')
+})
+
+test('a role that commits locally is named, and there is no proof (F6a)', () => {
+  const c = cluster([dead('0/0'), member(2, '0/3000000'), member(3, '0/3000000')], { synchronous: any1 })
+  c.members[0] = { ...(c.members[0] as ClusterMember), replication: null }
+  const weaker = [{ database: null, role: 'batch', commitMode: 'local' }]
+  c.holdings = { ...holdings(any1), weaker }
+  const [judged] = judgeCandidates(c, 'failover')
+  expect(judged).toMatchObject({ lossless: false })
+  expect(judged?.blockers[0]).toMatchObject({
+    code: 'commits.weaker',
+    message: expect.stringContaining('"batch"'),
+  })
 })
 
 test('a level that waits for no standby makes a set of synchronous standbys worth nothing', () => {
@@ -210,6 +282,9 @@ test('the connection names every member and says which one it wants', () => {
   const read = clusterConnectionForms(target, 'reads')
   expect(read.uri).toContain('prefer-standby&load_balance_hosts=random')
   expect(read.go).not.toContain('load_balance_hosts')
+  const tls = clusterConnectionForms({ ...target, tls: true }, 'primary')
+  for (const form of Object.values(tls)) expect(form).toMatch(/sslmode=require|ssl: \{/)
+  expect(tls.psql).toContain('target_session_attrs=read-write&sslmode=require&channel_binding=require')
 })
 
 describe('what node-postgres is given', () => {

@@ -1,11 +1,17 @@
 import { z } from 'zod'
 import { ConnectionTarget } from './connection'
 import type { Fault } from './fault'
+import { PrimaryKnown } from './holdings/known-primary'
+import { ClusterHoldings, reportedEnd, unknownHoldings } from './holdings/record'
+import { type Answer, type AskedMember, type HoldingsRecord, judgeHoldings } from './holdings/verdict'
+import { relate } from './holdings/wal-position'
 import { HostState } from './host'
 import { HostId, InstanceId } from './ids'
-import { InstanceRole, InstanceState } from './instance'
+import { InstanceIntent, InstanceRole, InstanceState } from './instance'
+import { MemberLogins } from './member-login'
 import { PageRepair } from './page-repair'
 import { Protection } from './protection'
+import { RemoteAccess } from './remote-access'
 import {
   CommitMode,
   exactBytes,
@@ -48,8 +54,18 @@ export const ClusterMember = z.object({
   replication: ReplicationObserved.nullable(),
   /** What protects it against torn pages, as last seen; left out by older agents. */
   protection: Protection.nullish(),
+  /** The roles that it logs in with at other members; left out by older agents. */
+  logins: MemberLogins.nullish(),
+  /** How clients on other hosts come in; null while unknown. */
+  remoteAccess: RemoteAccess.nullish(),
+  /** The newest primary that its agent was told of; left out by older agents. */
+  primaryKnown: PrimaryKnown.nullish(),
   /** Why it must not start, where its agent has fenced it. */
   fenced: z.object({ at: z.number(), reason: z.string() }).nullable(),
+  /** What was asked of it. */
+  intent: InstanceIntent.optional(),
+  /** What the engine of a standby without a WAL receiver said last; left out by older agents. */
+  whyNotStreaming: z.string().nullish(),
 })
 export type ClusterMember = z.infer<typeof ClusterMember>
 
@@ -62,6 +78,8 @@ export const ClusterObserved = z.object({
   commitMode: CommitMode,
   /** Who gives torn pages back; automaticPageRepair where left out. */
   pageRepair: PageRepair.optional(),
+  /** Who may hold acknowledged commits; nothing is known where left out. */
+  holdings: ClusterHoldings.optional(),
   members: z.array(ClusterMember),
 })
 export type ClusterObserved = z.infer<typeof ClusterObserved>
@@ -79,12 +97,11 @@ export function standbySeenOf(
   return primary?.replication?.standbys.find((s) => s.applicationName === standby.name)
 }
 
-/** Names of slots and roles allow no hyphen, names of instances no underscore: one can be told from the other. */
-const underscored = (name: string) => name.replaceAll('-', '_')
-/** The physical slot that a primary keeps for a member. */
-export const slotNameOf = (instanceName: string) => `floe_${underscored(instanceName)}`
-/** The role that a member replicates with; its password is known to its own host only. */
-export const replicationRoleOf = (instanceName: string) => `floe_standby_${underscored(instanceName)}`
+/**
+ * The physical slot that a primary keeps for a member. Names of slots allow no hyphen, names of instances no underscore:
+ * one can be told from the other.
+ */
+export const slotNameOf = (instanceName: string) => `floe_${instanceName.replaceAll('-', '_')}`
 
 export type CandidatePurpose = 'switchover' | 'failover'
 
@@ -100,12 +117,14 @@ export type Candidate = {
   /** How far behind the primary it is, in bytes of WAL, by the newest positions known; null while unknown. */
   lagBytes: number | null
   /**
-   * Bytes of WAL that would be lost. 0 for a switchover, and for a failover to a standby that holds every acknowledged
-   * commit; null where it cannot be known.
+   * Bytes of WAL that would be lost, by the newest positions: a forecast. 0 for a switchover, and for a failover that is
+   * to be proven; null where it cannot be known.
    */
   expectedLossBytes: number | null
-  /** True where no acknowledged commit can be lost. */
+  /** True where a failover could be proven to lose nothing, if positions stay as they are. */
   lossless: boolean
+  /** What each member holds, as last seen, beside this one. */
+  asked: AskedMember[]
 }
 
 /** Whether what was last seen of a member can still be relied on. */
@@ -135,17 +154,21 @@ function judge(
   member: ClusterMember,
   purpose: CandidatePurpose,
 ): Candidate {
-  const blockers = [...memberBlockers(member, primary)]
-  const behind = lsnDistance(member.replication?.endLsn, primary?.replication?.endLsn)
-  const lagBytes = behind === null ? null : Math.max(0, behind)
+  const open = unsettledMembers(cluster).includes(member)
+  // one that was promoted unseen can take over: it only has to be recorded
+  const blockers = [...memberBlockers(member, primary, open && purpose === 'failover')]
+  const lagBytes = lagOf(primary, member)
+  const answers = forecastAnswers(cluster, member)
+  const verdict = judgeHoldings(holdingsRecordOf(cluster), answers, member.instanceId)
   const candidate = {
     instanceId: member.instanceId,
     name: member.name,
     hostName: member.hostName,
     lagBytes,
+    asked: verdict.kind === 'proven' ? verdict.proof.asked : verdict.asked,
   }
   if (purpose === 'switchover') {
-    blockers.push(...switchoverBlockers(primary, member))
+    blockers.push(...switchoverBlockers(cluster, primary, member))
     const toReplay = lsnDistance(member.replication?.replayedLsn, primary?.replication?.endLsn)
     const notes =
       toReplay !== null && toReplay > 64 * 1024 * 1024
@@ -153,21 +176,97 @@ function judge(
         : []
     return { ...candidate, blockers, notes, expectedLossBytes: 0, lossless: true }
   }
-  const verdict = judgeLoss(cluster, member)
-  if (verdict.blocker) blockers.push(verdict.blocker)
-  const notes = [...verdict.notes]
-  if (primary && !stale(primary) && primary.state === 'running')
-    notes.push('The primary is running: a switchover loses nothing and interrupts less.')
+  const notes: string[] = []
+  const running = primary !== undefined && !stale(primary) && primary.state === 'running'
+  const doubts = verdict.kind === 'proven' ? [] : verdict.doubts
+  // a standby that has received nothing since its start is measured once it is isolated
+  const unmeasured = answers.filter((a) => a.state === 'isolated' && a.end === null).map((a) => `"${a.name}"`)
+  const later = unmeasured.length > 0 ? measuredLater : running ? ['candidate.behind'] : []
+  // positions of a primary that still writes are of different moments
+  const undecided = doubts.length > 0 && doubts.every((d) => later.includes(d.code))
+  const lossless = verdict.kind === 'proven' || undecided
+  for (const doubt of doubts) {
+    if (doubt.code === 'cluster.asynchronous')
+      notes.push('Replication is asynchronous: commits that this standby had not received are lost.')
+    else if (!undecided) blockers.push(doubt)
+  }
+  if (undecided)
+    notes.push(
+      unmeasured.length > 0
+        ? `How much WAL ${unmeasured.join(', ')} ${unmeasured.length === 1 ? 'holds' : 'hold'} is measured during the failover, before a standby is promoted.`
+        : 'Which standby is furthest ahead is decided during the failover, once the primary is fenced.',
+    )
+  const known = doubts.every((d) => !unmeasurable.includes(d.code))
+  const lossBytes = verdict.kind === 'bounded' ? verdict.lossBytes : known ? lagBytes : null
   return {
     ...candidate,
     blockers,
     notes,
-    expectedLossBytes: verdict.lossless ? 0 : lagBytes,
-    lossless: verdict.lossless,
+    expectedLossBytes: undecided && unmeasured.length > 0 ? null : lossless ? 0 : lossBytes,
+    lossless,
   }
 }
 
-function* memberBlockers(member: ClusterMember, primary: ClusterMember | undefined): Generator<Fault> {
+/** Doubts that measuring may end. */
+const measuredLater = ['candidate.behind', 'candidate.quorum_unseen', 'candidate.position_unknown']
+
+/** Doubts that leave no measure of the loss. */
+const unmeasurable = ['promotion.unsettled', 'candidate.diverged', 'history.ambiguous', 'history.unknown']
+
+/** How far a member's WAL is behind its primary's, along one history; null where that is unknown, or where it parted. */
+function lagOf(primary: ClusterMember | undefined, member: ClusterMember): number | null {
+  const relation = relate(reportedEnd(member.replication), reportedEnd(primary?.replication ?? null))
+  if (!relation || relation.kind === 'diverged') return null
+  return relation.kind === 'behind' ? lsnDistance(relation.until, primary?.replication?.endLsn) : 0
+}
+
+/** What is stored of a cluster, as a verdict takes it. */
+export function holdingsRecordOf(cluster: ClusterObserved): HoldingsRecord {
+  const { timeline, begun, promotions, rules, weaker } = cluster.holdings ?? unknownHoldings()
+  return {
+    primaryInstanceId: cluster.primaryInstanceId,
+    timeline,
+    begun,
+    unsettled: promotions,
+    rules,
+    commitMode: cluster.commitMode,
+    weaker,
+  }
+}
+
+/** Members of which it is not known whether they were promoted. */
+export function unsettledMembers(cluster: ClusterObserved): ClusterMember[] {
+  const ids = new Set<string>((cluster.holdings?.promotions ?? []).map((p) => p.instanceId))
+  return cluster.members.filter((m) => ids.has(m.instanceId) && m.instanceId !== cluster.primaryInstanceId)
+}
+
+/** What members would answer a failover now, by what was last seen of them. */
+function forecastAnswers(cluster: ClusterObserved, candidate: ClusterMember): Answer[] {
+  return cluster.members.map((m) => {
+    const { instanceId, name, hostName } = m
+    const end = reportedEnd(m.replication)
+    const down = m.state === 'stopped' || m.state === 'crashed'
+    const state =
+      m.instanceId === candidate.instanceId && !stale(m)
+        ? 'isolated'
+        : stale(m)
+          ? 'silent'
+          : m.memberRole === 'standby' && m.state === 'running' && m.role === 'standby'
+            ? 'isolated'
+            : m.instanceId === cluster.primaryInstanceId && down
+              ? 'fenced'
+              : m.state === 'running' && m.role === 'primary'
+                ? 'primary'
+                : 'silent'
+    return { instanceId, name, hostName, state, end }
+  })
+}
+
+function* memberBlockers(
+  member: ClusterMember,
+  primary: ClusterMember | undefined,
+  mayBePromoted: boolean,
+): Generator<Fault> {
   if (stale(member))
     yield {
       code: 'candidate.host_silent',
@@ -190,7 +289,7 @@ function* memberBlockers(member: ClusterMember, primary: ClusterMember | undefin
       message: `instance "${member.name}" is ${member.state}`,
       detail: member.because,
     }
-  else if (member.role !== 'standby')
+  else if (member.role !== 'standby' && !mayBePromoted)
     yield { code: 'candidate.not_standby', message: `instance "${member.name}" is not a standby` }
   if (member.replication?.replayPaused)
     yield {
@@ -210,7 +309,18 @@ function* memberBlockers(member: ClusterMember, primary: ClusterMember | undefin
     }
 }
 
-function* switchoverBlockers(primary: ClusterMember | undefined, member: ClusterMember): Generator<Fault> {
+function* switchoverBlockers(
+  cluster: ClusterObserved,
+  primary: ClusterMember | undefined,
+  member: ClusterMember,
+): Generator<Fault> {
+  for (const m of unsettledMembers(cluster))
+    yield {
+      code: 'promotion.unsettled',
+      message: `instance "${m.name}" may have been promoted`,
+      detail: `Its promotion was begun, and how it ended is unknown until host "${m.hostName}" has been asked.`,
+      hint: 'Bring its host back, or use a failover.',
+    }
   if (!primary || stale(primary) || primary.state !== 'running' || primary.role !== 'primary') {
     yield {
       code: 'switchover.primary_down',
@@ -229,65 +339,6 @@ function* switchoverBlockers(primary: ClusterMember | undefined, member: Cluster
       detail: seen ? `Its state there is "${seen.state}".` : 'The primary does not know it.',
       hint: 'Wait until it has caught up, or rejoin it.',
     }
-}
-
-export type LossVerdict = { lossless: boolean; blocker: Fault | null; notes: string[] }
-
-/**
- * Whether a standby holds every commit that was acknowledged. An acknowledged commit is on at least n of the k listed
- * standbys, so the furthest of any k - n + 1 of them has it. Positions are only final once those standbys receive no more
- * (isolated); before that the same rule is a forecast.
- */
-export function judgeLoss(cluster: ClusterObserved, member: ClusterMember): LossVerdict {
-  const { synchronous: sync, commitMode } = cluster
-  if (!sync || !waitsForStandbys(commitMode))
-    return {
-      lossless: false,
-      blocker: null,
-      notes: ['The cluster is asynchronous: what this standby had not received is lost.'],
-    }
-  const blocked = (blocker: Fault): LossVerdict => ({ lossless: false, blocker, notes: [] })
-  const listed = cluster.members.filter(
-    (m) => sync.instanceIds.includes(m.instanceId) && m.instanceId !== cluster.primaryInstanceId,
-  )
-  if (!listed.includes(member))
-    return blocked({
-      code: 'candidate.not_synchronous',
-      message: `instance "${member.name}" is not a synchronous standby`,
-      detail: 'Commits were acknowledged without it.',
-      hint: 'Choose one of the synchronous standbys.',
-    })
-  const visible = listed.filter((m) => !stale(m) && m.replication?.endLsn)
-  const needed = listed.length - Math.min(sync.count, listed.length) + 1
-  if (visible.length < needed)
-    return blocked({
-      code: 'candidate.quorum_unseen',
-      message: `only ${visible.length} of ${listed.length} synchronous standbys can be seen`,
-      detail: `${needed} have to be compared to know who holds every acknowledged commit.`,
-      hint: 'Bring another synchronous standby back, or accept a loss.',
-    })
-  const ahead = visible
-    .map((m) => ({ m, by: lsnDistance(member.replication?.endLsn, m.replication?.endLsn) }))
-    .filter((x) => x.by === null || x.by > 0)
-    .sort((a, b) => (b.by ?? 0) - (a.by ?? 0))[0]
-  if (!ahead) return { lossless: true, blocker: null, notes: [] }
-  // positions of a primary that still writes are of different moments
-  const primary = primaryOf(cluster)
-  if (primary && !stale(primary) && primary.state === 'running')
-    return {
-      lossless: true,
-      blocker: null,
-      notes: ['Which standby is the furthest is only decided once the primary is fenced.'],
-    }
-  return blocked({
-    code: 'candidate.behind',
-    message:
-      ahead.by === null
-        ? `the position of instance "${member.name}" is unknown`
-        : `instance "${member.name}" is ${exactBytes(ahead.by)} behind "${ahead.m.name}"`,
-    detail: `"${ahead.m.name}" may hold acknowledged commits that it lacks.`,
-    hint: `Fail over to "${ahead.m.name}".`,
-  })
 }
 
 /** When commits wait for ever: fewer synchronous standbys are connected than a primary asks for. Null when all is well. */

@@ -33,3 +33,17 @@ test('characters with a meaning of their own survive in every form', () => {
   expect(options).toMatchObject({ host: '::1', user: "o'neill", password: "p@ss/w'rd\\ 1" })
   expect(forms.environment).toContain("export PGPASSWORD='p@ss/w'\\''rd\\ 1'")
 })
+
+test('of an instance that lets clients in over TLS only every form asks for it', () => {
+  const forms = connectionForms(target, null, true)
+  expect(forms.psql).toContain('/postgres?sslmode=require&channel_binding=require')
+  expect(forms.keywords).toMatch(/ sslmode=require channel_binding=require$/)
+  expect(forms.python).toContain('channel_binding=require')
+  expect(forms.environment).toContain("export PGSSLMODE='require'\nexport PGCHANNELBINDING='require'")
+  expect(forms.nodePostgres).toContain('ssl: { rejectUnauthorized: false }, enableChannelBinding: true })')
+  // of drivers some send what they do not know to the server, which refuses it
+  for (const form of [forms.uri, forms.go, forms.jdbc]) {
+    expect(form).toContain('sslmode=require')
+    expect(form).not.toContain('channel_binding')
+  }
+})

@@ -33,19 +33,34 @@ export const pythonConnect = (keywords: string) => `connection = psycopg.connect
 export const scriptString = (value: string) => `'${value.replace(/[\\']/g, (c) => `\\${c}`)}'`
 const shellWord = (value: string) => `'${value.replaceAll("'", "'\\''")}'`
 
-/** Writes a connection in every form; without a password they leave it to be asked for. */
-export function connectionForms(target: ConnectionTarget, password?: string | null): ConnectionForms {
+/**
+ * What libpq takes for TLS with proof that the server knows the password's verifier for this very certificate: an
+ * instance's own certificate is vouched for by nobody. Drivers that know no channel binding get sslmode alone.
+ */
+export const TLS_PARAMETERS = ['sslmode=require', 'channel_binding=require'] as const
+const TLS_OF_NODE_POSTGRES = 'ssl: { rejectUnauthorized: false }, enableChannelBinding: true'
+/** What node-postgres is given besides, as the members of an object. */
+export const nodePostgresTls = (tls: boolean) => (tls ? `, ${TLS_OF_NODE_POSTGRES}` : '')
+
+/** Writes a connection in every form, with TLS where asked; without a password they leave it to be asked for. */
+export function connectionForms(
+  target: ConnectionTarget,
+  password?: string | null,
+  tls = false,
+): ConnectionForms {
   const { port, user, database } = target
   const e = encodeURIComponent
   const host = target.host.includes(':') ? `[${target.host}]` : target.host
   const secret = password ? `:${e(password)}` : ''
-  const uri = `postgresql://${e(user)}${secret}@${host}:${port}/${e(database)}`
+  const address = `postgresql://${e(user)}${secret}@${host}:${port}/${e(database)}`
+  const uri = tls ? `${address}?${TLS_PARAMETERS[0]}` : address
   const keywords = [
     `host=${keywordValue(target.host)}`,
     `port=${port}`,
     `user=${keywordValue(user)}`,
     ...(password ? [`password=${keywordValue(password)}`] : []),
     `dbname=${keywordValue(database)}`,
+    ...(tls ? TLS_PARAMETERS : []),
   ].join(' ')
   const jdbcPassword = password ? `&password=${e(password)}` : ''
   const variables: [string, string][] = [
@@ -54,6 +69,12 @@ export function connectionForms(target: ConnectionTarget, password?: string | nu
     ['PGUSER', user],
     ...(password ? ([['PGPASSWORD', password]] as [string, string][]) : []),
     ['PGDATABASE', database],
+    ...(tls
+      ? ([
+          ['PGSSLMODE', 'require'],
+          ['PGCHANNELBINDING', 'require'],
+        ] as [string, string][])
+      : []),
   ]
   // by its parts: the driver does not take an IPv6 address out of a URI
   const script = [
@@ -66,9 +87,9 @@ export function connectionForms(target: ConnectionTarget, password?: string | nu
   return {
     uri,
     keywords,
-    psql: `psql ${shellWord(uri)}`,
-    jdbc: `jdbc:postgresql://${host}:${port}/${e(database)}?user=${e(user)}${jdbcPassword}`,
-    nodePostgres: `const client = new pg.Client({ ${script.join(', ')} })`,
+    psql: `psql ${shellWord(tls ? `${address}?${TLS_PARAMETERS.join('&')}` : address)}`,
+    jdbc: `jdbc:postgresql://${host}:${port}/${e(database)}?user=${e(user)}${jdbcPassword}${tls ? `&${TLS_PARAMETERS[0]}` : ''}`,
+    nodePostgres: `const client = new pg.Client({ ${script.join(', ')}${nodePostgresTls(tls)} })`,
     go: goConnect(uri),
     python: pythonConnect(keywords),
     environment: variables.map(([name, value]) => `export ${name}=${shellWord(value)}`).join('\n'),

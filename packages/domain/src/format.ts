@@ -13,13 +13,16 @@ export function formatBytes(bytes: number, digits = 1): string {
   return `${bytes < 0 ? '-' : ''}${text} ${binary[unit]}`
 }
 
-/** An age or a duration for people: `3 s`, `4 min`, `2 h`, `5 d`. */
+/** An age or a duration for people: `3 s`, `4 min 30 s`, `2.0 h`, `5.0 d`. */
 export function formatDuration(ms: number): string {
   if (!Number.isFinite(ms)) return '–'
   if (ms < 1_000) return `${Math.round(ms)} ms`
   const s = ms / 1_000
-  if (s < 60) return `${s < 10 ? s.toFixed(1) : Math.round(s)} s`
-  if (s < 3_600) return `${Math.floor(s / 60)} min`
+  if (s < 9.95) return `${s.toFixed(1)} s`
+  // rounded first: 59.7 s is 1 min, and not 60 s
+  const whole = Math.round(s)
+  if (whole < 60) return `${whole} s`
+  if (whole < 3_600) return `${Math.floor(whole / 60)} min${whole % 60 === 0 ? '' : ` ${whole % 60} s`}`
   if (s < 86_400) return `${(s / 3_600).toFixed(1)} h`
   return `${(s / 86_400).toFixed(1)} d`
 }

@@ -61,5 +61,7 @@ export const HostFacts = z.object({
   /** Free ports of the instance range and its ends. */
   instancePorts: z.object({ from: z.number().int(), to: z.number().int(), used: z.number().int() }),
   disks: z.array(Disk),
+  /** Whether each instance has a user of its own; where not, the host is one trust domain. */
+  separateUsers: z.boolean().optional(),
 })
 export type HostFacts = z.infer<typeof HostFacts>

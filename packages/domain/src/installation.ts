@@ -24,22 +24,114 @@ export const HostConfiguration = z.object({
   socketDirectory: z.string(),
   /** The unprivileged user that engines run as; null: the user of the process itself. */
   engineUser: z.string().nullable(),
+  /** Uids that the agent gives to instances, one each; 50000 to 59999 unless it is written here. */
+  instanceUsers: z.object({ from: z.number().int().min(1000), to: z.number().int() }).optional(),
   /** Whether the agent starts an instance that crashed by itself; it does unless this is false. */
   startCrashed: z.boolean().optional(),
 })
 export type HostConfiguration = z.infer<typeof HostConfiguration>
 
-/** `config.json` of the console's own machine: what `./floe up` decided once and every process reads. */
-export const Installation = HostConfiguration.extend({
-  /** Address that web listens on; the control database listens on 127.0.0.1. */
+/** The OS users that keep the parts of the console from one another on a root installation. */
+export const ConsoleUsers = z.object({
+  controlDatabase: z.string(),
+  web: z.string(),
+  controller: z.string(),
+  /** Group of web and controller: who may reach the socket of the control database. */
+  group: z.string(),
+})
+export type ConsoleUsers = z.infer<typeof ConsoleUsers>
+
+/** Where the control database answers. */
+export const ControlDatabase = z.object({
+  name: z.string(),
+  /** Directory of its Unix socket, which is the only thing it listens on. */
+  socketDirectory: z.string(),
+  /** Names the socket. */
+  port: z.number().int(),
+  /**
+   * `postgresql://OWNER@HOST:PORT/NAME?sslmode=verify-full&sslrootcert=FILE` of one that Floe does not run, without a
+   * password; null where it runs its own. `./floe up` refuses every other form.
+   */
+  url: z.string().nullable(),
+  /** Of such a one: it has held this installation's data, so that an empty one is not taken for it any more. */
+  claimed: z.boolean().optional(),
+})
+export type ControlDatabase = z.infer<typeof ControlDatabase>
+
+const InstallationShape = HostConfiguration.extend({
   webAddress: z.string(),
   webPort: z.number().int(),
   /** What a browser types; also the origin that sessions are bound to. */
   webUrl: z.url(),
+  /** The Unix socket at which web answers its own machine. */
+  webSocket: z.string(),
+  controlDatabase: ControlDatabase,
+  /** null: without root everything runs as one user, which is one trust domain. */
+  users: ConsoleUsers.nullable(),
+  /** Addresses and networks (10.0.0.7, fd00::/64) that webhooks may name although they are this machine's or its site's. */
+  webhookAddresses: z.array(z.string()).optional(),
+  /** Holds the homes of web and controller, `web/` and `controller/`, where those users can reach them. */
+  consoleDirectory: z.string(),
+})
+
+/** What a `config.json` held before the console's parts were users of their own; "./floe up" writes it anew. */
+const FormerInstallation = z.object({
   controlPort: z.number().int(),
   controlDatabase: z.object({ user: z.string(), name: z.string() }),
+  instancesDirectory: z.string(),
+  socketDirectory: z.string(),
 })
+
+function fromFormer(config: unknown): unknown {
+  const former = FormerInstallation.safeParse(config)
+  if (!former.success) return config
+  const { controlPort, controlDatabase, instancesDirectory, socketDirectory } = former.data
+  return {
+    ...(config as object),
+    webSocket: webSocketIn(socketDirectory),
+    controlDatabase: { name: controlDatabase.name, socketDirectory, port: controlPort, url: null },
+    users: null,
+    consoleDirectory: instancesDirectory.replace(/\/instances$/, ''),
+  }
+}
+
+/** `config.json` of the console's own machine: what `./floe up` decided once and every process reads. */
+export const Installation = z.preprocess(fromFormer, InstallationShape)
 export type Installation = z.infer<typeof Installation>
+
+/** The Unix socket of web below the directory of sockets. */
+export const webSocketIn = (socketDirectory: string): string => `${socketDirectory}/web/console.sock`
+
+/** Role that each of the console's processes is in the control database. */
+export const controlDatabaseRoles = { web: 'floe_web', controller: 'floe_controller' } as const
+
+/**
+ * Connection string of the control database for a role: over its Unix socket, where the kernel says who asks. Of one that
+ * Floe does not run it is the address in config.json, with this role in the owner's place and the role's password.
+ */
+export function controlDatabaseUrl(
+  { controlDatabase: database }: Pick<Installation, 'controlDatabase'>,
+  role: string,
+  password?: string,
+): string {
+  const url = new URL(database.url ?? 'postgresql://localhost')
+  url.username = encodeURIComponent(role)
+  if (password) url.password = encodeURIComponent(password)
+  if (database.url === null) {
+    url.port = String(database.port)
+    url.pathname = `/${encodeURIComponent(database.name)}`
+    url.searchParams.set('host', database.socketDirectory)
+  }
+  return url.toString()
+}
+
+/** FLOE_HOME of web or controller: config.json and the secrets that this process needs. */
+export function programHome(
+  { consoleDirectory }: Pick<Installation, 'consoleDirectory'>,
+  name: 'web' | 'controller',
+): string {
+  return `${consoleDirectory}/${name}`
+}
 
 /** Where a host's agent answers. */
 export function agentUrl(host: Pick<HostConfiguration, 'hostAddress' | 'agentPort'>): string {
@@ -59,5 +151,8 @@ export const secretFiles = {
   controllerIdentity: 'controller.pem',
   authSecret: 'auth-secret',
   cliToken: 'cli-token',
-  controlPassword: 'control-password',
+  /** The three of a control database that Floe does not run. */
+  controlOwnerPassword: 'control-owner-password',
+  controlWebPassword: 'control-web-password',
+  controlControllerPassword: 'control-controller-password',
 } as const

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 
 /**
- * What an agent sees of an instance. `crashed`: the process is gone though nobody stopped it. `unknown` is never said by
+ * What an agent sees of an instance. `stopping`: it was told to stop, or its postmaster has ended and processes of it still
+ * work. `crashed`: nothing works in it any more though nobody stopped it. `unknown` is never said by
  * an agent; readers say it when the last report is too old.
  */
 export const instanceStates = [
@@ -40,6 +41,7 @@ export const instanceTransitions: readonly InstanceTransition[] = [
   { from: 'running', to: 'starting', because: 'it is up but does not answer SQL (crash recovery)' },
   { from: 'stopping', to: 'stopped', because: 'the process ended' },
   { from: 'stopping', to: 'running', because: 'the stop was given up' },
+  { from: 'stopping', to: 'crashed', because: 'its last process ended though nobody stopped it' },
   { from: 'crashed', to: 'starting', because: 'a start was ordered after a crash' },
   { from: 'crashed', to: 'deleting', because: 'a delete was ordered' },
 ]

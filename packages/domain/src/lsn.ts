@@ -18,3 +18,16 @@ export function bytesToLsn(bytes: bigint): Lsn {
   const part = (n: bigint) => n.toString(16).toUpperCase()
   return `${part(bytes >> 32n)}/${part(bytes & 0xffff_ffffn)}` as Lsn
 }
+
+const parts = (lsn: string): [number, number] => {
+  const slash = lsn.indexOf('/')
+  return [Number.parseInt(lsn.slice(0, slash), 16), Number.parseInt(lsn.slice(slash + 1), 16)]
+}
+
+/** Below 0 where the first lies before the second, 0 where they are the same: the bytes between them. */
+export function compareLsn(a: string, b: string): number {
+  if (a === b) return 0
+  const [highA, lowA] = parts(a)
+  const [highB, lowB] = parts(b)
+  return (highA - highB) * 0x1_0000_0000 + (lowA - lowB)
+}

@@ -57,6 +57,8 @@ export const operationInputs = {
     hastened: z.boolean().optional(),
   }),
   'reload-instance': z.object({ instanceId: InstanceId }),
+  /** Gives an instance that shares a user of the operating system with others one of its own; one that runs is restarted. */
+  'separate-instance': z.object({ instanceId: InstanceId }),
   'delete-instance': z.object({
     instanceId: InstanceId,
     /** Typed by the person; must equal the instance's name. */
@@ -69,6 +71,11 @@ export const operationInputs = {
     changes: z.array(SettingChange).min(1),
     /** Why, in the words of who asked; kept in the history. */
     reason: ChangeReason.optional(),
+    /** The state that these changes go back to. */
+    stateId: z
+      .string()
+      .regex(/^\d{1,19}$/)
+      .optional(),
   }),
   /** What was changed past Floe (an edited file, ALTER SYSTEM) is kept or put back. */
   'resolve-drift': z.object({
@@ -103,6 +110,8 @@ export const operationInputs = {
   'failover-cluster': z.object({
     clusterId: ClusterId,
     instanceId: InstanceId,
+    /** Nobody was named: another standby is taken where it turns out to hold more, once positions are final. */
+    choose: z.boolean().default(false),
     /**
      * At most this many bytes of WAL may be lost, typed by the person; `unknown` accepts a loss that cannot be known. Null:
      * nothing that was acknowledged may be lost.
@@ -113,6 +122,8 @@ export const operationInputs = {
       .default(null),
     /** Name of the primary's host, typed by the person, where that host cannot be reached and so not be fenced now. */
     unreachableHost: z.string().nullable().default(null),
+    /** The same of hosts whose instances may have been promoted without the console having heard of it. */
+    alsoUnreachable: z.array(z.string()).max(20).default([]),
   }),
   /** Which standbys a commit waits for, and how long. */
   'change-synchronous': z.object({
@@ -142,6 +153,11 @@ export const operationInputs = {
     restart: z.boolean().default(true),
     /** Why, in the words of who asked; kept in the history of every member. */
     reason: ChangeReason.optional(),
+    /** The state that these changes go back to. */
+    stateId: z
+      .string()
+      .regex(/^\d{1,19}$/)
+      .optional(),
   }),
   /** Which members give the others pages that a crash tore, wired anew on every member. */
   'change-page-repair': z.object({
@@ -150,8 +166,22 @@ export const operationInputs = {
     instanceId: InstanceId,
     pageRepair: PageRepair,
   }),
-  /** Stops a former primary that came back and keeps it from accepting writes. Asked for by the controller. */
-  'fence-instance': z.object({ instanceId: InstanceId }),
+  /** Gives members of an earlier version roles whose names nobody foresees, while they run. */
+  'renew-roles': z.object({
+    clusterId: ClusterId,
+    /** The primary at the moment of asking. */
+    instanceId: InstanceId,
+  }),
+  /** Lets clients on other hosts in over TLS only. */
+  'require-tls': z.object({ instanceId: InstanceId }),
+  /**
+   * Stops a former primary that came back and keeps it from accepting writes. Asked for by the controller, for an instance
+   * on this timeline or an older one: on a newer one it was promoted since.
+   */
+  'fence-instance': z.object({
+    instanceId: InstanceId,
+    timeline: z.number().int().positive().nullable().optional(),
+  }),
 } as const
 
 export type OperationKind = keyof typeof operationInputs
@@ -166,6 +196,7 @@ export const operationTitles: Record<OperationKind, string> = {
   'stop-instance': 'Stop instance',
   'restart-instance': 'Restart instance',
   'reload-instance': 'Reload settings',
+  'separate-instance': 'Separate instance',
   'delete-instance': 'Delete instance',
   'change-settings': 'Change settings',
   'resolve-drift': 'Resolve drift of settings',
@@ -179,6 +210,8 @@ export const operationTitles: Record<OperationKind, string> = {
   'change-commit-mode': 'Change commit mode',
   'change-cluster-settings': 'Change settings of a cluster',
   'change-page-repair': 'Change page repair',
+  'renew-roles': 'Renew roles of members',
+  'require-tls': 'Require TLS',
   'fence-instance': 'Fence instance',
 }
 
@@ -223,4 +256,6 @@ export const pointsOfNoReturn: Partial<Record<OperationKind, string>> = {
   'switchover-cluster': 'promote',
   'failover-cluster': 'promote',
   'promote-standby': 'promote',
+  // each later step ends by itself, and knows better what is to be put back
+  'renew-roles': 'admit',
 }

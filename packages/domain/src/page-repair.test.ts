@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ClusterMember } from './cluster'
-import { memberOfSource, repairRoleOf, repairSourcesOf } from './page-repair'
+import { memberOfSource, repairSourcesOf } from './page-repair'
 
 const member = (n: number, memberRole: ClusterMember['memberRole'] = 'standby') =>
   ({
@@ -40,8 +40,7 @@ test('the engine takes no more than eight', () => {
   expect(names(cluster(undefined, many), 'i-1')).toHaveLength(8)
 })
 
-test('what the engine calls a source is a member; roles have no hyphen', () => {
+test('what the engine calls a source is a member', () => {
   expect(memberOfSource(cluster(), '10.0.0.1:5503/postgres')?.name).toBe('one-3')
   expect(memberOfSource(cluster(), '10.0.0.2:5503/postgres')).toBeUndefined()
-  expect(repairRoleOf('one-2')).toBe('floe_repair_one_2')
 })

@@ -19,9 +19,6 @@ export const automaticPageRepair: PageRepair = { enabled: true, excluded: [] }
 /** The engine takes no longer list. */
 export const REPAIR_SOURCES_MAX = 8
 
-/** The role that a member asks for pages with; its password is known to its own host only. */
-export const repairRoleOf = (instanceName: string) => `floe_repair_${instanceName.replaceAll('-', '_')}`
-
 type Sources = Pick<ClusterObserved, 'members' | 'primaryInstanceId' | 'pageRepair'>
 
 /**

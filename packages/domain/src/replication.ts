@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { TimelineEnd } from './holdings/wal-position'
 import { InstanceId } from './ids'
-import { Lsn, lsnToBytes } from './lsn'
+import { compareLsn, Lsn } from './lsn'
 
 /** PostgreSQL's levels of `synchronous_commit`, the safest first. */
 export const commitModes = ['remote_apply', 'on', 'remote_write', 'local', 'off'] as const
@@ -142,7 +143,10 @@ export type ReceiverSeen = z.infer<typeof ReceiverSeen>
 /** What an instance knows of replication, as of one tick. */
 export const ReplicationObserved = z.object({
   at: z.number(),
-  /** A primary: the end of its WAL on disk. A standby: the end of what it has received (or replayed) on disk. */
+  /**
+   * The end of its WAL on disk. Null of a standby that has received nothing since its start: it may have more than it has
+   * replayed.
+   */
   endLsn: Lsn.nullable(),
   /** A standby: the end of what it has replayed. */
   replayedLsn: Lsn.nullable(),
@@ -159,13 +163,17 @@ export const ReplicationObserved = z.object({
   fullPageWrites: z.boolean(),
   /** Sessions whose commit waits for a synchronous standby at this moment. */
   waitingCommits: z.number().int(),
+  /** Timelines before that one, and where each ended; null while not known. Since contract 1.10. */
+  ancestors: z.array(TimelineEnd).nullish(),
+  /** synchronous_commit as set for databases and roles. Since contract 1.10. */
+  commitModes: z.array(CommitModeScope).nullish(),
 })
 export type ReplicationObserved = z.infer<typeof ReplicationObserved>
 
 /** Bytes from one position to another: exact, negative where `to` lies before `from`. Null where either is unknown. */
 export function lsnDistance(from: string | null | undefined, to: string | null | undefined): number | null {
   if (!from || !to) return null
-  return Number(lsnToBytes(to as Lsn) - lsnToBytes(from as Lsn))
+  return compareLsn(to, from)
 }
 
 /** Bytes for people who must not lose one: never rounded, with separators. `1,234,567 bytes` */

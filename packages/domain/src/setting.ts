@@ -45,7 +45,7 @@ export const Setting = z.object({
   name: z.string(),
   /** In `unit`, as pg_settings says it. */
   value: z.string().nullable(),
-  /** As SHOW prints it, with a readable unit. */
+  /** As SHOW prints it, with a readable unit; of one that SHOW hides, what is set. */
   shown: z.string().nullable(),
   unit: z.string().nullable(),
   type: z.enum(['bool', 'integer', 'real', 'string', 'enum']),

@@ -71,7 +71,7 @@ beforeEach(() => {
 
 async function submit(kind: OperationKind, input: object = {}) {
   const instance = await insertTestInstance(db)
-  const submitted = await submitOperation(db, {
+  const submitted = await submitOperation(db.as.web, {
     kind,
     input: { instanceId: instance.instanceId, ...input } as never,
     actor,
@@ -80,7 +80,7 @@ async function submit(kind: OperationKind, input: object = {}) {
 }
 
 const hold = async (operationId: string) => {
-  const holds = await leaseOperations(db.pool, {
+  const holds = await leaseOperations(db.as.controller.pool, {
     owner: 'test',
     leaseMs: 60_000,
     limit: 1_000,
@@ -95,7 +95,7 @@ const hold = async (operationId: string) => {
 async function pass(h: Awaited<ReturnType<typeof hold>>): Promise<Advanced> {
   const from = (await showOperation(db.pool, h.operationId))?.state
   const advanced = await advanceOperation(h, {
-    pool: db.pool,
+    pool: db.as.controller.pool,
     agentOf: () => tasks,
     now: () => clock,
     log: () => {},
@@ -168,7 +168,7 @@ test('running → failed: the task’s fault becomes the operation’s, later st
 
 test('queued → cancelled: asked before anything started, nothing starts', async () => {
   const { operationId } = await submit('reload-instance')
-  await cancelOperation(db, { operationId, actor })
+  await cancelOperation(db.as.web, { operationId, actor })
   walked.add('queued → cancelled')
   expect((await showOperation(db.pool, operationId))?.state).toBe('cancelled')
   await expect(hold(operationId)).rejects.toThrow('not leased')
@@ -179,7 +179,7 @@ test('running → cancelling → cancelled: the running task is told, and the st
   const { operationId } = await submit('stop-instance', { mode: 'fast' })
   const h = await hold(operationId)
   await passes(h, 3)
-  await cancelOperation(db, { operationId, actor })
+  await cancelOperation(db.as.web, { operationId, actor })
   walked.add('running → cancelling')
   expect(await passes(h)).toEqual({ ended: 'cancelled' })
   expect(await showOperation(db.pool, operationId)).toMatchObject({
@@ -193,7 +193,7 @@ test('cancelling → succeeded: a last step that was done before the cancel took
   const h = await hold(operationId)
   await passes(h, 3)
   tasks.ignoreCancel = true
-  await cancelOperation(db, { operationId, actor })
+  await cancelOperation(db.as.web, { operationId, actor })
   tasks.answers.reload = reloaded
   expect(await passes(h)).toEqual({ ended: 'succeeded' })
 })
@@ -203,7 +203,7 @@ test('cancelling → failed: a step that fails while it is being cancelled fails
   const h = await hold(operationId)
   await passes(h, 3)
   tasks.ignoreCancel = true
-  await cancelOperation(db, { operationId, actor })
+  await cancelOperation(db.as.web, { operationId, actor })
   tasks.answers.reload = { state: 'failed', fault: { code: 'x.y', message: 'broke' } }
   expect(await passes(h)).toEqual({ ended: 'failed' })
 })
@@ -289,7 +289,7 @@ test('a cancelled step of a host that is gone is given up after a minute, and sa
   const h = await hold(operationId)
   tasks.answers.reload = { code: 'agent.unreachable', message: 'could not reach the agent' }
   await passes(h, 3)
-  await cancelOperation(db, { operationId, actor })
+  await cancelOperation(db.as.web, { operationId, actor })
   expect(await passes(h, 3)).toMatchObject({ ended: null })
   clock = new Date(clock.getTime() + 61_000)
   expect(await passes(h, 3)).toEqual({ ended: 'cancelled' })
@@ -307,7 +307,7 @@ test('a retry does not run again what succeeded, and runs what failed with the n
     [operationId],
   )
   await db.pool.query(`UPDATE operation SET state = 'failed', "endedAt" = now() WHERE id = $1`, [operationId])
-  const retried = await retryOperation(db, { operationId, actor })
+  const retried = await retryOperation(db.as.web, { operationId, actor })
   h = await hold(retried.operationId)
   await passes(h, 3)
   expect(tasks.started).toEqual(['stop#1'])
@@ -317,12 +317,115 @@ test('a retry does not run again what succeeded, and runs what failed with the n
   ])
 })
 
+/** Orders a new instance on a host of its own. */
+async function create() {
+  const { hostId } = await insertTestInstance(db)
+  const name = `c-${randomUUID().slice(0, 8)}`
+  const order = () =>
+    submitOperation(db, {
+      kind: 'create-instance',
+      input: { instanceId: randomUUID(), name, settings: { work_mem: '1 GB' } } as never,
+      actor,
+      hostId,
+    })
+  return { name, order, hostId, ...(await order()) }
+}
+
+const refusedTask = {
+  state: 'failed',
+  fault: { code: 'setting.unknown', message: 'unrecognized configuration parameter' },
+} as const
+const removedTask = { state: 'succeeded', result: { removed: true, keptDirectory: null } } as const
+
+test('a failed creation takes back what it made and its row: its name is free, and a retry makes both anew', async () => {
+  const made = await create()
+  tasks.answers.create = refusedTask
+  const h = await hold(made.operationId)
+  await passes(h, 3)
+  expect(tasks.started).toEqual(['create#1', 'undo.remove#1'])
+  tasks.answers['undo.remove'] = removedTask
+  expect(await passes(h)).toEqual({ ended: 'failed' })
+  expect((await showOperation(db.pool, made.operationId))?.fault?.code).toBe('setting.unknown')
+  expect((await showInstance(db.pool, made.instanceId))?.deletedAt).not.toBeNull()
+
+  const retried = await retryOperation(db, { operationId: made.operationId, actor })
+  expect(await showInstance(db.pool, retried.instanceId)).toMatchObject({
+    name: made.name,
+    deletedAt: null,
+    intent: 'running',
+    host: { hostId: made.hostId },
+    cluster: { name: made.name, memberRole: 'primary' },
+  })
+  expect(await passes(await hold(retried.operationId))).toEqual({ ended: 'failed' })
+  // and with other settings, by the same name
+  await made.order()
+  await expect(retryOperation(db, { operationId: retried.operationId, actor })).rejects.toMatchObject({
+    fault: { code: 'instance.name_taken' },
+  })
+})
+
+test('a creation that is cancelled before it began leaves no row', async () => {
+  const made = await create()
+  await cancelOperation(db, { operationId: made.operationId, actor })
+  expect((await showInstance(db.pool, made.instanceId))?.deletedAt).not.toBeNull()
+  await made.order()
+})
+
+test('an engine that has run is kept though its creation failed: its log says why', async () => {
+  const made = await create()
+  tasks.answers.create = { state: 'succeeded', result: { port: 5501, directory: '/x' } }
+  tasks.answers.start = { state: 'succeeded', result: { postmasterPid: 1, startedAt: 1, readyMs: 1 } }
+  const h = await hold(made.operationId)
+  await passes(h, 6)
+  clock = new Date(clock.getTime() + 60_000)
+  await db.pool.query(
+    `UPDATE instance SET state = 'crashed', "observedAt" = now() + interval '1 min' WHERE id = $1`,
+    [made.instanceId],
+  )
+  expect(await passes(h)).toEqual({ ended: 'failed' })
+  expect(tasks.started).toEqual(['create#1', 'start#1'])
+  expect(await showInstance(db.pool, made.instanceId)).toMatchObject({
+    deletedAt: null,
+    creationFailed: null,
+  })
+})
+
+test('a creation whose host went away stays as failed, with no port, and is removed without that host', async () => {
+  const made = await create()
+  await db.pool.query(`UPDATE instance SET port = 5501, state = 'creating' WHERE id = $1`, [made.instanceId])
+  const h = await hold(made.operationId)
+  await passes(h, 2)
+  tasks.answers.create = { code: 'agent.unreachable', message: 'no answer' }
+  tasks.answers['undo.remove'] = { code: 'agent.unreachable', message: 'no answer' }
+  await cancelOperation(db, { operationId: made.operationId, actor })
+  clock = new Date(clock.getTime() + 120_000)
+  expect(await passes(h)).toEqual({ ended: 'cancelled' })
+  expect(await showInstance(db.pool, made.instanceId)).toMatchObject({
+    deletedAt: null,
+    port: null,
+    creationFailed: { operationId: made.operationId },
+  })
+
+  const remove = await submitOperation(db, {
+    kind: 'delete-instance',
+    input: { instanceId: made.instanceId, confirmName: made.name } as never,
+    actor,
+  })
+  tasks.answers.delete = { code: 'agent.unreachable', message: 'no answer' }
+  const removing = await hold(remove.operationId)
+  await passes(removing, 2)
+  clock = new Date(clock.getTime() + 10_000)
+  expect(await passes(removing)).toEqual({ ended: 'succeeded' })
+  expect((await showInstance(db.pool, made.instanceId))?.deletedAt).not.toBeNull()
+  await made.order()
+})
+
 test('a stop that is hastened starts the immediate one beside the fast one, once, and ends with it', async () => {
   const { instanceId, operationId } = await submit('stop-instance', { mode: 'fast' })
   const h = await hold(operationId)
   await passes(h, 3)
   expect(tasks.started).toEqual(['stop#1'])
-  await submitOperation(db, {
+  await submitOperation(db.as.web, {
     kind: 'stop-instance',
     input: { instanceId, mode: 'immediate' } as never,
     actor,
@@ -421,7 +524,7 @@ describe('with another controller at every pass, because the one before was kill
 
 test('a delete whose instance the agent does not know is done, and its row says deleted', async () => {
   const { instanceId, name } = await insertTestInstance(db)
-  const { operationId } = await submitOperation(db, {
+  const { operationId } = await submitOperation(db.as.web, {
     kind: 'delete-instance',
     input: { instanceId, confirmName: name, keepFiles: false } as never,
     actor,
@@ -445,7 +548,7 @@ async function cancelledBeforePromotion(
     primary.instanceId,
     JSON.stringify({ connection }),
   ])
-  const { operationId } = await submitOperation(db, {
+  const { operationId } = await submitOperation(db.as.web, {
     kind,
     input: { clusterId: standby.clusterId, instanceId: standby.instanceId } as never,
     actor,
@@ -462,7 +565,7 @@ async function cancelledBeforePromotion(
         AND position < (SELECT position FROM operation_step WHERE "operationId" = $1 AND name = 'promote')`,
     [operationId, JSON.stringify(results)],
   )
-  await cancelOperation(db, { operationId, actor })
+  await cancelOperation(db.as.web, { operationId, actor })
   return { h, operationId }
 }
 
@@ -514,7 +617,7 @@ test('a standby whose host is revoked while it is copied: what was begun on the 
   const other = await insertTestInstance(db)
   const instanceId = randomUUID()
   const { rows } = await db.pool.query('SELECT "clusterId" FROM instance WHERE id = $1', [primary.instanceId])
-  const { operationId } = await submitOperation(db, {
+  const { operationId } = await submitOperation(db.as.web, {
     kind: 'create-standby',
     input: { instanceId, name: 'to-be', clusterId: rows[0].clusterId } as never,
     actor,
@@ -545,7 +648,7 @@ test('a standby whose host is revoked while it is copied: what was begun on the 
   }
   let revoked = false
   const ports = {
-    pool: db.pool,
+    pool: db.as.controller.pool,
     agentOf: (hostId: string) => {
       if (revoked && hostId === other.hostId) throw fault('host.revoked', 'host "other" was revoked')
       return tasks

@@ -1,6 +1,7 @@
 import {
   appendOperationLog,
   cancelPendingSteps,
+  changeHoldings,
   closeIncidents,
   closeIncidentsOfInstance,
   type Database,
@@ -37,6 +38,8 @@ import {
   FaultError,
   fault,
   type InstanceState,
+  incidentKey,
+  incidentKinds,
   type OperationState,
   operationInputs,
   operationTitles,
@@ -44,6 +47,10 @@ import {
   pointsOfNoReturn,
   type StepWork,
   toFault,
+  withPromotionBegun,
+  withPromotionSettled,
+  withRule,
+  withWeaker,
 } from '@floe/domain'
 import { operationDefinition } from './definitions'
 import { type AgentTasks, fail, type StepContext, type StepOutcome, type StepRecord } from './step'
@@ -55,8 +62,8 @@ export type AdvancePorts = {
   /** The agent of a host; its calls carry their own deadline. */
   agentOf(hostId: string): AgentTasks
   now(): Date
-  /** When this controller began; left out where what is stored of hosts is known to be fresh. */
-  controllerSince?: Date
+  /** Since when this controller has been at work without a standstill; left out where what is stored of hosts is known to be fresh. */
+  atWorkSince?: Date
   /** One event a line; never a secret. */
   log(event: string, fields: Record<string, unknown>): void
 }
@@ -81,7 +88,7 @@ export async function advanceOperation(hold: OperationHold, ports: AdvancePorts)
     // as of the last step that was begun: of the one that was not there is nothing to take back, or to spare
     const last = operation.steps.findLast((s) => s.state !== 'pending') ?? step
     const why = cancelledFault('It had not been started.')
-    const undone = await undo(operation, last, ports, why)
+    const undone = await undo(hold, operation, last, ports, why)
     if (undone.word === 'wait') return { ended: null, pauseMs: undone.pollMs }
     if (undone.word !== 'fail') return settle(hold, operation, ports, 'cancelled')
     const { fault, records } = undone
@@ -92,7 +99,7 @@ export async function advanceOperation(hold: OperationHold, ports: AdvancePorts)
 
   const started = step.state === 'running' ? step : await startStep(hold, operation, step, ports)
   if (!started) return { ended: null, pauseMs: 0 }
-  const outcome = await runBody(operation, started, ports)
+  const outcome = await runBody(hold, operation, started, ports)
   return apply(hold, operation, started, outcome, ports)
 }
 
@@ -164,6 +171,7 @@ async function startStep(
 }
 
 async function runBody(
+  hold: OperationHold,
   operation: LeasedOperation,
   step: LeasedStep,
   ports: AdvancePorts,
@@ -177,8 +185,10 @@ async function runBody(
         word: 'fail',
         fault: { code: 'operation.unknown_step', message: `no step "${step.name}" in "${operation.kind}"` },
       }
-    const outcome = await body.run(contextOf(operation, step, ports))
-    return outcome.word === 'fail' ? await undo(operation, step, ports, outcome.fault, outcome) : outcome
+    const outcome = await body.run(contextOf(hold, operation, step, ports))
+    return outcome.word === 'fail'
+      ? await undo(hold, operation, step, ports, outcome.fault, outcome)
+      : outcome
   } catch (error) {
     // a database that is away says nothing about the step: it runs again when the database is back
     if (isDatabaseAway(error) || error instanceof LeaseLostError) throw error
@@ -187,11 +197,16 @@ async function runBody(
         ...ids(operation, step),
         reason: error instanceof Error ? error.stack : String(error),
       })
-    return undo(operation, step, ports, toFault(error))
+    return undo(hold, operation, step, ports, toFault(error))
   }
 }
 
-function contextOf(operation: LeasedOperation, step: LeasedStep, ports: AdvancePorts): StepContext {
+function contextOf(
+  hold: OperationHold,
+  operation: LeasedOperation,
+  step: LeasedStep,
+  ports: AdvancePorts,
+): StepContext {
   return {
     operationId: operation.operationId,
     input: operationInputs[operation.kind].parse(operation.input),
@@ -205,7 +220,7 @@ function contextOf(operation: LeasedOperation, step: LeasedStep, ports: AdvanceP
     results: Object.fromEntries(operation.steps.map((s) => [s.name, s.result ?? {}])),
     cancelAskedAt: cancelAskedAt(operation, step, ports),
     now: ports.now(),
-    controllerSince: ports.controllerSince ?? new Date(0),
+    atWorkSince: ports.atWorkSince ?? new Date(0),
     // asked for when it is used: of a revoked host there is none, and what was begun elsewhere is taken back all the same
     get agent() {
       return ports.agentOf(operation.hostId)
@@ -218,6 +233,10 @@ function contextOf(operation: LeasedOperation, step: LeasedStep, ports: AdvanceP
         throw fault('instance.no_cluster', `instance "${operation.instanceName}" is in no cluster`)
       return cluster
     },
+    record: (records) =>
+      withOperationHold(ports.pool, hold, async (tx) => {
+        for (const record of records) await write(tx, operation, record)
+      }),
   }
 }
 
@@ -236,6 +255,7 @@ function cancelAskedAt(operation: LeasedOperation, step: LeasedStep, ports: Adva
 
 /** Takes back what was begun before an operation ends in `why`; waits for that, and says what could not be taken back. */
 async function undo(
+  hold: OperationHold,
   operation: LeasedOperation,
   step: LeasedStep,
   ports: AdvancePorts,
@@ -244,8 +264,10 @@ async function undo(
 ): Promise<StepOutcome> {
   const definition = operationDefinition(operation.kind)
   if (!definition.undo) return outcome
-  const begun = operation.steps.filter((s) => s.state !== 'pending').map((s) => s.name)
-  return undoSteps(definition, contextOf(operation, step, ports), begun, why, outcome)
+  // a step that began and failed in this very pass was read as pending
+  const running = step.state === 'running' ? step.name : null
+  const begun = operation.steps.filter((s) => s.state !== 'pending' || s.name === running).map((s) => s.name)
+  return undoSteps(definition, contextOf(hold, operation, step, ports), begun, why, outcome)
 }
 
 async function apply(
@@ -259,7 +281,7 @@ async function apply(
   const overdue = outcome.word === 'wait' && step.deadlineAt !== null && now > step.deadlineAt
   const openOverdue = async (tx: Transaction) => {
     const opened = await openIncident(tx, overdueIncident(operation, step))
-    if (opened) ports.log('incident.opened', { ...ids(operation, step), key: incidentKey(operation, step) })
+    if (opened) ports.log('incident.opened', { ...ids(operation, step), key: stepKey(operation, step) })
   }
   if (outcome.word === 'wait' && !hasNews(step, outcome)) {
     if (!overdue) return { ended: null, pauseMs: outcome.pollMs }
@@ -274,8 +296,14 @@ async function apply(
     const taskLogSeq = outcome.taskLogSeq ?? step.taskLogSeq
 
     if (outcome.word === 'wait') {
-      const { progress, message } = outcome
-      await updateStep(tx, operationId, step.position, { progress, message, taskLogSeq, ...workOf(outcome) })
+      const { progress, message, attempt } = outcome
+      await updateStep(tx, operationId, step.position, {
+        progress,
+        message,
+        // each attempt's task has a log of its own
+        ...(attempt ? { attempt, taskLogSeq: 0 } : { taskLogSeq }),
+        ...workOf(outcome),
+      })
       await updateOperation(tx, operationId, {
         message: message ?? step.title,
         progress: overall(operation, progress ?? 0),
@@ -285,7 +313,7 @@ async function apply(
       return { ended: null, pauseMs: outcome.pollMs }
     }
 
-    const closed = await closeIncidents(tx, [incidentKey(operation, step)], `Step "${step.title}" has ended.`)
+    const closed = await closeIncidents(tx, [stepKey(operation, step)], `Step "${step.title}" has ended.`)
     for (const key of closed) ports.log('incident.closed', { ...ids(operation, step), key })
     if (outcome.word === 'fail') {
       const givenUp = state === 'cancelling' && outcome.fault.code === 'task.cancelled'
@@ -390,6 +418,14 @@ async function write(tx: Transaction, operation: LeasedOperation, record: StepRe
       return closeIncidentsOfInstance(tx, operation.instanceId)
     case 'cluster-moved':
       return moveClusterPrimary(tx, record)
+    case 'synchronous-rule':
+      return changeHoldings(tx, record.clusterId, (h) => withRule(h, record.rule))
+    case 'commit-level':
+      return changeHoldings(tx, record.clusterId, (h) => withWeaker(h, record.scope))
+    case 'promotion-begun':
+      return changeHoldings(tx, record.clusterId, (h) => withPromotionBegun(h, record.promotion))
+    case 'promotion-settled':
+      return changeHoldings(tx, record.clusterId, (h) => withPromotionSettled(h, record.operationId))
     case 'cluster-synchronous':
       return setClusterSynchronous(tx, record.clusterId, record)
     case 'cluster-page-repair':
@@ -413,6 +449,7 @@ const faultLine = (fault: Fault) => [fault.message, fault.detail].filter(Boolean
 function hasNews(step: LeasedStep, outcome: Extract<StepOutcome, { word: 'wait' }>): boolean {
   return (
     (outcome.log ?? []).length > 0 ||
+    outcome.attempt !== undefined ||
     outcome.progress !== step.progress ||
     outcome.message !== step.message ||
     Object.entries(workOf(outcome)).some(([name, value]) => value !== step[name as keyof StepWork])
@@ -430,13 +467,13 @@ function overall(operation: LeasedOperation, ofStep: number): number {
   return Math.min(1, (succeeded + ofStep) / Math.max(1, operation.steps.length))
 }
 
-const incidentKey = (operation: LeasedOperation, step: LeasedStep) =>
-  `operation-step:${operation.operationId}:${step.name}`
+const stepKey = (operation: LeasedOperation, step: LeasedStep) =>
+  incidentKey('operation-step', operation.operationId, step.name)
 
 function overdueIncident(operation: LeasedOperation, step: LeasedStep) {
   return {
-    key: incidentKey(operation, step),
-    severity: 'warning' as const,
+    key: stepKey(operation, step),
+    severity: incidentKinds['operation-step'].severity,
     title: `"${operationTitles[operation.kind]}" of instance "${operation.instanceName}" takes longer than expected`,
     detail: `Step "${step.title}" should have ended at ${step.deadlineAt?.toISOString()}.`,
     hint: 'Look at its log. It goes on until it ends or is cancelled.',

@@ -13,8 +13,11 @@ import { promoteStandby } from './promote-standby/promote-standby'
 import { rejoinStandby } from './rejoin-standby/rejoin-standby'
 import { reloadInstance } from './reload-instance/reload-instance'
 import { removeStandby } from './remove-standby/remove-standby'
+import { renewRoles } from './renew-roles/renew-roles'
+import { requireTls } from './require-tls/require-tls'
 import { resolveDrift } from './resolve-drift/resolve-drift'
 import { restartInstance } from './restart-instance/restart-instance'
+import { separateInstance } from './separate-instance/separate-instance'
 import { startInstance } from './start-instance/start-instance'
 import type { OperationDefinition } from './step'
 import { stopInstance } from './stop-instance/stop-instance'
@@ -28,6 +31,7 @@ const definitions = {
   'restart-instance': restartInstance,
   'reload-instance': reloadInstance,
   'delete-instance': deleteInstance,
+  'separate-instance': separateInstance,
   'change-settings': changeSettings,
   'create-standby': createStandby,
   'remove-standby': removeStandby,
@@ -39,6 +43,8 @@ const definitions = {
   'change-commit-mode': changeCommitMode,
   'change-cluster-settings': changeClusterSettings,
   'change-page-repair': changePageRepair,
+  'renew-roles': renewRoles,
+  'require-tls': requireTls,
   'fence-instance': fenceInstance,
   'resolve-drift': resolveDrift,
 } satisfies { [K in OperationKind]: { kind: K } }

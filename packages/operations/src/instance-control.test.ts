@@ -54,6 +54,7 @@ test.each([
       now: new Date(),
       agent,
       readCluster: async () => ({ control: 'agent', members: [] }),
+      record: async () => {},
     })
     expect(word).toBe('wait')
     expect(asked).toEqual([command])

@@ -7,10 +7,14 @@ import {
   type InstanceId,
   InstanceName,
   type Lsn,
-  replicationRoleOf,
+  loginsOf,
+  MemberLogin,
+  primaryToTell,
+  replicationLoginOf,
   type SettingChange,
   slotNameOf,
   synchronousStandbyNames,
+  whyNotFollowing,
 } from '@floe/domain'
 import type { StepContext } from './step'
 
@@ -26,15 +30,25 @@ export interface InstanceControl {
   stop(instanceId: InstanceId, mode: Task<'stop-instance'>['mode']): Task<'stop-instance'>
   restart(instanceId: InstanceId, mode: Task<'restart-instance'>['mode']): Task<'restart-instance'>
   reload(instanceId: InstanceId): Task<'reload-instance'>
+  /** Gives it a user of its own, which restarts it. */
+  separate(instanceId: InstanceId): Task<'separate-instance'>
   follow(instanceId: InstanceId, upstream: Upstream): Task<'follow-upstream'>
   repoint(instanceId: InstanceId, upstream: Upstream): Task<'repoint-standby'>
-  demote(instanceId: InstanceId, upstream: Upstream): Task<'demote-instance'>
+  /** `candidate`: the role that the standby which takes over comes as. */
+  demote(instanceId: InstanceId, upstream: Upstream, candidate: string): Task<'demote-instance'>
   restore(instanceId: InstanceId): Task<'restore-primary'>
-  fence(instanceId: InstanceId, reason: string): Task<'fence-instance'>
+  /** `timeline`: the newest one that this is about; null where it is meant whichever it is on. */
+  fence(instanceId: InstanceId, reason: string, timeline: number | null): Task<'fence-instance'>
   isolate(instanceId: InstanceId): Task<'isolate-standby'>
   promote(
     instanceId: InstanceId,
-    conditions: { beyondLsn: Lsn | null; atLeastLsn: Lsn | null; standbyNames: string },
+    conditions: {
+      beyondLsn: Lsn | null
+      atLeastLsn: Lsn | null
+      standbyNames: string
+      /** Its agent keeps that it is the primary of its cluster. */
+      ofCluster?: boolean
+    },
   ): Task<'promote-instance'>
   setSynchronous(instanceId: InstanceId, standbyNames: string): Task<'set-synchronous'>
   /** synchronous_commit of a database, a role, or a role in a database. */
@@ -54,11 +68,12 @@ const agentControl: InstanceControl = {
   stop: (instanceId, mode) => ({ kind: 'stop-instance', instanceId, mode }),
   restart: (instanceId, mode) => ({ kind: 'restart-instance', instanceId, mode }),
   reload: (instanceId) => ({ kind: 'reload-instance', instanceId }),
+  separate: (instanceId) => ({ kind: 'separate-instance', instanceId }),
   follow: (instanceId, upstream) => ({ kind: 'follow-upstream', instanceId, upstream }),
   repoint: (instanceId, upstream) => ({ kind: 'repoint-standby', instanceId, upstream, wait: true }),
-  demote: (instanceId, upstream) => ({ kind: 'demote-instance', instanceId, upstream }),
+  demote: (instanceId, upstream, candidate) => ({ kind: 'demote-instance', instanceId, upstream, candidate }),
   restore: (instanceId) => ({ kind: 'restore-primary', instanceId }),
-  fence: (instanceId, reason) => ({ kind: 'fence-instance', instanceId, reason }),
+  fence: (instanceId, reason, timeline) => ({ kind: 'fence-instance', instanceId, reason, timeline }),
   isolate: (instanceId) => ({ kind: 'isolate-standby', instanceId }),
   promote: (instanceId, conditions) => ({ kind: 'promote-instance', instanceId, ...conditions }),
   setSynchronous: (instanceId, standbyNames) => ({ kind: 'set-synchronous', instanceId, standbyNames }),
@@ -80,6 +95,13 @@ const agentControl: InstanceControl = {
 }
 
 export const controls: Record<ClusterControl, InstanceControl> = { agent: agentControl }
+
+/** An order that has a member follow also names the primary as it is recorded, for the member's agent to keep. */
+export function tellingPrimary(task: TaskInput, cluster: ClusterObserved | null): TaskInput {
+  if (!cluster || (task.kind !== 'follow-upstream' && task.kind !== 'repoint-standby')) return task
+  const primary = primaryToTell(cluster)
+  return primary ? { ...task, primary } : task
+}
 
 /** Who moves the instances of this cluster. */
 export const controlOf = (cluster: Pick<ClusterObserved, 'control'>): InstanceControl =>
@@ -103,15 +125,51 @@ export function memberOf(cluster: ClusterObserved, instanceId: string): ClusterM
 export const primaryMember = (cluster: ClusterObserved): ClusterMember =>
   memberOf(cluster, cluster.primaryInstanceId)
 
+/** The cluster where a member's agent has just answered the role that it replicates as; reports tell it later. */
+export const withReplicationRole = (
+  cluster: ClusterObserved,
+  instanceId: unknown,
+  prepared: Record<string, unknown> | undefined,
+): ClusterObserved => {
+  const role = MemberLogin.safeParse(prepared?.replicationRole)
+  if (!role.success) return cluster
+  return {
+    ...cluster,
+    members: cluster.members.map((m) =>
+      m.instanceId === instanceId
+        ? { ...m, logins: { replication: role.data, repair: m.logins?.repair ?? null } }
+        : m,
+    ),
+  }
+}
+
+/**
+ * The roles of the cluster's members, which are all that their pg_hba.conf lets in as such. `repairWithout` names a member
+ * that asks for pages no longer, `without` one that has left.
+ */
+export function rolesOf(
+  cluster: ClusterObserved,
+  { without = null, repairWithout = null }: { without?: string | null; repairWithout?: string | null } = {},
+): string[] {
+  const wired = cluster.pageRepair?.enabled !== false
+  return cluster.members
+    .filter((m) => m.instanceId !== without)
+    .flatMap((m) => {
+      const { replication, repair } = loginsOf(m)
+      return [replication, wired && m.instanceId !== repairWithout ? repair : null]
+    })
+    .filter((role) => role !== null)
+}
+
 /** How a member reaches another one, by what is stored of both. */
-export function upstreamOf(source: ClusterMember, standbyName: string): Upstream {
+export function upstreamOf(source: ClusterMember, standby: Pick<ClusterMember, 'name' | 'logins'>): Upstream {
   if (!source.connection)
     throw fault('cluster.no_address', `where instance "${source.name}" answers is not known`)
   return {
     host: source.connection.host,
     port: source.connection.port,
-    slot: slotNameOf(standbyName),
-    role: replicationRoleOf(standbyName),
+    slot: slotNameOf(standby.name),
+    role: replicationLoginOf(standby),
     systemIdentifier: source.systemIdentifier,
     engineVersion: source.engineVersion,
     sizeBytes: null,
@@ -120,42 +178,66 @@ export function upstreamOf(source: ClusterMember, standbyName: string): Upstream
 
 /** Has a member admitted on another one: slot, and role where a verifier is given. */
 export const admit = (
+  cluster: ClusterObserved,
   on: ClusterMember,
-  standbyName: string,
+  standby: Pick<ClusterMember, 'name' | 'logins'>,
   more: { verifier: string | null; slot: boolean },
 ): Task<'admit-standby'> => ({
   kind: 'admit-standby',
   instanceId: on.instanceId,
-  standbyName: InstanceName.parse(standbyName),
+  standbyName: InstanceName.parse(standby.name),
   verifier: more.verifier,
   slot: more.slot,
+  role: replicationLoginOf(standby),
+  roles: rolesOf(cluster),
 })
 
 export const dismiss = (
+  cluster: ClusterObserved,
   on: ClusterMember,
-  standbyName: string,
+  standby: Pick<ClusterMember, 'instanceId' | 'name' | 'logins'>,
   keepRole: boolean,
 ): Task<'dismiss-standby'> => ({
   kind: 'dismiss-standby',
   instanceId: on.instanceId,
-  standbyName: InstanceName.parse(standbyName),
+  standbyName: InstanceName.parse(standby.name),
   keepRole,
+  role: replicationLoginOf(standby),
+  roles: rolesOf(cluster, { without: keepRole ? null : standby.instanceId }),
 })
 
-/** synchronous_standby_names of a primary, from what is wanted and who of it is there. */
-export function namesFor(
+/**
+ * synchronous_standby_names of a primary, from what is wanted and who of it follows, with who is left out and why. A set that
+ * is strict, or `asMany`, never waits for fewer than it asks for: where too few follow, commits wait until they do.
+ */
+export function standbysNamed(
   cluster: ClusterObserved,
   primaryId: string,
-  isThere: (member: ClusterMember) => boolean = () => true,
-  sync = cluster.synchronous,
-): string {
-  if (!sync) return ''
+  whyNot: (member: ClusterMember) => string | null,
+  { sync = cluster.synchronous, asMany = false } = {},
+): { names: string; leftOut: { name: string; why: string }[] } {
+  if (!sync) return { names: '', leftOut: [] }
   const wanted = sync.instanceIds
     .filter((id) => id !== primaryId)
     .flatMap((id) => cluster.members.filter((m) => m.instanceId === id))
-  const there = sync.strict ? wanted : wanted.filter(isThere)
-  return synchronousStandbyNames(
-    sync,
-    there.map((m) => m.name),
-  )
+    .map((m) => ({ name: m.name, why: whyNot(m) }))
+  const there = wanted.filter(({ why }) => why === null)
+  const all = (sync.strict || asMany) && there.length < Math.min(sync.count, wanted.length)
+  return {
+    names: synchronousStandbyNames(
+      sync,
+      (all ? wanted : there).map(({ name }) => name),
+    ),
+    leftOut: all ? [] : wanted.flatMap(({ name, why }) => (why === null ? [] : [{ name, why }])),
+  }
 }
+
+/** Of the cluster as it is seen now. */
+export const whyNotNamed =
+  (cluster: ClusterObserved) =>
+  (member: ClusterMember): string | null =>
+    whyNotFollowing(cluster, member)?.message ?? null
+
+/** Lines for an operation's log: who commits do not wait for though they were asked to. */
+export const leftOutLines = (leftOut: readonly { name: string; why: string }[]): { text: string }[] =>
+  leftOut.map(({ name, why }) => ({ text: `commits do not wait for "${name}": ${why}` }))

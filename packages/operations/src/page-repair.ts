@@ -2,13 +2,16 @@ import {
   type ClusterMember,
   type ClusterObserved,
   type Fault,
+  foreseeableLogin,
   InstanceName,
+  loginsOf,
+  MemberLogin,
   type OperationKind,
   repairSourcesOf,
   ScramVerifier,
 } from '@floe/domain'
-import { primaryMember } from './instance-control'
-import { mayLookAgain } from './look-again'
+import { primaryMember, rolesOf } from './instance-control'
+import { mayLookAgain, waitedMs } from './look-again'
 import { type MemberTask, next, type StepBody, type StepContext, wait } from './step'
 import { lookAtAll } from './tasks-step'
 
@@ -29,15 +32,25 @@ const reachable = (cluster: ClusterObserved) =>
 /** Whether the cluster's members are to take pages from each other, so that roles are needed. */
 const isWired = (cluster: ClusterObserved) => cluster.pageRepair?.enabled !== false
 
-/** Every member of a wired cluster asks with a password of its own, which its host makes and keeps. */
+/** Every member of a wired cluster asks with a role and a password of its own, which its host makes up and keeps. */
 export const prepareRepair = (cluster: ClusterObserved, without: string | null): MemberTask[] =>
   (isWired(cluster) ? reachable(cluster) : [])
     .filter((m) => m.instanceId !== without)
     .map((m) => onHost(m, `prepare.${m.name}`, { kind: 'prepare-page-repair', instanceId: m.instanceId }))
 
-type Prepared = Record<string, { repairVerifier?: string }>
+type Prepared = Record<string, { repairVerifier?: string; repairRole?: string }>
 
-/** What the primary has to know of the members: their names, and verifiers of those that were prepared. */
+/** The cluster with the roles that members' agents have just answered; reports tell them later. */
+const withRepairRoles = (cluster: ClusterObserved, prepared: Prepared): ClusterObserved => ({
+  ...cluster,
+  members: cluster.members.map((m) => {
+    const role = MemberLogin.safeParse(prepared[`prepare.${m.name}`]?.repairRole)
+    const { replication } = loginsOf(m)
+    return role.success ? { ...m, logins: { replication, repair: role.data } } : m
+  }),
+})
+
+/** What the primary has to know of the members: names, roles, and verifiers of those that were prepared. */
 export function admitRepair(
   cluster: ClusterObserved,
   prepared: Prepared,
@@ -50,17 +63,26 @@ export function admitRepair(
       instanceId: primary.instanceId,
       members: (isWired(cluster) ? cluster.members : [])
         .filter((m) => m.instanceId !== without)
-        .map((m) => ({
-          name: InstanceName.parse(m.name),
-          verifier: ScramVerifier.nullable().parse(prepared[`prepare.${m.name}`]?.repairVerifier ?? null),
-        })),
+        .flatMap((m) => {
+          const answered = prepared[`prepare.${m.name}`]
+          const verifier = ScramVerifier.nullable().parse(answered?.repairVerifier ?? null)
+          // an agent of an earlier version answers a verifier and no role
+          const role =
+            answered?.repairRole ?? (verifier ? foreseeableLogin('repair', m.name) : loginsOf(m).repair)
+          return role === null ? [] : [{ name: InstanceName.parse(m.name), verifier, role }]
+        }),
     }),
   ]
 }
 
-/** Whom each member takes pages from. A source whose address nobody knows yet is left out. */
-export const setRepairSources = (cluster: ClusterObserved, without: string | null): MemberTask[] =>
-  reachable(cluster).map((m) =>
+/** Whom each member takes pages from, and who may ask it. A source whose address nobody knows yet is left out. */
+export function setRepairSources(
+  observed: ClusterObserved,
+  prepared: Prepared,
+  without: string | null,
+): MemberTask[] {
+  const cluster = withRepairRoles(observed, prepared)
+  return reachable(cluster).map((m) =>
     onHost(m, `sources.${m.name}`, {
       kind: 'set-page-repair-sources',
       instanceId: m.instanceId,
@@ -70,36 +92,55 @@ export const setRepairSources = (cluster: ClusterObserved, without: string | nul
       members: (isWired(cluster) ? cluster.members : [])
         .filter((other) => other.instanceId !== without)
         .map((other) => InstanceName.parse(other.name)),
+      // one that is about to leave follows its primary until it has left
+      roles: rolesOf(
+        cluster,
+        m.instanceId === cluster.primaryInstanceId ? { repairWithout: without } : { without },
+      ),
     }),
   )
+}
 
 /**
  * A step that wires page repair anew after the members of a cluster changed. Whatever goes wrong is said and left: the
  * guard of each instance has images written while no source is healthy, so that this is never a reason to fail a
- * switchover. `without` names a member that is about to leave.
+ * switchover. `without` names a member that is about to leave; `known` adds the roles that agents have answered the
+ * operation's own steps, which reports tell later.
  */
-export function pageRepairStep<K extends OperationKind>(
-  without: (context: StepContext<K>) => string | null = () => null,
-): StepBody<K> {
+export function pageRepairStep<K extends OperationKind>({
+  without = () => null,
+  known = (_context, cluster) => cluster,
+  toleranceMs = TOLERANCE_MS,
+}: {
+  without?: (context: StepContext<K>) => string | null
+  known?: (context: StepContext<K>, cluster: ClusterObserved) => ClusterObserved
+  toleranceMs?: number
+} = {}): StepBody<K> {
   return {
     deadlineMs: 120_000,
     async run(context) {
       if (context.cancelAskedAt) return next({ pageRepair: 'given up' })
-      const cluster = await context.readCluster()
+      const cluster = known(context, await context.readCluster())
       // a member that only seems to be away would be left out
       const away = cluster.members.some((m) => m.memberRole !== 'fenced' && m.hostState !== 'online')
-      if (away && mayLookAgain(context)) return wait(100, 'looking at all members')
+      const early = mayLookAgain(context) || waitedMs(context, context.step.startedAt) < toleranceMs
+      if (away && early) return wait(100, 'looking at all members')
       const leaving = without(context)
       const wired = isWired(cluster)
       const prepared = wired
-        ? await lookAtAll(context, cluster, prepareRepair(cluster, leaving), TOLERANCE_MS)
+        ? await lookAtAll(context, cluster, prepareRepair(cluster, leaving), toleranceMs)
         : ({} as Record<string, Record<string, unknown>>)
       if (prepared === null) return wait(30, 'giving the members passwords to ask for pages with')
       const admitted = wired
-        ? await lookAtAll(context, cluster, admitRepair(cluster, prepared as Prepared, leaving), TOLERANCE_MS)
+        ? await lookAtAll(context, cluster, admitRepair(cluster, prepared as Prepared, leaving), toleranceMs)
         : {}
       if (admitted === null) return wait(30, 'letting the members ask for pages')
-      const set = await lookAtAll(context, cluster, setRepairSources(cluster, leaving), TOLERANCE_MS)
+      const set = await lookAtAll(
+        context,
+        cluster,
+        setRepairSources(cluster, prepared as Prepared, leaving),
+        toleranceMs,
+      )
       if (set === null) return wait(30, 'naming the sources')
       const faults = faultsOf({ ...prepared, ...admitted, ...set })
       return next(

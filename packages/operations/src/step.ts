@@ -2,12 +2,16 @@ import type { TaskInput, TaskKey, TaskStatus } from '@floe/agent-contract'
 import type {
   ClusterObserved,
   CommitMode,
+  CommitModeScope,
   Fault,
   InstanceState,
   OperationInput,
   OperationKind,
   PageRepair,
+  PromotedAs,
+  PromotionBegun,
   StepWork,
+  SynchronousRule,
   SynchronousStandbys,
 } from '@floe/domain'
 
@@ -48,14 +52,19 @@ export type StepContext<K extends OperationKind = OperationKind> = {
   /** When a cancel was asked for, else null. */
   cancelAskedAt: Date | null
   now: Date
-  /** When this controller began; what is stored of hosts may be older than that until it has heard of them. */
-  controllerSince: Date
+  /**
+   * Since when this controller has been at work without a standstill. Until it has heard of hosts, what is stored of them may
+   * be older than that; a host's silence before is not known.
+   */
+  atWorkSince: Date
   agent: AgentTasks
   readObservation(): Promise<StoredObservation>
   /** The agent of another host. */
   agentOf(hostId: string): AgentTasks
   /** The cluster of the operation's instance, as last observed. */
   readCluster(): Promise<ClusterObserved>
+  /** Writes what has to be known before something is begun; again in each pass that begins it, so it has to bear that. */
+  record(records: readonly StepRecord[]): Promise<void>
 }
 
 /** What ending a step writes in the same transaction. */
@@ -84,9 +93,24 @@ export type StepRecord =
       kind: 'cluster-moved'
       clusterId: string
       primary: string
-      former: { instanceId: string; memberRole: 'standby' | 'fenced'; fenceOrdered: boolean } | null
+      /** `fence`: it could not be fenced; that is to be done while it is on no newer timeline than this one. */
+      former: {
+        instanceId: string
+        memberRole: 'standby' | 'fenced'
+        fence: { timeline: number } | null
+      } | null
       synchronous: SynchronousStandbys | null
+      /** Others that may accept writes: fenced as soon as their hosts answer. */
+      fenceOrdered?: { instanceIds: readonly string[]; timeline: number }
+      promoted: PromotedAs
     }
+  /** Another set is about to be in force on the primary, beside the one that is. */
+  | { kind: 'synchronous-rule'; clusterId: string; rule: SynchronousRule }
+  /** A database or a role is about to commit with this level. */
+  | { kind: 'commit-level'; clusterId: string; scope: CommitModeScope }
+  /** A member is about to be promoted. Until it is known how that ended, it may be a primary. */
+  | { kind: 'promotion-begun'; clusterId: string; promotion: PromotionBegun }
+  | { kind: 'promotion-settled'; clusterId: string; operationId: string }
   | {
       kind: 'cluster-synchronous'
       clusterId: string
@@ -117,6 +141,8 @@ export type StepOutcome =
       message: string | null
       /** Bytes of a step that works through them; null where they are not known now. */
       work: StepWork | null
+      /** The task of this attempt has failed, and the next pass begins this one. */
+      attempt?: number
     } & News)
   | ({ word: 'fail'; fault: Fault; records?: StepRecord[] } & News)
 
@@ -133,7 +159,7 @@ export const done = (
 export const wait = (
   pollMs: number,
   message: string | null,
-  more: News & { progress?: number | null; work?: StepWork | null } = {},
+  more: News & { progress?: number | null; work?: StepWork | null; attempt?: number } = {},
 ): StepOutcome => ({ progress: null, work: null, ...more, word: 'wait', pollMs, message })
 
 /** `records`: what has happened on the host although the operation failed. */

@@ -21,7 +21,7 @@ afterAll(() => db.drop())
 
 const actor = { id: 'user-1', name: 'Ada' }
 const start = (instanceId: string, idempotencyKey?: string) =>
-  submitOperation(db, {
+  submitOperation(db.as.web, {
     kind: 'start-instance',
     input: { instanceId } as OperationInput<'start-instance'>,
     actor,
@@ -38,7 +38,7 @@ const rowsOf = async (table: string) =>
 test('a change is intent, operation and audit row in one transaction', async () => {
   const { hostId } = await insertTestInstance(db)
   const instanceId = randomUUID()
-  const { operationId, created } = await submitOperation(db, {
+  const { operationId, created } = await submitOperation(db.as.web, {
     kind: 'create-instance',
     input: {
       instanceId,
@@ -75,7 +75,7 @@ test('a second operation on an instance is refused with the one that blocks it, 
   const { instanceId, name } = await insertTestInstance(db)
   const first = await start(instanceId)
   const before = [await rowsOf('operation'), await rowsOf('audit_event')]
-  const refusal = await submitOperation(db, {
+  const refusal = await submitOperation(db.as.web, {
     kind: 'stop-instance',
     input: { instanceId, mode: 'fast' } as OperationInput<'stop-instance'>,
     actor,
@@ -91,7 +91,7 @@ test('a second operation on an instance is refused with the one that blocks it, 
 test('an immediate stop of what is being stopped fast hastens that stop; anything else waits for it', async () => {
   const { instanceId } = await insertTestInstance(db)
   const stop = (mode: 'fast' | 'immediate') =>
-    submitOperation(db, {
+    submitOperation(db.as.web, {
       kind: 'stop-instance',
       input: { instanceId, mode } as OperationInput<'stop-instance'>,
       actor,
@@ -128,7 +128,7 @@ test('one idempotency key is one operation, however often and at the same time i
   expect(answers.filter((a) => a.created)).toHaveLength(1)
   expect(
     await code(
-      submitOperation(db, {
+      submitOperation(db.as.web, {
         kind: 'stop-instance',
         input: { instanceId, mode: 'fast' } as never,
         actor,
@@ -138,7 +138,7 @@ test('one idempotency key is one operation, however often and at the same time i
   ).toBe('operation.key_reused')
   expect(
     await code(
-      submitOperation(db, {
+      submitOperation(db.as.web, {
         kind: 'start-instance',
         input: { instanceId } as never,
         actor: { id: 'user-2', name: 'Bob' },
@@ -148,11 +148,80 @@ test('one idempotency key is one operation, however often and at the same time i
   ).toBe('operation.key_reused')
 })
 
+test('a key that was used for something else is refused with the operation it began', async () => {
+  const [one, two] = [await insertTestInstance(db), await insertTestInstance(db)]
+  const key = randomUUID()
+  const ask = (
+    input: object,
+    kind: 'stop-instance' | 'change-settings' = 'stop-instance',
+    more: object = {},
+  ) => submitOperation(db, { kind, input: input as never, actor, idempotencyKey: key, ...more })
+  const end = (operationId: string) =>
+    db.pool.query(`UPDATE operation SET state = 'failed', "endedAt" = now() WHERE id = $1`, [operationId])
+  const first = await ask({ instanceId: one.instanceId, mode: 'fast' })
+  expect(await ask({ mode: 'fast', instanceId: one.instanceId })).toMatchObject({
+    operationId: first.operationId,
+    created: false,
+  })
+  const refusal = await ask({ instanceId: two.instanceId, mode: 'fast' }).catch((error) => error)
+  expect(refusal.fault).toMatchObject({
+    code: 'operation.key_reused',
+    detail: `It began operation ${first.operationId} (Stop instance).`,
+  })
+  expect(await code(ask({ instanceId: one.instanceId, mode: 'immediate' }))).toBe('operation.key_reused')
+  // an input that is worked out later is not worked out for a key that is known
+  const never = () => Promise.reject(new Error('worked out'))
+  const asked = { instanceId: one.instanceId }
+  expect(await ask(never, 'stop-instance', { asked })).toMatchObject({ operationId: first.operationId })
+  expect(await code(ask(never, 'stop-instance', { asked: { instanceId: two.instanceId } }))).toBe(
+    'operation.key_reused',
+  )
+  expect(await code(ask(never, 'change-settings', { asked }))).toBe('operation.key_reused')
+  // hastened meanwhile, it is the one that was asked for all the same
+  await submitOperation(db, {
+    kind: 'stop-instance',
+    input: { instanceId: one.instanceId, mode: 'immediate' } as never,
+    actor,
+  })
+  expect(await ask({ instanceId: one.instanceId, mode: 'fast' })).toMatchObject({
+    operationId: first.operationId,
+  })
+  await end(first.operationId)
+  // taking it up again is another operation
+  const retry = (idempotencyKey: string) =>
+    retryOperation(db, { operationId: first.operationId, actor, idempotencyKey })
+  expect(await code(retry(key))).toBe('operation.key_reused')
+  const retryKey = randomUUID()
+  const again = await retry(retryKey)
+  expect(await retry(retryKey)).toMatchObject({ operationId: again.operationId, created: false })
+})
+
+test('a key of a create answers for the same name, settings and host only', async () => {
+  const [here, there] = [await insertTestInstance(db), await insertTestInstance(db)]
+  const key = randomUUID()
+  const create = (name: string, hostId: string, settings: Record<string, string> = {}) =>
+    submitOperation(db, {
+      kind: 'create-instance',
+      input: { instanceId: randomUUID(), name, settings, ownerPasswordVerifier: null } as never,
+      actor,
+      hostId,
+      idempotencyKey: key,
+    })
+  const first = await create('one-key', here.hostId)
+  expect(await create('one-key', here.hostId)).toMatchObject({ operationId: first.operationId })
+  for (const other of [
+    () => create('other', here.hostId),
+    () => create('one-key', there.hostId),
+    () => create('one-key', here.hostId, { work_mem: '8MB' }),
+  ])
+    expect(await code(other())).toBe('operation.key_reused')
+})
+
 test('a repeated create answers the first one’s instance, also when both are sent at once', async () => {
   const { hostId } = await insertTestInstance(db)
   const key = randomUUID()
   const submit = () =>
-    submitOperation(db, {
+    submitOperation(db.as.web, {
       kind: 'create-instance',
       input: { instanceId: randomUUID(), name: 'once' } as OperationInput<'create-instance'>,
       actor,
@@ -167,7 +236,7 @@ test('a repeated create answers the first one’s instance, also when both are s
 test('a name is taken until its instance is deleted', async () => {
   const { hostId, instanceId, name } = await insertTestInstance(db)
   const create = () =>
-    submitOperation(db, {
+    submitOperation(db.as.web, {
       kind: 'create-instance',
       input: { instanceId: randomUUID(), name } as OperationInput<'create-instance'>,
       actor,
@@ -182,7 +251,7 @@ test('a name is taken until its instance is deleted', async () => {
 test('a delete needs the name typed as it is', async () => {
   const { instanceId, name } = await insertTestInstance(db)
   const remove = (confirmName: string) =>
-    submitOperation(db, {
+    submitOperation(db.as.web, {
       kind: 'delete-instance',
       input: { instanceId, confirmName, keepFiles: false } as OperationInput<'delete-instance'>,
       actor,
@@ -197,7 +266,7 @@ test('bad input, an unknown instance and an unknown host are refused by name', a
   expect(await code(start('not-a-uuid'))).toBe('operation.invalid_input')
   expect(await code(start(randomUUID()))).toBe('instance.not_found')
   const create = (hostId?: string) =>
-    submitOperation(db, {
+    submitOperation(db.as.web, {
       kind: 'create-instance',
       input: { instanceId: randomUUID(), name: 'x' } as OperationInput<'create-instance'>,
       actor,
@@ -211,15 +280,17 @@ test('bad input, an unknown instance and an unknown host are refused by name', a
 test('a queued operation is cancelled at once, a running one when its step gave up; an ended one cannot be', async () => {
   const { instanceId } = await insertTestInstance(db)
   const { operationId } = await start(instanceId)
-  expect(await cancelOperation(db, { operationId, actor })).toEqual({ state: 'cancelled' })
-  expect(await code(cancelOperation(db, { operationId, actor }))).toBe('operation.ended')
-  expect(await code(cancelOperation(db, { operationId: randomUUID(), actor }))).toBe('operation.not_found')
+  expect(await cancelOperation(db.as.web, { operationId, actor })).toEqual({ state: 'cancelled' })
+  expect(await code(cancelOperation(db.as.web, { operationId, actor }))).toBe('operation.ended')
+  expect(await code(cancelOperation(db.as.web, { operationId: randomUUID(), actor }))).toBe(
+    'operation.not_found',
+  )
   const running = await start(instanceId)
   await db.pool.query(`UPDATE operation SET state = 'running' WHERE id = $1`, [running.operationId])
-  expect(await cancelOperation(db, { operationId: running.operationId, actor })).toEqual({
+  expect(await cancelOperation(db.as.web, { operationId: running.operationId, actor })).toEqual({
     state: 'cancelling',
   })
-  expect(await cancelOperation(db, { operationId: running.operationId, actor })).toEqual({
+  expect(await cancelOperation(db.as.web, { operationId: running.operationId, actor })).toEqual({
     state: 'cancelling',
   })
 })
@@ -227,9 +298,9 @@ test('a queued operation is cancelled at once, a running one when its step gave 
 test('only what failed or was cancelled can be retried, as a new operation linked to the old one', async () => {
   const { instanceId } = await insertTestInstance(db)
   const { operationId } = await start(instanceId)
-  expect(await code(retryOperation(db, { operationId, actor }))).toBe('operation.not_retryable')
-  await cancelOperation(db, { operationId, actor })
-  const retried = await retryOperation(db, { operationId, actor })
+  expect(await code(retryOperation(db.as.web, { operationId, actor }))).toBe('operation.not_retryable')
+  await cancelOperation(db.as.web, { operationId, actor })
+  const retried = await retryOperation(db.as.web, { operationId, actor })
   expect(await showOperation(db.pool, retried.operationId)).toMatchObject({
     retryOf: operationId,
     state: 'queued',
@@ -250,13 +321,13 @@ async function standbyToBe() {
   const { rows } = await db.pool.query('SELECT "clusterId" FROM instance WHERE id = $1', [primary.instanceId])
   const clusterId = rows[0].clusterId as string
   const createAgain = () =>
-    submitOperation(db, {
+    submitOperation(db.as.web, {
       kind: 'create-standby',
       input: { instanceId: randomUUID(), name, clusterId } as OperationInput<'create-standby'>,
       actor,
       hostId: other.hostId,
     })
-  const { operationId } = await submitOperation(db, {
+  const { operationId } = await submitOperation(db.as.web, {
     kind: 'create-standby',
     input: { instanceId, name, clusterId } as OperationInput<'create-standby'>,
     actor,
@@ -272,19 +343,19 @@ test('a standby whose creation was taken back has no row, its name is free, and 
     it.operationId,
   ])
   await markInstanceDeleted(db.pool, it.instanceId)
-  const retried = await retryOperation(db, { operationId: it.operationId, actor })
+  const retried = await retryOperation(db.as.web, { operationId: it.operationId, actor })
   expect(await showInstance(db.pool, it.instanceId)).toMatchObject({ deletedAt: null, intent: 'running' })
-  await cancelOperation(db, { operationId: retried.operationId, actor })
+  await cancelOperation(db.as.web, { operationId: retried.operationId, actor })
   await markInstanceDeleted(db.pool, it.instanceId)
   await it.createAgain()
-  expect(await code(retryOperation(db, { operationId: retried.operationId, actor }))).toBe(
+  expect(await code(retryOperation(db.as.web, { operationId: retried.operationId, actor }))).toBe(
     'instance.name_taken',
   )
 })
 
 test('a standby that is cancelled before it was begun is gone at once', async () => {
   const it = await standbyToBe()
-  await cancelOperation(db, { operationId: it.operationId, actor })
+  await cancelOperation(db.as.web, { operationId: it.operationId, actor })
   expect((await showInstance(db.pool, it.instanceId))?.deletedAt).not.toBeNull()
   await it.createAgain()
 })
@@ -295,11 +366,51 @@ test('a standby is removed without its host only where that host’s own name wa
     it.operationId,
   ])
   const remove = (unreachableHost: string) =>
-    submitOperation(db, {
+    submitOperation(db.as.web, {
       kind: 'remove-standby',
       input: { instanceId: it.instanceId, confirmName: it.name, unreachableHost } as never,
       actor,
     })
   expect(await code(remove('elsewhere'))).toBe('host.name_mismatch')
   expect((await remove(it.hostName)).created).toBe(true)
+})
+
+test('the verifier of a password is kept for a retry, and gone once the instance was created', async () => {
+  const { hostId } = await insertTestInstance(db)
+  const verifier = 'SCRAM-SHA-256$4096:c2FsdA==$c3RvcmVk:c2VydmVy'
+  const kept = async () => {
+    const { rows } = await db.pool.query<{ n: number }>(
+      `SELECT count(*)::int AS n FROM operation WHERE input::text LIKE '%' || $1 || '%'`,
+      [verifier],
+    )
+    return rows[0]?.n
+  }
+  const before = (await kept()) ?? 0
+  const end = (operationId: string, state: string) =>
+    db.as.controller.pool.query('UPDATE operation SET state = $2, "endedAt" = now() WHERE id = $1', [
+      operationId,
+      state,
+    ])
+  const first = await submitOperation(db.as.web, {
+    kind: 'create-instance',
+    input: {
+      instanceId: randomUUID(),
+      name: 'with-password',
+      settings: {},
+      ownerPasswordVerifier: verifier,
+    } as unknown as OperationInput<'create-instance'>,
+    actor,
+    hostId,
+  })
+  await end(first.operationId, 'failed')
+  const second = await retryOperation(db.as.web, { operationId: first.operationId, actor })
+  await end(second.operationId, 'failed')
+  const third = await retryOperation(db.as.web, { operationId: second.operationId, actor })
+  expect(await kept()).toBe(before + 3)
+  await end(third.operationId, 'succeeded')
+  expect(await kept()).toBe(before)
+  expect((await showOperation(db.pool, third.operationId))?.input).toMatchObject({ name: 'with-password' })
+  expect(await code(retryOperation(db.as.web, { operationId: first.operationId, actor }))).toBe(
+    'operation.not_retryable',
+  )
 })

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import {
   type Actor,
   askToCancel,
@@ -14,10 +15,14 @@ import {
   insertOperation,
   insertStandby,
   inTransaction,
+  isCreationOver,
   listHosts,
   markNeverMade,
+  type OperationOfKey,
+  type Queryable,
   readCluster,
   readClusterOf,
+  readInDoubt,
   readOperationForRetry,
   readStepForCancel,
   reviveStandby,
@@ -32,7 +37,9 @@ import {
   endedOperationStates,
   FaultError,
   fault,
+  InstanceId,
   type InstanceIntent,
+  isHiddenSetting,
   type OperationInput,
   type OperationKind,
   type OperationState,
@@ -43,17 +50,35 @@ import {
   passingBlockers,
   pointsOfNoReturn,
   primaryOf,
+  programSettingsOf,
+  RUNS_PROGRAMS,
+  readOnlyFault,
   repairSourcesOf,
 } from '@floe/domain'
 
+type Asked<K extends OperationKind> = Partial<OperationInput<K>> & { clusterId?: string }
+
 export type SubmitInput<K extends OperationKind> = {
   kind: K
-  input: OperationInput<K>
+  /** What is to be done; a function where that is worked out from what is, and only when the key is new. */
+  input: OperationInput<K> | (() => Promise<OperationInput<K>>)
   actor: Actor
-  /** The same key answers the same operation, however often it is sent. */
+  /** The same key answers the same operation, however often it is sent; for anything else it is refused. */
   idempotencyKey?: string | null | undefined
+  /**
+   * What was asked for, as far as the caller says it himself: a key that is sent again must ask for the same. Left out, it
+   * is the whole input but what is made anew for each request.
+   */
+  asked?: Asked<K> | undefined
   /** The audit row written with it; `action` defaults to `noun.verb` of the kind, e.g. `instance.create`. */
-  audit?: { action?: string | undefined; ipAddress?: string | null | undefined } | undefined
+  audit?:
+    | {
+        action?: string | undefined
+        ipAddress?: string | null | undefined
+        /** Names of the settings it touches, where the input does not say them. */
+        settings?: readonly string[] | undefined
+      }
+    | undefined
   /** The host a new instance is made on; left out, the one that answers and has the most free ports. */
   hostId?: string | undefined
 }
@@ -88,6 +113,8 @@ export class OperationConflict extends FaultError {
 export function auditAction(kind: OperationKind): string {
   if (kind === 'change-settings') return 'setting.set'
   if (kind === 'resolve-drift') return 'setting.resolve'
+  if (kind === 'require-tls') return 'instance.require_tls'
+  if (kind === 'renew-roles') return 'cluster.renew_roles'
   if (kind === 'change-cluster-settings') return 'setting.set_on_cluster'
   const [verb, noun] = kind.split('-') as [string, string]
   return `${noun}.${verb}`
@@ -98,6 +125,10 @@ const intents: Partial<Record<OperationKind, InstanceIntent>> = {
   'restart-instance': 'running',
   'stop-instance': 'stopped',
   'delete-instance': 'deleted',
+  // whoever stopped it once wants it to run from now on
+  'rejoin-standby': 'running',
+  'switchover-cluster': 'running',
+  'failover-cluster': 'running',
 }
 
 /**
@@ -105,34 +136,55 @@ const intents: Partial<Record<OperationKind, InstanceIntent>> = {
  * immediate stop (or restart) while a fast one is open hastens that one and answers it: who cannot wait for a shutdown
  * that hangs must not be told to wait for it. Throws
  * OperationConflict, `instance.not_found`, `instance.name_taken`, `instance.name_mismatch` (delete), `host.not_found`,
- * `host.revoked`, `host.ambiguous`, `operation.key_reused` or `operation.invalid_input`; nothing is written then.
+ * `host.revoked`, `host.ambiguous`, `operation.key_reused`, `control_database.read_only` or `operation.invalid_input`; nothing
+ * is written then.
  */
 export async function submitOperation<K extends OperationKind>(
   db: Pick<Database, 'pool'>,
   submit: SubmitInput<K>,
 ): Promise<Submitted<K>> {
-  const parsed = operationInputs[submit.kind].safeParse(submit.input)
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0]
-    throw fault('operation.invalid_input', `invalid input for operation "${submit.kind}"`, {
-      detail: issue ? `${issue.path.join('.')}: ${issue.message}` : '',
-    })
-  }
-  return write(db, submit, parsed.data as OperationInput<K>, null)
+  const { kind, input } = submit
+  if (typeof input !== 'function') return submitInput(db, submit, parseInput(kind, input), null)
+  const earlier = await earlierSubmit(db, submit, submit.asked ?? {}, null)
+  return earlier ?? submitInput(db, submit, parseInput(kind, await input()), null)
+}
+
+function parseInput<K extends OperationKind>(kind: K, input: unknown): OperationInput<K> {
+  const parsed = operationInputs[kind].safeParse(input)
+  if (parsed.success) return parsed.data as OperationInput<K>
+  const issue = parsed.error.issues[0]
+  throw fault('operation.invalid_input', `invalid input for operation "${kind}"`, {
+    detail: issue ? `${issue.path.join('.')}: ${issue.message}` : '',
+  })
+}
+
+/** A submit whose input is known. */
+type Submit<K extends OperationKind> = Omit<SubmitInput<K>, 'input'>
+
+async function submitInput<K extends OperationKind>(
+  db: Pick<Database, 'pool'>,
+  submit: Submit<K>,
+  input: OperationInput<K>,
+  retryOf: string | null,
+): Promise<Submitted<K>> {
+  return (
+    (await earlierSubmit(db, submit, submit.asked ?? input, retryOf)) ?? write(db, submit, input, retryOf)
+  )
 }
 
 async function write<K extends OperationKind>(
   db: Pick<Database, 'pool'>,
-  submit: Omit<SubmitInput<K>, 'input'>,
+  submit: Submit<K>,
   input: OperationInput<K>,
   retryOf: string | null,
 ): Promise<Submitted<K>> {
-  const earlier = await earlierSubmit(db, submit)
-  if (earlier) return earlier
   const operationId = randomUUID()
   let hastened: string | null = null
   try {
     await inTransaction(db.pool, async (tx) => {
+      const { instanceId, clusterId } = input as { instanceId: string; clusterId?: string }
+      const inDoubt = await readInDoubt(tx, { instanceId, clusterId: submit.asked?.clusterId ?? clusterId })
+      if (inDoubt) throw readOnlyFault(inDoubt)
       const name = await writeIntent(tx, submit, input, retryOf)
       const blocking = await findOpenOperation(tx, input.instanceId)
       if (blocking && (await hastens(tx, submit, input, blocking))) {
@@ -155,20 +207,26 @@ async function write<K extends OperationKind>(
         outcome: 'allowed',
         objectKind: 'instance',
         objectId: input.instanceId,
-        detail: { operationId, name, ...auditDetail(submit.kind, input), ...(retryOf ? { retryOf } : {}) },
+        detail: {
+          operationId,
+          name,
+          ...auditDetail(submit.kind, input),
+          ...auditClass([...settingsNamedIn(submit.kind, input), ...(submit.audit?.settings ?? [])]),
+          ...(retryOf ? { retryOf } : {}),
+        },
         ipAddress: submit.audit?.ipAddress,
       })
     })
   } catch (error) {
     // the same key may have got through a moment before, and be the very thing this one ran into
-    const first = await earlierSubmit(db, submit)
+    const first = await earlierSubmit(db, submit, submit.asked ?? input, retryOf)
     if (first) return first
     // two callers at once: the unique indexes let one through
     const constraint = sqlError(error)?.code === '23505' ? sqlError(error)?.constraint : undefined
     if (constraint === 'operation_one_open_per_instance' || constraint === 'operation_one_open_per_cluster') {
       const blocking = await findOpenOperation(db.pool, input.instanceId)
       // it may have ended meanwhile, then this one's turn has come
-      if (!blocking) return write(db, submit, input, retryOf)
+      if (!blocking) return submitInput(db, submit, input, retryOf)
       const instance = await showInstance(db.pool, input.instanceId)
       throw new OperationConflict(blocking, instance?.name ?? input.instanceId)
     }
@@ -187,7 +245,7 @@ async function write<K extends OperationKind>(
 /** Makes the open operation immediate where this one asks for the same, at once. */
 async function hastens<K extends OperationKind>(
   tx: Transaction,
-  submit: Omit<SubmitInput<K>, 'input'>,
+  submit: Submit<K>,
   input: OperationInput<K>,
   blocking: { operationId: string; kind: OperationKind; instanceId: string },
 ): Promise<boolean> {
@@ -209,29 +267,81 @@ async function hastens<K extends OperationKind>(
 const nameTaken = (name: string) =>
   fault('instance.name_taken', `instance "${name}" already exists`, { hint: 'Choose another name.' })
 
+/** What of an input is made anew for each request, and so is not the same when one is sent again. */
+const madeAnew: Partial<Record<OperationKind, readonly string[]>> = {
+  'create-instance': ['instanceId', 'ownerPasswordVerifier'],
+  'create-standby': ['instanceId'],
+}
+
+/** The operation that the same request began; throws `operation.key_reused` where its key began another one. */
 async function earlierSubmit<K extends OperationKind>(
   db: Pick<Database, 'pool'>,
-  submit: Omit<SubmitInput<K>, 'input'>,
+  submit: Submit<K>,
+  asked: object,
+  retryOf: string | null,
 ): Promise<Submitted<K> | undefined> {
   if (!submit.idempotencyKey) return undefined
   const found = await findOperationByKey(db.pool, submit.idempotencyKey)
   if (!found) return undefined
-  if (found.kind !== submit.kind || found.actor !== submit.actor.id)
+  const same =
+    found.kind === submit.kind &&
+    found.actor === submit.actor.id &&
+    found.retryOf === retryOf &&
+    (submit.hostId === undefined || submit.hostId === found.hostId) &&
+    asksTheSame(found, asked)
+  if (!same)
     throw fault('operation.key_reused', 'idempotency key was used for another operation', {
+      detail: `It began operation ${found.operationId} (${operationTitles[found.kind]}).`,
       hint: 'Use a new key for every operation.',
     })
   const input = found.input as OperationInput<K>
   return { operationId: found.operationId, instanceId: input.instanceId, input, created: false }
 }
 
+/** Whether an operation is what is asked for: each field that is named has the value it was ordered with. */
+function asksTheSame(found: OperationOfKey, asked: object): boolean {
+  // as it would be stored today: with defaults that came later
+  const stored: Record<string, unknown> =
+    operationInputs[found.kind].safeParse(found.input).data ?? found.input
+  const except = [
+    ...(madeAnew[found.kind] ?? []),
+    // somebody was in a hurry after it was ordered
+    ...(found.input.hastened === true ? ['mode'] : []),
+  ]
+  const storedAs = (name: string) =>
+    name === 'clusterId' ? (stored.clusterId ?? found.clusterId) : stored[name]
+  return Object.entries(asked)
+    .filter(([name]) => !except.includes(name))
+    .every(([name, value]) => isDeepStrictEqual(comparable(value), comparable(storedAs(name))))
+}
+
+/** A value as JSON has it; members of a cluster in one order, as a takeover changes theirs. */
+function comparable(value: unknown): unknown {
+  if (value === undefined) return null
+  const plain = JSON.parse(JSON.stringify(value))
+  const idOf = (item: unknown) => String((item as { instanceId?: unknown } | null)?.instanceId ?? '')
+  return Array.isArray(plain) && plain.every(idOf)
+    ? plain.sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1))
+    : plain
+}
+
 /** Checks what only the database knows, writes what is wanted, and answers the instance's name. */
 async function writeIntent<K extends OperationKind>(
   tx: Transaction,
-  submit: Omit<SubmitInput<K>, 'input'>,
+  submit: Submit<K>,
   input: OperationInput<K>,
   retryOf: string | null,
 ): Promise<string> {
-  if (submit.kind === 'create-instance' && retryOf === null) {
+  // nothing is kept of its password then
+  if (submit.kind === 'create-instance' && retryOf !== null && (await isCreationOver(tx, retryOf)))
+    throw fault('operation.not_retryable', 'the operation cannot be retried any more', {
+      detail: 'Its instance was created by a later retry, or was deleted.',
+      hint: 'Create a new instance.',
+    })
+  if (
+    submit.kind === 'create-instance' &&
+    (retryOf === null || !(await showInstance(tx, input.instanceId)))
+  ) {
     const create = input as OperationInput<'create-instance'>
     const hostId = await chooseHost(tx, submit.hostId)
     await insertInstance(tx, { instanceId: create.instanceId, name: create.name, hostId, intent: 'running' })
@@ -317,8 +427,13 @@ async function guardMember(
     case 'switchover-cluster':
     case 'failover-cluster':
       if (memberRole === 'primary')
-        refuse('instance.is_primary', `instance "${instance.name}" is the primary`, 'Name a standby.')
+        refuse(
+          'instance.is_primary',
+          `instance "${instance.name}" is recorded as the primary of its cluster`,
+          'Name a standby. Where it is fenced, and nobody is the primary, fail over first.',
+        )
       return
+    case 'renew-roles':
     case 'change-commit-mode':
       if (memberRole !== 'primary')
         refuse('instance.is_standby', `instance "${instance.name}" is a standby`, 'Name the primary.')
@@ -398,7 +513,11 @@ function refuseLastSource(cluster: ClusterObserved, pageRepair: PageRepair): voi
   })
 }
 
-async function chooseHost(tx: Transaction, wanted: string | undefined): Promise<string> {
+/**
+ * The host that a new instance is made on: the one wanted, or the one that answers and has the most free ports. Throws
+ * `host.not_found`, `host.revoked` or `host.ambiguous`.
+ */
+export async function chooseHost(tx: Queryable, wanted: string | undefined): Promise<string> {
   const all = await listHosts(tx)
   if (wanted !== undefined) {
     const host = all.find(({ hostId }) => hostId === wanted)
@@ -425,10 +544,57 @@ async function chooseHost(tx: Transaction, wanted: string | undefined): Promise<
   return best.hostId
 }
 
-/** What the audit log keeps of an input: everything but verifiers of passwords and what the row says already. */
+/** Stands in an audit row for the value of a setting that viewers are not shown. */
+export const VALUE_NOT_KEPT = 'not kept here: see the history of settings'
+
+/**
+ * What the audit log keeps of an input: everything but verifiers of passwords, what the row says already, and values of
+ * settings that viewers are not shown. Those may be passwords, and nothing can be taken out of a chain of hashes later.
+ */
 function auditDetail(kind: OperationKind, input: object): Record<string, unknown> {
-  const { instanceId: _id, ownerPasswordVerifier: _verifier, ...rest } = input as Record<string, unknown>
+  const {
+    instanceId: _id,
+    ownerPasswordVerifier: _verifier,
+    ...rest
+  } = withoutHiddenValuesOf(input) as Record<string, unknown>
   return kind === 'create-instance' || Object.keys(rest).length > 0 ? { input: rest } : {}
+}
+
+/** Changes are `{ name, value }`, and the settings of a new instance a record by name. */
+function withoutHiddenValuesOf(part: unknown): unknown {
+  if (Array.isArray(part)) return part.map(withoutHiddenValuesOf)
+  if (typeof part !== 'object' || part === null) return part
+  const { name } = part as { name?: unknown }
+  const ofHidden = typeof name === 'string' && isHiddenSetting(name)
+  return Object.fromEntries(
+    Object.entries(part).map(([key, value]) =>
+      typeof value === 'string' && ((ofHidden && key === 'value') || isHiddenSetting(key))
+        ? [key, VALUE_NOT_KEPT]
+        : [key, withoutHiddenValuesOf(value)],
+    ),
+  )
+}
+
+/** What an audit row says of settings that run programs or load libraries; nothing where there are none among them. */
+export function auditClass(names: readonly string[]): { class?: string; programSettings?: string[] } {
+  const programs = programSettingsOf(names)
+  return programs.length === 0 ? {} : { class: RUNS_PROGRAMS, programSettings: programs }
+}
+
+/** The names of the settings that an operation's input changes. */
+export function settingsNamedIn(kind: OperationKind, input: unknown): string[] {
+  switch (kind) {
+    case 'create-instance':
+      return Object.keys((input as OperationInput<'create-instance'>).settings ?? {})
+    case 'change-settings':
+      return (input as OperationInput<'change-settings'>).changes.map((c) => c.name)
+    case 'change-cluster-settings':
+      return (input as OperationInput<'change-cluster-settings'>).members.flatMap((m) =>
+        m.changes.map((c) => c.name),
+      )
+    default:
+      return []
+  }
 }
 
 /**
@@ -494,16 +660,27 @@ export async function retryOperation(
     throw fault('operation.not_retryable', 'only a failed or cancelled operation can be retried', {
       detail: `It is ${ended.state}.`,
     })
+  if (ended.fault?.code === 'operation.not_continued')
+    throw fault('operation.not_retryable', 'an operation of before a restore is not taken up again', {
+      detail: 'What its steps had done when the backup was made need not be true any more.',
+      hint: 'Order it anew.',
+    })
   const parsed = operationInputs[ended.kind].parse(ended.input)
-  return write(
+  // a creation that was taken back took its row with it: it is made anew, on the same host
+  const former = ended.kind === 'create-instance' ? await showInstance(db.pool, parsed.instanceId) : undefined
+  const takenBack = former !== undefined && former.deletedAt !== null
+  return submitInput(
     db,
     {
       kind: ended.kind,
+      ...(takenBack ? { hostId: former.host.hostId } : {}),
       actor: retry.actor,
       idempotencyKey: retry.idempotencyKey,
       audit: { action: 'operation.retry', ...retry.audit },
     },
-    parsed as OperationInput<OperationKind>,
+    (takenBack
+      ? { ...parsed, instanceId: InstanceId.parse(randomUUID()) }
+      : parsed) as OperationInput<OperationKind>,
     retry.operationId,
   )
 }

@@ -7,7 +7,15 @@ import {
   type TaskStatus,
   taskResults,
 } from '@floe/agent-contract'
-import type { ClusterMember, ClusterObserved, Fault, OperationKind } from '@floe/domain'
+import {
+  type ClusterMember,
+  type ClusterObserved,
+  type Fault,
+  type OperationKind,
+  ruleOfNames,
+} from '@floe/domain'
+import { tellingPrimary } from './instance-control'
+import { waitedMs } from './look-again'
 import {
   type AgentTasks,
   fail,
@@ -24,6 +32,9 @@ export const CANCEL_GIVE_UP_MS = 60_000
 /** A host that a person said is out of reach is tried this long all the same. */
 const WITHOUT_HOST_AFTER_MS = 5_000
 
+/** Between a task that failed and its next attempt. */
+const AGAIN_MS = 1_000
+
 type TaskOf<T extends TaskKind> = Extract<TaskInput, { kind: T }>
 type TaskStep<K extends OperationKind, T extends TaskKind> = {
   deadlineMs: number
@@ -32,14 +43,27 @@ type TaskStep<K extends OperationKind, T extends TaskKind> = {
   /** The member whose host carries it out; the operation's own when left out. */
   on?(context: StepContext<K>, cluster: ClusterObserved): ClusterMember | null
   /** The result where the host does not answer for a while, or is revoked, and a person said to go on without it. */
-  withoutHost?(context: StepContext<K>): Promise<{ result: TaskResult<T> & object; log: string } | null>
+  withoutHost?(
+    context: StepContext<K>,
+  ): Promise<{ result: TaskResult<T> & object; log: string; records?: StepRecord[] } | null>
   /** Ends the step without a task where there is nothing to do. */
   skip?(context: StepContext<K>, cluster: ClusterObserved): Record<string, unknown> | null
   task(context: StepContext<K>, cluster: ClusterObserved): TaskOf<T> | Promise<TaskOf<T>>
+  /** What is written before the task is started: what it may bring about, should nobody hear of it any more. */
+  begins?(task: TaskOf<T>, context: StepContext<K>, cluster: ClusterObserved): StepRecord[]
+  /** What a failure is recorded as: a fault that says for certain that what was begun did not take place. */
+  recordsFailure?(fault: Fault, context: StepContext<K>, cluster: ClusterObserved): StepRecord[]
   /** What its success is recorded as. */
   records?(result: TaskResult<T>, context: StepContext<K>, cluster: ClusterObserved): StepRecord[]
   /** The fault of a task that has succeeded with something else than was asked for. */
   complain?(result: TaskResult<T>): Fault | null
+  /** Fails the step where the member's host has been silent for so long; else it is waited for without end. */
+  silence?: {
+    afterMs: number
+    fault(member: ClusterMember, context: StepContext<K>, cluster: ClusterObserved): Fault
+  }
+  /** Has a task that failed run again as the next attempt. */
+  again?(fault: Fault, context: StepContext<K>): boolean
   /** Turns a failure into a success where the wanted state is there already. */
   forgive?(fault: Fault): TaskResult<T> | undefined
   /** Seen again after so many ms: short where clients wait. */
@@ -62,7 +86,13 @@ export function taskStep<K extends OperationKind, T extends TaskKind>(
       const skipped = definition.skip?.(context, cluster)
       if (skipped) return next(skipped)
       const member = definition.on?.(context, cluster)
-      const place: Place = { cluster, hostName: member?.hostName ?? context.hostName }
+      const begunAt = performance.now()
+      const place: Place = {
+        cluster,
+        member: member ?? null,
+        hostName: member?.hostName ?? context.hostName,
+        askedMs: () => performance.now() - begunAt,
+      }
       const key = {
         operationId: context.operationId,
         step: context.step.name,
@@ -77,12 +107,16 @@ export function taskStep<K extends OperationKind, T extends TaskKind>(
           // asked also for a task that was never started: the agent then refuses a start that is still on its way
           if (status.state === 'not-started' || status.state === 'running') {
             const { state } = await agent.cancelTask(key)
-            if (status.state === 'not-started' && state !== 'running')
-              return fail(cancelledFault('It had not been started.'))
+            // one that began, and even ended, in between is not one that was never begun
+            if (status.state === 'not-started' && state === 'cancelled')
+              return failed(context, definition, place, cancelledFault(NOT_STARTED))
             status = await agent.checkTask({ key, afterLogSeq })
           }
         } else if (status.state === 'not-started') {
-          await startOnce(agent, { key, task: await decide(() => definition.task(context, cluster)) })
+          const task = await decide(() => definition.task(context, cluster))
+          const begins = [...(definition.begins?.(task, context, cluster) ?? []), ...ruleBegun(task, cluster)]
+          if (begins.length > 0) await decide(() => context.record(begins))
+          await startOnce(agent, { key, task: tellingPrimary(task, cluster) })
           status = await agent.checkTask({ key, afterLogSeq })
         }
         const beside =
@@ -95,6 +129,13 @@ export function taskStep<K extends OperationKind, T extends TaskKind>(
       return ended(context, definition, place, kind, status)
     },
   }
+}
+
+/** A task that sets other synchronous standbys: both sets may be in force until one is seen to be. */
+function ruleBegun(task: TaskInput, cluster: ClusterObserved | null): StepRecord[] {
+  if (task.kind !== 'set-synchronous' || !cluster) return []
+  const rule = ruleOfNames(task.standbyNames, cluster.members)
+  return [{ kind: 'synchronous-rule', clusterId: cluster.clusterId, rule }]
 }
 
 /** What went wrong before a host was asked, e.g. that the cluster could not be read: not to be taken for its answer. */
@@ -146,7 +187,25 @@ async function startBeside(
   }
 }
 
-type Place = { cluster: ClusterObserved; hostName: string }
+/** Of a step whose task was never begun, and whose agent would not begin it any more. */
+export const NOT_STARTED = 'It had not been started.'
+
+const failed = <K extends OperationKind, T extends TaskKind>(
+  context: StepContext<K>,
+  definition: TaskStep<K, T>,
+  { cluster }: Place,
+  fault: Fault,
+  news: Parameters<typeof fail>[1] = {},
+): StepOutcome =>
+  fail(fault, { ...news, records: definition.recordsFailure?.(fault, context, cluster) ?? [] })
+
+/** `askedMs`: how long this pass has been waiting for answers; ages are of its begin. */
+type Place = {
+  cluster: ClusterObserved
+  member: ClusterMember | null
+  hostName: string
+  askedMs(): number
+}
 
 export const cancelledFault = (detail: string): Fault => ({
   code: 'task.cancelled',
@@ -160,19 +219,28 @@ async function refused<K extends OperationKind, T extends TaskKind>(
   place: Place,
   fault: Fault,
 ): Promise<StepOutcome> {
-  const waited = context.now.getTime() - context.step.startedAt.getTime()
+  const waited = waitedMs(context, context.step.startedAt)
   const gone =
     fault.code === 'host.revoked' || (fault.code === 'agent.unreachable' && waited > WITHOUT_HOST_AFTER_MS)
   const without = gone ? await definition.withoutHost?.(context) : null
-  if (without) return next(without.result, { log: [{ text: fault.message }, { text: without.log }] })
+  if (without)
+    return next(without.result, {
+      log: [{ text: fault.message }, { text: without.log }],
+      records: without.records ?? [],
+    })
   if (fault.code === 'agent.unreachable') {
-    if (context.cancelAskedAt && context.now.getTime() - context.cancelAskedAt.getTime() > CANCEL_GIVE_UP_MS)
+    if (context.cancelAskedAt && waitedMs(context, context.cancelAskedAt) > CANCEL_GIVE_UP_MS)
       return fail(cancelledFault(`Host "${place.hostName}" does not answer; the step may still run there.`))
+    const { member } = place
+    // heard of by its reports, it may be its tasks that are slow to answer
+    const silentMs = Math.min(waited, member?.ageMs ?? Number.POSITIVE_INFINITY) + place.askedMs()
+    if (definition.silence && member && silentMs > definition.silence.afterMs)
+      return failed(context, definition, place, definition.silence.fault(member, context, place.cluster))
     return wait(1_000, `host "${place.hostName}" does not answer`)
   }
   // another task on the instance, e.g. of an operation that was given up: its turn ends
   if (fault.code === 'task.instance_busy') {
-    if (context.cancelAskedAt) return fail(cancelledFault('It had not been started.'))
+    if (context.cancelAskedAt) return fail(cancelledFault(NOT_STARTED))
     return wait(500, fault.detail ?? fault.message)
   }
   const forgiven = definition.forgive?.(fault)
@@ -218,7 +286,12 @@ function ended<K extends OperationKind, T extends TaskKind>(
           ...news,
           records: definition.records?.(forgiven, context, place.cluster) ?? [],
         })
-      return fail(fault, news)
+      if (!context.cancelAskedAt && definition.again?.(fault, context))
+        return wait(AGAIN_MS, `again: ${fault.message}`, {
+          ...news,
+          attempt: context.step.attempt + 1,
+        })
+      return failed(context, definition, place, fault, news)
     }
     case 'cancelled':
       return fail(cancelledFault(status.message ?? 'Its task was cancelled.'), news)

@@ -1,5 +1,7 @@
 import { agentFault, type TaskStatus } from '@floe/agent-contract'
 import type { ClusterObserved, Fault, OperationKind } from '@floe/domain'
+import { tellingPrimary } from './instance-control'
+import { waitedMs } from './look-again'
 import { fail, type MemberTask, next, type StepBody, type StepContext, type StepRecord, wait } from './step'
 import { CANCEL_GIVE_UP_MS, cancelledFault, startOnce } from './task-step'
 
@@ -113,13 +115,16 @@ async function lookAt<K extends OperationKind>(
     status = await agent.checkTask({ key, afterLogSeq: 0 })
     if (context.cancelAskedAt && (status.state === 'not-started' || status.state === 'running'))
       status = await agent.cancelTask(key)
-    else if (status.state === 'not-started') status = await startOnce(agent, { key, task })
+    else if (status.state === 'not-started')
+      status = await startOnce(agent, { key, task: tellingPrimary(task, cluster) })
   } catch (error) {
     const fault = agentFault(error)
     if (fault.code === 'task.instance_busy') return null
+    // what only a later version knows is no valid input to it
+    if (fault.code === 'agent.bad_request') return { fault: olderAgent(hostName, task.kind) }
     if (fault.code !== 'agent.unreachable') return { fault }
     const since = context.cancelAskedAt ?? context.step.startedAt
-    const waited = context.now.getTime() - since.getTime()
+    const waited = waitedMs(context, since)
     if (context.cancelAskedAt && waited > CANCEL_GIVE_UP_MS)
       return { fault: cancelledFault(`Host "${hostName}" does not answer; the step may still run there.`) }
     const silent: Fault = { ...fault, message: `host "${hostName}" does not answer` }
@@ -139,3 +144,10 @@ async function lookAt<K extends OperationKind>(
       return null
   }
 }
+
+const olderAgent = (hostName: string, kind: string): Fault => ({
+  code: 'agent.older',
+  message: `the agent of host "${hostName}" is of an earlier version`,
+  detail: `It does not know task "${kind}".`,
+  hint: 'Run "git pull" and "./floe up" on that host, on an enrolled one "./floe agent start", then try again.',
+})

@@ -1,5 +1,6 @@
 import { agentFault, type TaskStatus } from '@floe/agent-contract'
 import type { Fault, OperationKind } from '@floe/domain'
+import { waitedMs } from './look-again'
 import {
   fail,
   type OperationDefinition,
@@ -57,8 +58,11 @@ export async function undoSteps<K extends OperationKind>(
       const fault = agentFault(error)
       if (fault.code === 'task.instance_busy') return wait(200, 'taking back what was begun')
       const since = context.cancelAskedAt ?? context.step.startedAt
-      const waited = context.now.getTime() - since.getTime()
-      if (fault.code === 'agent.unreachable' && waited < GIVE_UP_MS)
+      const heardMs = cluster.members.find((m) => m.hostId === hostId)?.ageMs ?? Number.POSITIVE_INFINITY
+      const silentMs = Math.min(waitedMs(context, since), heardMs)
+      // while no host is heard it is the console that is cut off, and nothing else could end a cluster without a primary
+      const cutOff = task.kind === 'restore-primary' && cluster.members.every((m) => m.hostState !== 'online')
+      if (fault.code === 'agent.unreachable' && (silentMs < GIVE_UP_MS || cutOff))
         return wait(1_000, `host "${hostName}" does not answer`)
       if (fault.code === 'instance.not_found') continue
       leave(undoTask, fault.message)

@@ -1,5 +1,6 @@
 export * from './certificates'
 export * from './engine'
+export * from './foreseeable-roles'
 export * from './free-ports'
 export * from './private-systemd'
 export * from './scratch-directory'

@@ -2,10 +2,19 @@ import { randomUUID } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AgentEndpoint } from '@floe/agent-contract'
-import { type AgentRight, agentUrl, type Installation, LOOPBACK, secretFiles } from '@floe/domain'
+import {
+  type AgentRight,
+  agentUrl,
+  type Installation,
+  LOOPBACK,
+  programHome,
+  secretFiles,
+  webSocketIn,
+} from '@floe/domain'
 import { makeTestAuthority, type TestAuthority } from './certificates'
 import { testEnginePrefix, testEngineUser } from './engine'
 import { freePortRange, freePorts } from './free-ports'
+import { removeUsersOf } from './instance-users'
 import { giveTo, makeScratchDirectory } from './scratch-directory'
 
 export type ThrowawayHome = {
@@ -45,7 +54,6 @@ export async function makeThrowawayHome(
     webPort,
     webUrl: `http://127.0.0.1:${webPort}`,
     agentPort,
-    controlPort,
     instancePorts: await freePortRange(o.instances ?? 8),
     enginePrefix: o.enginePrefix ?? testEnginePrefix(),
     instancesDirectory: join(scratch.path, 'i'),
@@ -53,7 +61,15 @@ export async function makeThrowawayHome(
     engineUser: user.name,
     // tests look at what a crash leaves; who tests the start after it says so
     startCrashed: false,
-    controlDatabase: { user: 'floe_control', name: 'floe' },
+    webSocket: webSocketIn(join(scratch.path, 's')),
+    controlDatabase: {
+      name: 'console',
+      socketDirectory: join(scratch.path, 's', 'control'),
+      port: controlPort,
+      url: null,
+    },
+    users: null,
+    consoleDirectory: home,
     ...o.overrides,
   }
   for (const d of [home, join(home, 'secrets')]) mkdirSync(d, { mode: 0o700 })
@@ -70,11 +86,13 @@ export async function makeThrowawayHome(
     [secretFiles.agentIdentity]: await authority.host(hostId, {
       addresses: [hostAddress, LOOPBACK, 'localhost'],
     }),
-    [secretFiles.webIdentity]: identities.read,
     [secretFiles.controllerIdentity]: identities.task,
   }
   for (const [name, text] of Object.entries(secrets))
     writeFileSync(join(home, 'secrets', name), text, { mode: 0o600 })
+  const ofWeb = join(programHome(installation, 'web'), 'secrets')
+  mkdirSync(ofWeb, { recursive: true, mode: 0o700 })
+  writeFileSync(join(ofWeb, secretFiles.webIdentity), identities.read, { mode: 0o600 })
   const url = agentUrl(installation)
   return {
     home,
@@ -83,6 +101,9 @@ export async function makeThrowawayHome(
     identities,
     agentUrl: url,
     endpoint: (right) => ({ url, hostId, authority: authority.certificate, identity: identities[right] }),
-    remove: scratch.remove,
+    remove: () => {
+      removeUsersOf(home)
+      scratch.remove()
+    },
   }
 }

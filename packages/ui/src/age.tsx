@@ -21,8 +21,9 @@ export function formatTime(at: number, zone = true): string {
   return (zone ? withZone : plain).format(at)
 }
 
-/** An age for people: parts of a second are not told, because a page does not know them that well. */
+/** An age for people, in whole seconds, minutes, hours or days: it moves on while it is read. */
 export function formatAge(ms: number): string {
+  if (ms >= 60_000 && ms < 3_600_000) return `${Math.floor(ms / 60_000)} min`
   return ms < 1_000 ? '< 1 s' : ms < 10_000 ? `${Math.round(ms / 1_000)} s` : formatDuration(ms)
 }
 

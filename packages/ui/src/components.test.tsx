@@ -8,6 +8,7 @@ import { Input } from './input'
 import { KeyValue } from './key-value'
 import { Progress } from './progress'
 import { StateBadge } from './state-badge'
+import { Table, TableBody, TableCell, TableRow } from './table'
 import { parseSpan, parseTimeRange, timeRangeEnds, timeRangePresets, writeTimeRange } from './time-range'
 
 describe('StateBadge', () => {
@@ -206,5 +207,52 @@ describe('time range', () => {
       'from=2026-11-21T12:00:00Z&to=2026-11-21T11:00:00Z',
     ])
       expect(parseTimeRange(new URLSearchParams(text))).toEqual(fallback)
+  })
+})
+
+describe('Table', () => {
+  /** jsdom lays nothing out: the box is as wide as told, and the table in it. */
+  function show(boxWidth: number, tableWidth: number) {
+    const widths = { clientWidth: boxWidth, scrollWidth: tableWidth }
+    const before = Object.keys(widths).map((name) => [
+      name,
+      Object.getOwnPropertyDescriptor(Element.prototype, name),
+    ])
+    for (const [name, width] of Object.entries(widths))
+      Object.defineProperty(Element.prototype, name, { configurable: true, get: () => width })
+    try {
+      return render(
+        <Table label="Members">
+          <TableBody>
+            <TableRow>
+              <TableCell>demo</TableCell>
+              <TableCell actions>
+                <button type="button">Remove</button>
+              </TableCell>
+            </TableRow>
+          </TableBody>
+        </Table>,
+      )
+    } finally {
+      for (const [name, was] of before)
+        if (was) Object.defineProperty(Element.prototype, name as string, was as never)
+    }
+  }
+
+  test('one that is wider than its place shows a way to the rest', () => {
+    show(1_038, 1_390)
+    const right = screen.getByRole('button', { name: 'Columns of Members to the right' })
+    expect(right).toHaveProperty('disabled', false)
+    expect(screen.getByRole('button', { name: 'Columns of Members to the left' })).toHaveProperty(
+      'disabled',
+      true,
+    )
+    expect(screen.getByRole('region', { name: 'Members' }).parentElement?.dataset.scrolls).toBe('true')
+    expect(screen.getByRole('button', { name: 'Remove' }).closest('td')?.className).toContain('sticky')
+  })
+
+  test('one that has room shows none', () => {
+    show(1_038, 1_038)
+    expect(screen.queryByText('More columns')).toBeNull()
   })
 })

@@ -1,23 +1,124 @@
-import { ArrowDown, ArrowUp, ChevronsUpDown } from 'lucide-react'
-import type { ComponentProps, ReactNode } from 'react'
+'use client'
+import { ArrowDown, ArrowUp, ChevronLeft, ChevronRight, ChevronsUpDown } from 'lucide-react'
+import { type ComponentProps, type ReactNode, type RefObject, useLayoutEffect, useRef, useState } from 'react'
 import { classNames } from './class-names'
 
-/** A dense table that scrolls sideways by itself (and by keyboard) instead of widening the page. */
+/** How far a box can be scrolled to either side, in pixels. */
+type Hidden = { left: number; right: number }
+const nothingHidden: Hidden = { left: 0, right: 0 }
+
+/** What of a box's content lies beyond its edges, kept up to date. */
+function useHidden(): [RefObject<HTMLElement | null>, Hidden] {
+  const box = useRef<HTMLElement | null>(null)
+  const [hidden, setHidden] = useState(nothingHidden)
+  useLayoutEffect(() => {
+    const element = box.current
+    if (!element) return
+    const measure = () => {
+      const left = Math.round(element.scrollLeft)
+      // a pixel of rounding hides nothing
+      const right = Math.max(0, element.scrollWidth - element.clientWidth - left - 1)
+      setHidden((before) => (before.left === left && before.right === right ? before : { left, right }))
+    }
+    measure()
+    const observer = new ResizeObserver(measure)
+    observer.observe(element)
+    for (const child of element.children) observer.observe(child)
+    element.addEventListener('scroll', measure, { passive: true })
+    return () => {
+      observer.disconnect()
+      element.removeEventListener('scroll', measure)
+    }
+  }, [])
+  return [box, hidden]
+}
+
+/**
+ * A dense table. Where it is wider than its place it scrolls sideways by itself (also by keyboard) instead of widening the
+ * page, says so with a bar of its own below, and keeps its first column and its actions (`actions` of cells) in view.
+ */
 export function Table({ className, label, ...props }: ComponentProps<'table'> & { label: string }) {
+  const [box, hidden] = useHidden()
+  const scrolls = hidden.left > 0 || hidden.right > 0
+  const step = (direction: 1 | -1) => {
+    const element = box.current
+    element?.scrollBy({ left: direction * element.clientWidth * 0.7, behavior: 'smooth' })
+  }
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-    <section aria-label={label} tabIndex={0} className="relative w-full overflow-x-auto">
-      <table
+    <div data-scrolls={scrolls} className="group/table w-full min-w-0">
+      <section
+        ref={box}
         aria-label={label}
-        className={classNames('w-full border-collapse text-left text-[13px]', className)}
-        {...props}
-      />
-    </section>
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+        tabIndex={0}
+        className="relative w-full overflow-x-auto"
+      >
+        <table
+          aria-label={label}
+          className={classNames('w-full border-collapse text-left text-[13px]', className)}
+          {...props}
+        />
+      </section>
+      {scrolls ? (
+        <div
+          data-table-scroll
+          className="flex items-center justify-end gap-1 border-t border-line bg-sunken/60 px-2 py-1 text-xs text-ink-muted"
+        >
+          <span className="mr-1">More columns</span>
+          <ScrollButton
+            label={`Columns of ${label} to the left`}
+            disabled={hidden.left === 0}
+            onPress={() => step(-1)}
+          >
+            <ChevronLeft aria-hidden className="size-4" />
+          </ScrollButton>
+          <ScrollButton
+            label={`Columns of ${label} to the right`}
+            disabled={hidden.right === 0}
+            onPress={() => step(1)}
+          >
+            <ChevronRight aria-hidden className="size-4" />
+          </ScrollButton>
+        </div>
+      ) : null}
+    </div>
+  )
+}
+
+function ScrollButton({
+  label,
+  disabled,
+  onPress,
+  children,
+}: {
+  label: string
+  disabled: boolean
+  onPress: () => void
+  children: ReactNode
+}) {
+  return (
+    <button
+      type="button"
+      aria-label={label}
+      disabled={disabled}
+      onClick={onPress}
+      className="rounded-sm border border-line bg-surface p-0.5 text-ink hover:bg-hover disabled:text-ink-faint disabled:opacity-50"
+    >
+      {children}
+    </button>
   )
 }
 
 export function TableHead({ className, ...props }: ComponentProps<'thead'>) {
-  return <thead className={classNames('border-b border-line bg-sunken/60', className)} {...props} />
+  return (
+    <thead
+      className={classNames(
+        'border-b border-line bg-[color-mix(in_srgb,var(--sunken)_60%,var(--surface))] [&>tr]:bg-inherit',
+        className,
+      )}
+      {...props}
+    />
+  )
 }
 
 export function TableBody({ className, ...props }: ComponentProps<'tbody'>) {
@@ -25,15 +126,39 @@ export function TableBody({ className, ...props }: ComponentProps<'tbody'>) {
 }
 
 export function TableRow({ className, ...props }: ComponentProps<'tr'>) {
-  return <tr className={classNames('border-b border-line hover:bg-hover/50', className)} {...props} />
+  return (
+    <tr
+      className={classNames(
+        'border-b border-line bg-surface hover:bg-[color-mix(in_srgb,var(--hover)_50%,var(--surface))]',
+        className,
+      )}
+      {...props}
+    />
+  )
 }
 
 const cell = 'px-3 py-2 align-middle first:pl-4 last:pr-4'
+// what stays in view lies over what scrolls below it; on a phone the first column may take at most a good third
+const staysFirst =
+  'group-data-[scrolls=true]/table:first:sticky group-data-[scrolls=true]/table:first:left-0 group-data-[scrolls=true]/table:first:z-10 group-data-[scrolls=true]/table:first:bg-inherit group-data-[scrolls=true]/table:first:max-w-[38vw] max-sm:group-data-[scrolls=true]/table:first:min-w-[32vw] group-data-[scrolls=true]/table:first:[overflow-wrap:anywhere]'
+const staysLast =
+  'w-0 text-right whitespace-nowrap group-data-[scrolls=true]/table:sticky group-data-[scrolls=true]/table:right-0 group-data-[scrolls=true]/table:z-10 group-data-[scrolls=true]/table:bg-inherit group-data-[scrolls=true]/table:border-l group-data-[scrolls=true]/table:border-line'
 
-export function TableCell({ className, number, ...props }: ComponentProps<'td'> & { number?: boolean }) {
+/** `actions`: the cell with what can be done with the row, always in view; it comes last. */
+export function TableCell({
+  className,
+  number,
+  actions,
+  ...props
+}: ComponentProps<'td'> & { number?: boolean; actions?: boolean }) {
   return (
     <td
-      className={classNames(cell, number && 'text-right whitespace-nowrap tabular-nums', className)}
+      className={classNames(
+        cell,
+        actions ? staysLast : staysFirst,
+        number && 'text-right whitespace-nowrap tabular-nums',
+        className,
+      )}
       {...props}
     />
   )
@@ -45,6 +170,7 @@ export type SortDirection = 'ascending' | 'descending'
 export function TableHeader({
   className,
   number,
+  actions,
   sort,
   onSort,
   title,
@@ -52,6 +178,7 @@ export function TableHeader({
   ...props
 }: ComponentProps<'th'> & {
   number?: boolean
+  actions?: boolean
   sort?: SortDirection | null
   onSort?: () => void
   children?: ReactNode
@@ -64,6 +191,7 @@ export function TableHeader({
       title={title}
       className={classNames(
         cell,
+        actions ? staysLast : staysFirst,
         'py-1.5 text-xs font-medium whitespace-nowrap text-ink-muted',
         number && 'text-right',
         className,

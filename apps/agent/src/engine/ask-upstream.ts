@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import type { Upstream } from '@floe/agent-contract'
 import { fault } from '@floe/domain'
-import type { EngineUser } from '../host/engine-user'
 import { runCommand } from '../host/run-command'
 import { upstreamConninfo } from './cluster-files'
 import type { Instance } from './instance'
@@ -15,20 +14,21 @@ export type AskUpstream = <T>(query: string, values?: Record<string, string | nu
  * Asks the upstream as the role that the member replicates with. By psql, because libpq can insist on channel binding: a
  * client that gives its password to whoever asks, or believes whoever does not ask, would give it to who stands between.
  */
-export function upstreamAsker(
-  upstream: Upstream,
-  instance: Instance,
-  by: { user: EngineUser; signal: AbortSignal },
-): AskUpstream {
+export function upstreamAsker(upstream: Upstream, instance: Instance, signal: AbortSignal): AskUpstream {
   const conninfo = upstreamConninfo(upstream, instance.asking, { dbname: 'postgres' })
   return async <T>(query: string, values: Record<string, string | number> = {}) => {
     const variables = Object.entries(values).flatMap(([name, value]) => ['-v', `${name}=${value}`])
     const r = await runCommand(
       join(instance.enginePrefix, 'bin', 'psql'),
       ['-XAtqw', '-v', 'ON_ERROR_STOP=1', ...variables, '-d', conninfo],
-      { ...by, timeoutMs: ASK_BOUND_MS, input: `select json_agg(answer) from (\n${query}\n) answer;\n` },
+      {
+        user: instance.user,
+        signal,
+        timeoutMs: ASK_BOUND_MS,
+        input: `select json_agg(answer) from (\n${query}\n) answer;\n`,
+      },
     )
-    by.signal.throwIfAborted()
+    signal.throwIfAborted()
     if (r.status !== 0)
       throw fault('standby.no_upstream', `could not ask ${upstream.host}:${upstream.port}`, {
         detail: r.stderr.trim() || `psql ended with ${r.status ?? r.signal}.`,

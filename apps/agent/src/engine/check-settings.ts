@@ -1,9 +1,10 @@
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   type Fault,
+  FaultError,
   fault,
   isStandbySensitive,
+  reservedSettingFault,
   type Setting,
   type SettingChange,
   type StandbySensitiveSetting,
@@ -13,21 +14,25 @@ import {
 import type pg from 'pg'
 import type { EngineUser } from '../host/engine-user'
 import { runCommand } from '../host/run-command'
+import { isThere } from '../host/tree'
 import { applyChanges, quoteValue, readManagedSettings } from './configuration-file'
 import { readControlFile } from './control-file'
+import { refuseForeignLibraries } from './engine-libraries'
 import type { InstanceLayout } from './layout'
 import { readProtection } from './protection'
 import { unprotectedFault } from './refuse-unprotected'
-import { reservedSettings } from './reserved-settings'
 import { readSettings } from './settings'
 import fileSettingsSql from './sql/file-settings.sql'
-import { reasonOf, type TrialResult, tryConfiguration } from './trial'
+import { reasonOf, type TrialPlace, type TrialResult, tryConfiguration } from './trial'
 
 export type CheckTarget = {
   prefix: string
-  layout: InstanceLayout
+  /** Null where there is no instance yet: then `managed` is what a new one begins with. */
+  layout: InstanceLayout | null
+  managed?: ReadonlyMap<string, string> | undefined
   user: EngineUser
-  trialsDirectory: string
+  /** Where a start is tried. */
+  trial: TrialPlace
   /** Null when the instance is not running: then the binary alone is asked. */
   client: pg.Client | null
   /** Aborted when nobody waits for the answer any more. */
@@ -38,6 +43,7 @@ export type CheckTarget = {
 
 export type CheckedChange = {
   name: string
+  /** What is in force, or waits for a restart already. */
   oldValue: string | null
   newValue: string | null
   impact: 'read-only' | 'restart' | 'reload' | 'new-connections'
@@ -56,17 +62,16 @@ export async function checkSettings(
   changes: readonly SettingChange[],
 ): Promise<CheckedChange[]> {
   const names = changes.map((c) => c.name.toLowerCase())
-  const known = target.client ? await readSettings(target.client, target.layout, names) : null
+  const known =
+    target.client && target.layout ? await readSettings(target.client, target.layout, names) : null
+  const managed = managedBy(target)
   const results: CheckedChange[] = []
   for (const change of changes) {
     target.signal?.throwIfAborted()
     const setting = known?.get(change.name.toLowerCase())
     const result: CheckedChange = {
       name: setting?.name ?? change.name,
-      oldValue:
-        setting?.shown ??
-        readManagedSettings(target.layout.managedFile).get(change.name.toLowerCase()) ??
-        null,
+      oldValue: oldValueOf(setting, managed.get(change.name.toLowerCase())),
       newValue: change.value,
       impact: setting ? settingImpact(setting.context) : 'restart',
       fault: null,
@@ -78,14 +83,18 @@ export async function checkSettings(
       if (names.indexOf(change.name.toLowerCase()) !== results.length - 1)
         throw fault('setting.named_twice', `setting "${change.name}" is named twice`)
       // a line from before it was reserved may go
-      if (change.value !== null) refuseReserved(change.name)
+      if (change.value !== null) {
+        refuseReserved(change.name)
+        refuseForeignLibraries(target.prefix, change.name, change.value)
+      }
       // a setting of a library that only the next start loads is left to the trial
       if (known && !setting && !change.name.includes('.')) throw unknownSetting(change.name)
       if (setting?.context === 'internal')
         throw fault('setting.read_only', `setting "${setting.name}" cannot be changed`, {
           detail: 'Its value is fixed when the engine is built or the data directory is made.',
         })
-      if (target.client && setting) await refuseOverridden(target.client, setting, target.layout)
+      if (target.client && target.layout && setting)
+        await refuseOverridden(target.client, setting, target.layout)
       if (change.value !== null) await tryValue(target, setting, change.name, change.value)
     } catch (error) {
       target.signal?.throwIfAborted()
@@ -99,13 +108,21 @@ export async function checkSettings(
   return results
 }
 
+function oldValueOf(setting: Setting | undefined, managed: string | undefined): string | null {
+  const waiting = setting?.pendingRestart ? managed : undefined
+  return waiting ?? setting?.shown ?? managed ?? null
+}
+
+const managedBy = ({ layout, managed }: CheckTarget): ReadonlyMap<string, string> =>
+  layout ? readManagedSettings(layout.managedFile) : (managed ?? new Map())
+
 /**
  * A standby that has such a setting smaller than its primary stops replaying, and does not start. What its primary asks for
  * stands in its control file.
  */
 async function refuseBelowPrimary(t: CheckTarget, results: readonly CheckedChange[]): Promise<void> {
   const lowered = results.filter((r) => r.newNumber !== null)
-  if (lowered.length === 0 || !existsSync(t.layout.standbySignal)) return
+  if (lowered.length === 0 || !t.layout || !isThere(t.layout.standbySignal)) return
   const control = await readControlFile(t.prefix, t.layout.dataDirectory, t.user)
   for (const result of lowered) {
     const asked = control?.asked[result.name.toLowerCase() as StandbySensitiveSetting] ?? 0
@@ -151,11 +168,8 @@ async function refuseUnprotected(
 }
 
 function refuseReserved(name: string): void {
-  const reason = reservedSettings[name.toLowerCase()]
-  if (reason)
-    throw fault('setting.reserved', `setting "${name.toLowerCase()}" is set by Floe`, {
-      detail: reason,
-    })
+  const reserved = reservedSettingFault(name)
+  if (reserved) throw new FaultError(reserved)
 }
 
 export function unknownSetting(name: string): Error {
@@ -198,9 +212,10 @@ async function tryValue(
   value: string,
 ): Promise<void> {
   quoteValue(value)
+  const where = t.layout ? ['-D', t.layout.dataDirectory] : ['-D', '/', '-c', 'config_file=/dev/null']
   const r = await runCommand(
     join(t.prefix, 'bin', 'postgres'),
-    ['-C', name, '-D', t.layout.dataDirectory, '-c', `${name}=${value}`, '-c', 'log_min_messages=fatal'],
+    ['-C', name, ...where, '-c', `${name}=${value}`, '-c', 'log_min_messages=fatal'],
     { user: t.user, timeoutMs: 10_000, signal: t.signal },
   )
   if (r.status !== 0) {
@@ -255,12 +270,12 @@ async function tryTogether(
   changes: readonly SettingChange[],
   results: CheckedChange[],
 ): Promise<void> {
-  const managed = applyChanges(readManagedSettings(t.layout.managedFile), changes)
+  const managed = applyChanges(managedBy(t), changes)
   const trial: TrialResult = await tryConfiguration({
     prefix: t.prefix,
-    layout: t.layout,
+    files: t.layout,
     user: t.user,
-    trialsDirectory: t.trialsDirectory,
+    place: t.trial,
     managed,
     names: results.map((r) => r.name),
     signal: t.signal,

@@ -1,12 +1,12 @@
-import { existsSync, rmSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { userInfo } from 'node:os'
-import { basename, dirname } from 'node:path'
+import { basename } from 'node:path'
 import type { Upstream } from '@floe/agent-contract'
-import { repairRoleOf } from '@floe/domain'
+import { MemberLogin, purposeOf } from '@floe/domain'
 import { z } from 'zod'
-import { readOwnedFile, replaceFile, syncDirectory } from '../host/durable-files'
+import { readOwnedFile, removeFile, replaceFile, replaceOuterFile } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
+import { isThere, removeInTree } from '../host/tree'
 import { completeManagedFile, formatClusterConfiguration, parseConfiguration } from './configuration-file'
 import { AGENT_ROLE } from './connection'
 import type { InstanceLayout } from './layout'
@@ -47,23 +47,17 @@ export function writeFence(layout: InstanceLayout, reason: string, user: EngineU
 }
 
 export function clearFence(layout: InstanceLayout): void {
-  removeDurably(layout.fenceFile)
+  removeFile(layout.fenceFile)
 }
 
 export function writeStandbySignal(layout: InstanceLayout, user: EngineUser): void {
-  if (existsSync(layout.dataDirectory) && !existsSync(layout.standbySignal))
+  if (isThere(layout.dataDirectory) && !isThere(layout.standbySignal))
     replaceFile(layout.standbySignal, '', { owner: user })
 }
 
 /** Only for taking a demotion back: from then on the engine starts as a primary. */
-export function removeStandbySignal(layout: InstanceLayout): void {
-  removeDurably(layout.standbySignal)
-}
-
-function removeDurably(path: string): void {
-  if (!existsSync(path)) return
-  rmSync(path)
-  syncDirectory(dirname(path))
+export function removeStandbySignal(layout: Pick<InstanceLayout, 'standbySignal'>, user: EngineUser): void {
+  removeInTree(layout.standbySignal, user)
 }
 
 export function readClusterSettings(layout: InstanceLayout): Map<string, string> {
@@ -105,6 +99,9 @@ export function upstreamConninfo(upstream: Upstream, own: Asking, more: Record<s
     .join(' ')
 }
 
+/** Short while a primary is demoted: its stop waits for receivers of WAL, and clients for its stop. */
+export const SENDER_TIMEOUT = 'wal_sender_timeout'
+
 /** What a standby of this upstream asks for. */
 export function standbySettings(
   upstream: Upstream | null,
@@ -112,6 +109,7 @@ export function standbySettings(
   before: ReadonlyMap<string, string> = new Map(),
 ): Map<string, string> {
   const settings = new Map(before)
+  settings.delete(SENDER_TIMEOUT)
   settings.set('primary_conninfo', upstream ? upstreamConninfo(upstream, own) : '')
   settings.set('primary_slot_name', upstream?.slot ?? '')
   // the default of 5 s would be most of the time that clients wait after a switchover
@@ -119,35 +117,44 @@ export function standbySettings(
   return settings
 }
 
-/** Writes the file that libpq reads the password from; of the engine's user alone. */
+/**
+ * Writes the file that libpq reads the password from; of the engine's user alone. Each role has a line: the one of before
+ * is used until the member has been told to come as the new one.
+ */
 export function writePassFile(
   layout: InstanceLayout,
-  role: string,
+  roles: readonly string[],
   password: string,
   user: EngineUser,
 ): void {
-  replaceFile(layout.passFile, `*:*:*:${role}:${password}\n`, { owner: user })
+  replaceOuterFile(layout.passFile, passLines('*', roles, password), user)
 }
 
 /** The same for the password that a member asks others for pages with. */
 export function writeRepairPassFile(
   layout: InstanceLayout,
-  role: string,
+  roles: readonly string[],
   password: string,
   user: EngineUser,
 ): void {
-  replaceFile(layout.repairPassFile, `*:*:postgres:${role}:${password}\n`, { owner: user })
+  replaceOuterFile(layout.repairPassFile, passLines('postgres', roles, password), user)
 }
 
+const passLines = (database: string, roles: readonly string[], password: string) =>
+  roles.map((role) => `*:*:${database}:${role}:${password}\n`).join('')
+
 /** How a member asks another one for pages; the password stands in a file of its own. */
-export function repairConninfo(source: { host: string; port: number }, own: Asking): string {
+export function repairConninfo(
+  source: { host: string; port: number },
+  own: Asking & { role: string },
+): string {
   const parts: Record<string, string> = {
     host: source.host,
     // no resolver is asked where none is needed; whoever recovers would wait for it
     ...(isIP(source.host) ? { hostaddr: source.host } : {}),
     port: String(source.port),
     dbname: 'postgres',
-    user: repairRoleOf(own.name),
+    user: own.role,
     passfile: own.passFile,
     application_name: `${own.name} page repair`,
     connect_timeout: '5',
@@ -166,25 +173,23 @@ export function repairConninfo(source: { host: string; port: number }, own: Aski
  * pages, the one database they ask in. Over TLS only: who carries a connection on without would be past the channel
  * binding. The first line lets each host's own agent in by who its process is: role `floe` is
  * copied with its password, which other hosts do not know.
+ *
+ * The roles are those of the cluster's members as the controller knows them, never what a catalog or a file of the
+ * instance says; each is checked once more and quoted, so that no name is read as a keyword or as another line.
  */
 export function formatClusterHba(roles: readonly string[]): string {
-  const lines = [...roles]
+  const lines = [...new Set(roles)]
     .sort()
+    .map((role) => MemberLogin.parse(role))
     .flatMap((role) => [
-      ...(role.startsWith('floe_repair_') ? [] : [`hostssl    replication      ${role}  all  scram-sha-256`]),
-      `hostssl    postgres         ${role}  all  scram-sha-256`,
+      ...(purposeOf(role) === 'repair' ? [] : [`hostssl    replication      "${role}"  all  scram-sha-256`]),
+      `hostssl    "postgres"       "${role}"  all  scram-sha-256`,
     ])
   return `# Written by Floe and replaced when the cluster's members change: what agents and standbys come in by. Do not edit.
-local      all              ${AGENT_ROLE}  peer map=floe
+local      all              "${AGENT_ROLE}"  peer map=floe
 ${lines.join('\n')}
 hostnossl  all,replication  "/^floe_(standby|repair)_"  all  reject
 `
-}
-
-/** The roles that the members' lines name now. */
-export function readClusterHbaRoles(layout: InstanceLayout): string[] {
-  const text = readOwnedFile(layout.clusterHbaFile) ?? ''
-  return [...new Set([...text.matchAll(/^host(?:ssl)? +\S+ +(floe_\w+) /gm)].map((m) => m[1] as string))]
 }
 
 /** Writes the members' lines and sees to it that pg_hba.conf begins with them. Answers whether anything changed. */

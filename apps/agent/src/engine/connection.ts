@@ -1,8 +1,16 @@
+import type { Socket } from 'node:net'
 import { fault } from '@floe/domain'
 import pg from 'pg'
+import { readSmallFile } from '../host/small-file'
 
 /** How the agent reaches an instance: through the socket, as its own role `floe`. */
-export type EngineAddress = { socketDirectory: string; port: number; password: string }
+export type EngineAddress = {
+  socketDirectory: string
+  port: number
+  password: string
+  /** Whose the server's processes have to be; null where all are the agent's own user. */
+  uid: number | null
+}
 
 export const AGENT_ROLE = 'floe'
 
@@ -52,8 +60,50 @@ export async function connectEngine(
   })
   // a broken connection shows at the next query; without a listener it would end the process
   client.on('error', () => {})
+  boundAnswers(client)
   await client.connect()
+  const pid = (client as unknown as { processID: number }).processID
+  if (address.uid !== null && ownerOf(pid) !== address.uid) {
+    await client.end().catch(() => {})
+    throw fault('instance.wrong_server', 'another server answers at the instance’s socket', {
+      detail: `Its process ${pid} is not one of the instance’s user.`,
+    })
+  }
   return client
+}
+
+/** More no question of the agent's is answered with. */
+const ANSWER_MAX_BYTES = 32 * 1024 * 1024
+
+/**
+ * The superuser of an instance is a stranger and may replace what it answers with: an answer without end must not fill
+ * the agent's memory.
+ */
+function boundAnswers(client: pg.Client): void {
+  const { connection } = client as unknown as {
+    connection: NodeJS.EventEmitter & { stream: Socket }
+  }
+  let received = 0
+  connection.stream.on('data', (chunk: Buffer) => {
+    received += chunk.length
+    if (received > ANSWER_MAX_BYTES)
+      connection.stream.destroy(new Error(`the answer is longer than ${ANSWER_MAX_BYTES} bytes`))
+  })
+  connection.on('readyForQuery', () => {
+    received = 0
+  })
+}
+
+/**
+ * Who a server's process is: a socket may be a link to another instance's, which would take the agent for its own. That
+ * one tells its own pid; one that lies has to name a process of the user it is expected to be.
+ */
+function ownerOf(pid: number): number | null {
+  try {
+    return Number(/^Uid:\s+(\d+)/m.exec(readSmallFile(`/proc/${pid}/status`))?.[1])
+  } catch {
+    return null
+  }
 }
 
 /** Runs something over a connection of its own and closes it. */

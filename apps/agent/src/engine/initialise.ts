@@ -1,11 +1,14 @@
-import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { fault } from '@floe/domain'
 import { makeOwnedDirectory, readOwnedFile, replaceFile, syncDirectory } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
 import { endProcessesIn } from '../host/process-table'
 import { runCommand } from '../host/run-command'
+import { isThere, removeTree } from '../host/tree'
+import { waitFor } from '../host/wait-for'
 import { writeManagedSettings } from './configuration-file'
+import { hostBasedAuthentication } from './host-based-authentication'
 import { dataFiles, type InstanceLayout } from './layout'
 import { ensureServerCertificate } from './server-certificate'
 
@@ -23,21 +26,13 @@ export type InitialiseOptions = {
   log: (text: string) => void
 }
 
-/** Nobody gets in without a password, not even through the socket; remote addresses need listen_addresses first. */
-const hostBasedAuthentication = `# TYPE  DATABASE     USER  ADDRESS       METHOD
-local   all          all                 scram-sha-256
-host    all          all   all           scram-sha-256
-local   replication  all                 scram-sha-256
-host    replication  all   all           scram-sha-256
-`
-
 /**
  * Makes the data directory of a new instance. All work is done beside it and one rename makes it real, so a killed run
  * leaves nothing that a second run could mistake for an instance. Safe to run twice: an existing one is left alone.
  */
 export async function initialiseDataDirectory(o: InitialiseOptions): Promise<void> {
-  removeUnfinished(o.layout)
-  if (existsSync(o.layout.dataDirectory)) return
+  await removeUnfinished(o.layout, o.user)
+  if (isThere(o.layout.dataDirectory)) return
   const unfinished = join(o.layout.directory, `pgdata.unfinished-${process.pid}-${Date.now()}`)
   makeOwnedDirectory(unfinished, o.user)
   try {
@@ -53,22 +48,26 @@ export async function initialiseDataDirectory(o: InitialiseOptions): Promise<voi
     renameSync(unfinished, o.layout.dataDirectory)
     syncDirectory(o.layout.directory)
   } catch (error) {
-    rmSync(unfinished, { recursive: true, force: true })
+    await removeTree(unfinished, o.user)
     throw error
   }
 }
 
 /** Ends and removes what killed runs left behind. */
-export function removeUnfinished(layout: InstanceLayout): void {
-  if (!existsSync(layout.directory)) return
+export async function removeUnfinished(layout: InstanceLayout, user: EngineUser): Promise<void> {
+  if (!isThere(layout.directory)) return
   for (const entry of readdirSync(layout.directory)) {
     if (!entry.startsWith('pgdata.unfinished-')) continue
     const path = join(layout.directory, entry)
     // what still writes in there may bring something back between the look and the removal
-    for (let attempt = 0; attempt < 50 && existsSync(path); attempt++) {
-      endProcessesIn(path)
-      rmSync(path, { recursive: true, force: true, maxRetries: 3, retryDelay: 20 })
-    }
+    await waitFor(
+      async () => {
+        endProcessesIn(path)
+        await removeTree(path, user).catch(() => {})
+        return !isThere(path)
+      },
+      { boundMs: 10_000, everyMs: 20 },
+    )
   }
 }
 

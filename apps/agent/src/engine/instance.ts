@@ -1,32 +1,60 @@
-import { existsSync, statSync } from 'node:fs'
+import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import type { InstanceObserved, SettingDrift } from '@floe/agent-contract'
-import { type InstanceRole, type InstanceState, LOOPBACK, type Protection } from '@floe/domain'
+import {
+  type Fault,
+  foreseeableLogin,
+  type InstanceRole,
+  type InstanceState,
+  LOOPBACK,
+  type MemberLogins,
+  type Protection,
+  type RemoteAccess,
+} from '@floe/domain'
 import type pg from 'pg'
 import type { EngineUser } from '../host/engine-user'
-import type { ProcessTree } from '../host/process-table'
+import {
+  directoryNumber,
+  type ProcessesOfUsers,
+  type ProcessSeen,
+  type ProcessTree,
+} from '../host/process-table'
 import type { Supervision } from '../host/supervision'
+import { isThere } from '../host/tree'
 import type { AgentInstallation } from '../installation'
 import type { Log } from '../log'
 import type { Problems } from '../problems'
 import { Sampler } from '../sampler/sampler'
 import { readFence } from './cluster-files'
+import { commandLineSettings } from './command-line-settings'
 import { readManagedSettings } from './configuration-file'
 import { type EngineAddress, withEngine } from './connection'
 import { type ControlFile, readControlFile } from './control-file'
+import { type InstanceProcesses, sortProcesses } from './instance-processes'
+import { InstanceSocket } from './instance-socket'
 import { KnownSettings } from './known-settings'
 import { type InstanceLayout, instanceLayout } from './layout'
-import { findPostmaster, type Postmaster } from './postmaster'
+import { findPostmaster, type Postmaster, uidOf, unnamedPostmaster } from './postmaster'
+import { processFault } from './process-fault'
 import { newsOf, readProtection, recoveryWithStart } from './protection'
-import type { InstanceRegistry, RegisteredInstance } from './registry'
-import { commandLineSettings } from './reserved-settings'
+import type { RegisteredInstance } from './registered-instance'
+import type { InstanceRegistry } from './registry'
+import { readRemoteAccess } from './remote-access'
 import { ensureServerCertificate } from './server-certificate'
-import { lastWords, recentComplaints } from './server-log'
+import { lastWords, recentComplaints, whyItEnded } from './server-log'
 import { driftOf, isSealed, pathOf, readFileTexts, settingsFiles } from './settings-files'
 import { decideState, walk } from './state'
 
 /** How long an instance counts as running while the agent connects again. */
 const BROKEN_MS = 3_000
+
+const WITHOUT_POSTMASTER = 'its postmaster has ended, processes of it still work'
+
+/** Processes of an instance that rests are looked for this often; of one that has just lost its postmaster at every look. */
+const RESTING_MS = 5_000
+
+/** What is wrong with its processes is told when it has lasted this long: an engine that ends removes its postmaster.pid first. */
+const ASTRAY_MS = 2_000
 
 /** An edit of a file of settings shows within this time; a look is three calls of stat. */
 const FILES_MS = 2_000
@@ -34,8 +62,14 @@ const FILES_MS = 2_000
 /** A change of protection shows within this time; a look is two short questions. */
 const PROTECTION_MS = 1_000
 
+/** What a standby said of its upstream counts for this long. */
+const COMPLAINT_MS = 60_000
+
+/** A change of pg_hba.conf shows within this time; a look has the engine parse it. */
+const REMOTE_ACCESS_MS = 10_000
+
 function stampOf(path: string): string {
-  const stat = statSync(path, { throwIfNoEntry: false })
+  const stat = lstatSync(path, { throwIfNoEntry: false })
   return stat ? `${stat.ino}:${stat.size}:${stat.mtimeMs}` : '-'
 }
 
@@ -44,8 +78,10 @@ export type InstanceSurroundings = {
   installation: AgentInstallation
   registry: InstanceRegistry
   supervision: Supervision
+  /** Of instances that have none of their own. */
   user: EngineUser
   tree: ProcessTree
+  processes: ProcessesOfUsers
   log: Log
   problems: Problems
   /** Called when something of it changed that a report tells. */
@@ -64,16 +100,23 @@ export class Instance {
   activity: 'starting' | 'stopping' | null = null
   readonly #around: InstanceSurroundings
   #postmaster: Postmaster | null = null
+  /** What is wrong with its processes, and since when. */
+  #astray: { fault: Fault; since: number } | null = null
   #state: InstanceState | null = null
   #because: string | null = null
+  #faultSaid = 'null'
   #control: ControlFile | null = null
   #startedAt: number | null = null
   #orderedStartAt = 0
+  #aliveAt = 0
+  #lastPid: number | null = null
   #looking: Promise<void> | null = null
   #listensOn: string[] | null = null
   #drift: SettingDrift[] = []
   #protection: Protection | null = null
   #protectionSeenAt = Number.NEGATIVE_INFINITY
+  #remoteAccess: RemoteAccess | null = null
+  #remoteAccessSeenAt = Number.NEGATIVE_INFINITY
   #filesSeen = ''
   #filesSeenAt = Number.NEGATIVE_INFINITY
 
@@ -85,6 +128,7 @@ export class Instance {
     this.sampler = new Sampler({
       name: registered.name,
       address: () => this.address,
+      user: () => this.user,
       layout: this.layout,
       directory: join(around.installation.stateDirectory, 'telemetry', registered.instanceId),
       postmaster: () => this.#postmaster,
@@ -134,17 +178,52 @@ export class Instance {
     return this.#postmaster
   }
 
+  /** What is wrong with its processes where no living postmaster of it is named by its postmaster.pid; null as long as all is well. */
+  get processFault(): Fault | null {
+    const { fault, since } = this.#astray ?? { fault: null, since: 0 }
+    return fault && performance.now() - since >= ASTRAY_MS ? fault : null
+  }
+
+  /** All processes of it that there are, by other witnesses than its postmaster.pid; at most `maxAgeMs` old. */
+  processes(maxAgeMs = 0): InstanceProcesses {
+    const { installation, supervision, processes } = this.#around
+    const { user, workedIn } = this.registered
+    return sortProcesses(
+      {
+        layout: this.layout,
+        instancesDirectory: installation.instancesDirectory,
+        user: this.user,
+        ownUser: user !== undefined,
+        workedIn: workedIn ?? null,
+        worksIn: directoryNumber(this.layout.dataDirectory),
+        supervised: (pid) => supervision.owns(pid, this.instanceId),
+      },
+      processes.of(uidOf(this.user), maxAgeMs),
+    )
+  }
+
+  /** Whether any process of its engine works now, with a postmaster or without. */
+  works(): boolean {
+    return findPostmaster(this.layout, this.user) !== null || this.processes().engine.length > 0
+  }
+
   get address(): EngineAddress {
     const r = this.registered
     return {
       socketDirectory: this.#around.installation.socketDirectory,
       port: r.port,
       password: r.agentPassword,
+      uid: this.user.uid,
     }
   }
 
   get enginePrefix(): string {
     return this.registered.enginePrefix
+  }
+
+  /** Who its processes run as and its files belong to. */
+  get user(): EngineUser {
+    return this.registered.user ?? this.#around.user
   }
 
   /** How it presents itself to the member that it follows. */
@@ -168,14 +247,14 @@ export class Instance {
 
   /** Sees to its certificate; an engine that runs, started by an earlier version, takes it at once. */
   async ensureServerCertificate(): Promise<void> {
-    if (!existsSync(this.layout.dataDirectory)) return
-    const changed = await ensureServerCertificate(this.layout, this.registered.name, this.#around.user)
+    if (!isThere(this.layout.dataDirectory)) return
+    const changed = await ensureServerCertificate(this.layout, this.registered.name, this.user)
     if (changed && this.#postmaster) process.kill(this.#postmaster.pid, 'SIGHUP')
   }
 
   /** Starts the engine process; whether it gets ready is for the caller to watch. */
   async launch(): Promise<void> {
-    const { installation, supervision, user } = this.#around
+    const { installation, supervision } = this.#around
     const r = this.registered
     this.#orderedStartAt = Date.now()
     this.#listensOn = null
@@ -183,7 +262,9 @@ export class Instance {
     await this.ensureServerCertificate().catch((error) =>
       this.#around.log.warn('certificate.not_made', { instanceId: r.instanceId, reason: String(error) }),
     )
-    const settings = commandLineSettings(r, installation.socketDirectory, this.layout.logDirectory)
+    const sockets = new InstanceSocket(installation.socketDirectory, r)
+    sockets.prepare(this.user)
+    const settings = commandLineSettings(r, sockets.directory, this.layout.logDirectory)
     await supervision.start({
       instanceId: r.instanceId,
       title: r.name,
@@ -195,8 +276,14 @@ export class Instance {
       ],
       directory: this.layout.directory,
       outputFile: this.layout.startLog,
-      user,
+      user: this.user,
+      writableDirectories: [this.layout.directory, sockets.directory],
     })
+  }
+
+  /** Removes its socket, and what leads there: it is gone for good. */
+  removeSocket(): Promise<void> {
+    return new InstanceSocket(this.#around.installation.socketDirectory, this.registered).remove(this.user)
   }
 
   /** Where other members reach it. */
@@ -215,6 +302,18 @@ export class Instance {
     return recentComplaints(this.layout, this.#orderedStartAt)
   }
 
+  /** What a standby that receives no WAL complained of last. An engine that cannot follow says so every few seconds. */
+  #whyNotStreaming(): string | null {
+    const live = this.sampler.identity
+    if (!live?.inRecovery || !live.replication || live.replication.receiver?.status === 'streaming')
+      return null
+    return (
+      recentComplaints(this.layout, Math.max(this.#orderedStartAt, Date.now() - COMPLAINT_MS))
+        .at(-1)
+        ?.slice(0, 1_000) ?? null
+    )
+  }
+
   /** Looks at processes and answers and moves the state; looks do not overlap. */
   look(): Promise<void> {
     this.#looking ??= this.#look().finally(() => {
@@ -224,36 +323,49 @@ export class Instance {
   }
 
   async #look(): Promise<void> {
-    const { registry, log, user } = this.#around
+    const { registry, log } = this.#around
     const registered = registry.find(this.instanceId)
     if (!registered) return
     this.lookAtFiles()
     const before = this.#postmaster
-    this.#postmaster = findPostmaster(this.layout)
+    this.#postmaster = findPostmaster(this.layout, this.user)
+    const left = this.#postmaster ? this.#named() : this.#unnamed(before)
     const alive = this.#postmaster !== null
     if (before && !alive) this.sampler.ended()
-    if (alive) this.sampler.wake()
+    if (this.#postmaster) {
+      this.#aliveAt = Date.now()
+      this.#lastPid = this.#postmaster.pid
+      this.sampler.wake()
+    }
     const gone = !alive && this.#state !== 'stopped' && this.#state !== 'crashed'
-    if (gone && existsSync(this.layout.dataDirectory))
-      this.#control = await readControlFile(registered.enginePrefix, this.layout.dataDirectory, user).catch(
-        () => null,
-      )
+    if (gone && isThere(this.layout.dataDirectory))
+      this.#control = await readControlFile(
+        registered.enginePrefix,
+        this.layout.dataDirectory,
+        this.user,
+      ).catch(() => null)
     const shutDownCleanly = /^shut down/.test(this.#control?.clusterState ?? '')
     const expected = registry.find(this.instanceId)?.expected ?? 'deleting'
     const next =
-      !alive && this.#state === 'crashed' && this.activity === null && expected === 'running'
+      !alive &&
+      left.length === 0 &&
+      this.#state === 'crashed' &&
+      this.activity === null &&
+      expected === 'running'
         ? 'crashed'
         : decideState({
             expected,
             activity: this.activity,
             alive,
+            working: left.length > 0,
             status: this.#postmaster?.status ?? null,
             answersSql: this.#answers(before),
             wasStarting: this.#state === 'starting',
             shutDownCleanly,
           })
-    if (next === this.#state) return
+    if (next === this.#state) return this.#tellFault()
     for (const step of walk(this.#state, next)) {
+      if (step.state === 'stopping' && left.length > 0) step.because = WITHOUT_POSTMASTER
       log.info('instance.moved', {
         instanceId: this.instanceId,
         name: registered.name,
@@ -265,12 +377,54 @@ export class Instance {
       this.#because = step.because
       this.#around.onChange()
     }
-    if (next === 'crashed') this.#because = this.lastWords().join('\n') || this.#because
+    if (next === 'crashed')
+      this.#because = whyItEnded(this.layout, {
+        orderedStartAt: this.#orderedStartAt,
+        aliveAt: this.#aliveAt,
+        pid: before?.pid ?? this.#lastPid,
+      })
     if (next === 'stopped' && expected === 'running' && this.activity === null) {
       registry.update(this.instanceId, { expected: 'stopped' })
       this.#because = 'it was shut down outside Floe'
     }
     if (next === 'running') this.#control = null
+    this.#tellFault()
+  }
+
+  /** Its postmaster.pid names a postmaster: remembers where that works, should the directory get another name. */
+  #named(): ProcessSeen[] {
+    this.#astray = null
+    const { registry } = this.#around
+    const workedIn = directoryNumber(this.layout.dataDirectory)
+    if (workedIn !== null && registry.find(this.instanceId)?.workedIn !== workedIn)
+      registry.update(this.instanceId, { workedIn })
+    return []
+  }
+
+  /** No postmaster is named: one may run all the same. Answers what works of it without any. */
+  #unnamed(before: Postmaster | null): ProcessSeen[] {
+    const resting = before === null && this.#astray === null && this.activity === null
+    const settled = this.#state === 'stopped' || this.#state === 'crashed'
+    const { engine, postmaster } = this.processes(resting && settled ? RESTING_MS : 0)
+    if (postmaster) {
+      const found = unnamedPostmaster(postmaster)
+      // the last word of the file that is gone
+      const same = before?.pid === found.pid && before.startTicks === found.startTicks
+      this.#postmaster = same ? before : found
+    }
+    const fault = processFault({ ...this.registered, layout: this.layout }, engine, postmaster)
+    this.#astray = fault && { fault, since: this.#astray?.since ?? performance.now() }
+    return postmaster ? [] : engine
+  }
+
+  /** A report tells it when it has lasted, and what it is now. */
+  #tellFault(): void {
+    const said = JSON.stringify(this.processFault)
+    if (said === this.#faultSaid) return
+    this.#faultSaid = said
+    const fault = this.processFault
+    if (fault) this.#around.log.warn('instance.processes_astray', { instanceId: this.instanceId, fault })
+    this.#around.onChange()
   }
 
   /** Asks what protects it against torn pages, at most every PROTECTION_MS and over the sampler's connection. */
@@ -291,6 +445,35 @@ export class Instance {
     }
   }
 
+  /** Asks how clients on other hosts come in, over the sampler's connection; at most every `everyMs`. */
+  async lookAtRemoteAccess(everyMs = REMOTE_ACCESS_MS): Promise<void> {
+    const now = performance.now()
+    if (!this.sampler.identity) {
+      this.#remoteAccess = null
+      this.#remoteAccessSeenAt = Number.NEGATIVE_INFINITY
+      return
+    }
+    if (now - this.#remoteAccessSeenAt < everyMs) return
+    this.#remoteAccessSeenAt = now
+    const seen = await readRemoteAccess((sql) => this.sampler.ask(sql)).catch(() => this.#remoteAccess)
+    if (JSON.stringify(seen) === JSON.stringify(this.#remoteAccess)) return
+    this.#remoteAccess = seen
+    this.#around.onChange()
+  }
+
+  /** The roles that it logs in with at other members. */
+  get logins(): MemberLogins {
+    const r = this.registered
+    const { followsAs, replicationRole, replicationPassword, repairRole, repairPassword } = r
+    return {
+      replication:
+        followsAs ??
+        replicationRole ??
+        (replicationPassword === undefined ? null : foreseeableLogin('standby', r.name)),
+      repair: repairRole ?? (repairPassword === undefined ? null : foreseeableLogin('repair', r.name)),
+    }
+  }
+
   /** What files set otherwise than Floe left them, as of the last look. */
   get drift(): readonly SettingDrift[] {
     return this.#drift
@@ -304,6 +487,8 @@ export class Instance {
     const { registry, log } = this.#around
     const expected = registry.find(this.instanceId)?.expected
     if (expected !== 'running' && expected !== 'stopped') return
+    // it is away while pg_rewind works on it, and between the two renames of a copy
+    if (!isThere(this.layout.dataDirectory)) return
     try {
       const seen = settingsFiles.map((file) => stampOf(pathOf(this.layout, file))).join(' ')
       if (seen === this.#filesSeen) return
@@ -347,18 +532,18 @@ export class Instance {
     const r = this.registered
     const { installation } = this.#around
     const live = this.sampler.identity
-    if (!live && this.#control === null && existsSync(this.layout.dataDirectory) && this.state !== 'creating')
-      this.#control = await readControlFile(
-        r.enginePrefix,
-        this.layout.dataDirectory,
-        this.#around.user,
-      ).catch(() => null)
+    // who sees a new instance running also reads how clients come in
+    if (live && this.#remoteAccess === null) await this.lookAtRemoteAccess(0).catch(() => {})
+    if (!live && this.#control === null && isThere(this.layout.dataDirectory) && this.state !== 'creating')
+      this.#control = await readControlFile(r.enginePrefix, this.layout.dataDirectory, this.user).catch(
+        () => null,
+      )
     const role: InstanceRole | null = live ? (live.inRecovery ? 'standby' : 'primary') : null
     return {
       instanceId: r.instanceId,
       name: r.name,
       state: this.state,
-      because: this.#because,
+      because: this.processFault?.message ?? this.#because,
       role,
       engineVersion: live?.version ?? null,
       systemIdentifier: live?.systemIdentifier ?? this.#control?.systemIdentifier ?? null,
@@ -380,8 +565,14 @@ export class Instance {
       observedAt: Date.now(),
       replication: live?.replication ?? null,
       fenced: readFence(this.layout),
+      whyNotStreaming: this.#whyNotStreaming(),
+      processFault: this.processFault,
       settingDrift: this.#drift,
+      user: { name: this.user.name, own: r.user !== undefined, separable: this.user.uid !== null },
       protection: this.#postmaster ? this.#protection : null,
+      logins: this.logins,
+      remoteAccess: this.#postmaster ? this.#remoteAccess : null,
+      primaryKnown: r.primaryKnown ?? null,
     }
   }
 

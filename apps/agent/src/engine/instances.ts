@@ -1,8 +1,9 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { removeTemporary } from '../host/durable-files'
+import type { EngineUser } from '../host/engine-user'
 import { Instance, type InstanceSurroundings } from './instance'
-import type { RegisteredInstance } from './registry'
+import type { RegisteredInstance } from './registered-instance'
 
 /** How often processes are looked at; a look is a read of postmaster.pid and /proc. */
 const LOOK_MS = 500
@@ -22,7 +23,10 @@ export class Instances {
   /** Adopts what runs: resolves when each has been looked at and, where it is up, had time to answer. */
   async adopt(): Promise<void> {
     const all = this.list()
-    for (const { layout } of all) for (const d of [layout.directory, layout.dataDirectory]) removeTemporary(d)
+    for (const { layout, user } of all) {
+      removeTemporary(layout.directory)
+      removeTemporary(layout.dataDirectory, user)
+    }
     await Promise.all(all.map((i) => i.look()))
     await Promise.all(all.map((i) => i.ensureServerCertificate().catch((error) => this.#failed(i, error))))
     for (const i of all) i.sampler.start()
@@ -34,8 +38,14 @@ export class Instances {
       for (const i of this.list()) {
         void i.look().catch((error) => this.#failed(i, error))
         void i.lookAtProtection().catch((error) => this.#failed(i, error))
+        void i.lookAtRemoteAccess().catch((error) => this.#failed(i, error))
       }
     }, LOOK_MS)
+  }
+
+  /** The user of what belongs to no instance yet. */
+  get sharedUser(): EngineUser {
+    return this.#around.user
   }
 
   list(): Instance[] {

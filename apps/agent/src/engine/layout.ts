@@ -8,8 +8,10 @@ export function instanceLayout(instancesDirectory: string, instanceId: string) {
   return {
     directory,
     logDirectory: join(directory, 'log'),
-    /** What the engine prints before its own log is open; replaced at every start. */
-    startLog: join(directory, 'log', 'start.log'),
+    /** What the engine prints before its own log is open; replaced at every start. Root opens it, so it lies in root's own directory. */
+    startLog: join(directory, 'start.log'),
+    /** What the agent knows of it, for an agent that has lost its own state. */
+    registrationCopy: join(directory, 'registration.json'),
     /** Its presence keeps the agent from starting the instance. */
     fenceFile: join(directory, 'fenced.json'),
     /** Lies there from before pg_rewind changes anything until it has ended well, or a copy has replaced all. */

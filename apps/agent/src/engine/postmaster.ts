@@ -1,4 +1,15 @@
-import { isAlive, readProcess, worksIn } from '../host/process-table'
+import { uptime } from 'node:os'
+import type { EngineUser } from '../host/engine-user'
+import {
+  commandOf,
+  isAlive,
+  type ProcessSeen,
+  programOf,
+  readProcess,
+  runsAs,
+  TICKS_PER_SECOND,
+  worksIn,
+} from '../host/process-table'
 import { readSmallOwnedFile } from '../host/small-file'
 import type { InstanceLayout } from './layout'
 
@@ -12,17 +23,27 @@ export type Postmaster = {
   status: string | null
 }
 
+/** Base name of the engine's program; its children are the same one. */
+export const ENGINE_PROGRAM = 'postgres'
+
+/** A child of a postmaster puts a title in place of its command line. */
+export const isChildTitle = (command: readonly string[]): boolean => /^postgres: /.test(command[0] ?? '')
+
 /**
- * The running postmaster of a data directory, or null. postmaster.pid alone proves nothing: it outlives a crash, and its
- * pid may be another process by now. A postmaster works in its data directory, and its backends are not its parents.
+ * The running postmaster of a data directory as its postmaster.pid names it, or null. That file alone proves nothing: it
+ * outlives a crash, its pid may be another process by now, and the instance's superuser can write any pid into it. A
+ * postmaster is the engine's program, runs as the instance's user, works in the data directory and is nobody's backend.
+ * That none is named does not prove that none runs: see instance-processes.ts.
  */
-export function findPostmaster(layout: InstanceLayout): Postmaster | null {
+export function findPostmaster(layout: InstanceLayout, user: Pick<EngineUser, 'uid'>): Postmaster | null {
   const lines = pidFileLines(layout)
   if (lines === null) return null
   const pid = Number(lines[0])
   if (!Number.isInteger(pid) || pid <= 1) return null
   const stat = readProcess(pid)
   if (!isAlive(stat) || !worksIn(pid, layout.dataDirectory)) return null
+  if (!runsAs(pid, uidOf(user)) || programOf(pid) !== ENGINE_PROGRAM || isChildTitle(commandOf(pid)))
+    return null
   return {
     pid,
     startTicks: stat.startTicks,
@@ -30,6 +51,21 @@ export function findPostmaster(layout: InstanceLayout): Postmaster | null {
     status: lines[7]?.trim() || null,
   }
 }
+
+/** The uid that an instance's processes have. */
+export const uidOf = (user: Pick<EngineUser, 'uid'>): number => user.uid ?? process.getuid?.() ?? 0
+
+/** A postmaster that its postmaster.pid does not name, or not any more; the engine's own word is not known of it. */
+export const unnamedPostmaster = ({ stat }: ProcessSeen): Postmaster => ({
+  pid: stat.pid,
+  startTicks: stat.startTicks,
+  startedAt: Date.now() - ageMs(stat.startTicks),
+  status: null,
+})
+
+/** How long a process has run. */
+export const ageMs = (startTicks: number): number =>
+  Math.max(0, (uptime() - startTicks / TICKS_PER_SECOND) * 1_000)
 
 /**
  * True while postmaster.pid names a process that has ended and is not reaped yet: to an engine that starts, its pid looks

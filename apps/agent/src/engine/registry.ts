@@ -1,56 +1,115 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { fault, InstanceId, InstanceName } from '@floe/domain'
-import { z } from 'zod'
+import { fault, InstanceId, toFault } from '@floe/domain'
 import { replaceFile, syncDirectory } from '../host/durable-files'
 import { isNoRoom } from '../host/no-room'
+import type { Log } from '../log'
 import type { Problems } from '../problems'
+import { RegisteredInstance } from './registered-instance'
+import { RegistrationCopies } from './registration-copy'
+
+export type RegistryParts = {
+  stateDirectory: string
+  instancesDirectory: string
+  hostId: string
+  problems: Problems
+  log: Pick<Log, 'warn' | 'error'>
+}
 
 /**
- * What the agent knows of an instance by itself. `expected` is what was last ordered and decides whether a missing
- * process is a stop or a crash; it is written before the order is carried out.
+ * The instances of this host, one file each. A port belongs to an instance for as long as its file exists. A file that
+ * cannot be read is put aside in `unreadable/`, and no other instance suffers from it. What is missing here, of one
+ * instance or of all, is read back from the copies in the instances' directories.
  */
-export const RegisteredInstance = z.object({
-  version: z.literal(1),
-  instanceId: InstanceId,
-  name: InstanceName,
-  port: z.number().int(),
-  enginePrefix: z.string(),
-  expected: z.enum(['creating', 'stopped', 'running', 'deleting']),
-  /** Password of the agent's own role `floe`. */
-  agentPassword: z.string(),
-  /** Password that it replicates with from other members; made when it is first needed. */
-  replicationPassword: z.string().optional(),
-  /** Password that it asks other members for pages with. */
-  repairPassword: z.string().optional(),
-  createdAt: z.number(),
-})
-export type RegisteredInstance = z.infer<typeof RegisteredInstance>
-
-/** The instances of this host, one file each. A port belongs to an instance for as long as its file exists. */
 export class InstanceRegistry {
   readonly #directory: string
-  readonly #problems: Problems | undefined
+  readonly #unreadable: string
+  readonly #problems: Problems
+  readonly #log: RegistryParts['log']
+  readonly #copies: RegistrationCopies
   readonly #instances = new Map<string, RegisteredInstance>()
   readonly #unstored = new Set<string>()
+  readonly #uncopied = new Set<string>()
 
-  constructor(stateDirectory: string, problems?: Problems) {
-    this.#directory = join(stateDirectory, 'instances')
-    this.#problems = problems
+  constructor(parts: RegistryParts) {
+    this.#directory = join(parts.stateDirectory, 'instances')
+    this.#unreadable = join(this.#directory, 'unreadable')
+    this.#problems = parts.problems
+    this.#log = parts.log
+    this.#copies = new RegistrationCopies(parts)
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 })
-    for (const file of readdirSync(this.#directory)) {
-      if (!file.endsWith('.json')) {
-        if (file.endsWith('.tmp')) rmSync(join(this.#directory, file), { force: true })
-        continue
-      }
-      const path = join(this.#directory, file)
-      const parsed = RegisteredInstance.safeParse(JSON.parse(readFileSync(path, 'utf8')))
-      if (!parsed.success)
-        throw fault('agent.registry_invalid', `file "${path}" does not hold an instance`, {
-          cause: parsed.error,
-        })
-      this.#instances.set(parsed.data.instanceId, parsed.data)
+    for (const file of readdirSync(this.#directory))
+      if (file.endsWith('.json')) this.#load(file)
+      else if (file.endsWith('.tmp')) rmSync(join(this.#directory, file), { force: true })
+    this.#readBack()
+    for (const instance of this.#instances.values()) this.#copy(instance)
+  }
+
+  #load(file: string): void {
+    const path = join(this.#directory, file)
+    try {
+      const instance = RegisteredInstance.parse(JSON.parse(readFileSync(path, 'utf8')))
+      if (file !== `${instance.instanceId}.json`)
+        throw fault('agent.registry_invalid', `it holds instance ${instance.instanceId}`)
+      this.#instances.set(instance.instanceId, instance)
+    } catch (error) {
+      mkdirSync(this.#unreadable, { recursive: true, mode: 0o700 })
+      const aside = join(this.#unreadable, `${Date.now()}-${file}`)
+      renameSync(path, aside)
+      syncDirectory(this.#directory)
+      this.#log.error('registration.unreadable', { path: aside, reason: toFault(error).message })
     }
+  }
+
+  /** Registers again what only its copy tells of, and reports what nothing tells of. */
+  #readBack(): void {
+    const refusals = new Map<string, string>()
+    for (const instanceId of this.#copies.list()) {
+      if (this.#instances.has(instanceId)) continue
+      try {
+        const instance = this.#copies.read(instanceId)
+        if (!instance) continue
+        this.put(instance)
+        this.#log.warn('registration.read_back', { instanceId, name: instance.name, port: instance.port })
+      } catch (error) {
+        const { message, detail } = toFault(error)
+        refusals.set(instanceId, [message, detail].filter(Boolean).join(': '))
+        this.#log.error('registration.not_read_back', { instanceId, reason: refusals.get(instanceId) })
+      }
+    }
+    for (const [instanceId, files] of this.#putAside()) {
+      if (this.#instances.has(instanceId)) continue
+      const refusal = refusals.get(instanceId) ?? 'Its directory holds no copy of the registration.'
+      refusals.delete(instanceId)
+      this.#tellLost(instanceId, `The file was put aside as "${files.at(-1)}". ${refusal}`)
+    }
+    for (const [instanceId, refusal] of refusals)
+      this.#tellLost(instanceId, `The agent's state does not name it. ${refusal}`)
+  }
+
+  /** Files that were put aside, by the id of their instance, newest last. */
+  #putAside(): Map<string, string[]> {
+    const found = new Map<string, string[]>()
+    if (!existsSync(this.#unreadable)) return found
+    for (const name of readdirSync(this.#unreadable).sort()) {
+      const instanceId = /^\d+-(.+)\.json$/.exec(name)?.[1]
+      if (!instanceId) continue
+      found.set(instanceId, [...(found.get(instanceId) ?? []), join(this.#unreadable, name)])
+    }
+    return found
+  }
+
+  #tellLost(instanceId: string, detail: string): void {
+    this.#problems.begin(
+      `registration-lost:${instanceId}`,
+      {
+        code: 'agent.registration_lost',
+        message: `could not read the registration of instance ${instanceId}`,
+        detail,
+        hint: 'The engine is not touched. Restore the file from a backup into the directory of registrations, then restart the agent; or delete the instance and remove the file that was put aside.',
+      },
+      InstanceId.safeParse(instanceId).success ? instanceId : null,
+    )
   }
 
   list(): RegisteredInstance[] {
@@ -82,16 +141,30 @@ export class InstanceRegistry {
     }
     this.#store(instance)
     this.#instances.set(instance.instanceId, instance)
+    this.#problems.end(`registration-lost:${instance.instanceId}`)
   }
 
   #store(instance: RegisteredInstance): void {
     replaceFile(this.#path(instance.instanceId), `${JSON.stringify(instance, null, 2)}\n`)
     this.#stored(instance.instanceId)
+    this.#copy(instance)
+  }
+
+  /** The registration counts without its copy: one that could not be written is tried again. */
+  #copy(instance: RegisteredInstance): void {
+    try {
+      this.#copies.write(instance)
+      this.#uncopied.delete(instance.instanceId)
+    } catch (error) {
+      if (!this.#uncopied.has(instance.instanceId))
+        this.#log.warn('registration.not_copied', { instanceId: instance.instanceId, reason: String(error) })
+      this.#uncopied.add(instance.instanceId)
+    }
   }
 
   #stored(instanceId: string): void {
     if (this.#unstored.delete(instanceId) && this.#unstored.size === 0)
-      this.#problems?.end('instances-not-stored')
+      this.#problems.end('instances-not-stored')
   }
 
   /**
@@ -106,7 +179,7 @@ export class InstanceRegistry {
       if (!isNoRoom(error)) throw error
       this.#instances.set(instanceId, instance)
       this.#unstored.add(instanceId)
-      this.#problems?.begin('instances-not-stored', {
+      this.#problems.begin('instances-not-stored', {
         code: 'agent.instances_not_stored',
         message: 'could not store what was ordered of instances',
         detail: `The file system of "${this.#directory}" is full.`,
@@ -125,6 +198,11 @@ export class InstanceRegistry {
       } catch {
         return
       }
+    }
+    for (const instanceId of [...this.#uncopied]) {
+      const instance = this.#instances.get(instanceId)
+      if (instance) this.#copy(instance)
+      else this.#uncopied.delete(instanceId)
     }
   }
 

@@ -1,8 +1,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import { existsSync, lstatSync } from 'node:fs'
 import { makeSelfSignedIdentity } from '@floe/authority/self-signed'
-import { readOwnedFile, replaceFile } from '../host/durable-files'
+import { readOwnedFile, replaceFile, statOwnedFile } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
+import { isThere } from '../host/tree'
 import { completeManagedFile } from './configuration-file'
 import type { dataFiles } from './layout'
 import { valuesOf } from './settings-files'
@@ -38,7 +38,7 @@ export async function ensureServerCertificate(
   name: string,
   user: EngineUser,
 ): Promise<boolean> {
-  if (!existsSync(files.tlsFile) && setsTls(files)) return false
+  if (!isThere(files.tlsFile) && setsTls(files)) return false
   let changed = false
   if (!isSound(files.certificateFile, user)) {
     replaceFile(files.certificateFile, await makeSelfSignedIdentity(name), { owner: user })
@@ -59,10 +59,9 @@ function setsTls(files: Files): boolean {
 
 /** An engine does not start with a key that others could read, or that is not the certificate's. */
 function isSound(path: string, user: EngineUser): boolean {
-  const stat = lstatSync(path, { throwIfNoEntry: false })
-  if (!stat?.isFile() || (stat.mode & 0o077) !== 0 || stat.uid !== (user.uid ?? process.getuid?.()))
-    return false
   try {
+    const stat = statOwnedFile(path)
+    if (!stat || (stat.mode & 0o077) !== 0 || stat.uid !== (user.uid ?? process.getuid?.())) return false
     const text = readOwnedFile(path) ?? ''
     return new X509Certificate(text).checkPrivateKey(createPrivateKey(text))
   } catch {

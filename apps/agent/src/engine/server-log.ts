@@ -1,12 +1,15 @@
-import { closeSync, fstatSync, readdirSync, readSync } from 'node:fs'
+import { closeSync, fstatSync, readSync } from 'node:fs'
+import { uptime } from 'node:os'
 import { join } from 'node:path'
-import { openOwnedFile } from '../host/durable-files'
+import { openOwnedFile, statOwnedFile } from '../host/durable-files'
+import { oomKillOf, readKernelLog } from '../host/kernel-log'
+import { listInTree } from '../host/tree'
 import type { InstanceLayout } from './layout'
 
 /** Names of the server log's files of one kind, oldest first: their names are their times. */
 export function logFiles(logDirectory: string, extension: '.json' | '.log'): string[] {
   try {
-    return readdirSync(logDirectory)
+    return listInTree(logDirectory)
       .filter((f) => f.startsWith('engine-') && f.endsWith(extension))
       .sort()
   } catch {
@@ -54,11 +57,38 @@ export function logTime(timestamp: string | undefined): number | null {
   return m ? Date.parse(`${m[1]}T${m[2]}Z`) : null
 }
 
-/**
- * Why an engine ended or did not start, in its own words: fatal entries and those about its configuration since a time,
- * at most five, newest last. What clients caused is left out. Empty when it said nothing.
- */
-export function lastWords(layout: InstanceLayout, sinceMs: number): string[] {
+/** Whose FATAL ends the server; that of any other process (a walreceiver’s, a worker’s) ends that process. */
+const endsServer = (e: LogEntry) =>
+  e.error_severity === 'PANIC' ||
+  (e.error_severity === 'FATAL' &&
+    /^(postmaster|startup|standalone backend)$/.test(e.backend_type ?? 'postmaster'))
+
+/** Its last life as a standby ends here; what it said of its primary before says nothing of what came later. */
+const promotion = /^(received promote request|selected new timeline ID|archive recovery complete)/
+
+/** What the server wrote to its log since a time, oldest first, as far as the tail of the newest file goes. */
+function entriesSince(layout: InstanceLayout, sinceMs: number): LogEntry[] {
+  const newest = logFiles(layout.logDirectory, '.json').at(-1)
+  if (!newest) return []
+  return readTail(join(layout.logDirectory, newest))
+    .split('\n')
+    .map(parseEntry)
+    .filter((e): e is LogEntry => e !== null && (logTime(e.timestamp) ?? 0) >= sinceMs)
+}
+
+function changedAt(path: string): number {
+  try {
+    return statOwnedFile(path)?.mtimeMs ?? 0
+  } catch {
+    return 0
+  }
+}
+
+/** What the engine said before it had a log of its own; it is made anew at each start. */
+function startWords(layout: InstanceLayout, sinceMs: number): string[] {
+  const writtenAt = changedAt(layout.startLog)
+  // the clock of files may be a moment behind
+  if (writtenAt + 1_000 < sinceMs) return []
   const words: string[] = []
   for (const line of readTail(layout.startLog).split('\n')) {
     const m = plain.exec(line)
@@ -67,16 +97,47 @@ export function lastWords(layout: InstanceLayout, sinceMs: number): string[] {
     else if (m[1] === 'FATAL' || m[1] === 'PANIC' || configurationError.test(m[2] as string))
       words.push(m[2] as string)
   }
-  const newest = logFiles(layout.logDirectory, '.json').at(-1)
-  if (newest)
-    for (const line of readTail(join(layout.logDirectory, newest)).split('\n')) {
-      const e = parseEntry(line)
-      if (!e?.message || e.backend_type === 'client backend' || (logTime(e.timestamp) ?? 0) < sinceMs)
-        continue
-      if (e.error_severity === 'FATAL' || e.error_severity === 'PANIC' || configurationError.test(e.message))
-        words.push([e.message, e.detail, e.hint].filter(Boolean).join(' '))
-    }
-  return [...new Set(words)].slice(-5)
+  return words
+}
+
+/**
+ * Why an engine ended or did not start, in its own words: what ended it and what was wrong with its configuration, since a
+ * time and its last promotion; at most five, newest last. What clients caused is left out. Empty when it said nothing.
+ */
+export function lastWords(layout: InstanceLayout, sinceMs: number): string[] {
+  const entries = entriesSince(layout, sinceMs)
+  const promoted = entries.findLastIndex((e) => promotion.test(e.message ?? ''))
+  const words = entries
+    .slice(promoted + 1)
+    .filter((e) => e.message && e.backend_type !== 'client backend')
+    .filter((e) => endsServer(e) || configurationError.test(e.message as string))
+    .map((e) => [e.message, e.detail, e.hint].filter(Boolean).join(' '))
+  return [...new Set([...startWords(layout, sinceMs), ...words])].slice(-5)
+}
+
+/** What an engine says last is said within this time before its end. */
+const LAST_WORDS_MS = 10_000
+
+/**
+ * Why a server that nobody stopped is gone: its own last words, the kernel’s, or that there are none. `aliveAt`: when it
+ * was last seen; 0 where this agent never saw it, and then its last entry tells when it ended.
+ */
+export function whyItEnded(
+  layout: InstanceLayout,
+  seen: { orderedStartAt: number; aliveAt: number; pid: number | null },
+): string {
+  const lastEntryAt = () => logTime(entriesSince(layout, 0).at(-1)?.timestamp) ?? Date.now()
+  const failedStart = seen.orderedStartAt > seen.aliveAt
+  const endedAfter = failedStart ? seen.orderedStartAt : seen.aliveAt || lastEntryAt()
+  const since = failedStart ? endedAfter : Math.max(seen.orderedStartAt, endedAfter - LAST_WORDS_MS)
+  const words = lastWords(layout, since)
+  if (words.length > 0) return words.join('\n')
+  // the kernel's clock of its log is not exactly that of its uptime
+  const withinMs = Date.now() - since + 60_000
+  const records = seen.pid === null ? null : readKernelLog()
+  const killed = seen.pid !== null && records && oomKillOf(records, seen.pid, withinMs, uptime() * 1_000)
+  if (killed) return `the kernel killed it for want of memory: ${killed}`
+  return 'it ended without a word in its log: killed from outside or by the kernel (out of memory?)'
 }
 
 /** What its own processes (not clients) reported as errors since a time, oldest first, at most twenty. */

@@ -6,6 +6,7 @@ const evidence = (over: Partial<Evidence>): Evidence => ({
   expected: 'running',
   activity: null,
   alive: true,
+  working: false,
   status: 'ready',
   answersSql: true,
   wasStarting: false,
@@ -21,6 +22,12 @@ describe('state', () => {
 
   test('a process that is gone though nobody stopped it has crashed', () => {
     expect(decideState(evidence({ alive: false }))).toBe('crashed')
+  })
+
+  test('while a process works on without its postmaster it is neither crashed nor stopped', () => {
+    expect(decideState(evidence({ alive: false, working: true }))).toBe('stopping')
+    expect(decideState(evidence({ alive: false, working: true, expected: 'stopped' }))).toBe('stopping')
+    expect(decideState(evidence({ alive: false, working: true, shutDownCleanly: true }))).toBe('stopping')
   })
 
   test('a stop is no crash, ordered or by hand', () => {

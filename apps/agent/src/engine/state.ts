@@ -1,5 +1,5 @@
 import { type InstanceState, whyInstanceMoved } from '@floe/domain'
-import type { RegisteredInstance } from './registry'
+import type { RegisteredInstance } from './registered-instance'
 
 /** What is known of an instance at one look. */
 export type Evidence = {
@@ -7,6 +7,8 @@ export type Evidence = {
   /** The task that works on it right now. */
   activity: 'starting' | 'stopping' | null
   alive: boolean
+  /** Processes of the engine work although no postmaster is alive. */
+  working: boolean
   /** The engine's own word in postmaster.pid. */
   status: string | null
   answersSql: boolean
@@ -16,7 +18,10 @@ export type Evidence = {
   shutDownCleanly: boolean
 }
 
-/** The state an instance is in, from evidence alone. `crashed` needs a process that is gone though nobody stopped it. */
+/**
+ * The state an instance is in, from evidence alone. `crashed` needs that nothing works in it though nobody stopped it: a
+ * backend that outlives its postmaster may still acknowledge a commit, so until it has ended the instance is stopping.
+ */
 export function decideState(e: Evidence): InstanceState {
   if (e.expected === 'creating') return 'creating'
   if (e.expected === 'deleting') return 'deleting'
@@ -25,6 +30,7 @@ export function decideState(e: Evidence): InstanceState {
     return e.answersSql ? 'running' : 'starting'
   }
   if (e.activity === 'starting') return 'starting'
+  if (e.working) return 'stopping'
   if (e.expected === 'stopped') return 'stopped'
   if (e.shutDownCleanly && !e.wasStarting) return 'stopped'
   return 'crashed'

@@ -8,6 +8,7 @@ export function readHostFacts(o: {
   supervision: 'systemd' | 'detached'
   ports: { from: number; to: number; used: number }
   paths: readonly string[]
+  separateUsers: boolean
 }): HostFacts {
   return {
     hostName: hostname(),
@@ -22,6 +23,7 @@ export function readHostFacts(o: {
     supervision: o.supervision,
     instancePorts: o.ports,
     disks: readDisks(o.paths),
+    separateUsers: o.separateUsers,
   }
 }
 

@@ -74,12 +74,17 @@ describe('a pipe planted under a name the agent reads', () => {
   test.each([
     ['a file of settings', 'floe.conf', (d: string) => readOwnedFile(join(d, 'floe.conf'))],
     ['the server log', 'engine-1.json', (d: string) => readTail(join(d, 'engine-1.json'))],
-    ['postmaster.pid', 'postmaster.pid', (d: string) => findPostmaster(layout(d))],
+    ['postmaster.pid', 'postmaster.pid', (d: string) => findPostmaster(layout(d), { uid: null })],
     ['postmaster.pid of an ended engine', 'postmaster.pid', (d: string) => waitsToBeReaped(layout(d))],
     [
       'the log that checkpoints are read from',
       'engine-1.json',
-      (d: string) => new CheckpointFollower(d, new CheckpointStore(join(d, 'c.jsonl'))).step(),
+      (d: string) =>
+        new CheckpointFollower(
+          d,
+          () => ({ name: 'own', uid: null, gid: null }),
+          new CheckpointStore(join(d, 'c.jsonl')),
+        ).step(),
     ],
   ])('in place of %s does not hold it up', (_, name, read) =>
     scratch((d) => {

@@ -14,6 +14,7 @@ test('a process name with blanks and parentheses does not shift the fields', () 
     pid: 4242,
     state: 'S',
     parent: 17,
+    session: 4242,
     ticks: 110,
     childrenTicks: 150,
     startTicks: 123_456,

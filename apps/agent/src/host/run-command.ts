@@ -10,12 +10,18 @@ export type CommandOptions = {
   signal?: AbortSignal | undefined
   /** Sees each chunk of standard output and standard error as it comes. */
   onOutput?: (text: string) => void
+  /** More of standard output, and of standard error, is dropped. */
+  outputMaxBytes?: number
 }
 
 /** What engine commands and engines see of the environment: nothing of the agent's own. */
 export const engineEnvironment = { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C.UTF-8', TZ: 'UTC' }
 
 const OUTPUT_MAX_BYTES = 1 << 20
+
+/** Sessions of the commands that run now, each named by the pid that began it: what works in them are the agent's own tools. */
+export const commandSessions = (): ReadonlySet<number> => sessions
+const sessions = new Set<number>()
 
 /**
  * Runs a command to its end as the engine's user (supplementary groups cleared) in a process group of its own; on
@@ -34,6 +40,9 @@ export function runCommand(
       detached: true,
       ...identity(options.user),
     })
+    const session = child.pid
+    if (session !== undefined) sessions.add(session)
+    const { outputMaxBytes = OUTPUT_MAX_BYTES } = options
     let stdout = ''
     let stderr = ''
     const end = () => {
@@ -46,11 +55,11 @@ export function runCommand(
     const timer = options.timeoutMs ? setTimeout(end, options.timeoutMs) : undefined
     options.signal?.addEventListener('abort', end, { once: true })
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      if (stdout.length < OUTPUT_MAX_BYTES) stdout += text
+      if (stdout.length < outputMaxBytes) stdout += text
       options.onOutput?.(text)
     })
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      if (stderr.length < OUTPUT_MAX_BYTES) stderr += text
+      if (stderr.length < outputMaxBytes) stderr += text
       options.onOutput?.(text)
     })
     child.on('error', (error) => {
@@ -58,6 +67,7 @@ export function runCommand(
       reject(error)
     })
     child.on('close', (status, signal) => {
+      if (session !== undefined) sessions.delete(session)
       clearTimeout(timer)
       options.signal?.removeEventListener('abort', end)
       resolve({ status, signal, stdout, stderr })

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { closeSync, constants, openSync, rmSync, writeFileSync } from 'node:fs'
-import { engineEnvironment, identity } from './run-command'
+import { confined } from './confined'
+import { engineEnvironment } from './run-command'
 import type { EngineProcess, Supervision } from './supervision'
 
 /**
@@ -19,12 +20,12 @@ export class Detached implements Supervision {
     const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_APPEND
     const output = openSync(p.outputFile, flags, 0o600)
     try {
-      const child = spawn(p.file, p.args, {
+      const [file, ...args] = confined(p.user, [p.file, ...p.args])
+      const child = spawn(file, args, {
         cwd: p.directory,
         env: { ...engineEnvironment, ...oomEnvironment },
         stdio: ['ignore', output, output],
         detached: true,
-        ...identity(p.user),
       })
       await new Promise<void>((resolve, reject) => {
         child.once('spawn', resolve)
@@ -35,6 +36,11 @@ export class Detached implements Supervision {
     } finally {
       closeSync(output)
     }
+  }
+
+  /** Nothing keeps them together. */
+  owns(): boolean {
+    return false
   }
 
   async forget(): Promise<void> {}

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Systemd, systemdArguments } from './supervise-systemd'
+import { isOfUnit, Systemd, systemdArguments } from './supervise-systemd'
 import { chooseSupervision } from './supervision'
 
 const engine = {
@@ -9,7 +9,8 @@ const engine = {
   args: ['-D', '/instances/b8f5/pgdata', '-c', 'port=5500'],
   directory: '/',
   outputFile: '/nonexistent/start.log',
-  user: { name: 'floe', uid: 999, gid: 999 },
+  user: { name: 'floe-000000000001', uid: 50001, gid: 50001 },
+  writableDirectories: ['/instances/b8f5', '/run/floe/1/b8f5'],
 }
 
 test('systemd supervises only where it is the first process and the agent may start units', () => {
@@ -20,10 +21,25 @@ test('systemd supervises only where it is the first process and the agent may st
 
 test('the unit runs as the engine’s user, tells its readiness, and lets a stop reach the postmaster alone', () => {
   const args = systemdArguments(engine)
-  for (const wanted of ['User=floe', 'Type=notify', 'KillMode=mixed', 'KillSignal=SIGINT', 'Restart=no'])
+  for (const wanted of [
+    'User=floe-000000000001',
+    'Type=notify',
+    'KillMode=mixed',
+    'KillSignal=SIGINT',
+    'Restart=no',
+  ])
     expect(args).toContain(`--property=${wanted}`)
   expect(args).toContain('--unit=floe-instance-b8f5.service')
   expect(args.slice(args.indexOf('--') + 1)).toEqual([engine.file, ...engine.args])
+})
+
+test('a process is of a unit by its cgroup, whatever that lies in', () => {
+  const unit = 'floe-instance-b8f5.service'
+  expect(isOfUnit(`0::/floe.slice/${unit}\n`, unit)).toBe(true)
+  expect(isOfUnit(`12:pids:/docker/1/floe.slice/${unit}\n1:name=systemd:/x\n`, unit)).toBe(true)
+  expect(isOfUnit(`0::/floe.slice/${unit}/below\n`, unit)).toBe(true)
+  expect(isOfUnit('0::/floe.slice/floe-instance-b8f5.service.d\n', unit)).toBe(false)
+  expect(isOfUnit('0::/user.slice\n', unit)).toBe(false)
 })
 
 test('a failed unit of an earlier life does not stand in the way', async () => {

@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs'
 import { fault } from '@floe/domain'
 import { type CommandResult, engineEnvironment, runCommand } from './run-command'
+import { readSmallFile } from './small-file'
 import type { EngineProcess, Supervision } from './supervision'
 
 export type RunCommand = (
@@ -23,6 +24,7 @@ export function systemdArguments(p: EngineProcess): string[] {
     'Type=notify',
     'NotifyAccess=main',
     `User=${p.user.name}`,
+    ...sandbox(p.writableDirectories),
     `WorkingDirectory=${p.directory}`,
     `StandardOutput=append:${p.outputFile}`,
     `StandardError=append:${p.outputFile}`,
@@ -56,6 +58,41 @@ export function systemdArguments(p: EngineProcess): string[] {
   ]
 }
 
+/** Whether /proc/PID/cgroup names the unit: a part of a path of any hierarchy, below whatever systemd itself runs in. */
+export const isOfUnit = (cgroups: string, unit: string): boolean =>
+  cgroups.split('\n').some((line) => line.split('/').includes(unit))
+
+/**
+ * What the engine's unit may not do. Data directories, WAL and tablespaces may lie anywhere, so of the file system only
+ * what belongs to the system is closed: /usr, /boot and /etc, and homes unless its own directories lie there.
+ */
+function sandbox(writable: readonly string[]): string[] {
+  const inHomes = writable.some((path) => /^\/(home|root|run\/user)(\/|$)/.test(path))
+  const inTmp = writable.some((path) => /^\/(var\/)?tmp(\/|$)/.test(path))
+  return [
+    'NoNewPrivileges=yes',
+    'CapabilityBoundingSet=',
+    'AmbientCapabilities=',
+    'ProtectSystem=full',
+    ...(inHomes ? [] : ['ProtectHome=yes']),
+    ...(inTmp ? [] : ['PrivateTmp=yes']),
+    'PrivateDevices=yes',
+    'ProtectKernelTunables=yes',
+    'ProtectKernelModules=yes',
+    'ProtectKernelLogs=yes',
+    'ProtectControlGroups=yes',
+    'ProtectClock=yes',
+    'ProtectHostname=yes',
+    'RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK',
+    'RestrictNamespaces=yes',
+    'RestrictRealtime=yes',
+    'RestrictSUIDSGID=yes',
+    'LockPersonality=yes',
+    'SystemCallArchitectures=native',
+    'UMask=0077',
+  ]
+}
+
 /** Engine processes as transient units of the system's systemd, each with a cgroup of its own. */
 export class Systemd implements Supervision {
   readonly kind = 'systemd'
@@ -74,6 +111,15 @@ export class Systemd implements Supervision {
       throw fault('host.unit_not_started', `could not start unit "${unitName(p.instanceId)}"`, {
         detail: r.stderr.trim() || `systemd-run ended with status ${r.status ?? r.signal}.`,
       })
+  }
+
+  /** Nobody but systemd moves a process out of its unit's cgroup. */
+  owns(pid: number, instanceId: string): boolean {
+    try {
+      return isOfUnit(readSmallFile(`/proc/${pid}/cgroup`), unitName(instanceId))
+    } catch {
+      return false
+    }
   }
 
   async forget(instanceId: string): Promise<void> {

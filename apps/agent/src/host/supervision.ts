@@ -15,6 +15,8 @@ export type EngineProcess = {
   /** Receives what the engine prints before its own log is open. */
   outputFile: string
   user: EngineUser
+  /** Its own: a sandbox must not take them away. */
+  writableDirectories: readonly string[]
 }
 
 /**
@@ -25,6 +27,8 @@ export interface Supervision {
   readonly kind: 'systemd' | 'detached'
   /** Resolves when the process was started; whether it stays up is for the caller to watch. */
   start(process: EngineProcess): Promise<void>
+  /** Whether a process is known to descend from what was started for the instance, wherever it works now. */
+  owns(pid: number, instanceId: string): boolean
   /** Clears what the supervision keeps of an instance that has ended. */
   forget(instanceId: string): Promise<void>
 }

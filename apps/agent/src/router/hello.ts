@@ -1,10 +1,12 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
-import { type CertificateFacts, contractVersion, type Hello } from '@floe/agent-contract'
+import { agentProcedures, type CertificateFacts, contractVersion, type Hello } from '@floe/agent-contract'
 import { HostId } from '@floe/domain'
+import { builtinModules } from '../engine/builtin-modules'
 import type { AgentInstallation } from '../installation'
 import { taskBodies } from '../tasks/bodies'
 import { agentVersion } from '../version'
+
+/** Controllers before contract procedures were named one by one look for this word. */
+const olderWords = ['certificate.renew']
 
 /** Answers who the agent is; capabilities are what this agent and its engine can really do. */
 export function helloOf(
@@ -13,7 +15,6 @@ export function helloOf(
   bootId: string,
   startedAt: number,
 ): Hello {
-  const has = (file: string) => existsSync(join(installation.enginePrefix, file))
   return {
     contractVersion,
     agentVersion,
@@ -23,15 +24,10 @@ export function helloOf(
     startedAt,
     now: Date.now(),
     capabilities: [
-      'report.read',
-      'telemetry.read',
-      'telemetry.stream',
-      'checkpoint.read',
-      'setting.list',
-      'setting.check',
-      'certificate.renew',
+      ...agentProcedures,
+      ...olderWords,
       ...Object.keys(taskBodies).map((kind) => `task.${kind}`),
-      ...['bulk_io', 'monitor'].filter((m) => has(`lib/postgresql/${m}.so`)).map((m) => `engine.${m}`),
+      ...builtinModules(installation.enginePrefix).map((module) => `engine.${module}`),
     ],
     certificate,
   }

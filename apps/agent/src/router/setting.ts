@@ -4,7 +4,7 @@ import type { z } from 'zod'
 import { checkSettings } from '../engine/check-settings'
 import type { Instance } from '../engine/instance'
 import { readSettings } from '../engine/settings'
-import type { EngineUser } from '../host/engine-user'
+import type { TrialPlace } from '../engine/trial'
 
 /** The catalogue with values, from the running instance. */
 export async function listSettings(
@@ -25,13 +25,12 @@ export async function dryRunSettings(
   instance: Instance,
   changes: SettingChange[],
   o: {
-    user: EngineUser
-    trialsDirectory: string
+    trial: TrialPlace
     signal: AbortSignal | undefined
     acrossCluster?: boolean | undefined
   },
 ): Promise<SettingCheck> {
-  const target = { prefix: instance.enginePrefix, layout: instance.layout, ...o }
+  const target = { prefix: instance.enginePrefix, layout: instance.layout, user: instance.user, ...o }
   const results = instance.postmaster
     ? await instance.connect((client) => checkSettings({ ...target, client }, changes))
     : await checkSettings({ ...target, client: null }, changes)

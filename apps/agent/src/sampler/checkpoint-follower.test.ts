@@ -21,7 +21,7 @@ const log = (name: string) => join(directory, `engine-2026-11-21T08-00-${name}.j
 const storePath = () => join(directory, 'state', 'checkpoints.jsonl')
 const follow = () => {
   const store = new CheckpointStore(storePath())
-  const follower = new CheckpointFollower(directory, store)
+  const follower = new CheckpointFollower(directory, () => ({ name: 'own', uid: null, gid: null }), store)
   // each step well after the last one, so that it lists the directory anew
   const step = () => {
     clock += 10_000

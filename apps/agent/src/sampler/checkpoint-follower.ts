@@ -1,8 +1,10 @@
-import { closeSync, fstatSync, readSync, rmSync, statSync } from 'node:fs'
+import { closeSync, fstatSync, lstatSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseCheckpointLine, parseRecoveryLine, type RunningCheckpoint } from '@floe/telemetry'
 import { logFiles, logTime, parseEntry } from '../engine/server-log'
 import { openOwnedFile } from '../host/durable-files'
+import type { EngineUser } from '../host/engine-user'
+import { removeInTree } from '../host/tree'
 import type { CheckpointStore, LogPosition } from './checkpoint-store'
 
 const CHUNK_BYTES = 1 << 20
@@ -25,6 +27,7 @@ export type RunningCheckpointStart = Pick<RunningCheckpoint, 'kind' | 'reasons' 
  */
 export class CheckpointFollower {
   readonly #directory: string
+  readonly #owner: () => EngineUser
   readonly #store: CheckpointStore
   #position: LogPosition | null
   #running: RunningCheckpointStart | null = null
@@ -33,8 +36,10 @@ export class CheckpointFollower {
   #files: string[] = []
   #listedAt = Number.NEGATIVE_INFINITY
 
-  constructor(logDirectory: string, store: CheckpointStore) {
+  /** `owner`: whose the log's files are. */
+  constructor(logDirectory: string, owner: () => EngineUser, store: CheckpointStore) {
     this.#directory = logDirectory
+    this.#owner = owner
     this.#store = store
     this.#position = store.position
   }
@@ -100,8 +105,7 @@ export class CheckpointFollower {
       bytes += sizeOf(path) + sizeOf(plain)
       if (bytes <= KEEP_LOG_BYTES || name === this.#files.at(-1) || name >= (this.#position?.file ?? ''))
         continue
-      rmSync(path, { force: true })
-      rmSync(plain, { force: true })
+      for (const old of [path, plain]) removeInTree(old, this.#owner())
     }
   }
 
@@ -193,7 +197,7 @@ export class CheckpointFollower {
 
 function sizeOf(path: string): number {
   try {
-    return statSync(path).size
+    return lstatSync(path).size
   } catch {
     return 0
   }

@@ -1,7 +1,7 @@
 import { statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CheckpointRead } from '@floe/agent-contract'
-import { ReplicationObserved } from '@floe/domain'
+import { parseTimelineHistory, ReplicationObserved, type TimelineEnd } from '@floe/domain'
 import { SAMPLE_INTERVAL_MS, type Sample } from '@floe/telemetry'
 import type pg from 'pg'
 import type { z } from 'zod'
@@ -9,12 +9,14 @@ import { CANNOT_CONNECT_NOW, connectEngine, type EngineAddress, sqlState } from 
 import type { InstanceLayout } from '../engine/layout'
 import type { Postmaster } from '../engine/postmaster'
 import pendingRestartSql from '../engine/sql/pending-restart.sql'
+import type { EngineUser } from '../host/engine-user'
 import type { ProcessTree } from '../host/process-table'
 import type { Log } from '../log'
 import { CheckpointFollower, type CrashStart } from './checkpoint-follower'
 import { CheckpointStore } from './checkpoint-store'
 import { readProcessTotals } from './process-accounting'
 import { decodeReading, encodeReading, type Reading, readingFromRow, valuesBetween } from './reading'
+import { ReplayDelay } from './replay-delay'
 import { SampleRing } from './ring'
 import { CheckpointProgress } from './running-checkpoint'
 import { SlowGauge } from './slow-gauge'
@@ -23,6 +25,12 @@ import databaseSizeSql from './sql/database-size.sql'
 import identitySql from './sql/identity.sql'
 import walSizeSql from './sql/wal-size.sql'
 import { decidingViews, tickStatement, type ViewColumns } from './statement'
+
+/** The first timeline has none; of another its history file tells them, where it is there. */
+function ancestorsOf({ timeline, history }: Record<string, unknown>): TimelineEnd[] | null {
+  if (timeline === 1) return []
+  return typeof history === 'string' ? parseTimelineHistory(Buffer.from(history, 'base64').toString()) : null
+}
 
 /** The statement ends before the next tick is due; a connection that says nothing for this long is given up. */
 const STATEMENT_MS = 700
@@ -64,6 +72,8 @@ export type SamplerOptions = {
   name: string
   address: () => EngineAddress
   layout: InstanceLayout
+  /** Whose its files are. */
+  user: () => EngineUser
   /** Where samples and checkpoints are kept. */
   directory: string
   postmaster: () => Postmaster | null
@@ -92,6 +102,7 @@ export class Sampler {
   readonly #databaseSize = new SlowGauge(databaseSizeSql, 'database_size', 60_000)
   readonly #walSize = new SlowGauge(walSizeSql, 'wal_size', 10_000)
   #live: Live | null = null
+  readonly #replayDelay = new ReplayDelay()
   #before: Reading | null
   #health: SamplerHealth = 'connecting'
   #healthSince = performance.now()
@@ -111,7 +122,7 @@ export class Sampler {
     this.#checkpoints = new CheckpointStore(join(o.directory, 'checkpoints.jsonl'), (e) =>
       o.onStored('checkpoints', e),
     )
-    this.#follower = new CheckpointFollower(o.layout.logDirectory, this.#checkpoints)
+    this.#follower = new CheckpointFollower(o.layout.logDirectory, o.user, this.#checkpoints)
     this.#before = this.ring.trailer ? decodeReading(this.ring.trailer) : null
     // instances share the second between them
     this.#phase = Math.floor(Math.random() * SAMPLE_INTERVAL_MS)
@@ -263,6 +274,7 @@ export class Sampler {
     const row = await this.#ask(live, { name: 'tick', text: live.statement })
     const after = process.hrtime.bigint()
     const roundTripMs = Number(after - before) / 1e6
+    row.replay_delay = this.#replayDelay.of(row.replay_delay, Number(after) / 1e6)
     const reading = readingFromRow(row, Number(before) / 1e6 + roundTripMs / 2, roundTripMs / 2)
     this.#addHost(reading)
     this.#followLog()
@@ -345,8 +357,10 @@ export class Sampler {
 
   async #updateIdentity(live: Live, row: Record<string, unknown>, reading: Reading): Promise<void> {
     live.identity.startedAt = reading.postmasterStart
+    const state = row.replication_state as Record<string, unknown>
     const seen = ReplicationObserved.safeParse({
-      ...(row.replication_state as object),
+      ...state,
+      ancestors: ancestorsOf(state),
       at: reading.at,
       replayDelayMs: typeof row.replay_delay === 'number' ? row.replay_delay * 1_000 : null,
     })

@@ -1,3 +1,4 @@
+import commitModes from '../engine/sql/commit-modes.sql'
 import checkpointer from './sql/checkpointer.sql'
 import clock from './sql/clock.sql'
 import connections from './sql/connections.sql'
@@ -57,7 +58,10 @@ const questions: readonly Question[] = [
   },
   { name: 'replication', sql: replication },
   { name: 'replay', sql: replay },
-  { name: 'replication_state', sql: replicationState },
+  {
+    name: 'replication_state',
+    sql: replicationState.replace('/* commit modes */', withoutComments(commitModes)),
+  },
 ]
 
 /** Views whose columns decide what can be asked. */

@@ -1,26 +1,20 @@
 import type { Upstream } from '@floe/agent-contract'
-import { fault, replicationRoleOf, slotNameOf } from '@floe/domain'
-import pg from 'pg'
+import { fault, foreseeableLogin, slotNameOf } from '@floe/domain'
+import type pg from 'pg'
 import { writeClusterHba } from '../engine/cluster-files'
 import type { Instance } from '../engine/instance'
+import { defineMemberRole, retireMemberRole, roleExists, withRolesLocked } from '../engine/member-roles'
+import { waitFor } from '../host/wait-for'
 import { reload } from './reload-instance'
-import { requireTls } from './require-tls'
-import { type TaskBody, type TaskContext, waitFor } from './task'
-
-/** What pg_rewind has to call on the instance it reads from. */
-const rewindFunctions = [
-  'pg_ls_dir(text, boolean, boolean)',
-  'pg_stat_file(text, boolean)',
-  'pg_read_binary_file(text)',
-  'pg_read_binary_file(text, bigint, bigint, boolean)',
-]
+import { serveTls } from './serve-tls'
+import type { TaskBody, TaskContext } from './task'
 
 const SLOT_FREE_BOUND_MS = 15_000
 
 /** Role, pg_hba.conf and slot for a member that is to follow this instance, and how to reach it. */
 export const admitStandby: TaskBody<'admit-standby'> = async (task, context) => {
   const instance = context.instances.get(task.instanceId)
-  const role = replicationRoleOf(task.standbyName)
+  const role = task.role ?? foreseeableLogin('standby', task.standbyName)
   const slot = slotNameOf(task.standbyName)
   return withPrimarySession(instance, async (client) => {
     const facts = await readFacts(client)
@@ -29,12 +23,16 @@ export const admitStandby: TaskBody<'admit-standby'> = async (task, context) => 
         detail: `Instance "${instance.registered.name}" has ${facts.tablespaces} of them.`,
         hint: 'Move their tables to the default tablespace and drop them.',
       })
-    await requireTls(instance, client)
-    if (!facts.inRecovery && task.verifier !== null) {
-      await defineRole(client, role, task.verifier)
+    await serveTls(instance, client)
+    const { verifier } = task
+    if (!facts.inRecovery && verifier !== null) {
+      await withRolesLocked(client, async () => {
+        await defineMemberRole(client, role, verifier)
+        await retireForeseeable(client, task.standbyName, role, context)
+      })
       context.log(`role "${role}" may replicate`)
     }
-    await admitRoles(instance, client, context)
+    await letIn(instance, client, task.roles ?? [role])
     if (task.slot) {
       await ensureSlot(client, slot)
       context.log(`slot "${slot}" keeps WAL for it`)
@@ -54,16 +52,17 @@ export const admitStandby: TaskBody<'admit-standby'> = async (task, context) => 
 /** Removes a member's slot and, unless it stays a member, its role and its lines. */
 export const dismissStandby: TaskBody<'dismiss-standby'> = async (task, context) => {
   const instance = context.instances.get(task.instanceId)
-  const role = replicationRoleOf(task.standbyName)
+  const role = task.role ?? foreseeableLogin('standby', task.standbyName)
   return withPrimarySession(instance, async (client) => {
     const droppedSlot = await dropSlot(client, slotNameOf(task.standbyName))
     if (droppedSlot) context.log(`dropped slot "${slotNameOf(task.standbyName)}"`)
     const { inRecovery } = await readFacts(client)
-    if (!task.keepRole && !inRecovery) {
-      await dropRole(client, role)
-      context.log(`dropped role "${role}"`)
-    }
-    await admitRoles(instance, client, context)
+    if (!task.keepRole && !inRecovery)
+      await withRolesLocked(client, async () => {
+        await retireMemberRole(client, role, context.log)
+        await retireForeseeable(client, task.standbyName, role, context)
+      })
+    if (task.roles) await letIn(instance, client, task.roles)
     return { droppedSlot }
   })
 }
@@ -96,39 +95,20 @@ async function readFacts(client: pg.Client) {
   return r.rows[0] as NonNullable<(typeof r.rows)[0]>
 }
 
-async function defineRole(client: pg.Client, role: string, verifier: string): Promise<void> {
-  const name = pg.escapeIdentifier(role)
-  const known = await client.query('select 1 from pg_roles where rolname = $1', [role])
-  const verb = known.rowCount ? 'ALTER' : 'CREATE'
-  await client.query('begin')
-  await client.query(`${verb} ROLE ${name} LOGIN REPLICATION PASSWORD ${pg.escapeLiteral(verifier)}`)
-  await client.query(`COMMENT ON ROLE ${name} IS 'A standby replicates as this role; made by Floe'`)
-  for (const f of rewindFunctions) await client.query(`GRANT EXECUTE ON FUNCTION pg_catalog.${f} TO ${name}`)
-  await client.query('commit')
+/** The role of this member of the time when its name was computed: nobody comes as it any more. */
+async function retireForeseeable(
+  client: pg.Client,
+  standbyName: string,
+  role: string,
+  { log }: Pick<TaskContext, 'log'>,
+): Promise<void> {
+  const former = foreseeableLogin('standby', standbyName)
+  if (former !== role && (await roleExists(client, former))) await retireMemberRole(client, former, log)
 }
 
-async function dropRole(client: pg.Client, role: string): Promise<void> {
-  const known = await client.query('select 1 from pg_roles where rolname = $1', [role])
-  if (!known.rowCount) return
-  await client.query('begin')
-  // takes the grants away; the role never owns anything
-  await client.query(`DROP OWNED BY ${pg.escapeIdentifier(role)}`)
-  await client.query(`DROP ROLE ${pg.escapeIdentifier(role)}`)
-  await client.query('commit')
-}
-
-/** The lines of pg_hba.conf for every member's role there is. */
-async function admitRoles(instance: Instance, client: pg.Client, context: TaskContext): Promise<void> {
-  const { rows } = await client.query<{ role: string }>(
-    `select rolname as role from pg_roles where rolname like 'floe\\_standby\\_%' and rolreplication
-        or rolname like 'floe\\_repair\\_%'`,
-  )
-  const changed = writeClusterHba(
-    instance.layout,
-    rows.map((r) => r.role),
-    context.user,
-  )
-  if (changed) await reload(instance, client)
+/** The lines of pg_hba.conf for the members' roles. */
+export async function letIn(instance: Instance, client: pg.Client, roles: readonly string[]): Promise<void> {
+  if (writeClusterHba(instance.layout, roles, instance.user)) await reload(instance, client)
 }
 
 /** Makes a physical slot that keeps WAL from now on; one that has lost its WAL is made anew. */

@@ -11,12 +11,16 @@ import { admitPageRepair, preparePageRepair, setPageRepairSources } from './page
 import { prepareStandby } from './prepare-standby'
 import { promoteInstance, setCommitMode, setSynchronous } from './promote-instance'
 import { reloadInstance } from './reload-instance'
+import { admitRoles, prepareRole, replicateAs, retireRoles } from './renew-role'
+import { requireTls } from './require-tls'
 import { resolveDrift } from './resolve-drift'
 import { restartInstance } from './restart-instance'
 import { rewindInstance } from './rewind-instance'
+import { separateInstance } from './separate-instance'
 import { startInstance } from './start-instance'
 import { stopInstance } from './stop-instance'
 import type { TaskBody } from './task'
+import { tryNewSettings, trySettings } from './try-settings'
 
 /** Every task this agent can carry out. */
 export const taskBodies: { [K in TaskKind]: TaskBody<K> } = {
@@ -26,6 +30,7 @@ export const taskBodies: { [K in TaskKind]: TaskBody<K> } = {
   'restart-instance': restartInstance,
   'reload-instance': reloadInstance,
   'delete-instance': deleteInstance,
+  'separate-instance': separateInstance,
   'change-settings': changeSettings,
   'prepare-standby': prepareStandby,
   'admit-standby': admitStandby,
@@ -46,8 +51,15 @@ export const taskBodies: { [K in TaskKind]: TaskBody<K> } = {
   'prepare-page-repair': preparePageRepair,
   'admit-page-repair': admitPageRepair,
   'set-page-repair-sources': setPageRepairSources,
+  'prepare-role': prepareRole,
+  'admit-roles': admitRoles,
+  'replicate-as': replicateAs,
+  'retire-roles': retireRoles,
+  'require-tls': requireTls,
   'resolve-drift': resolveDrift,
   'check-settings': checkSettings,
+  'try-settings': trySettings,
+  'try-new-settings': tryNewSettings,
   'await-settings': awaitSettings,
   'confirm-settings': confirmSettings,
 }

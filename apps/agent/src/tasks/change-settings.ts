@@ -9,10 +9,11 @@ import type { Instance } from '../engine/instance'
 import { readSettings } from '../engine/settings'
 import fileSettingsSql from '../engine/sql/file-settings.sql'
 import pendingRestartSql from '../engine/sql/pending-restart.sql'
+import { trialPlace } from '../engine/trial-place'
+import { waitFor } from '../host/wait-for'
 import { reload } from './reload-instance'
 import { proveGood } from './start-instance'
-import { type TaskBody, type TaskContext, waitFor } from './task'
-import { trialsDirectory } from './trials-directory'
+import type { TaskBody, TaskContext } from './task'
 
 type Confirmed = TaskResult<'change-settings'>['confirmed']
 
@@ -61,7 +62,7 @@ async function change(
         context.log(`taking over what was edited in floe.conf by hand: ${byHand.join(', ')}`)
     }
     const before = new Map(Object.entries(former.managed))
-    writeManagedSettings(managedFile, applyChanges(before, changes), context.user)
+    writeManagedSettings(managedFile, applyChanges(before, changes), instance.user)
     context.log(`wrote ${changes.length === 1 ? '1 setting' : `${changes.length} settings`}`)
     const after = client && (await takeIntoForce(instance, client, changes))
     if (!after) context.log('the instance is stopped and takes them when it starts')
@@ -99,7 +100,11 @@ function confirm(
     : /database|user/.test(setting?.source ?? '')
       ? ' (a value of the role or database holds in this session)'
       : ''
-  context.log(`${name}: ${oldValue} → ${setting?.shown}${remark}`)
+  context.log(
+    setting?.shown === oldValue && !pendingRestart
+      ? `${name} is ${oldValue} already${remark}`
+      : `${name}: ${oldValue} → ${setting?.shown}${remark}`,
+  )
   return { name, oldValue, newValue: setting?.shown ?? null, pendingRestart }
 }
 
@@ -110,7 +115,7 @@ function putBack(instance: Instance, former: Former, context: TaskContext): void
   try {
     const now = readManagedSettings(managedFile)
     if (now.size === before.size && [...now].every(([name, value]) => before.get(name) === value)) return
-    writeManagedSettings(managedFile, before, context.user)
+    writeManagedSettings(managedFile, before, instance.user)
     if (instance.postmaster) process.kill(instance.postmaster.pid, 'SIGHUP')
     context.log('put the former settings back')
   } catch (error) {
@@ -129,8 +134,8 @@ export async function check(
   const target: CheckTarget = {
     prefix: instance.enginePrefix,
     layout: instance.layout,
-    user: context.user,
-    trialsDirectory: trialsDirectory(context.installation),
+    user: instance.user,
+    trial: trialPlace(context.installation, instance.registered.instanceId),
     client,
     signal: context.signal,
     acrossCluster,
@@ -202,8 +207,9 @@ export async function readBack(
     const winner = lines.rows.find((l) => l.name === name && l.sourceFile !== managedFile && l.applied)
     const setting = settings.get(name)
     if (setting?.pendingRestart) continue
-    // a new session that still begins with the engine's own value has refused the line
-    if (own?.applied && setting?.source !== 'default') continue
+    // a new session that still begins with the engine's own value has refused the line; of what a start decides, the same
+    // value leaves its source as it was
+    if (own?.applied && (setting?.source !== 'default' || setting.context === 'postmaster')) continue
     throw fault('setting.not_applied', `the engine did not take setting "${name}"`, {
       detail: winner
         ? `Line ${winner.sourceLine} of file "${winner.sourceFile}" wins over it.`

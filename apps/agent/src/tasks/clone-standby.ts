@@ -1,5 +1,4 @@
-import { existsSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { renameSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Upstream } from '@floe/agent-contract'
 import { FaultError, fault, formatBytes, toFault } from '@floe/domain'
@@ -17,12 +16,21 @@ import type { Instance } from '../engine/instance'
 import { dataFiles } from '../engine/layout'
 import { withSecondCheckpoint } from '../engine/second-checkpoint'
 import { ensureServerCertificate } from '../engine/server-certificate'
-import { makeOwnedDirectory, replaceFile, syncDirectory } from '../host/durable-files'
+import {
+  makeOwnedDirectory,
+  readOwnedFile,
+  removeFile,
+  replaceFile,
+  syncDirectory,
+} from '../host/durable-files'
 import { isNoRoom } from '../host/no-room'
 import { runCommand } from '../host/run-command'
+import { isThere, removeInTree, removeOuterDirectory, removeTree } from '../host/tree'
+import { waitFor } from '../host/wait-for'
 import { copyByReflink, findSharedSource, type SharedSource } from './copy-by-reflink'
 import { initialSettings } from './create-instance'
-import { type TaskBody, type TaskContext, waitFor } from './task'
+import { forgetInstance } from './forget-instance'
+import type { TaskBody, TaskContext } from './task'
 
 /** Beside the databases: WAL that comes in meanwhile, and what a file system keeps for itself. */
 const SPARE_BYTES = 256 * 1024 * 1024
@@ -39,40 +47,40 @@ export const cloneStandby: TaskBody<'clone-standby'> = async (task, context) => 
   const instance = context.instances.get(task.instanceId)
   const { layout, registered } = instance
   const former = join(layout.directory, 'pgdata.former')
-  removeUnfinished(layout)
+  await removeUnfinished(layout, instance.user)
   if (isWhole(instance, context, task.replace)) {
     context.log('the copy is whole already')
-    await rm(former, { recursive: true, force: true })
+    await removeTree(former, instance.user)
     if (registered.expected === 'creating') context.registry.update(task.instanceId, { expected: 'stopped' })
     return { bytes: 0, copyMs: 0, method: 'kept' }
   }
   // a run that was killed between its two renames
-  if (existsSync(former) && !existsSync(layout.dataDirectory)) renameSync(former, layout.dataDirectory)
+  if (isThere(former) && !isThere(layout.dataDirectory)) renameSync(former, layout.dataDirectory)
   await instance.look()
-  if (instance.postmaster)
+  if (instance.works())
     throw fault('instance.running', `instance "${registered.name}" is running`, {
       hint: 'Stop it first: its data directory is replaced.',
     })
-  await checkVersion(task.upstream, instance, context)
+  await checkVersion(task.upstream, instance)
   const begun = performance.now()
   const unfinished = join(layout.directory, `pgdata.unfinished-${process.pid}-${Date.now()}`)
-  makeOwnedDirectory(unfinished, context.user)
+  makeOwnedDirectory(unfinished, instance.user)
   let copied: { bytes: number; method: 'basebackup' | 'reflink' } | null = null
   try {
     copied = await copyUpstream(task.upstream, unfinished, instance, context)
     await furnish(task.upstream, unfinished, instance, context)
     context.signal.throwIfAborted()
   } catch (error) {
-    await rm(unfinished, { recursive: true, force: true })
+    await removeTree(unfinished, instance.user)
     throw isNoRoom(error) ? diskFull(copied?.bytes ?? 0, error) : error
   }
-  if (existsSync(layout.dataDirectory)) renameSync(layout.dataDirectory, former)
+  if (isThere(layout.dataDirectory)) renameSync(layout.dataDirectory, former)
   renameSync(unfinished, layout.dataDirectory)
-  rmSync(layout.rewindMark, { force: true })
+  removeFile(layout.rewindMark)
   syncDirectory(layout.directory)
-  if (existsSync(former)) {
+  if (isThere(former)) {
     context.log('removing the former data directory')
-    await rm(former, { recursive: true, force: true })
+    await removeTree(former, instance.user)
   }
   if (registered.expected === 'creating') context.registry.update(task.instanceId, { expected: 'stopped' })
   await instance.look()
@@ -84,18 +92,18 @@ export const cloneStandby: TaskBody<'clone-standby'> = async (task, context) => 
 /** True when this very task has put the copy in its place and was killed before it could say so. */
 function isWhole(instance: Instance, context: TaskContext, replace: boolean): boolean {
   const { dataDirectory } = instance.layout
-  if (!existsSync(dataDirectory)) return false
+  if (!isThere(dataDirectory)) return false
   if (!replace) return true
   try {
-    return readFileSync(join(dataDirectory, MARK), 'utf8') === String(context.startedAt)
+    return readOwnedFile(join(dataDirectory, MARK)) === String(context.startedAt)
   } catch {
     return false
   }
 }
 
-async function checkVersion(upstream: Upstream, instance: Instance, context: TaskContext): Promise<void> {
+async function checkVersion(upstream: Upstream, instance: Instance): Promise<void> {
   const own = await runCommand(join(instance.enginePrefix, 'bin', 'postgres'), ['--version'], {
-    user: context.user,
+    user: instance.user,
     timeoutMs: 10_000,
   })
   const version = /\(PostgreSQL\) (\S+)/.exec(own.stdout)?.[1] ?? 'unknown'
@@ -115,7 +123,7 @@ function checkRoom(bytes: number, instance: Instance): void {
   if (free < needed)
     throw fault('standby.disk_too_small', 'the copy does not fit on this host', {
       detail: `It needs ${formatBytes(needed)}; ${formatBytes(free)} are free in "${instance.layout.directory}".`,
-      hint: existsSync(instance.layout.dataDirectory)
+      hint: isThere(instance.layout.dataDirectory)
         ? 'The former data directory is kept until the copy is whole. Remove the standby and create it anew, or free space.'
         : 'Free space, or choose another host.',
     })
@@ -128,13 +136,13 @@ async function copyUpstream(
   instance: Instance,
   context: TaskContext,
 ): Promise<{ bytes: number; method: 'basebackup' | 'reflink' }> {
-  const shared = await findSharedSource(upstream, directory, context)
+  const shared = await findSharedSource(upstream, directory, instance, context)
   const why = shared.source ? await shareWith(shared.source, directory, instance, context) : shared.why
   if (typeof why !== 'string') return { bytes: why.bytes, method: 'reflink' }
   context.log(`copying by pg_basebackup from ${upstream.host}:${upstream.port}, not by reflink: ${why}`)
   checkRoom(upstream.sizeBytes ?? 0, instance)
   const bytes = await withSecondCheckpoint(async (again) => {
-    if (again) await empty(directory, context)
+    if (again) await empty(directory, instance)
     return copy(upstream, directory, instance, context)
   }, context.log)
   return { bytes, method: 'basebackup' }
@@ -150,22 +158,22 @@ async function shareWith(
   context.log('copying by reflink: both lie on a file system that can share blocks between files')
   checkRoom(0, instance)
   try {
-    return { bytes: await copyByReflink(source, directory, context) }
+    return { bytes: await copyByReflink(source, directory, instance, context) }
   } catch (error) {
     context.signal.throwIfAborted()
     const { code } = error instanceof FaultError ? error.fault : { code: '' }
     // neither would pg_basebackup help, nor a mistake of ours
     if (code === 'standby.disk_full' || code === 'standby.tablespaces') throw error
     if (code === '' && sqlState(error) === null) throw error
-    await empty(directory, context)
+    await empty(directory, instance)
     const { message, detail } = toFault(error)
     return [message, detail].filter(Boolean).join(': ')
   }
 }
 
-async function empty(directory: string, context: TaskContext): Promise<void> {
-  await rm(directory, { recursive: true, force: true })
-  makeOwnedDirectory(directory, context.user)
+async function empty(directory: string, instance: Instance): Promise<void> {
+  await removeTree(directory, instance.user)
+  makeOwnedDirectory(directory, instance.user)
 }
 
 /** pg_basebackup with the upstream's slot; answers the bytes it copied. */
@@ -195,7 +203,7 @@ async function copy(
     async () => {
       let said = ''
       result = await runCommand(join(instance.enginePrefix, 'bin', 'pg_basebackup'), args, {
-        user: context.user,
+        user: instance.user,
         signal: context.signal,
         onOutput: (text) => {
           said = (said + text).slice(-4_000)
@@ -245,21 +253,21 @@ async function furnish(
   context: TaskContext,
 ): Promise<void> {
   const layout = { ...instance.layout, ...dataFiles(directory) }
-  writeIdent(layout, context.user)
+  writeIdent(layout, instance.user)
   const managed = readManagedSettings(layout.managedFile)
   for (const [name, value] of Object.entries(initialSettings(context.installation))) managed.set(name, value)
-  writeManagedSettings(layout.managedFile, managed, context.user)
-  writeClusterSettings(layout, standbySettings(upstream, instance.asking), context.user)
+  writeManagedSettings(layout.managedFile, managed, instance.user)
+  writeClusterSettings(layout, standbySettings(upstream, instance.asking), instance.user)
   // the upstream's came along
-  rmSync(layout.certificateFile, { force: true })
-  await ensureServerCertificate(layout, instance.registered.name, context.user)
-  writeStandbySignal(layout, context.user)
-  rmSync(join(directory, 'postmaster.opts'), { force: true })
-  replaceFile(join(directory, MARK), String(context.startedAt), { owner: context.user })
+  removeInTree(layout.certificateFile, instance.user)
+  await ensureServerCertificate(layout, instance.registered.name, instance.user)
+  writeStandbySignal(layout, instance.user)
+  removeInTree(join(directory, 'postmaster.opts'), instance.user)
+  replaceFile(join(directory, MARK), String(context.startedAt), { owner: instance.user })
   const synced = await runCommand(
     join(instance.enginePrefix, 'bin', 'initdb'),
     ['-D', directory, '--sync-only', '--sync-method=syncfs'],
-    { user: context.user, timeoutMs: 300_000, signal: context.signal },
+    { user: instance.user, timeoutMs: 300_000, signal: context.signal },
   )
   context.signal.throwIfAborted()
   if (synced.status !== 0)
@@ -271,12 +279,12 @@ async function furnish(
 /** Gives up an instance that never got a data directory; one that has one is left alone. Forgotten: nothing of it is here. */
 export const forgetStandby: TaskBody<'forget-standby'> = async (task, context) => {
   if (!context.registry.find(task.instanceId))
-    return { forgotten: !existsSync(join(context.installation.instancesDirectory, task.instanceId)) }
+    return { forgotten: !isThere(join(context.installation.instancesDirectory, task.instanceId)) }
   const instance = context.instances.get(task.instanceId)
-  removeUnfinished(instance.layout)
-  if (existsSync(instance.layout.dataDirectory)) return { forgotten: false }
-  await rm(instance.layout.directory, { recursive: true, force: true })
-  context.instances.remove(task.instanceId)
+  await removeUnfinished(instance.layout, instance.user)
+  if (isThere(instance.layout.dataDirectory)) return { forgotten: false }
+  await removeOuterDirectory(instance.layout.directory, instance.user)
+  await forgetInstance(instance, context)
   context.log('nothing of it is left on this host')
   return { forgotten: true }
 }

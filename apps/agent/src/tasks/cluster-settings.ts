@@ -3,8 +3,9 @@ import { readManagedSettings } from '../engine/configuration-file'
 import { readControlFile } from '../engine/control-file'
 import type { Instance } from '../engine/instance'
 import pendingRestartSql from '../engine/sql/pending-restart.sql'
+import { waitFor } from '../host/wait-for'
 import { check, readBack } from './change-settings'
-import { type TaskBody, waitFor } from './task'
+import type { TaskBody } from './task'
 
 /** A standby that is further behind than this has to be looked at by a person. */
 const REPLAY_BOUND_MS = 600_000
@@ -50,7 +51,7 @@ export const awaitSettings: TaskBody<'await-settings'> = async (task, context) =
   const instance = context.instances.get(task.instanceId)
   await requireRunning(instance)
   const read = async () =>
-    (await readControlFile(instance.enginePrefix, instance.layout.dataDirectory, context.user))?.asked
+    (await readControlFile(instance.enginePrefix, instance.layout.dataDirectory, instance.user))?.asked
   const lacking = (asked: Record<string, number>) =>
     Object.entries(task.atMost).filter(([name, value]) => (asked[name] ?? 0) > value)
   const asked = await waitFor(

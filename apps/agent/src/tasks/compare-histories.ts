@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto'
-import { closeSync, existsSync, openSync, readdirSync, readSync } from 'node:fs'
+import { closeSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Upstream } from '@floe/agent-contract'
-import { bytesToLsn, type Lsn, lsnToBytes } from '@floe/domain'
+import { bytesToLsn, historyFileName, type Lsn, lsnToBytes, parseTimelineHistory } from '@floe/domain'
 import { type AskUpstream, upstreamAsker } from '../engine/ask-upstream'
 import { type ControlFile, readControlFile, wasStandby } from '../engine/control-file'
 import type { Instance } from '../engine/instance'
-import { readOwnedFile } from '../host/durable-files'
+import { timelineOfHistory } from '../engine/newest-timeline'
+import { readOwnedFileBelow } from '../host/durable-files'
 import { runCommand } from '../host/run-command'
+import { isThere, listBelow, openBelow } from '../host/tree'
 import type { TaskContext } from './task'
 
 /** How much WAL is compared at a time. */
@@ -15,6 +17,8 @@ const CHUNK_BYTES = 1024 * 1024
 const PAGE_BYTES = 8192n
 /** Where WAL ends at the end of a page, its last bytes may be those of a record that was never whole. */
 const HEADER_BYTES = 16n
+/** The longer one of both, at the beginning of a segment. */
+const PAGE_HEADER_MAX_BYTES = 40
 
 /**
  * Whether pg_rewind may be asked, and whether it need be. It takes two timelines of one number for one, and it ends an
@@ -29,14 +33,14 @@ export async function compareHistories(
   instance: Instance,
   context: TaskContext,
 ): Promise<{ refused: string } | { nothingToTakeBack: boolean }> {
-  const ask = upstreamAsker(upstream, instance, context)
+  const ask = upstreamAsker(upstream, instance, context.signal)
   const seen = await lookAtUpstream(ask)
   if (seen.systemIdentifier !== control.systemIdentifier)
     return { refused: 'its system identifier is not the primary’s' }
   if (seen.timeline === null) return { refused: 'the primary is still a standby' }
   const timeline = Math.max(control.timeline, control.minRecoveryTimeline)
-  const wal = join(instance.layout.dataDirectory, 'pg_wal')
-  const judged = { control, wal, timeline, upstreamTimeline: seen.timeline }
+  const { dataDirectory } = instance.layout
+  const judged = { control, dataDirectory, timeline, upstreamTimeline: seen.timeline }
   if (timeline === seen.timeline) {
     if (!wasStandby(control))
       return { refused: `it was a primary on timeline ${timeline}, as the primary is now: two histories` }
@@ -59,19 +63,23 @@ export async function compareHistories(
   return refused ? { refused } : { nothingToTakeBack: false }
 }
 
-type Judged = { control: ControlFile; wal: string; timeline: number; upstreamTimeline: number }
+type Judged = { control: ControlFile; dataDirectory: string; timeline: number; upstreamTimeline: number }
+
+const WAL = 'pg_wal'
 
 /** A promotion that was cut short leaves the history of a timeline that a standby would look for, and nobody has. */
-function laterHistory({ wal, upstreamTimeline }: Judged): string | null {
-  const later = readdirSync(wal)
-    .map((name) => Number.parseInt(/^([0-9A-F]{8})\.history$/.exec(name)?.[1] ?? '0', 16))
+function laterHistory({ dataDirectory, upstreamTimeline }: Judged): string | null {
+  const names = walNames(dataDirectory)
+  if (names === null) return 'its WAL cannot be listed'
+  const later = names
+    .map((name) => timelineOfHistory(name) ?? 0)
     .find((timeline) => timeline > upstreamTimeline)
   return later ? `it has the history of timeline ${later}, which is not the primary’s` : null
 }
 
 /** Replay starts at the checkpoint that the control file names: there has to be one, and this one. */
 async function refuseCheckpoint(
-  { control, wal }: Judged,
+  { control, dataDirectory }: Judged,
   instance: Instance,
   context: TaskContext,
 ): Promise<string | null> {
@@ -80,14 +88,14 @@ async function refuseCheckpoint(
     join(instance.enginePrefix, 'bin', 'pg_waldump'),
     [
       '-p',
-      wal,
+      join(dataDirectory, WAL),
       '-s',
       control.checkpointLsn,
       '-n',
       '1',
       walFileName(control.timeline, lsnToBytes(control.checkpointLsn as Lsn) / size, size),
     ],
-    { user: context.user, timeoutMs: 20_000, signal: context.signal },
+    { user: instance.user, timeoutMs: 20_000, signal: context.signal },
   )
   const redo = /CHECKPOINT_\w+ redo ([0-9A-F]+\/[0-9A-F]+);/.exec(r.stdout)?.[1]
   const there =
@@ -100,14 +108,14 @@ async function refuseCheckpoint(
 
 /** Why the end of a standby's WAL is not what its primary wrote there, or null. */
 async function compareEnd(
-  { control, wal, timeline }: Judged,
+  { control, dataDirectory, timeline }: Judged,
   ask: AskUpstream,
   instance: Instance,
   context: TaskContext,
 ): Promise<string | null> {
   const end = await endOfWal(instance, context, { timeline, boundMs: 600_000 })
   if (end === null) return 'where its WAL ends could not be read'
-  const backup = existsSync(join(instance.layout.dataDirectory, 'backup_label'))
+  const backup = isThere(join(dataDirectory, 'backup_label'))
   if (!backup && lsnToBytes(end) < lsnToBytes(control.minRecoveryLsn as Lsn))
     return `its WAL ends at ${end}, before ${control.minRecoveryLsn}, up to where it had replayed`
   const size = BigInt(control.walSegmentBytes)
@@ -125,7 +133,7 @@ async function compareEnd(
     parts.push({ segment: segment - 1n, length: control.walSegmentBytes })
   for (const part of parts) {
     const file = walFileName(timeline, part.segment, size)
-    const found = await comparePart(ask, join(wal, file), [file], part.length)
+    const found = await comparePart(ask, dataDirectory, [file], part.length)
     if (found !== 'same') return differing(found, file)
   }
   return null
@@ -133,17 +141,19 @@ async function compareEnd(
 
 /** Why the WAL before the histories parted is not the primary's, or null; also null where the primary has it no more. */
 async function compareBefore(
-  { control, wal, timeline, upstreamTimeline }: Judged,
+  { control, dataDirectory, timeline, upstreamTimeline }: Judged,
   ask: AskUpstream,
   instance: Instance,
   context: TaskContext,
 ): Promise<string | null> {
   const size = BigInt(control.walSegmentBytes)
-  const historyFile = (of: number) => `${of.toString(16).toUpperCase().padStart(8, '0')}.history`
-  const own = parseHistory(readOwnedFile(join(wal, historyFile(timeline))) ?? '', timeline)
+  const own = parseHistory(
+    readOwnedFileBelow(dataDirectory, `${WAL}/${historyFileName(timeline)}`) ?? '',
+    timeline,
+  )
   const [file] = await ask<{ text: string | null }>(
     `select convert_from(pg_read_binary_file('pg_wal/' || :'file', 0, 1048576, true), 'UTF8') as text`,
-    { file: historyFile(upstreamTimeline) },
+    { file: historyFileName(upstreamTimeline) },
   )
   const theirs = parseHistory(file?.text ?? '', upstreamTimeline)
   const last = own.filter((t, i) => theirs[i]?.timeline === t.timeline && theirs[i]?.begin === t.begin).at(-1)
@@ -158,7 +168,7 @@ async function compareBefore(
   const after = theirs[own.indexOf(last) + 1]?.timeline
   const name = (t: number) => walFileName(t, until / size, size)
   const files = [last.timeline, ...(after ? [after] : [])].map(name)
-  const found = await comparePart(ask, join(wal, name(last.timeline)), files, Number(until % size))
+  const found = await comparePart(ask, dataDirectory, files, Number(until % size))
   if (found === 'differs') return differing(found, name(last.timeline))
   if (found !== 'same') context.log(`not compared: ${differing(found, name(last.timeline))}`)
   return null
@@ -175,10 +185,10 @@ const differing = (found: Exclude<Compared, 'same'>, file: string): string =>
     gone: `the primary has WAL segment ${file} no more, to compare with`,
   })[found]
 
-/** Compares the beginning of a segment with that of the first of these files which the primary has. */
+/** Compares the beginning of a segment, the first of these files here, with that of the first of them which the primary has. */
 async function comparePart(
   ask: AskUpstream,
-  path: string,
+  dataDirectory: string,
   files: readonly string[],
   length: number,
 ): Promise<Compared> {
@@ -191,7 +201,7 @@ async function comparePart(
     )
     if (sums.some(({ sum }) => sum === null)) continue
     for (const { from, sum } of sums) {
-      const own = readPart(path, from, Math.min(CHUNK_BYTES, length - from))
+      const own = readPart(dataDirectory, files[0] as string, from, Math.min(CHUNK_BYTES, length - from))
       if (own === null) return 'unreadable'
       if (createHash('sha256').update(own).digest('hex') !== sum) return 'differs'
     }
@@ -206,9 +216,9 @@ type Branch = { timeline: number; begin: string; end: string | null }
 export function parseHistory(text: string, timeline: number): Branch[] {
   const branches: Branch[] = []
   let begin = '0/0'
-  for (const [, of, end] of text.matchAll(/^\s*(\d+)\s+([0-9A-F]+\/[0-9A-F]+)/gm)) {
-    branches.push({ timeline: Number(of), begin, end: end as string })
-    begin = end as string
+  for (const { timeline: of, end } of parseTimelineHistory(text) ?? []) {
+    branches.push({ timeline: of, begin, end })
+    begin = end
   }
   return [...branches, { timeline, begin, end: null }]
 }
@@ -223,19 +233,20 @@ export async function endOfWal(
   {
     dataDirectory = instance.layout.dataDirectory,
     timeline: asked,
+    start: from,
     boundMs = 20_000,
-  }: { dataDirectory?: string; timeline?: number; boundMs?: number } = {},
+  }: { dataDirectory?: string; timeline?: number; start?: Lsn; boundMs?: number } = {},
 ): Promise<Lsn | null> {
-  const control = await readControlFile(instance.enginePrefix, dataDirectory, context.user)
+  const control = await readControlFile(instance.enginePrefix, dataDirectory, instance.user)
   if (!control) return null
   const timeline = asked ?? control.timeline
-  const start = (timeline > control.timeline ? control.minRecoveryLsn : control.redoLsn) as Lsn
+  const start = from ?? ((timeline > control.timeline ? control.minRecoveryLsn : control.redoLsn) as Lsn)
   const size = BigInt(control.walSegmentBytes)
-  const wal = join(dataDirectory, 'pg_wal')
+  const segments = new Set(walNames(dataDirectory))
   // named, because without names it learns the size of a segment from any file, also from one that was only prepared
   const first = lsnToBytes(start) / size
   let last = first
-  const exists = (segment: bigint) => existsSync(join(wal, walFileName(timeline, segment, size)))
+  const exists = (segment: bigint) => segments.has(walFileName(timeline, segment, size))
   if (!exists(first)) return null
   while (exists(last + 1n)) last++
   const r = await runCommand(
@@ -243,26 +254,39 @@ export async function endOfWal(
     [
       '--quiet',
       '-p',
-      wal,
+      join(dataDirectory, WAL),
       '-s',
       start,
       walFileName(timeline, first, size),
       walFileName(timeline, last, size),
     ],
-    { user: context.user, timeoutMs: boundMs, signal: context.signal },
+    { user: instance.user, timeoutMs: boundMs, signal: context.signal },
   )
   if (r.status === 0) return bytesToLsn((last + 1n) * size)
-  return r.signal === null ? endNamedByWaldump(r.stderr) : null
+  return r.signal === null ? endNamedByWaldump(r.stderr, from ? PAGE_HEADER_MAX_BYTES : 0) : null
 }
 
-/** Reads where pg_waldump had to stop. Where it did not even begin with a record, what follows proves nothing. */
-export function endNamedByWaldump(stderr: string): Lsn | null {
-  if (/first record is after/.test(stderr)) return null
+/**
+ * Reads where pg_waldump had to stop. Where it did not even begin with a record, what follows proves nothing; `skipped`
+ * bytes may lie between, as the header of a page does.
+ */
+export function endNamedByWaldump(stderr: string, skipped = 0): Lsn | null {
+  const between = /first record is after .* skipping over (\d+) bytes?/.exec(stderr)?.[1]
+  if (/first record is after/.test(stderr) && !(between && Number(between) <= skipped)) return null
   const error = stderr
     .split('\n')
     .find((line) => /error: (?:error in WAL record|could not find a valid record)/.test(line))
   const named = [...(error ?? '').matchAll(/\b([0-9A-F]{1,8}\/[0-9A-F]{1,8})\b/g)].at(-1)?.[1]
   return (named ?? null) as Lsn | null
+}
+
+/** Names in pg_wal. Null where it is no directory of its own: a link is not followed. */
+export function walNames(dataDirectory: string): string[] | null {
+  try {
+    return listBelow(dataDirectory, WAL)
+  } catch {
+    return null
+  }
 }
 
 /** `000000020000000A000000FE`: timeline, and the segment in two parts. */
@@ -273,13 +297,14 @@ export function walFileName(timeline: number, segment: bigint, segmentBytes: big
     .join('')
 }
 
-function readPart(path: string, from: number, length: number): Buffer | null {
-  let fd: number
+function readPart(dataDirectory: string, file: string, from: number, length: number): Buffer | null {
+  let fd: number | null
   try {
-    fd = openSync(path, 'r')
+    fd = openBelow(dataDirectory, `${WAL}/${file}`)
   } catch {
     return null
   }
+  if (fd === null) return null
   try {
     const part = Buffer.alloc(length)
     return readSync(fd, part, 0, length, from) === length ? part : null

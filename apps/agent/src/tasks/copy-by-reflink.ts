@@ -1,12 +1,14 @@
-import { lstatSync, rmSync } from 'node:fs'
-import { readdir } from 'node:fs/promises'
+import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Upstream } from '@floe/agent-contract'
 import { fault } from '@floe/domain'
 import type { Instance } from '../engine/instance'
 import { withSecondCheckpoint } from '../engine/second-checkpoint'
 import { replaceFile } from '../host/durable-files'
-import { type CommandResult, runCommand } from '../host/run-command'
+import type { EngineUser } from '../host/engine-user'
+import { isNoRoom } from '../host/no-room'
+import { runCommand } from '../host/run-command'
+import { cloneFiles, listBelow, removeInTree } from '../host/tree'
 import type { TaskContext } from './task'
 
 /** A checkpoint of a busy instance, and the switch of its WAL at the end, may take a while. */
@@ -53,6 +55,7 @@ export type SharedSource = { source: Instance; why: null } | { source: null; why
 export async function findSharedSource(
   upstream: Upstream,
   directory: string,
+  instance: Instance,
   context: TaskContext,
 ): Promise<SharedSource> {
   const none = (why: string): SharedSource => ({ source: null, why })
@@ -65,10 +68,15 @@ export async function findSharedSource(
     if (observed.role !== 'primary') return none('it is not a primary')
     if (lstatSync(source.layout.dataDirectory).dev !== lstatSync(directory).dev)
       return none('it lies on another file system')
-    const tried = await reflink(['PG_VERSION'], source.layout.dataDirectory, directory, context)
-    if (tried.status === 0) return { source, why: null }
-    rmSync(join(directory, 'PG_VERSION'), { force: true })
-    return none('the file system cannot share blocks between files')
+    try {
+      await share(['PG_VERSION'], source, { directory, instance }, context)
+      return { source, why: null }
+    } catch (error) {
+      if (context.signal.aborted) throw error
+      return none('the file system cannot share blocks between files')
+    } finally {
+      removeInTree(join(directory, 'PG_VERSION'), instance.user)
+    }
   }
   return none('it is on another host')
 }
@@ -78,7 +86,13 @@ export async function findSharedSource(
  * Between pg_backup_start and pg_backup_stop the source writes full-page images, as for any base backup, so that what
  * was copied while it changed is put right by WAL; the WAL of that time is copied last. Answers the bytes shared.
  */
-export function copyByReflink(source: Instance, directory: string, context: TaskContext): Promise<number> {
+export function copyByReflink(
+  source: Instance,
+  directory: string,
+  instance: Instance,
+  context: TaskContext,
+): Promise<number> {
+  const target = { directory, instance }
   return source.connect(async (client) => {
     await client.query('set idle_session_timeout = 0')
     context.log('writing a checkpoint on the primary')
@@ -86,7 +100,7 @@ export function copyByReflink(source: Instance, directory: string, context: Task
       () => client.query(`select pg_backup_start('floe clone', fast => true)`),
       context.log,
     )
-    const bytes = await copyFiles(source.layout.dataDirectory, directory, context)
+    const bytes = await copyFiles(source, target, context)
     const { rows } = await client.query<{
       label: string
       tablespaces: string
@@ -102,98 +116,128 @@ export function copyByReflink(source: Instance, directory: string, context: Task
       throw fault('standby.tablespaces', 'an instance with tablespaces of its own cannot be copied', {
         hint: 'Move their tables to the default tablespace and drop them.',
       })
-    replaceFile(join(directory, 'backup_label'), stopped.label, { owner: context.user })
-    await copyWal(source.layout.dataDirectory, directory, stopped, context)
+    replaceFile(join(directory, 'backup_label'), stopped.label, { owner: instance.user })
+    await copyWal(source, target, stopped, context)
     return bytes
   }, STATEMENT_MS)
 }
 
 type Found = { directories: string[]; files: { path: string; bytes: number }[] }
 
-/** Everything a copy needs, by paths below the data directory. What goes away meanwhile is not needed. */
-async function findFiles(
-  root: string,
-  below = '',
-  found: Found = { directories: [], files: [] },
-): Promise<Found> {
-  const entries = await readdir(join(root, below), { withFileTypes: true }).catch((error) => {
-    if (error.code === 'ENOENT') return []
-    throw error
+/** Kind, size and path of everything below a directory, as its owner sees it; links are told as such. */
+async function listFiles(owner: EngineUser, root: string, context: TaskContext): Promise<string[]> {
+  const r = await runCommand('find', ['-P', '.', '-mindepth', '1', '-xdev', '-printf', '%y %s %P\\0'], {
+    user: owner,
+    directory: root,
+    signal: context.signal,
+    outputMaxBytes: LIST_MAX_BYTES,
   })
-  const isEmptied = emptied.includes(below) || below.startsWith('pg_wal/')
-  for (const entry of entries) {
-    const path = below === '' ? entry.name : `${below}/${entry.name}`
-    if (entry.isSymbolicLink())
+  context.signal.throwIfAborted()
+  const gone = r.stderr.split('\n').every((l) => l === '' || /No such file or directory$/.test(l))
+  if (r.signal !== null || !gone) throw notCopied(r.stderr || `find was ended by ${r.signal}`)
+  if (Buffer.byteLength(r.stdout) >= LIST_MAX_BYTES)
+    throw fault('standby.not_copied', 'the data directory holds too many files to be copied by reflink')
+  return r.stdout.split('\0').filter(Boolean)
+}
+
+/** Paths below a data directory with a million relations. */
+const LIST_MAX_BYTES = 256 * 1024 * 1024
+
+/** Everything a copy needs, by paths below the data directory. What goes away meanwhile is not needed. */
+async function findFiles(source: Instance, context: TaskContext): Promise<Found> {
+  const found: Found = { directories: [], files: [] }
+  const left: string[] = []
+  for (const line of await listFiles(source.user, source.layout.dataDirectory, context)) {
+    const [, kind, size, path] = /^(\S) (\d+) ([\s\S]*)$/.exec(line) as unknown as [
+      string,
+      string,
+      string,
+      string,
+    ]
+    const cut = path.lastIndexOf('/')
+    const [below, name] = [cut < 0 ? '' : path.slice(0, cut), path.slice(cut + 1)]
+    if (left.some((directory) => below === directory || below.startsWith(`${directory}/`))) continue
+    const isEmptied = emptied.includes(below) || below.startsWith('pg_wal/')
+    if (kind === 'l')
       throw fault('standby.not_copied', 'the data directory holds a symbolic link', {
         detail: `"${path}" leads elsewhere.`,
       })
-    if (entry.isDirectory()) {
-      if (passing.test(entry.name) || (isEmptied && !below.startsWith('pg_wal'))) continue
-      found.directories.push(path)
-      await findFiles(root, path, found)
-    } else if (entry.isFile()) {
-      if (isEmptied || passing.test(entry.name) || (below === '' && leftOut.includes(entry.name))) continue
-      const bytes = lstatSync(join(root, path), { throwIfNoEntry: false })?.size
-      if (bytes !== undefined && path !== CONTROL_FILE) found.files.push({ path, bytes })
+    if (kind === 'd') {
+      if (passing.test(name) || (isEmptied && !below.startsWith('pg_wal'))) left.push(path)
+      else found.directories.push(path)
+    } else if (kind === 'f') {
+      if (isEmptied || passing.test(name) || (below === '' && leftOut.includes(name))) continue
+      if (path !== CONTROL_FILE) found.files.push({ path, bytes: Number(size) })
     }
   }
   return found
 }
 
-async function copyFiles(root: string, directory: string, context: TaskContext): Promise<number> {
-  const { directories, files } = await findFiles(root)
+/** A data directory that is being made, and whose. */
+type Target = { directory: string; instance: Instance }
+
+async function copyFiles(source: Instance, target: Target, context: TaskContext): Promise<number> {
+  const { directory, instance } = target
+  const { directories, files } = await findFiles(source, context)
   const made = await runCommand('xargs', ['-0', '-r', 'mkdir', '-p', '-m', '700', '--'], {
-    user: context.user,
+    user: instance.user,
     directory,
     input: directories.join('\0'),
     signal: context.signal,
   })
   context.signal.throwIfAborted()
-  if (made.status !== 0) throw notCopied(made)
+  if (made.status !== 0) throw notCopied(made.stderr)
   const all = files.reduce((sum, { bytes }) => sum + bytes, 0)
   let done = 0
   for (let i = 0; i < files.length; i += FILES_AT_ONCE) {
     const part = files.slice(i, i + FILES_AT_ONCE)
     await share(
       part.map(({ path }) => path),
-      root,
-      directory,
+      source,
+      target,
       context,
     )
     done += part.reduce((sum, { bytes }) => sum + bytes, 0)
     context.worked(done, all)
   }
   // last, as in any base backup
-  await share([CONTROL_FILE], root, directory, context)
+  await share([CONTROL_FILE], source, target, context)
   return done
 }
 
 /** The WAL from the backup's begin to its end, whole: with it the copy is consistent without asking anybody. */
 async function copyWal(
-  root: string,
-  directory: string,
+  source: Instance,
+  target: Target,
   { label, lastWal, segment }: { label: string; lastWal: string; segment: string },
   context: TaskContext,
 ): Promise<void> {
   const firstWal = /\(file ([0-9A-F]{24})\)/.exec(label)?.[1]
   if (!firstWal) throw fault('standby.not_copied', 'the backup does not say where its WAL begins')
   const wanted = walFiles(firstWal, lastWal, Number(segment))
-  const histories = (await readdir(join(root, 'pg_wal'))).filter((name) => name.endsWith('.history'))
+  const histories = listBelow(source.layout.dataDirectory, 'pg_wal').filter((name) =>
+    /^[0-9A-F]{8}\.history$/.test(name),
+  )
   const names = [...wanted, ...histories]
-  await share(
+  const gone = await share(
     names.map((name) => `pg_wal/${name}`),
-    root,
-    directory,
+    source,
+    target,
     context,
   )
-  for (const name of names) {
-    if (!lstatSync(join(directory, 'pg_wal', name), { throwIfNoEntry: false }))
-      throw fault('standby.not_copied', 'WAL that the copy needs is gone', {
-        detail: `It is file "${name}".`,
-      })
-    // the primary archives it; after a promotion it must not be archived once more
-    replaceFile(join(directory, 'pg_wal/archive_status', `${name}.done`), '', { owner: context.user })
-  }
+  if (gone.length > 0)
+    throw fault('standby.not_copied', 'WAL that the copy needs is gone', {
+      detail: `It is file "${gone[0]}".`,
+    })
+  // the primary archives it; after a promotion it must not be archived once more
+  const done = await runCommand('xargs', ['-0', '-r', 'touch', '--'], {
+    user: target.instance.user,
+    directory: target.directory,
+    input: names.map((name) => `pg_wal/archive_status/${name}.done`).join('\0'),
+    signal: context.signal,
+  })
+  context.signal.throwIfAborted()
+  if (done.status !== 0) throw notCopied(done.stderr)
 }
 
 /** Names of WAL files from one to another of the same timeline, both included. */
@@ -208,42 +252,34 @@ export function walFiles(first: string, last: string, segmentBytes: number): str
   return names
 }
 
-/** Files that share their blocks with the source's; those that are gone by now are left out. */
-async function share(paths: string[], root: string, directory: string, context: TaskContext): Promise<void> {
-  const r = await reflink(paths, root, directory, context)
-  context.signal.throwIfAborted()
-  const complaints = r.stderr
-    .split('\n')
-    .filter((line) => line !== '' && !/No such file or directory$/.test(line))
-  if (r.status !== 0 && (complaints.length > 0 || r.status !== 123 || r.stderr === '')) throw notCopied(r)
+/** Files that share their blocks with the source's, each opened as its own owner. Answers those that are gone by now. */
+async function share(
+  paths: string[],
+  source: Instance,
+  { directory, instance }: Target,
+  context: TaskContext,
+): Promise<string[]> {
+  try {
+    return await cloneFiles(
+      paths,
+      { directory: source.layout.dataDirectory, owner: source.user },
+      { directory, owner: instance.user },
+      context.signal,
+    )
+  } catch (error) {
+    context.signal.throwIfAborted()
+    throw isNoRoom(error) ? notCopied('No space left on device') : notCopied((error as Error).message)
+  }
 }
 
-/** As the engine's user, so that nothing it planted leads a root agent elsewhere. */
-const reflink = (paths: string[], root: string, directory: string, context: TaskContext) =>
-  runCommand(
-    'xargs',
-    [
-      '-0',
-      '-r',
-      'cp',
-      '--reflink=always',
-      '--no-dereference',
-      '--preserve=mode',
-      '--parents',
-      '-t',
-      directory,
-    ],
-    { user: context.user, directory: root, input: paths.join('\0'), signal: context.signal },
-  )
-
-function notCopied({ stderr, status, signal }: CommandResult) {
-  if (/No space left on device/.test(stderr))
+function notCopied(reason: string) {
+  if (/No space left on device/.test(reason))
     return fault('standby.disk_full', 'the disk of the new standby is full', {
       detail: 'What had been copied has been removed again.',
       hint: 'Free space, or choose another host.',
     })
   return fault('standby.not_copied', 'could not copy the data directory', {
-    detail: stderr.trim().split('\n').slice(-4).join(' ') || `cp ended with status ${status ?? signal}.`,
+    detail: reason.trim().split('\n').slice(-4).join(' ') || 'No reason was given.',
     hint: 'Nothing of the copy is left.',
   })
 }

@@ -1,16 +1,17 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
-import { scramVerifier } from '@floe/agent-contract'
+import { scramVerifier } from '@floe/authority/scram-verifier'
 import { type Fault, FaultError, fault, LOOPBACK } from '@floe/domain'
 import { checkSettings } from '../engine/check-settings'
 import { readManagedSettings, writeManagedSettings } from '../engine/configuration-file'
 import { initialiseDataDirectory, removeUnfinished } from '../engine/initialise'
 import type { Instance } from '../engine/instance'
+import { trialPlace } from '../engine/trial-place'
 import { makeOuterDirectory, makeOwnedDirectory } from '../host/durable-files'
 import { choosePort } from '../host/ports'
+import { removeOuterDirectory } from '../host/tree'
+import { forgetInstance } from './forget-instance'
 import type { TaskBody, TaskContext, TaskOf } from './task'
-import { trialsDirectory } from './trials-directory'
 
 /** Settings a new instance begins with, besides what the engine takes by itself. */
 export const initialSettings = ({ hostAddress }: { hostAddress: string }) => ({
@@ -33,15 +34,15 @@ export const createInstance: TaskBody<'create-instance'> = async (task, context)
   try {
     context.log(`port ${instance.registered.port}, directory ${instance.layout.directory}`)
     const { layout } = instance
-    makeOuterDirectory(context.installation.instancesDirectory, context.user)
-    makeOuterDirectory(layout.directory, context.user)
-    makeOwnedDirectory(layout.logDirectory, context.user)
+    makeOuterDirectory(context.installation.instancesDirectory, instance.user)
+    makeOuterDirectory(layout.directory, instance.user)
+    makeOwnedDirectory(layout.logDirectory, instance.user)
     const settings = new Map(Object.entries(initialSettings(context.installation)))
     await initialiseDataDirectory({
       name: task.name,
       prefix: instance.enginePrefix,
       layout,
-      user: context.user,
+      user: instance.user,
       settings,
       agentVerifier: scramVerifier(instance.registered.agentPassword),
       ownerVerifier: task.ownerPasswordVerifier,
@@ -51,9 +52,9 @@ export const createInstance: TaskBody<'create-instance'> = async (task, context)
     await applyWishes(task, instance, context, settings)
   } catch (error) {
     // nobody has used it yet: a creation that failed or was given up leaves nothing behind
-    removeUnfinished(instance.layout)
-    await rm(instance.layout.directory, { recursive: true, force: true })
-    context.instances.remove(task.instanceId)
+    await removeUnfinished(instance.layout, instance.user)
+    await removeOuterDirectory(instance.layout.directory, instance.user)
+    await forgetInstance(instance, context)
     throw error
   }
   context.registry.update(task.instanceId, { expected: 'stopped' })
@@ -78,12 +79,14 @@ export async function registerInstance(
       hint: 'Run "./floe up" on this host.',
     })
   const owned = new Set(registry.list().map((i) => i.port))
+  const user = await context.users?.claim(task.instanceId)
   return context.instances.add({
     version: 1,
     instanceId: task.instanceId,
     name: task.name,
     port: await choosePort(installation.instancePorts, owned),
     enginePrefix: installation.enginePrefix,
+    ...(user ? { user } : {}),
     expected,
     agentPassword: randomBytes(24).toString('base64url'),
     createdAt: Date.now(),
@@ -104,8 +107,8 @@ async function applyWishes(
     {
       prefix: instance.enginePrefix,
       layout: instance.layout,
-      user: context.user,
-      trialsDirectory: trialsDirectory(context.installation),
+      user: instance.user,
+      trial: trialPlace(context.installation, task.instanceId),
       client: null,
       signal: context.signal,
     },
@@ -114,5 +117,5 @@ async function applyWishes(
   const refused: Fault | undefined = checked.find((c) => c.fault)?.fault ?? undefined
   if (refused) throw new FaultError(refused)
   for (const { name, value } of wishes) settings.set(name.toLowerCase(), value)
-  writeManagedSettings(instance.layout.managedFile, settings, context.user)
+  writeManagedSettings(instance.layout.managedFile, settings, instance.user)
 }

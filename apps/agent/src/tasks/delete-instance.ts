@@ -1,8 +1,10 @@
-import { existsSync, readdirSync, renameSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { fault } from '@floe/domain'
+import { removeTrial } from '../engine/trial'
 import { syncDirectory } from '../host/durable-files'
+import { isThere, removeOuterDirectory } from '../host/tree'
+import { forgetInstance } from './forget-instance'
 import { endInstance } from './stop-instance'
 import type { TaskBody } from './task'
 
@@ -13,12 +15,11 @@ export const deleteInstance: TaskBody<'delete-instance'> = async (task, context)
   const removed = join(installation.instancesDirectory, `.removed-${task.instanceId}`)
   // a run that was killed after it had forgotten the instance has only this left to do
   if (!registered) {
-    if (existsSync(join(installation.instancesDirectory, task.instanceId)))
+    if (isThere(join(installation.instancesDirectory, task.instanceId)))
       throw fault('instance.not_registered', 'the instance has files here but is not registered', {
         detail: `Directory "${task.instanceId}" lies in "${installation.instancesDirectory}".`,
-        hint: 'Make sure that no engine uses it, then remove the directory by hand.',
+        hint: 'Restart the agent: it registers the instance again if the directory holds a copy of the registration, and says why not. Otherwise make sure that no engine uses it, then remove the directory by hand.',
       })
-    await rm(removed, { recursive: true, force: true })
     const name = readdirSync(installation.instancesDirectory).find(
       (entry) => entry.startsWith('kept-') && entry.endsWith(task.instanceId),
     )
@@ -37,17 +38,22 @@ export const deleteInstance: TaskBody<'delete-instance'> = async (task, context)
   registry.update(task.instanceId, { expected: 'deleting' })
   await instance.look()
 
+  await removeTrial(instance.layout.directory, instance.user)
   const kept = join(installation.instancesDirectory, `kept-${registered.name}-${task.instanceId}`)
   const destination = task.keepFiles ? kept : removed
-  if (existsSync(instance.layout.directory)) {
+  if (isThere(instance.layout.directory)) {
     renameSync(instance.layout.directory, destination)
     syncDirectory(installation.instancesDirectory)
   }
   if (task.keepFiles) context.log(`its files are kept in ${kept}`)
   else {
     context.log('removing its files')
-    await rm(removed, { recursive: true, force: true })
+    await removeOuterDirectory(removed, instance.user)
   }
-  instances.remove(task.instanceId)
+  if (task.keepFiles) {
+    await instance.removeSocket()
+    // its user stays, because its files do
+    instances.remove(task.instanceId)
+  } else await forgetInstance(instance, context)
   return { removed: !task.keepFiles, keptDirectory: task.keepFiles ? kept : null }
 }

@@ -1,6 +1,5 @@
-import { existsSync } from 'node:fs'
 import type { Upstream } from '@floe/agent-contract'
-import { fault } from '@floe/domain'
+import { fault, type Lsn, MemberLogin } from '@floe/domain'
 import type pg from 'pg'
 import {
   clearFence,
@@ -12,10 +11,14 @@ import {
 } from '../engine/cluster-files'
 import { sqlState } from '../engine/connection'
 import type { Instance } from '../engine/instance'
+import { keepPrimary } from '../engine/keep-primary'
+import { isThere } from '../host/tree'
+import { waitFor } from '../host/wait-for'
 import { reload } from './reload-instance'
 import { makeReady } from './start-instance'
 import { endInstance } from './stop-instance'
-import { type TaskBody, type TaskContext, waitFor } from './task'
+import type { TaskBody, TaskContext } from './task'
+import { ancestorsOf, endOnStandby, type Recovered } from './wal-end'
 
 /** A standby that has WAL to replay first streams only afterwards. */
 const STREAM_BOUND_MS = 600_000
@@ -23,51 +26,76 @@ const QUICK_BOUND_MS = 15_000
 /** How long the engine may say that it cannot follow before that is believed. */
 const REFUSED_AFTER_MS = 10_000
 
-type Receiver = { status: string; host: string | null; port: number | null } | undefined
+type Receiver = { status: string; host: string | null; port: number | null; role: string | null } | undefined
 
 const receiverOf = async (client: pg.Client): Promise<Receiver> =>
   (
     await client.query<NonNullable<Receiver>>(
-      'select status, sender_host as host, sender_port as port from pg_stat_wal_receiver',
+      `select status, sender_host as host, sender_port as port,
+              substring(conninfo from '(?:^| )user=([^ ]+)') as role
+         from pg_stat_wal_receiver`,
     )
   ).rows[0]
 
 const streamsFrom = (r: Receiver, upstream: Upstream) =>
-  r?.status === 'streaming' && r.host === upstream.host && r.port === upstream.port
+  r?.status === 'streaming' &&
+  r.host === upstream.host &&
+  r.port === upstream.port &&
+  r.role === upstream.role
 
 /** Writes whom a standby follows; it takes effect at the next start or reload. */
-function writeUpstream(instance: Instance, upstream: Upstream | null, context: TaskContext): void {
+export function writeUpstream(
+  instance: Instance,
+  upstream: Upstream | null,
+  context: Pick<TaskContext, 'registry'>,
+): void {
+  const role = MemberLogin.safeParse(upstream?.role)
+  if (role.success) context.registry.update(instance.instanceId, { followsAs: role.data })
   writeClusterSettings(
     instance.layout,
     standbySettings(upstream, instance.asking, readClusterSettings(instance.layout)),
-    context.user,
+    instance.user,
   )
 }
 
 /**
- * Starts a stopped member as a standby and waits until it streams. Its signal file lies there before its fence ends, so it
- * can be no primary at any moment; when it cannot follow, it is stopped and fenced again.
+ * Starts a stopped member as a standby and waits until it streams. Its fence ends last, when it follows: one that does not
+ * start, or cannot follow, is stopped and stays fenced.
  */
 export const followUpstream: TaskBody<'follow-upstream'> = async (task, context) => {
   const instance = context.instances.get(task.instanceId)
   const begun = performance.now()
-  if (!existsSync(instance.layout.dataDirectory))
+  if (task.primary) keepPrimary(context.registry, task.instanceId, task.primary)
+  if (!isThere(instance.layout.dataDirectory))
     throw fault('instance.no_data_directory', 'the instance has no data directory')
-  writeStandbySignal(instance.layout, context.user)
-  writeUpstream(instance, task.upstream, context)
+  const postmasterPid = await startFollowing(instance, task.upstream, context)
   clearFence(instance.layout)
-  const { postmasterPid } = await makeReady(instance, context)
-  try {
-    await waitUntilStreaming(instance, task.upstream, context, STREAM_BOUND_MS)
-  } catch (error) {
-    if (context.signal.aborted) throw error
-    writeFence(instance.layout, 'it could not follow the primary', context.user)
-    await endInstance(instance, 'fast', context)
-    throw error
-  }
   await instance.connect((client) => dropSlots(client, context))
   await instance.look()
   return { postmasterPid, streamingMs: performance.now() - begun }
+}
+
+/**
+ * Starts a member as a standby, fenced as it may be, and waits until it streams; answers the postmaster's pid. One that
+ * does not get there is stopped and fenced.
+ */
+export async function startFollowing(
+  instance: Instance,
+  upstream: Upstream,
+  context: TaskContext,
+): Promise<number> {
+  writeStandbySignal(instance.layout, instance.user)
+  writeUpstream(instance, upstream, context)
+  try {
+    const { postmasterPid } = await makeReady(instance, context, { asStandby: true })
+    await waitUntilStreaming(instance, upstream, context, STREAM_BOUND_MS)
+    return postmasterPid
+  } catch (error) {
+    if (context.signal.aborted) throw error
+    writeFence(instance.layout, 'it could not follow the primary', instance.user)
+    await endInstance(instance, 'fast', context)
+    throw error
+  }
 }
 
 /** Nobody follows a standby: slots it has from when it was the primary would keep WAL for good. */
@@ -82,10 +110,11 @@ async function dropSlots(client: pg.Client, context: TaskContext): Promise<void>
   }
 }
 
-async function waitUntilStreaming(
+/** Waits until a standby streams from its upstream, as the role that it is to come as there. */
+export async function waitUntilStreaming(
   instance: Instance,
   upstream: Upstream,
-  context: TaskContext,
+  context: Pick<TaskContext, 'log' | 'signal'>,
   boundMs: number,
 ): Promise<void> {
   const begun = performance.now()
@@ -140,6 +169,7 @@ function followRefusal(instance: Instance): string | null {
 /** Has a running standby receive its WAL from another member. */
 export const repointStandby: TaskBody<'repoint-standby'> = async (task, context) => {
   const instance = context.instances.get(task.instanceId)
+  if (task.primary) keepPrimary(context.registry, task.instanceId, task.primary)
   writeUpstream(instance, task.upstream, context)
   await instance.look()
   if (!instance.postmaster) {
@@ -164,17 +194,33 @@ export const isolateStandby: TaskBody<'isolate-standby'> = async (task, context)
       signal: context.signal,
     })
     if (gone === null) throw fault('standby.still_receiving', 'the standby goes on receiving WAL')
-    const { rows } = await client.query<{ endLsn: string; replayedLsn: string; timeline: number }>(
-      `select greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())::text as "endLsn",
-              pg_last_wal_replay_lsn()::text as "replayedLsn",
-              (select timeline_id from pg_control_checkpoint()) as timeline`,
+    const { rows } = await client.query<{ inRecovery: boolean; flushed: Lsn; timeline: number } & Recovered>(
+      `select pg_is_in_recovery() as "inRecovery", pg_last_wal_receive_lsn()::text as received,
+              pg_last_wal_replay_lsn()::text as replayed,
+              case when not pg_is_in_recovery() then pg_current_wal_flush_lsn()::text end as flushed,
+              case when not pg_is_in_recovery()
+                then ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int end as timeline`,
     )
     const seen = rows[0]
-    context.log(`it has WAL up to ${seen?.endLsn}`)
+    if (!seen) throw fault('instance.no_answer', 'the standby did not say where its WAL ends')
+    const end = seen.inRecovery
+      ? await endOnStandby(instance, context, seen)
+      : {
+          lsn: seen.flushed,
+          timeline: seen.timeline,
+          ancestors: ancestorsOf(instance.layout.dataDirectory, seen.timeline),
+        }
+    context.log(
+      end
+        ? `it has WAL up to ${end.lsn} on timeline ${end.timeline}`
+        : 'where its WAL ends could not be told',
+    )
     return {
-      endLsn: (seen?.endLsn ?? null) as never,
-      replayedLsn: (seen?.replayedLsn ?? null) as never,
-      timeline: seen?.timeline ?? null,
+      endLsn: end?.lsn ?? null,
+      replayedLsn: seen.replayed,
+      timeline: end?.timeline ?? null,
+      ancestors: end?.ancestors ?? null,
+      inRecovery: seen.inRecovery,
     }
   })
 }

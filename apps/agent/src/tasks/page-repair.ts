@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { scramVerifier } from '@floe/agent-contract'
-import { fault, repairRoleOf } from '@floe/domain'
-import pg from 'pg'
+import { scramVerifier } from '@floe/authority/scram-verifier'
+import { fault, foreseeableLogin, isForeseeable, newLogin } from '@floe/domain'
+import type pg from 'pg'
 import {
-  readClusterHbaRoles,
   readClusterSettings,
   repairConninfo,
   writeClusterHba,
@@ -13,27 +12,36 @@ import {
   writeRepairPassFile,
 } from '../engine/cluster-files'
 import type { Instance } from '../engine/instance'
+import {
+  defineMemberRole,
+  formerRepairRoles,
+  retireFormerGroup,
+  retireMemberRole,
+  roleExists,
+  withRolesLocked,
+} from '../engine/member-roles'
 import { makeOuterDirectory } from '../host/durable-files'
+import { isThere } from '../host/tree'
+import { waitFor } from '../host/wait-for'
 import { withPrimarySession } from './admit-standby'
 import { reload } from './reload-instance'
-import { requireTls } from './require-tls'
-import { type TaskBody, type TaskContext, waitFor } from './task'
+import { serveTls } from './serve-tls'
+import type { TaskBody, TaskContext } from './task'
 
 const SETTING = 'polar_page_repair_sources'
-/** The one role that may read pages; members' own roles are members of it. */
-const GROUP = 'page_repair'
 const IN_FORCE_BOUND_MS = 5_000
 
-/** Sees to the password that this member asks for pages with: made here, kept here, known elsewhere by its verifier. */
+/** Sees to role and password that this member asks for pages with: made up and kept here, the password known elsewhere by its verifier. */
 export const preparePageRepair: TaskBody<'prepare-page-repair'> = async (task, context) => {
   const instance = context.instances.get(task.instanceId)
   const { layout, registered } = instance
   if (!existsSync(extensionFile(instance))) throw missingModule(instance)
-  makeOuterDirectory(layout.directory, context.user)
+  makeOuterDirectory(layout.directory, instance.user)
   const password = registered.repairPassword ?? randomBytes(24).toString('base64url')
-  context.registry.update(task.instanceId, { repairPassword: password })
-  writeRepairPassFile(layout, repairRoleOf(registered.name), password, context.user)
-  return { repairVerifier: scramVerifier(password) }
+  const role = registered.repairRole ?? newLogin('repair', registered.name, randomBytes(8).toString('hex'))
+  context.registry.update(task.instanceId, { repairPassword: password, repairRole: role })
+  writeRepairPassFile(layout, [role, foreseeableLogin('repair', registered.name)], password, instance.user)
+  return { repairVerifier: scramVerifier(password), repairRole: role }
 }
 
 const extensionFile = (instance: Instance) =>
@@ -44,75 +52,63 @@ const missingModule = (instance: Instance) =>
     hint: 'Update the engine by "./floe up", then restart the instance.',
   })
 
-/** Extension, group and one role for each member, on the primary; roles of who is no member any more go. */
+/** Extension and one role for each member, on the primary; roles of who is no member any more go. */
 export const admitPageRepair: TaskBody<'admit-page-repair'> = async (task, context) => {
   const instance = context.instances.get(task.instanceId)
   if (!existsSync(extensionFile(instance))) throw missingModule(instance)
   return withPrimarySession(instance, async (client) => {
-    const { rows } = await client.query<{ role: string; standby: boolean }>(
-      `select rolname as role, pg_is_in_recovery() as standby from pg_roles
-        where rolname = $1 or rolname like 'floe\\_repair\\_%' or rolname = 'pg_monitor'`,
-      [GROUP],
-    )
-    if (rows.some((r) => r.standby))
+    const { rows } = await client.query<{ standby: boolean }>('select pg_is_in_recovery() as standby')
+    if (rows[0]?.standby)
       throw fault('instance.is_standby', 'roles are made on the primary only', {
         detail: `Instance "${instance.registered.name}" is in recovery.`,
       })
-    const known = new Set(rows.map((r) => r.role))
-    const wanted = new Set(task.members.map((m) => repairRoleOf(m.name)))
-    await client.query('begin')
-    if (task.members.length > 0) await defineGroup(client, known.has(GROUP))
-    for (const { name, verifier } of task.members)
-      if (verifier) await defineMember(client, repairRoleOf(name), verifier, known)
-    const dropped = [...known].filter((role) => role.startsWith('floe_repair_') && !wanted.has(role))
-    for (const role of dropped) await client.query(`DROP ROLE ${pg.escapeIdentifier(role)}`)
-    await client.query('commit')
-    if (task.members.length > 0)
-      context.log(`${task.members.map((m) => `"${repairRoleOf(m.name)}"`).join(', ')} may read pages`)
-    for (const role of dropped) context.log(`dropped role "${role}"`)
-    return { dropped: dropped.length }
+    const members = task.members.map((m) => ({ ...m, role: m.role ?? foreseeableLogin('repair', m.name) }))
+    const dropped = await withRolesLocked(client, async () => {
+      if (members.length > 0) await client.query('CREATE EXTENSION IF NOT EXISTS page_repair')
+      for (const { name, role, verifier } of members)
+        if (verifier) await defineUnlessKept(client, name, role, verifier, context)
+      // a member of an earlier version that was not reached has its right from the group still
+      const renewed = members.every(({ name, role }) => !isForeseeable(role, name))
+      const former = await formerRepairRoles(client, new Set(members.map((m) => m.role)))
+      let gone = 0
+      for (const role of former) if (await retireMemberRole(client, role, context.log)) gone += 1
+      if (renewed) await retireFormerGroup(client, context.log)
+      return gone
+    })
+    if (members.length > 0) context.log(`${members.map((m) => `"${m.role}"`).join(', ')} may read pages`)
+    return { dropped }
   })
 }
 
-async function defineGroup(client: pg.Client, exists: boolean): Promise<void> {
-  await client.query('CREATE EXTENSION IF NOT EXISTS page_repair')
-  if (!exists) await client.query(`CREATE ROLE ${GROUP} NOLOGIN`)
-  await client.query(`GRANT EXECUTE ON FUNCTION pg_catalog.polar_page_repair_read TO ${GROUP}`)
-  await client.query(
-    `COMMENT ON ROLE ${GROUP} IS 'May read any page, to repair those that a crash tore; made by Floe'`,
-  )
-}
-
-async function defineMember(
+/** A role that an agent of an earlier version asks as stays what it is; the hint is to update that host. */
+async function defineUnlessKept(
   client: pg.Client,
+  name: string,
   role: string,
   verifier: string,
-  known: ReadonlySet<string>,
+  { log }: Pick<TaskContext, 'log'>,
 ): Promise<void> {
-  const name = pg.escapeIdentifier(role)
-  await client.query(
-    `${known.has(role) ? 'ALTER' : 'CREATE'} ROLE ${name} LOGIN INHERIT PASSWORD ${pg.escapeLiteral(verifier)}`,
-  )
-  await client.query(`GRANT ${GROUP} TO ${name}`)
-  await client.query(`COMMENT ON ROLE ${name} IS 'A member asks for pages as this role; made by Floe'`)
+  if (isForeseeable(role, name) && (await roleExists(client, role)))
+    log(`role "${role}" is left as it is: the agent of its host is of an earlier version`)
+  else await defineMemberRole(client, role, verifier)
 }
 
 /** Writes whom this member takes pages from and who may ask it, and sees both in force where it runs. */
 export const setPageRepairSources: TaskBody<'set-page-repair-sources'> = async (task, context) => {
   const instance = context.instances.get(task.instanceId)
   const { layout } = instance
-  if (!existsSync(layout.dataDirectory))
+  if (!isThere(layout.dataDirectory))
     throw fault('instance.no_data_directory', 'the instance has no data directory')
-  const own = { ...instance.asking, passFile: layout.repairPassFile }
+  const role = instance.registered.repairRole ?? foreseeableLogin('repair', instance.registered.name)
+  const own = { ...instance.asking, passFile: layout.repairPassFile, role }
   const value = task.sources.map((source) => repairConninfo(source, own)).join('; ')
-  const roles = [
-    ...readClusterHbaRoles(layout).filter((role) => !role.startsWith('floe_repair_')),
-    ...task.members.map(repairRoleOf),
-  ]
+  const roles =
+    task.roles ??
+    task.members.flatMap((name) => [foreseeableLogin('standby', name), foreseeableLogin('repair', name)])
   await instance.look()
   if (!instance.postmaster) {
     if (value && !existsSync(extensionFile(instance))) throw missingModule(instance)
-    write(instance, value, roles, context)
+    write(instance, value, roles)
     context.log('it is not running; it takes them when it starts')
     return { inForce: false }
   }
@@ -122,8 +118,8 @@ export const setPageRepairSources: TaskBody<'set-page-repair-sources'> = async (
       if (value) throw missingModule(instance)
       return { inForce: true }
     }
-    if (task.members.length > 0) await requireTls(instance, client)
-    write(instance, value, roles, context)
+    if (task.members.length > 0) await serveTls(instance, client)
+    write(instance, value, roles)
     await reload(instance, client)
     const inForce = await waitFor(async () => (await show(client)) === value, {
       boundMs: IN_FORCE_BOUND_MS,
@@ -143,12 +139,12 @@ export const setPageRepairSources: TaskBody<'set-page-repair-sources'> = async (
   })
 }
 
-function write(instance: Instance, value: string, roles: readonly string[], context: TaskContext): void {
+function write(instance: Instance, value: string, roles: readonly string[]): void {
   const settings = readClusterSettings(instance.layout)
   if (value) settings.set(SETTING, value)
   else settings.delete(SETTING)
-  writeClusterSettings(instance.layout, settings, context.user)
-  writeClusterHba(instance.layout, roles, context.user)
+  writeClusterSettings(instance.layout, settings, instance.user)
+  writeClusterHba(instance.layout, roles, instance.user)
 }
 
 /** The value in force; null for an engine without the module. */

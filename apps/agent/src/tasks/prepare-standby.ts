@@ -1,17 +1,18 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { scramVerifier } from '@floe/agent-contract'
-import { fault, replicationRoleOf } from '@floe/domain'
+import { scramVerifier } from '@floe/authority/scram-verifier'
+import { fault, foreseeableLogin, newLogin } from '@floe/domain'
 import { writePassFile } from '../engine/cluster-files'
+import type { Instance } from '../engine/instance'
 import { makeOuterDirectory, makeOwnedDirectory } from '../host/durable-files'
 import { runCommand } from '../host/run-command'
 import { registerInstance } from './create-instance'
-import type { TaskBody, TaskContext } from './task'
+import type { TaskBody } from './task'
 
 /**
- * Registers an instance that is to be a copy, unless it is known, and sees to a password that it replicates with: made
- * here, kept here, and known elsewhere by its verifier only.
+ * Registers an instance that is to be a copy, unless it is known, and sees to a role and a password that it replicates
+ * with: both made up and kept here; the password is known elsewhere by its verifier only.
  */
 export const prepareStandby: TaskBody<'prepare-standby'> = async (task, context) => {
   const known = context.registry.find(task.instanceId)
@@ -21,29 +22,34 @@ export const prepareStandby: TaskBody<'prepare-standby'> = async (task, context)
     ? context.instances.get(task.instanceId)
     : await registerInstance(task, context, 'creating')
   const { layout } = instance
-  makeOuterDirectory(context.installation.instancesDirectory, context.user)
-  makeOuterDirectory(layout.directory, context.user)
-  makeOwnedDirectory(layout.logDirectory, context.user)
+  makeOuterDirectory(context.installation.instancesDirectory, instance.user)
+  makeOuterDirectory(layout.directory, instance.user)
+  makeOwnedDirectory(layout.logDirectory, instance.user)
   const password = instance.registered.replicationPassword ?? randomBytes(24).toString('base64url')
-  context.registry.update(task.instanceId, { replicationPassword: password })
-  writePassFile(layout, replicationRoleOf(task.name), password, context.user)
+  const role =
+    instance.registered.replicationRole ?? newLogin('standby', task.name, randomBytes(8).toString('hex'))
+  context.registry.update(task.instanceId, { replicationPassword: password, replicationRole: role })
+  writePassFile(layout, [role, foreseeableLogin('standby', task.name)], password, instance.user)
   context.log(`port ${instance.registered.port}, directory ${layout.directory}`)
   return {
     port: instance.registered.port,
     directory: layout.directory,
-    engineVersion: await engineVersion(instance.enginePrefix, context),
+    engineVersion: await engineVersion(instance),
     replicationVerifier: scramVerifier(password),
+    replicationRole: role,
   }
 }
 
 /** `18.6`, as the binary itself says it. */
-async function engineVersion(prefix: string, context: TaskContext): Promise<string> {
-  const binary = join(prefix, 'bin', 'postgres')
+async function engineVersion(instance: Instance): Promise<string> {
+  const binary = join(instance.enginePrefix, 'bin', 'postgres')
   const r = existsSync(binary)
-    ? await runCommand(binary, ['--version'], { user: context.user, timeoutMs: 10_000 })
+    ? await runCommand(binary, ['--version'], { user: instance.user, timeoutMs: 10_000 })
     : null
   const version = /\(PostgreSQL\) (\S+)/.exec(r?.stdout ?? '')?.[1]
   if (!version)
-    throw fault('engine.missing', `no engine in "${prefix}"`, { hint: 'Run "./floe up" on this host.' })
+    throw fault('engine.missing', `no engine in "${instance.enginePrefix}"`, {
+      hint: 'Run "./floe up" on this host.',
+    })
   return version
 }

@@ -3,7 +3,8 @@ import type pg from 'pg'
 import type { Instance } from '../engine/instance'
 import configurationLoadedSql from '../engine/sql/configuration-loaded.sql'
 import pendingRestartSql from '../engine/sql/pending-restart.sql'
-import { type TaskBody, waitFor } from './task'
+import { waitFor } from '../host/wait-for'
+import type { TaskBody } from './task'
 
 const RELOAD_BOUND_MS = 10_000
 

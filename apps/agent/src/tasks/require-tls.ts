@@ -1,22 +1,69 @@
-import { fault } from '@floe/domain'
+import { fault, type HbaRule, letsInWithoutTls } from '@floe/domain'
 import type pg from 'pg'
-import type { Instance } from '../engine/instance'
+import { requireTlsInFile, restoreHbaFile } from '../engine/host-based-authentication'
+import { readRemoteAccess } from '../engine/remote-access'
 import { reload } from './reload-instance'
+import { serveTls } from './serve-tls'
+import type { TaskBody } from './task'
 
-/** Sees to it that members can reach this instance, which they do over TLS only. */
-export async function requireTls(instance: Instance, client: pg.Client): Promise<void> {
-  if (await servesTls(client)) return
-  // one that an earlier version started, and whose agent was killed before it had told it
-  await instance.ensureServerCertificate()
-  await reload(instance, client)
-  if (await servesTls(client)) return
-  throw fault('instance.no_tls', `instance "${instance.registered.name}" does not serve TLS`, {
-    detail: 'Setting "ssl" is off. Members reach each other over TLS only.',
-    hint: 'Reset it through the console, and remove lines of your own that turn it off.',
+/**
+ * Clients on other hosts come in over TLS only from now on. Only lines that Floe wrote are changed; where another one lets
+ * such a client in without TLS, nothing is, and the refusal names it. The engine itself reads the file before it is told to.
+ */
+export const requireTls: TaskBody<'require-tls'> = async (task, context) => {
+  const instance = context.instances.get(task.instanceId)
+  return instance.connect(async (client) => {
+    await serveTls(instance, client)
+    const before = requireTlsInFile(instance.layout, instance.user)
+    const found = await readRules(client)
+    const letsIn = letsInWithoutTls(found)
+    if (letsIn !== false) {
+      if (before !== null) restoreHbaFile(instance.layout, before, instance.user)
+      throw letsIn === null ? broken(found) : changedByHand(found)
+    }
+    // also where nothing changed: a run that was killed here had written the file
+    await reload(instance, client)
+    const access = await readRemoteAccess(async (sql) => (await client.query(sql)).rows)
+    await instance.lookAtRemoteAccess(0)
+    const sessionsWithoutTls = access?.sessionsWithoutTls ?? 0
+    context.log(
+      before === null
+        ? 'pg_hba.conf let clients on other hosts in over TLS only already'
+        : 'clients on other hosts come in over TLS only',
+    )
+    if (sessionsWithoutTls > 0)
+      context.log(
+        `${sessionsWithoutTls} ${sessionsWithoutTls === 1 ? 'session that was' : 'sessions that were'} open without TLS ${sessionsWithoutTls === 1 ? 'stays' : 'stay'} until ${sessionsWithoutTls === 1 ? 'it ends' : 'they end'}`,
+      )
+    return { changed: before !== null, sessionsWithoutTls }
   })
 }
 
-async function servesTls(client: pg.Client): Promise<boolean> {
-  const { rows } = await client.query<{ ssl: string }>(`select current_setting('ssl') as ssl`)
-  return rows[0]?.ssl === 'on'
+type PlacedRule = HbaRule & { file: string; line: number }
+
+async function readRules(client: pg.Client): Promise<PlacedRule[]> {
+  const { rows } = await client.query<PlacedRule>(
+    `select type, database, user_name as "userName", address, netmask, auth_method as "authMethod", error,
+            regexp_replace(file_name, '.*/', '') as file, line_number as line
+       from pg_hba_file_rules order by rule_number nulls last`,
+  )
+  return rows
+}
+
+const placeOf = ({ file, line }: PlacedRule) => `line ${line} of ${file}`
+
+const changedByHand = (rules: PlacedRule[]) => {
+  const guilty = rules.filter((rule) => letsInWithoutTls([rule]) === true).map(placeOf)
+  return fault('tls.changed_by_hand', 'pg_hba.conf has lines that Floe did not write', {
+    detail: `Clients on other hosts may come in without TLS by ${guilty.join(', ')}.`,
+    hint: 'Change "host" to "hostssl" there, or remove the line, then try again.',
+  })
+}
+
+const broken = (rules: PlacedRule[]) => {
+  const [first] = rules.filter((rule) => rule.error !== null)
+  return fault('tls.hba_invalid', 'pg_hba.conf has an error, so that the engine would not read it', {
+    detail: first ? `At ${placeOf(first)}: ${first.error}.` : 'It could not be read.',
+    hint: 'Correct the file, then try again.',
+  })
 }

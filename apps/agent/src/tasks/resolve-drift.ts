@@ -40,9 +40,9 @@ export const resolveDrift: TaskBody<'resolve-drift'> = async (task, context) => 
   const wanted = task.how === 'adopt' ? adopted(before, drift) : reverted(before, accepted, drift)
   instance.changingSettings = true
   try {
-    writeTexts(instance, wanted, context)
+    writeTexts(instance, wanted)
     // what is put back may be a text of an earlier version
-    completeManagedFile(instance.layout.managedFile, context.user)
+    completeManagedFile(instance.layout.managedFile, instance.user)
     const names = [...new Set(drift.map((d) => d.name))]
     const after = await takeIntoForce(instance, names, context)
     instance.acceptFiles(instance.postmaster !== null && ![...after.values()].some((s) => s.pendingRestart))
@@ -62,7 +62,7 @@ export const resolveDrift: TaskBody<'resolve-drift'> = async (task, context) => 
     const result: TaskResult<'resolve-drift'> = { confirmed, managed }
     return result
   } catch (error) {
-    writeTexts(instance, before, context)
+    writeTexts(instance, before)
     if (instance.postmaster) process.kill(instance.postmaster.pid, 'SIGHUP')
     context.log('put the files back as they were found')
     throw error
@@ -103,11 +103,11 @@ function reverted(now: FileTexts, accepted: FileTexts, drift: Drift): FileTexts 
 
 const quoted = (value: string) => value.replaceAll('\\', '\\\\').replaceAll("'", "''")
 
-function writeTexts(instance: Instance, texts: FileTexts, context: TaskContext): void {
+function writeTexts(instance: Instance, texts: FileTexts): void {
   const now = readFileTexts(instance.layout)
   for (const file of settingsFiles)
     if (texts[file] !== now[file])
-      replaceFile(pathOf(instance.layout, file), texts[file], { owner: context.user })
+      replaceFile(pathOf(instance.layout, file), texts[file], { owner: instance.user })
 }
 
 async function takeIntoForce(instance: Instance, names: string[], context: TaskContext) {

@@ -61,7 +61,7 @@ async function startWithFormer(
   context.log(`going back to the settings it last started with${line ? `; ${line}` : ''}`)
   instance.changingSettings = true
   try {
-    for (const file of settingsFiles) write(instance, context, file, good[file], now[file])
+    for (const file of settingsFiles) write(instance, file, good[file], now[file])
     const ready = await makeReady(instance, context)
     instance.acceptFiles(true)
     const confirmed: RolledBack['confirmed'] = changed.map((c) => ({
@@ -76,7 +76,7 @@ async function startWithFormer(
     return { ...ready, rolledBack: { line, reason, confirmed: [...byName.values()], managed } }
   } catch (error) {
     context.log('the former settings do not help; put the changed ones back')
-    for (const file of settingsFiles) write(instance, context, file, now[file], good[file])
+    for (const file of settingsFiles) write(instance, file, now[file], good[file])
     if (error instanceof FaultError && error.fault.code === 'instance.not_started') return null
     throw error
   } finally {
@@ -85,18 +85,12 @@ async function startWithFormer(
 }
 
 /** What a person wrote is kept beside, as `<file>.refused`. */
-function write(
-  instance: Instance,
-  context: TaskContext,
-  file: keyof FileTexts,
-  wanted: string,
-  had: string,
-): void {
+function write(instance: Instance, file: keyof FileTexts, wanted: string, had: string): void {
   if (wanted === had) return
   const path = pathOf(instance.layout, file)
   if (file === 'postgresql.conf' && readOwnedFile(path) === had)
-    replaceFile(`${path}.refused`, had, { owner: context.user })
-  replaceFile(path, wanted, { owner: context.user })
+    replaceFile(`${path}.refused`, had, { owner: instance.user })
+  replaceFile(path, wanted, { owner: instance.user })
 }
 
 /** The line the engine named, else that of a changed setting it named, else the only one that was changed. */

@@ -1,7 +1,7 @@
-import { existsSync, renameSync, rmSync } from 'node:fs'
+import { renameSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Upstream } from '@floe/agent-contract'
-import { fault, lsnDistance } from '@floe/domain'
+import { fault, lsnDistance, toFault } from '@floe/domain'
 import {
   removeStandbySignal,
   standbySettings,
@@ -14,11 +14,21 @@ import { readManagedSettings, writeManagedSettings } from '../engine/configurati
 import { readControlFile } from '../engine/control-file'
 import type { Instance } from '../engine/instance'
 import { dataFiles } from '../engine/layout'
-import { readOwnedFile, replaceFile, syncDirectory } from '../host/durable-files'
+import {
+  readOwnedFile,
+  removeFile,
+  replaceFile,
+  replaceOuterFile,
+  syncDirectory,
+} from '../host/durable-files'
 import { endProcessesIn } from '../host/process-table'
 import { runCommand } from '../host/run-command'
+import { isThere, removeInTree } from '../host/tree'
+import { waitFor } from '../host/wait-for'
 import { compareHistories, endOfWal } from './compare-histories'
 import { initialSettings } from './create-instance'
+import { startFollowing } from './follow-upstream'
+import { endInstance } from './stop-instance'
 import type { TaskBody, TaskContext } from './task'
 
 /** Files that say who an instance is: pg_rewind brings the source's, so the own ones are kept over it. */
@@ -41,37 +51,41 @@ export const rewindInstance: TaskBody<'rewind-instance'> = async (task, context)
   const instance = context.instances.get(task.instanceId)
   const { layout, registered } = instance
   const away = join(layout.directory, 'pgdata.rewinding')
-  const interrupted = existsSync(away)
-  await instance.look()
-  if (instance.postmaster)
-    throw fault('instance.running', `instance "${registered.name}" is running`, { hint: 'Stop it first.' })
+  const interrupted = isThere(away)
+  // what a run that was killed has left behind works there
   if (interrupted) {
     endProcessesIn(away)
+    await waitFor(async () => !instance.works(), { boundMs: 5_000, everyMs: 20 })
+  }
+  await instance.look()
+  if (instance.works())
+    throw fault('instance.running', `instance "${registered.name}" is running`, { hint: 'Stop it first.' })
+  if (interrupted) {
     comeBack(instance, away, task.upstream, context)
   }
   // what it leaves is of no use to another one, and looks whole: its WAL and control file are the primary's
-  if (interrupted || existsSync(layout.rewindMark))
+  if (interrupted || isThere(layout.rewindMark))
     return refuse('an earlier pg_rewind did not end well', context)
-  if (!existsSync(layout.dataDirectory)) return refuse('it has no data directory', context)
-  const control = await readControlFile(instance.enginePrefix, layout.dataDirectory, context.user)
+  if (!isThere(layout.dataDirectory)) return refuse('it has no data directory', context)
+  const control = await readControlFile(instance.enginePrefix, layout.dataDirectory, instance.user)
   if (!control) return refuse('its control file cannot be read', context)
   const found = await compareHistories(control, task.upstream, instance, context)
   if ('refused' in found) return refuse(found.refused, context)
   context.signal.throwIfAborted()
   if (found.nothingToTakeBack) {
     context.log('it followed the same history; there is nothing to take back')
-    return { rewound: true, refused: null }
+    return prove(instance, task.upstream, context)
   }
 
-  writeFence(layout, 'it is being rewound', context.user)
+  writeFence(layout, 'it is being rewound', instance.user)
   const kept = ownFiles.map((name) => [name, readOwnedFile(join(layout.dataDirectory, name))] as const)
   const configuration = join(layout.directory, 'rewind.conf')
-  replaceFile(configuration, '', { owner: context.user })
+  replaceOuterFile(configuration, '', instance.user)
   replaceFile(layout.rewindMark, '')
   renameSync(layout.dataDirectory, away)
   syncDirectory(layout.directory)
   // single-user recovery, which pg_rewind runs first, knows no standby
-  removeStandbySignal({ ...layout, standbySignal: join(away, 'standby.signal') })
+  removeStandbySignal({ standbySignal: join(away, 'standby.signal') }, instance.user)
   let refused: string | null = null
   try {
     context.log('comparing both histories')
@@ -86,7 +100,7 @@ export const rewindInstance: TaskBody<'rewind-instance'> = async (task, context)
         '--progress',
       ],
       {
-        user: context.user,
+        user: instance.user,
         onOutput: (text) => {
           const seen = [...text.matchAll(/(\d+)\/(\d+) kB \((\d+)%\)/g)].at(-1)
           if (seen) context.worked(Number(seen[1]) * 1024, Number(seen[2]) * 1024)
@@ -100,16 +114,37 @@ export const rewindInstance: TaskBody<'rewind-instance'> = async (task, context)
     }
     if (refused === null)
       for (const [name, text] of kept)
-        if (text !== null) replaceFile(join(away, name), text, { owner: context.user })
-        else rmSync(join(away, name), { force: true })
+        if (text !== null) replaceFile(join(away, name), text, { owner: instance.user })
+        else removeInTree(join(away, name), instance.user)
   } finally {
     comeBack(instance, away, task.upstream, context)
   }
-  if (refused === null) {
-    rmSync(layout.rewindMark)
-    syncDirectory(layout.directory)
+  if (refused !== null) return refuse(refused, context)
+  removeFile(layout.rewindMark)
+  return prove(instance, task.upstream, context)
+}
+
+/** What a person has to mend, and a copy would not, or would fail by as well. */
+const notOfTheData =
+  /configuration file|could not load library|could not (bind|create any)|lock file|no space left|permission denied/i
+
+/**
+ * pg_rewind judges by histories, and may be content with files that the engine does not start from, or cannot follow with.
+ * So it is started once, fenced; where its files are the reason that it does not follow, a copy is what helps.
+ */
+async function prove(instance: Instance, upstream: Upstream, context: TaskContext) {
+  writeFence(instance.layout, 'it is being rewound', instance.user)
+  context.log('starting it once, to see that it can follow')
+  try {
+    await startFollowing(instance, upstream, context)
+  } catch (error) {
+    const { code, detail, message } = toFault(error)
+    const ofItsFiles = code === 'instance.not_started' && !notOfTheData.test(detail ?? '')
+    if (!ofItsFiles && code !== 'standby.cannot_follow') throw error
+    return refuse(`it does not follow with what pg_rewind left: ${detail ?? message}`, context)
   }
-  return refused === null ? { rewound: true, refused: null } : refuse(refused, context)
+  await endInstance(instance, 'fast', context)
+  return { rewound: true, refused: null }
 }
 
 /**
@@ -148,12 +183,11 @@ function refuse(reason: string, context: TaskContext) {
 function comeBack(instance: Instance, away: string, upstream: Upstream, context: TaskContext): void {
   const { layout } = instance
   const there = { ...layout, ...dataFiles(away) }
-  writeStandbySignal(there, context.user)
+  writeStandbySignal(there, instance.user)
   const managed = readManagedSettings(there.managedFile)
   for (const [name, value] of Object.entries(initialSettings(context.installation))) managed.set(name, value)
-  writeManagedSettings(there.managedFile, managed, context.user)
-  writeClusterSettings(there, standbySettings(upstream, instance.asking), context.user)
-  syncDirectory(away)
+  writeManagedSettings(there.managedFile, managed, instance.user)
+  writeClusterSettings(there, standbySettings(upstream, instance.asking), instance.user)
   renameSync(away, layout.dataDirectory)
   syncDirectory(layout.directory)
 }

@@ -1,13 +1,15 @@
-import { existsSync } from 'node:fs'
-import { fault, toFault } from '@floe/domain'
+import { FaultError, fault, toFault } from '@floe/domain'
 import { readFence } from '../engine/cluster-files'
 import { CANNOT_CONNECT_NOW, sqlState } from '../engine/connection'
 import type { Instance } from '../engine/instance'
-import { waitsToBeReaped } from '../engine/postmaster'
+import { findPostmaster, waitsToBeReaped } from '../engine/postmaster'
+import { processFault } from '../engine/process-fault'
 import { readFileTexts } from '../engine/settings-files'
-import { makeOwnedDirectory, makeSharedDirectory } from '../host/durable-files'
+import { makeOwnedDirectory } from '../host/durable-files'
 import { isPortFree } from '../host/ports'
-import { type TaskBody, type TaskContext, waitFor } from './task'
+import { isThere } from '../host/tree'
+import { waitFor } from '../host/wait-for'
+import type { TaskBody, TaskContext } from './task'
 
 /** Crash recovery after a long time without a checkpoint may take this long. */
 const READY_BOUND_MS = 3_600_000
@@ -18,20 +20,25 @@ export const startInstance: TaskBody<'start-instance'> = async (task, context) =
   return makeReady(context.instances.get(task.instanceId), context)
 }
 
-/** Starts the instance unless it runs and waits until it answers SQL. */
+/**
+ * Starts the instance unless it runs and waits until it answers SQL. One that is fenced is refused, unless it starts
+ * `asStandby`: its signal file is there then, and it can be no primary.
+ */
 export async function makeReady(
   instance: Instance,
   context: TaskContext,
+  { asStandby = false }: { asStandby?: boolean } = {},
 ): Promise<{ postmasterPid: number; readyMs: number }> {
   const begun = performance.now()
-  if (!existsSync(instance.layout.dataDirectory))
+  if (!isThere(instance.layout.dataDirectory))
     throw fault('instance.no_data_directory', 'the instance has no data directory', {
       detail: `Directory "${instance.layout.dataDirectory}" does not exist.`,
     })
-  refuseFenced(instance)
+  if (!(asStandby && isThere(instance.layout.standbySignal))) refuseFenced(instance)
   instance.activity = 'starting'
   try {
     await instance.look()
+    refuseAstray(instance)
     // what could not even be tried is stopped as before, and has not crashed
     if (!instance.postmaster) await refuseTakenPort(instance, context)
     context.registry.update(instance.instanceId, { expected: 'running' })
@@ -58,9 +65,19 @@ function refuseFenced(instance: Instance): void {
   const fence = readFence(instance.layout)
   if (fence)
     throw fault('instance.fenced', `instance "${instance.registered.name}" is fenced`, {
-      detail: `Another instance is the primary of its cluster: ${fence.reason}.`,
-      hint: 'Rejoin it as a standby.',
+      detail: `It must not run as a primary: ${fence.reason}.`,
+      hint: 'Rejoin it as a standby. Where its cluster has no primary, fail over first.',
     })
+}
+
+/** Two engines on one data directory, or on one port, are what must never be. */
+function refuseAstray(instance: Instance): void {
+  const { registered, layout } = instance
+  const { engine, postmaster } = instance.processes()
+  if (engine.length === 0 || findPostmaster(layout, instance.user)) return
+  const astray = processFault({ ...registered, layout }, engine, postmaster)
+  if (astray)
+    throw new FaultError({ ...astray, hint: 'Stop it, which ends every process of it; then start it.' })
 }
 
 /** What it is ready with is what a restart that fails goes back to. */
@@ -85,8 +102,7 @@ async function refuseTakenPort(instance: Instance, context: TaskContext): Promis
 }
 
 async function launch(instance: Instance, context: TaskContext): Promise<void> {
-  makeSharedDirectory(context.installation.socketDirectory, context.user)
-  makeOwnedDirectory(instance.layout.logDirectory, context.user)
+  makeOwnedDirectory(instance.layout.logDirectory, instance.user)
   await waitFor(async () => !waitsToBeReaped(instance.layout), {
     boundMs: APPEAR_BOUND_MS,
     everyMs: 50,

@@ -2,10 +2,16 @@ import { fault, type StopMode } from '@floe/domain'
 import { z } from 'zod'
 import type { Instance } from '../engine/instance'
 import { type Postmaster, postmasterRuns } from '../engine/postmaster'
-import { type TaskBody, type TaskContext, waitFor } from './task'
+import { waitFor } from '../host/wait-for'
+import { endProcesses } from './end-processes'
+import type { TaskBody, TaskContext } from './task'
 
 /** A fast shutdown writes a checkpoint; on a slow disk with much memory that takes its time. */
 const STOP_BOUND_MS = 600_000
+/** An engine that does not obey an immediate shutdown for this long stands still; it gives its own processes half of it. */
+const IMMEDIATE_BOUND_MS = 10_000
+/** What a postmaster that ended in order leaves, e.g. its logger and programs that sessions started, has this long to end. */
+const LEFT_GRACE_MS = 2_000
 
 /** What pg_ctl sends for each mode. */
 const signals = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const
@@ -18,14 +24,16 @@ export const stopInstance: TaskBody<'stop-instance'> = async (task, context) => 
 }
 
 /**
- * Stops the instance unless it is stopped and waits until its process has ended. An engine that was told to stop cannot
- * be told otherwise: who gives up, or whose deadline has passed, leaves it stopping.
+ * Stops the instance unless it is stopped and waits until every process of it has ended. An engine that was told to stop
+ * cannot be told otherwise: who gives up, or whose deadline has passed, leaves it stopping. One that does not obey an
+ * immediate stop is killed with all its processes, and so is what a postmaster leaves behind.
  */
 export async function endInstance(
   instance: Instance,
   mode: StopMode,
   context: Pick<TaskContext, 'registry' | 'log' | 'signal'>,
   deadlineMs = STOP_BOUND_MS,
+  everything = false,
 ): Promise<{ stoppedMs: number }> {
   const begun = performance.now()
   context.signal.throwIfAborted()
@@ -34,12 +42,11 @@ export async function endInstance(
     context.registry.update(instance.instanceId, { expected: 'stopped' })
     await instance.look()
     const postmaster = instance.postmaster
-    if (postmaster) {
-      context.log(`stopping the engine (${mode})`)
-      process.kill(postmaster.pid, signals[mode])
-      await waitForEnd(postmaster, context, deadlineMs)
-      context.log(`stopped after ${Math.round(performance.now() - begun)} ms`)
-    } else context.log('it is not running')
+    const works = instance.works()
+    if (works) context.log(`stopping the engine (${mode})`)
+    const inOrder = postmaster !== null && (await tell(postmaster, mode, context, deadlineMs))
+    await endProcesses(instance, { graceMs: inOrder ? LEFT_GRACE_MS : 0, everything }, context)
+    context.log(works ? `stopped after ${Math.round(performance.now() - begun)} ms` : 'it is not running')
     return { stoppedMs: performance.now() - begun }
   } finally {
     instance.activity = null
@@ -68,25 +75,36 @@ async function hastenStop(
       // on a full disk it has to do without
     }
     context.log('stopping the engine (immediate) instead of waiting for it')
-    process.kill(postmaster.pid, signals.immediate)
-    await waitForEnd(postmaster, context, deadlineMs)
+    // as long as this one has not ended, what runs here is of no later start
+    if (!(await tell(postmaster, 'immediate', context, deadlineMs)))
+      await endProcesses(instance, { graceMs: 0, everything: false }, context)
   } else context.log('it has ended by itself')
   return { stoppedMs: performance.now() - begun }
 }
 
-async function waitForEnd(
+/** Signals the postmaster and waits for its end. False where one that is to end immediately has not after a moment. */
+async function tell(
   postmaster: Pick<Postmaster, 'pid' | 'startTicks'>,
-  context: Pick<TaskContext, 'signal'>,
+  mode: StopMode,
+  context: Pick<TaskContext, 'signal' | 'log'>,
   deadlineMs: number,
-): Promise<void> {
+): Promise<boolean> {
+  try {
+    process.kill(postmaster.pid, signals[mode])
+  } catch {
+    // it ended in the meantime
+  }
   const ended = await waitFor(async () => !postmasterRuns(postmaster), {
-    boundMs: deadlineMs,
+    boundMs: mode === 'immediate' ? Math.min(deadlineMs, IMMEDIATE_BOUND_MS) : deadlineMs,
     everyMs: 20,
     signal: context.signal,
   })
-  if (ended === null)
+  if (ended !== null) return true
+  if (mode === 'fast')
     throw fault('instance.not_stopped', 'the engine did not end in time', {
       detail: `It was waited for ${Math.round(deadlineMs / 1_000)} s and goes on stopping.`,
       hint: 'Stop it with mode "immediate".',
     })
+  context.log('it does not obey')
+  return false
 }

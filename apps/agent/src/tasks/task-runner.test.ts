@@ -23,6 +23,8 @@ function bench(): TaskRunner {
     postmaster: { pid: process.pid, status: 'starting' },
     registered: { name: 'one', port: 1 },
     layout: { dataDirectory: directory, fenceFile: join(directory, 'fenced.json') },
+    user: { name: 'floe', uid: null, gid: null },
+    processes: () => ({ all: [], engine: [], postmaster: null, ofUser: [] }),
     look: async () => {},
     connect: async () => ({ pendingRestart: [] }),
   }

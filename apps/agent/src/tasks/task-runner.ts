@@ -13,7 +13,7 @@ import type { StoredTask, TaskStore } from './task-store'
 /** What tasks get of the agent. */
 export type AgentParts = Omit<
   TaskContext,
-  'startedAt' | 'signal' | 'log' | 'say' | 'progress' | 'worked' | 'note'
+  'startedAt' | 'resumed' | 'signal' | 'log' | 'say' | 'progress' | 'worked' | 'note'
 >
 
 /**
@@ -22,6 +22,9 @@ export type AgentParts = Omit<
  * in reserve would not do instead: the engine that filled the disk takes the room as soon as it is released.
  */
 const needNoRoom: readonly TaskInput['kind'][] = ['stop-instance', 'delete-instance']
+
+/** Tasks that change nothing and so neither wait for others of their instance nor hold them up. */
+const besideOthers: readonly TaskInput['kind'][] = ['try-settings', 'try-new-settings']
 
 /** The step of a task that no operation asked for: any that one does ask for displaces it. */
 export const BY_ITSELF = 'start-by-itself'
@@ -59,7 +62,7 @@ export class TaskRunner {
     this.prune()
     for (const stored of unended) {
       this.#log.info('task.resumed', { ...stored.key, kind: stored.task.kind })
-      this.#run(stored, 'the agent was restarted; going on')
+      this.#run(stored, 'the agent was restarted; going on', true)
     }
   }
 
@@ -96,8 +99,13 @@ export class TaskRunner {
       return this.check(input.key, 0)
     }
     if (this.#store.isRefused(input.key)) return this.check(input.key, 0)
+    const beside = (task: TaskInput) => besideOthers.includes(task.kind)
     const busy = [...this.#running.values()].find(
-      (r) => !r.ended && r.stored.task.instanceId === input.task.instanceId,
+      (r) =>
+        !r.ended &&
+        r.stored.task.instanceId === input.task.instanceId &&
+        !beside(r.stored.task) &&
+        !beside(input.task),
     )
     if (busy?.stored.key.step === BY_ITSELF && input.key.step !== BY_ITSELF) this.cancel(busy.stored.key)
     if (busy && !this.#hastens(input.task))
@@ -179,7 +187,7 @@ export class TaskRunner {
     return this.check(key, 0)
   }
 
-  #run(stored: StoredTask, remark: string | null): void {
+  #run(stored: StoredTask, remark: string | null, resumed = false): void {
     const lines = this.#store.readLog(stored.key)
     const running: Running = {
       stored,
@@ -203,10 +211,10 @@ export class TaskRunner {
       }
     }
     if (remark) say(remark)
-    running.done = this.#carryOut(running, say)
+    running.done = this.#carryOut(running, say, resumed)
   }
 
-  async #carryOut(running: Running, say: (text: string) => void): Promise<void> {
+  async #carryOut(running: Running, say: (text: string) => void, resumed: boolean): Promise<void> {
     const { task, key } = running.stored
     const body = taskBodies[task.kind] as TaskBody<TaskInput['kind']>
     let end: Pick<StoredTask, 'state' | 'result' | 'fault'>
@@ -214,6 +222,7 @@ export class TaskRunner {
       const result = await body(task, {
         ...this.#context,
         startedAt: running.stored.startedAt,
+        resumed,
         signal: running.abort.signal,
         log: say,
         say: (text) => {

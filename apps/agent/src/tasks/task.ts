@@ -1,16 +1,19 @@
 import type { TaskInput, TaskKind, TaskResult } from '@floe/agent-contract'
 import type { Instances } from '../engine/instances'
 import type { InstanceRegistry } from '../engine/registry'
-import type { EngineUser } from '../host/engine-user'
+import type { InstanceUsers } from '../host/instance-users'
 import type { AgentInstallation } from '../installation'
 
 export type TaskContext = {
+  /** Users of instances' own; null without root, where everything is one user. */
+  users: InstanceUsers | null
   instances: Instances
   registry: InstanceRegistry
   installation: AgentInstallation
-  user: EngineUser
   /** When the task was first started, ms since the epoch; the same when it is run again. */
   startedAt: number
+  /** It runs again, because the agent was ended during its run before. */
+  resumed: boolean
   /** Aborted when somebody asked to give up. */
   signal: AbortSignal
   /** A line for people who watch the operation. */
@@ -32,18 +35,3 @@ export type TaskOf<K extends TaskKind> = Extract<TaskInput, { kind: K }>
  * is there before it acts. Resolves only when the outcome was seen; throws a fault, or the signal's reason when it gave up.
  */
 export type TaskBody<K extends TaskKind> = (task: TaskOf<K>, context: TaskContext) => Promise<TaskResult<K>>
-
-/** Waits until `look` answers something; null after the bound. `wakeMs` between looks. */
-export async function waitFor<T>(
-  look: () => Promise<T | null | undefined | false>,
-  o: { boundMs: number; everyMs: number; signal?: AbortSignal },
-): Promise<T | null> {
-  const deadline = performance.now() + o.boundMs
-  for (;;) {
-    o.signal?.throwIfAborted()
-    const seen = await look()
-    if (seen) return seen
-    if (performance.now() >= deadline) return null
-    await new Promise((resolve) => setTimeout(resolve, o.everyMs))
-  }
-}

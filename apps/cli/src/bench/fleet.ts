@@ -2,11 +2,11 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fault, type Installation, type InstanceId } from '@floe/domain'
+import { controlDatabaseUrl, fault, type Installation, type InstanceId } from '@floe/domain'
 import { type ConsoleClient, createConsoleClient } from '../console/client'
-import { localWebUrl } from '../console/local-url'
 import { controlPostmaster } from '../control-database/control'
-import { checkoutDirectory, type Home, readSecret, requireInstallation } from '../installation/home'
+import { SUPERUSER } from '../control-database/initialise'
+import { checkoutDirectory, requireInstallation } from '../installation/home'
 import { liveRecord } from '../process/records'
 import { runProgram } from '../run-program'
 import { type BenchReport, describeHost, figure } from './bench'
@@ -60,7 +60,7 @@ async function startSimulatedHosts(
   child.stdin.write(
     `${JSON.stringify({
       directory,
-      console: localWebUrl(installation),
+      console: `http://127.0.0.1:${installation.webPort}`,
       authority: added[0]?.authority,
       hosts: added.map(({ name, token }) => ({ name, token })),
     })}\n`,
@@ -101,22 +101,19 @@ async function createInstances(
   return performance.now() - began
 }
 
-/** Asks the control database, as the console's role. */
+/** Asks the control database, as the launcher does. */
 class ControlDatabase {
   readonly #psql: string
   readonly #uri: string
-  readonly #password: string
 
-  constructor(home: Home, installation: Installation) {
-    const { user, name } = installation.controlDatabase
+  constructor(installation: Installation) {
     this.#psql = join(installation.enginePrefix, 'bin/psql')
-    this.#uri = `postgresql://${user}@127.0.0.1:${installation.controlPort}/${name}`
-    this.#password = readSecret(home, 'controlPassword')
+    this.#uri = controlDatabaseUrl(installation, SUPERUSER)
   }
 
   async number(statement: string): Promise<number> {
     const { status, stdout, tail } = await runProgram(this.#psql, ['-XAtqc', statement, this.#uri], {
-      env: { PATH: process.env.PATH ?? '', PGPASSWORD: this.#password },
+      env: { PATH: process.env.PATH ?? '' },
     })
     if (status !== 0)
       throw fault('bench.statement_failed', `"${statement}" failed`, { detail: tail.join('\n') })
@@ -204,7 +201,7 @@ export async function benchFleet(
     const web = pidOf('web')
     const postmaster = controlPostmaster(installation)?.pid ?? pidOf('control-database')
     const simulator = simulation.pid as number
-    const database = new ControlDatabase(own.home, installation)
+    const database = new ControlDatabase(installation)
     const used = () => ({
       at: performance.now(),
       controller: processorSeconds(controller),

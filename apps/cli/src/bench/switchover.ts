@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fault } from '@floe/domain'
 import { requireInstallation } from '../installation/home'
@@ -98,13 +99,13 @@ function takesWriteByHand(
   directory: string,
   address: { host: string; port: number },
 ): boolean {
-  const { engineUser, socketDirectory } = requireInstallation(cluster.installation.home)
+  const { uid, gid } = statSync(join(directory, 'pgdata'))
   const ctl = (...args: string[]) => {
     const command = [cluster.program('pg_ctl'), '-D', join(directory, 'pgdata'), ...args]
-    const [file, ...rest] = engineUser ? ['runuser', '-u', engineUser, '--', ...command] : command
-    return spawnSync(file as string, rest, { cwd: '/', encoding: 'utf8', timeout: 60_000 })
+    const [file, ...rest] = command
+    return spawnSync(file as string, rest, { cwd: '/', uid, gid, encoding: 'utf8', timeout: 60_000 })
   }
-  const options = `-c port=${address.port} -c unix_socket_directories='${socketDirectory}'`
+  const options = `-c port=${address.port} -c unix_socket_directories=''`
   ctl('-w', '-t', '20', '-l', join(directory, 'log/by-hand.log'), '-o', options, 'start')
   const uri = `postgresql://postgres@${address.host}:${address.port}/postgres`
   const { ok } = cluster.psql(`insert into ledger values ('by-hand-${Date.now()}')`, uri)

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
-import { type HostConfiguration, secretFiles } from '@floe/domain'
+import { createInterface } from 'node:readline/promises'
+import { fault, type HostConfiguration, secretFiles } from '@floe/domain'
 import { type Command, InvalidArgumentError } from 'commander'
 import { currentHome, type Home, makeHome } from '../installation/home'
 import { runningInstances, stopInstances } from '../installation/instances'
@@ -16,7 +17,7 @@ const STOP_MS = 20_000
 
 type Enrol = {
   console: string
-  token: string
+  token?: string
   authority: string
   listen?: { address: string | null; port: number | null }
   instancePorts?: { from: number; to: number }
@@ -51,6 +52,39 @@ function fingerprint(text: string): string {
   return text
 }
 
+/** A token is short; what is longer is something else. */
+const TOKEN_BYTES_MAX = 4_096
+
+/**
+ * The one-time token, from where no other user of this machine sees it: arguments stand in the list of processes, and
+ * preparing a fresh host takes minutes. One that was given as an argument the launcher's script has taken out of there.
+ */
+async function enrolmentToken(given: string | undefined): Promise<string> {
+  const { FLOE_ENROL_TOKEN: inEnvironment } = process.env
+  // nobody who is started from here needs it
+  delete process.env.FLOE_ENROL_TOKEN
+  let token = given !== undefined && given !== '-' ? given : given === undefined ? inEnvironment : undefined
+  if (token === undefined && given === undefined && process.stdin.isTTY) {
+    const asked = createInterface({ input: process.stdin, output: process.stderr })
+    token = await asked.question('One-time token: ')
+    asked.close()
+  } else if (token === undefined) {
+    let read = ''
+    for await (const chunk of process.stdin.setEncoding('utf8')) {
+      read += chunk
+      if (read.length > TOKEN_BYTES_MAX) break
+    }
+    token = read
+  }
+  const trimmed = token.trim()
+  if (trimmed === '' || trimmed.length > TOKEN_BYTES_MAX || /\s/.test(trimmed))
+    throw fault('usage.no_token', 'there is no one-time token', {
+      detail: trimmed === '' ? 'What was read is empty.' : 'What was read is not a token.',
+      hint: 'Run the command that "./floe host add NAME" or the page Hosts has printed, as it stands there.',
+    })
+  return trimmed
+}
+
 const inWords = (r: AgentHostResult, done: string) =>
   [
     `Host "${r.hostName}" ${done}; its agent answers at ${r.agentUrl}.`,
@@ -83,7 +117,10 @@ function addEnrol(agent: Command): void {
 The whole command comes from "./floe host add NAME" on the console's machine, or from its page Hosts. Safe to run again.`,
   )
     .requiredOption('--console <url>', 'address of the console', consoleUrl)
-    .requiredOption('--token <token>', 'the one-time token, good for 15 minutes')
+    .option(
+      '--token <token>',
+      'the one-time token, good for 15 minutes; "-" reads it from standard input (default: FLOE_ENROL_TOKEN, else it is asked for)',
+    )
     .requiredOption('--authority <sha256>', 'fingerprint of the console’s authority', fingerprint)
     .option(
       '--listen <address:port>',
@@ -95,7 +132,8 @@ The whole command comes from "./floe host add NAME" on the console's machine, or
       'ports given to instances (default: port + 2499 to port + 2998)',
       portRange,
     )
-    .action(async ({ json, ...asked }: Enrol) => {
+    .action(async ({ json, ...options }: Enrol) => {
+      const asked = { ...options, token: await enrolmentToken(options.token) }
       const { enrolHost } = await import('../up/agent-host')
       const result = await alone('agent-enrol', (home, { progress, log }) =>
         enrolHost(home, asked, progress, log),

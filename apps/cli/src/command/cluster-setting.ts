@@ -182,7 +182,7 @@ function addChange(setting: Command): void {
         const { clusterId } = (await findCluster(client, name)).cluster
         if (options.check)
           return printCheck(
-            await client.trpc.clusterSetting.check.query({ clusterId, changes }),
+            await client.trpc.clusterSetting.check.mutate({ clusterId, changes }),
             options.json,
           )
         const { restart, reason } = options
@@ -209,7 +209,7 @@ function addChange(setting: Command): void {
         const { clusterId } = (await findCluster(client, name)).cluster
         if (options.check)
           return printCheck(
-            await client.trpc.clusterSetting.check.query({ clusterId, stateId }),
+            await client.trpc.clusterSetting.check.mutate({ clusterId, stateId }),
             options.json,
           )
         const { reason } = options
@@ -236,15 +236,17 @@ async function follow(
   const history = await client.trpc.clusterSetting.history.query({ clusterId, limit: 500 })
   const confirmed = history.changes.filter((c) => c.operationId === operationId)
   printResult(json, { operationId, state: operation.state, confirmed }, () =>
-    table(
-      ['member', 'name', 'old', 'confirmed', ''],
-      confirmed.map((c) => [
-        c.instanceName,
-        c.name,
-        c.oldValue,
-        c.newValue,
-        c.pendingRestart ? 'after a restart' : ' ',
-      ]),
-    ),
+    confirmed.length === 0
+      ? 'Nothing changed: the settings have these values already.'
+      : table(
+          ['member', 'name', 'old', 'confirmed', ''],
+          confirmed.map((c) => [
+            c.instanceName,
+            c.name,
+            c.oldValue,
+            c.newValue,
+            c.pendingRestart ? 'after a restart' : ' ',
+          ]),
+        ),
   )
 }

@@ -2,12 +2,16 @@ import {
   type CommitMode,
   commitModes,
   commitModeWords,
+  doubtSentences,
   exactBytes,
   fault,
   type OperationId,
+  proofSentence,
   standbySeenOf,
+  Verdict,
 } from '@floe/domain'
 import { type Command, InvalidArgumentError } from 'commander'
+import { z } from 'zod'
 import { submitOnce } from '../console/submit-once'
 import { waitForOperation } from '../console/wait-for-operation'
 import { duration, printResult, table } from '../output'
@@ -170,20 +174,23 @@ function addTakeovers(cluster: Command): void {
       const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
         client.trpc.cluster.switchover.mutate({ clusterId, instanceId: to, idempotencyKey }),
       )
-      await carryOut(client, started, options, () => `Another member of cluster "${name}" is the primary.`)
+      await carryOut(client, started, options, ({ leftOut }) =>
+        [`Another member of cluster "${name}" is the primary.`, ...leftOutLines(leftOut)].join('\n'),
+      )
     })
   submittingVerb(
     cluster,
     'failover <name>',
     'let a standby take over from a primary that is gone',
-    'Lets a standby take over and fences the former primary. In synchronous mode nothing that was acknowledged is lost; otherwise the loss has to be stated.',
+    'Lets a standby take over and fences the former primary. Prints the proof that no acknowledged commit is lost; where that cannot be proven, the loss has to be accepted.',
   )
-    .option('--to <member>', 'who takes over; the best candidate when left out')
+    .option('--to <member>', 'who takes over; chosen once positions are final when left out')
     .option('--check', 'only show the candidates and the stages')
     .option('--accept-loss <bytes>', 'bytes of WAL that may be lost at most, or "unknown"', acceptedLoss)
     .option(
       '--unreachable-host <name>',
-      'name of the primary’s host, where it is out of reach and cannot be fenced now',
+      'name of the primary’s host, or of one whose instance may have been promoted, where it is out of reach and cannot be fenced now; may be given again',
+      (name: string, before: string[] = []) => [...before, name],
     )
     .option('--no-wait', 'do not wait until it is done')
     .action(
@@ -193,37 +200,77 @@ function addTakeovers(cluster: Command): void {
           to?: string
           check?: boolean
           acceptLoss?: number | 'unknown'
-          unreachableHost?: string
+          unreachableHost?: string[]
         },
       ) => {
         const client = openConsole()
         const detail = await findCluster(client, name)
         if (options.check) return printCandidates(detail, 'failover', options.json)
         const to = options.to === undefined ? undefined : memberNamed(detail, options.to).instanceId
+        const [unreachableHost, ...alsoUnreachable] = options.unreachableHost ?? []
         const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
           client.trpc.cluster.failover.mutate({
             clusterId: detail.cluster.clusterId,
             instanceId: to,
             acceptLoss: options.acceptLoss ?? null,
-            unreachableHost: options.unreachableHost ?? null,
+            unreachableHost: unreachableHost ?? null,
+            alsoUnreachable,
             idempotencyKey,
           }),
         )
-        await carryOut(client, started, options, ({ lossBytes, fenced }) =>
+        await carryOut(client, started, options, ({ verdict, fenced, leftOut, notSeen }) =>
           [
             `Another member of cluster "${name}" is the primary.`,
-            typeof lossBytes === 'number'
-              ? lossBytes === 0
-                ? 'Nothing that was acknowledged is lost.'
-                : `${exactBytes(lossBytes)} of WAL are lost.`
-              : 'How much is lost is unknown.',
+            ...verdictLines(verdict),
+            ...leftOutLines(leftOut),
+            ...notSeenLines(notSeen),
             fenced === false
-              ? 'The former primary is not fenced: its host is out of reach. It will be as soon as it answers.'
+              ? 'The former primary is not fenced: its host is unreachable. It is fenced as soon as the host answers.'
               : 'The former primary is fenced; "./floe standby rejoin" brings it back.',
           ].join('\n'),
         )
       },
     )
+}
+
+const LeftOut = z.array(z.object({ name: z.string(), why: z.string() })).catch([])
+/** Standbys that commits do not wait for though they were asked to. */
+const leftOutLines = (stored: unknown): string[] =>
+  LeftOut.parse(stored).map(({ name, why }) => `Commits do not wait for "${name}": ${why}.`)
+
+const NotSeen = z.array(z.string()).catch([])
+const notSeenLines = (stored: unknown): string[] =>
+  NotSeen.parse(stored).map(
+    (name) => `"${name}" was not seen to follow: "./floe standby rejoin ${name}" brings it back.`,
+  )
+
+/** What a failover lost, with the proof where there is one. */
+function verdictLines(stored: unknown): string[] {
+  const { data: verdict } = Verdict.safeParse(stored)
+  // of an operation that was carried out by a controller of before
+  if (!verdict) return ['What was lost was not judged.']
+  const asked = verdict.kind === 'proven' ? verdict.proof.asked : verdict.asked
+  return [
+    ...(verdict.kind === 'proven'
+      ? [proofSentence(verdict.proof), ...verdict.proof.because]
+      : [
+          verdict.kind === 'bounded'
+            ? `At most ${exactBytes(verdict.lossBytes)} of WAL are lost.`
+            : 'How much is lost is unknown.',
+          ...verdict.doubts.map(doubtSentences),
+        ]),
+    table(
+      ['member', 'host', 'answer', 'timeline', 'WAL up to', 'more than the candidate'],
+      asked.map((a) => [
+        a.name,
+        a.hostName,
+        a.state,
+        a.end ? String(a.end.timeline) : 'unknown',
+        a.end?.lsn ?? 'unknown',
+        a.beyondBytes === null ? 'unknown' : bytes(a.beyondBytes),
+      ]),
+    ),
+  ]
 }
 
 function printCandidates(
@@ -235,7 +282,7 @@ function printCandidates(
   printResult(json, { candidates, stages: detail.stages[way] }, () =>
     [
       table(
-        ['candidate', 'host', 'behind', 'expected loss', 'in the way'],
+        ['candidate', 'host', 'behind', 'expected loss', 'blockers'],
         candidates.map((c) => [
           c.name,
           c.hostName,
@@ -328,9 +375,10 @@ function addSynchronous(cluster: Command): void {
             idempotencyKey,
           }),
         )
-        await carryOut(client, started, options, ({ standbyNames, waiting }) =>
+        await carryOut(client, started, options, ({ standbyNames, waiting, leftOut }) =>
           [
             standbyNames ? `Commits wait for ${standbyNames}.` : 'Commits wait for no standby.',
+            ...leftOutLines(leftOut),
             ...(waiting === true ? ['Too few of them are connected: commits wait now.'] : []),
           ].join('\n'),
         )
@@ -408,6 +456,30 @@ function addPageRepair(cluster: Command): void {
     )
 }
 
+function addRenewRoles(cluster: Command): void {
+  submittingVerb(
+    cluster,
+    'renew-roles <name>',
+    'give members of an earlier version roles that nobody can foresee',
+    'Gives members that an earlier version made roles whose names nobody can foresee, and drops those of before. Standbys connect anew one after another; nothing is restarted. "./floe up" does this by itself after an update.',
+  )
+    .option('--no-wait', 'do not wait until it is done')
+    .action(async (name: string, options: Submitting) => {
+      const client = openConsole()
+      const { clusterId } = (await findCluster(client, name)).cluster
+      const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+        client.trpc.cluster.renewRoles.mutate({ clusterId, idempotencyKey }),
+      )
+      await carryOut(client, started, options, ({ renewed, left }) => {
+        const names = (renewed ?? []) as string[]
+        return [
+          names.length === 0 ? 'No member had a role to be renewed.' : `New roles: ${names.join(', ')}.`,
+          ...((left ?? []) as string[]).map((reason) => `Left as it is: ${reason}`),
+        ].join('\n')
+      })
+    })
+}
+
 export function addCluster(program: Command): void {
   const cluster = program
     .command('cluster')
@@ -419,4 +491,5 @@ export function addCluster(program: Command): void {
   addCommitModes(cluster)
   addClusterSetting(cluster)
   addPageRepair(cluster)
+  addRenewRoles(cluster)
 }

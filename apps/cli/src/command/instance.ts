@@ -2,10 +2,13 @@ import {
   connectionForms,
   decodePoints,
   exactBytes,
+  FaultError,
   fault,
   InstanceName,
   NO_PAGE_REPAIR,
   protectionWords,
+  requiresTls,
+  withoutTlsWarning,
 } from '@floe/domain'
 import type { Command } from 'commander'
 import { submitOnce } from '../console/submit-once'
@@ -19,10 +22,21 @@ const stopMode = oneOf('fast', 'immediate')
 
 type Verb = { json?: boolean }
 
+/** Of an instance that was never made there is no state that could be old. */
+const stateInWords = (i: Pick<InstanceDetail, 'state' | 'creationFailed'>) =>
+  i.creationFailed ? 'creation failed' : i.state
+
+function warningOf(i: InstanceDetail): string[] {
+  const warning = withoutTlsWarning(i.remoteAccess)
+  return warning === null
+    ? []
+    : [`tls           ${warning} "./floe instance require-tls ${i.name}" asks for it.`]
+}
+
 function detailInWords(i: InstanceDetail): string {
   return [
     `name          ${i.name}`,
-    `state         ${i.state}${i.because ? ` (${i.because})` : ''}`,
+    `state         ${stateInWords(i)}${i.because ? ` (${i.because})` : ''}`,
     `role          ${i.role ?? '–'}`,
     `host          ${i.hostName} (${i.hostState})`,
     `port          ${i.port ?? '–'}`,
@@ -32,6 +46,7 @@ function detailInWords(i: InstanceDetail): string {
     `seen          ${i.ageMs === null ? 'never' : `${duration(i.ageMs)} ago`}${i.stale ? ' (stale)' : ''}`,
     `restart due   ${i.pendingRestart.length === 0 ? 'no' : `for ${i.pendingRestart.join(', ')}`}`,
     `connect       ${i.forms?.psql ?? '–'}`,
+    ...warningOf(i),
     `id            ${i.instanceId}`,
   ].join('\n')
 }
@@ -55,6 +70,12 @@ function addCreate(instance: Command): void {
       const client = openConsole()
       const hostId =
         options.host === undefined ? undefined : (await findHost(client, options.host)).host.hostId
+      if (options.set !== undefined && Object.keys(options.set).length > 0) {
+        const asked = { settings: options.set, ...(hostId === undefined ? {} : { hostId }) }
+        const { results } = await client.trpc.instance.check.mutate(asked)
+        const refused = results.find((r) => r.fault !== null)?.fault
+        if (refused) throw new FaultError(refused)
+      }
       const made = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
         client.trpc.instance.create.mutate({
           name: parsed.data,
@@ -88,7 +109,7 @@ function addCreate(instance: Command): void {
         throw fault('instance.no_connection', `instance "${name}" runs, but its port is not known yet`, {
           hint: `Run "./floe instance show ${name}".`,
         })
-      const forms = connectionForms(detail.connection, password)
+      const forms = connectionForms(detail.connection, password, requiresTls(detail.remoteAccess))
       const result = {
         instanceId,
         name,
@@ -134,7 +155,7 @@ function addLook(instance: Command): void {
                 const tps = i.tps.at(-1)?.value
                 return [
                   i.name,
-                  i.stale ? `${i.state} (stale)` : i.state,
+                  i.stale && !i.creationFailed ? `${i.state} (stale)` : stateInWords(i),
                   i.role,
                   i.hostName,
                   i.port,
@@ -309,6 +330,22 @@ function addChanges(instance: Command): void {
     ({ trpc }, { instanceId }, { idempotencyKey }) =>
       trpc.instance.reload.mutate({ instanceId, idempotencyKey }),
     'has read its settings again',
+  )
+  change(
+    'separate <name>',
+    'give an instance a user of its own',
+    'Gives an instance that an earlier version made a user of the operating system of its own, which restarts it.',
+    ({ trpc }, { instanceId }, { idempotencyKey }) =>
+      trpc.instance.separate.mutate({ instanceId, idempotencyKey }),
+    'runs as a user of its own',
+  )
+  change(
+    'require-tls <name>',
+    'let clients on other hosts in over TLS only',
+    'Changes the lines that Floe wrote into pg_hba.conf, on every member of the cluster, so that clients on other hosts come in over TLS only. Open sessions stay. Refused where lines were changed by hand.',
+    ({ trpc }, { instanceId }, { idempotencyKey }) =>
+      trpc.instance.requireTls.mutate({ instanceId, idempotencyKey }),
+    'lets clients on other hosts in over TLS only',
   )
   change(
     'delete <name>',

@@ -78,7 +78,7 @@ export function addSetting(program: Command): void {
         const client = openConsole()
         const { instanceId } = await findInstance(client, name)
         if (check) {
-          const { results } = await client.trpc.setting.check.query({ instanceId, changes })
+          const { results } = await client.trpc.setting.check.mutate({ instanceId, changes })
           printResult(json, results, () =>
             table(
               ['name', 'old', 'new', 'takes effect', 'refused because'],
@@ -247,7 +247,7 @@ async function follow(
   const confirmed = history.changes.filter((c) => c.operationId === operationId)
   printResult(json, { operationId, state: operation.state, confirmed }, () =>
     confirmed.length === 0
-      ? 'There was nothing to change.'
+      ? 'Nothing changed: the settings have these values already.'
       : table(
           ['name', 'old', 'confirmed', ''],
           confirmed.map((c) => [c.name, c.oldValue, c.newValue, c.pendingRestart ? 'after a restart' : ' ']),

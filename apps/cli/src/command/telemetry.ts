@@ -87,8 +87,6 @@ async function tail(name: string, options: Verb & { seconds?: number }): Promise
     )
     listen()
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => end(resolve))
-    // a reader that went away (| head) is the end of it
-    process.stdout.on('error', () => end(resolve))
   })
 }
 

@@ -12,7 +12,9 @@ export function addTest(program: Command): void {
     'Runs the named suites, or all of them, on private ports and directories; installs what they need as "up" does. The last line is "N passed, N failed, N skipped"; exit status 1 when any failed. After "engine" its parts may be named ("engine page_repair"; "./floe engine test --help" names them). What follows "--" is given to the one suite named.',
   )
     .option('--list', 'only list the suites')
-    .action(async (words: string[], { json, list }: { json?: boolean; list?: boolean }) => {
+    .option('--long', 'walk and search further than a test on each change can, where a test knows how')
+    .action(async (words: string[], o: { json?: boolean; list?: boolean; long?: boolean }) => {
+      const { json, list, long } = o
       const { chooseSuites, runSuites, suites } = await import('../suite/run-suites')
       if (list) {
         const known = suites.map(({ name, about }) => ({ name, about }))
@@ -26,6 +28,8 @@ export function addTest(program: Command): void {
       const dashes = process.argv.indexOf('--')
       const more = dashes < 0 ? [] : process.argv.slice(dashes + 1)
       const chosen = chooseSuites(words.slice(0, words.length - more.length), more)
+      // read by the tests themselves, in whatever program runs them
+      if (long) process.env.FLOE_TEST_LONG = '1'
       const { progress } = progressOf('test')
       const result = await runSuites(currentHome(), chosen, progress)
       process.stdout.write(json ? `${JSON.stringify(result, null, 2)}\n` : `${countsLine(result)}\n`)

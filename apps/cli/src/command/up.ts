@@ -1,4 +1,6 @@
 import type { Command } from 'commander'
+import { readOwnerPassword, readRootCertificates } from '../control-database/external'
+import { readExternalAddress, systemRootCertificates } from '../control-database/external-address'
 import { cacheDirectory, currentHome, makeHome } from '../installation/home'
 import { printResult } from '../output'
 import { Durations } from '../progress/durations'
@@ -15,6 +17,8 @@ type Options = {
   listen?: string
   hostAddress?: string
   url?: string
+  controlDatabase?: string
+  controlDatabasePasswordFile?: string
   json?: boolean
 }
 
@@ -44,15 +48,18 @@ export function addUp(program: Command): void {
     'set up this machine and start Floe',
     `Does everything from a fresh machine to a console that answers: installs what is missing (as root on Debian 12 or Ubuntu 24.04),
 builds the engine and the console unless they are built, creates the control database, starts agent, controller and web, and
-prints the console's URL. Until there is an owner it also prints a one-time set-up link. Run again, it repairs and updates.`,
+prints the console's URL. Until there is an owner it also prints a one-time set-up link. Run again, it repairs and updates.
+
+The control database is an engine that Floe runs and nobody reaches but by its socket. To use a PostgreSQL database of your
+own instead, begin with --control-database; a later run keeps it.`,
   )
     .option(
       '--port <port>',
-      'port of the console (default 3000); the agent and the control database take the next two',
+      'port of the console (default 3000); the agent takes the next one, the control database’s socket is named by the one after',
       port,
     )
     .option('--agent-port <port>', 'port of the agent', port)
-    .option('--control-port <port>', 'port of the control database, on 127.0.0.1', port)
+    .option('--control-port <port>', 'number in the name of the control database’s socket', port)
     .option(
       '--instance-ports <from-to>',
       'ports given to instances (default: port + 2500 to port + 2999)',
@@ -65,17 +72,36 @@ prints the console's URL. Until there is an owner it also prints a one-time set-
       hostAddress,
     )
     .option('--url <url>', 'address that browsers use, where a proxy stands before the console')
-    .action(async ({ json, ...asked }: Options) => {
+    .option(
+      '--control-database <url>',
+      'an empty PostgreSQL database that Floe does not run: postgresql://OWNER@HOST/NAME?sslmode=verify-full&sslrootcert=FILE (without sslrootcert: the authorities that this system trusts)',
+    )
+    .option(
+      '--control-database-password-file <file>',
+      'file with its owner’s password, which is kept for later runs; "-" reads it from standard input',
+    )
+    .action(async ({ json, controlDatabase, controlDatabasePasswordFile, ...rest }: Options) => {
       // certificates and all that: not worth loading for any other verb
       const [{ up }, { SETUP_LINK_HOURS }] = await Promise.all([
         import('../up/up'),
         import('../up/migrations'),
       ])
+      // not by the parser of options, which repeats what it refuses: it may hold a password
+      const external = controlDatabase === undefined ? undefined : readExternalAddress(controlDatabase)
+      const asked = { ...rest, ...(external && { controlDatabase: external }) }
+      const certificates =
+        external && readRootCertificates(external.rootCertificates ?? systemRootCertificates)
+      const given = {
+        ...(controlDatabasePasswordFile !== undefined && {
+          ownerPassword: readOwnerPassword(controlDatabasePasswordFile),
+        }),
+        ...(external?.rootCertificates && { rootCertificates: certificates }),
+      }
       const home = currentHome()
       const { progress, log } = progressOf('up')
       const lock = await holdUpLock(home, progress)
       try {
-        const result = await up(home, asked, progress, log)
+        const result = await up(home, asked, given, progress, log)
         printResult(json, result, () =>
           [
             `Floe runs at ${result.url}`,

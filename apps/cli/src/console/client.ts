@@ -1,4 +1,4 @@
-import { Fault, FaultError, fault, type Installation, OperationId } from '@floe/domain'
+import { CALLS_AT_ONCE_MAX, Fault, FaultError, fault, type Installation, OperationId } from '@floe/domain'
 import type { AppRouter } from '@floe/web/api'
 import {
   createTRPCClient,
@@ -11,13 +11,14 @@ import {
 import { EventSource } from 'eventsource'
 import superjson from 'superjson'
 import { type Home, readSecret } from '../installation/home'
-import { localWebUrl } from './local-url'
+import { socketFetch, socketUrl } from './socket'
 
 const CALL_MS = 15_000
 
-/** A typed client of this installation's console, with the command line's token. */
+/** A typed client of this installation's console, over its Unix socket and with the command line's token. */
 export function createConsoleClient(home: Home, installation: Installation) {
-  const url = `${localWebUrl(installation)}/api/trpc`
+  const url = `${socketUrl(installation)}/api/trpc`
+  const fetch = socketFetch(installation)
   const authorization = `Bearer ${readSecret(home, 'cliToken')}`
   class TokenEventSource extends EventSource {
     constructor(source: string | URL) {
@@ -38,6 +39,7 @@ export function createConsoleClient(home: Home, installation: Installation) {
         false: httpBatchLink({
           url,
           transformer: superjson,
+          maxItems: CALLS_AT_ONCE_MAX,
           headers: { authorization },
           fetch: (input, init) =>
             fetch(input, { ...init, signal: AbortSignal.timeout(CALL_MS) } as RequestInit),
@@ -59,7 +61,10 @@ function withBlocking(fault: Fault, blockingOperationId: unknown): Fault {
 
 /** The fault behind an error of the client: the console's own, or that it cannot be reached. */
 export function consoleFault(error: unknown): FaultError {
-  if (error instanceof FaultError) return error
+  for (let cause = error, depth = 0; cause && depth < 6; depth++) {
+    if (cause instanceof FaultError) return cause
+    cause = (cause as { cause?: unknown }).cause
+  }
   if (error instanceof TRPCClientError) {
     const data = error.data as { fault?: unknown; blockingOperationId?: unknown } | undefined
     const parsed = Fault.safeParse(data?.fault)

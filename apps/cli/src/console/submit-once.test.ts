@@ -1,9 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { type Installation, InstanceId, secretFiles } from '@floe/domain'
+import { dirname, join } from 'node:path'
+import { type Installation, InstanceId, secretFiles, webSocketIn } from '@floe/domain'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { homeAt } from '../installation/home'
 import { consoleFault, createConsoleClient } from './client'
@@ -53,7 +52,8 @@ beforeEach(async () => {
   mkdirSync(join(directory, 'secrets'))
   writeFileSync(join(directory, 'secrets', secretFiles.cliToken), 'token')
   server = createServer((request, response) => void take(request, response))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  mkdirSync(dirname(webSocketIn(directory)), { mode: 0o700 })
+  await new Promise<void>((resolve) => server.listen(webSocketIn(directory), resolve))
 })
 afterEach(async () => {
   server.closeAllConnections()
@@ -61,12 +61,11 @@ afterEach(async () => {
   rmSync(directory, { recursive: true })
 })
 
-const portOf = () => (server.address() as AddressInfo).port
-
-function reload(key?: string, times: { repeatMs?: number } = {}, port = portOf()) {
+function reload(key?: string, times: { repeatMs?: number } = {}) {
   const { trpc } = createConsoleClient(homeAt(directory), {
-    webAddress: '127.0.0.1',
-    webPort: port,
+    webUrl: 'http://127.0.0.1:3000',
+    webSocket: webSocketIn(directory),
+    users: null,
   } as Installation)
   return submitOnce(key, (idempotencyKey) => trpc.instance.reload.mutate({ instanceId, idempotencyKey }), {
     pauseMs: 5,
@@ -97,9 +96,8 @@ test('what the console refuses is not repeated', async () => {
 })
 
 test('a console that does not run is said at once', async () => {
-  const port = portOf()
   await new Promise((resolve) => server.close(resolve))
-  const error = await reload(undefined, { repeatMs: 60_000 }, port).catch(consoleFault)
+  const error = await reload(undefined, { repeatMs: 60_000 }).catch(consoleFault)
   expect(error).toMatchObject({ fault: { code: 'console.unreachable' } })
   expect(keys).toEqual([])
 })

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { fault } from '@floe/domain'
+import { FaultError, fault } from '@floe/domain'
 import { TRPCClientError } from '@trpc/client'
 import { InvalidArgumentError } from 'commander'
 
@@ -50,7 +50,9 @@ const hasNoAnswer = (error: unknown): boolean => error instanceof TRPCClientErro
 function wasRefused(error: unknown): boolean {
   let cause = error
   for (let depth = 0; depth < 6 && cause; depth++) {
-    if ((cause as { code?: unknown }).code === 'ECONNREFUSED') return true
+    if (cause instanceof FaultError) return true
+    // without a console there is no socket, or nobody behind it
+    if (['ECONNREFUSED', 'ENOENT'].includes(String((cause as { code?: unknown }).code))) return true
     cause = (cause as { cause?: unknown }).cause
   }
   return false

@@ -1,20 +1,51 @@
-import { chmodSync, existsSync, lchownSync, mkdirSync, renameSync, rmSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+} from 'node:fs'
+import { userInfo } from 'node:os'
 import { join } from 'node:path'
-import { fault, type Installation } from '@floe/domain'
-import type { EngineUser } from '../installation/engine-user'
-import { type Home, readOwned, readSecret, writeWhole } from '../installation/home'
+import { controlDatabaseRoles, fault, type Installation } from '@floe/domain'
+import { writeWhole } from '../installation/home'
+import { isRoot, type OsUser } from '../installation/os-user'
+import { changeTree, readOwned, writeOwned } from '../installation/own-files'
 import { runProgram } from '../run-program'
-import { controlDataDirectory, controlDirectory, engineEnvironment } from './control'
+import {
+  controlDataDirectory,
+  controlDirectory,
+  controlUser,
+  engineEnvironment,
+  stopControlDatabase,
+} from './control'
 
 const managedFile = 'floe.conf'
+
+/** Made by initdb. The launcher is this role, and the programs of the control database's own user. */
+export const SUPERUSER = 'floe'
+/** Owns the console's tables; nobody connects as it, but the launcher while it loads a backup. */
+export const OWNER = 'console'
+/** The database that a backup is loaded into. */
+export const LOADING = 'console_loading'
+const roleOf = controlDatabaseRoles
+
+const CONNECTIONS = 80
+const RESERVED_CONNECTIONS = 5
+/** Neither process can keep the other one out, nor both of them the launcher. */
+export const connectionLimits = { [roleOf.web]: 40, [roleOf.controller]: 30 }
 
 /** Small, because it holds the console's own rows and shares the host with the instances it is about. */
 function settings(installation: Installation): string {
   const lines: Record<string, string> = {
-    listen_addresses: "'127.0.0.1'",
-    port: String(installation.controlPort),
-    unix_socket_directories: `'${installation.socketDirectory}'`,
-    max_connections: '80',
+    listen_addresses: "''",
+    port: String(installation.controlDatabase.port),
+    unix_socket_directories: `'${installation.controlDatabase.socketDirectory}'`,
+    max_connections: String(CONNECTIONS),
+    superuser_reserved_connections: String(RESERVED_CONNECTIONS),
     shared_buffers: '64MB',
     maintenance_work_mem: '32MB',
     max_wal_size: '512MB',
@@ -37,29 +68,45 @@ function settings(installation: Installation): string {
   return ['# Written by "./floe up"; changes made here are lost.', ...body, ''].join('\n')
 }
 
-/** Only this host: the engine's user through the socket by its own name, the console's role with its password. */
-const hostBasedAuthentication = `# Written by "./floe up".
-local all all peer
-host all all 127.0.0.1/32 scram-sha-256
+/** Who may connect: by the Unix socket alone, and each OS user as the one role that it is mapped to. */
+const hostBasedAuthentication = ({ controlDatabase: { name } }: Installation) => `# Written by "./floe up".
+local ${name} ${Object.values(roleOf).join(',')} peer map=floe
+local ${LOADING} ${OWNER} peer map=floe
+local all ${SUPERUSER} peer map=floe
+local all all reject
+host all all all reject
 `
+
+/** Which OS user is which role. Without root they are all one user. */
+function userMap({ users }: Installation): string {
+  const us = userInfo().username
+  const lines = [
+    [us, SUPERUSER],
+    // may log in only while a backup is loaded
+    [us, OWNER],
+    [users?.controlDatabase ?? us, SUPERUSER],
+    [users?.web ?? us, roleOf.web],
+    [users?.controller ?? us, roleOf.controller],
+  ].map(([user, role]) => `floe "${user}" ${role}`)
+  return ['# Written by "./floe up".', ...new Set(lines), ''].join('\n')
+}
 
 /**
  * Creates the control database's directory unless it is there, and writes its settings. An earlier run that was killed in
- * the middle left only a staging directory, which is begun anew. Answers true when it was created now.
+ * the middle left only a staging directory, which is begun anew. Leaves it stopped where something changed.
  */
 export async function ensureControlDatabase(
   installation: Installation,
-  user: EngineUser,
   onLine: (line: string) => void,
-): Promise<boolean> {
+): Promise<void> {
+  const user = controlUser(installation)
   const directory = controlDirectory(installation)
   const target = controlDataDirectory(installation)
-  const created = !existsSync(join(target, 'PG_VERSION'))
-  if (created) {
+  if (!existsSync(join(target, 'PG_VERSION'))) {
     const staging = join(directory, 'pgdata.new')
-    // passed by the engine's user, changed by us alone: what lies in it cannot be swapped for a link
+    // passed by its user, changed by us alone: what lies in it cannot be swapped for a link
     mkdirSync(directory, { recursive: true, mode: 0o711 })
-    rmSync(staging, { recursive: true, force: true })
+    removeStaging(staging)
     mkdirSync(staging, { mode: 0o700 })
     if (user.switchTo !== null) lchownSync(staging, user.switchTo.uid, user.switchTo.gid)
     const { status, tail } = await runProgram(
@@ -68,7 +115,7 @@ export async function ensureControlDatabase(
         '-D',
         staging,
         '-U',
-        user.name,
+        SUPERUSER,
         '-E',
         'UTF8',
         '--locale-provider=builtin',
@@ -91,31 +138,98 @@ export async function ensureControlDatabase(
     lchownSync(directory, process.getuid?.() ?? 0, process.getgid?.() ?? 0)
     chmodSync(directory, 0o711)
   }
+  await settleOwner(installation, user)
+  let changed = false
   const main = join(target, 'postgresql.conf')
   const include = `include = '${managedFile}'`
   const text = readOwned(main)
-  if (!text.split('\n').includes(include)) writeWhole(main, `${text}\n${include}\n`, 0o600, user.switchTo)
+  if (!text.split('\n').includes(include)) writeOwned(user, main, `${text}\n${include}\n`, 0o600)
   for (const [name, content] of [
     [managedFile, settings(installation)],
-    ['pg_hba.conf', hostBasedAuthentication],
-  ] as const)
-    writeWhole(join(target, name), content, 0o600, user.switchTo)
-  return created
+    ['pg_hba.conf', hostBasedAuthentication(installation)],
+    ['pg_ident.conf', userMap(installation)],
+  ] as const) {
+    const file = join(target, name)
+    if (readIfThere(file) === content) continue
+    changed = true
+    writeOwned(user, file, content, 0o600)
+  }
+  // most of it is read at a start only
+  if (changed) await stopControlDatabase(installation)
 }
 
-/** Makes the console's role and database in the running control database, and sets the role's password to the secret. */
-export async function ensureConsoleRole(
-  home: Home,
-  installation: Installation,
-  user: EngineUser,
-): Promise<void> {
-  const { user: role, name } = installation.controlDatabase
-  const password = readSecret(home, 'controlPassword')
-  // through standard input, so that no process list shows the password
+/** What an earlier run that was killed left: it may belong to whoever ran the control database then. */
+function removeStaging(staging: string): void {
+  const found = lstatSync(staging, { throwIfNoEntry: false })
+  if (found === undefined) return
+  const as = isRoot() && found.uid !== 0 ? ['--as', `${found.uid}:${found.gid}`] : []
+  changeTree([...as, 'remove', '--inside', staging])
+  rmdirSync(staging)
+}
+
+/**
+ * Gives the control database of an earlier version to its own user, and where its superuser had the name of the user who
+ * ran it, makes the one that it has now. A note says from whom, until all of it is given: killed half-way it goes on.
+ */
+async function settleOwner(installation: Installation, user: OsUser): Promise<void> {
+  const directory = controlDataDirectory(installation)
+  const note = join(controlDirectory(installation), 'former-owner')
+  const { uid: owner } = lstatSync(directory)
+  if (user.switchTo !== null) {
+    const { uid, gid } = user.switchTo
+    if (owner !== uid) {
+      await stopControlDatabase(installation)
+      writeWhole(note, `${owner}\n`, 0o600)
+    }
+    const from = readIfThere(note)?.trim()
+    if (from !== undefined) {
+      changeTree(['hand-over', '--from', from, '--to', `${uid}:${gid}`, directory])
+      rmSync(note)
+      // its socket lay beside those of the instances, where its user can remove nothing any more
+      const former = join(installation.socketDirectory, `.s.PGSQL.${installation.controlDatabase.port}`)
+      for (const file of [former, `${former}.lock`]) rmSync(file, { force: true })
+    }
+  }
+  // without root the superuser had the name of whoever ran "up"
+  if (isRoot() || readIfThere(join(directory, 'pg_hba.conf'))?.includes(`local all ${SUPERUSER} peer map`))
+    return
+  await stopControlDatabase(installation)
+  const { status, tail } = await runProgram(
+    join(installation.enginePrefix, 'bin/postgres'),
+    ['--single', '-D', directory, 'postgres'],
+    { cwd: '/', env: engineEnvironment(), input: `CREATE ROLE ${SUPERUSER} SUPERUSER LOGIN\n` },
+  )
+  if (status !== 0 || tail.some((line) => /ERROR|FATAL/.test(line) && !line.includes('already exists')))
+    throw fault('control_database.no_role', 'could not prepare the control database', {
+      detail: tail.slice(-8).join('\n'),
+    })
+}
+
+function readIfThere(file: string): string | null {
+  try {
+    return readOwned(file)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
+}
+
+/**
+ * Makes the console's roles and database in the running control database. The roles of web and controller own nothing and
+ * have no attribute but LOGIN; what they may do is granted after the migrations.
+ */
+export async function ensureConsoleRoles(installation: Installation): Promise<void> {
+  const { name, socketDirectory, port } = installation.controlDatabase
+  const role = (role: string, attributes: string) => `
+SELECT 'CREATE ROLE ${role}' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '${role}') \\gexec
+ALTER ROLE ${role} NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS ${attributes} PASSWORD NULL;`
   const script = `
-SELECT 'CREATE ROLE ${role} LOGIN' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '${role}') \\gexec
-ALTER ROLE ${role} PASSWORD '${password}';
-SELECT 'CREATE DATABASE ${name} OWNER ${role}' WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = '${name}') \\gexec
+SET client_min_messages = warning;
+${role(OWNER, 'NOLOGIN')}
+${Object.entries(connectionLimits)
+  .map(([name, limit]) => role(name, `LOGIN CONNECTION LIMIT ${limit}`))
+  .join('')}
+SELECT 'CREATE DATABASE ${name} OWNER ${OWNER}' WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = '${name}') \\gexec
 `
   const { status, tail } = await runProgram(
     join(installation.enginePrefix, 'bin/psql'),
@@ -124,15 +238,15 @@ SELECT 'CREATE DATABASE ${name} OWNER ${role}' WHERE NOT EXISTS (SELECT FROM pg_
       '-v',
       'ON_ERROR_STOP=1',
       '-h',
-      installation.socketDirectory,
+      socketDirectory,
       '-p',
-      String(installation.controlPort),
+      String(port),
       '-U',
-      user.name,
+      SUPERUSER,
       '-d',
       'postgres',
     ],
-    { ...user.switchTo, cwd: '/', env: engineEnvironment(), input: script },
+    { cwd: '/', env: engineEnvironment(), input: script },
   )
   if (status !== 0)
     throw fault('control_database.no_role', 'could not prepare the control database', {

@@ -1,5 +1,6 @@
 import { type FaultError, Installation } from '@floe/domain'
 import { describe, expect, test } from 'vitest'
+import { readExternalAddress } from '../control-database/external-address'
 import { decideInstallation, type Surroundings } from './decide'
 
 const found: Surroundings = {
@@ -9,6 +10,8 @@ const found: Surroundings = {
   engineUser: 'floe',
   instancesDirectory: '/home/instances',
   socketDirectory: '/run/floe/0b0c2f34',
+  users: null,
+  consoleDirectory: '/home',
 }
 
 describe('the configuration', () => {
@@ -18,7 +21,7 @@ describe('the configuration', () => {
     expect(first).toMatchObject({
       webPort: 3000,
       agentPort: 3001,
-      controlPort: 3002,
+      controlDatabase: { port: 3002 },
       instancePorts: { from: 5500, to: 5999 },
       webUrl: 'http://127.0.0.1:3000',
     })
@@ -50,7 +53,7 @@ describe('the configuration', () => {
     expect(decideInstallation(first, { port: 4000 }, found)).toMatchObject({
       webPort: 4000,
       agentPort: 4001,
-      controlPort: 4002,
+      controlDatabase: { port: 4002 },
       instancePorts: { from: 5500, to: 5999 },
       webUrl: 'http://127.0.0.1:4000',
     })
@@ -77,5 +80,43 @@ describe('the configuration', () => {
     } catch (error) {
       expect((error as FaultError).fault.code).toBe('usage.port')
     }
+  })
+
+  const external = (host = 'db.example.com') =>
+    readExternalAddress(`postgresql://floe@${host}/fleet?sslmode=verify-full&sslrootcert=/etc/ca.pem`)
+
+  test('names a control database that Floe does not run, with its certificates where web and controller read them', () => {
+    const first = decideInstallation(null, { controlDatabase: external() }, found)
+    expect(Installation.parse(first)).toEqual(first)
+    expect(first.controlDatabase).toMatchObject({
+      name: 'fleet',
+      url: 'postgresql://floe@db.example.com:5432/fleet?sslmode=verify-full&sslrootcert=%2Fhome%2Fcontrol-database-ca.pem',
+    })
+    // claimed once: the same when asked again or not at all, and the server may get another name
+    const claimed = { ...first, controlDatabase: { ...first.controlDatabase, claimed: true } }
+    expect(decideInstallation(claimed, {}, found)).toEqual(claimed)
+    expect(decideInstallation(claimed, { controlDatabase: external() }, found)).toEqual(claimed)
+    expect(
+      decideInstallation(claimed, { controlDatabase: external('new.example.com') }, found).controlDatabase,
+    ).toMatchObject({ url: expect.stringContaining('@new.example.com:5432/'), claimed: true })
+  })
+
+  test('does not give up a control database that Floe runs', () => {
+    const first = decideInstallation(null, {}, found)
+    try {
+      decideInstallation(first, { controlDatabase: external() }, found)
+      expect.unreachable()
+    } catch (error) {
+      expect((error as FaultError).fault).toMatchObject({
+        code: 'control_database.embedded',
+        hint: expect.stringContaining('another FLOE_HOME'),
+      })
+    }
+  })
+
+  test('has no port of a socket where Floe runs no control database', () => {
+    const asked = { port: 3000, agentPort: 3001, controlPort: 3001 }
+    expect(() => decideInstallation(null, asked, found)).toThrow('two processes have the same port')
+    expect(decideInstallation(null, { ...asked, controlDatabase: external() }, found).agentPort).toBe(3001)
   })
 })

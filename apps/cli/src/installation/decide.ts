@@ -1,5 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { fault, type Installation, LOOPBACK } from '@floe/domain'
+import { type ConsoleUsers, fault, type Installation, LOOPBACK, webSocketIn } from '@floe/domain'
+import {
+  type ExternalAddress,
+  rootCertificatesFile,
+  withRootCertificates,
+} from '../control-database/external-address'
 
 /** What a person asked `up` for. Left out: as it is, or the default. */
 export type UpOptions = {
@@ -10,6 +15,8 @@ export type UpOptions = {
   listen?: string
   hostAddress?: string
   url?: string
+  /** A control database that Floe does not run. */
+  controlDatabase?: ExternalAddress
 }
 
 /** What was found out about this machine. */
@@ -21,6 +28,8 @@ export type Surroundings = {
   engineUser: string | null
   instancesDirectory: string
   socketDirectory: string
+  users: ConsoleUsers | null
+  consoleDirectory: string
 }
 
 const DEFAULT_PORT = 3000
@@ -47,11 +56,17 @@ export function decideInstallation(
   const webPort = asked.port ?? before?.webPort ?? DEFAULT_PORT
   const moved = before !== null && asked.port !== undefined && asked.port !== before.webPort
   const agentPort = asked.agentPort ?? (before && !moved ? before.agentPort : webPort + 1)
-  const controlPort = asked.controlPort ?? (before && !moved ? before.controlPort : webPort + 2)
+  const controlPort = asked.controlPort ?? (before && !moved ? before.controlDatabase.port : webPort + 2)
   // instances keep their ports, so the range stays where it was
   const instancePorts = asked.instancePorts ??
     before?.instancePorts ?? { from: webPort + 2_500, to: webPort + 2_999 }
-  const ports = { web: webPort, agent: agentPort, 'control database': controlPort }
+  const external = decideExternal(before, asked.controlDatabase, found)
+  // one that Floe does not run has no socket to be named
+  const ports = {
+    web: webPort,
+    agent: agentPort,
+    ...(external === null ? { 'control database': controlPort } : {}),
+  }
   const refuse = (message: string, detail: string) => {
     throw fault('usage.port', message, { detail, hint: 'Run "./floe up --help" for the options of ports.' })
   }
@@ -68,10 +83,12 @@ export function decideInstallation(
       'the range of instance ports is empty',
       `It goes from ${instancePorts.from} to ${instancePorts.to}.`,
     )
-  if (new Set(Object.values(ports)).size !== 3)
+  if (new Set(Object.values(ports)).size !== Object.keys(ports).length)
     refuse(
       'two processes have the same port',
-      `Web ${webPort}, agent ${agentPort}, control database ${controlPort}.`,
+      `${Object.entries(ports)
+        .map(([name, port]) => `${name} ${port}`)
+        .join(', ')}.`,
     )
   for (const [name, port] of Object.entries(ports))
     if (port >= instancePorts.from && port <= instancePorts.to)
@@ -82,6 +99,7 @@ export function decideInstallation(
 
   const webAddress = asked.listen ?? before?.webAddress ?? '127.0.0.1'
   const unmoved = before !== null && before.webPort === webPort && before.webAddress === webAddress
+  const socketDirectory = before?.socketDirectory ?? found.socketDirectory
   return {
     version: 1,
     installationId: before?.installationId ?? found.installationId,
@@ -92,14 +110,51 @@ export function decideInstallation(
     webPort,
     webUrl: asked.url ?? (unmoved ? before.webUrl : urlOf(webAddress, webPort, found.hostName)),
     agentPort,
-    controlPort,
     instancePorts,
     enginePrefix: found.enginePrefix,
     instancesDirectory: before?.instancesDirectory ?? found.instancesDirectory,
-    socketDirectory: before?.socketDirectory ?? found.socketDirectory,
+    socketDirectory,
     engineUser: found.engineUser,
-    controlDatabase: before?.controlDatabase ?? { user: 'console', name: 'console' },
+    webSocket: webSocketIn(socketDirectory),
+    controlDatabase: {
+      name: external?.name ?? before?.controlDatabase.name ?? 'console',
+      // the directory of the server's own user, below the one that is ours
+      socketDirectory: `${socketDirectory}/control`,
+      port: controlPort,
+      url: external?.url ?? null,
+      ...(external?.claimed ? { claimed: true } : {}),
+    },
+    users: found.users,
+    consoleDirectory: before?.consoleDirectory ?? found.consoleDirectory,
     // written by hand: nothing asks for it
     ...(before?.startCrashed === undefined ? {} : { startCrashed: before.startCrashed }),
+    ...(before?.webhookAddresses === undefined ? {} : { webhookAddresses: before.webhookAddresses }),
+  }
+}
+
+/** The control database that Floe does not run, as asked or as before; null where Floe runs its own. */
+function decideExternal(
+  before: Installation | null,
+  asked: ExternalAddress | undefined,
+  found: Surroundings,
+): { name: string; url: string; claimed: boolean } | null {
+  const was = before?.controlDatabase
+  const claimed = was?.claimed === true
+  if (asked === undefined)
+    return was === undefined || was.url === null ? null : { name: was.name, url: was.url, claimed }
+  if (was?.url === null)
+    throw fault('control_database.embedded', 'this installation has a control database of its own', {
+      detail:
+        'Its hosts, instances, people and history are in there; Floe does not move them, and an empty one would not have them.',
+      hint: 'Go on without --control-database; or begin another installation on the external one, in another FLOE_HOME.',
+    })
+  const consoleDirectory = before?.consoleDirectory ?? found.consoleDirectory
+  return {
+    name: asked.database,
+    url:
+      asked.rootCertificates === null
+        ? asked.url
+        : withRootCertificates(asked.url, rootCertificatesFile({ consoleDirectory })),
+    claimed,
   }
 }

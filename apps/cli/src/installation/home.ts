@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID, X509Certificate } from 'node:crypto'
 import {
   closeSync,
   constants,
@@ -13,12 +13,22 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { fault, HostConfiguration, Installation, secretFiles } from '@floe/domain'
+import {
+  fault,
+  HostConfiguration,
+  hostUri,
+  Installation,
+  programHome,
+  secretFiles,
+  urisOf,
+} from '@floe/domain'
 
 /** Paths of one installation. Everything it knows lies under `directory` (FLOE_HOME). */
 export type Home = {
   directory: string
   configFile: string
+  /** The configuration as it was last written; what a damaged one is mended with. */
+  keptConfigFile: string
   secrets: string
   log: string
   run: string
@@ -33,6 +43,7 @@ export function homeAt(directory: string): Home {
   return {
     directory,
     configFile: join(directory, 'config.json'),
+    keptConfigFile: join(directory, 'config.kept.json'),
     secrets: join(directory, 'secrets'),
     log: join(directory, 'log'),
     run: join(directory, 'run'),
@@ -59,28 +70,87 @@ export function cacheDirectory(): string {
  */
 export function readConfiguration(home: Home): Installation | HostConfiguration | null {
   if (!existsSync(home.configFile)) return null
+  const read = readConfigurationFile(home.configFile)
+  if ('configuration' in read) return read.configuration
+  throw fault(read.code, read.message, { detail: read.detail, hint: howToMend(home), cause: read.cause })
+}
+
+type Unreadable = {
+  code: 'installation.unreadable' | 'installation.invalid'
+  message: string
+  detail: string
+  cause: unknown
+}
+
+function readConfigurationFile(
+  file: string,
+): { configuration: Installation | HostConfiguration } | Unreadable {
   let parsed: unknown
   try {
-    parsed = JSON.parse(readFileSync(home.configFile, 'utf8'))
+    parsed = JSON.parse(readFileSync(file, 'utf8'))
   } catch (cause) {
-    throw fault('installation.unreadable', `could not read "${home.configFile}"`, {
-      detail: cause instanceof Error ? cause.message : String(cause),
-      hint: 'Repair the file, or move it away and run "./floe up" to write a new one.',
-      cause,
-    })
+    const detail = cause instanceof Error ? cause.message : String(cause)
+    return { code: 'installation.unreadable', message: `could not read "${file}"`, detail, cause }
   }
-  const ofConsole = typeof parsed === 'object' && parsed !== null && 'controlPort' in parsed
+  const ofConsole = typeof parsed === 'object' && parsed !== null && 'webPort' in parsed
   const result = (ofConsole ? Installation : HostConfiguration).safeParse(parsed)
-  if (result.success) return result.data
-  throw fault('installation.invalid', `"${home.configFile}" is not valid`, {
+  if (result.success) return { configuration: result.data }
+  return {
+    code: 'installation.invalid',
+    message: `"${file}" is not valid`,
     detail: result.error.issues.map((i) => `${i.path.join('.')}: ${i.message}`).join('; '),
-    hint: 'Repair the file, or move it away and run "./floe up" to write a new one.',
-  })
+    cause: result.error,
+  }
+}
+
+/** The way back to a configuration with the ids that everything else of this installation was made with. */
+function howToMend(home: Home): string {
+  const kept =
+    existsSync(home.keptConfigFile) && 'configuration' in readConfigurationFile(home.keptConfigFile)
+  return kept
+    ? `Put the last good copy in its place: cp "${home.keptConfigFile}" "${home.configFile}"`
+    : `Repair the file, or restore it from a backup.${idsOf(home)}`
+}
+
+/** The ids that can be read elsewhere: the host's own stands in its certificate. */
+function idsOf(home: Home): string {
+  try {
+    const certificate = readFileSync(join(home.secrets, secretFiles.agentIdentity), 'utf8')
+    const prefix = hostUri('')
+    const uri = urisOf(new X509Certificate(certificate).subjectAltName).find((name) =>
+      name.startsWith(prefix),
+    )
+    return uri ? ` Its "hostId" is ${uri.slice(prefix.length)}.` : ''
+  } catch {
+    return ''
+  }
+}
+
+/**
+ * The id of an installation that is about to be made. Refuses where one has lived: what is left of it (keys, the control
+ * database, instances) bears its ids, and a second one in its place would be locked out by them.
+ */
+export function newInstallationId(home: Home): string {
+  const left = [
+    home.keptConfigFile,
+    join(home.secrets, secretFiles.authorityKey),
+    join(home.secrets, secretFiles.agentIdentity),
+    join(home.directory, 'instances/control/pgdata'),
+  ].filter((path) => existsSync(path))
+  if (left.length === 0) return randomUUID()
+  throw fault(
+    'installation.configuration_lost',
+    `"${home.configFile}" is missing, and an installation is here`,
+    {
+      detail: `${left.map((path) => `"${path}"`).join(', ')} ${left.length === 1 ? 'belongs' : 'belong'} to it. A new installation could use none of it.`,
+      hint: `${howToMend(home)} To begin with nothing instead, set FLOE_HOME to another directory.`,
+    },
+  )
 }
 
 /** True for the configuration of the console's own machine. */
 export const isInstallation = (c: Installation | HostConfiguration | null): c is Installation =>
-  c !== null && 'controlPort' in c
+  c !== null && 'webPort' in c
 
 /** As readConfiguration, for commands about the console: on another host they are told so. */
 export function readInstallation(home: Home): Installation | null {
@@ -131,18 +201,39 @@ export function writeWhole(
   }
 }
 
-/** Reads a file in a directory that the engine's user may change, without following a link. */
-export function readOwned(file: string): string {
-  const fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  try {
-    return readFileSync(fd, 'utf8')
-  } finally {
-    closeSync(fd)
-  }
+/** The files that hold the configuration: FLOE_HOME's own, and those in the homes of web and controller. */
+const configurationFiles = (home: Home, installation: Installation): string[] => [
+  ...(['web', 'controller'] as const).map((name) => join(programHome(installation, name), 'config.json')),
+  home.keptConfigFile,
+  home.configFile,
+]
+
+const configurationText = (installation: Installation) => `${JSON.stringify(installation, null, 2)}\n`
+
+/** True when every file of the configuration says just this. */
+export const installationIsWritten = (home: Home, installation: Installation): boolean =>
+  configurationFiles(home, installation).every(
+    (file) => existsSync(file) && readFileSync(file, 'utf8') === configurationText(installation),
+  )
+
+/** Keeps the configuration beside where it is to be, before anything is made with its ids. */
+export function keepInstallation(home: Home, installation: Installation): void {
+  const text = configurationText(installation)
+  if (!existsSync(home.keptConfigFile) || readFileSync(home.keptConfigFile, 'utf8') !== text)
+    writeWhole(home.keptConfigFile, text, 0o644)
 }
 
+/** Writes the configuration where it is not so yet; FLOE_HOME's own last. */
 export function writeInstallation(home: Home, installation: Installation): void {
-  writeWhole(home.configFile, `${JSON.stringify(installation, null, 2)}\n`, 0o644)
+  if (installationIsWritten(home, installation)) return
+  for (const file of configurationFiles(home, installation))
+    writeWhole(file, configurationText(installation), 0o644)
+}
+
+/** Writes the configuration of an enrolled host, and the copy that mends it. */
+export function writeHostConfiguration(home: Home, configuration: HostConfiguration): void {
+  for (const file of [home.keptConfigFile, home.configFile])
+    writeWhole(file, `${JSON.stringify(configuration, null, 2)}\n`, 0o644)
 }
 
 /**

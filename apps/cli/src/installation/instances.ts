@@ -1,50 +1,47 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { HostConfiguration, Installation } from '@floe/domain'
 import { createConsoleClient } from '../console/client'
 import { waitForOperation } from '../console/wait-for-operation'
-import { engineEnvironment, engineUserOf, runningPrefix } from '../control-database/control'
-import { identify, type ProcessIdentity, worksIn } from '../process/identity'
-import { runProgram } from '../run-program'
+import { findPostmasters, type Postmaster, stopPostmaster } from '../process/postmaster'
 import { type Home, isInstallation } from './home'
+import { readOwned } from './own-files'
 
 const STOP_MS = 60_000
+/** A shutdown checkpoint may have much to write. */
+const PG_STOP_MS = 120_000
 
 /** An instance whose postmaster runs. */
-export type RunningInstance = { name: string; directory: string; postmaster: ProcessIdentity }
+export type RunningInstance = { name: string; directory: string; postmaster: Postmaster }
 
 /** The name by which the agent knows an instance, else its id. */
 function nameOf(home: Home, instanceId: string): string {
   try {
     const file = join(home.directory, 'agent/instances', `${instanceId}.json`)
-    const { name } = JSON.parse(readFileSync(file, 'utf8')) as { name?: unknown }
+    const { name } = JSON.parse(readOwned(file)) as { name?: unknown }
     return typeof name === 'string' ? name : instanceId
   } catch {
     return instanceId
   }
 }
 
-/** Instances that run on this host, found by their files, so that it works while the agent does not. */
+/** Instances that run on this host, found by their processes, so that it works while the agent does not. */
 export function runningInstances(
   home: Home,
   installation: Pick<HostConfiguration, 'instancesDirectory'>,
 ): RunningInstance[] {
-  if (!existsSync(installation.instancesDirectory)) return []
-  const found: RunningInstance[] = []
-  for (const entry of readdirSync(installation.instancesDirectory)) {
-    if (entry === 'control') continue
-    const directory = join(installation.instancesDirectory, entry, 'pgdata')
-    try {
-      const [pid, dataDirectory] = readFileSync(join(directory, 'postmaster.pid'), 'utf8').split('\n')
-      const postmaster = identify(Number(pid))
-      if (postmaster === null || dataDirectory !== directory) continue
-      if (!worksIn(postmaster.pid, directory)) continue
-      found.push({ name: nameOf(home, entry), directory, postmaster })
-    } catch {
-      // not running
-    }
-  }
-  return found
+  const { instancesDirectory } = installation
+  if (!existsSync(instancesDirectory)) return []
+  const idOf = new Map(
+    readdirSync(instancesDirectory)
+      .filter((entry) => entry !== 'control')
+      .map((entry) => [join(instancesDirectory, entry, 'pgdata'), entry]),
+  )
+  return [...findPostmasters([...idOf.keys()])].map(([directory, postmaster]) => ({
+    name: nameOf(home, idOf.get(directory) as string),
+    directory,
+    postmaster,
+  }))
 }
 
 /** Asks the console to stop every instance, so that a stop is what they are known to have had; false when it cannot. */
@@ -66,8 +63,8 @@ async function stopByConsole(home: Home, installation: Installation): Promise<bo
 }
 
 /**
- * Stops every running instance (fast): through the console where it answers, else, and for what that left running, by
- * pg_ctl. Call it before the console is stopped. Answers the names of those that were stopped.
+ * Stops every running instance (fast): through the console where it answers, else, and for what that left running, by a
+ * signal. Call it before the console is stopped. Answers the names of those that were stopped.
  */
 export async function stopInstances(
   home: Home,
@@ -77,15 +74,8 @@ export async function stopInstances(
   if (before.length === 0) return []
   // an enrolled host cannot ask its console: it is never called
   if (isInstallation(installation)) await stopByConsole(home, installation)
-  const user = engineUserOf(installation)
   await Promise.all(
-    runningInstances(home, installation).map((instance) =>
-      runProgram(
-        join(runningPrefix(instance.postmaster) ?? installation.enginePrefix, 'bin/pg_ctl'),
-        ['stop', '-w', '-t', '120', '-m', 'fast', '-D', instance.directory],
-        { ...user.switchTo, cwd: '/', env: engineEnvironment() },
-      ),
-    ),
+    runningInstances(home, installation).map(({ postmaster }) => stopPostmaster(postmaster, PG_STOP_MS)),
   )
   const running = new Set(runningInstances(home, installation).map((instance) => instance.name))
   return before.map((instance) => instance.name).filter((name) => !running.has(name))

@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 
 /**
  * What tells one process from another that later got the same pid: the moment it started, in clock ticks since this
@@ -59,15 +59,5 @@ export async function endProcess(identity: ProcessIdentity, deadlineMs: number):
       return
     }
     if (await waitUntilGone(identity, signal === 'SIGTERM' ? deadlineMs : 5_000)) return
-  }
-}
-
-/** True when a process works in this very directory, by whatever path either is named. A postmaster works in its data directory. */
-export function worksIn(pid: number, directory: string): boolean {
-  try {
-    const [its, ours] = [statSync(`/proc/${pid}/cwd`), statSync(directory)]
-    return its.ino === ours.ino && its.dev === ours.dev
-  } catch {
-    return false
   }
 }

@@ -1,14 +1,21 @@
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { secretFiles } from '@floe/domain'
+import { type Installation, programHome, secretFiles } from '@floe/domain'
 import { z } from 'zod'
-import { type Home, writeWhole } from '../installation/home'
+import { type Home, isInstallation, readConfiguration, writeWhole } from '../installation/home'
+import { findUser } from '../installation/os-user'
 import { identify, isAlive, type ProcessIdentity } from './identity'
+import { userOf } from './postmaster'
 
 /** Floe's processes in the order in which they start; they stop in the reverse order. */
 export const processNames = ['control-database', 'agent', 'controller', 'web'] as const
 export type ProcessName = (typeof processNames)[number]
+/** Those that this machine runs: an enrolled host has only its agent, and a control database may be somebody else's. */
+export const processesOf = (installation: Installation | null): readonly ProcessName[] =>
+  installation === null
+    ? ['agent']
+    : processNames.filter((name) => name !== 'control-database' || installation.controlDatabase.url === null)
 /** Those that are a program of this checkout. */
 export const programNames = ['agent', 'controller', 'web'] as const
 export type ProgramName = (typeof programNames)[number]
@@ -38,6 +45,8 @@ const StoredRecord = z.object({
   startedAt: z.number(),
   /** Names the build and the configuration it was started with. */
   mark: z.string(),
+  /** Name of the copy of the build that it runs from, where it runs from one. */
+  copy: z.string().optional(),
 })
 export type ProcessRecord = z.infer<typeof StoredRecord>
 
@@ -62,10 +71,10 @@ export function liveRecord(home: Home, name: string): ProcessRecord | null {
 }
 
 /** Mark of what a program would be started with now: its build, config.json and whose certificates it accepts. */
-export function currentMark(home: Home, checkout: string, name: ProgramName): string {
+export function currentMark(home: Home, directory: string, name: ProgramName): string {
   const hash = createHash('sha256')
   const authority = join(home.secrets, secretFiles.authority)
-  for (const file of [join(checkout, programs[name].built), home.configFile, authority]) {
+  for (const file of [join(directory, programs[name].built), home.configFile, authority]) {
     try {
       hash.update(readFileSync(file))
     } catch {
@@ -75,14 +84,18 @@ export function currentMark(home: Home, checkout: string, name: ProgramName): st
   return hash.digest('hex').slice(0, 16)
 }
 
+/** Where a program of an installation has its home and who it runs as; by number, as the kernel tells it. */
+export type Whereabouts = { home: string; uid: number }
+
 /** The variable that says which program of an installation a process is; programs change their own command line. */
 export const PROCESS_VARIABLE = 'FLOE_PROCESS'
 
 /**
  * A program of this installation that runs though no record names it (the record was lost, or its writer was killed
- * before it wrote): found by what it was started with. Of several the oldest; the others are its children.
+ * before it wrote): found by what it was started with, and only as the user that it runs as; somebody else may start what
+ * he likes with these variables. Of several the oldest; the others are its children.
  */
-export function findUnrecorded(home: Home, name: ProgramName): ProcessIdentity | null {
+export function findUnrecorded(wanted: Whereabouts, name: ProgramName): ProcessIdentity | null {
   let oldest: ProcessIdentity | null = null
   for (const pid of readdirSync('/proc').filter((n) => /^\d+$/.test(n))) {
     try {
@@ -93,10 +106,10 @@ export function findUnrecorded(home: Home, name: ProgramName): ProcessIdentity |
           .endsWith('/node')
       )
         continue
-      if (statSync(`/proc/${pid}`).uid !== process.getuid?.()) continue
+      if (userOf(Number(pid)) !== wanted.uid) continue
       const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
       if (
-        !variables.includes(`FLOE_HOME=${home.directory}`) ||
+        !variables.includes(`FLOE_HOME=${wanted.home}`) ||
         !variables.includes(`${PROCESS_VARIABLE}=${name}`)
       )
         continue
@@ -109,10 +122,36 @@ export function findUnrecorded(home: Home, name: ProgramName): ProcessIdentity |
   return oldest
 }
 
+/**
+ * Where a program is to be looked for: as it is started now, and as an earlier version started it, with FLOE_HOME as its
+ * home and as whoever runs the launcher.
+ */
+function whereaboutsOf(home: Home, name: ProgramName): Whereabouts[] {
+  const own = process.getuid?.() ?? 0
+  const former = { home: home.directory, uid: own }
+  const installation = name === 'agent' ? null : readInstallationIfThere(home)
+  if (installation === null || name === 'agent') return [former]
+  const user = installation.users?.[name]
+  const uid = user === undefined ? own : findUser(user)?.switchTo?.uid
+  return uid === undefined ? [former] : [{ home: programHome(installation, name), uid }, former]
+}
+
+function readInstallationIfThere(home: Home): Installation | null {
+  try {
+    const configuration = readConfiguration(home)
+    return isInstallation(configuration) ? configuration : null
+  } catch {
+    return null
+  }
+}
+
 /** The process of a name, recorded or not; null when none runs. */
 export function runningProgram(home: Home, name: ProgramName): ProcessRecord | null {
   const recorded = liveRecord(home, name)
   if (recorded !== null) return recorded
-  const found = findUnrecorded(home, name)
-  return found === null ? null : { ...found, startedAt: Date.now(), mark: 'unknown' }
+  for (const wanted of whereaboutsOf(home, name)) {
+    const found = findUnrecorded(wanted, name)
+    if (found !== null) return { ...found, startedAt: Date.now(), mark: 'unknown' }
+  }
+  return null
 }

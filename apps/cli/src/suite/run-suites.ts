@@ -12,6 +12,7 @@ import {
 } from '../up/system-packages'
 import { engineSuite, engineSuiteNames } from './engine-suite'
 import { failedLines } from './failed-lines'
+import { hostileSuite } from './hostile-suite'
 import { journeysSuite } from './journeys-suite'
 import { readmeSuite } from './readme-suite'
 import { staticSuites } from './static-suites'
@@ -24,6 +25,7 @@ export const suites: Suite[] = [
   unitSuite,
   engineSuite,
   launcherSuite,
+  hostileSuite,
   journeysSuite,
 ]
 
@@ -88,6 +90,10 @@ export async function runSuites(home: Home, chosen: ChosenSuite[], progress: Pro
     const context: SuiteContext = {
       log,
       logFile,
+      say: (line) => {
+        log(line)
+        progress.say(`${suite.name}: ${line}`)
+      },
       more,
       enginePrefix: () => releaseEngine(log),
       packages: packages(log),

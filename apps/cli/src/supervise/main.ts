@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { createConcurrently, Logger, RestartProcess } from 'concurrently'
 import { checkoutDirectory, currentHome, isInstallation, readConfiguration } from '../installation/home'
 import { identify } from '../process/identity'
-import { liveRecord, processNames, writeRecord } from '../process/records'
+import { liveRecord, type ProcessName, processesOf, writeRecord } from '../process/records'
 import { keepLogsSmall } from './rotate-logs'
 import { superviseProcess } from './spawn'
 
@@ -18,9 +18,8 @@ const home = currentHome()
 const checkout = checkoutDirectory()
 const configuration = readConfiguration(home)
 if (configuration === null) throw new Error(`there is no "${home.configFile}"`)
-// an enrolled host has nothing but its agent
 const installation = isInstallation(configuration) ? configuration : null
-const kept = installation === null ? (['agent'] as const) : processNames
+const kept = processesOf(installation)
 
 const other = liveRecord(home, 'supervisor')
 if (other !== null) {
@@ -54,8 +53,7 @@ createConcurrently(
   kept.map((name) => ({ name, command: name })),
   {
     // each "command" is a name; this starts that process, or takes over the one that runs
-    spawn: (name) =>
-      superviseProcess({ home, checkout, installation, say }, name as (typeof processNames)[number]),
+    spawn: (name) => superviseProcess({ home, checkout, installation, say }, name as ProcessName),
     controllers: [new RestartProcess({ tries: -1, delay: RESTART_DELAY_MS, logger })],
     logger,
     kill: () => {},

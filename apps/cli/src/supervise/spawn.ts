@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process'
 import { EventEmitter } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
-import { join } from 'node:path'
-import type { Installation } from '@floe/domain'
+import { basename, join } from 'node:path'
+import { type Installation, programHome } from '@floe/domain'
 import { startControlDatabase } from '../control-database/control'
 import type { Home } from '../installation/home'
+import { findUser, groupId, isRoot } from '../installation/os-user'
+import { isConfined, programDirectory } from '../installation/programs'
 import { identify, isAlive, type ProcessIdentity } from '../process/identity'
 import {
   currentMark,
@@ -58,7 +60,7 @@ function closeWhenGone(process: Supervised, identity: ProcessIdentity, gone: () 
 }
 
 /** The environment of our programs: who they are told by FLOE_HOME, everything else they read from there. */
-export function programEnvironment(home: Home, name: ProgramName): NodeJS.ProcessEnv {
+export function programEnvironment(home: string, name: ProgramName): NodeJS.ProcessEnv {
   const kept = [
     'PATH',
     'HOME',
@@ -73,13 +75,40 @@ export function programEnvironment(home: Home, name: ProgramName): NodeJS.Proces
     ...Object.fromEntries(
       kept.filter((name) => process.env[name] !== undefined).map((name) => [name, process.env[name]]),
     ),
-    FLOE_HOME: home.directory,
+    // root's own is closed to a user of its own
+    ...(isRoot() && isConfined(name) ? { HOME: home } : {}),
+    FLOE_HOME: home,
     [PROCESS_VARIABLE]: name,
     NODE_ENV: 'production',
   }
 }
 
-function startProgram({ home, checkout, say }: Supervision, name: ProgramName): Supervised {
+/**
+ * How a program is started: as itself, or with nothing of root left, by setpriv, which becomes the program and so keeps
+ * the pid. No supplementary group but the one that may reach the control database, no capability, and none to be had.
+ */
+function commandOf(installation: Installation | null, name: ProgramName, words: string[]): string[] {
+  const users = installation?.users
+  if (!users || !isConfined(name)) return words
+  const user = findUser(users[name])?.switchTo
+  const group = groupId(users.group)
+  if (!user || group === null)
+    throw new Error(`user "${users[name]}" or group "${users.group}" does not exist`)
+  return [
+    'setpriv',
+    `--reuid=${user.uid}`,
+    `--regid=${user.gid}`,
+    `--groups=${group}`,
+    '--no-new-privs',
+    '--inh-caps=-all',
+    '--ambient-caps=-all',
+    '--bounding-set=-all',
+    '--',
+    ...words,
+  ]
+}
+
+function startProgram({ home, checkout, installation, say }: Supervision, name: ProgramName): Supervised {
   const running = runningProgram(home, name)
   if (running !== null) {
     say('process.adopted', { name, pid: running.pid })
@@ -88,11 +117,19 @@ function startProgram({ home, checkout, say }: Supervision, name: ProgramName): 
     closeWhenGone(adopted, running, () => say('process.ended', { name, pid: running.pid }))
     return adopted
   }
-  const mark = currentMark(home, checkout, name)
+  const directory = programDirectory(checkout, installation, name)
+  const ownHome = installation !== null && isConfined(name) ? programHome(installation, name) : home.directory
+  const mark = currentMark(home, directory, name)
   const log = openSync(join(home.log, `${name}.log`), 'a', 0o640)
-  const child = spawn(process.execPath, [...programs[name].options, join(checkout, programs[name].entry)], {
-    cwd: home.directory,
-    env: programEnvironment(home, name),
+  const { options, entry } = programs[name]
+  const [file, ...words] = commandOf(installation, name, [
+    process.execPath,
+    ...options,
+    join(directory, entry),
+  ])
+  const child = spawn(file as string, words, {
+    cwd: ownHome,
+    env: programEnvironment(ownHome, name),
     // a file, not a pipe: the process must not depend on who started it
     stdio: ['ignore', log, log],
     detached: true,
@@ -101,7 +138,12 @@ function startProgram({ home, checkout, say }: Supervision, name: ProgramName): 
   const started = supervised(child.pid)
   const identity = child.pid === undefined ? null : identify(child.pid)
   if (identity !== null) {
-    writeRecord(home, name, { ...identity, startedAt: Date.now(), mark })
+    writeRecord(home, name, {
+      ...identity,
+      startedAt: Date.now(),
+      mark,
+      ...(directory === checkout ? {} : { copy: basename(directory) }),
+    })
     say('process.started', { name, pid: identity.pid })
   }
   child.once('error', (error) => say('process.not_started', { name, error: error.message }))

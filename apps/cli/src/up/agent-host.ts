@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import { join } from 'node:path'
 import { agentUrl, Fault, FaultError, fault, type HostConfiguration } from '@floe/domain'
@@ -9,7 +9,6 @@ import {
   makeEngineDirectories,
   requireSpace,
 } from '../installation/directories'
-import { ensureEngineUser } from '../installation/engine-user'
 import {
   cacheDirectory,
   checkoutDirectory,
@@ -17,8 +16,9 @@ import {
   isInstallation,
   makeHome,
   readConfiguration,
-  writeWhole,
+  writeHostConfiguration,
 } from '../installation/home'
+import { ensureEngineUser } from '../installation/os-user'
 import { portIsFree, portOwner } from '../installation/ports'
 import { endProcess } from '../process/identity'
 import { liveRecord, programs, runningProgram } from '../process/records'
@@ -127,7 +127,7 @@ export async function enrolHost(
         engineUser: user.switchTo ? user.name : null,
       }
       makeEngineDirectories(configuration, user)
-      writeWhole(home.configFile, `${JSON.stringify(configuration, null, 2)}\n`, 0o644)
+      writeHostConfiguration(home, configuration)
       // it reads its certificate when it starts
       const running = runningProgram(home, 'agent')
       const supervisor = liveRecord(home, 'supervisor')
@@ -156,8 +156,8 @@ export async function startHost(home: Home, progress: Progress, log: string): Pr
       const user = ensureEngineUser()
       const configuration = { ...before, enginePrefix: preparation.prefix() }
       makeEngineDirectories(configuration, user)
-      if (JSON.stringify(configuration) !== JSON.stringify(before))
-        writeWhole(home.configFile, `${JSON.stringify(configuration, null, 2)}\n`, 0o644)
+      if (JSON.stringify(configuration) !== JSON.stringify(before) || !existsSync(home.keptConfigFile))
+        writeHostConfiguration(home, configuration)
     },
   }
   const start = startStep(home, progress, () => requireAgentHost(home))
@@ -172,7 +172,7 @@ function startStep(home: Home, progress: Progress, configuration: () => HostConf
     title: 'agent',
     seconds: 2,
     run: async (report) => {
-      await endOutdated(home, progress)
+      await endOutdated(home, null, progress)
       await startSupervisor(home)
       await waitForAgent(home, configuration(), report)
     },

@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
 import { request as httpsRequest } from 'node:https'
 import { join } from 'node:path'
 import { fault, type HostConfiguration, hostUri, type Installation, secretFiles, urisOf } from '@floe/domain'
 import { createConsoleClient } from '../console/client'
-import { localWebUrl } from '../console/local-url'
+import { socketFetch, socketUrl } from '../console/socket'
 import type { Home } from '../installation/home'
 import { liveRecord, type ProgramName } from '../process/records'
 import type { StepReport } from '../progress/progress'
@@ -15,7 +15,7 @@ const DEADLINE_MS = 90_000
 const OBSERVED_MS_MAX = 5_000
 
 async function webAnswers(installation: Installation): Promise<boolean> {
-  const response = await fetch(`${localWebUrl(installation)}/healthz`, {
+  const response = await socketFetch(installation)(`${socketUrl(installation)}/healthz`, {
     signal: AbortSignal.timeout(ANSWER_MS),
   })
   await response.body?.cancel()
@@ -63,13 +63,21 @@ export const answers: Record<ProgramName, (home: Home, installation: Installatio
   controller: controllerAnswers,
 }
 
+const TOLD_BYTES = 16_384
+const TOLD_LINES = 5
+
+/** The last lines of a log, however large it is. */
 function endOfLog(home: Home, name: string): string {
   try {
-    return readFileSync(join(home.log, `${name}.log`), 'utf8')
-      .trim()
-      .split('\n')
-      .slice(-5)
-      .join('\n')
+    const fd = openSync(join(home.log, `${name}.log`), 'r')
+    try {
+      const { size } = fstatSync(fd)
+      const buffer = Buffer.alloc(Math.min(size, TOLD_BYTES))
+      const read = readSync(fd, buffer, 0, buffer.length, size - buffer.length)
+      return buffer.toString('utf8', 0, read).trim().split('\n').slice(-TOLD_LINES).join('\n')
+    } finally {
+      closeSync(fd)
+    }
   } catch {
     return ''
   }

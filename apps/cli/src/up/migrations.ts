@@ -1,6 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { fault, type Installation } from '@floe/domain'
+import { controlDatabaseUrl, fault, type Installation } from '@floe/domain'
+import { ownerEnvironment, toolEnvironment } from '../control-database/external'
+import { OWNER, SUPERUSER } from '../control-database/initialise'
 import { checkoutDirectory, type Home, readSecret } from '../installation/home'
 import type { StepReport } from '../progress/progress'
 import { runProgram } from '../run-program'
@@ -10,28 +12,34 @@ export const SETUP_LINK_HOURS = 24
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
+/**
+ * What the tools of packages/db are told: a superuser's connection, and who is to own what they make; of a server that
+ * Floe does not run, the owner's.
+ */
 function databaseEnvironment(home: Home, installation: Installation): NodeJS.ProcessEnv {
-  const { user, name } = installation.controlDatabase
-  const password = encodeURIComponent(readSecret(home, 'controlPassword'))
+  const { url } = installation.controlDatabase
+  if (url !== null) return ownerEnvironment(home, url)
   return {
-    ...process.env,
-    DATABASE_URL: `postgresql://${user}:${password}@127.0.0.1:${installation.controlPort}/${name}`,
+    ...toolEnvironment(),
+    DATABASE_URL: controlDatabaseUrl(installation, SUPERUSER),
+    DATABASE_OWNER: OWNER,
   }
 }
 
-/** Applies the migrations that the control database has not seen. */
+/** Applies the migrations that the control database has not seen, then what the roles of web and controller may do. */
 export async function migrate(home: Home, installation: Installation, report: StepReport): Promise<void> {
-  const db = join(checkoutDirectory(), 'packages/db')
-  const { status, tail } = await runProgram(process.execPath, ['tools/migrate-deploy.mjs'], {
-    cwd: db,
-    env: databaseEnvironment(home, installation),
-    onLine: (line) => report.log(line),
-  })
-  if (status !== 0)
-    throw fault('control_database.not_migrated', 'could not migrate the control database', {
-      detail: tail.slice(-8).join('\n'),
-      hint: 'The database is as it was before the migration that failed.',
+  for (const tool of ['migrate-deploy.mjs', 'apply-grants.mjs']) {
+    const { status, tail } = await runProgram(process.execPath, [`tools/${tool}`], {
+      cwd: join(checkoutDirectory(), 'packages/db'),
+      env: databaseEnvironment(home, installation),
+      onLine: (line) => report.log(line),
     })
+    if (status !== 0)
+      throw fault('control_database.not_migrated', 'could not migrate the control database', {
+        detail: tail.slice(-8).join('\n'),
+        hint: 'The database is as it was before the migration that failed.',
+      })
+  }
 }
 
 /**

@@ -1,40 +1,61 @@
-import { randomUUID } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { isDeepStrictEqual } from 'node:util'
-import { fault, type Installation } from '@floe/domain'
+import { join } from 'node:path'
+import { type ConsoleUsers, fault, type Installation, programHome } from '@floe/domain'
+import { endRestore, pendingRestore, placeRestoredFiles } from '../backup/pending-restore'
+import { controlPostmaster, startControlDatabase, stopControlDatabase } from '../control-database/control'
 import {
-  controlPostmaster,
-  runningPrefix,
-  startControlDatabase,
-  stopControlDatabase,
-} from '../control-database/control'
-import { ensureConsoleRole, ensureControlDatabase } from '../control-database/initialise'
+  claimExternalDatabase,
+  inspectDatabase,
+  keepExternal,
+  keptOwnerPassword,
+  requireLogins,
+} from '../control-database/external'
+import { readExternalAddress } from '../control-database/external-address'
+import { ensureConsoleRoles, ensureControlDatabase } from '../control-database/initialise'
+import { requireFit } from '../control-database/judge-external'
+import { loadDump } from '../control-database/load-dump'
 import { decideInstallation, type UpOptions } from '../installation/decide'
 import {
+  chooseConsoleDirectory,
   chooseInstancesDirectory,
   chooseSocketDirectory,
+  makeConsoleDirectories,
   makeEngineDirectories,
   requireSpace,
+  SHARED_DIRECTORY,
 } from '../installation/directories'
-import { type EngineUser, ensureEngineUser } from '../installation/engine-user'
 import {
   cacheDirectory,
   checkoutDirectory,
   type Home,
+  installationIsWritten,
+  keepInstallation,
   makeHome,
+  newInstallationId,
   readInstallation,
   writeInstallation,
 } from '../installation/home'
+import {
+  ensureConsoleUsers,
+  ensureEngineUser,
+  forgetConsoleUsers,
+  isRoot,
+  type OsUser,
+} from '../installation/os-user'
 import { portIsFree, portOwner } from '../installation/ports'
+import { confined, placePrograms, programDirectory } from '../installation/programs'
 import { ensureSecrets } from '../installation/secrets'
 import { endProcess } from '../process/identity'
+import { prefixOf, userOf } from '../process/postmaster'
 import { currentMark, liveRecord, programNames, runningProgram } from '../process/records'
-import type { Progress, Step } from '../progress/progress'
+import type { Progress, Step, StepReport } from '../progress/progress'
 import { startSupervisor } from '../supervise/start'
 import { waitForAnswers } from './answers'
 import { migrate, offerSetup } from './migrations'
 import { planPreparation } from './prepare'
+import { renewRoles } from './renew-roles'
+import { separateInstances } from './separate-instances'
 
 export type UpResult = {
   url: string
@@ -42,7 +63,13 @@ export type UpResult = {
   setupUrl: string | null
   enginePrefix: string
   home: string
-  ports: { web: number; agent: number; controlDatabase: number; instances: { from: number; to: number } }
+  ports: {
+    web: number
+    agent: number
+    /** Names the socket; null where Floe does not run the control database. */
+    controlDatabase: number | null
+    instances: { from: number; to: number }
+  }
   instancesDirectory: string
   log: string
   seconds: number
@@ -50,18 +77,24 @@ export type UpResult = {
 
 const PROGRAM_STOP_MS = 15_000
 
+/** What was given beside the options, and is kept where nobody else reads it or where web and controller do. */
+export type GivenFiles = {
+  /** Of the owner of a control database that Floe does not run. */
+  ownerPassword?: string
+  /** PEM of the authorities that its URL names. */
+  rootCertificates?: string
+}
+
 /** Refuses when a port that is about to be bound is somebody else's. */
 async function requirePorts(home: Home, before: Installation | null, next: Installation): Promise<void> {
   const ours = new Set<number>()
   if (before !== null) {
     if (runningProgram(home, 'web') !== null) ours.add(before.webPort)
     if (runningProgram(home, 'agent') !== null) ours.add(before.agentPort)
-    if (controlPostmaster(before) !== null) ours.add(before.controlPort)
   }
   const wanted = [
     ['web', next.webPort, next.webAddress, '--port'],
     ['the agent', next.agentPort, next.hostAddress, '--agent-port'],
-    ['the control database', next.controlPort, '127.0.0.1', '--control-port'],
   ] as const
   for (const [name, port, address, option] of wanted) {
     if (ours.has(port) || (await portIsFree(port, address))) continue
@@ -75,11 +108,16 @@ async function requirePorts(home: Home, before: Installation | null, next: Insta
 }
 
 /** Ends what runs with an older build or configuration; the supervisor, which is started after, starts it anew. */
-export async function endOutdated(home: Home, progress: Progress): Promise<void> {
+export async function endOutdated(
+  home: Home,
+  installation: Installation | null,
+  progress: Progress,
+): Promise<void> {
   const checkout = checkoutDirectory()
   for (const name of [...programNames].reverse()) {
     const running = runningProgram(home, name)
-    if (running === null || running.mark === currentMark(home, checkout, name)) continue
+    const mark = currentMark(home, programDirectory(checkout, installation, name), name)
+    if (running === null || running.mark === mark) continue
     progress.say(`restarting ${name}: its build or configuration changed`)
     await endProcess(running, PROGRAM_STOP_MS)
   }
@@ -89,14 +127,22 @@ export async function endOutdated(home: Home, progress: Progress): Promise<void>
  * Does everything from a fresh machine to a console that answers. Every step looks first at what is there, so that a run
  * after a broken one goes on where that ended, and a run on a healthy installation is quick.
  */
-export async function up(home: Home, asked: UpOptions, progress: Progress, log: string): Promise<UpResult> {
+export async function up(
+  home: Home,
+  asked: UpOptions,
+  given: GivenFiles,
+  progress: Progress,
+  log: string,
+): Promise<UpResult> {
   const began = Date.now()
   makeHome(home)
   requireSpace(home.directory, cacheDirectory())
+  const restore = pendingRestore(home)
+  if (restore !== null) placeRestoredFiles(home, restore)
   const before = readInstallation(home)
   // what was asked wrongly, and ports in use, are said before minutes are spent
-  const installationId = before?.installationId ?? randomUUID()
-  const decide = (user: EngineUser | null, prefix: string) =>
+  const installationId = before?.installationId ?? newInstallationId(home)
+  const decide = (user: OsUser | null, users: ConsoleUsers | null, prefix: string) =>
     decideInstallation(before, asked, {
       installationId,
       hostName: hostname(),
@@ -104,15 +150,18 @@ export async function up(home: Home, asked: UpOptions, progress: Progress, log: 
       engineUser: user?.switchTo ? user.name : null,
       instancesDirectory: user ? chooseInstancesDirectory(home, user, installationId) : '',
       socketDirectory: user ? chooseSocketDirectory(home, user, installationId) : '',
+      users,
+      consoleDirectory: user ? chooseConsoleDirectory(home, user, installationId) : '',
     })
-  await requirePorts(home, before, decide(null, ''))
+  const next = decide(null, null, '')
+  await requirePorts(home, before, next)
+  await requireExternal(home, next, asked, given)
 
   let installation: Installation | undefined
-  let user: EngineUser | undefined
   let setupToken: string | null = null
   const settled = () => {
-    if (installation === undefined || user === undefined) throw new Error('steps ran out of order')
-    return { installation, user }
+    if (installation === undefined) throw new Error('steps ran out of order')
+    return installation
   }
 
   const preparation = await planPreparation(programNames, progress)
@@ -122,11 +171,17 @@ export async function up(home: Home, asked: UpOptions, progress: Progress, log: 
       title: 'installation',
       seconds: 1,
       run: async (report) => {
-        user = ensureEngineUser()
-        installation = decide(user, preparation.prefix())
-        for (const made of await ensureSecrets(home, installation)) report.log(`made secrets/${made}`)
+        forgetGone(report)
+        const user = ensureEngineUser()
+        const users = ensureConsoleUsers(installationId, home.directory)
+        installation = decide(user, users, preparation.prefix())
+        await settleProcesses(home, installation, progress)
         makeEngineDirectories(installation, user)
-        await settleProcesses(home, before, installation, progress)
+        makeConsoleDirectories(installation)
+        keepInstallation(home, installation)
+        for (const made of await ensureSecrets(home, installation)) report.log(`made secrets/${made}`)
+        if (installation.controlDatabase.url !== null) keepExternal(home, installation, given)
+        writeInstallation(home, installation)
       },
     },
     {
@@ -134,13 +189,20 @@ export async function up(home: Home, asked: UpOptions, progress: Progress, log: 
       title: 'control database',
       seconds: 4,
       run: async (report) => {
-        const { installation, user } = settled()
-        await ensureControlDatabase(installation, user, (line) => report.log(line))
-        await startControlDatabase(home, installation)
-        await ensureConsoleRole(home, installation, user)
+        const { url } = settled().controlDatabase
+        if (url === null) await startEmbedded(home, settled(), report, progress)
+        else {
+          await claimExternalDatabase(home, settled(), url)
+          installation = { ...settled(), controlDatabase: { ...settled().controlDatabase, claimed: true } }
+          writeInstallation(home, installation)
+        }
+        const prepared = settled()
+        if (restore !== null) await loadDump(home, prepared, restore, report)
         report.now('migrations')
-        await migrate(home, installation, report)
-        setupToken = await offerSetup(home, installation)
+        await migrate(home, prepared, report)
+        if (url !== null) await requireLogins(home, prepared)
+        setupToken = await offerSetup(home, prepared)
+        if (restore !== null) endRestore(home)
       },
     },
     {
@@ -148,17 +210,20 @@ export async function up(home: Home, asked: UpOptions, progress: Progress, log: 
       title: 'agent, controller and web',
       seconds: 5,
       run: async (report) => {
-        const { installation } = settled()
-        await endOutdated(home, progress)
+        const installation = settled()
+        await placePrograms(checkoutDirectory(), installation, copiesInUse(home))
+        await endOutdated(home, installation, progress)
         await startSupervisor(home)
         await waitForAnswers(home, installation, report)
+        await separateInstances(home, installation, report, progress)
+        await renewRoles(home, installation, report, progress)
       },
     },
   ]
   await progress.run(preparation.possible ? [...preparation.steps, ...start] : preparation.steps)
   if (!preparation.possible) preparation.refuse('up')
 
-  const done = settled().installation
+  const done = settled()
   return {
     url: done.webUrl,
     setupUrl: setupToken === null ? null : `${done.webUrl}/setup/${setupToken}`,
@@ -167,7 +232,7 @@ export async function up(home: Home, asked: UpOptions, progress: Progress, log: 
     ports: {
       web: done.webPort,
       agent: done.agentPort,
-      controlDatabase: done.controlPort,
+      controlDatabase: done.controlDatabase.url === null ? done.controlDatabase.port : null,
       instances: done.instancePorts,
     },
     instancesDirectory: done.instancesDirectory,
@@ -176,28 +241,93 @@ export async function up(home: Home, asked: UpOptions, progress: Progress, log: 
   }
 }
 
-/** Writes the configuration and, where it changed what runs, stops that: the supervisor and a control database of other settings. */
-async function settleProcesses(
+/** The engine that Floe runs for it, running and with its roles. */
+async function startEmbedded(
   home: Home,
-  before: Installation | null,
-  next: Installation,
+  installation: Installation,
+  report: StepReport,
   progress: Progress,
 ): Promise<void> {
-  const changed = before === null || !isDeepStrictEqual(before, next)
-  if (changed) {
-    const supervisor = liveRecord(home, 'supervisor')
-    if (supervisor !== null) await endProcess(supervisor, 5_000)
+  const postmaster = controlPostmaster(installation)
+  if (postmaster !== null && prefixOf(postmaster) !== installation.enginePrefix) {
+    progress.say('restarting the control database: its engine changed')
+    await stopControlDatabase(installation)
   }
-  if (before !== null) {
-    const postmaster = controlPostmaster(before)
-    const prefix = postmaster && runningPrefix(postmaster)
-    if (
-      postmaster !== null &&
-      (before.controlPort !== next.controlPort || (prefix !== null && prefix !== next.enginePrefix))
-    ) {
-      progress.say('restarting the control database: its port or engine changed')
-      await stopControlDatabase(existsSync(before.enginePrefix) ? before : next)
-    }
+  await ensureControlDatabase(installation, (line) => report.log(line))
+  await startControlDatabase(home, installation)
+  await ensureConsoleRoles(installation)
+}
+
+/** Refuses a control database that Floe does not run where it cannot be used; a password that does not open it is not kept. */
+async function requireExternal(
+  home: Home,
+  next: Installation,
+  asked: UpOptions,
+  given: GivenFiles,
+): Promise<void> {
+  const kept = next.controlDatabase.url
+  if (kept === null) {
+    if (given.ownerPassword !== undefined)
+      throw fault(
+        'usage.no_control_database',
+        'Floe runs the control database itself, which has no password',
+        {
+          hint: 'Give --control-database-password-file with --control-database, or leave both out.',
+        },
+      )
+    return
   }
-  if (changed) writeInstallation(home, next)
+  // what was kept is read like what is given: config.json may have been edited
+  const { url } = asked.controlDatabase ?? readExternalAddress(kept)
+  const password = given.ownerPassword ?? keptOwnerPassword(home)
+  if (password === null)
+    throw fault('usage.no_password', 'there is no password of the control database’s owner', {
+      detail:
+        'Floe logs in as the owner to make tables and roles; web and controller get passwords of their own.',
+      hint: 'Give --control-database-password-file FILE; "-" reads it from standard input.',
+    })
+  requireFit(await inspectDatabase(url, password), {
+    url,
+    installationId: next.installationId,
+    claimed: next.controlDatabase.claimed === true,
+  })
+}
+
+/**
+ * Stops what a changed configuration would meet: the supervisor, which would start things as they were, and of an earlier
+ * version web and controller, whose secrets are about to move.
+ */
+async function settleProcesses(home: Home, next: Installation, progress: Progress): Promise<void> {
+  if (installationIsWritten(home, next)) return
+  const supervisor = liveRecord(home, 'supervisor')
+  if (supervisor !== null) await endProcess(supervisor, 5_000)
+  if (confined.every((name) => existsSync(join(programHome(next, name), 'config.json')))) return
+  for (const name of confined) {
+    const running = runningProgram(home, name)
+    if (running === null) continue
+    progress.say(`restarting ${name}: it gets a home of its own`)
+    await endProcess(running, PROGRAM_STOP_MS)
+  }
+}
+
+/** Copies of the build that programs run from. */
+const copiesInUse = (home: Home): Set<string> =>
+  new Set(confined.flatMap((name) => runningProgram(home, name)?.copy ?? []))
+
+/** Removes the users of installations of which nothing is left on this machine. */
+function forgetGone(report: StepReport): void {
+  if (!isRoot()) return
+  let running: Set<number | null> | undefined
+  const forgotten = forgetConsoleUsers((installationId, home, uid) => {
+    if (existsSync(home) || existsSync(join(SHARED_DIRECTORY, installationId))) return false
+    running ??= new Set(
+      readdirSync('/proc')
+        .filter((name) => /^\d+$/.test(name))
+        .map((pid) => userOf(Number(pid))),
+    )
+    if (running.has(uid)) return false
+    rmSync(`/run/floe/${installationId.slice(0, 8)}`, { recursive: true, force: true })
+    return true
+  })
+  for (const name of forgotten) report.log(`removed user ${name}: its installation is gone`)
 }

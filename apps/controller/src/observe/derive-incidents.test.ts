@@ -15,6 +15,10 @@ const known = (more: Partial<KnownInstance> = {}): KnownInstance => ({
   busy: false,
   memberRole: 'primary' as const,
   fenceOrderedAt: null,
+  fenceTimeline: null,
+  fenceRefusal: null,
+  clusterId: null,
+  holdings: null,
   ...more,
 })
 
@@ -33,10 +37,11 @@ function seen(
     report: { bootId: 'b', seq: 1, at: 0, facts: f, instances: [...double.instances.values()] },
     known: [known()],
     clockSkewMs: 0,
-    openKeys: new Set(),
+    open: new Map(),
     ...more,
   }
 }
+const opened = (...keys: string[]) => new Map<string, string | null>(keys.map((key) => [key, null]))
 const keys = (s: HostSeen) => deriveIncidents(s).map((i) => i.key)
 
 test('a healthy host has no incident', () => {
@@ -46,9 +51,9 @@ test('a healthy host has no incident', () => {
 test('a disk below 5 % opens an incident that stays until 6 % are free', () => {
   expect(keys(seen({ free: 0.051 }))).toEqual([])
   expect(keys(seen({ free: 0.049 }))).toEqual(['disk-low:h-1:/'])
-  const open = new Set(['disk-low:h-1:/'])
-  expect(keys(seen({ free: 0.055, openKeys: open }))).toEqual(['disk-low:h-1:/'])
-  expect(keys(seen({ free: 0.06, openKeys: open }))).toEqual([])
+  const open = opened('disk-low:h-1:/')
+  expect(keys(seen({ free: 0.055, open }))).toEqual(['disk-low:h-1:/'])
+  expect(keys(seen({ free: 0.06, open }))).toEqual([])
   expect(deriveIncidents(seen({ free: 0.005 }))[0]?.severity).toBe('critical')
 })
 
@@ -80,11 +85,11 @@ test('a crashed instance is an incident with the engine’s own words', () => {
 })
 
 test('a crash is over when the instance runs, not when it starts', () => {
-  const starting = seen({ openKeys: new Set(['instance-crashed:i-1']) })
+  const starting = seen({ open: opened('instance-crashed:i-1') })
   const [instance] = starting.report.instances
   if (instance) instance.state = 'starting'
   expect(keys(starting)).toEqual(['instance-crashed:i-1'])
-  expect(keys({ ...starting, openKeys: new Set() })).toEqual([])
+  expect(keys({ ...starting, open: opened() })).toEqual([])
 })
 
 /** A host whose instance says this of what protects it. */
@@ -107,7 +112,7 @@ function protecting(p: Partial<Protection>, at = 20_000, more: Partial<HostSeen>
   return s
 }
 const protectedBy = (...said: Parameters<typeof protecting>) => keys(protecting(...said))
-const openKeys = new Set(['page-unprotected:i-1'])
+const open = opened('page-unprotected:i-1')
 const pageSource = (healthy: boolean) => ({
   source: 's',
   healthy,
@@ -123,17 +128,17 @@ test('being exposed to torn pages is an incident once it has lasted, until the g
   expect(protectedBy({ state: 'exposed' })).toEqual(['page-unprotected:i-1'])
   // the guard came in: it stays open, over the change of state, until the guard ends its images
   const guarded = { state: 'full_page_writes' as const, imagesInForce: true, since: 20_000 }
-  expect(protectedBy(guarded, 21_000, { openKeys })).toEqual(['page-unprotected:i-1'])
+  expect(protectedBy(guarded, 21_000, { open })).toEqual(['page-unprotected:i-1'])
   const back = { ...guarded, sources: [pageSource(true)] }
-  expect(protectedBy(back, 21_000, { openKeys })).toEqual(['page-unprotected:i-1'])
-  expect(protectedBy({ sources: [pageSource(true)] }, 99_000, { openKeys })).toEqual([])
+  expect(protectedBy(back, 21_000, { open })).toEqual(['page-unprotected:i-1'])
+  expect(protectedBy({ sources: [pageSource(true)] }, 99_000, { open })).toEqual([])
   // at a start images are in force until the guard has seen its source
   expect(protectedBy(back, 99_000)).toEqual([])
   // images because a person wants them are no incident, and end one
-  expect(protectedBy({ ...guarded, fullPageWrites: true }, 99_000, { openKeys })).toEqual([])
+  expect(protectedBy({ ...guarded, fullPageWrites: true }, 99_000, { open })).toEqual([])
   // they count from a checkpoint on: an incident lasts until then, and none is opened for it
   const wanted = { state: 'exposed' as const, fullPageWrites: true, imagesInForce: true }
-  expect(protectedBy(wanted, 99_000, { openKeys })).toEqual(['page-unprotected:i-1'])
+  expect(protectedBy(wanted, 99_000, { open })).toEqual(['page-unprotected:i-1'])
   expect(protectedBy(wanted, 99_000)).toEqual([])
   // of a standby the setting says nothing
   expect(protectedBy({ ...wanted, imagesInForce: null }, 99_000)).toEqual(['page-unprotected:i-1'])
@@ -151,12 +156,12 @@ test('a source that comes and goes makes one incident, not one each time', () =>
     })),
     { state: 'exposed', sources: [pageSource(true)] },
   ]
-  let open: ReadonlySet<string> = new Set()
+  let open = opened()
   for (const look of looks) {
-    open = new Set(protectedBy(look, 20_000, { openKeys: open }))
-    expect([...open]).toEqual(['page-unprotected:i-1'])
+    open = opened(...protectedBy(look, 20_000, { open }))
+    expect([...open.keys()]).toEqual(['page-unprotected:i-1'])
   }
-  expect(protectedBy({ sources: [pageSource(true)] }, 20_000, { openKeys: open })).toEqual([])
+  expect(protectedBy({ sources: [pageSource(true)] }, 20_000, { open })).toEqual([])
 })
 
 test('why pages are exposed is what the engine says, unless no source is healthy', () => {
@@ -308,4 +313,81 @@ test('an instance that was removed and is still named is an incident, unless the
   expect(left.map((i) => i.key)).toEqual(['instance-left:i-1'])
   expect(left[0]?.detail).toContain('/i/i-1')
   expect(keys(seen({ state: null, known: [known({ deleted: true, deletedBefore: true })] }))).toEqual([])
+})
+
+test('what an operation brings about for a moment opens nothing, and what was open before it stays', () => {
+  const drifted = (more: Partial<HostSeen>) => {
+    const s = seen(more)
+    for (const i of s.report.instances)
+      i.settingDrift = [{ name: 'port', file: 'floe.conf', line: 1, was: null, is: '1' }]
+    return keys(s)
+  }
+  const busy = [known({ busy: true })]
+  expect(drifted({})).toEqual(['setting-drift:i-1'])
+  expect(drifted({ known: busy })).toEqual([])
+  expect(drifted({ known: busy, open: opened('setting-drift:i-1') })).toEqual(['setting-drift:i-1'])
+  const waiting = { synchronousStandbyNames: 'ANY 1 ("two")' }
+  const stays = replicating(waiting, { known: busy, open: opened('commits-wait:i-1') })
+  expect(stays.map((i) => i.key)).toEqual(['commits-wait:i-1'])
+  // what is down is down, whoever works on it
+  expect(keys(seen({ state: 'crashed', known: busy }))).toEqual(['instance-crashed:i-1'])
+})
+
+test('a crash keeps its cause while it is started again, and says why that failed', () => {
+  const told = (state: 'crashed' | 'starting', because: string, before: string | null) => {
+    const s = seen({ state: 'crashed', open: new Map([['instance-crashed:i-1', before]]) })
+    for (const i of s.report.instances) Object.assign(i, { state, because })
+    return deriveIncidents(s)[0]?.detail ?? null
+  }
+  const cause = told('crashed', 'out of memory', null)
+  expect(cause).toBe('out of memory')
+  const starting = told('starting', 'a start was ordered after a crash', cause)
+  expect(starting).toBe('out of memory')
+  const again = told('crashed', 'could not bind the port', starting)
+  expect(again).toBe('out of memory\nWhen it was started again: could not bind the port')
+  expect(told('crashed', 'could not bind the port', again)).toBe(again)
+  expect(told('starting', 'a start was ordered after a crash', again)).toBe(again)
+  expect(told('crashed', 'disk full', again)).toBe('out of memory\nWhen it was started again: disk full')
+  expect(told('crashed', 'out of memory', cause)).toBe('out of memory')
+})
+
+test('an order to fence that does not fit what the host reports waits for a person', () => {
+  const order = (fenceTimeline: number | null, more: Partial<KnownInstance> = {}) => {
+    const s = seen({
+      known: [known({ memberRole: 'fenced', fenceOrderedAt: new Date(0), fenceTimeline, ...more })],
+    })
+    const [instance] = s.report.instances
+    if (instance) Object.assign(instance, { role: 'standby', timeline: 5 })
+    return s
+  }
+  expect(keys(order(5))).toEqual([])
+  expect(keys(order(6))).toEqual([])
+  const [newer] = deriveIncidents(order(4))
+  expect(newer).toMatchObject({ key: 'fence-waits:i-1', severity: 'critical' })
+  expect(newer?.detail).toContain('about timeline 4 at most; "one" is on timeline 5')
+  // orders of earlier versions
+  expect(deriveIncidents(order(null))[0]?.detail).toBe('For which timeline it was ordered is not known.')
+  // what its agent saw and the report does not tell
+  const refused = { code: 'fence.newer_timeline', message: 'not the one', detail: 'It is on timeline 9.' }
+  expect(deriveIncidents(order(5, { fenceRefusal: refused }))[0]?.detail).toBe('It is on timeline 9.')
+  const done = order(4)
+  Object.assign(done.report.instances[0] ?? {}, { fenced: { at: 1, reason: 'another one took over' } })
+  expect(keys(done)).toEqual([])
+})
+
+test('what an agent says of an instance’s processes is an incident, and it is not taken for crashed', () => {
+  const s = seen()
+  const fault = { code: 'instance.no_postmaster', message: 'processes work on', detail: 'd', hint: 'h' }
+  Object.assign(s.report.instances[0] ?? {}, { state: 'stopping', processFault: fault })
+  expect(deriveIncidents(s)).toEqual([
+    {
+      key: 'instance-processes:i-1',
+      severity: 'critical',
+      title: 'processes work on',
+      detail: 'd',
+      hint: 'h',
+      hostId: 'h-1',
+      instanceId: 'i-1',
+    },
+  ])
 })

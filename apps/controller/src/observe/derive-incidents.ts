@@ -5,6 +5,11 @@ import {
   formatBytes,
   formatDuration,
   HOST_OFFLINE_MS,
+  type IncidentKey,
+  type IncidentKind,
+  incidentKey,
+  incidentKindOf,
+  incidentKinds,
   type Protection,
   waitingForStandbys,
 } from '@floe/domain'
@@ -27,125 +32,182 @@ export type HostSeen = {
   known: readonly KnownInstance[]
   /** The host's clock minus ours, null while unknown. */
   clockSkewMs: number | null
-  /** Keys that are open now, for what opens and closes at different thresholds. */
-  openKeys: ReadonlySet<string>
+  /** What is open now, by key with its detail: for what opens and closes at different thresholds, or adds to its detail. */
+  open: ReadonlyMap<string, string | null>
 }
 
+/** What a lane reports is of a kind that the table of kinds names. */
+export type DerivedIncident = IncidentReport & { key: IncidentKey }
+
+/** An incident with the key and the severity of its kind; `about` names what it is about. */
+export const incident = (
+  kind: IncidentKind,
+  about: [string, ...string[]],
+  words: Omit<IncidentReport, 'key' | 'severity'> & Partial<Pick<IncidentReport, 'severity'>>,
+): DerivedIncident => ({ key: incidentKey(kind, ...about), severity: incidentKinds[kind].severity, ...words })
+
 /** Every incident that ought to be open for a host that answered, and no other: what is not named here is over. */
-export function deriveIncidents(seen: HostSeen): IncidentReport[] {
+export function deriveIncidents(seen: HostSeen): DerivedIncident[] {
   const reported = new Map(seen.report.instances.map((i) => [i.instanceId as string, i]))
-  return [
+  const busy = new Set(seen.known.filter((k) => k.busy).map((k) => k.instanceId))
+  const suspended = ({ key, instanceId }: DerivedIncident) =>
+    instanceId &&
+    busy.has(instanceId) &&
+    incidentKindOf(key)?.duringOperations === 'not opened' &&
+    !seen.open.has(key)
+  const found = [
     ...seen.report.facts.disks.flatMap((disk) => diskIncident(seen, disk)),
     ...clockIncident(seen),
     ...problemIncidents(seen),
     ...seen.known.flatMap((known) => instanceIncidents(seen, known, reported.get(known.instanceId))),
+    ...seen.known.flatMap((known) => fenceIncidents(seen, known, reported.get(known.instanceId))),
     ...seen.known.flatMap((known) => replicationIncidents(seen, known, reported.get(known.instanceId))),
     ...seen.known.flatMap((known) => protectionIncidents(seen, known, reported.get(known.instanceId))),
     ...unregistered(seen),
   ]
+  return found.filter((i) => !suspended(i))
 }
 
-function diskIncident(seen: HostSeen, disk: Report['facts']['disks'][number]): IncidentReport[] {
-  const key = `disk-low:${seen.hostId}:${disk.mount}`
+function diskIncident(seen: HostSeen, disk: Report['facts']['disks'][number]): DerivedIncident[] {
+  const about: [string, string] = [seen.hostId, disk.mount]
   const share = disk.sizeBytes > 0 ? disk.freeBytes / disk.sizeBytes : 1
-  if (share >= (seen.openKeys.has(key) ? DISK_ENOUGH_SHARE : DISK_LOW_SHARE)) return []
+  if (share >= (seen.open.has(incidentKey('disk-low', ...about)) ? DISK_ENOUGH_SHARE : DISK_LOW_SHARE))
+    return []
   return [
-    {
-      key,
-      severity: share < 0.01 ? 'critical' : 'warning',
+    incident('disk-low', about, {
+      ...(share < 0.01 ? { severity: 'critical' } : {}),
       title: `file system "${disk.mount}" of host "${seen.hostName}" is almost full`,
       // whole percent, so that the text does not change with every block written
       detail: `${Math.floor(share * 100)} % of ${formatBytes(disk.sizeBytes)} are free.`,
       hint: 'Free space or move an instance: an instance whose disk is full stops.',
       hostId: seen.hostId,
-    },
+    }),
   ]
 }
 
-function clockIncident(seen: HostSeen): IncidentReport[] {
+function clockIncident(seen: HostSeen): DerivedIncident[] {
   const skew = seen.clockSkewMs
   if (skew === null || Math.abs(skew) < CLOCK_SKEW_MS) return []
   return [
-    {
-      key: `host-clock:${seen.hostId}`,
-      severity: 'warning',
+    incident('host-clock', [seen.hostId], {
       title: `the clock of host "${seen.hostName}" is wrong`,
       detail: `It is ${formatDuration(Math.abs(skew))} ${skew > 0 ? 'ahead of' : 'behind'} the console's.`,
       hint: 'Let both synchronise their time, e.g. with chrony.',
       hostId: seen.hostId,
-    },
+    }),
   ]
 }
 
 /** What an agent says is wrong with itself. */
-function problemIncidents(seen: HostSeen): IncidentReport[] {
-  return (seen.report.problems ?? []).map(({ key, instanceId, fault }) => ({
-    key: `agent-problem:${seen.hostId}:${key}`,
-    severity: 'warning' as const,
-    title: `agent of host "${seen.hostName}": ${fault.message}`,
-    detail: fault.detail,
-    hint: fault.hint,
-    hostId: seen.hostId,
-    // only an instance with a row can be linked to
-    instanceId: seen.known.some((k) => k.instanceId === instanceId) ? instanceId : null,
-  }))
+function problemIncidents(seen: HostSeen): DerivedIncident[] {
+  return (seen.report.problems ?? []).map(({ key, instanceId, fault }) =>
+    incident('agent-problem', [seen.hostId, key], {
+      title: `agent of host "${seen.hostName}": ${fault.message}`,
+      detail: fault.detail,
+      hint: fault.hint,
+      hostId: seen.hostId,
+      // only an instance with a row can be linked to
+      instanceId: seen.known.some((k) => k.instanceId === instanceId) ? instanceId : null,
+    }),
+  )
 }
 
 function instanceIncidents(
   seen: HostSeen,
   known: KnownInstance,
   reported: InstanceObserved | undefined,
-): IncidentReport[] {
+): DerivedIncident[] {
   const ids = { hostId: seen.hostId, instanceId: known.instanceId }
+  const about: [string] = [known.instanceId]
   if (known.deleted)
     return reported && known.deletedBefore
       ? [
-          {
+          incident('instance-left', about, {
             ...ids,
-            key: `instance-left:${known.instanceId}`,
-            severity: 'warning',
             title: `host "${seen.hostName}" still has instance "${known.name}", which was removed`,
             detail: `It was removed while its host could not be asked. It is ${reported.state} and lies in "${reported.directory}".`,
             hint: 'It is fenced and does not start again through Floe. Look whether it holds anything you need, then remove its directory by hand.',
-          },
+          }),
         ]
       : []
-  const crashed = `instance-crashed:${known.instanceId}`
+  if (reported?.processFault) {
+    const { message, detail, hint } = reported.processFault
+    return [incident('instance-processes', about, { ...ids, title: message, detail, hint })]
+  }
+  const crashed = incidentKey('instance-crashed', ...about)
   // one that is starting after a crash has not come back yet
-  if (reported?.state === 'crashed' || (reported?.state === 'starting' && seen.openKeys.has(crashed)))
+  if (reported?.state === 'crashed' || (reported?.state === 'starting' && seen.open.has(crashed)))
     return [
-      {
+      incident('instance-crashed', about, {
         ...ids,
-        key: crashed,
-        severity: 'critical',
         title: `instance "${known.name}" crashed`,
-        detail: reported.because,
+        detail: whyCrashed(seen.open.get(crashed) ?? null, reported),
         hint: 'It is started by itself, three times. When it stays down, its log says why: mend that and start it.',
-      },
+      }),
     ]
   if (reported?.settingDrift?.length)
     return [
-      {
+      incident('setting-drift', about, {
         ...ids,
-        key: `setting-drift:${known.instanceId}`,
-        severity: 'warning',
         title: `settings of instance "${known.name}" were changed past Floe`,
         detail: `${reported.settingDrift.map((d) => `${d.name} in ${d.file}`).join(', ')}.`,
         hint: 'Adopt or revert it on the page of its settings, or by "./floe setting adopt" and "revert".',
-      },
+      }),
     ]
   if (!reported && isMissing(known))
     return [
-      {
+      incident('instance-missing', about, {
         ...ids,
-        key: `instance-missing:${known.instanceId}`,
-        severity: 'critical',
         title: `instance "${known.name}" is missing`,
         detail: `The agent of host "${seen.hostName}" does not know it any more.`,
         hint: 'Its directory or the state of the agent was removed. Delete the instance if that was meant.',
-      },
+      }),
     ]
   return []
+}
+
+const AND_LATER = '\nWhen it was started again: '
+
+/** Why it went down first, and why it was down last: a start that fails says less about the cause than the crash does. */
+function whyCrashed(told: string | null, now: InstanceObserved): string | null {
+  const [first] = told?.split(AND_LATER) ?? []
+  if (!first) return now.state === 'crashed' ? now.because : null
+  // what is said of one that is starting is that it was started
+  if (now.state !== 'crashed' || !now.because || told?.endsWith(now.because)) return told
+  return now.because === first ? first : `${first}${AND_LATER}${now.because}`
+}
+
+/**
+ * Why an order to fence an instance is not carried out, or null. What was ordered long ago, or stands in a control database
+ * that was restored, may be about a primary that is none any more, while the instance is one by right.
+ */
+export function whyFenceWaits(
+  { name, fenceOrderedAt, fenceTimeline, fenceRefusal }: KnownInstance,
+  reported: Pick<InstanceObserved, 'timeline'>,
+): string | null {
+  if (!fenceOrderedAt) return null
+  if (fenceTimeline === null) return 'For which timeline it was ordered is not known.'
+  if (fenceRefusal) return fenceRefusal.detail ?? fenceRefusal.message
+  if (reported.timeline === null || reported.timeline <= fenceTimeline) return null
+  return `The order is about timeline ${fenceTimeline} at most; "${name}" is on timeline ${reported.timeline}: it was promoted since.`
+}
+
+function fenceIncidents(
+  seen: HostSeen,
+  known: KnownInstance,
+  reported: InstanceObserved | undefined,
+): DerivedIncident[] {
+  const why = reported && !reported.fenced ? whyFenceWaits(known, reported) : null
+  if (why === null) return []
+  return [
+    incident('fence-waits', [known.instanceId], {
+      hostId: seen.hostId,
+      instanceId: known.instanceId,
+      title: `instance "${known.name}" was to be fenced and is not`,
+      detail: why,
+      hint: 'Find out which member is the primary by right. If it is this one, the control database is older than the cluster: restore a newer one. If not, rejoin it as a standby, or stop it and remove its directory.',
+    }),
+  ]
 }
 
 /** What a cluster's member says of replication that a person has to know. */
@@ -153,42 +215,43 @@ function replicationIncidents(
   seen: HostSeen,
   known: KnownInstance,
   reported: InstanceObserved | undefined,
-): IncidentReport[] {
-  if (known.deleted || known.busy || reported?.state !== 'running') return []
+): DerivedIncident[] {
+  if (known.deleted || reported?.state !== 'running') return []
   const ids = { hostId: seen.hostId, instanceId: known.instanceId }
-  const found: IncidentReport[] = []
+  const about: [string] = [known.instanceId]
+  const found: DerivedIncident[] = []
   if (reported.role === 'primary' && known.memberRole !== 'primary')
-    found.push({
-      ...ids,
-      key: `second-primary:${known.instanceId}`,
-      severity: 'critical',
-      title: `instance "${known.name}" accepts writes though it is not its cluster's primary`,
-      detail: 'What is written to it is not in the cluster, and is lost when it is rejoined.',
-      hint: 'It is fenced by itself after a failover. Otherwise somebody promoted it by hand: rejoin it.',
-    })
+    found.push(
+      incident('second-primary', about, {
+        ...ids,
+        title: `instance "${known.name}" accepts writes though it is not its cluster's primary`,
+        detail: 'What is written to it is not in the cluster, and is lost when it is rejoined.',
+        hint: 'It is fenced by itself after a failover. Otherwise somebody promoted it by hand: rejoin it.',
+      }),
+    )
   const lacking = reported.role === 'primary' && waitingForStandbys(reported.replication)
   if (lacking)
-    found.push({
-      ...ids,
-      key: `commits-wait:${known.instanceId}`,
-      severity: 'critical',
-      title: `commits wait on instance "${known.name}"`,
-      detail: `${lacking.connected} of ${lacking.asked} synchronous standbys are connected.`,
-      hint: 'Start or rejoin a standby, create another one, or let commits wait for fewer.',
-    })
+    found.push(
+      incident('commits-wait', about, {
+        ...ids,
+        title: `commits wait on instance "${known.name}"`,
+        detail: `${lacking.connected} of ${lacking.asked} synchronous standbys are connected.`,
+        hint: 'Start or rejoin a standby, create another one, or let commits wait for fewer.',
+      }),
+    )
   for (const slot of reported.replication?.slots ?? [])
     if (!slot.active && ((slot.retainedBytes ?? 0) >= SLOT_RETAINED_BYTES || slot.walStatus === 'lost'))
-      found.push({
-        ...ids,
-        key: `slot-unused:${known.instanceId}:${slot.name}`,
-        severity: 'warning',
-        title: `slot "${slot.name}" of instance "${known.name}" is not used`,
-        detail:
-          slot.walStatus === 'lost'
-            ? 'WAL that its standby needs is gone.'
-            : `It keeps at least ${formatBytes(SLOT_RETAINED_BYTES)} of WAL.`,
-        hint: 'Bring its standby back, or remove it: WAL is kept until the disk is full.',
-      })
+      found.push(
+        incident('slot-unused', [known.instanceId, slot.name], {
+          ...ids,
+          title: `slot "${slot.name}" of instance "${known.name}" is not used`,
+          detail:
+            slot.walStatus === 'lost'
+              ? 'WAL that its standby needs is gone.'
+              : `It keeps at least ${formatBytes(SLOT_RETAINED_BYTES)} of WAL.`,
+          hint: 'Bring its standby back, or remove it: WAL is kept until the disk is full.',
+        }),
+      )
   return found
 }
 
@@ -202,25 +265,23 @@ function protectionIncidents(
   seen: HostSeen,
   known: KnownInstance,
   reported: InstanceObserved | undefined,
-): IncidentReport[] {
+): DerivedIncident[] {
   const p = reported?.protection
   if (known.deleted || reported?.state !== 'running' || !p) return []
   const ids = { hostId: seen.hostId, instanceId: known.instanceId }
+  const about: [string] = [known.instanceId]
   if (p.state === 'overridden')
     return [
-      {
+      incident('page-guard-off', about, {
         ...ids,
-        key: `page-guard-off:${known.instanceId}`,
-        severity: 'critical',
         title: `instance "${known.name}" runs without protection against torn pages`,
         detail:
           'full_page_writes and polar_page_repair_guard are off: a page that a crash tears may be lost.',
         hint: 'Turn the guard on as soon as data matters that cannot be loaded again.',
-      },
+      }),
     ]
-  const key = `page-unprotected:${known.instanceId}`
   const lasted = seen.report.at - p.since >= EXPOSED_GRACE_MS && !known.busy
-  const open = seen.openKeys.has(key)
+  const open = seen.open.has(incidentKey('page-unprotected', ...about))
   const sick = !p.sources.some((s) => s.healthy)
   const exposed = p.state === 'exposed'
   // the guard has images written although the setting is off: at each start, too, until it has seen a healthy source
@@ -231,14 +292,12 @@ function protectionIncidents(
   const opens = lasted && !ending
   if (!unprotected || !(open || opens)) return []
   return [
-    {
+    incident('page-unprotected', about, {
       ...ids,
-      key,
-      severity: 'warning',
       title: `instance "${known.name}" has no healthy source of pages`,
       detail: whyUnprotected(p, sick),
       hint: unprotectedHint(p, sick),
-    },
+    }),
   ]
 }
 
@@ -267,18 +326,18 @@ export function isMissing(known: KnownInstance): boolean {
   return known.seen && known.created && !known.busy && !known.deleted
 }
 
-function unregistered(seen: HostSeen): IncidentReport[] {
+function unregistered(seen: HostSeen): DerivedIncident[] {
   const ours = new Set(seen.known.map((k) => k.instanceId))
   return seen.report.instances
     .filter((i) => !ours.has(i.instanceId))
-    .map((i) => ({
-      key: `instance-unregistered:${i.instanceId}`,
-      severity: 'warning' as const,
-      title: `host "${seen.hostName}" runs an instance that this console does not know`,
-      detail: `It is named "${i.name}" and lies in ${i.directory}.`,
-      hint: 'It belongs to another installation, or the control database was made anew.',
-      hostId: seen.hostId,
-    }))
+    .map((i) =>
+      incident('instance-unregistered', [i.instanceId], {
+        title: `host "${seen.hostName}" runs an instance that this console does not know`,
+        detail: `It is named "${i.name}" and lies in ${i.directory}.`,
+        hint: 'It belongs to another installation, or the control database was made anew.',
+        hostId: seen.hostId,
+      }),
+    )
 }
 
 /** The incident of a host that does not answer; undefined until it has not for 30 s. */
@@ -287,14 +346,12 @@ export function hostOffline(host: {
   hostName: string
   silentMs: number
   fault: Fault
-}): IncidentReport | undefined {
+}): DerivedIncident | undefined {
   if (host.silentMs < HOST_OFFLINE_MS) return undefined
-  return {
-    key: `host-offline:${host.hostId}`,
-    severity: 'critical',
+  return incident('host-offline', [host.hostId], {
     title: `host "${host.hostName}" is offline`,
     detail: [host.fault.message, host.fault.detail].filter(Boolean).join(': '),
     hint: host.fault.hint ?? 'Instances run on while their agent is away; nothing is seen of them.',
     hostId: host.hostId,
-  }
+  })
 }

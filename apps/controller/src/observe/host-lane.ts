@@ -4,9 +4,12 @@ import {
   type Database,
   isDatabaseAway,
   type KnownInstance,
+  keepHoldings,
   type LeaseHold,
   LeaseLostError,
+  noteNewerPrimary,
   putRecovery,
+  readCluster,
   releaseLease,
   takeLease,
   writeHello,
@@ -14,7 +17,22 @@ import {
   writeInstanceMissing,
   writeReport,
 } from '@floe/db'
-import { type Fault, fault, InstanceId, type InstanceState, whyInstanceMoved } from '@floe/domain'
+import {
+  afterReport,
+  ClusterHoldings,
+  type Fault,
+  FaultError,
+  fault,
+  HostId,
+  type InForceSince,
+  InstanceId,
+  type InstanceState,
+  isNewerThanRecord,
+  newestRecorded,
+  PrimaryKnown,
+  READ_ONLY,
+  whyInstanceMoved,
+} from '@floe/domain'
 import { OperationConflict, submitOperation } from '@floe/operations/submit'
 import { type Agents, REPORT_WAIT_MS } from '../agents'
 import { renewHostCertificate } from '../certificates'
@@ -22,7 +40,8 @@ import type { Signing } from '../enrolment'
 import type { Log } from '../log'
 import { type DatabaseWatch, pause, runLoop } from '../loop'
 import type { LeaseTimes } from '../operation-loop'
-import { deriveIncidents, hostOffline, isMissing } from './derive-incidents'
+import type { Standstills } from '../standstills'
+import { deriveIncidents, hostOffline, isMissing, whyFenceWaits } from './derive-incidents'
 import { IncidentBook } from './incident-book'
 import { TelemetryCollector } from './telemetry-collector'
 
@@ -39,6 +58,7 @@ export type LaneParts = {
   database: DatabaseWatch
   times: LeaseTimes
   signing: Signing
+  standstills: Pick<Standstills, 'now' | 'since'>
 }
 
 /**
@@ -56,17 +76,28 @@ export class HostLane {
   #helloAt = 0
   #clockSkewMs: number | null = null
   #after: { bootId: string; seq: number } | null = null
-  #answeredAt = Date.now()
+  /** By the clock that never goes back. */
+  #answeredAt: number
   #silent = false
   #renewAfter = 0
   readonly #recoveries = new Map<string, string>()
+  readonly #holdings = new Map<string, { since: InForceSince | null; settled: string | null }>()
+  #lookedAt: () => void = () => {}
+  /** Resolves when its host has been heard once, or was found not to answer, or the lane ends. */
+  readonly looked: Promise<void>
   readonly done: Promise<void>
 
   constructor(host: AgentAddress, hold: LeaseHold, parts: LaneParts) {
     this.#host = { hostId: host.hostId, name: host.hostName, agentUrl: host.agentUrl }
     this.#hold = hold
     this.#parts = parts
-    this.#incidents = new IncidentBook(parts.db, host.hostId, parts.log)
+    this.#answeredAt = parts.standstills.now().monotonic
+    this.looked = new Promise((resolve) => {
+      this.#lookedAt = resolve
+    })
+    this.#incidents = new IncidentBook(parts.db, { hostId: host.hostId }, parts.log, {
+      hold: () => this.#hold,
+    })
     this.#collector = new TelemetryCollector(host.hostId, parts)
     const loop = {
       signal: this.#abort.signal,
@@ -80,7 +111,7 @@ export class HostLane {
       runLoop({ ...loop, name: 'read telemetry', everyMs: 1_000 }, () => this.#collector.readSamples()),
       runLoop({ ...loop, name: 'read checkpoints', everyMs: 2_000 }, () => this.#collector.readCheckpoints()),
       runLoop({ ...loop, name: 'renew certificate', everyMs: RENEW_LOOK_MS }, () => this.#renewCertificate()),
-    ]).then(() => {})
+    ]).then(() => this.#lookedAt())
     parts.log.info('host.observed', { hostId: host.hostId, lease: hold.token })
   }
 
@@ -131,6 +162,7 @@ export class HostLane {
     }
     try {
       await this.#take(report)
+      this.#lookedAt()
     } catch (error) {
       if (!(error instanceof LeaseLostError)) throw error
       await this.#renew()
@@ -203,7 +235,10 @@ export class HostLane {
     this.#collector.see(report.instances.filter((i) => ours.has(i.instanceId)))
     await this.#missing(report, known)
     this.#tellMoves(report, known)
+    // before anything is done by what is recorded
+    await this.#compareRecords(report, known)
     await this.#fence(report, known)
+    await this.#keepHoldings(report, known)
     await this.#keepRecoveries(report, ours)
     const wanted = deriveIncidents({
       hostId,
@@ -211,7 +246,7 @@ export class HostLane {
       report,
       known,
       clockSkewMs: this.#clockSkewMs,
-      openKeys: await this.#incidents.openKeys(),
+      open: await this.#incidents.open(),
     })
     await this.#incidents.settle(wanted, () => true)
   }
@@ -227,24 +262,92 @@ export class HostLane {
     }
   }
 
-  /** What could not be fenced when another one took over, or was removed without its host: now its host answers. */
+  /**
+   * What could not be fenced when another one took over, or was removed without its host: now its host answers. An order
+   * that does not fit what the host reports is not carried out; it is an incident.
+   */
   async #fence(report: Report, known: readonly KnownInstance[]): Promise<void> {
-    for (const { instanceId, fenceOrderedAt, busy } of known) {
+    for (const order of known) {
+      const { instanceId, fenceOrderedAt, fenceTimeline, busy } = order
       if (!fenceOrderedAt || busy) continue
-      if (!report.instances.some((i) => i.instanceId === instanceId)) continue
+      const reported = report.instances.find((i) => i.instanceId === instanceId)
+      if (!reported || whyFenceWaits(order, reported)) continue
       // one that failed is tried again, but not in every report
       const round = Math.floor(Date.now() / FENCE_EVERY_MS)
       try {
         const { created, operationId } = await submitOperation(this.#parts.db, {
           kind: 'fence-instance',
-          input: { instanceId: InstanceId.parse(instanceId) },
+          input: { instanceId: InstanceId.parse(instanceId), timeline: fenceTimeline },
           actor: { id: 'controller', name: 'Controller' },
           idempotencyKey: `fence:${instanceId}:${fenceOrderedAt.getTime()}:${round}`,
         })
         if (created) this.#parts.log.warn('instance.fencing', { instanceId, operationId })
       } catch (error) {
-        if (!(error instanceof OperationConflict)) throw error
+        const readOnly = error instanceof FaultError && error.fault.code === READ_ONLY
+        if (!readOnly && !(error instanceof OperationConflict)) throw error
       }
+    }
+  }
+
+  /** Whether the record of a cluster is older than what this host's agent was told: the control database was restored then. */
+  async #compareRecords(report: Report, known: readonly KnownInstance[]): Promise<void> {
+    const { hostId, name: hostName } = this.#host
+    for (const { instanceId, primaryKnown: said } of report.instances) {
+      const { data: primaryKnown } = PrimaryKnown.safeParse(said)
+      const stored = known.find((k) => k.instanceId === instanceId)
+      if (!primaryKnown || !stored?.clusterId || stored.deleted || stored.holdings === null) continue
+      const { data: holdings } = ClusterHoldings.safeParse(JSON.parse(stored.holdings))
+      if (!holdings || primaryKnown.timeline <= newestRecorded(holdings)) continue
+      const { clusterId } = stored
+      const cluster = await readCluster(this.#parts.db.pool, clusterId)
+      if (
+        !cluster ||
+        !isNewerThanRecord(primaryKnown, { ...cluster, holdings: cluster.holdings ?? holdings })
+      )
+        continue
+      const nameOf = (id: string) => cluster.members.find((m) => m.instanceId === id)?.name ?? null
+      const noted = await noteNewerPrimary(this.#parts.db.pool, this.#hold, clusterId, {
+        kind: 'newer-primary',
+        hostId: HostId.parse(hostId),
+        hostName,
+        instanceId,
+        primary: primaryKnown.instanceId,
+        primaryName: nameOf(primaryKnown.instanceId),
+        timeline: primaryKnown.timeline,
+        recordedTimeline: newestRecorded(holdings),
+        recordedPrimaryName: nameOf(cluster.primaryInstanceId) ?? '',
+      })
+      if (noted)
+        this.#parts.log.error('cluster.record_older', { clusterId, hostId, instanceId, primaryKnown })
+    }
+  }
+
+  /** What primaries of this host say of their timeline and of the standbys that commits wait for, where it is news. */
+  async #keepHoldings(report: Report, known: readonly KnownInstance[]): Promise<void> {
+    for (const { instanceId, role, state, replication, fenced } of report.instances) {
+      const stored = known.find((k) => k.instanceId === instanceId)
+      if (!stored?.clusterId || stored.deleted || stored.busy || stored.memberRole !== 'primary') continue
+      if (role !== 'primary' || state !== 'running' || !replication || fenced) continue
+      const { timeline, ancestors, commitModes, synchronousStandbyNames, synchronousCommit } = replication
+      const seen = JSON.stringify([
+        stored.holdings,
+        timeline,
+        ancestors,
+        commitModes,
+        synchronousStandbyNames,
+        synchronousCommit,
+      ])
+      const kept = this.#holdings.get(instanceId)
+      if (kept?.settled === seen) continue
+      let { since = null } = kept ?? {}
+      let settled = false
+      await keepHoldings(this.#parts.db.pool, this.#hold, stored.clusterId, (holdings, members) => {
+        const after = afterReport(holdings, replication, members, since)
+        since = after.since
+        settled = JSON.stringify(after.holdings) === JSON.stringify(holdings) && holdings.rules.length === 1
+        return after.holdings
+      })
+      this.#holdings.set(instanceId, { since, settled: settled ? seen : null })
     }
   }
 
@@ -277,7 +380,7 @@ export class HostLane {
   }
 
   #answered(): void {
-    this.#answeredAt = Date.now()
+    this.#answeredAt = this.#parts.standstills.now().monotonic
     if (this.#silent) this.#parts.log.info('host.answers', { hostId: this.#host.hostId })
     this.#silent = false
   }
@@ -288,18 +391,20 @@ export class HostLane {
     this.#silent = true
     // whoever answers next may be another process
     this.#hello = undefined
-    await writeHostFault(this.#parts.db.pool, this.#hold, hostId, why).catch((error) => {
-      if (error instanceof LeaseLostError) return this.#renew()
-      throw error
-    })
-    const offline = hostOffline({
-      hostId,
-      hostName: name,
-      silentMs: Date.now() - this.#answeredAt,
-      fault: why,
-    })
-    // of what is behind a silent host nothing is known to be over
-    if (offline) await this.#incidents.settle([offline], () => false)
+    const { standstills } = this.#parts
+    // who stood still has not listened: the host may have been well all the time
+    const listenedSince = Math.max(this.#answeredAt, standstills.since().monotonic)
+    const silentMs = standstills.now().monotonic - listenedSince
+    try {
+      await writeHostFault(this.#parts.db.pool, this.#hold, hostId, why)
+      const offline = hostOffline({ hostId, hostName: name, silentMs, fault: why })
+      // of what is behind a silent host nothing is known to be over
+      if (offline) await this.#incidents.settle([offline], () => false)
+    } catch (error) {
+      if (!(error instanceof LeaseLostError)) throw error
+      // another controller may hear the host well: what was concluded here does not count
+      await this.#renew()
+    }
     await pause(1_000, this.#abort.signal)
   }
 }

@@ -1,5 +1,5 @@
-import { closeIncidents, listAgents, openIncidentKeys, takeLease } from '@floe/db'
-import { runLoop, type Wake } from '../loop'
+import { closeIncidents, listAgents, listOpenIncidentsOfHost, takeLease } from '@floe/db'
+import { pause, runLoop, type Wake } from '../loop'
 import { HostLane, type LaneParts } from './host-lane'
 
 type Parts = LaneParts & { owner: string; wake: Wake }
@@ -9,6 +9,10 @@ export class HostLanes {
   readonly #parts: Parts
   readonly #lanes = new Map<string, HostLane>()
   readonly #ending = new Map<string, Promise<void>>()
+  #firstPass: () => void = () => {}
+  readonly #passed = new Promise<void>((resolve) => {
+    this.#firstPass = resolve
+  })
   /** Revoked hosts that were left behind. */
   readonly #left = new Set<string>()
 
@@ -22,6 +26,17 @@ export class HostLanes {
       this.#pass(signal),
     )
     await Promise.all([...[...this.#lanes.values()].map((lane) => lane.stop()), ...this.#ending.values()])
+  }
+
+  /**
+   * Resolves once each host that this controller observes was heard: what is recorded has been compared with what they report
+   * then. One that does not answer is tried again, and waited for no longer than `boundMs`.
+   */
+  async lookedOnce(boundMs: number, signal: AbortSignal): Promise<void> {
+    const looked = this.#passed.then(() => Promise.all([...this.#lanes.values()].map((lane) => lane.looked)))
+    const bound = new AbortController()
+    await Promise.race([looked, pause(boundMs, AbortSignal.any([signal, bound.signal]))])
+    bound.abort()
   }
 
   async #pass(signal: AbortSignal): Promise<void> {
@@ -40,6 +55,7 @@ export class HostLanes {
       const hold = await takeLease(db.pool, { name: `observe:${host.hostId}`, owner, leaseMs: times.leaseMs })
       if (hold && !signal.aborted) this.#lanes.set(host.hostId, new HostLane(host, hold, this.#parts))
     }
+    this.#firstPass()
     for (const [hostId, lane] of this.#lanes) {
       if (hosts.some((host) => host.hostId === hostId)) continue
       this.#end(hostId, lane, () => this.#leave(hostId))
@@ -69,8 +85,9 @@ export class HostLanes {
   async #leave(hostId: string): Promise<void> {
     const { db, log } = this.#parts
     const because = 'The host was revoked or removed: nothing is seen of it any more.'
-    for (const key of await closeIncidents(db.pool, await openIncidentKeys(db.pool, hostId), because))
-      log.info('incident.closed', { key })
+    const open = await listOpenIncidentsOfHost(db.pool, hostId)
+    const keys = open.map((incident) => incident.key)
+    for (const key of await closeIncidents(db.pool, keys, because)) log.info('incident.closed', { key })
     this.#left.add(hostId)
     log.info('host.left', { hostId })
   }

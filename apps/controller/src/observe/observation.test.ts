@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { listCheckpoints, listIncidents, newestSeq, readSamplesAfter, showHost, showInstance } from '@floe/db'
+import { incidentKinds } from '@floe/domain'
 import type { Sample } from '@floe/telemetry'
 import { waitUntil } from '@floe/testkit'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
@@ -80,7 +81,12 @@ test('what is wrong with replication opens incidents, each of which closes when 
     bench.db.pool.query('UPDATE instance SET "memberRole" = $2 WHERE id = $1', [id, role])
   const unused = { name: 'floe_two', active: false, restartLsn: null, walStatus: 'extended' }
   const open = (what: string, ...keys: string[]) =>
-    waitUntil(what, async () => JSON.stringify((await openKeys()).sort()) === JSON.stringify(keys.sort()))
+    waitUntil(
+      what,
+      async () => JSON.stringify((await openKeys()).sort()) === JSON.stringify(keys.sort()),
+      // commits that wait are told once it has lasted
+      (incidentKinds['commits-wait'].graceMs ?? 0) + 10_000,
+    )
   bench.start()
   await waitUntil('it is seen', async () => (await stateOf(id)) === 'running')
   await memberRole('standby')
@@ -232,4 +238,53 @@ test('two controllers: one observes a host, and when it stops the other does at 
   )
   bench.host.show(id, 'one', 'stopped')
   await waitUntil('it is seen stopped', async () => (await stateOf(id)) === 'stopped')
+})
+
+test('an order to fence is carried out once on its timeline, and is an incident where it does not fit', async () => {
+  const id = await running(bench.host, 'one')
+  const order = (timeline: number | null) =>
+    bench.db.pool.query(
+      `UPDATE instance SET "memberRole" = 'fenced', "fenceOrderedAt" = clock_timestamp(), "fenceTimeline" = $2 WHERE id = $1`,
+      [id, timeline],
+    )
+  const fences = async () =>
+    (
+      await bench.db.pool.query<{ state: string; timeline: number | null }>(
+        `SELECT state, (input->>'timeline')::int AS timeline FROM operation
+          WHERE "instanceId" = $1 AND kind = 'fence-instance'`,
+        [id],
+      )
+    ).rows
+  const waits = `fence-waits:${id}`
+  const told = (open: boolean) =>
+    waitUntil(`the incident is ${open ? 'open' : 'closed'}`, async () => {
+      bench.host.changed()
+      return (await openKeys()).includes(waits) === open
+    })
+  bench.host.show(id, 'one', 'running', 77)
+  const instance = bench.host.instances.get(id)
+  if (instance) Object.assign(instance, { timeline: 7 })
+  bench.start()
+  await waitUntil('it is seen', async () => (await stateOf(id)) === 'running')
+  // of an earlier version, and of a control database that was restored from before
+  await order(null)
+  await told(true)
+  await order(6)
+  await told(true)
+  expect(await fences()).toEqual([])
+  // its agent knows better than its report: that is heard once
+  const refusal = { code: 'fence.newer_timeline', message: 'not the one', detail: 'It is on timeline 8.' }
+  bench.host.failing.set('fence-instance', refusal)
+  await order(7)
+  await told(false)
+  await waitUntil('it is refused', async () => (await fences())[0]?.state === 'failed')
+  await told(true)
+  expect((await listIncidents(bench.db.pool)).find((i) => i.key === waits)?.detail).toBe(
+    'It is on timeline 8.',
+  )
+  expect(await fences()).toEqual([{ state: 'failed', timeline: 7 }])
+  bench.host.failing.clear()
+  await order(7)
+  await waitUntil('it is fenced', async () => (await fences()).some((o) => o.state === 'succeeded'))
+  await told(false)
 })

@@ -313,6 +313,9 @@ export class AgentDouble {
         this.show(task.instanceId, undefined, 'running', pid)
         return { postmasterPid: pid, readyMs: 5 }
       }
+      case 'separate-instance':
+        this.show(task.instanceId, undefined, 'running', 1_000 + this.tasks.size)
+        return { user: 'floe-double', restarted: true, stoppedMs: 5 }
       case 'stop-instance':
         this.show(task.instanceId, undefined, 'stopped')
         return { stoppedMs: 5 }
@@ -345,14 +348,20 @@ export class AgentDouble {
     switch (task.kind) {
       case 'prepare-standby':
         if (!this.instances.has(task.instanceId)) this.show(task.instanceId, task.name, 'creating')
-        return { port: 20_001, directory: '/i', engineVersion: '18.6', replicationVerifier: VERIFIER }
+        return {
+          port: 20_001,
+          directory: '/i',
+          engineVersion: '18.6',
+          replicationVerifier: VERIFIER,
+          replicationRole: `floe_standby_${'0'.repeat(16)}`,
+        }
       case 'admit-standby':
         return {
           upstream: {
             host: '127.0.0.1',
             port: 20_001,
             slot: `floe_${task.standbyName}`,
-            role: `floe_standby_${task.standbyName}`,
+            role: task.role ?? '',
             systemIdentifier: '1',
             engineVersion: '18.6',
             sizeBytes: 1,
@@ -390,11 +399,21 @@ export class AgentDouble {
       case 'set-synchronous':
         return { standbyNames: task.standbyNames }
       case 'prepare-page-repair':
-        return { repairVerifier: VERIFIER }
+        return { repairVerifier: VERIFIER, repairRole: `floe_repair_${'0'.repeat(16)}` }
       case 'admit-page-repair':
         return { dropped: 0 }
       case 'set-page-repair-sources':
         return { inForce: true }
+      case 'prepare-role':
+        return { role: null, former: null, verifier: null }
+      case 'admit-roles':
+        return {}
+      case 'replicate-as':
+        return { streaming: true }
+      case 'retire-roles':
+        return { retired: [], kept: [] }
+      case 'require-tls':
+        return { changed: true, sessionsWithoutTls: 0 }
       case 'set-commit-mode':
         return { commitMode: task.commitMode }
       case 'check-settings':

@@ -6,6 +6,7 @@ import { makeTestAuthority } from '@floe/testkit'
 import { startController } from '../controller'
 import type { Log } from '../log'
 import type { LeaseTimes } from '../operation-loop'
+import { addressRule } from '../webhook-address'
 import { AgentDouble } from './agent-double'
 
 export const actor = { id: 'tester', name: 'Tester' }
@@ -49,9 +50,11 @@ export async function benchOfControllers(engineConnectionString: string) {
     reopen: (double: AgentDouble) => double.listen(authority),
     start(times: LeaseTimes = { leaseMs: 1_500, renewMs: 400 }, log: Log = keptLog()) {
       const controller = startController({
-        connectionString: db.connectionString,
+        connectionString: db.as.controller.connectionString,
         authority: authority.signing,
         authSecret: 'a secret of the tests',
+        // receivers of the tests are on this machine
+        webhookRule: addressRule([], ['127.0.0.1']),
         identity: () => identity,
         host: { hostId: first.hostId, name: `host-${first.hostId.slice(0, 8)}`, agentUrl: first.url },
         log,

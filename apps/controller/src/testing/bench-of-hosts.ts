@@ -15,7 +15,9 @@ import { submitOperation } from '@floe/operations/submit'
 import { startThrowawayHosts, type ThrowawayHost, waitUntil } from '@floe/testkit'
 import pg from 'pg'
 import { startController } from '../controller'
+import { addressRule } from '../webhook-address'
 import { actor, keptLog } from './bench-of-controllers'
+import { clientTls } from './client-tls'
 import { WriteLedger } from './write-ledger'
 
 /** A task as the agent's log tells of it. */
@@ -43,7 +45,12 @@ export async function benchOfHosts(engineConnectionString: string, o: { hosts: n
   const own = { hostId: host(1).hostId, name: host(1).name, agentUrl: host(1).home.agentUrl }
 
   async function submit<K extends OperationKind>(kind: K, input: unknown, hostId?: string): Promise<string> {
-    const submitted = await submitOperation(db, { kind, input: input as OperationInput<K>, actor, hostId })
+    const submitted = await submitOperation(db.as.web, {
+      kind,
+      input: input as OperationInput<K>,
+      actor,
+      hostId,
+    })
     return submitted.operationId
   }
   const endedNow = async (operationId: string) => {
@@ -65,6 +72,7 @@ export async function benchOfHosts(engineConnectionString: string, o: { hosts: n
     (await readClusterOf(db.pool, instanceId)) as ClusterObserved
   async function ask<T>(m: ClusterMember | undefined, statement: string): Promise<T[]> {
     const client = new pg.Client({
+      ...clientTls,
       host: m?.connection?.host ?? '',
       port: m?.connection?.port ?? 0,
       user: 'postgres',
@@ -99,10 +107,12 @@ export async function benchOfHosts(engineConnectionString: string, o: { hosts: n
     /** A controller in this process. */
     start() {
       const controller = startController({
-        connectionString: db.connectionString,
+        connectionString: db.as.controller.connectionString,
         authority: net.authority.signing,
         identity: () => host(1).home.identities.task,
         authSecret: 'a secret of the tests',
+        // receivers of the tests are on this machine
+        webhookRule: addressRule([], ['127.0.0.1']),
         host: own,
         log: keptLog(),
       })

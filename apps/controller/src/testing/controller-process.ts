@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Installation, secretFiles } from '@floe/domain'
+import { type Installation, programHome, secretFiles } from '@floe/domain'
 import type { TestAuthority } from '@floe/testkit'
 
 const room = join(import.meta.dirname, '../..')
@@ -27,7 +27,6 @@ export function makeControllerHome(o: {
   host: { hostId: string; name: string; agentUrl: string }
 }): { path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'floe-controller-'))
-  const database = new URL(o.connectionString)
   const agent = new URL(o.host.agentUrl)
   const installation: Installation = {
     version: 1,
@@ -39,13 +38,17 @@ export function makeControllerHome(o: {
     webPort: 1,
     webUrl: 'http://127.0.0.1:1',
     agentPort: Number(agent.port),
-    controlPort: Number(database.port),
     instancePorts: { from: 20_000, to: 20_010 },
     enginePrefix: '/nowhere',
     instancesDirectory: '/nowhere',
     socketDirectory: '/nowhere',
     engineUser: null,
-    controlDatabase: { user: database.username, name: database.pathname.slice(1) },
+    webSocket: '/nowhere',
+    controlDatabase: { name: 'console', socketDirectory: '/nowhere', port: 1, url: o.connectionString },
+    users: null,
+    // where tests receive webhooks
+    webhookAddresses: ['127.0.0.1'],
+    consoleDirectory: path,
   }
   mkdirSync(join(path, 'secrets'))
   writeFileSync(join(path, 'config.json'), JSON.stringify(installation))
@@ -53,11 +56,13 @@ export function makeControllerHome(o: {
     [secretFiles.authority]: o.authority.certificate,
     [secretFiles.authorityKey]: o.authority.signing.key,
     [secretFiles.controllerIdentity]: o.identity,
-    [secretFiles.webIdentity]: o.identity,
-    [secretFiles.controlPassword]: 'not asked for\n',
+    [secretFiles.controlControllerPassword]: '\n',
     [secretFiles.authSecret]: 'a secret of the tests\n',
   }
   for (const [name, text] of Object.entries(secrets)) writeFileSync(join(path, 'secrets', name), text)
+  const ofWeb = join(programHome(installation, 'web'), 'secrets')
+  mkdirSync(ofWeb, { recursive: true })
+  writeFileSync(join(ofWeb, secretFiles.webIdentity), o.identity)
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
 }
 

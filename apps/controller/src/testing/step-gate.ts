@@ -26,7 +26,7 @@ export class StepGate {
       CREATE TABLE step_gate (armed boolean NOT NULL);
       INSERT INTO step_gate VALUES (false);
       CREATE TABLE step_gate_passed ("operationId" uuid, boundary int);
-      CREATE FUNCTION step_gate() RETURNS trigger LANGUAGE plpgsql AS $$
+      CREATE FUNCTION step_gate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
       DECLARE
         boundary_now int := NEW.position * 2 + (NEW.state::text = 'succeeded')::int;
       BEGIN
@@ -67,7 +67,8 @@ export class StepGate {
   /** From now on this boundary is crossed freely; whoever waits there goes on, unless `dead`: then its session ends. */
   async open(operationId: string, { id, pid }: Boundary, dead: boolean): Promise<void> {
     await this.#db.pool.query('INSERT INTO step_gate_passed VALUES ($1, $2)', [operationId, id])
-    if (dead) await this.#db.pool.query('SELECT pg_terminate_backend($1, 5000)', [pid])
+    // a session is ended by a role that has its privileges: the controller's own
+    if (dead) await this.#db.as.controller.pool.query('SELECT pg_terminate_backend($1, 5000)', [pid])
     else {
       await this.#holder.query('SELECT pg_advisory_unlock($1, $2)', [LOCKS, id])
       await waitUntil('the boundary is crossed', async () => {

@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { clientTls } from './client-tls'
 
 export type LedgerTarget = { user: string; password: string; database: string }
 
@@ -78,6 +79,7 @@ export class WriteLedger {
   async #connect(): Promise<pg.Client | null> {
     for (const address of this.#addresses()) {
       const client = new pg.Client({
+        ...clientTls,
         ...address,
         ...this.#target,
         connectionTimeoutMillis: 1_000,

@@ -59,7 +59,7 @@ test('a host that is revoked by whomever is not listened to any more, also not o
   const stream = openStream()
   await waitUntil('samples come', () => stream.seen.length === 3)
   // as another process of the console would, so that this one is only told by the database
-  await inTransaction(it.database.pool, (tx) => revokeHost(tx, agent.hostId, 'Tester'))
+  await inTransaction(it.database.as.web.pool, (tx) => revokeHost(tx, agent.hostId, 'Tester'))
   await waitUntil('the stream is gone', () => agent.streams() === 0)
   expect(await codeOf(read())).toBe('host.revoked')
   agent.sampleUntil(6)

@@ -10,9 +10,11 @@ export type RouterInputs = inferRouterInputs<AppRouter>
 export type RouterOutputs = inferRouterOutputs<AppRouter>
 
 export * from './routers/account/types'
+export * from './routers/audit/types'
 export * from './routers/checkpoint/types'
 export * from './routers/cluster/types'
 export * from './routers/cluster-setting/types'
+export * from './routers/control-database/types'
 export * from './routers/host/types'
 export * from './routers/incident/types'
 export * from './routers/instance/types'

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { listenForNotifications, type NotificationChannel } from '@floe/db'
 import { log } from './log'
 
@@ -17,6 +18,7 @@ export type Change = { noun: ChangeNoun; id: string }
 export class ChangeWatch {
   #listening: { close(): Promise<void> } | null = null
   readonly #readers = new Set<(change: Change | 'all') => void>()
+  readonly #waiting = new Map<string, () => void>()
   readonly #connectionString: string
 
   constructor(connectionString: string) {
@@ -26,14 +28,36 @@ export class ChangeWatch {
   /** Calls `tell` at every change until the answer is called. */
   onChange(tell: (change: Change | 'all') => void): () => void {
     this.#readers.add(tell)
+    this.#listen()
+    return () => this.#readers.delete(tell)
+  }
+
+  /** Calls `tell` when a check of settings is answered, until the answer is called. */
+  onSettingCheck(checkId: string, tell: () => void): () => void {
+    const key = `${checkId} ${randomUUID()}`
+    this.#waiting.set(key, tell)
+    this.#listen()
+    return () => this.#waiting.delete(key)
+  }
+
+  #listen(): void {
     this.#listening ??= listenForNotifications({
       connectionString: this.#connectionString,
-      channels: changeNouns,
-      onNotification: (noun, id) => this.#tell({ noun: noun as ChangeNoun, id }),
-      onConnected: () => this.#tell('all'),
+      channels: [...changeNouns, 'setting_check_answered'],
+      onNotification: (channel, id) => {
+        if (channel === 'setting_check_answered') this.#answered(id)
+        else this.#tell({ noun: channel as ChangeNoun, id })
+      },
+      onConnected: () => {
+        this.#tell('all')
+        this.#answered(null)
+      },
       onLost: (error) => log.warn({ event: 'changes.connection_lost', message: error.message }),
     })
-    return () => this.#readers.delete(tell)
+  }
+
+  #answered(checkId: string | null): void {
+    for (const [key, tell] of this.#waiting) if (checkId === null || key.startsWith(`${checkId} `)) tell()
   }
 
   async close() {

@@ -14,6 +14,8 @@ export type Context = {
   actor: Account | null
   /** Who it would be now: a stream outlives sessions and roles. */
   findActor(): Promise<Account | null>
+  /** Of the session that the request shows; null for a token. */
+  findSessionId(): Promise<string | null>
   /** True when the console's own pages made the request. */
   sameOrigin: boolean
   ipAddress: string | null
@@ -29,6 +31,7 @@ export async function createContext(ports: Ports, headers: Headers): Promise<Con
       throw new TRPCError({ code: httpCodeOf(cause) ?? 'INTERNAL_SERVER_ERROR', cause })
     }),
     findActor: find,
+    findSessionId: async () => (await ports.auth.api.getSession({ headers }))?.session.id ?? null,
     sameOrigin: isSameOrigin(headers, trustedOrigins(ports.files.installation, headers)),
     ipAddress: auditAddress(headers),
     requestId: randomUUID(),

@@ -21,7 +21,8 @@ export function httpCodeOf(error: unknown): Code | undefined {
     const { code } = error.fault
     if (code.endsWith('.not_found')) return 'NOT_FOUND'
     if (code.endsWith('.conflict') || code.endsWith('_taken')) return 'CONFLICT'
-    if (code === 'agent.unreachable' || code === databaseUnreachable.code) return 'SERVICE_UNAVAILABLE'
+    // what an agent, or the way to it, has to answer for is not the caller's mistake, and may be over in a moment
+    if (code.startsWith('agent.') || code === databaseUnreachable.code) return 'SERVICE_UNAVAILABLE'
     if (code === 'internal') return undefined
     return 'BAD_REQUEST'
   }

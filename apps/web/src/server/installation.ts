@@ -1,7 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { IdentityFile } from '@floe/agent-contract'
-import { fault, Installation, secretFiles } from '@floe/domain'
+import {
+  controlDatabaseRoles,
+  controlDatabaseUrl as databaseUrl,
+  fault,
+  Installation,
+  secretFiles,
+} from '@floe/domain'
 
 /** What `./floe up` decided and made, read from FLOE_HOME at run time; a build needs none of it. */
 export type InstallationFiles = {
@@ -12,7 +18,8 @@ export type InstallationFiles = {
   /** The web's certificate and key, which may only read. Asked before every use, since the controller renews it. */
   identity: () => string
   authSecret: string
-  controlPassword: string
+  /** Of a control database that Floe does not run; its own asks the kernel who we are. */
+  controlPassword?: string
 }
 
 /** Reads `config.json` and the secrets web needs. Throws `installation.missing` or `installation.invalid`. */
@@ -43,13 +50,12 @@ export function readInstallation(home = process.env.FLOE_HOME): InstallationFile
     authority: secret(secretFiles.authority),
     identity: () => identity.read(),
     authSecret: secret(secretFiles.authSecret),
-    controlPassword: secret(secretFiles.controlPassword),
+    controlPassword:
+      parsed.data.controlDatabase.url === null ? undefined : secret(secretFiles.controlWebPassword),
   }
 }
 
-/** Connection string of the control database; holds a password, never log it. */
+/** Connection string of the control database; may hold a password, never log it. */
 export function controlDatabaseUrl({ installation, controlPassword }: InstallationFiles): string {
-  const { user, name } = installation.controlDatabase
-  const e = encodeURIComponent
-  return `postgresql://${e(user)}:${e(controlPassword)}@127.0.0.1:${installation.controlPort}/${e(name)}`
+  return databaseUrl(installation, controlDatabaseRoles.web, controlPassword)
 }

@@ -27,7 +27,8 @@ test('the peer is one address however it is written, and what is none is nobody'
   expect(of('fe80::1%eth0')).toBe('fe80::1%eth0')
   expect(of('unknown')).toBeNull()
   expect(of('<script>')).toBeNull()
-  expect([null, '::1', '127.0.0.1', '127.9.9.9', '10.0.0.7', '::2'].map(isLocalPeer)).toEqual([
+  expect(['local', null, '::1', '127.0.0.1', '127.9.9.9', '10.0.0.7', '::2'].map(isLocalPeer)).toEqual([
+    true,
     true,
     true,
     true,

@@ -2,6 +2,7 @@ import { createDatabase, type Database, findHostAgent, findInstanceAgent } from 
 import { Agents } from './agents'
 import { type Auth, createAuth } from './auth/auth'
 import { ChangeWatch } from './changes'
+import { DenialRows } from './denial-rows'
 import { controlDatabaseUrl, type InstallationFiles, readInstallation } from './installation'
 import { Feeds } from './live/feeds'
 import { log } from './log'
@@ -14,6 +15,7 @@ export type Ports = {
   agents: Agents
   feeds: Feeds
   changes: ChangeWatch
+  denialRows: DenialRows
   close(): Promise<void>
 }
 
@@ -38,15 +40,18 @@ export function createPorts(files: InstallationFiles, url = controlDatabaseUrl(f
           .catch((err: unknown) => log.warn({ event: 'host.not_looked_up', err }))
       }),
   })
+  const denialRows = new DenialRows(database)
   const feeds = new Feeds((instanceId) => agents.feedSource(instanceId))
   return {
     files,
     database,
-    auth: createAuth(files, database),
+    auth: createAuth(files, database, denialRows),
     agents,
     feeds,
     changes,
+    denialRows,
     async close() {
+      await denialRows.close()
       feeds.close()
       agents.close()
       await changes.close()
@@ -55,7 +60,7 @@ export function createPorts(files: InstallationFiles, url = controlDatabaseUrl(f
   }
 }
 
-// Next bundles every route on its own: the process's ports live where all bundles find them
+// Next bundles every route on its own: the process's ports live where all bundles find them, and start.mjs at the end
 const held = globalThis as unknown as { floePorts?: Ports }
 
 /** The ports of this process, made at the first request. Throws `installation.missing` when FLOE_HOME says nothing. */

@@ -1,12 +1,16 @@
 import { type FaultError, fault } from '@floe/domain'
 import { OperationConflict } from '@floe/operations/submit'
 import { initTRPC, TRPCError } from '@trpc/server'
+import { getHTTPStatusCodeFromError } from '@trpc/server/http'
+import { TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc'
 import superjson from 'superjson'
 import type { Context } from './context'
 import { auditDenial } from './denials'
 import { faultOf, httpCodeOf } from './faults'
+import { eachWithoutHiddenSettings, withoutHiddenSettings } from './hidden-values'
 import { log } from './log'
 import { type AccountRole, AccountRole as Roles } from './routers/account/me.types'
+import { unstorableText } from './text'
 
 const t = initTRPC.context<Context>().create({
   transformer: superjson,
@@ -14,12 +18,15 @@ const t = initTRPC.context<Context>().create({
   // never a stack, never a message of the database: what is not a fault is logged and called internal
   errorFormatter: ({ shape, error }) => {
     const fault = faultOf(error)
+    // a stream's generator throws past the procedures below: the client judges by this status whether to ask again
+    const code = (error.code === 'INTERNAL_SERVER_ERROR' && httpCodeOf(error.cause)) || error.code
     return {
       ...shape,
+      code: TRPC_ERROR_CODES_BY_KEY[code],
       message: fault.message,
       data: {
-        code: shape.data.code,
-        httpStatus: shape.data.httpStatus,
+        code,
+        httpStatus: getHTTPStatusCodeFromError(new TRPCError({ code })),
         path: shape.data.path,
         fault,
         /** The operation to wait for or to cancel first, where that is why. */
@@ -32,8 +39,8 @@ const t = initTRPC.context<Context>().create({
 
 export const router = t.router
 
-/** Anyone may ask, also without a session. A thrown fault keeps its words; the status only says whose mistake it was. */
-export const publicProcedure = t.procedure.use(async ({ next, path, ctx }) => {
+/** A thrown fault keeps its words; the status only says whose mistake it was. */
+const procedure = t.procedure.use(async ({ next, path, ctx }) => {
   const result = await next()
   if (result.ok) return result
   const { error } = result
@@ -45,38 +52,65 @@ export const publicProcedure = t.procedure.use(async ({ next, path, ctx }) => {
   return result
 })
 
+/** Input that no column of the control database could hold is refused before anything looks at it. */
+const storable = t.middleware(async ({ next, getRawInput }) => {
+  const where = unstorableText(await getRawInput())
+  if (where !== null) {
+    const cause = fault('input.invalid', 'invalid input', {
+      detail: `${where}: must not contain the character U+0000 or half of a surrogate pair`,
+    })
+    throw new TRPCError({ code: 'BAD_REQUEST', message: cause.message, cause })
+  }
+  return next()
+})
+
+/** Anyone may ask, also without a session. */
+export const publicProcedure = procedure.use(storable)
+
 const rank = (role: AccountRole) => Roles.options.indexOf(role)
 
-/** Who may: the role named or a greater one. Changes also need a same-origin request where a cookie says who asks. */
-const requiring = (role: AccountRole) =>
-  publicProcedure.use(async ({ ctx, next, path, type, getRawInput }) => {
-    const deny = async (code: 'UNAUTHORIZED' | 'FORBIDDEN', denial: FaultError) => {
-      await auditDenial(ctx, path, type, denial.fault, getRawInput)
-      throw new TRPCError({ code, message: denial.message, cause: denial })
-    }
-    const { actor } = ctx
-    if (!actor)
-      return deny(
-        'UNAUTHORIZED',
-        fault('session.missing', 'you are not signed in', { hint: 'Sign in and try again.' }),
-      )
-    if (rank(actor.role) < rank(role))
-      return deny(
-        'FORBIDDEN',
-        fault('session.role_too_low', `role "${actor.role}" may not do this`, {
-          detail: `It needs role "${role}".`,
-          hint: 'Ask an owner or admin of the organisation.',
-        }),
-      )
-    if (type === 'mutation' && actor.kind === 'user' && !ctx.sameOrigin)
-      return deny(
-        'FORBIDDEN',
-        fault('session.cross_origin', 'the request came from another site', {
-          hint: 'Use the console itself, or an API token.',
-        }),
-      )
-    return next({ ctx: { ...ctx, actor } })
+/** Said to somebody whose role is not enough. */
+export const roleTooLow = (role: AccountRole, needed: AccountRole): FaultError =>
+  fault('session.role_too_low', `role "${role}" may not do this`, {
+    detail: `It needs role "${needed}".`,
+    hint:
+      needed === 'owner' ? 'Ask an owner of the organisation.' : 'Ask an owner or admin of the organisation.',
   })
+
+/**
+ * Who may: the role named or a greater one. Changes, and whatever a viewer may not ask, also need a same-origin request
+ * where a cookie says who asks: a link on another site’s page brings the cookie along.
+ */
+const requiring = (role: AccountRole) =>
+  procedure
+    .use(async ({ ctx, next, path, type, getRawInput }) => {
+      const deny = async (code: 'UNAUTHORIZED' | 'FORBIDDEN', denial: FaultError) => {
+        await auditDenial(ctx, path, type, denial.fault, getRawInput)
+        throw new TRPCError({ code, message: denial.message, cause: denial })
+      }
+      const { actor } = ctx
+      if (!actor)
+        return deny(
+          'UNAUTHORIZED',
+          fault('session.missing', 'you are not signed in', { hint: 'Sign in and try again.' }),
+        )
+      if (rank(actor.role) < rank(role)) return deny('FORBIDDEN', roleTooLow(actor.role, role))
+      if ((type === 'mutation' || role !== 'viewer') && actor.kind === 'user' && !ctx.sameOrigin)
+        return deny(
+          'FORBIDDEN',
+          fault('session.cross_origin', 'the request came from another site', {
+            hint: 'Use the console itself, or an API token.',
+          }),
+        )
+      const result = await next({ ctx: { ...ctx, actor } })
+      if (!result.ok || actor.role !== 'viewer') return result
+      const data =
+        type === 'subscription'
+          ? eachWithoutHiddenSettings(result.data as AsyncIterable<unknown>)
+          : withoutHiddenSettings(result.data)
+      return { ...result, data }
+    })
+    .use(storable)
 
 /** Reads. */
 export const viewerProcedure = requiring('viewer')

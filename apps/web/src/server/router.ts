@@ -1,8 +1,10 @@
 import { router } from './procedures'
 import { account } from './routers/account'
+import { audit } from './routers/audit'
 import { checkpoint } from './routers/checkpoint'
 import { cluster } from './routers/cluster'
 import { clusterSetting } from './routers/cluster-setting'
+import { controlDatabase } from './routers/control-database'
 import { host } from './routers/host'
 import { incident } from './routers/incident'
 import { instance } from './routers/instance'
@@ -32,5 +34,7 @@ export const appRouter = router({
   incident,
   webhook,
   retention,
+  audit,
+  controlDatabase,
 })
 export type AppRouter = typeof appRouter

@@ -1,4 +1,5 @@
 'use client'
+import { CALLS_AT_ONCE_MAX } from '@floe/domain'
 import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import {
   createTRPCClient,
@@ -11,13 +12,11 @@ import { createTRPCContext } from '@trpc/tanstack-react-query'
 import { type ReactNode, useState } from 'react'
 import superjson from 'superjson'
 import type { AppRouter } from '../server/api'
-import { faultOf } from './fault'
+import { faultOf, isFinal } from './fault'
 
 export const { TRPCProvider, useTRPC, useTRPCClient } = createTRPCContext<AppRouter>()
 
 const url = '/api/trpc'
-/** Faults that asking again at once does not heal. */
-const final = /^(input|session|request|instance|operation|setup)\./
 
 function createClient() {
   return createTRPCClient<AppRouter>({
@@ -27,12 +26,12 @@ function createClient() {
         true: [
           // EventSource gives up on an HTTP error; the console may only be restarting
           retryLink({
-            retry: ({ error }) => !final.test(faultOf(error).code),
+            retry: ({ error }) => !isFinal(error),
             retryDelayMs: (attempt) => Math.min(250 * 2 ** attempt, 3_000),
           }),
           httpSubscriptionLink({ url, transformer: superjson }),
         ],
-        false: httpBatchStreamLink({ url, transformer: superjson }),
+        false: httpBatchStreamLink({ url, transformer: superjson, maxItems: CALLS_AT_ONCE_MAX }),
       }),
     ],
   })
@@ -50,7 +49,7 @@ function createQueryClient() {
     defaultOptions: {
       queries: {
         staleTime: 2_000,
-        retry: (failures, error) => failures < 3 && !final.test(faultOf(error).code),
+        retry: (failures, error) => failures < 3 && !isFinal(error),
       },
     },
   })

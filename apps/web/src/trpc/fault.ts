@@ -21,6 +21,23 @@ export function faultOf(error: unknown): Fault {
   }
 }
 
+/** Statuses of requests that fail for the caller's part and yet may succeed a moment later: too slow, too many. */
+const passing = [408, 429]
+
+/** True of an answer that asking again does not change: the console says that it is the caller's mistake (4xx). */
+export function isFinal(error: unknown): boolean {
+  if (!(error instanceof TRPCClientError)) return false
+  const { httpStatus } = (error.data ?? {}) as { httpStatus?: unknown }
+  return (
+    typeof httpStatus === 'number' && httpStatus >= 400 && httpStatus < 500 && !passing.includes(httpStatus)
+  )
+}
+
+/** True where what was asked for does not exist, or cannot exist under such a name. */
+export function isNotFound(fault: Fault | null): boolean {
+  return fault !== null && (fault.code.endsWith('.not_found') || fault.code === 'input.invalid')
+}
+
 /** The operation that a refused one has to wait for; null where that is not why it was refused. */
 export function blockingOperationOf(error: unknown): OperationId | null {
   if (!(error instanceof TRPCClientError)) return null

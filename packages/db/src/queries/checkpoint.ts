@@ -41,11 +41,11 @@ export async function listCheckpoints(
   const { rows } = await on.query<CheckpointView>(
     `SELECT seq::float8, (extract(epoch FROM "startedAt") * 1000)::float8 AS "startedAt",
             (extract(epoch FROM "completedAt") * 1000)::float8 AS "completedAt", ${columns}
-       FROM checkpoint_record
+       FROM checkpoint_record c
       WHERE "instanceId" = $1
         AND ($2::float8 IS NULL OR "completedAt" >= to_timestamp($2 / 1000.0))
         AND ($3::float8 IS NULL OR "completedAt" <= to_timestamp($3 / 1000.0))
-      ORDER BY "${order}" ${(input.descending ?? true) ? 'DESC' : 'ASC'}, seq DESC LIMIT $4`,
+      ORDER BY c."${order}" ${(input.descending ?? true) ? 'DESC' : 'ASC'}, c.seq DESC LIMIT $4`,
     [input.instanceId, input.from ?? null, input.to ?? null, input.limit ?? 200],
   )
   return rows

@@ -1,25 +1,39 @@
 import {
   automaticPageRepair,
+  ClusterHoldings,
   type ClusterMember,
   type ClusterObserved,
   CommitMode,
   ConnectionTarget,
   HOST_OFFLINE_MS,
+  holdingsAsReported,
   hostState,
+  type InstanceId,
+  MemberLogins,
+  type OperationKind,
   PageRepair,
+  PrimaryKnown,
+  type PrimaryReported,
+  type PromotedAs,
   Protection,
+  RemoteAccess,
   ReplicationObserved,
   SynchronousStandbys,
+  unknownHoldings,
+  withPrimary,
 } from '@floe/domain'
+import type pg from 'pg'
 import { z } from 'zod'
-import type { Queryable, Transaction } from '../database'
+import { inTransaction, type Queryable, type Transaction } from '../database'
+import { type LeaseHold, requireLease } from './lease'
 
 const Fenced = z.object({ at: z.number(), reason: z.string() })
 
 const clusterQuery = `
-  SELECT c.id AS "clusterId", c.name, c.control, c."primaryInstanceId", c.synchronous, c."commitMode", c."pageRepair",
+  SELECT c.id AS "clusterId", c.name, c.control, c."primaryInstanceId", c.synchronous, c."commitMode", c."pageRepair", c.holdings,
          coalesce((SELECT json_agg(json_build_object(
              'instanceId', i.id, 'name', i.name, 'hostId', h.id, 'hostName', h.name, 'memberRole', i."memberRole",
+             'intent', i.intent, 'whyNotStreaming', left(i.observed->>'whyNotStreaming', 1000),
              'state', i.state, 'because', i.because, 'role', i.role, 'engineVersion', i."engineVersion",
              'systemIdentifier', i."systemIdentifier",
              'ageMs', (extract(epoch FROM clock_timestamp() - i."observedAt") * 1000)::float8,
@@ -27,21 +41,39 @@ const clusterQuery = `
              'hostRevoked', h."revokedAt" IS NOT NULL,
              'timeline', (i.observed->>'timeline')::int, 'connection', i.observed->'connection',
              'replication', i.observed->'replication', 'fenced', i.observed->'fenced',
-             'protection', i.observed->'protection')
+             'protection', i.observed->'protection', 'logins', i.observed->'logins',
+             'remoteAccess', i.observed->'remoteAccess', 'primaryKnown', i.observed->'primaryKnown')
              ORDER BY i.id <> c."primaryInstanceId", i.name)
            FROM instance i JOIN host h ON h.id = i."hostId"
           WHERE i."clusterId" = c.id AND i."deletedAt" IS NULL), '[]') AS members
     FROM cluster c`
 
-type MemberRow = Omit<ClusterMember, 'hostState' | 'connection' | 'replication' | 'fenced' | 'protection'> & {
+type MemberRow = Omit<
+  ClusterMember,
+  | 'hostState'
+  | 'connection'
+  | 'replication'
+  | 'fenced'
+  | 'protection'
+  | 'logins'
+  | 'remoteAccess'
+  | 'primaryKnown'
+> & {
   hostAgeMs: number | null
   hostRevoked: boolean
   connection: unknown
   replication: unknown
   fenced: unknown
   protection: unknown
+  logins: unknown
+  remoteAccess: unknown
+  primaryKnown: unknown
 }
-type ClusterRow = Omit<ClusterObserved, 'synchronous' | 'commitMode' | 'pageRepair' | 'members'> & {
+type ClusterRow = Omit<
+  ClusterObserved,
+  'synchronous' | 'commitMode' | 'pageRepair' | 'holdings' | 'members'
+> & {
+  holdings: unknown
   synchronous: unknown
   pageRepair: unknown
   commitMode: unknown
@@ -64,6 +96,9 @@ function clusterMember({ hostAgeMs, hostRevoked, ...row }: MemberRow): ClusterMe
     replication: known(ReplicationObserved, row.replication),
     fenced: known(Fenced, row.fenced),
     protection: known(Protection, row.protection),
+    logins: known(MemberLogins, row.logins),
+    remoteAccess: known(RemoteAccess, row.remoteAccess),
+    primaryKnown: known(PrimaryKnown, row.primaryKnown),
   }
 }
 
@@ -72,6 +107,7 @@ const clusterObserved = (row: ClusterRow): ClusterObserved => ({
   synchronous: known(SynchronousStandbys, row.synchronous),
   commitMode: CommitMode.parse(row.commitMode),
   pageRepair: known(PageRepair, row.pageRepair) ?? automaticPageRepair,
+  holdings: known(ClusterHoldings, row.holdings) ?? unknownHoldings(),
   members: row.members.map(clusterMember),
 })
 
@@ -80,6 +116,32 @@ export async function listClusters(on: Queryable): Promise<ClusterObserved[]> {
   const { rows } = await on.query<ClusterRow>(`${clusterQuery} WHERE c."deletedAt" IS NULL ORDER BY c.name`)
   return rows.map(clusterObserved)
 }
+
+/** The same of clusters with standbys, each with whether an operation is at work on it, and on what its primary runs as. */
+export async function listWatchedClusters(
+  on: Queryable,
+): Promise<{ cluster: ClusterObserved; busy: boolean; busyWithPrimary: boolean }[]> {
+  const { rows } = await on.query<ClusterRow>(
+    `${clusterQuery} WHERE c."deletedAt" IS NULL
+        AND (SELECT count(*) FROM instance i WHERE i."clusterId" = c.id AND i."deletedAt" IS NULL) > 1`,
+  )
+  const { rows: busy } = await on.query<{ clusterId: string; withPrimary: boolean }>(
+    `SELECT "clusterId", bool_or(kind <> ALL ($1)) AS "withPrimary" FROM operation
+      WHERE state IN ('queued', 'running', 'cancelling') AND "clusterId" IS NOT NULL GROUP BY "clusterId"`,
+    [leavePrimaryAlone],
+  )
+  return rows.map((row) => {
+    const at = busy.find((b) => b.clusterId === row.clusterId)
+    return {
+      cluster: clusterObserved(row),
+      busy: at !== undefined,
+      busyWithPrimary: at?.withPrimary === true,
+    }
+  })
+}
+
+/** Operations that may take hours, and by which no primary is ever away. */
+const leavePrimaryAlone: readonly OperationKind[] = ['create-standby', 'rejoin-standby', 'remove-standby']
 
 /** A cluster by its id, undefined when there is none or it is deleted. */
 export async function readCluster(on: Queryable, clusterId: string): Promise<ClusterObserved | undefined> {
@@ -126,38 +188,128 @@ export async function insertStandby(
 /** Makes the row of a standby anew whose creation was taken back; throws a unique violation where the name is taken. */
 export async function reviveStandby(on: Queryable, instanceId: string): Promise<void> {
   await on.query(
-    `UPDATE instance SET "deletedAt" = NULL, intent = 'running', because = NULL, "observedAt" = NULL, observed = NULL
-      WHERE id = $1 AND "deletedAt" IS NOT NULL`,
+    `UPDATE instance SET "deletedAt" = NULL, intent = 'running' WHERE id = $1 AND "deletedAt" IS NOT NULL`,
     [instanceId],
   )
 }
 
 /**
  * Makes another member the primary; in the transaction of the step that promoted it. The former one is from then on a
- * standby (it follows) or fenced (it must not accept a write); `fenceOrdered` where that is still to be done on its host.
+ * standby (it follows) or fenced (it must not accept a write); `fence` where that is still to be done on its host, with the
+ * newest timeline that it may be on.
  */
 export async function moveClusterPrimary(
   tx: Transaction,
   moved: {
     clusterId: string
     primary: string
-    former: { instanceId: string; memberRole: 'standby' | 'fenced'; fenceOrdered: boolean } | null
+    former: {
+      instanceId: string
+      memberRole: 'standby' | 'fenced'
+      fence: { timeline: number } | null
+    } | null
+    /** Others that may accept writes: to be fenced as soon as their hosts answer. */
+    fenceOrdered?: { instanceIds: readonly string[]; timeline: number }
     synchronous: SynchronousStandbys | null
+    /** What its agent answered once it was promoted. */
+    promoted: PromotedAs
   },
 ): Promise<void> {
+  await changeHoldings(tx, moved.clusterId, (h) => withPrimary(h, moved.promoted))
   await tx.query(`UPDATE cluster SET "primaryInstanceId" = $2, synchronous = $3 WHERE id = $1`, [
     moved.clusterId,
     moved.primary,
     moved.synchronous && JSON.stringify(moved.synchronous),
   ])
-  await tx.query(`UPDATE instance SET "memberRole" = 'primary', "fenceOrderedAt" = NULL WHERE id = $1`, [
-    moved.primary,
-  ])
+  await tx.query(
+    `UPDATE instance SET "memberRole" = 'primary', "fenceOrderedAt" = NULL, "fenceTimeline" = NULL WHERE id = $1`,
+    [moved.primary],
+  )
   if (moved.former)
     await tx.query(
-      `UPDATE instance SET "memberRole" = $2, "fenceOrderedAt" = CASE WHEN $3 THEN clock_timestamp() END WHERE id = $1`,
-      [moved.former.instanceId, moved.former.memberRole, moved.former.fenceOrdered],
+      `UPDATE instance SET "memberRole" = $2, "fenceTimeline" = $3,
+              "fenceOrderedAt" = CASE WHEN $3::int IS NOT NULL THEN clock_timestamp() END WHERE id = $1`,
+      [moved.former.instanceId, moved.former.memberRole, moved.former.fence?.timeline ?? null],
     )
+  if (moved.fenceOrdered)
+    await tx.query(
+      `UPDATE instance SET "memberRole" = 'fenced', "fenceOrderedAt" = clock_timestamp(), "fenceTimeline" = $2
+        WHERE id = ANY ($1)`,
+      [moved.fenceOrdered.instanceIds, moved.fenceOrdered.timeline],
+    )
+}
+
+/**
+ * Brings the record of a cluster up to what its members report of its primary. Members that follow it are its standbys, and
+ * to be fenced no more; of the others nothing is changed but that none of them is the primary. Where commits were meant to wait
+ * for it, they are meant to wait for the former one.
+ */
+export async function takeReportedPrimary(
+  tx: Transaction,
+  clusterId: string,
+  { instanceId, timeline, following }: Extract<PrimaryReported, { proven: true }>,
+): Promise<void> {
+  await changeHoldings(tx, clusterId, () => holdingsAsReported(timeline))
+  await tx.query(
+    `UPDATE cluster
+        SET "primaryInstanceId" = $2,
+            synchronous = replace(synchronous::text, $2::uuid::text, "primaryInstanceId"::text)::jsonb
+      WHERE id = $1`,
+    [clusterId, instanceId],
+  )
+  await tx.query(
+    `UPDATE instance
+        SET "memberRole" = CASE WHEN id = $2 THEN 'primary'
+                                WHEN id = ANY ($3) OR coalesce(observed->'fenced', 'null') = 'null' THEN 'standby'
+                                ELSE 'fenced' END,
+            "fenceOrderedAt" = CASE WHEN id <> $2 AND id <> ALL ($3) THEN "fenceOrderedAt" END,
+            "fenceTimeline" = CASE WHEN id <> $2 AND id <> ALL ($3) THEN "fenceTimeline" END
+      WHERE "clusterId" = $1 AND "deletedAt" IS NULL`,
+    [clusterId, instanceId, following],
+  )
+}
+
+/** Changes what is recorded of who may hold acknowledged commits; of two that do so at once the second sees the first. */
+export async function changeHoldings(
+  tx: Transaction,
+  clusterId: string,
+  change: (holdings: ClusterHoldings) => ClusterHoldings,
+): Promise<void> {
+  const { rows } = await tx.query<{ holdings: unknown }>(
+    'SELECT holdings FROM cluster WHERE id = $1 FOR NO KEY UPDATE',
+    [clusterId],
+  )
+  if (!rows[0]) return
+  const before = known(ClusterHoldings, rows[0].holdings) ?? unknownHoldings()
+  const after = change(before)
+  if (JSON.stringify(after) === JSON.stringify(before)) return
+  await tx.query('UPDATE cluster SET holdings = $2 WHERE id = $1', [clusterId, JSON.stringify(after)])
+}
+
+/**
+ * The same by what was seen of the primary, under the lease of its host's lane. An operation that is at work on the cluster
+ * goes first: what was seen may be from before what it has begun. What is older than the cluster is not added to.
+ */
+export async function keepHoldings(
+  pool: pg.Pool,
+  hold: LeaseHold,
+  clusterId: string,
+  change: (holdings: ClusterHoldings, members: { instanceId: InstanceId; name: string }[]) => ClusterHoldings,
+): Promise<void> {
+  await inTransaction(pool, async (tx) => {
+    await requireLease(tx, hold)
+    await tx.query('SELECT FROM cluster WHERE id = $1 FOR NO KEY UPDATE', [clusterId])
+    const { rows: members } = await tx.query<{ instanceId: InstanceId; name: string }>(
+      `SELECT id AS "instanceId", name FROM instance
+        WHERE "clusterId" = $1 AND "deletedAt" IS NULL
+          AND NOT EXISTS (SELECT FROM operation o WHERE o."clusterId" = $1
+                             AND o.state IN ('queued', 'running', 'cancelling'))
+          AND NOT EXISTS (SELECT FROM restored_record r
+                           WHERE r."settledAt" IS NULL AND (r."clusterId" IS NULL OR r."clusterId" = $1))`,
+      [clusterId],
+    )
+    if (members.length > 0) await changeHoldings(tx, clusterId, (holdings) => change(holdings, members))
+  })
 }
 
 /** Writes what commits are meant to wait for; in the transaction of the step that confirmed it. */
@@ -190,10 +342,10 @@ export async function setMemberRole(
   instanceId: string,
   memberRole: 'standby' | 'fenced',
 ): Promise<void> {
-  await on.query(`UPDATE instance SET "memberRole" = $2, "fenceOrderedAt" = NULL WHERE id = $1`, [
-    instanceId,
-    memberRole,
-  ])
+  await on.query(
+    `UPDATE instance SET "memberRole" = $2, "fenceOrderedAt" = NULL, "fenceTimeline" = NULL WHERE id = $1`,
+    [instanceId, memberRole],
+  )
 }
 
 /** A promoted standby becomes the primary of a cluster of its own, named like it where that name is free. */

@@ -23,6 +23,8 @@ export type HostView = {
   /** Why it could not be reached the last time, where it could not. */
   fault: Fault | null
   instances: number
+  /** Names of instances that share a user of the operating system with others although the host could separate them. */
+  sharedUser: string[]
 }
 
 const hostQuery = `
@@ -31,7 +33,11 @@ const hostQuery = `
          h.capabilities, h.facts, h.fault,
          (extract(epoch FROM clock_timestamp() - h."observedAt") * 1000)::float8 AS "ageMs",
          (SELECT max(c."notAfter") FROM host_certificate c WHERE c."hostId" = h.id AND c."revokedAt" IS NULL) AS "certificateEndsAt",
-         (SELECT count(*)::int FROM instance i WHERE i."hostId" = h.id AND i."deletedAt" IS NULL) AS instances
+         (SELECT count(*)::int FROM instance i WHERE i."hostId" = h.id AND i."deletedAt" IS NULL) AS instances,
+         ARRAY(SELECT i.name FROM instance i
+                WHERE i."hostId" = h.id AND i."deletedAt" IS NULL
+                  AND (i.observed #>> '{user,separable}')::boolean AND NOT (i.observed #>> '{user,own}')::boolean
+                ORDER BY i.name) AS "sharedUser"
     FROM host h`
 
 type HostRow = Omit<HostView, 'state' | 'facts' | 'fault'> & { facts: unknown; fault: unknown }
@@ -43,7 +49,7 @@ function hostView(row: HostRow): HostView {
     ...row,
     state: hostState({ ageMs: row.ageMs, revoked: row.revokedAt !== null }),
     facts: facts.success ? facts.data : null,
-    fault: fault.success ? fault.data : null,
+    fault: row.revokedAt ? hostRevoked(row.name).fault : fault.success ? fault.data : null,
   }
 }
 
@@ -121,10 +127,10 @@ export async function revokeHost(tx: Transaction, hostId: string, by: string): P
   const host = rows[0]
   if (!host) throw hostNotFound(hostId)
   if (host.revoked) throw hostRevoked(host.name)
-  await tx.query(
-    `UPDATE host SET "revokedAt" = clock_timestamp(), "revokedBy" = $2, fault = $3 WHERE id = $1`,
-    [hostId, by, JSON.stringify(hostRevoked(host.name).fault)],
-  )
+  await tx.query(`UPDATE host SET "revokedAt" = clock_timestamp(), "revokedBy" = $2 WHERE id = $1`, [
+    hostId,
+    by,
+  ])
   await tx.query(
     `UPDATE host_certificate SET "revokedAt" = clock_timestamp() WHERE "hostId" = $1 AND "revokedAt" IS NULL`,
     [hostId],
@@ -175,17 +181,12 @@ export async function removeHost(
       detail: 'Its standbys on other hosts would be left without a primary.',
       hint: 'Fail over to one of them first.',
     })
-  await tx.query(
-    `UPDATE cluster SET "deletedAt" = clock_timestamp()
-      WHERE "deletedAt" IS NULL AND "primaryInstanceId" IN (SELECT id FROM instance WHERE "hostId" = $1)`,
-    [hostId],
-  )
-  const { rowCount } = await tx.query(
-    `UPDATE instance SET "deletedAt" = clock_timestamp(), intent = 'deleted', state = 'unknown',
-            because = 'its host was removed' WHERE "hostId" = $1 AND "deletedAt" IS NULL`,
-    [hostId],
-  )
   await tx.query(`UPDATE host SET "removedAt" = clock_timestamp() WHERE id = $1`, [hostId])
+  // clusters end with their last member, and instances are told why (triggers)
+  const { rowCount } = await tx.query(
+    `UPDATE instance SET "deletedAt" = clock_timestamp() WHERE "hostId" = $1 AND "deletedAt" IS NULL`,
+    [hostId],
+  )
   return { name: host.name, instances: rowCount ?? 0 }
 }
 

@@ -191,11 +191,26 @@ export async function countOpenIncidents(on: Queryable): Promise<OpenIncidents> 
   return rows[0] as OpenIncidents
 }
 
-/** Keys of the open incidents of a host and its instances. */
-export async function openIncidentKeys(on: Queryable, hostId: string): Promise<string[]> {
-  const { rows } = await on.query<{ key: string }>(
-    `SELECT key FROM incident WHERE "hostId" = $1 AND "closedAt" IS NULL`,
+/** The open incidents of a host and its instances. */
+export async function listOpenIncidentsOfHost(
+  on: Queryable,
+  hostId: string,
+): Promise<{ key: string; detail: string | null }[]> {
+  const { rows } = await on.query<{ key: string; detail: string | null }>(
+    `SELECT key, detail FROM incident WHERE "hostId" = $1 AND "closedAt" IS NULL`,
     [hostId],
   )
-  return rows.map((row) => row.key)
+  return rows
+}
+
+/** The open incidents of these kinds, wherever they are. */
+export async function listOpenIncidentsOfKinds(
+  on: Queryable,
+  kinds: readonly string[],
+): Promise<{ key: string; detail: string | null }[]> {
+  const { rows } = await on.query<{ key: string; detail: string | null }>(
+    `SELECT key, detail FROM incident WHERE split_part(key, ':', 1) = ANY ($1) AND "closedAt" IS NULL`,
+    [kinds],
+  )
+  return rows
 }

@@ -1,4 +1,5 @@
 import {
+  type Fault,
   HOST_OFFLINE_MS,
   type HostState,
   hostState,
@@ -59,6 +60,12 @@ export type InstanceView = {
   pendingRestart: string[]
   /** What was changed past Floe, as its agent last told. */
   settingDrift: InstanceSettingDrift[]
+  /** The user of the operating system that it runs as, and whether no other instance does; null: an older agent. */
+  user: { name: string; own: boolean; separable: boolean } | null
+  /** What was wrong with its processes when it was last seen. */
+  processFault: Fault | null
+  /** The operation that was to make it and did not, where no engine of it was ever seen; null of any other instance. */
+  creationFailed: { operationId: string } | null
   /** The operation on it, or on its cluster, that has not ended, if any; only one can be. */
   operation: {
     operationId: string
@@ -78,7 +85,14 @@ const instanceQuery = `
          (extract(epoch FROM clock_timestamp() - h."observedAt") * 1000)::float8 AS "hostAgeMs",
          h."revokedAt" IS NOT NULL AS "hostRevoked",
          o.id AS "operationId", o.kind AS "operationKind", o.state AS "operationState",
-         o.progress AS "operationProgress", o.message AS "operationMessage"
+         o.progress AS "operationProgress", o.message AS "operationMessage",
+         CASE WHEN i.state IN ('unknown', 'creating') AND o.id IS NULL THEN
+           (SELECT made.id FROM operation made
+             WHERE made."instanceId" = i.id AND made.kind IN ('create-instance', 'create-standby')
+               AND made.state IN ('failed', 'cancelled')
+               AND NOT EXISTS (SELECT 1 FROM operation done WHERE done."instanceId" = i.id
+                                  AND done.kind IN ('create-instance', 'create-standby') AND done.state = 'succeeded')
+             ORDER BY made."createdAt" DESC LIMIT 1) END AS "failedCreation"
     FROM instance i
     JOIN host h ON h.id = i."hostId"
     JOIN cluster c ON c.id = i."clusterId"
@@ -106,6 +120,8 @@ type InstanceRow = {
     timeline?: number | null
     pendingRestart?: string[]
     settingDrift?: InstanceSettingDrift[]
+    user?: { name: string; own: boolean; separable: boolean }
+    processFault?: Fault | null
   } | null
   hostId: string
   hostName: string
@@ -121,6 +137,7 @@ type InstanceRow = {
   operationState: OperationState
   operationProgress: number | null
   operationMessage: string | null
+  failedCreation: string | null
 }
 
 function instanceView(row: InstanceRow): InstanceView {
@@ -151,15 +168,19 @@ function instanceView(row: InstanceRow): InstanceView {
     role: row.role,
     engineVersion: row.engineVersion,
     systemIdentifier: row.systemIdentifier,
-    port: row.port,
+    // what was never made holds no port: the one it was meant to have may be another's by now
+    port: row.failedCreation === null ? row.port : null,
     directory: observed.directory ?? null,
-    connection: observed.connection ?? null,
+    connection: row.failedCreation === null ? (observed.connection ?? null) : null,
     postmasterPid: observed.postmasterPid ?? null,
     startedAt: observed.startedAt == null ? null : new Date(observed.startedAt),
     dataChecksums: observed.dataChecksums ?? null,
     timeline: observed.timeline ?? null,
     pendingRestart: observed.pendingRestart ?? [],
     settingDrift: observed.settingDrift ?? [],
+    user: observed.user ?? null,
+    processFault: observed.processFault ?? null,
+    creationFailed: row.failedCreation === null ? null : { operationId: row.failedCreation },
     operation:
       row.operationId === null
         ? null

@@ -31,6 +31,13 @@ export type KnownInstance = {
   /** What it is meant to be in its cluster, and since when it is to be fenced where its host was out of reach. */
   memberRole: MemberRole
   fenceOrderedAt: Date | null
+  /** The newest timeline that this order is about; null where it was given without one. */
+  fenceTimeline: number | null
+  /** Why its agent refuses to carry the order out, since it was given. */
+  fenceRefusal: Fault | null
+  clusterId: string | null
+  /** ClusterHoldings of its cluster, as stored. */
+  holdings: string | null
 }
 
 /**
@@ -51,7 +58,12 @@ export async function writeReport(
                          AND o.kind IN ('create-instance', 'create-standby') AND o.state = 'succeeded') AS created,
               EXISTS (SELECT 1 FROM operation o WHERE o."clusterId" = instance."clusterId"
                          AND o.state IN ('queued', 'running', 'cancelling')) AS busy,
-              "memberRole", "fenceOrderedAt"
+              "memberRole", "fenceOrderedAt", "fenceTimeline", "clusterId",
+              (SELECT c.holdings::text FROM cluster c WHERE c.id = "clusterId") AS holdings,
+              CASE WHEN "fenceOrderedAt" IS NOT NULL THEN
+                (SELECT s.fault FROM operation o JOIN operation_step s ON s."operationId" = o.id
+                  WHERE o."instanceId" = instance.id AND o.kind = 'fence-instance' AND o."createdAt" > "fenceOrderedAt"
+                    AND s.fault->>'code' = 'fence.newer_timeline' LIMIT 1) END AS "fenceRefusal"
          FROM instance WHERE "hostId" = $1 ORDER BY id FOR NO KEY UPDATE`,
       [report.hostId],
     )
@@ -148,27 +160,37 @@ export async function writeInstanceMissing(
   })
 }
 
-/** Marks an instance as gone; in the transaction that ends its delete operation. */
+/** Marks an instance as gone (the rest does trigger instance_deleted); in the transaction that ends its delete operation. */
 export async function markInstanceDeleted(on: Queryable, instanceId: string): Promise<void> {
   await on.query(
-    `UPDATE instance SET "deletedAt" = clock_timestamp(), intent = 'deleted', state = 'unknown', because = 'it was deleted'
+    `UPDATE instance SET "deletedAt" = clock_timestamp(), because = 'it was deleted'
       WHERE id = $1 AND "deletedAt" IS NULL`,
     [instanceId],
   )
 }
 
-/** Marks an instance as gone whose host could not be asked; it is to be fenced should its agent name it again. */
+/**
+ * Marks an instance as gone whose host could not be asked; it is to be fenced should its agent name it again. Where it was
+ * promoted after that, by whomever, it is on a later timeline than any member of its cluster now.
+ */
 export async function markInstanceLeft(on: Queryable, instanceId: string): Promise<void> {
   await markInstanceDeleted(on, instanceId)
-  await on.query('UPDATE instance SET "fenceOrderedAt" = clock_timestamp() WHERE id = $1', [instanceId])
+  await on.query(
+    `UPDATE instance i
+        SET "fenceOrderedAt" = clock_timestamp(),
+            "fenceTimeline" = coalesce((SELECT max((m.observed->>'timeline')::int) FROM instance m
+                                         WHERE m."clusterId" = i."clusterId"), 1)
+      WHERE i.id = $1`,
+    [instanceId],
+  )
 }
 
-/** Marks the standby as gone that an operation was to make and has not begun to; one that anything else worked on stays. */
+/** Marks the instance as gone that an operation was to make and has not begun to; one that anything else worked on stays. */
 export async function markNeverMade(on: Queryable, operationId: string): Promise<void> {
   await on.query(
-    `UPDATE instance i SET "deletedAt" = clock_timestamp(), intent = 'deleted', because = 'it was never made'
+    `UPDATE instance i SET "deletedAt" = clock_timestamp()
        FROM operation o
-      WHERE o.id = $1 AND o.kind = 'create-standby' AND i.id = o."instanceId" AND i."deletedAt" IS NULL
+      WHERE o.id = $1 AND o.kind IN ('create-instance', 'create-standby') AND i.id = o."instanceId" AND i."deletedAt" IS NULL
         AND NOT EXISTS (SELECT FROM operation other WHERE other."instanceId" = i.id AND other.id <> o.id)`,
     [operationId],
   )

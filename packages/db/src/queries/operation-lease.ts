@@ -6,6 +6,10 @@ import { LeaseLostError } from './lease'
 /** Proof that this controller may move the operation; a write with an older token is refused. */
 export type OperationHold = { operationId: string; owner: string; token: string }
 
+/** False for operations on what is older than the fleet (restored_record): nobody begins them, or goes on with them. */
+const notReadOnly = `NOT EXISTS (SELECT FROM restored_record r
+            WHERE r."settledAt" IS NULL AND (r."clusterId" IS NULL OR r."clusterId" = o."clusterId"))`
+
 /**
  * Leases operations that nobody moves: queued ones of hosts that are not busy, oldest first, and those whose controller is
  * gone. Several controllers asking at once get different ones.
@@ -23,6 +27,7 @@ export async function leaseOperations(
          WHERE o.state IN ('queued', 'running', 'cancelling')
            AND (o."leaseExpiresAt" IS NULL OR o."leaseExpiresAt" <= clock_timestamp())
            AND (o.state <> 'queued' OR i."hostId" <> ALL ($4::uuid[]))
+           AND ${notReadOnly}
          ORDER BY o."createdAt" LIMIT $3 FOR UPDATE OF o SKIP LOCKED)
      RETURNING id AS "operationId", "leaseOwner" AS owner, "leaseToken"::text AS token,
        (SELECT i."hostId" FROM instance i WHERE i.id = operation."instanceId") AS "hostId"`,
@@ -41,7 +46,7 @@ export async function renewOperationLeases(
     `UPDATE operation o SET "leaseExpiresAt" = clock_timestamp() + make_interval(secs => $1::float8 / 1000)
        FROM jsonb_to_recordset($2::jsonb) AS h ("operationId" uuid, owner text, token bigint)
       WHERE o.id = h."operationId" AND o."leaseOwner" = h.owner AND o."leaseToken" = h.token
-        AND o.state IN ('queued', 'running', 'cancelling')
+        AND o.state IN ('queued', 'running', 'cancelling') AND ${notReadOnly}
      RETURNING o.id`,
     [leaseMs, JSON.stringify(holds)],
   )
@@ -176,6 +181,7 @@ export type StepChange = {
   result?: unknown
   fault?: unknown
   taskLogSeq?: number
+  attempt?: number
 }
 export type OperationChange = {
   state?: OperationState

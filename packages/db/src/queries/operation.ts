@@ -115,22 +115,32 @@ export async function readOperationLog(
   input: { operationId: string; afterId?: string | undefined; limit?: number | undefined },
 ): Promise<OperationLogLine[]> {
   const { rows } = await on.query<OperationLogLine>(
-    `SELECT id::text, at, step, text FROM operation_log WHERE "operationId" = $1 AND id > $2::bigint ORDER BY id LIMIT $3`,
+    `SELECT l.id::text, l.at, l.step, l.text FROM operation_log l
+      WHERE l."operationId" = $1 AND l.id > $2::bigint ORDER BY l.id LIMIT $3`,
     [input.operationId, input.afterId ?? '0', input.limit ?? 1_000],
   )
   return rows
+}
+
+export type OperationOfKey = {
+  operationId: string
+  kind: OperationKind
+  input: Record<string, unknown>
+  actor: string
+  clusterId: string | null
+  /** Host of its instance. */
+  hostId: string | null
+  retryOf: string | null
 }
 
 /** The operation with this idempotency key, undefined when there is none. */
 export async function findOperationByKey(
   on: Queryable,
   idempotencyKey: string,
-): Promise<
-  | { operationId: string; kind: OperationKind; instanceId: string | null; input: unknown; actor: string }
-  | undefined
-> {
-  const { rows } = await on.query(
-    `SELECT id AS "operationId", kind, "instanceId", input, actor FROM operation WHERE "idempotencyKey" = $1`,
+): Promise<OperationOfKey | undefined> {
+  const { rows } = await on.query<OperationOfKey>(
+    `SELECT o.id AS "operationId", o.kind, o.input, o.actor, o."clusterId", o."retryOf", i."hostId"
+       FROM operation o LEFT JOIN instance i ON i.id = o."instanceId" WHERE o."idempotencyKey" = $1`,
     [idempotencyKey],
   )
   return rows[0]
@@ -157,13 +167,10 @@ export async function findOpenOperation(
  * already, or has ended.
  */
 export async function hastenOperation(on: Queryable, operationId: string): Promise<boolean> {
-  const { rowCount } = await on.query(
-    `UPDATE operation SET input = input || '{"mode": "immediate", "hastened": true}'
-      WHERE id = $1 AND kind IN ('stop-instance', 'restart-instance') AND state IN ('queued', 'running', 'cancelling')
-        AND coalesce(input ->> 'mode', 'fast') = 'fast'`,
-    [operationId],
-  )
-  return rowCount === 1
+  const { rows } = await on.query<{ hastened: boolean }>('SELECT hasten_operation($1) AS hastened', [
+    operationId,
+  ])
+  return rows[0]?.hastened ?? false
 }
 
 /** Inserts a queued operation. Throws a unique violation on a used idempotency key or where one is open on the instance. */
@@ -196,15 +203,12 @@ export async function insertOperation(
 }
 
 /**
- * Asks an operation to give up: a queued one is cancelled at once, a running one becomes `cancelling`. Answers the state
- * it is in afterwards, undefined when there is no such operation. Asking twice changes nothing.
+ * Asks an operation to give up: a queued one is cancelled at once, a running one becomes `cancelling` (trigger
+ * operation_cancel_asked). Answers the state it is in afterwards, undefined when there is no such operation. Asking twice changes nothing.
  */
 export async function askToCancel(on: Queryable, operationId: string): Promise<OperationState | undefined> {
   const { rows } = await on.query<{ state: OperationState }>(
-    `UPDATE operation
-        SET state = CASE state WHEN 'queued' THEN 'cancelled' ELSE 'cancelling' END,
-            "cancelAskedAt" = now(), "endedAt" = CASE state WHEN 'queued' THEN now() END
-      WHERE id = $1 AND state IN ('queued', 'running') RETURNING state`,
+    `UPDATE operation SET "cancelAskedAt" = now() WHERE id = $1 AND state IN ('queued', 'running') RETURNING state`,
     [operationId],
   )
   if (rows[0]) return rows[0].state
@@ -238,11 +242,31 @@ export async function readOperationForRetry(on: Queryable, operationId: string) 
     input: unknown
     instanceId: string | null
     retriedBy: string | null
+    fault: Fault | null
   }>(
-    `SELECT kind, state, input, "instanceId",
+    `SELECT kind, state, input, "instanceId", fault,
             (SELECT r.id FROM operation r WHERE r."retryOf" = o.id ORDER BY r."createdAt" LIMIT 1) AS "retriedBy"
        FROM operation o WHERE id = $1`,
     [operationId],
   )
   return rows[0]
+}
+
+/**
+ * Whether what an operation was to create was created by another try, or its instance was deleted: then the verifier of
+ * its password is gone (trigger operation_verifier_removed).
+ */
+export async function isCreationOver(on: Queryable, operationId: string): Promise<boolean> {
+  const { rows } = await on.query<{ over: boolean }>(
+    `WITH RECURSIVE tried (id, "retryOf", "instanceId", state) AS (
+       SELECT o.id, o."retryOf", o."instanceId", o.state FROM operation o WHERE o.id = $1
+       UNION
+       SELECT o.id, o."retryOf", o."instanceId", o.state
+         FROM operation o JOIN tried t ON o.id = t."retryOf" OR o."retryOf" = t.id)
+     SELECT EXISTS (SELECT FROM tried t WHERE t.state = 'succeeded' OR EXISTS (
+              SELECT FROM operation d WHERE d."instanceId" = t."instanceId" AND d.kind = 'delete-instance'
+                 AND d.state = 'succeeded')) AS over`,
+    [operationId],
+  )
+  return rows[0]?.over ?? false
 }

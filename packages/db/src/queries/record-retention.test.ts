@@ -1,6 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { createTestDatabase, insertTestInstance, type TestDatabase } from '../testing/control-database'
+import {
+  createTestDatabase,
+  insertAuditRows,
+  insertTestInstance,
+  type TestDatabase,
+} from '../testing/control-database'
 import { pruneRecords, readRecordRetention, setRecordRetention } from './record-retention'
 
 let db: TestDatabase
@@ -39,7 +44,7 @@ const count = async (table: string) =>
   (await db.pool.query(`SELECT count(*)::int AS n FROM ${table}`)).rows[0].n as number
 
 test('audit rows are kept longest unless somebody says otherwise', async () => {
-  const keep = await readRecordRetention(db.pool)
+  const keep = await readRecordRetention(db.as.web.pool)
   expect(Object.keys(keep).sort()).toEqual(['audit', 'incident', 'operation', 'session'])
   expect(keep.audit).toBe(Math.max(...Object.values(keep)))
 })
@@ -54,7 +59,12 @@ test('ended operations go with their steps and log after their time; what others
   const createdGone = await insertOperation({ instanceId: gone, kind: 'create-instance', endedDaysAgo: 500 })
   const retried = await insertOperation({ instanceId, endedDaysAgo: 200 })
   const open = await insertOperation({ instanceId, endedDaysAgo: null, retryOf: retried })
-  expect(await pruneRecords(db.pool)).toEqual({ operation: 2, incident: 0, session: 0, audit: 0 })
+  expect(await pruneRecords(db.as.controller.pool)).toEqual({
+    operation: 2,
+    incident: 0,
+    session: 0,
+    audit: 0,
+  })
   const left = await ids()
   expect([old, createdGone].filter((id) => left.has(id))).toEqual([])
   expect([young, created, retried, open].every((id) => left.has(id))).toBe(true)
@@ -63,10 +73,7 @@ test('ended operations go with their steps and log after their time; what others
 })
 
 test('audit rows, closed incidents and expired sessions go after their time, open incidents never', async () => {
-  await db.pool.query(
-    `INSERT INTO audit_event (actor, "actorName", action, outcome, at)
-     SELECT 'u', 'Ada', 'instance.stop', 'allowed', now() - make_interval(days => d) FROM unnest(ARRAY[399, 401]) AS d`,
-  )
+  await insertAuditRows(db, [401, 399])
   await db.pool.query(
     `INSERT INTO incident (id, key, severity, title, "openedAt", "closedAt")
      SELECT gen_random_uuid(), 'k' || d, 'warning', 't', now() - interval '300 days',
@@ -79,20 +86,26 @@ test('audit rows, closed incidents and expired sessions go after their time, ope
     `INSERT INTO session (id, token, "userId", "updatedAt", "expiresAt")
      SELECT 's' || d, 't' || d, 'u', now(), now() - make_interval(days => d) FROM unnest(ARRAY[-1, 6, 8]) AS d`,
   )
-  expect(await pruneRecords(db.pool)).toMatchObject({ incident: 1, session: 1, audit: 1 })
+  expect(await pruneRecords(db.as.controller.pool)).toMatchObject({ incident: 1, session: 1, audit: 1 })
   expect([await count('audit_event'), await count('incident'), await count('session')]).toEqual([1, 2, 2])
 })
 
-test('how long is a matter of the table, but never less than a day', async () => {
-  await setRecordRetention(db.pool, 'audit', 30 * DAY)
-  expect(await pruneRecords(db.pool)).toMatchObject({ audit: 1 })
-  await expect(setRecordRetention(db.pool, 'audit', 60)).rejects.toThrow('record_retention_keep_check')
+test('how long is a matter of the table, but never less than a day, of audit rows 90', async () => {
+  await setRecordRetention(db.as.web.pool, 'audit', 90 * DAY)
+  expect(await pruneRecords(db.as.controller.pool)).toMatchObject({ audit: 1 })
+  for (const [kind, keep] of [
+    ['audit', 90 * DAY - 1],
+    ['operation', DAY - 1],
+  ] as const)
+    await expect(setRecordRetention(db.as.web.pool, kind, keep)).rejects.toThrow(
+      'record_retention_keep_check',
+    )
 })
 
 test('more rows than one portion holds go in one maintenance', async () => {
-  await db.pool.query(
-    `INSERT INTO audit_event (actor, "actorName", action, outcome, at)
-     SELECT 'u', 'Ada', 'session.sign-in', 'denied', now() - interval '900 days' FROM generate_series(1, 4500)`,
+  await insertAuditRows(
+    db,
+    Array.from({ length: 4_500 }, () => 900),
   )
-  expect((await pruneRecords(db.pool)).audit).toBe(4_500)
+  expect((await pruneRecords(db.as.controller.pool)).audit).toBe(4_500)
 })

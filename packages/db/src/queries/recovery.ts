@@ -17,7 +17,7 @@ export async function listRecoveries(
               'beganAt', (extract(epoch FROM "startBeganAt") * 1000)::float8,
               'readyAt', (extract(epoch FROM "startReadyAt") * 1000)::float8) END AS start, checked::float8, torn::float8,
             repaired::float8, cleared::float8, bytes::float8, sources
-       FROM recovery_record WHERE "instanceId" = $1 ORDER BY "startedAt" DESC LIMIT $2`,
+       FROM recovery_record r WHERE r."instanceId" = $1 ORDER BY r."startedAt" DESC LIMIT $2`,
     [instanceId, limit],
   )
   return rows

@@ -88,9 +88,9 @@ async function rollUpPart(
     if (ids.length === 0) return 0
     const { rows } = await tx.query<EncodedSample & { instance_id: string }>(
       `SELECT instance_id, (extract(epoch FROM at) * 1000)::float8 AS at, interval_ms AS "intervalMs", "values"
-         FROM telemetry.sample
+         FROM telemetry.sample s
         WHERE instance_id = ANY ($1::uuid[]) AND at >= to_timestamp($2) AND at < to_timestamp($3)
-        ORDER BY instance_id, at`,
+        ORDER BY s.instance_id, s.at`,
       [ids, part.from, part.to],
     )
     const samples = Map.groupBy(rows, (row) => row.instance_id)

@@ -147,9 +147,9 @@ async function readSingle(
     `SELECT (extract(epoch FROM at) * 1000)::float8 AS at,
             (extract(epoch FROM at) * 1000)::float8 - interval_ms AS first, interval_ms AS covered, seq::float8,
             ${picked('"values"', names)} AS average, NULL AS maximum
-       FROM telemetry.sample
+       FROM telemetry.sample s
       WHERE instance_id = $1 AND at >= to_timestamp($2::float8 / 1000) AND at <= to_timestamp($3::float8 / 1000)
-      ORDER BY at`,
+      ORDER BY s.at`,
     [input.instanceId, input.from, input.to],
   )
   return rows
@@ -191,7 +191,7 @@ async function readBuckets(
   const { rows: found } = await on.query<Record<string, number | null>>(
     `SELECT (extract(epoch FROM max(at)) * 1000)::float8 AS at, (extract(epoch FROM min(first)) * 1000)::float8 AS first,
             least(sum(covered), ${stepSeconds * 1_000}) AS covered, max(seq)::float8 AS seq, ${names.map(each).join(', ')}
-       FROM (${rows}) s GROUP BY ${bucketOf} ORDER BY 1`,
+       FROM (${rows}) s GROUP BY ${bucketOf} ORDER BY max(s.at)`,
     [input.instanceId, input.from, input.to],
   )
   return found.map((row) => ({

@@ -1,11 +1,11 @@
 import type pg from 'pg'
 import { inTransaction, type Queryable, sqlError } from '../database'
 
-/** The stored resolutions: table, seconds of a bucket, and the column it is partitioned by. */
+/** The stored resolutions: table and seconds of a bucket. */
 export const sampleTables = [
-  { stepSeconds: 1, table: 'sample', column: 'at' },
-  { stepSeconds: 10, table: 'sample_10s', column: 'bucket' },
-  { stepSeconds: 60, table: 'sample_1m', column: 'bucket' },
+  { stepSeconds: 1, table: 'sample' },
+  { stepSeconds: 10, table: 'sample_10s' },
+  { stepSeconds: 60, table: 'sample_1m' },
 ] as const
 export type SampleStep = (typeof sampleTables)[number]['stepSeconds']
 
@@ -52,17 +52,11 @@ export async function listPartitions(on: Queryable, stepSeconds: SampleStep): Pr
     .sort((a, b) => a.from - b.from)
 }
 
-const stamp = (ms: number) => new Date(ms).toISOString().replace(/[-:]/g, '').replace('T', '_').slice(0, 15)
-
 /**
  * Makes the partition of a resolution that holds `at` (ms), aligned to its length, unless one covers it already. It is
  * attached, so that readers and writers of the other partitions are not held up.
  */
 export async function ensurePartition(pool: pg.Pool, retention: Retention, at: number): Promise<boolean> {
-  const { table, column } = sampleTables.find((t) => t.stepSeconds === retention.stepSeconds) as {
-    table: string
-    column: string
-  }
   const length = retention.partitionSeconds * 1_000
   return inTransaction(pool, async (tx) => {
     await tx.query(`SET LOCAL lock_timeout = '5s'; SET LOCAL DateStyle = 'ISO'; SET LOCAL TimeZone = 'UTC'`)
@@ -76,20 +70,18 @@ export async function ensurePartition(pool: pg.Pool, retention: Retention, at: n
       if (p.to <= at && p.to > from) from = p.to
       if (p.from > at && p.from < to) to = p.from
     }
-    const name = `${table}_${stamp(from)}`
-    const [lower, upper] = [from, to].map((ms) => `'${new Date(ms).toISOString()}'`)
-    await tx.query(`CREATE TABLE telemetry.${name} (LIKE telemetry.${table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS,
-                      CHECK (${column} >= ${lower} AND ${column} < ${upper}))`)
-    await tx.query(
-      `ALTER TABLE telemetry.${table} ATTACH PARTITION telemetry.${name} FOR VALUES FROM (${lower}) TO (${upper})`,
-    )
+    await tx.query('SELECT telemetry.make_partition($1, $2, $3)', [
+      retention.stepSeconds,
+      new Date(from),
+      new Date(to),
+    ])
     return true
   })
 }
 
 /**
  * Makes the partitions for now and the next one ahead, and drops those whose every row is older than it has to be kept.
- * Rows are never deleted one by one. Answers the names made (by their start) and dropped. Safe to run at the same time.
+ * Rows are never deleted one by one. Answers how many were made, and the names dropped. Safe to run at the same time.
  */
 export async function maintainPartitions(
   pool: pg.Pool,
@@ -113,14 +105,17 @@ export async function maintainPartitions(
   return { created, dropped }
 }
 
-/** False when readers kept it busy: the next maintenance tries again. */
+/** False when it is gone already, or readers kept it busy: the next maintenance tries again. */
 async function dropPartition(pool: pg.Pool, name: string): Promise<boolean> {
   try {
-    await inTransaction(pool, async (tx) => {
+    return await inTransaction(pool, async (tx) => {
       await tx.query(`SET LOCAL lock_timeout = '2s'`)
-      await tx.query(`DROP TABLE IF EXISTS telemetry.${tx.escapeIdentifier(name)}`)
+      const { rows } = await tx.query<{ dropped: boolean }>(
+        'SELECT telemetry.drop_partition($1) AS dropped',
+        [name],
+      )
+      return rows[0]?.dropped ?? false
     })
-    return true
   } catch (error) {
     if (sqlError(error)?.code === '55P03') return false
     throw error

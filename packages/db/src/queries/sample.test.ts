@@ -16,7 +16,7 @@ import { listPartitions, maintainPartitions, setRetention } from './sample-parti
 let db: TestDatabase
 beforeAll(async () => {
   db = await createTestDatabase(inject('engineConnectionString'))
-  await maintainPartitions(db.pool)
+  await maintainPartitions(db.as.controller.pool)
 })
 afterAll(() => db.drop())
 
@@ -152,21 +152,35 @@ test('the last bucket of an instance that fell silent is rolled up, and one that
 
 test('partitions are made ahead and dropped once every row in them is too old, and only then', async () => {
   const hour = 3_600_000
-  const now = Math.floor(Date.now() / hour) * hour + 600_000
-  await maintainPartitions(db.pool, now)
+  const now = Math.floor(Date.now() / hour) * hour
+  for (const ago of [4, 3, 2, 1, 0]) await maintainPartitions(db.pool, now - ago * hour)
   expect((await maintainPartitions(db.pool, now)).created).toBe(0)
   const kept = await listPartitions(db.pool, 1)
   expect(kept.some((p) => p.from <= now && now < p.to)).toBe(true)
   expect(kept.some((p) => p.from <= now + hour && now + hour < p.to)).toBe(true)
   for (const p of kept) expect(p.to - p.from).toBe(hour)
-  await setRetention(db.pool, 1, 3_600)
-  const later = now + 4 * hour
-  const { dropped } = await maintainPartitions(db.pool, later)
+  await setRetention(db.pool, 1, 2 * 3_600)
+  const { dropped } = await maintainPartitions(db.pool, now)
   await setRetention(db.pool, 1, 6 * 3_600)
   const left = await listPartitions(db.pool, 1)
+  const oldest = now - 2 * hour
   expect(dropped.length).toBeGreaterThan(0)
-  expect(left.every((p) => p.to > later - hour)).toBe(true)
-  expect(kept.filter((p) => p.to > later - hour).every((p) => left.some((l) => l.name === p.name))).toBe(true)
+  expect(left.every((p) => p.to > oldest)).toBe(true)
+  expect(kept.filter((p) => p.to > oldest).every((p) => left.some((l) => l.name === p.name))).toBe(true)
+})
+
+test('no partition is dropped that may still be read, and none is made of a senseless time', async () => {
+  const { pool } = db.as.controller
+  const [newest] = (await listPartitions(pool, 1)).slice(-1)
+  await expect(pool.query('SELECT telemetry.drop_partition($1)', [newest?.name])).rejects.toThrow(
+    'is not past its retention',
+  )
+  await expect(
+    pool.query(`SELECT telemetry.make_partition(1, 'now', now() + interval '31 days')`),
+  ).rejects.toThrow('invalid partition')
+  await expect(
+    pool.query(`SELECT telemetry.make_partition(5, 'now', now() + interval '1 hour')`),
+  ).rejects.toThrow('invalid partition')
 })
 
 test('sparklines of many instances come from one query, with an empty line where nothing was measured', async () => {

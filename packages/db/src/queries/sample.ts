@@ -137,7 +137,7 @@ export async function readSamplesAfter(
   input: { instanceId: string; afterSeq: number; limit?: number | undefined },
 ): Promise<StoredSample[]> {
   const { rows } = await on.query<StoredSample>(
-    `SELECT ${sampleColumns} FROM telemetry.sample s WHERE instance_id = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
+    `SELECT ${sampleColumns} FROM telemetry.sample s WHERE instance_id = $1 AND seq > $2 ORDER BY s.seq LIMIT $3`,
     [input.instanceId, input.afterSeq, input.limit ?? 3_600],
   )
   return rows
@@ -173,7 +173,7 @@ export async function* streamSamples(
       `SELECT ${sampleColumns} FROM telemetry.sample s
         WHERE instance_id = $1 AND at >= to_timestamp($2::float8 / 1000) AND at <= to_timestamp($3::float8 / 1000)
           AND (at > to_timestamp($2::float8 / 1000) OR seq > $4)
-        ORDER BY at, seq LIMIT $5`,
+        ORDER BY s.at, s.seq LIMIT $5`,
       [input.instanceId, last.at, input.to, last.seq, pageSize],
     )
     if (rows.length > 0) yield rows

@@ -27,16 +27,20 @@ export async function listSettingChanges(
   },
 ): Promise<SettingChangeView[]> {
   const { rows } = await on.query<SettingChangeView>(
-    `SELECT id::text, at, "operationId", name, "oldValue", "newValue", "pendingRestart", reason, actor, "actorName"
-       FROM setting_change
-      WHERE "instanceId" = $1 AND ($2::text IS NULL OR name = $2) AND ($3::bigint IS NULL OR id < $3)
-      ORDER BY id DESC LIMIT $4`,
+    `SELECT c.id::text, c.at, c."operationId", c.name, c."oldValue", c."newValue", c."pendingRestart", c.reason, c.actor,
+            c."actorName"
+       FROM setting_change c
+      WHERE c."instanceId" = $1 AND ($2::text IS NULL OR c.name = $2) AND ($3::bigint IS NULL OR c.id < $3)
+      ORDER BY c.id DESC LIMIT $4`,
     [input.instanceId, input.name ?? null, input.before ?? null, input.limit ?? 100],
   )
   return rows
 }
 
-/** Writes what an instance confirmed of a change, once per operation, instance and name; the actor is the operation's. */
+/**
+ * Writes what an instance confirmed of a change, once per operation, instance and name; the actor is the operation's. What
+ * has the value that it had before is no change.
+ */
 export async function insertSettingChanges(
   tx: Transaction,
   operationId: string,
@@ -59,7 +63,7 @@ export async function insertSettingChanges(
             o.actor, o."actorName"
        FROM operation o,
             jsonb_to_recordset($2::jsonb) AS c (name text, "oldValue" text, "newValue" text, "pendingRestart" boolean)
-      WHERE o.id = $1
+      WHERE o.id = $1 AND c."oldValue" IS DISTINCT FROM c."newValue"
      ON CONFLICT ("operationId", "instanceId", name) DO NOTHING`,
     [operationId, JSON.stringify(confirmed), more.reason ?? null, more.instanceId ?? null],
   )
@@ -76,7 +80,7 @@ export type SettingStateView = {
   actorName: string
 }
 
-const stateColumns = 'id::text, "operationId", at, managed, reason, actor, "actorName"'
+const stateColumns = 's.id::text, s."operationId", s.at, s.managed, s.reason, s.actor, s."actorName"'
 
 /** States of an instance's managed settings, newest first; the first one is the one that holds. */
 export async function listSettingStates(
@@ -84,8 +88,8 @@ export async function listSettingStates(
   input: { instanceId: string; before?: string | undefined; limit?: number | undefined },
 ): Promise<SettingStateView[]> {
   const { rows } = await on.query<SettingStateView>(
-    `SELECT ${stateColumns} FROM setting_state
-      WHERE "instanceId" = $1 AND ($2::bigint IS NULL OR id < $2) ORDER BY id DESC LIMIT $3`,
+    `SELECT ${stateColumns} FROM setting_state s
+      WHERE s."instanceId" = $1 AND ($2::bigint IS NULL OR s.id < $2) ORDER BY s.id DESC LIMIT $3`,
     [input.instanceId, input.before ?? null, input.limit ?? 50],
   )
   return rows
@@ -98,15 +102,15 @@ export async function findSettingState(
   id: string,
 ): Promise<SettingStateView | undefined> {
   const { rows } = await on.query<SettingStateView>(
-    `SELECT ${stateColumns} FROM setting_state WHERE "instanceId" = $1 AND id = $2`,
+    `SELECT ${stateColumns} FROM setting_state s WHERE s."instanceId" = $1 AND s.id = $2`,
     [instanceId, id],
   )
   return rows[0]
 }
 
 /**
- * Writes what the managed file holds after an operation, once; the actor is the operation's. `before` becomes the oldest
- * state where none is known yet.
+ * Writes what the managed file holds after an operation, once, unless it is what the newest state holds; the actor is the
+ * operation's. `before` becomes the oldest state where none is known yet.
  */
 export async function insertSettingState(
   tx: Transaction,
@@ -132,7 +136,11 @@ export async function insertSettingState(
   await tx.query(
     `INSERT INTO setting_state ("instanceId", "operationId", managed, reason, actor, "actorName")
      SELECT coalesce($4::uuid, o."instanceId"), o.id, $2, coalesce($3, o.input ->> 'reason'), o.actor, o."actorName"
-       FROM operation o WHERE o.id = $1
+       FROM operation o
+      WHERE o.id = $1
+        AND $2::jsonb IS DISTINCT FROM (SELECT s.managed FROM setting_state s
+                                         WHERE s."instanceId" = coalesce($4::uuid, o."instanceId")
+                                         ORDER BY s.id DESC LIMIT 1)
      ON CONFLICT ("operationId", "instanceId") DO NOTHING`,
     [operationId, JSON.stringify(state.managed), state.reason ?? null, instanceId],
   )
@@ -154,19 +162,23 @@ export async function listClusterSettingChanges(
   return rows
 }
 
-/** States of all members of a cluster, newest first, and of each member its oldest one besides. */
+/**
+ * States of all members of a cluster, newest first: the newest `limit`, and of each member the one that held before them
+ * and its oldest.
+ */
 export async function listClusterSettingStates(
   on: Queryable,
   input: { clusterId: string; limit?: number | undefined },
 ): Promise<(SettingStateView & { instanceId: string })[]> {
   const { rows } = await on.query<SettingStateView & { instanceId: string }>(
     `WITH own AS (SELECT s.* FROM setting_state s JOIN instance i ON i.id = s."instanceId"
-                   WHERE i."clusterId" = $1 AND i."deletedAt" IS NULL)
-     SELECT ${stateColumns}, "instanceId" FROM own
-      WHERE id IN (SELECT id FROM own ORDER BY id DESC LIMIT $2)
-         OR id IN (SELECT min(id) FROM own GROUP BY "instanceId")
-         OR id IN (SELECT max(id) FROM own GROUP BY "instanceId")
-      ORDER BY own.id DESC`,
+                   WHERE i."clusterId" = $1 AND i."deletedAt" IS NULL),
+          newest AS (SELECT id FROM own ORDER BY id DESC LIMIT $2)
+     SELECT ${stateColumns}, s."instanceId" FROM own s
+      WHERE s.id >= (SELECT min(id) FROM newest)
+         OR s.id IN (SELECT max(id) FROM own WHERE id < (SELECT min(id) FROM newest) GROUP BY "instanceId")
+         OR s.id IN (SELECT min(id) FROM own GROUP BY "instanceId")
+      ORDER BY s.id DESC`,
     [input.clusterId, input.limit ?? 500],
   )
   return rows

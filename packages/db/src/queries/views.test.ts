@@ -1,11 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { inTransaction } from '../database'
 import { createTestDatabase, insertTestInstance, type TestDatabase } from '../testing/control-database'
 import { listCheckpoints } from './checkpoint'
 import { showHost } from './host'
 import { findInstance, listInstances, showInstance } from './instance'
 import { listOperations, readOperationLog, showOperation } from './operation'
-import { insertSettingChanges, listSettingChanges } from './setting-change'
+import {
+  insertSettingChanges,
+  insertSettingState,
+  listSettingChanges,
+  listSettingStates,
+} from './setting-change'
 
 let db: TestDatabase
 beforeAll(async () => {
@@ -109,6 +115,28 @@ test('a confirmed setting is written once per operation, with who asked', async 
     { ...confirmed[0], actorName: 'Ada', operationId },
   ])
   expect(await listSettingChanges(db.pool, { instanceId, name: 'other' })).toEqual([])
+})
+
+test('a setting that keeps its value is no change, and a file that stays as it is no state', async () => {
+  const { instanceId } = await insertTestInstance(db)
+  const recorded = async (oldValue: string | null, newValue: string | null, managed: object) => {
+    const operationId = await insertOperation(instanceId, 'succeeded')
+    await inTransaction(db.pool, async (tx) => {
+      const confirmed = { name: 'fsync', oldValue, newValue, pendingRestart: false }
+      await insertSettingChanges(tx, operationId, [confirmed])
+      await insertSettingState(tx, operationId, { managed: managed as Record<string, string>, before: {} })
+    })
+    return [
+      (await listSettingChanges(db.pool, { instanceId })).filter((c) => c.operationId === operationId).length,
+      (await listSettingStates(db.pool, { instanceId })).filter((s) => s.operationId === operationId).length,
+    ]
+  }
+  expect(await recorded('on', 'off', { fsync: 'off', work_mem: '8MB' })).toEqual([1, 1])
+  expect(await recorded('off', 'off', { work_mem: '8MB', fsync: 'off' })).toEqual([0, 0])
+  expect(await recorded('off', null, { work_mem: '8MB' })).toEqual([1, 1])
+  expect(await recorded(null, null, { work_mem: '8MB' })).toEqual([0, 0])
+  // what becomes explicit has the value that it had
+  expect(await recorded('on', 'on', { work_mem: '8MB', fsync: 'on' })).toEqual([0, 1])
 })
 
 test('an unknown order of checkpoints falls back to the time, whatever it contains', async () => {

@@ -78,13 +78,8 @@ export async function deleteWebhook(on: Queryable, webhookId: string): Promise<b
 
 /** Queues a message that says nothing but that it arrived; false when there is no such webhook. */
 export async function queueTestDelivery(on: Queryable, webhookId: string): Promise<boolean> {
-  const { rowCount } = await on.query(
-    `INSERT INTO webhook_delivery ("webhookId", event, body)
-     SELECT id, 'webhook.test', jsonb_build_object('type', 'webhook.test', 'timestamp', to_jsonb(now()), 'data', '{}'::jsonb)
-       FROM webhook WHERE id = $1`,
-    [webhookId],
-  )
-  return rowCount === 1
+  const { rows } = await on.query<{ queued: boolean }>('SELECT queue_webhook_test($1) AS queued', [webhookId])
+  return rows[0]?.queued ?? false
 }
 
 export type DeliveryView = {

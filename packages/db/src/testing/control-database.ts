@@ -7,10 +7,15 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import pg from 'pg'
 // @ts-expect-error a plain script, also run by the launcher
+import { applyGrants } from '../../tools/apply-grants.mjs'
+// @ts-expect-error a plain module of the launcher's tools
+import { roleNames as names } from '../../tools/grants.mjs'
+// @ts-expect-error a plain script, also run by the launcher
 import { deployMigrations } from '../../tools/migrate-deploy.mjs'
-import { createDatabase, type Database } from '../database'
+import { createDatabase, type Database, inTransaction } from '../database'
 
 const run = promisify(execFile)
+const roleNames = names as { web: string; controller: string }
 
 /** Prefix of the engine that tests run against; throws where none is named: a suite must not pass by not running. */
 export function testEnginePrefix(): string {
@@ -83,7 +88,7 @@ export async function startTestEngine(): Promise<TestEngine> {
     const settings = {
       port: String(port),
       listen_addresses: '127.0.0.1',
-      unix_socket_directories: '',
+      unix_socket_directories: directory,
       fsync: 'off',
       shared_buffers: '64MB',
       max_connections: '200',
@@ -140,11 +145,16 @@ export async function startTestEngine(): Promise<TestEngine> {
   }
 }
 
-export type TestDatabase = Database & { connectionString: string; drop(): Promise<void> }
+export type TestDatabase = Database & {
+  connectionString: string
+  /** The same database as one of the processes reaches it: with the privileges of its role and no more. */
+  as: Record<keyof typeof roleNames, Database & { connectionString: string }>
+  drop(): Promise<void>
+}
 
 /**
  * A control database of its own on a test engine: migrated by the deploy path of production, owned by a role that is no
- * superuser, as in an installation.
+ * superuser, with the grants of an installation. It is itself the owner's; what a process does belongs on `as`.
  */
 export async function createTestDatabase(engineConnectionString: string): Promise<TestDatabase> {
   const name = `console_${randomBytes(6).toString('hex')}`
@@ -153,20 +163,33 @@ export async function createTestDatabase(engineConnectionString: string): Promis
   try {
     await admin.query(`CREATE ROLE ${name} LOGIN`)
     await admin.query(`CREATE DATABASE ${name} OWNER ${name}`)
+    // another file of the suite may make it at the same moment
+    for (const role of Object.values(roleNames))
+      await admin.query(`DO $$ BEGIN CREATE ROLE ${role} LOGIN;
+        EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
   } finally {
     await admin.end()
   }
-  const url = new URL(engineConnectionString)
-  url.username = name
-  url.pathname = `/${name}`
-  const connectionString = url.toString()
+  const urlOf = (role: string) => {
+    const url = new URL(engineConnectionString)
+    url.username = role
+    url.pathname = `/${name}`
+    return url.toString()
+  }
+  const connectionString = urlOf(name)
   await deployMigrations({ connectionString })
-  const database = createDatabase({ connectionString, applicationName: 'floe test' })
+  await applyGrants({ connectionString })
+  const open = (role: string) => ({
+    ...createDatabase({ connectionString: urlOf(role), applicationName: 'floe test' }),
+    connectionString: urlOf(role),
+  })
+  const database = open(name)
+  const as = { web: open(roleNames.web), controller: open(roleNames.controller) }
   return {
     ...database,
-    connectionString,
+    as,
     async drop() {
-      await database.close()
+      await Promise.all([database, as.web, as.controller].map((d) => d.close()))
       const client = new pg.Client({ connectionString: engineConnectionString })
       await client.connect()
       await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
@@ -194,4 +217,29 @@ export async function insertTestInstance(
     hostId,
   ])
   return { hostId, instanceId, name }
+}
+
+/** Audit rows of so many days ago, oldest first, chained as they would have been then; nobody but the owner can do that. */
+export async function insertAuditRows(db: Database, daysAgo: readonly number[]): Promise<void> {
+  await inTransaction(db.pool, async (tx) => {
+    await tx.query('ALTER TABLE audit_event DISABLE TRIGGER audit_event_chained')
+    await tx.query(
+      `CREATE FUNCTION pg_temp.insert_row(days integer) RETURNS void LANGUAGE plpgsql AS $$
+       DECLARE e audit_event; c audit_chain;
+       BEGIN
+         SELECT * INTO c FROM audit_chain;
+         e.id := c."headId" + 1; e.at := date_trunc('milliseconds', now() - make_interval(days => days));
+         e.actor := 'u'; e."actorName" := 'Ada'; e.action := 'instance.stop'; e.outcome := 'allowed';
+         e."previousHash" := c."headHash"; e.hash := audit_event_hash(e);
+         INSERT INTO audit_event VALUES (e.*);
+         UPDATE audit_chain SET "headId" = e.id, "headHash" = e.hash;
+       END $$`,
+    )
+    await tx.query(
+      'SELECT pg_temp.insert_row(d) FROM unnest($1::int[]) WITH ORDINALITY AS r (d, n) ORDER BY n',
+      [daysAgo],
+    )
+    await tx.query('DROP FUNCTION pg_temp.insert_row(integer)')
+    await tx.query('ALTER TABLE audit_event ENABLE TRIGGER audit_event_chained')
+  })
 }

@@ -8,8 +8,15 @@ export const changeCommitMode = defineOperation('change-commit-mode', {
   steps: {
     apply: taskStep('set-commit-mode', {
       deadlineMs: 60_000,
+      // its own instance; the cluster is what it is recorded of
+      on: () => null,
       task: async (context) =>
         (await controlFor(context)).setCommitMode(context.input.instanceId, context.input),
+      // null takes a level away; that of sessions that are open goes on
+      begins: ({ database, role, commitMode }, _context, { clusterId }) =>
+        commitMode === null
+          ? []
+          : [{ kind: 'commit-level', clusterId, scope: { database, role, commitMode } }],
     }),
   },
 })

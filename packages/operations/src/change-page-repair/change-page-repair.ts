@@ -38,7 +38,8 @@ export const changePageRepair = defineOperation('change-page-repair', {
     }),
     sources: tasksStep({
       deadlineMs: 120_000,
-      tasks: (context, cluster) => setRepairSources(wanted(context, cluster), null),
+      tasks: (context, cluster) =>
+        setRepairSources(wanted(context, cluster), (context.results.prepare ?? {}) as never, null),
       tolerate: (_task, fault) => fault.code === 'agent.unreachable',
       records: (_results, { input }) => [
         { kind: 'cluster-page-repair', clusterId: input.clusterId, pageRepair: input.pageRepair },

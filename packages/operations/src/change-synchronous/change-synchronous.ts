@@ -1,11 +1,88 @@
-import { commitsWait } from '@floe/domain'
-import { controlOf, memberOf, namesFor, primaryMember } from '../instance-control'
-import { defineOperation, next, wait } from '../step'
+import { isDeepStrictEqual } from 'node:util'
+import {
+  type ClusterObserved,
+  commitsWait,
+  type Fault,
+  type OperationInput,
+  waitsForStandbys,
+} from '@floe/domain'
+import {
+  controlOf,
+  leftOutLines,
+  memberOf,
+  primaryMember,
+  standbysNamed,
+  whyNotNamed,
+} from '../instance-control'
+import { mayLookAgain } from '../look-again'
+import { defineOperation, fail, next, type StepBody, wait } from '../step'
 import { taskStep } from '../task-step'
 import { tasksStep } from '../tasks-step'
 
 /** Commits may wait this long for a standby that is on its way before the operation ends and the console says so. */
 const CONNECT_PATIENCE_MS = 15_000
+
+/** A standby that was started just now has this long to follow. */
+const FOLLOW_PATIENCE_MS = 5_000
+
+/** The standbys that commits are to wait for, without those that would never confirm one. */
+export const followingOf = (
+  cluster: ClusterObserved,
+  { synchronous }: Pick<OperationInput<'change-synchronous'>, 'synchronous'>,
+) =>
+  standbysNamed(cluster, cluster.primaryInstanceId, whyNotNamed(cluster), {
+    sync: synchronous,
+    asMany: true,
+  })
+
+/** Why a set cannot be set: too few of its standbys follow, and commits would wait from the first one on. */
+export function tooFewFollow(
+  cluster: ClusterObserved,
+  { synchronous, commitMode }: Pick<OperationInput<'change-synchronous'>, 'synchronous' | 'commitMode'>,
+): Fault | null {
+  if (!synchronous || !waitsForStandbys(commitMode)) return null
+  // who lets commits wait for less, or otherwise, must not be kept from it by those that they wait for now
+  if (isDeepStrictEqual(synchronous, cluster.synchronous)) return null
+  const whys = synchronous.instanceIds.map((id) => whyNotNamed(cluster)(memberOf(cluster, id)))
+  const missing = whys.filter((why) => why !== null)
+  const following = whys.length - missing.length
+  if (following >= synchronous.count) return null
+  return {
+    code: 'cluster.too_few_standbys',
+    message: `commits would wait for ${synchronous.count} of ${following} standbys that follow the primary`,
+    detail: `Not waited for would be: ${missing.join('; ')}.`,
+    hint: 'Bring them back first, or ask for fewer.',
+  }
+}
+
+const levelOnMembers = tasksStep<'change-synchronous'>({
+  deadlineMs: 120_000,
+  tasks: ({ input }, cluster) =>
+    cluster.members
+      .filter((m) => m.memberRole !== 'fenced')
+      .map((m) => ({
+        id: m.name,
+        hostId: m.hostId,
+        hostName: m.hostName,
+        task: controlOf(cluster).changeSettings(m.instanceId, [
+          { name: 'synchronous_commit', value: input.commitMode },
+        ]),
+      })),
+  // the primary's counts; a standby that is away takes it from the next copy or change
+  tolerate: (task, fault) => fault.code === 'agent.unreachable' && !task.task.kind.startsWith('set-'),
+})
+
+/** A level that waits for no standby is in force on some member before it is recorded as the cluster's. */
+const levelStep: StepBody<'change-synchronous'> = {
+  ...levelOnMembers,
+  async run(context) {
+    if (!waitsForStandbys(context.input.commitMode)) {
+      const { clusterId } = await context.readCluster()
+      await context.record([{ kind: 'synchronous-rule', clusterId, rule: null }])
+    }
+    return levelOnMembers.run(context)
+  },
+}
 
 /**
  * Which standbys a commit waits for, and until when. The level goes to every member that runs, so that it holds after a
@@ -13,35 +90,30 @@ const CONNECT_PATIENCE_MS = 15_000
  */
 export const changeSynchronous = defineOperation('change-synchronous', {
   plan: () => [
+    { name: 'check', title: 'Check that the standbys follow the primary' },
     { name: 'level', title: 'Set synchronous_commit on every member' },
     { name: 'standbys', title: 'Set the synchronous standbys on the primary' },
     { name: 'observe', title: 'See the standbys confirm' },
   ],
   steps: {
-    level: tasksStep({
-      deadlineMs: 120_000,
-      tasks: ({ input }, cluster) =>
-        cluster.members
-          .filter((m) => m.memberRole !== 'fenced')
-          .map((m) => ({
-            id: m.name,
-            hostId: m.hostId,
-            hostName: m.hostName,
-            task: controlOf(cluster).changeSettings(m.instanceId, [
-              { name: 'synchronous_commit', value: input.commitMode },
-            ]),
-          })),
-      // the primary's counts; a standby that is away takes it from the next copy or change
-      tolerate: (task, fault) => fault.code === 'agent.unreachable' && !task.task.kind.startsWith('set-'),
-    }),
+    check: {
+      deadlineMs: 30_000,
+      async run(context) {
+        const cluster = await context.readCluster()
+        const refusal = tooFewFollow(cluster, context.input)
+        const { leftOut } = followingOf(cluster, context.input)
+        const waited = context.now.getTime() - context.step.startedAt.getTime()
+        if ((refusal || leftOut.length > 0) && (mayLookAgain(context) || waited < FOLLOW_PATIENCE_MS))
+          return wait(100, 'waiting until the standbys follow')
+        return refusal ? fail(refusal) : next({ leftOut }, { log: leftOutLines(leftOut) })
+      },
+    },
+    level: levelStep,
     standbys: taskStep('set-synchronous', {
       deadlineMs: 60_000,
       on: (_context, cluster) => primaryMember(cluster),
       task: ({ input }, cluster) =>
-        controlOf(cluster).setSynchronous(
-          cluster.primaryInstanceId,
-          namesFor(cluster, cluster.primaryInstanceId, undefined, input.synchronous),
-        ),
+        controlOf(cluster).setSynchronous(cluster.primaryInstanceId, followingOf(cluster, input).names),
       records: (_result, { input }, cluster) => [
         {
           kind: 'cluster-synchronous',

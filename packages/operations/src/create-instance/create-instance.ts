@@ -1,10 +1,14 @@
-import { controlFor } from '../instance-control'
+import { controlFor, memberOf } from '../instance-control'
 import { observeStep } from '../observe-step'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
 
-/** Makes the data directory, starts the engine, and sees it running. */
+/**
+ * Makes the data directory, starts the engine, and sees it running. Until the engine has started, a failure or a cancel
+ * takes everything back, the row too: the name is free, and nothing is left to be deleted by hand.
+ */
 export const createInstance = defineOperation('create-instance', {
+  retryAfresh: true,
   plan: () => [
     { name: 'create', title: 'Create the data directory' },
     { name: 'start', title: 'Start the engine' },
@@ -30,4 +34,27 @@ export const createInstance = defineOperation('create-instance', {
     }),
     observe: observeStep('running', 'start'),
   },
+  undo: (context, cluster) => {
+    // an engine that has run is an instance like any other: its log says why it ended
+    if (hasStarted(context.results)) return []
+    const { hostId, hostName, name } = memberOf(cluster, context.input.instanceId)
+    return [
+      {
+        id: 'remove',
+        after: 'create',
+        hostId,
+        hostName,
+        task: {
+          kind: 'delete-instance',
+          instanceId: context.input.instanceId,
+          confirmName: name,
+          keepFiles: false,
+        },
+      },
+    ]
+  },
+  undone: ({ results }) => (hasStarted(results) ? [] : [{ kind: 'instance-deleted' }]),
 })
+
+const hasStarted = (results: Readonly<Record<string, Record<string, unknown>>>) =>
+  results.start?.postmasterPid !== undefined

@@ -1,13 +1,16 @@
 import type { TaskResult, Upstream } from '@floe/agent-contract'
-import { InstanceName } from '@floe/domain'
-import { admit, controlOf, dismiss, memberOf, primaryMember } from '../instance-control'
+import type { ClusterObserved } from '@floe/domain'
+import { admit, controlOf, dismiss, memberOf, primaryMember, withReplicationRole } from '../instance-control'
 import { observeFollowing } from '../observe-following'
 import { pageRepairStep } from '../page-repair'
-import { defineOperation } from '../step'
+import { defineOperation, type StepContext } from '../step'
 import { taskStep } from '../task-step'
 
 const own = (context: { input: { instanceId: string } }, cluster: Parameters<typeof memberOf>[0]) =>
   memberOf(cluster, context.input.instanceId)
+
+const prepared = ({ input, results }: StepContext<'create-standby'>, cluster: ClusterObserved) =>
+  withReplicationRole(cluster, input.instanceId, results.prepare)
 
 /**
  * Copies the primary to a new standby that then follows it. The new one's host makes a password that stays there; the
@@ -35,11 +38,13 @@ export const createStandby = defineOperation('create-standby', {
     admit: taskStep('admit-standby', {
       deadlineMs: 60_000,
       on: (_context, cluster) => primaryMember(cluster),
-      task: ({ input, results }, cluster) =>
-        admit(primaryMember(cluster), input.name, {
-          verifier: (results.prepare as TaskResult<'prepare-standby'>).replicationVerifier,
+      task: (context, observed) => {
+        const cluster = prepared(context, observed)
+        return admit(cluster, primaryMember(cluster), own(context, cluster), {
+          verifier: (context.results.prepare as TaskResult<'prepare-standby'>).replicationVerifier,
           slot: true,
-        }),
+        })
+      },
     }),
     clone: taskStep('clone-standby', {
       deadlineMs: 24 * 3_600_000,
@@ -60,9 +65,10 @@ export const createStandby = defineOperation('create-standby', {
       ],
     }),
     observe: observeFollowing(({ input }) => [input.instanceId]),
-    repair: pageRepairStep(),
+    repair: pageRepairStep({ known: prepared }),
   },
-  undo: (context, cluster) => {
+  undo: (context, observed) => {
+    const cluster = prepared(context, observed)
     // a whole copy is worth keeping: it can be started again, or removed
     if (context.results.clone?.method !== undefined) return []
     const standby = own(context, cluster)
@@ -80,7 +86,7 @@ export const createStandby = defineOperation('create-standby', {
         after: 'admit',
         hostId: primary.hostId,
         hostName: primary.hostName,
-        task: dismiss(primary, InstanceName.parse(standby.name), false),
+        task: dismiss(cluster, primary, standby, false),
       },
     ]
   },

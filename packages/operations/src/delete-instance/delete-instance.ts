@@ -3,7 +3,8 @@ import { taskStep } from '../task-step'
 
 /**
  * Stops the engine and removes its directory (or keeps it under another name). An instance its agent does not know, e.g.
- * because its creation failed, is gone already.
+ * because its creation failed, is gone already. One whose creation failed while its host went away is removed without
+ * the host: no engine of it was ever seen to start. Should it show up, it is fenced.
  */
 export const deleteInstance = defineOperation('delete-instance', {
   plan: (input) => [
@@ -21,6 +22,15 @@ export const deleteInstance = defineOperation('delete-instance', {
       records: () => [{ kind: 'instance-deleted' }],
       forgive: (fault) =>
         fault.code === 'instance.not_found' ? { removed: false, keptDirectory: null } : undefined,
+      withoutHost: async ({ hostName, readObservation }) => {
+        const { observedAt, state, directory } = await readObservation()
+        if (observedAt !== null && state !== 'creating') return null
+        return {
+          result: { removed: false, keptDirectory: null, left: { host: hostName, directory } },
+          log: `removed without host "${hostName}": whatever its creation began is left there`,
+          records: [{ kind: 'instance-left' }],
+        }
+      },
     }),
   },
 })

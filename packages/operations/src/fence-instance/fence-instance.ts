@@ -19,6 +19,7 @@ export const fenceInstance = defineOperation('fence-instance', {
           cluster.members.some((m) => m.instanceId === input.instanceId)
             ? 'another instance took over while its host was out of reach'
             : 'it was removed while its host was out of reach',
+          input.timeline ?? null,
         ),
       records: (_result, { input }) => [
         { kind: 'member-role', instanceId: input.instanceId, memberRole: 'fenced' },

@@ -1,5 +1,5 @@
 import { type ClusterObserved, withoutMember } from '@floe/domain'
-import { controlOf, dismiss, memberOf, namesFor, primaryMember } from '../instance-control'
+import { controlOf, dismiss, memberOf, primaryMember, standbysNamed, whyNotNamed } from '../instance-control'
 import { observeStep } from '../observe-step'
 import { pageRepairStep } from '../page-repair'
 import { defineOperation } from '../step'
@@ -27,12 +27,10 @@ export const promoteStandby = defineOperation('promote-standby', {
       task: ({ input }, cluster) =>
         controlOf(cluster).setSynchronous(
           cluster.primaryInstanceId,
-          namesFor(
-            cluster,
-            cluster.primaryInstanceId,
-            undefined,
-            withoutMember(cluster.synchronous, input.instanceId),
-          ),
+          standbysNamed(cluster, cluster.primaryInstanceId, whyNotNamed(cluster), {
+            sync: withoutMember(cluster.synchronous, input.instanceId),
+            asMany: true,
+          }).names,
         ),
       records: (_result, { input }, cluster) => [
         {
@@ -42,7 +40,7 @@ export const promoteStandby = defineOperation('promote-standby', {
         },
       ],
     }),
-    repair: pageRepairStep(({ input }) => input.instanceId),
+    repair: pageRepairStep({ without: ({ input }) => input.instanceId }),
     isolate: taskStep('isolate-standby', {
       deadlineMs: 60_000,
       on: own,
@@ -51,7 +49,7 @@ export const promoteStandby = defineOperation('promote-standby', {
     dismiss: taskStep('dismiss-standby', {
       deadlineMs: 60_000,
       on: (_context, cluster) => primaryMember(cluster),
-      task: (context, cluster) => dismiss(primaryMember(cluster), own(context, cluster).name, false),
+      task: (context, cluster) => dismiss(cluster, primaryMember(cluster), own(context, cluster), false),
     }),
     promote: taskStep('promote-instance', {
       deadlineMs: 120_000,

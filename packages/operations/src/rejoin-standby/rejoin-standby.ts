@@ -1,13 +1,37 @@
 import type { TaskResult, Upstream } from '@floe/agent-contract'
-import { type ClusterObserved, InstanceName, standbySeenOf } from '@floe/domain'
-import { admit, controlOf, dismiss, memberOf, namesFor, primaryMember } from '../instance-control'
+import { type ClusterObserved, InstanceName } from '@floe/domain'
+import {
+  admit,
+  controlOf,
+  dismiss,
+  memberOf,
+  primaryMember,
+  standbysNamed,
+  whyNotNamed,
+  withReplicationRole,
+} from '../instance-control'
 import { observeFollowing } from '../observe-following'
 import { pageRepairStep } from '../page-repair'
-import { defineOperation } from '../step'
+import { defineOperation, type StepContext, type StepRecord } from '../step'
 import { taskStep } from '../task-step'
 
 const own = (context: { input: { instanceId: string } }, cluster: ClusterObserved) =>
   memberOf(cluster, context.input.instanceId)
+
+const prepared = ({ input, results }: StepContext<'rejoin-standby'>, cluster: ClusterObserved) =>
+  withReplicationRole(cluster, input.instanceId, results.prepare)
+
+/**
+ * A promotion of a member that has been fenced since, and now follows the primary: the engine that was asked for it is gone,
+ * and nothing is left to settle.
+ */
+export const promotionsEnded = (
+  { clusterId, holdings }: Pick<ClusterObserved, 'clusterId' | 'holdings'>,
+  instanceId: string,
+): StepRecord[] =>
+  (holdings?.promotions ?? [])
+    .filter((promotion) => promotion.instanceId === instanceId)
+    .map(({ operationId }) => ({ kind: 'promotion-settled', clusterId, operationId }))
 
 /**
  * Brings a member back as a standby: a former primary, or one that lost its way. By pg_rewind where that is allowed, else
@@ -35,7 +59,7 @@ export const rejoinStandby = defineOperation('rejoin-standby', {
     fence: taskStep('fence-instance', {
       deadlineMs: 120_000,
       on: own,
-      task: ({ input }, cluster) => controlOf(cluster).fence(input.instanceId, 'it is being rejoined'),
+      task: ({ input }, cluster) => controlOf(cluster).fence(input.instanceId, 'it is being rejoined', null),
     }),
     prepare: taskStep('prepare-standby', {
       deadlineMs: 60_000,
@@ -49,11 +73,13 @@ export const rejoinStandby = defineOperation('rejoin-standby', {
     admit: taskStep('admit-standby', {
       deadlineMs: 60_000,
       on: (_context, cluster) => primaryMember(cluster),
-      task: (context, cluster) =>
-        admit(primaryMember(cluster), own(context, cluster).name, {
+      task: (context, observed) => {
+        const cluster = prepared(context, observed)
+        return admit(cluster, primaryMember(cluster), own(context, cluster), {
           verifier: (context.results.prepare as TaskResult<'prepare-standby'>).replicationVerifier,
           slot: true,
-        }),
+        })
+      },
     }),
     rewind: taskStep('rewind-instance', {
       deadlineMs: 3_600_000,
@@ -80,8 +106,9 @@ export const rejoinStandby = defineOperation('rejoin-standby', {
       on: own,
       task: ({ input, results }, cluster) =>
         controlOf(cluster).follow(input.instanceId, results.admit?.upstream as Upstream),
-      records: (_result, { input }) => [
+      records: (_result, { input }, cluster) => [
         { kind: 'member-role', instanceId: input.instanceId, memberRole: 'standby' },
+        ...promotionsEnded(cluster, input.instanceId),
       ],
     }),
     synchronous: taskStep('set-synchronous', {
@@ -91,19 +118,16 @@ export const rejoinStandby = defineOperation('rejoin-standby', {
       task: ({ input }, cluster) =>
         controlOf(cluster).setSynchronous(
           cluster.primaryInstanceId,
-          namesFor(
-            cluster,
-            cluster.primaryInstanceId,
-            (m) =>
-              m.instanceId === input.instanceId ||
-              standbySeenOf(primaryMember(cluster), m)?.state === 'streaming',
-          ),
+          standbysNamed(cluster, cluster.primaryInstanceId, (m) =>
+            m.instanceId === input.instanceId ? null : whyNotNamed(cluster)(m),
+          ).names,
         ),
     }),
     observe: observeFollowing(({ input }) => [input.instanceId]),
-    repair: pageRepairStep(),
+    repair: pageRepairStep({ known: prepared }),
   },
-  undo: (context, cluster) => {
+  undo: (context, observed) => {
+    const cluster = prepared(context, observed)
     if (context.results.follow?.postmasterPid !== undefined) return []
     const primary = primaryMember(cluster)
     return [
@@ -113,7 +137,7 @@ export const rejoinStandby = defineOperation('rejoin-standby', {
         after: 'admit',
         hostId: primary.hostId,
         hostName: primary.hostName,
-        task: dismiss(primary, own(context, cluster).name, true),
+        task: dismiss(cluster, primary, own(context, cluster), true),
       },
     ]
   },

@@ -1,5 +1,5 @@
 import { withoutMember } from '@floe/domain'
-import { controlOf, dismiss, memberOf, namesFor, primaryMember } from '../instance-control'
+import { controlOf, dismiss, memberOf, primaryMember, standbysNamed, whyNotNamed } from '../instance-control'
 import { pageRepairStep } from '../page-repair'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
@@ -25,12 +25,10 @@ export const removeStandby = defineOperation('remove-standby', {
       task: ({ input }, cluster) =>
         controlOf(cluster).setSynchronous(
           cluster.primaryInstanceId,
-          namesFor(
-            cluster,
-            cluster.primaryInstanceId,
-            undefined,
-            withoutMember(cluster.synchronous, input.instanceId),
-          ),
+          standbysNamed(cluster, cluster.primaryInstanceId, whyNotNamed(cluster), {
+            sync: withoutMember(cluster.synchronous, input.instanceId),
+            asMany: true,
+          }).names,
         ),
       records: (_result, { input }, cluster) => [
         {
@@ -40,7 +38,7 @@ export const removeStandby = defineOperation('remove-standby', {
         },
       ],
     }),
-    repair: pageRepairStep(({ input }) => input.instanceId),
+    repair: pageRepairStep({ without: ({ input }) => input.instanceId }),
     delete: taskStep('delete-instance', {
       deadlineMs: 300_000,
       task: ({ input }) => ({
@@ -66,7 +64,7 @@ export const removeStandby = defineOperation('remove-standby', {
       deadlineMs: 60_000,
       on: (_context, cluster) => primaryMember(cluster),
       task: ({ input }, cluster) =>
-        dismiss(primaryMember(cluster), memberOf(cluster, input.instanceId).name, false),
+        dismiss(cluster, primaryMember(cluster), memberOf(cluster, input.instanceId), false),
       records: (_result, { results }) => [
         { kind: results.delete?.left ? 'instance-left' : 'instance-deleted' },
       ],

@@ -8,11 +8,29 @@ import {
   InstanceName,
   judgeCandidates,
   operationStages,
+  partedAt,
+  promotedAs,
+  replicationLoginOf,
+  unknownHoldings,
+  withPromotionSettled,
 } from '@floe/domain'
-import { admit, controlOf, dismiss, memberOf, namesFor, upstreamOf } from '../instance-control'
+import {
+  admit,
+  controlOf,
+  dismiss,
+  leftOutLines,
+  memberOf,
+  standbysNamed,
+  upstreamOf,
+  whyNotNamed,
+  withReplicationRole,
+} from '../instance-control'
 import { mayLookAgain } from '../look-again'
 import { observeFollowing } from '../observe-following'
 import { pageRepairStep } from '../page-repair'
+import { promoteStep } from '../promote-step'
+import { isRefuted, promotionBegun } from '../promotion-record'
+import { promotionsOver, promotionsRefuted } from '../settle-promotions'
 import { defineOperation, fail, type MemberTask, next, type StepContext, wait } from '../step'
 import { taskStep } from '../task-step'
 import { tasksStep } from '../tasks-step'
@@ -26,11 +44,26 @@ const candidateOf = ({ input }: Context, cluster: ClusterObserved) => memberOf(c
 /** The primary of before, also once another one is. */
 const formerOf = ({ results }: Context, cluster: ClusterObserved) =>
   memberOf(cluster, String(results.check?.formerInstanceId))
+/** The cluster with the role that the former primary is to come back as. */
+const prepared = ({ results }: Context, cluster: ClusterObserved) =>
+  withReplicationRole(cluster, results.check?.formerInstanceId, results.prepare)
 /** Members besides the two that change roles. */
 function othersOf(context: Context, cluster: ClusterObserved): ClusterMember[] {
   const ids = (context.results.check?.otherInstanceIds ?? []) as string[]
   return cluster.members.filter((m) => ids.includes(m.instanceId))
 }
+/** Why a member is not waited for, as of the check; the former primary follows in a moment. */
+const notFollowing =
+  ({ results }: Pick<Context, 'results'>) =>
+  (m: ClusterMember): string | null =>
+    (results.check?.notFollowing as Record<string, string> | undefined)?.[m.name] ?? null
+/** The same once members were to follow the new primary. */
+const whyNotAfter =
+  (context: Pick<Context, 'results'>) =>
+  (m: ClusterMember): string | null => {
+    if (leftBehind(context.results.rejoin).includes(m.name)) return 'it did not come along'
+    return m.name in (context.results.rejoin ?? {}) ? null : notFollowing(context)(m)
+  }
 const onHost = (m: ClusterMember, id: string, task: MemberTask['task']): MemberTask => ({
   id,
   hostId: m.hostId,
@@ -59,7 +92,15 @@ export const switchoverCluster = defineOperation('switchover-cluster', {
     check: {
       deadlineMs: 30_000,
       async run(context) {
-        const cluster = await context.readCluster()
+        const observed = await context.readCluster()
+        const refuted = promotionsRefuted(observed, await promotionsOver(context, observed))
+        const cluster = {
+          ...observed,
+          holdings: refuted.reduce(
+            (h, p) => withPromotionSettled(h, p.operationId),
+            observed.holdings ?? unknownHoldings(),
+          ),
+        }
         const judged = judgeCandidates(cluster, 'switchover').find(
           (c) => c.instanceId === context.input.instanceId,
         )
@@ -81,15 +122,34 @@ export const switchoverCluster = defineOperation('switchover-cluster', {
             m.instanceId !== cluster.primaryInstanceId &&
             m.memberRole === 'standby' &&
             m.hostState === 'online' &&
-            m.state === 'running',
+            m.state === 'running' &&
+            // it could not follow the new one either
+            partedAt(cluster, m) === null,
         )
+        const why = whyNotNamed(cluster)
+        const strayed = cluster.members.flatMap((m) =>
+          m.instanceId === cluster.primaryInstanceId || why(m) === null ? [] : [[m.name, why(m)]],
+        )
+        const { leftOut } = standbysNamed(cluster, context.input.instanceId, why)
         return next(
           {
             formerInstanceId: cluster.primaryInstanceId,
             otherInstanceIds: others.map((m) => m.instanceId),
+            notFollowing: Object.fromEntries(strayed),
+            leftOut,
             lagBytes: judged.lagBytes,
           },
-          { log: [{ text: `"${judged.name}" can take over; it is ${judged.lagBytes ?? '?'} bytes behind` }] },
+          {
+            log: [
+              { text: `"${judged.name}" can take over; it is ${judged.lagBytes ?? '?'} bytes behind` },
+              ...leftOutLines(leftOut),
+            ],
+            records: refuted.map(({ operationId }) => ({
+              kind: 'promotion-settled',
+              clusterId: cluster.clusterId,
+              operationId,
+            })),
+          },
         )
       },
     },
@@ -108,9 +168,10 @@ export const switchoverCluster = defineOperation('switchover-cluster', {
     admit: taskStep('admit-standby', {
       deadlineMs: 60_000,
       on: formerOf,
-      task: (context, cluster) => {
+      task: (context, observed) => {
+        const cluster = prepared(context, observed)
         const former = formerOf(context, cluster)
-        return admit(former, former.name, {
+        return admit(cluster, former, former, {
           verifier: (context.results.prepare as TaskResult<'prepare-standby'>).replicationVerifier,
           slot: false,
         })
@@ -119,10 +180,11 @@ export const switchoverCluster = defineOperation('switchover-cluster', {
     slots: tasksStep({
       deadlineMs: 60_000,
       sequential: true,
-      tasks: (context, cluster) => {
+      tasks: (context, observed) => {
+        const cluster = prepared(context, observed)
         const candidate = candidateOf(context, cluster)
         return [formerOf(context, cluster), ...othersOf(context, cluster)].map((m) =>
-          onHost(candidate, m.name, admit(candidate, m.name, { verifier: null, slot: true })),
+          onHost(candidate, m.name, admit(cluster, candidate, m, { verifier: null, slot: true })),
         )
       },
     }),
@@ -138,25 +200,39 @@ export const switchoverCluster = defineOperation('switchover-cluster', {
       deadlineMs: 30_000,
       pollMs: QUICK_MS,
       on: formerOf,
-      task: (context, cluster) => {
+      task: (context, observed) => {
+        const cluster = prepared(context, observed)
         const former = formerOf(context, cluster)
+        const candidate = candidateOf(context, cluster)
         return controlOf(cluster).demote(
           former.instanceId,
-          upstreamOf(candidateOf(context, cluster), former.name),
+          upstreamOf(candidate, former),
+          replicationLoginOf(candidate),
         )
       },
     }),
-    promote: taskStep('promote-instance', {
-      deadlineMs: 30_000,
-      pollMs: QUICK_MS,
+    promote: promoteStep({
       on: candidateOf,
       task: (context, cluster) =>
         controlOf(cluster).promote(context.input.instanceId, {
           beyondLsn: (context.results.demote as TaskResult<'demote-instance'>).shutdownLsn,
           atLeastLsn: null,
-          standbyNames: namesFor(cluster, context.input.instanceId, undefined, syncAfter(context, cluster)),
+          ofCluster: true,
+          standbyNames: standbysNamed(cluster, context.input.instanceId, notFollowing(context), {
+            sync: syncAfter(context, cluster),
+          }).names,
         }),
-      records: (_result, context, cluster) => [
+      begins: (task, context, cluster) => [
+        promotionBegun(
+          context,
+          cluster,
+          context.input.instanceId,
+          cluster.holdings?.timeline && task.beyondLsn
+            ? { ...cluster.holdings.timeline, lsn: task.beyondLsn }
+            : null,
+        ),
+      ],
+      records: (result, context, cluster) => [
         {
           kind: 'cluster-moved',
           clusterId: cluster.clusterId,
@@ -164,25 +240,27 @@ export const switchoverCluster = defineOperation('switchover-cluster', {
           former: {
             instanceId: formerOf(context, cluster).instanceId,
             memberRole: 'standby',
-            fenceOrdered: false,
+            fence: null,
           },
           synchronous: syncAfter(context, cluster),
+          promoted: promotedAs(result, cluster.members),
         },
       ],
     }),
     rejoin: tasksStep({
       deadlineMs: 120_000,
-      tasks: (context, cluster) => {
+      tasks: (context, observed) => {
+        const cluster = prepared(context, observed)
         const candidate = candidateOf(context, cluster)
         const former = formerOf(context, cluster)
         return [
           onHost(
             former,
             former.name,
-            controlOf(cluster).follow(former.instanceId, upstreamOf(candidate, former.name)),
+            controlOf(cluster).follow(former.instanceId, upstreamOf(candidate, former)),
           ),
           ...othersOf(context, cluster).map((m) =>
-            onHost(m, m.name, controlOf(cluster).repoint(m.instanceId, upstreamOf(candidate, m.name))),
+            onHost(m, m.name, controlOf(cluster).repoint(m.instanceId, upstreamOf(candidate, m))),
           ),
         ]
       },
@@ -192,22 +270,26 @@ export const switchoverCluster = defineOperation('switchover-cluster', {
     synchronous: taskStep('set-synchronous', {
       deadlineMs: 60_000,
       on: candidateOf,
-      skip: ({ results }, cluster) =>
-        cluster.synchronous && leftBehind(results.rejoin).length > 0 ? null : { standbyNames: 'unchanged' },
+      skip: (context, cluster) =>
+        cluster.synchronous &&
+        cluster.members.some((m) => whyNotAfter(context)(m) !== notFollowing(context)(m))
+          ? null
+          : { standbyNames: 'unchanged' },
       // commits must not wait for a member that did not come along
-      task: ({ input, results }, cluster) =>
+      task: (context, cluster) =>
         controlOf(cluster).setSynchronous(
-          input.instanceId,
-          namesFor(cluster, input.instanceId, (m) => !leftBehind(results.rejoin).includes(m.name)),
+          context.input.instanceId,
+          standbysNamed(cluster, context.input.instanceId, whyNotAfter(context)).names,
         ),
     }),
     tidy: tasksStep({
       deadlineMs: 60_000,
       sequential: true,
-      tasks: (context, cluster) => {
+      tasks: (context, observed) => {
+        const cluster = prepared(context, observed)
         const former = formerOf(context, cluster)
         return [candidateOf(context, cluster), ...othersOf(context, cluster)].map((m) =>
-          onHost(former, m.name, dismiss(former, m.name, true)),
+          onHost(former, m.name, dismiss(cluster, former, m, true)),
         )
       },
       tolerate: () => true,
@@ -218,18 +300,19 @@ export const switchoverCluster = defineOperation('switchover-cluster', {
         .filter((m) => !leftBehind(context.results.rejoin).includes(m.name))
         .map((m) => m.instanceId),
     ),
-    repair: pageRepairStep(),
+    repair: pageRepairStep({ known: prepared }),
   },
-  undo: (context, cluster, why) => {
+  undo: (context, observed, why) => {
+    const cluster = prepared(context, observed)
     // a standby that may have been promoted must not meet a primary that was restored
-    if (context.step.name === 'promote' && why.code !== 'promote.behind') return []
+    if (context.step.name === 'promote' && !isRefuted(why)) return []
     if (context.results.promote?.timeline !== undefined || !context.results.check?.formerInstanceId) return []
     const former = formerOf(context, cluster)
     const candidate = candidateOf(context, cluster)
     return [
       { ...onHost(former, 'restore', controlOf(cluster).restore(former.instanceId)), after: 'demote' },
       ...[former, ...othersOf(context, cluster)].map((m) => ({
-        ...onHost(candidate, `dismiss.${m.name}`, dismiss(candidate, m.name, true)),
+        ...onHost(candidate, `dismiss.${m.name}`, dismiss(cluster, candidate, m, true)),
         after: 'slots',
       })),
     ]

@@ -1,8 +1,10 @@
-import { fireEvent, render, screen, within } from '@testing-library/react'
+import { cleanup, fireEvent, render, screen, within } from '@testing-library/react'
 import { describe, expect, test } from 'vitest'
 import { TooltipProvider } from '../tooltip'
 import { formatTick, formatTimeTick, formatValue, timeTicks, valueTicks } from './axis'
 import { bandsAt, visibleBands } from './checkpoint-band'
+import { dotKey, drawnRows, valuesAbove } from './drawn'
+import { standaloneSvg } from './export-png'
 import { type ChartRow, extent, lastValue, nearestRow } from './series'
 import { sparklinePath } from './sparkline'
 import { TimeSeriesChart } from './time-series-chart'
@@ -148,7 +150,93 @@ describe('TimeSeriesChart', () => {
     show()
     const figure = screen.getByRole('figure', { name: 'TPS' })
     expect(within(figure).getByText('90 /s')).toBeDefined()
-    expect(within(figure).getByText('2 /s')).toBeDefined()
+    // the newest row does not know the other one: what it was 59 s ago is not what it is
+    expect(within(figure).queryByText('2 /s')).toBeNull()
+    expect(within(figure).getByTitle(/^not known now; 2 \/s at /).textContent).toBe('–')
+  })
+
+  test('a stale chart and a series that has ended show no value as the present one', () => {
+    show({ staleMs: 7_000 })
+    expect(screen.queryByText('90 /s')).toBeNull()
+    cleanup()
+    show({ series: series.map((s) => ({ ...s, ended: true })) })
+    expect(screen.queryByText('90 /s')).toBeNull()
+  })
+
+  test('a series that was sampled a little before the others is still of the present', () => {
+    const late = [...rows.slice(0, 2), { at: start + 3_000, commit: 110, rollback: null }]
+    show({ rows: late, presentWithinMs: 5_000 })
+    expect(screen.getByText('2 /s')).toBeDefined()
+  })
+
+  test('a stacked layer of height 0 has no stroke over the layer that is there', () => {
+    const layered: ChartRow[] = [0, 1, 2, 3, 4, 5].map((i) => ({
+      at: start + i * 1_000,
+      commit: 100,
+      rollback: i === 3 ? 50 : 0,
+    }))
+    const { container } = show({ rows: layered, stacked: true })
+    const strokes = [...container.querySelectorAll('path.recharts-area-curve')]
+    expect(strokes).toHaveLength(2)
+    const points = (i: number) => strokes[i]?.getAttribute('d')?.match(/-?[\d.]+,-?[\d.]+/g) ?? []
+    expect(points(0)).toHaveLength(6)
+    // where it rises from 0 and falls back to it, and nowhere else
+    expect(points(1)).toHaveLength(3)
+    expect(standaloneSvg(container.querySelector('svg.recharts-surface') as SVGSVGElement)).toContain(
+      strokes[1]?.getAttribute('d') ?? 'no stroke',
+    )
+  })
+
+  test('a stack that is 0 as a whole is drawn once, and one whose layers are all there in full', () => {
+    const at = [0, 1, 2].map((i) => start + i * 1_000)
+    const idle = at.map((t) => ({ at: t, commit: 0, rollback: 0 }))
+    const { container } = show({ rows: idle, stacked: true })
+    const lengths = [...container.querySelectorAll('path.recharts-area-curve')].map(
+      (p) => p.getAttribute('d')?.match(/,/g)?.length ?? 0,
+    )
+    expect(lengths.filter((n) => n > 0)).toEqual([3])
+    expect(
+      drawnRows(
+        series,
+        at.map((t) => ({ at: t, commit: 1, rollback: 2 })),
+        true,
+      ).dots.size,
+    ).toBe(0)
+  })
+
+  test('a point with nothing on either side is drawn as a dot, in a stack at the edge of its layer', () => {
+    const lone: ChartRow[] = [
+      { at: start, commit: null, rollback: null },
+      { at: start + 1_000, commit: 7, rollback: 5 },
+      { at: start + 2_000, commit: null, rollback: null },
+    ]
+    const { container } = show({ rows: lone })
+    const dots = [...container.querySelectorAll('path.recharts-line-curve[stroke-linecap="round"]')]
+    expect(dots).toHaveLength(2)
+    expect(dots.map((d) => d.getAttribute('d'))).toEqual([
+      expect.stringMatching(/^M[\d.]+,[\d.]+Z$/),
+      expect.stringMatching(/^M[\d.]+,[\d.]+Z$/),
+    ])
+    const stacked = drawnRows(series, lone, true)
+    expect(stacked.rows[1]).toMatchObject({ [dotKey('commit')]: 7, [dotKey('rollback')]: 12 })
+  })
+
+  test('one value far above all others leaves the scale to the rest and is told in words', () => {
+    const calm: ChartRow[] = Array.from({ length: 30 }, (_, i) => ({
+      at: start + i * 1_000,
+      commit: i === 12 ? 1_500 : 2 + (i % 3),
+    }))
+    const one = series.slice(0, 1)
+    const { container } = show({ rows: calm, series: one, unit: 'ms', clipsExceptions: true })
+    expect(screen.getByText(/1 value above the axis, up to 1,500 ms/)).toBeDefined()
+    const ticks = [
+      ...container.querySelectorAll('.recharts-yAxis-tick-labels text, .recharts-yAxis text'),
+    ].map((t) => t.textContent)
+    expect(ticks.at(-1)).toMatch(/^\d ms$/)
+    // a burst is no exception, and a few values are no rule
+    const burst = calm.map((row, i) => (i > 10 && i < 16 ? { ...row, commit: 1_500 } : row))
+    expect(valuesAbove(one, burst, start, start + 60_000)).toBeNull()
+    expect(valuesAbove(one, calm.slice(10, 15), start, start + 60_000)).toBeNull()
   })
 
   test('offers the same numbers as a table, unknown ones as a dash', () => {

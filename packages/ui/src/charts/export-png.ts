@@ -5,6 +5,7 @@ const carried = [
   'stroke-width',
   'stroke-opacity',
   'stroke-dasharray',
+  'stroke-linecap',
   'opacity',
   'font-size',
   'font-family',

@@ -1,9 +1,10 @@
 'use client'
-import { memo, useCallback, useRef } from 'react'
+import { memo, useCallback, useMemo, useRef } from 'react'
 import { Area, CartesianGrid, ComposedChart, Line, ReferenceArea, XAxis, YAxis } from 'recharts'
 import { formatTick, formatTimeTick, timeTicks, valueTicks } from './axis'
 import { type ChartBand, visibleBands } from './checkpoint-band'
-import { type ChartRow, type ChartSeries, type ChartUnit, extent } from './series'
+import { dotKey, drawnExtent, drawnRows } from './drawn'
+import type { ChartRow, ChartSeries, ChartUnit } from './series'
 
 /** Room around the plot, in pixels; the layer that follows the pointer reckons with the same. */
 export const plotRoom = { left: 66, right: 8, top: 8, bottom: 22 }
@@ -20,6 +21,8 @@ export type PlotProps = {
   bands: readonly ChartBand[]
   /** Least top of the value axis, so that noise at rest does not fill the chart. */
   leastTop?: number
+  /** Where the axis ends although values lie above it; null where it holds them all. */
+  clipAt?: number | null
 }
 
 // Recharts takes an object of another identity for a change and lays everything out anew: these never change
@@ -35,25 +38,8 @@ function useSame(numbers: number[]): number[] {
   return kept.current
 }
 
-/** In a stacked chart the areas count together, and a line stands for itself. */
-function drawnExtent(
-  series: readonly ChartSeries[],
-  rows: readonly ChartRow[],
-  stacked: boolean,
-  from: number,
-  to: number,
-) {
-  const keysOf = (lines: boolean) => series.filter((s) => (s.kind === 'line') === lines).map((s) => s.key)
-  if (!stacked) return extent(rows, [...keysOf(true), ...keysOf(false)], false, from, to)
-  const areas = extent(rows, keysOf(false), true, from, to)
-  const lines = extent(rows, keysOf(true), false, from, to)
-  return areas && lines
-    ? { min: Math.min(areas.min, lines.min), max: Math.max(areas.max, lines.max) }
-    : (areas ?? lines)
-}
-
 /**
- * The drawing itself, by Recharts: no animation, no dots, straight lines, numeric time, nothing that listens to the
+ * The drawing itself, by Recharts: no animation, no dots but for points that stand alone, straight lines, numeric time, nothing that listens to the
  * pointer. It is drawn anew only when what it shows has changed.
  */
 export const Plot = memo(function Plot({
@@ -67,18 +53,20 @@ export const Plot = memo(function Plot({
   height,
   bands,
   leastTop = 0,
+  clipAt = null,
 }: PlotProps) {
   const plotWidth = width - plotRoom.left - plotRoom.right
   const range = drawnExtent(series, rows, stacked, from, to)
   const ticks = useSame(
     valueTicks(
       unit === 'ratio' ? (range?.min ?? 0) : Math.min(0, range?.min ?? 0),
-      Math.max(range?.max ?? 0, leastTop, unit === 'ratio' ? 1 : 0),
+      Math.max(clipAt ?? range?.max ?? 0, leastTop, unit === 'ratio' ? 1 : 0),
       unit,
       Math.max(2, Math.round(height / 45)),
     ),
   )
   const bounds = useSame([ticks[0] ?? 0, ticks.at(-1) ?? 1])
+  const drawn = useMemo(() => drawnRows(series, rows, stacked), [series, rows, stacked])
   const span = to - from
   const formatAt = useCallback((at: number) => formatTimeTick(at, span), [span])
   const formatIt = useCallback((value: number) => formatTick(value, unit), [unit])
@@ -86,7 +74,7 @@ export const Plot = memo(function Plot({
     <ComposedChart
       width={width}
       height={height}
-      data={rows as ChartRow[]}
+      data={drawn.rows as ChartRow[]}
       margin={margin}
       accessibilityLayer={false}
     >
@@ -119,6 +107,7 @@ export const Plot = memo(function Plot({
       />
       <YAxis
         domain={bounds as [number, number]}
+        allowDataOverflow={clipAt !== null}
         ticks={ticks}
         interval={0}
         tickFormatter={formatIt}
@@ -159,6 +148,23 @@ export const Plot = memo(function Plot({
           />
         ),
       )}
+      {series
+        .filter((s) => drawn.dots.has(s.key))
+        .map((s) => (
+          <Line
+            key={dotKey(s.key)}
+            dataKey={dotKey(s.key)}
+            type="linear"
+            // a point without a line to it: the round ends of a line of no length
+            stroke={`var(--series-${s.color})`}
+            strokeWidth={4}
+            strokeLinecap="round"
+            dot={false}
+            activeDot={false}
+            connectNulls={false}
+            isAnimationActive={false}
+          />
+        ))}
     </ComposedChart>
   )
 })

@@ -11,6 +11,8 @@ export type ChartSeries = {
   dashed?: boolean
   source?: string
   help?: string
+  /** Its newest value is of the past, whatever the rows hold: nobody can know it now. */
+  ended?: boolean
 }
 
 /**
@@ -43,6 +45,19 @@ export function lastValue(rows: readonly ChartRow[], key: string): { at: number;
     if (typeof value === 'number') return { at: row.at, value }
   }
   return null
+}
+
+/**
+ * The newest value of a series as long as it is one of the present: not older than `withinMs` before the newest row. Null
+ * where it is not known any more.
+ */
+export function presentValue(
+  rows: readonly ChartRow[],
+  key: string,
+  withinMs: number,
+): { at: number; value: number } | null {
+  const newest = lastValue(rows, key)
+  return newest && newest.at >= (rows.at(-1) as ChartRow).at - withinMs ? newest : null
 }
 
 /** Greatest and least of what is drawn between two times; stacked series count together. Null when nothing is drawn. */

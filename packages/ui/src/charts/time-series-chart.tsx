@@ -13,10 +13,11 @@ import { formatValue, unitWords } from './axis'
 import { ChartTable } from './chart-table'
 import type { ChartBand } from './checkpoint-band'
 import { useCursor } from './cursor'
+import { valuesAbove } from './drawn'
 import { chartsToPng, download } from './export-png'
 import { Plot } from './plot'
 import { PointerLayer } from './pointer-layer'
-import { type ChartRow, type ChartSeries, type ChartUnit, lastValue } from './series'
+import { type ChartRow, type ChartSeries, type ChartUnit, lastValue, presentValue } from './series'
 
 export { ChartCursor } from './cursor'
 
@@ -36,6 +37,10 @@ export type TimeSeriesChartProps = {
   bands?: readonly ChartBand[]
   height?: number
   leastTop?: number
+  /** One or two values far above all others leave the chart at its top and are told in words, instead of ruining its scale. */
+  clipsExceptions?: boolean
+  /** A value that is older than the newest row by more than this is not the present one; default 0. */
+  presentWithinMs?: number
   loading?: boolean
   /** Age of the newest value where it is too old for what the chart claims to show; null when fresh. */
   staleMs?: number | null
@@ -63,6 +68,8 @@ export const TimeSeriesChart = memo(function TimeSeriesChart({
   bands = none,
   height = 168,
   leastTop,
+  clipsExceptions = false,
+  presentWithinMs = 0,
   loading,
   staleMs = null,
   onZoom,
@@ -77,6 +84,11 @@ export const TimeSeriesChart = memo(function TimeSeriesChart({
   const figure = useRef<HTMLElement | null>(null)
   const [asTable, setAsTable] = useState(false)
   const empty = useMemo(() => series.every((s) => lastValue(rows, s.key) === null), [series, rows])
+
+  const clipped = useMemo(
+    () => (clipsExceptions ? valuesAbove(series, rows, from, to) : null),
+    [clipsExceptions, series, rows, from, to],
+  )
 
   async function exportPng() {
     if (!figure.current) return
@@ -154,7 +166,15 @@ export const TimeSeriesChart = memo(function TimeSeriesChart({
           ) : null}
         </div>
       </figcaption>
-      <Legend series={series} rows={rows} unit={unit} bands={bands} stale={staleMs !== null} />
+      <Legend
+        series={series}
+        rows={rows}
+        unit={unit}
+        bands={bands}
+        stale={staleMs !== null}
+        presentWithinMs={presentWithinMs}
+        above={clipped?.above ?? noValues}
+      />
       <div
         ref={box}
         className={classNames('relative mt-auto px-1 pb-1', staleMs !== null && 'opacity-50 grayscale')}
@@ -192,6 +212,7 @@ export const TimeSeriesChart = memo(function TimeSeriesChart({
                 height={height}
                 bands={bands}
                 leastTop={leastTop}
+                clipAt={clipped?.top ?? null}
               />
             )}
           </div>
@@ -222,6 +243,7 @@ export const TimeSeriesChart = memo(function TimeSeriesChart({
 })
 
 const none: readonly ChartBand[] = []
+const noValues: readonly { at: number; value: number }[] = []
 
 const Legend = memo(function Legend({
   series,
@@ -229,12 +251,16 @@ const Legend = memo(function Legend({
   unit,
   bands,
   stale,
+  presentWithinMs,
+  above,
 }: {
   series: readonly ChartSeries[]
   rows: readonly ChartRow[]
   unit: ChartUnit
   bands: readonly ChartBand[]
   stale: boolean
+  presentWithinMs: number
+  above: readonly { at: number; value: number }[]
 }) {
   return (
     <ul
@@ -242,7 +268,9 @@ const Legend = memo(function Legend({
       className="flex min-h-5 flex-wrap gap-x-3 gap-y-0.5 px-3 pt-0.5 text-xs text-ink-muted"
     >
       {series.map((s) => {
-        const newest = lastValue(rows, s.key)
+        const last = lastValue(rows, s.key)
+        // what was is not what is: a value of the past stands in the tooltip only
+        const now = stale || s.ended ? null : presentValue(rows, s.key, presentWithinMs)
         return (
           <li key={s.key} className="flex items-center gap-1.5">
             <span
@@ -254,13 +282,26 @@ const Legend = memo(function Legend({
             {s.label}
             <span
               className={classNames('font-medium tabular-nums', stale ? 'text-ink-muted' : 'text-ink')}
-              title={newest ? `at ${formatTime(newest.at)}` : 'not known'}
+              title={
+                now
+                  ? `at ${formatTime(now.at)}`
+                  : last
+                    ? `not known now; ${formatValue(last.value, unit)} at ${formatTime(last.at)}`
+                    : 'not known'
+              }
             >
-              {formatValue(newest?.value, unit)}
+              {formatValue(now?.value, unit)}
             </span>
           </li>
         )
       })}
+      {above.length > 0 ? (
+        <li title={above.map((v) => `${formatValue(v.value, unit)} at ${formatTime(v.at)}`).join('\n')}>
+          <span aria-hidden>↑ </span>
+          {above.length === 1 ? '1 value' : `${above.length} values`} above the axis, up to{' '}
+          {formatValue(above[0]?.value, unit)}
+        </li>
+      ) : null}
       {bands.length > 0 ? (
         <li className="flex items-center gap-1.5">
           <span aria-hidden className="flex overflow-hidden rounded-xs">

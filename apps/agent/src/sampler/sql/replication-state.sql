@@ -1,13 +1,16 @@
 -- What this instance knows of replication, as one document (ReplicationObserved in packages/domain). Positions are of
--- WAL that is on its disk.
+-- WAL that is on its disk. A standby that has received nothing since its start may have more than it has replayed: that is
+-- unknown here.
 select jsonb_build_object(
-         'endLsn', case when pg_is_in_recovery() then greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
-                        else pg_current_wal_flush_lsn() end,
+         'endLsn', case when not pg_is_in_recovery() then pg_current_wal_flush_lsn()
+                        when pg_last_wal_receive_lsn() is not null
+                          then greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) end,
          'replayedLsn', case when pg_is_in_recovery() then pg_last_wal_replay_lsn() end,
-         'timeline', case when pg_is_in_recovery()
-                          then coalesce((select received_tli from pg_stat_wal_receiver),
-                                        (select timeline_id from pg_control_checkpoint()))
-                          else ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int end,
+         'timeline', t.timeline,
+         'history', case when t.timeline > 1
+                         then encode(pg_read_binary_file('pg_wal/' || lpad(upper(to_hex(t.timeline)), 8, '0') || '.history',
+                                                         0, 65536, true), 'base64') end,
+         'commitModes', (select coalesce(jsonb_agg(to_jsonb(m)), '[]') from (/* commit modes */) as m),
          'replayPaused', case when pg_is_in_recovery() then pg_is_wal_replay_paused() else false end,
          'standbys', coalesce((select jsonb_agg(jsonb_build_object(
                                         'applicationName', application_name, 'pid', pid,
@@ -36,3 +39,15 @@ select jsonb_build_object(
          'synchronousCommit', current_setting('synchronous_commit'),
          'fullPageWrites', current_setting('full_page_writes') = 'on',
          'waitingCommits', (select count(*) from pg_stat_activity where wait_event = 'SyncRep')) as replication_state
+  -- without a receiver the timeline is that of the segment it has come to: the newest that it has of it
+  from (select case when not pg_is_in_recovery()
+                      then ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int
+                    else coalesce((select received_tli from pg_stat_wal_receiver),
+                                  (select max(('x' || left(name, 8))::bit(32)::int)
+                                     from pg_ls_waldir(),
+                                          (select bytes_per_wal_segment::numeric as bytes from pg_control_init()) as s,
+                                          (select pg_wal_lsn_diff(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0') - 1 as last) as e
+                                    where name ~ '^[0-9A-F]{24}$'
+                                      and right(name, 16) = upper(lpad(to_hex(div(last, 4294967296)::bigint), 8, '0')
+                                                                  || lpad(to_hex(div(mod(last, 4294967296), bytes)::bigint), 8, '0'))))
+               end as timeline) as t

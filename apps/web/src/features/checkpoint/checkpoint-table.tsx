@@ -23,11 +23,17 @@ const firstShown = 20
 /** Every checkpoint of the range with all that the server says about it. */
 export function CheckpointTable({
   checkpoints,
+  range,
+  cut,
   loading,
   fault,
   onRetry,
 }: {
   checkpoints: readonly CheckpointView[]
+  /** What is shown, e.g. `Last 5 minutes`. */
+  range: string
+  /** The range has more than these. */
+  cut: boolean
   loading: boolean
   fault: Fault | null
   onRetry: () => void
@@ -42,12 +48,12 @@ export function CheckpointTable({
   return (
     <Card
       title="Checkpoints"
-      description="As the server’s own log tells them; times are measured by the server."
+      description={`${cut ? `The newest ${checkpoints.length} completed in: ` : 'Completed in: '}${range}. As the server’s own log tells them; times are measured by the server.`}
       bodyClassName="p-0"
     >
       {fault && checkpoints.length === 0 ? (
         <FaultAlert fault={fault} onRetry={onRetry} className="m-3" />
-      ) : loading ? (
+      ) : loading && checkpoints.length === 0 ? (
         <SkeletonRows label="Loading checkpoints" />
       ) : checkpoints.length === 0 ? (
         <EmptyState title="No checkpoint in this range">

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { checkpointBands } from './checkpoint-bands'
 import { sortCheckpoints } from './checkpoint-columns'
-import type { CheckpointView } from './use-checkpoints'
+import { type CheckpointView, completedFrom } from './use-checkpoints'
 
 const checkpoint = (more: Partial<CheckpointView>): CheckpointView => ({
   seq: 1,
@@ -65,4 +65,13 @@ describe('sorting', () => {
   test('orders positions as positions and not as text', () => {
     expect(order('lsn', 'ascending')).toEqual([3, 1, 2])
   })
+})
+
+test('of those known, the ones completed in the range that is shown now are shown', () => {
+  const newestFirst = [900, 600, 300].map((completedAt) => checkpoint({ seq: completedAt, completedAt }))
+  expect(completedFrom(newestFirst, 0)).toBe(3)
+  expect(completedFrom(newestFirst, 600)).toBe(2)
+  expect(completedFrom(newestFirst, 601)).toBe(1)
+  expect(completedFrom(newestFirst, 1_000)).toBe(0)
+  expect(completedFrom([], 0)).toBe(0)
 })

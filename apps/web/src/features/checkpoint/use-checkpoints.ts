@@ -11,23 +11,33 @@ export type CheckpointView = RouterOutputs['checkpoint']['list']['checkpoints'][
 export type RunningCheckpointView = NonNullable<RouterOutputs['checkpoint']['running']['running']>
 
 /** Most checkpoints that a page reads: as many as can be told apart on a chart. */
-const most = 1_000
-/** Up to this range the newest few are enough, and they are read often. */
+export const mostCheckpoints = 1_000
+/** Up to this range they are read often. */
 const shortRangeMs = 6 * 3_600_000
 
+/** Those of checkpoints, newest first, that were completed from a moment on. */
+export function completedFrom<C extends { completedAt: number }>(
+  newestFirst: readonly C[],
+  from: number,
+): number {
+  const past = newestFirst.findIndex((c) => c.completedAt < from)
+  return past === -1 ? newestFirst.length : past
+}
+
 /**
- * The checkpoints of a range, newest first, and the one that is running. Those that ended but are not stored yet come
- * from the agent. `underway` says whether the live values show a checkpoint running; while they do, its progress is
+ * The checkpoints completed in a range, newest first, and the one that is running; `from` is where the range begins now.
+ * Those that ended but are not stored yet come from the agent. `cut` says that the range has more than the newest that are
+ * read. `underway` says whether the live values show a checkpoint running; while they do, its progress is
  * asked for more often.
  */
-export function useCheckpoints(instanceId: InstanceId, range: TimeRange, underway: boolean) {
+export function useCheckpoints(instanceId: InstanceId, range: TimeRange, from: number, underway: boolean) {
   const trpc = useTRPC()
   const live = range.kind === 'last'
   const short = live && range.ms <= shortRangeMs
-  const ends = live ? {} : { from: range.from, to: range.to }
+  const ends = live ? { minutes: range.ms / 60_000 } : { from: range.from, to: range.to }
   const stored = useQuery(
     trpc.checkpoint.list.queryOptions(
-      { instanceId, limit: short ? 200 : most, ...ends },
+      { instanceId, limit: mostCheckpoints, ...ends },
       { refetchInterval: short ? 5_000 : live ? 30_000 : false, placeholderData: keepPreviousData },
     ),
   )
@@ -39,15 +49,20 @@ export function useCheckpoints(instanceId: InstanceId, range: TimeRange, underwa
   )
   const list = stored.data?.checkpoints
   const recent = live ? probe.data?.recent : undefined
-  const checkpoints = useMemo(() => {
+  const known = useMemo(() => {
     const bySeq = new Map<number, CheckpointView>()
     for (const c of [...(list ?? []), ...(recent ?? [])]) bySeq.set(c.seq, c)
     return [...bySeq.values()].sort((a, b) => b.completedAt - a.completedAt)
   }, [list, recent])
+  // the range moves on between two answers; the array stays the same as long as it holds the same ones
+  const count = completedFrom(known, from)
+  const checkpoints = useMemo(() => known.slice(0, count), [known, count])
   return {
     checkpoints,
+    cut: (list?.length ?? 0) >= mostCheckpoints,
     running: live ? (probe.data?.running ?? null) : null,
-    loading: stored.isPending,
+    // the answer for another range says nothing about this one
+    loading: stored.isPending || stored.isPlaceholderData,
     fault: stored.error ? faultOf(stored.error) : null,
     retry: () => void stored.refetch(),
   }

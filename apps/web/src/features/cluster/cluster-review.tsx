@@ -19,7 +19,7 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { ArrowRight } from 'lucide-react'
 import { useEffect, useEffectEvent, useRef, useState } from 'react'
 import type { ClusterSettingCheck } from '@/server/api'
-import { useTRPC } from '@/trpc/client'
+import { useTRPC, useTRPCClient } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
 import { newIdempotencyKey } from '../console/idempotency-key'
 import { useInstance } from '../instance/instance-context'
@@ -52,12 +52,18 @@ export function ClusterReview({
   const [operationId, setOperationId] = useState<OperationId | null>(null)
   const [reason, setReason] = useState('')
   const key = useRef(newIdempotencyKey())
-  const check = useQuery(
-    trpc.clusterSetting.check.queryOptions(
-      { clusterId, ...wanted },
-      { staleTime: Number.POSITIVE_INFINITY, gcTime: 0, retry: 1, enabled: operationId === null },
-    ),
-  )
+  const client = useTRPCClient()
+  // tasks of the members' hosts: asked once for what is reviewed, and again only where a person says so
+  const check = useQuery({
+    queryKey: ['clusterSetting.check', clusterId, wanted],
+    queryFn: () => client.clusterSetting.check.mutate({ clusterId, ...wanted }),
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+    retry: false,
+    refetchOnWindowFocus: false,
+    refetchOnReconnect: false,
+    enabled: operationId === null,
+  })
   const asked = { onSuccess: (answer: { operationId: OperationId }) => setOperationId(answer.operationId) }
   const set = useMutation(trpc.clusterSetting.set.mutationOptions(asked))
   const rollBack = useMutation(trpc.clusterSetting.rollBack.mutationOptions(asked))

@@ -53,7 +53,7 @@ export function ClusterSettingStates({ onApplied }: { onApplied: () => void }) {
               <TableHeader>Who</TableHeader>
               <TableHeader>Why</TableHeader>
               <TableHeader>Going back changes</TableHeader>
-              <TableHeader>
+              <TableHeader actions>
                 <span className="sr-only">Roll back</span>
               </TableHeader>
             </tr>
@@ -84,7 +84,7 @@ export function ClusterSettingStates({ onApplied }: { onApplied: () => void }) {
                       ))
                     )}
                   </TableCell>
-                  <TableCell className="text-right">
+                  <TableCell actions>
                     {i > 0 && moves.length > 0 ? (
                       <Button
                         size="small"

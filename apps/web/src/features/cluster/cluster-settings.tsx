@@ -104,7 +104,7 @@ export function ClusterSettings() {
                   </TableHeader>
                 ))}
                 <TableHeader>Needs</TableHeader>
-                <TableHeader>
+                <TableHeader actions>
                   <span className="sr-only">Change</span>
                 </TableHeader>
               </tr>
@@ -137,6 +137,26 @@ export function ClusterSettings() {
   )
 }
 
+/** From this length on only the beginning is shown, and the rest on demand: connection strings would fill the screen. */
+const mostShown = 80
+
+function LongValue({ text }: { text: string }) {
+  const [all, setAll] = useState(false)
+  const long = text.length > mostShown
+  return (
+    <>
+      <span className="font-mono [overflow-wrap:anywhere]">
+        {long && !all ? `${text.slice(0, mostShown)}…` : text}
+      </span>
+      {long ? (
+        <Button variant="link" size="small" aria-expanded={all} onClick={() => setAll(!all)}>
+          {all ? 'Show less' : 'Show all of it'}
+        </Button>
+      ) : null}
+    </>
+  )
+}
+
 function SettingRow({
   setting,
   mayChange,
@@ -148,9 +168,9 @@ function SettingRow({
 }) {
   return (
     <TableRow>
-      <TableCell className="min-w-56 align-top">
+      <TableCell className="align-top sm:min-w-56">
         <p className="font-mono break-all">{setting.name}</p>
-        <p className="mt-0.5 text-xs text-ink-muted">{setting.description}</p>
+        <p className="mt-0.5 text-xs text-ink-muted max-sm:hidden">{setting.description}</p>
         <p className="mt-1 flex flex-wrap gap-1.5 empty:hidden">
           {setting.tooSmallOn.length > 0 ? (
             <Badge tone="bad">too small on {setting.tooSmallOn.join(', ')}</Badge>
@@ -161,10 +181,8 @@ function SettingRow({
       </TableCell>
       {setting.values.map((value, i) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: one column per member, in their order
-        <TableCell key={i} className="align-top">
-          <span className="font-mono break-words">
-            {value === null ? '–' : value.shown === '' ? '(empty)' : (value.shown ?? '–')}
-          </span>
+        <TableCell key={i} className="min-w-24 align-top">
+          <LongValue text={value === null ? '–' : value.shown === '' ? '(empty)' : (value.shown ?? '–')} />
           {value?.pending != null ? (
             <p className="mt-1">
               <Badge tone="warn">after a restart: {value.pending}</Badge>
@@ -182,7 +200,7 @@ function SettingRow({
           ) : null}
         </span>
       </TableCell>
-      <TableCell className="text-right align-top">
+      <TableCell actions className="align-top">
         <Button
           size="small"
           disabled={!mayChange || setting.ownOfMember !== null || setting.impact === 'read-only'}

@@ -1,13 +1,15 @@
 'use client'
 import { type InstanceId, standbySeenOf } from '@floe/domain'
-import { type ChartRow, type ChartSeries, type SeriesColor, TimeSeriesChart } from '@floe/ui'
+import { type ChartSeries, type SeriesColor, TimeSeriesChart } from '@floe/ui'
 import { useQueries } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { useTRPC } from '@/trpc/client'
+import { lagRows } from './lag-rows'
 import type { ClusterDetail } from './use-cluster'
 
 const MINUTES = 15
-const BUCKET_MS = 3_000
+/** Standbys are stored at moments of their own, up to two points apart. */
+const PRESENT_MS = 10_000
 
 /** Replay lag of each standby over the last minutes, as the controller stored it. */
 export function LagChart({ detail }: { detail: ClusterDetail }) {
@@ -30,8 +32,9 @@ export function LagChart({ detail }: { detail: ClusterDetail }) {
   })
   const series: ChartSeries[] = standbys.slice(0, 6).map((m, i) => ({
     key: m.instanceId,
-    // the newest value of one that is away is of then
     label: standbySeenOf(primary, m) ? m.name : `${m.name} (not connected)`,
+    // what it has replayed of what it received says nothing of what the primary wrote since
+    ended: !standbySeenOf(primary, m),
     color: (i + 1) as SeriesColor,
     source: 'pg_last_xact_replay_timestamp()',
     help: 'age of the last replayed transaction; 0 when everything received is replayed',
@@ -40,12 +43,8 @@ export function LagChart({ detail }: { detail: ClusterDetail }) {
   const to = Math.max(0, ...answers.map((a) => a?.to ?? 0))
   // biome-ignore lint/correctness/useExhaustiveDependencies: the answers themselves are what changes
   const rows = useMemo(
-    () =>
-      merge(
-        answers,
-        standbys.map((m) => m.instanceId),
-      ),
-    [to, answers.length],
+    () => lagRows(standbys.map((m, i) => ({ key: m.instanceId, history: answers[i] }))),
+    [...answers],
   )
   if (standbys.length === 0) return null
   return (
@@ -58,26 +57,9 @@ export function LagChart({ detail }: { detail: ClusterDetail }) {
       from={to - MINUTES * 60_000}
       to={to}
       leastTop={1}
+      presentWithinMs={PRESENT_MS}
       loading={history.some((h) => h.isPending)}
       fileName={cluster.name}
     />
   )
-}
-
-type Answer = { at: number[]; gapBefore: boolean[]; average: Record<string, (number | null)[]> } | undefined
-
-/** One row for each moment of any standby; what one did not measure then is null. */
-function merge(answers: readonly Answer[], keys: readonly string[]): ChartRow[] {
-  const rows = new Map<number, ChartRow>()
-  answers.forEach((answer, i) => {
-    const key = keys[i] as string
-    answer?.at.forEach((at, n) => {
-      // members are sampled at moments of their own: what lies within one bucket stands beside each other
-      const bucket = Math.round(at / BUCKET_MS) * BUCKET_MS
-      const row = rows.get(bucket) ?? ({ at: bucket } as ChartRow)
-      row[key] = answer.average.replay_delay?.[n] ?? null
-      rows.set(bucket, row)
-    })
-  })
-  return [...rows.values()].sort((a, b) => a.at - b.at)
 }

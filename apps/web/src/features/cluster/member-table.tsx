@@ -4,8 +4,13 @@ import {
   Alert,
   Button,
   ConfirmDialog,
+  classNames,
   Field,
   Input,
+  KeyValue,
+  Menu,
+  MenuItem,
+  MenuSeparator,
   Table,
   TableBody,
   TableCell,
@@ -13,21 +18,27 @@ import {
   TableHeader,
   TableRow,
 } from '@floe/ui'
+import { ArrowUpFromLine, ChevronRight, CopyPlus, EllipsisVertical, Trash2 } from 'lucide-react'
+import { useSearchParams } from 'next/navigation'
 import { useState } from 'react'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
 import { refusalOf } from '../operation/refusal'
+import { REJOIN } from './rejoin-address'
 import { replayLagWords } from './replay-lag'
 import { type ClusterDetail, type Member, useClusterVerbs } from './use-cluster'
 
 type Asking = { verb: 'remove' | 'promote' | 'rejoin' | 'reclone'; member: Member } | null
 
-/** Each member's positions as the primary sees them, lag in bytes and seconds, slot, and what can be done with it. */
+/** Each standby's lag in bytes and seconds, slot, and actions; its positions as the primary sees them on demand. */
 export function MemberTable({ detail }: { detail: ClusterDetail }) {
   const { cluster, candidates } = detail
   const primary = cluster.members.find((m) => m.instanceId === cluster.primaryInstanceId)
   const standbys = cluster.members.filter((m) => m !== primary)
-  const [asking, setAsking] = useState<Asking>(null)
+  const wanted = useSearchParams().get(REJOIN)
+  const rejoining = standbys.find((m) => m.name === wanted)
+  const [asking, setAsking] = useState<Asking>(rejoining ? { verb: 'rejoin', member: rejoining } : null)
+  const [positionsOf, setPositionsOf] = useState<string | null>(null)
   const mayChange = useMayChange()
   const hint = mayChange
     ? detail.openOperation
@@ -41,16 +52,12 @@ export function MemberTable({ detail }: { detail: ClusterDetail }) {
         <TableHead>
           <tr>
             <TableHeader>Standby</TableHeader>
-            <TableHeader>Sent</TableHeader>
-            <TableHeader>Written</TableHeader>
-            <TableHeader>Flushed</TableHeader>
-            <TableHeader>Replayed</TableHeader>
             <TableHeader number>Behind</TableHeader>
             <TableHeader number>Replay lag</TableHeader>
             <TableHeader>Sync</TableHeader>
             <TableHeader>Slot</TableHeader>
-            <TableHeader>
-              <span className="sr-only">What can be done</span>
+            <TableHeader actions>
+              <span className="sr-only">Actions</span>
             </TableHeader>
           </tr>
         </TableHead>
@@ -59,16 +66,24 @@ export function MemberTable({ detail }: { detail: ClusterDetail }) {
             const seen = standbySeenOf(primary, m)
             const slot = primary?.replication?.slots.find((s) => s.name === slotNameOf(m.name))
             const lag = candidates.failover.find((c) => c.instanceId === m.instanceId)?.lagBytes
-            const position = (lsn: string | null | undefined) => (
-              <TableCell className="font-mono text-xs whitespace-nowrap">{lsn ?? '–'}</TableCell>
-            )
-            return (
+            const showsPositions = positionsOf === m.instanceId
+            return [
               <TableRow key={m.instanceId}>
-                <TableCell className="whitespace-nowrap">{m.name}</TableCell>
-                {position(seen?.sentLsn)}
-                {position(seen?.writtenLsn)}
-                {position(seen?.flushedLsn)}
-                {position(seen?.replayedLsn)}
+                <TableCell className="whitespace-nowrap">
+                  <button
+                    type="button"
+                    aria-expanded={showsPositions}
+                    title="WAL positions"
+                    onClick={() => setPositionsOf(showsPositions ? null : m.instanceId)}
+                    className="inline-flex items-center gap-1 rounded-sm hover:text-accent"
+                  >
+                    <ChevronRight
+                      aria-hidden
+                      className={classNames('size-3.5 text-ink-muted', showsPositions && 'rotate-90')}
+                    />
+                    {m.name}
+                  </button>
+                </TableCell>
                 <TableCell number className="whitespace-nowrap">
                   {lag === null || lag === undefined ? '–' : exactBytes(lag)}
                 </TableCell>
@@ -81,8 +96,8 @@ export function MemberTable({ detail }: { detail: ClusterDetail }) {
                     ? `${slot.active ? 'active' : 'inactive'}${slot.retainedBytes === null ? '' : `, keeps ${formatBytes(slot.retainedBytes)}`}`
                     : 'none'}
                 </TableCell>
-                <TableCell>
-                  <div className="flex justify-end gap-1.5">
+                <TableCell actions>
+                  <span className="inline-flex items-center gap-1.5">
                     {m.memberRole === 'fenced' || seen?.state !== 'streaming' ? (
                       <Button
                         size="small"
@@ -93,35 +108,57 @@ export function MemberTable({ detail }: { detail: ClusterDetail }) {
                         Rejoin
                       </Button>
                     ) : null}
-                    <Button
-                      size="small"
-                      disabled={off}
-                      title={hint}
-                      onClick={() => setAsking({ verb: 'reclone', member: m })}
+                    <Menu
+                      trigger={
+                        <Button
+                          size="icon-small"
+                          variant="quiet"
+                          aria-label={`More actions for ${m.name}`}
+                          title={hint ?? 'More actions'}
+                        >
+                          <EllipsisVertical aria-hidden />
+                        </Button>
+                      }
                     >
-                      Copy anew
-                    </Button>
-                    <Button
-                      size="small"
-                      disabled={off || m.role !== 'standby'}
-                      title={hint}
-                      onClick={() => setAsking({ verb: 'promote', member: m })}
-                    >
-                      Promote
-                    </Button>
-                    <Button
-                      size="small"
-                      variant="danger-quiet"
-                      disabled={off}
-                      title={hint}
-                      onClick={() => setAsking({ verb: 'remove', member: m })}
-                    >
-                      Remove
-                    </Button>
-                  </div>
+                      <MenuItem disabled={off} onSelect={() => setAsking({ verb: 'reclone', member: m })}>
+                        <CopyPlus aria-hidden />
+                        Rebuild
+                      </MenuItem>
+                      <MenuItem
+                        disabled={off || m.role !== 'standby'}
+                        onSelect={() => setAsking({ verb: 'promote', member: m })}
+                      >
+                        <ArrowUpFromLine aria-hidden />
+                        Promote
+                      </MenuItem>
+                      <MenuSeparator />
+                      <MenuItem
+                        danger
+                        disabled={off}
+                        onSelect={() => setAsking({ verb: 'remove', member: m })}
+                      >
+                        <Trash2 aria-hidden />
+                        Remove
+                      </MenuItem>
+                    </Menu>
+                  </span>
                 </TableCell>
-              </TableRow>
-            )
+              </TableRow>,
+              showsPositions ? (
+                <TableRow key={`${m.instanceId} positions`}>
+                  <td colSpan={6} className="bg-sunken/40 px-4 py-2">
+                    <KeyValue
+                      items={[
+                        { label: 'Sent', value: lsn(seen?.sentLsn) },
+                        { label: 'Written', value: lsn(seen?.writtenLsn) },
+                        { label: 'Flushed', value: lsn(seen?.flushedLsn) },
+                        { label: 'Replayed', value: lsn(seen?.replayedLsn) },
+                      ]}
+                    />
+                  </td>
+                </TableRow>
+              ) : null,
+            ]
           })}
         </TableBody>
       </Table>
@@ -129,6 +166,10 @@ export function MemberTable({ detail }: { detail: ClusterDetail }) {
     </>
   )
 }
+
+const lsn = (position: string | null | undefined) => (
+  <span className="font-mono text-xs">{position ?? '–'}</span>
+)
 
 const questions = {
   rejoin: {
@@ -138,8 +179,8 @@ const questions = {
     typed: false,
   },
   reclone: {
-    title: (name: string) => `Copy ${name} anew?`,
-    label: 'Copy anew',
+    title: (name: string) => `Rebuild ${name}?`,
+    label: 'Rebuild',
     text: 'It is stopped and replaced by a new copy of the primary. Its former data is kept until the copy is whole.',
     typed: false,
   },

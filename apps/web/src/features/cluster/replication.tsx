@@ -53,7 +53,12 @@ export function Replication() {
       <CommitsWait detail={detail} />
       {fenced.map((m) => (
         <Alert key={m.instanceId} tone="warn" title={`"${m.name}" is fenced`}>
-          {m.fenced ? `${m.fenced.reason}. ` : 'It is to be fenced as soon as its host answers. '}
+          {m.fenced
+            ? `${m.fenced.reason}. `
+            : // an operation that owns the cluster may be about to fence it, or to bring it back
+              detail.openOperation === null
+              ? 'It is to be fenced as soon as its host answers. '
+              : ''}
           It starts as a standby only. Rejoin it below.
         </Alert>
       ))}

@@ -1,5 +1,5 @@
 'use client'
-import { exactBytes, type InstanceId } from '@floe/domain'
+import { doubtSentences, exactBytes, type InstanceId, unsettledMembers } from '@floe/domain'
 import {
   Alert,
   Badge,
@@ -27,6 +27,7 @@ import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
 import { useInstance } from '../instance/instance-context'
 import { Refusal } from '../operation/refusal'
+import { HeldWal } from './held-wal'
 import { acceptedLoss, isAboutLoss, type StatedLoss } from './typed-loss'
 import { type Candidate, type ClusterDetail, useCluster, useClusterVerbs } from './use-cluster'
 
@@ -66,7 +67,7 @@ function TakeoverForm({ detail }: { detail: ClusterDetail }) {
   const [chosen, setChosen] = useState<InstanceId | null>(null)
   const [stated, setStated] = useState<StatedLoss | null>(null)
   const [loss, setLoss] = useState('')
-  const [host, setHost] = useState('')
+  const [hosts, setHosts] = useState<Record<string, string>>({})
   const router = useRouter()
   const verbs = useClusterVerbs()
   const mayChange = useMayChange()
@@ -77,6 +78,15 @@ function TakeoverForm({ detail }: { detail: ClusterDetail }) {
   const rows = list.toSorted((a, b) => (a.name < b.name ? -1 : 1))
   const verb = verbs[way]
   const silent = way === 'failover' && primary !== undefined && primary.hostState !== 'online'
+  const possible = way === 'failover' ? unsettledMembers(cluster) : []
+  // each may accept writes where it is, and nobody can fence it there
+  const unreached = [
+    ...new Set(
+      [...(silent && primary ? [primary] : []), ...possible]
+        .filter((m) => m.hostState !== 'online' && m.instanceId !== candidate?.instanceId)
+        .map((m) => m.hostName),
+    ),
+  ]
   const needsLoss = way === 'failover' && candidate !== undefined && !candidate.lossless
   const lossOf = (c: Candidate): StatedLoss => ({
     instanceId: c.instanceId,
@@ -90,13 +100,13 @@ function TakeoverForm({ detail }: { detail: ClusterDetail }) {
     setStated(lossOf(candidate))
     setLoss('')
   }
-  const accepted = needsLoss ? acceptedLoss(loss, stated?.bytes ?? null, silent) : null
+  const accepted = needsLoss ? acceptedLoss(loss, stated?.bytes ?? null, unreached.length > 0) : null
   const blockers = (candidate?.blockers ?? []).filter((b) => !(needsLoss && isAboutLoss(b)))
   const ready =
     candidate !== undefined &&
     blockers.length === 0 &&
     (!needsLoss || accepted !== null) &&
-    (!silent || host === primary?.hostName)
+    unreached.every((name) => hosts[name] === name)
 
   const start = () => {
     if (!candidate) return
@@ -114,7 +124,8 @@ function TakeoverForm({ detail }: { detail: ClusterDetail }) {
         {
           ...input,
           acceptLoss: accepted,
-          unreachableHost: silent ? host : null,
+          unreachableHost: unreached[0] ?? null,
+          alsoUnreachable: unreached.slice(1),
         },
         follow,
       )
@@ -136,25 +147,25 @@ function TakeoverForm({ detail }: { detail: ClusterDetail }) {
               verb.reset()
             }}
             choices={[
-              { value: 'switchover', label: 'Switchover', title: 'From a running primary; loses nothing' },
+              { value: 'switchover', label: 'Switchover', title: 'From a running primary; nothing is lost' },
               { value: 'failover', label: 'Failover', title: 'From a primary that is gone or has to go' },
             ]}
           />
           <p className="text-sm text-ink-muted">
             {way === 'switchover'
-              ? 'The primary is stopped in order, the standby takes over once it has everything, and the former primary follows it. Nothing is lost. Until the standby is promoted, a cancel takes everything back.'
-              : 'The former primary is fenced: it is stopped and starts as a standby only, whoever starts it. Then the standbys are compared, and one takes over.'}
+              ? 'The primary is shut down, the standby is promoted once it has replayed all WAL, and the former primary becomes its standby. Nothing is lost. Until the promotion a cancel restores the primary.'
+              : 'The former primary is fenced: it is stopped and can only start as a standby. Then the standbys are compared, and the one you choose is promoted.'}
           </p>
         </div>
       </Card>
-      <Card title="Who takes over" bodyClassName="p-0">
+      <Card title="New primary" bodyClassName="p-0">
         <Table label="Candidates">
           <TableHead>
             <tr>
               <TableHeader>Candidate</TableHeader>
               <TableHeader number>Behind</TableHeader>
               <TableHeader number>Expected loss</TableHeader>
-              <TableHeader>In the way</TableHeader>
+              <TableHeader>Blockers</TableHeader>
             </tr>
           </TableHead>
           <TableBody>
@@ -178,15 +189,10 @@ function TakeoverForm({ detail }: { detail: ClusterDetail }) {
                   <Loss candidate={c} />
                 </TableCell>
                 <TableCell className="min-w-56">
-                  {c.blockers.length === 0 ? (
-                    <span className="text-ink-muted">nothing</span>
+                  {c.blockers.length === 0 && c.notes.length === 0 ? (
+                    <span className="text-ink-muted">none</span>
                   ) : (
-                    c.blockers.map((b) => (
-                      <p key={b.code}>
-                        {b.message}
-                        {b.hint ? <span className="block text-ink-muted">{b.hint}</span> : null}
-                      </p>
-                    ))
+                    c.blockers.map((b) => <p key={b.code}>{b.message}</p>)
                   )}
                   {c.notes.map((n) => (
                     <p key={n} className="text-ink-muted">
@@ -199,6 +205,78 @@ function TakeoverForm({ detail }: { detail: ClusterDetail }) {
           </TableBody>
         </Table>
       </Card>
+      {way === 'failover' && candidate ? (
+        <Card title="WAL on each member, as last seen" bodyClassName="p-0">
+          <HeldWal asked={candidate.asked} candidate={candidate.name} seen={cluster.members} />
+          {candidate.lossless ? (
+            <p className="px-4 py-3 text-sm text-ink-muted">
+              No acknowledged commit is expected to be lost. The failover proves that before it promotes{' '}
+              {candidate.name}; without the proof no standby takes over.
+            </p>
+          ) : null}
+        </Card>
+      ) : null}
+      {way === 'failover' && alive ? (
+        <Alert title="The primary is running">
+          A switchover loses nothing and interrupts clients for less time. Fail over only if the primary has
+          to go without delay.
+        </Alert>
+      ) : null}
+      {blockers.map((b) => (
+        <FaultAlert key={b.code} fault={b} tone="warn" />
+      ))}
+      {unreached.map((name) => (
+        <Alert
+          key={name}
+          tone="bad"
+          title={
+            name === primary?.hostName
+              ? `Host "${name}" is unreachable: the primary on it cannot be fenced now`
+              : `Host "${name}" is unreachable: the instance on it may have been promoted`
+          }
+        >
+          <p>
+            If it still runs there, clients that reach it can keep writing to it until the host answers again.
+            Those writes are lost. Floe fences it as soon as the host answers.
+          </p>
+          <Field label={`Type "${name}" to fail over without fencing it first`}>
+            {(control) => (
+              <Input
+                {...control}
+                value={hosts[name] ?? ''}
+                onChange={(event) => setHosts({ ...hosts, [name]: event.target.value })}
+              />
+            )}
+          </Field>
+        </Alert>
+      ))}
+      {needsLoss && stated ? (
+        <AcceptLoss
+          stated={stated}
+          now={candidate.expectedLossBytes}
+          silent={unreached.length > 0}
+          alive={alive}
+          doubts={[...candidate.blockers.filter(isAboutLoss).map(doubtSentences), ...candidate.notes]}
+          loss={loss}
+          onType={setLoss}
+          onLookAgain={() => {
+            setStated(lossOf(candidate))
+            setLoss('')
+          }}
+        />
+      ) : null}
+      {verb.error ? <Refusal error={verb.error} /> : null}
+      <div>
+        <Button
+          variant={way === 'failover' ? 'danger' : 'primary'}
+          busy={verb.isPending}
+          disabled={!mayChange || !ready || detail.openOperation !== null}
+          title={mayChange ? undefined : viewerHint}
+          onClick={start}
+        >
+          {way === 'switchover' ? 'Switch over' : 'Fail over'} to {candidate?.name ?? '…'}
+        </Button>
+      </div>
       <Card title="Stages" bodyClassName="p-0">
         <Table label="Stages">
           <TableHead>
@@ -222,48 +300,6 @@ function TakeoverForm({ detail }: { detail: ClusterDetail }) {
           </TableBody>
         </Table>
       </Card>
-      {silent ? (
-        <Alert
-          tone="bad"
-          title={`Host "${primary?.hostName}" is out of reach: its primary cannot be fenced now`}
-        >
-          <p>
-            If it still runs there, clients that reach it go on writing to it until its host answers; those
-            writes are lost. It is fenced as soon as its host answers.
-          </p>
-          <Field label={`Type "${primary?.hostName}" to fail over all the same`}>
-            {(control) => (
-              <Input {...control} value={host} onChange={(event) => setHost(event.target.value)} />
-            )}
-          </Field>
-        </Alert>
-      ) : null}
-      {needsLoss && stated ? (
-        <AcceptLoss
-          stated={stated}
-          now={candidate.expectedLossBytes}
-          silent={silent}
-          alive={alive}
-          loss={loss}
-          onType={setLoss}
-          onLookAgain={() => {
-            setStated(lossOf(candidate))
-            setLoss('')
-          }}
-        />
-      ) : null}
-      {verb.error ? <Refusal error={verb.error} /> : null}
-      <div>
-        <Button
-          variant={way === 'failover' ? 'danger' : 'primary'}
-          busy={verb.isPending}
-          disabled={!mayChange || !ready || detail.openOperation !== null}
-          title={mayChange ? undefined : viewerHint}
-          onClick={start}
-        >
-          {way === 'switchover' ? 'Switch over' : 'Fail over'} to {candidate?.name ?? '…'}
-        </Button>
-      </div>
     </div>
   )
 }
@@ -274,6 +310,7 @@ function AcceptLoss({
   now,
   silent,
   alive,
+  doubts,
   loss,
   onType,
   onLookAgain,
@@ -285,6 +322,8 @@ function AcceptLoss({
   silent: boolean
   /** The primary runs. */
   alive: boolean
+  /** Why it is not proven that nothing is lost. */
+  doubts: readonly string[]
   loss: string
   onType: (loss: string) => void
   onLookAgain: () => void
@@ -294,8 +333,11 @@ function AcceptLoss({
   return (
     <Alert tone="bad" title="Acknowledged commits may be lost">
       <div className="flex flex-col gap-2">
+        {doubts.map((doubt) => (
+          <p key={doubt}>{doubt}</p>
+        ))}
         {silent ? (
-          <p>How much cannot be known.</p>
+          <p>How much is unknown: the primary cannot be asked.</p>
         ) : (
           <>
             <p>
@@ -308,13 +350,14 @@ function AcceptLoss({
               {alive ? ' The primary runs: it can grow.' : ''}
             </p>
             <p>
-              What is missing is counted once the primary is fenced. If it is more than you type, nobody takes
-              over{alive ? ', the primary goes on,' : ''} and the operation names the number.
+              The loss is measured once the primary is fenced. If it is more than you type, no standby takes
+              over
+              {alive ? ', the primary continues' : ''}, and the operation reports the number.
             </p>
             <div>
               <Button size="small" onClick={onLookAgain}>
                 <RotateCw aria-hidden />
-                Look again
+                Refresh
               </Button>
             </div>
           </>
@@ -322,10 +365,10 @@ function AcceptLoss({
         <Field
           label={
             silent
-              ? 'Type "unknown" to accept a loss that cannot be known'
+              ? 'Type "unknown" to accept a loss of unknown size'
               : bytes === null
                 ? 'Type how many bytes may be lost at most, or "unknown" to accept any loss'
-                : `Type ${bytes}, or more, to accept a loss of at most so many bytes`
+                : `Type ${bytes} or more: the bytes of WAL that may be lost at most`
           }
         >
           {(control) => (
@@ -344,6 +387,6 @@ function AcceptLoss({
 }
 
 function Loss({ candidate }: { candidate: Candidate }) {
-  if (candidate.lossless) return <>0 bytes</>
+  if (candidate.lossless && candidate.expectedLossBytes === 0) return <>0 bytes</>
   return <>{candidate.expectedLossBytes === null ? 'unknown' : exactBytes(candidate.expectedLossBytes)}</>
 }

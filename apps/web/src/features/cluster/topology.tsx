@@ -75,7 +75,9 @@ function Arrow({
   candidate: Candidate | undefined
 }) {
   const seen = standbySeenOf(primary, member)
-  const streams = seen?.state === 'streaming'
+  // what a primary said that is not heard of any more is of then
+  const old = primary?.hostState !== 'online'
+  const streams = seen?.state === 'streaming' && !old
   const slot = primary?.replication?.slots.find((s) => s.name === slotNameOf(member.name))
   return (
     <div className="flex items-center gap-2 text-xs sm:w-72 sm:justify-end">
@@ -87,7 +89,7 @@ function Arrow({
         </span>
         <span className="text-ink-muted">
           {seen
-            ? `${seen.state}, ${seen.syncState}`
+            ? `${old ? 'when last seen: ' : ''}${seen.state}, ${seen.syncState}`
             : member.memberRole === 'fenced'
               ? 'fenced'
               : 'not connected'}
@@ -95,7 +97,7 @@ function Arrow({
         </span>
       </span>
       {seen && (seen.syncState === 'sync' || seen.syncState === 'quorum') ? (
-        <Badge tone="good" title="Commits wait for it">
+        <Badge tone={old ? 'neutral' : 'good'} title="Commits wait for it">
           sync
         </Badge>
       ) : null}

@@ -1,11 +1,10 @@
-import type { InstanceId } from '@floe/domain'
+import { type InstanceId, lossDoubts } from '@floe/domain'
 
 /** What a failover to a standby would lose, as it stood when that standby was chosen. */
 export type StatedLoss = { instanceId: InstanceId; bytes: number | null; at: number }
 
 /** Blockers that are about a loss: one who accepts it passes them, and no other. */
-const lossBlockers = ['candidate.behind', 'candidate.quorum_unseen', 'candidate.not_synchronous']
-export const isAboutLoss = ({ code }: { code: string }) => lossBlockers.includes(code)
+export const isAboutLoss = ({ code }: { code: string }) => lossDoubts.includes(code)
 
 /**
  * The loss a person accepts by what is typed, as it is sent; null while it accepts none. `stated`: the bytes that the page

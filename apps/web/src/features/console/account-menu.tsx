@@ -1,6 +1,7 @@
 'use client'
 import { Button, Menu, MenuItem, MenuLabel, MenuSeparator, useToast } from '@floe/ui'
-import { CircleUser, LogOut } from 'lucide-react'
+import { CircleUser, KeyRound, LogOut } from 'lucide-react'
+import Link from 'next/link'
 import { signOut } from '@/auth/session-client'
 import { useAccount } from './account-context'
 
@@ -29,6 +30,12 @@ export function AccountMenu() {
         <span className="block">role: {account.role}</span>
       </MenuLabel>
       <MenuSeparator />
+      <MenuItem asChild>
+        <Link href="/account">
+          <KeyRound aria-hidden />
+          Account
+        </Link>
+      </MenuItem>
       <MenuItem onSelect={() => void leave()}>
         <LogOut aria-hidden />
         Sign out

@@ -1,20 +1,29 @@
 'use client'
 import { classNames } from '@floe/ui'
-import { Database, HardDrive, ListChecks, type LucideIcon, Siren } from 'lucide-react'
+import { Database, HardDrive, ListChecks, type LucideIcon, ScrollText, Siren } from 'lucide-react'
 import Link from 'next/link'
 import { usePathname } from 'next/navigation'
+import { useMayAdminister } from './account-context'
 
-const places: readonly { href: string; label: string; icon: LucideIcon }[] = [
+type Place = { href: string; label: string; icon: LucideIcon }
+
+const places: readonly Place[] = [
   { href: '/instances', label: 'Instances', icon: Database },
   { href: '/hosts', label: 'Hosts', icon: HardDrive },
   { href: '/operations', label: 'Operations', icon: ListChecks },
   { href: '/incidents', label: 'Incidents', icon: Siren },
 ]
 
+const administratorsPlaces: readonly Place[] = [
+  ...places,
+  { href: '/audit', label: 'Audit', icon: ScrollText },
+]
+
 /** The console's places: beside the page on a wide screen, at its foot on a telephone. */
 export function Navigation({ at }: { at: 'side' | 'foot' }) {
   const path = usePathname()
   const foot = at === 'foot'
+  const shown = useMayAdminister() ? administratorsPlaces : places
   return (
     <nav
       aria-label={foot ? 'Places, at the foot' : 'Places'}
@@ -24,8 +33,8 @@ export function Navigation({ at }: { at: 'side' | 'foot' }) {
           : 'hidden w-48 shrink-0 border-r border-line bg-surface md:block'
       }
     >
-      <ul className={foot ? 'grid grid-cols-4' : 'sticky top-12 flex flex-col gap-0.5 p-2'}>
-        {places.map(({ href, label, icon: Icon }) => {
+      <ul className={foot ? 'grid auto-cols-fr grid-flow-col' : 'sticky top-12 flex flex-col gap-0.5 p-2'}>
+        {shown.map(({ href, label, icon: Icon }) => {
           const current = path === href || path.startsWith(`${href}/`)
           return (
             <li key={href}>

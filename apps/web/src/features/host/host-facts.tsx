@@ -12,15 +12,20 @@ import {
   TableHeader,
   TableRow,
 } from '@floe/ui'
+import Link from 'next/link'
+import { Fragment } from 'react'
 
 /** What an agent says of its machine. `ageMs`: set where that is too old to be what is, which is then greyed and said. */
 export function HostFactsView({
   facts,
   host,
   ageMs,
+  sharedUser,
 }: {
   facts: HostFacts | null
   host: string
+  /** Names of its instances that share a user with others although it could separate them. */
+  sharedUser: string[]
   ageMs: number | null
 }) {
   if (!facts)
@@ -54,6 +59,15 @@ export function HostFactsView({
             value: facts.supervision === 'systemd' ? 'systemd units' : 'detached processes',
           },
           {
+            label: 'OS users',
+            value:
+              facts.separateUsers === undefined
+                ? 'unknown: the agent is of an earlier version'
+                : facts.separateUsers
+                  ? separation(sharedUser)
+                  : 'one for all instances: a superuser of one reaches the files of all',
+          },
+          {
             label: 'Instance ports',
             value: `${instancePorts.from}–${instancePorts.to}, ${instancePorts.used} used`,
           },
@@ -61,6 +75,24 @@ export function HostFactsView({
       />
       <Disks disks={facts.disks} host={host} />
     </div>
+  )
+}
+
+function separation(sharedUser: string[]) {
+  if (sharedUser.length === 0) return 'one per instance'
+  return (
+    <span className="text-warn">
+      one per instance, but{' '}
+      {sharedUser.map((name, i) => (
+        <Fragment key={name}>
+          {i === 0 ? null : ', '}
+          <Link className="underline" href={`/instances/${name}`}>
+            {name}
+          </Link>
+        </Fragment>
+      ))}{' '}
+      {sharedUser.length === 1 ? 'shares' : 'share'} one with others
+    </span>
   )
 }
 

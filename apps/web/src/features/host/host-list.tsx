@@ -154,7 +154,7 @@ function HostCard({ host }: { host: Host }) {
     >
       <div className="flex flex-col gap-4">
         {host.fault && host.state !== 'online' ? <FaultAlert fault={host.fault} tone="warn" /> : null}
-        <HostFactsView facts={host.facts} host={host.name} ageMs={ageMs} />
+        <HostFactsView facts={host.facts} host={host.name} ageMs={ageMs} sharedUser={host.sharedUser} />
       </div>
     </Card>
   )

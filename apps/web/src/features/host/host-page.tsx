@@ -22,14 +22,16 @@ import {
   TableRow,
 } from '@floe/ui'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Server } from 'lucide-react'
 import Link from 'next/link'
 import { useRouter } from 'next/navigation'
 import { useEffect, useState } from 'react'
 import type { RouterOutputs } from '@/server/api'
 import { useTRPC } from '@/trpc/client'
-import { faultOf } from '@/trpc/fault'
+import { faultOf, isNotFound } from '@/trpc/fault'
 import { administratorHint, useMayAdminister } from '../console/account-context'
 import { Danger } from '../console/danger'
+import { NotThere } from '../console/not-there'
 import { AddHost } from './add-host'
 import { HostFactsView } from './host-facts'
 import { useHostAge } from './use-host-age'
@@ -45,9 +47,19 @@ export function HostPage({ name }: { name: string }) {
   useEffect(() => {
     if (consoleNow !== undefined) noteConsoleTime(consoleNow)
   }, [consoleNow])
+  const fault = query.error ? faultOf(query.error) : null
+  if (isNotFound(fault))
+    return (
+      <NotThere
+        title={name}
+        what={`Host "${name}" does not exist`}
+        icon={Server}
+        list={{ href: '/hosts', label: 'All hosts' }}
+      />
+    )
   if (!query.data)
-    return query.error ? (
-      <FaultAlert fault={faultOf(query.error)} onRetry={() => void query.refetch()} />
+    return fault ? (
+      <FaultAlert fault={fault} onRetry={() => void query.refetch()} />
     ) : (
       <Card>
         <SkeletonRows label="Loading the host" />
@@ -116,7 +128,7 @@ function HostView({ detail }: { detail: Detail }) {
           ) : null}
         </Card>
         <Card title="Machine">
-          <HostFactsView facts={host.facts} host={host.name} ageMs={ageMs} />
+          <HostFactsView facts={host.facts} host={host.name} ageMs={ageMs} sharedUser={host.sharedUser} />
         </Card>
         <Instances instances={instanceList} old={host.state !== 'online'} />
         {host.own ? null : <HostDangerZone host={host} />}

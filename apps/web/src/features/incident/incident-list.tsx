@@ -1,27 +1,19 @@
 'use client'
 import { formatDuration, IncidentSeverity, IncidentState } from '@floe/domain'
-import {
-  Age,
-  Badge,
-  Button,
-  Card,
-  EmptyState,
-  FaultAlert,
-  Moment,
-  noteConsoleTime,
-  Select,
-  SkeletonRows,
-  useToast,
-} from '@floe/ui'
+import { Age, Badge, Button, Card, EmptyState, Moment, noteConsoleTime, useToast } from '@floe/ui'
 import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
 import { BellOff, Check } from 'lucide-react'
+import Link from 'next/link'
 import { useSearchParams } from 'next/navigation'
-import { type ReactNode, useEffect, useId } from 'react'
+import { type ReactNode, useEffect } from 'react'
 import type { Incident } from '@/server/api'
 import { useTRPC } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
 import { useMayChange, viewerHint } from '../console/account-context'
-import { IncidentPlaces } from './incident-places'
+import { AddressChoice } from '../console/address-choice'
+import { PagedList } from '../console/paged-list'
+import { AcceptRestored, isRestored } from './accept-restored'
+import { actionOf, IncidentPlaces } from './incident-places'
 import { SeverityBadge } from './severity-badge'
 
 /** Incidents, open ones first, each newest first; what is chosen to be shown is kept in the address. */
@@ -52,103 +44,52 @@ export function IncidentList() {
       bodyClassName="p-0"
       actions={
         <>
-          <Choice
+          <AddressChoice
             label="State"
             name="state"
-            value={state === 'all' ? '' : state}
+            value={state === 'all' ? null : state}
             options={IncidentState.options}
           />
-          <Choice
+          <AddressChoice
             label="Severity"
             name="severity"
-            value={severity ?? ''}
+            value={severity ?? null}
             options={IncidentSeverity.options}
           />
         </>
       }
     >
-      {query.error ? (
-        <FaultAlert
-          fault={faultOf(query.error)}
-          tone={query.data ? 'warn' : 'bad'}
-          onRetry={() => void query.refetch()}
-          className="m-3"
-        />
-      ) : null}
-      {query.isPending ? (
-        <SkeletonRows label="Loading incidents" />
-      ) : incidents.length === 0 && !query.error ? (
-        <EmptyState
-          icon={BellOff}
-          title={
-            state === 'open' || (state === 'all' && !severity)
-              ? 'Nothing needs a person now'
-              : 'No incident is like this'
-          }
-        >
-          An incident opens by itself when something needs a person, such as a host that does not answer, a
-          disk that is almost full or a step that takes too long, and closes by itself when that is over.
-        </EmptyState>
-      ) : (
-        <>
-          <ul aria-label="Incidents">
-            {incidents.map((incident) => (
-              <IncidentRow key={incident.incidentId} incident={incident} />
-            ))}
-          </ul>
-          {query.hasNextPage ? (
-            <div className="border-t border-line px-4 py-2">
-              <Button size="small" busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-                Show older
-              </Button>
-            </div>
-          ) : null}
-        </>
-      )}
-    </Card>
-  )
-}
-
-function Choice({
-  label,
-  name,
-  value,
-  options,
-}: {
-  label: string
-  name: string
-  value: string
-  options: readonly string[]
-}) {
-  const id = useId()
-  return (
-    <span className="flex items-center gap-2 text-xs text-ink-muted">
-      <label htmlFor={id}>{label}</label>
-      <Select
-        id={id}
-        className="w-28"
-        value={value}
-        onChange={(event) => {
-          const next = new URLSearchParams(window.location.search)
-          if (event.target.value) next.set(name, event.target.value)
-          else next.delete(name)
-          const text = next.toString()
-          window.history.replaceState(null, '', text ? `?${text}` : window.location.pathname)
-        }}
+      <PagedList
+        query={query}
+        noun="incidents"
+        rows={incidents.length}
+        empty={
+          <EmptyState
+            icon={BellOff}
+            title={
+              state === 'open' || (state === 'all' && !severity)
+                ? 'Nothing needs a person now'
+                : 'No incident is like this'
+            }
+          >
+            An incident opens by itself when something needs a person, such as a host that does not answer, a
+            disk that is almost full or a step that takes too long, and closes by itself when that is over.
+          </EmptyState>
+        }
       >
-        <option value="">all</option>
-        {options.map((option) => (
-          <option key={option} value={option}>
-            {option}
-          </option>
-        ))}
-      </Select>
-    </span>
+        <ul aria-label="Incidents">
+          {incidents.map((incident) => (
+            <IncidentRow key={incident.incidentId} incident={incident} />
+          ))}
+        </ul>
+      </PagedList>
+    </Card>
   )
 }
 
 function IncidentRow({ incident }: { incident: Incident }) {
   const over = incident.closedAt !== null
+  const action = actionOf(incident)
   return (
     <li
       id={incident.incidentId}
@@ -180,7 +121,15 @@ function IncidentRow({ incident }: { incident: Incident }) {
           ) : null}
         </div>
       </div>
-      {over || incident.acknowledgedByName ? null : <Acknowledge incident={incident} />}
+      <div className="flex flex-wrap gap-2 self-start">
+        {action ? (
+          <Button asChild size="small" variant="primary">
+            <Link href={action.href}>{action.label}</Link>
+          </Button>
+        ) : null}
+        {isRestored(incident) ? <AcceptRestored incident={incident} /> : null}
+        {over || incident.acknowledgedByName ? null : <Acknowledge incident={incident} />}
+      </div>
     </li>
   )
 }
@@ -225,7 +174,6 @@ function Acknowledge({ incident }: { incident: Incident }) {
   return (
     <Button
       size="small"
-      className="self-start"
       busy={acknowledge.isPending}
       disabled={!mayChange}
       title={mayChange ? 'Tell the others that you look after it' : viewerHint}

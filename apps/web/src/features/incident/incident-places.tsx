@@ -1,19 +1,42 @@
+import { incidentKindOf } from '@floe/domain'
 import Link from 'next/link'
 import type { Incident } from '@/server/api'
+import { REJOIN } from '../cluster/rejoin-address'
 
 /** What an incident is about, each with its address; what does not exist any more has none and is left out. */
 export function placesOf(incident: Incident): { what: string; name: string; href: string }[] {
   const { key, operationId, operationTitle, instanceName, hostName } = incident
-  const page = key.startsWith('setting-drift:') ? '/settings' : ''
+  const page = incidentKindOf(key)?.page.split('/').slice(1).join('/')
   return [
     ...(operationId && operationTitle
       ? [{ what: 'operation', name: operationTitle, href: `/operations/${operationId}` }]
       : []),
     ...(instanceName
-      ? [{ what: 'instance', name: instanceName, href: `/instances/${instanceName}${page}` }]
+      ? [
+          {
+            what: 'instance',
+            name: instanceName,
+            href: `/instances/${instanceName}${page ? `/${page}` : ''}`,
+          },
+        ]
       : []),
     ...(hostName ? [{ what: 'host', name: hostName, href: `/hosts/${hostName}` }] : []),
   ]
+}
+
+/** What there is to do about an open incident, with the address where it is done; null where a person has to look first. */
+export function actionOf({
+  key,
+  closedAt,
+  instanceName,
+}: Pick<Incident, 'key' | 'closedAt' | 'instanceName'>): { label: string; href: string } | null {
+  const kind = incidentKindOf(key)
+  if (!kind?.act || closedAt !== null || !instanceName) return null
+  const page = `/instances/${instanceName}/${kind.page.split('/').slice(1).join('/')}`
+  return {
+    label: kind.act,
+    href: kind.act === 'Rejoin' ? `${page}?${REJOIN}=${instanceName}` : page,
+  }
 }
 
 /** `operation Restart instance · instance demo · host here`, each a link. */

@@ -89,7 +89,7 @@ export function Webhooks() {
               <TableHeader>Address</TableHeader>
               <TableHeader>Newest message</TableHeader>
               <TableHeader number>Waiting</TableHeader>
-              <TableHeader>
+              <TableHeader actions>
                 <span className="sr-only">Actions</span>
               </TableHeader>
             </tr>
@@ -104,7 +104,7 @@ export function Webhooks() {
                   <Newest last={webhook.last} />
                 </TableCell>
                 <TableCell number>{webhook.waiting}</TableCell>
-                <TableCell className="text-right">
+                <TableCell actions>
                   <span className="inline-flex gap-2">
                     <Button
                       size="small"

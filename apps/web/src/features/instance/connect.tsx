@@ -5,6 +5,7 @@ import { ClusterConnections } from '../cluster/cluster-connections'
 import { useCluster } from '../cluster/use-cluster'
 import { ConnectionCard } from './connection-card'
 import { useInstance } from './instance-context'
+import { RemoteAccessAlert } from './remote-access'
 
 /** How to reach an instance; without a password, which nobody but its owner has. */
 export function Connect() {
@@ -24,6 +25,7 @@ export function Connect() {
           It takes connections only while it is running.
         </Alert>
       ) : null}
+      <RemoteAccessAlert />
       {cluster.members === 1 ? null : ofCluster.data ? (
         <ClusterConnections detail={ofCluster.data} />
       ) : ofCluster.error ? (

@@ -1,5 +1,12 @@
 'use client'
-import { connectionForms, type Fault, InstanceName, type OperationId } from '@floe/domain'
+import {
+  connectionForms,
+  type Fault,
+  InstanceName,
+  newSettingFaults,
+  OperationId,
+  requiresTls,
+} from '@floe/domain'
 import {
   Alert,
   Button,
@@ -10,11 +17,13 @@ import {
   PageHeader,
   Progress,
   Select,
+  SkeletonRows,
   StateBadge,
 } from '@floe/ui'
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { Plus, X } from 'lucide-react'
+import { Pencil, Plus, X } from 'lucide-react'
 import Link from 'next/link'
+import { useSearchParams } from 'next/navigation'
 import { useRef, useState } from 'react'
 import type { RouterInputs, RouterOutputs } from '@/server/api'
 import { useTRPC } from '@/trpc/client'
@@ -29,9 +38,37 @@ import { ConnectionCard } from './connection-card'
 type Created = RouterOutputs['instance']['create']
 type SettingLine = { key: number; name: string; value: string }
 
-/** Creates an instance: asks, follows the operation, then shows how to connect, with the password this once. */
+type Draft = { name: string; hostId: string; lines: readonly SettingLine[] }
+
+const emptyDraft: Draft = { name: '', hostId: '', lines: [] }
+
+/** What an operation that was to create an instance was asked with, as the form holds it. */
+export function draftOf(input: Record<string, unknown>): Draft {
+  const settings = typeof input.settings === 'object' && input.settings !== null ? input.settings : {}
+  return {
+    ...emptyDraft,
+    name: typeof input.name === 'string' ? input.name : '',
+    lines: Object.entries(settings).map(([name, value], key) => ({ key, name, value: String(value) })),
+  }
+}
+
+/**
+ * Creates an instance: asks, follows the operation, then shows how to connect, with the password this once. What failed is
+ * tried again from the form as it was filled in; `?from=` in the address names an operation that failed elsewhere.
+ */
 export function CreateInstance() {
+  const trpc = useTRPC()
+  const from = OperationId.safeParse(useSearchParams().get('from'))
+  const earlier = useQuery({
+    ...trpc.operation.show.queryOptions({ operationId: from.data as OperationId }),
+    enabled: from.success,
+    staleTime: Number.POSITIVE_INFINITY,
+  })
   const [created, setCreated] = useState<Created | null>(null)
+  const [draft, setDraft] = useState<Draft | null>(null)
+  const [failed, setFailed] = useState<Fault | null>(null)
+  const again = earlier.data?.operation
+  const filled = draft ?? (again?.kind === 'create-instance' ? draftOf(again.input) : emptyDraft)
   return (
     <div className="max-w-3xl">
       <PageHeader
@@ -43,55 +80,103 @@ export function CreateInstance() {
         }
       />
       {created ? (
-        <Creation created={created} onAgain={() => setCreated(null)} />
+        <Creation
+          created={created}
+          onEdit={(fault) => {
+            setFailed(fault)
+            setCreated(null)
+          }}
+        />
+      ) : from.success && earlier.isPending ? (
+        <Card>
+          <SkeletonRows label="Loading what was asked for" />
+        </Card>
       ) : (
-        <CreateForm onCreated={setCreated} />
+        <CreateForm
+          draft={filled}
+          failed={failed ?? again?.fault ?? null}
+          onCreated={(next, asked) => {
+            setDraft(asked)
+            setFailed(null)
+            setCreated(next)
+          }}
+        />
       )}
     </div>
   )
 }
 
-function CreateForm({ onCreated }: { onCreated: (created: Created) => void }) {
+function CreateForm({
+  draft,
+  failed,
+  onCreated,
+}: {
+  draft: Draft
+  /** Why it failed when it was tried with this draft. */
+  failed: Fault | null
+  onCreated: (created: Created, asked: Draft) => void
+}) {
   const trpc = useTRPC()
   const mayChange = useMayChange()
-  const [name, setName] = useState('')
-  const [hostId, setHostId] = useState('')
-  const [lines, setLines] = useState<readonly SettingLine[]>([])
+  const [name, setName] = useState(draft.name)
+  const [hostId, setHostId] = useState(draft.hostId)
+  const [lines, setLines] = useState(draft.lines)
   const [nameError, setNameError] = useState<string | null>(null)
+  const [lineFaults, setLineFaults] = useState<ReadonlyMap<number, Fault>>(new Map())
   // one key for one intent: pressing again after a broken connection creates nothing twice
   const key = useRef<string | null>(null)
   const hosts = useQuery(trpc.host.list.queryOptions())
   const create = useMutation(
     trpc.instance.create.mutationOptions({
-      onSuccess: onCreated,
+      onSuccess: (next) => onCreated(next, { name, hostId, lines }),
       onError: (error) => {
         if (faultOf(error).code !== 'console.unreachable') key.current = null
       },
     }),
   )
-  const fault: Fault | null = create.error ? faultOf(create.error) : null
+  const check = useMutation(trpc.instance.check.mutationOptions())
+  const error = create.error ?? check.error
+  const refused: Fault | null = error ? faultOf(error) : null
+  // a name that is taken is told beside the name
+  const nameTaken = refused?.code === 'instance.name_taken' ? refused : null
+  const fault = nameTaken ? null : refused
   const several = (hosts.data?.hosts.length ?? 0) > 1
 
-  function submit() {
+  async function submit() {
+    create.reset()
+    check.reset()
     const parsed = InstanceName.safeParse(name)
     if (!parsed.success) {
       setNameError(parsed.error.issues[0]?.message ?? 'is not a name')
       return
     }
     setNameError(null)
+    const given = lines.filter((l) => l.name.trim() !== '' || l.value.trim() !== '')
+    const faults = newSettingFaults(given)
+    const wrong = new Map(given.flatMap((l, i) => (faults[i] ? [[l.key, faults[i]] as const] : [])))
+    setLineFaults(wrong)
+    if (wrong.size > 0) return
+    const settings = Object.fromEntries(given.map((l) => [l.name.trim(), l.value.trim()]))
+    const host = hostId ? { hostId: hostId as RouterInputs['instance']['create']['hostId'] } : {}
+    if (given.length > 0) {
+      // the engine that it would get says what Settings would: where it refuses, nothing has begun
+      const checked = await check.mutateAsync({ settings, ...host }).catch(() => null)
+      if (!checked) return
+      const refusedLines = given.flatMap((l) => {
+        const said = checked.results.find((r) => r.name.toLowerCase() === l.name.trim().toLowerCase())
+        return said?.fault ? [[l.key, said.fault] as const] : []
+      })
+      setLineFaults(new Map(refusedLines))
+      if (refusedLines.length > 0) return
+    }
     key.current ??= newIdempotencyKey()
-    const settings = Object.fromEntries(
-      lines.filter((l) => l.name.trim() !== '').map((l) => [l.name.trim(), l.value.trim()]),
-    )
-    create.mutate({
-      name: parsed.data,
-      settings,
-      idempotencyKey: key.current,
-      ...(hostId ? { hostId: hostId as RouterInputs['instance']['create']['hostId'] } : {}),
-    })
+    create.mutate({ name: parsed.data, settings, idempotencyKey: key.current, ...host })
   }
-  const change = (line: SettingLine) =>
+  const change = (line: SettingLine) => {
+    key.current = null
+    setLineFaults((before) => new Map([...before].filter(([other]) => other !== line.key)))
     setLines((before) => before.map((other) => (other.key === line.key ? line : other)))
+  }
 
   return (
     <Card>
@@ -99,13 +184,14 @@ function CreateForm({ onCreated }: { onCreated: (created: Created) => void }) {
         className="flex flex-col gap-4"
         onSubmit={(event) => {
           event.preventDefault()
-          submit()
+          void submit()
         }}
       >
+        {failed ? <FaultAlert fault={failed} tone="warn" className="-mb-1" /> : null}
         <Field
           label="Name"
           hint="Lower-case letters, digits and hyphens; it names the instance everywhere."
-          error={nameError}
+          error={nameError ?? (nameTaken ? `${nameTaken.message}. ${nameTaken.hint ?? ''}` : null)}
           className="max-w-sm"
         >
           {(control) => (
@@ -120,6 +206,7 @@ function CreateForm({ onCreated }: { onCreated: (created: Created) => void }) {
               onChange={(event) => {
                 setName(event.target.value)
                 setNameError(null)
+                if (nameTaken) create.reset()
                 key.current = null
               }}
             />
@@ -143,7 +230,7 @@ function CreateForm({ onCreated }: { onCreated: (created: Created) => void }) {
             )}
           </Field>
         ) : null}
-        <details className="rounded-md border border-line">
+        <details className="rounded-md border border-line" open={draft.lines.length > 0 || undefined}>
           <summary className="px-3 py-2 text-sm font-medium">Advanced: settings</summary>
           <div className="flex flex-col gap-3 border-t border-line px-3 py-3">
             <p className="text-xs text-ink-muted">
@@ -151,8 +238,8 @@ function CreateForm({ onCreated }: { onCreated: (created: Created) => void }) {
               them can be changed later.
             </p>
             {lines.map((line) => (
-              <div key={line.key} className="flex items-end gap-2">
-                <Field label="Setting" className="flex-1">
+              <div key={line.key} className="flex items-start gap-2">
+                <Field label="Setting" className="flex-1" error={settingError(lineFaults.get(line.key))}>
                   {(control) => (
                     <Input
                       {...control}
@@ -178,8 +265,12 @@ function CreateForm({ onCreated }: { onCreated: (created: Created) => void }) {
                 <Button
                   variant="quiet"
                   size="icon"
+                  className="mt-5"
                   aria-label={`Remove ${line.name || 'this line'}`}
-                  onClick={() => setLines((before) => before.filter((other) => other.key !== line.key))}
+                  onClick={() => {
+                    key.current = null
+                    setLines((before) => before.filter((other) => other.key !== line.key))
+                  }}
                 >
                   <X aria-hidden />
                 </Button>
@@ -207,7 +298,7 @@ function CreateForm({ onCreated }: { onCreated: (created: Created) => void }) {
             type="submit"
             variant="primary"
             size="large"
-            busy={create.isPending}
+            busy={create.isPending || check.isPending}
             disabled={!mayChange}
             title={mayChange ? undefined : viewerHint}
           >
@@ -222,8 +313,11 @@ function CreateForm({ onCreated }: { onCreated: (created: Created) => void }) {
   )
 }
 
-function Creation({ created, onAgain }: { created: Created; onAgain: () => void }) {
-  const watched = useOperation(created.operationId as OperationId)
+const settingError = (fault: Fault | undefined) =>
+  fault ? [fault.message, fault.detail].filter(Boolean).join('. ') : null
+
+function Creation({ created, onEdit }: { created: Created; onEdit: (failed: Fault | null) => void }) {
+  const watched = useOperation(created.operationId)
   const operation = watched?.operation ?? null
   const succeeded = operation?.state === 'succeeded'
   const failed = operation?.state === 'failed' || operation?.state === 'cancelled'
@@ -253,16 +347,14 @@ function Creation({ created, onAgain }: { created: Created; onAgain: () => void 
       {failed ? (
         <>
           {operation?.fault ? <FaultAlert fault={operation.fault} /> : null}
-          {created.password ? (
-            <Alert title="If it is retried, this password stays">
-              <code className="font-mono break-all">{created.password}</code>
-            </Alert>
-          ) : null}
-          <div className="flex gap-2">
-            <Button asChild variant="primary">
-              <Link href={`/operations/${created.operationId}`}>Look into it or retry</Link>
+          <div className="flex flex-wrap gap-2">
+            <Button variant="primary" onClick={() => onEdit(operation?.fault ?? null)}>
+              <Pencil aria-hidden />
+              Edit and try again
             </Button>
-            <Button onClick={onAgain}>Create another</Button>
+            <Button asChild>
+              <Link href={`/operations/${created.operationId}`}>Open the operation</Link>
+            </Button>
           </div>
         </>
       ) : null}
@@ -293,7 +385,10 @@ function Connection({ created }: { created: Created }) {
           ? 'Its password stands in the connection below. It is shown only this once and stored nowhere: keep it now.'
           : 'Its password was shown when it was first asked for, and is not known any more.'}
       </Alert>
-      <ConnectionCard connection={connectionForms(target, created.password)} title="Connect" />
+      <ConnectionCard
+        connection={connectionForms(target, created.password, requiresTls(shown.data?.remoteAccess))}
+        title="Connect"
+      />
       <div className="flex gap-2">
         <Button variant="primary" size="large" asChild>
           <Link href={`/instances/${created.name}`}>Open {created.name}</Link>

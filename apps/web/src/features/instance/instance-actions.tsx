@@ -23,7 +23,8 @@ export function InstanceActions() {
       : undefined
     : viewerHint
   const canStart = state === 'stopped' || state === 'crashed'
-  const canStop = state === 'running' || state === 'starting'
+  // one whose postmaster has ended while processes work on is stopping though nobody ordered it
+  const canStop = state === 'running' || state === 'starting' || (state === 'stopping' && !busy)
   const verb = asking === 'stop' ? verbs.stop : verbs.restart
   const hanging = openOperation?.kind === 'stop-instance' || openOperation?.kind === 'restart-instance'
   return (

@@ -1,13 +1,13 @@
 'use client'
 import { InstanceName, type InstanceState } from '@floe/domain'
-import { Button, Card, EmptyState, FaultAlert, noteConsoleTime, PageHeader, SkeletonRows } from '@floe/ui'
+import { Card, FaultAlert, noteConsoleTime, PageHeader, SkeletonRows } from '@floe/ui'
 import { useQuery } from '@tanstack/react-query'
 import { Database } from 'lucide-react'
-import Link from 'next/link'
 import { createContext, type ReactNode, useContext, useEffect } from 'react'
 import { InstanceShowInput, type RouterOutputs } from '@/server/api'
 import { useTRPC } from '@/trpc/client'
-import { faultOf } from '@/trpc/fault'
+import { faultOf, isNotFound } from '@/trpc/fault'
+import { NotThere } from '../console/not-there'
 
 export type InstanceDetail = RouterOutputs['instance']['show']
 
@@ -40,23 +40,16 @@ export function InstanceProvider({ segment, children }: { segment: string; child
 
   if (query.data) return <InstanceContext.Provider value={query.data}>{children}</InstanceContext.Provider>
   const fault = query.error ? faultOf(query.error) : null
-  if (input === null || fault?.code === 'instance.not_found')
+  if (input === null || isNotFound(fault))
     return (
-      <Titled title={segment}>
-        <Card>
-          <EmptyState
-            icon={Database}
-            title={`There is no instance "${segment}"`}
-            action={
-              <Button asChild>
-                <Link href="/instances">All instances</Link>
-              </Button>
-            }
-          >
-            It may have been deleted; its operations are kept.
-          </EmptyState>
-        </Card>
-      </Titled>
+      <NotThere
+        title={segment}
+        what={`Instance "${segment}" does not exist`}
+        icon={Database}
+        list={{ href: '/instances', label: 'All instances' }}
+      >
+        It may have been deleted; its operations are kept.
+      </NotThere>
     )
   return (
     <Titled title={segment}>

@@ -1,13 +1,15 @@
 'use client'
-import { operationTitles, protectionWords } from '@floe/domain'
-import { Age, Alert, Badge, PageHeader, StateBadge, TabBar, TabLink } from '@floe/ui'
-import { RotateCw, ShieldAlert } from 'lucide-react'
+import { operationTitles, protectionWords, withoutTlsWarning } from '@floe/domain'
+import { Age, Alert, Badge, FaultAlert, PageHeader, StateBadge, TabBar, TabLink } from '@floe/ui'
+import { LockOpen, RotateCw, ShieldAlert } from 'lucide-react'
 import Link from 'next/link'
 import { usePathname } from 'next/navigation'
 import type { ReactNode } from 'react'
 import { OperationLink } from '../operation/operation-link'
+import { CreationFailed } from './creation-failed'
 import { InstanceActions } from './instance-actions'
 import { InstanceProvider, useInstance } from './instance-context'
+import { SharedUserNotice } from './shared-user-notice'
 import { useStaleAge } from './use-age'
 
 const tabs = [
@@ -23,9 +25,19 @@ const tabs = [
 export function InstanceFrame({ segment, children }: { segment: string; children: ReactNode }) {
   return (
     <InstanceProvider segment={segment}>
+      <InstanceBody>{children}</InstanceBody>
+    </InstanceProvider>
+  )
+}
+
+function InstanceBody({ children }: { children: ReactNode }) {
+  const { creationFailed } = useInstance()
+  if (creationFailed) return <CreationFailed />
+  return (
+    <>
       <InstanceHeader />
       <div className="pt-4">{children}</div>
-    </InstanceProvider>
+    </>
   )
 }
 
@@ -43,6 +55,25 @@ function ExposedBadge({ base }: { base: string }) {
     </Link>
   )
 }
+
+/** Only where clients on other hosts can connect at all; the Connect page has the button. */
+function WithoutTlsBadge({ base }: { base: string }) {
+  const { remoteAccess } = useInstance()
+  const warning = remoteAccess?.listens ? withoutTlsWarning(remoteAccess) : null
+  if (warning === null) return null
+  return (
+    <Link href={`${base}/connect`}>
+      <Badge tone="warn" title={warning}>
+        <LockOpen aria-hidden />
+        TLS is not required
+      </Badge>
+    </Link>
+  )
+}
+
+/** Whether the line below the name has the reason of the state: of one not heard of it is of another state. */
+const saysWhy = ({ state, processFault }: ReturnType<typeof useInstance>) =>
+  state !== 'running' && state !== 'unknown' && state !== 'crashed' && !processFault
 
 function InstanceHeader() {
   const instance = useInstance()
@@ -70,6 +101,7 @@ function InstanceHeader() {
             seen <Age at={instance.observedAt} />
           </span>
           <ExposedBadge base={base} />
+          <WithoutTlsBadge base={base} />
           {instance.pendingRestart.length > 0 ? (
             <Link href={`${base}/settings/all?pending=1`}>
               <Badge tone="warn" title={`Waiting for a restart: ${instance.pendingRestart.join(', ')}`}>
@@ -81,7 +113,7 @@ function InstanceHeader() {
             </Link>
           ) : null}
         </div>
-        {instance.because && instance.state !== 'running' ? (
+        {instance.because && saysWhy(instance) ? (
           <p className="mt-1 text-sm break-words text-ink-muted">{instance.because}</p>
         ) : null}
       </PageHeader>
@@ -100,10 +132,29 @@ function InstanceHeader() {
       ) : null}
       {instance.state === 'crashed' ? (
         <Alert tone="bad" className="mb-3" title="This instance has crashed">
-          {instance.because ?? 'Its process ended though nobody stopped it.'} Start it again; PostgreSQL
-          recovers by itself.
+          <p className="break-words whitespace-pre-line">
+            {instance.because ?? 'Its process ended though nobody stopped it.'}
+          </p>
+          <p>
+            Start it again; PostgreSQL recovers by itself.
+            {instance.cluster.memberRole === 'primary' && instance.cluster.members > 1 ? (
+              <>
+                {' '}
+                If it does not start,{' '}
+                <Link
+                  href={`${base}/replication/takeover`}
+                  className="font-medium text-accent underline-offset-2 hover:underline"
+                >
+                  fail over to a standby
+                </Link>
+                .
+              </>
+            ) : null}
+          </p>
         </Alert>
       ) : null}
+      {instance.processFault ? <FaultAlert fault={instance.processFault} className="mb-3" /> : null}
+      <SharedUserNotice />
       <TabBar label="Instance">
         {tabs.map((tab) => (
           <TabLink key={tab.path} current={tab.path === '' ? rest === '' : `/${rest}`.startsWith(tab.path)}>

@@ -34,6 +34,7 @@ import { useTRPC } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
 import { useMayChange } from '../console/account-context'
 import { OperationLink } from '../operation/operation-link'
+import { CreationFailedBadge } from './creation-failed'
 import { useStaleAge } from './use-age'
 import { useLiveTps } from './use-live-tps'
 
@@ -160,7 +161,8 @@ function InstanceRow({ instance, points }: { instance: Instance; points: readonl
   const staleMs = useStaleAge(instance.observedAt)
   const now = useNow() ?? consoleTime()
   const newest = points.at(-1)
-  const fresh = newest !== undefined && now - newest.at < 5_000
+  // of one that does not run, the last value is of the past from the moment on that this is known
+  const fresh = newest !== undefined && now - newest.at < 5_000 && instance.state === 'running'
   return (
     <TableRow
       className={classNames(
@@ -186,7 +188,11 @@ function InstanceRow({ instance, points }: { instance: Instance; points: readonl
         ) : null}
       </TableCell>
       <TableCell title={instance.because ?? undefined}>
-        <StateBadge state={instance.state} of="instance" staleMs={staleMs} />
+        {instance.creationFailed ? (
+          <CreationFailedBadge />
+        ) : (
+          <StateBadge state={instance.state} of="instance" staleMs={staleMs} />
+        )}
       </TableCell>
       <TableCell>
         <span className="flex items-center gap-3">

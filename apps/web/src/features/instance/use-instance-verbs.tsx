@@ -25,7 +25,9 @@ export function useInstanceVerbs(name: string) {
     start: useMutation(trpc.instance.start.mutationOptions(asked('Start'))),
     stop: useMutation(trpc.instance.stop.mutationOptions(asked('Stop'))),
     restart: useMutation(trpc.instance.restart.mutationOptions(asked('Restart'))),
+    separate: useMutation(trpc.instance.separate.mutationOptions(asked('Separation'))),
     reload: useMutation(trpc.instance.reload.mutationOptions(asked('Reload'))),
+    requireTls: useMutation(trpc.instance.requireTls.mutationOptions(asked('TLS for clients'))),
     remove: useMutation(trpc.instance.delete.mutationOptions(asked('Delete'))),
   }
 }

@@ -1,8 +1,9 @@
-import { MemberSettings, SettingChange } from '@floe/domain'
-import { KeyValue } from '@floe/ui'
+import { MemberSettings, SettingChange, Verdict } from '@floe/domain'
+import { Alert, KeyValue } from '@floe/ui'
 import type { ReactNode } from 'react'
 import { z } from 'zod'
-import { Confirmed } from '../setting/confirmed-changes'
+import { VerdictView } from '../cluster/held-wal'
+import { Confirmed, changeInWords } from '../setting/confirmed-changes'
 import type { OperationDetail } from './use-operation'
 
 const words: Record<string, string> = {
@@ -16,9 +17,12 @@ const words: Record<string, string> = {
   hastened: 'Hastened',
   members: 'Changes',
   restart: 'With restarts',
+  acceptLoss: 'Accepted loss, bytes of WAL',
+  unreachableHost: 'Unreachable host',
+  alsoUnreachable: 'More unreachable hosts',
 }
 /** Said elsewhere on the page, or only a form of it. */
-const left = new Set(['instanceId', 'confirmName'])
+const left = new Set(['instanceId', 'clusterId', 'confirmName'])
 
 function Code({ children }: { children: ReactNode }) {
   return <code className="font-mono text-[13px] break-words whitespace-pre-wrap">{children}</code>
@@ -28,6 +32,8 @@ function Code({ children }: { children: ReactNode }) {
 function show(value: unknown): ReactNode {
   if (typeof value === 'string' || typeof value === 'number') return <Code>{value}</Code>
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
+  const names = z.array(z.string()).safeParse(value)
+  if (names.success) return <Code>{names.data.join(', ')}</Code>
   const changes = z.array(SettingChange).safeParse(value)
   if (changes.success)
     return <Code>{changes.data.map((c) => `${c.name} = ${c.value ?? 'default'}`).join('\n')}</Code>
@@ -49,17 +55,36 @@ function memberLines(members: MemberSettings[]): string {
   return members.map((m) => `on ${m.instanceId.slice(0, 8)}…\n${lines(m)}`).join('\n')
 }
 
+/** Of a failover. */
+const Judged = z.object({ verdict: Verdict, fenced: z.boolean() })
 const ByMember = z.object({ members: z.record(z.string(), Confirmed.shape.confirmed) })
 
 /** What was asked for, and what came out of it. */
 export function OperationAsked({ operation }: { operation: OperationDetail }) {
   const asked = Object.entries(operation.input).filter(
-    ([key, value]) => !left.has(key) && value !== null && value !== undefined,
+    ([key, value]) =>
+      !left.has(key) &&
+      value !== null &&
+      value !== undefined &&
+      !(Array.isArray(value) && value.length === 0),
   )
   const confirmed = Confirmed.safeParse(operation.result)
   const byMember = ByMember.safeParse(operation.result)
+  const judged = Judged.safeParse(operation.result)
   return (
     <div className="flex flex-col gap-4">
+      {judged.success ? (
+        <div className="flex min-w-0 flex-col gap-3">
+          <h3 className="text-xs text-ink-muted">Verdict</h3>
+          <VerdictView verdict={judged.data.verdict} candidate={operation.instanceName ?? 'the candidate'} />
+          {judged.data.fenced ? null : (
+            <Alert tone="warn" title="The former primary was not fenced">
+              Its host was unreachable. It is fenced as soon as the host answers; until then clients may still
+              reach it.
+            </Alert>
+          )}
+        </div>
+      ) : null}
       <KeyValue
         items={[
           { label: 'Kind', value: <Code>{operation.kind}</Code> },
@@ -67,15 +92,13 @@ export function OperationAsked({ operation }: { operation: OperationDetail }) {
           ...asked.map(([key, value]) => ({ label: words[key] ?? key, value: show(value) })),
         ]}
       />
-      {confirmed.success ? (
+      {judged.success ? null : confirmed.success ? (
         <div>
           <h3 className="mb-1 text-xs text-ink-muted">Confirmed by the instance</h3>
           <ul>
             {confirmed.data.confirmed.map((change) => (
               <li key={change.name}>
-                <Code>
-                  {change.name}: {change.oldValue ?? 'default'} → {change.newValue ?? 'default'}
-                </Code>
+                <Code>{changeInWords(change)}</Code>
                 {change.pendingRestart ? ' (in force after a restart)' : ''}
               </li>
             ))}
@@ -88,10 +111,7 @@ export function OperationAsked({ operation }: { operation: OperationDetail }) {
             {Object.entries(byMember.data.members).flatMap(([member, changes]) =>
               changes.map((change) => (
                 <li key={`${member} ${change.name}`}>
-                  {member}:{' '}
-                  <Code>
-                    {change.name}: {change.oldValue ?? 'default'} → {change.newValue ?? 'default'}
-                  </Code>
+                  {member}: <Code>{changeInWords(change)}</Code>
                   {change.pendingRestart ? ' (in force after a restart)' : ''}
                 </li>
               )),

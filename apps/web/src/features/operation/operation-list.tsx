@@ -1,14 +1,10 @@
 'use client'
 import { type InstanceId, OperationState } from '@floe/domain'
 import {
-  Button,
   Card,
   EmptyState,
-  FaultAlert,
   Moment,
   Progress,
-  Select,
-  SkeletonRows,
   StateBadge,
   Table,
   TableBody,
@@ -21,9 +17,9 @@ import { useInfiniteQuery } from '@tanstack/react-query'
 import { ListChecks } from 'lucide-react'
 import Link from 'next/link'
 import { useSearchParams } from 'next/navigation'
-import { useId } from 'react'
 import { useTRPC } from '@/trpc/client'
-import { faultOf } from '@/trpc/fault'
+import { AddressChoice } from '../console/address-choice'
+import { PagedList } from '../console/paged-list'
 import { OperationTime } from './operation-time'
 
 /** All operations, newest first, or those of one instance; the chosen state is kept in the address. */
@@ -38,118 +34,94 @@ export function OperationList({ instanceId }: { instanceId?: InstanceId }) {
       { getNextPageParam: (page) => page.nextCursor ?? undefined, refetchInterval: 3_000 },
     ),
   )
-  const stateId = useId()
   const operations = query.data?.pages.flatMap((page) => page.operations) ?? []
   return (
     <Card
       title={instanceId ? 'Operations of this instance' : undefined}
       bodyClassName="p-0"
       actions={
-        <span className="flex items-center gap-2 text-xs text-ink-muted">
-          <label htmlFor={stateId}>State</label>
-          <Select
-            id={stateId}
-            className="w-36"
-            value={state ?? ''}
-            onChange={(event) => {
-              const next = new URLSearchParams(window.location.search)
-              if (event.target.value) next.set('state', event.target.value)
-              else next.delete('state')
-              const text = next.toString()
-              window.history.replaceState(null, '', text ? `?${text}` : window.location.pathname)
-            }}
-          >
-            <option value="">all</option>
-            {OperationState.options.map((option) => (
-              <option key={option} value={option}>
-                {option}
-              </option>
-            ))}
-          </Select>
-        </span>
+        <AddressChoice
+          label="State"
+          name="state"
+          value={state}
+          options={OperationState.options}
+          className="w-36"
+        />
       }
     >
-      {query.error && !query.data ? (
-        <FaultAlert fault={faultOf(query.error)} onRetry={() => void query.refetch()} className="m-3" />
-      ) : query.isPending ? (
-        <SkeletonRows label="Loading operations" />
-      ) : operations.length === 0 ? (
-        <EmptyState icon={ListChecks} title={state ? `No operation is ${state}` : 'No operations yet'}>
-          Every change that somebody asks for is an operation: it has steps, a log and an address to share.
-        </EmptyState>
-      ) : (
-        <>
-          <Table label="Operations">
-            <TableHead>
-              <tr>
-                <TableHeader>Operation</TableHeader>
-                <TableHeader>State</TableHeader>
-                {instanceId ? null : <TableHeader>Instance</TableHeader>}
-                <TableHeader>Asked by</TableHeader>
-                <TableHeader>Asked at</TableHeader>
-                <TableHeader number>Duration</TableHeader>
-              </tr>
-            </TableHead>
-            <TableBody>
-              {operations.map((operation) => (
-                <TableRow key={operation.operationId}>
-                  <TableCell className="min-w-40">
-                    <Link
-                      href={`/operations/${operation.operationId}`}
-                      className="font-medium text-ink hover:text-accent hover:underline"
-                    >
-                      {operation.title}
-                    </Link>
-                    {operation.fault ? (
-                      <p className="max-w-md truncate text-xs text-bad" title={operation.fault.message}>
-                        {operation.fault.message}
-                      </p>
-                    ) : operation.state === 'running' ? (
-                      <Progress
-                        label={`${operation.title}, progress`}
-                        value={operation.progress}
-                        showPercent
-                        className="mt-1 max-w-48"
-                      />
-                    ) : null}
-                  </TableCell>
+      <PagedList
+        query={query}
+        noun="operations"
+        rows={operations.length}
+        empty={
+          <EmptyState icon={ListChecks} title={state ? `No operation is ${state}` : 'No operations yet'}>
+            Every change that somebody asks for is an operation: it has steps, a log and an address to share.
+          </EmptyState>
+        }
+      >
+        <Table label="Operations">
+          <TableHead>
+            <tr>
+              <TableHeader>Operation</TableHeader>
+              <TableHeader>State</TableHeader>
+              {instanceId ? null : <TableHeader>Instance</TableHeader>}
+              <TableHeader>Asked by</TableHeader>
+              <TableHeader>Asked at</TableHeader>
+              <TableHeader number>Duration</TableHeader>
+            </tr>
+          </TableHead>
+          <TableBody>
+            {operations.map((operation) => (
+              <TableRow key={operation.operationId}>
+                <TableCell className="min-w-40">
+                  <Link
+                    href={`/operations/${operation.operationId}`}
+                    className="font-medium text-ink hover:text-accent hover:underline"
+                  >
+                    {operation.title}
+                  </Link>
+                  {operation.fault ? (
+                    <p className="max-w-md truncate text-xs text-bad" title={operation.fault.message}>
+                      {operation.fault.message}
+                    </p>
+                  ) : operation.state === 'running' ? (
+                    <Progress
+                      label={`${operation.title}, progress`}
+                      value={operation.progress}
+                      showPercent
+                      className="mt-1 max-w-48"
+                    />
+                  ) : null}
+                </TableCell>
+                <TableCell>
+                  <StateBadge state={operation.state} of="operation" />
+                </TableCell>
+                {instanceId ? null : (
                   <TableCell>
-                    <StateBadge state={operation.state} of="operation" />
+                    {operation.instanceName ? (
+                      <Link
+                        href={`/instances/${operation.instanceName}`}
+                        className="hover:text-accent hover:underline"
+                      >
+                        {operation.instanceName}
+                      </Link>
+                    ) : (
+                      '–'
+                    )}
                   </TableCell>
-                  {instanceId ? null : (
-                    <TableCell>
-                      {operation.instanceName ? (
-                        <Link
-                          href={`/instances/${operation.instanceName}`}
-                          className="hover:text-accent hover:underline"
-                        >
-                          {operation.instanceName}
-                        </Link>
-                      ) : (
-                        '–'
-                      )}
-                    </TableCell>
-                  )}
-                  <TableCell>{operation.actorName}</TableCell>
-                  <TableCell>
-                    <Moment at={operation.createdAt} />
-                  </TableCell>
-                  <TableCell number>
-                    <OperationTime startedAt={operation.startedAt} endedAt={operation.endedAt} />
-                  </TableCell>
-                </TableRow>
-              ))}
-            </TableBody>
-          </Table>
-          {query.hasNextPage ? (
-            <div className="border-t border-line px-4 py-2">
-              <Button size="small" busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-                Show older
-              </Button>
-            </div>
-          ) : null}
-        </>
-      )}
+                )}
+                <TableCell>{operation.actorName}</TableCell>
+                <TableCell>
+                  <Moment at={operation.createdAt} />
+                </TableCell>
+                <TableCell number>
+                  <OperationTime startedAt={operation.startedAt} endedAt={operation.endedAt} />
+                </TableCell>
+              </TableRow>
+            ))}
+          </TableBody>
+        </Table>
+      </PagedList>
     </Card>
   )
 }

@@ -1,5 +1,5 @@
 'use client'
-import { endedOperationStates, type OperationId } from '@floe/domain'
+import { endedOperationStates, OperationId } from '@floe/domain'
 import {
   Alert,
   Button,
@@ -16,13 +16,16 @@ import {
   useToast,
 } from '@floe/ui'
 import { useMutation } from '@tanstack/react-query'
-import { RotateCw, X } from 'lucide-react'
+import { ListChecks, Pencil, RotateCw, X } from 'lucide-react'
 import Link from 'next/link'
 import { useRouter } from 'next/navigation'
 import { useEffect, useRef, useState } from 'react'
 import { useTRPC } from '@/trpc/client'
+import { isNotFound } from '@/trpc/fault'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
+import { NotThere } from '../console/not-there'
+import { editAndTryAgain } from '../instance/creation-failed'
 import { useFaultToast } from '../instance/use-instance-verbs'
 import { OperationAsked } from './operation-asked'
 import { OperationLink } from './operation-link'
@@ -32,9 +35,21 @@ import { refusalOf } from './refusal'
 import { type OperationDetail, type OperationLogLine, useOperation } from './use-operation'
 
 /** One operation, live: what was asked, how far it is, what it says, how it ended. */
-export function OperationPage({ operationId }: { operationId: OperationId }) {
+export function OperationPage({ segment }: { segment: string }) {
+  const operationId = OperationId.safeParse(segment).data ?? null
   const watched = useOperation(operationId)
   const operation = watched?.operation ?? null
+  if (operationId === null || (!operation && isNotFound(watched?.fault ?? null)))
+    return (
+      <NotThere
+        title="Operation"
+        what={`Operation "${segment}" does not exist`}
+        icon={ListChecks}
+        list={{ href: '/operations', label: 'All operations' }}
+      >
+        It may have been removed: an operation is kept for as long as the retention of records says.
+      </NotThere>
+    )
   if (!operation)
     return watched?.fault ? (
       <FaultAlert fault={watched.fault} onRetry={() => window.location.reload()} />
@@ -119,19 +134,30 @@ function OperationActions({ operation }: { operation: OperationDetail }) {
       onError: refused,
     }),
   )
+  // a creation that failed is tried again with what was wrong put right; the same again fails the same way
+  const failedCreation =
+    operation.kind === 'create-instance' && (operation.state === 'failed' || operation.state === 'cancelled')
   const [here, setHere] = useState('')
   useEffect(() => setHere(window.location.href), [])
   return (
     <>
       <CopyButton text={here} what="link" showLabel />
-      {operation.instanceName ? (
+      {operation.instanceName && !failedCreation ? (
         <Button asChild>
           <Link href={`/instances/${operation.instanceName}`}>Open {operation.instanceName}</Link>
         </Button>
       ) : null}
+      {failedCreation && mayChange ? (
+        <Button variant="primary" asChild>
+          <Link href={editAndTryAgain(operation.operationId)}>
+            <Pencil aria-hidden />
+            Edit and try again
+          </Link>
+        </Button>
+      ) : null}
       {operation.retryable ? (
         <Button
-          variant="primary"
+          variant={failedCreation ? 'secondary' : 'primary'}
           busy={retry.isPending}
           disabled={!mayChange}
           title={mayChange ? undefined : viewerHint}

@@ -1,5 +1,5 @@
 'use client'
-import type { SettingChange } from '@floe/domain'
+import { programSetting, type SettingChange } from '@floe/domain'
 import {
   Age,
   Badge,
@@ -21,7 +21,7 @@ import { Search } from 'lucide-react'
 import { useSearchParams } from 'next/navigation'
 import { memo, useDeferredValue, useId, useMemo, useState } from 'react'
 import type { SettingView } from '@/server/api'
-import { useMayChange, viewerHint } from '../console/account-context'
+import { useMayAdminister, useMayChange, viewerHint } from '../console/account-context'
 import { useInstance } from '../instance/instance-context'
 import { ChangeDialog } from './change-dialog'
 import { ConfirmedAlert, type ConfirmedChanges } from './confirmed-changes'
@@ -167,6 +167,9 @@ export function AllSettings() {
   )
 }
 
+const programSettingHint =
+  'It runs programs or loads libraries on the host: only an owner or admin can change it.'
+
 const SettingGroup = memo(function SettingGroup({
   category,
   settings,
@@ -180,6 +183,7 @@ const SettingGroup = memo(function SettingGroup({
   mayChange: boolean
   onChange: (setting: SettingView) => void
 }) {
+  const mayAdminister = useMayAdminister()
   return (
     <Card title={category} bodyClassName="p-0">
       <Table label={category}>
@@ -190,7 +194,7 @@ const SettingGroup = memo(function SettingGroup({
             <TableHeader>Range</TableHeader>
             <TableHeader>Source</TableHeader>
             <TableHeader>Needs</TableHeader>
-            <TableHeader>
+            <TableHeader actions>
               <span className="sr-only">Change</span>
             </TableHeader>
           </tr>
@@ -200,10 +204,17 @@ const SettingGroup = memo(function SettingGroup({
             const drafted = draft.get(setting.name)
             const fixed = setting.impact === 'read-only'
             const range = rangeWords(setting)
+            const adminOnly = programSetting(setting.name) !== null
+            const allowed = adminOnly ? mayAdminister : mayChange
             return (
               <TableRow key={setting.name}>
                 <TableCell className="min-w-56 align-top">
                   <p className="font-mono break-all">{setting.name}</p>
+                  {adminOnly ? (
+                    <Badge className="mt-0.5" title={programSettingHint}>
+                      admin only
+                    </Badge>
+                  ) : null}
                   <p className="mt-0.5 text-xs text-ink-muted">{setting.description}</p>
                 </TableCell>
                 <TableCell className="min-w-28 align-top">
@@ -243,12 +254,12 @@ const SettingGroup = memo(function SettingGroup({
                 <TableCell className="align-top">
                   <ImpactBadge impact={setting.impact} />
                 </TableCell>
-                <TableCell className="text-right align-top">
+                <TableCell actions className="align-top">
                   {fixed ? null : (
                     <Button
                       size="small"
-                      disabled={!mayChange}
-                      title={mayChange ? undefined : viewerHint}
+                      disabled={!allowed}
+                      title={allowed ? undefined : mayChange ? programSettingHint : viewerHint}
                       aria-label={`Change ${setting.name}`}
                       onClick={() => onChange(setting)}
                     >

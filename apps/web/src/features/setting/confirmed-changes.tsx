@@ -14,6 +14,13 @@ export const Confirmed = z.object({
     }),
   ),
 })
+/** `work_mem: 4MB → 8MB` */
+export function changeInWords({ name, oldValue, newValue }: z.infer<typeof Confirmed>['confirmed'][number]) {
+  return oldValue === newValue
+    ? `${name}: ${newValue ?? 'default'}, as before`
+    : `${name}: ${oldValue ?? 'default'} → ${newValue ?? 'default'}`
+}
+
 export type ConfirmedChanges = z.infer<typeof Confirmed> & { operationId: OperationId }
 
 /** Says which values the instance itself told after they were applied. */
@@ -30,6 +37,7 @@ export function ConfirmedAlert({ changes }: { changes: ConfirmedChanges | null }
         <p key={change.name} className="flex flex-wrap items-center gap-x-1.5">
           <code className="font-mono text-[13px] text-ink">{change.name}</code> is{' '}
           <code className="font-mono text-[13px] text-ink">{change.newValue ?? '–'}</code>
+          {change.oldValue === change.newValue ? ' already: nothing changed' : null}
           {change.pendingRestart ? <Badge tone="warn">the new value comes with a restart</Badge> : null}
         </p>
       ))}

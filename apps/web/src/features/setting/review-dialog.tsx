@@ -21,7 +21,7 @@ import { ArrowRight } from 'lucide-react'
 import Link from 'next/link'
 import { useEffect, useEffectEvent, useRef, useState } from 'react'
 import type { SettingView } from '@/server/api'
-import { useTRPC } from '@/trpc/client'
+import { useTRPC, useTRPCClient } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
 import { newIdempotencyKey } from '../console/idempotency-key'
 import { useInstance } from '../instance/instance-context'
@@ -94,12 +94,18 @@ export function Review({
   const { name } = useInstance()
   const [operationId, setOperationId] = useState<OperationId | null>(null)
   const key = useRef(newIdempotencyKey())
-  const check = useQuery(
-    trpc.setting.check.queryOptions(
-      { instanceId, changes: [...changes] },
-      { staleTime: Number.POSITIVE_INFINITY, gcTime: 0, retry: 1, enabled: operationId === null },
-    ),
-  )
+  const client = useTRPCClient()
+  // a task of the instance's host: asked once for what is reviewed, and again only where a person says so
+  const check = useQuery({
+    queryKey: ['setting.check', instanceId, changes],
+    queryFn: () => client.setting.check.mutate({ instanceId, changes: [...changes] }),
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+    retry: false,
+    refetchOnWindowFocus: false,
+    refetchOnReconnect: false,
+    enabled: operationId === null,
+  })
   const set = useMutation(
     trpc.setting.set.mutationOptions({ onSuccess: (answer) => setOperationId(answer.operationId) }),
   )

@@ -73,7 +73,7 @@ export function SettingHistory() {
                 <TableHeader>Who</TableHeader>
                 <TableHeader>Why</TableHeader>
                 <TableHeader>Operation</TableHeader>
-                <TableHeader>
+                <TableHeader actions>
                   <span className="sr-only">Set back</span>
                 </TableHeader>
               </tr>
@@ -102,7 +102,7 @@ export function SettingHistory() {
                   <TableCell>
                     <OperationLink operationId={entry.operationId}>Open</OperationLink>
                   </TableCell>
-                  <TableCell className="text-right">
+                  <TableCell actions>
                     <Button
                       size="small"
                       disabled={!mayChange || !settings}

@@ -62,7 +62,7 @@ export function SettingStates({
               <TableHeader>Who</TableHeader>
               <TableHeader>Why</TableHeader>
               <TableHeader>Going back changes</TableHeader>
-              <TableHeader>
+              <TableHeader actions>
                 <span className="sr-only">Roll back</span>
               </TableHeader>
             </tr>
@@ -86,7 +86,7 @@ export function SettingStates({
                     </code>
                   )}
                 </TableCell>
-                <TableCell className="text-right">
+                <TableCell actions>
                   {i > 0 && state.changes.length > 0 ? (
                     <Button
                       size="small"

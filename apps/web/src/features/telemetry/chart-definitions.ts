@@ -11,6 +11,8 @@ export type ChartDefinition = {
   /** Draw checkpoints behind it. */
   checkpoints?: boolean
   leastTop?: number
+  /** One value far above all others does not set the scale: a mean of very few transactions can be anything. */
+  clipsExceptions?: boolean
   series: readonly ChartSeries[]
   /** Metrics that the CSV of this chart holds. */
   metrics: readonly MetricName[]
@@ -56,6 +58,7 @@ export const overviewCharts: readonly ChartDefinition[] = [
     description: 'Mean time a transaction spent executing statements, with checkpoints behind.',
     unit: 'ms',
     checkpoints: true,
+    clipsExceptions: true,
     series: [of('xact_active_time', 'mean time', 4)],
     metrics: ['xact_active_time'],
   },

@@ -7,6 +7,7 @@ import {
   type TimeRange,
   TimeRangePicker,
   TimeSeriesChart,
+  timeRangeLabel,
   useNow,
 } from '@floe/ui'
 import { useCallback, useMemo, useRef, useState } from 'react'
@@ -45,11 +46,12 @@ export function Overview() {
   const [range, setRange] = useTimeRange()
   const now = useNow()
   const timeline = useTimeline({ instanceId, range, metrics: overviewMetrics, keys: overviewKeys, derive })
-  const newestAt = timeline.newest?.at ?? timeline.newestAt
+  // the end of a past range says nothing about how old the newest sample is
+  const newestAt = timeline.newest?.at ?? (range.kind === 'last' ? timeline.newestAt : null)
   const underway = timeline.newest?.values.checkpoint_running === 1
-  const checkpoints = useCheckpoints(instanceId, range, underway)
   const live = range.kind === 'last'
   const { from, to } = windowOf(range, timeline.newestAt, now)
+  const checkpoints = useCheckpoints(instanceId, range, from, underway)
   const staleMs =
     live && now !== null && newestAt !== null && now - newestAt >= staleAfterMs ? now - newestAt : null
   const grid = useRef<HTMLDivElement | null>(null)
@@ -125,6 +127,8 @@ export function Overview() {
       </ChartCursor>
       <CheckpointTable
         checkpoints={checkpoints.checkpoints}
+        range={timeRangeLabel(range)}
+        cut={checkpoints.cut}
         loading={checkpoints.loading}
         fault={checkpoints.fault}
         onRetry={checkpoints.retry}
@@ -181,6 +185,7 @@ function LiveChart({
       unit={chart.unit}
       stacked={chart.stacked}
       leastTop={chart.leastTop}
+      clipsExceptions={chart.clipsExceptions}
       series={series}
       rows={shown.rows}
       from={shown.from}

@@ -23,7 +23,7 @@ export function SampleAge({ at }: { at: number | null }) {
           age === null ? 'bg-line-strong' : stale ? 'bg-warn' : 'bg-good',
         )}
       />
-      {age === null ? 'no sample yet' : `${stale ? 'stale: ' : ''}newest sample ${formatAge(age)} ago`}
+      {age === null ? 'waiting for a sample' : `${stale ? 'stale: ' : ''}newest sample ${formatAge(age)} ago`}
     </span>
   )
 }

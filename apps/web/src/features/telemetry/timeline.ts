@@ -5,6 +5,8 @@ export type TimelinePoint = {
   at: number
   intervalMs: number
   values: Partial<Record<MetricName, number | null>>
+  /** Whether nobody measured between the point before and this one, where that is known from the stored samples. */
+  gapBefore?: boolean | undefined
 }
 /** A row as charts take it, by metric name and by the names of derived series. */
 export type TimelineRow = { at: number } & Record<string, number | null>
@@ -68,7 +70,7 @@ export class Timeline {
 
   add(point: TimelinePoint) {
     if (this.last && point.at <= this.last.at) return
-    if (this.last && !joins(this.last, point, this.bucketMs)) {
+    if (this.last && (point.gapBefore ?? !joins(this.last, point, this.bucketMs))) {
       this.close()
       this.done.push(this.nothing((this.last.at + point.at) / 2))
     }

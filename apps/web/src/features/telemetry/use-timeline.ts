@@ -39,7 +39,7 @@ function fill(timeline: Timeline, history: History) {
   history.at.forEach((at, i) => {
     const values: Partial<Record<MetricName, number | null>> = {}
     for (const name of names) values[name] = history.average[name]?.[i] ?? null
-    timeline.add({ at, intervalMs: history.intervalMs[i] ?? 0, values })
+    timeline.add({ at, intervalMs: history.intervalMs[i] ?? 0, values, gapBefore: history.gapBefore[i] })
   })
 }
 

@@ -5,6 +5,7 @@ import {
   type ThrowawayConsole,
   throwawayConsole,
 } from '../testing/throwaway-console'
+import { openPaths } from './front-door'
 
 let it: ThrowawayConsole
 beforeEach(async () => {
@@ -28,15 +29,87 @@ test('nobody can sign up', async () => {
   expect(rows).toEqual([])
 })
 
-test('guessing one account’s passphrase from many addresses is slowed down, and every failure is audited', async () => {
+const deniedRows = async () =>
+  (
+    await it.database.pool.query(
+      `SELECT detail->>'code' AS code FROM audit_event WHERE action = 'session.sign-in' AND outcome = 'denied' ORDER BY id`,
+    )
+  ).rows as { code: string }[]
+
+test('guessing one account’s passphrase is slowed down, whatever address is stated, and every failure is audited', async () => {
   const { email } = await it.signedIn('viewer')
   const guess = (n: number, password: string) => signIn(email, password, { 'x-forwarded-for': `10.0.0.${n}` })
   for (let n = 1; n <= 5; n++) expect((await guess(n, 'not the passphrase')).status).toBe(401)
-  expect((await guess(6, passphrase)).status).toBe(429)
-  const { rows } = await it.database.pool.query(
-    `SELECT count(*)::int AS n FROM audit_event WHERE action = 'session.sign-in' AND outcome = 'denied'`,
-  )
-  expect(rows[0].n).toBeGreaterThanOrEqual(5)
+  const refused = await guess(6, passphrase)
+  expect(refused.status).toBe(429)
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect(await deniedRows()).toHaveLength(5)
+  // somebody else's guesses are theirs
+  expect((await signIn(email, passphrase, { 'x-floe-peer': '10.0.0.9' })).status).toBe(200)
+})
+
+test('guesses at the same moment count before they are answered', async () => {
+  const { email } = await it.signedIn('viewer')
+  const answers = await Promise.all(Array.from({ length: 12 }, (_, n) => signIn(email, `guess ${n}`)))
+  expect(answers.filter((r) => r.status === 401)).toHaveLength(5)
+  expect(answers.filter((r) => r.status === 429)).toHaveLength(7)
+})
+
+test('forms of another site’s page keep nobody out', async () => {
+  const { email } = await it.signedIn('owner')
+  for (let n = 0; n < 20; n++)
+    expect((await signIn(email, 'wrong', { origin: 'https://evil.example', cookie: 'a=b' })).status).toBe(403)
+  expect((await signIn(email, passphrase)).status).toBe(200)
+})
+
+test('a browser that was signed in before is not kept out by others behind the same proxy', async () => {
+  const { email } = await it.signedIn('owner')
+  const known = (await signIn(email, passphrase)).headers
+    .getSetCookie()
+    .filter((line) => line.startsWith('floe.known-'))
+    .map((line) => line.split(';')[0] as string)
+  expect(known).toHaveLength(1)
+  for (let n = 0; n < 5; n++) await signIn(email, 'wrong')
+  expect((await signIn(email, passphrase)).status).toBe(429)
+  expect((await signIn(email, passphrase, { cookie: known[0] as string })).status).toBe(200)
+  // it opens nothing by itself, is bounded itself, and another account's or a forged one is none
+  for (let n = 0; n < 5; n++)
+    expect((await signIn(email, 'wrong', { cookie: known[0] as string })).status).toBe(401)
+  expect((await signIn(email, passphrase, { cookie: known[0] as string })).status).toBe(429)
+  const forged = (known[0] as string).replace(/.$/, (c) => (c === '0' ? '1' : '0'))
+  expect((await signIn(email, passphrase, { cookie: forged })).status).toBe(429)
+})
+
+test('nothing of better-auth is reachable but what the console uses, also what a later version adds', async () => {
+  const { headers } = await it.signedIn('owner')
+  const paths = Object.values(it.ports.auth.api as unknown as Record<string, { path?: string }>)
+    .map((endpoint) => endpoint.path)
+    .filter((path) => path !== undefined)
+  expect(paths.length).toBeGreaterThan(30)
+  for (const path of [...paths, '/added/later', '/sign-in/email/', '/%73ign-out', '//sign-out'])
+    for (const method of ['GET', 'POST'] as const) {
+      if (method === 'POST' && openPaths.includes(path)) continue
+      const sent =
+        method === 'POST'
+          ? { body: '{}', headers: { ...headers, 'content-type': 'application/json' } }
+          : { headers }
+      const request = new Request(`${it.webUrl}/api/auth${path}`, { method, ...sent })
+      expect([method, path, (await it.ports.auth.handler(request)).status]).toEqual([method, path, 404])
+    }
+  expect(openPaths.every((path) => paths.includes(path))).toBe(true)
+})
+
+test('the answer to a sign-in holds no session token', async () => {
+  const { email, userId } = await it.signedIn('viewer')
+  const response = await signIn(email, passphrase)
+  expect(await response.json()).toEqual({ user: { id: userId, name: expect.any(String) } })
+})
+
+test('a sign-in with U+0000 is refused and leaves a row', async () => {
+  const { email } = await it.signedIn('viewer')
+  expect((await signIn('ada\0@example.org', passphrase)).status).toBe(400)
+  expect((await signIn(email, `${passphrase}\0`)).status).toBe(400)
+  expect(await deniedRows()).toEqual([{ code: 'input.invalid' }, { code: 'input.invalid' }])
 })
 
 test('a peer that fails with one account after the other is slowed down, whatever address it states', async () => {
@@ -78,6 +151,10 @@ test('after signing out the cookie opens nothing', async () => {
     }),
   )
   expect(response.status).toBe(200)
+  const { rows } = await it.database.pool.query(
+    `SELECT outcome FROM audit_event WHERE action = 'session.sign-out'`,
+  )
+  expect(rows).toEqual([{ outcome: 'allowed' }])
   await expect((await it.callerOf(headers)).account.me()).rejects.toThrow('not signed in')
 })
 

@@ -1,28 +1,29 @@
 import { prismaAdapter } from '@better-auth/prisma-adapter'
-import { type Database, firstOrganizationId, insertAuditEvent } from '@floe/db'
+import { type Database, firstOrganizationId } from '@floe/db'
+import { PersonName } from '@floe/domain'
 import { betterAuth } from 'better-auth'
-import { APIError, createAuthMiddleware } from 'better-auth/api'
 import { organization } from 'better-auth/plugins'
+import type { DenialRows } from '../denial-rows'
 import type { InstallationFiles } from '../installation'
 import { log } from '../log'
-import { auditAddress, PEER_HEADER, peerAddress } from '../peer-address'
+import { PEER_HEADER } from '../peer-address'
 import { PASSPHRASE_MAX, PASSPHRASE_MIN } from '../routers/setup/complete.types'
+import { AUTH_PATH, createFrontDoor } from './front-door'
+import { KnownDevices } from './known-device'
 import { accessControl, roles } from './roles'
-import { type Attempt, SignInLimit } from './sign-in-limit'
 import { trustedOrigins } from './trusted-origins'
 
-const SIGN_IN = '/sign-in/email'
-
 /**
- * Sessions by better-auth: e-mail and passphrase, cookies, at most so many attempts. Nobody signs up here; the owner is
- * made by the one-time set-up link (setup.complete).
+ * Sessions by better-auth: e-mail and passphrase, cookies. Nobody signs up here; the owner is made by the one-time set-up
+ * link (setup.complete). `handler` is the front door; accounts are changed by procedures (account.*), never through it.
  */
-export function createAuth(files: InstallationFiles, database: Database) {
+export function createAuth(files: InstallationFiles, database: Database, denialRows: DenialRows) {
   const { installation, authSecret } = files
-  const limit = new SignInLimit()
-  return betterAuth({
+  const secure = installation.webUrl.startsWith('https:')
+  const auth = betterAuth({
     appName: 'Floe',
     baseURL: installation.webUrl,
+    basePath: AUTH_PATH,
     secret: authSecret,
     trustedOrigins: (request) => trustedOrigins(installation, request?.headers),
     telemetry: { enabled: false },
@@ -33,14 +34,10 @@ export function createAuth(files: InstallationFiles, database: Database) {
       minPasswordLength: PASSPHRASE_MIN,
       maxPasswordLength: PASSPHRASE_MAX,
     },
-    session: { expiresIn: 7 * 86_400, updateAge: 86_400 },
-    rateLimit: {
-      enabled: true,
-      window: 10,
-      max: 100,
-      // behind a proxy everybody is one peer; failures are counted by SignInLimit
-      customRules: { [SIGN_IN]: { window: 60, max: 300 }, '/get-session': false },
-    },
+    // what a person's list of sessions shows is no older than this
+    session: { expiresIn: 7 * 86_400, updateAge: 600 },
+    // by address, and everybody behind a proxy has one: SignInLimit counts what is worth counting
+    rateLimit: { enabled: false },
     advanced: {
       // said aloud, because the default depends on NODE_ENV
       disableOriginCheck: false,
@@ -48,13 +45,15 @@ export function createAuth(files: InstallationFiles, database: Database) {
       cookiePrefix: 'floe',
       // never a header that the client chooses
       ipAddress: { ipAddressHeaders: [PEER_HEADER] },
-      useSecureCookies: installation.webUrl.startsWith('https:'),
+      useSecureCookies: secure,
       defaultCookieAttributes: { sameSite: 'lax', httpOnly: true },
     },
     logger: {
       log: (level, message) => log[level === 'error' ? 'error' : 'warn']({ event: 'auth.message', message }),
     },
     databaseHooks: {
+      // nothing that is open does either; the rule holds should that change
+      user: { create: { before: withPersonName }, update: { before: withPersonName } },
       session: {
         create: {
           before: async (session) => ({
@@ -66,33 +65,6 @@ export function createAuth(files: InstallationFiles, database: Database) {
         },
       },
     },
-    hooks: {
-      before: createAuthMiddleware(async (ctx) => {
-        if (ctx.path !== SIGN_IN) return
-        const waitMs = limit.waitMs(attemptOf(ctx))
-        if (waitMs > 0)
-          throw new APIError('TOO_MANY_REQUESTS', {
-            message: `too many failed attempts; try again in ${Math.ceil(waitMs / 1_000)} s`,
-          })
-      }),
-      after: createAuthMiddleware(async (ctx) => {
-        if (ctx.path !== SIGN_IN) return
-        const attempt = attemptOf(ctx)
-        const made = ctx.context.newSession
-        const unwritten = made ? 0 : limit.failed(attempt)
-        if (made) limit.succeeded(attempt)
-        if (unwritten === null) return
-        await insertAuditEvent(database.pool, {
-          actor: made ? { id: made.user.id, name: made.user.name } : { id: 'anonymous', name: attempt.email },
-          action: 'session.sign-in',
-          outcome: made ? 'allowed' : 'denied',
-          objectKind: 'user',
-          objectId: made?.user.id,
-          detail: unwritten > 0 ? { failuresBeforeWithoutRow: unwritten } : undefined,
-          ipAddress: auditAddress(ctx.headers),
-        })
-      }),
-    },
     plugins: [
       organization({
         ac: accessControl,
@@ -103,10 +75,20 @@ export function createAuth(files: InstallationFiles, database: Database) {
       }),
     ],
   })
+  return {
+    api: auth.api,
+    handler: createFrontDoor({
+      handler: auth.handler,
+      findPerson: async (headers) => (await auth.api.getSession({ headers }))?.user ?? null,
+      database,
+      denialRows,
+      devices: new KnownDevices(authSecret, secure),
+    }),
+  }
 }
-export type Auth = ReturnType<typeof createAuth>
+/** A name that better-auth is to write, as the console takes names. */
+async function withPersonName<User extends { name?: string | undefined }>(user: User) {
+  return { data: user.name === undefined ? user : { ...user, name: PersonName.parse(user.name) } }
+}
 
-function attemptOf(ctx: { body: unknown; headers: Headers | undefined }): Attempt {
-  const email = (ctx.body as { email?: unknown } | undefined)?.email
-  return { email: typeof email === 'string' ? email.slice(0, 200) : '', peer: peerAddress(ctx.headers) }
-}
+export type Auth = ReturnType<typeof createAuth>

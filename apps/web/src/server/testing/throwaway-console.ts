@@ -30,20 +30,21 @@ export async function throwawayConsole(options: {
       webPort: 3999,
       webUrl,
       agentPort: 1,
-      controlPort: 1,
       instancePorts: { from: 1, to: 1 },
       enginePrefix: '/nowhere',
       instancesDirectory: '/nowhere',
       socketDirectory: '/nowhere',
       engineUser: null,
-      controlDatabase: { user: 'x', name: 'x' },
+      webSocket: '/nowhere',
+      controlDatabase: { name: 'x', socketDirectory: '/nowhere', port: 1, url: null },
+      users: null,
+      consoleDirectory: '/nowhere',
     },
     authority: options.authority ?? '',
     identity: () => (typeof options.identity === 'function' ? options.identity() : (options.identity ?? '')),
     authSecret: randomBytes(32).toString('hex'),
-    controlPassword: '',
   }
-  const newPorts = () => createPorts(files, database.connectionString)
+  const newPorts = () => createPorts(files, database.as.web.connectionString)
   const ports = newPorts()
   return {
     ports,

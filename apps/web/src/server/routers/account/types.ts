@@ -1,1 +1,2 @@
+export * from './account.types'
 export * from './me.types'

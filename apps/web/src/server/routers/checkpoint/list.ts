@@ -8,6 +8,8 @@ export const list = viewerProcedure
   .input(CheckpointListInput)
   .output(CheckpointList)
   .query(async ({ ctx, input }) => {
-    const rows = await listCheckpoints(ctx.ports.database.pool, input)
+    const { minutes, ...asked } = input
+    const since = minutes === undefined ? {} : { from: Date.now() - minutes * 60_000 }
+    const rows = await listCheckpoints(ctx.ports.database.pool, { ...asked, ...since })
     return { checkpoints: rows.map((row) => ({ ...row, reason: checkpointReason(row.reasons) })) }
   })

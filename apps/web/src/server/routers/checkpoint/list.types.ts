@@ -1,12 +1,14 @@
 import { InstanceId } from '@floe/domain'
 import { CheckpointRecord } from '@floe/telemetry'
 import { z } from 'zod'
+import { longestRangeMinutes } from '../telemetry/history.types'
 
 export const CheckpointListInput = z.object({
   instanceId: InstanceId,
-  /** Only those completed in this range, ms since the epoch. */
+  /** Only those completed in this range, ms since the epoch; or in the last `minutes` up to now. */
   from: z.number().optional(),
   to: z.number().optional(),
+  minutes: z.number().positive().max(longestRangeMinutes).optional(),
   limit: z.number().int().min(1).max(1_000).default(100),
 })
 export const CheckpointView = CheckpointRecord.extend({

@@ -1,49 +1,51 @@
 import {
-  type ClusterMember,
   type ClusterObserved,
   clusterSettingBlockers,
   clusterSettingFaults,
-  FaultError,
   type MemberCheck,
-  type MemberSettings,
   planSettingPhases,
   type SettingPhase,
-  toFault,
   waitsForStandbys,
 } from '@floe/domain'
-import type { Context } from '../../context'
 import { operatorProcedure } from '../../procedures'
+import { checkSettings } from '../../setting-checks'
 import { requireCluster } from '../cluster/find'
+import { SettingCheckResult } from '../setting/check.types'
 import { forAll, wayBack } from './changes'
 import { ClusterSettingCheck, ClusterSettingCheckInput } from './cluster-setting.types'
 
 /**
  * What changes across a cluster would do, said by every member's own binary, the order in which members would take them,
- * and what that means for clients. Probes; nothing is changed. Operators only: it starts throw-away engines.
+ * and what that means for clients. An engine is started on every member's host: a task, though nothing is changed.
  */
 export const check = operatorProcedure
   .input(ClusterSettingCheckInput)
   .output(ClusterSettingCheck)
-  .query(async ({ ctx, input }) => {
+  .mutation(async ({ ctx, input }) => {
     const { pool } = ctx.ports.database
     const cluster = await requireCluster(pool, input)
     const asked =
       'changes' in input
         ? forAll(cluster, input.changes)
         : (await wayBack(pool, cluster, input.stateId)).members
-    // a host tries one start at a time: its members are asked one after the other, so that each has its 3 s
-    const turns = new Map<string, Promise<unknown>>()
-    const members = await Promise.all(
-      cluster.members.map(async (m) => {
-        const before = turns.get(m.hostId)
-        const own = (async () => {
-          await before
-          return ask(ctx, m, asked)
-        })()
-        turns.set(m.hostId, own)
-        return { instanceId: m.instanceId, name: m.name, memberRole: m.memberRole, ...(await own) }
-      }),
-    )
+    const targets = cluster.members.map((m) => ({
+      instanceId: m.instanceId,
+      hostId: m.hostId,
+      changes: asked.find((a) => a.instanceId === m.instanceId)?.changes ?? [],
+      acrossCluster: true,
+    }))
+    const answers = await checkSettings(ctx, targets, {
+      action: 'setting.check_on_cluster',
+      objectKind: 'cluster',
+      objectId: cluster.clusterId,
+    })
+    const members = cluster.members.map((m, i) => ({
+      instanceId: m.instanceId,
+      name: m.name,
+      memberRole: m.memberRole,
+      fault: answers[i]?.fault ?? null,
+      results: SettingCheckResult.array().parse(answers[i]?.results ?? []),
+    }))
     const checks = members.map(
       (m): MemberCheck => ({
         instanceId: m.instanceId,
@@ -74,25 +76,6 @@ export const check = operatorProcedure
       notes: notesOn(cluster, phases),
     }
   })
-
-/** A trial start on a busy host may take longer than a probe may: once more, then it is said. */
-async function ask(ctx: Context, m: ClusterMember, asked: readonly MemberSettings[]) {
-  const first = await askOnce(ctx, m, asked)
-  return first.fault?.code === 'agent.unreachable' ? askOnce(ctx, m, asked) : first
-}
-
-async function askOnce(ctx: Context, m: ClusterMember, asked: readonly MemberSettings[]) {
-  const changes = asked.find((a) => a.instanceId === m.instanceId)?.changes ?? []
-  try {
-    const { results } = await ctx.ports.agents.probe(m.instanceId, (trpc) =>
-      trpc.setting.check.query({ instanceId: m.instanceId, changes, acrossCluster: true }),
-    )
-    return { fault: null, results }
-  } catch (error) {
-    if (!(error instanceof FaultError)) throw error
-    return { fault: toFault(error), results: [] }
-  }
-}
 
 const unique = <T extends { code: string; message: string; detail?: string | null | undefined }>(
   faults: T[],

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { insertSettingChanges, insertSettingState, inTransaction } from '@floe/db'
 import { insertTestInstance } from '@floe/db/testing'
-import { type ClusterId, InstanceId, type OperationId } from '@floe/domain'
+import { ClusterId, InstanceId, type OperationId } from '@floe/domain'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { type ThrowawayConsole, throwawayConsole } from '../../testing/throwaway-console'
 
@@ -179,6 +179,14 @@ test('a change is one operation on all members, kept in each history, and the cl
   })
   await done(operationId, { [primary]: { max_connections: '200' }, [standby]: { max_connections: '200' } })
   expect(await caller.clusterSetting.rollBack(back)).toEqual({ operationId })
+  // the key answers for this state of this cluster, and for nothing else
+  for (const reused of [
+    { ...back, stateId: states[1]?.stateId as string },
+    { ...back, clusterId: ClusterId.parse(randomUUID()) },
+  ])
+    await expect(caller.clusterSetting.rollBack(reused)).rejects.toMatchObject({
+      cause: { fault: { code: 'operation.key_reused', detail: expect.stringContaining(operationId) } },
+    })
   await expect(caller.clusterSetting.rollBack({ ...back, idempotencyKey: undefined })).rejects.toThrow(
     'as they were in that state',
   )

@@ -1,9 +1,8 @@
-import { findOperationByKey } from '@floe/db'
-import { OperationId } from '@floe/domain'
 import { operatorProcedure } from '../../procedures'
 import { requireCluster } from '../cluster/find'
 import { OperationRef } from '../operation/operation.types'
 import { submit } from '../operation/submit'
+import { rolledBackTo } from '../setting/states'
 import { wayBack } from './changes'
 import { ClusterSettingRollBackInput } from './cluster-setting.types'
 
@@ -14,18 +13,24 @@ import { ClusterSettingRollBackInput } from './cluster-setting.types'
 export const rollBack = operatorProcedure
   .input(ClusterSettingRollBackInput)
   .output(OperationRef)
-  .mutation(async ({ ctx, input: { clusterId, stateId, reason, idempotencyKey } }) => {
+  .mutation(({ ctx, input: { clusterId, stateId, reason, idempotencyKey } }) => {
     const { pool } = ctx.ports.database
-    // asked again after it was done, there is nothing left to change: the same key still answers the same operation
-    const earlier = idempotencyKey === undefined ? undefined : await findOperationByKey(pool, idempotencyKey)
-    if (earlier?.kind === 'change-cluster-settings' && earlier.actor === ctx.actor.id)
-      return { operationId: OperationId.parse(earlier.operationId) }
-    const cluster = await requireCluster(pool, { clusterId })
-    const { at, members } = await wayBack(pool, cluster, stateId)
-    const why = reason || `rolled back to the state of ${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
     return submit(ctx, {
       kind: 'change-cluster-settings',
-      input: { clusterId, instanceId: cluster.primaryInstanceId, members, restart: true, reason: why },
+      // asked again after it was done, there is nothing left to change
+      input: async () => {
+        const cluster = await requireCluster(pool, { clusterId })
+        const { at, members } = await wayBack(pool, cluster, stateId)
+        return {
+          clusterId,
+          instanceId: cluster.primaryInstanceId,
+          members,
+          restart: true,
+          reason: reason || rolledBackTo(at),
+          stateId,
+        }
+      },
+      asked: { clusterId, stateId, ...(reason ? { reason } : {}) },
       idempotencyKey,
     })
   })

@@ -15,15 +15,11 @@ export const set = operatorProcedure
   .output(OperationRef)
   .mutation(async ({ ctx, input: { clusterId, changes, restart, reason, idempotencyKey } }) => {
     const cluster = await requireCluster(ctx.ports.database.pool, { clusterId })
+    const asked = { clusterId, members: forAll(cluster, changes), restart, reason }
     return submit(ctx, {
       kind: 'change-cluster-settings',
-      input: {
-        clusterId,
-        instanceId: cluster.primaryInstanceId,
-        members: forAll(cluster, changes),
-        restart,
-        reason,
-      },
+      input: { ...asked, instanceId: cluster.primaryInstanceId },
+      asked,
       idempotencyKey,
     })
   })

@@ -1,4 +1,5 @@
 import {
+  AskedMember,
   ClusterConnectionForms,
   ClusterId,
   ClusterObserved,
@@ -28,6 +29,8 @@ export const Candidate = z.object({
   lagBytes: z.number().nullable(),
   expectedLossBytes: z.number().nullable(),
   lossless: z.boolean(),
+  /** What each member holds, as last seen. */
+  asked: z.array(AskedMember),
 })
 
 export const Waiting = z.object({
@@ -51,6 +54,8 @@ export const ClusterSummary = z.object({
   commitMode: CommitMode,
   /** Set when commits wait because too few synchronous standbys are connected. */
   waiting: Waiting.nullable(),
+  /** Members of an earlier version, whose roles have names that anybody could foresee. */
+  foreseeableMembers: z.array(z.string()),
 })
 export type ClusterSummary = z.infer<typeof ClusterSummary>
 

@@ -3,9 +3,11 @@ import {
   type ClusterObserved,
   clusterConnectionForms,
   commitsWait,
+  foreseeableMembers,
   judgeCandidates,
   operationStages,
   primaryOf,
+  requiresTls,
   waitsForStandbys,
 } from '@floe/domain'
 import type { ClusterDetail, ClusterSummary } from './cluster.types'
@@ -28,6 +30,7 @@ export function clusterSummary(cluster: ClusterObserved): ClusterSummary {
     synchronous: primary?.replication?.synchronousStandbyNames ?? '',
     commitMode: cluster.commitMode,
     waiting: commitsWait(cluster),
+    foreseeableMembers: foreseeableMembers(cluster.members, cluster.pageRepair).map((m) => m.name),
   }
 }
 
@@ -44,7 +47,8 @@ export function clusterDetail(
   openOperation: ClusterDetail['openOperation'],
 ): ClusterDetail {
   const known = cluster.members.flatMap((m) => (m.connection ? [m.connection] : []))
-  const target = known[0] && { hosts: known, user: known[0].user, database: known[0].database }
+  const tls = cluster.members.every((m) => requiresTls(m.remoteAccess))
+  const target = known[0] && { hosts: known, user: known[0].user, database: known[0].database, tls }
   return {
     cluster,
     candidates: {

@@ -1,6 +1,7 @@
 import { router } from '../../procedures'
 import { list } from './list'
 import { pageRepair } from './page-repair'
+import { renewRoles } from './renew-roles'
 import { show } from './show'
 import { failover, switchover } from './switchover'
 import { commitMode, commitModes, synchronous } from './synchronous'
@@ -14,4 +15,5 @@ export const cluster = router({
   commitMode,
   commitModes,
   pageRepair,
+  renewRoles,
 })

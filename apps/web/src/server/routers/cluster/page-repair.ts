@@ -16,6 +16,7 @@ export const pageRepair = operatorProcedure
     return submit(ctx, {
       kind: 'change-page-repair',
       input: { ...input, instanceId: primaryInstanceId },
+      asked: input,
       idempotencyKey,
     })
   })

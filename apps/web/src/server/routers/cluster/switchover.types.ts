@@ -17,4 +17,6 @@ export const ClusterFailoverInput = ClusterSwitchoverInput.extend({
     .default(null),
   /** Name of the primary's host, as typed by a person, where it is out of reach and its primary cannot be fenced now. */
   unreachableHost: z.string().max(63).nullable().default(null),
+  /** The same of hosts whose instances may have been promoted without the console having heard of it. */
+  alsoUnreachable: z.array(z.string().max(63)).max(20).default([]),
 })

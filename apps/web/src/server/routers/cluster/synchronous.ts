@@ -18,6 +18,7 @@ export const synchronous = operatorProcedure
     return submit(ctx, {
       kind: 'change-synchronous',
       input: { ...input, instanceId: primaryInstanceId },
+      asked: input,
       idempotencyKey,
     })
   })
@@ -40,6 +41,7 @@ export const commitMode = operatorProcedure
     return submit(ctx, {
       kind: 'change-commit-mode',
       input: { ...input, instanceId: primaryInstanceId },
+      asked: { ...input, clusterId },
       idempotencyKey,
     })
   })

@@ -51,7 +51,7 @@ export const add = adminProcedure
       token,
       expiresAt: made.expiresAt.getTime(),
       authority,
-      command: `./floe agent enrol --console ${installation.webUrl} --token ${token} --authority sha256:${authority}`,
+      command: `echo ${token} | ./floe agent enrol --console ${installation.webUrl} --authority sha256:${authority} --token -`,
       onlyLocal: /^(127\.|localhost$|\[?::1)/.test(new URL(installation.webUrl).hostname),
     }
   })

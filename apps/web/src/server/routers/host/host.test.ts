@@ -68,7 +68,7 @@ describe('a token', () => {
   test('enrols one host: the request is taken, signed by the controller, and answered until then with pending', async () => {
     const added = await admin.host.add({ name })
     expect(added.command).toBe(
-      `./floe agent enrol --console http://127.0.0.1:3999 --token ${added.token} --authority sha256:${fingerprintOf(authority.certificate)}`,
+      `echo ${added.token} | ./floe agent enrol --console http://127.0.0.1:3999 --authority sha256:${fingerprintOf(authority.certificate)} --token -`,
     )
     expect(added.onlyLocal).toBe(true)
     expect(added.expiresAt - Date.now()).toBeGreaterThan(14 * 60_000)
@@ -232,6 +232,24 @@ test('revoking wants the name typed, is told at once, and makes what it runs unk
   expect(instanceList).toMatchObject([{ state: 'unknown', lastState: 'running' }])
   await expect(admin.host.revoke({ hostId, confirmName: name })).rejects.toThrow('was revoked')
   expect(await audit(hostId)).toContain('host.revoke allowed')
+})
+
+test('instances that still share a user on a host which could separate them are named', async () => {
+  const { hostId } = await enrolled(name)
+  const made = (which: string, user: object | null) =>
+    it.database.pool.query(
+      `INSERT INTO instance (id, name, "hostId", intent, observed) VALUES (gen_random_uuid(), $1, $2, 'running', $3)`,
+      [`${which}-${name}`, hostId, user && JSON.stringify({ user })],
+    )
+  await made('shares', { name: 'floe', own: false, separable: true })
+  await made('own', { name: 'floe-1', own: true, separable: true })
+  await made('cannot', { name: 'ann', own: false, separable: false })
+  await made('unseen', null)
+  const { hosts } = await admin.host.list()
+  expect(hosts.find((h) => h.hostId === hostId)).toMatchObject({
+    instances: 4,
+    sharedUser: [`shares-${name}`],
+  })
 })
 
 test('only a revoked host can be removed; its name is free then and its instances are forgotten', async () => {

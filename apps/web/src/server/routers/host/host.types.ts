@@ -18,6 +18,8 @@ export const HostSummary = z.object({
   /** Why its agent could not be reached, where it could not. */
   fault: Fault.nullable(),
   instances: z.number().int(),
+  /** Names of its instances that share a user with others although it could separate them. */
+  sharedUser: z.array(z.string()),
   /** When it was enrolled by a token; null for the console's own machine. */
   enrolledAt: z.number().nullable(),
   /** From then on nothing it answers is believed. */

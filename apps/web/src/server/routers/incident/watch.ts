@@ -1,4 +1,5 @@
 import { countOpenIncidents } from '@floe/db'
+import { Bell } from '../../bell'
 import { viewerProcedure } from '../../procedures'
 import { keepAsking } from '../../still-allowed'
 import type { IncidentWatch } from './watch.types'
@@ -14,21 +15,18 @@ export const watch = viewerProcedure.subscription(async function* ({
   signal,
 }): AsyncGenerator<IncidentWatch> {
   const stillAllowed = keepAsking(ctx)
-  let moved = true
   let sent = ''
-  let wake = () => {}
+  const moved = new Bell()
+  moved.ring()
   const stop = ctx.ports.changes.onChange((change) => {
-    if (change !== 'all' && change.noun !== 'incident') return
-    moved = true
-    wake()
+    if (change === 'all' || change.noun === 'incident') moved.ring()
   })
-  const onAbort = () => wake()
+  const onAbort = () => moved.ring()
   signal?.addEventListener('abort', onAbort, { once: true })
   try {
     while (!signal?.aborted) {
       await stillAllowed()
-      const told = moved
-      moved = false
+      const told = moved.takeRing()
       const open = await countOpenIncidents(ctx.ports.database.pool)
       const content = JSON.stringify(open)
       if (told || content !== sent) {
@@ -36,14 +34,7 @@ export const watch = viewerProcedure.subscription(async function* ({
         yield { open, now: Date.now() }
       }
       await new Promise((resolve) => setTimeout(resolve, REST_MS))
-      if (!moved && !signal?.aborted)
-        await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, LOOK_MS)
-          wake = () => {
-            clearTimeout(timer)
-            resolve()
-          }
-        })
+      await moved.wait(LOOK_MS)
     }
   } finally {
     signal?.removeEventListener('abort', onAbort)

@@ -41,6 +41,19 @@ test('a taken name is refused by name', async () => {
   await expect(caller.instance.create({ name })).rejects.toThrow('instance "taken" already exists')
 })
 
+test('settings that are known to be refused begin nothing: no instance, no operation, and the name stays free', async () => {
+  const caller = await it.callerOf((await it.signedIn('operator')).headers)
+  const name = InstanceName.parse('refused')
+  const before = await count()
+  for (const [setting, message] of [
+    ['Port', 'setting "port" is set by Floe'],
+    ['shared buffers', 'setting "shared buffers" does not exist'],
+  ] as const)
+    await expect(caller.instance.create({ name, settings: { [setting]: '3000' } })).rejects.toThrow(message)
+  expect(await count()).toBe(before)
+  expect((await caller.operation.list({})).operations.filter((o) => o.instanceName === name)).toEqual([])
+})
+
 test('the password is stored nowhere; the operation carries the verifier and shows it to nobody', async () => {
   const caller = await it.callerOf((await it.signedIn('operator')).headers)
   const { password, operationId } = await caller.instance.create({ name: InstanceName.parse('secret') })

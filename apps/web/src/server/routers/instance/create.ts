@@ -1,6 +1,6 @@
 import { randomInt, randomUUID } from 'node:crypto'
-import { scramVerifier } from '@floe/agent-contract'
-import { InstanceId } from '@floe/domain'
+import { scramVerifier } from '@floe/authority/scram-verifier'
+import { FaultError, InstanceId, newSettingFaults } from '@floe/domain'
 import { operatorProcedure } from '../../procedures'
 import { submit } from '../operation/submit'
 import { InstanceCreate, InstanceCreateInput } from './create.types'
@@ -17,6 +17,9 @@ export const create = operatorProcedure
   .output(InstanceCreate)
   .mutation(async ({ ctx, input }) => {
     const { name, settings, hostId, idempotencyKey } = input
+    // what is known to be refused begins nothing: there is no operation to look into and no name to free
+    const refused = newSettingFaults(Object.keys(settings).map((n) => ({ name: n }))).find((f) => f !== null)
+    if (refused) throw new FaultError(refused)
     const password = makePassword()
     const submitted = await submit(ctx, {
       kind: 'create-instance',

@@ -1,11 +1,26 @@
 import { router } from '../../procedures'
+import { check } from './check'
 import { create } from './create'
 import { remove } from './delete'
 import { list } from './list'
 import { reload } from './reload'
+import { requireTls } from './require-tls'
 import { restart } from './restart'
+import { separate } from './separate'
 import { show } from './show'
 import { start } from './start'
 import { stop } from './stop'
 
-export const instance = router({ list, show, create, start, stop, restart, reload, delete: remove })
+export const instance = router({
+  list,
+  show,
+  check,
+  create,
+  start,
+  stop,
+  restart,
+  reload,
+  separate,
+  requireTls,
+  delete: remove,
+})

@@ -2,6 +2,7 @@ import {
   ClusterId,
   ConnectionForms,
   ConnectionTarget,
+  Fault,
   HostId,
   HostState,
   InstanceId,
@@ -12,6 +13,7 @@ import {
   OperationId,
   OperationKind,
   OperationState,
+  RemoteAccess,
 } from '@floe/domain'
 import { z } from 'zod'
 import { ProtectionView } from '../protection/read.types'
@@ -46,6 +48,10 @@ export const InstanceSummary = z.object({
   /** True from 5 s of age on: what is shown may not hold any more. */
   stale: z.boolean(),
   pendingRestart: z.array(z.string()),
+  /** The user of the operating system that it runs as, and whether no other instance does; null where that is not known. */
+  user: z.object({ name: z.string(), own: z.boolean(), separable: z.boolean() }).nullable(),
+  /** The operation that was to make it and failed, where no engine of it was ever seen: there is nothing but a name. */
+  creationFailed: z.object({ operationId: OperationId }).nullable(),
   /** The operation that has not ended yet, where there is one. */
   openOperation: z
     .object({
@@ -75,6 +81,10 @@ export const InstanceDetail = InstanceSummary.extend({
   /** How to reach it; the password is never in here. `connectionForms()` of @floe/domain writes all forms. */
   connection: ConnectionTarget.nullable(),
   forms: ConnectionForms.nullable(),
+  /** How clients on other hosts come in; null while it does not run, or of an older agent. */
+  remoteAccess: RemoteAccess.nullable(),
+  /** What is wrong with its processes; null where nothing is, and while its host is not heard of. */
+  processFault: Fault.nullable(),
   now: z.number(),
 })
 export type InstanceDetail = z.infer<typeof InstanceDetail>

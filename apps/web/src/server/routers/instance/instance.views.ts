@@ -8,6 +8,8 @@ import {
   type InstanceId,
   type OperationId,
   type Point,
+  type RemoteAccess,
+  requiresTls,
 } from '@floe/domain'
 import { ms } from '../operation/operation.views'
 import type { InstanceDetail, InstanceSummary } from './instance.types'
@@ -32,6 +34,8 @@ export function instanceSummary(i: InstanceView, tps: readonly Point[]): Instanc
     ageMs: i.ageMs,
     stale: i.ageMs === null || i.ageMs >= HOST_STALE_MS,
     pendingRestart: i.pendingRestart,
+    user: i.user,
+    creationFailed: i.creationFailed && { operationId: i.creationFailed.operationId as OperationId },
     openOperation: i.operation && { ...i.operation, operationId: i.operation.operationId as OperationId },
     tps: encodePoints(tps),
   }
@@ -41,6 +45,7 @@ export function instanceDetail(
   i: InstanceView,
   tps: readonly Point[],
   newestSeq: number | null,
+  remoteAccess: RemoteAccess | null,
 ): Omit<InstanceDetail, 'protection'> {
   const connection = i.connection && {
     host: i.connection.host,
@@ -58,7 +63,9 @@ export function instanceDetail(
     postmasterPid: i.postmasterPid,
     newestSeq,
     connection,
-    forms: connection && connectionForms(connection),
+    forms: connection && connectionForms(connection, null, requiresTls(remoteAccess)),
+    remoteAccess,
+    processFault: i.state === 'unknown' ? null : i.processFault,
     now: Date.now(),
   }
 }

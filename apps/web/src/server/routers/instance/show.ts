@@ -27,9 +27,10 @@ export const show = viewerProcedure
       newestSeq(pool, instanceId),
       readClusterOf(pool, instanceId),
     ])
-    const seen = cluster?.members.find((m) => m.instanceId === instanceId)?.protection ?? null
+    const member = cluster?.members.find((m) => m.instanceId === instanceId)
+    const seen = member?.protection ?? null
     return {
-      ...instanceDetail(instance, sparklines[0]?.points ?? [], newest),
+      ...instanceDetail(instance, sparklines[0]?.points ?? [], newest, member?.remoteAccess ?? null),
       protection: protectionView(cluster, instanceId, seen),
     }
   })

@@ -1,3 +1,4 @@
+export * from './check.types'
 export * from './create.types'
 export * from './delete.types'
 export * from './instance.types'

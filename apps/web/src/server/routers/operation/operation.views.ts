@@ -33,7 +33,10 @@ export function operationDetail(o: OperationView & { steps: StepView[] }): Opera
     result: o.result,
     steps: o.steps.map(operationStep),
     cancellable: o.state === 'queued' || (o.state === 'running' && !isPastNoReturn(o)),
-    retryable: (o.state === 'failed' || o.state === 'cancelled') && o.retriedBy === null,
+    retryable:
+      (o.state === 'failed' || o.state === 'cancelled') &&
+      o.retriedBy === null &&
+      o.fault?.code !== 'operation.not_continued',
     retryOf: o.retryOf as OperationId | null,
     retriedBy: o.retriedBy as OperationId | null,
   }

@@ -1,6 +1,8 @@
+import { readOperationForRetry, showInstance } from '@floe/db'
 import { OperationId } from '@floe/domain'
-import { retryOperation } from '@floe/operations/submit'
+import { retryOperation, settingsNamedIn } from '@floe/operations/submit'
 import { operatorProcedure } from '../../procedures'
+import { requireProgramRight } from '../../program-settings'
 import { OperationRef } from './operation.types'
 import { OperationRetryInput } from './retry.types'
 
@@ -9,6 +11,21 @@ export const retry = operatorProcedure
   .input(OperationRetryInput)
   .output(OperationRef)
   .mutation(async ({ ctx, input }) => {
+    const ended = await readOperationForRetry(ctx.ports.database.pool, input.operationId)
+    if (ended) {
+      const drifted =
+        ended.kind === 'resolve-drift' && ended.instanceId
+          ? await showInstance(ctx.ports.database.pool, ended.instanceId)
+          : undefined
+      const names = [
+        ...settingsNamedIn(ended.kind, ended.input),
+        ...(drifted?.settingDrift.map((d) => d.name) ?? []),
+      ]
+      await requireProgramRight(ctx, names, {
+        action: 'operation.retry',
+        objectId: ended.instanceId ?? undefined,
+      })
+    }
     const { operationId } = await retryOperation(ctx.ports.database, {
       ...input,
       actor: ctx.actor,

@@ -1,17 +1,35 @@
-import { InstanceId, OperationId, type OperationKind } from '@floe/domain'
-import { type SubmitInput, submitOperation } from '@floe/operations/submit'
+import { InstanceId, OperationId, type OperationInput, type OperationKind } from '@floe/domain'
+import { auditAction, type SubmitInput, settingsNamedIn, submitOperation } from '@floe/operations/submit'
 import type { Context } from '../../context'
+import { requireProgramRight } from '../../program-settings'
 import type { Account } from '../account/me.types'
 
-/** Submits an operation in the name of whoever asks; answers its ids at once. */
+/**
+ * Submits an operation in the name of whoever asks; answers its ids at once. `settings` names those that it touches where
+ * its input does not. Throws `setting.runs_programs`.
+ */
 export async function submit<K extends OperationKind>(
   ctx: Context & { actor: Account },
-  operation: Pick<SubmitInput<K>, 'kind' | 'input' | 'hostId' | 'idempotencyKey'>,
+  {
+    settings,
+    ...operation
+  }: Pick<SubmitInput<K>, 'kind' | 'input' | 'asked' | 'hostId' | 'idempotencyKey'> & {
+    settings?: readonly string[]
+  },
 ) {
+  const { kind, input: ordered } = operation
+  const allowed = async (input: OperationInput<K>) => {
+    await requireProgramRight(ctx, [...settingsNamedIn(kind, input), ...(settings ?? [])], {
+      action: auditAction(kind),
+      objectId: input.instanceId,
+    })
+    return input
+  }
   const { operationId, instanceId, input, created } = await submitOperation(ctx.ports.database, {
     ...operation,
+    input: typeof ordered === 'function' ? async () => allowed(await ordered()) : await allowed(ordered),
     actor: ctx.actor,
-    audit: { ipAddress: ctx.ipAddress },
+    audit: { ipAddress: ctx.ipAddress, settings },
   })
   return {
     operationId: OperationId.parse(operationId),

@@ -1,5 +1,6 @@
 import { endedOperationStates } from '@floe/domain'
 import { tracked } from '@trpc/server'
+import { Bell } from '../../bell'
 import { viewerProcedure } from '../../procedures'
 import { keepAsking } from '../../still-allowed'
 import { readOperation } from './show'
@@ -19,19 +20,16 @@ export const watch = viewerProcedure.input(OperationWatchInput).subscription(asy
   let lastLogId = Number(input.lastEventId ?? 0) || 0
   const stillAllowed = keepAsking(ctx)
   let sent = ''
-  let wake = () => {}
+  const moved = new Bell()
   const stop = ctx.ports.changes.onChange((change) => {
-    if (change === 'all' || (change.noun === 'operation' && change.id === input.operationId)) wake()
+    if (change === 'all' || (change.noun === 'operation' && change.id === input.operationId)) moved.ring()
   })
-  const onAbort = () => wake()
+  const onAbort = () => moved.ring()
   signal?.addEventListener('abort', onAbort, { once: true })
   try {
     while (!signal?.aborted) {
       await stillAllowed()
-      let woken = false
-      wake = () => {
-        woken = true
-      }
+      moved.takeRing()
       const { operation, log, now } = await readOperation(ctx.ports, input.operationId, lastLogId)
       const content = JSON.stringify(operation)
       if (content !== sent || log.length > 0) {
@@ -43,14 +41,7 @@ export const watch = viewerProcedure.input(OperationWatchInput).subscription(asy
       const ended = endedOperationStates.includes(operation.state)
       if (ended && log.length === 0) return
       await new Promise((resolve) => setTimeout(resolve, REST_MS))
-      if (!woken && !ended && !signal?.aborted)
-        await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, LOOK_MS)
-          wake = () => {
-            clearTimeout(timer)
-            resolve()
-          }
-        })
+      if (!ended) await moved.wait(LOOK_MS)
     }
   } finally {
     signal?.removeEventListener('abort', onAbort)

@@ -33,7 +33,31 @@ test('how long each kind is kept is told and changed by an admin, with an audit 
 
 test('records are kept a day at least, and an operator changes nothing', async () => {
   const admin = await it.callerOf((await it.signedIn('admin')).headers)
-  await expect(admin.retention.set({ kind: 'audit', keepSeconds: 3_600 })).rejects.toThrow()
+  await expect(admin.retention.set({ kind: 'operation', keepSeconds: 3_600 })).rejects.toThrow(
+    'at least a day',
+  )
   const operator = await it.callerOf((await it.signedIn('operator')).headers)
-  await expect(operator.retention.set({ kind: 'audit', keepSeconds: DAY })).rejects.toThrow('may not do this')
+  await expect(operator.retention.set({ kind: 'operation', keepSeconds: DAY })).rejects.toThrow(
+    'may not do this',
+  )
+})
+
+test('only the owner says how long audit rows are kept, 90 days at least; that leaves a row, and so does a refusal', async () => {
+  const [admin, owner] = await Promise.all(
+    (['admin', 'owner'] as const).map(async (role) => it.callerOf((await it.signedIn(role)).headers)),
+  )
+  const keepSeconds = 100 * DAY
+  await expect(admin?.retention.set({ kind: 'audit', keepSeconds })).rejects.toThrow('may not do this')
+  await expect(owner?.retention.set({ kind: 'audit', keepSeconds: 90 * DAY - 1 })).rejects.toThrow(
+    'at least 90 days',
+  )
+  await owner?.retention.set({ kind: 'audit', keepSeconds })
+  const { rows } = await it.database.pool.query(
+    `SELECT outcome, detail FROM audit_event WHERE action = 'retention.set' AND (outcome = 'denied' OR "objectId" = 'audit')
+      ORDER BY id DESC LIMIT 2`,
+  )
+  expect(rows).toEqual([
+    { outcome: 'allowed', detail: { keepSeconds } },
+    { outcome: 'denied', detail: expect.objectContaining({ code: 'session.role_too_low' }) },
+  ])
 })

@@ -20,7 +20,7 @@ export const retentionWords: Record<RetentionKind, string> = {
   operation: 'operations with steps and log, from their end',
   incident: 'incidents, from their closing',
   session: 'sessions, from their expiry',
-  audit: 'audit rows',
+  audit: 'audit rows, at least 90 days',
 }
 
 export const RetentionList = z.object({
@@ -34,5 +34,9 @@ export const RetentionSetInput = z
   })
   .refine((r) => r.kind.startsWith('sample-') || r.keepSeconds >= 86_400, {
     message: 'must be at least a day',
+    path: ['keepSeconds'],
+  })
+  .refine((r) => r.kind !== 'audit' || r.keepSeconds >= 90 * 86_400, {
+    message: 'must be at least 90 days for audit rows',
     path: ['keepSeconds'],
   })

@@ -6,16 +6,26 @@ import {
   setRecordRetention,
   setRetention,
 } from '@floe/db'
-import { adminProcedure } from '../../procedures'
+import { TRPCError } from '@trpc/server'
+import { auditDenial } from '../../denials'
+import { adminProcedure, roleTooLow } from '../../procedures'
 import { RetentionSetInput } from './retention.types'
 
 const steps: Record<string, SampleStep> = { 'sample-1s': 1, 'sample-10s': 10, 'sample-1m': 60 }
 
-/** Changes how long a kind is kept. What is too old then is deleted within minutes, and does not come back. */
+/**
+ * Changes how long a kind is kept. What is too old then is deleted within minutes, and does not come back. Audit rows are
+ * also about what admins do: only the owner says how long they are kept.
+ */
 export const set = adminProcedure
   .input(RetentionSetInput)
   .output(RetentionSetInput)
   .mutation(async ({ ctx, input }) => {
+    if (input.kind === 'audit' && ctx.actor.role !== 'owner') {
+      const denial = roleTooLow(ctx.actor.role, 'owner')
+      await auditDenial(ctx, 'retention.set', 'mutation', denial.fault, async () => input)
+      throw new TRPCError({ code: 'FORBIDDEN', message: denial.message, cause: denial })
+    }
     await inTransaction(ctx.ports.database.pool, async (tx) => {
       const step = steps[input.kind]
       if (step) await setRetention(tx, step, input.keepSeconds)

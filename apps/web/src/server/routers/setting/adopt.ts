@@ -1,3 +1,4 @@
+import { showInstance } from '@floe/db'
 import { operatorProcedure } from '../../procedures'
 import { OperationRef } from '../operation/operation.types'
 import { submit } from '../operation/submit'
@@ -7,6 +8,12 @@ import { SettingResolveInput } from './resolve.types'
 export const adopt = operatorProcedure
   .input(SettingResolveInput)
   .output(OperationRef)
-  .mutation(({ ctx, input: { idempotencyKey, ...input } }) =>
-    submit(ctx, { kind: 'resolve-drift', input: { ...input, how: 'adopt' }, idempotencyKey }),
-  )
+  .mutation(async ({ ctx, input: { idempotencyKey, ...input } }) => {
+    const instance = await showInstance(ctx.ports.database.pool, input.instanceId)
+    return submit(ctx, {
+      kind: 'resolve-drift',
+      input: { ...input, how: 'adopt' },
+      idempotencyKey,
+      settings: instance?.settingDrift.map((d) => d.name),
+    })
+  })

@@ -69,6 +69,39 @@ test('every change makes a state, and one press goes back to any of them, with w
   await expect(caller.setting.rollBack({ ...asked, idempotencyKey: undefined })).rejects.toThrow(
     'as they were in that state',
   )
+  // the key answers for this state of this instance, and for nothing else
+  const other = InstanceId.parse((await insertTestInstance(it.database)).instanceId)
+  for (const reused of [
+    { ...asked, stateId: states[1]?.stateId as string },
+    { ...asked, instanceId: other },
+  ])
+    await expect(caller.setting.rollBack(reused)).rejects.toMatchObject({
+      cause: { fault: { code: 'operation.key_reused', detail: expect.stringContaining(operationId) } },
+    })
+})
+
+test('after a hundred changes the newest state still holds, and differences are those from it', async () => {
+  const caller = await it.callerOf((await it.signedIn('operator')).headers)
+  const made = await insertTestInstance(it.database)
+  const instanceId = InstanceId.parse(made.instanceId)
+  for (let n = 1; n <= 105; n++) {
+    const changes = [{ name: 'work_mem', value: `${n}MB` }]
+    await done((await caller.setting.set({ instanceId, changes })).operationId, { work_mem: `${n}MB` })
+  }
+  const { states } = await caller.setting.states({ instanceId, limit: 200 })
+  expect(states.map((s) => s.managed.work_mem)).toEqual(states.map((_, i) => `${105 - i}MB`))
+  expect(states[0]?.changes).toEqual([])
+  expect(states.slice(1).every((s) => s.changes.length === 1)).toBe(true)
+  await expect(
+    caller.setting.rollBack({ instanceId, stateId: states[0]?.stateId as string }),
+  ).rejects.toThrow('as they were in that state')
+  const { operationId } = await caller.setting.rollBack({
+    instanceId,
+    stateId: states[7]?.stateId as string,
+  })
+  expect((await caller.operation.show({ operationId })).operation.input).toMatchObject({
+    changes: [{ name: 'work_mem', value: '98MB' }],
+  })
 })
 
 test('another instance’s state is none of this one’s', async () => {

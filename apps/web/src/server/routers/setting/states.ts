@@ -21,6 +21,10 @@ export const states = viewerProcedure
     }
   })
 
+/** Why settings were changed, where nobody said it: with the moment of the state they went back to. */
+export const rolledBackTo = (at: Date) =>
+  `rolled back to the state of ${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
+
 /** The changes that lead from one state of the managed file to another, by name. */
 export function changesTo(from: Record<string, string>, to: Record<string, string>): SettingChange[] {
   return [...new Set([...Object.keys(from), ...Object.keys(to)])]

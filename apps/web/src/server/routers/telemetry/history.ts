@@ -15,10 +15,6 @@ export const history = viewerProcedure
         : { from: now - input.minutes * 60_000, to: now }
     const { instanceId, metrics, maxPoints } = input
     const read = await readSamples(pool, { instanceId, from, to, metrics, maxPoints })
-    const column = (of: 'values' | 'maximum') =>
-      Object.fromEntries(
-        metrics.map((name) => [name, read.points.map((p) => (p[of] ?? p.values)[name] ?? null)]),
-      )
     return {
       from,
       to,
@@ -27,8 +23,9 @@ export const history = viewerProcedure
       seq: read.points.map((p) => p.seq),
       intervalMs: read.points.map((p) => p.intervalMs),
       gapBefore: read.points.map((p) => p.gapBefore),
-      average: column('values'),
-      maximum: column('maximum'),
+      average: Object.fromEntries(
+        metrics.map((name) => [name, read.points.map((p) => p.values[name] ?? null)]),
+      ),
       // nothing stored in the range (the controller was away): the agent's ring still has what came after the last one
       newestSeq: read.newestSeq ?? (await newestSeq(pool, instanceId)),
       now,

@@ -5,17 +5,16 @@ import { z } from 'zod'
 const names = metrics.map((m) => m.name) as [MetricName, ...MetricName[]]
 export const MetricNames = z.array(z.enum(names)).min(1).max(names.length)
 
+/** The longest range that is shown, in minutes: as long as the coarsest samples are kept. */
+export const longestRangeMinutes = 90 * 24 * 60
+
 export const TelemetryHistoryInput = z
   .object({
     instanceId: InstanceId,
     /** A fixed range, ms since the epoch; or the last `minutes` up to now. */
     from: z.number().optional(),
     to: z.number().optional(),
-    minutes: z
-      .number()
-      .positive()
-      .max(90 * 24 * 60)
-      .optional(),
+    minutes: z.number().positive().max(longestRangeMinutes).optional(),
     metrics: MetricNames,
     maxPoints: z.number().int().min(10).max(5_000).default(600),
   })
@@ -39,35 +38,8 @@ export const TelemetryHistory = z.object({
   /** True where nobody measured between the point before and this one: the line breaks here. */
   gapBefore: z.array(z.boolean()),
   average: z.record(z.string(), Column),
-  /** Highest value within each point; equal to average at a resolution of 1 s. */
-  maximum: z.record(z.string(), Column),
   /** Number of the newest sample stored when this was read: live begins after it (`afterSeq` of telemetry.stream). */
   newestSeq: z.number().int().nullable(),
   now: z.number(),
 })
 export type TelemetryHistory = z.infer<typeof TelemetryHistory>
-
-export type HistoryPoint = {
-  at: number
-  intervalMs: number
-  gapBefore: boolean
-  values: Partial<Record<MetricName, number | null>>
-}
-
-/** The columns as points; `of` says which of the two values a point carries. */
-export function historyPoints(
-  history: Pick<TelemetryHistory, 'at' | 'intervalMs' | 'gapBefore' | 'average' | 'maximum'>,
-  of: 'average' | 'maximum' = 'average',
-): HistoryPoint[] {
-  const columns = Object.entries(history[of]) as [MetricName, (number | null)[]][]
-  return history.at.map((at, i) => {
-    const values: HistoryPoint['values'] = {}
-    for (const [name, column] of columns) values[name] = column[i] ?? null
-    return {
-      at,
-      intervalMs: history.intervalMs[i] as number,
-      gapBefore: history.gapBefore[i] as boolean,
-      values,
-    }
-  })
-}

@@ -63,6 +63,15 @@ test('each message is shown with how it fared; who is no admin sees no more of a
   expect(JSON.stringify(await viewer.webhook.deliveries({ webhookId }))).not.toContain('token=')
   const seen = (await viewer.webhook.list()).webhooks.find((w) => w.webhookId === webhookId)
   expect(seen?.url).toBe('https://example.net')
+  await it.database.pool.query(
+    `UPDATE webhook_delivery SET attempts = 1, error = 'connect ECONNREFUSED 10.0.0.7:22' WHERE "webhookId" = $1`,
+    [webhookId],
+  )
+  expect(JSON.stringify(await admin.webhook.deliveries({ webhookId }))).toContain('ECONNREFUSED')
+  for (const read of [await viewer.webhook.deliveries({ webhookId }), await viewer.webhook.list()]) {
+    expect(JSON.stringify(read)).not.toContain('ECONNREFUSED')
+    expect(JSON.stringify(read)).toContain('"error":"failed"')
+  }
   await admin.webhook.remove({ webhookId })
   await expect(viewer.webhook.deliveries({ webhookId })).rejects.toThrow('does not exist')
 })

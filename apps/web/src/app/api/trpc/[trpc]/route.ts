@@ -1,3 +1,4 @@
+import { CALLS_AT_ONCE_MAX } from '@floe/domain'
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
 import { createContext } from '@/server/context'
 import { ports } from '@/server/ports'
@@ -10,6 +11,7 @@ const handler = (request: Request) =>
     endpoint: '/api/trpc',
     req: request,
     router: appRouter,
+    maxBatchSize: CALLS_AT_ONCE_MAX,
     createContext: () => createContext(ports(), request.headers),
   })
 

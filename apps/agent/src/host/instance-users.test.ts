@@ -1,0 +1,55 @@
+import { randomUUID } from 'node:crypto'
+import { chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { InstanceUsers } from './instance-users'
+
+/** Uids that nothing else of this machine is given. */
+const RANGE = { from: 64_200, to: 64_201 }
+
+describe.runIf(process.getuid?.() === 0)('users of instances', () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'floe-users-'))
+  const directory = join(scratch, 'shared', 'users')
+  const users = () => new InstanceUsers({ home: scratch, range: RANGE, directory, filesBelow: scratch })
+  const made = new Map<string, Awaited<ReturnType<InstanceUsers['claim']>>>()
+  const claim = async (id: string) => {
+    const user = await users().claim(id)
+    made.set(id, user)
+    return user
+  }
+  const release = async (id: string) => {
+    const user = made.get(id)
+    if (user) await users().release(id, user)
+    made.delete(id)
+  }
+  afterAll(async () => {
+    for (const id of [...made.keys()]) await release(id)
+    rmSync(scratch, { recursive: true, force: true })
+  })
+  const [one, two, three] = [randomUUID(), randomUUID(), randomUUID()] as [string, string, string]
+
+  test('agents that ask at once get different users, and one that asks again the same', async () => {
+    const [a, b] = await Promise.all([claim(one), claim(two)])
+    expect([a.uid, b.uid].sort()).toEqual([RANGE.from, RANGE.to])
+    expect(await users().claim(one)).toEqual(a)
+  })
+
+  test('whose uid it is can be read by root alone; others pass the directory above it', () => {
+    expect(statSync(directory).mode & 0o777).toBe(0o700)
+    expect(statSync(join(scratch, 'shared')).mode & 0o777).toBe(0o755)
+  })
+
+  test('a uid is not given out again while a file of its former user is left', async () => {
+    const left = join(scratch, 'left')
+    writeFileSync(left, '')
+    const uid = made.get(one)?.uid as number
+    chownSync(left, uid, uid)
+    await release(one)
+    await expect(claim(three)).rejects.toMatchObject({
+      fault: { code: 'host.no_user_left', detail: expect.stringContaining(`${RANGE.from} to ${RANGE.to}`) },
+    })
+    rmSync(left)
+    expect((await claim(three)).uid).toBe(uid)
+  })
+})

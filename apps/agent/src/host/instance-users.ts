@@ -1,0 +1,275 @@
+import {
+  closeSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fault } from '@floe/domain'
+import { z } from 'zod'
+import { replaceFile } from './durable-files'
+import type { EngineUser } from './engine-user'
+import { listPids } from './process-table'
+import { runCommand } from './run-command'
+import { readSmallFile } from './small-file'
+import { waitFor } from './wait-for'
+
+/**
+ * Users of the operating system, one for each instance of a root installation: an instance's superuser runs programs as
+ * it, and reaches its own tree with it and nothing else.
+ *
+ * - Whose a uid is stands in one file of the machine, whatever installation asked: `<directory>/<uid>.json`, created
+ *   exclusively.
+ * - Uids are given out upwards. One is given out again only when the range is used up, and then only when nobody has it,
+ *   no process runs with it, and a look through every local file system finds no file of it.
+ */
+export class InstanceUsers {
+  readonly #directory: string
+  readonly #home: string
+  readonly #range: { from: number; to: number }
+  readonly #filesBelow: string
+  #turn: Promise<unknown> = Promise.resolve()
+
+  /** Tests give a directory of their own for the claims, and one in which files are looked for instead of everywhere. */
+  constructor(o: {
+    home: string
+    range?: { from: number; to: number } | undefined
+    directory?: string
+    filesBelow?: string
+  }) {
+    this.#filesBelow = o.filesBelow ?? '/'
+    this.#home = o.home
+    this.#range = o.range ?? DEFAULT_RANGE
+    this.#directory = o.directory ?? CLAIMS
+  }
+
+  /** The user of an instance, made at the first asking. */
+  claim(instanceId: string): Promise<OwnUser> {
+    return this.#inTurn(async () => {
+      // others may pass the directory above, in which whole installations lie
+      mkdirSync(dirname(this.#directory), { recursive: true, mode: 0o755 })
+      mkdirSync(this.#directory, { recursive: true, mode: 0o700 })
+      await this.#forgetHomesThatAreGone()
+      const name = userNameOf(instanceId)
+      const known = this.#claims().find((c) => c.instanceId === instanceId)
+      const uid = known?.uid ?? (await this.#take(instanceId, name))
+      try {
+        return { name, uid, gid: idsOf(name)?.gid ?? (await addUser(name, uid)) }
+      } catch (error) {
+        if (!known) rmSync(this.#file(uid), { force: true })
+        throw error
+      }
+    })
+  }
+
+  /**
+   * Ends every process of an instance's user and removes the user. Its files are gone by then, save what it left elsewhere:
+   * that is why its uid is not given out again. Safe to run twice.
+   */
+  release(instanceId: string, user: OwnUser): Promise<void> {
+    return this.#inTurn(async () => {
+      await endProcessesOf(user)
+      await removeSharedMemory(user.uid)
+      await removeUser(user.name)
+      const claim = this.#claims().find((c) => c.instanceId === instanceId)
+      if (claim) rmSync(this.#file(claim.uid), { force: true })
+    })
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const next = this.#turn.then(work, work)
+    this.#turn = next.catch(() => {})
+    return next
+  }
+
+  #file(uid: number): string {
+    return join(this.#directory, `${uid}.json`)
+  }
+
+  #claims(): Claim[] {
+    return readdirSync(this.#directory).flatMap((name) => {
+      if (!/^\d+\.json$/.test(name)) return []
+      try {
+        return [Claim.parse(JSON.parse(readFileSync(join(this.#directory, name), 'utf8')))]
+      } catch {
+        // being written by another agent, or broken: its uid stays taken, as its file is there
+        return []
+      }
+    })
+  }
+
+  /**
+   * Users of throw-away installations that were killed have nobody left who would remove them. Any other home that is not
+   * there may be on a disk that is not mounted.
+   */
+  async #forgetHomesThatAreGone(): Promise<void> {
+    for (const claim of this.#claims()) {
+      if (!claim.home.startsWith(`${tmpdir()}/`) || existsSync(claim.home)) continue
+      await endProcessesOf(claim)
+      await removeSharedMemory(claim.uid)
+      await removeUser(claim.name)
+      rmSync(this.#file(claim.uid), { force: true })
+    }
+  }
+
+  async #take(instanceId: string, name: string): Promise<number> {
+    const { from, to } = this.#range
+    const nextFile = join(this.#directory, 'next')
+    const next = Math.max(from, Number(existsSync(nextFile) ? readFileSync(nextFile, 'utf8') : from) || from)
+    for (let uid = next; uid <= to; uid++) {
+      if (!(await this.#tryTake(uid, instanceId, name))) continue
+      replaceFile(nextFile, `${uid + 1}\n`)
+      return uid
+    }
+    const left = await uidsWithFiles(this.#filesBelow, this.#range)
+    for (let uid = from; uid <= to; uid++)
+      if (!left.has(uid) && (await this.#tryTake(uid, instanceId, name))) return uid
+    throw fault('host.no_user_left', 'no user is left for another instance', {
+      detail: `Every uid from ${from} to ${to} belongs to somebody, or files of it are left on this host.`,
+      hint: 'Widen the range with "instanceUsers" in config.json, then restart the agent.',
+    })
+  }
+
+  async #tryTake(uid: number, instanceId: string, name: string): Promise<boolean> {
+    if (existsSync(this.#file(uid)) || pidsOf(uid).length > 0) return false
+    const { status } = await runCommand('getent', ['passwd', String(uid)], { timeoutMs: 10_000 })
+    if (status === 0) return false
+    let fd: number
+    try {
+      fd = openSync(this.#file(uid), 'wx', 0o600)
+    } catch {
+      // another agent was faster
+      return false
+    }
+    writeFileSync(fd, JSON.stringify({ uid, name, instanceId, home: this.#home, claimedAt: Date.now() }))
+    closeSync(fd)
+    return true
+  }
+}
+
+export type OwnUser = { name: string; uid: number; gid: number }
+
+const CLAIMS = '/var/lib/floe/users'
+/** Below what containers and subordinate ids take, and within what every user namespace maps. */
+const DEFAULT_RANGE = { from: 50_000, to: 59_999 }
+
+const Claim = z.object({ uid: z.number().int(), name: z.string(), instanceId: z.string(), home: z.string() })
+type Claim = z.infer<typeof Claim>
+
+/** The last part of an id: the first may be a time. */
+export const shortIdOf = (instanceId: string): string => instanceId.slice(-12)
+const userNameOf = (instanceId: string): string => `floe-${shortIdOf(instanceId)}`
+
+/** Programs that change /etc/passwd refuse while another one does. */
+const locked = (command: string[]) =>
+  runCommand('flock', ['/var/lib/floe/users.lock', ...command], { timeoutMs: 60_000 })
+
+function idsOf(name: string): { uid: number; gid: number } | null {
+  const row = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .map((line) => line.split(':'))
+    .find((columns) => columns[0] === name)
+  return row ? { uid: Number(row[2]), gid: Number(row[3]) } : null
+}
+
+async function addUser(name: string, uid: number): Promise<number> {
+  const r = await locked([
+    '/usr/sbin/useradd',
+    ...[`UID_MIN=${uid}`, `UID_MAX=${uid}`, `GID_MIN=${uid}`, `GID_MAX=${uid}`].flatMap((o) => [
+      '-K',
+      `SYS_${o}`,
+    ]),
+    ...['--system', '--user-group', '--uid', String(uid), '--no-create-home', '--home-dir', '/nonexistent'],
+    ...['--shell', '/usr/sbin/nologin', '--comment', 'Floe instance', name],
+  ])
+  const ids = idsOf(name)
+  if (ids?.uid === uid) return ids.gid
+  throw fault('host.no_user', `could not make user "${name}" for the instance`, {
+    detail: r.stderr.trim() || `useradd ended with status ${r.status ?? r.signal}.`,
+  })
+}
+
+async function removeUser(name: string): Promise<void> {
+  if (idsOf(name) === null) return
+  const r = await locked(['/usr/sbin/userdel', name])
+  if (idsOf(name) !== null)
+    throw fault('host.user_left', `could not remove user "${name}"`, { detail: r.stderr.trim() })
+}
+
+/** Processes that have this uid in any way. */
+function pidsOf(uid: number): number[] {
+  return listPids().filter((pid) => {
+    try {
+      const status = readSmallFile(`/proc/${pid}/status`)
+      const uids = /^Uid:\s+(.*)$/m.exec(status)?.[1] ?? ''
+      return uids.split(/\s+/).includes(String(uid)) && !/^State:\s+[ZX]/m.test(status)
+    } catch {
+      return false
+    }
+  })
+}
+
+/** All at once and as that user, so that one which forks faster than it is looked for ends, too. */
+async function endProcessesOf(user: OwnUser | Claim): Promise<void> {
+  const as: EngineUser = { name: user.name, uid: user.uid, gid: 'gid' in user ? user.gid : user.uid }
+  const ended = await waitFor(
+    async () => {
+      if (pidsOf(user.uid).length === 0) return true
+      await runCommand('/bin/sh', ['-c', 'kill -9 -1'], { user: as, timeoutMs: 10_000 })
+      return pidsOf(user.uid).length === 0
+    },
+    { boundMs: 15_000, everyMs: 50 },
+  )
+  if (ended === null)
+    throw fault('host.processes_left', `processes of user "${user.name}" could not be ended`, {
+      detail: `They are ${pidsOf(user.uid).slice(0, 10).join(', ')}.`,
+    })
+}
+
+/** What an engine that was killed leaves in memory: nobody of that user is left who could be using it. */
+async function removeSharedMemory(uid: number): Promise<void> {
+  for (const name of readdirSync('/dev/shm')) {
+    const path = join('/dev/shm', name)
+    const stat = lstatSync(path, { throwIfNoEntry: false })
+    if (stat?.isFile() && stat.uid === uid) unlinkSync(path)
+  }
+  for (const [kind, option] of [
+    ['shm', '-m'],
+    ['sem', '-s'],
+    ['msg', '-q'],
+  ] as const) {
+    const [head = '', ...rows] = readFileSync(`/proc/sysvipc/${kind}`, 'utf8').trim().split('\n')
+    const column = head.trim().split(/\s+/).indexOf('uid')
+    for (const row of rows.map((r) => r.trim().split(/\s+/)))
+      if (Number(row[column]) === uid)
+        await runCommand('ipcrm', [option, row[1] as string], { timeoutMs: 10_000 })
+  }
+}
+
+/** Uids of a range that own any file below a directory, on local file systems. Takes as long as these are large. */
+async function uidsWithFiles(top: string, { from, to }: { from: number; to: number }): Promise<Set<number>> {
+  const r = await runCommand(
+    '/bin/sh',
+    [
+      '-c',
+      'find "$3" \\( -fstype proc -o -fstype sysfs -o -fstype nfs -o -fstype nfs4 -o -fstype cifs \\) -prune -o -uid +"$1" -uid -"$2" -printf "%U\\n" 2>/dev/null | sort -un',
+      'sh',
+      String(from - 1),
+      String(to + 1),
+      top,
+    ],
+    { timeoutMs: 3_600_000 },
+  )
+  if (r.status !== 0)
+    throw fault('host.no_user_left', 'no user is left for another instance', {
+      detail: 'Which uids could be used again cannot be told: not every file system could be searched.',
+    })
+  return new Set(r.stdout.split('\n').filter(Boolean).map(Number))
+}

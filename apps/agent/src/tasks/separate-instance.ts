@@ -1,0 +1,99 @@
+import { join } from 'node:path'
+import { fault, toFault } from '@floe/domain'
+import { z } from 'zod'
+import type { Instance } from '../engine/instance'
+import { removeTrial } from '../engine/trial'
+import type { OwnUser } from '../host/instance-users'
+import { giveEntry, handOverTree, isThere, removeInTree } from '../host/tree'
+import { makeReady } from './start-instance'
+import { endInstance } from './stop-instance'
+import type { TaskBody, TaskContext } from './task'
+
+/** Whether it ran when the task first began: after a kill, a stopped instance says nothing about that. */
+const Noted = z.object({ wasRunning: z.boolean() })
+
+/**
+ * Gives an instance of an earlier version a user of its own: stopped in order, its files handed over by descriptor, started
+ * again. What does not fit is found before it is stopped. A server started by the former user refuses a tree that is
+ * half-way, because the data directory itself changes hands first; a run after a kill goes on where the last one was.
+ */
+export const separateInstance: TaskBody<'separate-instance'> = async (task, context) => {
+  const instance = context.instances.get(task.instanceId)
+  const { registered } = instance
+  if (registered.user) {
+    context.log(`it runs as user "${registered.user.name}" already`)
+    return { user: registered.user.name, restarted: false, stoppedMs: 0 }
+  }
+  if (!context.users || instance.user.uid === null)
+    throw fault('host.one_trust_domain', 'instances of this host cannot have users of their own', {
+      detail: 'The agent does not run as root, so that all instances run as its own user.',
+      hint: 'Run "./floe up", or "./floe agent start" on an enrolled host, as root.',
+    })
+  const from = instance.user.uid
+  await instance.look()
+  const noted = Noted.safeParse(context.note.read())
+  const wasRunning = noted.success ? noted.data.wasRunning : instance.postmaster !== null
+  if (!noted.success) context.note.write({ wasRunning })
+  const user = await context.users.claim(task.instanceId)
+  context.log(`its user is "${user.name}"`)
+  // earlier versions had root open it in here; it lies elsewhere now
+  removeInTree(join(instance.layout.logDirectory, 'start.log'), instance.user)
+  // found now rather than after it was stopped
+  for (const directory of trees(instance)) await handOverTree(directory, from, user, { checkOnly: true })
+  context.signal.throwIfAborted()
+  const { stoppedMs } = await endInstance(instance, 'fast', context)
+  await removeTrial(instance.layout.directory, instance.user)
+  const begun = performance.now()
+  try {
+    await handOver(instance, from, user, context)
+  } catch (error) {
+    await takeBack(instance, from, user, wasRunning, context)
+    throw error
+  }
+  context.registry.update(task.instanceId, { user })
+  context.log('its files belong to that user')
+  if (wasRunning) await makeReady(instance, context)
+  await instance.look()
+  return { user: user.name, restarted: wasRunning, stoppedMs: stoppedMs + performance.now() - begun }
+}
+
+/** The directories of an instance that its user can change; what lies beside them is root's. */
+const trees = ({ layout }: Instance): string[] =>
+  [layout.dataDirectory, layout.logDirectory].filter((path) => isThere(path))
+
+const filesBeside = ({ layout }: Instance): string[] => [layout.passFile, layout.repairPassFile]
+
+async function handOver(
+  instance: Instance,
+  from: number,
+  user: OwnUser,
+  context: Pick<TaskContext, 'log' | 'progress' | 'say'>,
+): Promise<void> {
+  for (const directory of trees(instance))
+    await handOverTree(directory, from, user, {
+      onProgress: (done, all) => {
+        if (directory === instance.layout.dataDirectory) context.progress(all > 0 ? done / all : null)
+        context.say(`${done} of ${all} files`)
+      },
+    })
+  for (const path of filesBeside(instance)) giveEntry(path, user)
+}
+
+/** As it was before, and started again; what fails here is said, and the first error stays the reason. */
+async function takeBack(
+  instance: Instance,
+  from: number,
+  user: OwnUser,
+  wasRunning: boolean,
+  context: TaskContext,
+): Promise<void> {
+  try {
+    const former = { uid: from, gid: instance.user.gid ?? from }
+    for (const directory of trees(instance)) await handOverTree(directory, user.uid, former)
+    for (const path of filesBeside(instance)) giveEntry(path, instance.user)
+    context.log('its files belong to its former user again')
+    if (wasRunning) await makeReady(instance, { ...context, signal: new AbortController().signal })
+  } catch (error) {
+    context.log(`it could not be put back as it was: ${toFault(error).detail ?? toFault(error).message}`)
+  }
+}

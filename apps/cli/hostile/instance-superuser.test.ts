@@ -1,0 +1,626 @@
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect } from 'vitest'
+import { until } from '../launcher/private-home'
+import { note } from './ledger'
+import {
+  attempt,
+  type Created,
+  call,
+  cannotTry,
+  controlSql,
+  deliberately,
+  filesBelow,
+  findSockets,
+  gotIn,
+  home,
+  hostileLibrary,
+  it,
+  must,
+  openDirectory,
+  residentBytes,
+  revive,
+  run,
+  shellAs,
+  shellBySql,
+  signIn,
+  sql,
+  uidOf,
+  Vault,
+  watcher,
+} from './victim'
+
+// Whoever owns an instance is its superuser, and so runs any program as the user of its server.
+
+const vaults: Vault[] = []
+const vault = (names: string[] = []) => {
+  const made = new Vault(names)
+  vaults.push(made)
+  return made
+}
+afterAll(() => {
+  for (const made of vaults) made.remove()
+})
+
+const psql = join(it.enginePrefix, 'bin/psql')
+const q = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
+const restart = (name: string) => home.run(['instance', 'restart', name, '--mode', 'immediate'])
+const createInstance = async (name: string): Promise<Created> => {
+  const made = await home.json<Created>('instance', 'create', name)
+  note(it.ledger, { instance: made.instanceId })
+  return made
+}
+const noteStandby = async (name: string): Promise<void> => {
+  const { instanceId } = await home.json<{ instanceId: string }>('instance', 'show', name)
+  note(it.ledger, { instance: instanceId })
+}
+
+describe('reaches for what is not its own', () => {
+  attempt('1, 23', 'no user of an instance is anybody in the control database', async () => {
+    const directories = [...new Set(findSockets(it.socketDirectory).map((path) => join(path, '..')))]
+    const roles = ['floe', 'console', 'floe_web', 'floe_controller', 'floe-control', 'postgres', 'root']
+    const said = await shellBySql(
+      it.alpha,
+      `for h in ${directories.map(q).join(' ')} 127.0.0.1; do for u in ${roles.join(' ')}; do
+        timeout 5 ${psql} -XAtw -h "$h" -p ${it.controlPort} -U "$u" -d ${it.controlName} -c "select 'IN as '||current_user||' superuser '||usesuper from pg_user where usename=current_user"
+      done; done`,
+    )
+    gotIn(/^IN as /m.test(said), said.match(/^IN as .*$/m)?.[0] ?? '')
+    expect(said).toMatch(/error|denied|refused/i)
+  })
+
+  attempt('1, 11', 'no secret, key, log, state or file of another user can be read or written', async () => {
+    const foreign = [
+      ...filesBelow(join(it.homeDirectory, 'secrets')),
+      ...filesBelow(join(it.homeDirectory, 'agent')).slice(0, 500),
+      ...filesBelow(join(it.homeDirectory, 'log')),
+      ...filesBelow(join(it.homeDirectory, 'run')),
+      ...filesBelow(join(it.consoleDirectory, 'web')),
+      ...filesBelow(join(it.consoleDirectory, 'controller')),
+      ...filesBelow(join(it.instancesDirectory, 'control')).slice(0, 500),
+      ...filesBelow(it.beta.directory),
+      join(it.homeDirectory, 'config.json'),
+    ]
+    expect(foreign.length).toBeGreaterThan(50)
+    const list = openDirectory()
+    try {
+      const { writeFileSync } = await import('node:fs')
+      writeFileSync(join(list.path, 'list'), `${foreign.join('\n')}\n`)
+      const said = await shellBySql(
+        it.alpha,
+        `while read -r f; do [ -w "$f" ] && echo "WRITE $f"; [ -r "$f" ] && echo "READ $f"; done < ${list.path}/list; echo end`,
+      )
+      expect(said).toMatch(/end\n$/)
+      // who is to be believed, which process runs, what is configured and how it was built is no secret; all else is
+      const open = said
+        .split('\n')
+        .filter((line) => /^(WRITE|READ) /.test(line))
+        .filter(
+          (line) =>
+            !/^READ .*(\/ca\.pem|\/run\/[\w-]+\.(json|lock)|\/config\.json|\/log\/up-[\w]+\.log)$/.test(line),
+        )
+      gotIn(open.length > 0, `${open.length} files, such as ${open.slice(0, 3).join(', ')}`)
+      const logs = filesBelow(join(it.homeDirectory, 'log'))
+        .map((path) => readFileSync(path, 'latin1'))
+        .join('')
+      for (const path of filesBelow(join(it.homeDirectory, 'secrets')).filter((f) => !f.endsWith('.pem')))
+        gotIn(logs.includes(readFileSync(path, 'latin1').trim()), `a log holds ${path}`)
+    } finally {
+      list.remove()
+    }
+  })
+
+  attempt(
+    '1',
+    'no process of Floe or of another instance can be signalled, looked into or traced',
+    async () => {
+      const { processes } = await home.status()
+      const victims = processes.flatMap(({ name, pid }) => (pid ? [{ name, pid }] : []))
+      const beta = Number(
+        readFileSync(join(it.beta.directory, 'pgdata/postmaster.pid'), 'utf8').split('\n')[0],
+      )
+      victims.push({ name: 'beta', pid: beta })
+      const said = await shellBySql(
+        it.alpha,
+        victims
+          .map(
+            ({ name, pid }) =>
+              `kill -0 ${pid} 2>/dev/null && echo "SIGNAL ${name}"; head -c1 /proc/${pid}/environ >/dev/null 2>&1 && echo "ENVIRONMENT ${name}"; head -c1 /proc/${pid}/mem 2>&1 | grep -q "Input/output" && echo "MEMORY ${name}"; ls /proc/${pid}/fd >/dev/null 2>&1 && echo "FILES ${name}"`,
+          )
+          .join('\n'),
+      )
+      gotIn(said.trim() !== '', said.trim().split('\n').join(', '))
+    },
+  )
+
+  attempt('1', 'no shared memory of another user can be attached', async () => {
+    const own = uidOf(it.alpha)
+    const segments = readdirSync('/dev/shm').filter((name) => statSync(join('/dev/shm', name)).uid !== own)
+    const said = await shellBySql(
+      it.alpha,
+      `for s in ${segments.map(q).join(' ')} ''; do [ -n "$s" ] && [ -r "/dev/shm/$s" ] && echo "READ $s"; done; true`,
+    )
+    // other programs of this machine may share theirs with everybody; PostgreSQL's are meant
+    const postgres = said.split('\n').filter((line) => /PostgreSQL/.test(line))
+    gotIn(postgres.length > 0, postgres.join(', '))
+    const beta = Number(readFileSync(join(it.beta.directory, 'pgdata/postmaster.pid'), 'utf8').split('\n')[0])
+    const systemV = readFileSync('/proc/sysvipc/shm', 'utf8')
+      .split('\n')
+      .map((line) => line.trim().split(/\s+/))
+      .find((columns) => columns[4] === `${beta}`)
+    const id = systemV?.[1] ?? ''
+    expect(id).not.toBe('')
+    const attached = await shellBySql(
+      it.alpha,
+      `python3 -c "
+import ctypes,sys
+c=ctypes.CDLL(None,use_errno=True); c.shmat.restype=ctypes.c_void_p
+r=c.shmat(${id},None,0); print('ATTACHED' if r not in (None,2**64-1) else 'refused')"`,
+    )
+    gotIn(attached.includes('ATTACHED'), 'the shared memory of beta')
+  })
+
+  attempt('1', 'no socket of another server can be removed or put in its place', async () => {
+    const before = findSockets(it.socketDirectory).map((path) => `${path} ${statSync(path).ino}`)
+    const directories = [
+      it.socketDirectory,
+      ...new Set(findSockets(it.socketDirectory).map((p) => join(p, '..'))),
+    ]
+    const own = uidOf(it.alpha)
+    const foreign = directories.filter((d) => statSync(d).uid !== own || d === it.socketDirectory)
+    const said = await shellBySql(
+      it.alpha,
+      foreign
+        .map(
+          (d) =>
+            `touch ${q(d)}/planted 2>/dev/null && echo ${q(`WROTE ${d}`)} && rm -f ${q(d)}/planted; for s in ${q(d)}/*.sock ${q(d)}/.s.PGSQL.${it.controlPort} ${q(d)}/.s.PGSQL.${it.beta.port}; do [ -e "$s" ] && mv "$s" "$s.away" 2>/dev/null && mv "$s.away" "$s" && echo "MOVED $s"; done`,
+        )
+        .join('\n'),
+    )
+    gotIn(said.trim() !== '', said.trim().split('\n').join(', '))
+    expect(findSockets(it.socketDirectory).map((path) => `${path} ${statSync(path).ino}`)).toEqual(before)
+  })
+
+  attempt('neighbour of 1', 'no program gains rights by a set-user-id file of Floe', async () => {
+    const roots = [it.instancesDirectory, it.homeDirectory, it.enginePrefix]
+    const { out } = await run('find', [...roots, '-xdev', '-perm', '/6000', '-type', 'f'])
+    gotIn(out.trim() !== '', out.trim())
+  })
+})
+
+describe('plants names of roles', () => {
+  const dba = { name: 'dba', password: 'of-the-dba' }
+  let made: { status: number; stderr: string }
+  const plant = [
+    '"floe_repair_ all trust\nhost all all all trust #"',
+    '"floe_standby_ all trust\nhost all all all trust #"',
+  ]
+  const squat = ['page_repair', 'floe_standby_alpha_2', 'floe_repair_alpha_2', 'floe_repair_alpha']
+
+  attempt('2', 'a role whose name is a line of pg_hba.conf lets nobody in', async () => {
+    await must(
+      sql(
+        it.alpha,
+        `create role dba login createrole password '${dba.password}'; grant create on schema public to dba`,
+      ),
+    )
+    for (const name of [...plant, ...squat]) await must(sql(it.alpha, `create role ${name} login`, dba))
+    made = await home.run(['standby', 'create', 'alpha', 'alpha-2'])
+    if (made.status !== 0) {
+      // squatted names are refused with the reason; the odd ones are tried by themselves
+      for (const name of squat) await sql(it.alpha, `drop role ${name}`)
+      const second = await home.run(['standby', 'create', 'alpha', 'alpha-2'])
+      expect(second.status, second.stderr).toBe(0)
+    }
+    await noteStandby('alpha-2')
+    const url = new URL(it.alpha.connectionString)
+    url.password = ''
+    const anybody = await run(psql, ['-XAtqw', '-c', `select 'IN as '||current_user`, url.toString()])
+    gotIn(anybody.status === 0, anybody.out.trim())
+    const trusted = await must(
+      sql(
+        it.alpha,
+        `select string_agg(format('%s %s %s', type, user_name, auth_method), '; ') from pg_hba_file_rules
+          where auth_method = 'trust' or (error is not null)`,
+      ),
+    )
+    gotIn(trusted !== '', trusted)
+  })
+
+  attempt('8', 'a role that was there before is never given a right of Floe’s', async () => {
+    // where it was refused, it says which role and a way out
+    if (made.status !== 0) expect(made.stderr).toMatch(/role/)
+    else {
+      const rights = await must(
+        sql(
+          it.alpha,
+          `select string_agg(format('%s%s%s', r.rolname, case when r.rolreplication then ' replicates' end,
+                    case when has_function_privilege(r.oid, f.oid, 'execute') then ' calls ' || f.proname end), '; ')
+             from pg_roles r, pg_proc f
+            where f.proname in ('polar_page_repair_read', 'pg_read_binary_file')
+              and pg_has_role('dba', r.oid, 'MEMBER')
+              and (r.rolreplication or has_function_privilege(r.oid, f.oid, 'execute'))`,
+        ),
+      )
+      gotIn(rights !== '', rights)
+    }
+    const stolen = await sql(
+      it.alpha,
+      squat.map((name) => `grant ${name} to dba; set role ${name};`).join('\n') +
+        `select pg_read_binary_file('floe_server.pem')`,
+      dba,
+    )
+    gotIn(stolen.status === 0, 'dba read floe_server.pem')
+  })
+
+  attempt(
+    'neighbour of 8',
+    'the passwords of Floe’s roles cannot be changed by one with CREATEROLE',
+    async () => {
+      const names = (
+        await must(
+          sql(it.alpha, `select rolname from pg_roles where rolname ~ 'floe|page_repair' and rolcanlogin`),
+        )
+      ).split('\n')
+      const owned = names.filter(
+        (name) => ![...squat].includes(name) && !name.includes('\n') && !name.includes('trust'),
+      )
+      expect(owned.length).toBeGreaterThan(0)
+      for (const name of owned) {
+        const { status } = await sql(
+          it.alpha,
+          `alter role "${name.replaceAll('"', '""')}" password 'mine'`,
+          dba,
+        )
+        gotIn(status === 0, `password of ${name} changed`)
+      }
+      const member = await sql(it.alpha, 'alter role dba superuser', dba)
+      gotIn(member.status === 0, 'dba made itself superuser')
+    },
+  )
+})
+
+describe('plants links, pipes and huge files in its own tree', () => {
+  attempt(
+    '5, 3',
+    'root does not write through a link in the place of a log or of its directory',
+    async () => {
+      const safe = vault(['start.log', 'floe.json', 'postgresql.json'])
+      const log = join(it.alpha.directory, 'log')
+      await shellBySql(it.alpha, `cd ${q(log)} && rm -f start.log && ln -s ${q(safe.path())} start.log`)
+      await restart('alpha')
+      gotIn(safe.changed() !== null, safe.changed() ?? '')
+      // now the whole directory leads elsewhere; its parent is root's, so this may be refused
+      const uid = uidOf(it.alpha)
+      await shellAs(
+        uid,
+        `rm -f ${q(log)}/start.log; mv ${q(log)} ${q(log)}.away && ln -s ${q(safe.directory)} ${q(log)}`,
+      )
+      await restart('alpha')
+      gotIn(safe.changed() !== null, safe.changed() ?? '')
+      await shellAs(uid, `[ -L ${q(log)} ] && rm ${q(log)} && mv ${q(log)}.away ${q(log)}`)
+      await revive('alpha')
+    },
+  )
+
+  attempt('3', 'root writes no setting through a link in the place of its file', async () => {
+    const names = [
+      'floe.conf',
+      'floe.cluster.conf',
+      'floe_hba.conf',
+      'pg_hba.conf',
+      'floe.tls.conf',
+      'postgresql.auto.conf',
+    ]
+    const safe = vault(names)
+    const data = join(it.alpha.directory, 'pgdata')
+    // as the user itself: without its settings of TLS the server lets no SQL in from here
+    const own = uidOf(it.alpha)
+    for (const name of names) {
+      const planted = await shellAs(
+        own,
+        `cd ${q(data)} && cp ${name} /dev/shm/keep-${name} && ln -sf ${q(safe.path(name))} ${name}`,
+      )
+      expect(planted.status, planted.err).toBe(0)
+      await home.run([
+        'setting',
+        'set',
+        'alpha',
+        `polar_bulk_extend_size=${names.indexOf(name) % 2 ? '1MB' : '2MB'}`,
+      ])
+      gotIn(safe.changed() !== null, safe.changed() ?? '')
+      await shellAs(
+        own,
+        `cd ${q(data)} && { [ -L ${name} ] && rm -f ${name} && cp /dev/shm/keep-${name} ${name}; rm -f /dev/shm/keep-${name}; kill -HUP $(head -1 postmaster.pid); }`,
+      )
+    }
+    await until(
+      'alpha takes its settings again',
+      async () => (await sql(it.alpha, 'select pg_reload_conf()')).status === 0,
+      20_000,
+    )
+  })
+
+  attempt('neighbour of 3', 'what root reads of a log is never shown through a link', async () => {
+    const safe = vault()
+    const log = join(it.alpha.directory, 'log')
+    await shellBySql(
+      it.alpha,
+      `cd ${q(log)} && for f in *; do mv "$f" "$f.away"; ln -s ${q(safe.path())} "$f"; done; pkill -9 -u "$(id -u)" -o postgres || kill -9 $(head -1 ../pgdata/postmaster.pid)`,
+    ).catch(() => '')
+    await until(
+      'the agent has seen the crash',
+      async () => (await home.run(['instance', 'show', 'alpha', '--json'])).stdout.includes('"running"'),
+      60_000,
+    ).catch(() => undefined)
+    const token = { token: it.people.owner.token }
+    for (const answer of [
+      (await home.run(['instance', 'show', 'alpha', '--json'])).stdout,
+      (await home.run(['incident', 'list', '--json'])).stdout,
+      (await call(token, 'query', 'operation.list', {})).text,
+      (await call(token, 'query', 'incident.list', {})).text,
+      await controlSql(`select string_agg(t::text, ' ') from incident t`),
+    ])
+      gotIn(answer.includes(safe.canary), 'the console shows a line of a file that only root may read')
+    gotIn(safe.changed() !== null, safe.changed() ?? '')
+    await shellAs(
+      uidOf(it.alpha),
+      `cd ${q(log)} && for f in *; do [ -L "$f" ] && rm "$f"; done; for f in *.away; do mv "$f" "\${f%.away}"; done`,
+    )
+    await revive('alpha')
+  })
+
+  attempt('15', 'a pipe in the place of a file holds up neither the command line nor the agent', async () => {
+    const data = join(it.alpha.directory, 'pgdata')
+    const uid = uidOf(it.alpha)
+    const files = ['postmaster.pid', 'PG_VERSION', 'floe.conf', 'global/pg_control']
+    await shellAs(uid, `cd ${q(data)} && for f in ${files.join(' ')}; do mv $f $f.away && mkfifo $f; done`)
+    try {
+      for (const args of [
+        ['status'],
+        ['instance', 'list'],
+        ['instance', 'show', 'alpha'],
+        ['setting', 'list', 'alpha'],
+      ]) {
+        const ran = await Promise.race([
+          home.run([...args, '--json']),
+          new Promise<null>((resolve) => setTimeout(() => resolve(null), 25_000)),
+        ])
+        gotIn(ran === null, `./floe ${args.join(' ')} hangs`)
+      }
+      // the agent goes on measuring what is not planted
+      const seen = async () =>
+        (await home.run(['telemetry', 'tail', 'beta', '--seconds', '2', '--json'])).stdout.trim().split('\n')
+          .length
+      gotIn((await seen()) < 1, 'the agent measures no more')
+    } finally {
+      await shellAs(
+        uid,
+        `cd ${q(data)} && for f in ${files.join(' ')}; do [ -p $f ] && rm -f $f && mv $f.away $f; done`,
+      )
+    }
+    await revive('alpha')
+  })
+
+  attempt('neighbour of 15', 'files of 100 GB fill no memory', async () => {
+    const data = join(it.alpha.directory, 'pgdata')
+    const uid = uidOf(it.alpha)
+    const agent = await home.pidOf('agent')
+    const before = residentBytes(agent)
+    const files = ['postmaster.pid', 'floe.conf', 'current_logfiles', 'floe_hba.conf']
+    await shellAs(
+      uid,
+      `cd ${q(data)} && for f in ${files.join(' ')}; do mv $f $f.away; truncate -s 100G $f; done`,
+    )
+    try {
+      const status = await home.run(['status'])
+      gotIn(status.seconds > 20, `./floe status took ${status.seconds} s`)
+      await home.run(['setting', 'list', 'alpha', '--json'])
+      const grown = residentBytes(agent) - before
+      gotIn(grown > 200e6, `the agent grew by ${Math.round(grown / 1e6)} MB`)
+      expect(await home.pidOf('agent')).toBe(agent)
+    } finally {
+      await shellAs(
+        uid,
+        `cd ${q(data)} && for f in ${files.join(' ')}; do rm -f $f; [ -e $f.away ] && mv $f.away $f; done; true`,
+      )
+    }
+    await revive('alpha')
+  })
+
+  attempt('neighbour of 3', 'a process that postmaster.pid names falsely is not ended by root', async () => {
+    const bait = await watcher(0, 'print("ready"); import time; time.sleep(600)')
+    const data = join(it.alpha.directory, 'pgdata')
+    const uid = uidOf(it.alpha)
+    try {
+      await shellAs(
+        uid,
+        `cd ${q(data)} && cp postmaster.pid keep.pid && { echo ${bait.child.pid}; tail -n +2 keep.pid; } > lie.pid && mv lie.pid postmaster.pid`,
+      )
+      await home.run(['instance', 'stop', 'alpha', '--mode', 'immediate'])
+      gotIn(bait.child.exitCode !== null || bait.child.signalCode !== null, 'a process of root’s was ended')
+      await shellAs(
+        uid,
+        `cd ${q(data)} && { echo 1; tail -n +2 keep.pid; } > lie.pid && mv lie.pid postmaster.pid`,
+      )
+      await home.run(['instance', 'stop', 'alpha', '--mode', 'immediate'])
+    } finally {
+      await bait.end()
+      await shellAs(
+        uid,
+        `cd ${q(data)} && p=$(head -1 keep.pid) && { kill -0 $p 2>/dev/null && mv keep.pid postmaster.pid || rm -f postmaster.pid keep.pid; }`,
+      )
+    }
+    await revive('alpha')
+  })
+})
+
+describe('races against root', () => {
+  /** Swaps directories below a root for links to the vault, as fast as it can. */
+  const swapper = `
+import os, sys
+root, target = sys.argv[1], sys.argv[2]
+print("ready", flush=True)
+while True:
+    for d in sys.argv[3:]:
+        p = os.path.join(root, d)
+        try:
+            os.rename(p, p + "~"); os.symlink(target, p)
+            os.unlink(p); os.rename(p + "~", p)
+        except OSError:
+            try: os.rename(p + "~", p)
+            except OSError: pass`
+
+  attempt(
+    '3',
+    'a directory swapped for a link while an instance is deleted: root removes nothing elsewhere',
+    async () => {
+      const names = Array.from({ length: 200 }, (_, i) => `f${i}`)
+      for (let round = 0; round < 2; round++) {
+        const safe = vault(names)
+        const victim = await createInstance(`gamma-${round}`)
+        const data = join(victim.directory, 'pgdata')
+        const bait = Array.from({ length: 8 }, (_, i) => `bait${i}`)
+        await shellBySql(
+          victim,
+          `cd ${q(data)} && for d in ${bait.join(' ')}; do mkdir $d && (cd $d && touch ${names.join(' ')}); done`,
+        )
+        const racer = await watcher(uidOf(victim), swapper, data, safe.directory, ...bait)
+        const { status, stderr } = await home.run([
+          'instance',
+          'delete',
+          `gamma-${round}`,
+          '--confirm',
+          `gamma-${round}`,
+        ])
+        await racer.end()
+        gotIn(safe.changed() !== null, `after the deletion (status ${status}): ${safe.changed()}`)
+        if (status !== 0) expect(stderr).toMatch(/could not|is not empty|ENOTEMPTY|retry/i)
+      }
+    },
+  )
+
+  if (statSync(it.instancesDirectory).dev === statSync('/').dev)
+    cannotTry('4', 'a copy that shares blocks', 'no file system here shares blocks')
+  else
+    attempt(
+      '4',
+      'links in source and target of a copy: nothing is read or planted elsewhere as root',
+      async () => {
+        const safe = vault()
+        const data = join(it.alpha.directory, 'pgdata')
+        await shellBySql(
+          it.alpha,
+          `cd ${q(data)} && mkdir -p race && for i in $(seq 50); do echo own > race/g$i; done`,
+        )
+        // the target: whatever appears beside its own directory
+        const target = await watcher(
+          uidOf(it.alpha),
+          `
+import os, sys
+top, vault, own = sys.argv[1:4]
+print("ready", flush=True)
+while True:
+    for i in os.listdir(top):
+        if i in (own, "control"): continue
+        for d in ("pgdata", "pgdata.new", "pgdata.copy"):
+            p = os.path.join(top, i, d, "pg_wal", "archive_status")
+            try:
+                os.rename(p, p + "~"); os.symlink(vault, p)
+            except OSError: pass`,
+          it.instancesDirectory,
+          join(safe.directory, 'archive_status'),
+          it.alpha.instanceId,
+        )
+        // the source: a file that is a link to what only root may read, every other moment
+        const source = await watcher(
+          uidOf(it.alpha),
+          `
+import os, sys
+race, canary = sys.argv[1:3]
+print("ready", flush=True)
+while True:
+    for i in range(1, 51):
+        p = os.path.join(race, "g%d" % i)
+        try:
+            os.rename(p, p + "~"); os.symlink(canary, p); os.rename(p + "~", p)
+        except OSError: pass`,
+          join(data, 'race'),
+          safe.path(),
+        )
+        const { status, stderr } = await home.run(['standby', 'create', 'alpha', 'alpha-3'])
+        await target.end()
+        await source.end()
+        gotIn(safe.changed() !== null, safe.changed() ?? '')
+        gotIn(/pg_hba/.test(stderr), `a name of a role keeps copies from being made: ${stderr.trim()}`)
+        const copies = filesBelow(it.instancesDirectory).filter((path) => path.includes('/race/'))
+        gotIn(
+          copies.some((path) => readFileSync(path, 'utf8').includes(safe.canary)),
+          'the copy holds a file that only root may read',
+        )
+        await shellBySql(it.alpha, `rm -rf ${q(join(data, 'race'))}`)
+        if (status === 0) {
+          await noteStandby('alpha-3')
+          await home.run(['standby', 'remove', 'alpha-3', '--confirm', 'alpha-3'])
+        }
+      },
+    )
+})
+
+describe('uses the console’s own trials and settings', () => {
+  attempt('9', 'a check of settings runs no program and loads no library of the attacker’s', async () => {
+    const evidence = openDirectory()
+    try {
+      const mark = join(evidence.path, 'ran')
+      const library = hostileLibrary(evidence.path, mark)
+      const { cookie } = await signIn('operator')
+      const changes = [
+        { name: 'shared_preload_libraries', value: library },
+        { name: 'ssl_passphrase_command', value: `touch ${mark}` },
+      ]
+      for (const change of changes) {
+        const input = { instanceId: it.alpha.instanceId, changes: [change] }
+        await call({ token: it.people.operator.token }, 'query', 'setting.check', input)
+        await call({ token: it.people.operator.token }, 'mutation', 'setting.check', input)
+        await call({ cookie }, 'query', 'setting.check', input, {
+          'sec-fetch-site': 'cross-site',
+          'sec-fetch-mode': 'navigate',
+        })
+      }
+      const agentRead = await run('curl', [
+        ...['-sk', '--max-time', '15', '--cert', webIdentity(), '--key', webIdentity()],
+        `https://127.0.0.1:${it.agentPort}/trpc/setting.check?input=${encodeURIComponent(
+          JSON.stringify({ json: { instanceId: it.alpha.instanceId, changes: [changes[0]] } }),
+        )}`,
+      ])
+      expect(agentRead.status === 0 || agentRead.status === 127).toBe(true)
+      gotIn(existsSync(mark), existsSync(mark) ? readFileSync(mark, 'utf8') || 'a command ran' : '')
+    } finally {
+      evidence.remove()
+    }
+  })
+
+  attempt('9', 'a page of another site starts no check with an operator’s cookie', async () => {
+    const { cookie } = await signIn('operator')
+    const input = { instanceId: it.alpha.instanceId, changes: [{ name: 'work_mem', value: '8MB' }] }
+    for (const path of ['setting.check']) {
+      const get = await call({ cookie }, 'query', path, input, {
+        'sec-fetch-site': 'cross-site',
+        origin: 'https://evil.example',
+      })
+      gotIn(get.status === 200, `GET ${path} answered ${get.text.slice(0, 100)}`)
+      const post = await call({ cookie }, 'mutation', path, input, { origin: 'https://evil.example' })
+      gotIn(post.status === 200, `POST ${path} answered ${post.text.slice(0, 100)}`)
+    }
+  })
+})
+
+const webIdentity = () =>
+  [join(it.consoleDirectory, 'web/secrets/web.pem'), join(it.homeDirectory, 'secrets/web.pem')].find(
+    existsSync,
+  ) as string
+
+afterAll(async () => {
+  await deliberately([], () => home.run(['standby', 'remove', 'alpha-2', '--confirm', 'alpha-2']))
+  rmSync('/dev/shm/keep-floe.conf', { force: true })
+})

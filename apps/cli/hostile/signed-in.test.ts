@@ -1,0 +1,383 @@
+import { statSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { afterAll, describe, expect } from 'vitest'
+import { until } from '../launcher/private-home'
+import {
+  answerOf,
+  ask,
+  attempt,
+  call,
+  controlSql,
+  findSockets,
+  gotIn,
+  home,
+  it,
+  must,
+  type Role,
+  run,
+  signIn,
+  sql,
+} from './victim'
+
+// Somebody who may sign in, with less right than they want.
+
+const as = (role: Role) => ({ token: it.people[role].token })
+const auditRows = async () => Number(await controlSql('select count(*) from audit_event'))
+const auth = (cookie: string, path: string, body: unknown) =>
+  ask(`/api/auth${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', origin: it.url, cookie },
+    body: JSON.stringify(body),
+  })
+
+describe('wants more than their role', () => {
+  attempt(
+    'neighbour of 17',
+    'no procedure does for a viewer or an operator what their role does not name',
+    async () => {
+      const beta = { instanceId: it.beta.instanceId }
+      const changes: [Role, string, unknown][] = [
+        ['viewer', 'instance.create', { name: 'taken' }],
+        ['viewer', 'instance.stop', { ...beta, mode: 'immediate' }],
+        ['viewer', 'instance.delete', { ...beta, confirmName: 'beta' }],
+        ['viewer', 'setting.set', { ...beta, changes: [{ name: 'work_mem', value: '8MB' }] }],
+        ['viewer', 'incident.acknowledge', { incidentId: '00000000-0000-7000-8000-000000000000' }],
+        ['operator', 'host.add', { name: 'taken' }],
+        ['operator', 'retention.set', { kind: 'sample-1s', keepSeconds: 7200 }],
+        ['operator', 'webhook.add', { url: 'https://evil.example/' }],
+        ['operator', 'host.revoke', { name: 'x', confirmName: 'x' }],
+      ]
+      for (const [role, path, input] of changes) {
+        const { status } = await call(as(role), 'mutation', path, input)
+        gotIn(status === 200, `${role} called ${path}`)
+      }
+      for (const authorization of ['Bearer x'.padEnd(40, 'x'), 'Bearer ', 'Basic eDp4'])
+        gotIn(
+          (await ask('/api/trpc/instance.list', { headers: { authorization } })).status === 200,
+          authorization,
+        )
+    },
+  )
+
+  attempt('17', 'settings that run programs or load libraries are not an operator’s', async () => {
+    const changes = [
+      ['archive_command', 'touch /tmp/x'],
+      ['restore_command', 'touch /tmp/x'],
+      ['recovery_end_command', 'touch /tmp/x'],
+      ['archive_cleanup_command', 'touch /tmp/x'],
+      ['ssl_passphrase_command', 'touch /tmp/x'],
+      ['shared_preload_libraries', 'auto_explain'],
+      ['session_preload_libraries', '/tmp/x.so'],
+      ['local_preload_libraries', 'x'],
+      ['dynamic_library_path', '/tmp'],
+      ['jit_provider', '/tmp/x'],
+    ] as const
+    for (const [name, value] of changes) {
+      const input = { instanceId: it.beta.instanceId, changes: [{ name, value }] }
+      const { status, text } = await call(as('operator'), 'mutation', 'setting.set', input)
+      gotIn(status === 200, `operator set ${name}: ${text.slice(0, 100)}`)
+    }
+    // at creation, too
+    const { status, text } = await call(as('operator'), 'mutation', 'instance.create', {
+      name: 'armed',
+      settings: { archive_command: 'touch /tmp/x' },
+    })
+    gotIn(status === 200, `operator created an instance with archive_command: ${text.slice(0, 100)}`)
+  })
+
+  attempt('24', 'a viewer sees no value that only a superuser sees', async () => {
+    const secret = 'hunter2-of-the-archive'
+    const canary = `echo ${secret}`
+    await must(sql(it.beta, `alter system set archive_command = '${canary}'; select pg_reload_conf()`))
+    try {
+      await until(
+        'the instance has the value',
+        async () => (await must(sql(it.beta, 'show archive_command'))).includes(secret),
+        10_000,
+      ).catch(() => undefined)
+      for (const path of [
+        'setting.list',
+        'setting.history',
+        'setting.drift',
+        'setting.states',
+        'operation.list',
+      ]) {
+        const { text } = await call(as('viewer'), 'query', path, { instanceId: it.beta.instanceId })
+        gotIn(text.includes(secret), `${path} shows it to a viewer`)
+      }
+    } finally {
+      await must(sql(it.beta, 'alter system reset archive_command; select pg_reload_conf()'))
+    }
+  })
+
+  attempt('9', 'a check of settings leaves an audit row', async () => {
+    const input = { instanceId: it.beta.instanceId, changes: [{ name: 'work_mem', value: '9MB' }] }
+    const before = await auditRows()
+    const answers = [
+      await call(as('operator'), 'mutation', 'setting.check', input),
+      await call(as('operator'), 'query', 'setting.check', input),
+    ]
+    expect(answers.some(({ status }) => status === 200)).toBe(true)
+    gotIn((await auditRows()) === before, 'no audit row')
+  })
+})
+
+describe('changes accounts', () => {
+  attempt('13', 'every change of an account leaves an audit row', async () => {
+    const { cookie, status } = await signIn('admin')
+    expect(status).toBe(200)
+    const member = await controlSql(`select id from member where "userId" = '${it.people.viewer.userId}'`)
+    const organization = await controlSql('select id from organization limit 1')
+    const tried: [string, unknown][] = [
+      [
+        '/organization/update-member-role',
+        { memberId: member, role: 'operator', organizationId: organization },
+      ],
+      [
+        '/organization/update-member-role',
+        { memberId: member, role: 'viewer', organizationId: organization },
+      ],
+      [
+        '/organization/invite-member',
+        { email: 'guest@example.org', role: 'viewer', organizationId: organization },
+      ],
+      ['/organization/update', { data: { name: 'Renamed' }, organizationId: organization }],
+      ['/update-user', { name: 'admin' }],
+      ['/change-password', { currentPassword: it.passphrase, newPassword: `${it.passphrase}!` }],
+      ['/change-password', { currentPassword: `${it.passphrase}!`, newPassword: it.passphrase }],
+      ['/revoke-other-sessions', {}],
+      ['/sign-out', {}],
+    ]
+    for (const [path, body] of tried) {
+      const before = await auditRows()
+      const answer = await auth(cookie, path, body)
+      gotIn(answer.status === 200 && (await auditRows()) === before, `${path} leaves no audit row`)
+    }
+    // and by the console's own procedures
+    const own: [string, unknown][] = [
+      ['account.rename', { name: 'admin' }],
+      ['account.changePassphrase', { current: it.passphrase, next: `${it.passphrase}!` }],
+      ['account.changePassphrase', { current: `${it.passphrase}!`, next: it.passphrase }],
+      ['account.changePassphrase', { current: 'not the passphrase', next: it.passphrase }],
+      ['account.endOtherSessions', undefined],
+    ]
+    const again = await signIn('admin')
+    for (const [path, input] of own) {
+      const before = await auditRows()
+      const { status: answered } = await call({ cookie: again.cookie }, 'mutation', path, input)
+      // a version without the procedure has nothing to write down
+      gotIn(answered !== 404 && (await auditRows()) === before, `${path} (${answered}) leaves no audit row`)
+    }
+  })
+
+  attempt('14', 'a name is short, and nobody takes the name of Floe’s own processes', async () => {
+    const { cookie } = await signIn('viewer')
+    for (const name of [
+      'x'.repeat(1_500_000),
+      'x'.repeat(500),
+      'controller',
+      'Controller ',
+      'a\nb',
+      '\u202eadmin',
+    ]) {
+      await auth(cookie, '/update-user', { name })
+      await call({ cookie }, 'mutation', 'account.rename', { name })
+      await call({ cookie }, 'mutation', 'instance.create', { name: 'denied' })
+      const stored = await controlSql(`select name from "user" where id = '${it.people.viewer.userId}'`)
+      gotIn(
+        stored.length > 200 || stored.trim().toLowerCase() === 'controller' || /[\n\u202e]/.test(stored),
+        `the name is now ${JSON.stringify(stored.slice(0, 40))} (${stored.length})`,
+      )
+    }
+    const longest = Number(await controlSql(`select coalesce(max(length("actorName")), 0) from audit_event`))
+    gotIn(longest > 200, `an audit row holds a name of ${longest}`)
+  })
+
+  attempt('14', 'somebody who is refused again and again does not fill the audit trail', async () => {
+    const before = await auditRows()
+    for (let i = 0; i < 20; i++)
+      await Promise.all(
+        Array.from({ length: 20 }, () =>
+          call(as('viewer'), 'mutation', 'instance.create', { name: 'denied' }),
+        ),
+      )
+    const grown = (await auditRows()) - before
+    expect(grown).toBeGreaterThan(0)
+    gotIn(grown > 200, `400 refusals left ${grown} rows`)
+  })
+
+  attempt('16', 'a changed passphrase ends the other sessions', async () => {
+    const [one, two] = [await signIn('operator'), await signIn('operator')]
+    expect([one.status, two.status]).toEqual([200, 200])
+    const passphrase = `${it.passphrase} anew`
+    const changed = await auth(one.cookie, '/change-password', {
+      currentPassword: it.passphrase,
+      newPassword: passphrase,
+    })
+    if (changed.status === 200) {
+      const still = await call({ cookie: two.cookie }, 'query', 'account.me')
+      const again = await signIn('operator', passphrase)
+      await auth(again.cookie, '/change-password', {
+        currentPassword: passphrase,
+        newPassword: it.passphrase,
+      })
+      gotIn(still.status === 200, 'the other session is still good')
+    } else {
+      // better-auth’s own door may be shut where Floe has one of its own
+      const own = await call({ cookie: one.cookie }, 'mutation', 'account.changePassphrase', {
+        current: it.passphrase,
+        next: passphrase,
+      })
+      expect(own.status, `no way to change a passphrase: ${changed.status} ${own.text}`).toBe(200)
+      const still = await call({ cookie: two.cookie }, 'query', 'account.me')
+      await controlSql(
+        `update account set password = (select password from account where "userId" = '${it.people.owner.userId}') where "userId" = '${it.people.operator.userId}'`,
+      )
+      gotIn(still.status === 200, 'the other session is still good')
+    }
+  })
+})
+
+describe('sends Floe elsewhere', () => {
+  attempt('19', 'a webhook reaches no address of the machine itself', async () => {
+    const got: string[] = []
+    const receiver = createServer((incoming, response) => {
+      got.push(`${incoming.method} ${incoming.headers.host}`)
+      response.end('ok')
+    })
+    await new Promise<void>((resolve) => receiver.listen(0, '::', resolve))
+    const port = (receiver.address() as { port: number }).port
+    const redirect = createServer((_, response) => {
+      response.writeHead(307, { location: `http://127.0.0.1:${port}/` })
+      response.end()
+    })
+    await new Promise<void>((resolve) => redirect.listen(0, '127.0.0.1', resolve))
+    const hosts = [
+      '127.0.0.1',
+      'localhost',
+      '[::1]',
+      '[::ffff:127.0.0.1]',
+      '0.0.0.0',
+      '2130706433',
+      '0x7f.1',
+      '127.1',
+      '169.254.169.254',
+      'localhost.',
+      '[::]',
+    ]
+    const added: string[] = []
+    try {
+      for (const host of hosts) {
+        const answer = await call(as('owner'), 'mutation', 'webhook.add', {
+          url: `http://${host}:${port}/hook`,
+        })
+        if (answer.status !== 200) continue
+        const { webhookId } = answerOf<{ webhookId: string }>(answer)
+        added.push(webhookId)
+        await call(as('owner'), 'mutation', 'webhook.test', { webhookId })
+      }
+      const webhooks = added.map((id) => `'${id}'`).join(',') || 'null'
+      if (added.length > 0)
+        await until(
+          'each was tried',
+          async () =>
+            got.length > 0 ||
+            Number(
+              await controlSql(
+                `select count(*) from webhook_delivery where "webhookId"::text in (${webhooks}) and attempts = 0`,
+              ),
+            ) === 0,
+          20_000,
+        )
+      gotIn(got.length > 0, `received ${got.join(', ')}`)
+      for (const webhookId of added) {
+        const { status, text } = await call(as('viewer'), 'query', 'webhook.deliveries', { webhookId })
+        gotIn(
+          status === 200 && /ECONNREFUSED|answered \d+|other side/.test(text),
+          'a viewer reads how a port answered',
+        )
+      }
+    } finally {
+      for (const webhookId of added) await call(as('owner'), 'mutation', 'webhook.remove', { webhookId })
+      receiver.close()
+      redirect.close()
+    }
+  })
+})
+
+describe('covers their traces', () => {
+  attempt('20', 'the audit trail is not shortened by an admin, nor below 90 days by the owner', async () => {
+    for (const [role, keepSeconds] of [
+      ['admin', 86_400],
+      ['admin', 400 * 86_400],
+      ['owner', 86_400],
+      ['owner', 89 * 86_400],
+    ] as const) {
+      const { status } = await call(as(role), 'mutation', 'retention.set', { kind: 'audit', keepSeconds })
+      gotIn(status === 200, `${role} set it to ${keepSeconds / 86_400} days`)
+    }
+  })
+
+  attempt('20', 'the roles of web and controller cannot change or remove an audit row', async () => {
+    const socket = findSockets(it.socketDirectory).find((p) =>
+      p.endsWith(`/.s.PGSQL.${it.controlPort}`),
+    ) as string
+    const roles = (
+      await controlSql(
+        `select rolname from pg_roles where rolname in ('console', 'floe_web', 'floe_controller') and (rolcanlogin or rolname <> 'console')`,
+      )
+    ).split('\n')
+    expect(roles.length).toBeGreaterThan(0)
+    for (const role of roles)
+      for (const statement of [
+        `update audit_event set actor = 'x'`,
+        'delete from audit_event',
+        'truncate audit_event',
+        'drop table audit_event',
+        'alter table audit_event disable trigger all',
+        `set session_replication_role = replica`,
+      ])
+        for (const uid of [0, statSync(socket).uid]) {
+          const { status } = await run(
+            join(it.enginePrefix, 'bin/psql'),
+            [
+              ...[
+                '-XAtqw',
+                '-v',
+                'ON_ERROR_STOP=1',
+                '-h',
+                join(socket, '..'),
+                '-p',
+                `${it.controlPort}`,
+                '-U',
+                'floe',
+              ],
+              ...['-d', it.controlName, '-c', `begin; set role ${role}; ${statement}; rollback`],
+            ],
+            { uid },
+          )
+          gotIn(status === 0, `role ${role}: ${statement}`)
+        }
+  })
+
+  attempt('20', 'an audit row that was changed past everything is found', async () => {
+    const whole = await home.run(['audit', 'verify'])
+    gotIn(whole.status === 2, 'there is no ./floe audit verify')
+    expect(whole.status, whole.stderr).toBe(0)
+    const id = await controlSql('select max(id) - 3 from audit_event')
+    const former = await controlSql(`select "actorName" from audit_event where id = ${id}`)
+    const change = (name: string) =>
+      controlSql(
+        `begin; set session_replication_role = replica; update audit_event set "actorName" = '${name.replaceAll("'", "''")}' where id = ${id}; commit`,
+      )
+    await change('somebody else')
+    const found = await home.run(['audit', 'verify'])
+    await change(former)
+    gotIn(found.status === 0, 'the change was not found')
+  })
+})
+
+afterAll(async () => {
+  await controlSql(`update "user" set name = 'viewer' where id = '${it.people.viewer.userId}'`)
+})

@@ -1,0 +1,24 @@
+import type { Installation } from '@floe/domain'
+import type { ConsoleClient } from '../console/client'
+
+/** A report of the agent that was just started is there by then. */
+const REPORTED_MS = 10_000
+const LOOK_MS = 250
+
+/** The instances that are wanted, once the agent of this host has told of its own: what an earlier version told lacks facts. */
+export async function waitForReports(client: ConsoleClient, { hostId }: Pick<Installation, 'hostId'>) {
+  const list = async () => {
+    const { instances } = await client.trpc.instance.list.query({})
+    return instances.filter((i) => i.intent !== 'deleted')
+  }
+  let instances = await list()
+  const end = Date.now() + REPORTED_MS
+  while (
+    instances.some((i) => i.hostId === hostId && i.state !== 'unknown' && i.user === null) &&
+    Date.now() < end
+  ) {
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+    instances = await list()
+  }
+  return instances
+}

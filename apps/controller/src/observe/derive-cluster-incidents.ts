@@ -1,0 +1,137 @@
+import {
+  type ClusterMember,
+  type ClusterObserved,
+  isConnected,
+  judgeCandidates,
+  lossDoubts,
+  partedAt,
+  primaryOf,
+  runningPrimary,
+  standbySeenOf,
+  unsettledMembers,
+} from '@floe/domain'
+import { type DerivedIncident, incident } from './derive-incidents'
+
+/** Every incident that ought to be open for a cluster with standbys, and no other. Pure. */
+export function deriveClusterIncidents(cluster: ClusterObserved): DerivedIncident[] {
+  if (cluster.members.length < 2) return []
+  const primary = runningPrimary(cluster)
+  return [
+    ...(primary ? [] : noPrimary(cluster)),
+    ...cluster.members.flatMap((m) => notFollowing(cluster, primary, m)),
+  ]
+}
+
+const silent = (m: ClusterMember) => m.hostState !== 'online' || m.state === 'unknown'
+
+/** A silent primary lives as long as a standby streams from it. */
+const streamsFrom = (standby: ClusterMember, primary: ClusterMember) =>
+  !silent(standby) &&
+  standby.memberRole === 'standby' &&
+  standby.replication?.receiver?.status === 'streaming' &&
+  standby.replication.receiver.senderHost === primary.connection?.host &&
+  standby.replication.receiver.senderPort === primary.connection?.port
+
+function noPrimary(cluster: ClusterObserved): DerivedIncident[] {
+  const primary = primaryOf(cluster)
+  if (!primary) return []
+  // when nobody at all is heard, it is the hosts or the console that are away, and that is told of them
+  if (cluster.members.every(silent)) return []
+  // its engine may serve clients and not have answered its agent
+  const unheard = silent(primary) || (primary.state === 'running' && primary.role === null)
+  if (unheard && cluster.members.some((m) => streamsFrom(m, primary))) return []
+  // a person stopped it, and nobody has taken over
+  const unsettled = unsettledMembers(cluster)
+  if (
+    primary.intent === 'stopped' &&
+    primary.state === 'stopped' &&
+    !primary.fenced &&
+    unsettled.length === 0
+  )
+    return []
+  const { name } = cluster
+  const maybe = unsettled.map(
+    ({ name: of, hostName }) =>
+      `"${of}" on host "${hostName}" may have been promoted: its promotion was begun, and how it ended is unknown.`,
+  )
+  return [
+    incident('no-primary', [cluster.clusterId], {
+      title: `cluster "${name}" has no primary: clients cannot write`,
+      detail: [whyNone(primary), ...maybe].join(' '),
+      hint: whatToDo(cluster, primary),
+      instanceId: primary.instanceId,
+    }),
+  ]
+}
+
+function whyNone(primary: ClusterMember): string {
+  const { name, hostName, state, fenced, role } = primary
+  if (silent(primary))
+    return `Host "${hostName}" of its primary "${name}" does not answer, and no standby streams from it.`
+  if (fenced) return `Its primary "${name}" is ${state} and fenced: ${fenced.reason}.`
+  if (state === 'running' && role === 'standby') return `Its primary "${name}" runs as a standby.`
+  if (state === 'running' && role === null)
+    return `Its primary "${name}" runs and does not answer its agent, and no standby streams from it.`
+  return `Its primary "${name}" is ${state}.`
+}
+
+/** The verb that leads out; who takes over is judged again by the operation. */
+function whatToDo(cluster: ClusterObserved, primary: ClusterMember): string {
+  // where a loss cannot be excluded that is said on the page, and by the verb
+  const ready = judgeCandidates(cluster, 'failover').find((c) =>
+    c.blockers.every((b) => lossDoubts.includes(b.code)),
+  )
+  const promoted = unsettledMembers(cluster).find((m) => !silent(m) && m.role === 'primary')
+  const to = promoted?.name ?? ready?.name
+  const over = to
+    ? `fail over: "./floe cluster failover ${cluster.name} --to ${to}"`
+    : 'bring the host of a standby back'
+  const mayStart = !silent(primary) && !primary.fenced && primary.state !== 'running'
+  if (promoted) return `"${promoted.name}" was promoted. Have it taken as the primary: ${over}.`
+  if (mayStart) return `Start it: "./floe instance start ${primary.name}", or ${over}.`
+  if (silent(primary)) return `Bring that host back, or ${over}.`
+  return `${over[0]?.toUpperCase()}${over.slice(1)}.`
+}
+
+/** A standby that runs and follows nobody; without a primary there is nobody to follow. */
+function notFollowing(
+  cluster: ClusterObserved,
+  primary: ClusterMember | undefined,
+  member: ClusterMember,
+): DerivedIncident[] {
+  if (member.memberRole !== 'standby' || member.fenced || silent(member)) return []
+  if (member.state !== 'running' || member.role !== 'standby') return []
+  const { name, instanceId } = member
+  const parted = partedAt(cluster, member)
+  const rejoin = `Rejoin it: "./floe standby rejoin ${name}"`
+  if (parted !== null)
+    return [
+      incident('diverged', [instanceId], {
+        title: `standby "${name}" has left the history of cluster "${cluster.name}"`,
+        detail: `It parted at ${parted} and has WAL after that which the primary never had: it follows nobody, and cannot take over.`,
+        hint: `${rejoin}. What only it holds is lost by that.`,
+        instanceId,
+      }),
+    ]
+  if (!primary || isConnected(standbySeenOf(primary, member))) return []
+  return [
+    incident('standby-not-streaming', [instanceId], {
+      title: `standby "${name}" does not stream from "${primary.name}"`,
+      detail: whyNot(cluster, primary, member),
+      hint: `Check that its host reaches the primary's. ${rejoin} where the engine says that its WAL is gone or its history another.`,
+      instanceId,
+    }),
+  ]
+}
+
+function whyNot(cluster: ClusterObserved, primary: ClusterMember, member: ClusterMember): string {
+  const seen = standbySeenOf(primary, member)?.state
+  const said = member.whyNotStreaming
+  return [
+    seen ? `Its state at the primary is "${seen}".` : 'The primary does not see it.',
+    said ? `The engine says: ${said}` : 'Its log says nothing about it.',
+    ...(cluster.synchronous?.instanceIds.includes(member.instanceId)
+      ? ['It is one of the standbys that commits are to wait for.']
+      : []),
+  ].join(' ')
+}

@@ -1,0 +1,2 @@
+/** In the address of a replication page: the member whose rejoin is asked about when the page opens. */
+export const REJOIN = 'rejoin'

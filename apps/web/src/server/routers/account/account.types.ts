@@ -1,0 +1,32 @@
+import { PersonName } from '@floe/domain'
+import { z } from 'zod'
+import { Passphrase } from '../setup/complete.types'
+
+export const AccountRenameInput = z.object({ name: PersonName })
+export const AccountRenamed = z.object({ name: z.string() })
+
+export const PassphraseChangeInput = z.object({
+  current: z.string().min(1, 'must not be empty').max(1_000),
+  next: Passphrase,
+})
+/** Every other session ended with the passphrase it was begun with. */
+export const PassphraseChanged = z.object({ endedSessions: z.number().int() })
+
+export const SessionRef = z.object({ sessionId: z.string().min(1).max(100) })
+export const SessionsEnded = z.object({ endedSessions: z.number().int() })
+
+export const Session = z.object({
+  sessionId: z.string(),
+  /** The one that asks. */
+  own: z.boolean(),
+  beganAt: z.number(),
+  /** To some ten minutes. */
+  lastUsedAt: z.number(),
+  expiresAt: z.number(),
+  /** Whom its browser came from; a proxy's where there is one. */
+  address: z.string().nullable(),
+  userAgent: z.string().nullable(),
+})
+export type Session = z.infer<typeof Session>
+/** The one used last first. */
+export const SessionList = z.object({ sessions: z.array(Session), now: z.number() })

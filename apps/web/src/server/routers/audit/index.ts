@@ -1,0 +1,5 @@
+import { router } from '../../procedures'
+import { list } from './list'
+import { verify } from './verify'
+
+export const audit = router({ list, verify })

@@ -1,0 +1,2 @@
+export * from './list.types'
+export * from './verify.types'

@@ -1,0 +1,95 @@
+import { answerSettingCheck, takeSettingChecks } from '@floe/db'
+import { insertTestInstance } from '@floe/db/testing'
+import { HostId, InstanceId } from '@floe/domain'
+import { waitUntil } from '@floe/testkit'
+import { TRPCError } from '@trpc/server'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { faultOf } from './faults'
+import { type ThrowawayConsole, throwawayConsole } from './testing/throwaway-console'
+
+let it: ThrowawayConsole
+beforeAll(async () => {
+  it = await throwawayConsole({ engine: inject('engineConnectionString') })
+})
+afterAll(() => it.close())
+
+const changes = [{ name: 'work_mem', value: '8MB' }]
+const result = {
+  name: 'work_mem',
+  oldValue: '4MB',
+  newValue: '8MB',
+  impact: 'reload' as const,
+  fault: null,
+}
+const instance = async () => InstanceId.parse((await insertTestInstance(it.database)).instanceId)
+const audited = async (instanceId: string) =>
+  (
+    await it.database.pool.query(
+      `SELECT outcome, detail FROM audit_event WHERE action = 'setting.check' AND "objectId" = $1 ORDER BY id`,
+      [instanceId],
+    )
+  ).rows as { outcome: string; detail: Record<string, unknown> }[]
+/** What a controller does with the next check. */
+const answerNext = () =>
+  waitUntil('a check is asked', async () => {
+    const [taken] = await takeSettingChecks(it.database.pool, { leaseMs: 10_000, limit: 1 })
+    if (!taken) return null
+    await answerSettingCheck(it.database.pool, taken.checkId, [{ fault: null, results: [result] }])
+    return taken
+  })
+const faultOfCall = async (asked: Promise<unknown>) => {
+  const error = await asked.then(
+    () => undefined,
+    (e: unknown) => e,
+  )
+  return error instanceof TRPCError ? faultOf(error).code : 'it was not refused'
+}
+
+test('a reviewed change set is one check and one audit row, however often it is asked at once', async () => {
+  const caller = await it.callerOf((await it.signedIn('operator')).headers)
+  const instanceId = await instance()
+  const both = [1, 2, 3].map(() => caller.setting.check({ instanceId, changes }))
+  const taken = await answerNext()
+  for (const answer of await Promise.all(both)) expect(answer.results).toEqual([result])
+  expect(await audited(instanceId)).toEqual([
+    { outcome: 'allowed', detail: { checkId: taken.checkId, settings: ['work_mem'] } },
+  ])
+  // another set of changes is another one
+  const other = caller.setting.check({ instanceId, changes: [{ name: 'work_mem', value: '9MB' }] })
+  await answerNext()
+  await other
+  expect(await audited(instanceId)).toHaveLength(2)
+})
+
+test('settings that run programs are checked for an admin only, and the row names the class', async () => {
+  const made = await insertTestInstance(it.database)
+  const instanceId = InstanceId.parse(made.instanceId)
+  const hostId = HostId.parse(made.hostId)
+  const programs = [{ name: 'shared_preload_libraries', value: 'auto_explain' }]
+  const operator = await it.callerOf((await it.signedIn('operator')).headers)
+  const runs = 'setting.runs_programs'
+  expect(await faultOfCall(operator.setting.check({ instanceId, changes: programs }))).toBe(runs)
+  expect(
+    await faultOfCall(
+      operator.instance.check({ hostId, settings: { shared_preload_libraries: 'auto_explain' } }),
+    ),
+  ).toBe(runs)
+  const admin = await it.callerOf((await it.signedIn('admin')).headers)
+  const asked = admin.setting.check({ instanceId, changes: programs })
+  await answerNext()
+  await asked
+  expect((await audited(instanceId)).map((r) => [r.outcome, r.detail.class])).toEqual([
+    ['denied', 'runs-programs'],
+    ['allowed', 'runs-programs'],
+  ])
+})
+
+test('without a controller it is said so, and asked again it is the same check', async () => {
+  const caller = await it.callerOf((await it.signedIn('operator')).headers)
+  const instanceId = await instance()
+  expect(await faultOfCall(caller.setting.check({ instanceId, changes }))).toBe('setting.check_not_taken')
+  const again = caller.setting.check({ instanceId, changes })
+  await answerNext()
+  expect((await again).results).toEqual([result])
+  expect(await audited(instanceId)).toHaveLength(1)
+})

@@ -1,0 +1,61 @@
+import { expect, test } from '@playwright/test'
+import { checkAccessibility } from '../fixtures/accessibility'
+import { owner, signIn } from '../fixtures/owner'
+
+const fresh = 'four quite other random words'
+
+test('a person changes their name and passphrase, and ends sessions in other browsers', async ({
+  page,
+  browser,
+}) => {
+  const elsewhere = await (await browser.newContext()).newPage()
+  // a page whose session ended may be leaving for the sign-in by itself at this very moment, which aborts the visit
+  const leave = () => elsewhere.goto(`${process.env.FLOE_E2E_URL}/instances`).catch(() => null)
+  await signIn(elsewhere)
+  await signIn(page)
+  await page.getByRole('button', { name: `Account: ${owner.name}` }).click()
+  await page.getByRole('menuitem', { name: 'Account' }).click()
+  await expect(page.getByRole('heading', { name: 'Account', level: 1 })).toBeVisible()
+  await checkAccessibility(page)
+
+  await page.getByLabel('Name', { exact: true }).fill('controller')
+  await page.getByRole('button', { name: 'Change name' }).click()
+  await expect(page.getByText('is a name that Floe uses itself')).toBeVisible()
+  await page.getByLabel('Name', { exact: true }).fill('Olga Renamed')
+  await page.getByRole('button', { name: 'Change name' }).click()
+  await expect(page.getByRole('button', { name: 'Account: Olga Renamed' })).toBeVisible()
+  await page.getByLabel('Name', { exact: true }).fill(owner.name)
+  await page.getByRole('button', { name: 'Change name' }).click()
+  await expect(page.getByRole('button', { name: `Account: ${owner.name}` })).toBeVisible()
+
+  const sessions = page.getByRole('list', { name: 'Sessions' }).getByRole('listitem')
+  await expect(sessions.filter({ hasText: 'this session' })).toHaveCount(1)
+  const change = async (current: string, next: string) => {
+    await page.getByLabel('Current passphrase').fill(current)
+    await page.getByLabel('New passphrase', { exact: true }).fill(next)
+    await page.getByLabel('Repeat new passphrase').fill(next)
+    await page.getByRole('button', { name: 'Change passphrase' }).click()
+  }
+  await change('not the passphrase', fresh)
+  await expect(page.getByText('the current passphrase is wrong')).toBeVisible()
+  await change(owner.passphrase, fresh)
+  await expect(page.getByText('Passphrase changed')).toBeVisible()
+  await expect(page.getByText(/other sessions? (was|were) ended/)).toBeVisible()
+  await expect(sessions).toHaveCount(1)
+  await expect(page.getByText('No other sessions.')).toBeVisible()
+  await checkAccessibility(page)
+
+  // the other browser is outside, and so is whoever knows the old passphrase
+  await leave()
+  await expect(elsewhere.getByRole('heading', { name: 'Sign in', level: 1 })).toBeVisible()
+  await change(fresh, owner.passphrase)
+  await expect(page.getByText('You had no other sessions.')).toBeVisible()
+
+  // one session is ended by its button
+  await signIn(elsewhere)
+  await page.reload()
+  await page.getByRole('button', { name: /^End session: / }).click()
+  await expect(page.getByText('No other sessions.')).toBeVisible()
+  await leave()
+  await expect(elsewhere.getByRole('heading', { name: 'Sign in', level: 1 })).toBeVisible()
+})

@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { inTransaction } from '../database'
+import { createTestDatabase, insertTestInstance, type TestDatabase } from '../testing/control-database'
+import { type AuditPosition, insertAuditEvent, listAuditEvents } from './audit'
+import { readOperationLog } from './operation'
+import {
+  insertSettingChanges,
+  insertSettingState,
+  listClusterSettingChanges,
+  listClusterSettingStates,
+  listSettingChanges,
+  listSettingStates,
+} from './setting-change'
+
+// ids that cross 9 → 10, 99 → 100 and 999 → 1000 sort as numbers only
+const ROWS = 1_050
+
+let db: TestDatabase
+let instanceId: string
+beforeAll(async () => {
+  db = await createTestDatabase(inject('engineConnectionString'))
+  instanceId = (await insertTestInstance(db)).instanceId
+})
+afterAll(() => db.drop())
+
+async function insertOperation(): Promise<string> {
+  const id = randomUUID()
+  await db.pool.query(
+    `INSERT INTO operation (id, kind, state, input, "instanceId", actor, "actorName", "endedAt")
+     VALUES ($1, 'change-settings', 'succeeded', '{}', $2, 'u', 'Ada', now())`,
+    [id, instanceId],
+  )
+  return id
+}
+
+const numbers = (from: number, to: number) =>
+  Array.from({ length: Math.abs(to - from) + 1 }, (_, i) => from + Math.sign(to - from) * i)
+
+test('a log is read whole and in order, whatever the size of its pages', async () => {
+  const operationId = await insertOperation()
+  await db.pool.query(
+    `INSERT INTO operation_log ("operationId", text) SELECT $1, n::text FROM generate_series(1, $2::int) AS n`,
+    [operationId, ROWS],
+  )
+  for (const limit of [7, 100, 1_000]) {
+    const read: number[] = []
+    for (let afterId = '0'; ; ) {
+      const page = await readOperationLog(db.pool, { operationId, afterId, limit })
+      read.push(...page.map((line) => Number(line.text)))
+      const last = page.at(-1)
+      if (!last) break
+      afterId = last.id
+    }
+    expect(read).toEqual(numbers(1, ROWS))
+  }
+})
+
+test('the newest state of settings is the one that holds, and going back goes to its own row', async () => {
+  for (let n = 1; n <= 120; n++) {
+    const operationId = await insertOperation()
+    await inTransaction(db.pool, async (tx) => {
+      await insertSettingState(tx, operationId, { managed: { work_mem: `${n}MB` } })
+      await insertSettingChanges(tx, operationId, [
+        { name: 'work_mem', oldValue: `${n - 1}MB`, newValue: `${n}MB`, pendingRestart: false },
+      ])
+    })
+  }
+  const held = (states: { managed: Record<string, string> }[]) =>
+    states.map((s) => Number.parseInt(s.managed.work_mem as string, 10))
+  expect(held(await listSettingStates(db.pool, { instanceId, limit: 1 }))).toEqual([120])
+  const page = await listSettingStates(db.pool, { instanceId, limit: 25 })
+  expect(held(page)).toEqual(numbers(120, 96))
+  const older = await listSettingStates(db.pool, { instanceId, limit: 200, before: page.at(-1)?.id })
+  expect(held(older)).toEqual(numbers(95, 1))
+
+  const changes = await listSettingChanges(db.pool, { instanceId, limit: 30 })
+  expect(changes.map((c) => c.newValue)).toEqual(numbers(120, 91).map((n) => `${n}MB`))
+  const before = changes.at(-1)?.id
+  const rest = await listSettingChanges(db.pool, { instanceId, before, limit: 200 })
+  expect(rest.map((c) => c.newValue)).toEqual(numbers(90, 1).map((n) => `${n}MB`))
+
+  const { rows } = await db.pool.query('SELECT "clusterId" FROM instance WHERE id = $1', [instanceId])
+  const clusterId = rows[0].clusterId as string
+  expect(held(await listClusterSettingStates(db.pool, { clusterId }))).toEqual(numbers(120, 1))
+  expect((await listClusterSettingChanges(db.pool, { clusterId, limit: 1 }))[0]?.newValue).toBe('120MB')
+})
+
+test('of a member that changed seldom, the state that held before the newest ones is listed, too', async () => {
+  const { rows } = await db.pool.query('SELECT "clusterId" FROM instance WHERE id = $1', [instanceId])
+  const clusterId = rows[0].clusterId as string
+  const seldom = (await insertTestInstance(db)).instanceId
+  await db.pool.query('UPDATE instance SET "clusterId" = $2 WHERE id = $1', [seldom, clusterId])
+  const write = async (of: string, value: string) => {
+    const operationId = await insertOperation()
+    const managed = { work_mem: value }
+    await inTransaction(db.pool, (tx) => insertSettingState(tx, operationId, { managed, instanceId: of }))
+  }
+  for (const value of ['1GB', '2GB']) await write(seldom, value)
+  for (let n = 1; n <= 20; n++) await write(instanceId, `${n}kB`)
+  await write(seldom, '3GB')
+  const states = await listClusterSettingStates(db.pool, { clusterId, limit: 10 })
+  const own = states.filter((s) => s.instanceId === seldom).map((s) => s.managed.work_mem)
+  expect(own).toEqual(['3GB', '2GB', '1GB'])
+})
+
+test('audit rows page from newest to oldest without leaving one out', async () => {
+  for (let n = 1; n <= 120; n++)
+    await insertAuditEvent(db.pool, {
+      actor: { id: 'u', name: 'Ada' },
+      action: `test.${n}`,
+      outcome: 'allowed',
+    })
+  const read: string[] = []
+  for (let before: AuditPosition | undefined; ; ) {
+    const page = await listAuditEvents(db.pool, { limit: 50, before })
+    read.push(...page.map((row) => row.action))
+    before = page.at(-1)
+    if (!before) break
+  }
+  expect(read).toEqual(numbers(120, 1).map((n) => `test.${n}`))
+})
