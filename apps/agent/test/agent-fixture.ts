@@ -24,7 +24,8 @@ export type TaskRequest = TaskInput extends infer T
 /** An agent with a client of each right, and the verbs that tests say. */
 export class AgentFixture {
   readonly agent: ThrowawayAgent
-  #clients: ReturnType<typeof createAgentClient>[] = []
+  /** One for each right and process of the agent: the connections of one that was killed are gone. */
+  readonly #clients = new Map<string, ReturnType<typeof createAgentClient>>()
 
   private constructor(agent: ThrowawayAgent) {
     this.agent = agent
@@ -56,8 +57,10 @@ export class AgentFixture {
   }
 
   #client(right: AgentRight) {
-    const client = createAgentClient({ ...this.agent.home.endpoint(right), timeoutMs: 15_000 })
-    this.#clients.push(client)
+    const key = `${right} ${this.agent.pid}`
+    const client =
+      this.#clients.get(key) ?? createAgentClient({ ...this.agent.home.endpoint(right), timeoutMs: 15_000 })
+    this.#clients.set(key, client)
     return client.trpc
   }
 
@@ -178,7 +181,7 @@ export class AgentFixture {
   }
 
   async remove(): Promise<void> {
-    await Promise.all(this.#clients.map((c) => c.close()))
+    await Promise.all([...this.#clients.values()].map((c) => c.close()))
     await this.agent.remove()
   }
 }

@@ -26,10 +26,20 @@ import identitySql from './sql/identity.sql'
 import walSizeSql from './sql/wal-size.sql'
 import { decidingViews, tickStatement, type ViewColumns } from './statement'
 
-/** The first timeline has none; of another its history file tells them, where it is there. */
-function ancestorsOf({ timeline, history }: Record<string, unknown>): TimelineEnd[] | null {
-  if (timeline === 1) return []
-  return typeof history === 'string' ? parseTimelineHistory(Buffer.from(history, 'base64').toString()) : null
+/** The history of a timeline, which never changes. */
+type KnownHistory = { timeline: number; ancestors: TimelineEnd[] }
+
+/** The first timeline has none; of another its history file tells it, where it is there. */
+function historyOf(
+  { timeline, history }: Record<string, unknown>,
+  known: KnownHistory | null,
+): KnownHistory | null {
+  if (typeof timeline !== 'number') return null
+  if (timeline === known?.timeline) return known
+  if (timeline === 1) return { timeline, ancestors: [] }
+  const ancestors =
+    typeof history === 'string' ? parseTimelineHistory(Buffer.from(history, 'base64').toString()) : null
+  return ancestors && { timeline, ancestors }
 }
 
 /** The statement ends before the next tick is due; a connection that says nothing for this long is given up. */
@@ -89,6 +99,8 @@ type Live = {
   statement: string
   identity: LiveIdentity
   configurationLoaded: number | null
+  /** Of the timeline of the last tick; null where it has to be read. */
+  history: KnownHistory | null
 }
 
 /** Takes one sample a second of one instance over one connection, for as long as its postmaster lives. */
@@ -244,6 +256,7 @@ export class Sampler {
         client,
         statement: sql,
         configurationLoaded: null,
+        history: null,
         identity: {
           version: String(id.version),
           systemIdentifier: String(id.system_identifier),
@@ -271,7 +284,11 @@ export class Sampler {
     if (this.#before) this.#before.ownTransactions = 1 + this.#asides
     this.#asides = 0
     const before = process.hrtime.bigint()
-    const row = await this.#ask(live, { name: 'tick', text: live.statement })
+    const row = await this.#ask(live, {
+      name: 'tick',
+      text: live.statement,
+      values: [live.history?.timeline ?? null],
+    })
     const after = process.hrtime.bigint()
     const roundTripMs = Number(after - before) / 1e6
     row.replay_delay = this.#replayDelay.of(row.replay_delay, Number(after) / 1e6)
@@ -296,7 +313,10 @@ export class Sampler {
   }
 
   /** One question in its time; a connection that stays silent is given up. */
-  async #ask(live: Live, query: { name?: string; text: string }): Promise<Record<string, unknown>> {
+  async #ask(
+    live: Live,
+    query: { name?: string; text: string; values?: unknown[] },
+  ): Promise<Record<string, unknown>> {
     const timer = setTimeout(() => {
       const stream = (live.client as unknown as { connection?: { stream?: { destroy(): void } } }).connection
         ?.stream
@@ -358,9 +378,10 @@ export class Sampler {
   async #updateIdentity(live: Live, row: Record<string, unknown>, reading: Reading): Promise<void> {
     live.identity.startedAt = reading.postmasterStart
     const state = row.replication_state as Record<string, unknown>
+    live.history = historyOf(state, live.history)
     const seen = ReplicationObserved.safeParse({
       ...state,
-      ancestors: ancestorsOf(state),
+      ancestors: live.history?.ancestors ?? null,
       at: reading.at,
       replayDelayMs: typeof row.replay_delay === 'number' ? row.replay_delay * 1_000 : null,
     })

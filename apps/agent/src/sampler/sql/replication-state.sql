@@ -1,16 +1,19 @@
 -- What this instance knows of replication, as one document (ReplicationObserved in packages/domain). Positions are of
 -- WAL that is on its disk. A standby that has received nothing since its start may have more than it has replayed: that is
--- unknown here.
+-- unknown here. $1: the timeline whose history the agent has read.
 select jsonb_build_object(
          'endLsn', case when not pg_is_in_recovery() then pg_current_wal_flush_lsn()
                         when pg_last_wal_receive_lsn() is not null
                           then greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) end,
          'replayedLsn', case when pg_is_in_recovery() then pg_last_wal_replay_lsn() end,
          'timeline', t.timeline,
-         'history', case when t.timeline > 1
+         'history', case when t.timeline > 1 and t.timeline is distinct from $1::int
                          then encode(pg_read_binary_file('pg_wal/' || lpad(upper(to_hex(t.timeline)), 8, '0') || '.history',
                                                          0, 65536, true), 'base64') end,
-         'commitModes', (select coalesce(jsonb_agg(to_jsonb(m)), '[]') from (/* commit modes */) as m),
+         -- most instances have none of any setting, and then the joins are not begun
+         'commitModes', case when exists (select from pg_db_role_setting)
+                             then (select coalesce(jsonb_agg(to_jsonb(m)), '[]') from (/* commit modes */) as m)
+                             else '[]' end,
          'replayPaused', case when pg_is_in_recovery() then pg_is_wal_replay_paused() else false end,
          'standbys', coalesce((select jsonb_agg(jsonb_build_object(
                                         'applicationName', application_name, 'pid', pid,
