@@ -14,7 +14,7 @@
  * - no mount is crossed below a tree's root
  * - every open is non-blocking, so that a pipe or a lease in a file's place never holds it up
  * - descriptors and memory are bounded, however deep a tree is
- * - exit status 0 means done and on disk (clone excepted: who asked for the copy syncs it once, at its end); 1 means
+ * - exit status 0 means done and on disk (clone and fill excepted: who makes a tree syncs it once, at its end); 1 means
  *   failed, with one line on standard error: floe-tree: ERRNAME: verb "path": reason; 2 means called wrongly
  *
  * hand-over is the one verb that acts as root. It gives what it has opened and looked at, by that descriptor, and
@@ -59,6 +59,7 @@ enum {
   PROGRESS_MS = 100,
   LEASE_WAIT_MS = 2000,
   LEASE_PAUSE_MS = 10,
+  FILL_MAX = 1 << 20,
 };
 
 struct identity {
@@ -84,7 +85,7 @@ static const char *verb = "";
 static const char *root_path = "";
 static struct frame frames[DEPTH];
 static int depth;
-/* The temporary file of replace, or the file that clone is making: removed when the program fails. */
+/* The temporary file of replace or fill, or the file that clone is making: removed when the program fails. */
 static struct {
   int parent;
   const char *name;
@@ -142,6 +143,7 @@ static _Noreturn void usage(void)
 {
   fputs("usage: floe-tree [--as UID:GID] VERB\n"
         "  replace [--mode OCTAL] PATH             standard input becomes the file\n"
+        "  fill DIRECTORY                          standard input holds NAME NUL TEXT NUL of files directly in there; not synced\n"
         "  remove [--inside] PATH                  the file or directory and all below; --inside keeps the directory\n"
         "  mkdir [--mode OCTAL] PATH\n"
         "  rename FROM TO\n"
@@ -452,37 +454,91 @@ static void print(const char *text, size_t length)
   }
 }
 
-/* ---- replace, mkdir, rename ---- */
+/* ---- replace, fill, mkdir, rename ---- */
+
+/* A temporary file beside the name whose text it is to become. */
+static int begin_file(const struct place *place, char temporary[NAME_MAX + 1], const char *path)
+{
+  char hex[2 * RANDOM_BYTES + 1];
+  random_name(hex);
+  snprintf(temporary, NAME_MAX + 1, "%.*s.%s.tmp", NAME_MAX - TEMPORARY_SUFFIX, place->name, hex);
+  int fd = open_below(place->parent, temporary, O_WRONLY | O_CREAT | O_EXCL, 0600);
+  if (fd < 0)
+    fail(errno, path);
+  unfinished.parent = place->parent;
+  unfinished.name = temporary;
+  return fd;
+}
+
+static void put(int fd, const char *text, size_t length, const char *path)
+{
+  while (length > 0) {
+    ssize_t written = write(fd, text, length);
+    if (written >= 0) {
+      text += written;
+      length -= (size_t) written;
+    } else if (errno != EINTR)
+      fail(errno, path);
+  }
+}
+
+static void finish_file(int fd, const struct place *place, const char *temporary, const char *path)
+{
+  if (close(fd) != 0)
+    fail(errno, path);
+  if (told_to_end)
+    fail(EINTR, path);
+  if (renameat(place->parent, temporary, place->parent, place->name) != 0)
+    fail(errno, path);
+  unfinished.name = NULL;
+}
 
 static void replace(const char *path, mode_t mode)
 {
   struct place place = place_of(path);
   char temporary[NAME_MAX + 1];
-  char hex[2 * RANDOM_BYTES + 1];
-  random_name(hex);
-  snprintf(temporary, sizeof temporary, "%.*s.%s.tmp", NAME_MAX - TEMPORARY_SUFFIX, place.name, hex);
-  int fd = open_below(place.parent, temporary, O_WRONLY | O_CREAT | O_EXCL, 0600);
-  if (fd < 0)
-    fail(errno, path);
-  unfinished.parent = place.parent;
-  unfinished.name = temporary;
+  int fd = begin_file(&place, temporary, path);
   static char buffer[1 << 16];
   for (size_t have; (have = read_input(buffer, sizeof buffer)) > 0;)
-    for (size_t done = 0; done < have;) {
-      ssize_t written = write(fd, buffer + done, have - done);
-      if (written >= 0)
-        done += (size_t) written;
-      else if (errno != EINTR)
-        fail(errno, path);
-    }
-  if (fchmod(fd, mode) != 0 || fsync(fd) != 0 || close(fd) != 0)
+    put(fd, buffer, have, path);
+  if (fchmod(fd, mode) != 0 || fsync(fd) != 0)
     fail(errno, path);
-  if (told_to_end)
-    fail(EINTR, path);
-  if (renameat(place.parent, temporary, place.parent, place.name) != 0)
-    fail(errno, path);
-  unfinished.name = NULL;
+  finish_file(fd, &place, temporary, path);
   sync_directory(place.parent, path);
+}
+
+/* The bytes up to the next NUL of what was read; fails where there is none. */
+static char *next_piece(char **at, const char *end)
+{
+  char *piece = *at, *nul = memchr(piece, '\0', (size_t) (end - piece));
+  if (nul == NULL)
+    misfit(root_path, "standard input ends in the middle");
+  *at = nul + 1;
+  return piece;
+}
+
+static void fill(const char *path)
+{
+  static char input[FILL_MAX];
+  size_t length = 0;
+  for (size_t have; (have = read_input(input + length, sizeof input - length)) > 0;)
+    if ((length += have) == sizeof input)
+      misfit(path, "standard input has more than %d bytes", FILL_MAX - 1);
+  struct place place = {.parent = open_directory(path, O_RDONLY | O_NOFOLLOW)};
+  if (place.parent < 0)
+    fail(errno, path);
+  for (char *at = input, *end = input + length; at < end;) {
+    const char *name = next_piece(&at, end), *text = next_piece(&at, end);
+    if (*name == '\0' || strchr(name, '/') != NULL || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+      misfit(path, "a name on standard input is none of a file");
+    if (strlen(name) > NAME_MAX)
+      fail(ENAMETOOLONG, path);
+    snprintf(place.name, sizeof place.name, "%s", name);
+    char temporary[NAME_MAX + 1];
+    int fd = begin_file(&place, temporary, path);
+    put(fd, text, strlen(text), path);
+    finish_file(fd, &place, temporary, path);
+  }
 }
 
 static void make_directory(const char *path, mode_t mode)
@@ -1022,6 +1078,7 @@ int main(int count, char **words)
     usage();
   verb = words[at++];
   bool replaces = strcmp(verb, "replace") == 0, removes = strcmp(verb, "remove") == 0;
+  bool fills = strcmp(verb, "fill") == 0;
   bool makes = strcmp(verb, "mkdir") == 0, renames = strcmp(verb, "rename") == 0;
   bool clones = strcmp(verb, "clone") == 0, hands_over = strcmp(verb, "hand-over") == 0;
   while (at < count && strncmp(words[at], "--", 2) == 0) {
@@ -1050,7 +1107,7 @@ int main(int count, char **words)
       usage();
   }
   if (count - at != (renames || clones ? 2 : 1) ||
-      !(replaces || removes || makes || renames || (clones && has_from) || (hands_over && has_from && has_to)))
+      !(replaces || fills || removes || makes || renames || (clones && has_from) || (hands_over && has_from && has_to)))
     usage();
   root_path = words[at];
 
@@ -1079,6 +1136,8 @@ int main(int count, char **words)
 
   if (replaces)
     replace(root_path, has_mode ? mode : 0600);
+  else if (fills)
+    fill(root_path);
   else if (removes)
     remove_tree(root_path, inside);
   else if (makes)

@@ -62,12 +62,16 @@ export function readManagedSettings(path: string): Map<string, string> {
   return valuesOf(readOwnedFile(path) ?? '')
 }
 
+/** The text of an instance's managed file. */
+export const managedFileText = (settings: ReadonlyMap<string, string>): string =>
+  seal(formatConfiguration(settings))
+
 export function writeManagedSettings(
   path: string,
   settings: ReadonlyMap<string, string>,
   owner: EngineUser,
 ): void {
-  replaceFile(path, seal(formatConfiguration(settings)), { owner })
+  replaceFile(path, managedFileText(settings), { owner })
 }
 
 /**

@@ -1,16 +1,16 @@
 import { existsSync, readdirSync, renameSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fault } from '@floe/domain'
-import { makeOwnedDirectory, readOwnedFile, replaceFile, syncDirectory } from '../host/durable-files'
+import { makeOwnedDirectory, readOwnedFile, syncDirectory } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
 import { endProcessesIn } from '../host/process-table'
 import { runCommand } from '../host/run-command'
-import { isThere, removeTree } from '../host/tree'
+import { fillDirectory, isThere, removeTree } from '../host/tree'
 import { waitFor } from '../host/wait-for'
-import { writeManagedSettings } from './configuration-file'
+import { managedFileText } from './configuration-file'
 import { hostBasedAuthentication } from './host-based-authentication'
 import { dataFiles, type InstanceLayout } from './layout'
-import { ensureServerCertificate } from './server-certificate'
+import { newServerCertificate } from './server-certificate'
 
 export type InitialiseOptions = {
   /** The instance's, for its certificate. */
@@ -38,10 +38,7 @@ export async function initialiseDataDirectory(o: InitialiseOptions): Promise<voi
   try {
     await initdb(o, unfinished)
     await defineRoles(o, unfinished)
-    replaceFile(join(unfinished, 'pg_hba.conf'), hostBasedAuthentication, { owner: o.user })
-    const files = dataFiles(unfinished)
-    writeManagedSettings(files.managedFile, o.settings, o.user)
-    await ensureServerCertificate(files, o.name, o.user)
+    fillDirectory(unfinished, await configurationOf(o, unfinished), o.user)
     o.log('syncing the data directory')
     await engineCommand(o, 'initdb', ['-D', unfinished, '--sync-only', '--sync-method=syncfs'])
     o.signal.throwIfAborted()
@@ -88,9 +85,20 @@ async function initdb(o: InitialiseOptions, directory: string): Promise<void> {
     '--no-instructions',
     '--set=lc_messages=C',
   ])
-  const chosen = settingLines(readOwnedFile(join(directory, 'postgresql.conf')) ?? '')
-  replaceFile(join(directory, 'postgresql.conf'), mainConfiguration(chosen), { owner: o.user })
-  replaceFile(join(directory, 'floe.conf'), '', { owner: o.user })
+}
+
+/** Texts of the files that decide how the instance runs, by name. */
+async function configurationOf(o: InitialiseOptions, directory: string): Promise<Map<string, string>> {
+  const files = dataFiles(directory)
+  const sample = readOwnedFile(files.mainFile)
+  if (sample === null) throw fault('instance.not_initialised', 'initdb left no configuration')
+  const texts: [path: string, text: string][] = [
+    [files.mainFile, mainConfiguration(settingLines(sample))],
+    [files.hbaFile, hostBasedAuthentication],
+    [files.managedFile, managedFileText(o.settings)],
+    ...(await newServerCertificate(files, o.name)),
+  ]
+  return new Map(texts.map(([path, text]) => [basename(path), text]))
 }
 
 /** The lines of initdb's sample that set something, without comments. */

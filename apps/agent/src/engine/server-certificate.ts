@@ -29,6 +29,17 @@ type Files = Pick<
   'certificateFile' | 'tlsFile' | 'mainFile' | 'managedFile' | 'autoFile'
 >
 
+/** Certificate and settings of a new instance, by the paths of their files; its managed file brings the settings in. */
+export async function newServerCertificate(
+  files: Pick<Files, 'certificateFile' | 'tlsFile'>,
+  name: string,
+): Promise<[path: string, text: string][]> {
+  return [
+    [files.certificateFile, await makeSelfSignedIdentity(name)],
+    [files.tlsFile, tlsSettings],
+  ]
+}
+
 /**
  * Sees to certificate and settings, in an order in which a kill between two of them leaves what starts. Answers whether
  * anything changed; an engine that runs has to read its configuration again then.

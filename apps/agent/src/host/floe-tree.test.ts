@@ -172,6 +172,35 @@ describe('as the caller', () => {
     expect(temporaries(tree)).toEqual([])
   })
 
+  test('several files are written at once, each over what was there', () => {
+    writeFileSync(file('b'), 'before')
+    writeFileSync(file('target'), 'kept')
+    symlinkSync(file('target'), file('link'))
+    expect(run(['fill', tree], 'a\0one\0b\0\0link\0two\0')).toMatchObject(done)
+    expect(['a', 'b', 'link', 'target'].map((name) => text(file(name)))).toEqual(['one', '', 'two', 'kept'])
+    expect(lstatSync(file('a')).mode & 0o7777).toBe(0o600)
+    expect(temporaries(tree)).toEqual([])
+    symlinkSync(tree, file('directory'))
+    expect(run(['fill', file('directory')], 'a\0three\0')).toMatchObject(
+      refused('ENOTDIR', 'fill', file('directory')),
+    )
+    for (const wrong of [
+      'a',
+      'a\0',
+      'a\0half',
+      '\0x\0',
+      '..\0x\0',
+      'd/a\0x\0',
+      `a\0${'x'.repeat(1 << 20)}\0`,
+    ])
+      expect(run(['fill', tree], wrong), wrong.slice(0, 9)).toMatchObject(refused('MISFIT', 'fill', tree))
+    expect(run(['fill', tree], `${'n'.repeat(256)}\0x\0`)).toMatchObject(
+      refused('ENAMETOOLONG', 'fill', tree),
+    )
+    expect(text(file('a'))).toBe('one')
+    expect(temporaries(tree)).toEqual([])
+  })
+
   test('an ended replacement leaves the former file and no temporary one', async () => {
     writeFileSync(file('a'), 'before')
     const child = spawn(door, ['replace', file('a')])
@@ -228,7 +257,8 @@ describe.skipIf(!isRoot)('as the owner of a tree', () => {
   test('what is made is the owner’s', () => {
     expect(run(['--as', as(OWNER), 'replace', file('a')], 'x')).toMatchObject(done)
     expect(asOwner('mkdir', file('d'))).toMatchObject(done)
-    for (const path of [file('a'), file('d')]) {
+    expect(run(['--as', as(OWNER), 'fill', tree], 'b\0x\0')).toMatchObject(done)
+    for (const path of [file('a'), file('b'), file('d')]) {
       const { uid, gid } = statSync(path)
       expect([uid, gid]).toEqual([OWNER, OWNER])
     }
@@ -238,6 +268,8 @@ describe.skipIf(!isRoot)('as the owner of a tree', () => {
     expect(asOwner('replace', join(vault, 'planted'))).toMatchObject(
       refused('EACCES', 'replace', join(vault, 'planted')),
     )
+    const fill = (directory: string) => run(['--as', as(OWNER), 'fill', directory], 'planted\0x\0')
+    expect(fill(vault)).toMatchObject(refused('EACCES', 'fill', vault))
     expect(asOwner('mkdir', join(vault, 'planted'))).toMatchObject(
       refused('EACCES', 'mkdir', join(vault, 'planted')),
     )
@@ -246,6 +278,7 @@ describe.skipIf(!isRoot)('as the owner of a tree', () => {
     expect(asOwner('rename', join(vault, 'f1'), file('f1'))).toMatchObject({ status: 1 })
     symlinkSync(vault, file('link'))
     expect(asOwner('replace', file('link', 'planted'))).toMatchObject({ status: 1 })
+    expect(fill(file('link'))).toMatchObject({ status: 1 })
     expect(asOwner('mkdir', file('link', 'planted'))).toMatchObject({ status: 1 })
     expect(asOwner('remove', file('link', 'f1'))).toMatchObject({ status: 1 })
     expect(asOwner('rename', file('link', 'f1'), file('f1'))).toMatchObject({ status: 1 })

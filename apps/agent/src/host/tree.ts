@@ -68,6 +68,16 @@ export function replaceInTree(path: string, text: string, owner: EngineUser, mod
   change(owner, ['replace', '--mode', mode.toString(8), path], text)
 }
 
+/**
+ * Writes files directly into a directory of the owner's that is being made, all at once and not synced: who makes it syncs it
+ * before it counts. Throws with the system's code.
+ */
+export function fillDirectory(path: string, texts: ReadonlyMap<string, string>, owner: EngineUser): void {
+  const pieces = [...texts].flat()
+  if (pieces.some((piece) => piece.includes('\0'))) throw new Error('a file would hold a NUL')
+  change(owner, ['fill', path], pieces.map((piece) => `${piece}\0`).join(''))
+}
+
 /** Removes a file inside the owner's tree, durably; one that is missing is fine. */
 export function removeInTree(path: string, owner: EngineUser): void {
   change(owner, ['remove', path])

@@ -199,17 +199,19 @@ export async function benchMonitoring(
     await endOthers(installation)
     agent = liveRecord(installation.home, 'agent')
     if (agent === null) throw fault('bench.no_agent', 'the agent does not run')
-    const run = { agent, pgbench: program('pgbench'), psql: program('psql'), connectionString, windowMs, log }
+    const run = { pgbench: program('pgbench'), psql: program('psql'), connectionString, windowMs, log }
     say(
       `one instance: ${pairs} pairs of ${windowMs / 1000} s with and without sampling, under one pgbench run`,
     )
-    const one = await measure({ ...run, pairs })
+    const one = await measure({ ...run, agent, pairs })
 
     await installation.floe('up')
+    agent = liveRecord(installation.home, 'agent')
+    if (agent === null) throw fault('bench.no_agent', 'the agent does not run')
     for (const name of idle) await installation.floe('instance', 'start', name)
     await endOthers(installation)
     say(`${INSTANCES} instances: ${Math.ceil(pairs / 2)} pairs`)
-    const all = await measure({ ...run, pairs: Math.ceil(pairs / 2) })
+    const all = await measure({ ...run, agent, pairs: Math.ceil(pairs / 2) })
 
     const { percent, low, high } = one.cost
     return {

@@ -1,7 +1,9 @@
 'use client'
 import { Button, ConfirmDialog, Menu, MenuItem } from '@floe/ui'
-import { EllipsisVertical, Play, RefreshCw, RotateCw, Square } from 'lucide-react'
+import { EllipsisVertical, GitMerge, Play, RefreshCw, RotateCw, Square } from 'lucide-react'
+import Link from 'next/link'
 import { useState } from 'react'
+import { rejoinAddress } from '../cluster/rejoin-address'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
 import { refusalOf } from '../operation/refusal'
@@ -10,7 +12,7 @@ import { useFaultToast, useInstanceVerbs } from './use-instance-verbs'
 
 /** Start, stop, restart and reload; what interrupts clients asks first. */
 export function InstanceActions() {
-  const { instanceId, name, state, openOperation } = useInstance()
+  const { instanceId, name, state, cluster, openOperation } = useInstance()
   const verbs = useInstanceVerbs(name)
   const refused = useFaultToast()
   const mayChange = useMayChange()
@@ -22,14 +24,24 @@ export function InstanceActions() {
       ? 'Another operation of this instance has not ended yet.'
       : undefined
     : viewerHint
-  const canStart = state === 'stopped' || state === 'crashed'
+  const down = state === 'stopped' || state === 'crashed'
+  // its agent refuses to start one: it comes back as a standby
+  const fenced = cluster.memberRole === 'fenced'
   // one whose postmaster has ended while processes work on is stopping though nobody ordered it
   const canStop = state === 'running' || state === 'starting' || (state === 'stopping' && !busy)
   const verb = asking === 'stop' ? verbs.stop : verbs.restart
   const hanging = openOperation?.kind === 'stop-instance' || openOperation?.kind === 'restart-instance'
   return (
     <>
-      {canStart ? (
+      {fenced && down && !disabled ? (
+        <Button asChild variant="primary">
+          <Link href={rejoinAddress(name)}>
+            <GitMerge aria-hidden />
+            Rejoin
+          </Link>
+        </Button>
+      ) : null}
+      {down && !fenced ? (
         <Button
           variant="primary"
           disabled={disabled}

@@ -75,6 +75,10 @@ function WithoutTlsBadge({ base }: { base: string }) {
 const saysWhy = ({ state, processFault }: ReturnType<typeof useInstance>) =>
   state !== 'running' && state !== 'unknown' && state !== 'crashed' && !processFault
 
+/** One that is to be fenced and still runs, or is not heard of, is not called fenced. */
+const isFencedAndDown = ({ state, cluster }: ReturnType<typeof useInstance>) =>
+  cluster.memberRole === 'fenced' && (state === 'stopped' || state === 'crashed')
+
 function InstanceHeader() {
   const instance = useInstance()
   const path = usePathname()
@@ -130,7 +134,11 @@ function InstanceHeader() {
           <OperationLink operationId={instance.openOperation.operationId}>Follow it</OperationLink>
         </Alert>
       ) : null}
-      {instance.state === 'crashed' ? (
+      {isFencedAndDown(instance) ? (
+        <Alert tone="warn" className="mb-3" title="This instance is fenced">
+          Another member took over, so it does not start. It comes back as a standby when it is rejoined.
+        </Alert>
+      ) : instance.state === 'crashed' ? (
         <Alert tone="bad" className="mb-3" title="This instance has crashed">
           <p className="break-words whitespace-pre-line">
             {instance.because ?? 'Its process ended though nobody stopped it.'}

@@ -103,7 +103,7 @@ export function OperationPage({ segment }: { segment: string }) {
           <Card title="Steps">
             <OperationSteps steps={operation.steps} />
           </Card>
-          <Card title="What was asked">
+          <Card title="Request and outcome">
             <OperationAsked operation={operation} />
           </Card>
         </div>
