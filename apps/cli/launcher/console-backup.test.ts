@@ -125,6 +125,10 @@ test('killed in the middle and run again, it ends nothing, says what is older, a
     const at = seen()
     await until('another report is written', () => seen() > at)
   }
+  // nor does it say by an older record who is the primary and who is none
+  const open = (await home.json<Incident[]>('incident', 'list')).map((i) => i.key.split(':')[0])
+  expect(open).not.toContain('second-primary')
+  expect(open).not.toContain('no-primary')
   expect(running.map(alive)).toEqual([true, true])
   expect(sql(`SELECT count(*) FROM operation WHERE kind = 'fence-instance'`)).toBe('0')
 })

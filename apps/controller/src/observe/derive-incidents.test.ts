@@ -19,6 +19,7 @@ const known = (more: Partial<KnownInstance> = {}): KnownInstance => ({
   fenceRefusal: null,
   clusterId: null,
   holdings: null,
+  inDoubt: false,
   ...more,
 })
 
@@ -232,6 +233,8 @@ test('a second member that takes writes is an incident until it is a standby, or
     { key: 'second-primary:i-1' },
   ])
   expect(replicating({}, { known: standby, role: 'standby' })).toEqual([])
+  // an older record does not say whose cluster it is
+  expect(replicating({}, { known: [known({ memberRole: 'standby', inDoubt: true })] })).toEqual([])
   expect(replicating({}, { known: [known({ memberRole: 'primary' })] })).toEqual([])
   // in the middle of a switchover both may say so for a moment
   expect(replicating({}, { known: [known({ memberRole: 'standby', busy: true })] })).toEqual([])

@@ -220,7 +220,7 @@ function replicationIncidents(
   const ids = { hostId: seen.hostId, instanceId: known.instanceId }
   const about: [string] = [known.instanceId]
   const found: DerivedIncident[] = []
-  if (reported.role === 'primary' && known.memberRole !== 'primary')
+  if (reported.role === 'primary' && known.memberRole !== 'primary' && !known.inDoubt)
     found.push(
       incident('second-primary', about, {
         ...ids,

@@ -317,8 +317,9 @@ export class HostLane {
         recordedTimeline: newestRecorded(holdings),
         recordedPrimaryName: nameOf(cluster.primaryInstanceId) ?? '',
       })
-      if (noted)
-        this.#parts.log.error('cluster.record_older', { clusterId, hostId, instanceId, primaryKnown })
+      if (!noted) continue
+      this.#parts.log.error('cluster.record_older', { clusterId, hostId, instanceId, primaryKnown })
+      for (const k of known) if (k.clusterId === clusterId) k.inDoubt = true
     }
   }
 

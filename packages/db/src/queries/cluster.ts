@@ -117,12 +117,16 @@ export async function listClusters(on: Queryable): Promise<ClusterObserved[]> {
   return rows.map(clusterObserved)
 }
 
-/** The same of clusters with standbys, each with whether an operation is at work on it, and on what its primary runs as. */
+/**
+ * The same of clusters with standbys whose record is not in doubt, each with whether an operation is at work on it, and on
+ * what its primary runs as.
+ */
 export async function listWatchedClusters(
   on: Queryable,
 ): Promise<{ cluster: ClusterObserved; busy: boolean; busyWithPrimary: boolean }[]> {
   const { rows } = await on.query<ClusterRow>(
     `${clusterQuery} WHERE c."deletedAt" IS NULL
+        AND NOT EXISTS (SELECT FROM restored_record r WHERE r."clusterId" = c.id AND r."settledAt" IS NULL)
         AND (SELECT count(*) FROM instance i WHERE i."clusterId" = c.id AND i."deletedAt" IS NULL) > 1`,
   )
   const { rows: busy } = await on.query<{ clusterId: string; withPrimary: boolean }>(

@@ -15,6 +15,7 @@ const words: Record<string, string> = {
   reason: 'Why',
   how: 'How',
   hastened: 'Hastened',
+  choose: 'Candidate by positions',
   members: 'Changes',
   restart: 'With restarts',
   acceptLoss: 'Accepted loss, bytes of WAL',
