@@ -22,8 +22,9 @@ export class InstanceSocket {
   }
 
   /** Before each start. */
-  prepare(user: EngineUser): void {
+  async prepare(user: EngineUser): Promise<void> {
     makeSharedDirectory(this.#shared)
+    await dropForeign(this.directory, user)
     if (!isThere(this.directory)) mkdirSync(this.directory)
     // local clients pass through, whatever the agent's umask; nobody else can put something in its place
     if ((lstatSync(this.directory).mode & 0o777) !== 0o755) chmodSync(this.directory, 0o755)
@@ -33,7 +34,7 @@ export class InstanceSocket {
     const target = join(shortIdOfDirectory(this.directory), this.#name)
     if (isLinkTo(link, target)) return
     // a socket that an earlier version had there, and its lock
-    for (const path of [link, `${link}.lock`]) rmSync(path, { force: true })
+    for (const path of [link, `${link}.lock`]) await dropAll(path)
     symlinkSync(target, link)
   }
 
@@ -44,6 +45,28 @@ export class InstanceSocket {
     if (isLinkTo(link, target)) rmSync(link)
     await removeTree(this.directory, user)
   }
+}
+
+/**
+ * An earlier version's engines could put anything under any name of the directory around: a link in this one's place would
+ * lead root elsewhere, and a directory would not be the instance's own.
+ */
+async function dropForeign(path: string, user: EngineUser): Promise<void> {
+  const found = lstatSync(path, { throwIfNoEntry: false })
+  const own = [process.getuid?.(), user.uid ?? process.getuid?.()]
+  if (found && !(found.isDirectory() && own.includes(found.uid))) await dropAll(path)
+}
+
+/** Removes whatever has a name in a directory of root's own: a tree with its owner's file access. */
+async function dropAll(path: string): Promise<void> {
+  const found = lstatSync(path, { throwIfNoEntry: false })
+  if (!found?.isDirectory()) return rmSync(path, { force: true })
+  const self = found.uid === process.getuid?.()
+  await removeTree(path, {
+    name: String(found.uid),
+    uid: self ? null : found.uid,
+    gid: self ? null : found.gid,
+  })
 }
 
 const shortIdOfDirectory = (directory: string): string => directory.slice(directory.lastIndexOf('/') + 1)

@@ -263,7 +263,7 @@ export class Instance {
       this.#around.log.warn('certificate.not_made', { instanceId: r.instanceId, reason: String(error) }),
     )
     const sockets = new InstanceSocket(installation.socketDirectory, r)
-    sockets.prepare(this.user)
+    await sockets.prepare(this.user)
     const settings = commandLineSettings(r, sockets.directory, this.layout.logDirectory)
     await supervision.start({
       instanceId: r.instanceId,
