@@ -45,7 +45,7 @@ const calls = {
     'closeSync existsSync lstatSync mkdirSync openSync readFileSync readdirSync rmSync unlinkSync writeFileSync',
   ],
   'host/kernel-log.ts': ['kernel', 'closeSync openSync readSync'],
-  'host/process-table.ts': ['kernel', 'readFileSync readdirSync readlinkSync statSync'],
+  'host/process-table.ts': ['kernel', 'readdirSync readlinkSync statSync'],
   'host/small-file.ts': ['descriptor', 'closeSync openSync readSync'],
   'host/supervise-detached.ts': ['outer', 'closeSync openSync rmSync writeFileSync'],
   'host/supervise-systemd.ts': ['outer', 'rmSync'],

@@ -1,7 +1,9 @@
+import { spawn, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { waitUntil } from '@floe/testkit'
 import { afterAll, describe, expect, test } from 'vitest'
 import { InstanceUsers } from './instance-users'
 
@@ -51,5 +53,25 @@ describe.runIf(process.getuid?.() === 0)('users of instances', () => {
     })
     rmSync(left)
     expect((await claim(three)).uid).toBe(uid)
+  })
+
+  test('a process whose first thread has ended is ended with its user', async () => {
+    const id = made.has(two) ? two : one
+    const user = made.get(id) as Awaited<ReturnType<InstanceUsers['claim']>>
+    const program = join(scratch, 'threaded')
+    const source = `#include <pthread.h>
+#include <unistd.h>
+static void *wait_for_ever(void *unused) { for (;;) pause(); return unused; }
+int main(void) { pthread_t t; pthread_create(&t, 0, wait_for_ever, 0); pthread_exit(0); }
+`
+    const built = spawnSync('cc', ['-x', 'c', '-pthread', '-o', program, '-'], { input: source })
+    expect(built.stderr.toString()).toBe('')
+    for (const path of [scratch, program]) chmodSync(path, 0o755)
+    const child = spawn(program, { uid: user.uid, gid: user.gid, cwd: '/', stdio: 'ignore' })
+    const ended = new Promise((resolve) => child.once('exit', (_status, signal) => resolve(signal)))
+    const state = () => /^State:\s+(\S)/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]
+    await waitUntil('its first thread has ended', async () => state() === 'Z')
+    await release(id)
+    expect(await ended).toBe('SIGKILL')
   })
 })

@@ -16,9 +16,8 @@ import { fault } from '@floe/domain'
 import { z } from 'zod'
 import { replaceFile } from './durable-files'
 import type { EngineUser } from './engine-user'
-import { listPids } from './process-table'
+import { listPids, runsAs } from './process-table'
 import { runCommand } from './run-command'
-import { readSmallFile } from './small-file'
 import { waitFor } from './wait-for'
 
 /**
@@ -61,7 +60,13 @@ export class InstanceUsers {
       const known = this.#claims().find((c) => c.instanceId === instanceId)
       const uid = known?.uid ?? (await this.#take(instanceId, name))
       try {
-        return { name, uid, gid: idsOf(name)?.gid ?? (await addUser(name, uid)) }
+        const ids = idsOf(name)
+        if (ids && ids.uid !== uid)
+          throw fault('host.no_user', `user "${name}" has uid ${ids.uid}, not ${uid}`, {
+            detail: `Which uid belongs to the instance stands in "${this.#directory}".`,
+            hint: 'One of the two was restored or edited. Put it right, then try again.',
+          })
+        return { name, uid, gid: ids?.gid ?? (await addUser(name, uid)) }
       } catch (error) {
         if (!known) rmSync(this.#file(uid), { force: true })
         throw error
@@ -204,17 +209,7 @@ async function removeUser(name: string): Promise<void> {
 }
 
 /** Processes that have this uid in any way. */
-function pidsOf(uid: number): number[] {
-  return listPids().filter((pid) => {
-    try {
-      const status = readSmallFile(`/proc/${pid}/status`)
-      const uids = /^Uid:\s+(.*)$/m.exec(status)?.[1] ?? ''
-      return uids.split(/\s+/).includes(String(uid)) && !/^State:\s+[ZX]/m.test(status)
-    } catch {
-      return false
-    }
-  })
-}
+const pidsOf = (uid: number): number[] => listPids().filter((pid) => runsAs(pid, uid))
 
 /** All at once and as that user, so that one which forks faster than it is looked for ends, too. */
 async function endProcessesOf(user: OwnUser | Claim): Promise<void> {
@@ -259,7 +254,7 @@ async function uidsWithFiles(top: string, { from, to }: { from: number; to: numb
     '/bin/sh',
     [
       '-c',
-      'find "$3" \\( -fstype proc -o -fstype sysfs -o -fstype nfs -o -fstype nfs4 -o -fstype cifs \\) -prune -o -uid +"$1" -uid -"$2" -printf "%U\\n" 2>/dev/null | sort -un',
+      '{ find "$3" -ignore_readdir_race \\( -fstype proc -o -fstype sysfs -o -fstype nfs -o -fstype nfs4 -o -fstype cifs \\) -prune -o -uid +"$1" -uid -"$2" -printf "%U\\n" 2>/dev/null; echo "ended $?"; } | sort -u',
       'sh',
       String(from - 1),
       String(to + 1),
@@ -267,9 +262,10 @@ async function uidsWithFiles(top: string, { from, to }: { from: number; to: numb
     ],
     { timeoutMs: 3_600_000 },
   )
-  if (r.status !== 0)
+  const lines = r.stdout.split('\n').filter(Boolean)
+  if (r.status !== 0 || !lines.includes('ended 0'))
     throw fault('host.no_user_left', 'no user is left for another instance', {
       detail: 'Which uids could be used again cannot be told: not every file system could be searched.',
     })
-  return new Set(r.stdout.split('\n').filter(Boolean).map(Number))
+  return new Set(lines.filter((line) => /^\d+$/.test(line)).map(Number))
 }

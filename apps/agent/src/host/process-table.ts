@@ -1,6 +1,6 @@
-import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { readdirSync, readlinkSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { readSmallFile } from './small-file'
+import { readBeginning, readSmallFile } from './small-file'
 
 /** One process as /proc/PID/stat tells it. Times are in clock ticks (100 a second on Linux). */
 export type ProcessStat = {
@@ -165,10 +165,10 @@ export function programOf(pid: number): string | null {
   }
 }
 
-/** The words of its command line, none where it cannot be read. */
+/** The words of its command line as far as they are in its first 64 kB, none where it cannot be read. */
 export function commandOf(pid: number): string[] {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').filter(Boolean)
+    return readBeginning(`/proc/${pid}/cmdline`).split('\0').filter(Boolean)
   } catch {
     return []
   }

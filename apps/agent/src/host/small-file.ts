@@ -4,6 +4,7 @@ import { openOwnedFile } from './durable-files'
 // One buffer for all: files of /proc have no size, and reading one the usual way takes a fresh 64 kB each time. The agent
 // reads some hundreds of them a second.
 const buffer = Buffer.alloc(4_096)
+const largeBuffer = Buffer.alloc(64 * 1_024)
 
 /** The first 4 kB of a file of the kernel's as Latin-1 text. Throws as open does. */
 export function readSmallFile(path: string): string {
@@ -16,9 +17,14 @@ export function readSmallOwnedFile(path: string): string | null {
   return fd === null ? null : readAndClose(fd)
 }
 
-function readAndClose(fd: number): string {
+/** The first 64 kB of one, as UTF-8: a process can make its command line as long as it likes. Throws as open does. */
+export function readBeginning(path: string): string {
+  return readAndClose(openSync(path, 'r'), largeBuffer, 'utf8')
+}
+
+function readAndClose(fd: number, into = buffer, encoding: 'latin1' | 'utf8' = 'latin1'): string {
   try {
-    return buffer.toString('latin1', 0, readSync(fd, buffer, 0, buffer.length, 0))
+    return into.toString(encoding, 0, readSync(fd, into, 0, into.length, 0))
   } finally {
     closeSync(fd)
   }
