@@ -210,7 +210,7 @@ describe.runIf(root)('boundaries between the users of an installation', () => {
       controller: config.users.controller,
       web: config.users.web,
     })
-    for (const name of ['web', 'controller']) {
+    for (const name of ['control-database', 'web', 'controller']) {
       const status = readFileSync(`/proc/${await home.pidOf(name)}/status`, 'utf8')
       expect(status).toMatch(/^NoNewPrivs:\t1$/m)
       for (const set of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'])

@@ -3,7 +3,7 @@ import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { fault, type Installation } from '@floe/domain'
 import type { Home } from '../installation/home'
-import { findEngineUser, findUser, type OsUser } from '../installation/os-user'
+import { findEngineUser, findUser, type OsUser, withoutRoot } from '../installation/os-user'
 import { findPostmaster, type Postmaster, stopPostmaster } from '../process/postmaster'
 
 const START_SECONDS = 120
@@ -49,20 +49,20 @@ export async function startControlDatabase(home: Home, installation: Installatio
   const log = openSync(controlLogFile(home), 'a', 0o640)
   try {
     const status = await new Promise<number>((resolve) => {
-      const child = spawn(
-        join(installation.enginePrefix, 'bin/pg_ctl'),
-        ['start', '-w', '-t', String(START_SECONDS), '-D', controlDataDirectory(installation)],
-        {
-          ...user.switchTo,
-          cwd: '/',
-          env: engineEnvironment(),
-          stdio: ['ignore', log, log],
-          detached: true,
-          // it would wait for a pipe in the place of postmaster.pid, too
-          timeout: (START_SECONDS + 10) * 1_000,
-          killSignal: 'SIGKILL',
-        },
-      )
+      const start = [
+        ...[join(installation.enginePrefix, 'bin/pg_ctl'), 'start', '-w', '-t', String(START_SECONDS)],
+        ...['-D', controlDataDirectory(installation)],
+      ]
+      const [program, ...words] = user.switchTo ? withoutRoot(user.switchTo, null, start) : start
+      const child = spawn(program as string, words, {
+        cwd: '/',
+        env: engineEnvironment(),
+        stdio: ['ignore', log, log],
+        detached: true,
+        // it would wait for a pipe in the place of postmaster.pid, too
+        timeout: (START_SECONDS + 10) * 1_000,
+        killSignal: 'SIGKILL',
+      })
       child.once('error', () => resolve(127))
       child.once('exit', (code) => resolve(code ?? 1))
     })

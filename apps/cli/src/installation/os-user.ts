@@ -159,3 +159,24 @@ export function reachableBy(user: OsUser, path: string, access: '-r' | '-w' | '-
   const { status } = spawnSync('test', [access, path], { ...user.switchTo, cwd: '/' })
   return status === 0
 }
+
+/**
+ * The words that run a program with nothing of root left, by setpriv, which becomes the program and so keeps the pid: no
+ * supplementary group but the one given, no capability, and none to be had.
+ */
+export const withoutRoot = (
+  { uid, gid }: { uid: number; gid: number },
+  group: number | null,
+  words: readonly string[],
+): string[] => [
+  'setpriv',
+  `--reuid=${uid}`,
+  `--regid=${gid}`,
+  group === null ? '--clear-groups' : `--groups=${group}`,
+  '--no-new-privs',
+  '--inh-caps=-all',
+  '--ambient-caps=-all',
+  '--bounding-set=-all',
+  '--',
+  ...words,
+]

@@ -1,5 +1,16 @@
 import { spawnSync } from 'node:child_process'
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readSync,
+  rmdirSync,
+  rmSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { fault } from '@floe/domain'
 import { checkoutDirectory, writeWhole } from './home'
@@ -53,6 +64,22 @@ export function changeTree(words: string[], input = ''): void {
     throw new Error(
       stderr.trim().replace(/^floe-tree: /, '') || `${treeProgram()} ended with ${status ?? signal}`,
     )
+}
+
+/** Removes a directory of root's own that holds directories of other users: what is in each with its owner's file access. */
+export function removeSockets(directory: string): void {
+  if (!existsSync(directory)) return
+  for (const name of readdirSync(directory)) {
+    const path = join(directory, name)
+    const found = lstatSync(path)
+    if (!found.isDirectory()) rmSync(path)
+    else {
+      if (found.uid !== process.getuid?.())
+        changeTree(['--as', `${found.uid}:${found.gid}`, 'remove', '--inside', path])
+      rmdirSync(path)
+    }
+  }
+  rmdirSync(directory)
 }
 
 /**

@@ -5,7 +5,7 @@ import { basename, join } from 'node:path'
 import { type Installation, programHome } from '@floe/domain'
 import { startControlDatabase } from '../control-database/control'
 import type { Home } from '../installation/home'
-import { findUser, groupId, isRoot } from '../installation/os-user'
+import { findUser, groupId, isRoot, withoutRoot } from '../installation/os-user'
 import { isConfined, programDirectory } from '../installation/programs'
 import { identify, isAlive, type ProcessIdentity } from '../process/identity'
 import {
@@ -83,10 +83,7 @@ export function programEnvironment(home: string, name: ProgramName): NodeJS.Proc
   }
 }
 
-/**
- * How a program is started: as itself, or with nothing of root left, by setpriv, which becomes the program and so keeps
- * the pid. No supplementary group but the one that may reach the control database, no capability, and none to be had.
- */
+/** How a program is started: as itself, or with nothing of root left but the group that may reach the control database. */
 function commandOf(installation: Installation | null, name: ProgramName, words: string[]): string[] {
   const users = installation?.users
   if (!users || !isConfined(name)) return words
@@ -94,18 +91,7 @@ function commandOf(installation: Installation | null, name: ProgramName, words: 
   const group = groupId(users.group)
   if (!user || group === null)
     throw new Error(`user "${users[name]}" or group "${users.group}" does not exist`)
-  return [
-    'setpriv',
-    `--reuid=${user.uid}`,
-    `--regid=${user.gid}`,
-    `--groups=${group}`,
-    '--no-new-privs',
-    '--inh-caps=-all',
-    '--ambient-caps=-all',
-    '--bounding-set=-all',
-    '--',
-    ...words,
-  ]
+  return withoutRoot(user, group, words)
 }
 
 function startProgram({ home, checkout, installation, say }: Supervision, name: ProgramName): Supervised {

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { type ConsoleUsers, fault, type Installation, programHome } from '@floe/domain'
@@ -43,6 +43,7 @@ import {
   isRoot,
   type OsUser,
 } from '../installation/os-user'
+import { removeSockets } from '../installation/own-files'
 import { portIsFree, portOwner } from '../installation/ports'
 import { confined, placePrograms, programDirectory } from '../installation/programs'
 import { ensureSecrets } from '../installation/secrets'
@@ -326,8 +327,14 @@ function forgetGone(report: StepReport): void {
         .map((pid) => userOf(Number(pid))),
     )
     if (running.has(uid)) return false
-    rmSync(`/run/floe/${installationId.slice(0, 8)}`, { recursive: true, force: true })
-    return true
+    try {
+      removeSockets(`/run/floe/${installationId.slice(0, 8)}`)
+      return true
+    } catch (error) {
+      // somebody works on in there: the next run looks again
+      report.log(error instanceof Error ? error.message : String(error))
+      return false
+    }
   })
   for (const name of forgotten) report.log(`removed user ${name}: its installation is gone`)
 }
