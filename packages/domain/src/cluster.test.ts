@@ -87,6 +87,7 @@ function cluster(members: ClusterMember[], more: Partial<ClusterObserved> = {}):
 const holdings = (sync: SynchronousStandbys | null): ClusterHoldings => ({
   timeline: { timeline: 1, ancestors: [] },
   begun: [{ timeline: 1, begin: '0/0' as Lsn }],
+  explained: 0,
   promotions: [],
   rules: [sync && { count: sync.count, instanceIds: sync.instanceIds }],
   weaker: [],

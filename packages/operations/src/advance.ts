@@ -48,6 +48,7 @@ import {
   type StepWork,
   toFault,
   withPromotionBegun,
+  withPromotionPassed,
   withPromotionSettled,
   withRule,
   withWeaker,
@@ -424,6 +425,8 @@ async function write(tx: Transaction, operation: LeasedOperation, record: StepRe
       return changeHoldings(tx, record.clusterId, (h) => withWeaker(h, record.scope))
     case 'promotion-begun':
       return changeHoldings(tx, record.clusterId, (h) => withPromotionBegun(h, record.promotion))
+    case 'promotion-passed':
+      return changeHoldings(tx, record.clusterId, (h) => withPromotionPassed(h, record.operationId))
     case 'promotion-settled':
       return changeHoldings(tx, record.clusterId, (h) => withPromotionSettled(h, record.operationId))
     case 'cluster-synchronous':

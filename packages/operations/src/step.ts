@@ -111,6 +111,8 @@ export type StepRecord =
   /** A member is about to be promoted. Until it is known how that ended, it may be a primary. */
   | { kind: 'promotion-begun'; clusterId: string; promotion: PromotionBegun }
   | { kind: 'promotion-settled'; clusterId: string; operationId: string }
+  /** It may have taken place, and matters no more. */
+  | { kind: 'promotion-passed'; clusterId: string; operationId: string }
   | {
       kind: 'cluster-synchronous'
       clusterId: string

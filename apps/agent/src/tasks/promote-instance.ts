@@ -70,6 +70,8 @@ async function promote(
     const keep = ({ timeline }: Position) => {
       if (task.ofCluster)
         keepPrimary(context.registry, task.instanceId, { instanceId: task.instanceId, timeline })
+      // of the cluster that it leaves it has nothing to say any more
+      else context.registry.update(task.instanceId, { primaryKnown: undefined })
     }
     const first = await position(client)
     if (!first.inRecovery) {

@@ -2,8 +2,15 @@ import { expect, test } from 'vitest'
 import type { ClusterMember } from '../cluster'
 import type { InstanceId } from '../ids'
 import type { Lsn } from '../lsn'
-import { isNewerThanRecord, newestRecorded, primaryToTell, reportedPrimary } from './known-primary'
-import { holdingsAsReported, type PromotionBegun, unknownHoldings } from './record'
+import { isNewerThanRecord, primaryToTell, reportedPrimary } from './known-primary'
+import {
+  holdingsAsReported,
+  newestRecorded,
+  type PromotionBegun,
+  unknownHoldings,
+  withPrimary,
+  withPromotionPassed,
+} from './record'
 import type { Timeline } from './wal-position'
 
 const id = (n: number) => `00000000-0000-4000-8000-00000000000${n}` as InstanceId
@@ -56,6 +63,29 @@ test('a promotion that is recorded as begun explains what its agent was told, an
   expect(isNewerThanRecord(told(1, 5), cluster(recorded(3, [2])))).toBe(true)
   // it began one timeline: that its member leads on a later one is another promotion
   expect(isNewerThanRecord(told(2, 5), cluster(recorded(3, [2])))).toBe(true)
+})
+
+test('what an agent was told by a promotion that was passed by is no news', () => {
+  const begun = { instanceId: id(2), operationId: 'o' } as PromotionBegun
+  // member 2 was promoted unheard, fenced, and follows member 1 again: its agent goes on knowing of timeline 2
+  const rejoined = withPromotionPassed({ ...recorded(1), promotions: [begun] }, 'o')
+  expect(rejoined.promotions).toEqual([])
+  expect(isNewerThanRecord(told(2, 2), cluster(rejoined))).toBe(false)
+  expect(isNewerThanRecord(told(2, 3), cluster(rejoined))).toBe(true)
+  // member 3 took over instead, from an older timeline
+  const other = { ...begun, instanceId: id(3), operationId: 'p' }
+  const as = { rule: null, weaker: null }
+  const taken = withPrimary({ ...recorded(2), promotions: [begun, other] }, { timeline: on(2), ...as })
+  expect(isNewerThanRecord(told(2, 3), cluster(taken))).toBe(false)
+  // a history that could not be read: the number of its timeline is known all the same
+  const unread = withPrimary(
+    { ...recorded(1), promotions: [begun] },
+    {
+      timeline: { timeline: 2, ancestors: null },
+      ...as,
+    },
+  )
+  expect([unread.timeline, newestRecorded(unread)]).toEqual([null, 2])
 })
 
 test('agents are told the recorded primary, and nothing while its timeline is unknown', () => {

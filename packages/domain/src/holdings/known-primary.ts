@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { ClusterObserved } from '../cluster'
 import { InstanceId } from '../ids'
-import { type ClusterHoldings, reportedTimeline } from './record'
+import { type ClusterHoldings, newestRecorded, reportedTimeline } from './record'
 import type { Timeline } from './wal-position'
 
 /** PostgreSQL's timelines are 32 bits; the control database keeps them signed. */
@@ -29,11 +29,6 @@ export function primaryToTell(
   return timeline ? { instanceId: cluster.primaryInstanceId, timeline } : null
 }
 
-/** The newest timeline that is recorded of a cluster; 0 where none is. */
-export const newestRecorded = ({ timeline, begun }: Pick<ClusterHoldings, 'timeline' | 'begun'>): number =>
-  // a promotion whose history could not be read leaves only those before it in `begun`
-  Math.max(0, timeline?.timeline ?? 0, ...begun.map((t) => t.timeline))
-
 /**
  * Whether an agent knows of a promotion that the record does not: the record is older than the cluster then. A promotion
  * that is recorded as begun explains the timeline that it began, and no later one.
@@ -41,7 +36,7 @@ export const newestRecorded = ({ timeline, begun }: Pick<ClusterHoldings, 'timel
 export function isNewerThanRecord(
   known: PrimaryTold,
   cluster: Pick<ClusterObserved, 'primaryInstanceId' | 'members'> & {
-    holdings: Pick<ClusterHoldings, 'timeline' | 'begun' | 'promotions'>
+    holdings: Pick<ClusterHoldings, 'timeline' | 'begun' | 'explained' | 'promotions'>
   },
 ): boolean {
   const { holdings, members, primaryInstanceId } = cluster

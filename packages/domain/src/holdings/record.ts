@@ -21,6 +21,8 @@ export const ClusterHoldings = z.object({
   /** The timeline that its primary began; null until a primary has reported it. */
   timeline: Timeline.nullable().default(null),
   begun: z.array(TimelineBegun).default([]),
+  /** The newest timeline that may have been begun besides: by a promotion that was given up and not refuted, or whose history could not be read. */
+  explained: z.number().int().default(0),
   /** Begun, and not settled. */
   promotions: z.array(PromotionBegun).default([]),
   /** Sets that may have been in force since commits waited for all of them; the newest last. */
@@ -53,6 +55,23 @@ export const withPromotionBegun = (
 ): ClusterHoldings => ({
   ...holdings,
   promotions: [...holdings.promotions.filter((p) => p.operationId !== promotion.operationId), promotion],
+})
+
+/** The newest timeline that is recorded of a cluster; 0 where none is. */
+export const newestRecorded = ({
+  timeline,
+  begun,
+  explained,
+}: Pick<ClusterHoldings, 'timeline' | 'begun' | 'explained'>): number =>
+  Math.max(explained, timeline?.timeline ?? 0, ...begun.map((t) => t.timeline))
+
+/**
+ * A promotion that matters no more though it may have taken place: its member was fenced and follows the primary. Its agent
+ * goes on knowing of the timeline that it began.
+ */
+export const withPromotionPassed = (holdings: ClusterHoldings, operationId: string): ClusterHoldings => ({
+  ...withPromotionSettled(holdings, operationId),
+  explained: newestRecorded(holdings) + 1,
 })
 
 /** A promotion of which it is certain that it did not take place and cannot any more. */
@@ -95,7 +114,16 @@ export function withPrimary(
   holdings: ClusterHoldings,
   { timeline, rule, weaker }: PromotedAs,
 ): ClusterHoldings {
-  return { ...withTimeline(holdings, timeline), promotions: [], rules: [rule], weaker }
+  // the promoted member's own is one of them
+  const passed = holdings.promotions.length > 1 ? newestRecorded(holdings) + 1 : 0
+  const after = withTimeline(holdings, timeline)
+  return {
+    ...after,
+    explained: Math.max(after.explained, passed),
+    promotions: [],
+    rules: [rule],
+    weaker,
+  }
 }
 
 /**
@@ -110,6 +138,7 @@ function withTimeline(holdings: ClusterHoldings, timeline: Timeline | null): Clu
   return {
     ...holdings,
     timeline: begin ? timeline : null,
+    explained: Math.max(holdings.explained, begin ? 0 : (timeline?.timeline ?? 0)),
     begun: begin ? [...holdings.begun, { timeline: timeline.timeline, begin }] : holdings.begun,
   }
 }

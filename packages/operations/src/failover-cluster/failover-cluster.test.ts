@@ -23,6 +23,7 @@ const member = (instanceId: string): ClusterMember =>
 const holdings: ClusterHoldings = {
   timeline: { timeline: 1, ancestors: [] },
   begun: [{ timeline: 1, begin: '0/0' as Lsn }],
+  explained: 0,
   promotions: [],
   rules: [{ count: 1, instanceIds: ['a', 'b'] as InstanceId[] }],
   weaker: [],

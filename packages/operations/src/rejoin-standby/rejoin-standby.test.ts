@@ -6,7 +6,7 @@ test('a member that was fenced and follows again leaves no promotion unsettled, 
   const begun = (instanceId: string, operationId: string) => ({ instanceId, operationId }) as PromotionBegun
   const holdings = { promotions: [begun('a', '1'), begun('b', '2'), begun('a', '3')] } as never
   expect(promotionsEnded({ clusterId: 'c' as never, holdings }, 'a')).toEqual([
-    { kind: 'promotion-settled', clusterId: 'c', operationId: '1' },
-    { kind: 'promotion-settled', clusterId: 'c', operationId: '3' },
+    { kind: 'promotion-passed', clusterId: 'c', operationId: '1' },
+    { kind: 'promotion-passed', clusterId: 'c', operationId: '3' },
   ])
 })

@@ -31,7 +31,7 @@ export const promotionsEnded = (
 ): StepRecord[] =>
   (holdings?.promotions ?? [])
     .filter((promotion) => promotion.instanceId === instanceId)
-    .map(({ operationId }) => ({ kind: 'promotion-settled', clusterId, operationId }))
+    .map(({ operationId }) => ({ kind: 'promotion-passed', clusterId, operationId }))
 
 /**
  * Brings a member back as a standby: a former primary, or one that lost its way. By pg_rewind where that is allowed, else
