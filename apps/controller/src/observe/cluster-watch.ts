@@ -1,5 +1,5 @@
 import { type LeaseHold, LeaseLostError, listWatchedClusters, releaseLease, takeLease } from '@floe/db'
-import { incidentKindOf } from '@floe/domain'
+import { incidentKey, incidentKindOf } from '@floe/domain'
 import { runLoop } from '../loop'
 import { deriveClusterIncidents } from './derive-cluster-incidents'
 import type { LaneParts } from './host-lane'
@@ -34,8 +34,8 @@ export async function watchClusters(
     const watched = await listWatchedClusters(db.pool)
     await book.refresh()
     const open = await book.open()
-    const found = watched.flatMap(({ cluster, busy, busyWithPrimary }) =>
-      deriveClusterIncidents(cluster).map((incident) => ({ incident, busy, busyWithPrimary })),
+    const found = watched.flatMap(({ cluster, busy, busyWithPrimary, inDoubt }) =>
+      deriveClusterIncidents(cluster, inDoubt).map((incident) => ({ incident, busy, busyWithPrimary })),
     )
     // what operations bring about by their nature counts from their end on; that nobody is the primary from its begin on
     const wanted = found.filter(
@@ -43,9 +43,19 @@ export async function watchClusters(
         !(busy && incidentKindOf(key)?.duringOperations === 'not opened' && !open.has(key)),
     )
     const held = new Set<string>(wanted.filter((w) => w.busyWithPrimary).map((w) => w.incident.key))
+    // of standbys nothing is known meanwhile, so nothing is over
+    const unjudged = new Set<string>(
+      watched
+        .filter((w) => w.inDoubt)
+        .flatMap(({ cluster }) => cluster.members)
+        .flatMap(({ instanceId }) => [
+          incidentKey('standby-not-streaming', instanceId),
+          incidentKey('diverged', instanceId),
+        ]),
+    )
     await book.settle(
       wanted.map(({ incident }) => incident),
-      () => true,
+      (key) => !unjudged.has(key),
       (key) => held.has(key),
     )
   })

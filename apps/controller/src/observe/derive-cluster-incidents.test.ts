@@ -153,3 +153,17 @@ test('who was stopped by a person once and is fenced since was not stopped by a 
   expect(derive([gone, member('c2')])).toEqual([])
   expect(derive([{ ...gone, fenced }, member('c2')]).map((i) => i.key.split(':')[0])).toEqual(['no-primary'])
 })
+
+test('by a record that is in doubt nobody is called the primary or none; that none is seen at all is told', () => {
+  const doubted = (members: ClusterMember[]) => deriveClusterIncidents(cluster(members), true)
+  const fenced = { at: 0, reason: 'another member took over' }
+  const former = member('c1', { state: 'stopped', role: null, fenced })
+  expect(doubted([former, member('c2', { role: 'primary' })])).toEqual([])
+  expect(doubted([former, member('c2')])).toMatchObject([
+    { key: 'no-primary:c', hint: expect.stringContaining('accept-restored') },
+  ])
+  expect(doubted([member('c1', silent), member('c2')])[0]?.detail).toContain('Not seen: "c1".')
+  expect(doubted([member('c1', silent), member('c2', silent)])).toEqual([])
+  // nor what its standbys do
+  expect(doubted([member('c1', streaming()), member('c2')])).toEqual([])
+})

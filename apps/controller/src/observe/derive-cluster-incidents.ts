@@ -12,9 +12,13 @@ import {
 } from '@floe/domain'
 import { type DerivedIncident, incident } from './derive-incidents'
 
-/** Every incident that ought to be open for a cluster with standbys, and no other. Pure. */
-export function deriveClusterIncidents(cluster: ClusterObserved): DerivedIncident[] {
+/**
+ * Every incident that ought to be open for a cluster with standbys, and no other. Pure. A record that is in doubt says
+ * nothing of who is what: then only that nobody at all is seen as a primary.
+ */
+export function deriveClusterIncidents(cluster: ClusterObserved, inDoubt = false): DerivedIncident[] {
   if (cluster.members.length < 2) return []
+  if (inDoubt) return noPrimaryInDoubt(cluster)
   const primary = runningPrimary(cluster)
   return [
     ...(primary ? [] : noPrimary(cluster)),
@@ -60,6 +64,26 @@ function noPrimary(cluster: ClusterObserved): DerivedIncident[] {
       detail: [whyNone(primary), ...maybe].join(' '),
       hint: whatToDo(cluster, primary),
       instanceId: primary.instanceId,
+    }),
+  ]
+}
+
+function noPrimaryInDoubt(cluster: ClusterObserved): DerivedIncident[] {
+  const { members, name } = cluster
+  if (members.some((m) => !silent(m) && m.state === 'running' && m.role === 'primary' && !m.fenced)) return []
+  if (members.every(silent)) return []
+  const primary = primaryOf(cluster)
+  if (primary?.intent === 'stopped' && primary.state === 'stopped' && !primary.fenced) return []
+  const unseen = members.filter(silent).map((m) => `"${m.name}"`)
+  return [
+    incident('no-primary', [cluster.clusterId], {
+      title: `cluster "${name}" has no primary that is seen`,
+      detail: [
+        'No member is seen to run as a primary. Which one is meant to be is in doubt: what is recorded of it may be older than the cluster.',
+        ...(unseen.length > 0 ? [`Not seen: ${unseen.join(', ')}.`] : []),
+      ].join(' '),
+      hint: 'Look at its members, then decide: "./floe console accept-restored".',
+      instanceId: cluster.primaryInstanceId,
     }),
   ]
 }

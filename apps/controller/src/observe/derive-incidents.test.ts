@@ -19,7 +19,6 @@ const known = (more: Partial<KnownInstance> = {}): KnownInstance => ({
   fenceRefusal: null,
   clusterId: null,
   holdings: null,
-  inDoubt: false,
   ...more,
 })
 
@@ -38,6 +37,7 @@ function seen(
     report: { bootId: 'b', seq: 1, at: 0, facts: f, instances: [...double.instances.values()] },
     known: [known()],
     clockSkewMs: 0,
+    inDoubt: new Set(),
     open: new Map(),
     ...more,
   }
@@ -233,8 +233,10 @@ test('a second member that takes writes is an incident until it is a standby, or
     { key: 'second-primary:i-1' },
   ])
   expect(replicating({}, { known: standby, role: 'standby' })).toEqual([])
-  // an older record does not say whose cluster it is
-  expect(replicating({}, { known: [known({ memberRole: 'standby', inDoubt: true })] })).toEqual([])
+  // an older record does not say who it is; what was seen before it was found to be older is not over by that
+  const inDoubt = new Set(['i-1'])
+  expect(replicating({}, { known: standby, inDoubt })).toEqual([])
+  expect(replicating({}, { known: standby, inDoubt, open: opened('second-primary:i-1') })).toHaveLength(1)
   expect(replicating({}, { known: [known({ memberRole: 'primary' })] })).toEqual([])
   // in the middle of a switchover both may say so for a moment
   expect(replicating({}, { known: [known({ memberRole: 'standby', busy: true })] })).toEqual([])

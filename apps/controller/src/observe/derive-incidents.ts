@@ -32,6 +32,8 @@ export type HostSeen = {
   known: readonly KnownInstance[]
   /** The host's clock minus ours, null while unknown. */
   clockSkewMs: number | null
+  /** Instances whose cluster's record is in doubt: what they are meant to be is not known. */
+  inDoubt: ReadonlySet<string>
   /** What is open now, by key with its detail: for what opens and closes at different thresholds, or adds to its detail. */
   open: ReadonlyMap<string, string | null>
 }
@@ -220,7 +222,9 @@ function replicationIncidents(
   const ids = { hostId: seen.hostId, instanceId: known.instanceId }
   const about: [string] = [known.instanceId]
   const found: DerivedIncident[] = []
-  if (reported.role === 'primary' && known.memberRole !== 'primary' && !known.inDoubt)
+  const doubted =
+    seen.inDoubt.has(known.instanceId) && !seen.open.has(incidentKey('second-primary', ...about))
+  if (reported.role === 'primary' && known.memberRole !== 'primary' && !doubted)
     found.push(
       incident('second-primary', about, {
         ...ids,

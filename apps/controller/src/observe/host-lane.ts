@@ -7,6 +7,7 @@ import {
   keepHoldings,
   type LeaseHold,
   LeaseLostError,
+  listRestoredRecords,
   noteNewerPrimary,
   putRecovery,
   readCluster,
@@ -246,6 +247,7 @@ export class HostLane {
       report,
       known,
       clockSkewMs: this.#clockSkewMs,
+      inDoubt: await this.#inDoubt(report, known),
       open: await this.#incidents.open(),
     })
     await this.#incidents.settle(wanted, () => true)
@@ -317,10 +319,24 @@ export class HostLane {
         recordedTimeline: newestRecorded(holdings),
         recordedPrimaryName: nameOf(cluster.primaryInstanceId) ?? '',
       })
-      if (!noted) continue
-      this.#parts.log.error('cluster.record_older', { clusterId, hostId, instanceId, primaryKnown })
-      for (const k of known) if (k.clusterId === clusterId) k.inDoubt = true
+      if (noted)
+        this.#parts.log.error('cluster.record_older', { clusterId, hostId, instanceId, primaryKnown })
     }
+  }
+
+  /** Instances whose cluster's record is in doubt, by whomever; asked only where a member is not what it is meant to be. */
+  async #inDoubt(report: Report, known: readonly KnownInstance[]): Promise<Set<string>> {
+    const unmeant = report.instances.some(
+      (i) =>
+        i.role === 'primary' &&
+        known.some((k) => k.instanceId === i.instanceId && k.memberRole !== 'primary'),
+    )
+    const doubts = unmeant ? await listRestoredRecords(this.#parts.db.pool) : []
+    return new Set(
+      known
+        .filter((k) => doubts.some((d) => d.clusterId === null || d.clusterId === k.clusterId))
+        .map((k) => k.instanceId),
+    )
   }
 
   /** What primaries of this host say of their timeline and of the standbys that commits wait for, where it is news. */

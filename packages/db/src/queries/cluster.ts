@@ -118,15 +118,14 @@ export async function listClusters(on: Queryable): Promise<ClusterObserved[]> {
 }
 
 /**
- * The same of clusters with standbys whose record is not in doubt, each with whether an operation is at work on it, and on
- * what its primary runs as.
+ * The same of clusters with standbys, each with whether an operation is at work on it, and on what its primary runs as; and
+ * whether what is recorded of it is in doubt, because the control database was restored.
  */
 export async function listWatchedClusters(
   on: Queryable,
-): Promise<{ cluster: ClusterObserved; busy: boolean; busyWithPrimary: boolean }[]> {
+): Promise<{ cluster: ClusterObserved; busy: boolean; busyWithPrimary: boolean; inDoubt: boolean }[]> {
   const { rows } = await on.query<ClusterRow>(
     `${clusterQuery} WHERE c."deletedAt" IS NULL
-        AND NOT EXISTS (SELECT FROM restored_record r WHERE r."clusterId" = c.id AND r."settledAt" IS NULL)
         AND (SELECT count(*) FROM instance i WHERE i."clusterId" = c.id AND i."deletedAt" IS NULL) > 1`,
   )
   const { rows: busy } = await on.query<{ clusterId: string; withPrimary: boolean }>(
@@ -134,10 +133,14 @@ export async function listWatchedClusters(
       WHERE state IN ('queued', 'running', 'cancelling') AND "clusterId" IS NOT NULL GROUP BY "clusterId"`,
     [leavePrimaryAlone],
   )
+  const { rows: doubts } = await on.query<{ clusterId: string | null }>(
+    'SELECT "clusterId" FROM restored_record WHERE "settledAt" IS NULL',
+  )
   return rows.map((row) => {
     const at = busy.find((b) => b.clusterId === row.clusterId)
     return {
       cluster: clusterObserved(row),
+      inDoubt: doubts.some((d) => d.clusterId === null || d.clusterId === row.clusterId),
       busy: at !== undefined,
       busyWithPrimary: at?.withPrimary === true,
     }

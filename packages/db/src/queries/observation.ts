@@ -38,8 +38,6 @@ export type KnownInstance = {
   clusterId: string | null
   /** ClusterHoldings of its cluster, as stored. */
   holdings: string | null
-  /** What is recorded of its cluster is older than the cluster, and nobody has decided yet: it says nothing of who is what. */
-  inDoubt: boolean
 }
 
 /**
@@ -62,8 +60,6 @@ export async function writeReport(
                          AND o.state IN ('queued', 'running', 'cancelling')) AS busy,
               "memberRole", "fenceOrderedAt", "fenceTimeline", "clusterId",
               (SELECT c.holdings::text FROM cluster c WHERE c.id = "clusterId") AS holdings,
-              EXISTS (SELECT FROM restored_record r WHERE r."clusterId" = instance."clusterId"
-                         AND r."settledAt" IS NULL) AS "inDoubt",
               CASE WHEN "fenceOrderedAt" IS NOT NULL THEN
                 (SELECT s.fault FROM operation o JOIN operation_step s ON s."operationId" = o.id
                   WHERE o."instanceId" = instance.id AND o.kind = 'fence-instance' AND o."createdAt" > "fenceOrderedAt"
