@@ -495,7 +495,9 @@ describe('with another controller at every pass, because the one before was kill
       const seen = JSON.stringify({ postmasterPid: state === 'running' ? 7 : null })
       /** Whoever leases it after a lease that has run out. */
       const successor = async () => {
-        await db.pool.query(`UPDATE operation SET "leaseExpiresAt" = now() WHERE id = $1`, [operationId])
+        await db.pool.query(`UPDATE operation SET "leaseExpiresAt" = now() - interval '1 s' WHERE id = $1`, [
+          operationId,
+        ])
         return hold(operationId)
       }
       let ended: Advanced = { ended: null, pauseMs: 0 }
