@@ -13,6 +13,8 @@ import type { TaskContext } from './task'
 
 /** A checkpoint of a busy instance, and the switch of its WAL at the end, may take a while. */
 const STATEMENT_MS = 600_000
+/** With more, pg_basebackup copies them, which lists none. */
+const FILES_MAX = 100_000
 /** So many files are handed to one cp: between two of them the bytes are counted, and giving up is heard. */
 const FILES_AT_ONCE = 500
 
@@ -68,6 +70,8 @@ export async function findSharedSource(
     if (observed.role !== 'primary') return none('it is not a primary')
     if (lstatSync(source.layout.dataDirectory).dev !== lstatSync(directory).dev)
       return none('it lies on another file system')
+    if (await hasMoreFiles(source.user, source.layout.dataDirectory, FILES_MAX, context.signal))
+      return none(`its data directory has more than ${FILES_MAX} files`)
     try {
       await share(['PG_VERSION'], source, { directory, instance }, context)
       return { source, why: null }
@@ -122,6 +126,26 @@ export function copyByReflink(
   }, STATEMENT_MS)
 }
 
+/**
+ * Whether there is more below a directory than `most` files and directories, as its owner sees it. The list of a copy's files
+ * is held in memory, and the instance's superuser decides how many there are.
+ */
+export async function hasMoreFiles(
+  owner: EngineUser,
+  directory: string,
+  most: number,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const r = await runCommand(
+    '/bin/sh',
+    ['-c', 'find -P . -mindepth 1 -xdev -printf x | head -c "$1" | wc -c', 'sh', String(most + 1)],
+    { user: owner, directory, signal },
+  )
+  signal?.throwIfAborted()
+  // what cannot be counted is not copied by a list either
+  return r.status !== 0 || Number(r.stdout) > most
+}
+
 type Found = { directories: string[]; files: { path: string; bytes: number }[] }
 
 /** Kind, size and path of everything below a directory, as its owner sees it; links are told as such. */
@@ -140,8 +164,8 @@ async function listFiles(owner: EngineUser, root: string, context: TaskContext):
   return r.stdout.split('\0').filter(Boolean)
 }
 
-/** Paths below a data directory with a million relations. */
-const LIST_MAX_BYTES = 256 * 1024 * 1024
+/** Of names as long as they like: a part of the agent's memory. */
+const LIST_MAX_BYTES = 24 * 1024 * 1024
 
 /** Everything a copy needs, by paths below the data directory. What goes away meanwhile is not needed. */
 async function findFiles(source: Instance, context: TaskContext): Promise<Found> {
