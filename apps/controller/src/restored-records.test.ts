@@ -152,11 +152,19 @@ test('what is not proven is not taken over; a person can keep what is recorded, 
   await doubts()
   await accept('reported')
   await waitUntil('a person has to decide again', async () => {
-    const [row] = await query<{ outcome: string | null; acceptedAt: Date | null }>(
-      'SELECT outcome, "acceptedAt" FROM restored_record WHERE "clusterId" = $1',
+    const rows = await query<{ outcome: string | null; acceptedAs: string | null; settled: boolean }>(
+      `SELECT outcome, "acceptedAs", "settledAt" IS NOT NULL AS settled FROM restored_record
+        WHERE "clusterId" = $1 ORDER BY "settledAt"`,
       [clusterId],
     )
-    return row?.outcome?.includes('does not answer') && row.acceptedAt === null
+    const [decided, again] = rows
+    return (
+      rows.length === 2 &&
+      decided?.settled &&
+      decided.outcome?.includes('does not answer') &&
+      !again?.settled &&
+      again?.acceptedAs === null
+    )
   })
   expect(
     await query('SELECT "fenceOrderedAt" IS NOT NULL AS o FROM instance WHERE id = $1', [two.instanceId]),

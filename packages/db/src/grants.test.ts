@@ -283,6 +283,9 @@ describe('walls', () => {
       `UPDATE instance SET name = 'x'`,
       `INSERT INTO instance (id, name, "hostId", intent) VALUES (gen_random_uuid(), 'x', '${hostId}', 'running')`,
       `UPDATE incident SET "acknowledgedBy" = 'x'`,
+      // what a person decided after a restore
+      `UPDATE restored_record SET "acceptedAs" = 'recorded'`,
+      `UPDATE restored_record SET "acceptedByName" = NULL`,
       `INSERT INTO webhook (id, url, actor, "actorName") VALUES (gen_random_uuid(), 'u', 'a', 'a')`,
       `INSERT INTO webhook_delivery ("webhookId", event, body) VALUES (gen_random_uuid(), 'incident.opened', '{}')`,
       `UPDATE record_retention SET "keepSeconds" = 1`,

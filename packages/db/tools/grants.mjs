@@ -180,15 +180,7 @@ export const tables = {
     controller: {
       select: true,
       insert: ['id', 'clusterId', 'evidence'],
-      update: [
-        'evidence',
-        'acceptedAs',
-        'acceptedAt',
-        'acceptedBy',
-        'acceptedByName',
-        'settledAt',
-        'outcome',
-      ],
+      update: ['evidence', 'settledAt', 'outcome'],
     },
   },
   // queued by the trigger of incidents and by queue_webhook_test()

@@ -106,13 +106,16 @@ export async function settleRestoredRecord(
   )
 }
 
-/** A decision that cannot be carried out: a person has to decide again. */
+/**
+ * A decision that cannot be carried out is settled as such, and what it was about stays in doubt: a person has to decide
+ * again. What was decided is nobody's to change.
+ */
 export async function reopenRestoredRecord(tx: Transaction, recordId: string, why: string): Promise<void> {
+  await settleRestoredRecord(tx, recordId, why)
   await tx.query(
-    `UPDATE restored_record
-        SET "acceptedAs" = NULL, "acceptedAt" = NULL, "acceptedBy" = NULL, "acceptedByName" = NULL, outcome = $2
-      WHERE id = $1 AND "settledAt" IS NULL`,
-    [recordId, why],
+    `INSERT INTO restored_record (id, "clusterId", evidence)
+     SELECT gen_random_uuid(), "clusterId", evidence FROM restored_record WHERE id = $1`,
+    [recordId],
   )
 }
 
