@@ -5,10 +5,11 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fault, programSetting, programSettingNames } from '@floe/domain'
 import { z } from 'zod'
+import { confined } from '../host/confined'
 import { makeOwnedDirectory, readOwnedFile, replaceFile } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
 import { endProcessesIn } from '../host/process-table'
-import { engineEnvironment, identity, runCommand } from '../host/run-command'
+import { engineEnvironment, runCommand } from '../host/run-command'
 import { removeTree } from '../host/tree'
 import { formatConfiguration } from './configuration-file'
 import type { dataFiles } from './layout'
@@ -218,12 +219,13 @@ async function startOnce(
     '-c',
     `${name}=${value}`,
   ])
-  const child = spawn(join(o.prefix, 'bin', 'postgres'), ['-D', dataDirectory, ...args], {
+  // it loads what the settings say: with no more rights than the instance itself has
+  const [file, ...words] = confined(o.user, [join(o.prefix, 'bin', 'postgres'), '-D', dataDirectory, ...args])
+  const child = spawn(file, words, {
     cwd: '/',
     env: engineEnvironment,
     stdio: ['ignore', 'ignore', 'pipe'],
     detached: true,
-    ...identity(o.user),
   })
   let said = ''
   let ended = false
