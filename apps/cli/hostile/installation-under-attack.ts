@@ -3,6 +3,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import {
   chmodSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -18,7 +19,7 @@ import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { alive, freePorts, PrivateHome, type Status, until } from '../launcher/private-home'
 import { hostileLines } from '../src/suite/hostile-suite'
-import { note, readLedger } from './ledger'
+import { type Made, note, noteInstance, readLedger } from './ledger'
 import type { Created, Role, UnderAttack } from './victim'
 
 type Up = { url: string; setupUrl: string | null; enginePrefix: string; instancesDirectory: string }
@@ -216,7 +217,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
       alpha: await home.json<Created>('instance', 'create', 'alpha'),
       beta: await home.json<Created>('instance', 'create', 'beta'),
     }
-    for (const { instanceId } of [it.alpha, it.beta]) note(ledger, { instance: instanceId })
+    for (const { instanceId } of [it.alpha, it.beta]) noteInstance(ledger, instanceId)
     if (typeof unmount === 'string')
       note(ledger, {
         finding: '4',
@@ -230,17 +231,15 @@ export default async function setup(project: TestProject): Promise<() => Promise
     const beta = postmasterOf(it.beta)
 
     return async () => {
-      const { attempts, deliberate, instances } = readLedger(ledger)
+      const { attempts, deliberate, made } = readLedger(ledger)
       const crashed = await whatCrashed(home, before, deliberate)
-      if (!alive(beta) && !deliberate.includes('beta')) crashed.push('the server of instance beta')
-      const uids = new Set<number>()
-      for (const name of readdirSync(it.instancesDirectory)) {
-        const data = join(it.instancesDirectory, name, 'pgdata')
-        if (name !== 'control' && existsSync(data)) uids.add(statSync(data).uid)
+      if (!deliberate.includes('beta')) {
+        if (!alive(beta)) crashed.push('the server of instance beta')
+        crashed.push(...killedBackends(it.beta))
       }
       const failed = await deleteInstances(home)
       await home.run(['down', '--instances'])
-      const leftBehind = [...failed, ...whatIsLeft(it, instances, uids)]
+      const leftBehind = [...failed, ...whatIsLeft(it, made)]
       await takeAway()
       conclude({
         attempts: attempts.filter((a) => a.outcome !== 'cannot be tried here').length,
@@ -271,6 +270,15 @@ async function whatCrashed(home: PrivateHome, before: Status, deliberate: string
   return crashed
 }
 
+/** A server goes on after one of its processes was killed by a signal; its log tells. */
+function killedBackends({ directory }: Created): string[] {
+  const log = join(directory, 'log')
+  return readdirSync(log)
+    .flatMap((name) => readFileSync(join(log, name), 'utf8').split('\n'))
+    .filter((line) => line.includes('was terminated by signal'))
+    .map((line) => `a process of instance beta: ${line.slice(0, 200)}`)
+}
+
 async function deleteInstances(home: PrivateHome): Promise<string[]> {
   type Listed = { name: string; role?: string }
   const list = async () => home.json<Listed[]>('instance', 'list')
@@ -285,9 +293,9 @@ async function deleteInstances(home: PrivateHome): Promise<string[]> {
 }
 
 /** Processes, users, files and sockets of an installation whose instances are deleted and that is down. */
-function whatIsLeft(it: UnderAttack, instances: string[], uids: Set<number>): string[] {
+function whatIsLeft(it: UnderAttack, made: readonly Made[]): string[] {
   const left: string[] = []
-  uids.delete(0)
+  const uids = new Set(made.map((m) => m.uid))
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name)))
     try {
       const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
@@ -295,16 +303,16 @@ function whatIsLeft(it: UnderAttack, instances: string[], uids: Set<number>): st
       const here =
         command.includes(it.instancesDirectory) ||
         readlinkSync(`/proc/${pid}/cwd`).startsWith(it.instancesDirectory)
-      const ofUser =
-        uids.has(statSync(`/proc/${pid}`).uid) && (command.includes('floe') || command.includes('postgres'))
-      if (here || (ofUser && command.includes(it.homeDirectory)))
+      if (here || uids.has(statSync(`/proc/${pid}`).uid))
         left.push(`process ${pid} (${command.slice(0, 100)})`)
     } catch {
       // it has ended meanwhile
     }
   const users = readFileSync('/etc/passwd', 'utf8')
-  for (const id of instances) {
-    const name = `floe-${id.slice(-12)}`
+  for (const name of readdirSync('/dev/shm'))
+    if (uids.has(lstatSync(join('/dev/shm', name)).uid)) left.push(`shared memory ${name}`)
+  for (const { instance } of made) {
+    const name = `floe-${instance.slice(-12)}`
     if (users.includes(`\n${name}:`)) left.push(`user ${name}`)
   }
   // root's own directory for trials is kept, empty

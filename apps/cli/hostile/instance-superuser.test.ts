@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs
 import { join } from 'node:path'
 import { afterAll, describe, expect } from 'vitest'
 import { until } from '../launcher/private-home'
-import { note } from './ledger'
+import { noteInstance } from './ledger'
 import {
   attempt,
   type Created,
@@ -47,12 +47,12 @@ const q = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
 const restart = (name: string) => home.run(['instance', 'restart', name, '--mode', 'immediate'])
 const createInstance = async (name: string): Promise<Created> => {
   const made = await home.json<Created>('instance', 'create', name)
-  note(it.ledger, { instance: made.instanceId })
+  noteInstance(it.ledger, made.instanceId)
   return made
 }
 const noteStandby = async (name: string): Promise<void> => {
   const { instanceId } = await home.json<{ instanceId: string }>('instance', 'show', name)
-  note(it.ledger, { instance: instanceId })
+  noteInstance(it.ledger, instanceId)
 }
 
 describe('reaches for what is not its own', () => {

@@ -1,4 +1,5 @@
-import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 
 /** How an attempt ended. `not made`: something else went wrong before it could be judged, which is a failure too. */
 export type Outcome = 'held' | 'got in' | 'not made' | 'cannot be tried here'
@@ -12,18 +13,30 @@ export type Attempt = {
 
 /** Processes that a test itself ended on purpose, by the name that `./floe status` gives them. */
 export type Deliberate = { deliberately: string }
-/** An instance that was made, of which nothing may be left at the end. */
-export type Made = { instance: string }
+/** An instance that was made, and the uid of its user: of neither may anything be left at the end. */
+export type Made = { instance: string; uid: number }
 type Line = Attempt | Deliberate | Made
 
 export function note(ledger: string, line: Line): void {
   appendFileSync(ledger, `${JSON.stringify(line)}\n`)
 }
 
+const USERS = '/var/lib/floe/users'
+
+/** Notes an instance while it is there: whose uid was whose is forgotten with it. */
+export function noteInstance(ledger: string, instance: string): void {
+  const claims = readdirSync(USERS)
+    .filter((name) => name.endsWith('.json'))
+    .map((name) => JSON.parse(readFileSync(join(USERS, name), 'utf8')) as { instanceId: string; uid: number })
+  const uid = claims.find((claim) => claim.instanceId === instance)?.uid
+  if (uid === undefined) throw new Error(`instance ${instance} has no user of its own`)
+  note(ledger, { instance, uid })
+}
+
 export function readLedger(ledger: string): {
   attempts: Attempt[]
   deliberate: string[]
-  instances: string[]
+  made: Made[]
 } {
   const lines = existsSync(ledger)
     ? readFileSync(ledger, 'utf8')
@@ -34,6 +47,6 @@ export function readLedger(ledger: string): {
   return {
     attempts: lines.filter((line): line is Attempt => 'outcome' in line),
     deliberate: lines.flatMap((line) => ('deliberately' in line ? [line.deliberately] : [])),
-    instances: lines.flatMap((line) => ('instance' in line ? [line.instance] : [])),
+    made: lines.filter((line): line is Made => 'instance' in line),
   }
 }

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { until } from '../launcher/private-home'
-import { note } from './ledger'
+import { noteInstance } from './ledger'
 import {
   attempt,
   type Created,
@@ -26,10 +26,10 @@ let primary: Created
 
 beforeAll(async () => {
   primary = await home.json<Created>('instance', 'create', 'delta')
-  note(it.ledger, { instance: primary.instanceId })
+  noteInstance(it.ledger, primary.instanceId)
   await home.json('standby', 'create', 'delta', 'delta-2')
   const shown = await home.json<{ instanceId: string; port: number }>('instance', 'show', 'delta-2')
-  note(it.ledger, { instance: shown.instanceId })
+  noteInstance(it.ledger, shown.instanceId)
   standby = { ...shown, directory: join(it.instancesDirectory, shown.instanceId) }
 })
 afterAll(async () => {
