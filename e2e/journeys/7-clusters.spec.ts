@@ -343,7 +343,7 @@ test('in asynchronous mode a failover takes a loss that is typed, of a number th
     expect(result?.lossBytes).toBeLessThanOrEqual(stated + 1024 * 1024)
     if (result?.lossBytes === 0) expect(lost).toEqual([])
   } finally {
-    await ledger.stop()
+    await ledger.end()
   }
   await openReplication(page)
   await expect(page.getByText(`"${former}" is fenced`)).toBeVisible()
@@ -401,6 +401,6 @@ test('a killed primary is replaced from the page under load, nothing acknowledge
     expect(acknowledged).toBeGreaterThanOrEqual(45)
     expect(lost).toEqual([])
   } finally {
-    await ledger.stop()
+    await ledger.end()
   }
 })

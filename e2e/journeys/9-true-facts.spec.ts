@@ -16,7 +16,8 @@ async function holdInstancePorts(): Promise<() => Promise<void>> {
   const held: Server[] = []
   for (let port = from; port <= to; port++)
     await new Promise<void>((resolve) => {
-      const server = createServer()
+      // whoever still looks for an instance here is sent away: a server with a guest does not close
+      const server = createServer((guest) => guest.destroy())
       // an instance has it
       server.once('error', () => resolve())
       server.listen(port, () => {
