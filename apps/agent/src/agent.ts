@@ -23,6 +23,7 @@ import { helloOf } from './router/hello'
 import { listen } from './router/listen'
 import { dryRunSettings, listSettings } from './router/setting'
 import { streamSamples } from './router/telemetry'
+import { IsolatedPrimaries } from './tasks/isolated-primary'
 import { CrashedInstances } from './tasks/start-crashed'
 import { TaskRunner } from './tasks/task-runner'
 import { TaskStore } from './tasks/task-store'
@@ -90,9 +91,13 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
     log,
     problems,
   )
+  const isolated = new IsolatedPrimaries(instances, tasks, log)
   const handlers: AgentHandlers = {
     hello: async () => helloOf(installation, identity.facts, reports.bootId, startedAt),
-    readReport: (input, signal) => reports.read(input.after, input.waitMs, signal),
+    readReport: (input, signal) => {
+      isolated.asked()
+      return reports.read(input.after, input.waitMs, signal)
+    },
     startTask: async (input) => tasks.start(input),
     checkTask: async (input) => tasks.check(input.key, input.afterLogSeq),
     cancelTask: async (key) => tasks.cancel(key),
@@ -159,6 +164,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
   tasks.resume()
   const crashed = new CrashedInstances(instances, tasks, log)
   if (installation.startCrashed !== false) crashed.start()
+  isolated.start()
   const telling = setInterval(() => {
     registry.storeAgain()
     onChange()
@@ -174,6 +180,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
     clearInterval(telling)
     clearInterval(pruning)
     crashed.stop()
+    isolated.stop()
     await close()
     instances.close()
     leave()

@@ -134,13 +134,13 @@ export class AgentFixture {
   /** Connects as a person does. */
   async connect(instanceId: string, password = 'open sesame'): Promise<pg.Client> {
     const seen = await this.observed(instanceId)
-    return this.#connectTo(seen?.port, password)
+    return this.connectTo(seen?.port, password)
   }
 
   /** Asks an instance while there is no agent: its port stands in its postmaster.pid. */
   async queryPort<T>(instanceId: string, sql: string): Promise<T[]> {
     const lines = readFileSync(`${this.dataDirectory(instanceId)}/postmaster.pid`, 'utf8').split('\n')
-    const client = await this.#connectTo(Number(lines[3]), 'open sesame')
+    const client = await this.connectTo(Number(lines[3]), 'open sesame')
     try {
       return (await client.query(sql)).rows as T[]
     } finally {
@@ -148,7 +148,8 @@ export class AgentFixture {
     }
   }
 
-  async #connectTo(port: number | undefined, password: string): Promise<pg.Client> {
+  /** Connects as a person does who knows the port: the agent is not asked. */
+  async connectTo(port: number | undefined, password = 'open sesame'): Promise<pg.Client> {
     const client = new pg.Client({
       host: '127.0.0.1',
       port,

@@ -8,6 +8,7 @@ import {
   registerHost,
 } from '@floe/db'
 import { Agents } from './agents'
+import { failOverAutomatically } from './automatic-failover'
 import { type OwnIdentities, renewOwnCertificates } from './certificates'
 import { signEnrolments } from './enrolment'
 import type { Log } from './log'
@@ -108,6 +109,7 @@ export function startController(options: ControllerOptions) {
         stop.signal,
       ),
       watchClusters(parts, stop.signal),
+      lanes.lookedOnce(FIRST_LOOK_MS, stop.signal).then(() => failOverAutomatically(parts, stop.signal)),
       runMaintenance(parts, stop.signal),
       carryOutSettingChecks({ ...parts, wake: checksWake }, stop.signal),
       deliverWebhooks(

@@ -37,6 +37,12 @@ export type Upstream = z.infer<typeof Upstream>
 const MemberRoles = z.array(MemberLogin).max(200).optional()
 
 /**
+ * The primary of the cluster as it is recorded, where no promotion is open. The member of an automatic cluster that is told
+ * of starts as a primary only by such an order that names it (`instance.held_back`). Since contract 1.12.
+ */
+const AsPrimary = PrimaryTold.optional()
+
+/**
  * Everything the console may ask a host to do. Each is idempotent by its key and safe to run twice; none reports success
  * before the outcome was seen (running means it answers SQL).
  */
@@ -53,7 +59,7 @@ export const TaskInput = z.discriminatedUnion('kind', [
      */
     ownerPasswordVerifier: ScramVerifier.nullable().default(null),
   }),
-  z.object({ kind: z.literal('start-instance'), instanceId: InstanceId }),
+  z.object({ kind: z.literal('start-instance'), instanceId: InstanceId, primary: AsPrimary }),
   /**
    * A stop with mode immediate is also taken while another task is stopping the instance: it hastens that stop. After
    * `deadlineMs` (10 minutes when left out) it fails; the engine goes on stopping.
@@ -70,10 +76,11 @@ export const TaskInput = z.discriminatedUnion('kind', [
     mode: StopMode,
     /** Only where a setting waits for it, or the instance does not run. */
     ifPending: z.boolean().optional(),
+    primary: AsPrimary,
   }),
   z.object({ kind: z.literal('reload-instance'), instanceId: InstanceId }),
   /** Gives an instance that shares a user with others one of its own; one that runs is restarted. Refused without root. */
-  z.object({ kind: z.literal('separate-instance'), instanceId: InstanceId }),
+  z.object({ kind: z.literal('separate-instance'), instanceId: InstanceId, primary: AsPrimary }),
   /** Stops it (immediate if need be) and removes its directory, or renames it when keepFiles. Refused unless confirmName is its name. */
   z.object({
     kind: z.literal('delete-instance'),
@@ -190,7 +197,19 @@ export const TaskInput = z.discriminatedUnion('kind', [
     candidate: MemberLogin.optional(),
   }),
   /** Takes a demotion back and starts it as the primary it was. Only while no other was promoted. */
-  z.object({ kind: z.literal('restore-primary'), instanceId: InstanceId }),
+  z.object({ kind: z.literal('restore-primary'), instanceId: InstanceId, primary: AsPrimary }),
+  /** The agent keeps who is the primary of a member's cluster, and whether the member is held back. Since contract 1.12. */
+  z.object({ kind: z.literal('keep-primary'), instanceId: InstanceId, primary: PrimaryTold }),
+  /**
+   * Writes polar_commit_floor and wal_receiver_timeout as the cluster wants them, and sees them in force; null takes them
+   * away. An engine that does not run takes them when it starts. Since contract 1.12.
+   */
+  z.object({
+    kind: z.literal('set-commit-floor'),
+    instanceId: InstanceId,
+    commitFloor: CommitMode.nullable(),
+    receiverTimeoutMs: z.number().int().positive().max(600_000).nullable(),
+  }),
   /**
    * Ends every process of an instance and keeps it from running as a primary until it is rejoined; has succeeded only once
    * a look finds none. An instance on a newer timeline than `timeline` is left alone and refused (`fence.newer_timeline`):
@@ -468,8 +487,13 @@ export const taskResults = {
     /** What new sessions commit with, and databases and roles, by its own answer once it was promoted. Since contract 1.10. */
     synchronousCommit: z.string().nullish(),
     commitModes: z.array(CommitModeScope).nullish(),
+    /** Its polar_commit_floor. Since contract 1.12. */
+    commitFloor: z.string().nullish(),
   }),
   'set-synchronous': z.object({ standbyNames: z.string() }),
+  'keep-primary': z.object({}),
+  /** False where it did not run and takes it when it starts. */
+  'set-commit-floor': z.object({ inForce: z.boolean() }),
   'prepare-page-repair': z.object({
     repairVerifier: ScramVerifier,
     /** The role that it asks as. Left out by older agents: the one computed from its name. */

@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest'
 import { type ClusterMember, type ClusterObserved, commitsWait, judgeCandidates, slotNameOf } from './cluster'
 import { clusterConnectionForms } from './cluster-connection'
 import type { ClusterHoldings } from './holdings/record'
-import type { InstanceId } from './ids'
 import type { Lsn } from './lsn'
 import {
   afterRoleChange,
@@ -12,44 +11,8 @@ import {
   synchronousStandbyNames,
   withoutMember,
 } from './replication'
+import { memberId as id, observedMember as member } from './testing/observed-member'
 
-const id = (n: number) => `00000000-0000-4000-8000-00000000000${n}` as InstanceId
-
-function member(n: number, endLsn: string, more: Partial<ClusterMember> = {}): ClusterMember {
-  return {
-    instanceId: id(n),
-    name: n === 1 ? 'one' : `one-${n}`,
-    hostId: id(n) as never,
-    hostName: `h${n}`,
-    hostState: 'online',
-    memberRole: n === 1 ? 'primary' : 'standby',
-    state: 'running',
-    because: null,
-    role: n === 1 ? 'primary' : 'standby',
-    ageMs: 500,
-    engineVersion: '18.6',
-    systemIdentifier: '1',
-    timeline: 1,
-    connection: null,
-    fenced: null,
-    replication: {
-      at: 0,
-      endLsn: endLsn as never,
-      replayedLsn: endLsn as never,
-      timeline: 1,
-      replayPaused: false,
-      replayDelayMs: 0,
-      standbys: [],
-      slots: [],
-      receiver: null,
-      synchronousStandbyNames: '',
-      synchronousCommit: 'on',
-      fullPageWrites: true,
-      waitingCommits: 0,
-    },
-    ...more,
-  }
-}
 const streaming = (n: number, syncState = 'async') => ({
   applicationName: `one-${n}`,
   pid: n,
@@ -91,6 +54,7 @@ const holdings = (sync: SynchronousStandbys | null): ClusterHoldings => ({
   promotions: [],
   rules: [sync && { count: sync.count, instanceIds: sync.instanceIds }],
   weaker: [],
+  floor: false,
 })
 const dead = (endLsn: string) => member(1, endLsn, { state: 'crashed', role: null })
 const any1 = { method: 'any' as const, count: 1, instanceIds: [id(2), id(3)], strict: false }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { AutomaticFailover, AutomaticWord } from './automatic-failover'
 import { ConnectionTarget } from './connection'
 import type { Fault } from './fault'
 import { PrimaryKnown } from './holdings/known-primary'
@@ -80,6 +81,10 @@ export const ClusterObserved = z.object({
   pageRepair: PageRepair.optional(),
   /** Who may hold acknowledged commits; nothing is known where left out. */
   holdings: ClusterHoldings.optional(),
+  /** How it fails over by itself; null where it does not, left out where that is not known. */
+  automatic: AutomaticFailover.nullish(),
+  /** What was decided about that last; null while nothing is wrong. */
+  automaticWord: AutomaticWord.nullish(),
   members: z.array(ClusterMember),
 })
 export type ClusterObserved = z.infer<typeof ClusterObserved>
@@ -222,7 +227,7 @@ function lagOf(primary: ClusterMember | undefined, member: ClusterMember): numbe
 
 /** What is stored of a cluster, as a verdict takes it. */
 export function holdingsRecordOf(cluster: ClusterObserved): HoldingsRecord {
-  const { timeline, begun, promotions, rules, weaker } = cluster.holdings ?? unknownHoldings()
+  const { timeline, begun, promotions, rules, weaker, floor } = cluster.holdings ?? unknownHoldings()
   return {
     primaryInstanceId: cluster.primaryInstanceId,
     timeline,
@@ -231,6 +236,7 @@ export function holdingsRecordOf(cluster: ClusterObserved): HoldingsRecord {
     rules,
     commitMode: cluster.commitMode,
     weaker,
+    floor,
   }
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { AutomaticFailover } from './automatic-failover'
 import { ClusterId } from './cluster'
 import { MemberSettings } from './cluster-settings'
 import { InstanceId, InstanceName, ScramVerifier } from './ids'
@@ -124,6 +125,8 @@ export const operationInputs = {
     unreachableHost: z.string().nullable().default(null),
     /** The same of hosts whose instances may have been promoted without the console having heard of it. */
     alsoUnreachable: z.array(z.string()).max(20).default([]),
+    /** What the controller saw, where it decided this by itself. */
+    because: z.array(z.string().max(1_000)).max(20).optional(),
   }),
   /** Which standbys a commit waits for, and how long. */
   'change-synchronous': z.object({
@@ -132,6 +135,13 @@ export const operationInputs = {
     instanceId: InstanceId,
     synchronous: SynchronousStandbys.nullable(),
     commitMode: CommitMode,
+  }),
+  /** Whether and how a cluster fails over by itself; null: it does not. */
+  'change-automatic': z.object({
+    clusterId: ClusterId,
+    /** The primary at the moment of asking. */
+    instanceId: InstanceId,
+    automatic: AutomaticFailover.nullable(),
   }),
   /** `synchronous_commit` of a database, a role, or a role in a database; null takes it away. */
   'change-commit-mode': z.object({
@@ -207,6 +217,7 @@ export const operationTitles: Record<OperationKind, string> = {
   'switchover-cluster': 'Switchover',
   'failover-cluster': 'Failover',
   'change-synchronous': 'Change synchronous replication',
+  'change-automatic': 'Change automatic failover',
   'change-commit-mode': 'Change commit mode',
   'change-cluster-settings': 'Change settings of a cluster',
   'change-page-repair': 'Change page repair',

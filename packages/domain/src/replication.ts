@@ -113,6 +113,8 @@ export const StandbySeen = z.object({
   replayLagMs: z.number().nullable(),
   /** async, potential, sync, quorum */
   syncState: z.string(),
+  /** When it sent its last answer, by its own clock: whether that moves on tells whether it is heard. Since contract 1.12. */
+  replyAt: z.number().nullish(),
 })
 export type StandbySeen = z.infer<typeof StandbySeen>
 
@@ -167,6 +169,8 @@ export const ReplicationObserved = z.object({
   ancestors: z.array(TimelineEnd).nullish(),
   /** synchronous_commit as set for databases and roles. Since contract 1.10. */
   commitModes: z.array(CommitModeScope).nullish(),
+  /** polar_commit_floor, below which no commit waits; null where the engine has none. Since contract 1.12. */
+  commitFloor: z.string().nullish(),
 })
 export type ReplicationObserved = z.infer<typeof ReplicationObserved>
 

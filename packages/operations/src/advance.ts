@@ -23,6 +23,7 @@ import {
   readEndedSteps,
   readLeasedOperation,
   readObservation,
+  setClusterAutomatic,
   setClusterPageRepair,
   setClusterSynchronous,
   setMemberRole,
@@ -431,6 +432,8 @@ async function write(tx: Transaction, operation: LeasedOperation, record: StepRe
       return changeHoldings(tx, record.clusterId, (h) => withPromotionSettled(h, record.operationId))
     case 'cluster-synchronous':
       return setClusterSynchronous(tx, record.clusterId, record)
+    case 'cluster-automatic':
+      return setClusterAutomatic(tx, record.clusterId, record.automatic)
     case 'cluster-page-repair':
       return setClusterPageRepair(tx, record.clusterId, record.pageRepair)
     case 'member-role':

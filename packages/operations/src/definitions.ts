@@ -1,4 +1,5 @@
 import type { OperationKind } from '@floe/domain'
+import { changeAutomatic } from './change-automatic/change-automatic'
 import { changeClusterSettings } from './change-cluster-settings/change-cluster-settings'
 import { changeCommitMode } from './change-commit-mode/change-commit-mode'
 import { changePageRepair } from './change-page-repair/change-page-repair'
@@ -40,6 +41,7 @@ const definitions = {
   'switchover-cluster': switchoverCluster,
   'failover-cluster': failoverCluster,
   'change-synchronous': changeSynchronous,
+  'change-automatic': changeAutomatic,
   'change-commit-mode': changeCommitMode,
   'change-cluster-settings': changeClusterSettings,
   'change-page-repair': changePageRepair,

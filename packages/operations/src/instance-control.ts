@@ -3,12 +3,14 @@ import {
   type ClusterControl,
   type ClusterMember,
   type ClusterObserved,
+  type CommitMode,
   fault,
   type InstanceId,
   InstanceName,
   type Lsn,
   loginsOf,
   MemberLogin,
+  type PrimaryTold,
   primaryToTell,
   replicationLoginOf,
   type SettingChange,
@@ -51,6 +53,13 @@ export interface InstanceControl {
     },
   ): Task<'promote-instance'>
   setSynchronous(instanceId: InstanceId, standbyNames: string): Task<'set-synchronous'>
+  /** Its agent keeps who the primary is, and whether it starts as one by an order only. */
+  keepPrimary(instanceId: InstanceId, primary: PrimaryTold): Task<'keep-primary'>
+  /** Below which level no commit waits, and when it takes a silent primary for lost; null where it does not fail over by itself. */
+  setCommitFloor(
+    instanceId: InstanceId,
+    floor: { commitMode: CommitMode; receiverTimeoutMs: number } | null,
+  ): Task<'set-commit-floor'>
   /** synchronous_commit of a database, a role, or a role in a database. */
   setCommitMode(
     instanceId: InstanceId,
@@ -77,6 +86,13 @@ const agentControl: InstanceControl = {
   isolate: (instanceId) => ({ kind: 'isolate-standby', instanceId }),
   promote: (instanceId, conditions) => ({ kind: 'promote-instance', instanceId, ...conditions }),
   setSynchronous: (instanceId, standbyNames) => ({ kind: 'set-synchronous', instanceId, standbyNames }),
+  keepPrimary: (instanceId, primary) => ({ kind: 'keep-primary', instanceId, primary }),
+  setCommitFloor: (instanceId, floor) => ({
+    kind: 'set-commit-floor',
+    instanceId,
+    commitFloor: floor?.commitMode ?? null,
+    receiverTimeoutMs: floor?.receiverTimeoutMs ?? null,
+  }),
   setCommitMode: (instanceId, { database, role, commitMode }) => ({
     kind: 'set-commit-mode',
     instanceId,
@@ -96,11 +112,29 @@ const agentControl: InstanceControl = {
 
 export const controls: Record<ClusterControl, InstanceControl> = { agent: agentControl }
 
-/** An order that has a member follow also names the primary as it is recorded, for the member's agent to keep. */
+/**
+ * The order with the primary as it is recorded, for the member's agent to keep: of one that has a member follow, and of one
+ * that may start the primary itself. While some promotion is open nobody may start as one; `restore-primary` is ordered only by
+ * who knows that nobody else was promoted.
+ */
 export function tellingPrimary(task: TaskInput, cluster: ClusterObserved | null): TaskInput {
-  if (!cluster || (task.kind !== 'follow-upstream' && task.kind !== 'repoint-standby')) return task
-  const primary = primaryToTell(cluster)
-  return primary ? { ...task, primary } : task
+  const primary = cluster && primaryToTell(cluster)
+  if (!primary) return task
+  switch (task.kind) {
+    case 'follow-upstream':
+    case 'repoint-standby':
+      return { ...task, primary }
+    case 'restore-primary':
+      return primary.instanceId === task.instanceId ? { ...task, primary } : task
+    case 'start-instance':
+    case 'restart-instance':
+    case 'separate-instance':
+      return primary.instanceId === task.instanceId && cluster.holdings?.promotions.length === 0
+        ? { ...task, primary }
+        : task
+    default:
+      return task
+  }
 }
 
 /** Who moves the instances of this cluster. */

@@ -1,5 +1,6 @@
 import type { TaskInput, TaskKey, TaskStatus } from '@floe/agent-contract'
 import type {
+  AutomaticFailover,
   ClusterObserved,
   CommitMode,
   CommitModeScope,
@@ -119,6 +120,7 @@ export type StepRecord =
       synchronous: SynchronousStandbys | null
       commitMode?: CommitMode
     }
+  | { kind: 'cluster-automatic'; clusterId: string; automatic: AutomaticFailover | null }
   | { kind: 'cluster-page-repair'; clusterId: string; pageRepair: PageRepair }
   | { kind: 'member-role'; instanceId: string; memberRole: 'standby' | 'fenced' }
   /** The operation's instance has a cluster of its own from now on. */

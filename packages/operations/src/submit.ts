@@ -32,6 +32,7 @@ import {
   type Transaction,
 } from '@floe/db'
 import {
+  automaticBlockers,
   type ClusterObserved,
   clusterSettingBlockers,
   endedOperationStates,
@@ -54,6 +55,7 @@ import {
   RUNS_PROGRAMS,
   readOnlyFault,
   repairSourcesOf,
+  withoutMember,
 } from '@floe/domain'
 
 type Asked<K extends OperationKind> = Partial<OperationInput<K>> & { clusterId?: string }
@@ -432,7 +434,18 @@ async function guardMember(
           `instance "${instance.name}" is recorded as the primary of its cluster`,
           'Name a standby. Where it is fenced, and nobody is the primary, fail over first.',
         )
+      if (kind === 'remove-standby' || kind === 'promote-standby')
+        refuseLeaving(await readClusterOf(tx, instance.instanceId), instance)
       return
+    case 'change-automatic': {
+      const cluster = await readClusterOf(tx, instance.instanceId)
+      if (memberRole !== 'primary')
+        refuse('instance.is_standby', `instance "${instance.name}" is a standby`, 'Name the primary.')
+      const { automatic } = input as OperationInput<'change-automatic'>
+      const [blocker] = automatic && cluster ? automaticBlockers(cluster) : []
+      if (blocker) throw new FaultError(blocker)
+      return
+    }
     case 'renew-roles':
     case 'change-commit-mode':
       if (memberRole !== 'primary')
@@ -492,6 +505,26 @@ async function guardMember(
         )
     }
   }
+}
+
+/** A cluster that fails over by itself keeps as many members as that takes. */
+function refuseLeaving(cluster: ClusterObserved | undefined, leaving: InstanceView): void {
+  if (!cluster?.automatic) return
+  const members = cluster.members.filter((m) => m.instanceId !== leaving.instanceId)
+  const synchronous = withoutMember(cluster.synchronous, leaving.instanceId)
+  const before = automaticBlockers(cluster).map((b) => b.code)
+  const blocker = automaticBlockers({ ...cluster, members, synchronous }).find(
+    (b) => !before.includes(b.code),
+  )
+  if (blocker)
+    throw fault(
+      'cluster.automatic',
+      `cluster "${cluster.name}" fails over by itself, and could not do so safely without "${leaving.name}"`,
+      {
+        detail: `Then ${blocker.message}.`,
+        hint: `Turn automatic failover off first: "./floe cluster automatic ${cluster.name} off".`,
+      },
+    )
 }
 
 /** A setting that one member alone must not have otherwise than the rest is changed across the cluster only. */

@@ -22,7 +22,7 @@ type TasksStep<K extends OperationKind> = {
     cluster: ClusterObserved,
   ): Record<string, unknown>
   /** True where a member that fails or does not answer is left behind; its fault then stands in the result. */
-  tolerate?(task: MemberTask, fault: Fault): boolean
+  tolerate?(task: MemberTask, fault: Fault, context: StepContext<K>): boolean
   /** How long a host that does not answer is waited for where that is tolerated. */
   toleranceMs?: number | ((task: MemberTask, context: StepContext<K>, cluster: ClusterObserved) => number)
   records?(results: Record<string, unknown>, context: StepContext<K>, cluster: ClusterObserved): StepRecord[]
@@ -52,7 +52,7 @@ export function tasksStep<K extends OperationKind>(definition: TasksStep<K>): St
         for (const task of tasks) {
           const seen = await look(task)
           const fault = seen?.fault as Fault | undefined
-          if (seen === null || (fault && !definition.tolerate?.(task, fault))) break
+          if (seen === null || (fault && !definition.tolerate?.(task, fault, context))) break
         }
       if (!definition.sequential) await Promise.all(tasks.map(look))
       if (running.length > 0)
@@ -61,7 +61,7 @@ export function tasksStep<K extends OperationKind>(definition: TasksStep<K>): St
         })
       for (const task of tasks) {
         const { fault } = (results[task.id] ?? {}) as { fault?: Fault }
-        if (fault && (fault.code === 'task.cancelled' || !definition.tolerate?.(task, fault)))
+        if (fault && (fault.code === 'task.cancelled' || !definition.tolerate?.(task, fault, context)))
           return fail(definition.explain?.(task, fault) ?? fault)
       }
       return next(definition.result?.(results, context, cluster) ?? results, {
@@ -131,7 +131,7 @@ async function lookAt<K extends OperationKind>(
     const of = { id, hostId, hostName, task }
     const { toleranceMs = 5_000 } = definition
     const patience = typeof toleranceMs === 'number' ? toleranceMs : toleranceMs(of, context, cluster)
-    return definition.tolerate?.(of, silent) === true && waited > patience ? { fault: silent } : null
+    return definition.tolerate?.(of, silent, context) === true && waited > patience ? { fault: silent } : null
   }
   switch (status.state) {
     case 'succeeded':

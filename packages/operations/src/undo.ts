@@ -1,5 +1,6 @@
 import { agentFault, type TaskStatus } from '@floe/agent-contract'
 import type { Fault, OperationKind } from '@floe/domain'
+import { tellingPrimary } from './instance-control'
 import { waitedMs } from './look-again'
 import {
   fail,
@@ -51,7 +52,7 @@ export async function undoSteps<K extends OperationKind>(
       const agent = context.agentOf(hostId)
       status = await agent.checkTask({ key, afterLogSeq: 0 })
       if (status.state === 'not-started') {
-        await startOnce(agent, { key, task })
+        await startOnce(agent, { key, task: tellingPrimary(task, cluster) })
         return wait(50, 'taking back what was begun')
       }
     } catch (error) {

@@ -3,6 +3,7 @@ import { admitStandby, dismissStandby } from './admit-standby'
 import { changeSettings } from './change-settings'
 import { cloneStandby, forgetStandby } from './clone-standby'
 import { awaitSettings, checkSettings, confirmSettings } from './cluster-settings'
+import { keepPrimaryTold, setCommitFloor } from './commit-floor'
 import { createInstance } from './create-instance'
 import { deleteInstance } from './delete-instance'
 import { checkpointInstance, demoteInstance, fenceInstance, restorePrimary } from './demote-instance'
@@ -48,6 +49,8 @@ export const taskBodies: { [K in TaskKind]: TaskBody<K> } = {
   'promote-instance': promoteInstance,
   'set-synchronous': setSynchronous,
   'set-commit-mode': setCommitMode,
+  'keep-primary': keepPrimaryTold,
+  'set-commit-floor': setCommitFloor,
   'prepare-page-repair': preparePageRepair,
   'admit-page-repair': admitPageRepair,
   'set-page-repair-sources': setPageRepairSources,

@@ -101,7 +101,7 @@ export const restorePrimary: TaskBody<'restore-primary'> = async (task, context)
   removeStandbySignal(instance.layout, instance.user)
   clearFence(instance.layout)
   context.log('it is the primary again')
-  const { postmasterPid } = await makeReady(instance, context)
+  const { postmasterPid } = await makeReady(instance, context, { primary: task.primary })
   return { postmasterPid }
 }
 

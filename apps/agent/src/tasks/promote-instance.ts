@@ -1,5 +1,13 @@
 import type { TaskResult } from '@floe/agent-contract'
-import { exactBytes, fault, type Lsn, lsnDistance, toFault } from '@floe/domain'
+import {
+  COMMIT_FLOOR,
+  exactBytes,
+  fault,
+  type Lsn,
+  lsnDistance,
+  RECEIVER_TIMEOUT,
+  toFault,
+} from '@floe/domain'
 import type pg from 'pg'
 import { readClusterSettings, writeClusterSettings } from '../engine/cluster-files'
 import { readCommitModes } from '../engine/commit-modes'
@@ -77,7 +85,7 @@ async function promote(
     if (!first.inRecovery) {
       asked.engine = true
       keep(first)
-      await settle(instance, task.standbyNames, client)
+      await settle(instance, task, client)
       context.log('it is the primary already')
       return {
         timeline: first.timeline,
@@ -90,7 +98,7 @@ async function promote(
     }
     const ready = await waitForWal(client, instance, task, context)
     // from its first commit on it waits for whom it has to wait
-    writeNames(instance, task.standbyNames, false)
+    writeNames(instance, task.standbyNames, 'standby')
     await reload(instance, client)
     const namesBefore = await namesInForce(client)
     context.signal.throwIfAborted()
@@ -111,7 +119,7 @@ async function promote(
     const promoteMs = performance.now() - begun
     keep(now)
     context.log(`it is the primary, on timeline ${now.timeline}, after ${Math.round(promoteMs)} ms`)
-    await settle(instance, task.standbyNames, client)
+    await settle(instance, task, client)
     // a line in postgresql.auto.conf or on the command line wins over what was written
     const asAsked = [namesBefore, await namesInForce(client)].every((names) => names === task.standbyNames)
     return {
@@ -136,16 +144,20 @@ async function namesInForce(client: pg.Client): Promise<string> {
 async function commitLevels(
   client: pg.Client,
   context: TaskContext,
-): Promise<Pick<TaskResult<'promote-instance'>, 'synchronousCommit' | 'commitModes'>> {
+): Promise<Pick<TaskResult<'promote-instance'>, 'synchronousCommit' | 'commitModes' | 'commitFloor'>> {
   try {
     await client.query(`set statement_timeout to ${LEVELS_BOUND_MS}`)
-    const { rows } = await client.query<{ level: string }>(
-      `select current_setting('synchronous_commit') as level`,
+    const { rows } = await client.query<{ level: string; floor: string | null }>(
+      `select current_setting('synchronous_commit') as level, current_setting('${COMMIT_FLOOR}', true) as floor`,
     )
-    return { synchronousCommit: rows[0]?.level ?? null, commitModes: await readCommitModes(client) }
+    return {
+      synchronousCommit: rows[0]?.level ?? null,
+      commitFloor: rows[0]?.floor ?? null,
+      commitModes: await readCommitModes(client),
+    }
   } catch (error) {
     context.log(`what its databases and roles commit with could not be read: ${String(error)}`)
-    return { synchronousCommit: null, commitModes: null }
+    return { synchronousCommit: null, commitFloor: null, commitModes: null }
   }
 }
 
@@ -196,20 +208,28 @@ async function waitForWal(
   return seen
 }
 
-function writeNames(instance: Instance, names: string, primary: boolean): void {
+/** Settings of a cluster that fails over by itself, which one that leaves it keeps no longer. */
+const ofAutomatic = [COMMIT_FLOOR, RECEIVER_TIMEOUT]
+
+function writeNames(instance: Instance, names: string, as: 'standby' | 'primary' | 'on its own'): void {
   const settings = readClusterSettings(instance.layout)
   if (names) settings.set('synchronous_standby_names', names)
   else settings.delete('synchronous_standby_names')
-  if (primary) {
+  if (as !== 'standby') {
     settings.delete('primary_conninfo')
     settings.delete('primary_slot_name')
   }
+  if (as === 'on its own') for (const name of ofAutomatic) settings.delete(name)
   writeClusterSettings(instance.layout, settings, instance.user)
 }
 
 /** A primary follows nobody; what it followed before must not come back with a later demotion. */
-async function settle(instance: Instance, names: string, client: pg.Client): Promise<void> {
-  writeNames(instance, names, true)
+async function settle(
+  instance: Instance,
+  { standbyNames, ofCluster }: Pick<TaskOf<'promote-instance'>, 'standbyNames' | 'ofCluster'>,
+  client: pg.Client,
+): Promise<void> {
+  writeNames(instance, standbyNames, ofCluster ? 'primary' : 'on its own')
   await reload(instance, client)
   await instance.look()
 }
@@ -219,7 +239,7 @@ export const setSynchronous: TaskBody<'set-synchronous'> = async (task, context)
   return instance.connect(async (client) => {
     const before = readClusterSettings(instance.layout)
     const { rows } = await client.query<{ primary: boolean }>('select not pg_is_in_recovery() as primary')
-    writeNames(instance, task.standbyNames, rows[0]?.primary === true)
+    writeNames(instance, task.standbyNames, rows[0]?.primary === true ? 'primary' : 'standby')
     await reload(instance, client)
     const names = await namesInForce(client)
     if (names !== task.standbyNames) {

@@ -1,6 +1,7 @@
 import type { TaskResult } from '@floe/agent-contract'
 import { type Fault, FaultError } from '@floe/domain'
 import type { Instance } from '../engine/instance'
+import { refuseHeldBack } from '../engine/keep-primary'
 import {
   driftOf,
   type FileTexts,
@@ -13,7 +14,7 @@ import pendingRestartSql from '../engine/sql/pending-restart.sql'
 import { readOwnedFile, replaceFile } from '../host/durable-files'
 import { makeReady } from './start-instance'
 import { endInstance } from './stop-instance'
-import type { TaskBody, TaskContext } from './task'
+import type { TaskBody, TaskContext, TaskOf } from './task'
 
 type RolledBack = NonNullable<TaskResult<'restart-instance'>['rolledBack']>
 
@@ -31,12 +32,15 @@ export const restartInstance: TaskBody<'restart-instance'> = async (task, contex
   else if (task.ifPending && instance.postmaster && (await nothingPends(instance))) {
     context.log('no setting waits for a restart')
     return { postmasterPid: instance.postmaster.pid, readyMs: 0, restarted: false }
-  } else await endInstance(instance, task.mode, context)
+  } else {
+    refuseHeldBack(instance, task.primary)
+    await endInstance(instance, task.mode, context)
+  }
   try {
-    return await makeReady(instance, context)
+    return await makeReady(instance, context, task)
   } catch (error) {
     if (!(error instanceof FaultError) || error.fault.code !== 'instance.not_started') throw error
-    const rolledBack = await startWithFormer(instance, context, error.fault)
+    const rolledBack = await startWithFormer(instance, context, task, error.fault)
     if (!rolledBack) throw error
     return rolledBack
   }
@@ -49,6 +53,7 @@ const nothingPends = (instance: Instance) =>
 async function startWithFormer(
   instance: Instance,
   context: TaskContext,
+  start: Pick<TaskOf<'restart-instance'>, 'primary'>,
   why: Fault,
 ): Promise<TaskResult<'restart-instance'> | null> {
   const { good } = instance.known
@@ -62,7 +67,7 @@ async function startWithFormer(
   instance.changingSettings = true
   try {
     for (const file of settingsFiles) write(instance, file, good[file], now[file])
-    const ready = await makeReady(instance, context)
+    const ready = await makeReady(instance, context, start)
     instance.acceptFiles(true)
     const confirmed: RolledBack['confirmed'] = changed.map((c) => ({
       name: c.name,

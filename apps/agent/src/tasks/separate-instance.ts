@@ -1,7 +1,8 @@
 import { join } from 'node:path'
-import { fault, toFault } from '@floe/domain'
+import { fault, type PrimaryTold, toFault } from '@floe/domain'
 import { z } from 'zod'
 import type { Instance } from '../engine/instance'
+import { refuseHeldBack } from '../engine/keep-primary'
 import { removeTrial } from '../engine/trial'
 import type { OwnUser } from '../host/instance-users'
 import { giveEntry, handOverTree, isThere, removeInTree } from '../host/tree'
@@ -41,18 +42,19 @@ export const separateInstance: TaskBody<'separate-instance'> = async (task, cont
   // found now rather than after it was stopped
   for (const directory of trees(instance)) await handOverTree(directory, from, user, { checkOnly: true })
   context.signal.throwIfAborted()
+  if (wasRunning) refuseHeldBack(instance, task.primary)
   const { stoppedMs } = await endInstance(instance, 'fast', context)
   await removeTrial(instance.layout.directory, instance.user)
   const begun = performance.now()
   try {
     await handOver(instance, from, user, context)
   } catch (error) {
-    await takeBack(instance, from, user, wasRunning, context)
+    await takeBack(instance, from, user, wasRunning ? { primary: task.primary } : null, context)
     throw error
   }
   context.registry.update(task.instanceId, { user })
   context.log('its files belong to that user')
-  if (wasRunning) await makeReady(instance, context)
+  if (wasRunning) await makeReady(instance, context, { primary: task.primary })
   await instance.look()
   return { user: user.name, restarted: wasRunning, stoppedMs: stoppedMs + performance.now() - begun }
 }
@@ -84,7 +86,7 @@ async function takeBack(
   instance: Instance,
   from: number,
   user: OwnUser,
-  wasRunning: boolean,
+  start: { primary: PrimaryTold | undefined } | null,
   context: TaskContext,
 ): Promise<void> {
   try {
@@ -92,7 +94,7 @@ async function takeBack(
     for (const directory of trees(instance)) await handOverTree(directory, user.uid, former)
     for (const path of filesBeside(instance)) giveEntry(path, instance.user)
     context.log('its files belong to its former user again')
-    if (wasRunning) await makeReady(instance, { ...context, signal: new AbortController().signal })
+    if (start) await makeReady(instance, { ...context, signal: new AbortController().signal }, start)
   } catch (error) {
     context.log(`it could not be put back as it was: ${toFault(error).detail ?? toFault(error).message}`)
   }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { readFence } from '../engine/cluster-files'
 import type { Instance } from '../engine/instance'
 import type { Instances } from '../engine/instances'
+import { isHeldBack } from '../engine/keep-primary'
 import type { Log } from '../log'
 import { BY_ITSELF, type TaskRunner } from './task-runner'
 
@@ -60,6 +61,8 @@ export class CrashedInstances {
     seen.crashedAt ??= now
     const after = START_AFTER_MS[seen.tries]
     if (after === undefined || now - seen.crashedAt < after || readFence(instance.layout)) return
+    // the console starts it, once it is certain that nobody else was promoted
+    if (isHeldBack(instance)) return
     try {
       this.#tasks.start({
         key: { operationId: randomUUID(), step: BY_ITSELF, attempt: seen.tries + 1 },

@@ -1,7 +1,8 @@
-import { FaultError, fault, toFault } from '@floe/domain'
+import { FaultError, fault, type PrimaryTold, toFault } from '@floe/domain'
 import { readFence } from '../engine/cluster-files'
 import { CANNOT_CONNECT_NOW, sqlState } from '../engine/connection'
 import type { Instance } from '../engine/instance'
+import { keepPrimary, refuseHeldBack } from '../engine/keep-primary'
 import { findPostmaster, waitsToBeReaped } from '../engine/postmaster'
 import { processFault } from '../engine/process-fault'
 import { readFileTexts } from '../engine/settings-files'
@@ -17,17 +18,18 @@ const READY_BOUND_MS = 3_600_000
 const APPEAR_BOUND_MS = 10_000
 
 export const startInstance: TaskBody<'start-instance'> = async (task, context) => {
-  return makeReady(context.instances.get(task.instanceId), context)
+  return makeReady(context.instances.get(task.instanceId), context, { primary: task.primary })
 }
 
 /**
  * Starts the instance unless it runs and waits until it answers SQL. One that is fenced is refused, unless it starts
- * `asStandby`: its signal file is there then, and it can be no primary.
+ * `asStandby`: its signal file is there then, and it can be no primary. `primary`: by the order; one that is held back
+ * starts by nothing else.
  */
 export async function makeReady(
   instance: Instance,
   context: TaskContext,
-  { asStandby = false }: { asStandby?: boolean } = {},
+  { asStandby = false, primary }: { asStandby?: boolean; primary?: PrimaryTold | undefined } = {},
 ): Promise<{ postmasterPid: number; readyMs: number }> {
   const begun = performance.now()
   if (!isThere(instance.layout.dataDirectory))
@@ -40,7 +42,11 @@ export async function makeReady(
     await instance.look()
     refuseAstray(instance)
     // what could not even be tried is stopped as before, and has not crashed
-    if (!instance.postmaster) await refuseTakenPort(instance, context)
+    if (!instance.postmaster) {
+      refuseHeldBack(instance, primary)
+      await refuseTakenPort(instance, context)
+    }
+    if (primary) keepPrimary(context.registry, instance.instanceId, primary)
     context.registry.update(instance.instanceId, { expected: 'running' })
     if (!instance.postmaster) await launch(instance, context)
     else context.log('it is running already')

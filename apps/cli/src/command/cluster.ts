@@ -1,10 +1,12 @@
 import {
+  AutomaticFailover,
   type CommitMode,
   commitModes,
   commitModeWords,
   doubtSentences,
   exactBytes,
   fault,
+  IsolatedPrimary,
   type OperationId,
   proofSentence,
   standbySeenOf,
@@ -410,6 +412,89 @@ function addCommitModes(cluster: Command): void {
   })
 }
 
+function addAutomatic(cluster: Command): void {
+  submittingVerb(
+    cluster,
+    'automatic <name> [on|off]',
+    'let a cluster fail over by itself, or say what that takes',
+    'Turns automatic failover on or off; without either word it shows how it is, what was decided last and what stands against it. A standby takes over when the primary’s agent and the standbys agree that the primary is lost. While the console is away nothing fails over by itself.',
+  )
+    .option('--after <seconds>', 'both have to say so for so long', wholeNumber(2, 600))
+    .option('--interval <minutes>', 'from one automatic failover to the next at least', wholeNumber(0, 1_440))
+    .option(
+      '--isolated-after <seconds>',
+      'when an agent whose primary nobody reaches acts',
+      wholeNumber(5, 3_600),
+    )
+    .option(
+      '--isolated-primary <action>',
+      'what it does then: end-clients, read-only or demote',
+      oneOf(...IsolatedPrimary.options),
+    )
+    .option('--no-wait', 'do not wait until it is done')
+    .action(
+      async (
+        name: string,
+        word: string | undefined,
+        options: Submitting & {
+          after?: number
+          interval?: number
+          isolatedAfter?: number
+          isolatedPrimary?: IsolatedPrimary
+        },
+      ) => {
+        const client = openConsole()
+        const detail = await findCluster(client, name)
+        const { clusterId, automatic: current } = detail.cluster
+        if (word === undefined)
+          return printResult(
+            options.json,
+            {
+              automatic: current ?? null,
+              word: detail.cluster.automaticWord ?? null,
+              blockers: detail.automaticBlockers,
+            },
+            () => automaticInWords(detail),
+          )
+        if (word !== 'on' && word !== 'off')
+          throw fault('usage.automatic', `"${word}" is neither "on" nor "off"`)
+        const { after, interval, isolatedAfter, isolatedPrimary } = options
+        const wanted = AutomaticFailover.parse({
+          ...current,
+          ...(after === undefined ? {} : { afterMs: after * 1_000 }),
+          ...(interval === undefined ? {} : { minIntervalMs: interval * 60_000 }),
+          ...(isolatedAfter === undefined ? {} : { isolatedAfterMs: isolatedAfter * 1_000 }),
+          ...(isolatedPrimary === undefined ? {} : { isolatedPrimary }),
+        })
+        const automatic = word === 'on' ? wanted : null
+        const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+          client.trpc.cluster.automatic.mutate({ clusterId, automatic, idempotencyKey }),
+        )
+        await carryOut(client, started, options, ({ confirmed }) =>
+          automatic === null
+            ? `Cluster "${name}" does not fail over by itself any more.`
+            : [
+                `Cluster "${name}" fails over by itself.`,
+                ...(confirmed === false
+                  ? ['Not before its standbys have confirmed what was written until now.']
+                  : []),
+              ].join('\n'),
+        )
+      },
+    )
+}
+
+function automaticInWords({ cluster, automaticBlockers }: ClusterDetail): string {
+  const { automatic, automaticWord } = cluster
+  return [
+    automatic
+      ? `Cluster "${cluster.name}" fails over by itself: after ${automatic.afterMs / 1_000} s, at most once in ${automatic.minIntervalMs / 60_000} minutes. A primary that nobody reaches for ${automatic.isolatedAfterMs / 1_000} s: ${automatic.isolatedPrimary}.`
+      : `Cluster "${cluster.name}" does not fail over by itself.`,
+    ...(automatic && automaticWord ? [`${automaticWord.kind}: ${automaticWord.text}`] : []),
+    ...automaticBlockers.map((b) => `Against it: ${b.message}. ${b.hint ?? ''}`),
+  ].join('\n')
+}
+
 function addPageRepair(cluster: Command): void {
   submittingVerb(
     cluster,
@@ -488,6 +573,7 @@ export function addCluster(program: Command): void {
   addLook(cluster)
   addTakeovers(cluster)
   addSynchronous(cluster)
+  addAutomatic(cluster)
   addCommitModes(cluster)
   addClusterSetting(cluster)
   addPageRepair(cluster)

@@ -1,4 +1,6 @@
 import {
+  AutomaticFailover,
+  AutomaticWord,
   automaticPageRepair,
   ClusterHoldings,
   type ClusterMember,
@@ -25,12 +27,14 @@ import {
 import type pg from 'pg'
 import { z } from 'zod'
 import { inTransaction, type Queryable, type Transaction } from '../database'
+import type { Actor } from './audit'
 import { type LeaseHold, requireLease } from './lease'
 
 const Fenced = z.object({ at: z.number(), reason: z.string() })
 
 const clusterQuery = `
   SELECT c.id AS "clusterId", c.name, c.control, c."primaryInstanceId", c.synchronous, c."commitMode", c."pageRepair", c.holdings,
+         c.automatic, c."automaticWord",
          coalesce((SELECT json_agg(json_build_object(
              'instanceId', i.id, 'name', i.name, 'hostId', h.id, 'hostName', h.name, 'memberRole', i."memberRole",
              'intent', i.intent, 'whyNotStreaming', left(i.observed->>'whyNotStreaming', 1000),
@@ -71,9 +75,11 @@ type MemberRow = Omit<
 }
 type ClusterRow = Omit<
   ClusterObserved,
-  'synchronous' | 'commitMode' | 'pageRepair' | 'holdings' | 'members'
+  'synchronous' | 'commitMode' | 'pageRepair' | 'holdings' | 'automatic' | 'automaticWord' | 'members'
 > & {
   holdings: unknown
+  automatic: unknown
+  automaticWord: unknown
   synchronous: unknown
   pageRepair: unknown
   commitMode: unknown
@@ -108,6 +114,8 @@ const clusterObserved = (row: ClusterRow): ClusterObserved => ({
   commitMode: CommitMode.parse(row.commitMode),
   pageRepair: known(PageRepair, row.pageRepair) ?? automaticPageRepair,
   holdings: known(ClusterHoldings, row.holdings) ?? unknownHoldings(),
+  automatic: known(AutomaticFailover, row.automatic),
+  automaticWord: known(AutomaticWord, row.automaticWord),
   members: row.members.map(clusterMember),
 })
 
@@ -144,6 +152,23 @@ export async function listWatchedClusters(
       busy: at !== undefined,
       busyWithPrimary: at?.withPrimary === true,
     }
+  })
+}
+
+/** Clusters that fail over by themselves, each with how, and whether what is recorded of it is in doubt. */
+export async function listAutomaticClusters(
+  on: Queryable,
+): Promise<{ cluster: ClusterObserved; automatic: AutomaticFailover; inDoubt: boolean }[]> {
+  const { rows } = await on.query<ClusterRow & { inDoubt: boolean }>(
+    `SELECT * FROM (${clusterQuery} WHERE c."deletedAt" IS NULL AND c.automatic IS NOT NULL) AS c,
+       LATERAL (SELECT EXISTS (SELECT FROM restored_record r
+                                WHERE r."settledAt" IS NULL
+                                  AND (r."clusterId" IS NULL OR r."clusterId" = c."clusterId")) AS "inDoubt") AS d`,
+  )
+  return rows.flatMap(({ inDoubt, ...row }) => {
+    const cluster = clusterObserved(row)
+    // what only a later version wrote is not acted by
+    return cluster.automatic ? [{ cluster, automatic: cluster.automatic, inDoubt }] : []
   })
 }
 
@@ -329,6 +354,70 @@ export async function setClusterSynchronous(
     `UPDATE cluster SET synchronous = $2, "commitMode" = coalesce($3, "commitMode") WHERE id = $1`,
     [clusterId, wanted.synchronous && JSON.stringify(wanted.synchronous), wanted.commitMode ?? null],
   )
+}
+
+/** Writes whether and how a cluster fails over by itself; in the transaction of the step that saw to it on the members. */
+export async function setClusterAutomatic(
+  on: Queryable,
+  clusterId: string,
+  automatic: AutomaticFailover | null,
+): Promise<void> {
+  await on.query(`UPDATE cluster SET automatic = $2, "automaticWord" = NULL WHERE id = $1`, [
+    clusterId,
+    automatic && JSON.stringify(automatic),
+  ])
+}
+
+/** Writes what was decided about an automatic cluster; the same words once more change nothing. Answers whether they did. */
+export async function setAutomaticWord(
+  on: Queryable,
+  clusterId: string,
+  word: AutomaticWord | null,
+): Promise<boolean> {
+  const { rowCount } = await on.query(
+    `UPDATE cluster SET "automaticWord" = $2
+      WHERE id = $1 AND automatic IS NOT NULL
+        AND ("automaticWord"->>'kind', "automaticWord"->>'text') IS DISTINCT FROM ($3::text, $4::text)`,
+    [clusterId, word && JSON.stringify(word), word?.kind ?? null, word?.text ?? null],
+  )
+  return rowCount === 1
+}
+
+/** Who orders what Floe decides by itself. */
+export const CONTROLLER_ACTOR: Actor = { id: 'controller', name: 'Controller' }
+
+/** What has been done about a cluster's outage, and before it. */
+export type AutomaticHistory = {
+  /** An operation that has not ended; `own` where the controller decided it because of the outage. */
+  open: { operationId: string; kind: OperationKind; own: boolean } | null
+  /** Since the last failover that the controller decided and that succeeded, ms. */
+  sinceLastMs: number | null
+  /** How often the controller has ordered either since the outage began. */
+  tries: { start: number; failover: number }
+}
+
+/** Reads that of one cluster; the outage has lasted for `outageMs`. */
+export async function readAutomaticHistory(
+  on: Queryable,
+  clusterId: string,
+  outageMs: number,
+): Promise<AutomaticHistory> {
+  const { rows } = await on.query<AutomaticHistory>(
+    `WITH decided AS (
+       SELECT * FROM operation
+        WHERE "clusterId" = $1 AND actor = $2 AND kind IN ('start-instance', 'failover-cluster'))
+     SELECT (SELECT json_build_object('operationId', o.id, 'kind', o.kind,
+                                      'own', EXISTS (SELECT FROM decided d WHERE d.id = o.id))
+               FROM operation o WHERE o."clusterId" = $1 AND o.state IN ('queued', 'running', 'cancelling')
+              ORDER BY o."createdAt" LIMIT 1) AS open,
+            (SELECT (extract(epoch FROM clock_timestamp() - max("endedAt")) * 1000)::float8
+               FROM decided WHERE kind = 'failover-cluster' AND state = 'succeeded') AS "sinceLastMs",
+            (SELECT json_build_object('start', count(*) FILTER (WHERE kind = 'start-instance'),
+                                      'failover', count(*) FILTER (WHERE kind = 'failover-cluster'))
+               FROM decided WHERE "createdAt" > clock_timestamp() - make_interval(secs => $3)) AS tries`,
+    [clusterId, CONTROLLER_ACTOR.id, outageMs / 1_000],
+  )
+  return rows[0] as AutomaticHistory
 }
 
 /** Writes who gives torn pages back; in the transaction of the step that wired it. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { HeldBack } from '../automatic-failover'
 import type { ClusterObserved } from '../cluster'
 import { InstanceId } from '../ids'
 import { type ClusterHoldings, newestRecorded, reportedTimeline } from './record'
@@ -11,6 +12,11 @@ const TIMELINE_MAX = 2 ** 31 - 1
 export const PrimaryTold = z.object({
   instanceId: InstanceId,
   timeline: z.number().int().min(1).max(TIMELINE_MAX),
+  /**
+   * The cluster fails over by itself: its members start as a primary by an order only. Null: it does not any more. Left out
+   * by older consoles, and by who does not know: what was told before stays. Since contract 1.12.
+   */
+  heldBack: HeldBack.nullish(),
 })
 export type PrimaryTold = z.infer<typeof PrimaryTold>
 
@@ -23,10 +29,14 @@ export type PrimaryKnown = z.infer<typeof PrimaryKnown>
 
 /** What the console's record tells the agents of a cluster's members; null while the primary's timeline is not known. */
 export function primaryToTell(
-  cluster: Pick<ClusterObserved, 'primaryInstanceId' | 'holdings'>,
+  cluster: Pick<ClusterObserved, 'primaryInstanceId' | 'holdings' | 'automatic'>,
 ): PrimaryTold | null {
   const timeline = cluster.holdings?.timeline?.timeline
-  return timeline ? { instanceId: cluster.primaryInstanceId, timeline } : null
+  const { automatic } = cluster
+  const heldBack = automatic ? HeldBack.parse(automatic) : automatic
+  return timeline
+    ? { instanceId: cluster.primaryInstanceId, timeline, ...(heldBack === undefined ? {} : { heldBack }) }
+    : null
 }
 
 /**

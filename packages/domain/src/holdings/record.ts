@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { floorWaits } from '../automatic-failover'
 import type { InstanceId } from '../ids'
 import { compareLsn, type Lsn } from '../lsn'
 import { CommitModeScope, type ReplicationObserved } from '../replication'
@@ -29,6 +30,8 @@ export const ClusterHoldings = z.object({
   rules: z.array(SynchronousRule).min(1).default([null]),
   /** Databases and roles that commit with less, or did when not everything had been confirmed since. */
   weaker: z.array(CommitModeScope).nullable().default(null),
+  /** No session could commit without waiting for standbys: a floor was in force since commits waited for all of them alike. */
+  floor: z.boolean().default(false),
 })
 export type ClusterHoldings = z.infer<typeof ClusterHoldings>
 
@@ -85,7 +88,14 @@ export type PromotedAs = {
   timeline: Timeline | null
   rule: SynchronousRule
   weaker: CommitModeScope[] | null
+  floor?: boolean
 }
+
+/** Databases and roles that commit with less than waiting for standbys; a floor lifts them all, known or not. */
+const weakerAbove = (
+  scopes: readonly CommitModeScope[] | null | undefined,
+  floor: string | null | undefined,
+) => (floorWaits(floor) ? [] : scopes ? withoutWaiting(scopes) : null)
 
 /** The same from what it answered once it was promoted: nothing is taken over from the primary before it. */
 export function promotedAs(
@@ -95,14 +105,17 @@ export function promotedAs(
     standbyNames?: string | null | undefined
     synchronousCommit?: string | null | undefined
     commitModes?: CommitModeScope[] | null | undefined
+    commitFloor?: string | null | undefined
   },
   members: readonly { instanceId: InstanceId; name: string }[],
 ): PromotedAs {
-  const { standbyNames, synchronousCommit, commitModes } = answer
+  const { standbyNames, synchronousCommit, commitModes, commitFloor } = answer
+  const level = synchronousCommit && levelAbove(synchronousCommit, commitFloor)
   return {
     timeline: reportedTimeline(answer),
-    rule: standbyNames && synchronousCommit ? ruleInForce(standbyNames, synchronousCommit, members) : null,
-    weaker: commitModes ? withoutWaiting(commitModes) : null,
+    rule: standbyNames && level ? ruleInForce(standbyNames, level, members) : null,
+    weaker: weakerAbove(commitModes, commitFloor),
+    floor: floorWaits(commitFloor),
   }
 }
 
@@ -112,7 +125,7 @@ export function promotedAs(
  */
 export function withPrimary(
   holdings: ClusterHoldings,
-  { timeline, rule, weaker }: PromotedAs,
+  { timeline, rule, weaker, floor = false }: PromotedAs,
 ): ClusterHoldings {
   // the promoted member's own is one of them
   const passed = holdings.promotions.length > 1 ? newestRecorded(holdings) + 1 : 0
@@ -123,6 +136,7 @@ export function withPrimary(
     promotions: [],
     rules: [rule],
     weaker,
+    floor,
   }
 }
 
@@ -184,8 +198,17 @@ function ruleInForce(
   return withoutWaiting([level]).length === 0 ? ruleOfNames(names, members) : null
 }
 
+/** What the level of an instance comes to above a floor. */
+const levelAbove = (level: string, floor: string | null | undefined): string =>
+  floorWaits(floor) ? String(floor) : level
+
 /** What is remembered between reports of a primary: since its WAL ended there, these have been in force. */
-export type InForceSince = { rule: SynchronousRule; weaker: CommitModeScope[] | null; endLsn: Lsn }
+export type InForceSince = {
+  rule: SynchronousRule
+  weaker: CommitModeScope[] | null
+  floor: boolean
+  endLsn: Lsn
+}
 
 /**
  * The record after a report of the primary. What is in force counts beside what was, until as many as a commit waits for
@@ -202,27 +225,31 @@ export function afterReport(
     | 'standbys'
     | 'synchronousStandbyNames'
     | 'synchronousCommit'
+    | 'commitFloor'
   >,
   members: readonly { instanceId: InstanceId; name: string }[],
   since: InForceSince | null,
 ): { holdings: ClusterHoldings; since: InForceSince | null } {
-  const rule = ruleInForce(seen.synchronousStandbyNames, seen.synchronousCommit, members)
-  const weaker = seen.commitModes ? withoutWaiting(seen.commitModes) : null
+  const { synchronousStandbyNames: names, synchronousCommit, commitModes, commitFloor } = seen
+  const rule = ruleInForce(names, levelAbove(synchronousCommit, commitFloor), members)
+  const weaker = weakerAbove(commitModes, commitFloor)
+  const floor = floorWaits(commitFloor)
   const timeline = reportedTimeline(seen)
   const base =
     holdings.timeline === null && timeline?.ancestors && holdings.promotions.length === 0
       ? withTimeline(holdings, timeline)
       : holdings
-  const inForce = since !== null && same(since.rule, rule) && same(since.weaker, weaker)
+  const inForce =
+    since !== null && same(since.rule, rule) && same(since.weaker, weaker) && since.floor === floor
   if (inForce && confirmed(rule, seen.standbys, members, since.endLsn))
-    return { holdings: { ...base, rules: [rule], weaker }, since }
+    return { holdings: { ...base, rules: [rule], weaker, floor }, since }
   const beside =
     weaker && base.weaker
       ? [...base.weaker, ...weaker.filter((s) => !base.weaker?.some((o) => same(o, s)))]
       : null
   return {
-    holdings: { ...withRule(base, rule), weaker: beside },
-    since: inForce ? since : seen.endLsn && { rule, weaker, endLsn: seen.endLsn },
+    holdings: { ...withRule(base, rule), weaker: beside, floor: base.floor && floor },
+    since: inForce ? since : seen.endLsn && { rule, weaker, floor, endLsn: seen.endLsn },
   }
 }
 

@@ -37,6 +37,8 @@ export type HoldingsRecord = {
   commitMode: CommitMode
   /** Databases and roles that commit with less than the cluster; null where that was not reported. */
   weaker: readonly CommitModeScope[] | null
+  /** No session could commit without waiting for standbys. */
+  floor?: boolean
 }
 
 /** What a member answered once it was told to receive no more WAL, or to accept no write. */
@@ -83,6 +85,8 @@ export const Proof = z
     except: z.array(z.string()),
     /** What has to be true besides. */
     provided: z.array(z.string()),
+    /** With `standbys`: every commit waited for them, since no session could have it otherwise. */
+    floor: z.boolean().default(false),
     asked: z.array(AskedMember),
   })
   .brand<'Proof'>()
@@ -426,6 +430,7 @@ function prove({ record, candidate }: Case, accounts: readonly Account[], asked:
     because: found.length > 0 ? found.flatMap((a) => a.because) : [`"${candidate.name}" is the only one.`],
     except: covers === 'disk' ? [...ofCluster, ...off, ...unknown] : [],
     provided: found.flatMap((a) => a.provided ?? []),
+    floor: record.floor === true,
     asked,
   } as Proof
 }
@@ -447,8 +452,10 @@ export const doubtSentences = ({ message, detail }: Fault): string =>
   [`${message[0]?.toUpperCase()}${message.slice(1)}.`, detail].filter(Boolean).join(' ')
 
 /** What a proof says, in one sentence: no more than it covers. */
-export function proofSentence({ candidate, covers, except, provided }: Proof): string {
+export function proofSentence({ candidate, covers, except, provided, floor }: Proof): string {
   const condition = provided.length > 0 ? `, provided that ${provided.join(' and ')}` : ''
+  if (covers === 'standbys' && floor)
+    return `"${candidate}" holds every commit that was acknowledged${condition}: each waited for standbys, since no session could commit with less.`
   if (covers === 'standbys') return `"${candidate}" holds every commit that waited for standbys${condition}.`
   if (except.length > 0)
     return `"${candidate}" holds every commit that waited for its primary's disk; commits of ${except.join(', ')} may not have been there yet.`

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import {
+  automaticBlockers,
   type ClusterObserved,
   commitsWait,
   type Fault,
@@ -55,19 +56,42 @@ export function tooFewFollow(
   }
 }
 
+/** Why a cluster that fails over by itself could not do so safely any more. */
+function noMoreAutomatic(
+  cluster: ClusterObserved,
+  wanted: Pick<OperationInput<'change-synchronous'>, 'synchronous' | 'commitMode'>,
+): Fault | null {
+  const [blocker] = cluster.automatic ? automaticBlockers(cluster, wanted) : []
+  if (!blocker || automaticBlockers(cluster).some((b) => b.code === blocker.code)) return null
+  return {
+    code: 'cluster.automatic',
+    message: `the cluster fails over by itself, and could not do so safely: ${blocker.message}`,
+    hint: `Turn automatic failover off first: "./floe cluster automatic ${cluster.name} off".`,
+  }
+}
+
 const levelOnMembers = tasksStep<'change-synchronous'>({
   deadlineMs: 120_000,
   tasks: ({ input }, cluster) =>
     cluster.members
       .filter((m) => m.memberRole !== 'fenced')
-      .map((m) => ({
-        id: m.name,
-        hostId: m.hostId,
-        hostName: m.hostName,
-        task: controlOf(cluster).changeSettings(m.instanceId, [
+      .flatMap(({ instanceId, name, hostId, hostName }) => {
+        const at = { hostId, hostName }
+        const level = controlOf(cluster).changeSettings(instanceId, [
           { name: 'synchronous_commit', value: input.commitMode },
-        ]),
-      })),
+        ])
+        const { automatic } = cluster
+        const floor =
+          automatic &&
+          controlOf(cluster).setCommitFloor(instanceId, {
+            commitMode: input.commitMode,
+            receiverTimeoutMs: automatic.afterMs,
+          })
+        return [
+          { id: name, ...at, task: level },
+          ...(floor ? [{ id: `floor.${name}`, ...at, task: floor }] : []),
+        ]
+      }),
   // the primary's counts; a standby that is away takes it from the next copy or change
   tolerate: (task, fault) => fault.code === 'agent.unreachable' && !task.task.kind.startsWith('set-'),
 })
@@ -100,7 +124,7 @@ export const changeSynchronous = defineOperation('change-synchronous', {
       deadlineMs: 30_000,
       async run(context) {
         const cluster = await context.readCluster()
-        const refusal = tooFewFollow(cluster, context.input)
+        const refusal = noMoreAutomatic(cluster, context.input) ?? tooFewFollow(cluster, context.input)
         const { leftOut } = followingOf(cluster, context.input)
         const waited = context.now.getTime() - context.step.startedAt.getTime()
         if ((refusal || leftOut.length > 0) && (mayLookAgain(context) || waited < FOLLOW_PATIENCE_MS))

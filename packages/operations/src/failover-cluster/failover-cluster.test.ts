@@ -27,6 +27,7 @@ const holdings: ClusterHoldings = {
   promotions: [],
   rules: [{ count: 1, instanceIds: ['a', 'b'] as InstanceId[] }],
   weaker: [],
+  floor: false,
 }
 const observed = {
   clusterId: 'c',

@@ -280,6 +280,7 @@ export const failoverCluster = defineOperation('failover-cluster', {
           },
           {
             log: [
+              ...(input.because ?? []).map((text) => ({ text })),
               {
                 text: input.choose
                   ? `who takes over from "${former.name}" is chosen once positions are final; by those seen last "${candidate.name}"`

@@ -1,4 +1,4 @@
-import { controlFor } from '../instance-control'
+import { controlOf } from '../instance-control'
 import { observeStep } from '../observe-step'
 import { defineOperation } from '../step'
 import { hastenStop } from '../stop-instance/stop-instance'
@@ -17,8 +17,8 @@ export const restartInstance = defineOperation('restart-instance', {
   steps: {
     restart: taskStep('restart-instance', {
       deadlineMs: 300_000,
-      task: async (context) =>
-        (await controlFor(context)).restart(context.input.instanceId, context.input.mode),
+      on: () => null,
+      task: ({ input }, cluster) => controlOf(cluster).restart(input.instanceId, input.mode),
       hasten: (context) => hastenStop(context),
       records: ({ rolledBack }) =>
         rolledBack
@@ -45,7 +45,8 @@ export const restartInstance = defineOperation('restart-instance', {
     }),
     start: taskStep('start-instance', {
       deadlineMs: 300_000,
-      task: async (context) => (await controlFor(context)).start(context.input.instanceId),
+      on: () => null,
+      task: ({ input }, cluster) => controlOf(cluster).start(input.instanceId),
     }),
     observe: observeStep('running', 'restart'),
     'observe-start': observeStep('running', 'start'),

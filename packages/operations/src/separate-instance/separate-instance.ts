@@ -1,4 +1,4 @@
-import { controlFor } from '../instance-control'
+import { controlOf } from '../instance-control'
 import { observeStep } from '../observe-step'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
@@ -15,7 +15,8 @@ export const separateInstance = defineOperation('separate-instance', {
   steps: {
     separate: taskStep('separate-instance', {
       deadlineMs: DEADLINE_MS,
-      task: async (context) => (await controlFor(context)).separate(context.input.instanceId),
+      on: () => null,
+      task: ({ input }, cluster) => controlOf(cluster).separate(input.instanceId),
     }),
     observe: observeStep('running'),
   },

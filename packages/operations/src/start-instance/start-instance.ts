@@ -1,4 +1,4 @@
-import { controlFor } from '../instance-control'
+import { controlOf } from '../instance-control'
 import { observeStep } from '../observe-step'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
@@ -15,7 +15,9 @@ export const startInstance = defineOperation('start-instance', {
   steps: {
     start: taskStep('start-instance', {
       deadlineMs: 300_000,
-      task: async (context) => (await controlFor(context)).start(context.input.instanceId),
+      // the order names the recorded primary, by which alone one that is held back starts
+      on: () => null,
+      task: ({ input }, cluster) => controlOf(cluster).start(input.instanceId),
     }),
     observe: observeStep('running', 'start'),
   },

@@ -23,6 +23,7 @@ select jsonb_build_object(
                                         'writeLagMs', (extract(epoch from write_lag) * 1000)::float8,
                                         'flushLagMs', (extract(epoch from flush_lag) * 1000)::float8,
                                         'replayLagMs', (extract(epoch from replay_lag) * 1000)::float8,
+                                        'replyAt', (extract(epoch from reply_time) * 1000)::float8,
                                         'syncState', sync_state) order by application_name, pid)
                                  from pg_stat_replication), '[]'),
          'slots', coalesce((select jsonb_agg(jsonb_build_object(
@@ -40,6 +41,7 @@ select jsonb_build_object(
                         from pg_stat_wal_receiver),
          'synchronousStandbyNames', current_setting('synchronous_standby_names'),
          'synchronousCommit', current_setting('synchronous_commit'),
+         'commitFloor', current_setting('polar_commit_floor', true),
          'fullPageWrites', current_setting('full_page_writes') = 'on',
          'waitingCommits', (select count(*) from pg_stat_activity where wait_event = 'SyncRep')) as replication_state
   -- without a receiver the timeline is that of the segment it has come to: the newest that it has of it

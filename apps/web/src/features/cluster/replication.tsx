@@ -7,6 +7,7 @@ import { faultOf } from '@/trpc/fault'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { useInstance } from '../instance/instance-context'
 import { OperationLink } from '../operation/operation-link'
+import { AutomaticCard, AutomaticWordAlert } from './automatic-card'
 import { ClusterConnections } from './cluster-connections'
 import { CommitModesCard } from './commit-modes-card'
 import { CommitsWait } from './commits-wait'
@@ -51,6 +52,9 @@ export function Replication() {
     <div className="flex min-w-0 flex-col gap-3">
       {query.error ? <FaultAlert fault={faultOf(query.error)} tone="warn" /> : null}
       <CommitsWait detail={detail} />
+      {cluster.automatic && cluster.automaticWord ? (
+        <AutomaticWordAlert word={cluster.automaticWord} />
+      ) : null}
       {fenced.map((m) => (
         <Alert key={m.instanceId} tone="warn" title={`"${m.name}" is fenced`}>
           {m.fenced
@@ -110,6 +114,7 @@ export function Replication() {
               <CommitModesCard detail={detail} />
             </div>
             <div className="flex flex-col gap-3">
+              <AutomaticCard key={JSON.stringify(cluster.automatic)} detail={detail} />
               <PageRepairCard
                 key={JSON.stringify([cluster.pageRepair, cluster.members.map((m) => m.instanceId)])}
                 detail={detail}

@@ -50,6 +50,7 @@ export function useClusterVerbs() {
     switchover: useMutation(trpc.cluster.switchover.mutationOptions(asked('Switchover asked for'))),
     failover: useMutation(trpc.cluster.failover.mutationOptions(asked('Failover asked for'))),
     synchronous: useMutation(trpc.cluster.synchronous.mutationOptions(asked('Change asked for'))),
+    automatic: useMutation(trpc.cluster.automatic.mutationOptions(asked('Change asked for'))),
     pageRepair: useMutation(trpc.cluster.pageRepair.mutationOptions(asked('Change asked for'))),
     commitMode: useMutation(trpc.cluster.commitMode.mutationOptions(asked('Change asked for'))),
   }

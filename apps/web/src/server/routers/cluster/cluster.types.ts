@@ -71,6 +71,8 @@ export const ClusterDetail = z.object({
   candidates: z.object({ switchover: z.array(Candidate), failover: z.array(Candidate) }),
   stages: z.object({ switchover: z.array(OperationStage), failover: z.array(OperationStage) }),
   waiting: Waiting.nullable(),
+  /** Why it must not fail over by itself, each a reason; empty where it may. */
+  automaticBlockers: z.array(Fault),
   /** One connection that always reaches the primary, one for reads; null while no member's address is known. */
   connections: z.object({ primary: ClusterConnectionForms, reads: ClusterConnectionForms }).nullable(),
   openOperation: z.object({ operationId: OperationId, kind: OperationKind }).nullable(),

@@ -1,4 +1,5 @@
 import {
+  automaticBlockers,
   type CandidatePurpose,
   type ClusterObserved,
   clusterConnectionForms,
@@ -57,6 +58,7 @@ export function clusterDetail(
     },
     stages: { switchover: stages(cluster, 'switchover'), failover: stages(cluster, 'failover') },
     waiting: commitsWait(cluster),
+    automaticBlockers: automaticBlockers(cluster),
     connections: target
       ? {
           primary: clusterConnectionForms(target, 'primary'),

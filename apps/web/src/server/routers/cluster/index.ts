@@ -1,4 +1,5 @@
 import { router } from '../../procedures'
+import { automatic } from './automatic'
 import { list } from './list'
 import { pageRepair } from './page-repair'
 import { renewRoles } from './renew-roles'
@@ -12,6 +13,7 @@ export const cluster = router({
   switchover,
   failover,
   synchronous,
+  automatic,
   commitMode,
   commitModes,
   pageRepair,

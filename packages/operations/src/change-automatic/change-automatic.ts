@@ -1,0 +1,150 @@
+import {
+  automaticBlockers,
+  type ClusterMember,
+  type ClusterObserved,
+  type Fault,
+  floorCovers,
+  HeldBack,
+  type OperationInput,
+  primaryToTell,
+} from '@floe/domain'
+import { controlOf, memberOf } from '../instance-control'
+import { mayLookAgain } from '../look-again'
+import { defineOperation, fail, type MemberTask, next, type StepContext, wait } from '../step'
+import { tasksStep } from '../tasks-step'
+
+/** Standbys may take so long to confirm what was written before the floor; until then failovers are declined. */
+const CONFIRM_PATIENCE_MS = 15_000
+
+type Input = OperationInput<'change-automatic'>
+type Context = StepContext<'change-automatic'>
+
+const onMembers = (
+  cluster: ClusterObserved,
+  task: (member: ClusterMember) => MemberTask['task'],
+): MemberTask[] =>
+  cluster.members
+    .filter((m) => m.memberRole !== 'fenced')
+    .map((m) => ({ id: m.name, hostId: m.hostId, hostName: m.hostName, task: task(m) }))
+
+/** One that is away stays held back until its agent is told otherwise: it starts by an order then, which is no harm. */
+const awayMayStay = (context: Context, fault: Fault) =>
+  context.input.automatic === null && fault.code === 'agent.unreachable'
+
+/** Why it cannot be turned on; null where it can, and for turning it off. */
+export function whyNotAutomatic(
+  cluster: ClusterObserved,
+  { automatic }: Pick<Input, 'automatic'>,
+): Fault | null {
+  if (automatic === null) return null
+  const [blocker] = automaticBlockers(cluster)
+  if (blocker) return blocker
+  const away = cluster.members.find(
+    (m) => m.memberRole !== 'fenced' && (m.hostState !== 'online' || m.state !== 'running'),
+  )
+  if (away)
+    return {
+      code: 'automatic.member_away',
+      message: `instance "${away.name}" is ${away.hostState === 'online' ? away.state : `on host "${away.hostName}", which does not answer`}`,
+      detail: 'Every member has to be told that it is held back after a restart.',
+      hint: 'Bring it back, or remove it from the cluster.',
+    }
+  if (!primaryToTell(cluster))
+    return {
+      code: 'automatic.timeline_unknown',
+      message: 'the timeline of the primary is not known yet',
+      hint: 'Try again in a moment.',
+    }
+  return null
+}
+
+/**
+ * Whether and how a cluster fails over by itself. Turned on, the floor comes first, then the record, then the agents are told
+ * to hold members back: nobody is held back of a cluster that is not recorded as one that starts them. Turned off, it is the
+ * other way round.
+ */
+export const changeAutomatic = defineOperation('change-automatic', {
+  plan: ({ automatic }) =>
+    automatic === null
+      ? [
+          { name: 'check', title: 'Record that it does not fail over by itself' },
+          { name: 'tell', title: 'Let agents start members by themselves again' },
+          { name: 'floor', title: 'Take the commit floor away' },
+        ]
+      : [
+          { name: 'check', title: 'Check that it can be safe' },
+          { name: 'floor', title: 'Set the commit floor on every member' },
+          { name: 'tell', title: 'Have agents start members as a primary by an order only' },
+          { name: 'observe', title: 'See the floor in force and confirmed by standbys' },
+        ],
+  steps: {
+    check: {
+      deadlineMs: 30_000,
+      async run(context) {
+        const cluster = await context.readCluster()
+        const { automatic } = context.input
+        const refusal = whyNotAutomatic(cluster, context.input)
+        if (refusal && mayLookAgain(context)) return wait(100, `looking again: ${refusal.message}`)
+        if (refusal) return fail(refusal)
+        return next(
+          {},
+          {
+            records: automatic
+              ? []
+              : [{ kind: 'cluster-automatic', clusterId: cluster.clusterId, automatic: null }],
+          },
+        )
+      },
+    },
+    floor: tasksStep({
+      deadlineMs: 60_000,
+      tasks: ({ input: { automatic } }, cluster) =>
+        onMembers(cluster, (m) =>
+          controlOf(cluster).setCommitFloor(
+            m.instanceId,
+            automatic && { commitMode: cluster.commitMode, receiverTimeoutMs: automatic.afterMs },
+          ),
+        ),
+      tolerate: (_task, fault, context) => awayMayStay(context, fault),
+      records: (_results, { input: { automatic } }, cluster) =>
+        automatic ? [{ kind: 'cluster-automatic', clusterId: cluster.clusterId, automatic }] : [],
+    }),
+    tell: tasksStep({
+      deadlineMs: 60_000,
+      tasks: ({ input: { automatic } }, cluster) => {
+        const primary = primaryToTell(cluster)
+        if (!primary) return []
+        const heldBack = automatic && HeldBack.parse(automatic)
+        return onMembers(cluster, (m) =>
+          controlOf(cluster).keepPrimary(m.instanceId, { ...primary, heldBack }),
+        )
+      },
+      tolerate: (_task, fault, context) => awayMayStay(context, fault),
+    }),
+    observe: {
+      deadlineMs: 60_000,
+      async run(context) {
+        const cluster = await context.readCluster()
+        const primary = memberOf(cluster, cluster.primaryInstanceId)
+        const inForce = floorCovers(primary.replication?.commitFloor, cluster.commitMode)
+        if (inForce && cluster.holdings?.floor) return next({ confirmed: true })
+        const waited = context.now.getTime() - context.step.startedAt.getTime()
+        if (context.cancelAskedAt || waited > CONFIRM_PATIENCE_MS)
+          return next(
+            { confirmed: false },
+            {
+              log: [
+                {
+                  text: 'standbys have not confirmed yet what was written before the floor; until then failovers are declined',
+                },
+              ],
+            },
+          )
+        return wait(
+          100,
+          inForce ? 'waiting for the standbys to confirm' : 'waiting until it is seen in force',
+        )
+      },
+    },
+  },
+})
