@@ -95,7 +95,15 @@ export const tables = {
     controller: {
       select: true,
       insert: ['id', 'name', 'primaryInstanceId'],
-      update: ['primaryInstanceId', 'synchronous', 'commitMode', 'pageRepair', 'holdings'],
+      update: [
+        'primaryInstanceId',
+        'synchronous',
+        'commitMode',
+        'pageRepair',
+        'holdings',
+        'automatic',
+        'automaticWord',
+      ],
     },
   },
   // web: a standby whose creation was cancelled in the queue, and instances of a removed host, are deleted by no operation
