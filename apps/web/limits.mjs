@@ -3,6 +3,7 @@
  * Everything that bounds requests as such stands here; what a call may ask is its procedure's matter.
  */
 import http from 'node:http'
+import { isTrustedProxy } from './trusted-proxies.mjs'
 
 const kB = 1024
 const MB = 1024 * kB
@@ -18,9 +19,9 @@ export const limits = {
   headBytes: 16 * kB,
   headers: 100,
   connections: 2_000,
-  /** Of one address; this machine's may be a proxy with everybody behind it. */
+  /** Of one address; a trusted proxy has everybody behind it, and this machine's own may be one. */
   connectionsOfPeer: 500,
-  connectionsOfThisMachine: 1_800,
+  connectionsOfProxy: 1_800,
   /** Requests of one connection that are being answered: browsers send one at a time. */
   requestsOfConnection: 16,
   /** Bodies that are being received or worked on, together and of one address. */
@@ -45,7 +46,8 @@ const tooMuch = {
   hint: 'Try again.',
 }
 
-const isLocal = (peer) => peer === 'local' || peer === '::1' || /^(::ffff:)?127\./.test(peer)
+const mayBeProxy = (peer) =>
+  peer === 'local' || peer === '::1' || /^(::ffff:)?127\./.test(peer) || isTrustedProxy(peer)
 const peerOf = (socket) => socket.remoteAddress ?? 'local'
 
 /** A server that has `answer` see only what is within the bounds. */
@@ -71,7 +73,7 @@ export function boundConnections(server, given = limits) {
   const ofPeer = new Tally()
   server.on('connection', (socket) => {
     const peer = peerOf(socket)
-    const max = isLocal(peer) ? given.connectionsOfThisMachine : given.connectionsOfPeer
+    const max = mayBeProxy(peer) ? given.connectionsOfProxy : given.connectionsOfPeer
     if (ofPeer.of(peer) >= max) return void socket.destroy()
     ofPeer.add(peer, 1)
     socket.once('close', () => ofPeer.add(peer, -1))
@@ -99,7 +101,7 @@ function boundRequests(answer, given = limits) {
     const max = bodyBytesMax(request.url)
     const tooMany = (bytes) =>
       bodies.of('') + bytes > given.bodiesBytes ||
-      (!isLocal(peer) && bodies.of(peer) + bytes > given.bodiesOfPeerBytes)
+      (!mayBeProxy(peer) && bodies.of(peer) + bytes > given.bodiesOfPeerBytes)
     const stated = Number(request.headers['content-length'] ?? 0)
     let refused = false
     const refuse = (status, fault) => {

@@ -10,6 +10,7 @@ import { listenOnSocket } from './console-socket.mjs'
 import { endOnSignal } from './end-on-signal.mjs'
 import { createBoundedServer, limits } from './limits.mjs'
 import { keepingToHttps } from './strict-transport.mjs'
+import { trustProxies } from './trusted-proxies.mjs'
 
 const home = process.env.FLOE_HOME
 if (!home) {
@@ -22,9 +23,17 @@ if (!existsSync(server)) {
   console.error('the console is not built\nHINT: Run "npm run build --workspace @floe/web".')
   process.exit(1)
 }
-const { webAddress, webPort, webSocket, webUrl } = JSON.parse(
+const { webAddress, webPort, webSocket, webUrl, trustedProxies } = JSON.parse(
   readFileSync(join(process.env.FLOE_HOME, 'config.json'), 'utf8'),
 )
+try {
+  trustProxies(trustedProxies ?? [])
+} catch (error) {
+  console.error(
+    `${error.message}\nHINT: Name the proxies before the console, and no network that clients are in.`,
+  )
+  process.exit(1)
+}
 process.env.NODE_ENV = 'production'
 process.env.NEXT_TELEMETRY_DISABLED = '1'
 process.env.HOSTNAME = webAddress

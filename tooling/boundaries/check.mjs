@@ -1,4 +1,5 @@
-// Checks the import rules, the order of every query, and what files of the agent call of the file system. Exit status 1 when one is broken. Last line:
+// Checks the import rules, the order of every query, and what files of the agent and the command line call of
+// the file system and which programs they start. Exit status 1 when one is broken. Last line:
 // `N passed, N failed, N skipped`, counting modules and queries that order.
 import { join } from 'node:path'
 import { brokenRules } from './cruise.mjs'

@@ -1,10 +1,14 @@
-// The agent is root, and an instance's tree belongs to a stranger. So every file of the agent that calls the file system
-// stands here with the calls it makes and where it makes them: a new call is a decision, not a slip. What happens inside
-// an instance's tree goes through apps/agent/src/host/tree.ts.
+// The agent is root, and so is the command line on a root installation; an instance's tree belongs to a stranger. So every
+// file of theirs that calls the file system, or starts a program with its own rights, stands here with the calls it makes
+// and where it makes them: a new call is a decision, not a slip. What happens inside an instance's tree goes through
+// apps/agent/src/host/tree.ts, or is done by a program that runs as the instance's user.
+//
+// What a reading of the source cannot see: on what path a call is made, and what a listed program is told to do; that
+// `user` is null or the agent's own when a command is started; a program that is handed on as a value in some other way
+// than by an import (that of a listed function is `*`), and what a package of others calls.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-
-const AGENT = 'apps/agent/src'
+import { startedPrograms } from './started-programs.mjs'
 
 /** Where root may act by path or by descriptor, and why that is safe. */
 const places = {
@@ -14,10 +18,21 @@ const places = {
   state: 'the agent’s own state and secrets, which nobody else can reach',
   outer: 'names in directories that only root can change, around the trees of instances',
   engine: 'the engine’s prefix',
+  home: 'FLOE_HOME: its configuration, secrets and logs, which only who runs the command can change',
+  leaf: 'a name in another user’s directory, which is removed and neither followed nor read',
+  given: 'a file that whoever types the command names, with what they may do anyway',
+  checkout: 'the checkout and the caches, which belong to who builds',
+  trial: 'throw-away directories of benchmarks and suites',
+  system: 'programs that ask or change the system itself: users, packages, services, locks',
+  search: 'a search through everything that follows no link and opens no file',
+  starter: 'the function that starts programs; who calls it is listed',
+  own: 'our own programs, on what is ours',
+  client: 'a program of the engine that talks to a server by its socket',
+  owner: 'a program that runs as the user whose directory it acts in',
 }
 
-/** File → where, and the calls it makes. */
-const calls = {
+/** File of the agent → where, and the calls it makes of node:fs. */
+const agentCalls = {
   'agent.ts': ['state', 'chmodSync mkdirSync'],
   'engine/builtin-modules.ts': ['engine', 'existsSync readFileSync'],
   'engine/initialise.ts': ['outer', 'existsSync readdirSync renameSync'],
@@ -77,6 +92,145 @@ const calls = {
   ],
 }
 
+/** File of the agent → why, and the programs it starts with the agent's own rights. */
+const agentPrograms = {
+  'host/instance-users.ts': ['system', 'flock', 'getent', 'ipcrm'],
+  'host/run-command.ts': ['starter', '(program)'],
+  // given to whoever asks the service manager, so that tests can stand in for it
+  'host/supervise-systemd.ts': ['system', '*'],
+  'host/tree.ts': ['door', '(program)'],
+  'host/uids-with-files.ts': ['search', '/bin/sh'],
+}
+
+/** File of the command line → where, and the calls it makes of node:fs. */
+const cliCalls = {
+  'backup/encrypted-file.ts': [
+    'given',
+    'closeSync existsSync fstatSync fsyncSync linkSync openSync read readSync renameSync rmSync write',
+  ],
+  'backup/make-backup.ts': ['given', 'closeSync existsSync fstatSync openSync rmSync'],
+  'backup/passphrase.ts': ['given', 'readFileSync'],
+  'backup/pending-restore.ts': [
+    'home',
+    'closeSync existsSync fsyncSync mkdirSync openSync readFileSync renameSync rmSync writeSync',
+  ],
+  'bench/bench.ts': ['checkout', 'readFileSync readdirSync writeFileSync'],
+  'bench/fleet.ts': ['trial', 'mkdtempSync rmSync'],
+  'bench/private-installation.ts': ['trial', 'chmodSync mkdtempSync readFileSync rmSync'],
+  'bench/processor-time.ts': ['kernel', 'readFileSync readdirSync'],
+  'bench/switchover.ts': ['outer', 'statSync'],
+  'bench/synchronous-commit.ts': ['trial', 'mkdtempSync readFileSync readdirSync rmSync'],
+  'command/agent.ts': ['home', 'existsSync'],
+  'command/status.ts': ['kernel', 'readFileSync'],
+  'console/socket.ts': ['outer', 'lstatSync'],
+  'control-database/control.ts': ['home', 'closeSync openSync'],
+  'control-database/external.ts': ['given', 'existsSync readFileSync'],
+  'control-database/initialise.ts': [
+    'outer',
+    'chmodSync existsSync lchownSync lstatSync mkdirSync renameSync rmSync rmdirSync',
+  ],
+  'installation/directories.ts': ['outer', 'chmodSync existsSync lchownSync lstatSync statfsSync'],
+  'installation/home.ts': [
+    'home',
+    'closeSync existsSync fchownSync fsyncSync mkdirSync openSync readFileSync renameSync rmSync writeFileSync',
+  ],
+  'installation/instances.ts': ['outer', 'existsSync readdirSync'],
+  'installation/own-files.ts': [
+    'door',
+    'closeSync existsSync fstatSync lstatSync openSync readSync readdirSync rmSync rmdirSync',
+  ],
+  'installation/ports.ts': ['kernel', 'readFileSync readdirSync readlinkSync'],
+  'installation/programs.ts': [
+    'outer',
+    'cpSync existsSync lstatSync mkdirSync mkdtempSync readFileSync readdirSync readlinkSync renameSync rmSync symlinkSync',
+  ],
+  'installation/secrets.ts': ['leaf', 'chmodSync rmSync'],
+  'process/identity.ts': ['kernel', 'readFileSync'],
+  'process/postmaster.ts': ['kernel', 'lstatSync readFileSync readdirSync readlinkSync statSync'],
+  'process/records.ts': ['home', 'readFileSync readdirSync readlinkSync rmSync'],
+  'progress/durations.ts': ['home', 'readFileSync'],
+  'progress/progress.ts': ['home', 'appendFileSync'],
+  'suite/hostile-suite.ts': ['trial', 'existsSync mkdtempSync readFileSync rmSync'],
+  'suite/journeys-suite.ts': ['trial', 'existsSync mkdtempSync readFileSync rmSync'],
+  'suite/readme-suite.ts': ['checkout', 'existsSync readFileSync readdirSync'],
+  'suite/run-suites.ts': ['home', 'appendFileSync readFileSync'],
+  'suite/static-suites.ts': ['checkout', 'readFileSync'],
+  'suite/suite.ts': ['home', 'appendFileSync'],
+  'suite/vitest-suites.ts': ['trial', 'existsSync mkdtempSync readFileSync rmSync'],
+  'suite/workspaces.ts': ['checkout', 'globSync readFileSync'],
+  'supervise/main.ts': ['home', 'openSync writeSync'],
+  'supervise/rotate-logs.ts': [
+    'home',
+    'copyFileSync existsSync readdirSync renameSync rmSync statSync truncateSync',
+  ],
+  'supervise/spawn.ts': ['home', 'closeSync openSync'],
+  'supervise/start.ts': ['home', 'closeSync openSync'],
+  'up/agent-host.ts': ['home', 'existsSync mkdirSync'],
+  'up/answers.ts': ['home', 'closeSync fstatSync openSync readFileSync readSync'],
+  'up/system-packages.ts': ['kernel', 'readFileSync'],
+  'up/up.ts': ['home', 'existsSync readdirSync'],
+  'up/workspace-build.ts': ['checkout', 'existsSync readFileSync readdirSync rmSync statSync writeFileSync'],
+}
+
+/** File of the command line → why, and the programs it starts. Whose rights they get is in their options, which are not read. */
+const cliPrograms = {
+  'backup/make-backup.ts': [
+    'client',
+    "(join(installation.enginePrefix, 'bin/pg_dump'))",
+    '(process.execPath)',
+  ],
+  'bench/bench.ts': ['own', "(join(engineBench(), 'run'))"],
+  'bench/fleet.ts': ['client', '(process.execPath)', '(this.#psql)'],
+  'bench/monitoring.ts': ['client', '(pgbench)', "(program('pgbench'))", '(psql)'],
+  'bench/private-installation.ts': ['own', "(join(checkoutDirectory(), 'floe'))"],
+  'bench/psql-session.ts': ['client', '(psql)'],
+  'bench/switchover.ts': ['owner', '(file as string)', "(this.program('psql'))"],
+  'bench/synchronous-commit.ts': ['client', "(join(enginePrefix, 'bin', 'pgbench'))"],
+  'command/engine.ts': ['own', '(tool)'],
+  'control-database/control.ts': ['owner', '(program as string)'],
+  'control-database/external.ts': ['own', '(process.execPath)'],
+  // psql as a client, the others as the control database's user
+  'control-database/initialise.ts': [
+    'owner',
+    "(join(installation.enginePrefix, 'bin/initdb'))",
+    "(join(installation.enginePrefix, 'bin/postgres'))",
+    "(join(installation.enginePrefix, 'bin/psql'))",
+  ],
+  'control-database/load-dump.ts': [
+    'client',
+    "(join(installation.enginePrefix, 'bin/pg_restore'))",
+    "(join(installation.enginePrefix, 'bin/psql'))",
+    '(process.execPath)',
+  ],
+  'installation/os-user.ts': ['system', '(file)', 'getent', 'id', 'test'],
+  'installation/own-files.ts': ['door', '(treeProgram())'],
+  'installation/programs.ts': ['outer', 'chmod'],
+  'process/postmaster.ts': ['owner', '/bin/sh'],
+  'run-program.ts': ['starter', '(file)'],
+  'suite/engine-suite.ts': ['own', '(tool())'],
+  'suite/readme-suite.ts': ['checkout', 'git'],
+  'suite/static-suites.ts': ['checkout', 'git'],
+  'suite/suite.ts': ['own', '(file)'],
+  'supervise/spawn.ts': ['own', '(file as string)'],
+  'supervise/start.ts': ['own', '(process.execPath)'],
+  'up/agent-host.ts': ['own', '(process.execPath)'],
+  'up/engine.ts': ['own', '(tool())'],
+  'up/lock.ts': ['system', 'flock'],
+  'up/migrations.ts': ['own', '(process.execPath)'],
+  'up/system-packages.ts': [
+    'system',
+    "(join(checkoutDirectory(), 'engine/tools/engine'))",
+    'apt-get',
+    'dpkg-query',
+  ],
+  'up/workspace-build.ts': ['checkout', "(join(checkout, 'node_modules/.bin/turbo'))"],
+}
+
+const rooms = [
+  { folder: 'apps/agent/src', calls: agentCalls, programs: agentPrograms },
+  { folder: 'apps/cli/src', calls: cliCalls, programs: cliPrograms },
+]
+
 const importing = /import\s+(?:type\s+)?(\{[^}]*\}|\*\s+as\s+\w+|\w+)\s+from\s+'node:fs(?:\/promises)?'/g
 
 /** Names that a source imports from node:fs; `*` where it imports all of it. Types and constants call nothing. */
@@ -97,27 +251,44 @@ export function fileCalls(source) {
 }
 
 /** What goes round the door: `{ file, problem }` each, and how many files were looked at. */
-export function roundTheDoor(root, table = calls) {
-  const directory = join(root, AGENT)
+export function roundTheDoor(root, given = rooms) {
+  const seen = given.map((room) => lookThrough(root, room))
+  return {
+    broken: seen.flatMap((room) => room.broken),
+    files: seen.reduce((sum, room) => sum + room.files, 0),
+  }
+}
+
+function lookThrough(root, { folder, calls = {}, programs = {} }) {
+  const directory = join(root, folder)
   const files = readdirSync(directory, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && /\.ts$/.test(entry.name) && !/\.(test|d)\.ts$/.test(entry.name))
+    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name) && !/\.(test|d)\.ts$/.test(entry.name))
     .map((entry) => relative(directory, join(entry.parentPath, entry.name)))
   const broken = []
   for (const file of files) {
-    const made = fileCalls(readFileSync(join(directory, file), 'utf8'))
-    const [place, text = ''] = table[file] ?? []
-    if (place !== undefined && !(place in places)) broken.push({ file, problem: `no such place: ${place}` })
-    const allowed = new Set(text.split(' ').filter(Boolean))
-    const more = made.filter((name) => !allowed.has(name))
-    if (more.length > 0)
+    const source = readFileSync(join(directory, file), 'utf8')
+    const [place, text = ''] = calls[file] ?? []
+    const [why, ...started] = programs[file] ?? []
+    for (const name of [place, why])
+      if (name !== undefined && !(name in places)) broken.push({ file, problem: `no such place: ${name}` })
+    const listed = { calls: new Set(text.split(' ').filter(Boolean)), programs: new Set(started) }
+    const made = { calls: fileCalls(source), programs: startedPrograms(source) }
+    const more = (what) => made[what].filter((name) => !listed[what].has(name)).join(', ')
+    const unused = (what) => [...listed[what]].filter((name) => !made[what].includes(name)).join(', ')
+    if (more('calls'))
       broken.push({
         file,
-        problem: `calls ${more.join(', ')} of node:fs; inside an instance’s tree use host/tree.ts`,
+        problem: `calls ${more('calls')} of node:fs; inside an instance’s tree use host/tree.ts`,
       })
-    const unused = [...allowed].filter((name) => !made.includes(name))
-    if (unused.length > 0) broken.push({ file, problem: `does not call ${unused.join(', ')} any more` })
+    if (more('programs'))
+      broken.push({
+        file,
+        problem: `starts ${more('programs')} with its own rights; inside an instance’s tree give runCommand the user`,
+      })
+    if (unused('calls')) broken.push({ file, problem: `does not call ${unused('calls')} any more` })
+    if (unused('programs')) broken.push({ file, problem: `does not start ${unused('programs')} any more` })
   }
-  for (const file of Object.keys(table))
+  for (const file of new Set([...Object.keys(calls), ...Object.keys(programs)]))
     if (!files.includes(file)) broken.push({ file, problem: 'is not there any more' })
-  return { broken: broken.map((b) => ({ ...b, file: `${AGENT}/${b.file}` })), files: files.length }
+  return { broken: broken.map((b) => ({ ...b, file: `${folder}/${b.file}` })), files: files.length }
 }

@@ -47,6 +47,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
     user.uid === null
       ? null
       : new InstanceUsers({ home: installation.home, range: installation.instanceUsers })
+  users?.prepare().catch((error: unknown) => log.error('users.next_unknown', { reason: String(error) }))
   makeSharedDirectory(installation.socketDirectory)
   const onChange = () => reports.changed()
   const problems = new Problems(log, onChange)

@@ -133,10 +133,12 @@ describe.runIf(asRoot)('users of instances', () => {
   })
 
   test('killed at any moment, the agent ends it right when it is back', { timeout: 180_000 }, async () => {
-    for (const afterMs of [20, 120, 250, 400]) {
+    // null: as soon as its files are the new user's, which it is not started with yet
+    for (const afterMs of [20, 120, 250, 400, null]) {
       await asBefore(one)
       const key = await f.begin({ kind: 'separate-instance', instanceId: one })
-      await new Promise((resolve) => setTimeout(resolve, afterMs))
+      if (afterMs !== null) await new Promise((resolve) => setTimeout(resolve, afterMs))
+      else await waitUntil('its files are handed over', () => Boolean(registered(one).user), 15_000, 1)
       await f.agent.end('SIGKILL')
       await f.agent.start()
       expect((await f.ended(key)).state).toBe('succeeded')

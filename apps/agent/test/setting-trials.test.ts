@@ -6,6 +6,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -15,6 +16,7 @@ import { agentFault } from '@floe/agent-contract'
 import { superuserOnlySettings } from '@floe/domain'
 import { giveTo, makeTestAuthority } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ProcessesOfUsers } from '../src/host/process-table'
 import { AgentFixture, asInstanceId } from './agent-fixture'
 
 let f: AgentFixture
@@ -188,6 +190,48 @@ describe('a check of settings', () => {
     expect(marks()).toEqual([])
   })
 })
+
+test.runIf(process.getuid?.() === 0)(
+  'of a check for an instance that is not there yet nothing stays but the prepared data directory',
+  async () => {
+    const { hostId, instancesDirectory, socketDirectory } = f.installation
+    const check = async (value: string) => {
+      const { results } = await f.must({
+        kind: 'try-new-settings',
+        instanceId: randomUUID(),
+        changes: [
+          { name: 'max_connections', value },
+          { name: 'dynamic_shared_memory_type', value: 'sysv' },
+        ],
+      })
+      expect(results.map((r) => r.fault ?? null)).toEqual([null, null])
+    }
+    const place = join(instancesDirectory, '.new-instance', 'trial')
+    const named = (top: string) =>
+      execFileSync('find', [top, '-ignore_readdir_race', '-uid', String(uid), '-printf', '%P\n'], {
+        encoding: 'utf8',
+      })
+        .split('\n')
+        .filter(
+          (name) =>
+            name !== '' && !/^\w+\/pgdata\/(?:base|pg_wal|pg_xact|pg_multixact|pg_subtrans)\//.test(name),
+        )
+        .sort()
+    await check('71')
+    const uid = Number(execFileSync('id', ['-u', `floe-${hostId.slice(-12)}`], { encoding: 'utf8' }))
+    const prepared = named(place)
+    expect(prepared.filter((name) => /^\w+$/.test(name))).toHaveLength(1)
+    await check('72')
+    expect(named(place)).toEqual(prepared)
+    expect(prepared.filter((name) => /trial$|postmaster\.pid$/.test(name))).toEqual([])
+    expect(readdirSync(socketDirectory).filter((name) => name.startsWith('trial-'))).toEqual([])
+    for (const top of [directory, '/dev/shm', '/run']) expect(named(top), top).toEqual([])
+    const memory = readFileSync('/proc/sysvipc/shm', 'utf8').trim().split('\n')
+    const owner = memory[0]?.trim().split(/\s+/).indexOf('uid') as number
+    expect(memory.filter((row) => row.trim().split(/\s+/)[owner] === String(uid))).toEqual([])
+    expect(new ProcessesOfUsers().of(uid)).toEqual([])
+  },
+)
 
 test('the list of what only superusers see is the engine’s', async () => {
   await f.query(id, 'create role stranger')

@@ -70,6 +70,11 @@ const InstallationShape = HostConfiguration.extend({
   users: ConsoleUsers.nullable(),
   /** Addresses and networks (10.0.0.7, fd00::/64) that webhooks may name although they are this machine's or its site's. */
   webhookAddresses: z.array(z.string()).optional(),
+  /**
+   * Addresses and networks of the proxies before the console: of them alone X-Forwarded-For is believed. No network that
+   * clients are in, or they choose whom they are taken for.
+   */
+  trustedProxies: z.array(z.string()).optional(),
   /** Holds the homes of web and controller, `web/` and `controller/`, where those users can reach them. */
   consoleDirectory: z.string(),
 })

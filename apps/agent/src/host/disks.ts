@@ -22,9 +22,12 @@ export function parseMounts(text: string): Mount[] {
     })
 }
 
+/** What is mounted where, as the agent sees it. */
+export const readMounts = (): Mount[] => parseMounts(readFileSync('/proc/self/mounts', 'utf8'))
+
 /** The file systems that hold these paths, each once. */
 export function readDisks(paths: readonly string[]): Disk[] {
-  const mounts = parseMounts(readFileSync('/proc/self/mounts', 'utf8'))
+  const mounts = readMounts()
   const disks = new Map<string, Disk>()
   for (const path of paths) {
     const mount = mountOf(path, mounts)

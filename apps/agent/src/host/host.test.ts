@@ -157,4 +157,23 @@ describe('commands', () => {
     expect(r.signal).toBe('SIGKILL')
     expect(performance.now() - begun).toBeLessThan(10_000)
   })
+
+  test.runIf(process.getuid?.() === 0)(
+    'what runs as a user has nothing of root and can get nothing',
+    async () => {
+      const user = { name: 'nobody', uid: 65_534, gid: 65_534 }
+      const { status, stdout } = await runCommand('cat', ['/proc/self/status'], { user })
+      expect(status).toBe(0)
+      const said = new Map(stdout.split('\n').map((line) => line.split(/:\s*/) as [string, string]))
+      for (const kind of ['Uid', 'Gid']) expect(said.get(kind), kind).toBe(Array(4).fill('65534').join('\t'))
+      expect(said.get('Groups')?.trim()).toBe('')
+      for (const kind of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'])
+        expect(said.get(kind), kind).toBe('0'.repeat(16))
+      expect(said.get('NoNewPrivs')).toBe('1')
+      // root's own commands keep what they need
+      const bounding = (text: string) => /^CapBnd:.*$/m.exec(text)?.[0]
+      const own = await runCommand('cat', ['/proc/self/status'])
+      expect(bounding(own.stdout)).toBe(bounding(readFileSync('/proc/self/status', 'utf8')))
+    },
+  )
 })

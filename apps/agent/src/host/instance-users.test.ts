@@ -4,8 +4,9 @@ import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync, statSync, writ
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { waitUntil } from '@floe/testkit'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { InstanceUsers } from './instance-users'
+import { complaintsOf } from './uids-with-files'
 
 /** Uids that nothing else of this machine is given. */
 const RANGE = { from: 64_200, to: 64_201 }
@@ -74,4 +75,76 @@ int main(void) { pthread_t t; pthread_create(&t, 0, wait_for_ever, 0); pthread_e
     await release(id)
     expect(await ended).toBe('SIGKILL')
   })
+})
+
+describe.runIf(process.getuid?.() === 0)('where it is lost which uid is next', () => {
+  const range = { from: 64_210, to: 64_219 }
+  const scratch = mkdtempSync(join(tmpdir(), 'floe-users-'))
+  const directory = join(scratch, 'users')
+  const next = join(directory, 'next')
+  const usersOf = (filesBelow: string) => new InstanceUsers({ home: scratch, range, directory, filesBelow })
+  const made: { id: string; user: Awaited<ReturnType<InstanceUsers['claim']>> }[] = []
+  const claim = async (filesBelow = scratch) => {
+    const id = randomUUID()
+    const user = await usersOf(filesBelow).claim(id)
+    made.push({ id, user })
+    return user.uid
+  }
+  const release = async () => {
+    for (const { id, user } of made.splice(0)) await usersOf(scratch).release(id, user)
+  }
+  beforeEach(() => rmSync(next, { force: true }))
+  afterEach(release)
+  afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+
+  test('a file of a user that is gone keeps its uid from being given out', async () => {
+    const left = join(scratch, 'left')
+    writeFileSync(left, '')
+    chownSync(left, range.from + 3, range.from)
+    expect(await claim()).toBe(range.from + 4)
+    rmSync(left)
+    // from then on it is written down again
+    await release()
+    expect(await claim()).toBe(range.from + 5)
+  })
+
+  test('so does a process', async () => {
+    const uid = range.from + 2
+    const child = spawn('sleep', ['60'], { uid, gid: uid, cwd: '/', stdio: 'ignore' })
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    try {
+      expect(await claim()).toBe(uid + 1)
+    } finally {
+      child.kill('SIGKILL')
+      await ended
+    }
+  })
+
+  test('so does a user whose record is lost, too, and a record without a user', async () => {
+    const uid = await claim()
+    rmSync(join(directory, `${uid}.json`))
+    rmSync(next)
+    expect(await claim()).toBe(uid + 1)
+    writeFileSync(join(directory, `${uid + 5}.json`), '')
+    // damaged as it would be if the disk were full
+    writeFileSync(next, '')
+    expect(await claim()).toBe(uid + 6)
+    rmSync(join(directory, `${uid + 5}.json`))
+  })
+
+  test('nobody gets a user when files cannot be searched, and it is searched again then', async () => {
+    const missing = join(scratch, 'not mounted')
+    await expect(claim(missing)).rejects.toMatchObject({
+      fault: { code: 'host.no_user', detail: expect.stringContaining('No such file or directory') },
+    })
+    await expect(usersOf(missing).prepare()).rejects.toMatchObject({ fault: { code: 'host.no_user' } })
+    await usersOf(scratch).prepare()
+    expect(await claim(missing)).toBe(range.from)
+  })
+})
+
+test('of what find could not search, only mounts that are not searched are no matter', () => {
+  const said = 'find: ‘/run/user/1000/doc’: Permission denied\nfind: ‘/srv’: Input/output error\n'
+  expect(complaintsOf(said, ['/run/user/1000/doc'])).toEqual(['find: ‘/srv’: Input/output error'])
+  expect(complaintsOf(said, [])).toHaveLength(2)
 })

@@ -16,8 +16,9 @@ import { fault } from '@floe/domain'
 import { z } from 'zod'
 import { replaceFile } from './durable-files'
 import type { EngineUser } from './engine-user'
-import { listPids, runsAs } from './process-table'
+import { listPids, runsAs, uidsOfProcesses } from './process-table'
 import { runCommand } from './run-command'
+import { type UidRange, uidsWithFiles } from './uids-with-files'
 import { waitFor } from './wait-for'
 
 /**
@@ -28,18 +29,22 @@ import { waitFor } from './wait-for'
  *   exclusively.
  * - Uids are given out upwards. One is given out again only when the range is used up, and then only when nobody has it,
  *   no process runs with it, and a look through every local file system finds no file of it.
+ * - How far they were given out stands in `<directory>/next`. Where that is lost, it follows from who has a uid of the range,
+ *   processes, and files; a search that fails is a refusal, never the beginning of the range.
+ *
+ * Network file systems and FUSE are never searched (uids-with-files.ts).
  */
 export class InstanceUsers {
   readonly #directory: string
   readonly #home: string
-  readonly #range: { from: number; to: number }
+  readonly #range: UidRange
   readonly #filesBelow: string
   #turn: Promise<unknown> = Promise.resolve()
 
   /** Tests give a directory of their own for the claims, and one in which files are looked for instead of everywhere. */
   constructor(o: {
     home: string
-    range?: { from: number; to: number } | undefined
+    range?: UidRange | undefined
     directory?: string
     filesBelow?: string
   }) {
@@ -49,12 +54,21 @@ export class InstanceUsers {
     this.#directory = o.directory ?? CLAIMS
   }
 
+  /**
+   * Finds out which uid is next where that is not written down, so that no claim has to wait for the search. Throws
+   * `host.no_user` when it cannot be told.
+   */
+  prepare(): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#makeDirectory()
+      await this.#next()
+    })
+  }
+
   /** The user of an instance, made at the first asking. */
   claim(instanceId: string): Promise<OwnUser> {
     return this.#inTurn(async () => {
-      // others may pass the directory above, in which whole installations lie
-      mkdirSync(dirname(this.#directory), { recursive: true, mode: 0o755 })
-      mkdirSync(this.#directory, { recursive: true, mode: 0o700 })
+      this.#makeDirectory()
       await this.#forgetHomesThatAreGone()
       const name = userNameOf(instanceId)
       const known = this.#claims().find((c) => c.instanceId === instanceId)
@@ -86,6 +100,12 @@ export class InstanceUsers {
       const claim = this.#claims().find((c) => c.instanceId === instanceId)
       if (claim) rmSync(this.#file(claim.uid), { force: true })
     })
+  }
+
+  #makeDirectory(): void {
+    // others may pass the directory above, in which whole installations lie
+    mkdirSync(dirname(this.#directory), { recursive: true, mode: 0o755 })
+    mkdirSync(this.#directory, { recursive: true, mode: 0o700 })
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -126,20 +146,66 @@ export class InstanceUsers {
 
   async #take(instanceId: string, name: string): Promise<number> {
     const { from, to } = this.#range
-    const nextFile = join(this.#directory, 'next')
-    const next = Math.max(from, Number(existsSync(nextFile) ? readFileSync(nextFile, 'utf8') : from) || from)
-    for (let uid = next; uid <= to; uid++) {
+    for (let uid = await this.#next(); uid <= to; uid++) {
       if (!(await this.#tryTake(uid, instanceId, name))) continue
-      replaceFile(nextFile, `${uid + 1}\n`)
+      this.#noteNext(uid + 1)
       return uid
     }
-    const left = await uidsWithFiles(this.#filesBelow, this.#range)
+    const left = await uidsWithFiles(this.#filesBelow, this.#range).catch((error: Error) => {
+      throw fault('host.no_user_left', 'no user is left for another instance', {
+        detail: `Which uids could be used again cannot be told, because not every file system could be searched: ${error.message}.`,
+      })
+    })
     for (let uid = from; uid <= to; uid++)
       if (!left.has(uid) && (await this.#tryTake(uid, instanceId, name))) return uid
     throw fault('host.no_user_left', 'no user is left for another instance', {
       detail: `Every uid from ${from} to ${to} belongs to somebody, or files of it are left on this host.`,
       hint: 'Widen the range with "instanceUsers" in config.json, then restart the agent.',
     })
+  }
+
+  /** The first uid that was never given out. */
+  async #next(): Promise<number> {
+    const { from, to } = this.#range
+    const noted = this.#noted()
+    if (noted !== null) return Math.max(from, noted)
+    const cannotTell = (detail: string) =>
+      fault('host.no_user', 'which uids were given to instances cannot be told', {
+        detail: `"${this.#nextFile()}" is missing or damaged. ${detail}`,
+        hint: `Search by hand for files of uids ${from} to ${to}, and write the first uid that no instance ever had into that file.`,
+      })
+    const { status, stdout } = await runCommand('getent', ['passwd'], {
+      timeoutMs: 60_000,
+      outputMaxBytes: 1 << 26,
+    })
+    if (status !== 0) throw cannotTell('The list of users could not be read.')
+    const files = await uidsWithFiles(this.#filesBelow, this.#range).catch((error: Error) => {
+      throw cannotTell(`Not every file system could be searched: ${error.message}.`)
+    })
+    const seen = [
+      ...stdout.split('\n').map((line) => Number(line.split(':')[2])),
+      ...readdirSync(this.#directory).map((name) => Number(/^(\d+)\.json$/.exec(name)?.[1])),
+      ...uidsOfProcesses(),
+      ...files,
+    ].filter((uid) => uid >= from && uid <= to)
+    const next = seen.reduce((highest, uid) => Math.max(highest, uid), from - 1) + 1
+    this.#noteNext(next)
+    return next
+  }
+
+  #noted(): number | null {
+    const path = this.#nextFile()
+    const text = existsSync(path) ? readFileSync(path, 'utf8').trim() : ''
+    return /^\d{1,10}$/.test(text) ? Number(text) : null
+  }
+
+  #nextFile(): string {
+    return join(this.#directory, 'next')
+  }
+
+  /** Another agent of this machine may have come further in the meantime. */
+  #noteNext(uid: number): void {
+    if (uid > (this.#noted() ?? 0)) replaceFile(this.#nextFile(), `${uid}\n`)
   }
 
   async #tryTake(uid: number, instanceId: string, name: string): Promise<boolean> {
@@ -246,26 +312,4 @@ async function removeSharedMemory(uid: number): Promise<void> {
       if (Number(row[column]) === uid)
         await runCommand('ipcrm', [option, row[1] as string], { timeoutMs: 10_000 })
   }
-}
-
-/** Uids of a range that own any file below a directory, on local file systems. Takes as long as these are large. */
-async function uidsWithFiles(top: string, { from, to }: { from: number; to: number }): Promise<Set<number>> {
-  const r = await runCommand(
-    '/bin/sh',
-    [
-      '-c',
-      '{ find "$3" -ignore_readdir_race \\( -fstype proc -o -fstype sysfs -o -fstype nfs -o -fstype nfs4 -o -fstype cifs \\) -prune -o -uid +"$1" -uid -"$2" -printf "%U\\n" 2>/dev/null; echo "ended $?"; } | sort -u',
-      'sh',
-      String(from - 1),
-      String(to + 1),
-      top,
-    ],
-    { timeoutMs: 3_600_000 },
-  )
-  const lines = r.stdout.split('\n').filter(Boolean)
-  if (r.status !== 0 || !lines.includes('ended 0'))
-    throw fault('host.no_user_left', 'no user is left for another instance', {
-      detail: 'Which uids could be used again cannot be told: not every file system could be searched.',
-    })
-  return new Set(lines.filter((line) => /^\d+$/.test(line)).map(Number))
 }

@@ -132,6 +132,9 @@ function listByUid(): Map<number, number[]> {
 /** Whether a process that runs has this uid, in any way. */
 export const runsAs = (pid: number, uid: number): boolean => runningUids(pid).has(uid)
 
+/** Every uid that a process runs with, in any way. */
+export const uidsOfProcesses = (): Set<number> => new Set(listByUid().keys())
+
 function runningUids(pid: number): Set<number> {
   try {
     const status = readSmallFile(`/proc/${pid}/status`)

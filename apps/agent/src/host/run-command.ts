@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process'
+import { confined } from './confined'
 import type { EngineUser } from './engine-user'
 
 export type CommandResult = { status: number | null; signal: string | null; stdout: string; stderr: string }
 export type CommandOptions = {
+  /** Who it runs as, confined as an instance is (confined.ts); without one it is the agent's own user, with all it may do. */
   user?: EngineUser
   directory?: string
   input?: string
@@ -24,8 +26,8 @@ export const commandSessions = (): ReadonlySet<number> => sessions
 const sessions = new Set<number>()
 
 /**
- * Runs a command to its end as the engine's user (supplementary groups cleared) in a process group of its own; on
- * timeout or abort the whole group is killed. Output beyond 1 MB each is dropped.
+ * Runs a command to its end in a process group of its own; on timeout or abort the whole group is killed. Output beyond
+ * 1 MB each is dropped. As a user it has no more rights than that user's instance; setpriv becomes the command.
  */
 export function runCommand(
   file: string,
@@ -33,12 +35,12 @@ export function runCommand(
   options: CommandOptions = {},
 ): Promise<CommandResult> {
   return new Promise((resolve, reject) => {
-    const child = spawn(file, args, {
+    const [program, ...words] = options.user ? confined(options.user, [file, ...args]) : [file, ...args]
+    const child = spawn(program, words, {
       cwd: options.directory ?? '/',
       env: engineEnvironment,
       stdio: ['pipe', 'pipe', 'pipe'],
       detached: true,
-      ...identity(options.user),
     })
     const session = child.pid
     if (session !== undefined) sessions.add(session)
@@ -76,9 +78,4 @@ export function runCommand(
     child.stdin.on('error', () => {})
     child.stdin.end(options.input ?? '')
   })
-}
-
-/** Spawn options that change to the engine's user; node clears the supplementary groups with them. */
-export function identity(user: EngineUser | undefined): { uid?: number; gid?: number } {
-  return user && user.uid !== null && user.gid !== null ? { uid: user.uid, gid: user.gid } : {}
 }

@@ -21,9 +21,13 @@ const Noted = z.object({ wasRunning: z.boolean() })
 export const separateInstance: TaskBody<'separate-instance'> = async (task, context) => {
   const instance = context.instances.get(task.instanceId)
   const { registered } = instance
+  const noted = Noted.safeParse(context.note.read())
   if (registered.user) {
     context.log(`it runs as user "${registered.user.name}" already`)
-    return { user: registered.user.name, restarted: false, stoppedMs: 0 }
+    // a run that was killed when its files had been handed over, and stopped it for that
+    const restarted = noted.success && noted.data.wasRunning
+    if (restarted) await makeReady(instance, context)
+    return { user: registered.user.name, restarted, stoppedMs: 0 }
   }
   if (!context.users || instance.user.uid === null)
     throw fault('host.one_trust_domain', 'instances of this host cannot have users of their own', {
@@ -32,7 +36,6 @@ export const separateInstance: TaskBody<'separate-instance'> = async (task, cont
     })
   const from = instance.user.uid
   await instance.look()
-  const noted = Noted.safeParse(context.note.read())
   const wasRunning = noted.success ? noted.data.wasRunning : instance.postmaster !== null
   if (!noted.success) context.note.write({ wasRunning })
   const user = await context.users.claim(task.instanceId)

@@ -30,7 +30,11 @@ export const trySettings: TaskBody<'try-settings'> = (task, context) =>
     context.signal,
   )
 
-/** The same for an instance that is to be made: by the engine it would get, as a user who has no instance. */
+/**
+ * The same for an instance that is to be made: by the engine it would get, as a user who has no instance. That user is the
+ * host's one for all such checks and is never released: uids are not given out again, and one a check would use them up.
+ * Of a check nothing stays but the throw-away data directory, which the next one takes.
+ */
 export const tryNewSettings: TaskBody<'try-new-settings'> = (task, context) =>
   settingChecks.take(async () => {
     const { installation, instances, users } = context

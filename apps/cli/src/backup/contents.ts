@@ -57,6 +57,7 @@ export const BackedUpConfiguration = z.preprocess(
     }),
     startCrashed: z.boolean().optional(),
     webhookAddresses: z.array(z.string().max(100)).max(1_000).optional(),
+    trustedProxies: z.array(z.string().max(100)).max(1_000).optional(),
   }),
 )
 export type BackedUpConfiguration = z.infer<typeof BackedUpConfiguration>

@@ -43,8 +43,13 @@ describe('the configuration', () => {
     expect(again).toEqual({ ...first, enginePrefix: '/cache/engine/release-2' })
   })
 
-  test('keeps what was written into it by hand: that the agent does not start what crashed', () => {
-    const first = { ...decideInstallation(null, {}, found), startCrashed: false }
+  test('keeps what was written into it by hand', () => {
+    const first = {
+      ...decideInstallation(null, {}, found),
+      startCrashed: false,
+      webhookAddresses: ['10.0.0.7'],
+      trustedProxies: ['10.0.0.8'],
+    }
     expect(decideInstallation(first, {}, found)).toEqual(first)
   })
 

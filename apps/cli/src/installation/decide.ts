@@ -129,6 +129,7 @@ export function decideInstallation(
     // written by hand: nothing asks for it
     ...(before?.startCrashed === undefined ? {} : { startCrashed: before.startCrashed }),
     ...(before?.webhookAddresses === undefined ? {} : { webhookAddresses: before.webhookAddresses }),
+    ...(before?.trustedProxies === undefined ? {} : { trustedProxies: before.trustedProxies }),
   }
 }
 

@@ -149,7 +149,7 @@ test('a slow head, a slow body and a silent connection are ended; a stream goes 
 })
 
 test('connections, and requests on one of them, have a bound', async () => {
-  const { port } = await serve({ connectionsOfThisMachine: 5, requestsOfConnection: 3 })
+  const { port } = await serve({ connectionsOfProxy: 5, requestsOfConnection: 3 })
   const pipelined = open(port)
   pipelined.socket.write('GET /slow HTTP/1.1\r\nHost: floe\r\n\r\n'.repeat(4))
   await pipelined.closed

@@ -1,4 +1,4 @@
-/** Set by peer-address.mjs for every request: whom the connection came from. Behind a proxy that is the proxy. */
+/** Set by peer-address.mjs for every request: whom it comes from. Behind a proxy that config.json does not name it is the proxy. */
 export const PEER_HEADER = 'x-floe-peer'
 /** Whoever came through the console's Unix socket: somebody on this machine. */
 export const LOCAL_PEER = 'local'

@@ -1,6 +1,7 @@
 import { createDatabase, type Database, findHostAgent, findInstanceAgent } from '@floe/db'
 import { Agents } from './agents'
 import { type Auth, createAuth } from './auth/auth'
+import type { LateChecks } from './auth/late-checks'
 import { ChangeWatch } from './changes'
 import { DenialRows } from './denial-rows'
 import { controlDatabaseUrl, type InstallationFiles, readInstallation } from './installation'
@@ -19,8 +20,12 @@ export type Ports = {
   close(): Promise<void>
 }
 
-/** `url`: of the control database, where it is not the installation's own. */
-export function createPorts(files: InstallationFiles, url = controlDatabaseUrl(files)): Ports {
+/** `url`: of the control database, where it is not the installation's own; `late`: of another pace than the console's. */
+export function createPorts(
+  files: InstallationFiles,
+  url = controlDatabaseUrl(files),
+  late?: LateChecks,
+): Ports {
   const database = createDatabase({
     connectionString: url,
     applicationName: 'floe web',
@@ -45,7 +50,7 @@ export function createPorts(files: InstallationFiles, url = controlDatabaseUrl(f
   return {
     files,
     database,
-    auth: createAuth(files, database, denialRows),
+    auth: createAuth(files, database, denialRows, late),
     agents,
     feeds,
     changes,

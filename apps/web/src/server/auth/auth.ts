@@ -10,6 +10,7 @@ import { PEER_HEADER } from '../peer-address'
 import { PASSPHRASE_MAX, PASSPHRASE_MIN } from '../routers/setup/complete.types'
 import { AUTH_PATH, createFrontDoor } from './front-door'
 import { KnownDevices } from './known-device'
+import type { LateChecks } from './late-checks'
 import { accessControl, roles } from './roles'
 import { trustedOrigins } from './trusted-origins'
 
@@ -17,7 +18,12 @@ import { trustedOrigins } from './trusted-origins'
  * Sessions by better-auth: e-mail and passphrase, cookies. Nobody signs up here; the owner is made by the one-time set-up
  * link (setup.complete). `handler` is the front door; accounts are changed by procedures (account.*), never through it.
  */
-export function createAuth(files: InstallationFiles, database: Database, denialRows: DenialRows) {
+export function createAuth(
+  files: InstallationFiles,
+  database: Database,
+  denialRows: DenialRows,
+  late?: LateChecks,
+) {
   const { installation, authSecret } = files
   const secure = installation.webUrl.startsWith('https:')
   const auth = betterAuth({
@@ -83,6 +89,7 @@ export function createAuth(files: InstallationFiles, database: Database, denialR
       database,
       denialRows,
       devices: new KnownDevices(authSecret, secure),
+      late,
     }),
   }
 }

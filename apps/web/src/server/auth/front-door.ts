@@ -3,6 +3,7 @@ import type { DenialRows } from '../denial-rows'
 import { auditAddress, peerAddress } from '../peer-address'
 import { unstorableText } from '../text'
 import type { KnownDevices } from './known-device'
+import { LateChecks } from './late-checks'
 import { SignInLimit } from './sign-in-limit'
 
 export const AUTH_PATH = '/api/auth'
@@ -19,13 +20,22 @@ type Behind = {
   database: Pick<Database, 'pool'>
   denialRows: DenialRows
   devices: KnownDevices
+  /** Tests give one of another pace. */
+  late?: LateChecks | undefined
 }
 
 /**
- * The one way in to better-auth's endpoints: only those that Floe uses, sign-ins within their limits, and no beginning or
- * end of a session without its audit row.
+ * The one way in to better-auth's endpoints: only those that Floe uses, sign-ins within their limits (beyond them late and
+ * few: LateChecks), and no beginning or end of a session without its audit row.
  */
-export function createFrontDoor({ handler, findPerson, database, denialRows, devices }: Behind) {
+export function createFrontDoor({
+  handler,
+  findPerson,
+  database,
+  denialRows,
+  devices,
+  late = new LateChecks(),
+}: Behind) {
   const limit = new SignInLimit()
 
   async function signIn(request: Request): Promise<Response> {
@@ -40,32 +50,26 @@ export function createFrontDoor({ handler, findPerson, database, denialRows, dev
     const device = devices.deviceOf(headers, email)
     const attempt = { email: email.slice(0, 200), peer: peerAddress(headers), device }
     const waitMs = limit.waitMs(attempt)
-    if (waitMs > 0) {
-      const seconds = Math.ceil(waitMs / 1_000)
-      return refusal(
-        429,
-        'session.too_many_attempts',
-        `too many failed attempts; try again in ${seconds} s`,
-        {
-          'retry-after': String(seconds),
-        },
-      )
-    }
-    const takeBack = limit.begin(attempt)
+    const check = () => askPassphrase(request, email, body?.password)
     let response: Response
-    try {
-      const passed = new Headers(headers)
-      passed.delete('content-length')
-      response = await handler(
-        new Request(request.url, {
-          method: 'POST',
-          headers: passed,
-          body: JSON.stringify({ email, password: body?.password }),
-        }),
+    let takeBack = () => {}
+    if (waitMs > 0) {
+      // it counts for nothing: it would only keep others waiting for longer
+      const answered = await late.take(
+        device ? `device ${device}` : `peer ${attempt.peer}`,
+        check,
+        request.signal,
       )
-    } catch (error) {
-      takeBack()
-      throw error
+      if (answered === null) return tooManyAttempts(waitMs)
+      response = answered
+    } else {
+      takeBack = limit.begin(attempt)
+      try {
+        response = await check()
+      } catch (error) {
+        takeBack()
+        throw error
+      }
     }
     const answer = (await response.json().catch(() => ({}))) as { code?: string; user?: Person }
     // anything else was refused before a passphrase was looked at: another site's page, a form that is none
@@ -89,6 +93,14 @@ export function createFrontDoor({ handler, findPerson, database, denialRows, dev
     kept.append('set-cookie', devices.cookie(email, device ?? undefined))
     // the cookie is the session; its token has no business in a page's memory
     return Response.json({ user: { id, name } }, { headers: kept })
+  }
+
+  function askPassphrase({ url, headers }: Request, email: string, password: unknown): Promise<Response> {
+    const passed = new Headers(headers)
+    passed.delete('content-length')
+    return handler(
+      new Request(url, { method: 'POST', headers: passed, body: JSON.stringify({ email, password }) }),
+    )
   }
 
   async function signOut(request: Request): Promise<Response> {
@@ -124,6 +136,13 @@ export function createFrontDoor({ handler, findPerson, database, denialRows, dev
     if (request.method === 'POST' && pathname === `${AUTH_PATH}${SIGN_OUT}`) return signOut(request)
     return refusal(404, 'request.not_found', 'nothing is here')
   }
+}
+
+function tooManyAttempts(waitMs: number): Response {
+  const seconds = Math.ceil(waitMs / 1_000)
+  return refusal(429, 'session.too_many_attempts', `too many failed attempts; try again in ${seconds} s`, {
+    'retry-after': String(seconds),
+  })
 }
 
 async function readBody(request: Request): Promise<Record<string, unknown> | null> {

@@ -18,7 +18,7 @@ export type Attempt = {
 }
 
 /**
- * Counts wrong passphrases in this process. An attempt counts from its beginning, so that many at once are not all let
+ * Counts wrong passphrases in this process; who is over a bound is not refused but late (late-checks.ts). An attempt counts from its beginning, so that many at once are not all let
  * through, and is taken back when no passphrase was looked at or it was right.
  */
 export class SignInLimit {
@@ -30,7 +30,7 @@ export class SignInLimit {
     this.#now = now
   }
 
-  /** Milliseconds to wait before trying; 0 when one may try. */
+  /** Milliseconds until an attempt is within the bounds; 0 when it is. */
   waitMs(attempt: Attempt): number {
     return Math.max(
       ...boundsOf(attempt).map(({ key, max }) => {

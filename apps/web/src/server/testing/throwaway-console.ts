@@ -4,6 +4,7 @@ import { createTestDatabase } from '@floe/db/testing'
 import type {} from '@floe/db/testing/engine-for-suite'
 import { createHTTPServer } from '@trpc/server/adapters/standalone'
 import { hashPassword } from 'better-auth/crypto'
+import type { LateChecks } from '../auth/late-checks'
 import { createContext } from '../context'
 import { createPorts } from '../ports'
 import { appRouter } from '../router'
@@ -15,6 +16,8 @@ export async function throwawayConsole(options: {
   authority?: string
   /** What it shows agents; a function where the test changes it. */
   identity?: string | (() => string)
+  /** Who is over the limits of sign-ins waits for this. */
+  late?: LateChecks
 }) {
   const database = await createTestDatabase(options.engine)
   const webUrl = 'http://127.0.0.1:3999'
@@ -44,7 +47,7 @@ export async function throwawayConsole(options: {
     identity: () => (typeof options.identity === 'function' ? options.identity() : (options.identity ?? '')),
     authSecret: randomBytes(32).toString('hex'),
   }
-  const newPorts = () => createPorts(files, database.as.web.connectionString)
+  const newPorts = () => createPorts(files, database.as.web.connectionString, options.late)
   const ports = newPorts()
   return {
     ports,
