@@ -95,12 +95,14 @@ describe.skipIf(missing !== null)(`a cluster fails over by itself${missing ? ` (
     await synchronous(false)
     await expect(order(automatic)).rejects.toThrow('too few are left')
     await synchronous(true)
+    await waitUntil('the timeline is recorded', async () => (await cluster()).holdings?.timeline, 20_000)
     await order(automatic)
-    const { automatic: stored, holdings } = await cluster()
-    expect(stored).toEqual(automatic)
-    expect(holdings?.floor).toBe(true)
-    for (const { primaryKnown } of (await cluster()).members)
-      await waitUntil('told', () => primaryKnown?.heldBack?.isolatedPrimary === 'read-only')
+    expect((await cluster()).automatic).toEqual(automatic)
+    // from here on a proof is of every commit, once what was written before has been confirmed
+    await waitUntil('the floor counts', async () => (await cluster()).holdings?.floor, 20_000)
+    await waitUntil('every agent was told', async () =>
+      (await cluster()).members.every((m) => m.primaryKnown?.heldBack?.isolatedPrimary === 'read-only'),
+    )
     // what would make it unsafe is refused from here on
     await expect(synchronous(false)).rejects.toThrow('fails over by itself')
     await expect(

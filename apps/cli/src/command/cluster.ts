@@ -470,15 +470,10 @@ function addAutomatic(cluster: Command): void {
         const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
           client.trpc.cluster.automatic.mutate({ clusterId, automatic, idempotencyKey }),
         )
-        await carryOut(client, started, options, ({ confirmed }) =>
+        await carryOut(client, started, options, () =>
           automatic === null
             ? `Cluster "${name}" does not fail over by itself any more.`
-            : [
-                `Cluster "${name}" fails over by itself.`,
-                ...(confirmed === false
-                  ? ['Not before its standbys have confirmed what was written until now.']
-                  : []),
-              ].join('\n'),
+            : `Cluster "${name}" fails over by itself.`,
         )
       },
     )
