@@ -142,7 +142,9 @@ export const tables = {
     controller: {
       select: true,
       insert: ordered,
+      // its own start of a primary is given up for a failover
       update: [
+        'cancelAskedAt',
         'state',
         'startedAt',
         'endedAt',

@@ -387,7 +387,8 @@ async function writeIntent<K extends OperationKind>(
       hint: `Type "${instance.host.name}" to remove the standby without its host.`,
     })
   const intent = intents[submit.kind]
-  if (intent) await setInstanceIntent(tx, input.instanceId, intent)
+  // what the controller orders by itself never changes what a person wants; it may not, either
+  if (intent && instance.intent !== intent) await setInstanceIntent(tx, input.instanceId, intent)
   return instance.name
 }
 
