@@ -135,6 +135,13 @@ export const settingWords: Record<string, { title: string; meaning: string; warn
     meaning:
       'What a commit waits for before it is acknowledged. Off may lose the last transactions after a crash, but never corrupts.',
   },
+  polar_commit_floor: {
+    title: 'Commit floor',
+    meaning:
+      'The least that a commit waits for, whatever its session, role or database says with synchronous_commit. While it is not off, a cancel does not end the wait for standbys.',
+    warning:
+      'With a floor, commits stand still while the synchronous standbys are away; only ending their connections ends the wait.',
+  },
   fsync: {
     title: 'fsync',
     meaning: 'Forces writes to durable storage.',

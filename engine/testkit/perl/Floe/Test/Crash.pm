@@ -7,10 +7,11 @@ Floe::Test::Crash - end an instance as a power failure would
 
 =head1 SYNOPSIS
 
-  use Floe::Test::Crash qw(crash crash_at_injection_point);
+  use Floe::Test::Crash qw(crash crash_at_injection_point crash_postmaster);
 
   crash($cluster);                          # at once
   crash_at_injection_point($cluster, 'name', 'INSERT ...');
+  crash_postmaster($cluster);               # and its children end by themselves
 
 =head1 DESCRIPTION
 
@@ -30,7 +31,7 @@ use Exporter 'import';
 use PostgreSQL::Test::Utils;
 use Floe::Test::Wait qw(wait_until);
 
-our @EXPORT_OK = qw(crash crash_at_injection_point);
+our @EXPORT_OK = qw(crash crash_at_injection_point crash_postmaster);
 
 # The children of a process, by /proc: their number and order change until the parent is stopped.
 sub _children
@@ -47,6 +48,15 @@ sub _children
 		push @children, $1 if $2 == $parent;
 	}
 	return @children;
+}
+
+# Gone means reaped: a zombie's number in postmaster.pid would keep the instance from starting
+# again, and some systems' first process reaps seldom.
+sub _wait_until_gone
+{
+	my @processes = @_;
+	wait_until(sub { !grep { -e "/proc/$_" } @processes }, 'all processes of the crashed instance to be gone');
+	return;
 }
 
 =pod
@@ -67,13 +77,26 @@ sub crash
 	my @children = _children($postmaster);
 	kill 'KILL', @children;
 	$cluster->kill9;
-	# Gone means reaped: a zombie's number in postmaster.pid would keep the instance from starting
-	# again, and some systems' first process reaps seldom.
-	wait_until(
-		sub {
-			!grep { -e "/proc/$_" } $postmaster, @children;
-		},
-		'all processes of the crashed instance to be gone');
+	_wait_until_gone($postmaster, @children);
+	return;
+}
+
+=pod
+
+=item crash_postmaster(cluster)
+
+Kills the postmaster alone and waits until its children have noticed and none is left.
+
+=cut
+
+sub crash_postmaster
+{
+	my ($cluster) = @_;
+	my $postmaster = $cluster->{_pid} or croak 'the instance does not run';
+	kill 'STOP', $postmaster;
+	my @children = _children($postmaster);
+	$cluster->kill9;
+	_wait_until_gone($postmaster, @children);
 	return;
 }
 

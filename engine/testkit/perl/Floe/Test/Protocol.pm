@@ -1,0 +1,244 @@
+
+=pod
+
+=head1 NAME
+
+Floe::Test::Protocol - a client that shows each message of the server, and when it came
+
+=head1 SYNOPSIS
+
+  use Floe::Test::Protocol;
+
+  my $client = Floe::Test::Protocol->new($node, options => '-c synchronous_commit=off');
+  $client->query('INSERT INTO t VALUES (1)');
+  is_deeply([ $client->until_ready ], [ 'C INSERT 0 1', 'Z I' ]);
+
+psql and libpq hide what of an answer came before a connection ended.
+
+=cut
+
+package Floe::Test::Protocol;
+
+use strict;
+use warnings FATAL => 'all';
+use Carp;
+use PostgreSQL::Test::Utils;
+use Time::HiRes qw(time);
+
+=pod
+
+=over
+
+=item Floe::Test::Protocol->new(node [, parameter => value …])
+
+Connects to the database postgres. The parameters are those of the startup message: user, database, options.
+
+=cut
+
+sub new
+{
+	my ($class, $node, %parameters) = @_;
+	%parameters = (user => scalar getpwuid($<), database => 'postgres', %parameters);
+	my $self = bless { socket => $node->raw_connect, bytes => '' }, $class;
+	my $startup = join '', map { "$_\0$parameters{$_}\0" } sort keys %parameters;
+	$self->_write(pack('N N a*', length($startup) + 9, 196608, "$startup\0"));
+	$self->until_ready;
+	return $self;
+}
+
+=pod
+
+=item $client->pid
+
+The process that serves this connection.
+
+=cut
+
+sub pid { my ($self) = @_; return $self->{pid}; }
+
+=pod
+
+=item $client->query(text)
+
+Sends a text of one command or more by the simple protocol.
+
+=cut
+
+sub query
+{
+	my ($self, $text) = @_;
+	return $self->_send('Q', "$text\0");
+}
+
+=pod
+
+=item $client->extended(text)
+
+Sends one command by the extended protocol: Parse, Bind, Execute and Sync at once.
+
+=cut
+
+sub extended
+{
+	my ($self, $text) = @_;
+	$self->_send('P', "\0$text\0" . pack('n', 0));
+	$self->_send('B', "\0\0" . pack('n n n', 0, 0, 0));
+	$self->_send('E', "\0" . pack('N', 0));
+	return $self->_send('S', '');
+}
+
+=pod
+
+=item $client->until_ready
+
+The messages up to ReadyForQuery, each a string: its type and what it says. Dies when the connection ends before.
+
+=cut
+
+sub until_ready
+{
+	my ($self) = @_;
+	my @messages;
+	while (1)
+	{
+		my $message = $self->_message // croak 'the connection ended after: ' . join(', ', @messages);
+		push @messages, $message;
+		return @messages if $message =~ /^Z/;
+	}
+}
+
+=pod
+
+=item $client->until_closed
+
+The messages up to the end of the connection.
+
+=cut
+
+sub until_closed
+{
+	my ($self) = @_;
+	my @messages;
+	while (defined(my $message = $self->_message)) { push @messages, $message; }
+	return @messages;
+}
+
+=pod
+
+=item $client->until(pattern)
+
+The messages up to one that matches.
+
+=cut
+
+sub until
+{
+	my ($self, $pattern) = @_;
+	my @messages;
+	while (1)
+	{
+		my $message = $self->_message // croak 'the connection ended after: ' . join(', ', @messages);
+		push @messages, $message;
+		return @messages if $message =~ $pattern;
+	}
+}
+
+=pod
+
+=item $client->arrived
+
+How many bytes have come that no message was made of yet, without waiting for any.
+
+=back
+
+=cut
+
+sub arrived
+{
+	my ($self) = @_;
+	$self->_read while $self->_readable(0) && !$self->{closed};
+	return length $self->{bytes};
+}
+
+sub _write
+{
+	my ($self, $bytes) = @_;
+	local $SIG{PIPE} = 'IGNORE';
+	defined(syswrite $self->{socket}, $bytes) or croak "could not send: $!";
+	return;
+}
+
+sub _send
+{
+	my ($self, $type, $body) = @_;
+	return $self->_write($type . pack('N', length($body) + 4) . $body);
+}
+
+sub _readable
+{
+	my ($self, $seconds) = @_;
+	my $set = '';
+	vec($set, fileno $self->{socket}, 1) = 1;
+	return select $set, undef, undef, $seconds;
+}
+
+sub _read
+{
+	my ($self) = @_;
+	my $got = sysread $self->{socket}, $self->{bytes}, 65536, length $self->{bytes};
+	$self->{closed} = 1 unless $got;
+	return;
+}
+
+# The next message, or undef at the end of the connection; a message that was cut short is none.
+sub _message
+{
+	my ($self) = @_;
+	my $deadline = time + $PostgreSQL::Test::Utils::timeout_default;
+	while (1)
+	{
+		if (length $self->{bytes} >= 5)
+		{
+			my ($type, $length) = unpack 'a N', $self->{bytes};
+			if (length $self->{bytes} > $length)
+			{
+				my $body = substr $self->{bytes}, 5, $length - 4;
+				substr($self->{bytes}, 0, $length + 1) = '';
+				$self->{pid} = unpack 'N', $body if $type eq 'K';
+				next if $type =~ /[RSK]/;
+				return $self->_words($type, $body);
+			}
+		}
+		return undef if $self->{closed};
+		my $left = $deadline - time;
+		croak 'timed out waiting for a message' if $left <= 0 || !$self->_readable($left);
+		$self->_read;
+	}
+}
+
+sub _words
+{
+	my ($self, $type, $body) = @_;
+	return "$type $body" if $type eq 'Z';
+	return "$type " . $body =~ s/\0\z//r if $type eq 'C';
+	if ($type eq 'N' || $type eq 'E')
+	{
+		my %field = map { /^(.)(.*)/s } split /\0/, $body;
+		return "$type $field{V}: $field{M}";
+	}
+	if ($type eq 'D')
+	{
+		my ($columns, $rest) = unpack 'n a*', $body;
+		my @values;
+		for (1 .. $columns)
+		{
+			my $length = unpack 'l>', $rest;
+			push @values, $length < 0 ? '' : substr $rest, 4, $length;
+			$rest = substr $rest, 4 + ($length < 0 ? 0 : $length);
+		}
+		return 'D ' . join '|', @values;
+	}
+	return $type;
+}
+
+1;
