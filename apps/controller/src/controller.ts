@@ -47,6 +47,8 @@ export type ControllerOptions = {
   host: { hostId: string; name: string; agentUrl: string }
   log: Log
   times?: LeaseTimes
+  /** How long a check of settings may take, in ms; for tests. */
+  settingCheckMs?: number
 }
 
 /**
@@ -109,7 +111,7 @@ export function startController(options: ControllerOptions) {
       ),
       watchClusters(parts, stop.signal),
       runMaintenance(parts, stop.signal),
-      carryOutSettingChecks({ ...parts, wake: checksWake }, stop.signal),
+      carryOutSettingChecks({ ...parts, wake: checksWake, deadlineMs: options.settingCheckMs }, stop.signal),
       deliverWebhooks(
         { ...parts, authSecret: options.authSecret, rule: options.webhookRule, wake: webhooksWake },
         stop.signal,

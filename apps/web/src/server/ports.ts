@@ -6,6 +6,7 @@ import { DenialRows } from './denial-rows'
 import { controlDatabaseUrl, type InstallationFiles, readInstallation } from './installation'
 import { Feeds } from './live/feeds'
 import { log } from './log'
+import { SETTING_CHECK_TIMES, type SettingCheckTimes } from './setting-checks'
 
 /** Everything a procedure may act through. One per process; tests make their own. */
 export type Ports = {
@@ -16,6 +17,7 @@ export type Ports = {
   feeds: Feeds
   changes: ChangeWatch
   denialRows: DenialRows
+  settingCheckTimes: SettingCheckTimes
   close(): Promise<void>
 }
 
@@ -50,6 +52,7 @@ export function createPorts(files: InstallationFiles, url = controlDatabaseUrl(f
     feeds,
     changes,
     denialRows,
+    settingCheckTimes: SETTING_CHECK_TIMES,
     async close() {
       await denialRows.close()
       feeds.close()
