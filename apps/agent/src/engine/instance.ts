@@ -111,13 +111,16 @@ export class Instance {
   #aliveAt = 0
   #lastPid: number | null = null
   #looking: Promise<void> | null = null
-  #listensOn: string[] | null = null
+  #listensOn = ['localhost']
+  #listensOnSettled = false
   #drift: SettingDrift[] = []
   #protection: Protection | null = null
   #protectionSeenAt = Number.NEGATIVE_INFINITY
   #remoteAccess: RemoteAccess | null = null
   #remoteAccessSeenAt = Number.NEGATIVE_INFINITY
   #filesSeen = ''
+  /** Why the files of settings cannot be read, where they cannot. */
+  #unreadable: string | null = null
   #filesSeenAt = Number.NEGATIVE_INFINITY
 
   constructor(registered: RegisteredInstance, around: InstanceSurroundings) {
@@ -257,7 +260,7 @@ export class Instance {
     const { installation, supervision } = this.#around
     const r = this.registered
     this.#orderedStartAt = Date.now()
-    this.#listensOn = null
+    this.#listensOnSettled = false
     // without one, or with the one it had, it starts as well
     await this.ensureServerCertificate().catch((error) =>
       this.#around.log.warn('certificate.not_made', { instanceId: r.instanceId, reason: String(error) }),
@@ -493,6 +496,7 @@ export class Instance {
       const seen = settingsFiles.map((file) => stampOf(pathOf(this.layout, file))).join(' ')
       if (seen === this.#filesSeen) return
       const texts = readFileTexts(this.layout)
+      this.#sayUnreadable(null)
       const { accepted } = this.known
       // what Floe itself wrote is accepted by that
       if (!accepted) this.known.accept(texts)
@@ -506,8 +510,19 @@ export class Instance {
       this.#around.onChange()
     } catch (error) {
       // on a full disk, or with something else in a file's place: the next look tells
-      log.warn('settings.not_read', { instanceId: this.instanceId, reason: String(error) })
+      this.#filesSeen = ''
+      this.#sayUnreadable(`its settings cannot be read: ${(error as Error).message}`)
     }
+  }
+
+  /** What keeps the files of settings from being read; the report tells it, the log once. */
+  #sayUnreadable(because: string | null): void {
+    if (because === this.#unreadable) return
+    this.#unreadable = because
+    const { log, onChange } = this.#around
+    if (because === null) log.info('settings.read_again', { instanceId: this.instanceId })
+    else log.warn('settings.not_read', { instanceId: this.instanceId, reason: because })
+    onChange()
   }
 
   /** Notes that everything in the files is as Floe wants it, and that the engine is up with it where `good`. */
@@ -543,7 +558,7 @@ export class Instance {
       instanceId: r.instanceId,
       name: r.name,
       state: this.state,
-      because: this.processFault?.message ?? this.#because,
+      because: this.processFault?.message ?? this.#whyInDoubt() ?? this.#because,
       role,
       engineVersion: live?.version ?? null,
       systemIdentifier: live?.systemIdentifier ?? this.#control?.systemIdentifier ?? null,
@@ -576,14 +591,23 @@ export class Instance {
     }
   }
 
+  /** Files that cannot be read, unless it is down: why it is says more. */
+  #whyInDoubt(): string | null {
+    return this.state === 'crashed' ? null : this.#unreadable
+  }
+
   /** The host's own address where the engine listens on it, else the loopback. What it listens on is settled at its start. */
   #reachedAt(): string {
-    if (this.#listensOn === null) {
-      const listens = readManagedSettings(this.layout.managedFile).get('listen_addresses') ?? 'localhost'
-      this.#listensOn = listens.split(',').map((address) => address.trim())
-    }
+    if (!this.#listensOnSettled)
+      try {
+        const listens = readManagedSettings(this.layout.managedFile).get('listen_addresses') ?? 'localhost'
+        this.#listensOn = listens.split(',').map((address) => address.trim())
+        this.#listensOnSettled = true
+      } catch {
+        // whoever is superuser of the instance put something else there: that keeps no other instance from being reported
+      }
     const { hostAddress } = this.#around.installation
-    return ['*', '0.0.0.0', '::', hostAddress].some((a) => this.#listensOn?.includes(a))
+    return ['*', '0.0.0.0', '::', hostAddress].some((a) => this.#listensOn.includes(a))
       ? hostAddress
       : LOOPBACK
   }
