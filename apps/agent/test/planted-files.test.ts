@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { createAgentClient } from '@floe/agent-contract'
 import { waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, test } from 'vitest'
 import { AgentFixture } from './agent-fixture'
@@ -44,4 +45,30 @@ describe('whoever is superuser of an instance puts something else in the place o
         }
         await waitUntil('they are read again', async () => !(await seen(id))[1]?.includes('cannot be read'))
       })
+
+  test('a pipe for the control file of a stopped one: reports come in time, and it starts again', async () => {
+    await f.must({ kind: 'stop-instance', instanceId: id, mode: 'fast' })
+    const path = `${f.dataDirectory(id)}/global/pg_control`
+    renameSync(path, `${path}.own`)
+    execFileSync('mkfifo', [path])
+    try {
+      await f.agent.end()
+      await f.agent.start()
+      // a client that waits as the controller does
+      const client = createAgentClient({ ...f.agent.home.endpoint('read'), timeoutMs: 4_000 })
+      try {
+        await waitUntil('the other is reported', async () => {
+          const { instances } = await client.trpc.report.read.query({ after: null })
+          return instances.find((i) => i.instanceId === other)?.state === 'running'
+        })
+      } finally {
+        await client.close()
+      }
+    } finally {
+      rmSync(path)
+      renameSync(`${path}.own`, path)
+    }
+    await waitUntil('the file is read', async () => (await f.observed(id))?.systemIdentifier)
+    await f.must({ kind: 'start-instance', instanceId: id })
+  })
 })

@@ -68,6 +68,9 @@ const COMPLAINT_MS = 60_000
 /** A change of pg_hba.conf shows within this time; a look has the engine parse it. */
 const REMOTE_ACCESS_MS = 10_000
 
+/** pg_controldata answers within some ms; a report is waited for by a controller for a few seconds. */
+const CONTROL_MS = 1_000
+
 function stampOf(path: string): string {
   const stat = lstatSync(path, { throwIfNoEntry: false })
   return stat ? `${stat.ino}:${stat.size}:${stat.mtimeMs}` : '-'
@@ -106,6 +109,8 @@ export class Instance {
   #because: string | null = null
   #faultSaid = 'null'
   #control: ControlFile | null = null
+  #controlLook: Promise<void> | null = null
+  #controlHangs = false
   #startedAt: number | null = null
   #orderedStartAt = 0
   #aliveAt = 0
@@ -511,17 +516,22 @@ export class Instance {
     } catch (error) {
       // on a full disk, or with something else in a file's place: the next look tells
       this.#filesSeen = ''
-      this.#sayUnreadable(`its settings cannot be read: ${(error as Error).message}`)
+      this.#sayUnreadable((error as Error).message)
     }
   }
 
+  /** What keeps the files of settings from being read; null where nothing does. */
+  get unreadable(): string | null {
+    return this.#unreadable
+  }
+
   /** What keeps the files of settings from being read; the report tells it, the log once. */
-  #sayUnreadable(because: string | null): void {
-    if (because === this.#unreadable) return
-    this.#unreadable = because
+  #sayUnreadable(reason: string | null): void {
+    if (reason === this.#unreadable) return
+    this.#unreadable = reason
     const { log, onChange } = this.#around
-    if (because === null) log.info('settings.read_again', { instanceId: this.instanceId })
-    else log.warn('settings.not_read', { instanceId: this.instanceId, reason: because })
+    if (reason === null) log.info('settings.read_again', { instanceId: this.instanceId })
+    else log.warn('settings.not_read', { instanceId: this.instanceId, reason })
     onChange()
   }
 
@@ -550,9 +560,7 @@ export class Instance {
     // who sees a new instance running also reads how clients come in
     if (live && this.#remoteAccess === null) await this.lookAtRemoteAccess(0).catch(() => {})
     if (!live && this.#control === null && isThere(this.layout.dataDirectory) && this.state !== 'creating')
-      this.#control = await readControlFile(r.enginePrefix, this.layout.dataDirectory, this.user).catch(
-        () => null,
-      )
+      await this.#lookAtControl()
     const role: InstanceRole | null = live ? (live.inRecovery ? 'standby' : 'primary') : null
     return {
       instanceId: r.instanceId,
@@ -591,9 +599,34 @@ export class Instance {
     }
   }
 
+  /**
+   * Reads the control file for a report. One that hangs, as a pipe in its place does, holds up one report for a moment and
+   * the next ones not at all: they tell of the other instances, too.
+   */
+  async #lookAtControl(): Promise<void> {
+    this.#controlLook ??= readControlFile(this.registered.enginePrefix, this.layout.dataDirectory, this.user)
+      .catch(() => null)
+      .then((control) => {
+        this.#controlLook = null
+        if (control === null || this.sampler.identity) return
+        this.#control = control
+        if (this.#controlHangs) this.#around.onChange()
+        this.#controlHangs = false
+      })
+    if (this.#controlHangs) return
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<'late'>((resolve) => {
+      timer = setTimeout(() => resolve('late'), CONTROL_MS)
+    })
+    if ((await Promise.race([this.#controlLook, late])) === 'late') this.#controlHangs = true
+    clearTimeout(timer)
+  }
+
   /** Files that cannot be read, unless it is down: why it is says more. */
   #whyInDoubt(): string | null {
-    return this.state === 'crashed' ? null : this.#unreadable
+    return this.state === 'crashed' || this.#unreadable === null
+      ? null
+      : `its settings cannot be read: ${this.#unreadable}`
   }
 
   /** The host's own address where the engine listens on it, else the loopback. What it listens on is settled at its start. */
