@@ -19,13 +19,14 @@ import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { alive, freePorts, PrivateHome, type Status, until } from '../launcher/private-home'
 import { hostileLines } from '../src/suite/hostile-suite'
-import { type Made, note, noteInstance, readLedger } from './ledger'
+import { type Deliberate, type Made, note, noteInstance, readLedger } from './ledger'
 import type { Created, Role, UnderAttack } from './victim'
 
 type Up = { url: string; setupUrl: string | null; enginePrefix: string; instancesDirectory: string }
 
 const PASSPHRASE = 'correct horse battery staple'
 const PORTS = 24
+const WEBHOOK_ADDRESS = '127.0.0.2'
 
 /** Puts the installation on an XFS of its own, so that copies share blocks; answers how to take it away, or why it is not there. */
 function mountXfs(image: string, directory: string): (() => void) | string {
@@ -191,11 +192,16 @@ export default async function setup(project: TestProject): Promise<() => Promise
       '--instance-ports',
       `${base + 3}-${base + PORTS - 1}`,
     )
-    const config = JSON.parse(readFileSync(join(home.directory, 'config.json'), 'utf8')) as {
+    const configFile = join(home.directory, 'config.json')
+    const config = JSON.parse(readFileSync(configFile, 'utf8')) as {
       [name: string]: unknown
       controlDatabase: { name: string; port?: number }
     }
+    // one address of this machine is allowed, so that what is sent there shows that webhooks are sent at all
+    writeFileSync(configFile, JSON.stringify({ ...config, webhookAddresses: [WEBHOOK_ADDRESS] }))
+    await home.json('up')
     const shared = {
+      webhookAddress: WEBHOOK_ADDRESS,
       homeDirectory: home.directory,
       url: up.url,
       enginePrefix: up.enginePrefix,
@@ -233,10 +239,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
     return async () => {
       const { attempts, deliberate, made } = readLedger(ledger)
       const crashed = await whatCrashed(home, before, deliberate)
-      if (!deliberate.includes('beta')) {
-        if (!alive(beta)) crashed.push('the server of instance beta')
-        crashed.push(...killedBackends(it.beta))
-      }
+      const server = expectedPid(deliberate, 'beta', beta)
+      if (server !== null && !alive(server)) crashed.push('the server of instance beta')
+      crashed.push(...killedBackends(it.beta))
       const failed = await deleteInstances(home)
       await home.run(['down', '--instances'])
       const leftBehind = [...failed, ...whatIsLeft(it, made)]
@@ -258,15 +263,23 @@ export default async function setup(project: TestProject): Promise<() => Promise
   }
 }
 
-async function whatCrashed(home: PrivateHome, before: Status, deliberate: string[]): Promise<string[]> {
+/** The process that has to be there at the end: the one of the beginning, or who took its place on purpose; null where nobody knows. */
+function expectedPid(deliberate: Deliberate[], name: string, before: number | null): number | null {
+  const last = deliberate.findLast((d) => d.deliberately === name)
+  return last === undefined ? before : last.pid
+}
+
+async function whatCrashed(home: PrivateHome, before: Status, deliberate: Deliberate[]): Promise<string[]> {
   const crashed: string[] = []
   await until('Floe runs at the end', async () => (await home.status()).state === 'running', 60_000).catch(
     () => crashed.push('Floe does not run any more'),
   )
   const { processes } = await home.status()
-  for (const { name, pid } of before.processes)
-    if (!deliberate.includes(name) && processes.find((p) => p.name === name)?.pid !== pid)
+  for (const { name, pid } of before.processes) {
+    const expected = expectedPid(deliberate, name, pid)
+    if (expected !== null && processes.find((p) => p.name === name)?.pid !== expected)
       crashed.push(`${name} is not the process that it was`)
+  }
   return crashed
 }
 

@@ -11,8 +11,11 @@ export type Attempt = {
   detail?: string
 }
 
-/** Processes that a test itself ended on purpose, by the name that `./floe status` gives them. */
-export type Deliberate = { deliberately: string }
+/**
+ * A process that a test itself ended on purpose, by the name that `./floe status` gives it, or `beta`; `pid` is the one that
+ * runs in its place, which is looked after from then on, and null where none does yet.
+ */
+export type Deliberate = { deliberately: string; pid: number | null }
 /** An instance that was made, and the uid of its user: of neither may anything be left at the end. */
 export type Made = { instance: string; uid: number }
 type Line = Attempt | Deliberate | Made
@@ -35,7 +38,7 @@ export function noteInstance(ledger: string, instance: string): void {
 
 export function readLedger(ledger: string): {
   attempts: Attempt[]
-  deliberate: string[]
+  deliberate: Deliberate[]
   made: Made[]
 } {
   const lines = existsSync(ledger)
@@ -46,7 +49,7 @@ export function readLedger(ledger: string): {
     : []
   return {
     attempts: lines.filter((line): line is Attempt => 'outcome' in line),
-    deliberate: lines.flatMap((line) => ('deliberately' in line ? [line.deliberately] : [])),
+    deliberate: lines.filter((line): line is Deliberate => 'deliberately' in line),
     made: lines.filter((line): line is Made => 'instance' in line),
   }
 }

@@ -108,13 +108,24 @@ describe('wants more than their role', () => {
 
   attempt('9', 'a check of settings leaves an audit row', async () => {
     const input = { instanceId: it.beta.instanceId, changes: [{ name: 'work_mem', value: '9MB' }] }
-    const before = await auditRows()
-    const answers = [
-      await call(as('operator'), 'mutation', 'setting.check', input),
-      await call(as('operator'), 'query', 'setting.check', input),
-    ]
-    expect(answers.some(({ status }) => status === 200)).toBe(true)
-    gotIn((await auditRows()) === before, 'no audit row')
+    // rows of this very question: that others write some meanwhile is no evidence
+    const rows = async () =>
+      Number(
+        await controlSql(
+          `select count(*) from audit_event where action = 'setting.check' and outcome = 'allowed'
+              and "objectId" = '${it.beta.instanceId}' and "actorName" = 'operator'`,
+        ),
+      )
+    const before = await rows()
+    const asked = await call(as('operator'), 'mutation', 'setting.check', input)
+    expect(asked.status, asked.text).toBe(200)
+    // it was carried out: an engine has said what the value in force is
+    expect(answerOf<{ results: { newValue: string; fault: unknown }[] }>(asked).results).toMatchObject([
+      { newValue: '9MB', fault: null },
+    ])
+    gotIn((await rows()) !== before + 1, 'no audit row')
+    const byQuery = await call(as('operator'), 'query', 'setting.check', input)
+    gotIn(byQuery.status === 200, 'a check is started by a query, which leaves no row')
   })
 })
 
@@ -243,11 +254,15 @@ describe('sends Floe elsewhere', () => {
     })
     await new Promise<void>((resolve) => receiver.listen(0, '::', resolve))
     const port = (receiver.address() as { port: number }).port
-    const redirect = createServer((_, response) => {
+    // where config.json lets webhooks go: it sends everybody on to where they may not
+    const sentOn: string[] = []
+    const redirect = createServer((incoming, response) => {
+      sentOn.push(`${incoming.method} ${incoming.url}`)
       response.writeHead(307, { location: `http://127.0.0.1:${port}/` })
       response.end()
     })
-    await new Promise<void>((resolve) => redirect.listen(0, '127.0.0.1', resolve))
+    await new Promise<void>((resolve) => redirect.listen(0, it.webhookAddress, resolve))
+    const allowed = `http://${it.webhookAddress}:${(redirect.address() as { port: number }).port}/allowed`
     const hosts = [
       '127.0.0.1',
       'localhost',
@@ -261,31 +276,33 @@ describe('sends Floe elsewhere', () => {
       'localhost.',
       '[::]',
     ]
+    // each leads to the receiver, but for an address that nobody has here and a name that not every machine knows
+    for (const host of hosts.filter((h) => h !== '169.254.169.254' && h !== 'localhost.'))
+      expect((await fetch(`http://${host}:${port}/`)).status, host).toBe(200)
+    got.length = 0
     const added: string[] = []
     try {
-      for (const host of hosts) {
-        const answer = await call(as('owner'), 'mutation', 'webhook.add', {
-          url: `http://${host}:${port}/hook`,
-        })
-        if (answer.status !== 200) continue
+      for (const url of [allowed, ...hosts.map((host) => `http://${host}:${port}/hook`)]) {
+        const answer = await call(as('owner'), 'mutation', 'webhook.add', { url })
+        expect(answer.status, `${url}: ${answer.text}`).toBe(200)
         const { webhookId } = answerOf<{ webhookId: string }>(answer)
         added.push(webhookId)
-        await call(as('owner'), 'mutation', 'webhook.test', { webhookId })
+        expect((await call(as('owner'), 'mutation', 'webhook.test', { webhookId })).status).toBe(200)
       }
-      const webhooks = added.map((id) => `'${id}'`).join(',') || 'null'
-      if (added.length > 0)
-        await until(
-          'each was tried',
-          async () =>
-            got.length > 0 ||
-            Number(
-              await controlSql(
-                `select count(*) from webhook_delivery where "webhookId"::text in (${webhooks}) and attempts = 0`,
-              ),
-            ) === 0,
-          20_000,
+      const tried = async () =>
+        Number(
+          await controlSql(
+            `select count(distinct "webhookId") from webhook_delivery
+              where attempts > 0 and "webhookId"::text in (${added.map((id) => `'${id}'`).join(',')})`,
+          ),
         )
+      await until('each was tried', async () => got.length > 0 || (await tried()) === added.length, 20_000)
       gotIn(got.length > 0, `received ${got.join(', ')}`)
+      // what may be reached is: messages are sent, and how that one fared is what a viewer is not to read
+      expect(sentOn).toContain('POST /allowed')
+      const [toAllowed] = added
+      const { text: shown } = await call(as('owner'), 'query', 'webhook.deliveries', { webhookId: toAllowed })
+      expect(shown).toContain('it answered 307')
       for (const webhookId of added) {
         const { status, text } = await call(as('viewer'), 'query', 'webhook.deliveries', { webhookId })
         gotIn(
@@ -303,14 +320,25 @@ describe('sends Floe elsewhere', () => {
 
 describe('covers their traces', () => {
   attempt('20', 'the audit trail is not shortened by an admin, nor below 90 days by the owner', async () => {
-    for (const [role, keepSeconds] of [
-      ['admin', 86_400],
-      ['admin', 400 * 86_400],
-      ['owner', 86_400],
-      ['owner', 89 * 86_400],
+    const set = (role: Role, kind: string, days: number) =>
+      call(as(role), 'mutation', 'retention.set', { kind, keepSeconds: days * 86_400 })
+    const kept = async () =>
+      answerOf<{ retention: { kind: string; keepSeconds: number }[] }>(
+        await call(as('owner'), 'query', 'retention.list'),
+      ).retention.find((r) => r.kind === 'audit')?.keepSeconds
+    // an admin does set what is an admin's, and the owner does shorten the trail to 90 days
+    expect((await set('admin', 'operation', 90)).status).toBe(200)
+    expect((await set('owner', 'audit', 90)).status).toBe(200)
+    expect(await kept()).toBe(90 * 86_400)
+    expect((await set('owner', 'audit', 400)).status).toBe(200)
+    for (const [role, days] of [
+      ['admin', 1],
+      ['admin', 200],
+      ['owner', 1],
+      ['owner', 89],
     ] as const) {
-      const { status } = await call(as(role), 'mutation', 'retention.set', { kind: 'audit', keepSeconds })
-      gotIn(status === 200, `${role} set it to ${keepSeconds / 86_400} days`)
+      const { status } = await set(role, 'audit', days)
+      gotIn(status === 200 || (await kept()) !== 400 * 86_400, `${role} set it to ${days} days`)
     }
   })
 
@@ -324,36 +352,39 @@ describe('covers their traces', () => {
       )
     ).split('\n')
     expect(roles.length).toBeGreaterThan(0)
-    for (const role of roles)
-      for (const statement of [
-        `update audit_event set actor = 'x'`,
-        'delete from audit_event',
-        'truncate audit_event',
-        'drop table audit_event',
-        'alter table audit_event disable trigger all',
-        `set session_replication_role = replica`,
-      ])
+    const tried = (role: string, statement: string, uid: number) =>
+      run(
+        join(it.enginePrefix, 'bin/psql'),
+        [
+          ...['-XAtqw', '-v', 'ON_ERROR_STOP=1', '-h', join(socket, '..'), '-p', `${it.controlPort}`],
+          ...['-U', 'floe', '-d', it.controlName, '-c', `begin; set role ${role}; ${statement}; rollback`],
+        ],
+        { uid },
+      )
+    const statements = [
+      `update audit_event set actor = 'x'`,
+      'delete from audit_event',
+      'truncate audit_event',
+      'drop table audit_event cascade',
+      'alter table audit_event disable trigger all',
+      'set session_replication_role = replica',
+    ]
+    // who owns the table does each of them, past its triggers: none is refused for how it is written
+    for (const statement of statements) {
+      const owned = await tried('floe', `set local session_replication_role = replica; ${statement}`, 0)
+      expect(owned.status, `${statement}: ${owned.err}`).toBe(0)
+    }
+    for (const role of roles) {
+      // and the role is really taken: it reads the trail
+      const reads = await tried(role, 'select current_user, count(*) > 0 from audit_event', 0)
+      expect(reads.out, reads.err).toContain(`${role}|t`)
+      for (const statement of statements)
         for (const uid of [0, statSync(socket).uid]) {
-          const { status } = await run(
-            join(it.enginePrefix, 'bin/psql'),
-            [
-              ...[
-                '-XAtqw',
-                '-v',
-                'ON_ERROR_STOP=1',
-                '-h',
-                join(socket, '..'),
-                '-p',
-                `${it.controlPort}`,
-                '-U',
-                'floe',
-              ],
-              ...['-d', it.controlName, '-c', `begin; set role ${role}; ${statement}; rollback`],
-            ],
-            { uid },
-          )
+          const { status, err } = await tried(role, statement, uid)
           gotIn(status === 0, `role ${role}: ${statement}`)
+          if (uid === 0) expect(err).toMatch(/permission denied|must be owner/)
         }
+    }
   })
 
   attempt('20', 'an audit row that was changed past everything is found', async () => {
@@ -367,9 +398,15 @@ describe('covers their traces', () => {
         `begin; set session_replication_role = replica; update audit_event set "actorName" = '${name.replaceAll("'", "''")}' where id = ${id}; commit`,
       )
     await change('somebody else')
+    const stored = await controlSql(`select "actorName" from audit_event where id = ${id}`)
     const found = await home.run(['audit', 'verify'])
     await change(former)
+    expect([former === 'somebody else', stored]).toEqual([false, 'somebody else'])
     gotIn(found.status === 0, 'the change was not found')
+    // it is that row that was found, and nothing else: put back, the trail is whole
+    expect(`${found.stdout}${found.stderr}`).toContain(id)
+    const again = await home.run(['audit', 'verify'])
+    expect(again.status, again.stderr).toBe(0)
   })
 })
 

@@ -17,6 +17,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inject, test } from 'vitest'
 import { PrivateHome, until } from '../launcher/private-home'
+import { findPostmaster } from '../src/process/postmaster'
 import { note } from './ledger'
 
 export type Created = {
@@ -42,6 +43,8 @@ export type UnderAttack = {
   agentPort: number
   hostId: string
   ledger: string
+  /** An address of this machine that config.json lets webhooks go to. */
+  webhookAddress: string
   /** Somebody in each role, with one passphrase for all and a token each. */
   people: Record<Role, { email: string; token: string; userId: string }>
   passphrase: string
@@ -103,8 +106,18 @@ export const home = it === undefined ? (undefined as never) : Home.at(it.homeDir
 
 /** Ends a process of Floe as its administrator would, so that its end is no crash. */
 export async function deliberately<T>(names: string[], action: () => Promise<T>): Promise<T> {
-  for (const name of names) note(it.ledger, { deliberately: name })
-  return action()
+  try {
+    return await action()
+  } finally {
+    const { processes } = names.length > 0 ? await home.status() : { processes: [] }
+    for (const name of names) {
+      const pid =
+        name === 'beta'
+          ? (findPostmaster(join(it.beta.directory, 'pgdata'))?.pid ?? null)
+          : (processes.find((p) => p.name === name)?.pid ?? null)
+      note(it.ledger, { deliberately: name, pid })
+    }
+  }
 }
 
 export type Ran = { status: number; out: string; err: string }
@@ -252,11 +265,12 @@ export class Vault {
   readonly canary = `canary-${randomBytes(12).toString('hex')}`
   readonly #before: string
 
-  constructor(names: string[] = []) {
+  /** @param text what its files hold beside the canary, for readers that look for more than a word. */
+  constructor(names: string[] = [], text: (canary: string) => string = (canary) => `${canary}\n`) {
     this.directory = mkdtempSync(join(tmpdir(), 'floe-vault-'))
     mkdirSync(join(this.directory, 'archive_status'))
     for (const name of ['canary', ...names])
-      writeFileSync(join(this.directory, name), `${this.canary}\n`, { mode: 0o600 })
+      writeFileSync(join(this.directory, name), text(this.canary), { mode: 0o600 })
     chmodSync(this.directory, 0o700)
     this.#before = this.#inventory()
   }

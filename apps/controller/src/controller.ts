@@ -48,6 +48,8 @@ export type ControllerOptions = {
   host: { hostId: string; name: string; agentUrl: string }
   log: Log
   times?: LeaseTimes
+  /** How long a check of settings may take, in ms; for tests. */
+  settingCheckMs?: number
 }
 
 /**
@@ -111,7 +113,7 @@ export function startController(options: ControllerOptions) {
       watchClusters(parts, stop.signal),
       lanes.lookedOnce(FIRST_LOOK_MS, stop.signal).then(() => failOverAutomatically(parts, stop.signal)),
       runMaintenance(parts, stop.signal),
-      carryOutSettingChecks({ ...parts, wake: checksWake }, stop.signal),
+      carryOutSettingChecks({ ...parts, wake: checksWake, deadlineMs: options.settingCheckMs }, stop.signal),
       deliverWebhooks(
         { ...parts, authSecret: options.authSecret, rule: options.webhookRule, wake: webhooksWake },
         stop.signal,

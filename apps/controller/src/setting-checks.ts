@@ -25,11 +25,15 @@ const LEASE_MS = 10_000
 const RENEW_MS = 3_000
 /** A check takes some hundred ms, and somebody is waiting. */
 const POLL_MS = 40
-/** Longer than the agent itself tries a start, and waits for its turn. */
+/** A check of all its targets: longer than an agent itself tries a start, and waits for its turn. */
 const DEADLINE_MS = 120_000
 const PRUNE_EVERY_MS = 600_000
 
-type Parts = Pick<LaneParts, 'db' | 'agents' | 'log' | 'database'> & { wake: Wake }
+type Parts = Pick<LaneParts, 'db' | 'agents' | 'log' | 'database'> & {
+  wake: Wake
+  /** How long a check may take, in ms; for tests. */
+  deadlineMs?: number | undefined
+}
 
 /** Carries out what web asks about settings: a task on each target's host, and the answer into the row. */
 export async function carryOutSettingChecks(parts: Parts, signal: AbortSignal): Promise<void> {
@@ -58,10 +62,11 @@ export async function carryOutSettingChecks(parts: Parts, signal: AbortSignal): 
 
 async function carryOut(
   { checkId, targets }: { checkId: string; targets: SettingCheckTarget[] },
-  { db, agents, log }: Parts,
+  { db, agents, log, deadlineMs = DEADLINE_MS }: Parts,
   signal: AbortSignal,
 ): Promise<void> {
   const begun = Date.now()
+  const deadline = { ms: deadlineMs, at: performance.now() + deadlineMs }
   // what is kept for the others is also seen to end: an answer, or the end of this controller
   const over = new AbortController()
   const renewing = renew(() => keepSettingCheck(db.pool, checkId, LEASE_MS), over.signal)
@@ -74,7 +79,7 @@ async function carryOut(
         const before = turns.get(target.hostId)
         const own = (async () => {
           await before
-          return askAgent(agents, target, key, signal)
+          return askAgent(agents, target, key, deadline, signal)
         })()
         turns.set(target.hostId, own)
         return own
@@ -96,20 +101,20 @@ async function renew(keep: () => Promise<void>, signal: AbortSignal): Promise<vo
   }
 }
 
-/** Starts the task, again and again under one key, and waits for its end. Never throws. */
+/** Starts the task, again and again under one key, and waits for its end or the deadline, which ends it. Never throws. */
 async function askAgent(
   agents: Parts['agents'],
   { instanceId, hostId, changes, acrossCluster }: SettingCheckTarget,
   key: TaskKey,
+  deadline: { ms: number; at: number },
   signal: AbortSignal,
 ): Promise<SettingCheckAnswer> {
   const task: TaskInput = instanceId
     ? { kind: 'try-settings', instanceId: InstanceId.parse(instanceId), changes, acrossCluster }
     : { kind: 'try-new-settings', instanceId: InstanceId.parse(key.operationId), changes }
-  const deadline = performance.now() + DEADLINE_MS
   let started = false
   let refused = 0
-  while (!signal.aborted && performance.now() < deadline) {
+  while (!signal.aborted && performance.now() < deadline.at) {
     try {
       const { tasks } = agents.of(hostId)
       const status: TaskStatus = started
@@ -128,8 +133,14 @@ async function askAgent(
       await pause(POLL_MS, signal)
     }
   }
+  // nobody hears its answer: the host's next check need not wait for it
+  if (started && !signal.aborted)
+    await agents
+      .of(hostId)
+      .tasks.cancelTask(key)
+      .catch(() => {})
   const late = fault('setting.check_too_slow', 'the check of the settings took too long', {
-    detail: `It had not ended after ${DEADLINE_MS / 1_000} s.`,
+    detail: `It had not ended after ${deadline.ms / 1_000} s.`,
     hint: 'Look whether the host is overloaded, and try again.',
   })
   return { fault: late.fault, results: [] }

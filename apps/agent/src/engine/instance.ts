@@ -68,6 +68,9 @@ const COMPLAINT_MS = 60_000
 /** A change of pg_hba.conf shows within this time; a look has the engine parse it. */
 const REMOTE_ACCESS_MS = 10_000
 
+/** pg_controldata answers within some ms; a report is waited for by a controller for a few seconds. */
+const CONTROL_MS = 1_000
+
 function stampOf(path: string): string {
   const stat = lstatSync(path, { throwIfNoEntry: false })
   return stat ? `${stat.ino}:${stat.size}:${stat.mtimeMs}` : '-'
@@ -106,18 +109,23 @@ export class Instance {
   #because: string | null = null
   #faultSaid = 'null'
   #control: ControlFile | null = null
+  #controlLook: Promise<void> | null = null
+  #controlHangs = false
   #startedAt: number | null = null
   #orderedStartAt = 0
   #aliveAt = 0
   #lastPid: number | null = null
   #looking: Promise<void> | null = null
-  #listensOn: string[] | null = null
+  #listensOn = ['localhost']
+  #listensOnSettled = false
   #drift: SettingDrift[] = []
   #protection: Protection | null = null
   #protectionSeenAt = Number.NEGATIVE_INFINITY
   #remoteAccess: RemoteAccess | null = null
   #remoteAccessSeenAt = Number.NEGATIVE_INFINITY
   #filesSeen = ''
+  /** Why the files of settings cannot be read, where they cannot. */
+  #unreadable: string | null = null
   #filesSeenAt = Number.NEGATIVE_INFINITY
 
   constructor(registered: RegisteredInstance, around: InstanceSurroundings) {
@@ -257,7 +265,7 @@ export class Instance {
     const { installation, supervision } = this.#around
     const r = this.registered
     this.#orderedStartAt = Date.now()
-    this.#listensOn = null
+    this.#listensOnSettled = false
     // without one, or with the one it had, it starts as well
     await this.ensureServerCertificate().catch((error) =>
       this.#around.log.warn('certificate.not_made', { instanceId: r.instanceId, reason: String(error) }),
@@ -493,6 +501,7 @@ export class Instance {
       const seen = settingsFiles.map((file) => stampOf(pathOf(this.layout, file))).join(' ')
       if (seen === this.#filesSeen) return
       const texts = readFileTexts(this.layout)
+      this.#sayUnreadable(null)
       const { accepted } = this.known
       // what Floe itself wrote is accepted by that
       if (!accepted) this.known.accept(texts)
@@ -506,8 +515,24 @@ export class Instance {
       this.#around.onChange()
     } catch (error) {
       // on a full disk, or with something else in a file's place: the next look tells
-      log.warn('settings.not_read', { instanceId: this.instanceId, reason: String(error) })
+      this.#filesSeen = ''
+      this.#sayUnreadable((error as Error).message)
     }
+  }
+
+  /** What keeps the files of settings from being read; null where nothing does. */
+  get unreadable(): string | null {
+    return this.#unreadable
+  }
+
+  /** What keeps the files of settings from being read; the report tells it, the log once. */
+  #sayUnreadable(reason: string | null): void {
+    if (reason === this.#unreadable) return
+    this.#unreadable = reason
+    const { log, onChange } = this.#around
+    if (reason === null) log.info('settings.read_again', { instanceId: this.instanceId })
+    else log.warn('settings.not_read', { instanceId: this.instanceId, reason })
+    onChange()
   }
 
   /** Notes that everything in the files is as Floe wants it, and that the engine is up with it where `good`. */
@@ -535,15 +560,13 @@ export class Instance {
     // who sees a new instance running also reads how clients come in
     if (live && this.#remoteAccess === null) await this.lookAtRemoteAccess(0).catch(() => {})
     if (!live && this.#control === null && isThere(this.layout.dataDirectory) && this.state !== 'creating')
-      this.#control = await readControlFile(r.enginePrefix, this.layout.dataDirectory, this.user).catch(
-        () => null,
-      )
+      await this.#lookAtControl()
     const role: InstanceRole | null = live ? (live.inRecovery ? 'standby' : 'primary') : null
     return {
       instanceId: r.instanceId,
       name: r.name,
       state: this.state,
-      because: this.processFault?.message ?? this.#because,
+      because: this.processFault?.message ?? this.#whyInDoubt() ?? this.#because,
       role,
       engineVersion: live?.version ?? null,
       systemIdentifier: live?.systemIdentifier ?? this.#control?.systemIdentifier ?? null,
@@ -576,14 +599,48 @@ export class Instance {
     }
   }
 
+  /**
+   * Reads the control file for a report. One that hangs, as a pipe in its place does, holds up one report for a moment and
+   * the next ones not at all: they tell of the other instances, too.
+   */
+  async #lookAtControl(): Promise<void> {
+    this.#controlLook ??= readControlFile(this.registered.enginePrefix, this.layout.dataDirectory, this.user)
+      .catch(() => null)
+      .then((control) => {
+        this.#controlLook = null
+        if (control === null || this.sampler.identity) return
+        this.#control = control
+        if (this.#controlHangs) this.#around.onChange()
+        this.#controlHangs = false
+      })
+    if (this.#controlHangs) return
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<'late'>((resolve) => {
+      timer = setTimeout(() => resolve('late'), CONTROL_MS)
+    })
+    if ((await Promise.race([this.#controlLook, late])) === 'late') this.#controlHangs = true
+    clearTimeout(timer)
+  }
+
+  /** Files that cannot be read, unless it is down: why it is says more. */
+  #whyInDoubt(): string | null {
+    return this.state === 'crashed' || this.#unreadable === null
+      ? null
+      : `its settings cannot be read: ${this.#unreadable}`
+  }
+
   /** The host's own address where the engine listens on it, else the loopback. What it listens on is settled at its start. */
   #reachedAt(): string {
-    if (this.#listensOn === null) {
-      const listens = readManagedSettings(this.layout.managedFile).get('listen_addresses') ?? 'localhost'
-      this.#listensOn = listens.split(',').map((address) => address.trim())
-    }
+    if (!this.#listensOnSettled)
+      try {
+        const listens = readManagedSettings(this.layout.managedFile).get('listen_addresses') ?? 'localhost'
+        this.#listensOn = listens.split(',').map((address) => address.trim())
+        this.#listensOnSettled = true
+      } catch {
+        // whoever is superuser of the instance put something else there: that keeps no other instance from being reported
+      }
     const { hostAddress } = this.#around.installation
-    return ['*', '0.0.0.0', '::', hostAddress].some((a) => this.#listensOn?.includes(a))
+    return ['*', '0.0.0.0', '::', hostAddress].some((a) => this.#listensOn.includes(a))
       ? hostAddress
       : LOOPBACK
   }

@@ -215,15 +215,20 @@ export function openBelow(root: string, relative: string): number | null {
   try {
     fd = descend(root, relative, 'file')
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
-    throw error
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') return null
+    // a link, or a socket
+    throw code === 'ELOOP' || code === 'ENXIO' ? notAFile(root, relative) : error
   }
   if (fstatSync(fd).isFile()) return fd
   closeSync(fd)
-  throw fault('host.not_a_file', `"${join(root, relative)}" is not a regular file`, {
+  throw notAFile(root, relative)
+}
+
+const notAFile = (root: string, relative: string) =>
+  fault('host.not_a_file', `"${join(root, relative)}" is not a regular file`, {
     hint: 'Something else was put in its place. Remove it.',
   })
-}
 
 /** Names in a directory below another, by the rules of openBelow() and listInTree(). */
 export function listBelow(root: string, relative: string, max = 100_000): string[] {

@@ -118,6 +118,10 @@ async function launch(instance: Instance, context: TaskContext): Promise<void> {
   await instance.launch()
 }
 
+/** An engine whose configuration is something else than a file may not be able to say so. */
+const whyWordless = ({ unreadable }: Instance): string =>
+  unreadable === null ? 'It left no word in its log.' : `Its settings cannot be read: ${unreadable}.`
+
 async function waitUntilReady(instance: Instance, context: TaskContext): Promise<number> {
   const launched = performance.now()
   let recovering = false
@@ -129,7 +133,7 @@ async function waitUntilReady(instance: Instance, context: TaskContext): Promise
         const waited = performance.now() - launched
         if ((words.length > 0 && waited > 100) || waited > APPEAR_BOUND_MS)
           throw fault('instance.not_started', 'the engine ended before it answered', {
-            detail: words.join(' ') || 'It left no word in its log.',
+            detail: words.join(' ') || whyWordless(instance),
             hint: `Its log is in directory "${instance.layout.logDirectory}".`,
           })
         return null

@@ -7,6 +7,7 @@ import { DenialRows } from './denial-rows'
 import { controlDatabaseUrl, type InstallationFiles, readInstallation } from './installation'
 import { Feeds } from './live/feeds'
 import { log } from './log'
+import { SETTING_CHECK_TIMES, type SettingCheckTimes } from './setting-checks'
 
 /** Everything a procedure may act through. One per process; tests make their own. */
 export type Ports = {
@@ -17,6 +18,7 @@ export type Ports = {
   feeds: Feeds
   changes: ChangeWatch
   denialRows: DenialRows
+  settingCheckTimes: SettingCheckTimes
   close(): Promise<void>
 }
 
@@ -55,6 +57,7 @@ export function createPorts(
     feeds,
     changes,
     denialRows,
+    settingCheckTimes: SETTING_CHECK_TIMES,
     async close() {
       await denialRows.close()
       feeds.close()

@@ -84,10 +84,33 @@ test('settings that run programs are checked for an admin only, and the row name
   ])
 })
 
-test('without a controller it is said so, and asked again it is the same check', async () => {
-  const caller = await it.callerOf((await it.signedIn('operator')).headers)
+test('without a controller it is said so in time, and asked again it is the same check', async () => {
+  const { headers } = await it.signedIn('operator')
+  const caller = await it.callerOf(headers)
+  const hasty = await it.callerOf(headers, { settingCheckTimes: { takenMs: 50, answeredMs: 60_000 } })
   const instanceId = await instance()
-  expect(await faultOfCall(caller.setting.check({ instanceId, changes }))).toBe('setting.check_not_taken')
+  expect(await faultOfCall(hasty.setting.check({ instanceId, changes }))).toBe('setting.check_not_taken')
+  const again = caller.setting.check({ instanceId, changes })
+  await answerNext()
+  expect((await again).results).toEqual([result])
+  expect(await audited(instanceId)).toHaveLength(1)
+})
+
+test('nobody waits longer than the deadline: it is said that the check goes on, and asked again it is the same one', async () => {
+  const { headers } = await it.signedIn('operator')
+  const caller = await it.callerOf(headers)
+  const hasty = await it.callerOf(headers, { settingCheckTimes: { takenMs: 60_000, answeredMs: 50 } })
+  const instanceId = await instance()
+  const asked = await hasty.setting.check({ instanceId, changes }).then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  expect(asked).toBeInstanceOf(TRPCError)
+  expect(faultOf(asked as TRPCError)).toMatchObject({
+    code: 'setting.check_running',
+    detail: expect.stringContaining('the host may be starting other engines'),
+    hint: expect.stringContaining('the next try waits for the same answer'),
+  })
   const again = caller.setting.check({ instanceId, changes })
   await answerNext()
   expect((await again).results).toEqual([result])

@@ -13,10 +13,15 @@ import type { Context } from './context'
 import { requireProgramRight } from './program-settings'
 import type { Account } from './routers/account/me.types'
 
-/** A controller takes a check within milliseconds; one that has not after this is not there. */
-const TAKEN_MS = 6_000
-/** A check takes a second; a host that is busy starting other engines may take longer. */
-const ANSWERED_MS = 20_000
+/** How long somebody waits for a check at most: in a moment he knows what changes do, or why he does not. */
+export type SettingCheckTimes = {
+  /** A controller takes a check within milliseconds; one that has not after this is not there. */
+  takenMs: number
+  /** A check takes a second; a host that is busy starting other engines may take longer. */
+  answeredMs: number
+}
+export const SETTING_CHECK_TIMES: SettingCheckTimes = { takenMs: 6_000, answeredMs: 20_000 }
+
 /** Looked at this often also when no notification came. */
 const LOOK_MS = 500
 
@@ -51,6 +56,7 @@ export async function checkSettings(
 
 async function answerOf(ctx: Context, checkId: string): Promise<SettingCheckAnswer[]> {
   const begun = performance.now()
+  const { takenMs, answeredMs } = ctx.ports.settingCheckTimes
   const answered = new Bell()
   const stop = ctx.ports.changes.onSettingCheck(checkId, () => answered.ring())
   try {
@@ -59,17 +65,17 @@ async function answerOf(ctx: Context, checkId: string): Promise<SettingCheckAnsw
       const check = await readSettingCheck(ctx.ports.database.pool, checkId)
       if (check?.answers) return check.answers
       const waited = performance.now() - begun
-      if (!check?.taken && waited > TAKEN_MS)
+      if (!check?.taken && waited > takenMs)
         throw fault('setting.check_not_taken', 'nobody carries out the check of the settings', {
-          detail: `The controller has not taken it within ${TAKEN_MS / 1_000} s.`,
+          detail: `The controller has not taken it within ${takenMs / 1_000} s.`,
           hint: 'Look whether the controller runs ("./floe status"), then try again.',
         })
-      if (waited > ANSWERED_MS)
+      if (waited > answeredMs)
         throw fault('setting.check_running', 'the check of the settings has not ended', {
           detail: `It has been running for ${Math.round(waited / 1_000)} s; the host may be starting other engines.`,
           hint: 'Try again: it goes on, and the next try waits for the same answer.',
         })
-      await answered.wait(LOOK_MS)
+      await answered.wait(Math.min(LOOK_MS, answeredMs - waited + 1))
     }
   } finally {
     stop()

@@ -6,7 +6,7 @@ import { createHTTPServer } from '@trpc/server/adapters/standalone'
 import { hashPassword } from 'better-auth/crypto'
 import type { LateChecks } from '../auth/late-checks'
 import { createContext } from '../context'
-import { createPorts } from '../ports'
+import { createPorts, type Ports } from '../ports'
 import { appRouter } from '../router'
 import type { AccountRole } from '../routers/account/me.types'
 
@@ -55,9 +55,12 @@ export async function throwawayConsole(options: {
     /** Another console process on the same control database. */
     newPorts,
     webUrl,
-    /** A caller as a request with these headers would be. */
-    async callerOf(headers: Record<string, string> = {}) {
-      return appRouter.createCaller(await createContext(ports, new Headers(headers)))
+    /** A caller as a request with these headers would be, of a console that may wait less long. */
+    async callerOf(
+      headers: Record<string, string> = {},
+      times: Partial<Pick<Ports, 'settingCheckTimes'>> = {},
+    ) {
+      return appRouter.createCaller(await createContext({ ...ports, ...times }, new Headers(headers)))
     },
     /** A user with a role and a signed-in session; answers the cookie. */
     async signedIn(role: AccountRole) {
