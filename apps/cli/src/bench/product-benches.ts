@@ -13,6 +13,7 @@ type ProductBench = (
 /** Benchmarks of the whole product; those of the engine are folders of their own. */
 export const productBenches: Record<string, () => Promise<ProductBench>> = {
   chaos: async () => (await import('./chaos/chaos')).benchChaos,
+  'failover-automatic': async () => (await import('./chaos/failover-automatic')).benchFailoverAutomatic,
   fleet: async () => (await import('./fleet')).benchFleet,
   monitoring: async () => (await import('./monitoring')).benchMonitoring,
   switchover: async () => (await import('./switchover')).benchSwitchover,
@@ -20,7 +21,7 @@ export const productBenches: Record<string, () => Promise<ProductBench>> = {
 }
 
 /** Those of them that are rounds of faults. */
-export const benchesOfRounds: readonly string[] = ['chaos']
+export const benchesOfRounds: readonly string[] = ['chaos', 'failover-automatic']
 
 /** Names of all benchmarks: the engine's own and those of the whole product. */
 export function benchNames(): string[] {

@@ -28,16 +28,16 @@ export function addBench(program: Command): void {
       '--json <file>',
       'also write {bench, host, figures: [{name, value, unit, goal, holds}]} to the file',
     )
-    .option('--rounds <n>', 'rounds of faults (chaos)', wholeNumber(1, 10_000))
+    .option('--rounds <n>', 'rounds of faults (chaos, failover-automatic)', wholeNumber(1, 10_000))
     .option(
       '--seed <n>',
-      'decides the rounds: which faults in which configurations (chaos)',
+      'decides the rounds: which faults in which configurations (chaos, failover-automatic)',
       wholeNumber(0, SEED_MAX),
     )
-    .option('--hosts <n>', 'hosts besides the console (chaos)', wholeNumber(3, 8))
+    .option('--hosts <n>', 'hosts besides the console (chaos, failover-automatic)', wholeNumber(3, 8))
     .option(
       '--fault <id>',
-      'only rounds of this fault; may be given again (chaos)',
+      'only rounds of this fault; may be given again (chaos, failover-automatic)',
       (id: string, before: string[] = []) => [...before, id],
     )
     .action(

@@ -3,15 +3,14 @@ import { type BenchReport, describeHost, figure } from '../bench'
 import type { RoundsAsked } from '../product-benches'
 import { median } from '../windows'
 import { configurationInWords, configurations } from './configurations'
-import { type ChaosFault, faults } from './faults'
-import { InstallationOnHosts } from './installation-on-hosts'
+import { faults, possibleFaults } from './faults'
 import { plan } from './plan'
-import { type Kept, playRound, type RoundResult } from './round'
+import { playRound, type RoundResult } from './round'
+import { playAll } from './rounds'
 import { Story } from './story'
 
 const ROUNDS = 60
 const ROUNDS_SHORT = 8
-const HOSTS = 3
 const SEED = 1
 /** What a person bears: they have to see it, and type. */
 const GAP_MEDIAN_MS = 30_000
@@ -19,33 +18,6 @@ const GAP_MEDIAN_MS = 30_000
 const GAP_BOUNDED_MS = 60_000
 
 const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0)
-
-/** Takes everything away when the person gives up: Ctrl-C, a closed terminal. */
-export function untilInterrupted(remove: () => void): () => void {
-  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-  const end = () => {
-    process.stderr.write('floe: taking away hosts, disks and processes\n')
-    remove()
-    process.exit(130)
-  }
-  for (const signal of signals) process.once(signal, end)
-  return () => {
-    for (const signal of signals) process.off(signal, end)
-  }
-}
-
-/** Faults that this machine can have, and why it cannot have the others. */
-export function possibleFaults(
-  all: readonly ChaosFault[],
-  only: readonly string[] = [],
-): { possible: ChaosFault[]; left: string[] } {
-  const wanted = only.length === 0 ? all : all.filter((f) => only.includes(f.id))
-  const left = wanted.flatMap((f) => {
-    const why = f.missing?.()
-    return why ? [`${f.id}: ${why}`] : []
-  })
-  return { possible: wanted.filter((f) => !f.missing?.()), left }
-}
 
 /**
  * Rounds of a fault in a configuration, each from a whole cluster to a whole one: what a person does by the product, what the
@@ -66,46 +38,13 @@ export async function benchChaos(
   say(`seed ${seed}, ${rounds} rounds, ${possible.length} faults; the story of each round: ${story.file}`)
   for (const why of left) say(`left out: ${why}`)
 
-  const results: RoundResult[] = []
-  const broken: string[] = []
-  let on: InstallationOnHosts | null = null
-  const restore = untilInterrupted(() => on?.remove())
-  const kept: Kept = new Map()
-  try {
-    for (const [i, one] of planned.entries()) {
-      if (on === null) {
-        kept.clear()
-        story.begin('a new installation')
-        on = new InstallationOnHosts(asked.hosts ?? HOSTS, story)
-        await on.bringUp(say)
-      }
-      const what = `round ${i + 1} of ${rounds}: ${one.fault.id}, ${configurationInWords(one.configuration)}`
-      let whole = false
-      try {
-        const result = await playRound(on, story, kept, { round: i + 1, ...one })
-        results.push(result)
-        whole = result.missing === null
-        say(
-          `${what}: ${result.acknowledged} acknowledged, ${result.lost} lost, gap ${Math.round(result.gapMs)} ms${result.failures.length > 0 ? ': FAILED' : ''}`,
-        )
-        if (result.failures.length > 0) for (const line of story.lines) say(line)
-      } catch (error) {
-        const words = error instanceof Error ? error.message : String(error)
-        story.tell(`BROKEN OFF: ${words}`)
-        broken.push(`round ${i + 1} (${one.fault.id}): ${words}`)
-        say(`${what}: broken off: ${words}`)
-        for (const line of story.lines) say(line)
-      }
-      if (!whole) {
-        // the next round begins with a whole cluster, and with nothing of this one
-        on.remove()
-        on = null
-      }
-    }
-  } finally {
-    restore()
-    on?.remove()
-  }
+  const { results, broken } = await playAll(planned, {
+    story,
+    say,
+    hosts: asked.hosts,
+    title: ({ fault, configuration }) => `${fault.id}, ${configurationInWords(configuration)}`,
+    play: (on, kept, round, one) => playRound(on, story, kept, { round, ...one }),
+  })
   return report({ host, results, broken, rounds, seed, left, story })
 }
 

@@ -34,6 +34,10 @@ export type ChaosFault = {
   bounded: boolean
   /** How long it lasts at most when nobody heals it earlier. */
   lastsMs: number
+  /** How long it lasts at least, also where the person has done what there was to do; 3 s where it is left out. */
+  leastMs?: number
+  /** It is healed as soon as clients write again, whoever saw to that. */
+  healsWhen?: 'clients write'
   /** Why it cannot be had on this machine; null where it can. */
   missing?: () => string | null
   inject(stage: Stage): Promise<void>
@@ -199,6 +203,31 @@ export const faults: readonly ChaosFault[] = [
     heal: async ({ on, primary: { host } }) => void (await on.floe(host, ['agent', 'start'])),
   },
   {
+    id: 'standby-killed',
+    words: 'the postmaster of a standby is killed (SIGKILL)',
+    person: 'waits',
+    bounded: true,
+    lastsMs: 1_000,
+    inject: async ({ candidate: { host } }) => void host.signal('SIGKILL', [postmasterOf(host)]),
+    heal: async () => {},
+  },
+  {
+    id: 'standby-paused',
+    words: 'the whole host of a standby is paused, and comes back',
+    person: 'waits',
+    bounded: false,
+    lastsMs: 20_000,
+    ...pausing((s) => s.other.host),
+  },
+  {
+    id: 'console-paused',
+    words: 'the whole console is paused, and comes back',
+    person: 'waits',
+    bounded: true,
+    lastsMs: 20_000,
+    ...pausing((s) => s.on.console),
+  },
+  {
     id: 'candidate-paused-in-switchover',
     words: 'the candidate’s whole host is paused in the middle of a switchover',
     person: 'switches over',
@@ -221,6 +250,7 @@ export const faults: readonly ChaosFault[] = [
     words: 'packets between the primary’s host and the console are lost',
     person: 'fails over',
     bounded: false,
+    leastMs: 20_000,
     lastsMs: 30_000,
     ...cutting((s) => [s.on.console.address]),
   },
@@ -229,6 +259,7 @@ export const faults: readonly ChaosFault[] = [
     words: 'packets between the primary’s host and the standbys’ are lost',
     person: 'switches over',
     bounded: false,
+    leastMs: 20_000,
     lastsMs: 30_000,
     ...cutting(standbysOf),
   },
@@ -255,6 +286,7 @@ export const faults: readonly ChaosFault[] = [
     words: 'packets between the clients and the primary’s host are lost; all else is well',
     person: 'switches over',
     bounded: true,
+    leastMs: 8_000,
     lastsMs: 20_000,
     ...cutting((s) => [s.on.clients.address]),
   },
@@ -295,6 +327,7 @@ export const faults: readonly ChaosFault[] = [
     words: '20 % of the packets to the primary’s host are lost',
     person: 'switches over',
     bounded: false,
+    leastMs: 8_000,
     lastsMs: 30_000,
     ...losing(20, (s) => [s.primary.host]),
   },
@@ -303,6 +336,7 @@ export const faults: readonly ChaosFault[] = [
     words: '10 % of the packets to every host are lost',
     person: 'switches over',
     bounded: false,
+    leastMs: 8_000,
     lastsMs: 30_000,
     ...losing(10, (s) => s.on.hosts),
   },
@@ -340,6 +374,7 @@ export const faults: readonly ChaosFault[] = [
     words: 'the disk of the primary’s host is full: engine, WAL and agent',
     person: 'switches over',
     bounded: false,
+    leastMs: 15_000,
     lastsMs: 30_000,
     ...filling((s) => s.primary.host),
   },
@@ -348,6 +383,7 @@ export const faults: readonly ChaosFault[] = [
     words: 'the disk of the candidate’s host is full, and a switchover goes there',
     person: 'switches over',
     bounded: false,
+    leastMs: 15_000,
     lastsMs: 30_000,
     ...filling((s) => s.candidate.host),
   },
@@ -355,7 +391,10 @@ export const faults: readonly ChaosFault[] = [
     id: 'primary-disk-hangs',
     words: 'the disk of the primary’s host takes no write any more, and says nothing',
     person: 'fails over',
+    // its agent waits for the disk, too
+    hostGone: true,
     bounded: false,
+    leastMs: 15_000,
     lastsMs: 40_000,
     ...hanging((s) => s.primary.host),
   },
@@ -365,6 +404,7 @@ export const faults: readonly ChaosFault[] = [
       'the disk of the other standby’s host takes no write any more; a switchover goes to the one that is well',
     person: 'switches over',
     bounded: false,
+    leastMs: 12_000,
     lastsMs: 30_000,
     ...hanging((s) => s.other.host),
   },
@@ -385,3 +425,16 @@ export const faults: readonly ChaosFault[] = [
     ...clock('-1d'),
   },
 ]
+
+/** Faults that this machine can have, and why it cannot have the others. */
+export function possibleFaults(
+  all: readonly ChaosFault[],
+  only: readonly string[] = [],
+): { possible: ChaosFault[]; left: string[] } {
+  const wanted = only.length === 0 ? all : all.filter((f) => only.includes(f.id))
+  const left = wanted.flatMap((f) => {
+    const why = f.missing?.()
+    return why ? [`${f.id}: ${why}`] : []
+  })
+  return { possible: wanted.filter((f) => !f.missing?.()), left }
+}

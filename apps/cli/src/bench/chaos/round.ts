@@ -1,7 +1,7 @@
 import { fault, Verdict } from '@floe/domain'
 import { type Configuration, configurationInWords } from './configurations'
 import type { ChaosFault, Stage } from './faults'
-import { CLUSTER, type InstallationOnHosts } from './installation-on-hosts'
+import type { Answer, InstallationOnHosts } from './installation-on-hosts'
 import {
   judgeLoss,
   longestGap,
@@ -15,7 +15,7 @@ import {
   withoutPrimary,
 } from './judge'
 import { LEDGER, Ledger, pause } from './ledger'
-import { act, mend, whatIsMissing } from './person'
+import { act, mend } from './person'
 import type { Story } from './story'
 import { Witness } from './witness'
 
@@ -24,12 +24,17 @@ const CLIENTS = 4
 const BEFORE_MS = 3_000
 /** The operation is under way, and how far is left to chance. */
 const DURING_MS = 1_500
+/** After a person has done what there was to do. */
+const LEAST_MS = 3_000
 const MEND_MS = 180_000
 const WRITE_MS = 60_000
 /** How long a cluster may be without a primary before its incident has to be open: what it waits, and what it takes to see. */
 export const NO_PRIMARY_MS = 30_000
 /** A share of people takes a loss where the product asks for it. */
 const ACCEPTS = 0.6
+/** A share of people comes late: nobody acts for longer than a cluster may be without a primary unsaid. */
+const COMES_LATE = 0.25
+const LATE_MS = NO_PRIMARY_MS + 10_000
 
 export type RoundResult = {
   round: number
@@ -43,6 +48,8 @@ export type RoundResult = {
   twoPrimaries: Overlap[]
   twoPrimariesSaid: Overlap[]
   noPrimaryUnsaid: Span[]
+  /** Failovers of this round that nobody ordered. */
+  automaticFailovers: number
   gapMs: number
   bounded: boolean
   /** What was missing at the end though everything was tried that the console said; null when the cluster was whole. */
@@ -70,14 +77,20 @@ async function stageOf(on: InstallationOnHosts, story: Story, chance: number): P
   }
 }
 
-/** When operations of failover ended in this round, and what they said of a loss. */
-async function statementsSince(on: InstallationOnHosts, since: number): Promise<Statement[]> {
-  const { ok, value } = await on.verb('operation', 'list', '--limit', '50')
-  if (!ok) return []
+/** What the failovers of this round said of a loss, and how many of them no person ordered. */
+async function failoversSince(
+  on: InstallationOnHosts,
+  since: number,
+): Promise<{ statements: Statement[]; automatic: number }> {
+  const { ok, value } = await on.verb('operation', 'list', '--limit', '100')
+  if (!ok) return { statements: [], automatic: 0 }
   const began = performance.timeOrigin + since
-  const listed = value as { operationId: string; kind: string; createdAt: number }[]
+  const listed = value as { operationId: string; kind: string; createdAt: number; actor: string }[]
+  // whoever sets what commits wait for is the person of this benchmark
+  const person = listed.find((o) => o.kind === 'change-synchronous')?.actor
   const statements: Statement[] = []
-  for (const { operationId } of listed.filter((o) => o.kind === 'failover-cluster' && o.createdAt >= began)) {
+  const failovers = listed.filter((o) => o.kind === 'failover-cluster' && o.createdAt >= began)
+  for (const { operationId } of failovers) {
     const shown = (await on.verb('operation', 'show', operationId)).value as {
       createdAt: number
       result: Record<string, unknown> | null
@@ -96,7 +109,7 @@ async function statementsSince(on: InstallationOnHosts, since: number): Promise<
           : [],
     })
   }
-  return statements
+  return { statements, automatic: failovers.filter((o) => o.actor !== person).length }
 }
 
 /** When the incident `no-primary` was open, as ms of our own clock. */
@@ -105,8 +118,7 @@ async function saidWithoutPrimary(on: InstallationOnHosts, since: number, story:
   if (!ok) return []
   const all = value as {
     title: string
-    key?: string
-    kind?: string
+    key: string
     openedAt: number
     closedAt: number | null
   }[]
@@ -156,11 +168,19 @@ export async function playRound(
     fault: chosen,
     configuration,
     chance,
-  }: { round: number; fault: ChaosFault; configuration: Configuration; chance: number },
+    configure = (to, wanted, primary) => to.configure(wanted, primary),
+  }: {
+    round: number
+    fault: ChaosFault
+    configuration: Configuration
+    chance: number
+    /** What a person orders before the round, where it is more than what commits wait for. */
+    configure?: (on: InstallationOnHosts, configuration: Configuration, primary: string) => Promise<Answer>
+  },
 ): Promise<RoundResult> {
   story.begin(`round ${round}: ${chosen.id}: ${chosen.words}; ${configurationInWords(configuration)}`)
   const stage = await stageOf(on, story, (chance * 7) % 1)
-  const configured = await on.configure(configuration, stage.primary.name)
+  const configured = await configure(on, configuration, stage.primary.name)
   if (!configured.ok)
     throw fault('bench.not_configured', 'the round’s configuration was refused', { detail: configured.words })
   story.tell(`primary ${stage.primary.name}, candidate ${stage.candidate.name}`)
@@ -179,6 +199,7 @@ export async function playRound(
       throw fault('bench.no_write', 'clients cannot write before the fault')
     await pause(BEFORE_MS)
     const accepts = (chance * 13) % 1 < ACCEPTS
+    const lateMs = chosen.person === 'fails over' && (chance * 29) % 1 < COMES_LATE ? LATE_MS : 0
     const during = chosen.begins === 'during the operation'
     const acting = during ? act(stage, chosen, accepts) : null
     // what it throws is told by the await below
@@ -187,13 +208,25 @@ export async function playRound(
     const injected = performance.now()
     story.tell(`fault: ${chosen.words}`)
     await chosen.inject(stage)
-    const person = acting ?? act(stage, chosen, accepts)
+    if (lateMs > 0) story.tell(`person: does not look for ${lateMs / 1000} s`)
+    const person = acting ?? pause(lateMs).then(() => act(stage, chosen, accepts))
     const over = person.then(
       () => true,
       () => true,
     )
+    if (chosen.healsWhen === 'clients write') {
+      // rows that were under way when it began are not meant
+      await pause(2_000)
+      if (!(await ledger.allWrite(chosen.lastsMs)))
+        story.tell('clients could not write for as long as it lasted')
+    } else if (chosen.person === 'waits') await pause(chosen.lastsMs)
     // healed when a person has done what there was to do, or when it is over by itself
-    await Promise.race([over.then(() => pause(Math.min(3_000, chosen.lastsMs))), pause(chosen.lastsMs)])
+    else
+      await Promise.race([
+        over.then(() => pause(Math.min(LEAST_MS, chosen.lastsMs))),
+        pause(lateMs + chosen.lastsMs),
+      ])
+    await pause(injected + (chosen.leastMs ?? 0) - performance.now())
     if (chosen.person === 'fails over') await Promise.race([over, pause(20_000)])
     await heal()
     await person
@@ -239,7 +272,7 @@ async function judged(of: {
 }): Promise<RoundResult> {
   const { on, story, kept, round, chosen, configuration, ledger, witness, since, injected, end, missing } = of
   const { present, counts } = await readLedger(on, round)
-  const statements = await statementsSince(on, since)
+  const { statements, automatic } = await failoversSince(on, since)
   const said = await saidWithoutPrimary(on, since, story)
   const lostRows: Row[] = ledger.rows.filter((r) => !present.has(`${r.client}-${r.n}`))
   const primaries = new Map<string, number>()
@@ -287,19 +320,10 @@ async function judged(of: {
     twoPrimaries,
     twoPrimariesSaid: all.filter((o) => !twoPrimaries.includes(o)),
     noPrimaryUnsaid,
+    automaticFailovers: automatic,
     gapMs,
     bounded: chosen.bounded,
     missing,
     failures,
   }
 }
-
-/** What the console names as missing now; null when the cluster is whole. */
-export const missingNow = async (on: InstallationOnHosts): Promise<string | null> =>
-  whatIsMissing(
-    await on
-      .show()
-      .catch(() =>
-        Promise.reject(fault('bench.console_gone', `the console of cluster "${CLUSTER}" does not answer`)),
-      ),
-  )
