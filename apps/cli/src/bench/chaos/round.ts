@@ -226,7 +226,7 @@ export async function playRound(
         over.then(() => pause(Math.min(LEAST_MS, chosen.lastsMs))),
         pause(lateMs + chosen.lastsMs),
       ])
-    await pause(injected + (chosen.leastMs ?? 0) - performance.now())
+    await pause(Math.max(0, injected + (chosen.leastMs ?? 0) - performance.now()))
     if (chosen.person === 'fails over') await Promise.race([over, pause(20_000)])
     await heal()
     await person
