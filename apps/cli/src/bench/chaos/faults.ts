@@ -38,6 +38,8 @@ export type ChaosFault = {
   leastMs?: number
   /** It is healed as soon as clients write again, whoever saw to that. */
   healsWhen?: 'clients write'
+  /** The console is away itself, or nothing but the clients' way is broken: it cannot say that they have no primary. */
+  consoleCannotKnow?: boolean
   /** Why it cannot be had on this machine; null where it can. */
   missing?: () => string | null
   inject(stage: Stage): Promise<void>
@@ -199,8 +201,15 @@ export const faults: readonly ChaosFault[] = [
     hostGone: true,
     bounded: false,
     lastsMs: 45_000,
-    inject: async ({ primary: { host } }) => host.powerOff(),
-    heal: async ({ on, primary: { host } }) => void (await on.floe(host, ['agent', 'start'])),
+    inject: async ({ on, primary: { host } }) => {
+      // of a host without power nobody is told that its connections ended
+      host.lose(both(...[...on.hosts, on.console, on.clients, on.witness].map((h) => h.address)))
+      host.powerOff()
+    },
+    heal: async ({ on, primary: { host } }) => {
+      host.lose([])
+      await on.floe(host, ['agent', 'start'])
+    },
   },
   {
     id: 'standby-killed',
@@ -223,6 +232,7 @@ export const faults: readonly ChaosFault[] = [
     id: 'console-paused',
     words: 'the whole console is paused, and comes back',
     person: 'waits',
+    consoleCannotKnow: true,
     bounded: true,
     lastsMs: 20_000,
     ...pausing((s) => s.on.console),
@@ -241,6 +251,7 @@ export const faults: readonly ChaosFault[] = [
     words: 'the whole console is paused in the middle of a switchover',
     person: 'switches over',
     begins: 'during the operation',
+    consoleCannotKnow: true,
     bounded: false,
     lastsMs: 15_000,
     ...pausing((s) => s.on.console),
@@ -285,6 +296,7 @@ export const faults: readonly ChaosFault[] = [
     id: 'clients-without-primary',
     words: 'packets between the clients and the primary’s host are lost; all else is well',
     person: 'switches over',
+    consoleCannotKnow: true,
     bounded: true,
     leastMs: 8_000,
     lastsMs: 20_000,
@@ -354,6 +366,7 @@ export const faults: readonly ChaosFault[] = [
     id: 'console-restored',
     words: 'the console is restored from a backup of before the last switchover',
     person: 'waits',
+    consoleCannotKnow: true,
     bounded: false,
     lastsMs: 1_000,
     inject: async ({ on, candidate, tell }) => {

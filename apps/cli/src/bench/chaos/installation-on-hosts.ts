@@ -198,6 +198,10 @@ create table ${WITNESSED} (at timestamptz default clock_timestamp())`,
   connectAsWitness = (member: string): PsqlSession =>
     new PsqlSession(this.#psql(this.witness), this.#memberUri(member), this.#password)
 
+  /** To one member, from where the clients are. */
+  connectFromClients = (member: string): PsqlSession =>
+    new PsqlSession(this.#psql(this.clients), this.#memberUri(member), this.#password)
+
   /** A passphrase's file for backups of the console. */
   passphraseFile(): string {
     const file = join(this.net.directory, 'passphrase')

@@ -186,6 +186,8 @@ export async function playRound(
   story.tell(`primary ${stage.primary.name}, candidate ${stage.candidate.name}`)
   const ledger = new Ledger(round, CLIENTS, on.connectAsClient)
   const witness = new Witness(on.members, on.connectAsWitness)
+  // a primary that clients do not reach is none to them
+  const look = new Witness(on.members, on.connectFromClients, { commits: false })
   const since = performance.now()
   let healed = false
   const heal = async () => {
@@ -235,7 +237,7 @@ export async function playRound(
       missing = 'clients cannot write though the console shows nothing'
     const end = performance.now()
     await ledger.stop()
-    await witness.stop()
+    await Promise.all([witness.stop(), look.stop()])
     return await judged({
       on,
       story,
@@ -245,6 +247,7 @@ export async function playRound(
       configuration,
       ledger,
       witness,
+      look,
       since,
       injected,
       end,
@@ -252,7 +255,7 @@ export async function playRound(
     })
   } finally {
     await heal().catch((error: unknown) => story.tell(`not healed: ${String(error)}`))
-    await Promise.all([ledger.stop(), witness.stop()])
+    await Promise.all([ledger.stop(), witness.stop(), look.stop()])
   }
 }
 
@@ -265,12 +268,27 @@ async function judged(of: {
   configuration: Configuration
   ledger: Ledger
   witness: Witness
+  look: Witness
   since: number
   injected: number
   end: number
   missing: string | null
 }): Promise<RoundResult> {
-  const { on, story, kept, round, chosen, configuration, ledger, witness, since, injected, end, missing } = of
+  const {
+    on,
+    story,
+    kept,
+    round,
+    chosen,
+    configuration,
+    ledger,
+    witness,
+    look,
+    since,
+    injected,
+    end,
+    missing,
+  } = of
   const { present, counts } = await readLedger(on, round)
   const { statements, automatic } = await failoversSince(on, since)
   const said = await saidWithoutPrimary(on, since, story)
@@ -284,11 +302,8 @@ async function judged(of: {
   for (const [n, count] of counts) kept.set(n, count)
   const all = overlaps(witness.accepted)
   const twoPrimaries = all.filter((o) => !overlapWasSaid(o, statements))
-  const withoutOne = withoutPrimary(witness.primarySeen, { from: injected, to: end }, NO_PRIMARY_MS)
-  const noPrimaryUnsaid = chosen.id.startsWith('console-')
-    ? // a console that is away says nothing
-      []
-    : unsaidSpans(withoutOne, said, NO_PRIMARY_MS)
+  const withoutOne = withoutPrimary(look.primarySeen, { from: injected, to: end }, NO_PRIMARY_MS)
+  const noPrimaryUnsaid = chosen.consoleCannotKnow ? [] : unsaidSpans(withoutOne, said, NO_PRIMARY_MS)
   const gapMs = longestGap(ledger.rows, ledger.clients, { from: injected, to: end })
   const seconds = (ms: number) => `${((ms - since) / 1000).toFixed(1)} s`
   const failures = [

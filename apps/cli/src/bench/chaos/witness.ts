@@ -4,6 +4,7 @@ import { pause, within } from './ledger'
 
 export const WITNESSED = 'chaos_witness'
 const EVERY_MS = 100
+const LOOK_EVERY_MS = 500
 /** A member that says nothing for so long is asked over a new connection. */
 const ANSWER_MS = 5_000
 
@@ -19,7 +20,15 @@ export class Witness {
   readonly #done: Promise<unknown>
   #running = true
 
-  constructor(members: readonly string[], connect: (member: string) => PsqlSession) {
+  readonly #commits: boolean
+
+  /** `commits: false` only asks. */
+  constructor(
+    members: readonly string[],
+    connect: (member: string) => PsqlSession,
+    { commits = true }: { commits?: boolean } = {},
+  ) {
+    this.#commits = commits
     this.#done = Promise.all(members.map((member) => this.#watch(member, connect)))
   }
 
@@ -41,14 +50,15 @@ export class Witness {
         const role = await within(session.run('select pg_is_in_recovery()'), ANSWER_MS, member)
         if (role === 'f') {
           this.primarySeen.push(performance.now())
-          await this.#commit(session, member)
+          if (this.#commits) await this.#commit(session, member)
         }
       } catch {
         session.end()
         this.#sessions.delete(session)
         session = null
       }
-      if (this.#running) await pause(Math.max(5, EVERY_MS - (performance.now() - began)))
+      const everyMs = this.#commits ? EVERY_MS : LOOK_EVERY_MS
+      if (this.#running) await pause(Math.max(5, everyMs - (performance.now() - began)))
     }
   }
 
