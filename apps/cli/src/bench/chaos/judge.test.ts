@@ -5,6 +5,7 @@ import {
   longestGap,
   overlaps,
   overlapWasSaid,
+  primaryAt,
   ROW_WAL_BYTES,
   type Row,
   type Statement,
@@ -60,6 +61,13 @@ test('an overlap was said only where a failover before its end named one of the 
   expect(overlapWasSaid(overlap, [said({ at: 200, notFenced: ['c'] })])).toBe(false)
   expect(overlapWasSaid(overlap, [said({ at: 200, notFenced: ['a'] })])).toBe(true)
   expect(overlapWasSaid(overlap, [said({ at: 500, notFenced: ['a'] })])).toBe(false)
+})
+
+test('the primary before a moment is who accepted last, in whatever order it was noted', () => {
+  const history = [...accepted('b', '02', 300), ...accepted('a', '01', 100, 200)]
+  expect(primaryAt(history, 250)).toBe('a')
+  expect(primaryAt(history, 400)).toBe('b')
+  expect(primaryAt(history, 50)).toBeNull()
 })
 
 test('rows that are lost after a proof are unsaid', () => {

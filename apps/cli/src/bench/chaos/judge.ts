@@ -44,6 +44,13 @@ export function overlaps(accepted: readonly Accepted[]): Overlap[] {
   )
 }
 
+/** Who accepted commits last before a moment; null where nobody had. */
+export const primaryAt = (accepted: readonly Accepted[], at: number): string | null =>
+  accepted.reduce<Accepted | null>(
+    (last, a) => (a.acknowledgedAt < at && a.acknowledgedAt > (last?.acknowledgedAt ?? 0) ? a : last),
+    null,
+  )?.member ?? null
+
 /** An overlap was said where a failover before it had named one of the two as not fenced. */
 export const overlapWasSaid = (overlap: Overlap, statements: readonly Statement[]): boolean =>
   statements.some(

@@ -8,6 +8,7 @@ import {
   type Overlap,
   overlaps,
   overlapWasSaid,
+  primaryAt,
   type Row,
   type Span,
   type Statement,
@@ -81,6 +82,7 @@ async function stageOf(on: InstallationOnHosts, story: Story, chance: number): P
 async function failoversSince(
   on: InstallationOnHosts,
   since: number,
+  primaryBefore: (at: number) => string,
 ): Promise<{ statements: Statement[]; automatic: number }> {
   const { ok, value } = await on.verb('operation', 'list', '--limit', '100')
   if (!ok) return { statements: [], automatic: 0 }
@@ -97,16 +99,13 @@ async function failoversSince(
     } | null
     const verdict = Verdict.safeParse(shown?.result?.verdict)
     if (!shown || !verdict.success) continue
-    const asked = verdict.data.kind === 'proven' ? verdict.data.proof.asked : verdict.data.asked
     statements.push({
       at: shown.createdAt - performance.timeOrigin,
       kind: verdict.data.kind,
       covers: verdict.data.kind === 'proven' ? verdict.data.proof.covers : null,
       lossBytes: verdict.data.kind === 'bounded' ? verdict.data.lossBytes : null,
       notFenced:
-        shown.result?.fenced === false
-          ? asked.filter((a) => a.state === 'silent' || a.state === 'primary').map((a) => a.name)
-          : [],
+        shown.result?.fenced === false ? [primaryBefore(shown.createdAt - performance.timeOrigin)] : [],
     })
   }
   return { statements, automatic: failovers.filter((o) => o.actor !== person).length }
@@ -252,6 +251,7 @@ export async function playRound(
       injected,
       end,
       missing,
+      primary: stage.primary.name,
     })
   } finally {
     await heal().catch((error: unknown) => story.tell(`not healed: ${String(error)}`))
@@ -273,6 +273,8 @@ async function judged(of: {
   injected: number
   end: number
   missing: string | null
+  /** At the beginning. */
+  primary: string
 }): Promise<RoundResult> {
   const {
     on,
@@ -288,9 +290,14 @@ async function judged(of: {
     injected,
     end,
     missing,
+    primary,
   } = of
   const { present, counts } = await readLedger(on, round)
-  const { statements, automatic } = await failoversSince(on, since)
+  const { statements, automatic } = await failoversSince(
+    on,
+    since,
+    (at) => primaryAt(witness.accepted, at) ?? primary,
+  )
   const said = await saidWithoutPrimary(on, since, story)
   const lostRows: Row[] = ledger.rows.filter((r) => !present.has(`${r.client}-${r.n}`))
   const primaries = new Map<string, number>()
