@@ -8,13 +8,17 @@ export class PsqlSession {
   #ended = false
   #count = 0
 
-  constructor(psql: string, uri: string, password: string) {
-    this.#child = spawn(psql, ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', uri], {
+  /** `psql` may be a program, or the words that start it elsewhere. */
+  constructor(psql: string | readonly string[], uri: string, password: string) {
+    const [file, ...words] = typeof psql === 'string' ? [psql] : psql
+    this.#child = spawn(file as string, [...words, '-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', uri], {
       env: { PATH: process.env.PATH ?? '', PGPASSWORD: password, PGCONNECT_TIMEOUT: '2' },
     })
     this.#child.stdout.setEncoding('utf8').on('data', (text: string) => this.#read(text))
     this.#child.stderr.resume()
     this.#child.stdin.on('error', () => {})
+    // a program that cannot be started is closed, too
+    this.#child.on('error', () => {})
     this.#child.on('close', () => {
       this.#ended = true
       this.#waiting?.reject(new Error('psql ended'))

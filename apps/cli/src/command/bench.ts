@@ -3,8 +3,18 @@ import { fault } from '@floe/domain'
 import type { Command } from 'commander'
 import { table } from '../output'
 import { progressOf } from './up'
+import { wholeNumber } from './verb'
 
-type Options = { short?: boolean; json?: string }
+type Options = {
+  short?: boolean
+  json?: string
+  rounds?: number
+  seed?: number
+  hosts?: number
+  fault?: string[]
+}
+
+const SEED_MAX = 2 ** 32 - 1
 
 export function addBench(program: Command): void {
   program
@@ -18,49 +28,68 @@ export function addBench(program: Command): void {
       '--json <file>',
       'also write {bench, host, figures: [{name, value, unit, goal, holds}]} to the file',
     )
-    .action(async (name: string, _words: string[], { short = false, json }: Options) => {
-      const { runEngineBench, writeReport } = await import('../bench/bench')
-      const { benchNames, productBenches } = await import('../bench/product-benches')
-      const names = benchNames()
-      if (name === 'list') {
-        process.stdout.write(`${names.join('\n')}\n`)
-        return
-      }
-      if (!names.includes(name))
-        throw fault('usage.bench', `there is no benchmark "${name}"`, {
-          hint: `Benchmarks: ${names.join(', ')}.`,
-        })
-      const file = json === undefined ? undefined : resolve(json)
-      const dashes = process.argv.indexOf('--')
-      const load = productBenches[name]
-      if (!load) {
-        process.exitCode = runEngineBench(name, {
+    .option('--rounds <n>', 'rounds of faults (chaos, failover-automatic)', wholeNumber(1, 10_000))
+    .option(
+      '--seed <n>',
+      'decides the rounds: which faults in which configurations (chaos, failover-automatic)',
+      wholeNumber(0, SEED_MAX),
+    )
+    .option('--hosts <n>', 'hosts besides the console (chaos, failover-automatic)', wholeNumber(3, 8))
+    .option(
+      '--fault <id>',
+      'only rounds of this fault; may be given again (chaos, failover-automatic)',
+      (id: string, before: string[] = []) => [...before, id],
+    )
+    .action(
+      async (name: string, _words: string[], { short = false, json, fault: only, ...asked }: Options) => {
+        const { runEngineBench, writeReport } = await import('../bench/bench')
+        const { benchesOfRounds, benchNames, productBenches } = await import('../bench/product-benches')
+        const names = benchNames()
+        if (name === 'list') {
+          process.stdout.write(`${names.join('\n')}\n`)
+          return
+        }
+        if (!names.includes(name))
+          throw fault('usage.bench', `there is no benchmark "${name}"`, {
+            hint: `Benchmarks: ${names.join(', ')}.`,
+          })
+        if ((only || Object.keys(asked).length > 0) && !benchesOfRounds.includes(name))
+          throw fault('usage.bench_rounds', `benchmark "${name}" has no rounds of faults`, {
+            hint: `--rounds, --seed, --hosts and --fault are for: ${benchesOfRounds.join(', ')}.`,
+          })
+        const file = json === undefined ? undefined : resolve(json)
+        const dashes = process.argv.indexOf('--')
+        const load = productBenches[name]
+        if (!load) {
+          process.exitCode = runEngineBench(name, {
+            short,
+            json: file,
+            more: dashes < 0 ? [] : process.argv.slice(dashes + 1),
+          })
+          return
+        }
+        const { progress } = progressOf('bench')
+        const run = await load()
+        const report = await run(
           short,
-          json: file,
-          more: dashes < 0 ? [] : process.argv.slice(dashes + 1),
-        })
-        return
-      }
-      const { progress } = progressOf('bench')
-      const run = await load()
-      const report = await run(
-        short,
-        (line) => progress.say(line),
-        (line) => progress.log(line),
-      )
-      if (file !== undefined) writeReport(file, report)
-      const rows = report.figures.map((f) => [
-        f.name,
-        String(f.value),
-        f.unit,
-        f.goal,
-        f.holds ? 'holds' : 'does not hold',
-      ])
-      process.stdout.write(`${table(['figure', 'value', 'unit', 'goal', ''], rows)}\n`)
-      if (report.table) process.stdout.write(`\n${table(report.table.headings, report.table.rows)}\n\n`)
-      for (const [what, value] of Object.entries(report.detail ?? {}))
-        process.stdout.write(
-          `${what}: ${Array.isArray(value) ? value.map((v) => Number(v).toFixed(2)).join(' ') : typeof value === 'number' ? Math.round(value * 100) / 100 : String(value)}\n`,
+          (line) => progress.say(line),
+          (line) => progress.log(line),
+          { ...asked, faults: only },
         )
-    })
+        if (file !== undefined) writeReport(file, report)
+        const rows = report.figures.map((f) => [
+          f.name,
+          String(f.value),
+          f.unit,
+          f.goal,
+          f.holds ? 'holds' : 'does not hold',
+        ])
+        process.stdout.write(`${table(['figure', 'value', 'unit', 'goal', ''], rows)}\n`)
+        if (report.table) process.stdout.write(`\n${table(report.table.headings, report.table.rows)}\n\n`)
+        for (const [what, value] of Object.entries(report.detail ?? {}))
+          process.stdout.write(
+            `${what}: ${Array.isArray(value) ? value.map((v) => Number(v).toFixed(2)).join(' ') : typeof value === 'number' ? Math.round(value * 100) / 100 : String(value)}\n`,
+          )
+      },
+    )
 }
