@@ -195,7 +195,7 @@ const cliPrograms = {
   'bench/fleet.ts': ['client', '(process.execPath)', '(this.#psql)'],
   'bench/monitoring.ts': ['client', '(pgbench)', "(program('pgbench'))", '(psql)'],
   'bench/private-installation.ts': ['own', "(join(checkoutDirectory(), 'floe'))"],
-  'bench/psql-session.ts': ['client', '(psql)'],
+  'bench/psql-session.ts': ['client', '(file as string)'],
   'bench/switchover.ts': ['owner', '(file as string)', "(this.program('psql'))"],
   'bench/synchronous-commit.ts': ['client', "(join(enginePrefix, 'bin', 'pgbench'))"],
   'command/engine.ts': ['own', '(tool)'],
