@@ -2,6 +2,7 @@ import {
   type AutomaticHistory,
   CONTROLLER_ACTOR,
   type Database,
+  giveUpOwnStart,
   type LeaseHold,
   listAutomaticClusters,
   readAutomaticHistory,
@@ -23,7 +24,7 @@ import {
   type Watched,
   watch,
 } from '@floe/domain'
-import { cancelOperation, OperationConflict, submitOperation } from '@floe/operations/submit'
+import { OperationConflict, submitOperation } from '@floe/operations/submit'
 import type { Log } from './log'
 import { type DatabaseWatch, runLoop } from './loop'
 import type { LeaseTimes } from './operation-loop'
@@ -106,7 +107,7 @@ async function lookAt(
     log.warn('cluster.automatic', { clusterId, cluster: cluster.name, decision: decision.do, why: text })
   // one that takes too long is given up; the next look finds it ended
   if (open?.own && open.kind === 'start-instance' && isDue(decision))
-    await cancelOperation(db, { operationId: open.operationId, actor: CONTROLLER_ACTOR }).catch(ended)
+    await giveUpOwnStart(db.pool, open.operationId)
   else await carryOut(parts, cluster, decision)
 }
 
@@ -146,9 +147,4 @@ async function carryOut(
     if (!told) throw error
     log.info('cluster.automatic_waits', { clusterId, reason: error.message })
   }
-}
-
-/** It may have ended in between. */
-function ended(error: unknown): void {
-  if (!(error instanceof FaultError)) throw error
 }

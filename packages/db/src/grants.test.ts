@@ -8,6 +8,7 @@ import { applyGrants as apply } from '../tools/apply-grants.mjs'
 import * as grants from '../tools/grants.mjs'
 // @ts-expect-error a plain script, also run by the launcher
 import { deployMigrations } from '../tools/migrate-deploy.mjs'
+import { giveUpOwnStart } from './queries/cluster'
 import {
   createTestDatabase,
   insertTestInstance,
@@ -298,6 +299,23 @@ describe('walls', () => {
       'DELETE FROM lease',
     ])
       await denied('controller', statement)
+  })
+
+  test('the controller gives up starts that it has ordered by itself, and nothing of anybody else', async () => {
+    const given = async (actor: string, kind: string) => {
+      const id = randomUUID()
+      await db.pool.query(
+        `INSERT INTO operation (id, kind, input, actor, "actorName", state) VALUES ($1, $2, '{}', $3, 'A', 'running')`,
+        [id, kind, actor],
+      )
+      const asked = await giveUpOwnStart(db.as.controller.pool, id)
+      const { rows } = await db.pool.query('SELECT state FROM operation WHERE id = $1', [id])
+      return [asked, rows[0]?.state]
+    }
+    expect(await given('controller', 'start-instance')).toEqual([true, 'cancelling'])
+    expect(await given('controller', 'failover-cluster')).toEqual([false, 'running'])
+    expect(await given('u', 'start-instance')).toEqual([false, 'running'])
+    await expect(giveUpOwnStart(db.as.web.pool, randomUUID())).rejects.toMatchObject({ code: '42501' })
   })
 
   test('nobody else comes in', async () => {

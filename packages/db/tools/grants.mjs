@@ -142,9 +142,7 @@ export const tables = {
     controller: {
       select: true,
       insert: ordered,
-      // its own start of a primary is given up for a failover
       update: [
-        'cancelAskedAt',
         'state',
         'startedAt',
         'endedAt',
@@ -231,6 +229,7 @@ export const sequences = {
 /** Functions that act as the owner, and who may call them; triggers need no privilege. */
 export const functions = {
   'hasten_operation(uuid)': ['web'],
+  'give_up_own_operation(uuid)': ['controller'],
   'queue_webhook_test(uuid)': ['web'],
   'prune_operations(integer)': ['controller'],
   'prune_incidents(integer)': ['controller'],

@@ -420,6 +420,14 @@ export async function readAutomaticHistory(
   return rows[0] as AutomaticHistory
 }
 
+/** Asks a start that the controller ordered by itself to give up; false where it has ended, or is somebody else's. */
+export async function giveUpOwnStart(on: Queryable, operationId: string): Promise<boolean> {
+  const { rows } = await on.query<{ asked: boolean }>('SELECT give_up_own_operation($1) AS asked', [
+    operationId,
+  ])
+  return rows[0]?.asked === true
+}
+
 /** Writes who gives torn pages back; in the transaction of the step that wired it. */
 export async function setClusterPageRepair(
   on: Queryable,
