@@ -284,6 +284,35 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     ])
   })
 
+  test('change-automatic', async () => {
+    const { clusterId } = await cluster()
+    const of = { clusterId, instanceId: one }
+    const synchronous = (strict: boolean) =>
+      bench.carryOut('change-synchronous', {
+        ...of,
+        synchronous: { method: 'any', count: 1, instanceIds: [two, three], strict },
+        commitMode: 'on',
+      })
+    await synchronous(true)
+    await waitUntil('the timeline is recorded', async () => (await cluster()).holdings?.timeline, 20_000)
+    await throughDeadAgents('change-automatic', { ...of, automatic: { minIntervalMs: 0 } })
+    expect((await cluster()).automatic).toMatchObject({ minIntervalMs: 0 })
+    await waitUntil(
+      'every agent was told',
+      async () => (await cluster()).members.every((m) => m.primaryKnown?.heldBack),
+      20_000,
+    )
+    await withControllerKilled('change-automatic', { ...of, automatic: null })
+    expect((await cluster()).automatic).toBeNull()
+    await waitUntil(
+      'no agent holds one back',
+      async () => (await cluster()).members.every((m) => !m.primaryKnown?.heldBack),
+      20_000,
+    )
+    await gate.arm(false)
+    await synchronous(false)
+  })
+
   test('switchover-cluster', async () => {
     const ledger = await writing()
     await withControllerKilled('switchover-cluster', {
