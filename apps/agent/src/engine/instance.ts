@@ -608,7 +608,8 @@ export class Instance {
       .catch(() => null)
       .then((control) => {
         this.#controlLook = null
-        if (control === null || this.sampler.identity) return
+        // a look at an end that came meanwhile is newer than this
+        if (control === null || this.#control !== null || this.sampler.identity) return
         this.#control = control
         if (this.#controlHangs) this.#around.onChange()
         this.#controlHangs = false
