@@ -18,7 +18,8 @@ export function observeFollowing<K extends OperationKind>(
       const missing = cluster.members.filter(
         (m) =>
           wanted.includes(m.instanceId) &&
-          (standbySeenOf(primary, m)?.state !== 'streaming' || m.role !== 'standby'),
+          // one that is fenced streams before its fence is lifted
+          (standbySeenOf(primary, m)?.state !== 'streaming' || m.role !== 'standby' || m.fenced !== null),
       )
       const ready = primary?.role === 'primary' && primary.state === 'running'
       if (ready && missing.length === 0) return next()

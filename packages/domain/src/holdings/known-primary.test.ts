@@ -51,6 +51,10 @@ test('of a record whose primary has reported no timeline yet, another member as 
   expect(isNewerThanRecord(told(1, 2), none)).toBe(false)
   // a standby that was given a cluster of its own was told of the primary of another one
   expect(isNewerThanRecord(told(9, 2), none)).toBe(false)
+  // its promotion was begun before any report told which timeline it would begin
+  const begun = cluster({ ...unknownHoldings(), promotions: recorded(1, [2]).promotions })
+  expect(isNewerThanRecord(told(2, 2), begun)).toBe(false)
+  expect(isNewerThanRecord(told(3, 2), begun)).toBe(true)
   // its promotion is recorded, the history that it began could not be read
   const unread = cluster({ ...recorded(3), timeline: null })
   expect(isNewerThanRecord(told(1, 4), unread)).toBe(false)

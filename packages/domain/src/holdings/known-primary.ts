@@ -41,7 +41,7 @@ export function primaryToTell(
 
 /**
  * Whether an agent knows of a promotion that the record does not: the record is older than the cluster then. A promotion
- * that is recorded as begun explains the timeline that it began, and no later one.
+ * that is recorded as begun explains the timeline that it began, and no later one where it is known which that is.
  */
 export function isNewerThanRecord(
   known: PrimaryTold,
@@ -54,6 +54,8 @@ export function isNewerThanRecord(
   const begun = holdings.promotions.some((p) => p.instanceId === known.instanceId)
   if (known.timeline <= (begun ? recorded + 1 : recorded)) return false
   if (holdings.timeline !== null) return true
+  // which one the primary before it was on had not been reported yet when its promotion was recorded
+  if (begun) return false
   // the timeline of the recorded primary is not known, so only another one is news; and a standby that was given a cluster of
   // its own still knows the primary of the one that it left
   return known.instanceId !== primaryInstanceId && members.some((m) => m.instanceId === known.instanceId)
