@@ -10,6 +10,7 @@ import {
 import { createTestDatabase, insertTestInstance, type TestDatabase } from '@floe/db/testing'
 import type {} from '@floe/db/testing/engine-for-suite'
 import type { OperationInput } from '@floe/domain'
+import { waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { cancelOperation, OperationConflict, retryOperation, submitOperation } from './submit'
 
@@ -413,4 +414,41 @@ test('the verifier of a password is kept for a retry, and gone once the instance
   expect(await code(retryOperation(db.as.web, { operationId: first.operationId, actor }))).toBe(
     'operation.not_retryable',
   )
+})
+
+test('a cancel that waits while the point of no return is passed is refused, and asks nothing', async () => {
+  const { instanceId } = await insertTestInstance(db)
+  const { operationId } = await start(instanceId)
+  await db.pool.query(`UPDATE operation SET kind = 'promote-standby', state = 'running' WHERE id = $1`, [
+    operationId,
+  ])
+  await db.pool.query(
+    `INSERT INTO operation_step ("operationId", position, name, title, state) VALUES ($1, 0, 'promote', 'Promote it', 'pending')`,
+    [operationId],
+  )
+  const pass = await db.pool.connect()
+  try {
+    await pass.query('BEGIN')
+    const { rows: held } = await pass.query(
+      `SELECT pg_current_xact_id()::xid AS xid FROM operation WHERE id = $1 FOR UPDATE`,
+      [operationId],
+    )
+    const cancelled = code(cancelOperation(db.as.web, { operationId, actor }))
+    await waitUntil('the cancel waits', async () => {
+      const { rows } = await db.pool.query(
+        `SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid' AND transactionid = $1`,
+        [held[0].xid],
+      )
+      return rows.length === 1
+    })
+    await pass.query(
+      `UPDATE operation_step SET state = 'running', "startedAt" = now() WHERE "operationId" = $1`,
+      [operationId],
+    )
+    await pass.query('COMMIT')
+    expect(await cancelled).toBe('operation.past_no_return')
+  } finally {
+    pass.release()
+  }
+  expect(await showOperation(db.pool, operationId)).toMatchObject({ state: 'running', cancelAskedAt: null })
 })

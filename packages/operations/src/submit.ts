@@ -17,6 +17,7 @@ import {
   inTransaction,
   isCreationOver,
   listHosts,
+  lockOperation,
   markNeverMade,
   type OperationOfKey,
   type Queryable,
@@ -648,6 +649,9 @@ export async function cancelOperation(
     if (!before) throw fault('operation.not_found', `operation "${cancel.operationId}" does not exist`)
     if (endedOperationStates.includes(before.state))
       throw fault('operation.ended', 'operation has already ended', { detail: `It is ${before.state}.` })
+    await refusePastNoReturn(tx, cancel.operationId, before.kind)
+    // a step of no return that begins after it was looked for would be cancelled in words only
+    await lockOperation(tx, cancel.operationId)
     await refusePastNoReturn(tx, cancel.operationId, before.kind)
     const state = await askToCancel(tx, cancel.operationId)
     if (state === 'cancelled') await markNeverMade(tx, cancel.operationId)

@@ -1,5 +1,5 @@
 import { Fault, type OperationKind, type OperationState, type StepState, type StepWork } from '@floe/domain'
-import type { Queryable } from '../database'
+import type { Queryable, Transaction } from '../database'
 
 export type OperationView = {
   operationId: string
@@ -216,6 +216,11 @@ export async function askToCancel(on: Queryable, operationId: string): Promise<O
     operationId,
   ])
   return found.rows[0]?.state
+}
+
+/** Holds an operation as it is until the end of the transaction: no pass of its controller begins or ends a step meanwhile. */
+export async function lockOperation(tx: Transaction, operationId: string): Promise<void> {
+  await tx.query(`SELECT FROM operation WHERE id = $1 FOR NO KEY UPDATE`, [operationId])
 }
 
 /** How far a step of an operation is; `overdue` when it, or the one that runs now, is past its deadline. */
