@@ -105,3 +105,20 @@ test('an incident names where it is as long as that is there', async () => {
     closedBecause: 'The instance was deleted.',
   })
 })
+
+test('messages of one moment go out in the order in which they were written', async () => {
+  const { rows } = await db.pool.query(
+    `INSERT INTO webhook (id, url, actor, "actorName") VALUES ($1, 'https://example.net/', 'ada', 'Ada') RETURNING id`,
+    [randomUUID()],
+  )
+  const webhookId = rows[0].id
+  const keys = Array.from({ length: 20 }, (_, i) => `moment:${i}`)
+  await inTransaction(db.pool, async (tx) => {
+    for (const key of keys) await openIncident(tx, { key, severity: 'warning', title: key })
+  })
+  const { rows: told } = await db.pool.query(
+    `SELECT body #>> '{data,title}' AS title FROM webhook_delivery WHERE "webhookId" = $1 ORDER BY "createdAt", id`,
+    [webhookId],
+  )
+  expect(told.map((t) => t.title)).toEqual(keys)
+})
