@@ -3,6 +3,7 @@ import { type BenchReport, describeHost, figure } from '../bench'
 import type { RoundsAsked } from '../product-benches'
 import { median } from '../windows'
 import { type Configuration, configurationInWords, configurations } from './configurations'
+import { disturbances } from './disturbances'
 import { type ChaosFault, faults, possibleFaults } from './faults'
 import { CLUSTER, type InstallationOnHosts } from './installation-on-hosts'
 import { plan } from './plan'
@@ -31,6 +32,7 @@ const gone = [
 ]
 /** Something is wrong, and the primary serves: nothing may happen to it. */
 const harmless = [
+  ...disturbances.map((d) => d.id),
   'agent-paused',
   'standby-killed',
   'standby-paused',
@@ -47,7 +49,7 @@ const harmless = [
 
 const named = (ids: readonly string[]): ChaosFault[] =>
   ids.map((id) => {
-    const found = faults.find((f) => f.id === id)
+    const found = [...faults, ...disturbances].find((f) => f.id === id)
     if (!found) throw new Error(`there is no fault "${id}"`)
     return found
   })
@@ -98,14 +100,15 @@ export async function benchFailoverAutomatic(
       playRound(on, story, kept, { round, ...one, configure: automatic }),
   })
   const wasLost = (r: RoundResult) => gone.includes(r.fault)
-  const taken = results.filter((r) => wasLost(r) && r.automaticFailovers > 0)
-  const gaps = taken.map((r) => r.gapMs)
+  // also those in which a crashed primary was started again, which is its own way back, and those that nobody ended
+  const losing = results.filter(wasLost)
+  const gaps = losing.map((r) => r.gapMs)
   const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0)
   return {
     bench: 'failover-automatic',
     host,
     figures: [
-      figure('auto_rounds', taken.length, '', { least: losses.length > 0 ? each : 0 }),
+      figure('auto_rounds', losing.length, '', { least: losses.length > 0 ? each : 0 }),
       figure('auto_acked_rows_lost', sum(results.map((r) => r.lost)), 'rows', { most: 0 }),
       ...(gaps.length > 0
         ? [
@@ -140,6 +143,7 @@ export async function benchFailoverAutomatic(
     detail: {
       seed,
       story: story.file,
+      failovers: losing.filter((r) => r.automaticFailovers > 0).length,
       disturbances: results.filter((r) => !wasLost(r)).length,
       ...(broken.length > 0 ? { 'broken off': broken.join('; ') } : {}),
     },

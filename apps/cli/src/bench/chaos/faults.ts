@@ -140,8 +140,8 @@ const clock = (shift: string): Pick<ChaosFault, 'inject' | 'heal' | 'missing'> =
       throw fault('chaos.agent_not_started', `the agent of host "${host.name}" did not start`)
   },
   heal: async ({ on, primary: { host } }) => {
-    host.signal('SIGTERM', host.agentPids())
-    for (let i = 0; i < 100 && host.agentPids().length > 0; i++) await pause(100)
+    host.signal('SIGTERM', host.pidsOfApp('agent'))
+    for (let i = 0; i < 100 && host.pidsOfApp('agent').length > 0; i++) await pause(100)
     await on.floe(host, ['agent', 'start'])
   },
 })
@@ -172,8 +172,8 @@ export const faults: readonly ChaosFault[] = [
     person: 'switches over',
     bounded: false,
     lastsMs: 20_000,
-    inject: async ({ primary: { host } }) => void host.signal('SIGSTOP', host.agentPids()),
-    heal: async ({ primary: { host } }) => void host.signal('SIGCONT', host.agentPids()),
+    inject: async ({ primary: { host } }) => void host.signal('SIGSTOP', host.pidsOfApp('agent')),
+    heal: async ({ primary: { host } }) => void host.signal('SIGCONT', host.pidsOfApp('agent')),
   },
   {
     id: 'agent-killed-in-switchover',
@@ -182,7 +182,7 @@ export const faults: readonly ChaosFault[] = [
     begins: 'during the operation',
     bounded: true,
     lastsMs: 3_000,
-    inject: async ({ primary: { host } }) => void host.signal('SIGKILL', host.agentPids()),
+    inject: async ({ primary: { host } }) => void host.signal('SIGKILL', host.pidsOfApp('agent')),
     heal: async () => {},
   },
   {

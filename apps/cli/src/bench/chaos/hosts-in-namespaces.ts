@@ -93,7 +93,6 @@ export class NamespaceHost {
   /** FLOE_HOME on this host; where it has a disk of its own, that is mounted here. */
   readonly home: string
   readonly hasDisk: boolean
-  #frozen = false
 
   constructor(name: string, namespace: string, address: string, home: string, hasDisk: boolean) {
     this.name = name
@@ -128,11 +127,11 @@ export class NamespaceHost {
     })
   }
 
-  /** Those of Floe's agent. */
-  agentPids(): number[] {
+  /** Those of one of Floe's own programs. */
+  pidsOfApp(app: 'agent' | 'controller'): number[] {
     return this.pids().filter((pid) => {
       try {
-        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('/apps/agent/dist/')
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`/apps/${app}/dist/`)
       } catch {
         return false
       }
@@ -202,13 +201,10 @@ export class NamespaceHost {
   /** Lets every write to its disk wait, also for SIGKILL, until `thaw`. */
   freeze(): void {
     run('fsfreeze', ['-f', this.home])
-    this.#frozen = true
   }
 
   thaw(): void {
-    if (!this.#frozen) return
-    run('fsfreeze', ['-u', this.home])
-    this.#frozen = false
+    quietly(() => run('fsfreeze', ['-u', this.home]))
   }
 }
 
@@ -310,14 +306,19 @@ const mountsBelow = (directory: string) =>
 /** Takes away what the run of that process made, and nothing else: its namespaces, what runs in them, its directory. */
 function removeRun(pid: number, directory: string): void {
   const own = namespaces().filter((name) => name.startsWith(`${PREFIX}-${pid}-`))
+  const thaw = () => {
+    for (const mount of mountsBelow(directory)) spawnSync('fsfreeze', ['-u', mount], { timeout: 10_000 })
+  }
   // nothing that waits for a frozen disk can be ended
-  for (const mount of mountsBelow(directory)) spawnSync('fsfreeze', ['-u', mount], { timeout: 10_000 })
+  thaw()
   const end = Date.now() + END_MS
   for (;;) {
     const left = own.flatMap(pidsIn)
     if (left.length === 0 || Date.now() > end) break
     for (const one of left) quietly(() => process.kill(one, 'SIGKILL'))
     wait(50)
+    // what slows a disk down may have frozen it once more
+    thaw()
   }
   for (const name of own) quietly(() => run('ip', ['netns', 'del', name]))
   // read before the disks are gone
