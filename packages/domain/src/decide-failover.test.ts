@@ -51,7 +51,7 @@ const cluster = (members: ClusterMember[], more: Partial<ClusterObserved> = {}):
   primaryInstanceId: memberId(1),
   synchronous: { method: 'any', count: 1, instanceIds: [memberId(2), memberId(3)], strict: true },
   commitMode: 'on',
-  holdings: ClusterHoldings.parse({ timeline: { timeline: 1, ancestors: [] } }),
+  holdings: ClusterHoldings.parse({ timeline: { timeline: 1, ancestors: [] }, floor: true }),
   automatic: settings,
   members,
   ...more,
@@ -73,6 +73,8 @@ function decide(now: ClusterObserved, forMs: number, more: Partial<AutomaticCont
   })
 }
 const silentHost = (ms: number) => primary({ ageMs: ms, hostState: ms >= 5_000 ? 'stale' : 'online' })
+/** Of an engine that does not answer its agent reports the state, and nothing of replication. */
+const down = (state: ClusterMember['state']) => primary({ state, role: null, replication: null })
 const lost = (ms: number) => [standby(2, ms), standby(3, null)]
 
 test('nothing is done while the primary is reported to run', () => {
@@ -93,7 +95,7 @@ describe('both witnesses agree for long enough', () => {
     })
   })
   test('one that its agent says has crashed, once a start did not help', () => {
-    const crashed = cluster([primary({ state: 'crashed', role: null }), standby(2, null), standby(3, null)])
+    const crashed = cluster([down('crashed'), standby(2, null), standby(3, null)])
     expect(decide(crashed, 1_000)).toMatchObject({ do: 'start' })
     expect(decide(crashed, 1_000, { tries: { start: 1, failover: 0 } })).toMatchObject({ do: 'wait' })
     expect(decide(crashed, 6_000, { tries: { start: 1, failover: 0 } })).toMatchObject({
@@ -102,13 +104,13 @@ describe('both witnesses agree for long enough', () => {
     })
   })
   test('its own start that takes too long is given up before', () => {
-    const starting = cluster([primary({ state: 'starting', role: null }), standby(2, null), standby(3, null)])
+    const starting = cluster([down('starting'), standby(2, null), standby(3, null)])
     const open = { title: 'Start instance', own: true }
     expect(decide(starting, 4_000, { open })).not.toHaveProperty('due')
     expect(decide(starting, 6_000, { open })).toMatchObject({ do: 'wait', due: true })
   })
   test('a hung primary that one standby of three still hears, where two have to have lost it', () => {
-    const hung = primary({ state: 'starting', role: null })
+    const hung = down('starting')
     const three = {
       synchronous: {
         method: 'any' as const,
@@ -200,6 +202,14 @@ describe('what keeps it from a failover', () => {
         'polar_commit_floor',
       )
   })
+  test('one that does not answer, and of whose floor nothing is recorded', () =>
+    waits(
+      cluster([down('starting'), ...lost(6_500)], {
+        holdings: ClusterHoldings.parse({ timeline: { timeline: 1, ancestors: [] } }),
+      }),
+      6_500,
+      'nothing is recorded',
+    ))
   test('an agent that was not told to hold it back', () =>
     waits(cluster([{ ...silentHost(6_500), primaryKnown: null }, ...lost(6_500)]), 6_500, 'not told'))
   test('a set that is not strict', () =>

@@ -187,9 +187,14 @@ export function decideFailover(cluster: ClusterObserved, context: AutomaticConte
 
   if (!synchronous?.strict || !waitsForStandbys(cluster.commitMode))
     return decline('Commits wait for no strict set of standbys.')
-  if (!floorCovers(primary.replication?.commitFloor, cluster.commitMode))
+  const floor = primary.replication?.commitFloor
+  // while it does not answer its agent reports nothing of its engine: then what is recorded of it counts
+  const covers = primary.replication
+    ? floorCovers(floor, cluster.commitMode)
+    : cluster.holdings?.floor === true
+  if (!covers)
     return decline(
-      `It last reported ${COMMIT_FLOOR} = ${primary.replication?.commitFloor ?? 'nothing'}: sessions could commit without waiting for standbys.`,
+      `${primary.replication ? `It last reported ${COMMIT_FLOOR} = ${floor ?? 'nothing'}` : `Of its ${COMMIT_FLOOR} nothing is recorded`}: sessions could commit without waiting for standbys.`,
     )
   if (!primary.primaryKnown?.heldBack)
     return decline(`The agent of "${primary.name}" was not told to hold it back after a restart.`)
