@@ -17,6 +17,8 @@ const SEED = 1
 /** With the product's own time to wait before it decides. */
 const GAP_MEDIAN_MS = 10_000
 const GAP_WORST_MS = 20_000
+/** Clients of such a cluster give a statement up soon: of a paused host nobody tells them. */
+const STATEMENT_MS = 3_000
 /** A fault that nobody fails over from ends at last. */
 const GONE_MS = 90_000
 
@@ -97,7 +99,7 @@ export async function benchFailoverAutomatic(
     hosts: asked.hosts,
     title: ({ fault, configuration }) => `${fault.id}, ${configurationInWords(configuration)}`,
     play: (on: InstallationOnHosts, kept: Kept, round, one) =>
-      playRound(on, story, kept, { round, ...one, configure: automatic }),
+      playRound(on, story, kept, { round, ...one, configure: automatic, statementMs: STATEMENT_MS }),
   })
   const wasLost = (r: RoundResult) => gone.includes(r.fault)
   // also those in which a crashed primary was started again, which is its own way back, and those that nobody ended

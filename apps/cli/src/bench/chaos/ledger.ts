@@ -1,8 +1,6 @@
 import type { PsqlSession } from '../psql-session'
 import type { Row } from './judge'
 
-/** After so long without an answer a client gives a statement up, as an application does; its row is in doubt then. */
-const STATEMENT_MS = 8_000
 const AGAIN_MS = 200
 /** Between two rows of a client: the ledger is to see every moment, not to load the machine. */
 const BETWEEN_MS = 20
@@ -29,13 +27,16 @@ export class Ledger {
   sent = 0
   readonly #round: number
   readonly #connect: () => PsqlSession
+  readonly #statementMs: number
   readonly #done: Promise<unknown>
   readonly #sessions = new Set<PsqlSession>()
   readonly #newest: number[]
   #running = true
 
-  constructor(round: number, clients: number, connect: () => PsqlSession) {
+  /** After `statementMs` without an answer a client gives a statement up, as an application does; its row is in doubt then. */
+  constructor(round: number, clients: number, connect: () => PsqlSession, statementMs: number) {
     this.#round = round
+    this.#statementMs = statementMs
     this.clients = clients
     this.#connect = connect
     this.#newest = Array.from({ length: clients }, () => 0)
@@ -73,7 +74,7 @@ export class Ledger {
       this.sent++
       try {
         const insert = `insert into ${LEDGER} values (${this.#round}, ${client}, ${n}) returning n`
-        const answer = await within(session.run(insert), STATEMENT_MS, 'insert')
+        const answer = await within(session.run(insert), this.#statementMs, 'insert')
         if (answer !== String(n)) throw new Error(answer)
         this.rows.push({ client, n, sentAt, acknowledgedAt: performance.now() })
         this.#newest[client] = sentAt

@@ -21,6 +21,7 @@ import type { Story } from './story'
 import { Witness } from './witness'
 
 const CLIENTS = 4
+const STATEMENT_MS = 8_000
 /** Writes before the fault, for a history to lose. */
 const BEFORE_MS = 3_000
 /** The operation is under way, and how far is left to chance. */
@@ -78,11 +79,19 @@ async function stageOf(on: InstallationOnHosts, story: Story, chance: number): P
   }
 }
 
+const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`
+const stepTimes = (steps: { name: string; startedAt: number | null; endedAt: number | null }[]) =>
+  steps
+    .filter((s) => s.startedAt !== null && s.endedAt !== null)
+    .map((s) => `, ${s.name} ${seconds(Number(s.endedAt) - Number(s.startedAt))}`)
+    .join('')
+
 /** What the failovers of this round said of a loss, and how many of them no person ordered. */
 async function failoversSince(
   on: InstallationOnHosts,
   since: number,
   primaryBefore: (at: number) => string,
+  story: Story,
 ): Promise<{ statements: Statement[]; automatic: number }> {
   const { ok, value } = await on.verb('operation', 'list', '--limit', '100')
   if (!ok) return { statements: [], automatic: 0 }
@@ -96,7 +105,9 @@ async function failoversSince(
     const shown = (await on.verb('operation', 'show', operationId)).value as {
       createdAt: number
       result: Record<string, unknown> | null
+      steps: { name: string; startedAt: number | null; endedAt: number | null }[]
     } | null
+    if (shown) story.tell(`failover: ordered at ${seconds(shown.createdAt - began)}${stepTimes(shown.steps)}`)
     const verdict = Verdict.safeParse(shown?.result?.verdict)
     if (!shown || !verdict.success) continue
     statements.push({
@@ -168,6 +179,7 @@ export async function playRound(
     configuration,
     chance,
     configure = (to, wanted, primary) => to.configure(wanted, primary),
+    statementMs = STATEMENT_MS,
   }: {
     round: number
     fault: ChaosFault
@@ -175,6 +187,8 @@ export async function playRound(
     chance: number
     /** What a person orders before the round, where it is more than what commits wait for. */
     configure?: (on: InstallationOnHosts, configuration: Configuration, primary: string) => Promise<Answer>
+    /** How long clients wait for the answer to a statement. */
+    statementMs?: number
   },
 ): Promise<RoundResult> {
   story.begin(`round ${round}: ${chosen.id}: ${chosen.words}; ${configurationInWords(configuration)}`)
@@ -183,7 +197,7 @@ export async function playRound(
   if (!configured.ok)
     throw fault('bench.not_configured', 'the round’s configuration was refused', { detail: configured.words })
   story.tell(`primary ${stage.primary.name}, candidate ${stage.candidate.name}`)
-  const ledger = new Ledger(round, CLIENTS, on.connectAsClient)
+  const ledger = new Ledger(round, CLIENTS, on.connectAsClient, statementMs)
   const witness = new Witness(on.members, on.connectAsWitness)
   // a primary that clients do not reach is none to them
   const look = new Witness(on.members, on.connectFromClients, { commits: false })
@@ -297,6 +311,7 @@ async function judged(of: {
     on,
     since,
     (at) => primaryAt(witness.accepted, at) ?? primary,
+    story,
   )
   const said = await saidWithoutPrimary(on, since, story)
   const lostRows: Row[] = ledger.rows.filter((r) => !present.has(`${r.client}-${r.n}`))
@@ -312,18 +327,16 @@ async function judged(of: {
   const withoutOne = withoutPrimary(look.primarySeen, { from: injected, to: end }, NO_PRIMARY_MS)
   const noPrimaryUnsaid = chosen.consoleCannotKnow ? [] : unsaidSpans(withoutOne, said, NO_PRIMARY_MS)
   const gapMs = longestGap(ledger.rows, ledger.clients, { from: injected, to: end })
-  const seconds = (ms: number) => `${((ms - since) / 1000).toFixed(1)} s`
+  const at = (ms: number) => seconds(ms - since)
   const failures = [
     ...(loss.unsaid.length > 0 ? [`${loss.unsaid.length} acknowledged rows lost, and ${loss.why}`] : []),
     ...(lostOfBefore > 0 && statements.every((s) => s.kind === 'proven')
       ? [`${lostOfBefore} rows of earlier rounds are gone`]
       : []),
     ...twoPrimaries.map(
-      (o) => `"${o.one}" and "${o.other}" both accepted commits from ${seconds(o.from)} to ${seconds(o.to)}`,
+      (o) => `"${o.one}" and "${o.other}" both accepted commits from ${at(o.from)} to ${at(o.to)}`,
     ),
-    ...noPrimaryUnsaid.map(
-      (s) => `no primary from ${seconds(s.from)} to ${seconds(s.to)}, and no incident said so`,
-    ),
+    ...noPrimaryUnsaid.map((s) => `no primary from ${at(s.from)} to ${at(s.to)}, and no incident said so`),
     ...(missing === null ? [] : [`not whole after everything that the console says was done: ${missing}`]),
   ]
   story.tell(
