@@ -1,5 +1,5 @@
 import { agentFault, type TaskStatus } from '@floe/agent-contract'
-import type { ClusterObserved, Fault, OperationKind } from '@floe/domain'
+import { type ClusterObserved, type Fault, fault, type OperationKind } from '@floe/domain'
 import { tellingPrimary } from './instance-control'
 import { waitedMs } from './look-again'
 import { fail, type MemberTask, next, type StepBody, type StepContext, type StepRecord, wait } from './step'
@@ -109,29 +109,35 @@ async function lookAt<K extends OperationKind>(
     step: `${context.step.name}.${id}`.slice(0, 63),
     attempt: context.step.attempt,
   }
+  const ask = async (): Promise<TaskStatus> => {
+    const agent = context.agentOf(hostId)
+    const status = await agent.checkTask({ key, afterLogSeq: 0 })
+    if (context.cancelAskedAt && (status.state === 'not-started' || status.state === 'running'))
+      return agent.cancelTask(key)
+    if (status.state === 'not-started') return startOnce(agent, { key, task: tellingPrimary(task, cluster) })
+    return status
+  }
+  const of = { id, hostId, hostName, task }
+  const { toleranceMs = 5_000 } = definition
+  const patience = typeof toleranceMs === 'number' ? toleranceMs : toleranceMs(of, context, cluster)
+  const silent = silentHost(hostName)
+  const tolerated = definition.tolerate?.(of, silent, context) === true
   let status: TaskStatus
   try {
-    const agent = context.agentOf(hostId)
-    status = await agent.checkTask({ key, afterLogSeq: 0 })
-    if (context.cancelAskedAt && (status.state === 'not-started' || status.state === 'running'))
-      status = await agent.cancelTask(key)
-    else if (status.state === 'not-started')
-      status = await startOnce(agent, { key, task: tellingPrimary(task, cluster) })
+    status = await (tolerated && !context.cancelAskedAt && patience < QUESTION_MS
+      ? within(ask(), patience, hostName)
+      : ask())
   } catch (error) {
     const fault = agentFault(error)
     if (fault.code === 'task.instance_busy') return null
     // what only a later version knows is no valid input to it
     if (fault.code === 'agent.bad_request') return { fault: olderAgent(hostName, task.kind) }
+    if (fault.code === SILENT) return { fault: silent }
     if (fault.code !== 'agent.unreachable') return { fault }
-    const since = context.cancelAskedAt ?? context.step.startedAt
-    const waited = waitedMs(context, since)
+    const waited = waitedMs(context, context.cancelAskedAt ?? context.step.startedAt)
     if (context.cancelAskedAt && waited > CANCEL_GIVE_UP_MS)
       return { fault: cancelledFault(`Host "${hostName}" does not answer; the step may still run there.`) }
-    const silent: Fault = { ...fault, message: `host "${hostName}" does not answer` }
-    const of = { id, hostId, hostName, task }
-    const { toleranceMs = 5_000 } = definition
-    const patience = typeof toleranceMs === 'number' ? toleranceMs : toleranceMs(of, context, cluster)
-    return definition.tolerate?.(of, silent, context) === true && waited > patience ? { fault: silent } : null
+    return tolerated && waited > patience ? { fault: { ...silent, detail: fault.detail ?? null } } : null
   }
   switch (status.state) {
     case 'succeeded':
@@ -143,6 +149,25 @@ async function lookAt<K extends OperationKind>(
     default:
       return null
   }
+}
+
+const SILENT = 'agent.silent'
+/** A question that gets no answer ends by itself after so long; whoever is waited for longer is asked again. */
+const QUESTION_MS = 3_000
+
+const silentHost = (hostName: string): Fault => ({
+  code: 'agent.unreachable',
+  message: `host "${hostName}" does not answer`,
+})
+
+/** Who is waited for only a moment does not hold the others up for as long as a question may take; what it was asked may still reach it. */
+async function within<T>(question: Promise<T>, ms: number, hostName: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(fault(SILENT, `host "${hostName}" has not answered in time`)), ms)
+  })
+  question.catch(() => {})
+  return Promise.race([question, late]).finally(() => clearTimeout(timer))
 }
 
 const olderAgent = (hostName: string, kind: string): Fault => ({

@@ -147,6 +147,8 @@ async function refuseNewer(instance: Instance, ordered: number | null): Promise<
 
 /** A standby that takes its time may be ended at once after all. */
 const STANDBY_END_BOUND_MS = 90_000
+/** Clients wait for another primary; what does not obey by then is killed. It recovers as after any immediate stop. */
+const PRIMARY_END_BOUND_MS = 3_000
 
 /**
  * A primary is ended at once, so that it acknowledges nothing more. A standby takes no write: it is stopped in order, and
@@ -164,5 +166,5 @@ async function endFenced(instance: Instance, context: TaskContext): Promise<void
       if (context.signal.aborted) throw error
       context.log(toFault(error).message)
     }
-  await endInstance(instance, 'immediate', context, undefined, true)
+  await endInstance(instance, 'immediate', context, PRIMARY_END_BOUND_MS, true)
 }
