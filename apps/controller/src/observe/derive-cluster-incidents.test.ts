@@ -88,11 +88,47 @@ test('one that turns out to have been promoted is the one to be taken', () => {
   )
 })
 
+/** A standby whose receiver says that it streams from c1 and has had nothing for so long; reported so long ago. */
+const hearing = (name: string, silentMs: number | null, ageMs = 500) =>
+  member(name, {
+    ageMs,
+    replication: wal('0/5000000', 2, {
+      receiver: { status: 'streaming', senderHost: 'c1', senderPort: 1, silentMs } as never,
+    }),
+  })
+
 test('a primary that is not seen lives as long as a standby streams from it', () => {
-  const receiver = { status: 'streaming', senderHost: 'c1', senderPort: 1 }
-  const follower = member('c2', { replication: wal('0/5000000', 2, { receiver: receiver as never }) })
-  expect(derive([member('c1', silent), follower])).toEqual([])
+  expect(derive([member('c1', silent), hearing('c2', 200)])).toEqual([])
   expect(derive([member('c1', silent), member('c2')]).map((i) => i.key)).toEqual(['no-primary:c'])
+})
+
+test('an idle primary sends nothing for 30 s, until a standby asks: that is no silence yet', () => {
+  expect(derive([member('c1', silent), hearing('c2', 30_200)])).toEqual([])
+  // one that still hears it is enough
+  expect(derive([member('c1', silent), hearing('c2', 50_000), hearing('c3', 12_000)])).toEqual([])
+})
+
+test('a receiver that says "streaming" and has got no answer to its question hears nobody', () => {
+  const [incident, ...others] = derive([
+    member('c1', silent),
+    hearing('c2', 36_000),
+    hearing('c3', 35_000, 1_000),
+  ])
+  expect(others).toEqual([])
+  expect(incident).toMatchObject({ key: 'no-primary:c', severity: 'critical', instanceId: 'c1' })
+  expect(incident?.title).toBe('cluster "c" has no primary that answers')
+  expect(incident?.detail).toBe(
+    'Host "h-c1" of its primary "c1" does not answer, and no standby receives anything from it. Whether it still takes writes is unknown.',
+  )
+  expect(incident?.hint).toContain('./floe cluster failover c --to c2')
+})
+
+test('what a standby heard is as old as its report, and no clock that was set back makes it younger', () => {
+  const open = (follower: ClusterMember) => derive([member('c1', silent), follower]).length
+  expect(open(hearing('c2', 20_000, 4_000))).toBe(0)
+  expect(open(hearing('c2', 32_000, 4_000))).toBe(1)
+  expect(open(hearing('c2', -3_600_000))).toBe(1)
+  expect(open(hearing('c2', null))).toBe(1)
 })
 
 test('a primary that a person stopped, and an instance of its own, need nobody', () => {
@@ -137,14 +173,11 @@ test('while nobody at all is heard, it is the hosts that are away', () => {
 })
 
 test('a primary that does not answer its agent has not gone while a standby streams from it', () => {
-  const receiver = { status: 'streaming', senderHost: 'c1', senderPort: 1 }
-  const standby = member('c2', { replication: wal('0/5000000', 2, { receiver: receiver as never }) })
-  expect(derive([member('c1', { role: null }), standby]).map((i) => i.key.split(':')[0])).not.toContain(
-    'no-primary',
-  )
-  expect(derive([member('c1', { role: null }), member('c2')]).map((i) => i.key.split(':')[0])).toContain(
-    'no-primary',
-  )
+  const noPrimary = (follower: ClusterMember) =>
+    derive([member('c1', { role: null }), follower]).filter((i) => i.key === 'no-primary:c')
+  expect(noPrimary(hearing('c2', 200))).toEqual([])
+  for (const follower of [member('c2'), hearing('c2', 40_000)])
+    expect(noPrimary(follower)).toMatchObject([{ title: 'cluster "c" has no primary that answers' }])
 })
 
 test('who was stopped by a person once and is fenced since was not stopped by a person', () => {

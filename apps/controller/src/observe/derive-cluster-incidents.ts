@@ -28,22 +28,37 @@ export function deriveClusterIncidents(cluster: ClusterObserved, inDoubt = false
 
 const silent = (m: ClusterMember) => m.hostState !== 'online' || m.state === 'unknown'
 
-/** A silent primary lives as long as a standby streams from it. */
-const streamsFrom = (standby: ClusterMember, primary: ClusterMember) =>
-  !silent(standby) &&
-  standby.memberRole === 'standby' &&
-  standby.replication?.receiver?.status === 'streaming' &&
-  standby.replication.receiver.senderHost === primary.connection?.host &&
-  standby.replication.receiver.senderPort === primary.connection?.port
+/**
+ * After so long without a message a standby hears nobody, whatever its receiver calls itself until wal_receiver_timeout (60 s
+ * unless it is set). An idle primary sends nothing until the standby asks it, after half of that, and then answers at once.
+ * Where the timeout is set higher, silence proves nothing by then; so the words claim nothing but that nobody hears it.
+ */
+const UNHEARD_MS = 32_000
+
+/** A primary that is not seen lives as long as a standby hears it. */
+const hears = (standby: ClusterMember, primary: ClusterMember) => {
+  const receiver = standby.replication?.receiver
+  if (silent(standby) || standby.memberRole !== 'standby' || receiver?.status !== 'streaming') return false
+  const silentMs = receiver.silentMs ?? Number.POSITIVE_INFINITY
+  return (
+    receiver.senderHost === primary.connection?.host &&
+    receiver.senderPort === primary.connection?.port &&
+    // its clock was set back: when it last heard is not known
+    silentMs >= 0 &&
+    silentMs + (standby.ageMs ?? 0) <= UNHEARD_MS
+  )
+}
+
+/** Its host does not answer, or its engine does not answer its agent: it may serve clients all the same. */
+const unseen = (primary: ClusterMember) =>
+  silent(primary) || (primary.state === 'running' && primary.role === null)
 
 function noPrimary(cluster: ClusterObserved): DerivedIncident[] {
   const primary = primaryOf(cluster)
   if (!primary) return []
   // when nobody at all is heard, it is the hosts or the console that are away, and that is told of them
   if (cluster.members.every(silent)) return []
-  // its engine may serve clients and not have answered its agent
-  const unheard = silent(primary) || (primary.state === 'running' && primary.role === null)
-  if (unheard && cluster.members.some((m) => streamsFrom(m, primary))) return []
+  if (unseen(primary) && cluster.members.some((m) => hears(m, primary))) return []
   // a person stopped it, and nobody has taken over
   const unsettled = unsettledMembers(cluster)
   if (
@@ -60,7 +75,9 @@ function noPrimary(cluster: ClusterObserved): DerivedIncident[] {
   )
   return [
     incident('no-primary', [cluster.clusterId], {
-      title: `cluster "${name}" has no primary: clients cannot write`,
+      title: unseen(primary)
+        ? `cluster "${name}" has no primary that answers`
+        : `cluster "${name}" has no primary: clients cannot write`,
       detail: [whyNone(primary), ...maybe].join(' '),
       hint: whatToDo(cluster, primary),
       instanceId: primary.instanceId,
@@ -88,14 +105,16 @@ function noPrimaryInDoubt(cluster: ClusterObserved): DerivedIncident[] {
   ]
 }
 
+const mayWrite = 'Whether it still takes writes is unknown.'
+
 function whyNone(primary: ClusterMember): string {
   const { name, hostName, state, fenced, role } = primary
   if (silent(primary))
-    return `Host "${hostName}" of its primary "${name}" does not answer, and no standby streams from it.`
+    return `Host "${hostName}" of its primary "${name}" does not answer, and no standby receives anything from it. ${mayWrite}`
   if (fenced) return `Its primary "${name}" is ${state} and fenced: ${fenced.reason}.`
   if (state === 'running' && role === 'standby') return `Its primary "${name}" runs as a standby.`
   if (state === 'running' && role === null)
-    return `Its primary "${name}" runs and does not answer its agent, and no standby streams from it.`
+    return `Its primary "${name}" runs and does not answer its agent, and no standby receives anything from it. ${mayWrite}`
   return `Its primary "${name}" is ${state}.`
 }
 

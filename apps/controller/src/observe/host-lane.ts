@@ -345,7 +345,8 @@ export class HostLane {
       const stored = known.find((k) => k.instanceId === instanceId)
       if (!stored?.clusterId || stored.deleted || stored.busy || stored.memberRole !== 'primary') continue
       if (role !== 'primary' || state !== 'running' || !replication || fenced) continue
-      const { timeline, ancestors, commitModes, synchronousStandbyNames, synchronousCommit } = replication
+      const { timeline, ancestors, commitModes, synchronousStandbyNames, synchronousCommit, commitFloor } =
+        replication
       const seen = JSON.stringify([
         stored.holdings,
         timeline,
@@ -353,6 +354,7 @@ export class HostLane {
         commitModes,
         synchronousStandbyNames,
         synchronousCommit,
+        commitFloor,
       ])
       const kept = this.#holdings.get(instanceId)
       if (kept?.settled === seen) continue
@@ -361,7 +363,7 @@ export class HostLane {
       await keepHoldings(this.#parts.db.pool, this.#hold, stored.clusterId, (holdings, members) => {
         const after = afterReport(holdings, replication, members, since)
         since = after.since
-        settled = JSON.stringify(after.holdings) === JSON.stringify(holdings) && holdings.rules.length === 1
+        settled = after.settled && JSON.stringify(after.holdings) === JSON.stringify(holdings)
         return after.holdings
       })
       this.#holdings.set(instanceId, { since, settled: settled ? seen : null })

@@ -109,6 +109,35 @@ test('what is wrong with replication opens incidents, each of which closes when 
   expect(closed.map((i) => i.key).sort()).toEqual(all.sort())
 })
 
+test('a floor that is turned on in a cluster in which nothing else changes is recorded once it counts', async () => {
+  const { pool } = bench.db
+  const id = await running(bench.host, 'one')
+  /** Waits until the controller has taken in a report that says so. */
+  const say = async (said: Parameters<typeof replication>[0], pid: number) => {
+    bench.host.show(id, 'one', 'running', pid)
+    const instance = bench.host.instances.get(id)
+    if (instance)
+      Object.assign(instance, {
+        role: 'primary',
+        replication: replication({ ancestors: [], commitModes: [], ...said }),
+      })
+    bench.host.changed()
+    await waitUntil('it is taken in', async () => (await showInstance(pool, id))?.postmasterPid === pid)
+  }
+  const floor = async () =>
+    (await pool.query<{ floor: boolean }>(`SELECT (holdings->>'floor')::boolean AS floor FROM cluster`))
+      .rows[0]?.floor
+  bench.start()
+  // what is in force before counts, and the controller asks no more about it
+  for (const pid of [100, 101, 102, 103]) await say({ commitFloor: 'off' }, pid)
+  expect(await floor()).toBe(false)
+  await say({ commitFloor: 'on' }, 104)
+  await say({ commitFloor: 'on' }, 105)
+  await waitUntil('the floor counts', floor, 10_000)
+  await say({ commitFloor: 'off' }, 106)
+  await waitUntil('it does no more', async () => (await floor()) === false, 10_000)
+})
+
 test('an instance its agent does not name any more is unknown, with the reason, until it is named again', async () => {
   const id = await running(bench.host, 'one')
   bench.start()

@@ -78,6 +78,27 @@ test('a level of a role stays on record until commits without it are confirmed',
   expect(afterReport(done.holdings, older, members, done.since).holdings.weaker).toBeNull()
 })
 
+test('nothing is settled before what is in force counts alone: a floor that is turned on later does', () => {
+  const known: ClusterHoldings = { ...unknownHoldings(), rules: [any1], weaker: [] }
+  const floored = (endLsn: string, flushed: [string, string][] = []) => ({
+    ...report(endLsn, NAMES, flushed),
+    commitFloor: 'on',
+  })
+  const before = afterReport(known, report('0/100', NAMES), members, null)
+  expect(before).toMatchObject({ settled: true, holdings: { floor: false } })
+  const first = afterReport(before.holdings, floored('0/100'), members, before.since)
+  expect(first).toMatchObject({ settled: false, holdings: { rules: [any1], floor: false } })
+  const behind = afterReport(first.holdings, floored('0/200', [['m-2', '0/FF']]), members, first.since)
+  expect(behind.settled).toBe(false)
+  const there = afterReport(behind.holdings, floored('0/200', [['m-2', '0/100']]), members, behind.since)
+  expect(there).toMatchObject({ settled: true, holdings: { rules: [any1], floor: true } })
+  // turned off again it counts at once
+  expect(afterReport(there.holdings, report('0/200', NAMES), members, there.since)).toMatchObject({
+    settled: true,
+    holdings: { floor: false },
+  })
+})
+
 test('of a promoted member counts what it answered itself, and nothing of the primary before it', () => {
   const local = { database: null, role: 'batch', commitMode: 'local' }
   const before: ClusterHoldings = { ...unknownHoldings(), rules: [null], weaker: [local] }

@@ -212,7 +212,8 @@ export type InForceSince = {
 
 /**
  * The record after a report of the primary. What is in force counts beside what was, until as many as a commit waits for
- * have confirmed all that was written before: then it is all that counts.
+ * have confirmed all that was written before: then it is all that counts. `settled`: it is, and no other report that says
+ * the same of it changes that.
  */
 export function afterReport(
   holdings: ClusterHoldings,
@@ -229,7 +230,7 @@ export function afterReport(
   >,
   members: readonly { instanceId: InstanceId; name: string }[],
   since: InForceSince | null,
-): { holdings: ClusterHoldings; since: InForceSince | null } {
+): { holdings: ClusterHoldings; since: InForceSince | null; settled: boolean } {
   const { synchronousStandbyNames: names, synchronousCommit, commitModes, commitFloor } = seen
   const rule = ruleInForce(names, levelAbove(synchronousCommit, commitFloor), members)
   const weaker = weakerAbove(commitModes, commitFloor)
@@ -241,14 +242,17 @@ export function afterReport(
       : holdings
   const inForce =
     since !== null && same(since.rule, rule) && same(since.weaker, weaker) && since.floor === floor
+  const alone = { ...base, rules: [rule], weaker, floor }
   if (inForce && confirmed(rule, seen.standbys, members, since.endLsn))
-    return { holdings: { ...base, rules: [rule], weaker, floor }, since }
+    return { holdings: alone, since, settled: true }
   const beside =
     weaker && base.weaker
       ? [...base.weaker, ...weaker.filter((s) => !base.weaker?.some((o) => same(o, s)))]
       : null
+  const both = { ...withRule(base, rule), weaker: beside, floor: base.floor && floor }
   return {
-    holdings: { ...withRule(base, rule), weaker: beside, floor: base.floor && floor },
+    holdings: both,
+    settled: same(both, alone),
     since: inForce ? since : seen.endLsn && { rule, weaker, floor, endLsn: seen.endLsn },
   }
 }
