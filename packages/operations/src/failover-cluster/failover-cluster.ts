@@ -37,7 +37,7 @@ import { tasksStep } from '../tasks-step'
 import { lossForecast } from './loss-forecast'
 
 /** A host that a person said is out of reach is tried this long all the same. */
-const FENCE_TRY_MS = 1_500
+const FENCE_TRY_MS = 1_000
 /** Reports of standbys whose primary has just ended are of different moments; two readings later they tell their ends. */
 const REPORTS_SETTLE_MS = 3_000
 /** One without which it cannot go on is waited for as long as an agent may take to be back. */
