@@ -100,7 +100,7 @@ function ofRewindCutShort(instance: Instance, context: TaskContext) {
   context.log(
     stored
       ? `an earlier pg_rewind was cut short; what only "${instance.registered.name}" had was kept aside before it: ${ownWalWords(stored)}`
-      : 'an earlier pg_rewind was cut short, and nothing was kept aside before it; what there was is not known',
+      : 'an earlier pg_rewind was cut short; nothing of what it took back is kept, and how much that was is not known',
   )
   return {
     ownBytes: stored?.bytes ?? null,
