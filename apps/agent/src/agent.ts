@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync } from 'node:fs'
 import type { AgentHandlers } from '@floe/agent-contract'
 import { readCommitModes } from './engine/commit-modes'
 import { Instances } from './engine/instances'
+import { listKeptAside, readKeptAside, told } from './engine/kept-aside'
 import { readProtection } from './engine/protection'
 import { InstanceRegistry } from './engine/registry'
 import { removeSharedTrials, trialPlace } from './engine/trial-place'
@@ -135,6 +136,10 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
       streamSamples(instances.get(input.instanceId).sampler, input.afterSeq, signal),
     readCheckpoints: async (input) =>
       instances.get(input.instanceId).sampler.readCheckpoints(input.afterSeq, input.limit),
+    listKeptAside: async (input) => ({
+      keptAside: listKeptAside(instances.get(input.instanceId)).map(told),
+    }),
+    readKeptAside: (input, signal) => readKeptAside(instances.get(input.instanceId), input, signal),
     requestCertificate: () => identity.request(),
     installCertificate: async ({ certificate }) => {
       const facts = identity.install(certificate)

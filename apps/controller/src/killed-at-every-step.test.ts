@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { TaskResult } from '@floe/agent-contract'
 import { scramVerifier } from '@floe/authority/scram-verifier'
 import { listIncidents, showInstance } from '@floe/db'
 import {
@@ -344,6 +345,14 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     return former
   }
 
+  async function resultOf<T>(operationId: string, step: string): Promise<T> {
+    const { rows } = await bench.db.pool.query<{ result: T }>(
+      'SELECT result FROM operation_step WHERE "operationId" = $1 AND name = $2',
+      [operationId, step],
+    )
+    return rows[0]?.result as T
+  }
+
   async function leftBehindBySilence(operationId: string): Promise<string[]> {
     const { rows } = await bench.db.pool.query<{ name: string; code: string }>(
       `SELECT DISTINCT m.key AS name, m.value->'fault'->>'code' AS code
@@ -365,12 +374,25 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     expect((await cluster()).primaryInstanceId).toBe(two)
     await expectNoneLost(ledger)
     expect((await member(former.name)).memberRole).toBe('fenced')
-    await withControllerKilled('rejoin-standby', { instanceId: former.instanceId })
+    const rejoined = await withControllerKilled('rejoin-standby', { instanceId: former.instanceId })
     expect(await member(former.name)).toMatchObject({
       memberRole: 'standby',
       role: 'standby',
       fenced: null,
     })
+    await expectNothingLeft()
+    // what it had alone when it was killed was told exactly, and is kept where there was any
+    const own = await resultOf<TaskResult<'keep-aside'>>(rejoined.operationId, 'keep')
+    expect(own).toMatchObject({
+      discarded: false,
+      ownBytes: expect.any(Number),
+      ownCommits: expect.any(Number),
+    })
+    expect(own.keptAside !== null).toBe((own.ownBytes ?? 0) > 0)
+    const of = { instanceId: former.instanceId, confirmName: former.name }
+    const keptAside = own.keptAside?.name ?? 'kept-aside-20260101T000000000Z-1'
+    await withControllerKilled('drop-kept-aside', { ...of, keptAside })
+    await throughDeadAgents('drop-kept-aside', { ...of, keptAside })
     await expectNothingLeft()
   })
 

@@ -90,6 +90,13 @@ describe('keys', () => {
     'checkpoint.read': { instanceId, afterSeq: 0 },
     'task.start': { key, task: { kind: 'start-instance', instanceId } },
     'task.cancel': key,
+    'keptAside.list': { instanceId },
+    'keptAside.read': {
+      instanceId,
+      name: 'kept-aside-20260101T000000000Z-1',
+      from: null,
+      transactionsOnly: true,
+    },
     'certificate.request': undefined,
     'certificate.install': { certificate: 'PEM' },
   }

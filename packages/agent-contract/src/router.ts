@@ -36,6 +36,11 @@ export interface AgentHandlers {
     signal: AbortSignal | undefined,
   ): AsyncIterable<Sample>
   readCheckpoints(input: z.output<typeof s.CheckpointReadInput>): Promise<z.output<typeof s.CheckpointRead>>
+  listKeptAside(input: z.output<typeof s.KeptAsideListInput>): Promise<z.output<typeof s.KeptAsideList>>
+  readKeptAside(
+    input: z.output<typeof s.KeptAsideReadInput>,
+    signal: AbortSignal | undefined,
+  ): Promise<z.output<typeof s.KeptAsideRead>>
   requestCertificate(): Promise<s.CertificateRequest>
   installCertificate(input: s.CertificateInstallInput): Promise<s.CertificateFacts>
 }
@@ -179,6 +184,18 @@ export function createAgentRouter(h: AgentHandlers) {
         .input(s.CheckpointReadInput)
         .output(s.CheckpointRead)
         .query(({ input }) => h.readCheckpoints(input)),
+    }),
+    keptAside: t.router({
+      /** What was kept aside of an instance at its rejoins, the newest first. Since contract 1.13. */
+      list: read
+        .input(s.KeptAsideListInput)
+        .output(s.KeptAsideList)
+        .query(({ input }) => h.listKeptAside(input)),
+      /** A piece of its records, decoded by pg_waldump of the instance's own engine. Since contract 1.13. */
+      read: read
+        .input(s.KeptAsideReadInput)
+        .output(s.KeptAsideRead)
+        .query(({ input, signal }) => h.readKeptAside(input, signal)),
     }),
     certificate: t.router({
       /** A request for the agent's next certificate, by a key it made now; the one in use stays until the next is installed. */

@@ -6,6 +6,9 @@ import {
   InstanceId,
   InstanceRole,
   InstanceState,
+  KeptAside,
+  KeptAsideName,
+  Lsn,
   MemberLogins,
   PrimaryKnown,
   Protection,
@@ -247,4 +250,22 @@ export type NumberedCheckpoint = z.infer<typeof NumberedCheckpoint>
 export const CheckpointRead = z.object({
   checkpoints: z.array(NumberedCheckpoint),
   running: RunningCheckpoint.nullable(),
+})
+
+export const KeptAsideListInput = InstanceRef
+export const KeptAsideList = z.object({ keptAside: z.array(KeptAside).max(100) })
+export const KeptAsideReadInput = InstanceRef.extend({
+  name: KeptAsideName,
+  /** As the piece before answered it; null: from the beginning. */
+  from: Lsn.nullable(),
+  /** Commits and rollbacks only, of more WAL at a time. */
+  transactionsOnly: z.boolean(),
+})
+export const KeptAsideRead = z.object({
+  /** As pg_waldump prints them, one line each. */
+  records: z.array(z.string().max(2_000)).max(5_000),
+  /** Where the next piece begins; null: this was the last. */
+  next: Lsn.nullable(),
+  /** Why the records end before the end that was seen when they were kept; null where they do not. */
+  stopped: z.string().max(2_000).nullable(),
 })

@@ -4,6 +4,8 @@ import {
   Fault,
   InstanceId,
   InstanceName,
+  KeptAside,
+  KeptAsideName,
   Lsn,
   MemberLogin,
   PrimaryTold,
@@ -182,7 +184,27 @@ export const TaskInput = z.discriminatedUnion('kind', [
   /** Gives up a copy that was never finished: registration and files, unless it has a data directory. */
   z.object({ kind: z.literal('forget-standby'), instanceId: InstanceId }),
   /** Takes a stopped member back to where it left the upstream's history, with pg_rewind; it can then follow the upstream. */
-  z.object({ kind: z.literal('rewind-instance'), instanceId: InstanceId, upstream: Upstream }),
+  z.object({
+    kind: z.literal('rewind-instance'),
+    instanceId: InstanceId,
+    upstream: Upstream,
+    /** What `keep-aside` has kept of it, for a rejoin that finds this one cut short. Since contract 1.13. */
+    keptAside: KeptAsideName.nullish(),
+  }),
+  /**
+   * Of a stopped member that is to be rewound or copied anew: the WAL that only it has is copied aside, synced and counted.
+   * Fails where that cannot be done, and nothing is taken back then. With `discard` it is counted only. Since contract 1.13.
+   */
+  z.object({
+    kind: z.literal('keep-aside'),
+    instanceId: InstanceId,
+    upstream: Upstream,
+    /** Name of the upstream. */
+    primary: InstanceName,
+    discard: z.boolean(),
+  }),
+  /** Removes what was kept aside; what is not there is no error. Since contract 1.13. */
+  z.object({ kind: z.literal('drop-kept-aside'), instanceId: InstanceId, name: KeptAsideName }),
   z.object({ kind: z.literal('checkpoint-instance'), instanceId: InstanceId }),
   /**
    * A primary becomes a standby that is stopped: marked and its upstream written before it is stopped, so that from the
@@ -448,6 +470,15 @@ export const taskResults = {
   'forget-standby': z.object({ forgotten: z.boolean() }),
   /** `refused`: why pg_rewind may not or could not. The instance is then to be copied anew. */
   'rewind-instance': z.object({ rewound: z.boolean(), refused: z.string().nullable() }),
+  'keep-aside': z.object({
+    /** Bytes of WAL that only it had, and transactions that committed in them; null where unknown, 0 where it had none. */
+    ownBytes: z.number().nullable(),
+    ownCommits: z.number().int().nullable(),
+    keptAside: KeptAside.nullable(),
+    /** It had some and, as was asked, nothing was kept. */
+    discarded: z.boolean(),
+  }),
+  'drop-kept-aside': z.object({ dropped: z.boolean() }),
   'checkpoint-instance': z.object({ checkpointMs: z.number() }),
   /** Position of the shutdown checkpoint: whoever replayed past it has everything. */
   'demote-instance': z.object({ shutdownLsn: Lsn, stoppedMs: z.number() }),

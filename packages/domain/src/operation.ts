@@ -4,6 +4,7 @@ import { ClusterId } from './cluster'
 import { MemberSettings } from './cluster-settings'
 import { InstanceId, InstanceName, ScramVerifier } from './ids'
 import { StopMode } from './instance'
+import { KeptAsideName } from './kept-aside'
 import { PageRepair } from './page-repair'
 import { CommitMode, SynchronousStandbys } from './replication'
 import { ChangeReason, SettingChange } from './setting'
@@ -102,6 +103,15 @@ export const operationInputs = {
   'rejoin-standby': z.object({
     instanceId: InstanceId,
     method: z.enum(['rewind', 'clone']).default('rewind'),
+    /** What only it had acknowledged is not kept aside: a person said that it may be lost. */
+    discardOwn: z.boolean().optional(),
+  }),
+  /** Removes what was kept aside at a rejoin. */
+  'drop-kept-aside': z.object({
+    instanceId: InstanceId,
+    keptAside: KeptAsideName,
+    /** Typed by the person; must equal the instance's name. */
+    confirmName: z.string(),
   }),
   /** Makes a standby the primary of a cluster of its own; the cluster it leaves goes on. */
   'promote-standby': z.object({ instanceId: InstanceId, confirmName: z.string() }),
@@ -213,6 +223,7 @@ export const operationTitles: Record<OperationKind, string> = {
   'create-standby': 'Create standby',
   'remove-standby': 'Remove standby',
   'rejoin-standby': 'Rejoin standby',
+  'drop-kept-aside': 'Drop what was kept aside',
   'promote-standby': 'Promote standby',
   'switchover-cluster': 'Switchover',
   'failover-cluster': 'Failover',

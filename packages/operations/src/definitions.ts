@@ -8,6 +8,7 @@ import { changeSynchronous } from './change-synchronous/change-synchronous'
 import { createInstance } from './create-instance/create-instance'
 import { createStandby } from './create-standby/create-standby'
 import { deleteInstance } from './delete-instance/delete-instance'
+import { dropKeptAside } from './drop-kept-aside/drop-kept-aside'
 import { failoverCluster } from './failover-cluster/failover-cluster'
 import { fenceInstance } from './fence-instance/fence-instance'
 import { promoteStandby } from './promote-standby/promote-standby'
@@ -37,6 +38,7 @@ const definitions = {
   'create-standby': createStandby,
   'remove-standby': removeStandby,
   'rejoin-standby': rejoinStandby,
+  'drop-kept-aside': dropKeptAside,
   'promote-standby': promoteStandby,
   'switchover-cluster': switchoverCluster,
   'failover-cluster': failoverCluster,

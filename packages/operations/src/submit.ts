@@ -117,6 +117,7 @@ export function auditAction(kind: OperationKind): string {
   if (kind === 'change-settings') return 'setting.set'
   if (kind === 'resolve-drift') return 'setting.resolve'
   if (kind === 'require-tls') return 'instance.require_tls'
+  if (kind === 'drop-kept-aside') return 'instance.drop_kept_aside'
   if (kind === 'renew-roles') return 'cluster.renew_roles'
   if (kind === 'change-cluster-settings') return 'setting.set_on_cluster'
   const [verb, noun] = kind.split('-') as [string, string]
@@ -374,7 +375,8 @@ async function writeIntent<K extends OperationKind>(
   if (
     submit.kind === 'delete-instance' ||
     submit.kind === 'remove-standby' ||
-    submit.kind === 'promote-standby'
+    submit.kind === 'promote-standby' ||
+    submit.kind === 'drop-kept-aside'
   ) {
     const { confirmName } = input as { confirmName: string }
     if (confirmName !== instance.name)

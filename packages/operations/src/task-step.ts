@@ -66,6 +66,8 @@ type TaskStep<K extends OperationKind, T extends TaskKind> = {
   again?(fault: Fault, context: StepContext<K>): boolean
   /** Turns a failure into a success where the wanted state is there already. */
   forgive?(fault: Fault): TaskResult<T> | undefined
+  /** The result where the agent is of a version that does not know the task; else that is a failure. */
+  olderAgent?: { result: TaskResult<T>; log: string }
   /** Seen again after so many ms: short where clients wait. */
   pollMs?: number
 }
@@ -243,6 +245,9 @@ async function refused<K extends OperationKind, T extends TaskKind>(
     if (context.cancelAskedAt) return fail(cancelledFault(NOT_STARTED))
     return wait(500, fault.detail ?? fault.message)
   }
+  // what only a later version knows is no valid input to it
+  if (fault.code === 'agent.bad_request' && definition.olderAgent)
+    return next(definition.olderAgent.result, { log: [{ text: definition.olderAgent.log }] })
   const forgiven = definition.forgive?.(fault)
   if (forgiven)
     return next(forgiven, { records: definition.records?.(forgiven, context, place.cluster) ?? [] })

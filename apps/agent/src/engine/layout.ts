@@ -14,7 +14,10 @@ export function instanceLayout(instancesDirectory: string, instanceId: string) {
     registrationCopy: join(directory, 'registration.json'),
     /** Its presence keeps the agent from starting the instance. */
     fenceFile: join(directory, 'fenced.json'),
-    /** Lies there from before pg_rewind changes anything until it has ended well, or a copy has replaced all. */
+    /**
+     * Lies there from before pg_rewind changes anything until it has ended well, or a copy has replaced all. Holds the name of
+     * what was kept aside before, if anything was.
+     */
     rewindMark: join(directory, 'rewinding'),
     /** Password that it replicates with, for libpq. */
     passFile: join(directory, 'replication.pgpass'),

@@ -8,6 +8,7 @@ import { createInstance } from './create-instance'
 import { deleteInstance } from './delete-instance'
 import { checkpointInstance, demoteInstance, fenceInstance, restorePrimary } from './demote-instance'
 import { followUpstream, isolateStandby, repointStandby } from './follow-upstream'
+import { dropAside, keepAside } from './keep-aside'
 import { admitPageRepair, preparePageRepair, setPageRepairSources } from './page-repair'
 import { prepareStandby } from './prepare-standby'
 import { promoteInstance, setCommitMode, setSynchronous } from './promote-instance'
@@ -38,6 +39,8 @@ export const taskBodies: { [K in TaskKind]: TaskBody<K> } = {
   'dismiss-standby': dismissStandby,
   'clone-standby': cloneStandby,
   'forget-standby': forgetStandby,
+  'keep-aside': keepAside,
+  'drop-kept-aside': dropAside,
   'rewind-instance': rewindInstance,
   'checkpoint-instance': checkpointInstance,
   'demote-instance': demoteInstance,

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { endNamedByWaldump, parseHistory, walFileName } from './compare-histories'
+import { walFileName } from '../engine/wal-file'
+import { endNamedByWaldump, parseHistory } from './compare-histories'
 
 const MB16 = 16n * 1024n * 1024n
 

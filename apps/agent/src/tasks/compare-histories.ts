@@ -7,6 +7,7 @@ import { type AskUpstream, upstreamAsker } from '../engine/ask-upstream'
 import { type ControlFile, readControlFile, wasStandby } from '../engine/control-file'
 import type { Instance } from '../engine/instance'
 import { timelineOfHistory } from '../engine/newest-timeline'
+import { walFileName } from '../engine/wal-file'
 import { readOwnedFileBelow } from '../host/durable-files'
 import { runCommand } from '../host/run-command'
 import { isThere, listBelow, openBelow } from '../host/tree'
@@ -47,7 +48,8 @@ export async function compareHistories(
     const refused =
       laterHistory(judged) ??
       (await refuseCheckpoint(judged, instance, context)) ??
-      (await compareEnd(judged, ask, instance, context))
+      (await compareEnd(judged, ask, instance, context))?.why ??
+      null
     return refused ? { refused } : { nothingToTakeBack: true }
   }
   if (control.clusterState === 'in archive recovery')
@@ -63,12 +65,18 @@ export async function compareHistories(
   return refused ? { refused } : { nothingToTakeBack: false }
 }
 
-type Judged = { control: ControlFile; dataDirectory: string; timeline: number; upstreamTimeline: number }
+/** Both sides, to compare what lies before their histories part. */
+export type Judged = {
+  control: ControlFile
+  dataDirectory: string
+  timeline: number
+  upstreamTimeline: number
+}
 
 const WAL = 'pg_wal'
 
 /** A promotion that was cut short leaves the history of a timeline that a standby would look for, and nobody has. */
-function laterHistory({ dataDirectory, upstreamTimeline }: Judged): string | null {
+export function laterHistory({ dataDirectory, upstreamTimeline }: Judged): string | null {
   const names = walNames(dataDirectory)
   if (names === null) return 'its WAL cannot be listed'
   const later = names
@@ -106,27 +114,33 @@ async function refuseCheckpoint(
   return there ? null : `its WAL has no checkpoint at ${control.checkpointLsn}, where its control file says`
 }
 
+/** `mayBeOwn`: it has WAL that its primary does not, or may have some; else it has too little, or nobody can compare it any more. */
+type NotTheSame = { why: string; mayBeOwn: boolean }
+
 /** Why the end of a standby's WAL is not what its primary wrote there, or null. */
-async function compareEnd(
+export async function compareEnd(
   { control, dataDirectory, timeline }: Judged,
   ask: AskUpstream,
   instance: Instance,
   context: TaskContext,
-): Promise<string | null> {
+): Promise<NotTheSame | null> {
   const end = await endOfWal(instance, context, { timeline, boundMs: 600_000 })
-  if (end === null) return 'where its WAL ends could not be read'
+  if (end === null) return { why: 'where its WAL ends could not be read', mayBeOwn: true }
   const backup = isThere(join(dataDirectory, 'backup_label'))
   if (!backup && lsnToBytes(end) < lsnToBytes(control.minRecoveryLsn as Lsn))
-    return `its WAL ends at ${end}, before ${control.minRecoveryLsn}, up to where it had replayed`
+    return {
+      why: `its WAL ends at ${end}, before ${control.minRecoveryLsn}, up to where it had replayed`,
+      mayBeOwn: false,
+    }
   const size = BigInt(control.walSegmentBytes)
   const until = beforeHeader(lsnToBytes(end))
   const segment = until / size
-  const [there] = await ask<{ ahead: boolean; flushed: string }>(
-    `select :'until'::pg_lsn > pg_current_wal_flush_lsn() as ahead, pg_current_wal_flush_lsn()::text as flushed`,
-    { until: bytesToLsn(until) },
-  )
-  if (there?.ahead !== false)
-    return `it has WAL up to ${end}, the primary on the same timeline only up to ${there?.flushed}`
+  const there = await aheadOf(ask, until)
+  if (there.ahead)
+    return {
+      why: `it has WAL up to ${end}, the primary on the same timeline only up to ${there.flushed}`,
+      mayBeOwn: true,
+    }
   const parts = [{ segment, length: Number(until % size) }]
   // a segment that has only begun proves nothing, unless the checkpoint lies in it: that has its time
   if (lsnToBytes(control.checkpointLsn as Lsn) / size !== segment && until % size < PAGE_BYTES)
@@ -134,13 +148,13 @@ async function compareEnd(
   for (const part of parts) {
     const file = walFileName(timeline, part.segment, size)
     const found = await comparePart(ask, dataDirectory, [file], part.length)
-    if (found !== 'same') return differing(found, file)
+    if (found !== 'same') return { why: differing(found, file), mayBeOwn: found !== 'gone' }
   }
   return null
 }
 
 /** Why the WAL before the histories parted is not the primary's, or null; also null where the primary has it no more. */
-async function compareBefore(
+export async function compareBefore(
   { control, dataDirectory, timeline, upstreamTimeline }: Judged,
   ask: AskUpstream,
   instance: Instance,
@@ -151,11 +165,7 @@ async function compareBefore(
     readOwnedFileBelow(dataDirectory, `${WAL}/${historyFileName(timeline)}`) ?? '',
     timeline,
   )
-  const [file] = await ask<{ text: string | null }>(
-    `select convert_from(pg_read_binary_file('pg_wal/' || :'file', 0, 1048576, true), 'UTF8') as text`,
-    { file: historyFileName(upstreamTimeline) },
-  )
-  const theirs = parseHistory(file?.text ?? '', upstreamTimeline)
+  const theirs = parseHistory((await historyOfUpstream(ask, upstreamTimeline)) ?? '', upstreamTimeline)
   const last = own.filter((t, i) => theirs[i]?.timeline === t.timeline && theirs[i]?.begin === t.begin).at(-1)
   if (!last) return `its history (timeline ${timeline}) and the primary’s have nothing in common`
   const next = theirs[own.indexOf(last)]
@@ -163,6 +173,11 @@ async function compareBefore(
   const ends = [ownEnd, next?.end].flatMap((lsn) => (lsn ? [beforeHeader(lsnToBytes(lsn as Lsn))] : []))
   const until = ends.reduce<bigint | null>((least, n) => (least === null || n < least ? n : least), null)
   if (until === null) return 'where its WAL ends could not be read'
+  if (last.timeline === upstreamTimeline) {
+    const there = await aheadOf(ask, until)
+    if (there.ahead)
+      return `it has WAL of timeline ${last.timeline} up to ${bytesToLsn(until)}, the primary only up to ${there.flushed}: two histories`
+  }
   if (until % size === 0n) return null
   // a promoted instance has the bytes before in the first segment of its own timeline, too
   const after = theirs[own.indexOf(last) + 1]?.timeline
@@ -172,6 +187,24 @@ async function compareBefore(
   if (found === 'differs') return differing(found, name(last.timeline))
   if (found !== 'same') context.log(`not compared: ${differing(found, name(last.timeline))}`)
   return null
+}
+
+/** Whether a position lies beyond what the upstream has written; in doubt it does. */
+async function aheadOf(ask: AskUpstream, until: bigint): Promise<{ ahead: boolean; flushed: string }> {
+  const [there] = await ask<{ ahead: boolean; flushed: string }>(
+    `select :'until'::pg_lsn > pg_current_wal_flush_lsn() as ahead, pg_current_wal_flush_lsn()::text as flushed`,
+    { until: bytesToLsn(until) },
+  )
+  return { ahead: there?.ahead !== false, flushed: there?.flushed ?? 'an unknown position' }
+}
+
+/** The text of the upstream's history file of a timeline; null where it has none. */
+export async function historyOfUpstream(ask: AskUpstream, timeline: number): Promise<string | null> {
+  const [file] = await ask<{ text: string | null }>(
+    `select convert_from(pg_read_binary_file('pg_wal/' || :'file', 0, 1048576, true), 'UTF8') as text`,
+    { file: historyFileName(timeline) },
+  )
+  return file?.text ?? null
 }
 
 const beforeHeader = (end: bigint): bigint => (end % PAGE_BYTES === 0n && end > 0n ? end - HEADER_BYTES : end)
@@ -225,7 +258,7 @@ export function parseHistory(text: string, timeline: number): Branch[] {
 
 /**
  * The end of the WAL on disk, or null: pg_waldump reads from the last checkpoint, or from where a standby had replayed to
- * at least, and names where it had to stop.
+ * at least, and names where it had to stop. With `start` everything before it is known to be there.
  */
 export async function endOfWal(
   instance: Instance,
@@ -247,7 +280,8 @@ export async function endOfWal(
   const first = lsnToBytes(start) / size
   let last = first
   const exists = (segment: bigint) => segments.has(walFileName(timeline, segment, size))
-  if (!exists(first)) return null
+  // what is known to be there may end with a segment
+  if (!exists(first)) return from && lsnToBytes(from) % size === 0n ? from : null
   while (exists(last + 1n)) last++
   const r = await runCommand(
     join(instance.enginePrefix, 'bin', 'pg_waldump'),
@@ -289,14 +323,6 @@ export function walNames(dataDirectory: string): string[] | null {
   }
 }
 
-/** `000000020000000A000000FE`: timeline, and the segment in two parts. */
-export function walFileName(timeline: number, segment: bigint, segmentBytes: bigint): string {
-  const perPart = 0x1_0000_0000n / segmentBytes
-  return [BigInt(timeline), segment / perPart, segment % perPart]
-    .map((part) => part.toString(16).toUpperCase().padStart(8, '0'))
-    .join('')
-}
-
 function readPart(dataDirectory: string, file: string, from: number, length: number): Buffer | null {
   let fd: number | null
   try {
@@ -313,7 +339,7 @@ function readPart(dataDirectory: string, file: string, from: number, length: num
   }
 }
 
-async function lookAtUpstream(ask: AskUpstream) {
+export async function lookAtUpstream(ask: AskUpstream) {
   const [seen] = await ask<{ fpw: string; system: string; timeline: string | null }>(
     `select current_setting('full_page_writes') as fpw,
             (select system_identifier::text from pg_control_system()) as system,

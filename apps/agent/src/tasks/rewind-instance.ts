@@ -81,7 +81,7 @@ export const rewindInstance: TaskBody<'rewind-instance'> = async (task, context)
   const kept = ownFiles.map((name) => [name, readOwnedFile(join(layout.dataDirectory, name))] as const)
   const configuration = join(layout.directory, 'rewind.conf')
   replaceOuterFile(configuration, '', instance.user)
-  replaceFile(layout.rewindMark, '')
+  replaceFile(layout.rewindMark, task.keptAside ?? '')
   renameSync(layout.dataDirectory, away)
   syncDirectory(layout.directory)
   // single-user recovery, which pg_rewind runs first, knows no standby

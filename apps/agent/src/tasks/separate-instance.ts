@@ -3,6 +3,7 @@ import { fault, type PrimaryTold, toFault } from '@floe/domain'
 import { z } from 'zod'
 import type { Instance } from '../engine/instance'
 import { refuseHeldBack } from '../engine/keep-primary'
+import { asideDirectory, listKeptAside, removeUnfinishedAside } from '../engine/kept-aside'
 import { removeTrial } from '../engine/trial'
 import type { OwnUser } from '../host/instance-users'
 import { giveEntry, handOverTree, isThere, removeInTree } from '../host/tree'
@@ -42,6 +43,7 @@ export const separateInstance: TaskBody<'separate-instance'> = async (task, cont
   context.log(`its user is "${user.name}"`)
   // earlier versions had root open it in here; it lies elsewhere now
   removeInTree(join(instance.layout.logDirectory, 'start.log'), instance.user)
+  await removeUnfinishedAside(instance)
   // found now rather than after it was stopped
   for (const directory of trees(instance)) await handOverTree(directory, from, user, { checkOnly: true })
   context.signal.throwIfAborted()
@@ -64,7 +66,11 @@ export const separateInstance: TaskBody<'separate-instance'> = async (task, cont
 
 /** The directories of an instance that its user can change; what lies beside them is root's. */
 const trees = ({ layout }: Instance): string[] =>
-  [layout.dataDirectory, layout.logDirectory].filter((path) => isThere(path))
+  [
+    layout.dataDirectory,
+    layout.logDirectory,
+    ...listKeptAside({ layout }).map(({ name }) => asideDirectory({ layout }, name)),
+  ].filter((path) => isThere(path))
 
 const filesBeside = ({ layout }: Instance): string[] => [layout.passFile, layout.repairPassFile]
 

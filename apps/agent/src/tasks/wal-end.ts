@@ -35,6 +35,7 @@ export async function endOnStandby(
   instance: Instance,
   context: TaskContext,
   { received, replayed }: Recovered,
+  boundMs?: number,
 ): Promise<WalPosition | null> {
   const { dataDirectory } = instance.layout
   const control = await readControlFile(instance.enginePrefix, dataDirectory, instance.user)
@@ -47,21 +48,32 @@ export async function endOnStandby(
     return { timeline, ancestors, lsn: compareLsn(received, replayed) > 0 ? received : replayed }
   const begin = ancestors.at(-1)?.end
   const start = begin && compareLsn(begin, replayed) > 0 ? begin : replayed
-  const lsn = await endOfWal(instance, context, { timeline, start })
+  const lsn = await endOfWal(instance, context, { timeline, start, ...bounded(boundMs) })
   return lsn && { timeline, ancestors, lsn }
 }
 
-/** The end of the WAL of an instance that was ended; null where that cannot be told. */
-export async function endOfEnded(instance: Instance, context: TaskContext): Promise<WalPosition | null> {
+const bounded = (boundMs: number | undefined) => (boundMs === undefined ? {} : { boundMs })
+
+/** The end of the WAL of an instance that was ended; null where that cannot be told, or not within `boundMs`. */
+export async function endOfEnded(
+  instance: Instance,
+  context: TaskContext,
+  boundMs?: number,
+): Promise<WalPosition | null> {
   const { dataDirectory } = instance.layout
   const control = await readControlFile(instance.enginePrefix, dataDirectory, instance.user)
   if (!control) return null
   if (wasStandby(control))
-    return endOnStandby(instance, context, { received: null, replayed: control.minRecoveryLsn as Lsn })
+    return endOnStandby(
+      instance,
+      context,
+      { received: null, replayed: control.minRecoveryLsn as Lsn },
+      boundMs,
+    )
   // one that was promoted just now names its timeline here before its first checkpoint does
   const timeline = Math.max(control.timeline, control.minRecoveryTimeline)
   const ancestors = ancestorsOf(dataDirectory, timeline)
-  const lsn = ancestors && (await endOfWal(instance, context, { timeline }))
+  const lsn = ancestors && (await endOfWal(instance, context, { timeline, ...bounded(boundMs) }))
   return lsn && { timeline, ancestors, lsn }
 }
 

@@ -260,6 +260,8 @@ export class SimulatedHost {
       checkSettings: none,
       listCommitModes: none,
       readProtection: none,
+      listKeptAside: async () => ({ keptAside: [] }),
+      readKeptAside: none,
       readTelemetry: async (input) => parsed(this.#telemetry(input)),
       streamTelemetry: async function* ({ instanceId, afterSeq }, signal) {
         const figures = figuresOf(instanceId)

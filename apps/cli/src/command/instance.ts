@@ -16,6 +16,7 @@ import { waitForOperation } from '../console/wait-for-operation'
 import { duration, moment, printResult, table } from '../output'
 import { findInstance, type InstanceDetail, openConsole } from './find-instance'
 import { findHost } from './host'
+import { addKeptAside } from './kept-aside'
 import { assignment, oneOf, type Submitting, submittingVerb, verb } from './verb'
 
 const stopMode = oneOf('fast', 'immediate')
@@ -375,4 +376,5 @@ export function addInstance(program: Command): void {
   addLook(instance)
   addProtection(instance)
   addChanges(instance)
+  addKeptAside(instance)
 }

@@ -1,4 +1,4 @@
-import { fault, InstanceName } from '@floe/domain'
+import { fault, InstanceName, type KeptAside, ownWalWords } from '@floe/domain'
 import type { Command } from 'commander'
 import { submitOnce } from '../console/submit-once'
 import { carryOut } from './cluster'
@@ -95,19 +95,24 @@ export function addStandby(program: Command): void {
     standby,
     'rejoin <name>',
     'bring a fenced or broken member back as a standby',
-    'Brings a member back by pg_rewind where that is allowed, else by a new copy; the operation’s log says why.',
+    'Brings a member back by pg_rewind where that is allowed, else by a new copy; the operation’s log says why. WAL that only it had is kept aside on its host before ("instance kept-aside").',
   )
+    .option('--discard-own', 'keep nothing aside: what only it had acknowledged is lost')
     .option('--no-wait', 'do not wait until it follows')
-    .action(async (name: string, options: Submitting) => {
+    .action(async (name: string, options: Submitting & { discardOwn?: boolean }) => {
       const client = openConsole()
       const { instanceId } = await findInstance(client, name)
       const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
-        client.trpc.standby.rejoin.mutate({ instanceId, idempotencyKey }),
+        client.trpc.standby.rejoin.mutate({
+          instanceId,
+          discardOwn: options.discardOwn === true,
+          idempotencyKey,
+        }),
       )
-      await carryOut(client, started, options, ({ rewound, refused }) =>
-        rewound === true
-          ? `"${name}" was rewound and follows its primary.`
-          : `"${name}" was copied anew and follows its primary.${refused ? ` pg_rewind was not possible: ${refused}.` : ''}`,
+      await carryOut(client, started, options, (result) =>
+        result.rewound === true
+          ? `"${name}" was rewound and follows its primary.${ownInWords(name, result)}`
+          : `"${name}" was copied anew and follows its primary.${result.refused ? ` pg_rewind was not possible: ${result.refused}.` : ''}${ownInWords(name, result)}`,
       )
     })
 
@@ -115,15 +120,42 @@ export function addStandby(program: Command): void {
     standby,
     'reclone <name>',
     'copy a standby anew',
-    'Replaces a standby’s data by a new copy of the primary. The former data is kept until the copy is whole.',
+    'Replaces a standby’s data by a new copy of the primary. The former data is kept until the copy is whole, and WAL that only it had is kept aside ("instance kept-aside").',
   )
+    .option('--discard-own', 'keep nothing aside: what only it had acknowledged is lost')
     .option('--no-wait', 'do not wait until it follows')
-    .action(async (name: string, options: Submitting) => {
+    .action(async (name: string, options: Submitting & { discardOwn?: boolean }) => {
       const client = openConsole()
       const { instanceId } = await findInstance(client, name)
       const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
-        client.trpc.standby.reclone.mutate({ instanceId, idempotencyKey }),
+        client.trpc.standby.reclone.mutate({
+          instanceId,
+          discardOwn: options.discardOwn === true,
+          idempotencyKey,
+        }),
       )
-      await carryOut(client, started, options, () => `"${name}" was copied anew and follows its primary.`)
+      await carryOut(
+        client,
+        started,
+        options,
+        (result) => `"${name}" was copied anew and follows its primary.${ownInWords(name, result)}`,
+      )
     })
+}
+
+/** What a rejoin has found that only this member had; nothing where it had none. */
+function ownInWords(name: string, result: Record<string, unknown>): string {
+  const { ownBytes, ownCommits, keptAside, discarded } = result as {
+    ownBytes?: number | null
+    ownCommits?: number | null
+    keptAside?: KeptAside | null
+    discarded?: boolean
+  }
+  if (ownBytes === 0 || ownBytes === undefined) return ''
+  const own = ownWalWords({ bytes: ownBytes, commits: ownCommits ?? null })
+  if (keptAside)
+    return `\nKept aside: ${own} that only "${name}" had. Read it by "./floe instance kept-aside ${name} --dump ${keptAside.name}".`
+  return discarded
+    ? `\nGiven up, as was asked: ${own} that only "${name}" had.`
+    : '\nNothing was kept aside; what only it had is not known.'
 }

@@ -197,6 +197,8 @@ export class AgentDouble {
       checkSettings: missing,
       listCommitModes: missing,
       readProtection: missing,
+      listKeptAside: missing,
+      readKeptAside: missing,
       readTelemetry: ({ instanceId, afterSeq, limit }) =>
         slow(() => {
           const all = this.samples.get(instanceId) ?? []
@@ -373,6 +375,10 @@ export class AgentDouble {
         return { bytes: 1, copyMs: 1, method: 'basebackup' }
       case 'forget-standby':
         return { forgotten: this.instances.delete(task.instanceId) }
+      case 'keep-aside':
+        return { ownBytes: 0, ownCommits: 0, keptAside: null, discarded: false }
+      case 'drop-kept-aside':
+        return { dropped: true }
       case 'rewind-instance':
         return { rewound: true, refused: null }
       case 'checkpoint-instance':

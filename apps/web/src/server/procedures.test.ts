@@ -51,6 +51,7 @@ const inputs: Record<string, object> = {
   'instance.requireTls': {},
   'instance.delete': { confirmName: 'x' },
   'setting.set': { changes: [{ name: 'work_mem', value: '4MB' }] },
+  'keptAside.drop': { name: 'kept-aside-20260101T000000000Z-1', confirmName: 'x' },
   'retention.set': { kind: 'operation', keepSeconds: 1e6 },
   'webhook.add': { url: 'https://example.org/hook' },
   'webhook.remove': { webhookId: randomUUID() },

@@ -8,6 +8,7 @@ import { controlDatabase } from './routers/control-database'
 import { host } from './routers/host'
 import { incident } from './routers/incident'
 import { instance } from './routers/instance'
+import { keptAside } from './routers/kept-aside'
 import { operation } from './routers/operation'
 import { protection } from './routers/protection'
 import { retention } from './routers/retention'
@@ -26,6 +27,7 @@ export const appRouter = router({
   cluster,
   clusterSetting,
   standby,
+  keptAside,
   protection,
   setting,
   operation,

@@ -173,7 +173,12 @@ export async function listAutomaticClusters(
 }
 
 /** Operations that may take hours, and by which no primary is ever away. */
-const leavePrimaryAlone: readonly OperationKind[] = ['create-standby', 'rejoin-standby', 'remove-standby']
+const leavePrimaryAlone: readonly OperationKind[] = [
+  'create-standby',
+  'rejoin-standby',
+  'remove-standby',
+  'drop-kept-aside',
+]
 
 /** A cluster by its id, undefined when there is none or it is deleted. */
 export async function readCluster(on: Queryable, clusterId: string): Promise<ClusterObserved | undefined> {

@@ -35,7 +35,8 @@ export const promotionsEnded = (
 
 /**
  * Brings a member back as a standby: a former primary, or one that lost its way. By pg_rewind where that is allowed, else
- * by a new copy, and the log says why. Until it follows it stays fenced.
+ * by a new copy, and the log says why. What only it had is kept aside and counted before, and where that fails nothing is
+ * taken back, unless a person said that it may be lost. Until it follows it stays fenced.
  */
 export const rejoinStandby = defineOperation('rejoin-standby', {
   retryAfresh: true,
@@ -43,6 +44,10 @@ export const rejoinStandby = defineOperation('rejoin-standby', {
     { name: 'fence', title: 'Stop it and keep it from accepting writes' },
     { name: 'prepare', title: 'Prepare its host' },
     { name: 'admit', title: 'Admit it on the primary' },
+    {
+      name: 'keep',
+      title: input.discardOwn ? 'Count what only it had, which is not kept' : 'Keep aside what only it had',
+    },
     ...(input.method === 'rewind'
       ? [{ name: 'rewind' as const, title: 'Take back what only it had written (pg_rewind)' }]
       : []),
@@ -81,12 +86,28 @@ export const rejoinStandby = defineOperation('rejoin-standby', {
         })
       },
     }),
+    keep: taskStep('keep-aside', {
+      deadlineMs: 3_600_000,
+      on: own,
+      task: ({ input, results }, cluster) => ({
+        kind: 'keep-aside',
+        instanceId: input.instanceId,
+        upstream: results.admit?.upstream as Upstream,
+        primary: InstanceName.parse(primaryMember(cluster).name),
+        discard: input.discardOwn === true,
+      }),
+      olderAgent: {
+        result: { ownBytes: null, ownCommits: null, keptAside: null, discarded: false },
+        log: 'nothing was kept aside: the agent of its host is of an earlier version, which cannot; what only it had is not known',
+      },
+    }),
     rewind: taskStep('rewind-instance', {
       deadlineMs: 3_600_000,
       task: ({ input, results }) => ({
         kind: 'rewind-instance',
         instanceId: input.instanceId,
         upstream: results.admit?.upstream as Upstream,
+        keptAside: (results.keep as TaskResult<'keep-aside'> | undefined)?.keptAside?.name ?? null,
       }),
     }),
     clone: taskStep('clone-standby', {

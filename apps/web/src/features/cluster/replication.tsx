@@ -12,6 +12,7 @@ import { ClusterConnections } from './cluster-connections'
 import { CommitModesCard } from './commit-modes-card'
 import { CommitsWait } from './commits-wait'
 import { CreateStandby } from './create-standby'
+import { KeptAsideLines } from './kept-aside'
 import { LagChart } from './lag-chart'
 import { MemberTable } from './member-table'
 import { PageRepairCard } from './page-repair-card'
@@ -93,6 +94,7 @@ export function Replication() {
             <div className="border-t border-line">
               <MemberTable detail={detail} />
             </div>
+            <KeptAsideLines members={cluster.members} />
           </>
         )}
       </Card>

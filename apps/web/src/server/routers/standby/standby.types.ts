@@ -13,6 +13,11 @@ export const StandbyCreate = z.object({ operationId: OperationId, instanceId: In
 
 export const StandbyRef = z.object({ instanceId: InstanceId, idempotencyKey: IdempotencyKey.optional() })
 
+export const StandbyRejoinInput = StandbyRef.extend({
+  /** What only it had acknowledged is not kept aside: it may be lost. */
+  discardOwn: z.boolean().default(false),
+})
+
 export const StandbyPromoteInput = StandbyRef.extend({
   /** Typed by the person; must equal the standby's name. */
   confirmName: z.string(),
