@@ -60,6 +60,8 @@ export const operationInputs = {
   'reload-instance': z.object({ instanceId: InstanceId }),
   /** Gives an instance that shares a user of the operating system with others one of its own; one that runs is restarted. */
   'separate-instance': z.object({ instanceId: InstanceId }),
+  /** Has the agent know an instance again whose files and engine are on its host, and which it has lost. */
+  'adopt-instance': z.object({ instanceId: InstanceId }),
   'delete-instance': z.object({
     instanceId: InstanceId,
     /** Typed by the person; must equal the instance's name. */
@@ -207,6 +209,7 @@ export const operationTitles: Record<OperationKind, string> = {
   'restart-instance': 'Restart instance',
   'reload-instance': 'Reload settings',
   'separate-instance': 'Separate instance',
+  'adopt-instance': 'Adopt instance',
   'delete-instance': 'Delete instance',
   'change-settings': 'Change settings',
   'resolve-drift': 'Resolve drift of settings',

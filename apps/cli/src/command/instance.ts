@@ -249,6 +249,17 @@ function addProtection(instance: Command): void {
   })
 }
 
+/** That it was adopted, whether it runs, and what of it was lost. */
+function adopted({ postmasterPid, lost }: Record<string, unknown>): string {
+  const lines = (lost as { what: string; hint: string }[] | undefined)?.map(
+    ({ what, hint }) => `\nLost: ${what}. ${hint.replace(/\.$/, '')}`,
+  )
+  return [
+    `is known to its host again${postmasterPid === null ? '; it does not run' : ''}`,
+    ...(lines ?? []),
+  ].join('.')
+}
+
 function addChanges(instance: Command): void {
   const change = (
     usage: string,
@@ -259,7 +270,7 @@ function addChanges(instance: Command): void {
       detail: InstanceDetail,
       options: Record<string, unknown> & { idempotencyKey: string },
     ) => Promise<{ operationId: string }>,
-    done: string,
+    done: string | ((result: Record<string, unknown>) => string),
     configure: (command: Command) => Command = (command) => command,
   ) => {
     configure(submittingVerb(instance, usage, summary, about))
@@ -285,7 +296,7 @@ function addChanges(instance: Command): void {
           () =>
             operation === null
               ? `Operation ${operationId} was started.`
-              : `Instance "${detail.name}" ${done}.`,
+              : `Instance "${detail.name}" ${typeof done === 'string' ? done : done(operation.result ?? {})}.`,
         )
       })
   }
@@ -338,6 +349,14 @@ function addChanges(instance: Command): void {
     ({ trpc }, { instanceId }, { idempotencyKey }) =>
       trpc.instance.separate.mutate({ instanceId, idempotencyKey }),
     'runs as a user of its own',
+  )
+  change(
+    'adopt <name>',
+    'have its host know an instance again that it has lost',
+    'Registers an instance again with the agent of its host, which has lost its own state, and takes over its engine without a restart. Refused unless directory, user, system identifier and port are those of the instance.',
+    ({ trpc }, { instanceId }, { idempotencyKey }) =>
+      trpc.instance.adopt.mutate({ instanceId, idempotencyKey }),
+    adopted,
   )
   change(
     'require-tls <name>',

@@ -161,8 +161,8 @@ function instanceIncidents(
       incident('instance-missing', about, {
         ...ids,
         title: `instance "${known.name}" is missing`,
-        detail: `The agent of host "${seen.hostName}" does not know it any more.`,
-        hint: 'Its directory or the state of the agent was removed. Delete the instance if that was meant.',
+        detail: `The agent of host "${seen.hostName}" does not know it any more: its directory or the state of the agent was removed.`,
+        hint: `Where its directory is there, "./floe instance adopt ${known.name}" has the agent know it again, without a restart. Delete the instance if it was meant to go.`,
       }),
     ]
   return []

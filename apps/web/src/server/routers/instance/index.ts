@@ -1,4 +1,5 @@
 import { router } from '../../procedures'
+import { adopt } from './adopt'
 import { check } from './check'
 import { create } from './create'
 import { remove } from './delete'
@@ -21,6 +22,7 @@ export const instance = router({
   restart,
   reload,
   separate,
+  adopt,
   requireTls,
   delete: remove,
 })
