@@ -29,7 +29,7 @@ const asRoot = process.getuid?.() === 0
 let f: AgentFixture
 let s: StandbyFixture
 beforeAll(async () => {
-  f = await AgentFixture.start(12, undefined, { startCrashed: true })
+  f = await AgentFixture.start(16, undefined, { startCrashed: true })
   s = new StandbyFixture(f)
 })
 afterAll(() => f.remove())
@@ -68,13 +68,30 @@ const recordOf = (seen: InstanceObserved | undefined, more: object = {}) => ({
 })
 const adopt = (record: object) => f.must(record as never) as Promise<TaskResult<'adopt-instance'>>
 
+function readClaim(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    // another installation's, released in between
+    return ''
+  }
+}
+
+/** Uids that instances of this home have; other installations of the machine get theirs meanwhile. */
+const claimsOfHome = () =>
+  readdirSync('/var/lib/floe/users')
+    .filter((name) => /^\d+\.json$/.test(name))
+    .map((name) => readClaim(join('/var/lib/floe/users', name)))
+    .filter((text) => text.includes(JSON.stringify(f.agent.home.home)))
+    .sort()
+
 /** Everything that a refusal must leave as it was. */
 const traces = (id: string) => ({
   registered: readdirSync(join(state(), 'instances')).filter((name) => name.startsWith(id)),
   outer: readdirSync(directoryOf(id)).sort(),
   hba: readFileSync(join(f.dataDirectory(id), 'pg_hba.conf'), 'utf8'),
   included: existsSync(join(f.dataDirectory(id), 'floe_hba.conf')),
-  users: existsSync('/var/lib/floe/users') ? readdirSync('/var/lib/floe/users').sort() : [],
+  claims: asRoot ? claimsOfHome() : [],
 })
 
 /** Rows written one by one until it is stopped, without a break in the connection. */
@@ -254,7 +271,7 @@ describe('what does not fit is refused, and nothing is changed', () => {
     }
     const cases: [to: { uid: number; gid: number }, why: RegExp][] = [
       [theirs, /which instance "other" has/],
-      [{ uid: 0, gid: 0 }, /Others|cannot have|uids from/],
+      [{ uid: 0, gid: 0 }, /cannot have: uid 0/],
       [{ uid: 1, gid: 1 }, /uid 1 is not that of the instance/],
       // one of the range that nobody has, while the instance has another
       [{ uid: uid + 1_000, gid: uid + 1_000 }, new RegExp(`has uid ${uid}`)],
@@ -419,4 +436,49 @@ test.runIf(asRoot)('the user that engines of before shared', async () => {
   await adopt(recordOf(before))
   expect(registered(id).user).toBeUndefined()
   await f.must({ kind: 'start-instance', instanceId: id })
+})
+
+describe('an instance that only the console did not know', () => {
+  const reported = (seen: InstanceObserved | undefined, more: object = {}) =>
+    recordOf(seen, { formerName: seen?.name, logins: null, ...more })
+
+  test('goes on under the name that the console gives it', async () => {
+    const id = await f.createRunning({ name: 'unknown' })
+    const before = await f.waitForState(id, 'running')
+    expect(before.standbySignal).toBe(false)
+    for (const _ of ['first', 'again'])
+      expect(await adopt(reported(before, { name: 'known-now' }))).toMatchObject({
+        postmasterPid: before.postmasterPid,
+        lost: [],
+      })
+    expect(await f.observed(id)).toMatchObject({ name: 'known-now', postmasterPid: before.postmasterPid })
+    expect(registered(id)).toMatchObject({ name: 'known-now', port: before.port })
+    await f.must({ kind: 'restart-instance', instanceId: id, mode: 'fast' })
+    expect(await f.query(id, "select current_setting('cluster_name') as name")).toEqual([
+      { name: 'known-now' },
+    ])
+  })
+
+  test('is refused where it is another one by now, a standby, or fenced, and keeps its name', async () => {
+    const primary = await s.primary('u-1')
+    const standby = (await s.standby(primary, 'u-2')).id
+    const [p, q] = await Promise.all([primary, standby].map((id) => f.waitForState(id, 'running')))
+    const refusal = async (record: object) => (await f.run(record as never)).fault?.code
+    expect(await refusal(reported(p, { name: 'x', systemIdentifier: '1' }))).toBe('instance.not_adopted')
+    expect(await refusal(reported(p, { name: 'x', formerName: 'y' }))).toBe('instance.not_adopted')
+    expect(await refusal(reported(p, { name: 'u-2' }))).toBe('instance.name_taken')
+    expect(await refusal(reported(p, { instanceId: randomUUID() }))).toBe('instance.not_found')
+    expect(q?.standbySignal).toBe(true)
+    expect(await refusal(reported(q, { name: 'x' }))).toBe('instance.is_standby')
+    // told of another primary, it has a cluster that is not its own
+    await f.must({
+      kind: 'keep-primary',
+      instanceId: primary,
+      primary: { instanceId: standby, timeline: 2 },
+    } as never)
+    expect(await refusal(reported(p, { name: 'x' }))).toBe('instance.is_standby')
+    await f.must({ kind: 'fence-instance', instanceId: primary, reason: 'another took over' } as never)
+    expect(await refusal(reported(p, { name: 'x' }))).toBe('instance.fenced')
+    expect([(await f.observed(primary))?.name, (await f.observed(standby))?.name]).toEqual(['u-1', 'u-2'])
+  })
 })

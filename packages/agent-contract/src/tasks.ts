@@ -104,6 +104,11 @@ export const TaskInput = z.discriminatedUnion('kind', [
     roles: z.array(MemberLogin).max(200),
     /** Left out while it is not known. */
     primary: PrimaryTold.optional(),
+    /**
+     * It is registered by this name, and only the console did not know it: it gets `name`. Refused (`instance.is_standby`,
+     * `instance.fenced`) where it has, or had, another primary.
+     */
+    formerName: InstanceName.optional(),
   }),
   /** Stops it (immediate if need be) and removes its directory, or renames it when keepFiles. Refused unless confirmName is its name. */
   z.object({

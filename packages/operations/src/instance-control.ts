@@ -12,6 +12,7 @@ import {
   MemberLogin,
   type PrimaryTold,
   primaryToTell,
+  type ReportedInstance,
   replicationLoginOf,
   type SettingChange,
   slotNameOf,
@@ -34,8 +35,12 @@ export interface InstanceControl {
   reload(instanceId: InstanceId): Task<'reload-instance'>
   /** Gives it a user of its own, which restarts it. */
   separate(instanceId: InstanceId): Task<'separate-instance'>
-  /** Has its agent know it again, as it is recorded. */
-  adopt(member: ClusterMember, cluster: ClusterObserved): Task<'adopt-instance'>
+  /** Has its agent know it again, as it is recorded; or name it as the console does, which did not know it. */
+  adopt(
+    member: ClusterMember,
+    cluster: ClusterObserved,
+    reported?: ReportedInstance | undefined,
+  ): Task<'adopt-instance'>
   follow(instanceId: InstanceId, upstream: Upstream): Task<'follow-upstream'>
   repoint(instanceId: InstanceId, upstream: Upstream): Task<'repoint-standby'>
   /** `candidate`: the role that the standby which takes over comes as. */
@@ -80,8 +85,13 @@ const agentControl: InstanceControl = {
   restart: (instanceId, mode) => ({ kind: 'restart-instance', instanceId, mode }),
   reload: (instanceId) => ({ kind: 'reload-instance', instanceId }),
   separate: (instanceId) => ({ kind: 'separate-instance', instanceId }),
-  adopt: (member, cluster) => {
+  adopt: (member, cluster, reported) => {
     const { instanceId, connection, memberRole } = member
+    if (reported) {
+      const { intent: _intent, ...as } = reported
+      const alone = { memberRole, alone: true, logins: null, roles: [] }
+      return { kind: 'adopt-instance', instanceId, ...as, ...alone }
+    }
     // every copy has the same
     const systemIdentifier =
       member.systemIdentifier ?? cluster.members.find((m) => m.systemIdentifier)?.systemIdentifier

@@ -607,6 +607,7 @@ export class Instance {
       logins: this.logins,
       remoteAccess: this.#postmaster ? this.#remoteAccess : null,
       primaryKnown: r.primaryKnown ?? null,
+      standbySignal: isThere(this.layout.standbySignal),
     }
   }
 

@@ -5,7 +5,7 @@ import { scramVerifier } from '@floe/authority/scram-verifier'
 import { type Fault, FaultError, fault, isForeseeable, toFault } from '@floe/domain'
 import pg from 'pg'
 import { z } from 'zod'
-import { readPassword, writeClusterHba, writeFence } from '../engine/cluster-files'
+import { readFence, readPassword, writeClusterHba, writeFence } from '../engine/cluster-files'
 import { AGENT_ROLE, CANNOT_CONNECT_NOW, sqlState, withEngine } from '../engine/connection'
 import { readControlFile } from '../engine/control-file'
 import { findDirectory, isSameDirectory, NotItsDirectory } from '../engine/found-directory'
@@ -68,6 +68,7 @@ type Found = {
  */
 export const adoptInstance: TaskBody<'adopt-instance'> = async (task, context) => {
   const known = context.registry.find(task.instanceId)
+  if (task.formerName !== undefined) return takeOn(task, task.formerName, context)
   if (known && known.name !== task.name)
     throw fault('instance.exists', `instance "${known.name}" already has this id`)
   if (known) {
@@ -103,6 +104,9 @@ export const adoptInstance: TaskBody<'adopt-instance'> = async (task, context) =
 
 const refused = (task: Pick<Task, 'name'>, detail: string, hint: string) =>
   fault('instance.not_adopted', `instance "${task.name}" cannot be adopted`, { detail, hint })
+
+/** What a stranger's files and engines say, in an error of ours. */
+const told = (text: string | null) => text?.slice(0, 300).trim()
 
 const BY_HAND = 'Nothing was changed. Find out what lies there, and whose it is.'
 
@@ -225,7 +229,7 @@ async function refuseOtherSystem(
     timeoutMs: 10_000,
   })
   const engine = /\(PostgreSQL\) (\d+)/.exec(binary.stdout)?.[1]
-  const made = readOwnedFile(join(layout.dataDirectory, 'PG_VERSION'))?.trim()
+  const made = told(readOwnedFile(join(layout.dataDirectory, 'PG_VERSION')))
   if (made !== engine)
     throw refused(
       task,
@@ -336,7 +340,7 @@ async function prove(
     uid: found.user.uid,
   }
   let written = false
-  let last = ''
+  let last: string | undefined
   const answered = await waitFor(
     async () => {
       try {
@@ -350,7 +354,7 @@ async function prove(
           return row ?? null
         })
       } catch (error) {
-        last = toFault(error).detail ?? String(error)
+        last = told(toFault(error).detail ?? String(error))
         if (!(error instanceof FaultError)) return null
         if (error.fault.code !== 'instance.no_connection') throw error
         const { cause } = error
@@ -369,7 +373,7 @@ async function prove(
   if (answered && answered.system !== task.systemIdentifier)
     throw refused(
       task,
-      `What answers on its port ${task.port} is another system: ${answered.system}, recorded is ${task.systemIdentifier}.`,
+      `What answers on its port ${task.port} is another system: ${told(answered.system)}, recorded is ${task.systemIdentifier}.`,
       BY_HAND,
     )
   if (answered) return
@@ -427,10 +431,10 @@ function registrationOf(
     expected: postmaster && task.memberRole !== 'fenced' ? ('running' as const) : ('stopped' as const),
     agentPassword,
   }
-  const told = task.primary && { ...task.primary, at: Date.now() }
+  const primaryTold = task.primary && { ...task.primary, at: Date.now() }
   if (copy) {
-    const newer = copy.primaryKnown && told && copy.primaryKnown.timeline > told.timeline
-    const primaryKnown = newer ? copy.primaryKnown : (told ?? copy.primaryKnown)
+    const newer = copy.primaryKnown && primaryTold && copy.primaryKnown.timeline > primaryTold.timeline
+    const primaryKnown = newer ? copy.primaryKnown : (primaryTold ?? copy.primaryKnown)
     return {
       registered: { ...copy, ...ofEngine, ...(primaryKnown ? { primaryKnown } : {}) },
       lost,
@@ -460,7 +464,7 @@ function registrationOf(
       ...(repair && repairPassword
         ? { repairPassword, ...(known(repair) ? { repairRole: repair } : {}) }
         : {}),
-      ...(told ? { primaryKnown: told } : {}),
+      ...(primaryTold ? { primaryKnown: primaryTold } : {}),
       createdAt: Date.now(),
     },
     lost,
@@ -518,4 +522,51 @@ async function keepFenced(task: Task, instance: Instance, context: TaskContext):
     user,
   )
   context.log(`it is fenced: ${reason}`)
+}
+
+/** One that is registered, and that the console did not know: it gets the name that the console gave it. */
+async function takeOn(task: Task, formerName: string, context: TaskContext) {
+  const { name, port, expected, primaryKnown } = context.registry.get(task.instanceId)
+  const instance = context.instances.get(task.instanceId)
+  const { systemIdentifier } = await instance.observed()
+  const named = { name: task.name }
+  if (name !== formerName && name !== task.name)
+    throw refused(named, `It is named "${name}", not "${formerName}".`, 'Look at what its host reports now.')
+  if (expected === 'creating' || expected === 'deleting')
+    throw refused(
+      named,
+      `It is being ${expected === 'creating' ? 'made' : 'deleted'}.`,
+      'Wait for that to end.',
+    )
+  if (port !== task.port || systemIdentifier !== task.systemIdentifier)
+    throw refused(
+      named,
+      'It is not the instance any more that was reported.',
+      'Look at what its host reports now.',
+    )
+  refuseFollower(named, instance, primaryKnown?.instanceId ?? task.instanceId)
+  if (name !== task.name) {
+    context.registry.update(task.instanceId, { name: task.name })
+    context.log(`it is named "${task.name}" from now on; the engine says so after its next start`)
+  }
+  return resultOf(instance, [])
+}
+
+/** What has, or had, another primary is no cluster of its own. */
+function refuseFollower(
+  { name }: Pick<Task, 'name'>,
+  instance: Pick<Instance, 'instanceId' | 'layout'>,
+  primaryId: string,
+): void {
+  const fence = readFence(instance.layout)
+  if (fence)
+    throw fault('instance.fenced', `instance "${name}" is fenced`, {
+      detail: `It must not run as a primary: ${fence.reason}.`,
+      hint: 'Find out which instance took over, and look whether this one holds anything you need; then remove its directory by hand.',
+    })
+  if (isThere(instance.layout.standbySignal) || primaryId !== instance.instanceId)
+    throw fault('instance.is_standby', `instance "${name}" is a standby`, {
+      detail: 'It follows another instance, and has no cluster of its own.',
+      hint: 'Adopt its primary, and create the standby anew.',
+    })
 }

@@ -338,7 +338,7 @@ function unregistered(seen: HostSeen): DerivedIncident[] {
       incident('instance-unregistered', [i.instanceId], {
         title: `host "${seen.hostName}" runs an instance that this console does not know`,
         detail: `It is named "${i.name}" and lies in ${i.directory}.`,
-        hint: 'It belongs to another installation, or the control database was made anew.',
+        hint: `It belongs to another installation, or the control database was restored from before it was made, or made anew. Unless it is a standby, "./floe instance adopt ${i.name} --host ${seen.hostName}" makes it known here.`,
         hostId: seen.hostId,
       }),
     )

@@ -11,11 +11,17 @@ const own = (context: Context, cluster: ClusterObserved): ClusterMember =>
 /**
  * Has the agent know an instance again that it has lost, as it is recorded, and takes over its engine where that runs.
  * Nothing is started; what is recorded as fenced is fenced again, and a member of a cluster that fails over by itself is
- * held back from the moment on that it is registered.
+ * held back from the moment on that it is registered. Of an instance that only the console did not know, the row is made
+ * when it is ordered, with a cluster of its own.
  */
 export const adoptInstance = defineOperation('adopt-instance', {
-  plan: () => [
-    { name: 'adopt', title: 'Prove that the directory is the instance’s, and register it' },
+  plan: ({ reported }) => [
+    {
+      name: 'adopt',
+      title: reported
+        ? 'Have its agent name it as the console does'
+        : 'Prove that the directory is the instance’s, and register it',
+    },
     { name: 'fence', title: 'Keep it from accepting writes where it is fenced' },
     { name: 'observe', title: 'See it reported' },
   ],
@@ -23,7 +29,8 @@ export const adoptInstance = defineOperation('adopt-instance', {
     adopt: taskStep('adopt-instance', {
       deadlineMs: 60_000,
       on: () => null,
-      task: (context, cluster) => controlOf(cluster).adopt(own(context, cluster), cluster),
+      task: (context, cluster) =>
+        controlOf(cluster).adopt(own(context, cluster), cluster, context.input.reported),
     }),
     fence: taskStep('fence-instance', {
       deadlineMs: 120_000,

@@ -1,5 +1,6 @@
 import { router } from '../../procedures'
 import { adopt } from './adopt'
+import { adoptReported } from './adopt-reported'
 import { check } from './check'
 import { create } from './create'
 import { remove } from './delete'
@@ -23,6 +24,7 @@ export const instance = router({
   reload,
   separate,
   adopt,
+  adoptReported,
   requireTls,
   delete: remove,
 })
