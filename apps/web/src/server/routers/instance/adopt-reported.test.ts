@@ -8,9 +8,11 @@ import { throwawayConsole } from '../../testing/throwaway-console'
 
 let made: Awaited<ReturnType<typeof throwawayConsole>>
 let hostId: HostId
+let headers: Record<string, string>
 beforeAll(async () => {
   made = await throwawayConsole({ engine: inject('engineConnectionString') })
   hostId = (await insertTestInstance(made.database)).hostId as HostId
+  headers = (await made.signedIn('operator')).headers
 })
 afterAll(() => made.close())
 
@@ -28,11 +30,14 @@ const seen = {
 }
 
 /** Orders the adoption of what the host's agent reports so; answers the fault's code, or none. */
-async function adopt(instances: object[], asked: { instance?: string; name?: string } = {}) {
+async function adopt(
+  instances: object[],
+  asked: { instance?: string; name?: string; idempotencyKey?: string } = {},
+) {
   vi.spyOn(made.ports.agents, 'probeHost').mockImplementation(async (_hostId, ask) =>
     ask({ report: { read: { query: async () => ({ instances }) } } } as never),
   )
-  const caller = await made.callerOf((await made.signedIn('operator')).headers)
+  const caller = await made.callerOf(headers)
   return caller.instance
     .adoptReported({ hostId, instance: 'found', ...(asked as { name?: InstanceName }) })
     .then(
@@ -73,7 +78,12 @@ test('what fits is ordered by name or id, under a name that is free; what has, o
   expect(await adopt([seen, { ...seen, instanceId: randomUUID(), name: 'there' }], { name: 'there' })).toBe(
     'instance.name_taken',
   )
-  expect(await adopt([seen], { instance: instanceId, name: 'free' })).toBe('none')
+  const asked = { instance: instanceId, name: 'free', idempotencyKey: randomUUID() }
+  expect(await adopt([seen], asked)).toBe('none')
+  // sent again it is the same operation; with the same key nothing else is
+  expect(await adopt([seen], asked)).toBe('none')
+  expect(await adopt([seen], { ...asked, instance: 'other' })).toBe('operation.key_reused')
+  expect(await adopt([seen], { ...asked, name: 'else' })).toBe('operation.key_reused')
   expect(await showInstance(made.database.pool, instanceId)).toMatchObject({
     name: 'free',
     intent: 'running',

@@ -14,8 +14,8 @@ import { InstanceAdoptReportedInput } from './adopt-reported.types'
 export const adoptReported = operatorProcedure
   .input(InstanceAdoptReportedInput)
   .output(OperationRef)
-  .mutation(({ ctx, input: { hostId, instance, name, idempotencyKey } }) =>
-    submit(ctx, {
+  .mutation(async ({ ctx, input: { hostId, instance, name, idempotencyKey } }) => {
+    const submitted = await submit(ctx, {
       kind: 'adopt-instance',
       asked: {},
       hostId,
@@ -38,8 +38,17 @@ export const adoptReported = operatorProcedure
           })
         return { instanceId: seen.instanceId, reported: reportedAs(seen, named) }
       },
-    }),
-  )
+    })
+    // what was asked for is known in full only by what the agent answered then
+    const { instanceId, reported } = submitted.input
+    const same = instance === instanceId || instance === reported?.formerName
+    if (!same || (name ?? reported?.formerName) !== reported?.name)
+      throw fault('operation.key_reused', 'idempotency key was used for another operation', {
+        detail: `It began operation ${submitted.operationId}.`,
+        hint: 'Use a new key for every operation.',
+      })
+    return submitted
+  })
 
 /** What is recorded of it; throws for one that is no primary of its own, or of which that cannot be told. */
 function reportedAs(
