@@ -487,7 +487,8 @@ async function settle(task: Task, context: TaskContext, lost: Lost) {
       await instance.look()
       return instance.state === 'running' || instance.postmaster?.pid !== pid
     }
-    await waitFor(seen, { boundMs: ANSWER_BOUND_MS, everyMs: 30, signal: context.signal })
+    // registered it is: what comes now is not given up
+    await waitFor(seen, { boundMs: ANSWER_BOUND_MS, everyMs: 30 })
     context.log(`its postmaster, process ${pid}, goes on; it is ${instance.state}`)
   } else context.log('it does not run; start it when it is to run')
   for (const { what, hint } of lost) context.log(`lost: ${what}. ${hint}`)
