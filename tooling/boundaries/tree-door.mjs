@@ -35,6 +35,7 @@ const places = {
 const agentCalls = {
   'agent.ts': ['state', 'chmodSync mkdirSync'],
   'engine/builtin-modules.ts': ['engine', 'existsSync readFileSync'],
+  'engine/found-directory.ts': ['outer', 'lstatSync statSync'],
   'engine/initialise.ts': ['outer', 'existsSync readdirSync renameSync'],
   'engine/instance-socket.ts': [
     'outer',
@@ -79,6 +80,7 @@ const agentCalls = {
     'closeSync fstatSync mkdirSync openSync readSync readdirSync rmSync writeSync',
   ],
   'sampler/sampler.ts': ['outer', 'statfsSync'],
+  'tasks/adopt-instance.ts': ['engine', 'existsSync'],
   'tasks/clone-standby.ts': ['outer', 'renameSync statfsSync'],
   'tasks/compare-histories.ts': ['descriptor', 'closeSync readSync'],
   'tasks/copy-by-reflink.ts': ['outer', 'lstatSync'],

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import type { TaskResult } from '@floe/agent-contract'
 import { scramVerifier } from '@floe/authority/scram-verifier'
 import { listIncidents, showInstance } from '@floe/db'
@@ -539,6 +541,34 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
         `select usename as role from pg_stat_replication where state = 'streaming' and usename ~ '_[0-9a-f]{16}$'`,
       )
       return seen.length === 2
+    })
+    await expectNothingLeft()
+  })
+
+  /** The agent of a member's host has lost its registration and the copy of it; the engine runs on. */
+  async function loseRegistration(instanceId: string) {
+    const { hostId } = (await cluster()).members.find((m) => m.instanceId === instanceId) as ClusterMember
+    const host = bench.net.hosts.find((h) => h.hostId === hostId)
+    if (!host) throw new Error(`no host ${hostId}`)
+    await host.agent.end('SIGKILL')
+    const { home, installation } = host.home
+    rmSync(join(home, 'agent/instances', `${instanceId}.json`))
+    rmSync(join(installation.instancesDirectory, instanceId, 'registration.json'))
+    host.agent.startUnseen()
+    await waitUntil('it is missing', async () =>
+      (await listIncidents(bench.db.pool)).some((i) => i.key === `instance-missing:${instanceId}`),
+    )
+  }
+
+  test.each(['controller', 'agents'] as const)('adopt-instance, the %s killed', async (who) => {
+    const before = await showInstance(bench.db.pool, three)
+    await loseRegistration(three)
+    const through = who === 'controller' ? withControllerKilled : throughDeadAgents
+    const { result } = await through('adopt-instance', { instanceId: three })
+    expect(result).toMatchObject({ postmasterPid: before?.postmasterPid, port: before?.port })
+    await waitUntil('it streams', async () => {
+      const { replication } = primaryOf(await cluster()) as ClusterMember
+      return replication?.standbys.some((s) => s.applicationName === 'one-3' && s.state === 'streaming')
     })
     await expectNothingLeft()
   })

@@ -1,13 +1,14 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
-import { readdirSync } from 'node:fs'
+import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { createAgentClient } from '@floe/agent-contract'
+import { createAgentClient, type TaskInput } from '@floe/agent-contract'
 import { scramVerifier } from '@floe/authority/scram-verifier'
 import {
   askSettingCheck,
   inTransaction,
   listCheckpoints,
+  listIncidents,
   listInstances,
   listSettingChanges,
   readSamples,
@@ -19,7 +20,7 @@ import {
   showOperation,
 } from '@floe/db'
 import { createTestDatabase, type TestDatabase } from '@floe/db/testing'
-import type { OperationInput, OperationKind } from '@floe/domain'
+import { InstanceId, InstanceName, type OperationInput, type OperationKind } from '@floe/domain'
 import { submitOperation } from '@floe/operations/submit'
 import { makeThrowawayHome, ThrowawayAgent, waitUntil } from '@floe/testkit'
 import pg from 'pg'
@@ -293,6 +294,81 @@ test('a creation that fails leaves nothing: no row, no directory, and its name i
   const again = await carryOut('create-instance', { instanceId: id, name: 'bad' })
   expect(again.state).toBe('succeeded')
   expect(await carryOut('delete-instance', { instanceId: id, confirmName: 'bad' })).toMatchObject({
+    state: 'succeeded',
+  })
+})
+
+test('an instance that the agent has and this console does not know is an incident, until it is adopted', async () => {
+  const id = InstanceId.parse(randomUUID())
+  const client = createAgentClient(agent.home.endpoint('task'))
+  const order = async (step: string, task: TaskInput) => {
+    const key = { operationId: randomUUID(), step, attempt: 1 }
+    await client.trpc.task.start.mutate({ key, task })
+    await waitUntil(
+      `${step} has ended`,
+      async () => (await client.trpc.task.check.query({ key })).state === 'succeeded',
+      30_000,
+    )
+  }
+  const formerName = InstanceName.parse('made-since')
+  const ownerPasswordVerifier = scramVerifier(password)
+  await order('create', {
+    kind: 'create-instance',
+    instanceId: id,
+    name: formerName,
+    settings: {},
+    ownerPasswordVerifier,
+  })
+  await order('start', { kind: 'start-instance', instanceId: id })
+  const seen = (await client.trpc.report.read.query({ after: null })).instances.find(
+    (i) => i.instanceId === id,
+  )
+  await client.close()
+  const incident = async () =>
+    (await listIncidents(db.pool)).find((i) => i.key === `instance-unregistered:${id}`)
+  const { hint } = await waitUntil('it is an incident', incident)
+  expect(hint).toContain(`./floe instance adopt made-since --host ${agent.home.installation.hostName}`)
+  const reported = {
+    name: 'known-now',
+    formerName,
+    port: seen?.port,
+    systemIdentifier: seen?.systemIdentifier,
+  }
+  const adopted = await carryOut('adopt-instance', {
+    instanceId: id,
+    reported: { ...reported, intent: 'running' },
+  })
+  expect(adopted).toMatchObject({
+    state: 'succeeded',
+    result: { postmasterPid: seen?.postmasterPid, port: seen?.port, lost: [] },
+  })
+  await waitUntil('the incident is over', async () => !(await incident()))
+  const row = await waitUntil('it is seen by its new name', async () => {
+    const found = (await listInstances(db.pool)).find((i) => i.instanceId === id)
+    return found?.state === 'running' && found
+  })
+  expect(row).toMatchObject({
+    name: 'known-now',
+    systemIdentifier: seen?.systemIdentifier,
+    cluster: { name: 'known-now', memberRole: 'primary', members: 1 },
+  })
+  await waitUntil(
+    'its samples are stored',
+    async () => (await readSamplesAfter(db.pool, { instanceId: id, afterSeq: -1 })).length > 1,
+  )
+  // from now on it is missed when it is lost, though no operation of this console created it
+  await agent.end('SIGKILL')
+  rmSync(join(agent.home.home, 'agent/instances', `${id}.json`))
+  rmSync(join(agent.home.installation.instancesDirectory, id, 'registration.json'))
+  await agent.start()
+  await waitUntil('it is missing', async () =>
+    (await listIncidents(db.pool)).some((i) => i.key === `instance-missing:${id}`),
+  )
+  expect(await carryOut('adopt-instance', { instanceId: id })).toMatchObject({
+    state: 'succeeded',
+    result: { postmasterPid: seen?.postmasterPid },
+  })
+  expect(await carryOut('delete-instance', { instanceId: id, confirmName: 'known-now' })).toMatchObject({
     state: 'succeeded',
   })
 })

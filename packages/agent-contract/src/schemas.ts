@@ -132,6 +132,8 @@ export const InstanceObserved = z.object({
    * that the console's database is older than the cluster. Since contract 1.11.
    */
   primaryKnown: PrimaryKnown.nullish(),
+  /** Whether it starts as a standby, or runs as one: its standby.signal is there. Since contract 1.13. */
+  standbySignal: z.boolean().optional(),
 })
 export type InstanceObserved = z.infer<typeof InstanceObserved>
 

@@ -8,6 +8,8 @@ import {
   KeptAsideName,
   Lsn,
   MemberLogin,
+  MemberLogins,
+  MemberRole,
   PrimaryTold,
   ScramVerifier,
   SettingChange,
@@ -83,6 +85,33 @@ export const TaskInput = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('reload-instance'), instanceId: InstanceId }),
   /** Gives an instance that shares a user with others one of its own; one that runs is restarted. Refused without root. */
   z.object({ kind: z.literal('separate-instance'), instanceId: InstanceId, primary: AsPrimary }),
+  /**
+   * Registers an instance again whose directory lies on the host, and whose registration the agent has lost, and takes over
+   * its postmaster where one runs. Changes nothing unless all of it fits: the directory is the one that the instance would
+   * have, its owner a user that it may have, its system identifier and its port the recorded ones. Does not start or stop
+   * it. Done already where it is registered by this name. Since contract 1.13.
+   */
+  z.object({
+    kind: z.literal('adopt-instance'),
+    instanceId: InstanceId,
+    name: InstanceName,
+    /** As the console has them recorded. */
+    port: z.number().int().min(1).max(65_535),
+    systemIdentifier: z.string(),
+    /** What it is meant to be; one that is not meant to be the primary never starts as one before it was rejoined. */
+    memberRole: MemberRole,
+    /** Whether it has its cluster for itself. */
+    alone: z.boolean(),
+    logins: MemberLogins.nullable(),
+    roles: z.array(MemberLogin).max(200),
+    /** Left out while it is not known. */
+    primary: PrimaryTold.optional(),
+    /**
+     * It is registered by this name, and only the console did not know it: it gets `name`. Refused (`instance.is_standby`,
+     * `instance.fenced`) where it has, or had, another primary.
+     */
+    formerName: InstanceName.optional(),
+  }),
   /** Stops it (immediate if need be) and removes its directory, or renames it when keepFiles. Refused unless confirmName is its name. */
   z.object({
     kind: z.literal('delete-instance'),
@@ -414,6 +443,14 @@ export const taskResults = {
     restarted: z.boolean(),
     /** How long it was stopped for, without its start. */
     stoppedMs: z.number(),
+  }),
+  'adopt-instance': z.object({
+    /** Of the postmaster that was taken over; null where none runs. */
+    postmasterPid: z.number().int().nullable(),
+    port: z.number().int(),
+    directory: z.string(),
+    /** What the registration held and nothing tells any more: what it is, and what to do about it. */
+    lost: z.array(z.object({ what: z.string(), hint: z.string() })),
   }),
   'restart-instance': z.object({
     postmasterPid: z.number().int(),

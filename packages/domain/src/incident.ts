@@ -38,7 +38,7 @@ export const incidentKinds = {
   'instance-crashed': { severity: 'critical', openedBy: 'host lane', page: 'instance' },
   // an engine that ends removes its postmaster.pid a moment before
   'instance-processes': { severity: 'critical', openedBy: 'host lane', page: 'instance', graceMs: 3_000 },
-  'instance-missing': { severity: 'critical', openedBy: 'host lane', page: 'instance' },
+  'instance-missing': { severity: 'critical', openedBy: 'host lane', page: 'instance', act: 'Adopt' },
   'instance-left': { severity: 'warning', openedBy: 'host lane', page: 'host' },
   'instance-unregistered': { severity: 'warning', openedBy: 'host lane', page: 'host' },
   'second-primary': {

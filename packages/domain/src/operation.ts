@@ -3,7 +3,7 @@ import { AutomaticFailover } from './automatic-failover'
 import { ClusterId } from './cluster'
 import { MemberSettings } from './cluster-settings'
 import { InstanceId, InstanceName, ScramVerifier } from './ids'
-import { StopMode } from './instance'
+import { InstanceIntent, StopMode } from './instance'
 import { KeptAsideName } from './kept-aside'
 import { PageRepair } from './page-repair'
 import { CommitMode, SynchronousStandbys } from './replication'
@@ -36,6 +36,18 @@ export function canMoveOperation(from: OperationState, to: OperationState): bool
 export const StepState = z.enum(['pending', 'running', 'succeeded', 'failed', 'cancelled'])
 export type StepState = z.infer<typeof StepState>
 
+/** An instance as its agent reports it to a console that has no row of it. */
+export const ReportedInstance = z.object({
+  /** What it is to be named. */
+  name: InstanceName,
+  /** What the agent names it until then. */
+  formerName: InstanceName,
+  port: z.number().int(),
+  systemIdentifier: z.string(),
+  intent: InstanceIntent,
+})
+export type ReportedInstance = z.infer<typeof ReportedInstance>
+
 /** What each kind of operation is asked with. The kind is the verb in console, API and command line. */
 export const operationInputs = {
   'create-instance': z.object({
@@ -61,6 +73,14 @@ export const operationInputs = {
   'reload-instance': z.object({ instanceId: InstanceId }),
   /** Gives an instance that shares a user of the operating system with others one of its own; one that runs is restarted. */
   'separate-instance': z.object({ instanceId: InstanceId }),
+  /**
+   * Has the agent know an instance again whose files and engine are on its host, and which it has lost; or, with `reported`,
+   * the console one that the agent reports and of which there is no row.
+   */
+  'adopt-instance': z.object({
+    instanceId: InstanceId,
+    reported: ReportedInstance.optional(),
+  }),
   'delete-instance': z.object({
     instanceId: InstanceId,
     /** Typed by the person; must equal the instance's name. */
@@ -217,6 +237,7 @@ export const operationTitles: Record<OperationKind, string> = {
   'restart-instance': 'Restart instance',
   'reload-instance': 'Reload settings',
   'separate-instance': 'Separate instance',
+  'adopt-instance': 'Adopt instance',
   'delete-instance': 'Delete instance',
   'change-settings': 'Change settings',
   'resolve-drift': 'Resolve drift of settings',

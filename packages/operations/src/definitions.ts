@@ -1,4 +1,5 @@
 import type { OperationKind } from '@floe/domain'
+import { adoptInstance } from './adopt-instance/adopt-instance'
 import { changeAutomatic } from './change-automatic/change-automatic'
 import { changeClusterSettings } from './change-cluster-settings/change-cluster-settings'
 import { changeCommitMode } from './change-commit-mode/change-commit-mode'
@@ -34,6 +35,7 @@ const definitions = {
   'reload-instance': reloadInstance,
   'delete-instance': deleteInstance,
   'separate-instance': separateInstance,
+  'adopt-instance': adoptInstance,
   'change-settings': changeSettings,
   'create-standby': createStandby,
   'remove-standby': removeStandby,

@@ -12,6 +12,7 @@ import {
   MemberLogin,
   type PrimaryTold,
   primaryToTell,
+  type ReportedInstance,
   replicationLoginOf,
   type SettingChange,
   slotNameOf,
@@ -34,6 +35,12 @@ export interface InstanceControl {
   reload(instanceId: InstanceId): Task<'reload-instance'>
   /** Gives it a user of its own, which restarts it. */
   separate(instanceId: InstanceId): Task<'separate-instance'>
+  /** Has its agent know it again, as it is recorded; or name it as the console does, which did not know it. */
+  adopt(
+    member: ClusterMember,
+    cluster: ClusterObserved,
+    reported?: ReportedInstance | undefined,
+  ): Task<'adopt-instance'>
   follow(instanceId: InstanceId, upstream: Upstream): Task<'follow-upstream'>
   repoint(instanceId: InstanceId, upstream: Upstream): Task<'repoint-standby'>
   /** `candidate`: the role that the standby which takes over comes as. */
@@ -78,6 +85,41 @@ const agentControl: InstanceControl = {
   restart: (instanceId, mode) => ({ kind: 'restart-instance', instanceId, mode }),
   reload: (instanceId) => ({ kind: 'reload-instance', instanceId }),
   separate: (instanceId) => ({ kind: 'separate-instance', instanceId }),
+  adopt: (member, cluster, reported) => {
+    const { instanceId, connection, memberRole } = member
+    if (reported) {
+      const { intent: _intent, ...as } = reported
+      const alone = { memberRole, alone: true, logins: null, roles: [] }
+      return { kind: 'adopt-instance', instanceId, ...as, ...alone }
+    }
+    // every copy has the same
+    const systemIdentifier =
+      member.systemIdentifier ?? cluster.members.find((m) => m.systemIdentifier)?.systemIdentifier
+    const primary = primaryToTell(cluster)
+    if (!connection || !systemIdentifier)
+      throw fault('instance.never_seen', `what instance "${member.name}" was is not known`, {
+        detail:
+          'No report has told its port and its system identifier: nothing would prove that it is this one.',
+        hint: 'Delete it, and create it anew.',
+      })
+    if (cluster.automatic && !primary)
+      throw fault('automatic.timeline_unknown', 'the timeline of the primary is not known yet', {
+        detail: 'A member of a cluster that fails over by itself is held back by it.',
+        hint: 'Try again in a moment.',
+      })
+    return {
+      kind: 'adopt-instance',
+      instanceId,
+      name: InstanceName.parse(member.name),
+      port: connection.port,
+      systemIdentifier,
+      memberRole,
+      alone: cluster.members.length === 1,
+      logins: member.logins ?? null,
+      roles: cluster.members.length === 1 ? [] : rolesOf(cluster),
+      ...(primary ? { primary } : {}),
+    }
+  },
   follow: (instanceId, upstream) => ({ kind: 'follow-upstream', instanceId, upstream }),
   repoint: (instanceId, upstream) => ({ kind: 'repoint-standby', instanceId, upstream, wait: true }),
   demote: (instanceId, upstream, candidate) => ({ kind: 'demote-instance', instanceId, upstream, candidate }),

@@ -452,3 +452,33 @@ test('a cancel that waits while the point of no return is passed is refused, and
   }
   expect(await showOperation(db.pool, operationId)).toMatchObject({ state: 'running', cancelAskedAt: null })
 })
+
+test('an instance that an agent reports and no row tells of gets one, and a cluster of its own', async () => {
+  const { hostId, instanceId: known, name: taken } = await insertTestInstance(db)
+  const adopt = (instanceId: string, name: string, more: object = {}) =>
+    submitOperation(db.as.web, {
+      kind: 'adopt-instance',
+      input: {
+        instanceId,
+        reported: { name, formerName: 'there', port: 20_001, systemIdentifier: '42', intent: 'stopped' },
+      } as OperationInput<'adopt-instance'>,
+      actor,
+      hostId,
+      ...more,
+    })
+  const instanceId = randomUUID()
+  expect(await code(adopt(instanceId, taken))).toBe('instance.name_taken')
+  expect(await showInstance(db.pool, instanceId)).toBeUndefined()
+  const { operationId } = await adopt(instanceId, 'found')
+  expect(await showInstance(db.pool, instanceId)).toMatchObject({
+    name: 'found',
+    intent: 'stopped',
+    host: { hostId },
+    systemIdentifier: null,
+    cluster: { clusterId: instanceId, name: 'found', memberRole: 'primary', members: 1 },
+    operation: { operationId, kind: 'adopt-instance' },
+  })
+  expect(await code(adopt(known, 'other'))).toBe('instance.exists')
+  await markInstanceDeleted(db.pool, known)
+  expect(await code(adopt(known, 'other'))).toBe('instance.was_deleted')
+})

@@ -239,7 +239,7 @@ async function write<K extends OperationKind>(
       constraint === 'instance_pkey' ||
       constraint === 'cluster_one_per_name'
     )
-      throw nameTaken((input as OperationInput<'create-instance'>).name)
+      throw nameTaken(nameIn(input))
     throw error
   }
   if (hastened) return { operationId: hastened, instanceId: input.instanceId, input, created: false }
@@ -270,6 +270,12 @@ async function hastens<K extends OperationKind>(
 
 const nameTaken = (name: string) =>
   fault('instance.name_taken', `instance "${name}" already exists`, { hint: 'Choose another name.' })
+
+/** The name that an operation gives an instance. */
+const nameIn = (input: object): string => {
+  const { name, reported } = input as { name?: string; reported?: { name: string } }
+  return name ?? reported?.name ?? ''
+}
 
 /** What of an input is made anew for each request, and so is not the same when one is sent again. */
 const madeAnew: Partial<Record<OperationKind, readonly string[]>> = {
@@ -359,6 +365,15 @@ async function writeIntent<K extends OperationKind>(
     return create.name
   }
   const instance = await showInstance(tx, input.instanceId)
+  const { reported } =
+    submit.kind === 'adopt-instance' ? (input as OperationInput<'adopt-instance'>) : { reported: undefined }
+  if (reported && retryOf === null) {
+    if (instance) throw adoptedBefore(instance)
+    const { name, intent } = reported
+    const hostId = await chooseHost(tx, submit.hostId)
+    await insertInstance(tx, { instanceId: input.instanceId, name, hostId, intent })
+    return name
+  }
   if (submit.kind === 'create-standby' && instance?.deletedAt) {
     const { clusterId } = input as OperationInput<'create-standby'>
     if (!(await readCluster(tx, clusterId)))
@@ -394,6 +409,18 @@ async function writeIntent<K extends OperationKind>(
   if (intent && instance.intent !== intent) await setInstanceIntent(tx, input.instanceId, intent)
   return instance.name
 }
+
+/** Why an instance that an agent reports is not made known to the console: it is, or was. */
+export const adoptedBefore = ({ name, host, deletedAt }: InstanceView) =>
+  deletedAt
+    ? fault('instance.was_deleted', `instance "${name}" was deleted from this console`, {
+        detail: `That was at ${deletedAt.toISOString()}, on host "${host.name}"; its files were kept or could not be removed.`,
+        hint: 'It is not adopted again. Look whether it holds anything you need, then remove its directory by hand.',
+      })
+    : fault('instance.exists', `instance "${name}" is known to this console`, {
+        detail: `It belongs to host "${host.name}".`,
+        hint: `Where its agent has lost it, run "./floe instance adopt ${name}".`,
+      })
 
 /** Refuses what would leave a cluster without its primary, or a primary with what belonged to a standby. */
 async function guardMember(

@@ -143,6 +143,28 @@ export function writeRepairPassFile(
 const passLines = (database: string, roles: readonly string[], password: string) =>
   roles.map((role) => `*:*:${database}:${role}:${password}\n`).join('')
 
+/** As the agent makes its passwords: 24 bytes in base64url. */
+const PASSWORD = /^[A-Za-z0-9_-]{32}$/
+
+/**
+ * The password of a role in a file for libpq; null where it has none there. The instance's user can write the file: what
+ * stands there is known to its superuser, and opens nothing that it could not open before.
+ */
+export function readPassword(path: string, role: string): string | null {
+  let text: string | null
+  try {
+    text = readOwnedFile(path)
+  } catch {
+    // something else lies in its place
+    return null
+  }
+  const words = text
+    ?.split('\n')
+    .map((line) => line.split(':'))
+    .find((parts) => parts.length === 5 && parts[3] === role)
+  return words?.[4] !== undefined && PASSWORD.test(words[4]) ? words[4] : null
+}
+
 /** How a member asks another one for pages; the password stands in a file of its own. */
 export function repairConninfo(
   source: { host: string; port: number },

@@ -91,6 +91,30 @@ export type InstanceSurroundings = {
   onChange: () => void
 }
 
+/** All processes of an instance that there are, also of one that is not registered yet; at most `maxAgeMs` old. */
+export function processesOf(
+  registered: Pick<RegisteredInstance, 'instanceId' | 'user' | 'workedIn'>,
+  around: Pick<InstanceSurroundings, 'installation' | 'supervision' | 'processes' | 'user'>,
+  maxAgeMs = 0,
+): InstanceProcesses {
+  const { instancesDirectory } = around.installation
+  const { instanceId, user: ownUser, workedIn } = registered
+  const layout = instanceLayout(instancesDirectory, instanceId)
+  const user = ownUser ?? around.user
+  return sortProcesses(
+    {
+      layout,
+      instancesDirectory,
+      user,
+      ownUser: ownUser !== undefined,
+      workedIn: workedIn ?? null,
+      worksIn: directoryNumber(layout.dataDirectory),
+      supervised: (pid) => around.supervision.owns(pid, instanceId),
+    },
+    around.processes.of(uidOf(user), maxAgeMs),
+  )
+}
+
 /** One instance: what was ordered, what is seen of it, and its telemetry. */
 export class Instance {
   readonly instanceId: string
@@ -194,20 +218,7 @@ export class Instance {
 
   /** All processes of it that there are, by other witnesses than its postmaster.pid; at most `maxAgeMs` old. */
   processes(maxAgeMs = 0): InstanceProcesses {
-    const { installation, supervision, processes } = this.#around
-    const { user, workedIn } = this.registered
-    return sortProcesses(
-      {
-        layout: this.layout,
-        instancesDirectory: installation.instancesDirectory,
-        user: this.user,
-        ownUser: user !== undefined,
-        workedIn: workedIn ?? null,
-        worksIn: directoryNumber(this.layout.dataDirectory),
-        supervised: (pid) => supervision.owns(pid, this.instanceId),
-      },
-      processes.of(uidOf(this.user), maxAgeMs),
-    )
+    return processesOf(this.registered, this.#around, maxAgeMs)
   }
 
   /** Whether any process of its engine works now, with a postmaster or without. */
@@ -596,6 +607,7 @@ export class Instance {
       logins: this.logins,
       remoteAccess: this.#postmaster ? this.#remoteAccess : null,
       primaryKnown: r.primaryKnown ?? null,
+      standbySignal: isThere(this.layout.standbySignal),
     }
   }
 

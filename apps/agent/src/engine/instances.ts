@@ -2,7 +2,8 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { removeTemporary } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
-import { Instance, type InstanceSurroundings } from './instance'
+import { Instance, type InstanceSurroundings, processesOf } from './instance'
+import type { InstanceProcesses } from './instance-processes'
 import type { RegisteredInstance } from './registered-instance'
 
 /** How often processes are looked at; a look is a read of postmaster.pid and /proc. */
@@ -62,6 +63,11 @@ export class Instances {
 
   find(instanceId: string): Instance | undefined {
     return this.#instances.get(instanceId)
+  }
+
+  /** The processes of an instance that is not registered, by what it would be registered as. */
+  processesOf(registered: Pick<RegisteredInstance, 'instanceId' | 'user'>): InstanceProcesses {
+    return processesOf(registered, this.#around)
   }
 
   /** Registers a new one; its data directory is still to be made. */

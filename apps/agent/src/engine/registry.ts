@@ -106,7 +106,7 @@ export class InstanceRegistry {
         code: 'agent.registration_lost',
         message: `could not read the registration of instance ${instanceId}`,
         detail,
-        hint: 'The engine is not touched. Restore the file from a backup into the directory of registrations, then restart the agent; or delete the instance and remove the file that was put aside.',
+        hint: 'The engine is not touched. Have the agent take it over again: "./floe instance adopt" with its name.',
       },
       InstanceId.safeParse(instanceId).success ? instanceId : null,
     )
@@ -128,6 +128,14 @@ export class InstanceRegistry {
         hint: 'It may have been deleted, or lie on another host.',
       })
     return instance
+  }
+
+  /**
+   * The copy of a registration in the instance's directory; null where there is none. Throws for one that is not believed,
+   * and of an instance that was being made or deleted.
+   */
+  readCopy(instanceId: InstanceId): RegisteredInstance | null {
+    return this.#copies.read(instanceId)
   }
 
   /** Registers or replaces an instance durably. A name or a port of another instance is refused. */

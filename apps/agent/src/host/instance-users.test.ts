@@ -77,6 +77,57 @@ int main(void) { pthread_t t; pthread_create(&t, 0, wait_for_ever, 0); pthread_e
   })
 })
 
+describe.runIf(process.getuid?.() === 0)('the user of files that are there', () => {
+  const range = { from: 64_220, to: 64_229 }
+  const scratch = mkdtempSync(join(tmpdir(), 'floe-users-'))
+  const directory = join(scratch, 'users')
+  const usersOf = (home: string) => new InstanceUsers({ home, range, directory, filesBelow: scratch })
+  const users = usersOf(scratch)
+  const [one, two] = [randomUUID(), randomUUID()]
+  let user: Awaited<ReturnType<InstanceUsers['claim']>>
+  beforeEach(async () => {
+    user = await users.claim(one)
+  })
+  afterEach(() => users.release(one, user))
+  afterAll(() => rmSync(scratch, { recursive: true, force: true }))
+  const claim = () => join(directory, `${user.uid}.json`)
+  const refusal = (instanceId: string, owner: { uid: number; gid: number }, of = users) =>
+    of.reclaim(instanceId, owner).then(
+      () => 'none',
+      (error) => error.fault.detail as string,
+    )
+
+  test('is that of the claim, or is claimed again where nobody else has it', async () => {
+    expect(await users.reclaim(one, user)).toEqual(user)
+    const before = readFileSync(claim(), 'utf8')
+    rmSync(claim())
+    await users.reclaim(one, user, { checkOnly: true })
+    expect(() => readFileSync(claim())).toThrow('ENOENT')
+    expect(await users.reclaim(one, user)).toEqual(user)
+    const of = (text: string) => ({ ...JSON.parse(text), claimedAt: 0 })
+    expect(of(readFileSync(claim(), 'utf8'))).toEqual(of(before))
+    // and is made again where it is gone from the host
+    spawnSync('userdel', [user.name])
+    expect(await users.reclaim(one, user)).toEqual(user)
+    expect(readFileSync('/etc/passwd', 'utf8')).toContain(`${user.name}:x:${user.uid}:`)
+  })
+
+  test('is refused where it is another one’s, or could be', async () => {
+    expect(await refusal(two, user)).toContain(`It was given to instance ${one}`)
+    expect(await refusal(one, user, usersOf(`${scratch}/other`))).toContain('of the installation in')
+    expect(await refusal(two, { uid: 0, gid: 0 })).toContain('Instances are given uids')
+    expect(await refusal(one, { ...user, gid: 0 })).toContain('Its group is 0')
+    expect(await refusal(one, { uid: user.uid + 1, gid: user.uid + 1 })).toContain(`has uid ${user.uid}`)
+    rmSync(claim())
+    // without a claim its name tells
+    expect(await refusal(two, user)).toContain(`It is user "${user.name}"`)
+    writeFileSync(claim(), '')
+    expect(await refusal(one, user)).toContain('Whose it is cannot be read')
+    rmSync(claim())
+    await users.reclaim(one, user)
+  })
+})
+
 describe.runIf(process.getuid?.() === 0)('where it is lost which uid is next', () => {
   const range = { from: 64_210, to: 64_219 }
   const scratch = mkdtempSync(join(tmpdir(), 'floe-users-'))

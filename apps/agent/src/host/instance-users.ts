@@ -89,6 +89,64 @@ export class InstanceUsers {
   }
 
   /**
+   * The user of an instance whose files have this owner already: by its claim or, where that is lost, by the uid, as long as
+   * it is one that could have been given to it and nobody else has it. Changes nothing with `checkOnly`. Throws
+   * `host.not_its_user`.
+   */
+  reclaim(
+    instanceId: string,
+    owner: { uid: number; gid: number },
+    { checkOnly = false }: { checkOnly?: boolean } = {},
+  ): Promise<OwnUser> {
+    return this.#inTurn(async () => {
+      this.#makeDirectory()
+      const name = userNameOf(instanceId)
+      const claimed = await this.#refuseOthers(instanceId, name, owner)
+      const user = { name, ...owner }
+      if (checkOnly) return user
+      if (!claimed && !this.#claimFile(owner.uid, instanceId, name))
+        throw this.#notItsUser(owner.uid, 'Another agent of this machine has just given it to somebody.')
+      if (idsOf(name) === null) await addUser(name, owner.uid)
+      // where it is not written down it follows from a search, which finds this one too
+      if (this.#noted() !== null) this.#noteNext(owner.uid + 1)
+      return user
+    })
+  }
+
+  /** Answers whether a claim says that the uid is the instance's; throws where it is, or may be, anybody else's. */
+  async #refuseOthers(
+    instanceId: string,
+    name: string,
+    { uid, gid }: { uid: number; gid: number },
+  ): Promise<boolean> {
+    const claims = this.#claims()
+    const claim = claims.find((c) => c.uid === uid)
+    if (!claim && existsSync(this.#file(uid)))
+      throw this.#notItsUser(uid, `Whose it is cannot be read from "${this.#file(uid)}".`)
+    if (claim && (claim.instanceId !== instanceId || claim.home !== this.#home))
+      throw this.#notItsUser(
+        uid,
+        `It was given to instance ${claim.instanceId} of the installation in "${claim.home}".`,
+      )
+    const other = claims.find((c) => c.instanceId === instanceId && c.uid !== uid)
+    if (other) throw this.#notItsUser(uid, `The instance has uid ${other.uid}.`)
+    const { from, to } = this.#range
+    if (!claim && (uid < from || uid > to))
+      throw this.#notItsUser(uid, `Instances are given uids from ${from} to ${to}.`)
+    const { status, stdout } = await runCommand('getent', ['passwd', String(uid)], { timeoutMs: 10_000 })
+    const holder = status === 0 ? (stdout.split(':')[0] ?? '') : status === 2 ? null : ''
+    if (holder !== null && holder !== name)
+      throw this.#notItsUser(uid, holder ? `It is user "${holder}".` : 'Whose it is could not be asked.')
+    const ids = idsOf(name)
+    if (ids && ids.uid !== uid) throw this.#notItsUser(uid, `User "${name}" has uid ${ids.uid}.`)
+    // a group of the same number is made with a user
+    const group = ids?.gid ?? uid
+    if (gid !== group)
+      throw this.#notItsUser(uid, `Its group is ${gid}, and that of user "${name}" is ${group}.`)
+    return claim !== undefined
+  }
+
+  /**
    * Ends every process of an instance's user and removes the user. Its files are gone by then, save what it left elsewhere:
    * that is why its uid is not given out again. Safe to run twice.
    */
@@ -99,6 +157,13 @@ export class InstanceUsers {
       await removeUser(user.name)
       const claim = this.#claims().find((c) => c.instanceId === instanceId)
       if (claim) rmSync(this.#file(claim.uid), { force: true })
+    })
+  }
+
+  #notItsUser(uid: number, detail: string) {
+    return fault('host.not_its_user', `uid ${uid} is not that of the instance’s own user`, {
+      detail,
+      hint: `Which uid belongs to which instance stands in "${this.#directory}". Find out whose the files are.`,
     })
   }
 
@@ -211,7 +276,11 @@ export class InstanceUsers {
   async #tryTake(uid: number, instanceId: string, name: string): Promise<boolean> {
     if (existsSync(this.#file(uid)) || pidsOf(uid).length > 0) return false
     const { status } = await runCommand('getent', ['passwd', String(uid)], { timeoutMs: 10_000 })
-    if (status === 0) return false
+    return status !== 0 && this.#claimFile(uid, instanceId, name)
+  }
+
+  /** Writes down whose a uid is; false where that stands there already. */
+  #claimFile(uid: number, instanceId: string, name: string): boolean {
     let fd: number
     try {
       fd = openSync(this.#file(uid), 'wx', 0o600)

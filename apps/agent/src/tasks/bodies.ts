@@ -1,5 +1,6 @@
 import type { TaskKind } from '@floe/agent-contract'
 import { admitStandby, dismissStandby } from './admit-standby'
+import { adoptInstance } from './adopt-instance'
 import { changeSettings } from './change-settings'
 import { cloneStandby, forgetStandby } from './clone-standby'
 import { awaitSettings, checkSettings, confirmSettings } from './cluster-settings'
@@ -31,6 +32,7 @@ export const taskBodies: { [K in TaskKind]: TaskBody<K> } = {
   'stop-instance': stopInstance,
   'restart-instance': restartInstance,
   'reload-instance': reloadInstance,
+  'adopt-instance': adoptInstance,
   'delete-instance': deleteInstance,
   'separate-instance': separateInstance,
   'change-settings': changeSettings,

@@ -18,7 +18,7 @@ export const deleteInstance: TaskBody<'delete-instance'> = async (task, context)
     if (isThere(join(installation.instancesDirectory, task.instanceId)))
       throw fault('instance.not_registered', 'the instance has files here but is not registered', {
         detail: `Directory "${task.instanceId}" lies in "${installation.instancesDirectory}".`,
-        hint: 'Restart the agent: it registers the instance again if the directory holds a copy of the registration, and says why not. Otherwise make sure that no engine uses it, then remove the directory by hand.',
+        hint: 'Adopt the instance first: "./floe instance adopt" with its name. Where that is refused, make sure that no engine uses the directory, then remove it by hand.',
       })
     const name = readdirSync(installation.instancesDirectory).find(
       (entry) => entry.startsWith('kept-') && entry.endsWith(task.instanceId),

@@ -250,6 +250,69 @@ function addProtection(instance: Command): void {
   })
 }
 
+/** That it was adopted, whether it runs, and what of it was lost. */
+function adoptedInWords(name: string, { postmasterPid, lost }: Record<string, unknown>): string {
+  const all = (lost ?? []) as { what: string; hint: string }[]
+  return [
+    `Instance "${name}" is adopted${postmasterPid === null ? '; it does not run' : ''}.`,
+    ...all.map(({ what, hint }) => `Lost: ${what}. ${hint}`),
+  ].join('\n')
+}
+
+function addAdopt(instance: Command): void {
+  submittingVerb(
+    instance,
+    'adopt <name>',
+    'take over an instance that its host’s agent, or this console, has lost',
+    'Registers an instance again with the agent of its host, which has lost its own state, and takes over its engine without a restart. Refused unless directory, user, system identifier and port are those of the instance. With --host, makes an instance known to this console that the agent of that host reports and the console does not know; a standby is refused.',
+  )
+    .option('--host <name>', 'the host that reports it, where this console does not know it')
+    .option('--as <name>', 'what it is to be named, where its name is taken here')
+    .option('--no-wait', 'do not wait until it is done')
+    .action(async (name: string, options: Submitting & { host?: string; as?: string }) => {
+      const as = options.as === undefined ? undefined : InstanceName.safeParse(options.as)
+      if (as?.success === false)
+        throw fault('usage.instance_name', `"${options.as}" cannot be the name of an instance`, {
+          detail: `A name ${as.error.issues[0]?.message}.`,
+        })
+      if (as && options.host === undefined)
+        throw fault('usage.instance_name', 'an instance that this console knows keeps its name', {
+          hint: 'Name the host with --host if this console does not know the instance.',
+        })
+      const client = openConsole()
+      const host = options.host === undefined ? null : (await findHost(client, options.host)).host
+      const known = host ? null : await findInstance(client, name)
+      const { operationId } = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+        host
+          ? client.trpc.instance.adoptReported.mutate({
+              hostId: host.hostId,
+              instance: name,
+              ...(as ? { name: as.data } : {}),
+              idempotencyKey,
+            })
+          : client.trpc.instance.adopt.mutate({
+              instanceId: (known as InstanceDetail).instanceId,
+              idempotencyKey,
+            }),
+      )
+      const operation = options.wait ? await waitForOperation(client, operationId) : null
+      const called = as?.data ?? known?.name ?? operation?.instanceName ?? name
+      printResult(
+        options.json,
+        {
+          operationId,
+          name: called,
+          state: operation?.state ?? 'queued',
+          result: operation?.result ?? null,
+        },
+        () =>
+          operation === null
+            ? `Operation ${operationId} was started.`
+            : adoptedInWords(called, operation.result ?? {}),
+      )
+    })
+}
+
 function addChanges(instance: Command): void {
   const change = (
     usage: string,
@@ -375,6 +438,7 @@ export function addInstance(program: Command): void {
   addCreate(instance)
   addLook(instance)
   addProtection(instance)
+  addAdopt(instance)
   addChanges(instance)
   addKeptAside(instance)
 }

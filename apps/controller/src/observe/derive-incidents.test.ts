@@ -292,6 +292,8 @@ test('an instance missing from a report is an incident only when it was there an
   expect(missing({ created: false })).toEqual([])
   expect(missing({ busy: true })).toEqual([])
   expect(missing({ deleted: true })).toEqual([])
+  const [{ hint } = { hint: '' }] = deriveIncidents(seen({ state: null, known: [known({})] }))
+  expect(hint).toContain(`./floe instance adopt ${known({}).name}`)
 })
 
 test('an instance nobody registered, and a clock that is off, are told', () => {

@@ -161,8 +161,8 @@ function instanceIncidents(
       incident('instance-missing', about, {
         ...ids,
         title: `instance "${known.name}" is missing`,
-        detail: `The agent of host "${seen.hostName}" does not know it any more.`,
-        hint: 'Its directory or the state of the agent was removed. Delete the instance if that was meant.',
+        detail: `The agent of host "${seen.hostName}" does not know it any more: its directory or the state of the agent was removed.`,
+        hint: `Where its directory is there, "./floe instance adopt ${known.name}" has the agent know it again, without a restart. Delete the instance if it was meant to go.`,
       }),
     ]
   return []
@@ -338,7 +338,7 @@ function unregistered(seen: HostSeen): DerivedIncident[] {
       incident('instance-unregistered', [i.instanceId], {
         title: `host "${seen.hostName}" runs an instance that this console does not know`,
         detail: `It is named "${i.name}" and lies in ${i.directory}.`,
-        hint: 'It belongs to another installation, or the control database was made anew.',
+        hint: `It belongs to another installation, or the control database was restored from before it was made, or made anew. Unless it is a standby, "./floe instance adopt ${i.name} --host ${seen.hostName}" makes it known here.`,
         hostId: seen.hostId,
       }),
     )

@@ -318,6 +318,9 @@ export class AgentDouble {
       case 'separate-instance':
         this.show(task.instanceId, undefined, 'running', 1_000 + this.tasks.size)
         return { user: 'floe-double', restarted: true, stoppedMs: 5 }
+      case 'adopt-instance':
+        this.show(task.instanceId, task.name, 'running', 1_000 + this.tasks.size)
+        return { postmasterPid: 1_000, port: task.port, directory: `/i/${task.instanceId}`, lost: [] }
       case 'stop-instance':
         this.show(task.instanceId, undefined, 'stopped')
         return { stoppedMs: 5 }

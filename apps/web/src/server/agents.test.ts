@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { inTransaction, revokeHost } from '@floe/db'
-import { type FaultError, InstanceId } from '@floe/domain'
+import { type FaultError, HostId, InstanceId } from '@floe/domain'
 import { makeTestAuthority, waitUntil } from '@floe/testkit'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
 import { type TelemetryAgent, telemetryAgent } from './testing/telemetry-agent'
@@ -84,4 +84,14 @@ test('a renewed certificate of its own is used at the next question', async () =
   expect(await codeOf(read())).not.toBe('answered')
   identity = agent.identity
   expect(await codeOf(read())).toBe('answered')
+})
+
+test('a host is asked itself about what has no row, as long as it is there and not revoked', async () => {
+  const ask = (hostId: string) =>
+    codeOf(it.ports.agents.probeHost(HostId.parse(hostId), (trpc) => trpc.report.read.query({ after: null })))
+  // the agent's own answer
+  expect(await ask(agent.hostId)).toBe('agent.not_in_test')
+  expect(await ask(randomUUID())).toBe('host.not_found')
+  await inTransaction(it.database.pool, (tx) => revokeHost(tx, agent.hostId, 'Ada'))
+  expect(await ask(agent.hostId)).toBe('host.revoked')
 })

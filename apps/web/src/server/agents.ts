@@ -1,6 +1,6 @@
 import { type AgentClient, agentFault, createAgentClient } from '@floe/agent-contract'
-import { type AgentAddress, hostRevoked } from '@floe/db'
-import { FaultError, fault, type InstanceId } from '@floe/domain'
+import { type AgentAddress, hostNotFound, hostRevoked } from '@floe/db'
+import { FaultError, fault, type HostId, type InstanceId } from '@floe/domain'
 import type { FeedSource } from './live/instance-feed'
 
 /** How long it is believed that an instance lives on the host it was last found on. */
@@ -73,6 +73,17 @@ export class Agents {
     const client = await this.of(instanceId)
     try {
       return await ask(client.trpc)
+    } catch (error) {
+      throw new FaultError(agentFault(error), error)
+    }
+  }
+
+  /** The same of a host's agent, about what no instance of the console is concerned with. */
+  async probeHost<T>(hostId: HostId, ask: (trpc: AgentClient['trpc']) => Promise<T>): Promise<T> {
+    const address = await this.#options.findHost(hostId)
+    if (!address) throw hostNotFound(hostId)
+    try {
+      return await ask(this.#client(address).trpc)
     } catch (error) {
       throw new FaultError(agentFault(error), error)
     }

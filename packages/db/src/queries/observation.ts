@@ -25,7 +25,7 @@ export type KnownInstance = {
   deleted: boolean
   /** True where it was deleted long enough ago that a report which still names it is not just an old one. */
   deletedBefore: boolean
-  /** True once an operation created it, and while one that has not ended works on it. */
+  /** True once an operation created or adopted it, and while one that has not ended works on it. */
   created: boolean
   busy: boolean
   /** What it is meant to be in its cluster, and since when it is to be fenced where its host was out of reach. */
@@ -55,7 +55,8 @@ export async function writeReport(
       `SELECT id AS "instanceId", name, state, "observedAt" IS NOT NULL AS seen, "deletedAt" IS NOT NULL AS deleted,
               coalesce("deletedAt" < clock_timestamp() - interval '15 seconds', false) AS "deletedBefore",
               EXISTS (SELECT 1 FROM operation o WHERE o."instanceId" = instance.id
-                         AND o.kind IN ('create-instance', 'create-standby') AND o.state = 'succeeded') AS created,
+                         AND o.kind IN ('create-instance', 'create-standby', 'adopt-instance')
+                         AND o.state = 'succeeded') AS created,
               EXISTS (SELECT 1 FROM operation o WHERE o."clusterId" = instance."clusterId"
                          AND o.state IN ('queued', 'running', 'cancelling')) AS busy,
               "memberRole", "fenceOrderedAt", "fenceTimeline", "clusterId",

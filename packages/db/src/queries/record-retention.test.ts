@@ -56,6 +56,8 @@ test('ended operations go with their steps and log after their time; what others
   const old = await insertOperation({ instanceId, endedDaysAgo: 91 })
   const young = await insertOperation({ instanceId, endedDaysAgo: 89 })
   const created = await insertOperation({ instanceId, kind: 'create-instance', endedDaysAgo: 500 })
+  // of one that was made past this console nothing else tells that it is there
+  const adopted = await insertOperation({ instanceId, kind: 'adopt-instance', endedDaysAgo: 500 })
   const createdGone = await insertOperation({ instanceId: gone, kind: 'create-instance', endedDaysAgo: 500 })
   const retried = await insertOperation({ instanceId, endedDaysAgo: 200 })
   const open = await insertOperation({ instanceId, endedDaysAgo: null, retryOf: retried })
@@ -67,7 +69,7 @@ test('ended operations go with their steps and log after their time; what others
   })
   const left = await ids()
   expect([old, createdGone].filter((id) => left.has(id))).toEqual([])
-  expect([young, created, retried, open].every((id) => left.has(id))).toBe(true)
+  expect([young, created, adopted, retried, open].every((id) => left.has(id))).toBe(true)
   expect(await count('operation_log')).toBe(left.size)
   expect(await count('operation_step')).toBe(left.size)
 })

@@ -21,6 +21,7 @@ test('a button leads to what is to be done, as long as there is something to do'
   const rejoin = { label: 'Rejoin', href: '/instances/demo/replication?rejoin=demo' }
   expect(action('standby-not-streaming')).toEqual(rejoin)
   expect(action('diverged')).toEqual(rejoin)
+  expect(action('instance-missing')).toEqual({ label: 'Adopt', href: '/instances/demo' })
   expect(action('diverged', 1)).toBeNull()
   expect(action('host-clock')).toBeNull()
 })

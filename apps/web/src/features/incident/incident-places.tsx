@@ -32,7 +32,7 @@ export function actionOf({
 }: Pick<Incident, 'key' | 'closedAt' | 'instanceName'>): { label: string; href: string } | null {
   const kind = incidentKindOf(key)
   if (!kind?.act || closedAt !== null || !instanceName) return null
-  const page = `/instances/${instanceName}/${kind.page.split('/').slice(1).join('/')}`
+  const page = ['/instances', instanceName, ...kind.page.split('/').slice(1)].join('/')
   return {
     label: kind.act,
     href: kind.act === 'Rejoin' ? `${page}?${REJOIN}=${instanceName}` : page,

@@ -6,6 +6,7 @@ import Link from 'next/link'
 import { usePathname } from 'next/navigation'
 import type { ReactNode } from 'react'
 import { OperationLink } from '../operation/operation-link'
+import { AdoptNotice } from './adopt-notice'
 import { CreationFailed } from './creation-failed'
 import { InstanceActions } from './instance-actions'
 import { InstanceProvider, useInstance } from './instance-context'
@@ -162,6 +163,7 @@ function InstanceHeader() {
         </Alert>
       ) : null}
       {instance.processFault ? <FaultAlert fault={instance.processFault} className="mb-3" /> : null}
+      <AdoptNotice />
       <SharedUserNotice />
       <TabBar label="Instance">
         {tabs.map((tab) => (

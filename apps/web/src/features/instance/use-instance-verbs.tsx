@@ -26,6 +26,7 @@ export function useInstanceVerbs(name: string) {
     stop: useMutation(trpc.instance.stop.mutationOptions(asked('Stop'))),
     restart: useMutation(trpc.instance.restart.mutationOptions(asked('Restart'))),
     separate: useMutation(trpc.instance.separate.mutationOptions(asked('Separation'))),
+    adopt: useMutation(trpc.instance.adopt.mutationOptions(asked('Adoption'))),
     reload: useMutation(trpc.instance.reload.mutationOptions(asked('Reload'))),
     requireTls: useMutation(trpc.instance.requireTls.mutationOptions(asked('TLS for clients'))),
     remove: useMutation(trpc.instance.delete.mutationOptions(asked('Delete'))),

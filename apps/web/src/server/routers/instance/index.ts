@@ -1,4 +1,6 @@
 import { router } from '../../procedures'
+import { adopt } from './adopt'
+import { adoptReported } from './adopt-reported'
 import { check } from './check'
 import { create } from './create'
 import { remove } from './delete'
@@ -21,6 +23,8 @@ export const instance = router({
   restart,
   reload,
   separate,
+  adopt,
+  adoptReported,
   requireTls,
   delete: remove,
 })

@@ -1,0 +1,61 @@
+'use client'
+import { Alert, Button, ConfirmDialog } from '@floe/ui'
+import { useState } from 'react'
+import { useMayChange, viewerHint } from '../console/account-context'
+import { newIdempotencyKey } from '../console/idempotency-key'
+import { refusalOf } from '../operation/refusal'
+import { useInstance } from './instance-context'
+import { useInstanceVerbs } from './use-instance-verbs'
+
+/** For an instance that the agent of its host, which answers, does not know any more. */
+export function AdoptNotice() {
+  const { instanceId, name, state, stale, hostName, hostState, creationFailed, openOperation } = useInstance()
+  const { adopt } = useInstanceVerbs(name)
+  const mayChange = useMayChange()
+  const [asking, setAsking] = useState(false)
+  const missing = state === 'unknown' && !stale && hostState === 'online' && !creationFailed
+  // one that was never seen has nothing to be recognised by
+  if (!missing || openOperation?.kind === 'create-instance' || openOperation?.kind === 'create-standby')
+    return null
+  return (
+    <Alert
+      tone="bad"
+      className="mb-3"
+      title={`The agent of host “${hostName}” does not know this instance any more`}
+      actions={
+        <Button
+          disabled={!mayChange || openOperation !== null}
+          title={mayChange ? undefined : viewerHint}
+          onClick={() => setAsking(true)}
+        >
+          Adopt
+        </Button>
+      }
+    >
+      Its directory or the agent’s own state was removed. An engine that runs goes on, unseen. Where the
+      directory is there, Adopt has the agent know it again.
+      <ConfirmDialog
+        open={asking}
+        onOpenChange={(open) => {
+          if (open) return
+          setAsking(false)
+          adopt.reset()
+        }}
+        title={`Adopt ${name}?`}
+        confirmLabel="Adopt"
+        busy={adopt.isPending}
+        {...refusalOf(adopt.error)}
+        onConfirm={() =>
+          adopt.mutate(
+            { instanceId, idempotencyKey: newIdempotencyKey() },
+            { onSuccess: () => setAsking(false) },
+          )
+        }
+      >
+        The agent proves that the directory is this instance’s, by its user, system identifier and port, and
+        takes over its engine without a restart. What does not run is not started. Where anything does not
+        fit, nothing is changed and the operation says what.
+      </ConfirmDialog>
+    </Alert>
+  )
+}
