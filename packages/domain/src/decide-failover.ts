@@ -81,6 +81,33 @@ export function automaticBlockers(
   return blockers
 }
 
+/**
+ * What keeps a cluster from failing over by itself if its primary were lost at this moment: too few of the standbys that
+ * have to report so are there. Null while enough are. Pure: card and command say it alike.
+ */
+export function automaticShortage(cluster: ClusterObserved): Fault | null {
+  const { synchronous } = cluster
+  if (!synchronous) return null
+  const listed = listedStandbys(cluster, synchronous)
+  const away = listed.flatMap((m) => whyAway(m) ?? [])
+  const needed = isolationQuorum(synchronous)
+  if (listed.length - away.length >= needed) return null
+  return {
+    code: 'automatic.standbys_away',
+    message: 'a primary that is lost now is not replaced automatically',
+    detail: `${sentence(away.join(', '))} ${needed} of ${synchronous.instanceIds.length} synchronous standbys have to report that they lost it.`,
+  }
+}
+
+/** Why a standby of the set can report nothing of its primary now; null where it can. */
+function whyAway({ name, hostName, hostState, state, memberRole }: ClusterMember): string | null {
+  if (hostState !== 'online') return `"${name}" on host "${hostName}" does not answer`
+  if (memberRole === 'fenced') return `"${name}" has to be rejoined`
+  return state === 'running' ? null : `"${name}" is ${state}`
+}
+
+const sentence = (words: string) => `${words[0]?.toUpperCase()}${words.slice(1)}.`
+
 /** A report that is older than this says nothing of now. A member is reported every second. */
 export const FRESH_MS = 3_000
 
@@ -205,7 +232,10 @@ export function decideFailover(cluster: ClusterObserved, context: AutomaticConte
   const lost = standbys.filter((s) => s.fresh && s.quietMs >= settings.afterMs)
   if (lost.length < needed)
     return wait(
-      `${needed} of the standbys that commits wait for have to have lost it; ${lost.length === 0 ? 'none says so' : `${lost.map((s) => `"${s.name}"`).join(', ')} ${lost.length === 1 ? 'says' : 'say'} so`}.`,
+      [
+        `${needed} of ${standbys.length} synchronous standbys have to report that they lost it; ${lost.length === 0 ? 'none does' : `only ${lost.map((s) => `"${s.name}"`).join(', ')} ${lost.length === 1 ? 'does' : 'do'}`}.`,
+        ...standbys.flatMap((s) => (s.fresh ? [] : `"${s.name}" does not answer.`)),
+      ].join(' '),
     )
   if (tries.failover >= AUTOMATIC_TRIES.failover)
     return decline(`${tries.failover} failovers did not succeed: a person has to look.`)
@@ -224,7 +254,7 @@ export function decideFailover(cluster: ClusterObserved, context: AutomaticConte
     why: [
       down,
       ...lost.map((s) => `"${s.name}" has heard nothing of it for ${seconds(s.quietMs)}.`),
-      `${needed} of ${synchronous.instanceIds.length} standbys without it leave it nobody to acknowledge a commit to.`,
+      `Without ${needed} of its ${synchronous.instanceIds.length} synchronous standbys the primary can acknowledge no commit.`,
     ],
   }
 }
