@@ -84,8 +84,11 @@ test('who is missing for a failover that nobody needs yet is named, as soon as t
   expect(detail(standby(2, 0), away)).toBe(
     `"one-3" on host "${away.hostName}" does not answer. 2 of 2 synchronous standbys have to report that they lost it.`,
   )
-  expect(detail(standby(2, 0, { memberRole: 'fenced' }), standby(3, null, { state: 'crashed' }))).toContain(
-    '"one-2" has to be rejoined, "one-3" is crashed.',
+  // a fenced one confirms nothing, and cannot take over
+  const fenced = { memberRole: 'fenced', state: 'stopped' } as const
+  expect(detail(standby(2, 0), standby(3, null, fenced))).toBeNull()
+  expect(detail(standby(2, 0, fenced), standby(3, null, { state: 'crashed' }))).toBe(
+    'No synchronous standby could take over. "one-2" has to be rejoined. "one-3" is crashed.',
   )
   // FIRST 2 of two: one that lost the primary is enough
   const two = { method: 'first', count: 2, instanceIds: [memberId(2), memberId(3)], strict: true } as const
