@@ -4,6 +4,7 @@ import { floe, floeJson } from '../fixtures/floe-command'
 import { breakConfiguration, type CreatedInstance, createInstance, sql } from '../fixtures/instance'
 import { openInstance } from '../fixtures/instance-page'
 import { startLedger } from '../fixtures/ledger'
+import { looksRight } from '../fixtures/looks-right'
 import { signIn } from '../fixtures/owner'
 
 test.describe.configure({ mode: 'serial' })
@@ -165,21 +166,6 @@ async function succeeds(page: Page): Promise<Operation> {
 const idle = () => expect.poll(async () => (await shown()).openOperation, { timeout: 60_000 }).toBeNull()
 /** The synchronous standbys as the primary has them. */
 const namesInForce = async () => sql(await toPrimary(), 'show synchronous_standby_names').catch(String)
-/** Everything fits in light and dark, wide and narrow, and can be used. */
-async function looksRight(page: Page, name: string) {
-  for (const [colorScheme, width] of [
-    ['dark', 390],
-    ['light', 1280],
-  ] as const) {
-    await page.emulateMedia({ colorScheme })
-    await page.setViewportSize({ width, height: 860 })
-    await checkAccessibility(page)
-    expect(
-      await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth),
-    ).toBeLessThanOrEqual(0)
-    await page.screenshot({ path: test.info().outputPath(`${name}-${colorScheme}.png`), fullPage: true })
-  }
-}
 
 test('a second standby is created from the page; positions, slots and lag of both stand there', async ({
   page,

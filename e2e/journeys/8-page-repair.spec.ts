@@ -5,7 +5,7 @@ import { floe, floeJson, runProgram, startProgram } from '../fixtures/floe-comma
 import { type CreatedInstance, createInstance, engineProgram, sql } from '../fixtures/instance'
 import { openInstance } from '../fixtures/instance-page'
 import { signIn } from '../fixtures/owner'
-import { agentPid, killAll } from '../fixtures/processes'
+import { killAll, pidOf } from '../fixtures/processes'
 import { rememberFiles, tearPages } from '../fixtures/torn-pages'
 
 // screens in both themes and widths, each with axe, take a while on a machine that is busy
@@ -95,7 +95,7 @@ test('killed under load with torn pages it is back by itself; the pages and who 
 
   const { postmasterPid } = await shown()
   const confirmed = await done()
-  const agent = agentPid()
+  const agent = pidOf('agent')
   // the power is off: nobody starts the instance while its files are what the disk made of them
   process.kill(agent, 'SIGSTOP')
   let pages: number

@@ -4,6 +4,7 @@ import type { ClusterMember, ClusterObserved } from './cluster'
 import {
   type AutomaticContext,
   automaticBlockers,
+  automaticShortage,
   decideFailover,
   isolationQuorum,
   watch,
@@ -77,6 +78,31 @@ const silentHost = (ms: number) => primary({ ageMs: ms, hostState: ms >= 5_000 ?
 const down = (state: ClusterMember['state']) => primary({ state, role: null, replication: null })
 const lost = (ms: number) => [standby(2, ms), standby(3, null)]
 
+test('who is missing for a failover that nobody needs yet is named, as soon as too few are left', () => {
+  const detail = (...standbys: ClusterMember[]) =>
+    automaticShortage(cluster([primary(), ...standbys]))?.detail ?? null
+  const away = standby(3, null, { ageMs: 9_000, hostState: 'stale' })
+  expect(detail(standby(2, 0), standby(3, 0))).toBeNull()
+  expect(detail(standby(2, 0), away)).toBe(
+    `"one-3" on host "${away.hostName}" does not answer. 2 of 2 synchronous standbys have to report that they lost it.`,
+  )
+  // a fenced one confirms nothing, and cannot take over
+  const fenced = { memberRole: 'fenced', state: 'stopped' } as const
+  expect(detail(standby(2, 0), standby(3, null, fenced))).toBeNull()
+  expect(detail(standby(2, 0, fenced), standby(3, null, { state: 'crashed' }))).toBe(
+    'No synchronous standby could take over. "one-2" has to be rejoined. "one-3" is crashed.',
+  )
+  // FIRST 2 of two: one that lost the primary is enough
+  const two = { method: 'first', count: 2, instanceIds: [memberId(2), memberId(3)], strict: true } as const
+  expect(
+    automaticShortage(
+      cluster([primary(), standby(2, 0), away], {
+        synchronous: { ...two, instanceIds: [...two.instanceIds] },
+      }),
+    ),
+  ).toBeNull()
+})
+
 test('nothing is done while the primary is reported to run', () => {
   expect(decide(cluster([primary(), standby(2, 0), standby(3, 0)]), 60_000)).toEqual({ do: 'nothing' })
   expect(decide(cluster([primary(), ...lost(60_000)]), 60_000)).toEqual({ do: 'nothing' })
@@ -147,7 +173,7 @@ describe('what keeps it from a failover', () => {
         standby(3, null, { ageMs: 20_000, hostState: 'stale' }),
       ]),
       20_000,
-      '2 of the standbys',
+      '2 of 2 synchronous standbys have to report that they lost it; only "one-2" does. "one-3" does not answer.',
     ))
   test('a silence that is shorter than asked for', () =>
     waits(cluster([silentHost(4_000), ...lost(4_000)]), 4_000, 'after 5.0 s'))

@@ -81,6 +81,32 @@ export function automaticBlockers(
   return blockers
 }
 
+/**
+ * What keeps a cluster from failing over by itself if its primary were lost at this moment: too few of the standbys that have
+ * to report so are heard, or none could take over. Null where nothing does. One that is stopped or fenced counts as a witness:
+ * it confirms no commit. Pure: card and command say it alike.
+ */
+export function automaticShortage(cluster: ClusterObserved): Fault | null {
+  const { synchronous } = cluster
+  if (!synchronous) return null
+  const listed = listedStandbys(cluster, synchronous)
+  const silent = listed.filter((m) => !isHeard(m))
+  const needed = isolationQuorum(synchronous)
+  const shortage = (detail: string): Fault => ({
+    code: 'automatic.standbys_away',
+    message: 'a primary that is lost now is not replaced automatically',
+    detail,
+  })
+  if (listed.length - silent.length < needed)
+    return shortage(
+      `${silent.map((m) => `"${m.name}" on host "${m.hostName}" does not answer.`).join(' ')} ${needed} of ${synchronous.instanceIds.length} synchronous standbys have to report that they lost it.`,
+    )
+  if (listed.some((m) => isHeard(m) && m.memberRole === 'standby' && m.state === 'running')) return null
+  const why = (m: ClusterMember) =>
+    `"${m.name}" ${isHeard(m) ? (m.memberRole === 'fenced' ? 'has to be rejoined' : `is ${m.state}`) : 'does not answer'}.`
+  return shortage(`No synchronous standby could take over. ${listed.map(why).join(' ')}`)
+}
+
 /** A report that is older than this says nothing of now. A member is reported every second. */
 export const FRESH_MS = 3_000
 
@@ -98,6 +124,8 @@ export type Watched = {
 }
 
 const isFresh = (m: ClusterMember) => m.ageMs !== null && m.ageMs < FRESH_MS && m.state !== 'unknown'
+/** What its agent says of it counts. */
+const isHeard = (m: ClusterMember) => isFresh(m) && m.hostState === 'online'
 
 /** What one more look adds to what was seen. */
 export function watch(cluster: ClusterObserved, before: Watched | null, now: number): Watched {
@@ -164,7 +192,7 @@ export function decideFailover(cluster: ClusterObserved, context: AutomaticConte
   if (!primary) return { do: 'decline', why: 'The cluster has no member that is recorded as its primary.' }
   const downMs = now - watched.primarySeenAt
   if (downMs < FRESH_MS && (primary.state === 'running' || !isFresh(primary))) return { do: 'nothing' }
-  const agentSays = isFresh(primary) && primary.hostState === 'online'
+  const agentSays = isHeard(primary)
   const down = agentSays
     ? `The agent of "${primary.name}" says that it is ${primary.state}, for ${seconds(downMs)}.`
     : `Host "${primary.hostName}" of the primary "${primary.name}" has been silent for ${seconds(downMs)}.`
@@ -202,7 +230,7 @@ export function decideFailover(cluster: ClusterObserved, context: AutomaticConte
   const needed = isolationQuorum(synchronous)
   const standbys = listedStandbys(cluster, synchronous).map((m) => ({
     name: m.name,
-    fresh: isFresh(m) && m.hostState === 'online',
+    fresh: isHeard(m),
     quietMs: now - (watched.heardAt.get(m.instanceId) ?? now),
   }))
   const hears = standbys.find((s) => s.fresh && s.quietMs < settings.afterMs)
@@ -210,7 +238,10 @@ export function decideFailover(cluster: ClusterObserved, context: AutomaticConte
   const lost = standbys.filter((s) => s.fresh && s.quietMs >= settings.afterMs)
   if (lost.length < needed)
     return wait(
-      `${needed} of the standbys that commits wait for have to have lost it; ${lost.length === 0 ? 'none says so' : `${lost.map((s) => `"${s.name}"`).join(', ')} ${lost.length === 1 ? 'says' : 'say'} so`}.`,
+      [
+        `${needed} of ${standbys.length} synchronous standbys have to report that they lost it; ${lost.length === 0 ? 'none does' : `only ${lost.map((s) => `"${s.name}"`).join(', ')} ${lost.length === 1 ? 'does' : 'do'}`}.`,
+        ...standbys.flatMap((s) => (s.fresh ? [] : `"${s.name}" does not answer.`)),
+      ].join(' '),
     )
   if (tries.failover >= AUTOMATIC_TRIES.failover)
     return decline(`${tries.failover} failovers did not succeed: a person has to look.`)
@@ -229,7 +260,7 @@ export function decideFailover(cluster: ClusterObserved, context: AutomaticConte
     why: [
       down,
       ...lost.map((s) => `"${s.name}" has heard nothing of it for ${seconds(s.quietMs)}.`),
-      `${needed} of ${synchronous.instanceIds.length} standbys without it leave it nobody to acknowledge a commit to.`,
+      `Without ${needed} of its ${synchronous.instanceIds.length} synchronous standbys the primary can acknowledge no commit.`,
     ],
   }
 }

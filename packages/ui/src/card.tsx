@@ -26,7 +26,7 @@ export function Card({
     >
       {title || actions ? (
         <header className="flex min-h-11 flex-wrap items-center justify-between gap-x-4 gap-y-2 border-b border-line px-4 py-2">
-          <div className="min-w-0">
+          <div className={classNames('min-w-0', description ? 'flex-1 basis-48' : undefined)}>
             {title ? <Heading className="text-sm font-semibold text-ink">{title}</Heading> : null}
             {description ? <p className="mt-0.5 text-xs text-ink-muted">{description}</p> : null}
           </div>

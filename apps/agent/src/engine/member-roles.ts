@@ -132,7 +132,9 @@ export async function defineMemberRole(client: pg.Client, role: string, verifier
   if (seen) {
     const found = differences(seen, kind)
     if (found.length > 0) throw new FaultError(notOurs(role, found))
-    await client.query(`ALTER ROLE ${name} PASSWORD ${password}`)
+    const same = 'select from pg_authid where rolname = $1 and rolpassword = $2'
+    if ((await client.query(same, [role, verifier])).rowCount === 0)
+      await client.query(`ALTER ROLE ${name} PASSWORD ${password}`)
     return
   }
   await client.query(`CREATE ROLE ${name} ${kind.attributes} PASSWORD ${password}`)

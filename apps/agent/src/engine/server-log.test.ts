@@ -30,8 +30,8 @@ const said = (...entries: object[]) =>
     join(layout.logDirectory, 'engine-1.json'),
     `${entries.map((e) => JSON.stringify(e)).join('\n')}\n`,
   )
-const why = (more: Partial<Parameters<typeof whyItEnded>[1]> = {}) =>
-  whyItEnded(layout, { orderedStartAt: now - 3_600_000, aliveAt: now - 500, pid: null, ...more })
+const why = (more: Partial<Parameters<typeof whyItEnded>[1]> = {}, room = 2 ** 40) =>
+  whyItEnded(layout, { orderedStartAt: now - 3_600_000, aliveAt: now - 500, pid: null, ...more }, () => room)
 
 const silent = expect.stringMatching(/^it ended without a word in its log: killed from outside/)
 
@@ -67,6 +67,23 @@ test('only what ends a server counts, and only when it was said shortly before i
     entry(600, 'checkpointer', 'PANIC', 'could not write to file'),
   )
   expect(why()).toBe('could not open file "pg_wal/00000001"\ncould not write to file')
+})
+
+test('one whose disk is full was not killed from outside, whether its last words had room or not', () => {
+  said(entry(900, 'checkpointer', 'LOG', 'checkpoint starting: time'))
+  expect(why({}, 0)).toBe(
+    'it ended without a word in its log, and its disk is full: 0 B are left, less than a WAL segment',
+  )
+  const complaint = 'could not write to file "pg_wal/xlogtemp.7": No space left on device'
+  said(
+    entry(900, 'walwriter', 'ERROR', complaint),
+    entry(800, 'client backend', 'ERROR', 'could not extend file "base/5/1": No space left on device'),
+  )
+  expect(why({}, 0)).toBe(complaint)
+  // it was made room since, and what a client met ends no server
+  expect(why()).toBe(complaint)
+  said(entry(800, 'client backend', 'ERROR', 'could not extend file "base/5/1": No space left on device'))
+  expect(why()).toEqual(silent)
 })
 
 test('an agent that comes later judges by the last entry, not by its own clock', () => {

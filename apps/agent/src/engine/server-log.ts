@@ -1,6 +1,8 @@
 import { closeSync, fstatSync, readSync } from 'node:fs'
 import { uptime } from 'node:os'
 import { join } from 'node:path'
+import { formatBytes } from '@floe/domain'
+import { readDisks } from '../host/disks'
 import { openOwnedFile, statOwnedFile } from '../host/durable-files'
 import { oomKillOf, readKernelLog } from '../host/kernel-log'
 import { listInTree } from '../host/tree'
@@ -118,13 +120,32 @@ export function lastWords(layout: InstanceLayout, sinceMs: number): string[] {
 /** What an engine says last is said within this time before its end. */
 const LAST_WORDS_MS = 10_000
 
+/** With less room than this no WAL segment can be made. */
+const SEGMENT_BYTES = 16 * 1024 * 1024
+
+/** What is left on the fullest of the disks of these directories. */
+const roomOn = (directories: readonly string[]): number =>
+  Math.min(...readDisks(directories).map((disk) => disk.freeBytes))
+
+const noSpace = /No space left on device/
+
+/** What a server process (not a client's) said of a full disk, where its disk had still room for it. */
+function saidDiskFull(layout: InstanceLayout, sinceMs: number): string | undefined {
+  const of = entriesSince(layout, sinceMs).findLast(
+    (e) => e.backend_type !== 'client backend' && noSpace.test(`${e.message} ${e.detail}`),
+  )
+  return of && [of.message, of.detail].filter(Boolean).join(' ')
+}
+
 /**
- * Why a server that nobody stopped is gone: its own last words, the kernel’s, or that there are none. `aliveAt`: when it
- * was last seen; 0 where this agent never saw it, and then its last entry tells when it ended.
+ * Why a server that nobody stopped is gone: its own last words, the kernel’s, that its disk is full, on which no last word
+ * has room either, or that there is nothing. `aliveAt`: when it was last seen; 0 where this agent never saw it, and then its
+ * last entry tells when it ended.
  */
 export function whyItEnded(
   layout: InstanceLayout,
   seen: { orderedStartAt: number; aliveAt: number; pid: number | null },
+  roomOf = roomOn,
 ): string {
   const lastEntryAt = () => logTime(entriesSince(layout, 0).at(-1)?.timestamp) ?? Date.now()
   const failedStart = seen.orderedStartAt > seen.aliveAt
@@ -137,6 +158,11 @@ export function whyItEnded(
   const records = seen.pid === null ? null : readKernelLog()
   const killed = seen.pid !== null && records && oomKillOf(records, seen.pid, withinMs, uptime() * 1_000)
   if (killed) return `the kernel killed it for want of memory: ${killed}`
+  const full = saidDiskFull(layout, since)
+  if (full) return full
+  const room = roomOf([layout.dataDirectory, layout.logDirectory])
+  if (room < SEGMENT_BYTES)
+    return `it ended without a word in its log, and its disk is full: ${formatBytes(room)} are left, less than a WAL segment`
   return 'it ended without a word in its log: killed from outside or by the kernel (out of memory?)'
 }
 

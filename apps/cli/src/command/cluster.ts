@@ -453,6 +453,7 @@ function addAutomatic(cluster: Command): void {
               automatic: current ?? null,
               word: detail.cluster.automaticWord ?? null,
               blockers: detail.automaticBlockers,
+              shortage: detail.automaticShortage,
             },
             () => automaticInWords(detail),
           )
@@ -479,13 +480,16 @@ function addAutomatic(cluster: Command): void {
     )
 }
 
-function automaticInWords({ cluster, automaticBlockers }: ClusterDetail): string {
+function automaticInWords({ cluster, automaticBlockers, automaticShortage }: ClusterDetail): string {
   const { automatic, automaticWord } = cluster
   return [
     automatic
       ? `Cluster "${cluster.name}" fails over by itself: after ${automatic.afterMs / 1_000} s, at most once in ${automatic.minIntervalMs / 60_000} minutes. A primary that nobody reaches for ${automatic.isolatedAfterMs / 1_000} s: ${automatic.isolatedPrimary}.`
       : `Cluster "${cluster.name}" does not fail over by itself.`,
     ...(automatic && automaticWord ? [`${automaticWord.kind}: ${automaticWord.text}`] : []),
+    ...(automatic && !automaticWord && automaticShortage
+      ? [`Now: ${doubtSentences(automaticShortage)}`]
+      : []),
     ...automaticBlockers.map((b) => `Against it: ${b.message}. ${b.hint ?? ''}`),
   ].join('\n')
 }

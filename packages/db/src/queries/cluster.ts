@@ -13,6 +13,7 @@ import {
   type InstanceId,
   MemberLogins,
   type OperationKind,
+  type OperationState,
   PageRepair,
   PrimaryKnown,
   type PrimaryReported,
@@ -373,14 +374,19 @@ export async function setClusterAutomatic(
   ])
 }
 
-/** Writes what was decided about an automatic cluster; the same words once more change nothing. Answers whether they did. */
+/**
+ * Writes what was decided about an automatic cluster; the same words once more change nothing. Answers whether they did. Other
+ * words of the same kind (how long by now) keep the moment since when it is so.
+ */
 export async function setAutomaticWord(
   on: Queryable,
   clusterId: string,
   word: AutomaticWord | null,
 ): Promise<boolean> {
   const { rowCount } = await on.query(
-    `UPDATE cluster SET "automaticWord" = $2
+    `UPDATE cluster
+        SET "automaticWord" = CASE WHEN "automaticWord"->>'kind' = $3
+                                   THEN jsonb_set($2, '{at}', "automaticWord"->'at') ELSE $2::jsonb END
       WHERE id = $1 AND automatic IS NOT NULL
         AND ("automaticWord"->>'kind', "automaticWord"->>'text') IS DISTINCT FROM ($3::text, $4::text)`,
     [clusterId, word && JSON.stringify(word), word?.kind ?? null, word?.text ?? null],
@@ -423,6 +429,23 @@ export async function readAutomaticHistory(
     [clusterId, CONTROLLER_ACTOR.id, outageMs / 1_000],
   )
   return rows[0] as AutomaticHistory
+}
+
+/** The last failover that the controller decided for a cluster, however it ended. */
+export async function lastAutomaticFailover(
+  on: Queryable,
+  clusterId: string,
+): Promise<{ operationId: string; state: OperationState; createdAt: number; promoted: string } | undefined> {
+  const { rows } = await on.query(
+    `SELECT o.id AS "operationId", o.state, (extract(epoch FROM o."createdAt") * 1000)::float8 AS "createdAt",
+            i.name AS promoted
+       FROM operation o JOIN instance i ON i.id = coalesce((o.result->>'instanceId')::uuid, o."instanceId")
+      WHERE o."instanceId" IN (SELECT id FROM instance WHERE "clusterId" = $1)
+        AND o."clusterId" = $1 AND o.actor = $2 AND o.kind = 'failover-cluster'
+      ORDER BY o."createdAt" DESC LIMIT 1`,
+    [clusterId, CONTROLLER_ACTOR.id],
+  )
+  return rows[0]
 }
 
 /** Asks a start that the controller ordered by itself to give up; false where it has ended, or is somebody else's. */

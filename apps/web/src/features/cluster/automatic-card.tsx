@@ -5,24 +5,28 @@ import {
   doubtSentences,
   type IsolatedPrimary,
   isolationQuorum,
+  type OperationState,
+  type SynchronousStandbys,
 } from '@floe/domain'
-import { Age, Alert, Badge, Button, Card, Field, Input, Select } from '@floe/ui'
+import { Age, Alert, Badge, Button, Card, Field, Input, Moment, Select } from '@floe/ui'
+import Link from 'next/link'
 import { useState } from 'react'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
+import { OperationLink } from '../operation/operation-link'
 import { Refusal } from '../operation/refusal'
 import { type ClusterDetail, useClusterVerbs } from './use-cluster'
 
 const isolatedWords: Record<IsolatedPrimary, string> = {
-  'end-clients': 'End its clients',
-  'read-only': 'End its clients and let transactions be read-only',
+  'end-clients': 'Disconnect clients only',
+  'read-only': 'Make it read-only',
   demote: 'Stop it',
 }
 const wordTitles: Record<AutomaticWord['kind'], string> = {
-  wait: 'Automatic failover waits',
-  decline: 'There is no automatic failover now',
-  start: 'The primary is being started again',
-  failover: 'The cluster fails over by itself',
+  wait: 'Automatic failover is waiting',
+  decline: 'Automatic failover is declined',
+  start: 'The primary is being restarted',
+  failover: 'Automatic failover is in progress',
 }
 const defaults = AutomaticFailover.parse({})
 const bounds = {
@@ -31,18 +35,34 @@ const bounds = {
   isolatedAfterMs: 'From 5 to 3,600 seconds.',
 } as const
 
-/** What was decided last, while something is wrong with the primary. */
-export function AutomaticWordAlert({ word }: { word: AutomaticWord }) {
+/** What was decided last, while something is wrong with the primary, and where a person can decide instead. */
+export function AutomaticWordAlert({ word, primary }: { word: AutomaticWord; primary: string | undefined }) {
+  const personMayAct = word.kind === 'wait' || word.kind === 'decline'
   return (
-    <Alert tone={word.kind === 'decline' ? 'bad' : 'warn'} title={wordTitles[word.kind]}>
-      {word.text} Said since <Age at={word.at} />.
+    <Alert
+      tone={word.kind === 'decline' ? 'bad' : 'warn'}
+      title={wordTitles[word.kind]}
+      actions={
+        personMayAct && primary ? (
+          <Button asChild>
+            <Link href={`/instances/${primary}/replication/takeover`}>Fail over manually</Link>
+          </Button>
+        ) : undefined
+      }
+    >
+      {word.text} Since <Moment at={word.at} />.
     </Alert>
   )
 }
 
 /** Whether the cluster fails over by itself, what that takes, and how long it waits. */
 export function AutomaticCard({ detail }: { detail: ClusterDetail }) {
-  const { cluster, automaticBlockers: blockers } = detail
+  const {
+    cluster,
+    automaticBlockers: blockers,
+    automaticShortage: shortage,
+    lastAutomaticFailover: last,
+  } = detail
   const current = cluster.automatic ?? null
   const [afterSeconds, setAfter] = useState(String((current ?? defaults).afterMs / 1_000))
   const [intervalMinutes, setInterval] = useState(String((current ?? defaults).minIntervalMs / 60_000))
@@ -74,14 +94,16 @@ export function AutomaticCard({ detail }: { detail: ClusterDetail }) {
   return (
     <Card
       title="Automatic failover"
-      description="A standby takes over without a person when the primary’s agent and the standbys agree that it is lost. While the console is away nothing fails over by itself."
+      description="A standby is promoted when the primary’s agent and its standbys agree that the primary is lost. Nothing fails over automatically while the console is down."
       actions={<Badge tone={current ? 'good' : 'neutral'}>{current ? 'on' : 'off'}</Badge>}
     >
       <div className="flex flex-col gap-4">
         {blockers.length > 0 ? (
           <Alert
             tone={current ? 'warn' : 'info'}
-            title={current ? 'It would not fail over safely as it stands' : 'Before it can be turned on'}
+            title={
+              current ? 'An automatic failover would not be safe' : 'Required before it can be turned on'
+            }
           >
             <ul className="flex list-disc flex-col gap-1 pl-4">
               {blockers.map((b) => (
@@ -91,15 +113,24 @@ export function AutomaticCard({ detail }: { detail: ClusterDetail }) {
               ))}
             </ul>
           </Alert>
+        ) : current && shortage && !cluster.automaticWord ? (
+          <Alert tone="warn" title="No automatic failover at the moment">
+            {doubtSentences(shortage)}
+          </Alert>
         ) : cluster.synchronous ? (
+          <p className="text-sm text-ink-muted">{quorumWords(cluster.synchronous)}</p>
+        ) : null}
+        {last ? (
           <p className="text-sm text-ink-muted">
-            {quorumWords(isolationQuorum(cluster.synchronous), cluster.synchronous.instanceIds.length)}
+            Last one:{' '}
+            <OperationLink operationId={last.operationId}>{`Failover to ${last.promoted}`}</OperationLink>{' '}
+            {lastWords[last.state]}, <Age at={last.createdAt} />.
           </p>
         ) : null}
-        <div className="grid grid-cols-1 gap-3 sm:grid-cols-3">
+        <div className="grid grid-cols-1 gap-3 sm:grid-cols-2">
           <Field
-            label="After (seconds)"
-            hint="So long both have to say that it is lost"
+            label="Failover delay (seconds)"
+            hint="How long both must report the primary lost"
             error={wrong('afterMs')}
           >
             {(control) => (
@@ -112,8 +143,8 @@ export function AutomaticCard({ detail }: { detail: ClusterDetail }) {
             )}
           </Field>
           <Field
-            label="At most one in (minutes)"
-            hint="From one failover by itself to the next"
+            label="Minimum interval (minutes)"
+            hint="Between two automatic failovers"
             error={wrong('minIntervalMs')}
           >
             {(control) => (
@@ -126,8 +157,8 @@ export function AutomaticCard({ detail }: { detail: ClusterDetail }) {
             )}
           </Field>
           <Field
-            label="Isolated after (seconds)"
-            hint="Neither a standby nor the console reaches the primary"
+            label="Isolation timeout (seconds)"
+            hint="How long neither a standby nor the console reaches the primary"
             error={wrong('isolatedAfterMs')}
           >
             {(control) => (
@@ -139,22 +170,25 @@ export function AutomaticCard({ detail }: { detail: ClusterDetail }) {
               />
             )}
           </Field>
+          <Field
+            label="Isolated primary"
+            hint="What its agent does then, after it has disconnected all clients"
+          >
+            {(control) => (
+              <Select
+                {...control}
+                value={isolatedPrimary}
+                onChange={(event) => setIsolatedPrimary(event.target.value as IsolatedPrimary)}
+              >
+                {Object.entries(isolatedWords).map(([value, words]) => (
+                  <option key={value} value={value}>
+                    {words}
+                  </option>
+                ))}
+              </Select>
+            )}
+          </Field>
         </div>
-        <Field label="An isolated primary" hint="What its agent does to it, until somebody reaches it again">
-          {(control) => (
-            <Select
-              {...control}
-              value={isolatedPrimary}
-              onChange={(event) => setIsolatedPrimary(event.target.value as IsolatedPrimary)}
-            >
-              {Object.entries(isolatedWords).map(([value, words]) => (
-                <option key={value} value={value}>
-                  {words}
-                </option>
-              ))}
-            </Select>
-          )}
-        </Field>
         {verbs.automatic.error ? <Refusal error={verbs.automatic.error} /> : null}
         <div className="flex flex-wrap gap-2">
           <Button
@@ -177,8 +211,23 @@ export function AutomaticCard({ detail }: { detail: ClusterDetail }) {
   )
 }
 
-/** How many standbys have to be left once the primary is gone. */
-function quorumWords(quorum: number, listed: number): string {
+/** Who has to report the primary lost, and what that rule costs. */
+function quorumWords(synchronous: SynchronousStandbys): string {
+  const quorum = isolationQuorum(synchronous)
+  const listed = synchronous.instanceIds.length
   const all = quorum === listed
-  return `${all ? `All ${listed}` : `${quorum} of ${listed}`} standbys that commits wait for have to have lost the primary, and answer: without them it can acknowledge no commit. ${all ? 'With one of them away nothing fails over by itself.' : 'Commits wait while fewer than asked for are there.'}`
+  const who = all ? (listed === 2 ? 'Both' : `All ${listed}`) : `${quorum} of ${listed}`
+  const price = all
+    ? `While ${listed === 2 ? 'either' : 'any'} of them is unreachable, the cluster does not fail over automatically.`
+    : `Commits wait while fewer than ${synchronous.count} of them are connected.`
+  return `${who} synchronous standbys must report that they lost the primary: it can then acknowledge no commit. ${price}`
+}
+
+const lastWords: Record<OperationState, string> = {
+  queued: 'is queued',
+  running: 'is running',
+  cancelling: 'is being cancelled',
+  succeeded: 'succeeded',
+  failed: 'failed',
+  cancelled: 'was cancelled',
 }

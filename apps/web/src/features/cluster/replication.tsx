@@ -18,7 +18,7 @@ import { MemberTable } from './member-table'
 import { PageRepairCard } from './page-repair-card'
 import { SynchronousCard } from './synchronous-card'
 import { Topology } from './topology'
-import { useCluster } from './use-cluster'
+import { type Member, useCluster } from './use-cluster'
 
 /** The cluster of an instance: its members, how far each is, what commits wait for, and how to connect. */
 export function Replication() {
@@ -49,22 +49,27 @@ export function Replication() {
     </Button>
   )
   const fenced = cluster.members.filter((m) => m.memberRole === 'fenced')
+  // an operation that owns the cluster may be about to fence it, or to bring it back
+  const isFenced = (m: Member) => m.fenced !== null || detail.openOperation !== null
   return (
     <div className="flex min-w-0 flex-col gap-3">
       {query.error ? <FaultAlert fault={faultOf(query.error)} tone="warn" /> : null}
       <CommitsWait detail={detail} />
       {cluster.automatic && cluster.automaticWord ? (
-        <AutomaticWordAlert word={cluster.automaticWord} />
+        <AutomaticWordAlert
+          word={cluster.automaticWord}
+          primary={cluster.members.find((m) => m.instanceId === cluster.primaryInstanceId)?.name}
+        />
       ) : null}
       {fenced.map((m) => (
-        <Alert key={m.instanceId} tone="warn" title={`"${m.name}" is fenced`}>
-          {m.fenced
-            ? `${m.fenced.reason}. `
-            : // an operation that owns the cluster may be about to fence it, or to bring it back
-              detail.openOperation === null
-              ? 'It is to be fenced as soon as its host answers. '
-              : ''}
-          It starts as a standby only. Rejoin it below.
+        <Alert
+          key={m.instanceId}
+          tone="warn"
+          title={`"${m.name}" ${isFenced(m) ? 'is fenced' : 'is not fenced yet'}`}
+        >
+          {isFenced(m)
+            ? `${m.fenced ? `${m.fenced.reason}. ` : ''}It starts as a standby only. Rejoin it below.`
+            : `It is fenced as soon as host "${m.hostName}" answers, and starts as a standby only. Rejoin it then.`}
         </Alert>
       ))}
       <Card

@@ -14,8 +14,13 @@ type Method = 'none' | 'first' | 'any'
 /** Which standbys a commit waits for and how long, with a sentence on what each level may lose. */
 export function SynchronousCard({ detail }: { detail: ClusterDetail }) {
   const { cluster } = detail
-  const standbys = cluster.members.filter((m) => m.memberRole === 'standby')
   const current = cluster.synchronous
+  // a former primary stays in the set until it is rejoined
+  const standbys = cluster.members.filter(
+    (m) =>
+      m.memberRole === 'standby' ||
+      (m.memberRole === 'fenced' && current?.instanceIds.includes(m.instanceId)),
+  )
   const [method, setMethod] = useState<Method>(current?.method ?? 'none')
   const [chosen, setChosen] = useState<InstanceId[]>(
     current?.instanceIds ?? standbys.map((m) => m.instanceId),
@@ -235,7 +240,11 @@ function Standbys({
                 </span>
               ) : null}
               <label htmlFor={label} className="min-w-0">
-                {m.name} <span className="text-ink-muted">on {m.hostName}</span>
+                {m.name}{' '}
+                <span className="text-ink-muted">
+                  on {m.hostName}
+                  {m.memberRole === 'fenced' ? ', to be rejoined first' : ''}
+                </span>
               </label>
               {ordered && place >= 0 && chosen.length > 1 ? (
                 <span className="ml-auto flex">

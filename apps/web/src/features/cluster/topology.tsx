@@ -37,7 +37,8 @@ function MemberBox({ member, as }: { member: Member; as: Member['memberRole'] })
         'flex min-w-0 flex-col gap-1 rounded-md border px-3 py-2 sm:w-64',
         as === 'primary' ? 'border-accent/50 bg-accent-soft' : 'border-line bg-surface',
         as === 'fenced' && 'border-bad/50',
-        old && 'opacity-60 grayscale',
+        // text that is faded cannot be read by everybody
+        old && 'border-dashed grayscale',
       )}
     >
       <span className="flex min-w-0 items-center gap-2">

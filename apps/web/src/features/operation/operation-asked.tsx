@@ -15,7 +15,7 @@ const words: Record<string, string> = {
   reason: 'Why',
   how: 'How',
   hastened: 'Hastened',
-  choose: 'Candidate by positions',
+  choose: 'Candidate chosen by position',
   members: 'Changes',
   restart: 'With restarts',
   acceptLoss: 'Accepted loss, bytes of WAL',
@@ -23,7 +23,7 @@ const words: Record<string, string> = {
   alsoUnreachable: 'More unreachable hosts',
 }
 /** Said elsewhere on the page, or only a form of it. */
-const left = new Set(['instanceId', 'clusterId', 'confirmName'])
+const left = new Set(['instanceId', 'clusterId', 'confirmName', 'because'])
 
 function Code({ children }: { children: ReactNode }) {
   return <code className="font-mono text-[13px] break-words whitespace-pre-wrap">{children}</code>
@@ -56,8 +56,13 @@ function memberLines(members: MemberSettings[]): string {
   return members.map((m) => `on ${m.instanceId.slice(0, 8)}…\n${lines(m)}`).join('\n')
 }
 
+/** The standbys that a commit of the former primary needs have left it. */
+const unconfirmed = (verdict: Verdict) => verdict.kind === 'proven' && verdict.proof.covers === 'standbys'
+
 /** Of a failover. */
 const Judged = z.object({ verdict: Verdict, fenced: z.boolean() })
+/** Of what the controller decided by itself. */
+const Decided = z.object({ because: z.array(z.string()).min(1) })
 const ByMember = z.object({ members: z.record(z.string(), Confirmed.shape.confirmed) })
 
 /** What was asked for, and what came out of it. */
@@ -72,8 +77,21 @@ export function OperationAsked({ operation }: { operation: OperationDetail }) {
   const confirmed = Confirmed.safeParse(operation.result)
   const byMember = ByMember.safeParse(operation.result)
   const judged = Judged.safeParse(operation.result)
+  const decided = Decided.safeParse(operation.input)
   return (
     <div className="flex flex-col gap-4">
+      {decided.success ? (
+        <div className="flex min-w-0 flex-col gap-2">
+          <h3 id="decided-why" className="text-xs text-ink-muted">
+            Why it was decided
+          </h3>
+          <ul aria-labelledby="decided-why" className="list-disc pl-4 break-words">
+            {decided.data.because.map((reason) => (
+              <li key={reason}>{reason}</li>
+            ))}
+          </ul>
+        </div>
+      ) : null}
       {judged.success ? (
         <div className="flex min-w-0 flex-col gap-3">
           <h3 className="text-xs text-ink-muted">Verdict</h3>
@@ -81,7 +99,7 @@ export function OperationAsked({ operation }: { operation: OperationDetail }) {
           {judged.data.fenced ? null : (
             <Alert tone="warn" title="The former primary was not fenced">
               Its host was unreachable. It is fenced as soon as the host answers; until then clients may still
-              reach it.
+              reach it{unconfirmed(judged.data.verdict) ? ', but no standby confirms their commits' : ''}.
             </Alert>
           )}
         </div>

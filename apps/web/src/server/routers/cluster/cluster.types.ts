@@ -10,6 +10,7 @@ import {
   InstanceState,
   OperationId,
   OperationKind,
+  OperationState,
 } from '@floe/domain'
 import { z } from 'zod'
 
@@ -73,6 +74,12 @@ export const ClusterDetail = z.object({
   waiting: Waiting.nullable(),
   /** Why it must not fail over by itself, each a reason; empty where it may. */
   automaticBlockers: z.array(Fault),
+  /** Why it would not if its primary were lost now: too few of the standbys that report so are there. */
+  automaticShortage: Fault.nullable(),
+  /** The last one that the controller decided, while automatic failover is on. */
+  lastAutomaticFailover: z
+    .object({ operationId: OperationId, state: OperationState, createdAt: z.number(), promoted: z.string() })
+    .nullable(),
   /** One connection that always reaches the primary, one for reads; null while no member's address is known. */
   connections: z.object({ primary: ClusterConnectionForms, reads: ClusterConnectionForms }).nullable(),
   openOperation: z.object({ operationId: OperationId, kind: OperationKind }).nullable(),

@@ -1,5 +1,6 @@
 import {
   automaticBlockers,
+  automaticShortage,
   type CandidatePurpose,
   type ClusterObserved,
   clusterConnectionForms,
@@ -46,6 +47,7 @@ function stages(cluster: ClusterObserved, way: CandidatePurpose) {
 export function clusterDetail(
   cluster: ClusterObserved,
   openOperation: ClusterDetail['openOperation'],
+  lastAutomaticFailover: ClusterDetail['lastAutomaticFailover'],
 ): ClusterDetail {
   const known = cluster.members.flatMap((m) => (m.connection ? [m.connection] : []))
   const tls = cluster.members.every((m) => requiresTls(m.remoteAccess))
@@ -59,6 +61,8 @@ export function clusterDetail(
     stages: { switchover: stages(cluster, 'switchover'), failover: stages(cluster, 'failover') },
     waiting: commitsWait(cluster),
     automaticBlockers: automaticBlockers(cluster),
+    automaticShortage: automaticShortage(cluster),
+    lastAutomaticFailover,
     connections: target
       ? {
           primary: clusterConnectionForms(target, 'primary'),

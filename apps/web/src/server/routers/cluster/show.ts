@@ -1,4 +1,4 @@
-import { findOpenOperation } from '@floe/db'
+import { findOpenOperation, lastAutomaticFailover } from '@floe/db'
 import type { OperationId } from '@floe/domain'
 import { viewerProcedure } from '../../procedures'
 import { ClusterDetail, ClusterRef } from './cluster.types'
@@ -16,8 +16,10 @@ export const show = viewerProcedure
     const { pool } = ctx.ports.database
     const cluster = await requireCluster(pool, input)
     const open = await findOpenOperation(pool, cluster.primaryInstanceId)
+    const last = cluster.automatic ? await lastAutomaticFailover(pool, cluster.clusterId) : undefined
     return clusterDetail(
       cluster,
       open ? { operationId: open.operationId as OperationId, kind: open.kind } : null,
+      last ? { ...last, operationId: last.operationId as OperationId } : null,
     )
   })
