@@ -30,8 +30,11 @@ const DURING_MS = 1_500
 const LEAST_MS = 3_000
 const MEND_MS = 180_000
 const WRITE_MS = 60_000
-/** How long a cluster may be without a primary before its incident has to be open: what it waits, and what it takes to see. */
-export const NO_PRIMARY_MS = 30_000
+/**
+ * How long a cluster may be without a primary before its incident has to be open: what it waits, and what it takes to see.
+ * After a sudden silence a standby that says it streams may only have an idle primary, for up to 32 s.
+ */
+export const NO_PRIMARY_MS = 50_000
 /** A share of people takes a loss where the product asks for it. */
 const ACCEPTS = 0.6
 /** A share of people comes late: nobody acts for longer than a cluster may be without a primary unsaid. */
