@@ -144,7 +144,7 @@ function instanceIncidents(
         ...ids,
         title: `instance "${known.name}" crashed`,
         detail: whyCrashed(seen.open.get(crashed) ?? null, reported),
-        hint: 'It is started by itself, three times. When it stays down, its log says why: mend that and start it.',
+        hint: `It is started by itself, three times within minutes. When it stays down, its log says why: mend that, then run "./floe instance start ${known.name}".`,
       }),
     ]
   if (reported?.settingDrift?.length)

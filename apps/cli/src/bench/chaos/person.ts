@@ -8,6 +8,8 @@ const LOOK_MS = 1_000
 /** A person tries the same thing again after so long, and so often. */
 const AGAIN_MS = 20_000
 const TRIES = 4
+/** A crashed instance is started by itself until then, as its incident says. */
+const STAYS_DOWN_MS = 90_000
 
 /** Verbs of a hint that a person carries out; all others only look, or take something away. */
 const MENDING =
@@ -104,7 +106,8 @@ export async function act(stage: Stage, fault: ChaosFault, accepts: boolean): Pr
  */
 export async function mend(stage: Stage, boundMs: number): Promise<string | null> {
   const { on, tell } = stage
-  const end = performance.now() + boundMs
+  const begun = performance.now()
+  const end = begun + boundMs
   const tried = new Map<string, { at: number; times: number }>()
   const once = async (words: string[]): Promise<boolean> => {
     const key = words.join(' ')
@@ -130,7 +133,9 @@ export async function mend(stage: Stage, boundMs: number): Promise<string | null
       if (missing !== told) tell(`console: ${missing}`)
       told = missing
       let did = detail.openOperation !== null
-      for (const { hint } of did ? [] : incidents) {
+      for (const { hint, key } of did ? [] : incidents) {
+        const comesBack = key.startsWith('instance-crashed:') && performance.now() - begun < STAYS_DOWN_MS
+        if (comesBack) continue
         const words = commandOf(hint)
         if (words && (await once(words))) {
           did = true
