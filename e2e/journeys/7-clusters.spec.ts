@@ -85,6 +85,15 @@ test('the page says before what a switchover does, and clients find the new prim
   await expect
     .poll(async () => (await shown()).cluster.members.map((m) => m.role))
     .toEqual(['primary', 'standby'])
+  const listed = await floeJson<{ operationId: string; kind: string }[]>('operation', 'list')
+  const switchover = listed.find((o) => o.kind === 'switchover-cluster')
+  await page.goto(`${process.env.FLOE_E2E_URL}/operations/${switchover?.operationId}`)
+  await expect(
+    page.getByText('"pair-2" holds every commit that was acknowledged: nothing is lost.'),
+  ).toBeVisible({
+    timeout: 30_000,
+  })
+  await checkAccessibility(page)
 })
 
 /** Waits for what the members say; one on a busy machine may have to be asked again. */

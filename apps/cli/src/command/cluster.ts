@@ -10,6 +10,7 @@ import {
   type OperationId,
   proofSentence,
   standbySeenOf,
+  switchoverProof,
   Verdict,
 } from '@floe/domain'
 import { type Command, InvalidArgumentError } from 'commander'
@@ -176,8 +177,12 @@ function addTakeovers(cluster: Command): void {
       const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
         client.trpc.cluster.switchover.mutate({ clusterId, instanceId: to, idempotencyKey }),
       )
-      await carryOut(client, started, options, ({ leftOut }) =>
-        [`Another member of cluster "${name}" is the primary.`, ...leftOutLines(leftOut)].join('\n'),
+      await carryOut(client, started, options, ({ leftOut, ...result }) =>
+        [
+          `Another member of cluster "${name}" is the primary.`,
+          ...(switchoverProof(result, options.to ?? 'the new primary') ?? []),
+          ...leftOutLines(leftOut),
+        ].join('\n'),
       )
     })
   submittingVerb(

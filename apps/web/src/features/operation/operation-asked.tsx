@@ -1,4 +1,4 @@
-import { MemberSettings, SettingChange, Verdict } from '@floe/domain'
+import { MemberSettings, SettingChange, switchoverProof, Verdict } from '@floe/domain'
 import { Alert, KeyValue } from '@floe/ui'
 import type { ReactNode } from 'react'
 import { z } from 'zod'
@@ -78,6 +78,10 @@ export function OperationAsked({ operation }: { operation: OperationDetail }) {
   const byMember = ByMember.safeParse(operation.result)
   const judged = Judged.safeParse(operation.result)
   const decided = Decided.safeParse(operation.input)
+  const proof =
+    operation.kind === 'switchover-cluster' && operation.state === 'succeeded'
+      ? switchoverProof(operation.result, operation.instanceName ?? 'the candidate')
+      : null
   return (
     <div className="flex flex-col gap-4">
       {decided.success ? (
@@ -102,6 +106,17 @@ export function OperationAsked({ operation }: { operation: OperationDetail }) {
               reach it{unconfirmed(judged.data.verdict) ? ', but no standby confirms their commits' : ''}.
             </Alert>
           )}
+        </div>
+      ) : null}
+      {proof ? (
+        <div className="flex min-w-0 flex-col gap-2">
+          <h3 className="text-xs text-ink-muted">Proof</h3>
+          <p className="font-medium break-words">{proof[0]}</p>
+          <ul className="list-disc pl-4 break-words text-ink-muted">
+            {proof.slice(1).map((reason) => (
+              <li key={reason}>{reason}</li>
+            ))}
+          </ul>
         </div>
       ) : null}
       <KeyValue
