@@ -10,6 +10,8 @@ beforeAll(async () => {
 })
 afterAll(() => db.drop())
 
+/** Run out already: one of no time at all lasts until the end of its millisecond. */
+const OVER_MS = -1
 const take = (owner: string, leaseMs = 60_000, name = 'observe:x') =>
   takeLease(db.pool, { name, owner, leaseMs })
 
@@ -24,14 +26,14 @@ test('a lease has one owner; its number grows when it changes hands and stays wh
 })
 
 test('of many who want an expired lease at once, one gets it', async () => {
-  await take('old', 0, 'many')
+  await take('old', OVER_MS, 'many')
   const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => take(`c${i}`, 60_000, 'many')))
   expect(answers.filter((a) => a !== undefined)).toHaveLength(1)
 })
 
 test('a write under a lease that has changed hands, or run out, writes nothing', async () => {
   const { hostId } = await insertTestInstance(db)
-  const lost = await take('a', 0, 'fenced')
+  const lost = await take('a', OVER_MS, 'fenced')
   await take('b', 60_000, 'fenced')
   const report = writeReport(db.pool, lost as NonNullable<typeof lost>, {
     hostId,
@@ -42,7 +44,7 @@ test('a write under a lease that has changed hands, or run out, writes nothing',
   expect((await db.pool.query('SELECT "observedAt" FROM host WHERE id = $1', [hostId])).rows).toEqual([
     { observedAt: null },
   ])
-  const expired = await take('c', 0, 'run out')
+  const expired = await take('c', OVER_MS, 'run out')
   await expect(requireLease(db.pool, expired as NonNullable<typeof expired>)).rejects.toThrow(LeaseLostError)
 })
 

@@ -23,10 +23,13 @@ export async function takeLease(
   return rows[0]
 }
 
+/** The end of a lease that ends now: the columns have milliseconds, and rounding up would let it go on for a moment. */
+export const LEASE_ENDS_NOW = `date_trunc('milliseconds', clock_timestamp())`
+
 /** Gives a lease back, so that another controller need not wait for its end. */
 export async function releaseLease(on: Queryable, hold: LeaseHold): Promise<void> {
   await on.query(
-    `UPDATE lease SET "expiresAt" = clock_timestamp() WHERE name = $1 AND owner = $2 AND token = $3`,
+    `UPDATE lease SET "expiresAt" = ${LEASE_ENDS_NOW} WHERE name = $1 AND owner = $2 AND token = $3`,
     [hold.name, hold.owner, hold.token],
   )
 }
@@ -44,11 +47,11 @@ export async function listLeaseOwners(on: Queryable, prefix: string): Promise<st
 /** Ends every lease of owners that are known to be dead, so that nobody has to wait for them. */
 export async function endLeasesOf(on: Queryable, owners: readonly string[]): Promise<void> {
   await on.query(
-    `UPDATE lease SET "expiresAt" = clock_timestamp() WHERE owner = ANY ($1) AND "expiresAt" > clock_timestamp()`,
+    `UPDATE lease SET "expiresAt" = ${LEASE_ENDS_NOW} WHERE owner = ANY ($1) AND "expiresAt" > clock_timestamp()`,
     [owners],
   )
   await on.query(
-    `UPDATE operation SET "leaseExpiresAt" = clock_timestamp()
+    `UPDATE operation SET "leaseExpiresAt" = ${LEASE_ENDS_NOW}
       WHERE "leaseOwner" = ANY ($1) AND "leaseExpiresAt" > clock_timestamp()`,
     [owners],
   )

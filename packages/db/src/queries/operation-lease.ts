@@ -1,7 +1,7 @@
 import type { OperationKind, OperationState, StepState } from '@floe/domain'
 import type pg from 'pg'
 import { inTransaction, type Queryable, type Transaction } from '../database'
-import { LeaseLostError } from './lease'
+import { LEASE_ENDS_NOW, LeaseLostError } from './lease'
 
 /** Proof that this controller may move the operation; a write with an older token is refused. */
 export type OperationHold = { operationId: string; owner: string; token: string }
@@ -56,7 +56,7 @@ export async function renewOperationLeases(
 /** Gives leases back, so that another controller goes on at once. */
 export async function releaseOperationLeases(on: Queryable, holds: readonly OperationHold[]): Promise<void> {
   await on.query(
-    `UPDATE operation o SET "leaseExpiresAt" = clock_timestamp()
+    `UPDATE operation o SET "leaseExpiresAt" = ${LEASE_ENDS_NOW}
        FROM jsonb_to_recordset($1::jsonb) AS h ("operationId" uuid, owner text, token bigint)
       WHERE o.id = h."operationId" AND o."leaseOwner" = h.owner AND o."leaseToken" = h.token`,
     [JSON.stringify(holds)],
