@@ -147,6 +147,15 @@ test('an instance its agent does not name any more is unknown, with the reason, 
   await waitUntil('it is unknown', async () => (await stateOf(id)) === 'unknown')
   expect((await showInstance(bench.db.pool, id))?.because).toContain('does not know it')
   await waitUntil('an incident is open', async () => (await openKeys()).includes(`instance-missing:${id}`))
+  // what is shown of it is as old as the last report that named it
+  const seenAt = async () => (await showInstance(bench.db.pool, id))?.observedAt
+  const last = await seenAt()
+  bench.host.changed()
+  await waitUntil('its host is seen later', async () => {
+    const { rows } = await bench.db.pool.query(`SELECT max("observedAt") AS at FROM host`)
+    return rows[0].at > (last as Date)
+  })
+  expect(await seenAt()).toEqual(last)
   bench.host.show(id, 'one', 'running')
   await waitUntil('it is seen again', async () => (await stateOf(id)) === 'running')
   await waitUntil('the incident is closed', async () => (await openKeys()).length === 0)

@@ -144,7 +144,7 @@ export async function readObservation(on: Queryable, instanceId: string) {
   )
 }
 
-/** An instance that its agent no longer names: unknown, and why. */
+/** An instance that its agent no longer names: unknown, and why. What was last seen of it keeps its age. */
 export async function writeInstanceMissing(
   pool: pg.Pool,
   hold: LeaseHold,
@@ -154,8 +154,8 @@ export async function writeInstanceMissing(
   await inTransaction(pool, async (tx) => {
     await requireLease(tx, hold)
     await tx.query(
-      `UPDATE instance SET state = 'unknown', because = $2, "observedAt" = clock_timestamp()
-        WHERE id = $1 AND "deletedAt" IS NULL`,
+      `UPDATE instance SET state = 'unknown', because = $2
+        WHERE id = $1 AND "deletedAt" IS NULL AND (state, because) IS DISTINCT FROM ('unknown', $2)`,
       [instanceId, because],
     )
   })

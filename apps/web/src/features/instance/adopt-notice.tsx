@@ -9,11 +9,11 @@ import { useInstanceVerbs } from './use-instance-verbs'
 
 /** For an instance that the agent of its host, which answers, does not know any more. */
 export function AdoptNotice() {
-  const { instanceId, name, state, stale, hostName, hostState, creationFailed, openOperation } = useInstance()
+  const { instanceId, name, state, hostName, hostState, creationFailed, openOperation } = useInstance()
   const { adopt } = useInstanceVerbs(name)
   const mayChange = useMayChange()
   const [asking, setAsking] = useState(false)
-  const missing = state === 'unknown' && !stale && hostState === 'online' && !creationFailed
+  const missing = state === 'unknown' && hostState === 'online' && !creationFailed
   // one that was never seen has nothing to be recognised by
   if (!missing || openOperation?.kind === 'create-instance' || openOperation?.kind === 'create-standby')
     return null
