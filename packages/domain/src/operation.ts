@@ -37,6 +37,8 @@ export type OperationOrder = {
   noun: string
   /** Procedure of the router; the command is the same in lower case with hyphens. */
   verb: string
+  /** Whether it stands in the menu of an instance's page, with a dialog that asks for the input: of each member, or of primaries. */
+  menu?: 'member' | 'primary'
   /** Parts of the input that only Floe fills in, later or by itself. */
   notAsked?: readonly string[]
   /** The command's line in the list of commands. */
