@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { AutomaticFailover } from './automatic-failover'
 import { ClusterId } from './cluster'
 import { MemberSettings } from './cluster-settings'
+import { formatBytes } from './format'
 import { InstanceId, InstanceName, ScramVerifier } from './ids'
 import { InstanceIntent, StopMode } from './instance'
 import { KeptAsideName } from './kept-aside'
@@ -21,6 +22,20 @@ export const ReportedInstance = z.object({
   intent: InstanceIntent,
 })
 export type ReportedInstance = z.infer<typeof ReportedInstance>
+
+/** Of a database, as PostgreSQL takes it. */
+export const DatabaseName = z.string().min(1, 'must not be empty').max(63, 'must have at most 63 characters')
+
+/** What a rebuild of a database's indexes came to. */
+export const Reindexed = z.object({
+  rebuilt: z.number().int(),
+  /** Size of those that were rebuilt. */
+  bytesBefore: z.number(),
+  bytesAfter: z.number(),
+  /** Those that cannot be rebuilt beside writers, or were dropped meanwhile, and why. */
+  skipped: z.array(z.object({ index: z.string(), why: z.string() })),
+})
+export type Reindexed = z.infer<typeof Reindexed>
 
 /** What the inputs of several kinds have in common, with the words that a person reads of it. */
 const instanceId = InstanceId
@@ -333,7 +348,7 @@ export const operationRecords = {
     action: 'commit.change',
     input: z.object({
       instanceId,
-      database: z.string().min(1).max(63).nullable().meta({ title: 'Database' }),
+      database: DatabaseName.nullable().meta({ title: 'Database' }),
       role: z.string().min(1).max(63).nullable().meta({ title: 'Role' }),
       commitMode: CommitMode.nullable(),
     }),
@@ -383,6 +398,31 @@ export const operationRecords = {
       about:
         'Changes the lines that Floe wrote into pg_hba.conf, on every member of the cluster, so that clients on other hosts come in over TLS only. Open sessions stay. Refused where lines were changed by hand.',
       done: 'lets clients on other hosts in over TLS only',
+    },
+  }),
+  /** Builds the indexes of a database anew, one after the other, beside its readers and writers. */
+  'reindex-database': define({
+    title: 'Reindex database',
+    action: 'instance.reindex',
+    input: z.object({
+      instanceId,
+      database: DatabaseName.meta({
+        title: 'Database',
+        description: 'the database whose indexes are rebuilt',
+      }),
+    }),
+    leavesPrimaryAlone: true,
+    order: {
+      noun: 'instance',
+      verb: 'reindex',
+      menu: 'primary',
+      summary: 'rebuild the indexes of a database',
+      about:
+        'Rebuilds the indexes of a database one after the other by REINDEX INDEX CONCURRENTLY, which gives back the space that bloat takes and replaces what is damaged. Readers and writers go on meanwhile; each rebuild waits for older transactions and needs as much disk space as the index. A cancel leaves what is rebuilt and drops the one that is being built.',
+      done: (result) => {
+        const { rebuilt, bytesBefore, bytesAfter } = Reindexed.parse(result)
+        return `has ${rebuilt} rebuilt ${rebuilt === 1 ? 'index' : 'indexes'}: ${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`
+      },
     },
   }),
   /**

@@ -13,6 +13,7 @@ import { dropKeptAside } from './kinds/drop-kept-aside'
 import { failoverCluster } from './kinds/failover-cluster'
 import { fenceInstance } from './kinds/fence-instance'
 import { promoteStandby } from './kinds/promote-standby'
+import { reindexDatabase } from './kinds/reindex-database'
 import { rejoinStandby } from './kinds/rejoin-standby'
 import { reloadInstance } from './kinds/reload-instance'
 import { removeStandby } from './kinds/remove-standby'
@@ -50,6 +51,7 @@ const definitions = {
   'change-cluster-settings': changeClusterSettings,
   'change-page-repair': changePageRepair,
   'renew-roles': renewRoles,
+  'reindex-database': reindexDatabase,
   'require-tls': requireTls,
   'fence-instance': fenceInstance,
   'resolve-drift': resolveDrift,
