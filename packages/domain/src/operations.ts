@@ -421,6 +421,7 @@ export const operationRecords = {
         'Rebuilds the indexes of a database one after the other by REINDEX INDEX CONCURRENTLY, which gives back the space that bloat takes and replaces what is damaged. Readers and writers go on meanwhile; each rebuild waits for older transactions and needs as much disk space as the index. A cancel leaves what is rebuilt and drops the one that is being built.',
       done: (result) => {
         const { rebuilt, bytesBefore, bytesAfter } = Reindexed.parse(result)
+        if (rebuilt === 0) return 'has no index there that can be rebuilt'
         return `has ${rebuilt} rebuilt ${rebuilt === 1 ? 'index' : 'indexes'}: ${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`
       },
     },

@@ -70,7 +70,7 @@ export function OrderDialog({
     <ConfirmDialog
       open={open}
       onOpenChange={close}
-      title={`${title} of ${name}`}
+      title={`${title} on ${name}`}
       confirmLabel={title}
       busy={mutation.isPending}
       {...refusalOf(mutation.error)}
