@@ -77,9 +77,9 @@ test('automatic failover is refused with its reason, and turned on from the page
   await expect(automatic.getByRole('button', { name: 'Turn on' })).toBeDisabled()
   await checkAccessibility(page)
 
-  await page.getByText('Any of', { exact: true }).click()
+  await page.getByText('Any N of', { exact: true }).click()
   await page.getByLabel('Strict').click()
-  await card(page, 'What commits wait for').getByRole('button', { name: 'Apply' }).click()
+  await card(page, 'Synchronous replication').getByRole('button', { name: 'Apply' }).click()
   const turnOn = automatic.getByRole('button', { name: 'Turn on' })
   await expect(turnOn).toBeEnabled({ timeout: 30_000 })
   await turnOn.click()
@@ -135,7 +135,7 @@ test('the host comes back: the former primary is fenced, and is rejoined by its 
   await replicationOf(page, 'auto')
   await expect(page.getByText('"auto" is not fenced yet')).toBeVisible()
   // it still belongs to the set, and the next failover misses it
-  const set = card(page, 'What commits wait for')
+  const set = card(page, 'Synchronous replication')
   await expect(set.getByRole('checkbox', { name: /auto on of-auto, to be rejoined first/ })).toBeChecked()
   await expect(set.getByRole('button', { name: 'Apply' })).toBeDisabled()
   await expect(page.getByText('No automatic failover at the moment')).toBeVisible({ timeout: 30_000 })

@@ -438,9 +438,9 @@ export async function retryOperation(
       detail: `It is ${ended.state}.`,
     })
   if (ended.fault?.code === 'operation.not_continued')
-    throw fault('operation.not_retryable', 'an operation of before a restore is not taken up again', {
+    throw fault('operation.not_retryable', 'an operation from before a restore cannot be retried', {
       detail: 'What its steps had done when the backup was made need not be true any more.',
-      hint: 'Order it anew.',
+      hint: 'Order it again.',
     })
   const parsed = operationRecord(ended.kind).input.parse(ended.input) as OperationInput<OperationKind>
   // a creation that was taken back took its row with it: it is made anew, on the same host

@@ -503,7 +503,7 @@ function addPageRepair(cluster: Command): void {
   submittingVerb(
     cluster,
     'page-repair <name> [standbys...]',
-    'choose which standbys give torn pages back',
+    'choose the page repair sources',
     'Names the standbys that the primary takes pages from which a crash tore; with --all every standby, also those created later (as it is by itself). Every member is wired anew. Needed before full_page_writes can be off.',
   )
     .option('--all', 'every standby, also later ones')

@@ -174,7 +174,7 @@ export function addSetting(program: Command): void {
   verb(
     setting,
     'drift <instance>',
-    'show what was changed past Floe',
+    'show configuration drift',
     'Shows what files set otherwise than Floe left them: edits by hand and ALTER SYSTEM.',
   ).action(async (name: string, { json }: Verb) => {
     const client = openConsole()
@@ -182,7 +182,7 @@ export function addSetting(program: Command): void {
     const { drift } = await client.trpc.setting.drift.query({ instanceId })
     printResult(json, drift, () =>
       drift.length === 0
-        ? 'Nothing was changed past Floe.'
+        ? 'No configuration drift.'
         : table(
             ['name', 'file', 'line', 'was', 'is'],
             drift.map((d) => [d.name, d.file, d.line, d.was ?? 'not set', d.is ?? 'not set']),
@@ -194,10 +194,10 @@ export function addSetting(program: Command): void {
     submittingVerb(
       setting,
       `${how} <instance>`,
-      how === 'adopt' ? 'keep what was changed past Floe' : 'put back what was changed past Floe',
+      how === 'adopt' ? 'adopt configuration drift' : 'revert configuration drift',
       how === 'adopt'
-        ? 'Keeps what was changed past Floe; what ALTER SYSTEM set moves into Floe’s file.'
-        : 'Puts back what Floe left: edited files and what ALTER SYSTEM set.',
+        ? 'Keeps what was changed outside Floe; what ALTER SYSTEM set moves into Floe’s file.'
+        : 'Restores what Floe wrote: undoes edits of files and ALTER SYSTEM.',
     )
       .option('--reason <text>', 'why, for the history')
       .option('--no-wait', 'do not wait until it is confirmed')

@@ -98,14 +98,14 @@ export function addStandby(program: Command): void {
       await carryOut(client, started, options, (result) =>
         result.rewound === true
           ? `"${name}" was rewound and follows its primary.${ownInWords(name, result)}`
-          : `"${name}" was copied anew and follows its primary.${result.refused ? ` pg_rewind was not possible: ${result.refused}.` : ''}${ownInWords(name, result)}`,
+          : `"${name}" was rebuilt and follows its primary.${result.refused ? ` pg_rewind was not possible: ${result.refused}.` : ''}${ownInWords(name, result)}`,
       )
     })
 
   submittingVerb(
     standby,
     'reclone <name>',
-    'copy a standby anew',
+    'rebuild a standby from a new copy',
     'Replaces a standby’s data by a new copy of the primary. The former data is kept until the copy is whole, and WAL that only it had is kept aside ("instance kept-aside").',
   )
     .option('--discard-own', 'keep nothing aside: what only it had acknowledged is lost')
@@ -124,7 +124,7 @@ export function addStandby(program: Command): void {
         client,
         started,
         options,
-        (result) => `"${name}" was copied anew and follows its primary.${ownInWords(name, result)}`,
+        (result) => `"${name}" was rebuilt and follows its primary.${ownInWords(name, result)}`,
       )
     })
 }

@@ -36,7 +36,7 @@ export const createStandby = defineOperation('create-standby', {
     { name: 'clone', title: 'Copy the primary' },
     { name: 'follow', title: 'Start it and let it follow' },
     { name: 'observe', title: 'See it follow' },
-    { name: 'repair', title: 'Let members take torn pages from each other' },
+    { name: 'repair', title: 'Let members fetch torn pages from each other' },
   ],
   steps: {
     prepare: taskStep('prepare-standby', {

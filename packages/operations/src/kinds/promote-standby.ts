@@ -15,7 +15,7 @@ export const promoteStandby = defineOperation('promote-standby', {
   guard: refuseLeaving,
   plan: () => [
     { name: 'synchronous', title: 'Let no commit wait for it' },
-    { name: 'repair', title: 'Take no torn pages from it' },
+    { name: 'repair', title: 'Remove it from the page repair sources' },
     { name: 'isolate', title: 'Let it receive no more WAL' },
     { name: 'dismiss', title: 'Drop its slot and role on the primary' },
     { name: 'promote', title: 'Promote it' },

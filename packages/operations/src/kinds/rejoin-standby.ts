@@ -60,7 +60,7 @@ export const rejoinStandby = defineOperation('rejoin-standby', {
     { name: 'follow', title: 'Start it and let it follow' },
     { name: 'synchronous', title: 'Set the synchronous standbys' },
     { name: 'observe', title: 'See it follow' },
-    { name: 'repair', title: 'Let members take torn pages from each other' },
+    { name: 'repair', title: 'Let members fetch torn pages from each other' },
   ],
   steps: {
     fence: taskStep('fence-instance', {

@@ -22,7 +22,7 @@ export const removeStandby = defineOperation('remove-standby', {
   },
   plan: (input) => [
     { name: 'synchronous', title: 'Let no commit wait for it' },
-    { name: 'repair', title: 'Take no torn pages from it' },
+    { name: 'repair', title: 'Remove it from the page repair sources' },
     { name: 'delete', title: input.keepFiles ? 'Stop it, keep its files' : 'Stop it and remove its files' },
     { name: 'dismiss', title: 'Drop its slot and role on the primary' },
   ],

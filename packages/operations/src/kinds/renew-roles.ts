@@ -147,7 +147,7 @@ export const renewRoles = defineOperation('renew-roles', {
     { name: 'admit', title: 'Create the new roles beside those of before' },
     { name: 'replicate', title: 'Let one standby after another replicate as its new role' },
     { name: 'retire', title: 'Drop the roles of before' },
-    { name: 'repair', title: 'Let members take torn pages from each other' },
+    { name: 'repair', title: 'Let members fetch torn pages from each other' },
     { name: 'observe', title: 'See the new roles reported' },
   ],
   steps: {

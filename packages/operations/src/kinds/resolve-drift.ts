@@ -15,7 +15,7 @@ export const resolveDrift = defineOperation('resolve-drift', {
   plan: (input) => [
     {
       name: 'resolve',
-      title: input.how === 'adopt' ? 'Adopt what was changed past Floe' : 'Revert what was changed past Floe',
+      title: input.how === 'adopt' ? 'Adopt the configuration drift' : 'Revert the configuration drift',
     },
   ],
   steps: {
@@ -29,7 +29,7 @@ export const resolveDrift = defineOperation('resolve-drift', {
           ...result,
           reason:
             input.reason ??
-            (input.how === 'adopt' ? 'adopted: changed past Floe' : 'reverted: changed past Floe'),
+            (input.how === 'adopt' ? 'configuration drift adopted' : 'configuration drift reverted'),
         },
       ],
     }),

@@ -119,14 +119,14 @@ export const checkpointColumns: readonly CheckpointColumn[] = [
   {
     key: 'lsn',
     label: 'LSN',
-    title: 'Position of the checkpoint record',
+    title: 'Location of the checkpoint record',
     sortBy: (c) => lsnOrder(c.lsn),
     show: (c) => <span className="font-mono text-xs">{c.lsn ?? '–'}</span>,
   },
   {
     key: 'redoLsn',
     label: 'Redo LSN',
-    title: 'Position from which recovery would start',
+    title: 'Redo location',
     sortBy: (c) => lsnOrder(c.redoLsn),
     show: (c) => <span className="font-mono text-xs">{c.redoLsn ?? '–'}</span>,
   },

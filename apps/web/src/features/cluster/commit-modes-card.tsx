@@ -50,8 +50,8 @@ export function CommitModesCard({ detail }: { detail: ClusterDetail }) {
   const scopes = query.data?.commitModes
   return (
     <Card
-      title="For databases and roles"
-      description="synchronous_commit where it is set apart from the cluster’s. It holds for new sessions; a role in a database wins over a role, a role over a database."
+      title="Overrides per database and role"
+      description="synchronous_commit of a database or a role, in place of the cluster’s. New sessions use it; a role in a database overrides a role, a role overrides a database."
     >
       <div className="flex flex-col gap-4">
         {query.error && !scopes ? (
@@ -60,7 +60,7 @@ export function CommitModesCard({ detail }: { detail: ClusterDetail }) {
           <SkeletonRows rows={2} label="Asking the primary" />
         ) : scopes.length === 0 ? (
           <p className="text-sm text-ink-muted">
-            Set nowhere: every session begins with <span className="font-mono">{ofCluster}</span>.
+            No overrides: every session starts with <span className="font-mono">{ofCluster}</span>.
           </p>
         ) : (
           <div className="overflow-x-auto rounded-md border border-line">

@@ -175,13 +175,13 @@ const questions = {
   rejoin: {
     title: (name: string) => `Rejoin ${name}?`,
     label: 'Rejoin',
-    text: 'It is stopped, taken back to where it left the primary’s history by pg_rewind where that is allowed, else copied anew, and follows the primary. WAL that only it has is kept aside on its host before, and counted.',
+    text: 'The member is stopped, rewound by pg_rewind to where it left the primary’s history (rebuilt from a new copy where that is not possible), and follows the primary. WAL that only it has is kept aside on its host before, and counted.',
     typed: false,
   },
   reclone: {
     title: (name: string) => `Rebuild ${name}?`,
     label: 'Rebuild',
-    text: 'It is stopped and replaced by a new copy of the primary. Its former data is kept until the copy is whole; WAL that only it has is kept aside on its host, and counted.',
+    text: 'The member is stopped and replaced by a new copy of the primary. Its former data is kept until the copy is complete; WAL that only it has is kept aside on its host, and counted.',
     typed: false,
   },
   promote: {

@@ -26,14 +26,14 @@ export function PageRepairCard({ detail }: { detail: ClusterDetail }) {
   const wired = chosen.every((c) => standbys.some((m) => m.instanceId === c && healthOf(m)))
   return (
     <Card
-      title="Who gives torn pages back"
+      title="Page repair sources"
       description="polar_page_repair_sources on every member. Needed before full_page_writes can be off."
     >
       <div className="flex flex-col gap-3">
         <fieldset className="flex flex-col gap-2">
           <legend className="mb-1 text-sm text-ink-muted">
-            The primary takes pages that a crash tore from these standbys; a standby takes its own from the
-            primary and then from them. New standbys join by themselves.
+            After a crash the primary fetches torn pages from these standbys; a standby fetches its own from
+            the primary first, then from them. New standbys are added automatically.
           </legend>
           {standbys.map((m) => {
             const health = healthOf(m)

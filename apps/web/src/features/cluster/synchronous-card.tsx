@@ -41,7 +41,7 @@ export function SynchronousCard({ detail }: { detail: ClusterDetail }) {
   const nobody = method !== 'none' && standbys.length > 0 && known.length === 0
   const busy = detail.openOperation !== null
   return (
-    <Card title="What commits wait for" description="synchronous_standby_names and synchronous_commit">
+    <Card title="Synchronous replication" description="synchronous_standby_names and synchronous_commit">
       <div className="flex flex-col gap-4">
         {standbys.length === 0 ? (
           <Alert title="There is no standby to wait for">
@@ -55,9 +55,9 @@ export function SynchronousCard({ detail }: { detail: ClusterDetail }) {
               value={method}
               onChange={setMethod}
               choices={[
-                { value: 'none', label: 'No standby', title: 'Asynchronous' },
-                { value: 'any', label: 'Any of', title: 'ANY n: whichever confirm first' },
-                { value: 'first', label: 'First of', title: 'FIRST n: in the order of the list' },
+                { value: 'none', label: 'Asynchronous', title: 'Commits wait for no standby' },
+                { value: 'any', label: 'Any N of', title: 'ANY n: the first n to confirm' },
+                { value: 'first', label: 'First N of', title: 'FIRST n: in the order of the list' },
               ]}
             />
             {method !== 'none' ? (
@@ -69,7 +69,7 @@ export function SynchronousCard({ detail }: { detail: ClusterDetail }) {
                   ordered={method === 'first'}
                   onChange={setChosen}
                 />
-                <Field label="How many have to confirm">
+                <Field label="Standbys that have to confirm (N)">
                   {(control) => (
                     <Select
                       {...control}
@@ -130,7 +130,7 @@ export function SynchronousCard({ detail }: { detail: ClusterDetail }) {
           ))}
         </fieldset>
         {nobody ? (
-          <p className="text-sm text-ink-muted">Choose a standby to wait for, or “No standby”.</p>
+          <p className="text-sm text-ink-muted">Choose a standby to wait for, or “Asynchronous”.</p>
         ) : shownMode !== mode ? (
           <p className="text-sm text-ink-muted">
             Without synchronous standbys <span className="font-mono">{mode}</span> waits no longer than{' '}

@@ -90,12 +90,12 @@ export function OperationPage({ segment }: { segment: string }) {
         ) : null}
         {operation.fault ? <FaultAlert fault={operation.fault} /> : null}
         {operation.retriedBy ? (
-          <Alert title="It was taken up again">
-            <OperationLink operationId={operation.retriedBy}>Open the operation that did</OperationLink>
+          <Alert title="This operation was retried">
+            <OperationLink operationId={operation.retriedBy}>Open the retry</OperationLink>
           </Alert>
         ) : null}
         {operation.retryOf ? (
-          <Alert title="It takes up an operation that did not succeed">
+          <Alert title="This is a retry of an operation that did not succeed">
             <OperationLink operationId={operation.retryOf}>Open the earlier operation</OperationLink>
           </Alert>
         ) : null}

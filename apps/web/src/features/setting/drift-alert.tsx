@@ -56,8 +56,8 @@ export function DriftAlert() {
         className="mb-3"
         title={
           drift.length === 1
-            ? '1 setting was changed past Floe'
-            : `${drift.length} settings were changed past Floe`
+            ? 'Configuration drift: 1 setting'
+            : `Configuration drift: ${drift.length} settings`
         }
         actions={
           <>
@@ -82,10 +82,11 @@ export function DriftAlert() {
         }
       >
         <p>
-          Somebody edited a file or used ALTER SYSTEM. Seen <Age at={query.data?.observedAt ?? null} />.
+          A file was edited, or ALTER SYSTEM was used, outside Floe. Last checked{' '}
+          <Age at={query.data?.observedAt ?? null} />.
         </p>
         <div className="mt-2 overflow-x-auto rounded-md border border-line bg-surface">
-          <Table label="Settings changed past Floe">
+          <Table label="Configuration drift">
             <TableHead>
               <tr>
                 <TableHeader>Setting</TableHeader>
@@ -119,7 +120,7 @@ export function DriftAlert() {
           adopt.reset()
           revert.reset()
         }}
-        title={asking === 'adopt' ? 'Adopt what was changed?' : 'Revert what was changed?'}
+        title={asking === 'adopt' ? 'Adopt the drift?' : 'Revert the drift?'}
         confirmLabel={asking === 'adopt' ? 'Adopt' : 'Revert'}
         busy={verb.isPending}
         {...refusalOf(verb.error)}
