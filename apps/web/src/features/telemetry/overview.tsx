@@ -22,10 +22,11 @@ import { RecoveryHistory } from '../protection/recovery-history'
 import {
   type ChartDefinition,
   derive,
+  linesShown,
+  metricsOf,
   overviewCharts,
   overviewKeys,
   overviewMetrics,
-  seriesShown,
 } from './chart-definitions'
 import { ExportMenu } from './export-menu'
 import { Readings } from './readings'
@@ -169,14 +170,19 @@ function LiveChart({
 }) {
   const next = useMemo(() => ({ generation, rows, from, to, bands }), [generation, rows, from, to, bands])
   const shown = useStaggered(next, delayMs)
-  const split = shown.rows.some((row) => row.wal_fpi_bytes !== null)
-  const saved = shown.rows.some((row) => (row.wal_fpi_omitted_bytes ?? 0) > 0)
-  const series = useMemo(() => seriesShown(chart, { split, saved }), [chart, split, saved])
+  // the same lines stay the same array, so that the plot is drawn only when something changes
+  const keys = linesShown(chart, shown.rows)
+    .map((line) => line.key)
+    .join()
+  const series = useMemo(
+    () => chart.series.filter((line) => keys.split(',').includes(line.key)),
+    [chart, keys],
+  )
   const csv = new URLSearchParams({
     instanceId: instance.instanceId,
     from: String(Math.round(shown.from)),
     to: String(Math.round(shown.to)),
-    metrics: chart.metrics.join(','),
+    metrics: metricsOf(chart).join(','),
   })
   return (
     <TimeSeriesChart

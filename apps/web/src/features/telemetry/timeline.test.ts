@@ -2,12 +2,13 @@ import { describe, expect, test } from 'vitest'
 import {
   type ChartDefinition,
   derive,
+  linesShown,
+  metricsOf,
   overviewCharts,
   overviewKeys,
   overviewMetrics,
-  seriesShown,
 } from './chart-definitions'
-import { bucketMsFor, joins, MAX_POINTS, Timeline, type TimelinePoint } from './timeline'
+import { bucketMsFor, joins, MAX_POINTS, Timeline, type TimelinePoint, type TimelineRow } from './timeline'
 
 const start = 1_795_000_000_000
 const point = (second: number, tps: number | null, intervalMs = 1_000): TimelinePoint => ({
@@ -109,7 +110,7 @@ describe('charts', () => {
     for (const chart of overviewCharts)
       for (const series of chart.series) expect(overviewKeys).toContain(series.key)
     for (const chart of overviewCharts)
-      for (const metric of chart.metrics) expect(overviewMetrics).toContain(metric)
+      for (const metric of metricsOf(chart)) expect(overviewMetrics).toContain(metric)
   })
 
   test('titles are unique, so that each chart has a name of its own', () => {
@@ -129,16 +130,23 @@ describe('charts', () => {
     expect(derive({})).toEqual({ wal_rest_bytes: null, wal_unsplit_bytes: null })
   })
 
-  test('WAL shows what is saved only where something is', () => {
+  test('a line is left out where it has nothing to show', () => {
     const wal = overviewCharts.find((c) => c.id === 'wal') as ChartDefinition
-    const keys = (known: { split: boolean; saved: boolean }) => seriesShown(wal, known).map((s) => s.key)
-    expect(keys({ split: true, saved: false })).toEqual(['wal_fpi_bytes', 'wal_rest_bytes'])
-    expect(keys({ split: true, saved: true })).toEqual([
-      'wal_fpi_bytes',
-      'wal_rest_bytes',
-      'wal_fpi_omitted_bytes',
-    ])
-    expect(keys({ split: false, saved: false })).toEqual(['wal_unsplit_bytes'])
+    const keys = (...rows: Record<string, number | null>[]) =>
+      linesShown(wal, rows as TimelineRow[]).map((line) => line.key)
+    const split = ['wal_fpi_bytes', 'wal_rest_bytes']
+    expect(keys({ wal_fpi_bytes: 0, wal_fpi_omitted_bytes: 0 })).toEqual(split)
+    expect(keys({ wal_fpi_bytes: null }, { wal_fpi_bytes: 5 })).toEqual(split)
+    expect(keys({ wal_fpi_bytes: 0, wal_fpi_omitted_bytes: 8 })).toEqual([...split, 'wal_fpi_omitted_bytes'])
+    expect(keys({ wal_fpi_bytes: null })).toEqual(['wal_unsplit_bytes'])
+    expect(keys()).toEqual(['wal_unsplit_bytes'])
+  })
+
+  test('the CSV of a chart holds what is drawn and what goes with it', () => {
+    const wal = overviewCharts.find((c) => c.id === 'wal') as ChartDefinition
+    expect(metricsOf(wal).sort()).toEqual(
+      ['wal_bytes', 'wal_fpi', 'wal_fpi_bytes', 'wal_fpi_omitted_bytes', 'wal_records'].sort(),
+    )
   })
 
   test('what is drawn at once stays within the budget of points', () => {
