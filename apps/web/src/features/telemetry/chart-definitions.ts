@@ -1,14 +1,14 @@
-import { type MetricName, type MetricUnit, metricDefinition } from '@floe/telemetry'
+import { type MetricName, type MetricUnit, type MetricValues, metricDefinition } from '@floe/telemetry'
 import type { ChartSeries, SeriesColor } from '@floe/ui'
 import { readingMetrics } from './reading-definitions'
-import type { Derive, TimelinePoint, TimelineRow } from './timeline'
+import type { RowShape, TimelineRow } from './timeline'
 
 /** One line or area of a chart, with everything that is special about it. */
 export type ChartLine = ChartSeries & {
   /** The metrics it is drawn from. */
   reads: readonly MetricName[]
   /** Its value where it is no metric of the catalogue; null as soon as the value is not known. */
-  compute?: (values: TimelinePoint['values']) => number | null
+  compute?: (values: MetricValues) => number | null
   /** Whether it is drawn with these rows; always unless it is said. */
   shownWhere?: (rows: readonly TimelineRow[]) => boolean
 }
@@ -218,11 +218,8 @@ const computed = overviewCharts.flatMap((chart) =>
   chart.series.flatMap(({ key, compute }) => (compute ? [{ key, compute }] : [])),
 )
 
-/** Keys of the rows that charts draw from. */
-export const overviewKeys: readonly string[] = [
-  ...new Set([...overviewMetrics, ...computed.map(({ key }) => key)]),
-]
-
-/** Values of the lines that are computed. */
-export const derive: Derive = (values) =>
-  Object.fromEntries(computed.map(({ key, compute }) => [key, compute(values)]))
+/** What the rows that charts draw from are made of: metrics, and the lines that are computed. */
+export const overviewShape: RowShape = {
+  metrics: overviewMetrics,
+  derive: (values) => Object.fromEntries(computed.map(({ key, compute }) => [key, compute(values)])),
+}

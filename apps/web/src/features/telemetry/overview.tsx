@@ -21,12 +21,11 @@ import { ProtectionCard } from '../protection/protection-card'
 import { RecoveryHistory } from '../protection/recovery-history'
 import {
   type ChartDefinition,
-  derive,
   linesShown,
   metricsOf,
   overviewCharts,
-  overviewKeys,
   overviewMetrics,
+  overviewShape,
 } from './chart-definitions'
 import { ExportMenu } from './export-menu'
 import { Readings } from './readings'
@@ -46,7 +45,7 @@ export function Overview() {
   const { instanceId } = instance
   const [range, setRange] = useTimeRange()
   const now = useNow()
-  const timeline = useTimeline({ instanceId, range, metrics: overviewMetrics, keys: overviewKeys, derive })
+  const timeline = useTimeline({ instanceId, range, shape: overviewShape })
   // the end of a past range says nothing about how old the newest sample is
   const newestAt = timeline.newest?.at ?? (range.kind === 'last' ? timeline.newestAt : null)
   const underway = timeline.newest?.values.checkpoint_running === 1
