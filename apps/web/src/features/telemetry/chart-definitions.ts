@@ -1,7 +1,7 @@
 import { type MetricName, type MetricUnit, type MetricValues, metricDefinition } from '@floe/telemetry'
 import type { ChartSeries, SeriesColor } from '@floe/ui'
 import { readingMetrics } from './reading-definitions'
-import type { RowShape, TimelineRow } from './timeline'
+import { maximumKey, type RowShape, type TimelineRow } from './timeline'
 
 /** One line or area of a chart, with everything that is special about it. */
 export type ChartLine = ChartSeries & {
@@ -29,15 +29,24 @@ export type ChartDefinition = {
   alsoExported?: readonly MetricName[]
 }
 
-/** A line of one metric. */
+/** A line of one metric; `maximum`: where a point averages, it is shaded up to the largest value. */
 function of(
   name: MetricName,
   label: string,
   color: SeriesColor,
-  more: Pick<ChartLine, 'kind' | 'dashed' | 'shownWhere'> = {},
+  { maximum, ...more }: Pick<ChartLine, 'kind' | 'dashed' | 'shownWhere'> & { maximum?: true } = {},
 ): ChartLine {
   const { source, help } = metricDefinition(name)
-  return { key: name, label, color, source, help, reads: [name], ...more }
+  return {
+    key: name,
+    label,
+    color,
+    source,
+    help,
+    reads: [name],
+    ...(maximum && { maximumKey: maximumKey(name) }),
+    ...more,
+  }
 }
 
 const known = (name: MetricName) => (rows: readonly TimelineRow[]) =>
@@ -52,7 +61,7 @@ export const overviewCharts: readonly ChartDefinition[] = [
     unit: '1/s',
     checkpoints: true,
     leastTop: 10,
-    series: [of('tps', 'transactions', 1), of('xact_rollback', 'of these rolled back', 5)],
+    series: [of('tps', 'transactions', 1, { maximum: true }), of('xact_rollback', 'of these rolled back', 5)],
     alsoExported: ['xact_commit'],
   },
   {
@@ -178,7 +187,7 @@ export const overviewCharts: readonly ChartDefinition[] = [
     description: 'Processor time used by all processes of the instance.',
     unit: 'cores',
     leastTop: 0.1,
-    series: [of('process_cpu', 'in use', 1, { kind: 'area' })],
+    series: [of('process_cpu', 'in use', 1, { kind: 'area', maximum: true })],
   },
   {
     id: 'memory',
@@ -221,5 +230,8 @@ const computed = overviewCharts.flatMap((chart) =>
 /** What the rows that charts draw from are made of: metrics, and the lines that are computed. */
 export const overviewShape: RowShape = {
   metrics: overviewMetrics,
+  maximumOf: overviewCharts.flatMap((chart) =>
+    chart.series.flatMap((line) => (line.maximumKey ? line.reads : [])),
+  ),
   derive: (values) => Object.fromEntries(computed.map(({ key, compute }) => [key, compute(values)])),
 }
