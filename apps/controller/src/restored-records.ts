@@ -22,7 +22,7 @@ import {
   reportedPrimary,
 } from '@floe/domain'
 import { runLoop } from './loop'
-import type { LaneParts } from './observe/host-lane'
+import type { ControllerParts } from './parts'
 
 const EVERY_MS = 1_000
 
@@ -43,7 +43,7 @@ const keyOf = (record: RestoredRecord) => incidentKey('control-database-restored
  * Tells people of what is older than the fleet, and carries out what they decide. One controller at a time does.
  */
 export async function settleRestoredRecords(
-  parts: Pick<LaneParts, 'db' | 'log' | 'database'> & { owner: string },
+  parts: Pick<ControllerParts, 'db' | 'log' | 'database' | 'owner'>,
   signal: AbortSignal,
 ): Promise<void> {
   const { db, log, database, owner } = parts

@@ -1,8 +1,8 @@
 import { type LeaseHold, LeaseLostError, listWatchedClusters, releaseLease, takeLease } from '@floe/db'
 import { incidentKindOf } from '@floe/domain'
 import { runLoop } from '../loop'
+import type { ControllerParts } from '../parts'
 import { deriveClusterIncidents } from './derive-cluster-incidents'
-import type { LaneParts } from './host-lane'
 import { IncidentBook } from './incident-book'
 
 const LOOK_EVERY_MS = 1_000
@@ -14,7 +14,7 @@ const LOOK_AGAIN_MS = 5_000
  * follows nobody. One controller does so at a time; incidents of hosts are their lanes'.
  */
 export async function watchClusters(
-  parts: LaneParts & { owner: string },
+  parts: Pick<ControllerParts, 'db' | 'log' | 'database' | 'owner' | 'standstills' | 'times'>,
   signal: AbortSignal,
 ): Promise<void> {
   const { db, log, database, owner, standstills, times } = parts
