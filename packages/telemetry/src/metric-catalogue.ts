@@ -369,10 +369,6 @@ export function metricPosition(name: MetricName): number {
   return position.get(name) as number
 }
 
-export function isMetricName(name: string): name is MetricName {
-  return position.has(name)
-}
-
 export function metricDefinition(name: MetricName): MetricDefinition {
   return metrics[metricPosition(name)] as MetricDefinition
 }
