@@ -36,7 +36,7 @@ const agentCalls = {
   'agent.ts': ['state', 'chmodSync mkdirSync'],
   'engine/builtin-modules.ts': ['engine', 'existsSync readFileSync'],
   'engine/found-directory.ts': ['outer', 'lstatSync statSync'],
-  'engine/initialise.ts': ['outer', 'existsSync readdirSync renameSync'],
+  'engine/initialise.ts': ['outer', 'readdirSync renameSync'],
   'engine/instance-socket.ts': [
     'outer',
     'chmodSync lchownSync lstatSync mkdirSync readlinkSync rmSync symlinkSync',

@@ -381,22 +381,6 @@ export function residentBytes(pid: number): number {
   return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024
 }
 
-/** Waits until an operation has ended; answers its state. */
-export async function operationEnded(operationId: string): Promise<string> {
-  let state = ''
-  await until(
-    `operation ${operationId} ends`,
-    async () => {
-      const answer = await call({ token: it.people.owner.token }, 'query', 'operation.show', { operationId })
-      if (answer.status !== 200) return false
-      state = answerOf<{ state: string }>(answer).state
-      return ['succeeded', 'failed', 'cancelled'].includes(state)
-    },
-    60_000,
-  )
-  return state
-}
-
 /** Brings an instance back to life after an attack on it, so that the next one has something to attack. */
 export async function revive(name: string): Promise<void> {
   const runs = async () =>

@@ -11,9 +11,9 @@ import {
 } from '@floe/authority'
 import { insertHostCertificate } from '@floe/db'
 import { type AgentRight, rightUri } from '@floe/domain'
-import { addressesOf, type Signing } from './enrolment'
 import { type LoopOptions, runLoop } from './loop'
-import type { LaneParts } from './observe/host-lane'
+import type { ControllerParts } from './parts'
+import { addressesOf } from './signing'
 
 /**
  * Renews a host's certificate when it is due: over the connection that the old one secures, the agent is asked for a
@@ -24,7 +24,7 @@ export async function renewHostCertificate(
   host: { hostId: string; agentUrl: string },
   hello: Hello,
   agent: AgentClient['trpc'],
-  parts: Pick<LaneParts, 'db' | 'log'> & { signing: Signing },
+  parts: Pick<ControllerParts, 'db' | 'log' | 'signing'>,
 ): Promise<boolean> {
   const { certificate } = hello
   if (!certificate || !hello.capabilities.includes('certificate.renew') || !isDueForRenewal(certificate))
@@ -53,7 +53,7 @@ const LOOK_EVERY_MS = 3_600_000
 
 /** Keeps the certificates of web and controller fresh; both look at their file before they use it. */
 export async function renewOwnCertificates(
-  parts: Pick<LaneParts, 'log' | 'database'> & { authority: Authority; identities: OwnIdentities },
+  parts: Pick<ControllerParts, 'log' | 'database'> & { authority: Authority; identities: OwnIdentities },
   signal: AbortSignal,
 ): Promise<void> {
   const { log, database, authority, identities } = parts

@@ -1,22 +1,13 @@
-import { type Authority, inspectCertificate, issueHostCertificate } from '@floe/authority'
+import { inspectCertificate, issueHostCertificate } from '@floe/authority'
 import { completeEnrolment, failEnrolment, inTransaction, sqlError, takeUnsignedEnrolment } from '@floe/db'
-import { FaultError, fault, LOOPBACK } from '@floe/domain'
+import { FaultError, fault } from '@floe/domain'
 import { type LoopOptions, runLoop, type Wake } from './loop'
-import type { LaneParts } from './observe/host-lane'
-
-/** What hosts' certificates are signed with. */
-export type Signing = { authority: Authority; lifetimeMs?: number | undefined }
-
-/** The names a certificate serves: where the agent is dialled, and its own machine. */
-export const addressesOf = (agentUrl: string) => [
-  new URL(agentUrl).hostname.replace(/^\[|\]$/g, ''),
-  LOOPBACK,
-  'localhost',
-]
+import type { ControllerParts } from './parts'
+import { addressesOf } from './signing'
 
 /** Signs the requests of hosts that came with a token: one transaction a request, by whichever controller gets it. */
 export async function signEnrolments(
-  parts: Pick<LaneParts, 'db' | 'log' | 'database'> & { signing: Signing; wake: Wake },
+  parts: Pick<ControllerParts, 'db' | 'log' | 'database' | 'signing'> & { wake: Wake },
   signal: AbortSignal,
 ): Promise<void> {
   const { log, database, wake } = parts
@@ -31,7 +22,7 @@ async function signOne({
   db,
   log,
   signing,
-}: Pick<LaneParts, 'db' | 'log'> & { signing: Signing }): Promise<boolean> {
+}: Pick<ControllerParts, 'db' | 'log' | 'signing'>): Promise<boolean> {
   let enrolmentId: string | undefined
   try {
     return await inTransaction(db.pool, async (tx) => {

@@ -1,6 +1,6 @@
 import { maintainPartitions, pruneCheckpoints, pruneRecords, rollUpSamples, takeLease } from '@floe/db'
 import { runLoop } from './loop'
-import type { LaneParts } from './observe/host-lane'
+import type { ControllerParts } from './parts'
 
 const ROLL_UP_EVERY_MS = 10_000
 const PARTITIONS_EVERY_MS = 60_000
@@ -8,7 +8,7 @@ const RECORDS_EVERY_MS = 600_000
 
 /** Rolls samples up, makes and drops partitions, and drops records kept long enough, by one controller at a time. */
 export async function runMaintenance(
-  parts: LaneParts & { owner: string },
+  parts: Pick<ControllerParts, 'db' | 'log' | 'database' | 'owner'>,
   signal: AbortSignal,
 ): Promise<void> {
   const { db, log, database, owner } = parts

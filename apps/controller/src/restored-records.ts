@@ -1,7 +1,6 @@
 import {
   closeIncidents,
   endOpenOperations,
-  type IncidentReport,
   inTransaction,
   listRestoredRecords,
   openIncident,
@@ -14,9 +13,16 @@ import {
   takeLease,
   takeReportedPrimary,
 } from '@floe/db'
-import { describeEvidence, type Fault, incidentKey, incidentKinds, reportedPrimary } from '@floe/domain'
+import {
+  describeEvidence,
+  type Fault,
+  type IncidentReport,
+  incident,
+  incidentKey,
+  reportedPrimary,
+} from '@floe/domain'
 import { runLoop } from './loop'
-import type { LaneParts } from './observe/host-lane'
+import type { ControllerParts } from './parts'
 
 const EVERY_MS = 1_000
 
@@ -29,13 +35,15 @@ export const notContinued: Fault = {
 }
 
 /** All of it is one incident where the control database itself is in doubt; else each cluster that is. */
-const keyOf = (record: RestoredRecord) => incidentKey('control-database-restored', record.clusterId ?? 'all')
+const aboutOf = (record: RestoredRecord) => [record.clusterId ?? 'all'] as const
+
+const keyOf = (record: RestoredRecord) => incidentKey('control-database-restored', ...aboutOf(record))
 
 /**
  * Tells people of what is older than the fleet, and carries out what they decide. One controller at a time does.
  */
 export async function settleRestoredRecords(
-  parts: Pick<LaneParts, 'db' | 'log' | 'database'> & { owner: string },
+  parts: Pick<ControllerParts, 'db' | 'log' | 'database' | 'owner'>,
   signal: AbortSignal,
 ): Promise<void> {
   const { db, log, database, owner } = parts
@@ -71,29 +79,24 @@ export async function settleRestoredRecords(
 }
 
 function incidentOf(record: RestoredRecord, all: readonly RestoredRecord[]): IncidentReport {
-  const { severity } = incidentKinds['control-database-restored']
   const hint =
     'Find out which is right. "./floe console accept-restored" (or Accept here) takes over who is the primary from what members report, where that is proven; with --as-recorded what is recorded stays. Or restore a newer backup.'
   if (record.clusterId !== null)
-    return {
-      key: keyOf(record),
-      severity,
+    return incident('control-database-restored', aboutOf(record), {
       title: `what is recorded of cluster "${record.clusterName}" is older than the cluster`,
       detail: `${describeEvidence(record.evidence)} No operation on it is begun or goes on.`,
       hint,
       instanceId: record.evidence?.kind === 'newer-primary' ? record.evidence.instanceId : null,
-    }
+    })
   const clusters = all.filter((r) => r.clusterId !== null)
-  return {
-    key: keyOf(record),
-    severity,
+  return incident('control-database-restored', aboutOf(record), {
     title: 'the control database was restored: the console is read-only',
     detail: [
       `${describeEvidence(record.evidence)} No operation is begun or goes on.`,
       ...clusters.map((r) => `Cluster "${r.clusterName}": ${describeEvidence(r.evidence)}`),
     ].join('\n'),
     hint,
-  }
+  })
 }
 
 /** Carries out a decision; answers what that was. Where it cannot be, a person has to decide again. */

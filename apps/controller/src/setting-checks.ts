@@ -15,7 +15,7 @@ import {
 } from '@floe/db'
 import { type Fault, fault, InstanceId, toFault } from '@floe/domain'
 import { pause, runLoop, type Wake } from './loop'
-import type { LaneParts } from './observe/host-lane'
+import type { ControllerParts } from './parts'
 
 /** Looked for at least this often, also when no notification came. */
 const EVERY_MS = 2_000
@@ -29,7 +29,7 @@ const POLL_MS = 40
 const DEADLINE_MS = 120_000
 const PRUNE_EVERY_MS = 600_000
 
-type Parts = Pick<LaneParts, 'db' | 'agents' | 'log' | 'database'> & {
+type Parts = Pick<ControllerParts, 'db' | 'agents' | 'log' | 'database'> & {
   wake: Wake
   /** How long a check may take, in ms; for tests. */
   deadlineMs?: number | undefined

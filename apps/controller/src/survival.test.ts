@@ -92,7 +92,11 @@ test('kill -9 between sending a message and noting that it was taken: it is sent
     const { port } = receiver.address() as { port: number }
     await insertWebhook(bench.db.pool, { url: `http://127.0.0.1:${port}/`, actor })
     const controller = startProcess()
-    await openIncident(bench.db.pool, { key: 'k', severity: 'warning', title: 'told across a kill' })
+    await openIncident(bench.db.pool, {
+      key: 'host-offline:k',
+      severity: 'warning',
+      title: 'told across a kill',
+    })
     await waitUntil('it has arrived', () => ids.length === 1)
     await controller.end('SIGKILL')
     expect((await listWebhooks(bench.db.pool))[0]?.last?.deliveredAt).toBeNull()

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { closeIncidents, insertWebhook, listWebhooks, openIncident, webhookSecret } from '@floe/db'
+import type { IncidentReport } from '@floe/domain'
 import { waitUntil } from '@floe/testkit'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
 import { actor, benchOfControllers } from './testing/bench-of-controllers'
@@ -35,7 +36,11 @@ afterEach(async () => {
   await new Promise((resolve) => server.close(resolve))
 })
 
-const incident = { key: 'k', severity: 'critical' as const, title: 'instance "a" crashed' }
+const incident: IncidentReport = {
+  key: 'instance-crashed:a',
+  severity: 'critical',
+  title: 'instance "a" crashed',
+}
 
 test('opening and closing are told once each, in order, signed, by however many controllers', async () => {
   const webhookId = await insertWebhook(bench.db.pool, { url, actor })
@@ -43,12 +48,12 @@ test('opening and closing are told once each, in order, signed, by however many 
   bench.start()
   await openIncident(bench.db.pool, incident)
   await waitUntil('the opening is told', () => received.length === 1)
-  await closeIncidents(bench.db.pool, ['k'])
+  await closeIncidents(bench.db.pool, [incident.key])
   await waitUntil('the closing is told', () => received.length === 2)
   const [opened, closed] = received.map((r) => JSON.parse(r.body))
   expect(opened).toMatchObject({
     type: 'incident.opened',
-    data: { key: 'k', title: incident.title, closedAt: null },
+    data: { key: incident.key, title: incident.title, closedAt: null },
   })
   expect(closed).toMatchObject({ type: 'incident.closed', data: { incidentId: opened.data.incidentId } })
   expect(closed.data.closedAt).not.toBeNull()
@@ -67,7 +72,7 @@ test('what is not taken is sent again with the same id, and a closing waits for 
   status = 500
   bench.start()
   await openIncident(bench.db.pool, incident)
-  await closeIncidents(bench.db.pool, ['k'])
+  await closeIncidents(bench.db.pool, [incident.key])
   await waitUntil(
     'it was tried',
     async () => (await listWebhooks(bench.db.pool))[0]?.waiting === 2 && received.length === 1,

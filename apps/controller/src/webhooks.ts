@@ -11,7 +11,7 @@ import {
   writeDeliveryAttempt,
 } from '@floe/db'
 import { runLoop, type Wake } from './loop'
-import type { LaneParts } from './observe/host-lane'
+import type { ControllerParts } from './parts'
 import { type AddressRule, lookUpWithin, requireAddress } from './webhook-address'
 
 const EVERY_MS = 5_000
@@ -29,8 +29,7 @@ const TOO_OLD_MS = 24 * 3_600_000
 
 /** Tells webhooks of incidents, in their order, until each message is taken or given up; by one controller at a time. */
 export async function deliverWebhooks(
-  parts: Pick<LaneParts, 'db' | 'log' | 'database'> & {
-    owner: string
+  parts: Pick<ControllerParts, 'db' | 'log' | 'database' | 'owner'> & {
     authSecret: string
     rule: AddressRule
     wake: Wake
@@ -55,7 +54,12 @@ export async function deliverWebhooks(
 
 async function attempt(
   delivery: DueDelivery,
-  { db, log, authSecret, rule }: Pick<LaneParts, 'db' | 'log'> & { authSecret: string; rule: AddressRule },
+  {
+    db,
+    log,
+    authSecret,
+    rule,
+  }: Pick<ControllerParts, 'db' | 'log'> & { authSecret: string; rule: AddressRule },
   signal: AbortSignal,
 ): Promise<void> {
   const { deliveryId, webhookId, event } = delivery

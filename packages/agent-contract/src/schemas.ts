@@ -137,8 +137,6 @@ export const InstanceObserved = z.object({
 })
 export type InstanceObserved = z.infer<typeof InstanceObserved>
 
-export const InstanceRef = z.object({ instanceId: InstanceId })
-
 /** Everything the agent sees of its host, numbered: `report.read` waits until there is something newer than `after` or `waitMs` passed. */
 export const ReportInput = z.object({
   after: z.object({ bootId: z.string(), seq: z.number().int() }).nullable(),
@@ -254,9 +252,9 @@ export const CheckpointRead = z.object({
   running: RunningCheckpoint.nullable(),
 })
 
-export const KeptAsideListInput = InstanceRef
+export const KeptAsideListInput = z.object({ instanceId: InstanceId })
 export const KeptAsideList = z.object({ keptAside: z.array(KeptAside).max(100) })
-export const KeptAsideReadInput = InstanceRef.extend({
+export const KeptAsideReadInput = KeptAsideListInput.extend({
   name: KeptAsideName,
   /** As the piece before answered it; null: from the beginning. */
   from: Lsn.nullable(),

@@ -30,7 +30,7 @@ test('every change that a page shows is notified with its id, and a lost connect
     `INSERT INTO operation (id, kind, input, "instanceId", actor, "actorName") VALUES ($1, 'start-instance', '{}', $2, 't', 't')`,
     [operationId, instanceId],
   )
-  await openIncident(db.pool, { key: 'k', severity: 'warning', title: 't' })
+  await openIncident(db.pool, { key: 'host-offline:k', severity: 'warning', title: 't' })
   const wanted = [
     `host ${hostId}`,
     `instance ${instanceId}`,

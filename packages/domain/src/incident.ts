@@ -8,11 +8,14 @@ export type IncidentSeverity = z.infer<typeof IncidentSeverity>
 export const IncidentState = z.enum(['open', 'closed'])
 export type IncidentState = z.infer<typeof IncidentState>
 
+/** Who opens and closes incidents: what observes a host, what observes clusters, an operation's step, what settles restored records. */
+type IncidentOpener = 'host lane' | 'cluster watch' | 'step' | 'restored records'
+
 type IncidentKindFacts = {
-  /** As bad as it usually is; an incident may say otherwise of itself. */
+  /** The usual severity; an incident may set another one. */
   severity: IncidentSeverity
-  /** Who opens and closes it: the lane that observes a host, the watch over clusters, the step of an operation, or the loop of restored records. */
-  openedBy: 'host lane' | 'cluster watch' | 'step' | 'restored records'
+  /** What the ids of its key are, in order. They may hold colons in the last one only. */
+  about: readonly [string, ...string[]]
   /** The page of the console where it is dealt with; of an instance the page below its own. */
   page:
     | 'host'
@@ -21,100 +24,250 @@ type IncidentKindFacts = {
     | 'instance/settings'
     | 'instance/replication'
     | 'instance/replication/takeover'
-  /** What there is to do on that page, as its button says it; left out where a person has to find out first. */
-  act?: string
-  /** It is opened when it has lasted for this long: what ends by itself needs nobody. */
+  /** The button the console offers, left out where a person has to find out first; `dialog` is what it asks. */
+  action?: { label: string; dialog?: 'rejoin' | 'accept-restored' }
+  /** It is opened when its cause has lasted for this long: what ends soon needs nobody. */
   graceMs?: number
-  /** Operations bring it about for a moment by their nature, so that none is opened while one owns the cluster. */
+  /** Operations cause it for a moment by their nature, so that none is opened while one owns the cluster. */
   duringOperations?: 'not opened'
-}
+  /** What the member is meant to be decides it, so that it stays open while the cluster's record is in doubt. */
+  whileInDoubt?: 'stays open'
+} & (
+  | {
+      openedBy: 'host lane' | 'cluster watch'
+      /** Why it was closed, as a sentence. */
+      resolved: string
+    }
+  // these say themselves why, with the step or the person's name
+  | { openedBy: 'step' | 'restored records' }
+)
 
-/** Every kind of incident there is. */
+/** Every kind of incident there is. How one is added: docs/checklists/add-incident.md. */
 export const incidentKinds = {
-  'host-offline': { severity: 'critical', openedBy: 'host lane', page: 'host' },
-  'host-clock': { severity: 'warning', openedBy: 'host lane', page: 'host' },
-  'disk-low': { severity: 'warning', openedBy: 'host lane', page: 'host' },
-  'agent-problem': { severity: 'warning', openedBy: 'host lane', page: 'host' },
-  'instance-crashed': { severity: 'critical', openedBy: 'host lane', page: 'instance' },
+  'host-offline': {
+    severity: 'critical',
+    openedBy: 'host lane',
+    about: ['hostId'],
+    page: 'host',
+    resolved: 'The host answers again.',
+  },
+  'host-clock': {
+    severity: 'warning',
+    openedBy: 'host lane',
+    about: ['hostId'],
+    page: 'host',
+    resolved: 'No difference between the clocks is measured any more.',
+  },
+  'disk-low': {
+    severity: 'warning',
+    openedBy: 'host lane',
+    about: ['hostId', 'mount'],
+    page: 'host',
+    resolved: 'The file system has enough free space, or is not reported any more.',
+  },
+  'agent-problem': {
+    severity: 'warning',
+    openedBy: 'host lane',
+    about: ['hostId', 'problem'],
+    page: 'host',
+    resolved: 'The agent does not report the problem any more.',
+  },
+  'instance-crashed': {
+    severity: 'critical',
+    openedBy: 'host lane',
+    about: ['instanceId'],
+    page: 'instance',
+    resolved: 'The instance is not reported as crashed any more.',
+  },
   // an engine that ends removes its postmaster.pid a moment before
-  'instance-processes': { severity: 'critical', openedBy: 'host lane', page: 'instance', graceMs: 3_000 },
-  'instance-missing': { severity: 'critical', openedBy: 'host lane', page: 'instance', act: 'Adopt' },
-  'instance-left': { severity: 'warning', openedBy: 'host lane', page: 'host' },
-  'instance-unregistered': { severity: 'warning', openedBy: 'host lane', page: 'host' },
+  'instance-processes': {
+    severity: 'critical',
+    openedBy: 'host lane',
+    about: ['instanceId'],
+    page: 'instance',
+    graceMs: 3_000,
+    resolved: 'The agent does not report a problem with the processes any more.',
+  },
+  'instance-missing': {
+    severity: 'critical',
+    openedBy: 'host lane',
+    about: ['instanceId'],
+    page: 'instance',
+    action: { label: 'Adopt' },
+    resolved: 'The agent reports the instance again, or an operation on it is in progress.',
+  },
+  'instance-left': {
+    severity: 'warning',
+    openedBy: 'host lane',
+    about: ['instanceId'],
+    page: 'host',
+    resolved: 'The host does not report the instance any more.',
+  },
+  'instance-unregistered': {
+    severity: 'warning',
+    openedBy: 'host lane',
+    about: ['instanceId'],
+    page: 'host',
+    resolved: 'The instance was adopted, or the host does not report it any more.',
+  },
   'second-primary': {
     severity: 'critical',
     openedBy: 'host lane',
+    about: ['instanceId'],
     page: 'instance/replication',
     duringOperations: 'not opened',
+    resolved: 'The instance does not accept writes any more, or is its cluster’s primary.',
   },
   // of a cluster with standbys; its instance is the one that is meant to be the primary
   'no-primary': {
     severity: 'critical',
     openedBy: 'cluster watch',
+    about: ['clusterId'],
     page: 'instance/replication/takeover',
-    act: 'Fail over',
+    action: { label: 'Fail over' },
     graceMs: 10_000,
+    resolved: 'A primary is seen to run.',
   },
   'standby-not-streaming': {
     severity: 'warning',
     openedBy: 'cluster watch',
+    about: ['instanceId'],
     page: 'instance/replication',
-    act: 'Rejoin',
+    action: { label: 'Rejoin', dialog: 'rejoin' },
     graceMs: 15_000,
     duringOperations: 'not opened',
+    whileInDoubt: 'stays open',
+    resolved: 'The standby streams, or is none any more.',
   },
   // it may hold what nobody else does
   diverged: {
     severity: 'critical',
     openedBy: 'cluster watch',
+    about: ['instanceId'],
     page: 'instance/replication',
-    act: 'Rejoin',
+    action: { label: 'Rejoin', dialog: 'rejoin' },
     graceMs: 5_000,
     duringOperations: 'not opened',
+    whileInDoubt: 'stays open',
+    resolved: 'The standby is on the history of its cluster, or is not seen as a standby any more.',
   },
-  'fence-waits': { severity: 'critical', openedBy: 'host lane', page: 'instance/replication' },
+  'fence-waits': {
+    severity: 'critical',
+    openedBy: 'host lane',
+    about: ['instanceId'],
+    page: 'instance/replication',
+    resolved: 'The instance is fenced, is not to be fenced any more, or is not reported any more.',
+  },
   'commits-wait': {
     severity: 'critical',
     openedBy: 'host lane',
+    about: ['instanceId'],
     page: 'instance/replication',
     // after a start its standbys connect again within seconds
     graceMs: 10_000,
     duringOperations: 'not opened',
+    resolved: 'Enough synchronous standbys are connected, or the instance is not a running primary any more.',
   },
   'slot-unused': {
     severity: 'warning',
     openedBy: 'host lane',
+    about: ['instanceId', 'slot'],
     page: 'instance/replication',
     duringOperations: 'not opened',
+    resolved: 'The slot is used, retains little WAL or was dropped, or the instance is not running.',
   },
   'setting-drift': {
     severity: 'warning',
     openedBy: 'host lane',
+    about: ['instanceId'],
     page: 'instance/settings',
-    // the agent looks at the files every 2 s: what an operation wrote may be told for a moment after its end
+    // the agent checks the files every 2 s: what an operation wrote may be reported for a moment after its end
     graceMs: 5_000,
     duringOperations: 'not opened',
+    resolved: 'No configuration drift is reported any more.',
   },
-  'page-unprotected': { severity: 'warning', openedBy: 'host lane', page: 'instance' },
-  'page-guard-off': { severity: 'critical', openedBy: 'host lane', page: 'instance' },
+  'page-unprotected': {
+    severity: 'warning',
+    openedBy: 'host lane',
+    about: ['instanceId'],
+    page: 'instance',
+    resolved: 'The engine does not report its pages as unprotected any more.',
+  },
+  'page-guard-off': {
+    severity: 'critical',
+    openedBy: 'host lane',
+    about: ['instanceId'],
+    page: 'instance',
+    resolved: 'The guard is on, full-page images are written, or the instance is not running.',
+  },
+  // its id is "all" where all of the control database is in doubt
   'control-database-restored': {
     severity: 'critical',
     openedBy: 'restored records',
+    about: ['clusterId'],
     page: 'instance/replication',
+    action: { label: 'Accept', dialog: 'accept-restored' },
   },
-  'operation-step': { severity: 'warning', openedBy: 'step', page: 'operation' },
+  'operation-step': {
+    severity: 'warning',
+    openedBy: 'step',
+    about: ['operationId', 'step'],
+    page: 'operation',
+  },
 } as const satisfies Record<string, IncidentKindFacts>
 
 export type IncidentKind = keyof typeof incidentKinds
 
+/** The kinds that one of those opens who open incidents. */
+export type IncidentKindOpenedBy<By extends IncidentOpener> = {
+  [K in IncidentKind]: (typeof incidentKinds)[K]['openedBy'] extends By ? K : never
+}[IncidentKind]
+
 /** Names the cause of an incident: its kind and what it is about. As long as the cause lasts it is one incident. */
-export type IncidentKey = `${IncidentKind}:${string}`
+export type IncidentKey<K extends IncidentKind = IncidentKind> = `${K}:${string}`
 
-export const incidentKey = <K extends IncidentKind>(kind: K, ...ids: [string, ...string[]]) =>
-  `${kind}:${ids.join(':')}` as const
+/** The ids of a key, as many as its kind names. */
+type IncidentAbout<K extends IncidentKind> = Ids<(typeof incidentKinds)[K]['about']>
+type Ids<Names extends readonly string[]> = { readonly [I in keyof Names]: string }
 
-/** What is known of the kind of a key; undefined for a kind that an earlier version had. */
-export function incidentKindOf(key: string): (IncidentKindFacts & { kind: IncidentKind }) | undefined {
-  const kind = key.slice(0, key.indexOf(':')) as IncidentKind
-  return Object.hasOwn(incidentKinds, kind) ? { ...incidentKinds[kind], kind } : undefined
+export const incidentKey = <K extends IncidentKind>(kind: K, ...ids: IncidentAbout<K>): IncidentKey<K> =>
+  `${kind}:${ids.join(':')}`
+
+/**
+ * Inverse of incidentKey(), with what is known of the kind; undefined for a kind that only an earlier version had.
+ */
+export function incidentKindOf(
+  key: string,
+): (IncidentKindFacts & { kind: IncidentKind; ids: readonly string[] }) | undefined {
+  const [kind, ...parts] = key.split(':') as [IncidentKind, ...string[]]
+  if (!Object.hasOwn(incidentKinds, kind)) return undefined
+  const last = incidentKinds[kind].about.length - 1
+  return { ...incidentKinds[kind], kind, ids: [...parts.slice(0, last), parts.slice(last).join(':')] }
 }
+
+/** The kinds that one of those opens who open incidents. */
+export const incidentKindsOpenedBy = (by: IncidentOpener): IncidentKind[] =>
+  (Object.keys(incidentKinds) as IncidentKind[]).filter((kind) => incidentKinds[kind].openedBy === by)
+
+/** What is written of an open incident. */
+export type IncidentReport<K extends IncidentKind = IncidentKind> = {
+  key: IncidentKey<K>
+  severity: IncidentSeverity
+  title: string
+  detail?: string | null | undefined
+  hint?: string | null | undefined
+  hostId?: string | null | undefined
+  instanceId?: string | null | undefined
+  operationId?: string | null | undefined
+}
+
+/** An incident with the key and, unless `words` has another, the severity of its kind; `about`: the ids of the key. */
+export const incident = <K extends IncidentKind>(
+  kind: K,
+  about: IncidentAbout<K>,
+  words: Omit<IncidentReport, 'key' | 'severity'> & Partial<Pick<IncidentReport, 'severity'>>,
+): IncidentReport<K> => ({
+  key: incidentKey(kind, ...about),
+  severity: incidentKinds[kind].severity,
+  ...words,
+})

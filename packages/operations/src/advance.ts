@@ -39,8 +39,8 @@ import {
   FaultError,
   fault,
   type InstanceState,
+  incident,
   incidentKey,
-  incidentKinds,
   type OperationInput,
   type OperationKind,
   type OperationState,
@@ -473,18 +473,18 @@ function overall(operation: LeasedOperation, ofStep: number): number {
   return Math.min(1, (succeeded + ofStep) / Math.max(1, operation.steps.length))
 }
 
-const stepKey = (operation: LeasedOperation, step: LeasedStep) =>
-  incidentKey('operation-step', operation.operationId, step.name)
+const aboutStep = (operation: LeasedOperation, step: LeasedStep) =>
+  [operation.operationId, step.name] as const
 
-function overdueIncident(operation: LeasedOperation, step: LeasedStep) {
-  return {
-    key: stepKey(operation, step),
-    severity: incidentKinds['operation-step'].severity,
+const stepKey = (operation: LeasedOperation, step: LeasedStep) =>
+  incidentKey('operation-step', ...aboutStep(operation, step))
+
+const overdueIncident = (operation: LeasedOperation, step: LeasedStep) =>
+  incident('operation-step', aboutStep(operation, step), {
     title: `"${operationRecord(operation.kind).title}" of instance "${operation.instanceName}" takes longer than expected`,
     detail: `Step "${step.title}" should have ended at ${step.deadlineAt?.toISOString()}.`,
     hint: 'Look at its log. It goes on until it ends or is cancelled.',
     hostId: operation.hostId,
     instanceId: operation.instanceId,
     operationId: operation.operationId,
-  }
-}
+  })

@@ -156,11 +156,6 @@ export const next = (
   more: News & { records?: StepRecord[] } = {},
 ): StepOutcome => ({ records: [], ...more, word: 'next', result })
 
-export const done = (
-  result: Record<string, unknown> = {},
-  more: News & { records?: StepRecord[] } = {},
-): StepOutcome => ({ records: [], ...more, word: 'done', result })
-
 export const wait = (
   pollMs: number,
   message: string | null,

@@ -38,12 +38,3 @@ export function decodeValues(array: readonly (number | null)[]): MetricValues {
   })
   return out
 }
-
-/**
- * True when a line may be drawn from `a` to `b`: b's interval reaches back to a, so no time lies between them that nobody
- * measured. Up to 10 s; a longer hole is shown as one even where the counters bridge it.
- */
-export function isContinuous(a: Pick<Sample, 'at'>, b: Pick<Sample, 'at' | 'intervalMs'>): boolean {
-  const hole = b.at - a.at
-  return hole <= 10_000 && b.intervalMs >= hole - SAMPLE_INTERVAL_MS * 1.5
-}

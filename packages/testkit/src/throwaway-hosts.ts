@@ -57,17 +57,3 @@ export async function startThrowawayHosts(
   }
   return { network, authority, hosts, remove }
 }
-
-/** Runs something over so many hosts and takes them away whatever comes of it. */
-export async function withHosts<T>(
-  count: number,
-  o: Parameters<typeof startThrowawayHosts>[1],
-  run: (hosts: ThrowawayHosts) => Promise<T>,
-): Promise<T> {
-  const hosts = await startThrowawayHosts(count, o)
-  try {
-    return await run(hosts)
-  } finally {
-    await hosts.remove()
-  }
-}

@@ -65,26 +65,7 @@ export function Dialog({
   )
 }
 
-/**
- * Asks before something that interrupts or destroys. With `typedName` the button stays shut until the person has typed
- * exactly that name. `onConfirm` may take time; the dialog closes when it resolves and stays open with the fault else.
- */
-export function ConfirmDialog({
-  open,
-  onOpenChange,
-  title,
-  children,
-  confirmLabel,
-  danger,
-  typedName,
-  busy,
-  fault,
-  faultActions,
-  onConfirm,
-}: {
-  open: boolean
-  onOpenChange: (open: boolean) => void
-  title: ReactNode
+type ConfirmProps = {
   /** What will happen and what will be lost, before the press. */
   children?: ReactNode
   confirmLabel: string
@@ -95,22 +76,22 @@ export function ConfirmDialog({
   /** The way out of the fault, where there is one. */
   faultActions?: ReactNode
   onConfirm: () => void
-}) {
+}
+
+/**
+ * Asks before something that interrupts or destroys. With `typedName` the button stays shut until the person has typed
+ * exactly that name. `onConfirm` may take time; the dialog closes when it resolves and stays open with the fault else.
+ */
+export function ConfirmDialog({
+  open,
+  onOpenChange,
+  title,
+  ...props
+}: ConfirmProps & { open: boolean; onOpenChange: (open: boolean) => void; title: ReactNode }) {
   return (
     <Dialog open={open} onOpenChange={onOpenChange} title={title}>
       {/* mounted with the dialog, so that what was typed last time is gone */}
-      <ConfirmForm
-        confirmLabel={confirmLabel}
-        danger={danger}
-        typedName={typedName}
-        busy={busy}
-        fault={fault}
-        faultActions={faultActions}
-        onConfirm={onConfirm}
-        onCancel={() => onOpenChange(false)}
-      >
-        {children}
-      </ConfirmForm>
+      <ConfirmForm {...props} onCancel={() => onOpenChange(false)} />
     </Dialog>
   )
 }
@@ -125,17 +106,7 @@ function ConfirmForm({
   faultActions,
   onConfirm,
   onCancel,
-}: {
-  children?: ReactNode
-  confirmLabel: string
-  danger?: boolean
-  typedName?: string
-  busy?: boolean
-  fault?: Fault | null
-  faultActions?: ReactNode
-  onConfirm: () => void
-  onCancel: () => void
-}) {
+}: ConfirmProps & { onCancel: () => void }) {
   const [typed, setTyped] = useState('')
   const confirmed = typedName === undefined || typed === typedName
   return (

@@ -10,11 +10,6 @@ export function Input({ className, ...props }: ComponentProps<'input'>) {
   return <input className={classNames(field, 'h-8 px-2.5', className)} {...props} />
 }
 
-/** A text field of several lines. */
-export function Textarea({ className, ...props }: ComponentProps<'textarea'>) {
-  return <textarea className={classNames(field, 'min-h-20 px-2.5 py-1.5', className)} {...props} />
-}
-
 /** The browser's own select: works with every keyboard, screen reader and telephone. */
 export function Select({ className, children, ...props }: ComponentProps<'select'>) {
   return (

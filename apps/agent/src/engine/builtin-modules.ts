@@ -13,3 +13,9 @@ export function builtinModules(enginePrefix: string): string[] {
     .map((library) => library.trim().replace('$libdir/', ''))
     .filter((module) => module && existsSync(join(enginePrefix, 'lib/postgresql', `${module}.so`)))
 }
+
+/** Those of its modules that have SQL objects: extensions that every instance gets when it is made. */
+export const builtinExtensions = (enginePrefix: string): string[] =>
+  builtinModules(enginePrefix).filter((module) =>
+    existsSync(join(enginePrefix, 'share/postgresql/extension', `${module}.control`)),
+  )

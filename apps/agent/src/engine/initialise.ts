@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, renameSync } from 'node:fs'
+import { readdirSync, renameSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fault } from '@floe/domain'
 import { makeOwnedDirectory, readOwnedFile, syncDirectory } from '../host/durable-files'
@@ -7,6 +7,7 @@ import { endProcessesIn } from '../host/process-table'
 import { runCommand } from '../host/run-command'
 import { fillDirectory, isThere, removeTree } from '../host/tree'
 import { waitFor } from '../host/wait-for'
+import { builtinExtensions } from './builtin-modules'
 import { managedFileText } from './configuration-file'
 import { hostBasedAuthentication } from './host-based-authentication'
 import { dataFiles, type InstanceLayout } from './layout'
@@ -131,9 +132,7 @@ async function defineRoles(o: InitialiseOptions, directory: string): Promise<voi
     `COMMENT ON ROLE floe IS 'Floe''s agent: telemetry and settings';`,
   ]
   if (o.ownerVerifier) statements.push(`ALTER ROLE postgres PASSWORD ${literal(o.ownerVerifier)};`)
-  for (const extension of ['monitor', 'page_repair'])
-    if (existsSync(join(o.prefix, `share/postgresql/extension/${extension}.control`)))
-      statements.push(`CREATE EXTENSION ${extension};`)
+  for (const extension of builtinExtensions(o.prefix)) statements.push(`CREATE EXTENSION ${extension};`)
   const r = await runCommand(
     join(o.prefix, 'bin', 'postgres'),
     [

@@ -94,4 +94,7 @@ test('a stored reading comes back as it was, without its gauges', () => {
 
 test('a reading stored by an agent with other counters is not used', () => {
   expect(decodeReading(new Float64Array(3))).toBeNull()
+  // as many numbers, of which one has become another counter
+  const stored = encodeReading(reading({}))
+  expect(decodeReading(stored.with(0, (stored[0] as number) + 1))).toBeNull()
 })

@@ -1,63 +1,18 @@
-import { type MetricValues, metrics } from '@floe/telemetry'
+import { crc32 } from 'node:zlib'
+import {
+  type CounterName,
+  type CounterReset,
+  countedRates,
+  counterResets,
+  counters,
+  type MetricValues,
+  metrics,
+} from '@floe/telemetry'
 
-/** Counters that rates are made of, each with the view whose reset starts it anew. */
-export const counterResets = {
-  xact_commit: 'databases_reset',
-  xact_rollback: 'databases_reset',
-  active_time: 'databases_reset',
-  tup_returned: 'databases_reset',
-  tup_fetched: 'databases_reset',
-  tup_inserted: 'databases_reset',
-  tup_updated: 'databases_reset',
-  tup_deleted: 'databases_reset',
-  blks_hit: 'databases_reset',
-  blks_read: 'databases_reset',
-  temp_bytes: 'databases_reset',
-  deadlocks: 'databases_reset',
-  wal_bytes: 'wal_reset',
-  wal_records: 'wal_reset',
-  wal_fpi: 'wal_reset',
-  wal_buffers_full: 'wal_reset',
-  wal_fpi_bytes: 'wal_fpi_reset',
-  wal_fpi_omitted_bytes: 'wal_reset',
-  checkpoints_timed: 'checkpointer_reset',
-  checkpoints_requested: 'checkpointer_reset',
-  checkpoint_write_time: 'checkpointer_reset',
-  checkpoint_sync_time: 'checkpointer_reset',
-  checkpoint_buffers: 'checkpointer_reset',
-  io_read_bytes: 'io_reset',
-  io_write_bytes: 'io_reset',
-  io_extend_bytes: 'io_reset',
-  io_reads: 'io_reset',
-  io_writes: 'io_reset',
-  io_extends: 'io_reset',
-  io_fsyncs: 'io_reset',
-  io_read_bytes_normal: 'io_reset',
-  io_read_bytes_bulkread: 'io_reset',
-  io_read_bytes_vacuum: 'io_reset',
-  io_read_bytes_bulkwrite: 'io_reset',
-  io_write_bytes_client: 'io_reset',
-  io_write_bytes_checkpointer: 'io_reset',
-  io_write_bytes_background_writer: 'io_reset',
-  io_write_bytes_other: 'io_reset',
-  io_wal_write_bytes: 'io_reset',
-  io_wal_fsyncs: 'io_reset',
-  process_read_bytes: null,
-  process_write_bytes: null,
-  process_cpu_time: null,
-} as const
+const counterNames = counters.map(({ name }) => name)
 
-export type CounterName = keyof typeof counterResets
-export const counterNames = Object.keys(counterResets) as CounterName[]
-const resetNames = [
-  'databases_reset',
-  'wal_reset',
-  'wal_fpi_reset',
-  'checkpointer_reset',
-  'io_reset',
-] as const
 /** Names of everything a reading holds, in the order it is stored. */
-export const readingFields = [
+const readingFields = [
   'at',
   'monotonic',
   'uncertainty',
@@ -79,7 +34,7 @@ export type Reading = {
   ownTransactions: number
   ownTime: number
   counters: Partial<Record<CounterName, number>>
-  resets: Partial<Record<(typeof resetNames)[number], number>>
+  resets: Partial<Record<CounterReset, number>>
   gauges: MetricValues
 }
 
@@ -108,7 +63,7 @@ export function readingFromRow(
     const value = number(name)
     if (value !== undefined) reading.counters[name] = value
   }
-  for (const name of resetNames) reading.resets[name] = number(name) ?? 0
+  for (const name of counterResets) reading.resets[name] = number(name) ?? 0
   for (const m of metrics) {
     const value = m.kind === 'gauge' ? number(m.name) : undefined
     if (value !== undefined) reading.gauges[m.name] = value
@@ -127,10 +82,7 @@ export function intervalMs(before: Reading, after: Reading): number {
   return Math.abs(wall - monotonic) < tolerance ? wall : monotonic
 }
 
-/** Counters that stand for the same name in the catalogue. */
-const plainRates = metrics
-  .filter((m) => m.kind === 'rate' && m.name in counterResets)
-  .map((m) => m.name as CounterName & (typeof metrics)[number]['name'])
+const resetOf = new Map<CounterName, CounterReset | null>(counters.map(({ name, reset }) => [name, reset]))
 
 /**
  * The sample's values between two readings, or null when they cannot be compared: another postmaster, or no time between.
@@ -146,13 +98,13 @@ export function valuesBetween(
   const growth = (name: CounterName): number | undefined => {
     const a = before.counters[name]
     const b = after.counters[name]
-    const reset = counterResets[name]
+    const reset = resetOf.get(name) ?? null
     if (a === undefined || b === undefined || b < a) return undefined
     if (reset !== null && before.resets[reset] !== after.resets[reset]) return undefined
     return b - a
   }
   const values: MetricValues = { ...after.gauges }
-  for (const name of plainRates) {
+  for (const name of countedRates) {
     const grown = growth(name)
     if (grown !== undefined) values[name] = grown / seconds
   }
@@ -174,19 +126,23 @@ export function valuesBetween(
   return { intervalMs: interval, values }
 }
 
+/** Tells what the numbers of a stored reading are: an agent of another version may have other counters, or another order. */
+const layout = crc32([...readingFields, ...counterResets, ...counterNames].join())
+
 /** A reading as numbers in a fixed order, for the ring's trailer. */
 export function encodeReading(r: Reading): Float64Array {
   return Float64Array.from([
+    layout,
     ...readingFields.map((f) => r[f]),
-    ...resetNames.map((n) => r.resets[n] ?? Number.NaN),
+    ...counterResets.map((n) => r.resets[n] ?? Number.NaN),
     ...counterNames.map((n) => r.counters[n] ?? Number.NaN),
   ])
 }
 
 /** Inverse of encodeReading, without gauges; null when it was written by an agent with other counters. */
 export function decodeReading(numbers: Float64Array): Reading | null {
-  if (numbers.length !== readingFields.length + resetNames.length + counterNames.length) return null
-  let i = 0
+  if (numbers[0] !== layout) return null
+  let i = 1
   const next = () => numbers[i++] as number
   const [at, monotonic, uncertainty, postmasterStart, ownTransactions, ownTime] = readingFields.map(next) as [
     number,
@@ -200,7 +156,7 @@ export function decodeReading(numbers: Float64Array): Reading | null {
     Object.fromEntries(names.map((n) => [n, next()] as const).filter(([, v]) => !Number.isNaN(v))) as Partial<
       Record<N, number>
     >
-  const resets = known(resetNames)
+  const resets = known(counterResets)
   const counters = known(counterNames)
   return {
     at,

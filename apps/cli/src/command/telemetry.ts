@@ -103,11 +103,11 @@ async function history(
     metrics,
     maxPoints: options.points,
   })
-  const points = answer.at.map((at, i) => ({
-    seq: answer.seq[i] ?? null,
+  const points = answer.points.map(({ seq, at, intervalMs, average }) => ({
+    seq,
     at,
-    intervalMs: answer.intervalMs[i] as number,
-    values: Object.fromEntries(metrics.map((m) => [m, answer.average[m]?.[i] ?? null])),
+    intervalMs,
+    values: Object.fromEntries(metrics.map((name, i) => [name, average[i] ?? null])),
   }))
   if (options.json) for (const point of points) process.stdout.write(`${JSON.stringify(point)}\n`)
   else {

@@ -35,15 +35,20 @@ async function lint(context: SuiteContext): Promise<Counts> {
   return { passed: Math.max(0, checked - failed), failed, skipped: 0 }
 }
 
-async function types(context: SuiteContext): Promise<Counts> {
-  const counts = { passed: 0, failed: 0, skipped: 0 }
-  const generated = await runInCheckout(context, program('turbo'), [
+/** Makes the sources that are not kept in git; answers whether that worked. */
+async function generate(context: SuiteContext): Promise<boolean> {
+  const { status } = await runInCheckout(context, program('turbo'), [
     'run',
     'generate',
     '--output-logs',
     'errors-only',
   ])
-  if (generated.status !== 0) return { ...counts, failed: 1 }
+  return status === 0
+}
+
+async function types(context: SuiteContext): Promise<Counts> {
+  const counts = { passed: 0, failed: 0, skipped: 0 }
+  if (!(await generate(context))) return { ...counts, failed: 1 }
   for (const workspace of workspaces()) {
     if (workspace.scripts.typecheck === undefined) continue
     const { status } = await runInCheckout(context, program('tsc'), ['-p', '.'], { cwd: workspace.directory })
@@ -56,6 +61,20 @@ async function types(context: SuiteContext): Promise<Counts> {
 async function boundaries(context: SuiteContext): Promise<Counts> {
   const { stdout, status } = await runInCheckout(context, process.execPath, ['tooling/boundaries/check.mjs'])
   return parseCounts(stdout) ?? { passed: 0, failed: status === 0 ? 0 : 1, skipped: 0 }
+}
+
+async function unused(context: SuiteContext): Promise<Counts> {
+  if (!(await generate(context))) return { passed: 0, failed: 1, skipped: 0 }
+  const { stdout, status } = await runInCheckout(context, program('knip'), [
+    '--no-progress',
+    '--treat-config-hints-as-errors',
+    '--reporter',
+    'compact',
+  ])
+  const found = stdout.split('\n').filter((line) => line.includes(': ')).length
+  return status === 0
+    ? { passed: workspaces().length, failed: 0, skipped: 0 }
+    : { passed: 0, failed: Math.max(1, found), skipped: 0 }
 }
 
 /** Shell scripts: those that say so in their first line, and parts that are read in by them. */
@@ -94,6 +113,12 @@ export const staticSuites: Suite[] = [
     run: lint,
   },
   { name: 'boundaries', about: 'import rules of ARCHITECTURE.md', lane: 'workspace', run: boundaries },
+  {
+    name: 'unused',
+    about: 'knip: files, exports and dependencies that nothing uses (knip.jsonc)',
+    lane: 'workspace',
+    run: unused,
+  },
   { name: 'shell', about: 'shellcheck over every shell script', lane: 'workspace', run: shell },
   { name: 'types', about: 'TypeScript, one workspace after another', lane: 'workspace', run: types },
 ]

@@ -1,8 +1,8 @@
 import { type LeaseHold, LeaseLostError, listWatchedClusters, releaseLease, takeLease } from '@floe/db'
-import { incidentKey, incidentKindOf } from '@floe/domain'
+import { incidentKindOf } from '@floe/domain'
 import { runLoop } from '../loop'
+import type { ControllerParts } from '../parts'
 import { deriveClusterIncidents } from './derive-cluster-incidents'
-import type { LaneParts } from './host-lane'
 import { IncidentBook } from './incident-book'
 
 const LOOK_EVERY_MS = 1_000
@@ -14,7 +14,7 @@ const LOOK_AGAIN_MS = 5_000
  * follows nobody. One controller does so at a time; incidents of hosts are their lanes'.
  */
 export async function watchClusters(
-  parts: LaneParts & { owner: string },
+  parts: Pick<ControllerParts, 'db' | 'log' | 'database' | 'owner' | 'standstills' | 'times'>,
   signal: AbortSignal,
 ): Promise<void> {
   const { db, log, database, owner, standstills, times } = parts
@@ -44,18 +44,16 @@ export async function watchClusters(
     )
     const held = new Set<string>(wanted.filter((w) => w.busyWithPrimary).map((w) => w.incident.key))
     // of standbys nothing is known meanwhile, so nothing is over
-    const unjudged = new Set<string>(
-      watched
-        .filter((w) => w.inDoubt)
-        .flatMap(({ cluster }) => cluster.members)
-        .flatMap(({ instanceId }) => [
-          incidentKey('standby-not-streaming', instanceId),
-          incidentKey('diverged', instanceId),
-        ]),
+    const inDoubt = new Set<string>(
+      watched.filter((w) => w.inDoubt).flatMap(({ cluster }) => cluster.members.map((m) => m.instanceId)),
     )
+    const judged = (key: string) => {
+      const kind = incidentKindOf(key)
+      return !(kind?.whileInDoubt === 'stays open' && kind.ids.some((id) => inDoubt.has(id)))
+    }
     await book.settle(
       wanted.map(({ incident }) => incident),
-      (key) => !unjudged.has(key),
+      judged,
       (key) => held.has(key),
     )
   })

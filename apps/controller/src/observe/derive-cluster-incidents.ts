@@ -1,6 +1,9 @@
 import {
   type ClusterMember,
   type ClusterObserved,
+  type IncidentKindOpenedBy,
+  type IncidentReport,
+  incident,
   isConnected,
   judgeCandidates,
   lossDoubts,
@@ -10,13 +13,15 @@ import {
   standbySeenOf,
   unsettledMembers,
 } from '@floe/domain'
-import { type DerivedIncident, incident } from './derive-incidents'
+
+/** Of a kind that the watch over clusters opens, and therefore closes. */
+type ClusterIncident = IncidentReport<IncidentKindOpenedBy<'cluster watch'>>
 
 /**
  * Every incident that ought to be open for a cluster with standbys, and no other. Pure. A record that is in doubt says
  * nothing of who is what: then only that nobody at all is seen as a primary.
  */
-export function deriveClusterIncidents(cluster: ClusterObserved, inDoubt = false): DerivedIncident[] {
+export function deriveClusterIncidents(cluster: ClusterObserved, inDoubt = false): ClusterIncident[] {
   if (cluster.members.length < 2) return []
   if (inDoubt) return noPrimaryInDoubt(cluster)
   const primary = runningPrimary(cluster)
@@ -53,7 +58,7 @@ const hears = (standby: ClusterMember, primary: ClusterMember) => {
 const unseen = (primary: ClusterMember) =>
   silent(primary) || (primary.state === 'running' && primary.role === null)
 
-function noPrimary(cluster: ClusterObserved): DerivedIncident[] {
+function noPrimary(cluster: ClusterObserved): ClusterIncident[] {
   const primary = primaryOf(cluster)
   if (!primary) return []
   // when nobody at all is heard, it is the hosts or the console that are away, and that is told of them
@@ -85,7 +90,7 @@ function noPrimary(cluster: ClusterObserved): DerivedIncident[] {
   ]
 }
 
-function noPrimaryInDoubt(cluster: ClusterObserved): DerivedIncident[] {
+function noPrimaryInDoubt(cluster: ClusterObserved): ClusterIncident[] {
   const { members, name } = cluster
   if (members.some((m) => !silent(m) && m.state === 'running' && m.role === 'primary' && !m.fenced)) return []
   if (members.every(silent)) return []
@@ -141,7 +146,7 @@ function notFollowing(
   cluster: ClusterObserved,
   primary: ClusterMember | undefined,
   member: ClusterMember,
-): DerivedIncident[] {
+): ClusterIncident[] {
   if (member.memberRole !== 'standby' || member.fenced || silent(member)) return []
   if (member.state !== 'running' || member.role !== 'standby') return []
   const { name, instanceId } = member

@@ -1,15 +1,15 @@
 import type { InstanceObserved, Report } from '@floe/agent-contract'
-import type { IncidentReport, KnownInstance } from '@floe/db'
+import type { KnownInstance } from '@floe/db'
 import {
   type Fault,
   formatBytes,
   formatDuration,
   HOST_OFFLINE_MS,
-  type IncidentKey,
-  type IncidentKind,
+  type IncidentKindOpenedBy,
+  type IncidentReport,
+  incident,
   incidentKey,
   incidentKindOf,
-  incidentKinds,
   type Protection,
   waitingForStandbys,
 } from '@floe/domain'
@@ -38,21 +38,14 @@ export type HostSeen = {
   open: ReadonlyMap<string, string | null>
 }
 
-/** What a lane reports is of a kind that the table of kinds names. */
-export type DerivedIncident = IncidentReport & { key: IncidentKey }
-
-/** An incident with the key and the severity of its kind; `about` names what it is about. */
-export const incident = (
-  kind: IncidentKind,
-  about: [string, ...string[]],
-  words: Omit<IncidentReport, 'key' | 'severity'> & Partial<Pick<IncidentReport, 'severity'>>,
-): DerivedIncident => ({ key: incidentKey(kind, ...about), severity: incidentKinds[kind].severity, ...words })
+/** Of a kind that the lane of its host opens, and therefore closes. */
+export type HostIncident = IncidentReport<IncidentKindOpenedBy<'host lane'>>
 
 /** Every incident that ought to be open for a host that answered, and no other: what is not named here is over. */
-export function deriveIncidents(seen: HostSeen): DerivedIncident[] {
+export function deriveIncidents(seen: HostSeen): HostIncident[] {
   const reported = new Map(seen.report.instances.map((i) => [i.instanceId as string, i]))
   const busy = new Set(seen.known.filter((k) => k.busy).map((k) => k.instanceId))
-  const suspended = ({ key, instanceId }: DerivedIncident) =>
+  const suspended = ({ key, instanceId }: HostIncident) =>
     instanceId &&
     busy.has(instanceId) &&
     incidentKindOf(key)?.duringOperations === 'not opened' &&
@@ -70,7 +63,7 @@ export function deriveIncidents(seen: HostSeen): DerivedIncident[] {
   return found.filter((i) => !suspended(i))
 }
 
-function diskIncident(seen: HostSeen, disk: Report['facts']['disks'][number]): DerivedIncident[] {
+function diskIncident(seen: HostSeen, disk: Report['facts']['disks'][number]): HostIncident[] {
   const about: [string, string] = [seen.hostId, disk.mount]
   const share = disk.sizeBytes > 0 ? disk.freeBytes / disk.sizeBytes : 1
   if (share >= (seen.open.has(incidentKey('disk-low', ...about)) ? DISK_ENOUGH_SHARE : DISK_LOW_SHARE))
@@ -87,7 +80,7 @@ function diskIncident(seen: HostSeen, disk: Report['facts']['disks'][number]): D
   ]
 }
 
-function clockIncident(seen: HostSeen): DerivedIncident[] {
+function clockIncident(seen: HostSeen): HostIncident[] {
   const skew = seen.clockSkewMs
   if (skew === null || Math.abs(skew) < CLOCK_SKEW_MS) return []
   return [
@@ -101,7 +94,7 @@ function clockIncident(seen: HostSeen): DerivedIncident[] {
 }
 
 /** What an agent says is wrong with itself. */
-function problemIncidents(seen: HostSeen): DerivedIncident[] {
+function problemIncidents(seen: HostSeen): HostIncident[] {
   return (seen.report.problems ?? []).map(({ key, instanceId, fault }) =>
     incident('agent-problem', [seen.hostId, key], {
       title: `agent of host "${seen.hostName}": ${fault.message}`,
@@ -118,7 +111,7 @@ function instanceIncidents(
   seen: HostSeen,
   known: KnownInstance,
   reported: InstanceObserved | undefined,
-): DerivedIncident[] {
+): HostIncident[] {
   const ids = { hostId: seen.hostId, instanceId: known.instanceId }
   const about: [string] = [known.instanceId]
   if (known.deleted)
@@ -198,7 +191,7 @@ function fenceIncidents(
   seen: HostSeen,
   known: KnownInstance,
   reported: InstanceObserved | undefined,
-): DerivedIncident[] {
+): HostIncident[] {
   const why = reported && !reported.fenced ? whyFenceWaits(known, reported) : null
   if (why === null) return []
   return [
@@ -217,11 +210,11 @@ function replicationIncidents(
   seen: HostSeen,
   known: KnownInstance,
   reported: InstanceObserved | undefined,
-): DerivedIncident[] {
+): HostIncident[] {
   if (known.deleted || reported?.state !== 'running') return []
   const ids = { hostId: seen.hostId, instanceId: known.instanceId }
   const about: [string] = [known.instanceId]
-  const found: DerivedIncident[] = []
+  const found: HostIncident[] = []
   const doubted =
     seen.inDoubt.has(known.instanceId) && !seen.open.has(incidentKey('second-primary', ...about))
   if (reported.role === 'primary' && known.memberRole !== 'primary' && !doubted)
@@ -269,7 +262,7 @@ function protectionIncidents(
   seen: HostSeen,
   known: KnownInstance,
   reported: InstanceObserved | undefined,
-): DerivedIncident[] {
+): HostIncident[] {
   const p = reported?.protection
   if (known.deleted || reported?.state !== 'running' || !p) return []
   const ids = { hostId: seen.hostId, instanceId: known.instanceId }
@@ -330,7 +323,7 @@ export function isMissing(known: KnownInstance): boolean {
   return known.seen && known.created && !known.busy && !known.deleted
 }
 
-function unregistered(seen: HostSeen): DerivedIncident[] {
+function unregistered(seen: HostSeen): HostIncident[] {
   const ours = new Set(seen.known.map((k) => k.instanceId))
   return seen.report.instances
     .filter((i) => !ours.has(i.instanceId))
@@ -350,7 +343,7 @@ export function hostOffline(host: {
   hostName: string
   silentMs: number
   fault: Fault
-}): DerivedIncident | undefined {
+}): HostIncident | undefined {
   if (host.silentMs < HOST_OFFLINE_MS) return undefined
   return incident('host-offline', [host.hostId], {
     title: `host "${host.hostName}" is offline`,

@@ -1,7 +1,6 @@
 import { agentFault, contractVersion, type Hello, type Report } from '@floe/agent-contract'
 import {
   type AgentAddress,
-  type Database,
   isDatabaseAway,
   type KnownInstance,
   keepHoldings,
@@ -35,13 +34,10 @@ import {
   whyInstanceMoved,
 } from '@floe/domain'
 import { OperationConflict, submitOperation } from '@floe/operations/submit'
-import { type Agents, REPORT_WAIT_MS } from '../agents'
+import { REPORT_WAIT_MS } from '../agents'
 import { renewHostCertificate } from '../certificates'
-import type { Signing } from '../enrolment'
-import type { Log } from '../log'
-import { type DatabaseWatch, pause, runLoop } from '../loop'
-import type { LeaseTimes } from '../operation-loop'
-import type { Standstills } from '../standstills'
+import { pause, runLoop } from '../loop'
+import type { ControllerParts } from '../parts'
 import { deriveIncidents, hostOffline, isMissing, whyFenceWaits } from './derive-incidents'
 import { IncidentBook } from './incident-book'
 import { TelemetryCollector } from './telemetry-collector'
@@ -52,15 +48,7 @@ const RENEW_LOOK_MS = 1_000
 const RENEW_AGAIN_MS = 60_000
 const FENCE_EVERY_MS = 15_000
 
-export type LaneParts = {
-  db: Database
-  agents: Agents
-  log: Log
-  database: DatabaseWatch
-  times: LeaseTimes
-  signing: Signing
-  standstills: Pick<Standstills, 'now' | 'since'>
-}
+type LaneParts = Omit<ControllerParts, 'owner'>
 
 /**
  * Observes one host under the lease `observe:<host id>`: its report, its telemetry and its checkpoints, each in a loop of

@@ -1,8 +1,9 @@
 import { closeIncidents, listAgents, listOpenIncidentsOfHost, takeLease } from '@floe/db'
 import { pause, runLoop, type Wake } from '../loop'
-import { HostLane, type LaneParts } from './host-lane'
+import type { ControllerParts } from '../parts'
+import { HostLane } from './host-lane'
 
-type Parts = LaneParts & { owner: string; wake: Wake }
+type Parts = ControllerParts & { wake: Wake }
 
 /** Keeps a lane for every host whose lease this controller can get; a revoked host has none. */
 export class HostLanes {

@@ -9,29 +9,16 @@ import {
   requireLease,
   type Transaction,
 } from '@floe/db'
-import { type IncidentKind, incidentKindOf, incidentKinds } from '@floe/domain'
+import { type IncidentReport, incidentKindOf, incidentKindsOpenedBy } from '@floe/domain'
 import type { Log } from '../log'
-import type { DerivedIncident } from './derive-incidents'
 
 /** What a lane opens and closes; those of operation steps belong to the steps. Of a kind that is gone nobody else closes one. */
 const isOwn = (key: string) => (incidentKindOf(key)?.openedBy ?? 'host lane') === 'host lane'
 
-/** What the watch over clusters opens and closes. */
-const kindsOfClusters = (Object.keys(incidentKinds) as IncidentKind[]).filter(
-  (kind) => incidentKinds[kind].openedBy === 'cluster watch',
-)
-
-const over: Partial<Record<IncidentKind, string>> = {
-  'host-offline': 'The host answers again.',
-  'no-primary': 'A primary is seen to run.',
-  'standby-not-streaming': 'The standby streams, or is none any more.',
-  diverged: 'The standby is on the history of its cluster, or is not seen as a standby any more.',
-}
-
 /** Why what is not named any more is over. */
 function whyOver(key: string): string {
-  const kind = incidentKindOf(key)?.kind
-  return (kind && over[kind]) ?? 'The host’s report does not show it any more.'
+  const kind = incidentKindOf(key)
+  return kind && 'resolved' in kind ? kind.resolved : 'The host’s report does not show it any more.'
 }
 
 /** `words`: all that was last written of it, empty where another lane did. */
@@ -73,7 +60,8 @@ export class IncidentBook {
   }
 
   async #stored(): Promise<{ key: string; detail: string | null }[]> {
-    if (this.#of === 'clusters') return listOpenIncidentsOfKinds(this.#db.pool, kindsOfClusters)
+    if (this.#of === 'clusters')
+      return listOpenIncidentsOfKinds(this.#db.pool, incidentKindsOpenedBy('cluster watch'))
     return (await listOpenIncidentsOfHost(this.#db.pool, this.#of.hostId)).filter(({ key }) => isOwn(key))
   }
 
@@ -112,7 +100,7 @@ export class IncidentBook {
    * Writes nothing, and throws, once the lease is lost.
    */
   async settle(
-    wanted: readonly DerivedIncident[],
+    wanted: readonly IncidentReport[],
     over: (key: string) => boolean,
     held: (key: string) => boolean = () => false,
   ): Promise<void> {

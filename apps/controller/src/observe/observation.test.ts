@@ -57,7 +57,7 @@ test('a report becomes what is known of host and instances, and a move is told w
   bench.host.show(id, 'one', 'running', 78)
   await waitUntil('the incident is closed', async () => (await openKeys()).length === 0)
   expect(await listIncidents(bench.db.pool, { state: 'closed' })).toMatchObject([
-    { closedBecause: 'The host’s report does not show it any more.' },
+    { closedBecause: 'The instance is not reported as crashed any more.' },
   ])
   expect(log.lines).toContainEqual({
     level: 'info',

@@ -1,6 +1,6 @@
-import { chooseResolution, newestSeq, readRetention, readSamples, showInstance } from '@floe/db'
+import { newestSeq, readRetention, readSamples, showInstance } from '@floe/db'
 import { type Fault, InstanceId } from '@floe/domain'
-import { type MetricName, metrics } from '@floe/telemetry'
+import { chooseResolution, type MetricName, metrics } from '@floe/telemetry'
 import { z } from 'zod'
 import { actorOf } from './context'
 import { log } from './log'
@@ -143,7 +143,7 @@ async function* csv(
       // a sample on the border of two reads is in both
       if (point.at <= last) continue
       last = point.at
-      const values = names.map((name) => point.values[name] ?? '')
+      const values = point.average.map((value) => value ?? '')
       text += `${new Date(point.at).toISOString()},${Math.round(point.intervalMs)},${values.join(',')}\r\n`
     }
     if (text) yield text

@@ -1,6 +1,6 @@
 import { insertSettingChanges, insertSettingState, inTransaction, openIncident } from '@floe/db'
 import { insertTestInstance } from '@floe/db/testing'
-import { HIDDEN_VALUE, InstanceId, InstanceName } from '@floe/domain'
+import { HIDDEN_VALUE, InstanceId, InstanceName, incidentKey } from '@floe/domain'
 import { VALUE_NOT_KEPT } from '@floe/operations/submit'
 import { TRPCError } from '@trpc/server'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
@@ -120,7 +120,7 @@ test('a viewer is told no value that only superusers see, at no door', async () 
       { name: 'work_mem', oldValue: '4MB', newValue: '8MB', pendingRestart: false },
     ])
     await openIncident(tx, {
-      key: 'settings drifted',
+      key: incidentKey('setting-drift', instanceId),
       severity: 'warning',
       title: 'settings were changed past Floe',
       detail: `archive_command: ${SECRET}`,

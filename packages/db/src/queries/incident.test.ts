@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { type IncidentReport, incidentKey } from '@floe/domain'
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest'
 import { inTransaction } from '../database'
 import { createTestDatabase, insertTestInstance, type TestDatabase } from '../testing/control-database'
@@ -20,9 +21,9 @@ beforeAll(async () => {
 beforeEach(() => db.pool.query('DELETE FROM incident'))
 afterAll(() => db.drop())
 
-const report = {
-  key: 'disk-low:h:/',
-  severity: 'warning' as const,
+const report: IncidentReport = {
+  key: incidentKey('disk-low', 'h', '/'),
+  severity: 'warning',
   title: 'almost full',
   detail: '4 % are free.',
 }
@@ -51,11 +52,11 @@ test('an open incident takes newer words; a closed one stays as it was and the n
 })
 
 test('page by page every incident comes once: open ones first, each newest first, also where many began at once', async () => {
-  for (let n = 0; n < 23; n++) await openIncident(db.pool, { ...report, key: `k:${n}` })
+  for (let n = 0; n < 23; n++) await openIncident(db.pool, { ...report, key: `host-offline:${n}` })
   await db.pool.query(`UPDATE incident SET "openedAt" = date_trunc('second', now())`)
   await closeIncidents(
     db.pool,
-    Array.from({ length: 10 }, (_, n) => `k:${2 * n}`),
+    Array.from({ length: 10 }, (_, n) => `host-offline:${2 * n}`),
     'Over.',
   )
   const seen: IncidentView[] = []
@@ -112,7 +113,7 @@ test('messages of one moment go out in the order in which they were written', as
     [randomUUID()],
   )
   const webhookId = rows[0].id
-  const keys = Array.from({ length: 20 }, (_, i) => `moment:${i}`)
+  const keys = Array.from({ length: 20 }, (_, i) => incidentKey('host-offline', `${i}`))
   await inTransaction(db.pool, async (tx) => {
     for (const key of keys) await openIncident(tx, { key, severity: 'warning', title: key })
   })

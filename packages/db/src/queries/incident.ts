@@ -1,4 +1,10 @@
-import { fault, type IncidentSeverity, type IncidentState, type OperationKind } from '@floe/domain'
+import {
+  fault,
+  type IncidentReport,
+  type IncidentSeverity,
+  type IncidentState,
+  type OperationKind,
+} from '@floe/domain'
 import type { Queryable, Transaction } from '../database'
 import type { Actor } from './audit'
 
@@ -22,18 +28,6 @@ export type IncidentView = {
   closedBecause: string | null
   acknowledgedAt: Date | null
   acknowledgedByName: string | null
-}
-
-/** Something that needs a person. The key names the cause (`host-offline:<id>`): as long as it lasts it is one incident. */
-export type IncidentReport = {
-  key: string
-  severity: IncidentSeverity
-  title: string
-  detail?: string | null | undefined
-  hint?: string | null | undefined
-  hostId?: string | null | undefined
-  instanceId?: string | null | undefined
-  operationId?: string | null | undefined
 }
 
 /** Opens an incident, or refreshes the texts of the one that is open under this key. Answers true when it is new. */

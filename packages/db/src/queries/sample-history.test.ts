@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import type { Sample } from '@floe/telemetry'
+import { chooseResolution, encodeValues, rollUp, type Sample } from '@floe/telemetry'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '../testing/control-database'
 import { rollUpSamples } from './roll-up'
 import { insertSamples } from './sample'
-import { chooseResolution, readSamples } from './sample-history'
+import { readSamples } from './sample-history'
 import { maintainPartitions, readRetention } from './sample-partition'
 
 let db: TestDatabase
@@ -55,18 +55,46 @@ test('no second is counted twice or left out where roll-ups end and samples begi
       to: from + 3_600_000,
       maxPoints,
       metrics: ['tps'],
+      maximumOf: ['tps'],
     })
     expect(history.points.length).toBeLessThanOrEqual(maxPoints + 1)
     const measured = history.points.reduce((sum, p) => sum + p.intervalMs, 0)
     expect(measured).toBe(3_500_000)
     const total = history.points.reduce(
-      (sum, p) => sum + (p.values.tps as number) * (p.intervalMs / 1_000),
+      (sum, p) => sum + (p.average[0] as number) * (p.intervalMs / 1_000),
       0,
     )
     expect(total).toBeCloseTo((3_499 * 3_500) / 2, -2)
     expect(history.points.some((p) => p.gapBefore)).toBe(false)
     expect(history.newestSeq).toBe(3_499)
-    expect(history.points.at(-1)?.maximum?.tps).toBe(3_499)
+    expect(history.points.at(-1)?.maximum).toEqual([3_499])
+  }
+})
+
+test('points are the roll-up of the samples in them: the database averages as rollUp() does', async () => {
+  const instanceId = randomUUID()
+  const from = Math.floor(Date.now() / 60_000) * 60_000 - 240_000
+  const samples = Array.from({ length: 23 }, (_, i) => ({
+    ...tick(i, from + i * 1_300, i % 7 === 3 ? Number.NaN : (i * 37) % 11),
+    intervalMs: 1_300,
+  }))
+  await insertSamples(db.pool, [{ instanceId, samples }])
+  const { points, stepSeconds } = await readSamples(db.pool, {
+    instanceId,
+    from,
+    to: from + 60_000,
+    maxPoints: 12,
+    metrics: ['tps', 'wal_bytes'],
+    maximumOf: ['tps'],
+  })
+  expect(stepSeconds).toBe(5)
+  const encoded = samples.map((s) => ({ ...s, values: encodeValues(s.values) }))
+  const expected = rollUp(encoded, 5)
+  expect(points.map((p) => p.intervalMs)).toEqual(expected.map((b) => b.coveredMs))
+  expect(points.map((p) => p.maximum)).toEqual(expected.map((b) => [b.maximum[0]]))
+  for (const [i, { average }] of points.entries()) {
+    expect(average[0]).toBeCloseTo(expected[i]?.average[0] as number, 5)
+    expect(average[1]).toBeNull()
   }
 })
 
@@ -93,7 +121,7 @@ test('where nobody measured there is no point and the next one says so; a bridge
   expect(coarse.points.map((p) => p.gapBefore)).toEqual([false, true, true])
 })
 
-test('a metric nobody knew is absent, never 0', async () => {
+test('a metric nobody knew is null, never 0', async () => {
   const instanceId = randomUUID()
   const from = Math.floor(Date.now() / 10_000) * 10_000 - 120_000
   const samples = [tick(1, from, 5), { ...tick(2, from + 1_000, 5), values: { tps: null, wal_bytes: 7 } }]
@@ -104,7 +132,10 @@ test('a metric nobody knew is absent, never 0', async () => {
     to: from + 5_000,
     metrics: ['tps', 'wal_bytes'],
   })
-  expect(points.map((p) => p.values)).toEqual([{ tps: 5 }, { wal_bytes: 7 }])
+  expect(points.map((p) => p.average)).toEqual([
+    [5, null],
+    [null, 7],
+  ])
   const coarse = await readSamples(db.pool, {
     instanceId,
     from,
@@ -112,7 +143,7 @@ test('a metric nobody knew is absent, never 0', async () => {
     maxPoints: 1,
     metrics: ['tps', 'locks_waiting'],
   })
-  expect(coarse.points.map((p) => p.values)).toEqual([{ tps: 5 }])
+  expect(coarse.points.map((p) => p.average)).toEqual([[5, null]])
 })
 
 test('a range without samples is an empty history, not an error', async () => {

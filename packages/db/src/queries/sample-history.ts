@@ -1,6 +1,13 @@
-import { type MetricName, type MetricValues, metricPosition, metrics } from '@floe/telemetry'
+import {
+  chooseResolution,
+  joins,
+  type MetricName,
+  metricPosition,
+  metrics,
+  type Resolution,
+} from '@floe/telemetry'
 import type { Queryable } from '../database'
-import { type Retention, readRetention, type SampleStep, sampleTables } from './sample-partition'
+import { readRetention } from './sample-partition'
 
 export type HistoryInput = {
   instanceId: string
@@ -11,8 +18,10 @@ export type HistoryInput = {
   maxPoints?: number | undefined
   /** Only these metrics; all when left out. */
   metrics?: readonly MetricName[] | undefined
+  /** Those of which the largest value in each point is read, too. */
+  maximumOf?: readonly MetricName[] | undefined
   /** The answer of chooseResolution() for a longer range that this one is a part of; maxPoints is not looked at then. */
-  resolution?: { stepSeconds: number; sourceSeconds: SampleStep } | undefined
+  resolution?: Resolution | undefined
 }
 
 export type HistoryPoint = {
@@ -24,56 +33,27 @@ export type HistoryPoint = {
   intervalMs: number
   /** True where nobody measured between the point before and this one: the line breaks here. */
   gapBefore: boolean
-  /** Averages over the point's time, weighed by measured time. A metric that is absent is not known. */
-  values: MetricValues
-  /** Largest values in it; null where a point is a single sample. */
-  maximum: MetricValues | null
+  /** Averages over the point's time, weighed by measured time, in the order of `metrics`; null where it is not known. */
+  average: (number | null)[]
+  /** Largest values in it, in the order of `maximumOf`; null where a point is a single sample. */
+  maximum: (number | null)[] | null
 }
 
-export type History = {
-  /** Seconds one point stands for. */
-  stepSeconds: number
-  /** The stored resolution it was read from; its newest part comes from the 1 s samples. */
-  sourceSeconds: SampleStep
+/** `sourceSeconds` is where it was read from; its newest part comes from the 1 s samples. */
+export type History = Resolution & {
   points: HistoryPoint[]
   /** Number of the newest sample in it: live starts after it. Null when there is none. */
   newestSeq: number | null
 }
 
-const steps = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400]
-
-/**
- * Which length of a point and which stored resolution answer a range: the shortest step that gives at most `maxPoints`,
- * from the coarsest table that divides it and still has the start of the range; else a coarser one.
- */
-export function chooseResolution(
-  range: { from: number; to: number; maxPoints: number; now: number },
-  retention: readonly Retention[],
-): { stepSeconds: number; sourceSeconds: SampleStep } {
-  const seconds = Math.max(1, (range.to - range.from) / 1_000)
-  const wanted =
-    steps.find((step) => seconds / step <= range.maxPoints) ?? Math.ceil(seconds / range.maxPoints)
-  const covers = (source: SampleStep) => {
-    const kept = retention.find((r) => r.stepSeconds === source)
-    return kept !== undefined && range.now - range.from <= kept.keepSeconds * 1_000
-  }
-  const fromCoarse = [...sampleTables].reverse()
-  const fitting = fromCoarse.find(
-    (t) => t.stepSeconds <= wanted && wanted % t.stepSeconds === 0 && covers(t.stepSeconds),
-  )
-  if (fitting) return { stepSeconds: wanted, sourceSeconds: fitting.stepSeconds }
-  // too old for the fine tables: the finest that still has it, at least one of its own buckets a point
-  const source = sampleTables.find((t) => covers(t.stepSeconds))?.stepSeconds ?? 60
-  return { stepSeconds: Math.max(source, Math.ceil(wanted / source) * source), sourceSeconds: source }
-}
-
 type PointRow = {
   at: number
-  first: number
+  /** Where its measured time begins. */
+  from: number
   covered: number
   seq: number | null
   average: (number | null)[]
-  maximum: (number | null)[]
+  maximum: (number | null)[] | null
 }
 
 /**
@@ -84,27 +64,24 @@ export async function readSamples(on: Queryable, input: HistoryInput): Promise<H
   const names = input.metrics ?? metrics.map((m) => m.name)
   const retention = await readRetention(on)
   const range = { from: input.from, to: input.to, maxPoints: input.maxPoints ?? 600 }
-  const { stepSeconds, sourceSeconds } =
-    input.resolution ?? chooseResolution({ ...range, now: Date.now() }, retention)
-  const rows =
-    stepSeconds === 1
-      ? await readSingle(on, input, names)
-      : await readBuckets(on, input, names, stepSeconds, sourceSeconds)
-  const points: HistoryPoint[] = []
-  let before: PointRow | undefined
-  for (const row of rows) {
-    points.push({
+  const resolution = input.resolution ?? chooseResolution({ ...range, now: Date.now() }, retention)
+  const single = resolution.stepSeconds === 1
+  const rows = single
+    ? await readSingle(on, input, names)
+    : await readBuckets(on, input, names, input.maximumOf ?? [], resolution)
+  const points = rows.map((row, i): HistoryPoint => {
+    const before = rows[i - 1]
+    return {
       at: row.at,
-      seq: stepSeconds === 1 ? row.seq : null,
+      seq: single ? row.seq : null,
       intervalMs: row.covered,
-      gapBefore: before !== undefined && isHole(before, row, stepSeconds, sourceSeconds),
-      values: named(names, row.average),
-      maximum: stepSeconds === 1 ? null : named(names, row.maximum),
-    })
-    before = row
-  }
+      gapBefore: before !== undefined && !joins(before, row, resolution),
+      average: row.average,
+      maximum: row.maximum,
+    }
+  })
   const newest = rows.reduce<number | null>((seq, row) => row.seq ?? seq, null)
-  return { stepSeconds, sourceSeconds, points, newestSeq: newest ?? (await newestSeqUpTo(on, input)) }
+  return { ...resolution, points, newestSeq: newest ?? (await newestSeqUpTo(on, input)) }
 }
 
 /** Where everything in the range is rolled up, numbers are no longer in the rows. */
@@ -117,24 +94,6 @@ async function newestSeqUpTo(on: Queryable, input: HistoryInput): Promise<number
   return rows[0]?.seq ?? null
 }
 
-/**
- * `first` is where the measured time of a point begins. A hole of up to 10 s that the next sample's counters bridge is
- * drawn through; so is one shorter than a tick and a half.
- */
-function isHole(a: PointRow, b: PointRow, stepSeconds: number, sourceSeconds: number): boolean {
-  if (b.first - a.at > Math.max(1_500, sourceSeconds === 1 ? 0 : sourceSeconds * 500)) return true
-  return b.at - a.at > Math.max(10_000, stepSeconds * 2_000)
-}
-
-function named(names: readonly MetricName[], values: readonly (number | null)[]): MetricValues {
-  const out: MetricValues = {}
-  names.forEach((name, i) => {
-    const value = values[i]
-    if (value !== null && value !== undefined) out[name] = value
-  })
-  return out
-}
-
 const picked = (array: string, names: readonly MetricName[]) =>
   `ARRAY[${names.map((name) => `${array}[${metricPosition(name) + 1}]`).join(', ')}]::float8[]`
 
@@ -145,7 +104,7 @@ async function readSingle(
 ): Promise<PointRow[]> {
   const { rows } = await on.query<PointRow>(
     `SELECT (extract(epoch FROM at) * 1000)::float8 AS at,
-            (extract(epoch FROM at) * 1000)::float8 - interval_ms AS first, interval_ms AS covered, seq::float8,
+            (extract(epoch FROM at) * 1000)::float8 - interval_ms AS "from", interval_ms AS covered, seq::float8,
             ${picked('"values"', names)} AS average, NULL AS maximum
        FROM telemetry.sample s
       WHERE instance_id = $1 AND at >= to_timestamp($2::float8 / 1000) AND at <= to_timestamp($3::float8 / 1000)
@@ -159,12 +118,12 @@ async function readBuckets(
   on: Queryable,
   input: HistoryInput,
   names: readonly MetricName[],
-  stepSeconds: number,
-  sourceSeconds: SampleStep,
+  maximumOf: readonly MetricName[],
+  { stepSeconds, sourceSeconds }: Resolution,
 ): Promise<PointRow[]> {
   const finest = `
     SELECT at, at - make_interval(secs => interval_ms / 1000) AS first, interval_ms AS covered, seq,
-           ${picked('"values"', names)} AS average, ${picked('"values"', names)} AS maximum
+           ${picked('"values"', names)} AS average, ${picked('"values"', maximumOf)} AS maximum
       FROM telemetry.sample
      WHERE instance_id = $1 AND at <= to_timestamp($3::float8 / 1000)`
   const rolled = sourceSeconds === 10 ? 'rolled_10s' : 'rolled_1m'
@@ -173,7 +132,7 @@ async function readBuckets(
     sourceSeconds === 1
       ? `${finest} AND at >= to_timestamp($2::float8 / 1000)`
       : `SELECT r.bucket + make_interval(secs => ${sourceSeconds}) AS at, r.bucket AS first, r.covered_ms AS covered,
-                NULL::bigint AS seq, ${picked('average', names)} AS average, ${picked('maximum', names)} AS maximum
+                NULL::bigint AS seq, ${picked('average', names)} AS average, ${picked('maximum', maximumOf)} AS maximum
            FROM telemetry.${sourceSeconds === 10 ? 'sample_10s' : 'sample_1m'} r
           WHERE r.instance_id = $1 AND r.bucket >= to_timestamp($2::float8 / 1000)
             AND r.bucket + make_interval(secs => ${sourceSeconds}) <= to_timestamp($3::float8 / 1000)
@@ -181,25 +140,22 @@ async function readBuckets(
          UNION ALL
          ${finest} AND at >= greatest(to_timestamp($2::float8 / 1000),
            (SELECT ${rolled} FROM telemetry.sample_cursor WHERE instance_id = $1))`
-  const each = (name: string, i: number) => `
-    sum(average[${i + 1}] * covered) / nullif(sum(covered) FILTER (WHERE average[${i + 1}] IS NOT NULL), 0) AS "a_${name}",
-    max(maximum[${i + 1}]) AS "m_${name}"`
+  // as Weighing of packages/telemetry does it
+  const averages = names.map(
+    (_, i) =>
+      `sum(average[${i + 1}] * covered) / nullif(sum(covered) FILTER (WHERE average[${i + 1}] IS NOT NULL), 0)`,
+  )
+  const maxima = maximumOf.map((_, i) => `max(maximum[${i + 1}])`)
   const bucketOf =
     sourceSeconds === 1
       ? `floor(extract(epoch FROM at) / ${stepSeconds})`
       : `floor(extract(epoch FROM CASE WHEN seq IS NULL THEN first ELSE at END) / ${stepSeconds})`
-  const { rows: found } = await on.query<Record<string, number | null>>(
-    `SELECT (extract(epoch FROM max(at)) * 1000)::float8 AS at, (extract(epoch FROM min(first)) * 1000)::float8 AS first,
-            least(sum(covered), ${stepSeconds * 1_000}) AS covered, max(seq)::float8 AS seq, ${names.map(each).join(', ')}
+  const { rows: found } = await on.query<PointRow>(
+    `SELECT (extract(epoch FROM max(at)) * 1000)::float8 AS at, (extract(epoch FROM min(first)) * 1000)::float8 AS "from",
+            least(sum(covered), ${stepSeconds * 1_000}) AS covered, max(seq)::float8 AS seq,
+            ARRAY[${averages.join(', ')}]::float8[] AS average, ARRAY[${maxima.join(', ')}]::float8[] AS maximum
        FROM (${rows}) s GROUP BY ${bucketOf} ORDER BY max(s.at)`,
     [input.instanceId, input.from, input.to],
   )
-  return found.map((row) => ({
-    at: row.at as number,
-    first: row.first as number,
-    covered: row.covered as number,
-    seq: row.seq ?? null,
-    average: names.map((name) => row[`a_${name}`] ?? null),
-    maximum: names.map((name) => row[`m_${name}`] ?? null),
-  }))
+  return found
 }

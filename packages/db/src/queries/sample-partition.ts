@@ -1,3 +1,4 @@
+import type { StoredStep } from '@floe/telemetry'
 import type pg from 'pg'
 import { inTransaction, type Queryable, sqlError } from '../database'
 
@@ -6,10 +7,9 @@ export const sampleTables = [
   { stepSeconds: 1, table: 'sample' },
   { stepSeconds: 10, table: 'sample_10s' },
   { stepSeconds: 60, table: 'sample_1m' },
-] as const
-export type SampleStep = (typeof sampleTables)[number]['stepSeconds']
+] as const satisfies readonly { stepSeconds: StoredStep; table: string }[]
 
-export type Retention = { stepSeconds: SampleStep; keepSeconds: number; partitionSeconds: number }
+export type Retention = { stepSeconds: StoredStep; keepSeconds: number; partitionSeconds: number }
 
 /** How long each resolution is kept, finest first. */
 export async function readRetention(on: Queryable): Promise<Retention[]> {
@@ -23,7 +23,7 @@ export async function readRetention(on: Queryable): Promise<Retention[]> {
 /** Changes how long a resolution is kept; what is too old then goes at the next maintenance. */
 export async function setRetention(
   on: Queryable,
-  stepSeconds: SampleStep,
+  stepSeconds: StoredStep,
   keepSeconds: number,
 ): Promise<void> {
   await on.query(`UPDATE telemetry.retention SET keep_seconds = $2 WHERE step_seconds = $1`, [
@@ -35,7 +35,7 @@ export async function setRetention(
 export type Partition = { name: string; from: number; to: number }
 
 /** Partitions of a resolution with their bounds in ms since the epoch, oldest first. */
-export async function listPartitions(on: Queryable, stepSeconds: SampleStep): Promise<Partition[]> {
+export async function listPartitions(on: Queryable, stepSeconds: StoredStep): Promise<Partition[]> {
   const table = sampleTables.find((t) => t.stepSeconds === stepSeconds)?.table as string
   // the catalogue prints bounds in the session's time zone and date style, so both are pinned for this read
   const { rows } = await on.query<{ name: string; lower: string; upper: string }>(

@@ -42,11 +42,6 @@ export async function consumeSetupLink(on: Queryable, token: string): Promise<Se
   return rowCount === 1 ? 'valid' : checkSetupLink(on, token)
 }
 
-/** Makes a used link valid again, for when making the owner failed after it was used. */
-export async function releaseSetupLink(on: Queryable, token: string): Promise<void> {
-  await on.query(`UPDATE setup_link SET "usedAt" = NULL WHERE "tokenHash" = $1`, [hashToken(token)])
-}
-
 /** True once somebody owns the installation. */
 export async function hasOwner(on: Queryable): Promise<boolean> {
   const { rows } = await on.query<{ owned: boolean }>(

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { TooltipProvider } from '../tooltip'
 import { formatTick, formatTimeTick, formatValue, timeTicks, valueTicks } from './axis'
 import { bandsAt, visibleBands } from './checkpoint-band'
-import { dotKey, drawnRows, valuesAbove } from './drawn'
+import { dotKey, drawnExtent, drawnRows, maximumSpan, valuesAbove, withMaximum } from './drawn'
 import { standaloneSvg } from './export-png'
 import { type ChartRow, extent, lastValue, nearestRow } from './series'
 import { sparklinePath } from './sparkline'
@@ -275,5 +275,49 @@ describe('TimeSeriesChart', () => {
     const { container } = show({ rows: two, series: series.slice(0, 1) })
     const path = container.querySelector('.recharts-line-curve')?.getAttribute('d') ?? ''
     expect(path.match(/M/g)).toHaveLength(2)
+  })
+})
+
+describe('the largest value within a point', () => {
+  const tps = { key: 'tps', label: 'transactions', color: 1, maximumKey: 'tps maximum' } as const
+  const averaged: ChartRow[] = [
+    { at: start, tps: 10, 'tps maximum': 90 },
+    { at: start + 60_000, tps: 12, 'tps maximum': null },
+    { at: start + 120_000, tps: null, 'tps maximum': null },
+  ]
+
+  test('is shaded from the line on, and the axis holds it', () => {
+    expect(withMaximum([tps], averaged)).toEqual([tps])
+    const span = maximumSpan(tps.key, tps.maximumKey)
+    expect(averaged.map(span)).toEqual([[10, 90], null, null])
+    expect(drawnExtent([tps], averaged, false, start, start + 120_000)).toEqual({ min: 10, max: 90 })
+  })
+
+  test('is none of single samples, and then nothing is shaded nor told', () => {
+    const single = averaged.map(({ at, tps: value }) => ({
+      at,
+      tps: value,
+      'tps maximum': null,
+    })) as ChartRow[]
+    expect(withMaximum([tps], single)).toEqual([])
+  })
+
+  test('stands in the table as a column of its own', () => {
+    render(
+      <TooltipProvider>
+        <TimeSeriesChart
+          title="TPS"
+          unit="1/s"
+          series={[tps]}
+          rows={averaged}
+          from={start}
+          to={start + 120_000}
+        />
+      </TooltipProvider>,
+    )
+    expect(screen.getByText('shaded up to the largest value')).toBeTruthy()
+    fireEvent.click(screen.getByRole('button', { name: 'TPS as table' }))
+    expect(screen.getByRole('columnheader', { name: /transactions, largest/ })).toBeTruthy()
+    cleanup()
   })
 })

@@ -61,13 +61,31 @@ export function drawnExtent(
   to: number,
 ): { min: number; max: number } | null {
   const keysOf = (lines: boolean) => series.filter((s) => (s.kind === 'line') === lines).map((s) => s.key)
-  if (!stacked) return extent(rows, [...keysOf(true), ...keysOf(false)], false, from, to)
+  if (!stacked) {
+    const maxima = series.flatMap((s) => s.maximumKey ?? [])
+    return extent(rows, [...keysOf(true), ...keysOf(false), ...maxima], false, from, to)
+  }
   const areas = extent(rows, keysOf(false), true, from, to)
   const lines = extent(rows, keysOf(true), false, from, to)
   return areas && lines
     ? { min: Math.min(areas.min, lines.min), max: Math.max(areas.max, lines.max) }
     : (areas ?? lines)
 }
+
+/** Those of the series that have a largest value in any row: rows of single samples have none. */
+export const withMaximum = (series: readonly ChartSeries[], rows: readonly ChartRow[]) =>
+  series.filter((s): s is ChartSeries & { maximumKey: string } => {
+    const { maximumKey } = s
+    return maximumKey !== undefined && rows.some((row) => typeof row[maximumKey] === 'number')
+  })
+
+/** What is shaded of a row: from the value to the largest one; null where either is not known. */
+export const maximumSpan =
+  (key: string, maximumKey: string) =>
+  (row: ChartRow): [number, number] | null => {
+    const [value, most] = [row[key], row[maximumKey]]
+    return typeof value === 'number' && typeof most === 'number' ? [value, most] : null
+  }
 
 /** From so many values on one can be told to be an exception, and this much greater than the rest it has to be. */
 const leastValues = 10

@@ -3,7 +3,7 @@ import { memo, useCallback, useMemo, useRef } from 'react'
 import { Area, CartesianGrid, ComposedChart, Line, ReferenceArea, XAxis, YAxis } from 'recharts'
 import { formatTick, formatTimeTick, timeTicks, valueTicks } from './axis'
 import { type ChartBand, visibleBands } from './checkpoint-band'
-import { dotKey, drawnExtent, drawnRows } from './drawn'
+import { dotKey, drawnExtent, drawnRows, maximumSpan, withMaximum } from './drawn'
 import type { ChartRow, ChartSeries, ChartUnit } from './series'
 
 /** Room around the plot, in pixels; the layer that follows the pointer reckons with the same. */
@@ -67,6 +67,15 @@ export const Plot = memo(function Plot({
   )
   const bounds = useSame([ticks[0] ?? 0, ticks.at(-1) ?? 1])
   const drawn = useMemo(() => drawnRows(series, rows, stacked), [series, rows, stacked])
+  const shaded = useMemo(
+    () =>
+      withMaximum(series, rows).map((s) => ({
+        key: s.maximumKey,
+        color: s.color,
+        span: maximumSpan(s.key, s.maximumKey),
+      })),
+    [series, rows],
+  )
   const span = to - from
   const formatAt = useCallback((at: number) => formatTimeTick(at, span), [span])
   const formatIt = useCallback((value: number) => formatTick(value, unit), [unit])
@@ -117,6 +126,20 @@ export const Plot = memo(function Plot({
         width={plotRoom.left}
         tickMargin={4}
       />
+      {shaded.map((s) => (
+        <Area
+          key={s.key}
+          dataKey={s.span}
+          type="linear"
+          stroke="none"
+          fill={`var(--series-${s.color})`}
+          fillOpacity={0.22}
+          dot={false}
+          activeDot={false}
+          connectNulls={false}
+          isAnimationActive={false}
+        />
+      ))}
       {series.map((s) =>
         s.kind === 'area' || (stacked && s.kind !== 'line') ? (
           <Area

@@ -11,6 +11,8 @@ export type ChartSeries = {
   dashed?: boolean
   source?: string
   help?: string
+  /** Key of the largest value within the time that a row stands for: shaded from the line up to it. Not in a stack. */
+  maximumKey?: string
   /** Its newest value is of the past, whatever the rows hold: nobody can know it now. */
   ended?: boolean
 }

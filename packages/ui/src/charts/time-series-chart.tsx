@@ -13,7 +13,7 @@ import { formatValue, unitWords } from './axis'
 import { ChartTable } from './chart-table'
 import type { ChartBand } from './checkpoint-band'
 import { useCursor } from './cursor'
-import { valuesAbove } from './drawn'
+import { valuesAbove, withMaximum } from './drawn'
 import { chartsToPng, download } from './export-png'
 import { Plot } from './plot'
 import { PointerLayer } from './pointer-layer'
@@ -89,6 +89,16 @@ export const TimeSeriesChart = memo(function TimeSeriesChart({
     () => (clipsExceptions ? valuesAbove(series, rows, from, to) : null),
     [clipsExceptions, series, rows, from, to],
   )
+
+  // shading alone tells no number: the table has it
+  const columns = useMemo(() => {
+    const shaded = withMaximum(series, rows)
+    return series.flatMap((s) => {
+      const { maximumKey } = s
+      const of = shaded.includes(s as (typeof shaded)[number])
+      return of && maximumKey ? [s, { ...s, key: maximumKey, label: `${s.label}, largest` }] : [s]
+    })
+  }, [series, rows])
 
   async function exportPng() {
     if (!figure.current) return
@@ -174,6 +184,7 @@ export const TimeSeriesChart = memo(function TimeSeriesChart({
         stale={staleMs !== null}
         presentWithinMs={presentWithinMs}
         above={clipped?.above ?? noValues}
+        shaded={columns.length > series.length}
       />
       <div
         ref={box}
@@ -183,7 +194,7 @@ export const TimeSeriesChart = memo(function TimeSeriesChart({
         {asTable ? (
           <ChartTable
             title={title}
-            series={series}
+            series={columns}
             rows={rows}
             unit={unit}
             from={from}
@@ -253,6 +264,7 @@ const Legend = memo(function Legend({
   stale,
   presentWithinMs,
   above,
+  shaded,
 }: {
   series: readonly ChartSeries[]
   rows: readonly ChartRow[]
@@ -261,6 +273,7 @@ const Legend = memo(function Legend({
   stale: boolean
   presentWithinMs: number
   above: readonly { at: number; value: number }[]
+  shaded: boolean
 }) {
   return (
     <ul
@@ -302,6 +315,7 @@ const Legend = memo(function Legend({
           {formatValue(above[0]?.value, unit)}
         </li>
       ) : null}
+      {shaded ? <li>shaded up to the largest value</li> : null}
       {bands.length > 0 ? (
         <li className="flex items-center gap-1.5">
           <span aria-hidden className="flex overflow-hidden rounded-xs">

@@ -1,4 +1,4 @@
-import { isConnected, lossDoubts, standbySeenOf } from '@floe/domain'
+import { incidentKindOf, isConnected, lossDoubts, standbySeenOf } from '@floe/domain'
 import type { ClusterDetail } from '../../command/find-cluster'
 import type { ChaosFault, Stage } from './faults'
 import { type Answer, CLUSTER } from './installation-on-hosts'
@@ -134,7 +134,8 @@ export async function mend(stage: Stage, boundMs: number): Promise<string | null
       told = missing
       let did = detail.openOperation !== null
       for (const { hint, key } of did ? [] : incidents) {
-        const comesBack = key.startsWith('instance-crashed:') && performance.now() - begun < STAYS_DOWN_MS
+        const comesBack =
+          incidentKindOf(key)?.kind === 'instance-crashed' && performance.now() - begun < STAYS_DOWN_MS
         if (comesBack) continue
         const words = commandOf(hint)
         if (words && (await once(words))) {

@@ -1,4 +1,4 @@
-import { fault, Verdict } from '@floe/domain'
+import { fault, incidentKindOf, Verdict } from '@floe/domain'
 import { type Configuration, configurationInWords } from './configurations'
 import type { ChaosFault, Stage } from './faults'
 import type { Answer, InstallationOnHosts } from './installation-on-hosts'
@@ -142,7 +142,7 @@ async function saidWithoutPrimary(on: InstallationOnHosts, since: number, story:
       `incident: ${i.title} (${((ours(i.openedAt) - since) / 1000).toFixed(0)} s … ${i.closedAt === null ? 'still open' : `${((ours(i.closedAt) - since) / 1000).toFixed(0)} s`})`,
     )
   return round
-    .filter((i) => i.key.startsWith('no-primary:'))
+    .filter((i) => incidentKindOf(i.key)?.kind === 'no-primary')
     .map((i) => ({
       from: ours(i.openedAt),
       to: i.closedAt === null ? Number.POSITIVE_INFINITY : ours(i.closedAt),

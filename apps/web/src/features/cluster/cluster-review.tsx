@@ -1,5 +1,5 @@
 'use client'
-import type { OperationId } from '@floe/domain'
+import type { OperationId, SettingChange } from '@floe/domain'
 import {
   Alert,
   Button,
@@ -27,13 +27,15 @@ import { OperationLink } from '../operation/operation-link'
 import { Refusal } from '../operation/refusal'
 import { useOperation } from '../operation/use-operation'
 import { ImpactBadge } from '../setting/impact-badge'
-import type { ClusterWanted } from './cluster-settings'
 
 const phaseWords: Record<ClusterSettingCheck['phases'][number]['phase'], string> = {
   standbys: 'Standbys, one after the other',
   primary: 'The primary',
   replayed: 'Each standby, once it has replayed what the primary wrote',
 }
+
+/** What is asked of all members: values, or a state of the settings to go back to. */
+export type ClusterWanted = { changes: SettingChange[] } | { stateId: string }
 
 /** What a change would do on every member and in which order; applies it and follows it until all have confirmed. */
 export function ClusterReview({

@@ -1,5 +1,4 @@
 'use client'
-import type { SettingChange } from '@floe/domain'
 import {
   Age,
   Alert,
@@ -29,8 +28,6 @@ import { ImpactBadge } from '../setting/impact-badge'
 import { ClusterChangeDialog } from './cluster-change-dialog'
 import { ClusterSettingHistory } from './cluster-setting-history'
 import { ClusterSettingStates } from './cluster-setting-states'
-
-export type ClusterWanted = { changes: SettingChange[] } | { stateId: string }
 
 /** Settings of all members of the cluster beside each other, changed on all of them in the right order. */
 export function ClusterSettings() {

@@ -3,9 +3,7 @@ import { lagRows } from './lag-rows'
 
 const history = (points: [at: number, lag: number | null, gapBefore?: boolean][]) => ({
   stepSeconds: 5,
-  at: points.map(([at]) => at),
-  gapBefore: points.map(([, , gap]) => gap ?? false),
-  average: { replay_delay: points.map(([, lag]) => lag) },
+  points: points.map(([at, lag, gapBefore = false]) => ({ at, gapBefore, average: [lag] })),
 })
 
 test('the line of a standby ends where nobody measured it, also where there is no other', () => {

@@ -1,11 +1,9 @@
 import type { ChartRow } from '@floe/ui'
 
-/** Stored replay lag of one standby, as telemetry.history answers it. */
+/** Stored replay lag of one standby, as telemetry.history answers it for that metric alone. */
 export type StoredLag = {
   stepSeconds: number
-  at: readonly number[]
-  gapBefore: readonly boolean[]
-  average: Readonly<Record<string, readonly (number | null)[]>>
+  points: readonly { at: number; gapBefore: boolean; average: readonly (number | null)[] }[]
 }
 
 /**
@@ -23,12 +21,12 @@ export function lagRows(members: readonly { key: string; history: StoredLag | un
   }
   const slotOf = (at: number) => Math.floor(at / stepMs)
   for (const { key, history } of members)
-    history?.at.forEach((at, n) => {
+    history?.points.forEach(({ at, gapBefore, average }, n) => {
       const row = rowOf(slotOf(at), at)
       row.at = Math.max(row.at, at)
-      row[key] = history.average.replay_delay?.[n] ?? null
-      const before = history.at[n - 1]
-      if (!history.gapBefore[n] || before === undefined) return
+      row[key] = average[0] ?? null
+      const before = history.points[n - 1]?.at
+      if (!gapBefore || before === undefined) return
       // a row for the hole, whether or not another member was measured meanwhile
       const middle = (before + at) / 2
       const slot = slotOf(middle)

@@ -10,7 +10,7 @@ import { refusalOf } from '../operation/refusal'
 
 /** True of the incidents that end with a person's decision. */
 export const isRestored = (incident: Incident) =>
-  incident.closedAt === null && incidentKindOf(incident.key)?.kind === 'control-database-restored'
+  incident.closedAt === null && incidentKindOf(incident.key)?.action?.dialog === 'accept-restored'
 
 /** Decides on a record that is older than what it is about. */
 export function AcceptRestored({ incident }: { incident: Incident }) {
@@ -20,7 +20,7 @@ export function AcceptRestored({ incident }: { incident: Incident }) {
   const [asking, setAsking] = useState(false)
   const [asRecorded, setAsRecorded] = useState(false)
   const recordedId = useId()
-  const about = incident.key.slice(incident.key.indexOf(':') + 1)
+  const about = incidentKindOf(incident.key)?.ids[0] ?? ''
   const accept = useMutation(
     trpc.controlDatabase.acceptRestored.mutationOptions({
       onSuccess: () => {

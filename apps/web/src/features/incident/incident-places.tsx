@@ -31,11 +31,13 @@ export function actionOf({
   instanceName,
 }: Pick<Incident, 'key' | 'closedAt' | 'instanceName'>): { label: string; href: string } | null {
   const kind = incidentKindOf(key)
-  if (!kind?.act || closedAt !== null || !instanceName) return null
+  const action = kind?.action
+  // what is asked beside the incident itself leads nowhere
+  if (!action || action.dialog === 'accept-restored' || closedAt !== null || !instanceName) return null
   const page = ['/instances', instanceName, ...kind.page.split('/').slice(1)].join('/')
   return {
-    label: kind.act,
-    href: kind.act === 'Rejoin' ? `${page}?${REJOIN}=${instanceName}` : page,
+    label: action.label,
+    href: action.dialog === 'rejoin' ? `${page}?${REJOIN}=${instanceName}` : page,
   }
 }
 

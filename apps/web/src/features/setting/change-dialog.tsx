@@ -8,20 +8,9 @@ import { ImpactBadge } from './impact-badge'
 import { Review } from './review-dialog'
 import { currentText, rangeWords, valueWords } from './setting-diff'
 
-/** Asks for the new value of one setting, then reviews it together with what else was changed. */
-export function ChangeDialog({
-  instanceId,
-  setting,
-  drafted,
-  changesWith,
-  settings,
-  onKeep,
-  onClose,
-  onApplied,
-}: {
+type ChangeProps = {
   instanceId: InstanceId
-  /** Null keeps the dialog shut. */
-  setting: SettingView | null
+  setting: SettingView
   drafted: string | null | undefined
   /** All changes that are wanted if this setting gets that value. */
   changesWith: (value: string | null) => SettingChange[]
@@ -29,29 +18,26 @@ export function ChangeDialog({
   onKeep: (value: string | null) => void
   onClose: () => void
   onApplied: (changes: ConfirmedChanges) => void
+}
+
+/** Asks for the new value of one setting, then reviews it together with what else was changed. */
+export function ChangeDialog({
+  setting,
+  ...props
+}: Omit<ChangeProps, 'setting'> & {
+  /** Null keeps the dialog shut. */
+  setting: SettingView | null
 }) {
   return (
     <Dialog
       open={setting !== null}
       onOpenChange={(open) => {
-        if (!open) onClose()
+        if (!open) props.onClose()
       }}
       title={setting ? `Change ${setting.name}` : ''}
       description={setting?.meaning ?? setting?.description}
     >
-      {setting ? (
-        <ChangeForm
-          key={setting.name}
-          instanceId={instanceId}
-          setting={setting}
-          drafted={drafted}
-          changesWith={changesWith}
-          settings={settings}
-          onKeep={onKeep}
-          onClose={onClose}
-          onApplied={onApplied}
-        />
-      ) : null}
+      {setting ? <ChangeForm key={setting.name} setting={setting} {...props} /> : null}
     </Dialog>
   )
 }
@@ -65,16 +51,7 @@ function ChangeForm({
   onKeep,
   onClose,
   onApplied,
-}: {
-  instanceId: InstanceId
-  setting: SettingView
-  drafted: string | null | undefined
-  changesWith: (value: string | null) => SettingChange[]
-  settings: readonly SettingView[]
-  onKeep: (value: string | null) => void
-  onClose: () => void
-  onApplied: (changes: ConfirmedChanges) => void
-}) {
+}: ChangeProps) {
   const [value, setValue] = useState(drafted ?? currentText(setting))
   const [reviewing, setReviewing] = useState<SettingChange[] | null>(null)
   if (reviewing)

@@ -31,65 +31,42 @@ import { useOperation } from '../operation/use-operation'
 import { Confirmed, type ConfirmedChanges } from './confirmed-changes'
 import { ImpactBadge } from './impact-badge'
 
-/**
- * Shows what changes would do (as the instance's own binary judges them), applies them, and follows the operation until
- * the instance has said the new values itself.
- */
-export function ReviewDialog({
-  instanceId,
-  changes,
-  settings,
-  stateId,
-  onClose,
-  onApplied,
-}: {
+type ReviewProps = {
   instanceId: InstanceId
-  /** Null keeps the dialog shut. */
-  changes: readonly SettingChange[] | null
+  changes: readonly SettingChange[]
   settings: readonly SettingView[]
   /** The changes go back to this state. */
   stateId?: string | undefined
   onClose: () => void
   /** The changes were confirmed by the instance; the dialog is done. */
   onApplied: (changes: ConfirmedChanges) => void
+}
+
+/**
+ * Shows what changes would do (as the instance's own binary judges them), applies them, and follows the operation until
+ * the instance has said the new values itself.
+ */
+export function ReviewDialog({
+  changes,
+  ...props
+}: Omit<ReviewProps, 'changes'> & {
+  /** Null keeps the dialog shut. */
+  changes: readonly SettingChange[] | null
 }) {
   return (
     <Dialog
       open={changes !== null}
       onOpenChange={(open) => {
-        if (!open) onClose()
+        if (!open) props.onClose()
       }}
-      title={stateId === undefined ? 'Review changes' : 'Roll back'}
+      title={props.stateId === undefined ? 'Review changes' : 'Roll back'}
     >
-      {changes ? (
-        <Review
-          instanceId={instanceId}
-          changes={changes}
-          settings={settings}
-          stateId={stateId}
-          onClose={onClose}
-          onApplied={onApplied}
-        />
-      ) : null}
+      {changes ? <Review changes={changes} {...props} /> : null}
     </Dialog>
   )
 }
 
-export function Review({
-  instanceId,
-  changes,
-  settings,
-  stateId,
-  onClose,
-  onApplied,
-}: {
-  instanceId: InstanceId
-  changes: readonly SettingChange[]
-  settings: readonly SettingView[]
-  stateId?: string | undefined
-  onClose: () => void
-  onApplied: (changes: ConfirmedChanges) => void
-}) {
+export function Review({ instanceId, changes, settings, stateId, onClose, onApplied }: ReviewProps) {
   const trpc = useTRPC()
   const { name } = useInstance()
   const [operationId, setOperationId] = useState<OperationId | null>(null)

@@ -1,6 +1,17 @@
-import { type MetricName, type MetricUnit, metricDefinition } from '@floe/telemetry'
+import { type MetricName, type MetricUnit, type MetricValues, metricDefinition } from '@floe/telemetry'
 import type { ChartSeries, SeriesColor } from '@floe/ui'
-import type { Derive } from './timeline'
+import { readingMetrics } from './reading-definitions'
+import { maximumKey, type RowShape, type TimelineRow } from './timeline'
+
+/** One line or area of a chart, with everything that is special about it. */
+export type ChartLine = ChartSeries & {
+  /** The metrics it is drawn from. */
+  reads: readonly MetricName[]
+  /** Its value where it is no metric of the catalogue; null as soon as the value is not known. */
+  compute?: (values: MetricValues) => number | null
+  /** Whether it is drawn with these rows; always unless it is said. */
+  shownWhere?: (rows: readonly TimelineRow[]) => boolean
+}
 
 export type ChartDefinition = {
   id: string
@@ -13,32 +24,33 @@ export type ChartDefinition = {
   leastTop?: number
   /** One value far above all others does not set the scale: a mean of very few transactions can be anything. */
   clipsExceptions?: boolean
-  series: readonly ChartSeries[]
-  /** Metrics that the CSV of this chart holds. */
-  metrics: readonly MetricName[]
+  series: readonly ChartLine[]
+  /** Metrics that the chart's CSV holds besides those that are drawn. */
+  alsoExported?: readonly MetricName[]
 }
 
+/** A line of one metric; `maximum`: where a point averages, it is shaded up to the largest value. */
 function of(
   name: MetricName,
   label: string,
   color: SeriesColor,
-  more: Partial<ChartSeries> = {},
-): ChartSeries {
+  { maximum, ...more }: Pick<ChartLine, 'kind' | 'dashed' | 'shownWhere'> & { maximum?: true } = {},
+): ChartLine {
   const { source, help } = metricDefinition(name)
-  return { key: name, label, color, source, help, ...more }
-}
-
-/** Series computed from several metrics; null as soon as one of them is not known. */
-export const derive: Derive = (values) => {
-  const { wal_bytes: wal, wal_fpi_bytes: images } = values
   return {
-    wal_rest_bytes: typeof wal === 'number' && typeof images === 'number' ? Math.max(0, wal - images) : null,
-    // where the share of images is not known, all of the WAL is drawn as what it is: not split
-    wal_unsplit_bytes: typeof wal === 'number' && typeof images !== 'number' ? wal : null,
+    key: name,
+    label,
+    color,
+    source,
+    help,
+    reads: [name],
+    ...(maximum && { maximumKey: maximumKey(name) }),
+    ...more,
   }
 }
 
-const rest = 'pg_stat_wal.wal_bytes - wal_fpi_bytes'
+const known = (name: MetricName) => (rows: readonly TimelineRow[]) =>
+  rows.some((row) => typeof row[name] === 'number')
 
 /** The charts of an instance's overview, in the order shown. */
 export const overviewCharts: readonly ChartDefinition[] = [
@@ -49,8 +61,8 @@ export const overviewCharts: readonly ChartDefinition[] = [
     unit: '1/s',
     checkpoints: true,
     leastTop: 10,
-    series: [of('tps', 'transactions', 1), of('xact_rollback', 'of these rolled back', 5)],
-    metrics: ['tps', 'xact_commit', 'xact_rollback'],
+    series: [of('tps', 'transactions', 1, { maximum: true }), of('xact_rollback', 'of these rolled back', 5)],
+    alsoExported: ['xact_commit'],
   },
   {
     id: 'transaction-time',
@@ -60,7 +72,6 @@ export const overviewCharts: readonly ChartDefinition[] = [
     checkpoints: true,
     clipsExceptions: true,
     series: [of('xact_active_time', 'mean time', 4)],
-    metrics: ['xact_active_time'],
   },
   {
     id: 'wal',
@@ -72,17 +83,36 @@ export const overviewCharts: readonly ChartDefinition[] = [
     checkpoints: true,
     leastTop: 8_192,
     series: [
-      of('wal_fpi_bytes', 'full-page images', 2),
+      of('wal_fpi_bytes', 'full-page images', 2, { shownWhere: known('wal_fpi_bytes') }),
       {
         key: 'wal_rest_bytes',
         label: 'the rest',
         color: 1,
-        source: rest,
+        source: 'pg_stat_wal.wal_bytes - wal_fpi_bytes',
         help: 'WAL without full-page images',
+        reads: ['wal_bytes', 'wal_fpi_bytes'],
+        compute: ({ wal_bytes: wal, wal_fpi_bytes: images }) =>
+          typeof wal === 'number' && typeof images === 'number' ? Math.max(0, wal - images) : null,
+        shownWhere: known('wal_fpi_bytes'),
       },
-      of('wal_fpi_omitted_bytes', 'images saved', 3, { kind: 'line', dashed: true }),
+      {
+        key: 'wal_unsplit_bytes',
+        label: 'not split',
+        color: 1,
+        source: 'pg_stat_wal.wal_bytes',
+        help: 'WAL of which the share of full-page images is not known',
+        reads: ['wal_bytes', 'wal_fpi_bytes'],
+        compute: ({ wal_bytes: wal, wal_fpi_bytes: images }) =>
+          typeof wal === 'number' && typeof images !== 'number' ? wal : null,
+        shownWhere: (rows) => !known('wal_fpi_bytes')(rows),
+      },
+      of('wal_fpi_omitted_bytes', 'full-page images omitted', 3, {
+        kind: 'line',
+        dashed: true,
+        shownWhere: (rows) => rows.some((row) => (row.wal_fpi_omitted_bytes ?? 0) > 0),
+      }),
     ],
-    metrics: ['wal_bytes', 'wal_fpi_bytes', 'wal_fpi_omitted_bytes', 'wal_fpi', 'wal_records'],
+    alsoExported: ['wal_fpi', 'wal_records'],
   },
   {
     id: 'io',
@@ -96,7 +126,7 @@ export const overviewCharts: readonly ChartDefinition[] = [
       of('io_write_bytes', 'write', 2),
       of('io_extend_bytes', 'extend', 3),
     ],
-    metrics: ['io_read_bytes', 'io_write_bytes', 'io_extend_bytes', 'io_reads', 'io_writes', 'io_extends'],
+    alsoExported: ['io_reads', 'io_writes', 'io_extends'],
   },
   {
     id: 'reads',
@@ -110,12 +140,6 @@ export const overviewCharts: readonly ChartDefinition[] = [
       of('io_read_bytes_bulkread', 'large scans', 2),
       of('io_read_bytes_vacuum', 'VACUUM', 3),
       of('io_read_bytes_bulkwrite', 'bulk writes', 4),
-    ],
-    metrics: [
-      'io_read_bytes_normal',
-      'io_read_bytes_bulkread',
-      'io_read_bytes_vacuum',
-      'io_read_bytes_bulkwrite',
     ],
   },
   {
@@ -133,12 +157,6 @@ export const overviewCharts: readonly ChartDefinition[] = [
       of('io_write_bytes_background_writer', 'background writer', 3),
       of('io_write_bytes_other', 'others', 6),
     ],
-    metrics: [
-      'io_write_bytes_client',
-      'io_write_bytes_checkpointer',
-      'io_write_bytes_background_writer',
-      'io_write_bytes_other',
-    ],
   },
   {
     id: 'connections',
@@ -153,13 +171,7 @@ export const overviewCharts: readonly ChartDefinition[] = [
       of('connections_idle_in_transaction', 'idle in transaction', 2),
       of('connections_waiting', 'waiting for a lock', 5, { kind: 'line' }),
     ],
-    metrics: [
-      'connections_total',
-      'connections_active',
-      'connections_idle',
-      'connections_idle_in_transaction',
-      'connections_waiting',
-    ],
+    alsoExported: ['connections_total'],
   },
   {
     id: 'cache-hit',
@@ -167,7 +179,7 @@ export const overviewCharts: readonly ChartDefinition[] = [
     description: 'Blocks found in shared buffers, share of all that were asked for.',
     unit: 'ratio',
     series: [of('cache_hit_ratio', 'found in shared buffers', 3)],
-    metrics: ['cache_hit_ratio', 'blks_hit', 'blks_read'],
+    alsoExported: ['blks_hit', 'blks_read'],
   },
   {
     id: 'processor',
@@ -175,8 +187,7 @@ export const overviewCharts: readonly ChartDefinition[] = [
     description: 'Processor time used by all processes of the instance.',
     unit: 'cores',
     leastTop: 0.1,
-    series: [of('process_cpu', 'in use', 1, { kind: 'area' })],
-    metrics: ['process_cpu'],
+    series: [of('process_cpu', 'in use', 1, { kind: 'area', maximum: true })],
   },
   {
     id: 'memory',
@@ -185,44 +196,42 @@ export const overviewCharts: readonly ChartDefinition[] = [
     unit: 'B',
     leastTop: 16 * 1024 ** 2,
     series: [of('process_memory', 'in use', 4, { kind: 'area' })],
-    metrics: ['process_memory', 'processes'],
+    alsoExported: ['processes'],
   },
 ]
+
+/** The metrics that a chart draws, then those that only its CSV holds. */
+export const metricsOf = (chart: ChartDefinition): MetricName[] => [
+  ...new Set([...chart.series.flatMap((line) => line.reads), ...(chart.alsoExported ?? [])]),
+]
+
+/** The lines of a chart that have something to show. */
+export const linesShown = (chart: ChartDefinition, rows: readonly TimelineRow[]): readonly ChartLine[] =>
+  chart.series.filter((line) => line.shownWhere?.(rows) ?? true)
 
 /** Every metric the overview reads: what is drawn, what is exported and what stands in its readings. */
 export const overviewMetrics: readonly MetricName[] = [
   ...new Set<MetricName>([
-    ...overviewCharts.flatMap((c) => c.metrics),
-    'connections_max',
+    ...overviewCharts.flatMap(metricsOf),
+    ...readingMetrics,
     'checkpoint_running',
     'checkpoint_running_time',
     'checkpoint_running_buffers',
-    'locks_waiting',
     'oldest_transaction',
-    'disk_size',
-    'disk_free',
     'database_size',
     'wal_size',
   ]),
 ]
 
-/** Keys of the rows that charts draw from. */
-export const overviewKeys: readonly string[] = [
-  ...new Set([...overviewMetrics, 'wal_rest_bytes', 'wal_unsplit_bytes']),
-]
+const computed = overviewCharts.flatMap((chart) =>
+  chart.series.flatMap(({ key, compute }) => (compute ? [{ key, compute }] : [])),
+)
 
-/**
- * The series of a chart that have something to show. WAL of an instance that does not tell images apart is drawn as one,
- * and what full-page writes save only where they save anything.
- */
-export function seriesShown(
-  chart: ChartDefinition,
-  known: { split: boolean; saved: boolean },
-): readonly ChartSeries[] {
-  if (chart.id !== 'wal') return chart.series
-  const series = chart.series.filter((s) => s.key !== 'wal_fpi_omitted_bytes' || known.saved)
-  if (known.split) return series
-  return series
-    .filter((s) => s.key !== 'wal_fpi_bytes')
-    .map((s) => (s.key === 'wal_rest_bytes' ? { ...s, key: 'wal_unsplit_bytes', label: 'not split' } : s))
+/** What the rows that charts draw from are made of: metrics, and the lines that are computed. */
+export const overviewShape: RowShape = {
+  metrics: overviewMetrics,
+  maximumOf: overviewCharts.flatMap((chart) =>
+    chart.series.flatMap((line) => (line.maximumKey ? line.reads : [])),
+  ),
+  derive: (values) => Object.fromEntries(computed.map(({ key, compute }) => [key, compute(values)])),
 }

@@ -21,11 +21,11 @@ import { ProtectionCard } from '../protection/protection-card'
 import { RecoveryHistory } from '../protection/recovery-history'
 import {
   type ChartDefinition,
-  derive,
+  linesShown,
+  metricsOf,
   overviewCharts,
-  overviewKeys,
   overviewMetrics,
-  seriesShown,
+  overviewShape,
 } from './chart-definitions'
 import { ExportMenu } from './export-menu'
 import { Readings } from './readings'
@@ -45,7 +45,7 @@ export function Overview() {
   const { instanceId } = instance
   const [range, setRange] = useTimeRange()
   const now = useNow()
-  const timeline = useTimeline({ instanceId, range, metrics: overviewMetrics, keys: overviewKeys, derive })
+  const timeline = useTimeline({ instanceId, range, shape: overviewShape })
   // the end of a past range says nothing about how old the newest sample is
   const newestAt = timeline.newest?.at ?? (range.kind === 'last' ? timeline.newestAt : null)
   const underway = timeline.newest?.values.checkpoint_running === 1
@@ -169,14 +169,19 @@ function LiveChart({
 }) {
   const next = useMemo(() => ({ generation, rows, from, to, bands }), [generation, rows, from, to, bands])
   const shown = useStaggered(next, delayMs)
-  const split = shown.rows.some((row) => row.wal_fpi_bytes !== null)
-  const saved = shown.rows.some((row) => (row.wal_fpi_omitted_bytes ?? 0) > 0)
-  const series = useMemo(() => seriesShown(chart, { split, saved }), [chart, split, saved])
+  // the same lines stay the same array, so that the plot is drawn only when something changes
+  const keys = linesShown(chart, shown.rows)
+    .map((line) => line.key)
+    .join()
+  const series = useMemo(
+    () => chart.series.filter((line) => keys.split(',').includes(line.key)),
+    [chart, keys],
+  )
   const csv = new URLSearchParams({
     instanceId: instance.instanceId,
     from: String(Math.round(shown.from)),
     to: String(Math.round(shown.to)),
-    metrics: chart.metrics.join(','),
+    metrics: metricsOf(chart).join(','),
   })
   return (
     <TimeSeriesChart

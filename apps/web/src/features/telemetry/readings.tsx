@@ -1,23 +1,9 @@
 'use client'
-import { type MetricName, metricDefinition } from '@floe/telemetry'
+import { metricDefinition } from '@floe/telemetry'
 import { classNames, formatTime, formatValue, Tooltip } from '@floe/ui'
 import { memo } from 'react'
+import { overviewReadings } from './reading-definitions'
 import type { LiveSample } from './use-telemetry-stream'
-
-const shown: readonly { metric: MetricName; label: string; of?: MetricName }[] = [
-  { metric: 'tps', label: 'TPS' },
-  { metric: 'xact_active_time', label: 'Mean transaction' },
-  { metric: 'wal_bytes', label: 'WAL' },
-  { metric: 'wal_fpi_bytes', label: 'Full-page images' },
-  { metric: 'io_read_bytes', label: 'Read' },
-  { metric: 'io_write_bytes', label: 'Write' },
-  { metric: 'cache_hit_ratio', label: 'Cache hit' },
-  { metric: 'connections_total', label: 'Connections', of: 'connections_max' },
-  { metric: 'process_cpu', label: 'Processor' },
-  { metric: 'process_memory', label: 'Memory' },
-  { metric: 'locks_waiting', label: 'Locks waiting' },
-  { metric: 'disk_free', label: 'Disk free', of: 'disk_size' },
-]
 
 /** The newest sample as numbers; each with unit, and with time and source in its tooltip. Unknown is a dash. */
 export const Readings = memo(function Readings({
@@ -32,11 +18,11 @@ export const Readings = memo(function Readings({
       aria-label="Newest values"
       className="grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line shadow-raised sm:grid-cols-4 xl:grid-cols-6 2xl:grid-cols-12"
     >
-      {shown.map(({ metric, label, of }) => {
+      {overviewReadings.map(({ metric, label, of, partOf }) => {
         const definition = metricDefinition(metric)
         const value = sample?.values[metric] ?? null
         const whole = of ? (sample?.values[of] ?? null) : null
-        const share = metric === 'wal_fpi_bytes' ? shareOf(value, sample?.values.wal_bytes ?? null) : null
+        const share = partOf ? shareOf(value, sample?.values[partOf.metric] ?? null) : null
         return (
           <div key={metric} className="min-w-0 bg-surface px-3 py-2">
             <dt className="truncate text-xs text-ink-muted">{label}</dt>
@@ -60,8 +46,10 @@ export const Readings = memo(function Readings({
                       of {formatValue(whole, metricDefinition(of).unit)}
                     </span>
                   ) : null}
-                  {share !== null ? (
-                    <span className="ml-1.5 text-xs font-normal text-ink-muted">{share}</span>
+                  {partOf && share !== null ? (
+                    <span className="ml-1.5 text-xs font-normal text-ink-muted">
+                      {share} of {partOf.label}
+                    </span>
                   ) : null}
                 </button>
               </Tooltip>
@@ -75,5 +63,5 @@ export const Readings = memo(function Readings({
 
 function shareOf(part: number | null, whole: number | null): string | null {
   if (part === null || whole === null || whole <= 0) return null
-  return `${Math.round((part / whole) * 100)} % of WAL`
+  return `${Math.round((part / whole) * 100)} %`
 }

@@ -1,136 +1,144 @@
-import { isContinuous, type MetricName } from '@floe/telemetry'
+import { isContinuous, type MetricName, type MetricValues, Weighing } from '@floe/telemetry'
 
-/** What one point of a chart knows: it covers [at - intervalMs, at]. */
-export type TimelinePoint = {
-  at: number
-  intervalMs: number
-  values: Partial<Record<MetricName, number | null>>
-  /** Whether nobody measured between the point before and this one, where that is known from the stored samples. */
-  gapBefore?: boolean | undefined
-}
 /** A row as charts take it, by metric name and by the names of derived series. */
 export type TimelineRow = { at: number } & Record<string, number | null>
-export type Derive = (values: TimelinePoint['values']) => Record<string, number | null>
+export type Derive = (values: MetricValues) => Record<string, number | null>
+
+/** A point of telemetry.history. */
+export type StoredPoint = {
+  at: number
+  intervalMs: number
+  gapBefore: boolean
+  average: readonly (number | null)[]
+  maximum: readonly (number | null)[] | null
+}
+/** A sample as the stream sends it. */
+export type LivePoint = { at: number; intervalMs: number; values: MetricValues }
 
 /** Most points that a chart draws per series. */
 export const MAX_POINTS = 600
 
-const bucketSeconds = [1, 2, 3, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200]
+/** Key of the rows' largest value of a metric within the time of a row; null where a row is one sample. */
+export const maximumKey = (name: MetricName) => `${name} maximum`
 
-/** Width of the buckets in which a span has at most MAX_POINTS points; 1 s is no bucketing. */
-export function bucketMsFor(spanMs: number): number {
-  const seconds = bucketSeconds.find((s) => spanMs / 1_000 / s <= MAX_POINTS) ?? 14_400
-  return seconds * 1_000
+/** What rows are made of: the order of a history's values is that of `metrics` and `maximumOf`. */
+export type RowShape = {
+  metrics: readonly MetricName[]
+  maximumOf?: readonly MetricName[]
+  derive?: Derive
 }
 
 /**
- * True when a line may be drawn between two points: the later one's interval reaches back to the earlier. For single
- * samples that is isContinuous(); points that were rolled up to `bucketMs` may be a bucket and a half apart and must
- * cover at least half of it.
- */
-export function joins(
-  a: Pick<TimelinePoint, 'at'>,
-  b: Pick<TimelinePoint, 'at' | 'intervalMs'>,
-  bucketMs: number,
-): boolean {
-  if (bucketMs <= 1_000) return isContinuous(a, b)
-  const hole = b.at - a.at
-  return hole <= Math.max(10_000, bucketMs * 2) && b.intervalMs >= Math.min(hole, bucketMs) * 0.5
-}
-
-type Bucket = {
-  key: number
-  at: number
-  intervalMs: number
-  weight: Map<string, number>
-  sum: Map<string, number>
-}
-
-/**
- * Turns points, given in order of time, into rows for charts: averages them in buckets aligned to the clock (so that a
- * moving window does not make old points dance), puts a row of nulls where nobody measured, and forgets what is older
- * than the window. Averages weigh each point by the time it covers.
+ * Turns points, given in order of time, into rows for charts: first the stored ones, then samples as they come. Samples
+ * are averaged in steps of the stored points, aligned to the clock, so that a moving window does not make old points
+ * dance; a row of nulls stands where nobody measured; what is older than the window is forgotten.
  */
 export class Timeline {
-  private readonly done: TimelineRow[] = []
-  private open: Bucket | null = null
-  private last: { at: number; intervalMs: number } | null = null
-  private lastRow: TimelineRow | null = null
+  readonly #stepMs: number
+  readonly #shape: Required<RowShape>
+  /** Where in `metrics` those stand of which the maximum is shown. */
+  readonly #maximumAt: readonly number[]
+  readonly #done: TimelineRow[] = []
+  #open: { step: number; at: number; weighing: Weighing } | null = null
+  #openRow: TimelineRow | null = null
+  #newestAt: number | null = null
 
   constructor(
-    readonly bucketMs: number,
-    private readonly keys: readonly string[],
-    private readonly derive: Derive = () => ({}),
-  ) {}
+    readonly stepSeconds: number,
+    { metrics, maximumOf = [], derive = () => ({}) }: RowShape,
+  ) {
+    this.#stepMs = stepSeconds * 1_000
+    this.#shape = { metrics, maximumOf, derive }
+    this.#maximumAt = maximumOf.map((name) => metrics.indexOf(name))
+  }
 
   /** Time of the newest point, or null. */
   get newestAt(): number | null {
-    return this.last?.at ?? null
+    return this.#newestAt
   }
 
-  add(point: TimelinePoint) {
-    if (this.last && point.at <= this.last.at) return
-    if (this.last && (point.gapBefore ?? !joins(this.last, point, this.bucketMs))) {
-      this.close()
-      this.done.push(this.nothing((this.last.at + point.at) / 2))
-    }
-    this.last = { at: point.at, intervalMs: point.intervalMs }
-    if (this.bucketMs <= 1_000) {
-      this.done.push(this.row(point.at, point.values))
-      return
-    }
-    const key = Math.ceil(point.at / this.bucketMs)
-    if (this.open && this.open.key !== key) this.close()
-    this.open ??= { key, at: point.at, intervalMs: 0, weight: new Map(), sum: new Map() }
-    const bucket = this.open
-    bucket.at = point.at
-    bucket.intervalMs += point.intervalMs
-    for (const [name, value] of Object.entries(point.values)) {
-      if (typeof value !== 'number') continue
-      bucket.weight.set(name, (bucket.weight.get(name) ?? 0) + point.intervalMs)
-      bucket.sum.set(name, (bucket.sum.get(name) ?? 0) + value * point.intervalMs)
-    }
-    this.lastRow = null
+  /** Adds a point of the history, which says itself whether there is a gap before it. */
+  addStored({ at, intervalMs, gapBefore, average, maximum }: StoredPoint): void {
+    if (!this.#follows(at, gapBefore)) return
+    // a point that ends with a step belongs to the one before
+    this.#add(Math.ceil(at / this.#stepMs), at, intervalMs, average, maximum)
+  }
+
+  /** Adds a sample behind the history. */
+  addLive({ at, intervalMs, values }: LivePoint): void {
+    const resolution = { stepSeconds: this.stepSeconds, sourceSeconds: 1 } as const
+    const gap =
+      this.#newestAt !== null && !isContinuous({ at: this.#newestAt }, { at, intervalMs }, resolution)
+    if (!this.#follows(at, gap)) return
+    const known = this.#shape.metrics.map((name) => values[name])
+    this.#add(Math.floor(at / this.#stepMs) + 1, at, intervalMs, known, null)
   }
 
   /** Forgets what lies before a moment, save the last row before it, so that lines reach the edge. */
-  dropBefore(at: number) {
+  dropBefore(at: number): void {
     let n = 0
-    while (n + 1 < this.done.length && (this.done[n + 1] as TimelineRow).at < at) n++
-    if (n > 0) this.done.splice(0, n)
+    while (n + 1 < this.#done.length && (this.#done[n + 1] as TimelineRow).at < at) n++
+    if (n > 0) this.#done.splice(0, n)
   }
 
   /** All rows, the one that is still filling included; a new array every time. */
   rows(): TimelineRow[] {
-    if (!this.open) return this.done.slice()
-    this.lastRow ??= this.average(this.open)
-    return [...this.done, this.lastRow]
+    if (!this.#open) return this.#done.slice()
+    this.#openRow ??= this.#averaged(this.#open)
+    return [...this.#done, this.#openRow]
   }
 
-  private close() {
-    if (this.open) this.done.push(this.average(this.open))
-    this.open = null
-    this.lastRow = null
+  /** Whether a point is newer than all others; ends the lines before a gap. */
+  #follows(at: number, gapBefore: boolean): boolean {
+    if (this.#newestAt !== null && at <= this.#newestAt) return false
+    if (this.#newestAt !== null && gapBefore) {
+      this.#close()
+      this.#done.push(this.#row((this.#newestAt + at) / 2, [], null))
+    }
+    this.#newestAt = at
+    return true
   }
 
-  private average(bucket: Bucket): TimelineRow {
-    const values: Record<string, number> = {}
-    for (const [name, weight] of bucket.weight)
-      if (weight > 0) values[name] = (bucket.sum.get(name) as number) / weight
-    return this.row(bucket.at, values)
+  #add(
+    step: number,
+    at: number,
+    intervalMs: number,
+    values: readonly (number | null | undefined)[],
+    maximum: readonly (number | null)[] | null,
+  ): void {
+    if (this.stepSeconds <= 1) {
+      this.#done.push(this.#row(at, values, null))
+      return
+    }
+    if (this.#open?.step !== step) this.#close()
+    this.#open ??= { step, at, weighing: new Weighing(this.#shape.metrics.length) }
+    const ofAll: (number | null | undefined)[] = []
+    if (maximum) for (const [i, position] of this.#maximumAt.entries()) ofAll[position] = maximum[i]
+    this.#open.at = at
+    this.#open.weighing.add(values, intervalMs, maximum ? ofAll : values)
+    this.#openRow = null
   }
 
-  private row(at: number, values: TimelinePoint['values']): TimelineRow {
-    const row: TimelineRow = { at }
-    const known = values as Record<string, number | null | undefined>
-    const derived = this.derive(values)
-    for (const key of this.keys) row[key] = derived[key] ?? known[key] ?? null
-    return row
+  #close(): void {
+    if (this.#open) this.#done.push(this.#averaged(this.#open))
+    this.#open = null
+    this.#openRow = null
   }
 
-  private nothing(at: number): TimelineRow {
-    const row: TimelineRow = { at }
-    for (const key of this.keys) row[key] = null
-    return row
+  #averaged({ at, weighing }: { at: number; weighing: Weighing }): TimelineRow {
+    return this.#row(at, weighing.average(), weighing.maximum())
+  }
+
+  #row(
+    at: number,
+    values: readonly (number | null | undefined)[],
+    maximum: readonly (number | null)[] | null,
+  ): TimelineRow {
+    const { metrics, maximumOf, derive } = this.#shape
+    const named: TimelineRow = { at }
+    for (const [i, name] of metrics.entries()) named[name] = values[i] ?? null
+    for (const [i, name] of maximumOf.entries())
+      named[maximumKey(name)] = maximum?.[this.#maximumAt[i] as number] ?? null
+    return Object.assign(named, derive(named as MetricValues))
   }
 }

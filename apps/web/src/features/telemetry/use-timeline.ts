@@ -1,16 +1,12 @@
 'use client'
 import type { Fault, InstanceId } from '@floe/domain'
-import type { MetricName } from '@floe/telemetry'
 import { consoleTime, type TimeRange } from '@floe/ui'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useEffect, useRef, useState } from 'react'
-import type { RouterOutputs } from '@/server/api'
 import { useTRPC } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
-import { bucketMsFor, type Derive, MAX_POINTS, Timeline, type TimelineRow } from './timeline'
+import { MAX_POINTS, type RowShape, Timeline, type TimelineRow } from './timeline'
 import { type LiveSample, type StreamStart, useTelemetryStream } from './use-telemetry-stream'
-
-type History = RouterOutputs['telemetry']['history']
 
 /** Longer ranges are read again now and then instead of being followed sample by sample. */
 const longestFollowedMs = 6 * 3_600_000
@@ -34,15 +30,6 @@ export type TimelineView = {
   retry: () => void
 }
 
-function fill(timeline: Timeline, history: History) {
-  const names = Object.keys(history.average) as MetricName[]
-  history.at.forEach((at, i) => {
-    const values: Partial<Record<MetricName, number | null>> = {}
-    for (const name of names) values[name] = history.average[name]?.[i] ?? null
-    timeline.add({ at, intervalMs: history.intervalMs[i] ?? 0, values, gapBefore: history.gapBefore[i] })
-  })
-}
-
 /**
  * History and live values of one instance as one series of rows: history ends at sample N, live begins at N + 1. New
  * samples are always received (for the readings); they become part of the rows only where the range reaches up to now.
@@ -50,15 +37,12 @@ function fill(timeline: Timeline, history: History) {
 export function useTimeline({
   instanceId,
   range,
-  metrics,
-  keys,
-  derive,
+  shape,
 }: {
   instanceId: InstanceId
   range: TimeRange
-  metrics: readonly MetricName[]
-  keys: readonly string[]
-  derive?: Derive
+  /** Stays the same object. */
+  shape: RowShape
 }): TimelineView {
   const trpc = useTRPC()
   const followed = range.kind === 'last' && range.ms <= longestFollowedMs
@@ -67,7 +51,8 @@ export function useTimeline({
     trpc.telemetry.history.queryOptions(
       {
         instanceId,
-        metrics: [...metrics],
+        metrics: [...shape.metrics],
+        maximumOf: [...(shape.maximumOf ?? [])],
         maxPoints: MAX_POINTS,
         ...(range.kind === 'last' ? { minutes: range.ms / 60_000 } : { from: range.from, to: range.to }),
       },
@@ -101,11 +86,11 @@ export function useTimeline({
 
   useEffect(() => {
     if (!history || !fresh) return
-    const next = new Timeline(Math.max(bucketMsFor(span), history.stepSeconds * 1_000), keys, derive)
-    fill(next, history)
+    const next = new Timeline(history.stepSeconds, shape)
+    for (const point of history.points) next.addStored(point)
     if (followed)
       for (const sample of received.current)
-        if (history.newestSeq === null || sample.seq > history.newestSeq) next.add(sample)
+        if (history.newestSeq === null || sample.seq > history.newestSeq) next.addLive(sample)
     timeline.current = next
     setShown({ rows: next.rows(), generation, newestAt: next.newestAt })
     setStart((before) =>
@@ -117,11 +102,11 @@ export function useTimeline({
     behind.tries++
     const timer = setTimeout(() => void refetch(), 1_000)
     return () => clearTimeout(timer)
-  }, [history, fresh, span, followed, keys, derive, generation, instanceId, refetch])
+  }, [history, fresh, followed, shape, generation, instanceId, refetch])
 
   useTelemetryStream(
     start,
-    metrics,
+    shape.metrics,
     (samples) => {
       const last = samples.at(-1)
       if (!last) return
@@ -130,7 +115,7 @@ export function useTimeline({
         received.current.splice(0, received.current.length - mostReceived)
       setNewest(last)
       if (!followed || shown.generation !== generation || !timeline.current) return
-      for (const sample of samples) timeline.current.add(sample)
+      for (const sample of samples) timeline.current.addLive(sample)
       timeline.current.dropBefore(last.at - span)
       setShown({ rows: timeline.current.rows(), generation, newestAt: timeline.current.newestAt })
     },

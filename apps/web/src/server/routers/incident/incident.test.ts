@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { closeIncidents, openIncident } from '@floe/db'
 import { insertTestInstance } from '@floe/db/testing'
-import { IncidentId, InstanceId } from '@floe/domain'
+import { IncidentId, type IncidentKey, InstanceId } from '@floe/domain'
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest'
 import { type ThrowawayConsole, throwawayConsole } from '../../testing/throwaway-console'
 
@@ -14,7 +14,7 @@ beforeAll(async () => {
 beforeEach(() => it.database.pool.query('DELETE FROM incident'))
 afterAll(() => it.close())
 
-const open = (key: string, more: Partial<Parameters<typeof openIncident>[1]> = {}) =>
+const open = (key: IncidentKey, more: Partial<Parameters<typeof openIncident>[1]> = {}) =>
   openIncident(it.database.pool, { key, severity: 'warning', title: `title of ${key}`, ...more })
 const close = (key: string) => closeIncidents(it.database.pool, [key], 'The host answers again.')
 const audited = async (incidentId: string) =>
@@ -29,20 +29,24 @@ test('open ones come first, page by page, with where they are, why they are over
   const caller = await it.callerOf((await it.signedIn('viewer')).headers)
   expect(await caller.incident.list()).toMatchObject({ incidents: [], open: { total: 0 }, nextCursor: null })
   const { instanceId, name, hostId } = await insertTestInstance(it.database)
-  await open('a', { instanceId, hostId, severity: 'critical' })
-  await open('b')
-  await close('b')
-  await open('c')
+  await open('host-offline:a', { instanceId, hostId, severity: 'critical' })
+  await open('host-offline:b')
+  await close('host-offline:b')
+  await open('host-offline:c')
   const first = await caller.incident.list({ state: 'all', limit: 2 })
-  expect(first.incidents.map((i) => i.key)).toEqual(['c', 'a'])
+  expect(first.incidents.map((i) => i.key)).toEqual(['host-offline:c', 'host-offline:a'])
   expect(first.open).toEqual({ total: 2, critical: 1, unacknowledged: 2 })
   expect(first.incidents[1]).toMatchObject({ instanceName: name, hostName: expect.any(String) })
   const second = await caller.incident.list({ state: 'all', limit: 2, cursor: first.nextCursor as string })
-  expect(second.incidents).toMatchObject([{ key: 'b', closedBecause: 'The host answers again.' }])
+  expect(second.incidents).toMatchObject([
+    { key: 'host-offline:b', closedBecause: 'The host answers again.' },
+  ])
   expect(second.nextCursor).toBeNull()
-  expect((await caller.incident.list({ severity: 'critical' })).incidents.map((i) => i.key)).toEqual(['a'])
+  expect((await caller.incident.list({ severity: 'critical' })).incidents.map((i) => i.key)).toEqual([
+    'host-offline:a',
+  ])
   const ofInstance = await caller.incident.list({ instanceId: InstanceId.parse(instanceId) })
-  expect(ofInstance.incidents.map((i) => i.key)).toEqual(['a'])
+  expect(ofInstance.incidents.map((i) => i.key)).toEqual(['host-offline:a'])
   for (const cursor of ['x', `open_1_${'-'.repeat(36)}`, `open_1_${randomUUID()}'`])
     await expect(caller.incident.list({ cursor })).rejects.toMatchObject({
       cause: { fault: { code: 'incident.bad_cursor' } },
@@ -72,7 +76,7 @@ test('an operator takes note of an incident once, with an audit row; a viewer ca
 })
 
 test('without its audit row an incident is not acknowledged', async () => {
-  await open('k')
+  await open('host-offline:k')
   const caller = await it.callerOf(operator.headers)
   const incidentId = (await caller.incident.list()).incidents[0]?.incidentId as IncidentId
   await it.database.pool.query('ALTER TABLE audit_event RENAME TO audit_event_away')
@@ -85,10 +89,10 @@ test('without its audit row an incident is not acknowledged', async () => {
 })
 
 test('what is closed or unknown cannot be acknowledged', async () => {
-  await open('k')
+  await open('host-offline:k')
   const caller = await it.callerOf(operator.headers)
   const incidentId = (await caller.incident.list()).incidents[0]?.incidentId as IncidentId
-  await close('k')
+  await close('host-offline:k')
   const code = (asked: Promise<unknown>) =>
     asked.then(
       () => null,
@@ -110,11 +114,11 @@ test('the number of open incidents is told live: at once, at opening, acknowledg
     if (seen.at(-1) === word) continue
     seen.push(word)
     const step = next.shift()
-    if (step === 'opening') await open('live')
+    if (step === 'opening') await open('host-offline:live')
     else if (step === 'acknowledging') {
       const { incidents } = await caller.incident.list()
       await caller.incident.acknowledge({ incidentId: incidents[0]?.incidentId as IncidentId })
-    } else if (step === 'closing') await close('live')
+    } else if (step === 'closing') await close('host-offline:live')
     else break
   }
   expect(seen).toEqual(['0 0', '1 1', '1 0', '0 0'])

@@ -1,17 +1,11 @@
-import {
-  insertAuditEvent,
-  inTransaction,
-  type RecordKind,
-  type SampleStep,
-  setRecordRetention,
-  setRetention,
-} from '@floe/db'
+import { insertAuditEvent, inTransaction, type RecordKind, setRecordRetention, setRetention } from '@floe/db'
+import type { StoredStep } from '@floe/telemetry'
 import { TRPCError } from '@trpc/server'
 import { auditDenial } from '../../denials'
 import { adminProcedure, roleTooLow } from '../../procedures'
 import { RetentionSetInput } from './retention.types'
 
-const steps: Record<string, SampleStep> = { 'sample-1s': 1, 'sample-10s': 10, 'sample-1m': 60 }
+const steps: Record<string, StoredStep> = { 'sample-1s': 1, 'sample-10s': 10, 'sample-1m': 60 }
 
 /**
  * Changes how long a kind is kept. What is too old then is deleted within minutes, and does not come back. Audit rows are

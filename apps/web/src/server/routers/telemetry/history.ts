@@ -13,19 +13,22 @@ export const history = viewerProcedure
       input.minutes === undefined
         ? { from: input.from as number, to: input.to as number }
         : { from: now - input.minutes * 60_000, to: now }
-    const { instanceId, metrics, maxPoints } = input
-    const read = await readSamples(pool, { instanceId, from, to, metrics, maxPoints })
+    const { instanceId, metrics, maximumOf, maxPoints } = input
+    const { points, ...read } = await readSamples(pool, {
+      instanceId,
+      from,
+      to,
+      metrics,
+      maximumOf,
+      maxPoints,
+    })
     return {
       from,
       to,
       stepSeconds: read.stepSeconds,
-      at: read.points.map((p) => p.at),
-      seq: read.points.map((p) => p.seq),
-      intervalMs: read.points.map((p) => p.intervalMs),
-      gapBefore: read.points.map((p) => p.gapBefore),
-      average: Object.fromEntries(
-        metrics.map((name) => [name, read.points.map((p) => p.values[name] ?? null)]),
-      ),
+      metrics,
+      maximumOf,
+      points,
       // nothing stored in the range (the controller was away): the agent's ring still has what came after the last one
       newestSeq: read.newestSeq ?? (await newestSeq(pool, instanceId)),
       now,

@@ -16,28 +16,40 @@ export const TelemetryHistoryInput = z
     to: z.number().optional(),
     minutes: z.number().positive().max(longestRangeMinutes).optional(),
     metrics: MetricNames,
+    /** Metrics of which the largest value within each point is told, too. */
+    maximumOf: z.array(z.enum(names)).max(names.length).default([]),
     maxPoints: z.number().int().min(10).max(5_000).default(600),
   })
   .refine((i) => i.minutes !== undefined || (i.from !== undefined && i.to !== undefined && i.from < i.to), {
     message: 'give minutes, or from and to with from before to',
   })
 
-const Column = z.array(z.number().nullable())
-/** Points by column: entry i of every array belongs to the same moment. */
+const Values = z.array(z.number().nullable())
 export const TelemetryHistory = z.object({
   from: z.number(),
   to: z.number(),
   /** Seconds one point stands for. */
   stepSeconds: z.number(),
-  /** End of the interval each point covers, ms since the epoch, ascending. */
-  at: z.array(z.number()),
-  /** Number of the sample a point is; null where it stands for several. */
-  seq: z.array(z.number().int().nullable()),
-  /** Measured time that each point covers. */
-  intervalMs: z.array(z.number()),
-  /** True where nobody measured between the point before and this one: the line breaks here. */
-  gapBefore: z.array(z.boolean()),
-  average: z.record(z.string(), Column),
+  /** What the values of a point are, in their order. */
+  metrics: z.array(z.enum(names)),
+  maximumOf: z.array(z.enum(names)),
+  /** In order of time. */
+  points: z.array(
+    z.object({
+      /** End of the interval the point covers, ms since the epoch. */
+      at: z.number(),
+      /** Number of the sample a point is; null where it stands for several. */
+      seq: z.number().int().nullable(),
+      /** Measured time that it covers. */
+      intervalMs: z.number(),
+      /** True where nobody measured between the point before and this one: the line breaks here. */
+      gapBefore: z.boolean(),
+      /** In the order of `metrics`; null is not known. */
+      average: Values,
+      /** In the order of `maximumOf`; null where a point is one sample. */
+      maximum: Values.nullable(),
+    }),
+  ),
   /** Number of the newest sample stored when this was read: live begins after it (`afterSeq` of telemetry.stream). */
   newestSeq: z.number().int().nullable(),
   now: z.number(),

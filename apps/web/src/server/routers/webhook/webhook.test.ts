@@ -10,12 +10,16 @@ afterAll(() => it.close())
 
 test('a webhook is told of what opens from then on; its secret is shown once and stands in no row', async () => {
   const admin = await it.callerOf((await it.signedIn('admin')).headers)
-  await openIncident(it.database.pool, { key: 'before', severity: 'warning', title: 'before' })
+  await openIncident(it.database.pool, { key: 'host-offline:before', severity: 'warning', title: 'before' })
   const { webhookId, secret } = await admin.webhook.add({ url: 'https://example.org/hook?token=x' })
   expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
   expect((await admin.webhook.list()).webhooks).toMatchObject([{ webhookId, last: null, waiting: 0 }])
-  await openIncident(it.database.pool, { key: 'after', severity: 'critical', title: 'after' })
-  await openIncident(it.database.pool, { key: 'after', severity: 'critical', title: 'after, in other words' })
+  await openIncident(it.database.pool, { key: 'host-offline:after', severity: 'critical', title: 'after' })
+  await openIncident(it.database.pool, {
+    key: 'host-offline:after',
+    severity: 'critical',
+    title: 'after, in other words',
+  })
   expect((await admin.webhook.list()).webhooks).toMatchObject([
     { waiting: 1, last: { event: 'incident.opened', attempts: 0, deliveredAt: null } },
   ])
@@ -46,7 +50,11 @@ test('each message is shown with how it fared; who is no admin sees no more of a
   const admin = await it.callerOf((await it.signedIn('admin')).headers)
   const { webhookId } = await admin.webhook.add({ url: 'https://example.net/hook?token=y' })
   expect((await admin.webhook.deliveries({ webhookId })).deliveries).toEqual([])
-  await openIncident(it.database.pool, { key: 'shown', severity: 'warning', title: 'what happened' })
+  await openIncident(it.database.pool, {
+    key: 'host-offline:shown',
+    severity: 'warning',
+    title: 'what happened',
+  })
   await admin.webhook.test({ webhookId })
   const { deliveries } = await admin.webhook.deliveries({ webhookId })
   expect(deliveries).toMatchObject([
