@@ -1,7 +1,8 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { removeTemporary } from '../host/durable-files'
+import { removeUnfinished } from '@floe/host/replace-file'
 import type { EngineUser } from '../host/engine-user'
+import { removeUnfinishedInTree } from '../host/owned-files'
 import { Instance, type InstanceSurroundings, processesOf } from './instance'
 import type { InstanceProcesses } from './instance-processes'
 import type { RegisteredInstance } from './registered-instance'
@@ -25,8 +26,8 @@ export class Instances {
   async adopt(): Promise<void> {
     const all = this.list()
     for (const { layout, user } of all) {
-      removeTemporary(layout.directory)
-      removeTemporary(layout.dataDirectory, user)
+      removeUnfinished(layout.directory)
+      removeUnfinishedInTree(layout.dataDirectory, user)
     }
     await Promise.all(all.map((i) => i.look()))
     await Promise.all(all.map((i) => i.ensureServerCertificate().catch((error) => this.#failed(i, error))))

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fault, InstanceId, toFault } from '@floe/domain'
-import { replaceFile, syncDirectory } from '../host/durable-files'
+import { replaceFile, syncDirectory } from '@floe/host/replace-file'
 import { isNoRoom } from '../host/no-room'
 import type { Log } from '../log'
 import type { Problems } from '../problems'

@@ -1,7 +1,7 @@
 import { fault } from '@floe/domain'
+import { killProcess } from '@floe/host/process'
 import type { Instance } from '../engine/instance'
 import { nameProcesses } from '../engine/process-fault'
-import { killProcess } from '../host/process-table'
 import { runCommand } from '../host/run-command'
 import { waitFor } from '../host/wait-for'
 import type { TaskContext } from './task'

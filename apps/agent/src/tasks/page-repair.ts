@@ -20,7 +20,7 @@ import {
   roleExists,
   withRolesLocked,
 } from '../engine/member-roles'
-import { makeOuterDirectory } from '../host/durable-files'
+import { makeOuterDirectory } from '../host/owned-files'
 import { isThere } from '../host/tree'
 import { waitFor } from '../host/wait-for'
 import { withPrimarySession } from './admit-standby'

@@ -1,17 +1,5 @@
-import { randomBytes, randomUUID, X509Certificate } from 'node:crypto'
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fchownSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { randomUUID, X509Certificate } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import {
   fault,
@@ -22,6 +10,7 @@ import {
   secretFiles,
   urisOf,
 } from '@floe/domain'
+import { replaceFile } from '@floe/host/replace-file'
 
 /** Paths of one installation. Everything it knows lies under `directory` (FLOE_HOME). */
 export type Home = {
@@ -173,34 +162,6 @@ export function requireInstallation(home: Home): Installation {
   return installation
 }
 
-/**
- * Writes a file so that a reader, or a crash, sees either the old or the new one. The new file is created exclusively
- * under a name nobody can guess, so that who may write to the directory cannot redirect it; `owner` is given the file.
- */
-export function writeWhole(
-  file: string,
-  text: string,
-  mode: number,
-  owner?: { uid: number; gid: number } | null,
-): void {
-  const staging = `${file}.${randomBytes(6).toString('hex')}.new`
-  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
-  const fd = openSync(staging, flags, mode)
-  try {
-    try {
-      writeFileSync(fd, text)
-      if (owner) fchownSync(fd, owner.uid, owner.gid)
-      fsyncSync(fd)
-    } finally {
-      closeSync(fd)
-    }
-    renameSync(staging, file)
-  } catch (error) {
-    rmSync(staging, { force: true })
-    throw error
-  }
-}
-
 /** The files that hold the configuration: FLOE_HOME's own, and those in the homes of web and controller. */
 const configurationFiles = (home: Home, installation: Installation): string[] => [
   ...(['web', 'controller'] as const).map((name) => join(programHome(installation, name), 'config.json')),
@@ -220,20 +181,20 @@ export const installationIsWritten = (home: Home, installation: Installation): b
 export function keepInstallation(home: Home, installation: Installation): void {
   const text = configurationText(installation)
   if (!existsSync(home.keptConfigFile) || readFileSync(home.keptConfigFile, 'utf8') !== text)
-    writeWhole(home.keptConfigFile, text, 0o644)
+    replaceFile(home.keptConfigFile, text, { mode: 0o644 })
 }
 
 /** Writes the configuration where it is not so yet; FLOE_HOME's own last. */
 export function writeInstallation(home: Home, installation: Installation): void {
   if (installationIsWritten(home, installation)) return
   for (const file of configurationFiles(home, installation))
-    writeWhole(file, configurationText(installation), 0o644)
+    replaceFile(file, configurationText(installation), { mode: 0o644 })
 }
 
 /** Writes the configuration of an enrolled host, and the copy that mends it. */
 export function writeHostConfiguration(home: Home, configuration: HostConfiguration): void {
   for (const file of [home.keptConfigFile, home.configFile])
-    writeWhole(file, `${JSON.stringify(configuration, null, 2)}\n`, 0o644)
+    replaceFile(file, `${JSON.stringify(configuration, null, 2)}\n`, { mode: 0o644 })
 }
 
 /**
