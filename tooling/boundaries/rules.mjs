@@ -24,6 +24,7 @@ export const rooms = {
       'packages/operations',
       'packages/agent-contract',
       'packages/authority',
+      'packages/host',
     ],
   },
   'apps/controller': {

@@ -79,7 +79,7 @@ const agentCalls = {
     'closeSync fstatSync lchownSync lstatSync openSync opendirSync readdirSync realpathSync rmdirSync unlinkSync',
   ],
   'identity.ts': ['state', 'readFileSync replaceFile'],
-  'installation.ts': ['state', 'readFileSync'],
+  'installation.ts': ['state', 'readConfigurationFile readSecretFile'],
   'sampler/checkpoint-follower.ts': ['descriptor', 'closeSync fstatSync lstatSync readSync'],
   'sampler/checkpoint-store.ts': ['state', 'appendFileSync mkdirSync replaceFile statSync truncateSync'],
   'sampler/ring.ts': [
@@ -148,7 +148,10 @@ const cliCalls = {
     'chmodSync existsSync lchownSync lstatSync mkdirSync readRegularFile renameSync replaceFile rmSync rmdirSync',
   ],
   'installation/directories.ts': ['outer', 'chmodSync existsSync lchownSync lstatSync statfsSync'],
-  'installation/home.ts': ['home', 'existsSync mkdirSync readFileSync replaceFile'],
+  'installation/home.ts': [
+    'home',
+    'existsSync mkdirSync readConfigurationFile readFileSync readSecretFile replaceFile',
+  ],
   'installation/instances.ts': ['outer', 'existsSync readRegularFile readdirSync'],
   'installation/own-files.ts': ['door', 'existsSync lstatSync readdirSync replaceFile rmSync rmdirSync'],
   'installation/ports.ts': ['kernel', 'readFileSync readdirSync readlinkSync'],
@@ -259,7 +262,7 @@ const rooms = [
 ]
 
 const importing =
-  /(?:import|export)\s+(?:type\s+)?(\{[^}]*\}|\*(?:\s+as\s+\w+)?|\w+)\s+from\s+'(?:node:fs(?:\/promises)?|@floe\/host\/(?:regular|replace)-file)'/g
+  /(?:import|export)\s+(?:type\s+)?(\{[^}]*\}|\*(?:\s+as\s+\w+)?|\w+)\s+from\s+'(?:node:fs(?:\/promises)?|@floe\/host\/(?:regular-file|replace-file|configuration))'/g
 
 /** What those modules export that touches no file. */
 const harmless = new Set(['constants', 'isUnfinished', 'notAFile'])
@@ -270,7 +273,7 @@ const harmless = new Set(['constants', 'isUnfinished', 'notAFile'])
  */
 export function fileCalls(source) {
   if (
-    /\bimport\('(?:node:fs|@floe\/host\/re)|require\('(?:node:)?fs|from 'fs(?:\/promises)?'|process\.binding/.test(
+    /\bimport\('(?:node:fs|@floe\/host\/(?:re|conf))|require\('(?:node:)?fs|from 'fs(?:\/promises)?'|process\.binding/.test(
       source,
     )
   )

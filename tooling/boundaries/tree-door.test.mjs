@@ -37,9 +37,9 @@ test('every way to the file system is seen, types and constants are none', () =>
   expect(
     fileCalls(
       "import { fault } from '@floe/domain'\nimport { readProcess } from '@floe/host/process'\n" +
-        "import { type ReplaceOptions, replaceFile } from '@floe/host/replace-file'\nimport { readRegularFile } from '@floe/host/regular-file'",
+        "import { type ReplaceOptions, replaceFile } from '@floe/host/replace-file'\nimport { readRegularFile } from '@floe/host/regular-file'\nimport { readSecretFile } from '@floe/host/configuration'",
     ),
-  ).toEqual(['readRegularFile', 'replaceFile'])
+  ).toEqual(['readRegularFile', 'readSecretFile', 'replaceFile'])
 })
 
 test('a call that is not in the table fails, and so does a table that says too much', () => {

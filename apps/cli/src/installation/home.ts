@@ -10,6 +10,7 @@ import {
   secretFiles,
   urisOf,
 } from '@floe/domain'
+import { type ConfigurationSchema, readConfigurationFile, readSecretFile } from '@floe/host/configuration'
 import { replaceFile } from '@floe/host/replace-file'
 
 /** Paths of one installation. Everything it knows lies under `directory` (FLOE_HOME). */
@@ -59,44 +60,30 @@ export function cacheDirectory(): string {
  */
 export function readConfiguration(home: Home): Installation | HostConfiguration | null {
   if (!existsSync(home.configFile)) return null
-  const read = readConfigurationFile(home.configFile)
-  if ('configuration' in read) return read.configuration
-  throw fault(read.code, read.message, { detail: read.detail, hint: howToMend(home), cause: read.cause })
+  return readConfigurationFile(home.configFile, anyConfiguration, () => howToMend(home))
 }
 
-type Unreadable = {
-  code: 'installation.unreadable' | 'installation.invalid'
-  message: string
-  detail: string
-  cause: unknown
+const anyConfiguration: ConfigurationSchema<Installation | HostConfiguration> = {
+  safeParse: (value) =>
+    (typeof value === 'object' && value !== null && 'webPort' in value
+      ? Installation
+      : HostConfiguration
+    ).safeParse(value),
 }
 
-function readConfigurationFile(
-  file: string,
-): { configuration: Installation | HostConfiguration } | Unreadable {
-  let parsed: unknown
+/** Whether the copy of the configuration is there and whole. */
+function copyIsGood(home: Home): boolean {
   try {
-    parsed = JSON.parse(readFileSync(file, 'utf8'))
-  } catch (cause) {
-    const detail = cause instanceof Error ? cause.message : String(cause)
-    return { code: 'installation.unreadable', message: `could not read "${file}"`, detail, cause }
-  }
-  const ofConsole = typeof parsed === 'object' && parsed !== null && 'webPort' in parsed
-  const result = (ofConsole ? Installation : HostConfiguration).safeParse(parsed)
-  if (result.success) return { configuration: result.data }
-  return {
-    code: 'installation.invalid',
-    message: `"${file}" is not valid`,
-    detail: result.error.issues.map((i) => `${i.path.join('.')}: ${i.message}`).join('; '),
-    cause: result.error,
+    readConfigurationFile(home.keptConfigFile, anyConfiguration, '')
+    return true
+  } catch {
+    return false
   }
 }
 
 /** The way back to a configuration with the ids that everything else of this installation was made with. */
 function howToMend(home: Home): string {
-  const kept =
-    existsSync(home.keptConfigFile) && 'configuration' in readConfigurationFile(home.keptConfigFile)
-  return kept
+  return copyIsGood(home)
     ? `Put the last good copy in its place: cp "${home.keptConfigFile}" "${home.configFile}"`
     : `Repair the file, or restore it from a backup.${idsOf(home)}`
 }
@@ -223,15 +210,5 @@ export function makeHome(home: Home): void {
 }
 
 /** A secret of the installation. */
-export function readSecret(home: Home, name: keyof typeof secretFiles): string {
-  const file = join(home.secrets, secretFiles[name])
-  try {
-    return readFileSync(file, 'utf8').trim()
-  } catch (cause) {
-    throw fault('installation.no_secret', `could not read "${file}"`, {
-      detail: cause instanceof Error ? cause.message : String(cause),
-      hint: 'Run this as the user that ran "./floe up".',
-      cause,
-    })
-  }
-}
+export const readSecret = (home: Home, name: keyof typeof secretFiles): string =>
+  readSecretFile(join(home.secrets, secretFiles[name]), 'Run this as the user that ran "./floe up".')
