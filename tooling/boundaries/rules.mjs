@@ -13,7 +13,13 @@ export const rooms = {
   },
   'packages/ui': { code: ['packages/domain', 'packages/telemetry'] },
   'packages/testkit': {
-    code: ['packages/domain', 'packages/telemetry', 'packages/agent-contract', 'packages/authority'],
+    code: [
+      'packages/domain',
+      'packages/telemetry',
+      'packages/agent-contract',
+      'packages/authority',
+      'packages/host',
+    ],
   },
   'apps/web': {
     code: [

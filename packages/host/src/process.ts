@@ -1,4 +1,5 @@
 import { readKernelFile } from './kernel-file'
+import { waitFor } from './wait'
 
 /** One process as /proc/PID/stat tells it. Times are in clock ticks (100 a second on Linux). */
 export type ProcessStat = {
@@ -72,12 +73,7 @@ export function isAlive(identity: ProcessIdentity): boolean {
 
 /** Waits until the process is gone; false when it still runs after the deadline. */
 export async function waitUntilGone(identity: ProcessIdentity, deadlineMs: number): Promise<boolean> {
-  const end = Date.now() + deadlineMs
-  while (isAlive(identity)) {
-    if (Date.now() >= end) return false
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-  return true
+  return (await waitFor(() => !isAlive(identity), { boundMs: deadlineMs, everyMs: 50 })) !== null
 }
 
 /** Ends a process: asks first, and kills it when it has not gone by the deadline. */

@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { waitUntil } from '@floe/host/wait'
 import pg from 'pg'
 import { testEnginePrefix, testEngineUser } from './engine'
 import { freePorts } from './free-ports'
 import { giveTo, makeScratchDirectory } from './scratch-directory'
 import { endEnginesBelow } from './throwaway-agent'
-import { waitUntil } from './wait-until'
 
 export type ThrowawayInstance = {
   directory: string

@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { removeUnfinished } from '@floe/host/replace-file'
+import { waitFor } from '@floe/host/wait'
 import type { EngineUser } from '../host/engine-user'
 import { removeUnfinishedInTree } from '../host/owned-files'
 import { Instance, type InstanceSurroundings, processesOf } from './instance'
@@ -32,9 +33,8 @@ export class Instances {
     await Promise.all(all.map((i) => i.look()))
     await Promise.all(all.map((i) => i.ensureServerCertificate().catch((error) => this.#failed(i, error))))
     for (const i of all) i.sampler.start()
-    const deadline = performance.now() + 2_000
-    while (performance.now() < deadline && all.some((i) => i.postmaster && i.sampler.health === 'connecting'))
-      await new Promise((resolve) => setTimeout(resolve, 20))
+    const connected = () => !all.some((i) => i.postmaster && i.sampler.health === 'connecting')
+    await waitFor(connected, { boundMs: 2_000, everyMs: 20 })
     await Promise.all(all.map((i) => i.look()))
     this.#timer = setInterval(() => {
       for (const i of this.list()) {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Upstream } from '@floe/agent-contract'
 import { FaultError, fault, formatBytes, toFault } from '@floe/domain'
 import { removeFile, syncDirectory } from '@floe/host/replace-file'
+import { waitFor } from '@floe/host/wait'
 import {
   standbySettings,
   upstreamConninfo,
@@ -21,7 +22,6 @@ import { isNoRoom } from '../host/no-room'
 import { makeOwnedDirectory, readOwnedFile } from '../host/owned-files'
 import { runCommand } from '../host/run-command'
 import { isThere, removeInTree, removeOuterDirectory, removeTree, replaceInTree } from '../host/tree'
-import { waitFor } from '../host/wait-for'
 import { copyByReflink, findSharedSource, type SharedSource } from './copy-by-reflink'
 import { initialSettings } from './create-instance'
 import { forgetInstance } from './forget-instance'

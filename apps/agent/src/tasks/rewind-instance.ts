@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Upstream } from '@floe/agent-contract'
 import { fault, lsnDistance, toFault } from '@floe/domain'
 import { removeFile, replaceFile, syncDirectory } from '@floe/host/replace-file'
+import { waitFor } from '@floe/host/wait'
 import {
   removeStandbySignal,
   standbySettings,
@@ -19,7 +20,6 @@ import { readOwnedFile } from '../host/owned-files'
 import { endProcessesIn } from '../host/process-table'
 import { runCommand } from '../host/run-command'
 import { isThere, removeInTree, replaceInTree } from '../host/tree'
-import { waitFor } from '../host/wait-for'
 import { compareHistories, endOfWal } from './compare-histories'
 import { initialSettings } from './create-instance'
 import { startFollowing } from './follow-upstream'

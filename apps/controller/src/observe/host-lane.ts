@@ -34,11 +34,11 @@ import {
   READ_ONLY,
   whyInstanceMoved,
 } from '@floe/domain'
+import type { Log } from '@floe/host/log'
 import { OperationConflict, submitOperation } from '@floe/operations/submit'
 import { type Agents, REPORT_WAIT_MS } from '../agents'
 import { renewHostCertificate } from '../certificates'
 import type { Signing } from '../enrolment'
-import type { Log } from '../log'
 import { type DatabaseWatch, pause, runLoop } from '../loop'
 import type { LeaseTimes } from '../operation-loop'
 import type { Standstills } from '../standstills'

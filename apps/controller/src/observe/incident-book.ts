@@ -10,7 +10,7 @@ import {
   type Transaction,
 } from '@floe/db'
 import { type IncidentKind, incidentKindOf, incidentKinds } from '@floe/domain'
-import type { Log } from '../log'
+import type { Log } from '@floe/host/log'
 import type { DerivedIncident } from './derive-incidents'
 
 /** What a lane opens and closes; those of operation steps belong to the steps. Of a kind that is gone nobody else closes one. */
