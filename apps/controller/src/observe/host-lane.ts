@@ -1,6 +1,5 @@
 import { agentFault, contractVersion, type Hello, type Report } from '@floe/agent-contract'
 import {
-  type AgentAddress,
   type Database,
   isDatabaseAway,
   type KnownInstance,
@@ -19,6 +18,7 @@ import {
   writeReport,
 } from '@floe/db'
 import {
+  type AgentAddress,
   afterReport,
   ClusterHoldings,
   type Fault,
