@@ -211,6 +211,10 @@ describe.skipIf(missing !== null)(`a cluster fails over by itself${missing ? ` (
     await order(null)
     expect((await cluster()).automatic).toBeNull()
     await waitUntil('no floor', async () => (await primary()).replication?.commitFloor === 'off', 20_000)
-    for (const m of (await cluster()).members) expect(m.primaryKnown?.heldBack ?? null).toBeNull()
+    await waitUntil(
+      'every agent reports that it holds nothing back',
+      async () => (await cluster()).members.every((m) => (m.primaryKnown?.heldBack ?? null) === null),
+      20_000,
+    )
   })
 })

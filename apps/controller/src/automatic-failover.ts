@@ -19,7 +19,7 @@ import {
   FaultError,
   InstanceId,
   judgeCandidates,
-  operationTitles,
+  operationRecord,
   READ_ONLY,
   type Watched,
   watch,
@@ -92,7 +92,10 @@ async function lookAt(
   const { open } = history
   const decision = decideFailover(cluster, {
     ...seen,
-    open: open && { title: operationTitles[open.kind], own: open.own && open.kind === 'start-instance' },
+    open: open && {
+      title: operationRecord(open.kind).title,
+      own: open.own && open.kind === 'start-instance',
+    },
     sinceLastMs: history.sinceLastMs,
     tries: history.tries,
     candidate: best ?? null,

@@ -591,6 +591,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     for (const kind of ['reload-instance', 'restart-instance', 'stop-instance', 'start-instance'] as const)
       await through(kind, { instanceId: three })
     await through('require-tls', { instanceId: three })
+    await through('reindex-database', { instanceId: one, database: 'postgres' })
     // it has a user of its own already; the change itself is walked by the agent's own test
     await through('separate-instance', { instanceId: three })
     expect(await bench.ask(await member('one-3'), 'show work_mem')).toEqual([{ work_mem: value }])

@@ -1,6 +1,7 @@
 import {
   CommitMode,
   CommitModeScope,
+  DatabaseName,
   Fault,
   InstanceId,
   InstanceName,
@@ -11,6 +12,7 @@ import {
   MemberLogins,
   MemberRole,
   PrimaryTold,
+  Reindexed,
   ScramVerifier,
   SettingChange,
   SettingImpact,
@@ -388,6 +390,8 @@ export const TaskInput = z.discriminatedUnion('kind', [
    * changed them, or where another line lets such clients in without TLS.
    */
   z.object({ kind: z.literal('require-tls'), instanceId: InstanceId }),
+  /** Rebuilds the indexes of a database one after the other, beside readers and writers. Since contract 1.14. */
+  z.object({ kind: z.literal('reindex-database'), instanceId: InstanceId, database: DatabaseName }),
   /** ALTER DATABASE / ROLE … SET synchronous_commit; null resets it. */
   z.object({
     kind: z.literal('set-commit-mode'),
@@ -573,6 +577,7 @@ export const taskResults = {
     inForce: z.boolean(),
   }),
   /** Sessions that were open without TLS stay; `changed` is false where the lines were so already. */
+  'reindex-database': Reindexed,
   'require-tls': z.object({ changed: z.boolean(), sessionsWithoutTls: z.number().int() }),
   'set-commit-mode': z.object({ commitMode: CommitMode.nullable() }),
   'check-settings': z.object({

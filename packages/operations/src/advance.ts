@@ -41,11 +41,11 @@ import {
   type InstanceState,
   incidentKey,
   incidentKinds,
+  type OperationInput,
+  type OperationKind,
   type OperationState,
-  operationInputs,
-  operationTitles,
+  operationRecord,
   operationTransitions,
-  pointsOfNoReturn,
   type StepWork,
   toFault,
   withPromotionBegun,
@@ -130,7 +130,7 @@ async function begin(
 
 /** The steps of an operation; of one that takes up another, what succeeded there is not run again. */
 async function planSteps(operation: LeasedOperation, ports: AdvancePorts): Promise<PlannedStepRow[]> {
-  const input = operationInputs[operation.kind].parse(operation.input)
+  const input = operationRecord(operation.kind).input.parse(operation.input) as OperationInput<OperationKind>
   const planned = operationDefinition(operation.kind).plan(input, {
     state: operation.observedState as InstanceState | null,
   })
@@ -211,7 +211,7 @@ function contextOf(
 ): StepContext {
   return {
     operationId: operation.operationId,
-    input: operationInputs[operation.kind].parse(operation.input),
+    input: operationRecord(operation.kind).input.parse(operation.input) as OperationInput<OperationKind>,
     hostName: operation.hostName,
     step: {
       name: step.name,
@@ -244,7 +244,7 @@ function contextOf(
 
 /** The step from which on there is no way back has begun. */
 function isPastNoReturn(operation: LeasedOperation): boolean {
-  const name = pointsOfNoReturn[operation.kind]
+  const name = operationRecord(operation.kind).pointOfNoReturn
   return operation.steps.some((s) => s.name === name && s.state !== 'pending')
 }
 
@@ -480,7 +480,7 @@ function overdueIncident(operation: LeasedOperation, step: LeasedStep) {
   return {
     key: stepKey(operation, step),
     severity: incidentKinds['operation-step'].severity,
-    title: `"${operationTitles[operation.kind]}" of instance "${operation.instanceName}" takes longer than expected`,
+    title: `"${operationRecord(operation.kind).title}" of instance "${operation.instanceName}" takes longer than expected`,
     detail: `Step "${step.title}" should have ended at ${step.deadlineAt?.toISOString()}.`,
     hint: 'Look at its log. It goes on until it ends or is cancelled.',
     hostId: operation.hostId,

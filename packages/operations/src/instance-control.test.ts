@@ -1,5 +1,5 @@
 import type { TaskInput, TaskStatus } from '@floe/agent-contract'
-import { type OperationKind, operationInputs } from '@floe/domain'
+import { type OperationKind, operationRecord } from '@floe/domain'
 import { afterEach, expect, test } from 'vitest'
 import { operationDefinition } from './definitions'
 import { controls, type InstanceControl } from './instance-control'
@@ -43,7 +43,7 @@ test.each([
     const body = operationDefinition(kind).steps[step as never] as {
       run(context: unknown): Promise<{ word: string }>
     }
-    const parsed = operationInputs[kind].parse({ instanceId, ...input })
+    const parsed = operationRecord(kind).input.parse({ instanceId, ...input })
     const { word } = await body.run({
       operationId: instanceId,
       input: parsed,

@@ -1,4 +1,5 @@
 import type { TaskInput, TaskKey, TaskStatus } from '@floe/agent-contract'
+import type { InstanceView, Transaction } from '@floe/db'
 import type {
   AutomaticFailover,
   ClusterObserved,
@@ -179,9 +180,38 @@ export type StepBody<K extends OperationKind = OperationKind> = {
   run(context: StepContext<K>): Promise<StepOutcome>
 }
 
+/** What is asked, as a guard sees it: in the transaction that would order it. */
+export type Guarded<K extends OperationKind = OperationKind> = {
+  tx: Transaction
+  input: OperationInput<K>
+  instance: InstanceView
+  /** The instance's cluster, read once. */
+  readCluster(): Promise<ClusterObserved | undefined>
+}
+
+/** What is asked of an instance that there may not be a row of. */
+export type Claimed<K extends OperationKind> = {
+  tx: Transaction
+  input: OperationInput<K>
+  /** The operation that this one takes up again. */
+  retryOf: string | null
+  /** The host that was named for it. */
+  hostId: string | undefined
+  instance: InstanceView | undefined
+}
+
 /** An operation: which steps it takes is decided by a pure function, each step's body is found by its name. */
 export type OperationDefinition<K extends OperationKind, Name extends string = string> = {
   kind: K
+  /**
+   * Makes the rows of the instance that the operation is to make, with the row of the operation. False where there is none to
+   * be made (any more); then the instance has to be there like any other.
+   */
+  claim?(claimed: Claimed<K>): Promise<boolean>
+  /** Refuses, by throwing a fault, what must not be ordered as things stand. What its steps find later they refuse themselves. */
+  guard?(asked: Guarded<K>): void | Promise<void>
+  /** It is ordered for an instance that was deleted, too. */
+  alsoDeleted?: true
   plan(input: OperationInput<K>, observed: Observed): PlannedStep<Name>[]
   steps: Record<Name, StepBody<K>>
   /**

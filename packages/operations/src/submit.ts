@@ -7,57 +7,41 @@ import {
   findOpenOperation,
   findOperationByKey,
   hastenOperation,
-  hostNotFound,
-  hostRevoked,
   type InstanceView,
   insertAuditEvent,
-  insertInstance,
   insertOperation,
-  insertStandby,
   inTransaction,
-  isCreationOver,
-  listHosts,
   lockOperation,
   markNeverMade,
   type OperationOfKey,
-  type Queryable,
-  readCluster,
   readClusterOf,
   readInDoubt,
   readOperationForRetry,
   readStepForCancel,
-  reviveStandby,
   setInstanceIntent,
   showInstance,
   sqlError,
   type Transaction,
 } from '@floe/db'
 import {
-  automaticBlockers,
   type ClusterObserved,
-  clusterSettingBlockers,
   endedOperationStates,
   FaultError,
   fault,
   InstanceId,
-  type InstanceIntent,
   isHiddenSetting,
   type OperationInput,
   type OperationKind,
   type OperationState,
-  ofWholeCluster,
-  operationInputs,
-  operationTitles,
-  type PageRepair,
-  passingBlockers,
-  pointsOfNoReturn,
-  primaryOf,
+  operationRecord,
   programSettingsOf,
   RUNS_PROGRAMS,
   readOnlyFault,
-  repairSourcesOf,
-  withoutMember,
 } from '@floe/domain'
+import { operationDefinition } from './definitions'
+
+export { chooseHost } from './choose-host'
+export { adoptedBefore } from './kinds/adopt-instance'
 
 type Asked<K extends OperationKind> = Partial<OperationInput<K>> & { clusterId?: string }
 
@@ -105,34 +89,11 @@ export class OperationConflict extends FaultError {
     super({
       code: 'operation.conflict',
       message: `another operation on instance "${instanceName}" or its cluster has not ended`,
-      detail: `Operation ${blocking.operationId} (${operationTitles[blocking.kind]}) is ${blocking.state}.`,
+      detail: `Operation ${blocking.operationId} (${operationRecord(blocking.kind).title}) is ${blocking.state}.`,
       hint: 'Wait until it has ended, or cancel it.',
     })
     this.blockingOperationId = blocking.operationId
   }
-}
-
-/** `noun.verb` of a kind in the audit log: `create-instance` → `instance.create`, `change-settings` → `setting.set`. */
-export function auditAction(kind: OperationKind): string {
-  if (kind === 'change-settings') return 'setting.set'
-  if (kind === 'resolve-drift') return 'setting.resolve'
-  if (kind === 'require-tls') return 'instance.require_tls'
-  if (kind === 'drop-kept-aside') return 'instance.drop_kept_aside'
-  if (kind === 'renew-roles') return 'cluster.renew_roles'
-  if (kind === 'change-cluster-settings') return 'setting.set_on_cluster'
-  const [verb, noun] = kind.split('-') as [string, string]
-  return `${noun}.${verb}`
-}
-
-const intents: Partial<Record<OperationKind, InstanceIntent>> = {
-  'start-instance': 'running',
-  'restart-instance': 'running',
-  'stop-instance': 'stopped',
-  'delete-instance': 'deleted',
-  // whoever stopped it once wants it to run from now on
-  'rejoin-standby': 'running',
-  'switchover-cluster': 'running',
-  'failover-cluster': 'running',
 }
 
 /**
@@ -154,7 +115,7 @@ export async function submitOperation<K extends OperationKind>(
 }
 
 function parseInput<K extends OperationKind>(kind: K, input: unknown): OperationInput<K> {
-  const parsed = operationInputs[kind].safeParse(input)
+  const parsed = operationRecord(kind).input.safeParse(input)
   if (parsed.success) return parsed.data as OperationInput<K>
   const issue = parsed.error.issues[0]
   throw fault('operation.invalid_input', `invalid input for operation "${kind}"`, {
@@ -207,7 +168,7 @@ async function write<K extends OperationKind>(
       })
       await insertAuditEvent(tx, {
         actor: submit.actor,
-        action: submit.audit?.action ?? auditAction(submit.kind),
+        action: submit.audit?.action ?? operationRecord(submit.kind).action,
         outcome: 'allowed',
         objectKind: 'instance',
         objectId: input.instanceId,
@@ -258,7 +219,7 @@ async function hastens<K extends OperationKind>(
   if (!(await hastenOperation(tx, blocking.operationId))) return false
   await insertAuditEvent(tx, {
     actor: submit.actor,
-    action: submit.audit?.action ?? auditAction(submit.kind),
+    action: submit.audit?.action ?? operationRecord(submit.kind).action,
     outcome: 'allowed',
     objectKind: 'instance',
     objectId: input.instanceId,
@@ -275,12 +236,6 @@ const nameTaken = (name: string) =>
 const nameIn = (input: object): string => {
   const { name, reported } = input as { name?: string; reported?: { name: string } }
   return name ?? reported?.name ?? ''
-}
-
-/** What of an input is made anew for each request, and so is not the same when one is sent again. */
-const madeAnew: Partial<Record<OperationKind, readonly string[]>> = {
-  'create-instance': ['instanceId', 'ownerPasswordVerifier'],
-  'create-standby': ['instanceId'],
 }
 
 /** The operation that the same request began; throws `operation.key_reused` where its key began another one. */
@@ -301,7 +256,7 @@ async function earlierSubmit<K extends OperationKind>(
     asksTheSame(found, asked)
   if (!same)
     throw fault('operation.key_reused', 'idempotency key was used for another operation', {
-      detail: `It began operation ${found.operationId} (${operationTitles[found.kind]}).`,
+      detail: `It began operation ${found.operationId} (${operationRecord(found.kind).title}).`,
       hint: 'Use a new key for every operation.',
     })
   const input = found.input as OperationInput<K>
@@ -312,9 +267,9 @@ async function earlierSubmit<K extends OperationKind>(
 function asksTheSame(found: OperationOfKey, asked: object): boolean {
   // as it would be stored today: with defaults that came later
   const stored: Record<string, unknown> =
-    operationInputs[found.kind].safeParse(found.input).data ?? found.input
+    operationRecord(found.kind).input.safeParse(found.input).data ?? found.input
   const except = [
-    ...(madeAnew[found.kind] ?? []),
+    ...(operationRecord(found.kind).madeAnew ?? []),
     // somebody was in a hurry after it was ordered
     ...(found.input.hastened === true ? ['mode'] : []),
   ]
@@ -342,270 +297,37 @@ async function writeIntent<K extends OperationKind>(
   input: OperationInput<K>,
   retryOf: string | null,
 ): Promise<string> {
-  // nothing is kept of its password then
-  if (submit.kind === 'create-instance' && retryOf !== null && (await isCreationOver(tx, retryOf)))
-    throw fault('operation.not_retryable', 'the operation cannot be retried any more', {
-      detail: 'Its instance was created by a later retry, or was deleted.',
-      hint: 'Create a new instance.',
-    })
-  if (
-    submit.kind === 'create-instance' &&
-    (retryOf === null || !(await showInstance(tx, input.instanceId)))
-  ) {
-    const create = input as OperationInput<'create-instance'>
-    const hostId = await chooseHost(tx, submit.hostId)
-    await insertInstance(tx, { instanceId: create.instanceId, name: create.name, hostId, intent: 'running' })
-    return create.name
-  }
-  if (submit.kind === 'create-standby' && retryOf === null) {
-    const create = input as OperationInput<'create-standby'>
-    if (!(await readCluster(tx, create.clusterId)))
-      throw fault('cluster.not_found', `cluster "${create.clusterId}" does not exist`)
-    await insertStandby(tx, { ...create, hostId: await chooseHost(tx, submit.hostId) })
-    return create.name
-  }
+  const definition = operationDefinition(submit.kind)
   const instance = await showInstance(tx, input.instanceId)
-  const { reported } =
-    submit.kind === 'adopt-instance' ? (input as OperationInput<'adopt-instance'>) : { reported: undefined }
-  if (reported && retryOf === null) {
-    if (instance) throw adoptedBefore(instance)
-    const { name, intent } = reported
-    const hostId = await chooseHost(tx, submit.hostId)
-    await insertInstance(tx, { instanceId: input.instanceId, name, hostId, intent })
-    return name
-  }
-  if (submit.kind === 'create-standby' && instance?.deletedAt) {
-    const { clusterId } = input as OperationInput<'create-standby'>
-    if (!(await readCluster(tx, clusterId)))
-      throw fault('cluster.not_found', `cluster "${clusterId}" does not exist`)
-    await chooseHost(tx, instance.host.hostId)
-    await reviveStandby(tx, instance.instanceId)
-    return instance.name
-  }
-  // what was removed without its host is fenced when it shows up
-  if (instance && submit.kind === 'fence-instance') return instance.name
-  if (!instance || instance.deletedAt)
+  const { hostId } = submit
+  if (await definition.claim?.({ tx, input, retryOf, hostId, instance }))
+    return instance?.name ?? nameIn(input)
+  if (!instance || (instance.deletedAt && !definition.alsoDeleted))
     throw fault('instance.not_found', `instance "${input.instanceId}" does not exist`)
-  await guardMember(tx, submit.kind, input, instance)
-  if (
-    submit.kind === 'delete-instance' ||
-    submit.kind === 'remove-standby' ||
-    submit.kind === 'promote-standby' ||
-    submit.kind === 'drop-kept-aside'
-  ) {
-    const { confirmName } = input as { confirmName: string }
-    if (confirmName !== instance.name)
-      throw fault('instance.name_mismatch', `"${confirmName}" is not the name of this instance`, {
-        hint: `Type "${instance.name}" to confirm.`,
-      })
+  refuseOtherCluster(input, instance)
+  let cluster: Promise<ClusterObserved | undefined> | undefined
+  const readCluster = () => {
+    cluster ??= readClusterOf(tx, instance.instanceId)
+    return cluster
   }
-  const { unreachableHost = null } = input as { unreachableHost?: string | null }
-  if (submit.kind === 'remove-standby' && unreachableHost !== null && unreachableHost !== instance.host.name)
-    throw fault('host.name_mismatch', `"${unreachableHost}" is not the name of the standby’s host`, {
-      hint: `Type "${instance.host.name}" to remove the standby without its host.`,
+  await definition.guard?.({ tx, input, instance, readCluster })
+  const { confirmName } = input as { confirmName?: string }
+  if (confirmName !== undefined && confirmName !== instance.name)
+    throw fault('instance.name_mismatch', `"${confirmName}" is not the name of this instance`, {
+      hint: `Type "${instance.name}" to confirm.`,
     })
-  const intent = intents[submit.kind]
+  const { intent } = operationRecord(submit.kind)
   // what the controller orders by itself never changes what a person wants; it may not, either
   if (intent && instance.intent !== intent) await setInstanceIntent(tx, input.instanceId, intent)
   return instance.name
 }
 
-/** Why an instance that an agent reports is not made known to the console: it is, or was. */
-export const adoptedBefore = ({ name, host, deletedAt }: InstanceView) =>
-  deletedAt
-    ? fault('instance.was_deleted', `instance "${name}" was deleted from this console`, {
-        detail: `That was at ${deletedAt.toISOString()}, on host "${host.name}"; its files were kept or could not be removed.`,
-        hint: 'It is not adopted again. Look whether it holds anything you need, then remove its directory by hand.',
-      })
-    : fault('instance.exists', `instance "${name}" is known to this console`, {
-        detail: `It belongs to host "${host.name}".`,
-        hint: `Where its agent has lost it, run "./floe instance adopt ${name}".`,
-      })
-
-/** Refuses what would leave a cluster without its primary, or a primary with what belonged to a standby. */
-async function guardMember(
-  tx: Transaction,
-  kind: OperationKind,
-  input: object,
-  instance: InstanceView,
-): Promise<void> {
-  const { memberRole, members, name: clusterName } = instance.cluster
-  const refuse = (code: string, message: string, hint: string) => {
-    throw fault(code, message, { hint })
-  }
-  if ('clusterId' in input && input.clusterId !== instance.cluster.clusterId)
-    refuse(
-      'cluster.no_member',
-      `instance "${instance.name}" is not a member of this cluster`,
-      `It belongs to cluster "${clusterName}".`,
-    )
-  switch (kind) {
-    case 'delete-instance':
-      if (memberRole !== 'primary')
-        refuse(
-          'instance.is_standby',
-          `instance "${instance.name}" is a standby`,
-          'Remove the standby instead.',
-        )
-      if (members > 1)
-        refuse(
-          'instance.has_standbys',
-          `instance "${instance.name}" is the primary of ${members - 1} other members`,
-          'Remove its standbys first, or switch over.',
-        )
-      return
-    case 'remove-standby':
-    case 'promote-standby':
-    case 'rejoin-standby':
-    case 'switchover-cluster':
-    case 'failover-cluster':
-      if (memberRole === 'primary')
-        refuse(
-          'instance.is_primary',
-          `instance "${instance.name}" is recorded as the primary of its cluster`,
-          'Name a standby. Where it is fenced, and nobody is the primary, fail over first.',
-        )
-      if (kind === 'remove-standby' || kind === 'promote-standby')
-        refuseLeaving(await readClusterOf(tx, instance.instanceId), instance)
-      return
-    case 'change-automatic': {
-      const cluster = await readClusterOf(tx, instance.instanceId)
-      if (memberRole !== 'primary')
-        refuse('instance.is_standby', `instance "${instance.name}" is a standby`, 'Name the primary.')
-      const { automatic } = input as OperationInput<'change-automatic'>
-      const [blocker] = automatic && cluster ? automaticBlockers(cluster) : []
-      if (blocker) throw new FaultError(blocker)
-      return
-    }
-    case 'renew-roles':
-    case 'change-commit-mode':
-      if (memberRole !== 'primary')
-        refuse('instance.is_standby', `instance "${instance.name}" is a standby`, 'Name the primary.')
-      return
-    case 'change-settings': {
-      const { changes } = input as OperationInput<'change-settings'>
-      return refuseOfCluster(
-        changes.map((c) => c.name),
-        instance,
-      )
-    }
-    case 'resolve-drift':
-      if ((input as OperationInput<'resolve-drift'>).how === 'adopt')
-        refuseOfCluster(
-          instance.settingDrift.map((d) => d.name),
-          instance,
-        )
-      return
-    case 'change-cluster-settings': {
-      const cluster = await readClusterOf(tx, instance.instanceId)
-      const { members } = input as OperationInput<'change-cluster-settings'>
-      const blockers = cluster ? clusterSettingBlockers(cluster, members) : []
-      // one that is on its way to its primary, or was not heard of for seconds, is waited for by the operation
-      const blocker = blockers.find((b) => !passingBlockers.includes(b.code))
-      if (blocker) throw new FaultError(blocker)
-      return
-    }
-    case 'change-page-repair': {
-      const cluster = await readClusterOf(tx, instance.instanceId)
-      if (memberRole !== 'primary')
-        refuse('instance.is_standby', `instance "${instance.name}" is a standby`, 'Name the primary.')
-      const { pageRepair } = input as OperationInput<'change-page-repair'>
-      const known = new Set<string>(cluster?.members.map((m) => m.instanceId))
-      for (const id of pageRepair.excluded)
-        if (!known.has(id))
-          refuse('cluster.no_member', `instance ${id} is not a member of this cluster`, 'Name its members.')
-      if (cluster) refuseLastSource(cluster, pageRepair)
-      return
-    }
-    case 'change-synchronous': {
-      const cluster = await readClusterOf(tx, instance.instanceId)
-      const { synchronous } = input as OperationInput<'change-synchronous'>
-      const known = new Set<string>(cluster?.members.map((m) => m.instanceId))
-      for (const id of synchronous?.instanceIds ?? [])
-        if (!known.has(id) || id === cluster?.primaryInstanceId)
-          refuse(
-            'cluster.no_standby',
-            `instance ${id} is not a standby of this cluster`,
-            'Name its standbys.',
-          )
-      if (synchronous && synchronous.count > synchronous.instanceIds.length)
-        refuse(
-          'cluster.too_few_standbys',
-          `commits would wait for ${synchronous.count} of ${synchronous.instanceIds.length} standbys`,
-          'Ask for no more than there are.',
-        )
-    }
-  }
-}
-
-/** A cluster that fails over by itself keeps as many members as that takes. */
-function refuseLeaving(cluster: ClusterObserved | undefined, leaving: InstanceView): void {
-  if (!cluster?.automatic) return
-  const members = cluster.members.filter((m) => m.instanceId !== leaving.instanceId)
-  const synchronous = withoutMember(cluster.synchronous, leaving.instanceId)
-  const before = automaticBlockers(cluster).map((b) => b.code)
-  const blocker = automaticBlockers({ ...cluster, members, synchronous }).find(
-    (b) => !before.includes(b.code),
-  )
-  if (blocker)
-    throw fault(
-      'cluster.automatic',
-      `cluster "${cluster.name}" fails over by itself, and could not do so safely without "${leaving.name}"`,
-      {
-        detail: `Then ${blocker.message}.`,
-        hint: `Turn automatic failover off first: "./floe cluster automatic ${cluster.name} off".`,
-      },
-    )
-}
-
-/** A setting that one member alone must not have otherwise than the rest is changed across the cluster only. */
-function refuseOfCluster(names: readonly string[], instance: InstanceView): void {
-  const refusal = ofWholeCluster(names, instance.cluster)
-  if (refusal) throw new FaultError(refusal)
-}
-
-/** Without page images a primary needs a source; taking the last one away would only have them written again. */
-function refuseLastSource(cluster: ClusterObserved, pageRepair: PageRepair): void {
-  const { protection } = primaryOf(cluster) ?? {}
-  const { primaryInstanceId } = cluster
-  if (!protection || protection.fullPageWrites || !protection.guard) return
-  if (repairSourcesOf(cluster, primaryInstanceId).length === 0) return
-  if (repairSourcesOf({ ...cluster, pageRepair }, primaryInstanceId).length > 0) return
-  throw fault('page_repair.last_source', 'the primary runs with full_page_writes off and needs a source', {
-    detail: 'Without one the guard would have full-page images written again.',
-    hint: 'Turn full_page_writes on first, or leave one standby as a source.',
-  })
-}
-
-/**
- * The host that a new instance is made on: the one wanted, or the one that answers and has the most free ports. Throws
- * `host.not_found`, `host.revoked` or `host.ambiguous`.
- */
-export async function chooseHost(tx: Queryable, wanted: string | undefined): Promise<string> {
-  const all = await listHosts(tx)
-  if (wanted !== undefined) {
-    const host = all.find(({ hostId }) => hostId === wanted)
-    if (!host) throw hostNotFound(wanted)
-    if (host.revokedAt) throw hostRevoked(host.name)
-    return wanted
-  }
-  const hosts = all.filter((host) => host.revokedAt === null)
-  const [only, ...others] = hosts
-  if (!only)
-    throw fault('host.not_found', 'no host is registered', {
-      hint: 'The controller registers its own host when it starts: check "./floe status".',
+/** An operation on a cluster names one of its members. */
+function refuseOtherCluster(input: object, { name, cluster }: InstanceView): void {
+  if ('clusterId' in input && input.clusterId !== cluster.clusterId)
+    throw fault('cluster.no_member', `instance "${name}" is not a member of this cluster`, {
+      hint: `It belongs to cluster "${cluster.name}".`,
     })
-  if (others.length === 0) return only.hostId
-  const freePorts = ({ facts }: (typeof hosts)[number]) =>
-    facts ? facts.instancePorts.to - facts.instancePorts.from + 1 - facts.instancePorts.used : 0
-  const [best] = hosts
-    .filter((host) => host.state === 'online' && freePorts(host) > 0)
-    .sort((a, b) => freePorts(b) - freePorts(a) || (a.name < b.name ? -1 : 1))
-  if (!best)
-    throw fault('host.ambiguous', 'no host that answers has a free port', {
-      hint: 'Name the host of the new instance, or look at the hosts.',
-    })
-  return best.hostId
 }
 
 /** Stands in an audit row for the value of a setting that viewers are not shown. */
@@ -646,20 +368,8 @@ export function auditClass(names: readonly string[]): { class?: string; programS
 }
 
 /** The names of the settings that an operation's input changes. */
-export function settingsNamedIn(kind: OperationKind, input: unknown): string[] {
-  switch (kind) {
-    case 'create-instance':
-      return Object.keys((input as OperationInput<'create-instance'>).settings ?? {})
-    case 'change-settings':
-      return (input as OperationInput<'change-settings'>).changes.map((c) => c.name)
-    case 'change-cluster-settings':
-      return (input as OperationInput<'change-cluster-settings'>).members.flatMap((m) =>
-        m.changes.map((c) => c.name),
-      )
-    default:
-      return []
-  }
-}
+export const settingsNamedIn = (kind: OperationKind, input: unknown): string[] =>
+  operationRecord(kind).settings?.(input) ?? []
 
 /**
  * Asks an operation to give up: a queued one is cancelled at once, a running one is `cancelling` until its step gave up
@@ -698,7 +408,7 @@ export async function cancelOperation(
 
 /** A promotion that began goes through; giving it up would leave two members that could be the primary. */
 async function refusePastNoReturn(tx: Transaction, operationId: string, kind: OperationKind): Promise<void> {
-  const name = pointsOfNoReturn[kind]
+  const name = operationRecord(kind).pointOfNoReturn
   const step = name ? await readStepForCancel(tx, operationId, name) : undefined
   if (step && step.state !== 'pending' && !step.overdue)
     throw fault('operation.past_no_return', 'the operation is past the point of no return', {
@@ -732,7 +442,7 @@ export async function retryOperation(
       detail: 'What its steps had done when the backup was made need not be true any more.',
       hint: 'Order it anew.',
     })
-  const parsed = operationInputs[ended.kind].parse(ended.input)
+  const parsed = operationRecord(ended.kind).input.parse(ended.input) as OperationInput<OperationKind>
   // a creation that was taken back took its row with it: it is made anew, on the same host
   const former = ended.kind === 'create-instance' ? await showInstance(db.pool, parsed.instanceId) : undefined
   const takenBack = former !== undefined && former.deletedAt !== null

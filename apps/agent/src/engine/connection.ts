@@ -10,6 +10,8 @@ export type EngineAddress = {
   password: string
   /** Whose the server's processes have to be; null where all are the agent's own user. */
   uid: number | null
+  /** `postgres` where nothing else is said. */
+  database?: string
 }
 
 export const AGENT_ROLE = 'floe'
@@ -46,7 +48,7 @@ export async function connectEngine(
     port: address.port,
     user: AGENT_ROLE,
     password: address.password,
-    database: 'postgres',
+    database: address.database ?? 'postgres',
     application_name: options.applicationName,
     connectionTimeoutMillis: options.connectMs,
     ...(options.plain

@@ -13,6 +13,7 @@ import { dropAside, keepAside } from './keep-aside'
 import { admitPageRepair, preparePageRepair, setPageRepairSources } from './page-repair'
 import { prepareStandby } from './prepare-standby'
 import { promoteInstance, setCommitMode, setSynchronous } from './promote-instance'
+import { reindexDatabase } from './reindex-database'
 import { reloadInstance } from './reload-instance'
 import { admitRoles, prepareRole, replicateAs, retireRoles } from './renew-role'
 import { requireTls } from './require-tls'
@@ -63,6 +64,7 @@ export const taskBodies: { [K in TaskKind]: TaskBody<K> } = {
   'admit-roles': admitRoles,
   'replicate-as': replicateAs,
   'retire-roles': retireRoles,
+  'reindex-database': reindexDatabase,
   'require-tls': requireTls,
   'resolve-drift': resolveDrift,
   'check-settings': checkSettings,

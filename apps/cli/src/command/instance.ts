@@ -17,9 +17,8 @@ import { duration, moment, printResult, table } from '../output'
 import { findInstance, type InstanceDetail, openConsole } from './find-instance'
 import { findHost } from './host'
 import { addKeptAside } from './kept-aside'
-import { assignment, oneOf, type Submitting, submittingVerb, verb } from './verb'
-
-const stopMode = oneOf('fast', 'immediate')
+import { addOrders } from './order'
+import { assignment, type Submitting, submittingVerb, verb } from './verb'
 
 type Verb = { json?: boolean }
 
@@ -313,123 +312,6 @@ function addAdopt(instance: Command): void {
     })
 }
 
-function addChanges(instance: Command): void {
-  const change = (
-    usage: string,
-    summary: string,
-    about: string,
-    start: (
-      client: ReturnType<typeof openConsole>,
-      detail: InstanceDetail,
-      options: Record<string, unknown> & { idempotencyKey: string },
-    ) => Promise<{ operationId: string }>,
-    done: string,
-    configure: (command: Command) => Command = (command) => command,
-  ) => {
-    configure(submittingVerb(instance, usage, summary, about))
-      .option('--no-wait', 'do not wait until it is done')
-      .action(async (name: string, options: Submitting & Record<string, unknown>) => {
-        const client = openConsole()
-        const detail = await findInstance(client, name)
-        const { operationId } = (await submitOnce(options.idempotencyKey, (idempotencyKey) =>
-          start(client, detail, { ...options, idempotencyKey }),
-        )) as {
-          operationId: Parameters<typeof waitForOperation>[1]
-        }
-        const operation = options.wait ? await waitForOperation(client, operationId) : null
-        printResult(
-          options.json,
-          {
-            operationId,
-            instanceId: detail.instanceId,
-            name: detail.name,
-            state: operation?.state ?? 'queued',
-            result: operation?.result ?? null,
-          },
-          () =>
-            operation === null
-              ? `Operation ${operationId} was started.`
-              : `Instance "${detail.name}" ${done}.`,
-        )
-      })
-  }
-  const withMode = (command: Command) =>
-    command.option(
-      '--mode <mode>',
-      'fast ends sessions and writes a checkpoint; immediate does neither',
-      stopMode,
-      'fast',
-    )
-
-  change(
-    'start <name>',
-    'start an instance',
-    'Starts an instance and waits until it answers SQL.',
-    ({ trpc }, { instanceId }, { idempotencyKey }) =>
-      trpc.instance.start.mutate({ instanceId, idempotencyKey }),
-    'runs',
-  )
-  change(
-    'stop <name>',
-    'stop an instance',
-    'Stops an instance.',
-    ({ trpc }, { instanceId }, { mode, idempotencyKey }) =>
-      trpc.instance.stop.mutate({ instanceId, mode: stopMode(String(mode)), idempotencyKey }),
-    'is stopped',
-    withMode,
-  )
-  change(
-    'restart <name>',
-    'restart an instance',
-    'Stops an instance, starts it, and waits until it answers SQL.',
-    ({ trpc }, { instanceId }, { mode, idempotencyKey }) =>
-      trpc.instance.restart.mutate({ instanceId, mode: stopMode(String(mode)), idempotencyKey }),
-    'runs again',
-    withMode,
-  )
-  change(
-    'reload <name>',
-    'reload an instance’s settings',
-    'Makes an instance read its configuration files again.',
-    ({ trpc }, { instanceId }, { idempotencyKey }) =>
-      trpc.instance.reload.mutate({ instanceId, idempotencyKey }),
-    'has read its settings again',
-  )
-  change(
-    'separate <name>',
-    'give an instance a user of its own',
-    'Gives an instance that an earlier version made a user of the operating system of its own, which restarts it.',
-    ({ trpc }, { instanceId }, { idempotencyKey }) =>
-      trpc.instance.separate.mutate({ instanceId, idempotencyKey }),
-    'runs as a user of its own',
-  )
-  change(
-    'require-tls <name>',
-    'let clients on other hosts in over TLS only',
-    'Changes the lines that Floe wrote into pg_hba.conf, on every member of the cluster, so that clients on other hosts come in over TLS only. Open sessions stay. Refused where lines were changed by hand.',
-    ({ trpc }, { instanceId }, { idempotencyKey }) =>
-      trpc.instance.requireTls.mutate({ instanceId, idempotencyKey }),
-    'lets clients on other hosts in over TLS only',
-  )
-  change(
-    'delete <name>',
-    'delete an instance',
-    'Stops an instance and deletes its files. Nothing is kept unless --keep-files is given.',
-    ({ trpc }, { instanceId }, { confirm, keepFiles, idempotencyKey }) =>
-      trpc.instance.delete.mutate({
-        instanceId,
-        confirmName: String(confirm),
-        keepFiles: keepFiles === true,
-        idempotencyKey,
-      }),
-    'is deleted',
-    (command) =>
-      command
-        .requiredOption('--confirm <name>', 'the name of the instance, once more')
-        .option('--keep-files', 'keep its directory on the host, under another name'),
-  )
-}
-
 export function addInstance(program: Command): void {
   const instance = program
     .command('instance')
@@ -439,6 +321,6 @@ export function addInstance(program: Command): void {
   addLook(instance)
   addProtection(instance)
   addAdopt(instance)
-  addChanges(instance)
+  addOrders(instance)
   addKeptAside(instance)
 }

@@ -4,6 +4,7 @@ import { submitOnce } from '../console/submit-once'
 import { carryOut } from './cluster'
 import { findCluster, hostNamed } from './find-cluster'
 import { findInstance, openConsole } from './find-instance'
+import { addOrders } from './order'
 import { type Submitting, submittingVerb } from './verb'
 
 export function addStandby(program: Command): void {
@@ -74,22 +75,7 @@ export function addStandby(program: Command): void {
       },
     )
 
-  submittingVerb(
-    standby,
-    'promote <name>',
-    'make a standby a cluster of its own',
-    'Promotes a standby, which leaves its cluster and has one of its own. To let it take over, use "cluster switchover" or "cluster failover".',
-  )
-    .requiredOption('--confirm <name>', 'the name of the standby, once more')
-    .option('--no-wait', 'do not wait until it is done')
-    .action(async (name: string, options: Submitting & { confirm: string }) => {
-      const client = openConsole()
-      const { instanceId } = await findInstance(client, name)
-      const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
-        client.trpc.standby.promote.mutate({ instanceId, confirmName: options.confirm, idempotencyKey }),
-      )
-      await carryOut(client, started, options, () => `"${name}" is the primary of a cluster of its own.`)
-    })
+  addOrders(standby)
 
   submittingVerb(
     standby,

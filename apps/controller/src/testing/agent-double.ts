@@ -421,6 +421,8 @@ export class AgentDouble {
         return { streaming: true }
       case 'retire-roles':
         return { retired: [], kept: [] }
+      case 'reindex-database':
+        return { rebuilt: 0, bytesBefore: 0, bytesAfter: 0, skipped: [] }
       case 'require-tls':
         return { changed: true, sessionsWithoutTls: 0 }
       case 'set-commit-mode':

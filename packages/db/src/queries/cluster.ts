@@ -14,6 +14,7 @@ import {
   MemberLogins,
   type OperationKind,
   type OperationState,
+  operationKindsThat,
   PageRepair,
   PrimaryKnown,
   type PrimaryReported,
@@ -174,12 +175,7 @@ export async function listAutomaticClusters(
 }
 
 /** Operations that may take hours, and by which no primary is ever away. */
-const leavePrimaryAlone: readonly OperationKind[] = [
-  'create-standby',
-  'rejoin-standby',
-  'remove-standby',
-  'drop-kept-aside',
-]
+const leavePrimaryAlone = operationKindsThat((record) => record.leavesPrimaryAlone === true)
 
 /** A cluster by its id, undefined when there is none or it is deleted. */
 export async function readCluster(on: Queryable, clusterId: string): Promise<ClusterObserved | undefined> {

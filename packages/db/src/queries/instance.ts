@@ -13,6 +13,7 @@ import {
 } from '@floe/domain'
 import type { Queryable } from '../database'
 import { agentAddressColumns } from './host'
+import { kindsThatMake } from './kinds-that-make'
 
 /** How to reach an instance, as its agent said it; without a password. */
 export type InstanceConnection = {
@@ -89,10 +90,10 @@ const instanceQuery = `
          o.progress AS "operationProgress", o.message AS "operationMessage",
          CASE WHEN i.state IN ('unknown', 'creating') AND o.id IS NULL THEN
            (SELECT made.id FROM operation made
-             WHERE made."instanceId" = i.id AND made.kind IN ('create-instance', 'create-standby')
+             WHERE made."instanceId" = i.id AND made.kind IN (${kindsThatMake('new')})
                AND made.state IN ('failed', 'cancelled')
                AND NOT EXISTS (SELECT 1 FROM operation done WHERE done."instanceId" = i.id
-                                  AND done.kind IN ('create-instance', 'create-standby') AND done.state = 'succeeded')
+                                  AND done.kind IN (${kindsThatMake('new')}) AND done.state = 'succeeded')
              ORDER BY made."createdAt" DESC LIMIT 1) END AS "failedCreation"
     FROM instance i
     JOIN host h ON h.id = i."hostId"

@@ -1,6 +1,7 @@
 import type { Fault, HostFacts, InstanceState, MemberRole } from '@floe/domain'
 import type pg from 'pg'
 import { inTransaction, type Queryable } from '../database'
+import { kindsThatMake } from './kinds-that-make'
 import { type LeaseHold, LeaseLostError, requireLease } from './lease'
 
 /** What a report says of an instance, as far as it is stored in columns; `observed` is all of it. */
@@ -55,7 +56,7 @@ export async function writeReport(
       `SELECT id AS "instanceId", name, state, "observedAt" IS NOT NULL AS seen, "deletedAt" IS NOT NULL AS deleted,
               coalesce("deletedAt" < clock_timestamp() - interval '15 seconds', false) AS "deletedBefore",
               EXISTS (SELECT 1 FROM operation o WHERE o."instanceId" = instance.id
-                         AND o.kind IN ('create-instance', 'create-standby', 'adopt-instance')
+                         AND o.kind IN (${kindsThatMake('new', 'adopted')})
                          AND o.state = 'succeeded') AS created,
               EXISTS (SELECT 1 FROM operation o WHERE o."clusterId" = instance."clusterId"
                          AND o.state IN ('queued', 'running', 'cancelling')) AS busy,
@@ -191,7 +192,7 @@ export async function markNeverMade(on: Queryable, operationId: string): Promise
   await on.query(
     `UPDATE instance i SET "deletedAt" = clock_timestamp()
        FROM operation o
-      WHERE o.id = $1 AND o.kind IN ('create-instance', 'create-standby') AND i.id = o."instanceId" AND i."deletedAt" IS NULL
+      WHERE o.id = $1 AND o.kind IN (${kindsThatMake('new')}) AND i.id = o."instanceId" AND i."deletedAt" IS NULL
         AND NOT EXISTS (SELECT FROM operation other WHERE other."instanceId" = i.id AND other.id <> o.id)`,
     [operationId],
   )

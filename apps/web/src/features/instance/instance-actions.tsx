@@ -1,22 +1,31 @@
 'use client'
+import { type OrderedKind, operationKindsThat, operationRecords } from '@floe/domain'
 import { Button, ConfirmDialog, Menu, MenuItem } from '@floe/ui'
-import { EllipsisVertical, GitMerge, Play, RefreshCw, RotateCw, Square } from 'lucide-react'
+import { EllipsisVertical, GitMerge, Hammer, Play, RefreshCw, RotateCw, Square } from 'lucide-react'
 import Link from 'next/link'
 import { useState } from 'react'
 import { rejoinAddress } from '../cluster/rejoin-address'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
+import { OrderDialog } from '../operation/order-dialog'
 import { refusalOf } from '../operation/refusal'
 import { useInstance } from './instance-context'
 import { useFaultToast, useInstanceVerbs } from './use-instance-verbs'
 
-/** Start, stop, restart and reload; what interrupts clients asks first. */
+/** What a record puts into the menu of an instance that runs. */
+const inMenu = (memberRole: string) =>
+  operationKindsThat(
+    ({ order }) => order?.menu === 'member' || (order?.menu === 'primary' && memberRole === 'primary'),
+  ) as OrderedKind[]
+
+/** Start, stop, restart, reload, and what records put into the menu; what interrupts clients asks first. */
 export function InstanceActions() {
   const { instanceId, name, state, cluster, openOperation } = useInstance()
   const verbs = useInstanceVerbs(name)
   const refused = useFaultToast()
   const mayChange = useMayChange()
   const [asking, setAsking] = useState<'stop' | 'restart' | null>(null)
+  const [ordering, setOrdering] = useState<OrderedKind | null>(null)
   const busy = openOperation !== null
   const disabled = !mayChange || busy
   const title = mayChange
@@ -81,8 +90,23 @@ export function InstanceActions() {
               <RefreshCw aria-hidden />
               Reload settings
             </MenuItem>
+            {inMenu(cluster.memberRole).map((kind) => (
+              <MenuItem key={kind} disabled={disabled} onSelect={() => setOrdering(kind)}>
+                <Hammer aria-hidden />
+                {operationRecords[kind].title}
+              </MenuItem>
+            ))}
           </Menu>
         </>
+      ) : null}
+      {ordering ? (
+        <OrderDialog
+          kind={ordering}
+          instanceId={instanceId}
+          name={name}
+          open
+          onOpenChange={(open) => (open ? undefined : setOrdering(null))}
+        />
       ) : null}
       {hanging && state === 'stopping' ? <StopNow kind={openOperation.kind} /> : null}
       <ConfirmDialog

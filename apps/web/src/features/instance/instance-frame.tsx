@@ -1,5 +1,5 @@
 'use client'
-import { operationTitles, protectionWords, withoutTlsWarning } from '@floe/domain'
+import { operationRecord, protectionWords, withoutTlsWarning } from '@floe/domain'
 import { Age, Alert, Badge, FaultAlert, PageHeader, StateBadge, TabBar, TabLink } from '@floe/ui'
 import { LockOpen, RotateCw, ShieldAlert } from 'lucide-react'
 import Link from 'next/link'
@@ -127,7 +127,7 @@ function InstanceHeader() {
           className="mb-3"
           title={
             <>
-              {operationTitles[instance.openOperation.kind]}:{' '}
+              {operationRecord(instance.openOperation.kind).title}:{' '}
               <StateBadge state={instance.openOperation.state} of="operation" />
             </>
           }

@@ -1,4 +1,11 @@
-import { MemberSettings, SettingChange, switchoverProof, Verdict } from '@floe/domain'
+import {
+  MemberSettings,
+  type OperationKind,
+  operationRecord,
+  SettingChange,
+  switchoverProof,
+  Verdict,
+} from '@floe/domain'
 import { Alert, KeyValue } from '@floe/ui'
 import type { ReactNode } from 'react'
 import { z } from 'zod'
@@ -6,22 +13,10 @@ import { VerdictView } from '../cluster/held-wal'
 import { Confirmed, changeInWords } from '../setting/confirmed-changes'
 import type { OperationDetail } from './use-operation'
 
-const words: Record<string, string> = {
-  name: 'Name',
-  mode: 'Mode',
-  keepFiles: 'Keep the files',
-  settings: 'Settings',
-  changes: 'Changes',
-  reason: 'Why',
-  how: 'How',
-  hastened: 'Hastened',
-  choose: 'Candidate chosen by position',
-  members: 'Changes',
-  restart: 'With restarts',
-  acceptLoss: 'Accepted loss, bytes of WAL',
-  unreachableHost: 'Unreachable host',
-  alsoUnreachable: 'More unreachable hosts',
-}
+/** What a part of an operation's input is called, by its record; its own name where that says nothing. */
+const titleOf = (kind: OperationKind, field: string): string =>
+  (operationRecord(kind).input.shape[field] as z.ZodType | undefined)?.meta()?.title ?? field
+
 /** Said elsewhere on the page, or only a form of it. */
 const left = new Set(['instanceId', 'clusterId', 'confirmName', 'because'])
 
@@ -123,7 +118,7 @@ export function OperationAsked({ operation }: { operation: OperationDetail }) {
         items={[
           { label: 'Kind', value: <Code>{operation.kind}</Code> },
           ...(operation.instanceName ? [{ label: 'Instance', value: operation.instanceName }] : []),
-          ...asked.map(([key, value]) => ({ label: words[key] ?? key, value: show(value) })),
+          ...asked.map(([key, value]) => ({ label: titleOf(operation.kind, key), value: show(value) })),
         ]}
       />
       {judged.success ? null : confirmed.success ? (

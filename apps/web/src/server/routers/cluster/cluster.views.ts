@@ -7,7 +7,7 @@ import {
   commitsWait,
   foreseeableMembers,
   judgeCandidates,
-  operationStages,
+  operationRecords,
   primaryOf,
   requiresTls,
   waitsForStandbys,
@@ -39,7 +39,7 @@ export function clusterSummary(cluster: ClusterObserved): ClusterSummary {
 /** In synchronous mode commits go on waiting until the first standby follows the new primary. */
 function stages(cluster: ClusterObserved, way: CandidatePurpose) {
   const waits = cluster.synchronous !== null && waitsForStandbys(cluster.commitMode)
-  return operationStages[`${way}-cluster`].map((stage) =>
+  return operationRecords[`${way}-cluster`].stages.map((stage) =>
     stage.name === 'rejoin' || stage.name === 'repoint' ? { ...stage, clientsCanWrite: !waits } : stage,
   )
 }

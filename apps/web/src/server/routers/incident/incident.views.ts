@@ -4,7 +4,7 @@ import {
   type IncidentId,
   type InstanceId,
   type OperationId,
-  operationTitles,
+  operationRecord,
 } from '@floe/domain'
 import { ms } from '../operation/operation.views'
 import type { Incident } from './incident.types'
@@ -16,7 +16,7 @@ export function incidentSummary({ operationKind, ...incident }: IncidentView): I
     hostId: incident.hostId as HostId | null,
     instanceId: incident.instanceId as InstanceId | null,
     operationId: incident.operationId as OperationId | null,
-    operationTitle: operationKind && operationTitles[operationKind],
+    operationTitle: operationKind && operationRecord(operationKind).title,
     openedAt: incident.openedAt.getTime(),
     closedAt: ms(incident.closedAt),
     acknowledgedAt: ms(incident.acknowledgedAt),

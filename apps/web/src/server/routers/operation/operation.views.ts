@@ -1,5 +1,5 @@
 import type { OperationView, StepView, OperationLogLine as StoredLogLine } from '@floe/db'
-import { type InstanceId, type OperationId, operationTitles, pointsOfNoReturn } from '@floe/domain'
+import { type InstanceId, type OperationId, operationRecord } from '@floe/domain'
 import type { OperationDetail, OperationLogLine, OperationStep, OperationSummary } from './operation.types'
 
 /** A moment as the API says it. */
@@ -9,7 +9,7 @@ export function operationSummary(o: OperationView): OperationSummary {
   return {
     operationId: o.operationId as OperationId,
     kind: o.kind,
-    title: operationTitles[o.kind],
+    title: operationRecord(o.kind).title,
     state: o.state,
     instanceId: (o.instance?.instanceId ?? null) as InstanceId | null,
     instanceName: o.instance?.name ?? null,
@@ -44,7 +44,9 @@ export function operationDetail(o: OperationView & { steps: StepView[] }): Opera
 
 /** As operation.cancel judges it: a promotion that began goes through, unless a step is overdue. */
 function isPastNoReturn(o: OperationView & { steps: StepView[] }): boolean {
-  const begun = o.steps.some((s) => s.name === pointsOfNoReturn[o.kind] && s.state !== 'pending')
+  const begun = o.steps.some(
+    (s) => s.name === operationRecord(o.kind).pointOfNoReturn && s.state !== 'pending',
+  )
   const overdue = o.steps.some(
     (s) => s.state === 'running' && s.deadlineAt !== null && s.deadlineAt.getTime() < Date.now(),
   )

@@ -1,5 +1,11 @@
-import { InstanceId, OperationId, type OperationInput, type OperationKind } from '@floe/domain'
-import { auditAction, type SubmitInput, settingsNamedIn, submitOperation } from '@floe/operations/submit'
+import {
+  InstanceId,
+  OperationId,
+  type OperationInput,
+  type OperationKind,
+  operationRecord,
+} from '@floe/domain'
+import { type SubmitInput, settingsNamedIn, submitOperation } from '@floe/operations/submit'
 import type { Context } from '../../context'
 import { requireProgramRight } from '../../program-settings'
 import type { Account } from '../account/me.types'
@@ -20,7 +26,7 @@ export async function submit<K extends OperationKind>(
   const { kind, input: ordered } = operation
   const allowed = async (input: OperationInput<K>) => {
     await requireProgramRight(ctx, [...settingsNamedIn(kind, input), ...(settings ?? [])], {
-      action: auditAction(kind),
+      action: operationRecord(kind).action,
       objectId: input.instanceId,
     })
     return input

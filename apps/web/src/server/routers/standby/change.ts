@@ -2,7 +2,7 @@ import type { InstanceId } from '@floe/domain'
 import { operatorProcedure } from '../../procedures'
 import { OperationRef } from '../operation/operation.types'
 import { submit } from '../operation/submit'
-import { StandbyPromoteInput, StandbyRejoinInput, StandbyRemoveInput } from './standby.types'
+import { StandbyRejoinInput, StandbyRemoveInput } from './standby.types'
 
 /** Orders the end of a standby: its slot, its role, its files; without its host where that was typed. Refused unless its name was. */
 export const remove = operatorProcedure
@@ -10,14 +10,6 @@ export const remove = operatorProcedure
   .output(OperationRef)
   .mutation(({ ctx, input: { idempotencyKey, ...input } }) =>
     submit(ctx, { kind: 'remove-standby', input, idempotencyKey }),
-  )
-
-/** Orders a standby to become the primary of a cluster of its own. Refused unless its name was typed. */
-export const promote = operatorProcedure
-  .input(StandbyPromoteInput)
-  .output(OperationRef)
-  .mutation(({ ctx, input: { idempotencyKey, ...input } }) =>
-    submit(ctx, { kind: 'promote-standby', input, idempotencyKey }),
   )
 
 /** Without the word that keeps nothing, as an earlier version asked it: a key that was used then still answers. */

@@ -1,5 +1,6 @@
 import { router } from '../../procedures'
-import { promote, reclone, rejoin, remove } from './change'
+import { ordersOf } from '../operation/orders'
+import { reclone, rejoin, remove } from './change'
 import { create } from './create'
 
-export const standby = router({ create, remove, promote, rejoin, reclone })
+export const standby = router({ create, remove, rejoin, reclone, ...ordersOf('standby') })

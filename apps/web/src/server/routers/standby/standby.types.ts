@@ -18,11 +18,9 @@ export const StandbyRejoinInput = StandbyRef.extend({
   discardOwn: z.boolean().default(false),
 })
 
-export const StandbyPromoteInput = StandbyRef.extend({
+export const StandbyRemoveInput = StandbyRef.extend({
   /** Typed by the person; must equal the standby's name. */
   confirmName: z.string(),
-})
-export const StandbyRemoveInput = StandbyPromoteInput.extend({
   keepFiles: z.boolean().default(false),
   /** Name of its host, typed where that cannot be reached: what lies there is left. */
   unreachableHost: z.string().max(63).nullable().default(null),

@@ -1,0 +1,157 @@
+'use client'
+import { type OperationId, type OrderedKind, operationRecords, orderInput } from '@floe/domain'
+import { Checkbox, ConfirmDialog, Field, Input, Select, useToast } from '@floe/ui'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useId, useState } from 'react'
+import { z } from 'zod'
+import { useTRPC } from '@/trpc/client'
+import { newIdempotencyKey } from '../console/idempotency-key'
+import { OperationLink } from './operation-link'
+import { refusalOf } from './refusal'
+
+type Asked = Record<string, string | boolean>
+type Mutations = {
+  [verb: string]: {
+    mutationOptions: (options: {
+      onSuccess: (ordered: { operationId: OperationId }) => void
+    }) => Parameters<typeof useMutation<{ operationId: OperationId }, Error, Record<string, unknown>>>[0]
+  }
+}
+
+/**
+ * Asks for what an operation needs and orders it, as the kind's record says: what it does, a field for each part of its
+ * input, the instance given. Refusals of the console stay in the dialog.
+ */
+export function OrderDialog({
+  kind,
+  instanceId,
+  name,
+  open,
+  onOpenChange,
+}: {
+  kind: OrderedKind
+  instanceId: string
+  name: string
+  open: boolean
+  onOpenChange: (open: boolean) => void
+}) {
+  const trpc = useTRPC()
+  const toast = useToast()
+  const queries = useQueryClient()
+  const { title, order } = operationRecords[kind]
+  const [asked, setAsked] = useState<Asked>({})
+  const [wrong, setWrong] = useState<Record<string, string>>({})
+  const procedures = trpc[order.noun as 'instance'] as unknown as Mutations
+  const mutation = useMutation(
+    (procedures[order.verb] as Mutations[string]).mutationOptions({
+      onSuccess: ({ operationId }) => {
+        void queries.invalidateQueries({ queryKey: trpc.instance.pathKey() })
+        close(false)
+        toast({
+          tone: 'info',
+          title: `${title}: ordered for ${name}`,
+          action: <OperationLink operationId={operationId} />,
+        })
+      },
+    }),
+  )
+  const close = (next: boolean) => {
+    onOpenChange(next)
+    if (next) return
+    setAsked({})
+    setWrong({})
+    mutation.reset()
+  }
+  const schema: z.ZodObject = orderInput(kind)
+  const fields = Object.entries(schema.shape as Record<string, z.ZodType>).filter(
+    ([field]) => field !== 'instanceId',
+  )
+  return (
+    <ConfirmDialog
+      open={open}
+      onOpenChange={close}
+      title={`${title} of ${name}`}
+      confirmLabel={title}
+      busy={mutation.isPending}
+      {...refusalOf(mutation.error)}
+      onConfirm={() => {
+        const parsed = schema.safeParse({ ...asked, instanceId })
+        setWrong(
+          Object.fromEntries(
+            (parsed.error?.issues ?? []).map((issue) => [
+              String(issue.path[0]),
+              asked[String(issue.path[0])] === undefined ? 'must be given' : issue.message,
+            ]),
+          ),
+        )
+        if (parsed.success) mutation.mutate({ ...asked, instanceId, idempotencyKey: newIdempotencyKey() })
+      }}
+    >
+      <p>{order.about}</p>
+      {fields.map(([field, part]) => (
+        <OrderField
+          key={field}
+          name={field}
+          part={part}
+          value={asked[field]}
+          error={wrong[field]}
+          onChange={(value) => setAsked((before) => ({ ...before, [field]: value }))}
+        />
+      ))}
+    </ConfirmDialog>
+  )
+}
+
+/** The control that suits a part of an input: a box to tick, a choice of words, or text. */
+function OrderField({
+  name,
+  part,
+  value,
+  error,
+  onChange,
+}: {
+  name: string
+  part: z.ZodType
+  value: string | boolean | undefined
+  error: string | undefined
+  onChange: (value: string | boolean) => void
+}) {
+  const id = useId()
+  const standard = part instanceof z.ZodDefault ? part.def.defaultValue : undefined
+  const inner = part instanceof z.ZodDefault || part instanceof z.ZodOptional ? part.unwrap() : part
+  const label = part.meta()?.title ?? name
+  const shown = value ?? standard ?? ''
+  if (inner instanceof z.ZodBoolean)
+    return (
+      <div className="flex items-center gap-2 text-sm text-ink">
+        <Checkbox
+          id={id}
+          checked={shown === true}
+          onCheckedChange={(checked) => onChange(checked === true)}
+        />
+        <label htmlFor={id}>{label}</label>
+      </div>
+    )
+  return (
+    <Field label={label} error={error}>
+      {(control) =>
+        inner instanceof z.ZodEnum ? (
+          <Select {...control} value={String(shown)} onChange={(event) => onChange(event.target.value)}>
+            {inner.options.map((word) => (
+              <option key={word}>{word}</option>
+            ))}
+          </Select>
+        ) : (
+          <Input
+            {...control}
+            value={String(shown)}
+            onChange={(event) => onChange(event.target.value)}
+            autoComplete="off"
+            autoCapitalize="off"
+            spellCheck={false}
+          />
+        )
+      }
+    </Field>
+  )
+}

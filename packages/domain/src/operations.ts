@@ -1,0 +1,478 @@
+import { z } from 'zod'
+import { AutomaticFailover } from './automatic-failover'
+import { ClusterId } from './cluster'
+import { MemberSettings } from './cluster-settings'
+import { formatBytes } from './format'
+import { InstanceId, InstanceName, ScramVerifier } from './ids'
+import { InstanceIntent, StopMode } from './instance'
+import { KeptAsideName } from './kept-aside'
+import type { OperationRecord } from './operation'
+import { PageRepair } from './page-repair'
+import { CommitMode, SynchronousStandbys } from './replication'
+import { ChangeReason, SettingChange } from './setting'
+
+/** An instance as its agent reports it to a console that has no row of it. */
+export const ReportedInstance = z.object({
+  /** What it is to be named. */
+  name: InstanceName,
+  /** What the agent names it until then. */
+  formerName: InstanceName,
+  port: z.number().int(),
+  systemIdentifier: z.string(),
+  intent: InstanceIntent,
+})
+export type ReportedInstance = z.infer<typeof ReportedInstance>
+
+/** Of a database, as PostgreSQL takes it. */
+export const DatabaseName = z.string().min(1, 'must not be empty').max(63, 'must have at most 63 characters')
+
+/** What a rebuild of a database's indexes came to. */
+export const Reindexed = z.object({
+  rebuilt: z.number().int(),
+  /** Size of those that were rebuilt. */
+  bytesBefore: z.number(),
+  bytesAfter: z.number(),
+  /** Those that cannot be rebuilt beside writers, or were dropped meanwhile, and why. */
+  skipped: z.array(z.object({ index: z.string(), why: z.string() })),
+})
+export type Reindexed = z.infer<typeof Reindexed>
+
+/** What the inputs of several kinds have in common, with the words that a person reads of it. */
+const instanceId = InstanceId
+/** The primary at the moment of asking. */
+const primaryId = InstanceId
+const name = InstanceName.meta({ title: 'Name' })
+/** Typed by the person; must equal the instance's name. */
+const confirmName = z.string().meta({ description: 'the name of the instance, once more' })
+/** Keep the data directory on the host (renamed, never started again by Floe). */
+const keepFiles = z
+  .boolean()
+  .default(false)
+  .meta({ title: 'Keep the files', description: 'keep its directory on the host, under another name' })
+const mode = StopMode.default('fast').meta({
+  title: 'Mode',
+  description: 'fast ends sessions and writes a checkpoint; immediate does neither',
+})
+/** It began as a fast one, and somebody would not wait for it. */
+const hastened = z.boolean().optional().meta({ title: 'Escalated to immediate' })
+/** Why, in the words of who asked; kept in the history. */
+const reason = ChangeReason.optional().meta({ title: 'Why' })
+/** The state that changes of settings go back to. */
+const stateId = z
+  .string()
+  .regex(/^\d{1,19}$/)
+  .optional()
+/** Name of a host, typed by the person, where it cannot be reached. */
+const unreachableHost = z.string().nullable().default(null).meta({ title: 'Unreachable host' })
+
+const define = <const R extends OperationRecord>(record: R): R & Omit<OperationRecord, keyof R> => record
+
+/**
+ * Every kind of operation, one record each. The kind is the same word in the control database, on the wire and in logs. A
+ * new one begins here: docs/checklists/add-operation.md.
+ */
+export const operationRecords = {
+  'create-instance': define({
+    title: 'Create instance',
+    action: 'instance.create',
+    input: z.object({
+      instanceId,
+      name,
+      /** Settings written before the first start; names and values as in postgresql.conf. */
+      settings: z.record(z.string(), z.string()).default({}).meta({ title: 'Settings' }),
+      /** Verifier of the password that role `postgres` gets; the password itself is stored nowhere. */
+      ownerPasswordVerifier: ScramVerifier.nullable().default(null),
+    }),
+    madeAnew: ['instanceId', 'ownerPasswordVerifier'],
+    makes: 'new',
+    settings: (input: { settings?: Record<string, string> }) => Object.keys(input.settings ?? {}),
+  }),
+  'start-instance': define({
+    title: 'Start instance',
+    action: 'instance.start',
+    input: z.object({ instanceId }),
+    intent: 'running',
+    order: {
+      noun: 'instance',
+      verb: 'start',
+      summary: 'start an instance',
+      about: 'Starts an instance and waits until it answers SQL.',
+      done: 'runs',
+    },
+  }),
+  'stop-instance': define({
+    title: 'Stop instance',
+    action: 'instance.stop',
+    input: z.object({ instanceId, mode, hastened }),
+    intent: 'stopped',
+    order: {
+      noun: 'instance',
+      verb: 'stop',
+      notAsked: ['hastened'],
+      summary: 'stop an instance',
+      about: 'Stops an instance.',
+      done: 'is stopped',
+    },
+  }),
+  'restart-instance': define({
+    title: 'Restart instance',
+    action: 'instance.restart',
+    input: z.object({ instanceId, mode, hastened }),
+    intent: 'running',
+    order: {
+      noun: 'instance',
+      verb: 'restart',
+      notAsked: ['hastened'],
+      summary: 'restart an instance',
+      about: 'Stops an instance, starts it, and waits until it answers SQL.',
+      done: 'runs again',
+    },
+  }),
+  'reload-instance': define({
+    title: 'Reload settings',
+    action: 'instance.reload',
+    input: z.object({ instanceId }),
+    order: {
+      noun: 'instance',
+      verb: 'reload',
+      summary: 'reload an instance’s settings',
+      about: 'Makes an instance read its configuration files again.',
+      done: 'has read its settings again',
+    },
+  }),
+  /** Gives an instance that shares a user of the operating system with others one of its own; one that runs is restarted. */
+  'separate-instance': define({
+    title: 'Separate instance',
+    action: 'instance.separate',
+    input: z.object({ instanceId }),
+    order: {
+      noun: 'instance',
+      verb: 'separate',
+      summary: 'give an instance a user of its own',
+      about:
+        'Gives an instance that an earlier version made a user of the operating system of its own, which restarts it.',
+      done: 'runs as a user of its own',
+    },
+  }),
+  /**
+   * Has the agent know an instance again whose files and engine are on its host, and which it has lost; or, with `reported`,
+   * the console one that the agent reports and of which there is no row.
+   */
+  'adopt-instance': define({
+    title: 'Adopt instance',
+    action: 'instance.adopt',
+    input: z.object({ instanceId, reported: ReportedInstance.optional() }),
+    makes: 'adopted',
+  }),
+  'delete-instance': define({
+    title: 'Delete instance',
+    action: 'instance.delete',
+    input: z.object({ instanceId, confirmName, keepFiles }),
+    intent: 'deleted',
+    order: {
+      noun: 'instance',
+      verb: 'delete',
+      summary: 'delete an instance',
+      about: 'Stops an instance and deletes its files. Nothing is kept unless --keep-files is given.',
+      done: 'is deleted',
+    },
+  }),
+  'change-settings': define({
+    title: 'Change settings',
+    action: 'setting.set',
+    input: z.object({
+      instanceId,
+      changes: z.array(SettingChange).min(1).meta({ title: 'Changes' }),
+      reason,
+      stateId,
+    }),
+    settings: (input: { changes: { name: string }[] }) => input.changes.map((c) => c.name),
+  }),
+  /** What was changed past Floe (an edited file, ALTER SYSTEM) is kept or put back. */
+  'resolve-drift': define({
+    title: 'Resolve configuration drift',
+    action: 'setting.resolve',
+    input: z.object({ instanceId, how: z.enum(['adopt', 'revert']).meta({ title: 'How' }), reason }),
+  }),
+  /** A further member: a copy of the cluster's primary that follows it. */
+  'create-standby': define({
+    title: 'Create standby',
+    action: 'standby.create',
+    input: z.object({ instanceId, name, clusterId: ClusterId }),
+    madeAnew: ['instanceId'],
+    makes: 'new',
+    leavesPrimaryAlone: true,
+  }),
+  /** Takes a standby out of its cluster, with its slot, its role and its files. */
+  'remove-standby': define({
+    title: 'Remove standby',
+    action: 'standby.remove',
+    input: z.object({
+      instanceId,
+      confirmName,
+      keepFiles,
+      /**
+       * Where the standby's host cannot be reached: the standby leaves the cluster and what lies on the host stays there,
+       * to be fenced should it come back.
+       */
+      unreachableHost,
+    }),
+    leavesPrimaryAlone: true,
+  }),
+  /** Makes a fenced or broken member a standby again. `rewind` falls back to `clone` where pg_rewind is not allowed. */
+  'rejoin-standby': define({
+    title: 'Rejoin standby',
+    action: 'standby.rejoin',
+    input: z.object({
+      instanceId,
+      method: z.enum(['rewind', 'clone']).default('rewind').meta({ title: 'Method' }),
+      /** What only it had acknowledged is not kept aside: a person said that it may be lost. */
+      discardOwn: z.boolean().optional().meta({ title: 'Keep nothing aside' }),
+    }),
+    // whoever stopped it once wants it to run from now on
+    intent: 'running',
+    leavesPrimaryAlone: true,
+  }),
+  /** Removes what was kept aside at a rejoin. */
+  'drop-kept-aside': define({
+    title: 'Drop what was kept aside',
+    action: 'instance.drop_kept_aside',
+    input: z.object({ instanceId, keptAside: KeptAsideName.meta({ title: 'Kept aside' }), confirmName }),
+    leavesPrimaryAlone: true,
+  }),
+  /** Makes a standby the primary of a cluster of its own; the cluster it leaves goes on. */
+  'promote-standby': define({
+    title: 'Promote standby',
+    action: 'standby.promote',
+    input: z.object({ instanceId, confirmName }),
+    pointOfNoReturn: 'promote',
+    order: {
+      noun: 'standby',
+      verb: 'promote',
+      summary: 'make a standby a cluster of its own',
+      about:
+        'Promotes a standby, which leaves its cluster and has one of its own. To let it take over, use "cluster switchover" or "cluster failover".',
+      done: 'is the primary of a cluster of its own',
+    },
+  }),
+  /** Lets a standby take over from a running primary, which becomes its standby. Loses nothing. */
+  'switchover-cluster': define({
+    title: 'Switchover',
+    action: 'cluster.switchover',
+    input: z.object({ clusterId: ClusterId, instanceId }),
+    intent: 'running',
+    pointOfNoReturn: 'promote',
+    stages: [
+      { name: 'check', title: 'Check the standby that takes over', clientsCanWrite: true },
+      { name: 'prepare', title: 'Give the primary a role to come back with', clientsCanWrite: true },
+      { name: 'admit', title: 'Admit that role', clientsCanWrite: true },
+      { name: 'slots', title: 'Keep WAL for the other members on the new primary', clientsCanWrite: true },
+      { name: 'checkpoint', title: 'Write a checkpoint on the primary', clientsCanWrite: true },
+      {
+        name: 'demote',
+        title: 'Stop the primary; its last WAL reaches the standbys',
+        clientsCanWrite: false,
+      },
+      { name: 'promote', title: 'Promote the standby', clientsCanWrite: false },
+      { name: 'rejoin', title: 'Let the other members follow the new primary', clientsCanWrite: true },
+      { name: 'synchronous', title: 'Set the synchronous standbys', clientsCanWrite: true },
+      { name: 'tidy', title: 'Drop the slots of the former primary', clientsCanWrite: true },
+      { name: 'observe', title: 'See all members follow', clientsCanWrite: true },
+      { name: 'repair', title: 'Let members fetch torn pages from each other', clientsCanWrite: true },
+    ],
+  }),
+  /** Lets a standby take over from a primary that is gone, or has to go. The former one is fenced. */
+  'failover-cluster': define({
+    title: 'Failover',
+    action: 'cluster.failover',
+    input: z.object({
+      clusterId: ClusterId,
+      instanceId,
+      /** Nobody was named: another standby is taken where it turns out to hold more, once positions are final. */
+      choose: z.boolean().default(false).meta({ title: 'Candidate chosen by position' }),
+      /**
+       * At most this many bytes of WAL may be lost, typed by the person; `unknown` accepts a loss that cannot be known.
+       * Null: nothing that was acknowledged may be lost.
+       */
+      acceptLoss: z
+        .union([z.number().int().min(0), z.literal('unknown')])
+        .nullable()
+        .default(null)
+        .meta({ title: 'Accepted loss, bytes of WAL' }),
+      /** The primary's host, which so cannot be fenced now. */
+      unreachableHost,
+      /** The same of hosts whose instances may have been promoted without the console having heard of it. */
+      alsoUnreachable: z.array(z.string()).max(20).default([]).meta({ title: 'More unreachable hosts' }),
+      /** What the controller saw, where it decided this by itself. */
+      because: z.array(z.string().max(1_000)).max(20).optional(),
+    }),
+    intent: 'running',
+    pointOfNoReturn: 'promote',
+    stages: [
+      { name: 'check', title: 'Check the standby that takes over', clientsCanWrite: false },
+      { name: 'fence', title: 'Fence the former primary', clientsCanWrite: false },
+      { name: 'isolate', title: 'Let no standby receive any more WAL', clientsCanWrite: false },
+      { name: 'verify', title: 'Compare what the standbys hold', clientsCanWrite: false },
+      { name: 'slots', title: 'Keep WAL for the other members on the new primary', clientsCanWrite: false },
+      { name: 'promote', title: 'Promote the standby', clientsCanWrite: false },
+      { name: 'repoint', title: 'Let the other standbys follow the new primary', clientsCanWrite: true },
+      { name: 'synchronous', title: 'Set the synchronous standbys', clientsCanWrite: true },
+      { name: 'observe', title: 'See all standbys follow', clientsCanWrite: true },
+      { name: 'repair', title: 'Let members fetch torn pages from each other', clientsCanWrite: true },
+    ],
+  }),
+  /** Which standbys a commit waits for, and how long. */
+  'change-synchronous': define({
+    title: 'Change synchronous replication',
+    action: 'synchronous.change',
+    input: z.object({
+      clusterId: ClusterId,
+      instanceId: primaryId,
+      synchronous: SynchronousStandbys.nullable(),
+      commitMode: CommitMode,
+    }),
+  }),
+  /** Whether and how a cluster fails over by itself; null: it does not. */
+  'change-automatic': define({
+    title: 'Change automatic failover',
+    action: 'automatic.change',
+    input: z.object({
+      clusterId: ClusterId,
+      instanceId: primaryId,
+      automatic: AutomaticFailover.nullable(),
+    }),
+  }),
+  /** `synchronous_commit` of a database, a role, or a role in a database; null takes it away. */
+  'change-commit-mode': define({
+    title: 'Change commit mode',
+    action: 'commit.change',
+    input: z.object({
+      instanceId,
+      database: DatabaseName.nullable().meta({ title: 'Database' }),
+      role: z.string().min(1).max(63).nullable().meta({ title: 'Role' }),
+      commitMode: CommitMode.nullable(),
+    }),
+  }),
+  /**
+   * Changes of settings on members of a cluster, in the order that keeps standbys replaying. Every member is named, also
+   * one that is to become what it is already.
+   */
+  'change-cluster-settings': define({
+    title: 'Change settings of a cluster',
+    action: 'setting.set_on_cluster',
+    input: z.object({
+      clusterId: ClusterId,
+      instanceId: primaryId,
+      members: z.array(MemberSettings).min(1).meta({ title: 'Changes' }),
+      /** False: what needs a restart is written and waits for the next one. Refused where the order matters. */
+      restart: z.boolean().default(true).meta({ title: 'With restarts' }),
+      reason,
+      stateId,
+    }),
+    settings: (input: { members: { changes: { name: string }[] }[] }) =>
+      input.members.flatMap((m) => m.changes.map((c) => c.name)),
+  }),
+  /** Which members give the others pages that a crash tore, wired anew on every member. */
+  'change-page-repair': define({
+    title: 'Change page repair',
+    action: 'page.change',
+    input: z.object({ clusterId: ClusterId, instanceId: primaryId, pageRepair: PageRepair }),
+  }),
+  /** Gives members of an earlier version roles whose names nobody foresees, while they run. */
+  'renew-roles': define({
+    title: 'Renew roles of members',
+    action: 'cluster.renew_roles',
+    input: z.object({ clusterId: ClusterId, instanceId: primaryId }),
+    // each later step ends by itself, and knows better what is to be put back
+    pointOfNoReturn: 'admit',
+  }),
+  /** Lets clients on other hosts in over TLS only. */
+  'require-tls': define({
+    title: 'Require TLS',
+    action: 'instance.require_tls',
+    input: z.object({ instanceId }),
+    order: {
+      noun: 'instance',
+      verb: 'requireTls',
+      summary: 'let clients on other hosts in over TLS only',
+      about:
+        'Changes the lines that Floe wrote into pg_hba.conf, on every member of the cluster, so that clients on other hosts come in over TLS only. Open sessions stay. Refused where lines were changed by hand.',
+      done: 'lets clients on other hosts in over TLS only',
+    },
+  }),
+  /** Builds the indexes of a database anew, one after the other, beside its readers and writers. */
+  'reindex-database': define({
+    title: 'Reindex database',
+    action: 'instance.reindex',
+    input: z.object({
+      instanceId,
+      database: DatabaseName.meta({
+        title: 'Database',
+        description: 'the database whose indexes are rebuilt',
+      }),
+    }),
+    leavesPrimaryAlone: true,
+    order: {
+      noun: 'instance',
+      verb: 'reindex',
+      menu: 'primary',
+      summary: 'rebuild the indexes of a database',
+      about:
+        'Rebuilds the indexes of a database one after the other by REINDEX INDEX CONCURRENTLY, which gives back the space that bloat takes and replaces what is damaged. Readers and writers go on meanwhile; each rebuild waits for older transactions and needs as much disk space as the index. A cancel leaves what is rebuilt and drops the one that is being built.',
+      done: (result) => {
+        const { rebuilt, bytesBefore, bytesAfter } = Reindexed.parse(result)
+        return `has ${rebuilt} rebuilt ${rebuilt === 1 ? 'index' : 'indexes'}: ${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`
+      },
+    },
+  }),
+  /**
+   * Stops a former primary that came back and keeps it from accepting writes. Asked for by the controller, for an instance
+   * on this timeline or an older one: on a newer one it was promoted since.
+   */
+  'fence-instance': define({
+    title: 'Fence instance',
+    action: 'instance.fence',
+    input: z.object({ instanceId, timeline: z.number().int().positive().nullable().optional() }),
+  }),
+} as const satisfies Record<string, OperationRecord>
+
+type Records = typeof operationRecords
+export type OperationKind = keyof Records
+export const operationKinds = Object.keys(operationRecords) as OperationKind[]
+export const OperationKind = z.enum(operationKinds as [OperationKind, ...OperationKind[]])
+export type OperationInput<K extends OperationKind> = z.infer<Records[K]['input']>
+
+/** The record of a kind, without what only that kind has in its type. */
+export const operationRecord = (kind: OperationKind): OperationRecord => operationRecords[kind]
+
+/** The kinds whose record says so. */
+export const operationKindsThat = (says: (record: OperationRecord) => boolean): OperationKind[] =>
+  operationKinds.filter((kind) => says(operationRecord(kind)))
+
+/** The kinds that the API and the command line derive (`order`). */
+export type OrderedKind = {
+  [K in OperationKind]: Records[K] extends { order: { noun: string } } ? K : never
+}[OperationKind]
+
+type ShapeOf<K extends OrderedKind> = Records[K]['input']['shape']
+type NotAsked<K extends OrderedKind> = Records[K]['order'] extends { notAsked: readonly (infer F)[] }
+  ? F
+  : never
+type OrderShape<K extends OrderedKind> = {
+  [F in Exclude<keyof ShapeOf<K>, NotAsked<K>>]: ShapeOf<K>[F]
+}
+type ObjectOf<S> = S extends z.core.$ZodShape ? z.ZodObject<S> : never
+
+/** What a kind that is derived is asked with: its input without what only Floe fills in. */
+export function orderInput<K extends OrderedKind>(kind: K): ObjectOf<OrderShape<K>> {
+  const { input, order } = operationRecord(kind)
+  const omitted = Object.fromEntries((order?.notAsked ?? []).map((field) => [field, true as const]))
+  return input.omit(omitted as never) as unknown as ObjectOf<OrderShape<K>>
+}
+
+/** The kinds of a noun by their verb. */
+export type OrdersOf<Noun extends string> = {
+  [K in OrderedKind as Records[K]['order'] extends { noun: Noun; verb: infer V extends string }
+    ? V
+    : never]: K
+}

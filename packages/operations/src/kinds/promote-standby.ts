@@ -1,0 +1,46 @@
+import type { ClusterObserved } from '@floe/domain'
+import { refuseLeaving } from '../guards'
+import { controlOf, dismiss, memberOf, primaryMember } from '../instance-control'
+import { leaveSynchronousSet } from '../leave-synchronous-set'
+import { observeStep } from '../observe-step'
+import { pageRepairStep } from '../page-repair'
+import { defineOperation } from '../step'
+import { taskStep } from '../task-step'
+
+const own = (context: { input: { instanceId: string } }, cluster: ClusterObserved) =>
+  memberOf(cluster, context.input.instanceId)
+
+/** Makes a standby an instance of its own, e.g. to try something on a copy. The cluster it leaves goes on without it. */
+export const promoteStandby = defineOperation('promote-standby', {
+  guard: refuseLeaving,
+  plan: () => [
+    { name: 'synchronous', title: 'Let no commit wait for it' },
+    { name: 'repair', title: 'Take no torn pages from it' },
+    { name: 'isolate', title: 'Let it receive no more WAL' },
+    { name: 'dismiss', title: 'Drop its slot and role on the primary' },
+    { name: 'promote', title: 'Promote it' },
+    { name: 'observe', title: 'See it running' },
+  ],
+  steps: {
+    synchronous: leaveSynchronousSet(),
+    repair: pageRepairStep({ without: ({ input }) => input.instanceId }),
+    isolate: taskStep('isolate-standby', {
+      deadlineMs: 60_000,
+      on: own,
+      task: ({ input }, cluster) => controlOf(cluster).isolate(input.instanceId),
+    }),
+    dismiss: taskStep('dismiss-standby', {
+      deadlineMs: 60_000,
+      on: (_context, cluster) => primaryMember(cluster),
+      task: (context, cluster) => dismiss(cluster, primaryMember(cluster), own(context, cluster), false),
+    }),
+    promote: taskStep('promote-instance', {
+      deadlineMs: 120_000,
+      on: own,
+      task: ({ input }, cluster) =>
+        controlOf(cluster).promote(input.instanceId, { beyondLsn: null, atLeastLsn: null, standbyNames: '' }),
+      records: () => [{ kind: 'own-cluster' }],
+    }),
+    observe: observeStep('running'),
+  },
+})

@@ -1,0 +1,167 @@
+import type { TaskResult, Upstream } from '@floe/agent-contract'
+import { type ClusterObserved, InstanceName } from '@floe/domain'
+import { refusePrimary } from '../guards'
+import {
+  admit,
+  controlOf,
+  dismiss,
+  memberOf,
+  primaryMember,
+  standbysNamed,
+  whyNotNamed,
+  withReplicationRole,
+} from '../instance-control'
+import { observeFollowing } from '../observe-following'
+import { pageRepairStep } from '../page-repair'
+import { defineOperation, type StepContext, type StepRecord } from '../step'
+import { taskStep } from '../task-step'
+
+const own = (context: { input: { instanceId: string } }, cluster: ClusterObserved) =>
+  memberOf(cluster, context.input.instanceId)
+
+const prepared = ({ input, results }: StepContext<'rejoin-standby'>, cluster: ClusterObserved) =>
+  withReplicationRole(cluster, input.instanceId, results.prepare)
+
+/**
+ * A promotion of a member that has been fenced since, and now follows the primary: the engine that was asked for it is gone,
+ * and nothing is left to settle.
+ */
+export const promotionsEnded = (
+  { clusterId, holdings }: Pick<ClusterObserved, 'clusterId' | 'holdings'>,
+  instanceId: string,
+): StepRecord[] =>
+  (holdings?.promotions ?? [])
+    .filter((promotion) => promotion.instanceId === instanceId)
+    .map(({ operationId }) => ({ kind: 'promotion-passed', clusterId, operationId }))
+
+/**
+ * Brings a member back as a standby: a former primary, or one that lost its way. By pg_rewind where that is allowed, else
+ * by a new copy, and the log says why. What only it had is kept aside and counted before, and where that fails nothing is
+ * taken back, unless a person said that it may be lost. Until it follows it stays fenced.
+ */
+export const rejoinStandby = defineOperation('rejoin-standby', {
+  guard: refusePrimary,
+  retryAfresh: true,
+  plan: (input) => [
+    { name: 'fence', title: 'Stop it and keep it from accepting writes' },
+    { name: 'prepare', title: 'Prepare its host' },
+    { name: 'admit', title: 'Admit it on the primary' },
+    {
+      name: 'keep',
+      title: input.discardOwn ? 'Count what only it had, which is not kept' : 'Keep aside what only it had',
+    },
+    ...(input.method === 'rewind'
+      ? [{ name: 'rewind' as const, title: 'Take back what only it had written (pg_rewind)' }]
+      : []),
+    {
+      name: 'clone',
+      title: input.method === 'rewind' ? 'Copy the primary, where that was not possible' : 'Copy the primary',
+    },
+    { name: 'follow', title: 'Start it and let it follow' },
+    { name: 'synchronous', title: 'Set the synchronous standbys' },
+    { name: 'observe', title: 'See it follow' },
+    { name: 'repair', title: 'Let members take torn pages from each other' },
+  ],
+  steps: {
+    fence: taskStep('fence-instance', {
+      deadlineMs: 120_000,
+      on: own,
+      task: ({ input }, cluster) => controlOf(cluster).fence(input.instanceId, 'it is being rejoined', null),
+    }),
+    prepare: taskStep('prepare-standby', {
+      deadlineMs: 60_000,
+      on: own,
+      task: (context, cluster) => ({
+        kind: 'prepare-standby',
+        instanceId: context.input.instanceId,
+        name: InstanceName.parse(own(context, cluster).name),
+      }),
+    }),
+    admit: taskStep('admit-standby', {
+      deadlineMs: 60_000,
+      on: (_context, cluster) => primaryMember(cluster),
+      task: (context, observed) => {
+        const cluster = prepared(context, observed)
+        return admit(cluster, primaryMember(cluster), own(context, cluster), {
+          verifier: (context.results.prepare as TaskResult<'prepare-standby'>).replicationVerifier,
+          slot: true,
+        })
+      },
+    }),
+    keep: taskStep('keep-aside', {
+      deadlineMs: 3_600_000,
+      on: own,
+      task: ({ input, results }, cluster) => ({
+        kind: 'keep-aside',
+        instanceId: input.instanceId,
+        upstream: results.admit?.upstream as Upstream,
+        primary: InstanceName.parse(primaryMember(cluster).name),
+        discard: input.discardOwn === true,
+      }),
+      olderAgent: {
+        result: { ownBytes: null, ownCommits: null, keptAside: null, discarded: false },
+        log: 'nothing was kept aside: the agent of its host is of an earlier version, which cannot; what only it had is not known',
+      },
+    }),
+    rewind: taskStep('rewind-instance', {
+      deadlineMs: 3_600_000,
+      task: ({ input, results }) => ({
+        kind: 'rewind-instance',
+        instanceId: input.instanceId,
+        upstream: results.admit?.upstream as Upstream,
+        keptAside: (results.keep as TaskResult<'keep-aside'> | undefined)?.keptAside?.name ?? null,
+      }),
+    }),
+    clone: taskStep('clone-standby', {
+      deadlineMs: 24 * 3_600_000,
+      on: own,
+      skip: ({ results }) =>
+        results.rewind?.rewound === true ? { skipped: 'it was rewound; no copy is needed' } : null,
+      task: ({ input, results }) => ({
+        kind: 'clone-standby',
+        instanceId: input.instanceId,
+        upstream: results.admit?.upstream as Upstream,
+        replace: true,
+      }),
+    }),
+    follow: taskStep('follow-upstream', {
+      deadlineMs: 600_000,
+      on: own,
+      task: ({ input, results }, cluster) =>
+        controlOf(cluster).follow(input.instanceId, results.admit?.upstream as Upstream),
+      records: (_result, { input }, cluster) => [
+        { kind: 'member-role', instanceId: input.instanceId, memberRole: 'standby' },
+        ...promotionsEnded(cluster, input.instanceId),
+      ],
+    }),
+    synchronous: taskStep('set-synchronous', {
+      deadlineMs: 60_000,
+      on: (_context, cluster) => primaryMember(cluster),
+      skip: (_context, cluster) => (cluster.synchronous ? null : { standbyNames: '' }),
+      task: ({ input }, cluster) =>
+        controlOf(cluster).setSynchronous(
+          cluster.primaryInstanceId,
+          standbysNamed(cluster, cluster.primaryInstanceId, (m) =>
+            m.instanceId === input.instanceId ? null : whyNotNamed(cluster)(m),
+          ).names,
+        ),
+    }),
+    observe: observeFollowing(({ input }) => [input.instanceId]),
+    repair: pageRepairStep({ known: prepared }),
+  },
+  undo: (context, observed) => {
+    const cluster = prepared(context, observed)
+    if (context.results.follow?.postmasterPid !== undefined) return []
+    const primary = primaryMember(cluster)
+    return [
+      {
+        // a slot that nobody uses would keep WAL until the primary's disk is full
+        id: 'dismiss',
+        after: 'admit',
+        hostId: primary.hostId,
+        hostName: primary.hostName,
+        task: dismiss(cluster, primary, own(context, cluster), true),
+      },
+    ]
+  },
+})
