@@ -12,6 +12,7 @@ const config: NextConfig = {
     '@floe/authority',
     '@floe/db',
     '@floe/domain',
+    '@floe/host',
     '@floe/operations',
     '@floe/telemetry',
     '@floe/ui',

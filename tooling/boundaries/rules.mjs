@@ -3,6 +3,7 @@
 /** Which rooms each room may import; `types` only for types. */
 export const rooms = {
   'packages/domain': {},
+  'packages/host': { code: ['packages/domain'] },
   'packages/telemetry': { code: ['packages/domain'] },
   'packages/agent-contract': { code: ['packages/domain', 'packages/telemetry'] },
   'packages/authority': { code: ['packages/domain'] },
@@ -12,7 +13,13 @@ export const rooms = {
   },
   'packages/ui': { code: ['packages/domain', 'packages/telemetry'] },
   'packages/testkit': {
-    code: ['packages/domain', 'packages/telemetry', 'packages/agent-contract', 'packages/authority'],
+    code: [
+      'packages/domain',
+      'packages/telemetry',
+      'packages/agent-contract',
+      'packages/authority',
+      'packages/host',
+    ],
   },
   'apps/web': {
     code: [
@@ -23,6 +30,7 @@ export const rooms = {
       'packages/operations',
       'packages/agent-contract',
       'packages/authority',
+      'packages/host',
     ],
   },
   'apps/controller': {
@@ -33,12 +41,19 @@ export const rooms = {
       'packages/agent-contract',
       'packages/telemetry',
       'packages/domain',
+      'packages/host',
     ],
   },
   'apps/agent': {
-    code: ['packages/agent-contract', 'packages/authority', 'packages/domain', 'packages/telemetry'],
+    code: [
+      'packages/agent-contract',
+      'packages/authority',
+      'packages/domain',
+      'packages/host',
+      'packages/telemetry',
+    ],
   },
-  'apps/cli': { code: ['packages/domain', 'packages/authority'], types: ['apps/web'] },
+  'apps/cli': { code: ['packages/domain', 'packages/authority', 'packages/host'], types: ['apps/web'] },
   e2e: {},
 }
 

@@ -5,7 +5,8 @@
 //
 // What a reading of the source cannot see: on what path a call is made, and what a listed program is told to do; that
 // `user` is null or the agent's own when a command is started; a program that is handed on as a value in some other way
-// than by an import (that of a listed function is `*`), and what a package of others calls.
+// than by an import (that of a listed function is `*`), and what a package of others calls. What packages/host does with a
+// file that it is given the path of counts as a call of the file system of who gives it.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { startedPrograms } from './started-programs.mjs'
@@ -19,7 +20,7 @@ const places = {
   outer: 'names in directories that only root can change, around the trees of instances',
   engine: 'the engine’s prefix',
   home: 'FLOE_HOME: its configuration, secrets and logs, which only who runs the command can change',
-  leaf: 'a name in another user’s directory, which is removed and neither followed nor read',
+  leaf: 'a name in another user’s directory, which is removed, replaced or read, and never followed',
   given: 'a file that whoever types the command names, with what they may do anyway',
   checkout: 'the checkout and the caches, which belong to who builds',
   trial: 'throw-away directories of benchmarks and suites',
@@ -29,41 +30,47 @@ const places = {
   own: 'our own programs, on what is ours',
   client: 'a program of the engine that talks to a server by its socket',
   owner: 'a program that runs as the user whose directory it acts in',
+  caller: 'where who calls it says, and is listed for it',
 }
 
 /** File of the agent → where, and the calls it makes of node:fs. */
 const agentCalls = {
   'agent.ts': ['state', 'chmodSync mkdirSync'],
   'engine/builtin-modules.ts': ['engine', 'existsSync readFileSync'],
+  'engine/cluster-files.ts': ['outer', 'removeFile replaceFile'],
   'engine/found-directory.ts': ['outer', 'lstatSync statSync'],
-  'engine/initialise.ts': ['outer', 'readdirSync renameSync'],
+  'engine/initialise.ts': ['outer', 'readdirSync renameSync syncDirectory'],
   'engine/instance-socket.ts': [
     'outer',
     'chmodSync lchownSync lstatSync mkdirSync readlinkSync rmSync symlinkSync',
   ],
   'engine/instance.ts': ['door', 'lstatSync'],
-  'engine/instances.ts': ['state', 'rmSync'],
-  'engine/kept-aside.ts': ['outer', 'readdirSync'],
-  'engine/known-settings.ts': ['state', 'mkdirSync readFileSync rmSync'],
-  'engine/registration-copy.ts': ['outer', 'closeSync fstatSync lstatSync readFileSync readdirSync'],
-  'engine/registry.ts': ['state', 'existsSync mkdirSync readFileSync readdirSync renameSync rmSync'],
+  'engine/instances.ts': ['outer', 'removeUnfinished rmSync'],
+  'engine/kept-aside.ts': ['outer', 'readdirSync removeFile replaceFile'],
+  'engine/known-settings.ts': ['state', 'mkdirSync readFileSync replaceFile rmSync'],
+  'engine/registration-copy.ts': [
+    'outer',
+    'closeSync fstatSync lstatSync readFileSync readdirSync replaceFile',
+  ],
+  'engine/registry.ts': [
+    'state',
+    'existsSync mkdirSync readFileSync readdirSync renameSync replaceFile rmSync syncDirectory',
+  ],
   'engine/server-log.ts': ['descriptor', 'closeSync fstatSync readSync'],
   'engine/trial-place.ts': ['outer', 'lstatSync readdirSync rmdirSync unlinkSync'],
-  'enrol.ts': ['state', 'mkdirSync readFileSync rmSync'],
+  'enrol.ts': ['state', 'mkdirSync readFileSync replaceFile rmSync'],
   'host/disks.ts': ['kernel', 'readFileSync realpathSync statfsSync'],
-  'host/durable-files.ts': [
-    'door',
-    'chmodSync closeSync fchownSync fstatSync fsyncSync lchownSync lstatSync mkdirSync openSync readFileSync renameSync rmSync writeSync',
-  ],
   'host/engine-user.ts': ['kernel', 'readFileSync'],
   'host/facts.ts': ['kernel', 'readFileSync'],
   'host/instance-users.ts': [
     'state',
-    'closeSync existsSync lstatSync mkdirSync openSync readFileSync readdirSync rmSync unlinkSync writeFileSync',
+    'closeSync existsSync lstatSync mkdirSync openSync readFileSync readdirSync replaceFile rmSync unlinkSync writeFileSync',
   ],
   'host/kernel-log.ts': ['kernel', 'closeSync openSync readSync'],
-  'host/process-table.ts': ['kernel', 'readdirSync readlinkSync statSync'],
-  'host/small-file.ts': ['descriptor', 'closeSync openSync readSync'],
+  'host/owned-files.ts': [
+    'door',
+    'chmodSync closeSync fstatSync lchownSync lstatSync mkdirSync readDescriptor readSync',
+  ],
   'host/supervise-detached.ts': ['outer', 'closeSync openSync rmSync writeFileSync'],
   'host/supervise-systemd.ts': ['outer', 'rmSync'],
   'host/supervision.ts': ['kernel', 'readFileSync'],
@@ -71,28 +78,28 @@ const agentCalls = {
     'door',
     'closeSync fstatSync lchownSync lstatSync openSync opendirSync readdirSync realpathSync rmdirSync unlinkSync',
   ],
-  'identity.ts': ['state', 'readFileSync'],
-  'installation.ts': ['state', 'readFileSync'],
+  'identity.ts': ['state', 'readFileSync replaceFile'],
+  'installation.ts': ['state', 'readConfigurationFile readSecretFile'],
   'sampler/checkpoint-follower.ts': ['descriptor', 'closeSync fstatSync lstatSync readSync'],
-  'sampler/checkpoint-store.ts': ['state', 'appendFileSync mkdirSync statSync truncateSync'],
+  'sampler/checkpoint-store.ts': ['state', 'appendFileSync mkdirSync replaceFile statSync truncateSync'],
   'sampler/ring.ts': [
     'state',
     'closeSync fstatSync mkdirSync openSync readSync readdirSync rmSync writeSync',
   ],
   'sampler/sampler.ts': ['outer', 'statfsSync'],
   'tasks/adopt-instance.ts': ['engine', 'existsSync'],
-  'tasks/clone-standby.ts': ['outer', 'renameSync statfsSync'],
+  'tasks/clone-standby.ts': ['outer', 'removeFile renameSync statfsSync syncDirectory'],
   'tasks/compare-histories.ts': ['descriptor', 'closeSync readSync'],
   'tasks/copy-by-reflink.ts': ['outer', 'lstatSync'],
   'tasks/create-instance.ts': ['engine', 'existsSync'],
-  'tasks/delete-instance.ts': ['outer', 'readdirSync renameSync'],
-  'tasks/keep-aside.ts': ['outer', 'renameSync statfsSync'],
+  'tasks/delete-instance.ts': ['outer', 'readdirSync renameSync syncDirectory'],
+  'tasks/keep-aside.ts': ['outer', 'renameSync statfsSync syncDirectory'],
   'tasks/page-repair.ts': ['engine', 'existsSync'],
   'tasks/prepare-standby.ts': ['engine', 'existsSync'],
-  'tasks/rewind-instance.ts': ['outer', 'renameSync'],
+  'tasks/rewind-instance.ts': ['outer', 'removeFile renameSync replaceFile syncDirectory'],
   'tasks/task-store.ts': [
     'state',
-    'appendFileSync existsSync mkdirSync readFileSync readdirSync renameSync rmSync statSync',
+    'appendFileSync existsSync mkdirSync readFileSync readdirSync renameSync replaceFile rmSync statSync',
   ],
 }
 
@@ -110,13 +117,13 @@ const agentPrograms = {
 const cliCalls = {
   'backup/encrypted-file.ts': [
     'given',
-    'closeSync existsSync fstatSync fsyncSync linkSync openSync read readSync renameSync rmSync write',
+    'closeSync existsSync fstatSync fsyncSync linkSync openSync read readSync renameSync rmSync syncDirectory write',
   ],
   'backup/make-backup.ts': ['given', 'closeSync existsSync fstatSync openSync rmSync'],
   'backup/passphrase.ts': ['given', 'readFileSync'],
   'backup/pending-restore.ts': [
     'home',
-    'closeSync existsSync fsyncSync mkdirSync openSync readFileSync renameSync rmSync writeSync',
+    'closeSync existsSync fsyncSync mkdirSync openSync readFileSync renameSync replaceFile rmSync syncDirectory writeSync',
   ],
   'bench/bench.ts': ['checkout', 'readFileSync readdirSync writeFileSync'],
   'bench/chaos/faults.ts': ['trial', 'existsSync rmSync'],
@@ -129,38 +136,33 @@ const cliCalls = {
   'bench/chaos/users-of-a-home.ts': ['trial', 'readFileSync readdirSync rmSync'],
   'bench/fleet.ts': ['trial', 'mkdtempSync rmSync'],
   'bench/private-installation.ts': ['trial', 'chmodSync mkdtempSync readFileSync rmSync'],
-  'bench/processor-time.ts': ['kernel', 'readFileSync readdirSync'],
   'bench/switchover.ts': ['outer', 'statSync'],
   'bench/synchronous-commit.ts': ['trial', 'mkdtempSync readFileSync readdirSync rmSync'],
   'command/agent.ts': ['home', 'existsSync'],
   'command/status.ts': ['kernel', 'readFileSync'],
   'console/socket.ts': ['outer', 'lstatSync'],
   'control-database/control.ts': ['home', 'closeSync openSync'],
-  'control-database/external.ts': ['given', 'existsSync readFileSync'],
+  'control-database/external.ts': ['given', 'existsSync readFileSync replaceFile'],
   'control-database/initialise.ts': [
     'outer',
-    'chmodSync existsSync lchownSync lstatSync mkdirSync renameSync rmSync rmdirSync',
+    'chmodSync existsSync lchownSync lstatSync mkdirSync readRegularFile renameSync replaceFile rmSync rmdirSync',
   ],
   'installation/directories.ts': ['outer', 'chmodSync existsSync lchownSync lstatSync statfsSync'],
   'installation/home.ts': [
     'home',
-    'closeSync existsSync fchownSync fsyncSync mkdirSync openSync readFileSync renameSync rmSync writeFileSync',
+    'existsSync mkdirSync readConfigurationFile readFileSync readSecretFile replaceFile',
   ],
-  'installation/instances.ts': ['outer', 'existsSync readdirSync'],
-  'installation/own-files.ts': [
-    'door',
-    'closeSync existsSync fstatSync lstatSync openSync readSync readdirSync rmSync rmdirSync',
-  ],
+  'installation/instances.ts': ['outer', 'existsSync readRegularFile readdirSync'],
+  'installation/own-files.ts': ['door', 'existsSync lstatSync readdirSync replaceFile rmSync rmdirSync'],
   'installation/ports.ts': ['kernel', 'readFileSync readdirSync readlinkSync'],
   'installation/programs.ts': [
     'outer',
     'cpSync existsSync lstatSync mkdirSync mkdtempSync readFileSync readdirSync readlinkSync renameSync rmSync symlinkSync',
   ],
-  'installation/secrets.ts': ['leaf', 'chmodSync rmSync'],
-  'process/identity.ts': ['kernel', 'readFileSync'],
-  'process/postmaster.ts': ['kernel', 'lstatSync readFileSync readdirSync readlinkSync statSync'],
-  'process/records.ts': ['home', 'readFileSync readdirSync readlinkSync rmSync'],
-  'progress/durations.ts': ['home', 'readFileSync'],
+  'installation/secrets.ts': ['leaf', 'chmodSync readRegularFile replaceFile rmSync'],
+  'process/postmaster.ts': ['outer', 'lstatSync'],
+  'process/records.ts': ['home', 'readFileSync replaceFile rmSync'],
+  'progress/durations.ts': ['home', 'readFileSync replaceFile'],
   'progress/progress.ts': ['home', 'appendFileSync'],
   'suite/hostile-suite.ts': ['trial', 'existsSync mkdtempSync readFileSync rmSync'],
   'suite/journeys-suite.ts': ['trial', 'existsSync mkdtempSync readFileSync rmSync'],
@@ -242,16 +244,39 @@ const cliPrograms = {
   'up/workspace-build.ts': ['checkout', "(join(checkout, 'node_modules/.bin/turbo'))"],
 }
 
+/** File of packages/host → where, and the calls it makes of node:fs: one place for all, audited once. */
+const hostCalls = {
+  'kernel-file.ts': ['kernel', 'closeSync openSync readSync'],
+  'process-facts.ts': ['kernel', 'readdirSync readlinkSync statSync'],
+  'regular-file.ts': ['caller', 'closeSync fstatSync openSync readSync'],
+  'replace-file.ts': [
+    'caller',
+    'closeSync fchmodSync fchownSync fsyncSync lstatSync openSync readdirSync renameSync rmSync statSync writeSync',
+  ],
+}
+
 const rooms = [
+  { folder: 'packages/host/src', calls: hostCalls },
   { folder: 'apps/agent/src', calls: agentCalls, programs: agentPrograms },
   { folder: 'apps/cli/src', calls: cliCalls, programs: cliPrograms },
 ]
 
-const importing = /import\s+(?:type\s+)?(\{[^}]*\}|\*\s+as\s+\w+|\w+)\s+from\s+'node:fs(?:\/promises)?'/g
+const importing =
+  /(?:import|export)\s+(?:type\s+)?(\{[^}]*\}|\*(?:\s+as\s+\w+)?|\w+)\s+from\s+'(?:node:fs(?:\/promises)?|@floe\/host\/(?:regular-file|replace-file|configuration))'/g
 
-/** Names that a source imports from node:fs; `*` where it imports all of it. Types and constants call nothing. */
+/** What those modules export that touches no file. */
+const harmless = new Set(['constants', 'isUnfinished', 'notAFile'])
+
+/**
+ * Names that a source imports from node:fs, or from what packages/host has in its place; `*` where it imports all of it.
+ * Types and constants call nothing.
+ */
 export function fileCalls(source) {
-  if (/\bimport\('node:fs|require\('(?:node:)?fs|from 'fs(?:\/promises)?'|process\.binding/.test(source))
+  if (
+    /\bimport\('(?:node:fs|@floe\/host\/(?:re|conf))|require\('(?:node:)?fs|from 'fs(?:\/promises)?'|process\.binding/.test(
+      source,
+    )
+  )
     return ['*']
   return [...source.matchAll(importing)]
     .flatMap(([, names]) =>
@@ -262,7 +287,7 @@ export function fileCalls(source) {
             .map((name) => name.trim().split(/\s+as\s+/)[0])
         : ['*'],
     )
-    .filter((name) => name !== '' && name !== 'constants' && !name.startsWith('type '))
+    .filter((name) => name !== '' && !harmless.has(name) && !name.startsWith('type '))
     .sort()
 }
 
@@ -294,7 +319,7 @@ function lookThrough(root, { folder, calls = {}, programs = {} }) {
     if (more('calls'))
       broken.push({
         file,
-        problem: `calls ${more('calls')} of node:fs; inside an instance’s tree use host/tree.ts`,
+        problem: `calls ${more('calls')} of the file system; inside an instance’s tree use host/tree.ts`,
       })
     if (more('programs'))
       broken.push({

@@ -28,8 +28,18 @@ test('every way to the file system is seen, types and constants are none', () =>
     "const fs = await import('node:fs')",
     "const fs = require('fs')",
     "import { rm } from 'fs'",
+    "import * as files from '@floe/host/replace-file'",
+    "const { replaceFile } = await import('@floe/host/replace-file')",
+    "export * from '@floe/host/regular-file'",
   ])
     expect(fileCalls(source), source).toEqual(['*'])
+  // what packages/host does with a path is listed for who gives the path; what it says of processes needs none
+  expect(
+    fileCalls(
+      "import { fault } from '@floe/domain'\nimport { readProcess } from '@floe/host/process'\n" +
+        "import { type ReplaceOptions, replaceFile } from '@floe/host/replace-file'\nimport { readRegularFile } from '@floe/host/regular-file'\nimport { readSecretFile } from '@floe/host/configuration'",
+    ),
+  ).toEqual(['readRegularFile', 'readSecretFile', 'replaceFile'])
 })
 
 test('a call that is not in the table fails, and so does a table that says too much', () => {
@@ -92,7 +102,7 @@ test('the command line is held to its table as the agent is', () => {
     'apps/cli/src/down/down.ts starts rm with its own rights; inside an instance’s tree give runCommand the user',
     'apps/cli/src/down/gone.ts is not there any more',
     'apps/cli/src/down/lock.ts does not start getent any more',
-    'apps/cli/src/up/up.ts calls chownSync of node:fs; inside an instance’s tree use host/tree.ts',
+    'apps/cli/src/up/up.ts calls chownSync of the file system; inside an instance’s tree use host/tree.ts',
   ])
   const allowed = {
     folder,

@@ -6,7 +6,7 @@ import { certificateFits, fingerprintOf } from '@floe/authority/inspect'
 import { type KeyedRequest, makeRequest } from '@floe/authority/request'
 import { isEnrolmentToken, proveByToken } from '@floe/authority/token'
 import { Fault, FaultError, fault, hostUri, secretFiles } from '@floe/domain'
-import { replaceFile } from './host/durable-files'
+import { replaceFile } from '@floe/host/replace-file'
 
 export type Enrolment = {
   /** FLOE_HOME of this host. */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { CertificateFacts } from '@floe/agent-contract'
 import { certificateFits, inspectCertificate } from '@floe/authority/inspect'
 import { fault, hostUri } from '@floe/domain'
-import { replaceFile } from './host/durable-files'
+import { replaceFile } from '@floe/host/replace-file'
 import type { AgentInstallation } from './installation'
 
 /** What TLS is served with. */

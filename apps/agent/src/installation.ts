@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fault, HostConfiguration, secretFiles } from '@floe/domain'
+import { HostConfiguration, secretFiles } from '@floe/domain'
+import { readConfigurationFile, readSecretFile } from '@floe/host/configuration'
 
 export type AgentInstallation = HostConfiguration & {
   /** FLOE_HOME */
@@ -15,37 +15,13 @@ export type AgentInstallation = HostConfiguration & {
 
 /** Reads config.json and the agent's secrets below FLOE_HOME; throws a fault that names the file that is wrong. */
 export function readInstallation(home: string): AgentInstallation {
-  const read = (path: string) => {
-    try {
-      return readFileSync(path, 'utf8')
-    } catch (error) {
-      throw fault('agent.installation_unreadable', `could not read file "${path}"`, {
-        detail: error instanceof Error ? error.message : String(error),
-        hint: 'The file is written by "./floe up", and on another host by "./floe agent enrol".',
-        cause: error,
-      })
-    }
-  }
-  const path = join(home, 'config.json')
-  const text = read(path)
-  let config: unknown
-  try {
-    config = JSON.parse(text)
-  } catch (error) {
-    throw fault('agent.installation_invalid', `file "${path}" is not valid JSON`, { cause: error })
-  }
-  const parsed = HostConfiguration.safeParse(config)
-  if (!parsed.success)
-    throw fault('agent.installation_invalid', `file "${path}" does not hold an installation`, {
-      detail: parsed.error.issues.map((i) => `${i.path.join('.')}: ${i.message}`).join('; '),
-      cause: parsed.error,
-    })
+  const hint = 'The file is written by "./floe up", and on another host by "./floe agent enrol".'
   const secret = (name: string) => join(home, 'secrets', name)
   return {
-    ...parsed.data,
+    ...readConfigurationFile(join(home, 'config.json'), HostConfiguration, hint),
     home,
     stateDirectory: join(home, 'agent'),
-    authority: read(secret(secretFiles.authority)),
+    authority: readSecretFile(secret(secretFiles.authority), hint),
     identityFile: secret(secretFiles.agentIdentity),
   }
 }

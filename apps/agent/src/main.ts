@@ -2,10 +2,10 @@ import './small-heap'
 import { resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { formatFault, toFault } from '@floe/domain'
+import { createLog } from '@floe/host/log'
 import { startAgent } from './agent'
 import type { Enrolment } from './enrol'
 import { readInstallation } from './installation'
-import { createLog } from './log'
 
 process.title = 'floe-agent'
 process.umask(0o077)

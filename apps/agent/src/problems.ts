@@ -1,6 +1,6 @@
 import type { AgentProblem } from '@floe/agent-contract'
 import type { Fault, InstanceId } from '@floe/domain'
-import type { Log } from './log'
+import type { Log } from '@floe/host/log'
 
 /**
  * What is wrong with the agent itself, by key: part of the report, so that the console opens an incident. The log says

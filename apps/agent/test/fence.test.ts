@@ -2,10 +2,11 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { isRunning, readProcess } from '@floe/host/process'
+import { listPids, processDirectory, runsAs } from '@floe/host/process-facts'
 import { waitUntil } from '@floe/testkit'
 import type pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { isAlive, listPids, processDirectory, readProcess, runsAs } from '../src/host/process-table'
 import { AgentFixture } from './agent-fixture'
 
 let f: AgentFixture
@@ -111,7 +112,7 @@ async function orphan(): Promise<{ backend: number; outcome: Promise<string> }> 
   })
   process.kill(backend, 'SIGSTOP')
   process.kill(postmasterPid, 'SIGKILL')
-  await waitUntil('its postmaster has ended', () => !isAlive(readProcess(postmasterPid)))
+  await waitUntil('its postmaster has ended', () => !isRunning(readProcess(postmasterPid)))
   return { backend, outcome }
 }
 
@@ -126,7 +127,7 @@ test('a backend outlives its postmaster: not crashed, not started, and after a f
   const { uid, ms } = await fenced()
   expect(ms).toBeLessThan(10_000)
   // had it been left, it would go on now and tell its client that the rows are kept
-  if (isAlive(readProcess(backend))) process.kill(backend, 'SIGCONT')
+  if (isRunning(readProcess(backend))) process.kill(backend, 'SIGCONT')
   expect(await outcome).toBe('broken')
   await nothingIsLeft(uid)
 })
@@ -190,7 +191,7 @@ describe('its data directory is taken away and a copy put in its place', () => {
     await f.agent.start()
     await astray('instance.no_postmaster')
     await f.must({ kind: 'fence-instance', instanceId: id, reason: 'another one took over' })
-    if (isAlive(readProcess(backend))) process.kill(backend, 'SIGCONT')
+    if (isRunning(readProcess(backend))) process.kill(backend, 'SIGCONT')
     expect(await outcome).toBe('broken')
     await nothingIsLeft(uid)
   })
@@ -236,7 +237,7 @@ describe.runIf(asRoot)('processes that are no engine’s', () => {
     await astray('instance.no_pid_file')
     const { uid } = await fenced()
     await nothingIsLeft(uid)
-    expect(isAlive(readProcess(shell.pid as number))).toBe(true)
+    expect(isRunning(readProcess(shell.pid as number))).toBe(true)
     const gone = once(shell, 'exit')
     shell.kill('SIGKILL')
     await gone

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { appendFileSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { agentFault } from '@floe/agent-contract'
+import { readProcess } from '@floe/host/process'
 import { testEngineUser, waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { readProcess } from '../src/host/process-table'
 import { AgentFixture, asInstanceId, asInstanceName } from './agent-fixture'
 
 let f: AgentFixture

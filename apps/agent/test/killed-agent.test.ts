@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { TaskKey } from '@floe/agent-contract'
+import { listPids, processDirectory } from '@floe/host/process-facts'
 import { waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readManagedSettings } from '../src/engine/configuration-file'
 import { seal } from '../src/engine/settings-files'
-import { listPids, processDirectory } from '../src/host/process-table'
 import { AgentFixture, type TaskRequest } from './agent-fixture'
 
 let f: AgentFixture

@@ -3,6 +3,8 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:f
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { isRunning, readProcess } from '@floe/host/process'
+import { waitUntil } from '@floe/host/wait'
 
 export const checkout = join(import.meta.dirname, '../../..')
 export const launcher = join(checkout, 'floe')
@@ -115,22 +117,10 @@ export class PrivateHome {
 }
 
 /** Looks until the condition holds; throws with what was awaited when it does not by the deadline. */
-export async function until(
+export const until = async (
   what: string,
   condition: () => Promise<boolean> | boolean,
   deadlineMs = 60_000,
-): Promise<void> {
-  const end = Date.now() + deadlineMs
-  while (!(await condition())) {
-    if (Date.now() > end) throw new Error(`waited ${deadlineMs / 1000} s in vain: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
-}
+): Promise<void> => void (await waitUntil(what, condition, deadlineMs, 100))
 
-export function alive(pid: number): boolean {
-  try {
-    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
-  } catch {
-    return false
-  }
-}
+export const alive = (pid: number): boolean => isRunning(readProcess(pid))

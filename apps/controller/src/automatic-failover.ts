@@ -24,8 +24,8 @@ import {
   type Watched,
   watch,
 } from '@floe/domain'
+import type { Log } from '@floe/host/log'
 import { OperationConflict, submitOperation } from '@floe/operations/submit'
-import type { Log } from './log'
 import { type DatabaseWatch, runLoop } from './loop'
 import type { LeaseTimes } from './operation-loop'
 import type { Standstills } from './standstills'

@@ -1,5 +1,3 @@
-import { randomBytes } from 'node:crypto'
-import { chmodSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import type { AgentClient, Hello, IdentityFile } from '@floe/agent-contract'
 import {
   type Authority,
@@ -11,6 +9,7 @@ import {
 } from '@floe/authority'
 import { insertHostCertificate } from '@floe/db'
 import { type AgentRight, rightUri } from '@floe/domain'
+import { replaceFile } from '@floe/host/replace-file'
 import { type LoopOptions, runLoop } from './loop'
 import type { ControllerParts } from './parts'
 import { addressesOf } from './signing'
@@ -63,24 +62,12 @@ export async function renewOwnCertificates(
       const wanted = { authority: authority.certificate, uri: rightUri(right) }
       if (identityIsGood(file.read(), wanted)) continue
       const identity = await issueClientIdentity(authority, right)
-      replaceSecret(file.path, identity)
+      // those may read it who could before: web's file is its group's
+      replaceFile(file.path, identity, { mode: 'kept' })
       log.info('certificate.renewed', {
         right,
         notAfter: new Date(inspectCertificate(identity).notAfter).toISOString(),
       })
     }
   })
-}
-
-/** A reader sees the old file or the new one, and those may read it who could before: web's file belongs to the controller. */
-function replaceSecret(path: string, text: string): void {
-  const staging = `${path}.${randomBytes(6).toString('hex')}.new`
-  try {
-    writeFileSync(staging, text, { mode: 0o600, flag: 'wx', flush: true })
-    chmodSync(staging, statSync(path).mode & 0o777)
-    renameSync(staging, path)
-  } catch (error) {
-    rmSync(staging, { force: true })
-    throw error
-  }
 }

@@ -7,11 +7,11 @@ import {
   listLeaseOwners,
   registerHost,
 } from '@floe/db'
+import type { Log } from '@floe/host/log'
 import { Agents } from './agents'
 import { failOverAutomatically } from './automatic-failover'
 import { type OwnIdentities, renewOwnCertificates } from './certificates'
 import { signEnrolments } from './enrolment'
-import type { Log } from './log'
 import { DatabaseWatch, runLoop, Wake } from './loop'
 import { runMaintenance } from './maintenance'
 import { watchClusters } from './observe/cluster-watch'

@@ -1,5 +1,5 @@
 import { isDatabaseAway } from '@floe/db'
-import type { Log } from './log'
+import type { Log } from '@floe/host/log'
 
 /** Resolves after `ms`, or at once when `signal` is aborted. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -1,7 +1,7 @@
 import { agentUrl, formatFault, toFault } from '@floe/domain'
+import { createLog } from '@floe/host/log'
 import { startController } from './controller'
 import { readInstallation } from './installation'
-import { createLog } from './log'
 import { addressRule } from './webhook-address'
 
 /** Passes in flight may end; what hangs longer is taken up by the next controller. */

@@ -7,9 +7,9 @@ import {
   releaseOperationLeases,
   renewOperationLeases,
 } from '@floe/db'
+import type { Log } from '@floe/host/log'
 import { advanceOperation } from '@floe/operations'
 import type { Agents } from './agents'
-import type { Log } from './log'
 import { type DatabaseWatch, pause, runLoop, Wake } from './loop'
 import type { Standstills } from './standstills'
 

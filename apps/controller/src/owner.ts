@@ -1,16 +1,7 @@
-import { readFileSync } from 'node:fs'
+import { identify } from '@floe/host/process'
 
-/** When a process of this machine started, in ticks since boot; undefined when there is no such process. */
-export function processStart(pid: number): string | undefined {
-  try {
-    // the command in parentheses may hold anything, so count from its end
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return fields[0] === 'Z' ? undefined : fields[19]
-  } catch {
-    return undefined
-  }
-}
+/** When a process of this machine started, in ticks since boot; undefined when none of that number runs. */
+export const processStart = (pid: number): string | undefined => identify(pid)?.startTicks.toString()
 
 let made = 0
 

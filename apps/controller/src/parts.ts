@@ -1,6 +1,6 @@
 import type { Database } from '@floe/db'
+import type { Log } from '@floe/host/log'
 import type { Agents } from './agents'
-import type { Log } from './log'
 import type { DatabaseWatch } from './loop'
 import type { LeaseTimes } from './operation-loop'
 import type { Signing } from './signing'

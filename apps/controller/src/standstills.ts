@@ -1,4 +1,4 @@
-import type { Log } from './log'
+import type { Log } from '@floe/host/log'
 
 const TICK_MS = 500
 /** A tick that comes later than this was kept from coming: the process was stopped, or the machine slept. */

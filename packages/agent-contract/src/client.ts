@@ -107,6 +107,17 @@ export function createAgentClient(endpoint: AgentEndpoint) {
 }
 export type AgentClient = ReturnType<typeof createAgentClient>
 
+/** A client's questions without what changes something. */
+type QuestionsOf<T> = {
+  [K in keyof T as T[K] extends { mutate: unknown } ? never : K]: T[K] extends
+    | { query: unknown }
+    | { subscribe: unknown }
+    ? T[K]
+    : QuestionsOf<T[K]>
+}
+/** What whoever may only read asks an agent. The agent holds a reader's certificate to the same. */
+export type AgentQuestions = QuestionsOf<AgentClient['trpc']>
+
 /** What OpenSSL calls a certificate that was good and is too old, and those that another authority signed. */
 const expired = ['CERT_HAS_EXPIRED', 'ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED']
 const foreign = [

@@ -1,3 +1,4 @@
+export * from './agent-pool'
 export * from './client'
 export * from './enrolment'
 export * from './identity-file'

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { fault } from './fault'
 
 /** How far a host's agent can be believed: by the age of its last answer, not by the last word it said. */
 export const HostState = z.enum(['online', 'stale', 'offline', 'unknown'])
@@ -65,3 +66,21 @@ export const HostFacts = z.object({
   separateUsers: z.boolean().optional(),
 })
 export type HostFacts = z.infer<typeof HostFacts>
+
+/** Where a host's agent answers, and which of its certificates are not accepted any more. */
+export type AgentAddress = {
+  hostId: string
+  hostName: string
+  agentUrl: string
+  /** Nothing it answers is believed. */
+  revoked: boolean
+  /** sha256 of the revoked certificates whose time is not over, in hexadecimal. */
+  revokedCertificates: string[]
+}
+
+/** Said of a host that was revoked, wherever something was wanted of it. */
+export const hostRevoked = (name: string) =>
+  fault('host.revoked', `host "${name}" was revoked`, {
+    detail: 'Its certificate is not accepted any more, and nothing it says is believed.',
+    hint: `Enrol it anew ("./floe host add ${name} --again"), or remove it.`,
+  })

@@ -3,10 +3,11 @@ import { userInfo } from 'node:os'
 import { basename } from 'node:path'
 import type { Upstream } from '@floe/agent-contract'
 import { MemberLogin, purposeOf } from '@floe/domain'
+import { removeFile, replaceFile } from '@floe/host/replace-file'
 import { z } from 'zod'
-import { readOwnedFile, removeFile, replaceFile, replaceOuterFile } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
-import { isThere, removeInTree } from '../host/tree'
+import { readOwnedFile } from '../host/owned-files'
+import { isThere, removeInTree, replaceInTree } from '../host/tree'
 import { completeManagedFile, formatClusterConfiguration, parseConfiguration } from './configuration-file'
 import { AGENT_ROLE } from './connection'
 import type { InstanceLayout } from './layout'
@@ -52,7 +53,7 @@ export function clearFence(layout: InstanceLayout): void {
 
 export function writeStandbySignal(layout: InstanceLayout, user: EngineUser): void {
   if (isThere(layout.dataDirectory) && !isThere(layout.standbySignal))
-    replaceFile(layout.standbySignal, '', { owner: user })
+    replaceInTree(layout.standbySignal, '', user)
 }
 
 /** Only for taking a demotion back: from then on the engine starts as a primary. */
@@ -70,7 +71,7 @@ export function writeClusterSettings(
   settings: ReadonlyMap<string, string>,
   user: EngineUser,
 ): void {
-  replaceFile(layout.clusterFile, formatClusterConfiguration(settings), { owner: user })
+  replaceInTree(layout.clusterFile, formatClusterConfiguration(settings), user)
   completeManagedFile(layout.managedFile, user)
 }
 
@@ -127,7 +128,7 @@ export function writePassFile(
   password: string,
   user: EngineUser,
 ): void {
-  replaceOuterFile(layout.passFile, passLines('*', roles, password), user)
+  replaceFile(layout.passFile, passLines('*', roles, password), { giveTo: user })
 }
 
 /** The same for the password that a member asks others for pages with. */
@@ -137,7 +138,7 @@ export function writeRepairPassFile(
   password: string,
   user: EngineUser,
 ): void {
-  replaceOuterFile(layout.repairPassFile, passLines('postgres', roles, password), user)
+  replaceFile(layout.repairPassFile, passLines('postgres', roles, password), { giveTo: user })
 }
 
 const passLines = (database: string, roles: readonly string[], password: string) =>
@@ -239,14 +240,12 @@ function replaceIncluded(file: { main: string; included: string; text: string },
   const main = readOwnedFile(file.main) ?? ''
   const included = main.split('\n').includes(`include_if_exists ${name}`)
   if (included && readOwnedFile(file.included) === file.text) return false
-  replaceFile(file.included, file.text, { owner: user })
+  replaceInTree(file.included, file.text, user)
   if (!included)
-    replaceFile(
+    replaceInTree(
       file.main,
       `# Floe's lines for the members of the cluster\ninclude_if_exists ${name}\n\n${main}`,
-      {
-        owner: user,
-      },
+      user,
     )
   return true
 }

@@ -1,6 +1,7 @@
 import { fault } from '@floe/domain'
-import { readOwnedFile, replaceFile } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
+import { readOwnedFile } from '../host/owned-files'
+import { replaceInTree } from '../host/tree'
 import { isSealed, seal, valuesOf } from './settings-files'
 
 const header = `# Written by Floe and replaced at every change. Put lines of your own into postgresql.conf,
@@ -71,7 +72,7 @@ export function writeManagedSettings(
   settings: ReadonlyMap<string, string>,
   owner: EngineUser,
 ): void {
-  replaceFile(path, managedFileText(settings), { owner })
+  replaceInTree(path, managedFileText(settings), owner)
 }
 
 /**
@@ -87,12 +88,10 @@ export function completeManagedFile(path: string, owner: EngineUser): boolean {
   if (tls && cluster) return false
   if (isSealed(text)) writeManagedSettings(path, valuesOf(text), owner)
   else
-    replaceFile(
+    replaceInTree(
       path,
       `${tls ? '' : `${includeTlsFile}\n\n`}${text}${cluster ? '' : `\n${includeClusterFile}\n`}`,
-      {
-        owner,
-      },
+      owner,
     )
   return true
 }

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { fault } from '@floe/domain'
+import { readKernelFile } from '@floe/host/kernel-file'
 import pg from 'pg'
-import { readSmallFile } from '../host/small-file'
 
 /** How the agent reaches an instance: through the socket, as its own role `floe`. */
 export type EngineAddress = {
@@ -102,7 +102,7 @@ function boundAnswers(client: pg.Client): void {
  */
 function ownerOf(pid: number): number | null {
   try {
-    return Number(/^Uid:\s+(\d+)/m.exec(readSmallFile(`/proc/${pid}/status`))?.[1])
+    return Number(/^Uid:\s+(\d+)/m.exec(readKernelFile(`/proc/${pid}/status`))?.[1])
   } catch {
     return null
   }

@@ -1,7 +1,7 @@
 import { lstatSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { statOwnedFile } from '../host/durable-files'
-import { directoryNumber } from '../host/process-table'
+import { directoryNumber } from '@floe/host/process-facts'
+import { statOwnedFile } from '../host/owned-files'
 import { type InstanceLayout, instanceLayout } from './layout'
 
 /** Why a directory is not taken for an instance's. */

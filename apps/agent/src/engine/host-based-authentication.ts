@@ -1,5 +1,6 @@
-import { readOwnedFile, replaceFile } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
+import { readOwnedFile } from '../host/owned-files'
+import { replaceInTree } from '../host/tree'
 import type { InstanceLayout } from './layout'
 
 /** What instances of earlier versions have: a client on another host may come in without TLS. Taken from here to there. */
@@ -42,11 +43,11 @@ export function requireTlsInFile(layout: InstanceLayout, user: EngineUser): stri
     .map((line) => lines.find(([written]) => written === line)?.[1] ?? line)
     .join('\n')
   if (after === before) return null
-  replaceFile(layout.hbaFile, after, { owner: user })
+  replaceInTree(layout.hbaFile, after, user)
   return before
 }
 
 /** Puts pg_hba.conf back to a text of before. */
 export function restoreHbaFile(layout: InstanceLayout, text: string, user: EngineUser): void {
-  replaceFile(layout.hbaFile, text, { owner: user })
+  replaceInTree(layout.hbaFile, text, user)
 }

@@ -1,8 +1,8 @@
 import { chmodSync, lchownSync, lstatSync, mkdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { makeSharedDirectory } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
 import { shortIdOf } from '../host/instance-users'
+import { makeSharedDirectory } from '../host/owned-files'
 import { isThere, removeTree } from '../host/tree'
 
 /**

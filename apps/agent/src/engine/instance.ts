@@ -11,18 +11,14 @@ import {
   type Protection,
   type RemoteAccess,
 } from '@floe/domain'
+import type { Log } from '@floe/host/log'
+import { directoryNumber } from '@floe/host/process-facts'
 import type pg from 'pg'
 import type { EngineUser } from '../host/engine-user'
-import {
-  directoryNumber,
-  type ProcessesOfUsers,
-  type ProcessSeen,
-  type ProcessTree,
-} from '../host/process-table'
+import type { ProcessesOfUsers, ProcessSeen, ProcessTree } from '../host/process-table'
 import type { Supervision } from '../host/supervision'
 import { isThere } from '../host/tree'
 import type { AgentInstallation } from '../installation'
-import type { Log } from '../log'
 import type { Problems } from '../problems'
 import { Sampler } from '../sampler/sampler'
 import { readFence } from './cluster-files'

@@ -1,7 +1,9 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { removeTemporary } from '../host/durable-files'
+import { removeUnfinished } from '@floe/host/replace-file'
+import { waitFor } from '@floe/host/wait'
 import type { EngineUser } from '../host/engine-user'
+import { removeUnfinishedInTree } from '../host/owned-files'
 import { Instance, type InstanceSurroundings, processesOf } from './instance'
 import type { InstanceProcesses } from './instance-processes'
 import type { RegisteredInstance } from './registered-instance'
@@ -25,15 +27,14 @@ export class Instances {
   async adopt(): Promise<void> {
     const all = this.list()
     for (const { layout, user } of all) {
-      removeTemporary(layout.directory)
-      removeTemporary(layout.dataDirectory, user)
+      removeUnfinished(layout.directory)
+      removeUnfinishedInTree(layout.dataDirectory, user)
     }
     await Promise.all(all.map((i) => i.look()))
     await Promise.all(all.map((i) => i.ensureServerCertificate().catch((error) => this.#failed(i, error))))
     for (const i of all) i.sampler.start()
-    const deadline = performance.now() + 2_000
-    while (performance.now() < deadline && all.some((i) => i.postmaster && i.sampler.health === 'connecting'))
-      await new Promise((resolve) => setTimeout(resolve, 20))
+    const connected = () => !all.some((i) => i.postmaster && i.sampler.health === 'connecting')
+    await waitFor(connected, { boundMs: 2_000, everyMs: 20 })
     await Promise.all(all.map((i) => i.look()))
     this.#timer = setInterval(() => {
       for (const i of this.list()) {

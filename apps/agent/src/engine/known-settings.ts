@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { replaceFile } from '@floe/host/replace-file'
 import { z } from 'zod'
-import { replaceFile } from '../host/durable-files'
 import type { FileTexts } from './settings-files'
 
 const Texts = z.object({

@@ -1,16 +1,9 @@
 import { uptime } from 'node:os'
+import { isRunning, readProcess, TICKS_PER_SECOND } from '@floe/host/process'
+import { commandOf, programOf, runsAs, worksIn } from '@floe/host/process-facts'
 import type { EngineUser } from '../host/engine-user'
-import {
-  commandOf,
-  isAlive,
-  type ProcessSeen,
-  programOf,
-  readProcess,
-  runsAs,
-  TICKS_PER_SECOND,
-  worksIn,
-} from '../host/process-table'
-import { readSmallOwnedFile } from '../host/small-file'
+import { readSmallOwnedFile } from '../host/owned-files'
+import type { ProcessSeen } from '../host/process-table'
 import type { InstanceLayout } from './layout'
 
 export type Postmaster = {
@@ -41,7 +34,7 @@ export function findPostmaster(layout: InstanceLayout, user: Pick<EngineUser, 'u
   const pid = Number(lines[0])
   if (!Number.isInteger(pid) || pid <= 1) return null
   const stat = readProcess(pid)
-  if (!isAlive(stat) || !worksIn(pid, layout.dataDirectory)) return null
+  if (!isRunning(stat) || !worksIn(pid, layout.dataDirectory)) return null
   if (!runsAs(pid, uidOf(user)) || programOf(pid) !== ENGINE_PROGRAM || isChildTitle(commandOf(pid)))
     return null
   return {
@@ -75,7 +68,7 @@ export function waitsToBeReaped(layout: InstanceLayout): boolean {
   const lines = pidFileLines(layout)
   if (lines === null) return false
   const stat = readProcess(Number(lines[0]))
-  return stat !== null && !isAlive(stat)
+  return stat !== null && !isRunning(stat)
 }
 
 /** Null also where something else lies in its place. */
@@ -90,5 +83,5 @@ function pidFileLines(layout: InstanceLayout): string[] | null {
 /** True while exactly this process runs. */
 export function postmasterRuns(p: Pick<Postmaster, 'pid' | 'startTicks'>): boolean {
   const stat = readProcess(p.pid)
-  return isAlive(stat) && stat.startTicks === p.startTicks
+  return isRunning(stat) && stat.startTicks === p.startTicks
 }

@@ -1,5 +1,6 @@
 import type { Fault } from '@floe/domain'
-import { directoryNumber, type ProcessSeen } from '../host/process-table'
+import { directoryNumber } from '@floe/host/process-facts'
+import type { ProcessSeen } from '../host/process-table'
 import type { InstanceLayout } from './layout'
 
 /** What states of a process mean to somebody who has to end it. */

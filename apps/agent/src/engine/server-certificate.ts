@@ -1,8 +1,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { makeSelfSignedIdentity } from '@floe/authority/self-signed'
-import { readOwnedFile, replaceFile, statOwnedFile } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
-import { isThere } from '../host/tree'
+import { readOwnedFile, statOwnedFile } from '../host/owned-files'
+import { isThere, replaceInTree } from '../host/tree'
 import { completeManagedFile } from './configuration-file'
 import type { dataFiles } from './layout'
 import { valuesOf } from './settings-files'
@@ -52,11 +52,11 @@ export async function ensureServerCertificate(
   if (!isThere(files.tlsFile) && setsTls(files)) return false
   let changed = false
   if (!isSound(files.certificateFile, user)) {
-    replaceFile(files.certificateFile, await makeSelfSignedIdentity(name), { owner: user })
+    replaceInTree(files.certificateFile, await makeSelfSignedIdentity(name), user)
     changed = true
   }
   if (readOwnedFile(files.tlsFile) !== tlsSettings) {
-    replaceFile(files.tlsFile, tlsSettings, { owner: user })
+    replaceInTree(files.tlsFile, tlsSettings, user)
     changed = true
   }
   return completeManagedFile(files.managedFile, user) || changed

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { SettingDrift } from '@floe/agent-contract'
-import { readOwnedFile } from '../host/durable-files'
+import { readOwnedFile } from '../host/owned-files'
 import type { InstanceLayout } from './layout'
 
 /** The files of a data directory that set things, by their names there, in the order they are read: later ones win. */

@@ -6,11 +6,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fault, programSetting, programSettingNames } from '@floe/domain'
 import { z } from 'zod'
 import { confined } from '../host/confined'
-import { makeOwnedDirectory, readOwnedFile, replaceFile } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
+import { makeOwnedDirectory, readOwnedFile } from '../host/owned-files'
 import { endProcessesIn } from '../host/process-table'
 import { engineEnvironment, runCommand } from '../host/run-command'
-import { removeTree } from '../host/tree'
+import { removeTree, replaceInTree } from '../host/tree'
 import { formatConfiguration } from './configuration-file'
 import type { dataFiles } from './layout'
 import { Turns } from './turns'
@@ -85,18 +85,18 @@ async function tryOnce(o: TrialOptions): Promise<TrialResult> {
   o.signal?.throwIfAborted()
   const dataDirectory = await prepareTrial(o)
   const auto = o.files && readOwnedFile(o.files.autoFile)
-  replaceFile(join(dataDirectory, 'postgresql.auto.conf'), auto ?? '', { owner: o.user })
+  replaceInTree(join(dataDirectory, 'postgresql.auto.conf'), auto ?? '', o.user)
 
   // beside the real files, so that relative includes of a person's own lines hold
   const beside = o.files?.dataDirectory ?? dataDirectory
   const managedFile = join(beside, 'floe.conf.trial')
   const mainFile = join(beside, 'postgresql.conf.trial')
   const main = (o.files && readOwnedFile(o.files.mainFile)) ?? "include 'floe.conf'\n"
-  replaceFile(managedFile, formatConfiguration(o.managed), { owner: o.user })
-  replaceFile(
+  replaceInTree(managedFile, formatConfiguration(o.managed), o.user)
+  replaceInTree(
     mainFile,
     main.replace(/^(\s*include(?:_if_exists)?\s*=?\s*)'floe\.conf'/gm, "$1'floe.conf.trial'"),
-    { owner: o.user },
+    o.user,
   )
   try {
     return await startTrial(o, dataDirectory, mainFile)

@@ -13,13 +13,14 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fault } from '@floe/domain'
+import { listPids, runsAs } from '@floe/host/process-facts'
+import { replaceFile } from '@floe/host/replace-file'
+import { waitFor } from '@floe/host/wait'
 import { z } from 'zod'
-import { replaceFile } from './durable-files'
 import type { EngineUser } from './engine-user'
-import { listPids, runsAs, uidsOfProcesses } from './process-table'
+import { uidsOfProcesses } from './process-table'
 import { runCommand } from './run-command'
 import { type UidRange, uidsWithFiles } from './uids-with-files'
-import { waitFor } from './wait-for'
 
 /**
  * Users of the operating system, one for each instance of a root installation: an instance's superuser runs programs as

@@ -1,76 +1,12 @@
-import { readdirSync, readlinkSync, statSync } from 'node:fs'
-import { basename } from 'node:path'
-import { readBeginning, readSmallFile } from './small-file'
-
-/** One process as /proc/PID/stat tells it. Times are in clock ticks (100 a second on Linux). */
-export type ProcessStat = {
-  pid: number
-  state: string
-  parent: number
-  session: number
-  /** utime + stime, and those of its reaped children. */
-  ticks: number
-  childrenTicks: number
-  /** Ticks since boot. With the pid it identifies a process for good. */
-  startTicks: number
-}
-
-export const TICKS_PER_SECOND = 100
-
-/** Parses /proc/PID/stat; the name in parentheses may itself hold spaces and parentheses. */
-export function parseProcessStat(text: string): ProcessStat {
-  const end = text.lastIndexOf(')')
-  const f = text.slice(end + 2).split(' ')
-  const at = (i: number) => Number(f[i])
-  return {
-    pid: Number.parseInt(text, 10),
-    state: f[0] as string,
-    parent: at(1),
-    session: at(3),
-    ticks: at(11) + at(12),
-    childrenTicks: at(13) + at(14),
-    startTicks: at(19),
-  }
-}
-
-/** The process's stat, or null when there is no such process. */
-export function readProcess(pid: number): ProcessStat | null {
-  try {
-    return parseProcessStat(readSmallFile(`/proc/${pid}/stat`))
-  } catch {
-    return null
-  }
-}
-
-/** True while it runs: a zombie has ended. */
-export function isAlive(p: ProcessStat | null): p is ProcessStat {
-  return p !== null && p.state !== 'Z' && p.state !== 'X'
-}
-
-/** Current directory of a process, or null when it cannot be told. */
-export function processDirectory(pid: number): string | null {
-  try {
-    return readlinkSync(`/proc/${pid}/cwd`)
-  } catch {
-    return null
-  }
-}
-
-/** True when a process works in this very directory, by whatever path either is named (a data directory may lie behind a link). */
-export function worksIn(pid: number, directory: string): boolean {
-  const its = directoryNumber(`/proc/${pid}/cwd`)
-  return its !== null && its === directoryNumber(directory)
-}
-
-/** All pids, in no order. */
-export function listPids(): number[] {
-  const pids: number[] = []
-  for (const name of readdirSync('/proc')) {
-    const c = name.charCodeAt(0)
-    if (c >= 48 && c <= 57) pids.push(Number(name))
-  }
-  return pids
-}
+import { type ProcessStat, readProcess } from '@floe/host/process'
+import {
+  commandOf,
+  listPids,
+  processDirectory,
+  programOf,
+  runningUids,
+  workingDirectoryNumber,
+} from '@floe/host/process-facts'
 
 /** A process with whose it is, what it runs and where. What cannot be read of it is null. */
 export type ProcessSeen = {
@@ -82,16 +18,6 @@ export type ProcessSeen = {
   /** Its current directory by name, and by number: a directory that is renamed keeps its number. */
   directory: string | null
   directoryNumber: string | null
-}
-
-/** Names a directory for as long as it, or a process that works in it, is there. */
-export function directoryNumber(path: string): string | null {
-  try {
-    const { dev, ino } = statSync(path)
-    return `${dev}:${ino}`
-  } catch {
-    return null
-  }
 }
 
 /** The processes of each user, listed for all instances together. */
@@ -129,23 +55,8 @@ function listByUid(): Map<number, number[]> {
   return byUid
 }
 
-/** Whether a process that runs has this uid, in any way. */
-export const runsAs = (pid: number, uid: number): boolean => runningUids(pid).has(uid)
-
 /** Every uid that a process runs with, in any way. */
 export const uidsOfProcesses = (): Set<number> => new Set(listByUid().keys())
-
-function runningUids(pid: number): Set<number> {
-  try {
-    const status = readSmallFile(`/proc/${pid}/status`)
-    // the first thread may have ended while others of the process go on
-    const threads = Number(/^Threads:\s+(\d+)/m.exec(status)?.[1] ?? 0)
-    if (/^State:\s+[ZX]/m.test(status) && threads <= 1) return new Set()
-    return new Set(/^Uid:\s+(.*)$/m.exec(status)?.[1]?.split(/\s+/).map(Number))
-  } catch {
-    return new Set()
-  }
-}
 
 function lookAt(pid: number): ProcessSeen | null {
   const stat = readProcess(pid)
@@ -155,35 +66,7 @@ function lookAt(pid: number): ProcessSeen | null {
     program: programOf(pid),
     command: commandOf(pid),
     directory: processDirectory(pid),
-    directoryNumber: directoryNumber(`/proc/${pid}/cwd`),
-  }
-}
-
-/** Base name of the file that a process executes, or null when it cannot be told. */
-export function programOf(pid: number): string | null {
-  try {
-    return basename(readlinkSync(`/proc/${pid}/exe`).replace(/ \(deleted\)$/, ''))
-  } catch {
-    return null
-  }
-}
-
-/** The words of its command line as far as they are in its first 64 kB, none where it cannot be read. */
-export function commandOf(pid: number): string[] {
-  try {
-    return readBeginning(`/proc/${pid}/cmdline`).split('\0').filter(Boolean)
-  } catch {
-    return []
-  }
-}
-
-/** Ends a process unless its pid is another one's by now. */
-export function killProcess({ pid, startTicks }: Pick<ProcessStat, 'pid' | 'startTicks'>): void {
-  if (readProcess(pid)?.startTicks !== startTicks) return
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // it ended in the meantime
+    directoryNumber: workingDirectoryNumber(pid),
   }
 }
 

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import { fault } from '@floe/domain'
+import { readKernelFile } from '@floe/host/kernel-file'
 import { type CommandResult, engineEnvironment, runCommand } from './run-command'
-import { readSmallFile } from './small-file'
 import type { EngineProcess, Supervision } from './supervision'
 
 export type RunCommand = (
@@ -116,7 +116,7 @@ export class Systemd implements Supervision {
   /** Nobody but systemd moves a process out of its unit's cgroup. */
   owns(pid: number, instanceId: string): boolean {
     try {
-      return isOfUnit(readSmallFile(`/proc/${pid}/cgroup`), unitName(instanceId))
+      return isOfUnit(readKernelFile(`/proc/${pid}/cgroup`), unitName(instanceId))
     } catch {
       return false
     }

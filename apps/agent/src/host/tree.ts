@@ -15,6 +15,7 @@ import {
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { fault } from '@floe/domain'
+import { notAFile } from '@floe/host/regular-file'
 import type { EngineUser } from './engine-user'
 import { runCommand } from './run-command'
 
@@ -218,17 +219,12 @@ export function openBelow(root: string, relative: string): number | null {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') return null
     // a link, or a socket
-    throw code === 'ELOOP' || code === 'ENXIO' ? notAFile(root, relative) : error
+    throw code === 'ELOOP' || code === 'ENXIO' ? notAFile(join(root, relative)) : error
   }
   if (fstatSync(fd).isFile()) return fd
   closeSync(fd)
-  throw notAFile(root, relative)
+  throw notAFile(join(root, relative))
 }
-
-const notAFile = (root: string, relative: string) =>
-  fault('host.not_a_file', `"${join(root, relative)}" is not a regular file`, {
-    hint: 'Something else was put in its place. Remove it.',
-  })
 
 /** Names in a directory below another, by the rules of openBelow() and listInTree(). */
 export function listBelow(root: string, relative: string, max = 100_000): string[] {

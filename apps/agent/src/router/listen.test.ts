@@ -4,11 +4,11 @@ import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { AgentHandlers } from '@floe/agent-contract'
 import { CALLS_AT_ONCE_MAX, fault } from '@floe/domain'
+import { createLog } from '@floe/host/log'
 import { makeTestAuthority, makeThrowawayHome, type ThrowawayHome } from '@floe/testkit'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { AgentIdentity } from '../identity'
 import { readInstallation } from '../installation'
-import { createLog } from '../log'
 import { limits, listen, type Outlets } from './listen'
 
 let home: ThrowawayHome

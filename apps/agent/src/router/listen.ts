@@ -11,11 +11,11 @@ import {
   noCertificate,
 } from '@floe/agent-contract'
 import { type AgentRight, CALLS_AT_ONCE_MAX, FaultError, rightOf } from '@floe/domain'
+import type { Log } from '@floe/host/log'
 import { type FastifyTRPCPluginOptions, fastifyTRPCPlugin } from '@trpc/server/adapters/fastify'
 import Fastify from 'fastify'
 import type { AgentIdentity, ServedIdentity } from '../identity'
 import type { AgentInstallation } from '../installation'
-import type { Log } from '../log'
 import { openMetricsType } from '../metrics/open-metrics'
 
 export type Outlets = {

@@ -1,9 +1,10 @@
 import { appendFileSync, mkdirSync, statSync, truncateSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { NumberedCheckpoint } from '@floe/agent-contract'
+import { replaceFile } from '@floe/host/replace-file'
 import type { CheckpointRecord } from '@floe/telemetry'
 import { z } from 'zod'
-import { readOwnedFile, replaceFile } from '../host/durable-files'
+import { readOwnedFile } from '../host/owned-files'
 
 /** A place in the server log: everything before it has been read. */
 export const LogPosition = z.object({ file: z.string(), offset: z.number().int() })

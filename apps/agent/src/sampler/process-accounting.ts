@@ -1,5 +1,6 @@
-import { isAlive, type ProcessTree, readProcess, TICKS_PER_SECOND } from '../host/process-table'
-import { readSmallFile } from '../host/small-file'
+import { readKernelFile } from '@floe/host/kernel-file'
+import { isRunning, readProcess, TICKS_PER_SECOND } from '@floe/host/process'
+import type { ProcessTree } from '../host/process-table'
 
 const PAGE_BYTES = 4_096
 
@@ -19,7 +20,7 @@ export type ProcessTotals = {
  */
 export function readProcessTotals(postmasterPid: number, tree: ProcessTree): ProcessTotals | null {
   const postmaster = readProcess(postmasterPid)
-  if (!isAlive(postmaster)) return null
+  if (!isRunning(postmaster)) return null
   let ticks = postmaster.ticks + postmaster.childrenTicks
   let processes = 1
   const memory = { private: 0, shared: 0 }
@@ -29,7 +30,7 @@ export function readProcessTotals(postmasterPid: number, tree: ProcessTree): Pro
   for (const pid of tree.childrenOf(postmasterPid)) {
     const child = readProcess(pid)
     // a pid may have become another process since the tree was read
-    if (!isAlive(child) || child.parent !== postmasterPid) continue
+    if (!isRunning(child) || child.parent !== postmasterPid) continue
     ticks += child.ticks + child.childrenTicks
     processes++
     addMemory(pid, memory)
@@ -46,7 +47,7 @@ export function readProcessTotals(postmasterPid: number, tree: ProcessTree): Pro
 
 function addMemory(pid: number, sum: { private: number; shared: number }): void {
   try {
-    const [, resident, shared] = readSmallFile(`/proc/${pid}/statm`).split(' ').map(Number)
+    const [, resident, shared] = readKernelFile(`/proc/${pid}/statm`).split(' ').map(Number)
     sum.private += Math.max(0, (resident as number) - (shared as number)) * PAGE_BYTES
     sum.shared = Math.max(sum.shared, (shared as number) * PAGE_BYTES)
   } catch {
@@ -56,7 +57,7 @@ function addMemory(pid: number, sum: { private: number; shared: number }): void 
 
 function addIo(pid: number, sum: { read: number; write: number; known: boolean }): void {
   try {
-    const text = readSmallFile(`/proc/${pid}/io`)
+    const text = readKernelFile(`/proc/${pid}/io`)
     sum.read += Number(/^read_bytes: (\d+)/m.exec(text)?.[1] ?? 0)
     sum.write += Number(/^write_bytes: (\d+)/m.exec(text)?.[1] ?? 0)
   } catch (error) {

@@ -3,6 +3,8 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { scramVerifier } from '@floe/authority/scram-verifier'
 import { type Fault, FaultError, fault, isForeseeable, toFault } from '@floe/domain'
+import { directoryNumber } from '@floe/host/process-facts'
+import { waitFor } from '@floe/host/wait'
 import pg from 'pg'
 import { z } from 'zod'
 import { readFence, readPassword, writeClusterHba, writeFence } from '../engine/cluster-files'
@@ -21,13 +23,12 @@ import {
 } from '../engine/postmaster'
 import { nameProcesses, processFault } from '../engine/process-fault'
 import type { RegisteredInstance } from '../engine/registered-instance'
-import { readOwnedFile, replaceFile } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
+import { readOwnedFile } from '../host/owned-files'
 import { isPortFree } from '../host/ports'
-import { directoryNumber, type ProcessSeen } from '../host/process-table'
+import type { ProcessSeen } from '../host/process-table'
 import { runCommand } from '../host/run-command'
-import { isThere, removeInTree } from '../host/tree'
-import { waitFor } from '../host/wait-for'
+import { isThere, removeInTree, replaceInTree } from '../host/tree'
 import type { TaskBody, TaskContext, TaskOf } from './task'
 
 type Task = TaskOf<'adopt-instance'>
@@ -303,7 +304,7 @@ async function letAgentIn(
     if (!before) return
     for (const [path, text] of before)
       if (text === null) removeInTree(path, user)
-      else replaceFile(path, text, { owner: user })
+      else replaceInTree(path, text, user)
     hangup()
   }
   const write = () => {

@@ -2,6 +2,8 @@ import { renameSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Upstream } from '@floe/agent-contract'
 import { FaultError, fault, formatBytes, toFault } from '@floe/domain'
+import { removeFile, syncDirectory } from '@floe/host/replace-file'
+import { waitFor } from '@floe/host/wait'
 import {
   standbySettings,
   upstreamConninfo,
@@ -16,17 +18,10 @@ import type { Instance } from '../engine/instance'
 import { dataFiles } from '../engine/layout'
 import { withSecondCheckpoint } from '../engine/second-checkpoint'
 import { ensureServerCertificate } from '../engine/server-certificate'
-import {
-  makeOwnedDirectory,
-  readOwnedFile,
-  removeFile,
-  replaceFile,
-  syncDirectory,
-} from '../host/durable-files'
 import { isNoRoom } from '../host/no-room'
+import { makeOwnedDirectory, readOwnedFile } from '../host/owned-files'
 import { runCommand } from '../host/run-command'
-import { isThere, removeInTree, removeOuterDirectory, removeTree } from '../host/tree'
-import { waitFor } from '../host/wait-for'
+import { isThere, removeInTree, removeOuterDirectory, removeTree, replaceInTree } from '../host/tree'
 import { copyByReflink, findSharedSource, type SharedSource } from './copy-by-reflink'
 import { initialSettings } from './create-instance'
 import { forgetInstance } from './forget-instance'
@@ -263,7 +258,7 @@ async function furnish(
   await ensureServerCertificate(layout, instance.registered.name, instance.user)
   writeStandbySignal(layout, instance.user)
   removeInTree(join(directory, 'postmaster.opts'), instance.user)
-  replaceFile(join(directory, MARK), String(context.startedAt), { owner: instance.user })
+  replaceInTree(join(directory, MARK), String(context.startedAt), instance.user)
   const synced = await runCommand(
     join(instance.enginePrefix, 'bin', 'initdb'),
     ['-D', directory, '--sync-only', '--sync-method=syncfs'],

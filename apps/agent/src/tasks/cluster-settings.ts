@@ -1,9 +1,9 @@
 import { fault } from '@floe/domain'
+import { waitFor } from '@floe/host/wait'
 import { readManagedSettings } from '../engine/configuration-file'
 import { readControlFile } from '../engine/control-file'
 import type { Instance } from '../engine/instance'
 import pendingRestartSql from '../engine/sql/pending-restart.sql'
-import { waitFor } from '../host/wait-for'
 import { check, readBack } from './change-settings'
 import type { TaskBody } from './task'
 

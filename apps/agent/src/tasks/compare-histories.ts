@@ -8,7 +8,7 @@ import { type ControlFile, readControlFile, wasStandby } from '../engine/control
 import type { Instance } from '../engine/instance'
 import { timelineOfHistory } from '../engine/newest-timeline'
 import { walFileName } from '../engine/wal-file'
-import { readOwnedFileBelow } from '../host/durable-files'
+import { readOwnedFileBelow } from '../host/owned-files'
 import { runCommand } from '../host/run-command'
 import { isThere, listBelow, openBelow } from '../host/tree'
 import type { TaskContext } from './task'

@@ -4,11 +4,10 @@ import type { Upstream } from '@floe/agent-contract'
 import { fault } from '@floe/domain'
 import type { Instance } from '../engine/instance'
 import { withSecondCheckpoint } from '../engine/second-checkpoint'
-import { replaceFile } from '../host/durable-files'
 import type { EngineUser } from '../host/engine-user'
 import { isNoRoom } from '../host/no-room'
 import { runCommand } from '../host/run-command'
-import { cloneFiles, listBelow, removeInTree } from '../host/tree'
+import { cloneFiles, listBelow, removeInTree, replaceInTree } from '../host/tree'
 import type { TaskContext } from './task'
 
 /** A checkpoint of a busy instance, and the switch of its WAL at the end, may take a while. */
@@ -120,7 +119,7 @@ export function copyByReflink(
       throw fault('standby.tablespaces', 'an instance with tablespaces of its own cannot be copied', {
         hint: 'Move their tables to the default tablespace and drop them.',
       })
-    replaceFile(join(directory, 'backup_label'), stopped.label, { owner: instance.user })
+    replaceInTree(join(directory, 'backup_label'), stopped.label, instance.user)
     await copyWal(source, target, stopped, context)
     return bytes
   }, STATEMENT_MS)

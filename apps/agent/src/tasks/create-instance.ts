@@ -7,7 +7,7 @@ import { readManagedSettings, writeManagedSettings } from '../engine/configurati
 import { initialiseDataDirectory, removeUnfinished } from '../engine/initialise'
 import type { Instance } from '../engine/instance'
 import { trialPlace } from '../engine/trial-place'
-import { makeOuterDirectory, makeOwnedDirectory } from '../host/durable-files'
+import { makeOuterDirectory, makeOwnedDirectory } from '../host/owned-files'
 import { choosePort } from '../host/ports'
 import { removeOuterDirectory } from '../host/tree'
 import { forgetInstance } from './forget-instance'

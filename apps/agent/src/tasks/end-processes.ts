@@ -1,9 +1,9 @@
 import { fault } from '@floe/domain'
+import { killProcess } from '@floe/host/process'
+import { waitFor } from '@floe/host/wait'
 import type { Instance } from '../engine/instance'
 import { nameProcesses } from '../engine/process-fault'
-import { killProcess } from '../host/process-table'
 import { runCommand } from '../host/run-command'
-import { waitFor } from '../host/wait-for'
 import type { TaskContext } from './task'
 
 /** What was killed and is not gone by then waits inside the kernel, mostly for a disk. */

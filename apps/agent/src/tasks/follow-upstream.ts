@@ -1,5 +1,6 @@
 import type { Upstream } from '@floe/agent-contract'
 import { fault, type Lsn, MemberLogin } from '@floe/domain'
+import { waitFor } from '@floe/host/wait'
 import type pg from 'pg'
 import {
   clearFence,
@@ -13,7 +14,6 @@ import { sqlState } from '../engine/connection'
 import type { Instance } from '../engine/instance'
 import { keepPrimary } from '../engine/keep-primary'
 import { isThere } from '../host/tree'
-import { waitFor } from '../host/wait-for'
 import { reload } from './reload-instance'
 import { makeReady } from './start-instance'
 import { endInstance } from './stop-instance'

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { type HeldBack, type ReplicationObserved, toFault } from '@floe/domain'
+import type { Log } from '@floe/host/log'
 import type pg from 'pg'
 import { readClusterSettings, readFence, writeClusterSettings } from '../engine/cluster-files'
 import { AGENT_ROLE } from '../engine/connection'
 import type { Instance } from '../engine/instance'
 import type { Instances } from '../engine/instances'
-import type { Log } from '../log'
 import { reload } from './reload-instance'
 import { BY_ITSELF, type TaskRunner } from './task-runner'
 

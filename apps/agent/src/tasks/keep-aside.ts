@@ -11,6 +11,7 @@ import {
   lsnToBytes,
   ownWalWords,
 } from '@floe/domain'
+import { syncDirectory } from '@floe/host/replace-file'
 import type { Instance } from '../engine/instance'
 import {
   asideDirectory,
@@ -24,7 +25,7 @@ import {
   told,
 } from '../engine/kept-aside'
 import { parseWalFileName, segmentBegin } from '../engine/wal-file'
-import { makeOwnedDirectory, readOwnedFile, statOwnedFile, syncDirectory } from '../host/durable-files'
+import { makeOwnedDirectory, readOwnedFile, statOwnedFile } from '../host/owned-files'
 import { runCommand } from '../host/run-command'
 import { isThere, removeTree } from '../host/tree'
 import { walNames } from './compare-histories'

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { scramVerifier } from '@floe/authority/scram-verifier'
 import { fault, foreseeableLogin, isForeseeable, newLogin } from '@floe/domain'
+import { waitFor } from '@floe/host/wait'
 import type pg from 'pg'
 import {
   readClusterSettings,
@@ -20,9 +21,8 @@ import {
   roleExists,
   withRolesLocked,
 } from '../engine/member-roles'
-import { makeOuterDirectory } from '../host/durable-files'
+import { makeOuterDirectory } from '../host/owned-files'
 import { isThere } from '../host/tree'
-import { waitFor } from '../host/wait-for'
 import { withPrimarySession } from './admit-standby'
 import { reload } from './reload-instance'
 import { serveTls } from './serve-tls'

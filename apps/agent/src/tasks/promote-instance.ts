@@ -8,12 +8,12 @@ import {
   RECEIVER_TIMEOUT,
   toFault,
 } from '@floe/domain'
+import { waitFor } from '@floe/host/wait'
 import type pg from 'pg'
 import { readClusterSettings, writeClusterSettings } from '../engine/cluster-files'
 import { readCommitModes } from '../engine/commit-modes'
 import type { Instance } from '../engine/instance'
 import { keepPrimary } from '../engine/keep-primary'
-import { waitFor } from '../host/wait-for'
 import { withPrimarySession } from './admit-standby'
 import { reload } from './reload-instance'
 import type { TaskBody, TaskContext, TaskOf } from './task'

@@ -1,9 +1,9 @@
 import { fault } from '@floe/domain'
+import { waitFor } from '@floe/host/wait'
 import type pg from 'pg'
 import type { Instance } from '../engine/instance'
 import configurationLoadedSql from '../engine/sql/configuration-loaded.sql'
 import pendingRestartSql from '../engine/sql/pending-restart.sql'
-import { waitFor } from '../host/wait-for'
 import type { TaskBody } from './task'
 
 const RELOAD_BOUND_MS = 10_000

@@ -14,7 +14,7 @@ import {
   valuesOf,
   withoutLines,
 } from '../engine/settings-files'
-import { replaceFile } from '../host/durable-files'
+import { replaceInTree } from '../host/tree'
 import { reload } from './reload-instance'
 import type { TaskBody, TaskContext } from './task'
 
@@ -106,8 +106,7 @@ const quoted = (value: string) => value.replaceAll('\\', '\\\\').replaceAll("'",
 function writeTexts(instance: Instance, texts: FileTexts): void {
   const now = readFileTexts(instance.layout)
   for (const file of settingsFiles)
-    if (texts[file] !== now[file])
-      replaceFile(pathOf(instance.layout, file), texts[file], { owner: instance.user })
+    if (texts[file] !== now[file]) replaceInTree(pathOf(instance.layout, file), texts[file], instance.user)
 }
 
 async function takeIntoForce(instance: Instance, names: string[], context: TaskContext) {

@@ -11,7 +11,8 @@ import {
   valuesOf,
 } from '../engine/settings-files'
 import pendingRestartSql from '../engine/sql/pending-restart.sql'
-import { readOwnedFile, replaceFile } from '../host/durable-files'
+import { readOwnedFile } from '../host/owned-files'
+import { replaceInTree } from '../host/tree'
 import { makeReady } from './start-instance'
 import { endInstance } from './stop-instance'
 import type { TaskBody, TaskContext, TaskOf } from './task'
@@ -94,8 +95,8 @@ function write(instance: Instance, file: keyof FileTexts, wanted: string, had: s
   if (wanted === had) return
   const path = pathOf(instance.layout, file)
   if (file === 'postgresql.conf' && readOwnedFile(path) === had)
-    replaceFile(`${path}.refused`, had, { owner: instance.user })
-  replaceFile(path, wanted, { owner: instance.user })
+    replaceInTree(`${path}.refused`, had, instance.user)
+  replaceInTree(path, wanted, instance.user)
 }
 
 /** The line the engine named, else that of a changed setting it named, else the only one that was changed. */

@@ -2,6 +2,8 @@ import { renameSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Upstream } from '@floe/agent-contract'
 import { fault, lsnDistance, toFault } from '@floe/domain'
+import { removeFile, replaceFile, syncDirectory } from '@floe/host/replace-file'
+import { waitFor } from '@floe/host/wait'
 import {
   removeStandbySignal,
   standbySettings,
@@ -14,17 +16,10 @@ import { readManagedSettings, writeManagedSettings } from '../engine/configurati
 import { readControlFile } from '../engine/control-file'
 import type { Instance } from '../engine/instance'
 import { dataFiles } from '../engine/layout'
-import {
-  readOwnedFile,
-  removeFile,
-  replaceFile,
-  replaceOuterFile,
-  syncDirectory,
-} from '../host/durable-files'
+import { readOwnedFile } from '../host/owned-files'
 import { endProcessesIn } from '../host/process-table'
 import { runCommand } from '../host/run-command'
-import { isThere, removeInTree } from '../host/tree'
-import { waitFor } from '../host/wait-for'
+import { isThere, removeInTree, replaceInTree } from '../host/tree'
 import { compareHistories, endOfWal } from './compare-histories'
 import { initialSettings } from './create-instance'
 import { startFollowing } from './follow-upstream'
@@ -80,7 +75,7 @@ export const rewindInstance: TaskBody<'rewind-instance'> = async (task, context)
   writeFence(layout, 'it is being rewound', instance.user)
   const kept = ownFiles.map((name) => [name, readOwnedFile(join(layout.dataDirectory, name))] as const)
   const configuration = join(layout.directory, 'rewind.conf')
-  replaceOuterFile(configuration, '', instance.user)
+  replaceFile(configuration, '', { giveTo: instance.user })
   replaceFile(layout.rewindMark, task.keptAside ?? '')
   renameSync(layout.dataDirectory, away)
   syncDirectory(layout.directory)
@@ -114,7 +109,7 @@ export const rewindInstance: TaskBody<'rewind-instance'> = async (task, context)
     }
     if (refused === null)
       for (const [name, text] of kept)
-        if (text !== null) replaceFile(join(away, name), text, { owner: instance.user })
+        if (text !== null) replaceInTree(join(away, name), text, instance.user)
         else removeInTree(join(away, name), instance.user)
   } finally {
     comeBack(instance, away, task.upstream, context)

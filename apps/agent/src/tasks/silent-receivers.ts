@@ -1,7 +1,7 @@
 import { fault, type Lsn } from '@floe/domain'
+import { waitFor } from '@floe/host/wait'
 import type pg from 'pg'
 import type { Instance } from '../engine/instance'
-import { waitFor } from '../host/wait-for'
 import type { TaskContext } from './task'
 
 /** Who gets new WAL says so within milliseconds. */

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
+import type { Log } from '@floe/host/log'
 import { readFence } from '../engine/cluster-files'
 import type { Instance } from '../engine/instance'
 import type { Instances } from '../engine/instances'
 import { isHeldBack } from '../engine/keep-primary'
-import type { Log } from '../log'
 import { BY_ITSELF, type TaskRunner } from './task-runner'
 
 /**

@@ -1,4 +1,5 @@
 import { FaultError, fault, type PrimaryTold, toFault } from '@floe/domain'
+import { waitFor } from '@floe/host/wait'
 import { readFence } from '../engine/cluster-files'
 import { CANNOT_CONNECT_NOW, sqlState } from '../engine/connection'
 import type { Instance } from '../engine/instance'
@@ -6,10 +7,9 @@ import { keepPrimary, refuseHeldBack } from '../engine/keep-primary'
 import { findPostmaster, waitsToBeReaped } from '../engine/postmaster'
 import { processFault } from '../engine/process-fault'
 import { readFileTexts } from '../engine/settings-files'
-import { makeOwnedDirectory } from '../host/durable-files'
+import { makeOwnedDirectory } from '../host/owned-files'
 import { isPortFree } from '../host/ports'
 import { isThere } from '../host/tree'
-import { waitFor } from '../host/wait-for'
 import type { TaskBody, TaskContext } from './task'
 
 /** Crash recovery after a long time without a checkpoint may take this long. */

@@ -1,8 +1,8 @@
 import { fault, type StopMode } from '@floe/domain'
+import { waitFor } from '@floe/host/wait'
 import { z } from 'zod'
 import type { Instance } from '../engine/instance'
 import { type Postmaster, postmasterRuns } from '../engine/postmaster'
-import { waitFor } from '../host/wait-for'
 import { endProcesses } from './end-processes'
 import type { TaskBody, TaskContext } from './task'
 

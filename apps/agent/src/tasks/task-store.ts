@@ -11,8 +11,8 @@ import {
 import { join } from 'node:path'
 import { TaskInput, TaskKey, TaskLogLine, TaskState } from '@floe/agent-contract'
 import { Fault } from '@floe/domain'
+import { replaceFile } from '@floe/host/replace-file'
 import { z } from 'zod'
-import { replaceFile } from '../host/durable-files'
 
 /** A task as it is kept. It is written before anything is done and before anybody is told of its end. */
 export const StoredTask = z.object({

@@ -9,7 +9,7 @@ import {
 } from '@floe/domain'
 import { type ControlFile, readControlFile, wasStandby } from '../engine/control-file'
 import type { Instance } from '../engine/instance'
-import { readOwnedFileBelow } from '../host/durable-files'
+import { readOwnedFileBelow } from '../host/owned-files'
 import { endOfWal, walNames } from './compare-histories'
 import type { TaskContext } from './task'
 

@@ -17,6 +17,7 @@ import { dirname } from 'node:path'
 import { ReadableStream as WebStream } from 'node:stream/web'
 import { promisify } from 'node:util'
 import { fault } from '@floe/domain'
+import { syncDirectory } from '@floe/host/replace-file'
 import { Decrypter, Encrypter } from 'age-encryption'
 
 const writeSome = promisify(write)
@@ -27,16 +28,6 @@ const PIECE_BYTES = 256 * 1024
 /** age's header with one passphrase is about 150 bytes long. */
 const HEADER_BYTES_MAX = 1_024
 const header = /^age-encryption\.org\/v1\n-> scrypt [^\n]{1,100}\n[^\n]{1,100}\n--- [^\n]{1,100}\n/
-
-/** Makes the directory's entries durable. */
-export function syncDirectory(path: string): void {
-  const fd = openSync(path, 'r')
-  try {
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
-  }
-}
 
 const notWritten = (file: string, cause: unknown) =>
   fault('backup.not_written', `could not write "${file}"`, {

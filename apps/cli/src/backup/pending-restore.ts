@@ -13,19 +13,14 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { fault, type Installation, secretFiles, webSocketIn } from '@floe/domain'
+import { replaceFile, syncDirectory } from '@floe/host/replace-file'
 import { z } from 'zod'
 import {
   chooseConsoleDirectory,
   chooseInstancesDirectory,
   chooseSocketDirectory,
 } from '../installation/directories'
-import {
-  type Home,
-  isInstallation,
-  keepInstallation,
-  readConfiguration,
-  writeWhole,
-} from '../installation/home'
+import { type Home, isInstallation, keepInstallation, readConfiguration } from '../installation/home'
 import { ensureEngineUser } from '../installation/os-user'
 import { forgetSecrets } from '../installation/secrets'
 import { readArchive } from './archive'
@@ -38,7 +33,7 @@ import {
   MANIFEST,
   secretEntry,
 } from './contents'
-import { readEncrypted, syncDirectory } from './encrypted-file'
+import { readEncrypted } from './encrypted-file'
 
 /**
  * A restore that is under way lies in `FLOE_HOME/restore/`: all of the backup, decrypted and verified. It gets that name by a
@@ -95,7 +90,7 @@ export async function stageRestore(
     rmSync(staging, { recursive: true, force: true })
     throw error
   }
-  writeWhole(join(staging, IDENTITY), JSON.stringify({ restoreId: restoreIdFor(home, staging) }), 0o600)
+  replaceFile(join(staging, IDENTITY), JSON.stringify({ restoreId: restoreIdFor(home, staging) }))
   syncDirectory(join(staging, 'secrets'))
   syncDirectory(staging)
   setAside(home)
@@ -181,13 +176,12 @@ export function placeRestoredFiles(home: Home, { manifest, configuration }: Pend
   }
   forgetSecrets(home, installation)
   for (const name of manifest.secrets)
-    writeWhole(
+    replaceFile(
       join(home.secrets, secretFiles[name]),
       readFileSync(join(pendingDirectory(home), secretEntry(name)), 'utf8'),
-      0o600,
     )
   keepInstallation(home, installation)
-  writeWhole(home.configFile, readFileSync(home.keptConfigFile, 'utf8'), 0o644)
+  replaceFile(home.configFile, readFileSync(home.keptConfigFile, 'utf8'), { mode: 0o644 })
 }
 
 /** The installation that is here, where its configuration can be read. */

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Installation } from '@floe/domain'
+import { readProcess, TICKS_PER_SECOND } from '@floe/host/process'
+import { userOf } from '@floe/host/process-facts'
 import type { Command } from 'commander'
 import { controlPostmaster } from '../control-database/control'
 import { type ExternalState, externalState } from '../control-database/external'
@@ -8,8 +10,6 @@ import { currentHome, type Home, readInstallation } from '../installation/home'
 import { runningInstances } from '../installation/instances'
 import { namesOfUsers } from '../installation/os-user'
 import { duration, printResult, table } from '../output'
-import { readStat } from '../process/identity'
-import { userOf } from '../process/postmaster'
 import {
   liveRecord,
   type ProcessName,
@@ -55,10 +55,10 @@ export type StatusResult = {
 
 /** Seconds since a process started, from the kernel's own account. */
 function uptimeSeconds(pid: number): number | null {
-  const stat = readStat(pid)
+  const stat = readProcess(pid)
   if (stat === null) return null
   const sinceBoot = Number(readFileSync('/proc/uptime', 'utf8').split(' ')[0])
-  return Math.max(0, Math.round(sinceBoot - stat.startTicks / 100))
+  return Math.max(0, Math.round(sinceBoot - stat.startTicks / TICKS_PER_SECOND))
 }
 
 function portOf(installation: Installation | null, name: ProcessName): number | null {

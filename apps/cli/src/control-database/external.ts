@@ -10,8 +10,9 @@ import {
   type Installation,
   secretFiles,
 } from '@floe/domain'
+import { replaceFile } from '@floe/host/replace-file'
 import { z } from 'zod'
-import { checkoutDirectory, type Home, readSecret, writeWhole } from '../installation/home'
+import { checkoutDirectory, type Home, readSecret } from '../installation/home'
 import { runProgram } from '../run-program'
 import { rootCertificatesFile, systemRootCertificates } from './external-address'
 import { connectionLimits } from './initialise'
@@ -133,9 +134,9 @@ export function keepExternal(
     given.rootCertificates !== undefined &&
     (!existsSync(file) || readFileSync(file, 'utf8') !== given.rootCertificates)
   )
-    writeWhole(file, given.rootCertificates, 0o644)
+    replaceFile(file, given.rootCertificates, { mode: 0o644 })
   if (given.ownerPassword !== undefined && given.ownerPassword !== keptOwnerPassword(home))
-    writeWhole(join(home.secrets, secretFiles.controlOwnerPassword), `${given.ownerPassword}\n`, 0o600)
+    replaceFile(join(home.secrets, secretFiles.controlOwnerPassword), `${given.ownerPassword}\n`)
 }
 
 /**

@@ -11,9 +11,10 @@ import {
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { controlDatabaseRoles, fault, type Installation } from '@floe/domain'
-import { writeWhole } from '../installation/home'
+import { readRegularFile } from '@floe/host/regular-file'
+import { replaceFile } from '@floe/host/replace-file'
 import { isRoot, type OsUser } from '../installation/os-user'
-import { changeTree, readOwned, writeOwned } from '../installation/own-files'
+import { changeTree, writeOwned } from '../installation/own-files'
 import { runProgram } from '../run-program'
 import {
   controlDataDirectory,
@@ -142,7 +143,7 @@ export async function ensureControlDatabase(
   let changed = false
   const main = join(target, 'postgresql.conf')
   const include = `include = '${managedFile}'`
-  const text = readOwned(main)
+  const text = readRegularFile(main)
   if (!text.split('\n').includes(include)) writeOwned(user, main, `${text}\n${include}\n`, 0o600)
   for (const [name, content] of [
     [managedFile, settings(installation)],
@@ -179,7 +180,7 @@ async function settleOwner(installation: Installation, user: OsUser): Promise<vo
     const { uid, gid } = user.switchTo
     if (owner !== uid) {
       await stopControlDatabase(installation)
-      writeWhole(note, `${owner}\n`, 0o600)
+      replaceFile(note, `${owner}\n`)
     }
     const from = readIfThere(note)?.trim()
     if (from !== undefined) {
@@ -207,7 +208,7 @@ async function settleOwner(installation: Installation, user: OsUser): Promise<vo
 
 function readIfThere(file: string): string | null {
   try {
-    return readOwned(file)
+    return readRegularFile(file)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
     throw error

@@ -1,17 +1,5 @@
-import { randomBytes, randomUUID, X509Certificate } from 'node:crypto'
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fchownSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { randomUUID, X509Certificate } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import {
   fault,
@@ -22,6 +10,8 @@ import {
   secretFiles,
   urisOf,
 } from '@floe/domain'
+import { type ConfigurationSchema, readConfigurationFile, readSecretFile } from '@floe/host/configuration'
+import { replaceFile } from '@floe/host/replace-file'
 
 /** Paths of one installation. Everything it knows lies under `directory` (FLOE_HOME). */
 export type Home = {
@@ -70,44 +60,30 @@ export function cacheDirectory(): string {
  */
 export function readConfiguration(home: Home): Installation | HostConfiguration | null {
   if (!existsSync(home.configFile)) return null
-  const read = readConfigurationFile(home.configFile)
-  if ('configuration' in read) return read.configuration
-  throw fault(read.code, read.message, { detail: read.detail, hint: howToMend(home), cause: read.cause })
+  return readConfigurationFile(home.configFile, anyConfiguration, () => howToMend(home))
 }
 
-type Unreadable = {
-  code: 'installation.unreadable' | 'installation.invalid'
-  message: string
-  detail: string
-  cause: unknown
+const anyConfiguration: ConfigurationSchema<Installation | HostConfiguration> = {
+  safeParse: (value) =>
+    (typeof value === 'object' && value !== null && 'webPort' in value
+      ? Installation
+      : HostConfiguration
+    ).safeParse(value),
 }
 
-function readConfigurationFile(
-  file: string,
-): { configuration: Installation | HostConfiguration } | Unreadable {
-  let parsed: unknown
+/** Whether the copy of the configuration is there and whole. */
+function copyIsGood(home: Home): boolean {
   try {
-    parsed = JSON.parse(readFileSync(file, 'utf8'))
-  } catch (cause) {
-    const detail = cause instanceof Error ? cause.message : String(cause)
-    return { code: 'installation.unreadable', message: `could not read "${file}"`, detail, cause }
-  }
-  const ofConsole = typeof parsed === 'object' && parsed !== null && 'webPort' in parsed
-  const result = (ofConsole ? Installation : HostConfiguration).safeParse(parsed)
-  if (result.success) return { configuration: result.data }
-  return {
-    code: 'installation.invalid',
-    message: `"${file}" is not valid`,
-    detail: result.error.issues.map((i) => `${i.path.join('.')}: ${i.message}`).join('; '),
-    cause: result.error,
+    readConfigurationFile(home.keptConfigFile, anyConfiguration, '')
+    return true
+  } catch {
+    return false
   }
 }
 
 /** The way back to a configuration with the ids that everything else of this installation was made with. */
 function howToMend(home: Home): string {
-  const kept =
-    existsSync(home.keptConfigFile) && 'configuration' in readConfigurationFile(home.keptConfigFile)
-  return kept
+  return copyIsGood(home)
     ? `Put the last good copy in its place: cp "${home.keptConfigFile}" "${home.configFile}"`
     : `Repair the file, or restore it from a backup.${idsOf(home)}`
 }
@@ -173,34 +149,6 @@ export function requireInstallation(home: Home): Installation {
   return installation
 }
 
-/**
- * Writes a file so that a reader, or a crash, sees either the old or the new one. The new file is created exclusively
- * under a name nobody can guess, so that who may write to the directory cannot redirect it; `owner` is given the file.
- */
-export function writeWhole(
-  file: string,
-  text: string,
-  mode: number,
-  owner?: { uid: number; gid: number } | null,
-): void {
-  const staging = `${file}.${randomBytes(6).toString('hex')}.new`
-  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
-  const fd = openSync(staging, flags, mode)
-  try {
-    try {
-      writeFileSync(fd, text)
-      if (owner) fchownSync(fd, owner.uid, owner.gid)
-      fsyncSync(fd)
-    } finally {
-      closeSync(fd)
-    }
-    renameSync(staging, file)
-  } catch (error) {
-    rmSync(staging, { force: true })
-    throw error
-  }
-}
-
 /** The files that hold the configuration: FLOE_HOME's own, and those in the homes of web and controller. */
 const configurationFiles = (home: Home, installation: Installation): string[] => [
   ...(['web', 'controller'] as const).map((name) => join(programHome(installation, name), 'config.json')),
@@ -220,20 +168,20 @@ export const installationIsWritten = (home: Home, installation: Installation): b
 export function keepInstallation(home: Home, installation: Installation): void {
   const text = configurationText(installation)
   if (!existsSync(home.keptConfigFile) || readFileSync(home.keptConfigFile, 'utf8') !== text)
-    writeWhole(home.keptConfigFile, text, 0o644)
+    replaceFile(home.keptConfigFile, text, { mode: 0o644 })
 }
 
 /** Writes the configuration where it is not so yet; FLOE_HOME's own last. */
 export function writeInstallation(home: Home, installation: Installation): void {
   if (installationIsWritten(home, installation)) return
   for (const file of configurationFiles(home, installation))
-    writeWhole(file, configurationText(installation), 0o644)
+    replaceFile(file, configurationText(installation), { mode: 0o644 })
 }
 
 /** Writes the configuration of an enrolled host, and the copy that mends it. */
 export function writeHostConfiguration(home: Home, configuration: HostConfiguration): void {
   for (const file of [home.keptConfigFile, home.configFile])
-    writeWhole(file, `${JSON.stringify(configuration, null, 2)}\n`, 0o644)
+    replaceFile(file, `${JSON.stringify(configuration, null, 2)}\n`, { mode: 0o644 })
 }
 
 /**
@@ -262,15 +210,5 @@ export function makeHome(home: Home): void {
 }
 
 /** A secret of the installation. */
-export function readSecret(home: Home, name: keyof typeof secretFiles): string {
-  const file = join(home.secrets, secretFiles[name])
-  try {
-    return readFileSync(file, 'utf8').trim()
-  } catch (cause) {
-    throw fault('installation.no_secret', `could not read "${file}"`, {
-      detail: cause instanceof Error ? cause.message : String(cause),
-      hint: 'Run this as the user that ran "./floe up".',
-      cause,
-    })
-  }
-}
+export const readSecret = (home: Home, name: keyof typeof secretFiles): string =>
+  readSecretFile(join(home.secrets, secretFiles[name]), 'Run this as the user that ran "./floe up".')

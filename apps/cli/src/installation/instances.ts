@@ -1,11 +1,11 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { HostConfiguration, Installation } from '@floe/domain'
+import { readRegularFile } from '@floe/host/regular-file'
 import { createConsoleClient } from '../console/client'
 import { waitForOperation } from '../console/wait-for-operation'
 import { findPostmasters, type Postmaster, stopPostmaster } from '../process/postmaster'
 import { type Home, isInstallation } from './home'
-import { readOwned } from './own-files'
 
 const STOP_MS = 60_000
 /** A shutdown checkpoint may have much to write. */
@@ -18,7 +18,7 @@ export type RunningInstance = { name: string; directory: string; postmaster: Pos
 function nameOf(home: Home, instanceId: string): string {
   try {
     const file = join(home.directory, 'agent/instances', `${instanceId}.json`)
-    const { name } = JSON.parse(readOwned(file)) as { name?: unknown }
+    const { name } = JSON.parse(readRegularFile(file)) as { name?: unknown }
     return typeof name === 'string' ? name : instanceId
   } catch {
     return instanceId

@@ -12,10 +12,12 @@ import {
   rightUri,
   secretFiles,
 } from '@floe/domain'
+import { readRegularFile } from '@floe/host/regular-file'
+import { replaceFile } from '@floe/host/replace-file'
 import { secretsOf } from './directories'
-import { type Home, writeWhole } from './home'
+import type { Home } from './home'
 import { findUser, type OsUser, ownUser } from './os-user'
-import { readOwned, writeOwned } from './own-files'
+import { writeOwned } from './own-files'
 
 type SecretName = keyof typeof secretFiles
 type Keeper = 'launcher' | 'web' | 'controller'
@@ -54,7 +56,7 @@ export function readSecrets(home: Home, installation: Installation): Map<Kept, s
   const directories = directoriesOf(home, installation)
   const names = (Object.keys(keepers) as Kept[]).filter((name) => !ofExternal.includes(name))
   return new Map(
-    names.map((name) => [name, readOwned(join(directories[keepers[name][0]], secretFiles[name]))]),
+    names.map((name) => [name, readRegularFile(join(directories[keepers[name][0]], secretFiles[name]))]),
   )
 }
 
@@ -90,12 +92,12 @@ export async function ensureSecrets(
     const file = join(directory, secretFiles[name])
     // the directory is the controller's, who could read what is its own and is not to be web in the control database
     if (name === 'controlWebPassword' && keeper === 'web' && web)
-      writeWhole(file, text, 0o640, { uid: 0, gid: web.gid })
+      replaceFile(file, text, { mode: 0o640, giveTo: { uid: 0, gid: web.gid } })
     else writeOwned(owner, file, text, mode)
   }
   const inFile = (file: string) => {
     try {
-      return readOwned(file)
+      return readRegularFile(file)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
       throw error

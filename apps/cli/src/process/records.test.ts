@@ -1,9 +1,9 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { identify } from '@floe/host/process'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type Home, homeAt, makeHome } from '../installation/home'
-import { identify } from './identity'
 import { currentMark, liveRecord, writeRecord } from './records'
 
 let home: Home

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Installation, programHome, secretFiles } from '@floe/domain'
+import { identify, isAlive, type ProcessIdentity } from '@floe/host/process'
+import { listPids, programFileOf, userOf } from '@floe/host/process-facts'
+import { replaceFile } from '@floe/host/replace-file'
 import { z } from 'zod'
-import { type Home, isInstallation, readConfiguration, writeWhole } from '../installation/home'
+import { type Home, isInstallation, readConfiguration } from '../installation/home'
 import { findUser } from '../installation/os-user'
-import { identify, isAlive, type ProcessIdentity } from './identity'
-import { userOf } from './postmaster'
 
 /** Floe's processes in the order in which they start; they stop in the reverse order. */
 export const processNames = ['control-database', 'agent', 'controller', 'web'] as const
@@ -53,7 +54,7 @@ export type ProcessRecord = z.infer<typeof StoredRecord>
 const recordFile = (home: Home, name: string) => join(home.run, `${name}.json`)
 
 export function writeRecord(home: Home, name: string, record: ProcessRecord): void {
-  writeWhole(recordFile(home, name), `${JSON.stringify(record)}\n`, 0o644)
+  replaceFile(recordFile(home, name), `${JSON.stringify(record)}\n`, { mode: 0o644 })
 }
 
 export function removeRecord(home: Home, name: string): void {
@@ -97,23 +98,17 @@ export const PROCESS_VARIABLE = 'FLOE_PROCESS'
  */
 export function findUnrecorded(wanted: Whereabouts, name: ProgramName): ProcessIdentity | null {
   let oldest: ProcessIdentity | null = null
-  for (const pid of readdirSync('/proc').filter((n) => /^\d+$/.test(n))) {
+  for (const pid of listPids()) {
     try {
       // engines inherit the agent's variables, but are no Node
-      if (
-        !readlinkSync(`/proc/${pid}/exe`)
-          .replace(/ \(deleted\)$/, '')
-          .endsWith('/node')
-      )
-        continue
-      if (userOf(Number(pid)) !== wanted.uid) continue
+      if (!programFileOf(pid)?.endsWith('/node') || userOf(pid) !== wanted.uid) continue
       const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
       if (
         !variables.includes(`FLOE_HOME=${wanted.home}`) ||
         !variables.includes(`${PROCESS_VARIABLE}=${name}`)
       )
         continue
-      const found = identify(Number(pid))
+      const found = identify(pid)
       if (found !== null && (oldest === null || found.startTicks < oldest.startTicks)) oldest = found
     } catch {
       // gone, or not ours to look at

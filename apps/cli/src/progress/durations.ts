@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { writeWhole } from '../installation/home'
+import { replaceFile } from '@floe/host/replace-file'
 
 /** What steps took in earlier runs, in seconds: lines of `step seconds`, shared with the launcher's script. */
 export class Durations {
@@ -28,7 +28,7 @@ export class Durations {
   remember(name: string, seconds: number): void {
     this.seconds.set(name, Math.round((seconds + this.expected(name, seconds)) / 2))
     try {
-      writeWhole(this.file, [...this.seconds].map(([n, s]) => `${n} ${s}\n`).join(''), 0o644)
+      replaceFile(this.file, [...this.seconds].map(([n, s]) => `${n} ${s}\n`).join(''), { mode: 0o644 })
     } catch {
       // an estimate is not worth failing for
     }

@@ -3,11 +3,11 @@ import { EventEmitter } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { type Installation, programHome } from '@floe/domain'
+import { identify, isAlive, type ProcessIdentity } from '@floe/host/process'
 import { startControlDatabase } from '../control-database/control'
 import type { Home } from '../installation/home'
 import { findUser, groupId, isRoot, withoutRoot } from '../installation/os-user'
 import { isConfined, programDirectory } from '../installation/programs'
-import { identify, isAlive, type ProcessIdentity } from '../process/identity'
 import {
   currentMark,
   PROCESS_VARIABLE,

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { fault } from '@floe/domain'
+import { waitFor } from '@floe/host/wait'
 import { checkoutDirectory, type Home } from '../installation/home'
 import { liveRecord } from '../process/records'
 
@@ -19,12 +20,10 @@ export async function startSupervisor(home: Home): Promise<void> {
   })
   child.unref()
   closeSync(log)
-  const end = Date.now() + DEADLINE_MS
-  while (liveRecord(home, 'supervisor') === null) {
-    if (Date.now() > end || child.exitCode !== null)
-      throw fault('supervisor.not_started', 'the supervisor did not start', {
-        hint: `Its log is "${join(home.log, 'supervisor.log')}".`,
-      })
-    await new Promise((resolve) => setTimeout(resolve, 25))
-  }
+  const runs = () => liveRecord(home, 'supervisor') !== null
+  await waitFor(() => runs() || child.exitCode !== null, { boundMs: DEADLINE_MS, everyMs: 25 })
+  if (!runs())
+    throw fault('supervisor.not_started', 'the supervisor did not start', {
+      hint: `Its log is "${join(home.log, 'supervisor.log')}".`,
+    })
 }

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import { join } from 'node:path'
 import { agentUrl, Fault, FaultError, fault, type HostConfiguration } from '@floe/domain'
+import { endProcess } from '@floe/host/process'
 import { z } from 'zod'
 import {
   chooseInstancesDirectory,
@@ -20,7 +21,6 @@ import {
 } from '../installation/home'
 import { ensureEngineUser } from '../installation/os-user'
 import { portIsFree, portOwner } from '../installation/ports'
-import { endProcess } from '../process/identity'
 import { liveRecord, programs, runningProgram } from '../process/records'
 import type { Progress, Step } from '../progress/progress'
 import { runProgram } from '../run-program'

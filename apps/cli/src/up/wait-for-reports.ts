@@ -1,4 +1,5 @@
 import type { Installation } from '@floe/domain'
+import { waitFor } from '@floe/host/wait'
 import type { ConsoleClient } from '../console/client'
 
 /** A report of the agent that was just started is there by then. */
@@ -11,14 +12,11 @@ export async function waitForReports(client: ConsoleClient, { hostId }: Pick<Ins
     const { instances } = await client.trpc.instance.list.query({})
     return instances.filter((i) => i.intent !== 'deleted')
   }
-  let instances = await list()
-  const end = Date.now() + REPORTED_MS
-  while (
-    instances.some((i) => i.hostId === hostId && i.state !== 'unknown' && i.user === null) &&
-    Date.now() < end
-  ) {
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+  let instances: Awaited<ReturnType<typeof list>> = []
+  const reported = async () => {
     instances = await list()
+    return !instances.some((i) => i.hostId === hostId && i.state !== 'unknown' && i.user === null)
   }
+  await waitFor(reported, { boundMs: REPORTED_MS, everyMs: LOOK_MS })
   return instances
 }

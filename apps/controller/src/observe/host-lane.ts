@@ -1,6 +1,5 @@
 import { agentFault, contractVersion, type Hello, type Report } from '@floe/agent-contract'
 import {
-  type AgentAddress,
   isDatabaseAway,
   type KnownInstance,
   keepHoldings,
@@ -18,6 +17,7 @@ import {
   writeReport,
 } from '@floe/db'
 import {
+  type AgentAddress,
   afterReport,
   ClusterHoldings,
   type Fault,

@@ -10,7 +10,7 @@ import {
   type Transaction,
 } from '@floe/db'
 import { type IncidentReport, incidentKindOf, incidentKindsOpenedBy } from '@floe/domain'
-import type { Log } from '../log'
+import type { Log } from '@floe/host/log'
 
 /** What a lane opens and closes; those of operation steps belong to the steps. Of a kind that is gone nobody else closes one. */
 const isOwn = (key: string) => (incidentKindOf(key)?.openedBy ?? 'host lane') === 'host lane'

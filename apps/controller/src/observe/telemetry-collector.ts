@@ -7,8 +7,8 @@ import {
   newestCheckpointSeq,
   newestSeq,
 } from '@floe/db'
+import type { Log } from '@floe/host/log'
 import type { Agents, HostAgent } from '../agents'
-import type { Log } from '../log'
 
 type Questions = HostAgent['quick']
 

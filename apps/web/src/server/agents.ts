@@ -1,6 +1,6 @@
-import { type AgentClient, agentFault, createAgentClient } from '@floe/agent-contract'
-import { type AgentAddress, hostNotFound, hostRevoked } from '@floe/db'
-import { FaultError, fault, type HostId, type InstanceId } from '@floe/domain'
+import { AgentPool, type AgentQuestions, agentFault } from '@floe/agent-contract'
+import { hostNotFound } from '@floe/db'
+import { type AgentAddress, FaultError, fault, type HostId, type InstanceId } from '@floe/domain'
 import type { FeedSource } from './live/instance-feed'
 
 /** How long it is believed that an instance lives on the host it was last found on. */
@@ -19,27 +19,27 @@ export type AgentsOptions = {
   onFirst?(): void
 }
 
-type Entry = { client: AgentClient; address: AgentAddress; identity: string }
-
-/** Clients of all agents with the certificate that may only read, one a host. A revoked host has none. */
+/** The agents of all hosts by the instances that live on them, with the certificate that may only read. */
 export class Agents {
-  readonly #clients = new Map<string, Entry>()
+  readonly #pool: AgentPool<AgentQuestions>
   readonly #addresses = new Map<InstanceId, { at: number; address: AgentAddress }>()
   readonly #options: AgentsOptions
   #first = true
 
   constructor(options: AgentsOptions) {
     this.#options = options
+    const { authority, identity } = options
+    this.#pool = new AgentPool({ authority, identity, open: (connect) => connect() })
   }
 
-  /** The client of an instance's agent. Throws `instance.not_found` or `host.revoked`. */
-  async of(instanceId: InstanceId): Promise<AgentClient> {
+  /** What an instance's agent may be asked. Throws `instance.not_found` or `host.revoked`. */
+  async of(instanceId: InstanceId): Promise<AgentQuestions> {
     const known = this.#addresses.get(instanceId)
-    if (known && Date.now() - known.at < ADDRESS_KEPT_MS) return this.#client(known.address)
+    if (known && Date.now() - known.at < ADDRESS_KEPT_MS) return this.#at(known.address)
     const address = await this.#options.find(instanceId)
     if (!address) throw fault('instance.not_found', `instance "${instanceId}" does not exist`)
     this.#addresses.set(instanceId, { at: Date.now(), address })
-    return this.#client(address)
+    return this.#at(address)
   }
 
   /**
@@ -50,40 +50,32 @@ export class Agents {
     for (const [instanceId, { address }] of this.#addresses)
       if (hostId === null || address.hostId === hostId) this.#addresses.delete(instanceId)
     await Promise.all(
-      [...this.#clients.keys()]
+      this.#pool
+        .hosts()
         .filter((id) => hostId === null || id === hostId)
-        .map((id) => this.#review(id)),
+        .map(async (id) => this.#pool.review(id, await this.#options.findHost(id))),
     )
-  }
-
-  async #review(hostId: string): Promise<void> {
-    const entry = this.#clients.get(hostId)
-    if (!entry) return
-    const address = await this.#options.findHost(hostId)
-    if (address && !address.revoked && sameTrust(address, entry.address)) return
-    this.#clients.delete(hostId)
-    entry.client.close()
   }
 
   /**
    * A probe: asks an instance's agent something that changes nothing, within 3 s. Throws the agent's own fault, or
    * `agent.unreachable`.
    */
-  async probe<T>(instanceId: InstanceId, ask: (trpc: AgentClient['trpc']) => Promise<T>): Promise<T> {
-    const client = await this.of(instanceId)
+  async probe<T>(instanceId: InstanceId, ask: (trpc: AgentQuestions) => Promise<T>): Promise<T> {
+    const trpc = await this.of(instanceId)
     try {
-      return await ask(client.trpc)
+      return await ask(trpc)
     } catch (error) {
       throw new FaultError(agentFault(error), error)
     }
   }
 
   /** The same of a host's agent, about what no instance of the console is concerned with. */
-  async probeHost<T>(hostId: HostId, ask: (trpc: AgentClient['trpc']) => Promise<T>): Promise<T> {
+  async probeHost<T>(hostId: HostId, ask: (trpc: AgentQuestions) => Promise<T>): Promise<T> {
     const address = await this.#options.findHost(hostId)
     if (!address) throw hostNotFound(hostId)
     try {
-      return await ask(this.#client(address).trpc)
+      return await ask(this.#at(address))
     } catch (error) {
       throw new FaultError(agentFault(error), error)
     }
@@ -96,9 +88,9 @@ export class Agents {
         let closed = false
         let subscription: { unsubscribe(): void } | null = null
         this.of(instanceId)
-          .then((client) => {
+          .then((trpc) => {
             if (closed) return
-            subscription = client.trpc.telemetry.stream.subscribe(
+            subscription = trpc.telemetry.stream.subscribe(
               { instanceId, lastEventId: afterSeq === null ? null : String(afterSeq) },
               {
                 onData: (event) => on.sample(event.data),
@@ -121,31 +113,14 @@ export class Agents {
   }
 
   close() {
-    for (const { client } of this.#clients.values()) client.close()
-    this.#clients.clear()
+    this.#pool.close()
   }
 
-  #client(address: AgentAddress): AgentClient {
-    if (address.revoked) throw hostRevoked(address.hostName)
-    if (this.#first) {
+  #at(address: AgentAddress): AgentQuestions {
+    if (this.#first && !address.revoked) {
       this.#first = false
       this.#options.onFirst?.()
     }
-    const identity = this.#options.identity()
-    const known = this.#clients.get(address.hostId)
-    if (known && sameTrust(known.address, address) && known.identity === identity) return known.client
-    known?.client.close()
-    const client = createAgentClient({
-      url: address.agentUrl,
-      hostId: address.hostId,
-      authority: this.#options.authority,
-      identity,
-      isRevoked: (fingerprint) => address.revokedCertificates.includes(fingerprint),
-    })
-    this.#clients.set(address.hostId, { client, address, identity })
-    return client
+    return this.#pool.of(address)
   }
 }
-
-const sameTrust = (a: AgentAddress, b: AgentAddress) =>
-  a.agentUrl === b.agentUrl && a.revokedCertificates.join() === b.revokedCertificates.join()

@@ -52,7 +52,7 @@ export class ChangeWatch {
         this.#tell('all')
         this.#answered(null)
       },
-      onLost: (error) => log.warn({ event: 'changes.connection_lost', message: error.message }),
+      onLost: (error) => log.warn('changes.connection_lost', { message: error.message }),
     })
   }
 

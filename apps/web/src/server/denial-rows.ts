@@ -58,7 +58,7 @@ export class DenialRows {
     await this.flush()
     for (const [{ left, newest }, timer] of this.#counting) {
       clearTimeout(timer)
-      log.error({ event: 'audit.denials_lost', denials: left, newest })
+      log.error('audit.denials_lost', { denials: left, newest })
     }
     this.#counting.clear()
   }
@@ -99,7 +99,7 @@ export class DenialRows {
       return true
     } catch (err) {
       // the denial holds whether or not it can be written down
-      log.error({ event: 'audit.failed', action: event.action, err })
+      log.error('audit.failed', { action: event.action, err })
       return false
     }
   }

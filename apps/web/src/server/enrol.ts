@@ -19,7 +19,7 @@ export async function enrol(ports: Ports, request: Request): Promise<Response> {
   } catch (error) {
     const known = error instanceof FaultError ? error.fault : null
     const away = httpCodeOf(error) === 'SERVICE_UNAVAILABLE'
-    if (!known && !away) log.error({ event: 'enrolment.broke', err: error })
+    if (!known && !away) log.error('enrolment.broke', { err: error })
     const said: Fault =
       known ??
       (away
@@ -84,7 +84,7 @@ async function take(
         actor: { id: 'anonymous', name: 'anonymous' },
         outcome: 'denied',
         detail: { code, agentUrl },
-      }).catch((err: unknown) => log.error({ event: 'audit.failed', action: event.action, err }))
+      }).catch((err: unknown) => log.error('audit.failed', { action: event.action, err }))
     throw error
   }
 }

@@ -95,7 +95,7 @@ export async function exportSamples(ports: Ports, request: Request): Promise<Res
       } catch (err) {
         end()
         // the client sees a broken transfer, not a file that looks whole
-        log.error({ event: 'export.failed', instanceId, err })
+        log.error('export.failed', { instanceId, err })
         controller.error(new Error('export failed'))
       }
     },

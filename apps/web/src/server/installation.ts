@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { IdentityFile } from '@floe/agent-contract'
 import {
@@ -8,6 +7,7 @@ import {
   Installation,
   secretFiles,
 } from '@floe/domain'
+import { readConfigurationFile, readSecretFile } from '@floe/host/configuration'
 
 /** What `./floe up` decided and made, read from FLOE_HOME at run time; a build needs none of it. */
 export type InstallationFiles = {
@@ -22,36 +22,24 @@ export type InstallationFiles = {
   controlPassword?: string
 }
 
-/** Reads `config.json` and the secrets web needs. Throws `installation.missing` or `installation.invalid`. */
+/** Reads `config.json` and the secrets web needs; throws a fault that names the file that is wrong. */
 export function readInstallation(home = process.env.FLOE_HOME): InstallationFiles {
   if (!home)
     throw fault('installation.missing', 'FLOE_HOME is not set', {
       hint: 'Start the console with "./floe up".',
     })
-  const secret = (file: string) => readFileSync(join(home, 'secrets', file), 'utf8').trim()
-  let text: string
-  try {
-    text = readFileSync(join(home, 'config.json'), 'utf8')
-  } catch (cause) {
-    throw fault('installation.missing', `could not read "${join(home, 'config.json')}"`, {
-      hint: 'Start the console with "./floe up".',
-      cause,
-    })
-  }
-  const parsed = Installation.safeParse(JSON.parse(text))
-  if (!parsed.success)
-    throw fault('installation.invalid', 'config.json does not describe an installation', {
-      detail: parsed.error.issues.map((i) => `${i.path.join('.')}: ${i.message}`).join('; '),
-    })
+  const hint = 'Start the console with "./floe up".'
+  const installation = readConfigurationFile(join(home, 'config.json'), Installation, hint)
+  const secret = (file: string) => readSecretFile(join(home, 'secrets', file), hint)
   const identity = new IdentityFile(join(home, 'secrets', secretFiles.webIdentity))
   return {
     home,
-    installation: parsed.data,
+    installation,
     authority: secret(secretFiles.authority),
     identity: () => identity.read(),
     authSecret: secret(secretFiles.authSecret),
     controlPassword:
-      parsed.data.controlDatabase.url === null ? undefined : secret(secretFiles.controlWebPassword),
+      installation.controlDatabase.url === null ? undefined : secret(secretFiles.controlWebPassword),
   }
 }
 

@@ -1,4 +1,4 @@
-import pino from 'pino'
+import { createLog } from '@floe/host/log'
 
-/** One event name and ids a line, as JSON on standard output; the supervisor writes it to web.log. */
-export const log = pino({ name: 'web', level: process.env.FLOE_LOG_LEVEL ?? 'info' })
+/** The log of this process; the supervisor writes it to web.log. */
+export const log = createLog(process.env.FLOE_LOG_LEVEL)

@@ -31,7 +31,7 @@ export function createPorts(
   const database = createDatabase({
     connectionString: url,
     applicationName: 'floe web',
-    onIdleError: (error) => log.warn({ event: 'database.connection_lost', message: error.message }),
+    onIdleError: (error) => log.warn('database.connection_lost', { message: error.message }),
   })
   const changes = new ChangeWatch(url)
   const agents = new Agents({
@@ -44,7 +44,7 @@ export function createPorts(
         if (change !== 'all' && change.noun !== 'host') return
         agents
           .hostChanged(change === 'all' ? null : change.id)
-          .catch((err: unknown) => log.warn({ event: 'host.not_looked_up', err }))
+          .catch((err: unknown) => log.warn('host.not_looked_up', { err }))
       }),
   })
   const denialRows = new DenialRows(database)
@@ -75,7 +75,7 @@ const held = globalThis as unknown as { floePorts?: Ports }
 export function ports(): Ports {
   if (!held.floePorts) {
     held.floePorts = createPorts(readInstallation())
-    log.info({ event: 'web.ready', installationId: held.floePorts.files.installation.installationId })
+    log.info('web.ready', { installationId: held.floePorts.files.installation.installationId })
   }
   return held.floePorts
 }

@@ -47,7 +47,7 @@ const procedure = t.procedure.use(async ({ next, path, ctx }) => {
   if (error.code === 'INTERNAL_SERVER_ERROR') {
     const known = httpCodeOf(error.cause)
     if (known) throw new TRPCError({ code: known, message: error.message, cause: error.cause })
-    log.error({ event: 'procedure.failed', path, requestId: ctx.requestId, err: error.cause ?? error })
+    log.error('procedure.failed', { path, requestId: ctx.requestId, err: error.cause ?? error })
   }
   return result
 })

@@ -1,5 +1,15 @@
-import { Fault, fault, HostFacts, type HostState, hostState } from '@floe/domain'
+import {
+  type AgentAddress,
+  Fault,
+  fault,
+  HostFacts,
+  type HostState,
+  hostRevoked,
+  hostState,
+} from '@floe/domain'
 import type { Queryable, Transaction } from '../database'
+
+export { hostRevoked }
 
 export type HostView = {
   hostId: string
@@ -79,17 +89,6 @@ export async function registerHost(on: Queryable, host: { hostId: string; name: 
       WHERE (host.name, host."agentUrl") IS DISTINCT FROM (excluded.name, excluded."agentUrl")`,
     [host.hostId, host.name, host.agentUrl],
   )
-}
-
-/** Where a host's agent answers, and which of its certificates are not accepted any more. */
-export type AgentAddress = {
-  hostId: string
-  hostName: string
-  agentUrl: string
-  /** Nothing it answers is believed. */
-  revoked: boolean
-  /** sha256 of the revoked certificates whose time is not over, in hexadecimal. */
-  revokedCertificates: string[]
 }
 
 /** Columns of an AgentAddress, of a row of host named `h`. */
@@ -203,10 +202,3 @@ export async function insertHostCertificate(
 }
 
 export const hostNotFound = (host: string) => fault('host.not_found', `host "${host}" does not exist`)
-
-/** Said of a host that was revoked, wherever something was wanted of it. */
-export const hostRevoked = (name: string) =>
-  fault('host.revoked', `host "${name}" was revoked`, {
-    detail: 'Its certificate is not accepted any more, and nothing it says is believed.',
-    hint: `Enrol it anew ("./floe host add ${name} --again"), or remove it.`,
-  })

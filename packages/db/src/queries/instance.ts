@@ -1,4 +1,5 @@
 import {
+  type AgentAddress,
   type Fault,
   HOST_OFFLINE_MS,
   type HostState,
@@ -11,7 +12,7 @@ import {
   type OperationState,
 } from '@floe/domain'
 import type { Queryable } from '../database'
-import { type AgentAddress, agentAddressColumns } from './host'
+import { agentAddressColumns } from './host'
 import { kindsThatMake } from './kinds-that-make'
 
 /** How to reach an instance, as its agent said it; without a password. */

@@ -55,7 +55,7 @@ export function createAuth(
       defaultCookieAttributes: { sameSite: 'lax', httpOnly: true },
     },
     logger: {
-      log: (level, message) => log[level === 'error' ? 'error' : 'warn']({ event: 'auth.message', message }),
+      log: (level, message) => log[level === 'error' ? 'error' : 'warn']('auth.message', { message }),
     },
     databaseHooks: {
       // nothing that is open does either; the rule holds should that change

@@ -45,7 +45,7 @@ export class Feeds {
 
   #open(instanceId: InstanceId) {
     return new InstanceFeed(this.#sourceOf(instanceId), (error) =>
-      log.warn({ event: 'feed.lost', instanceId, message: error instanceof Error ? error.message : 'ended' }),
+      log.warn('feed.lost', { instanceId, message: error instanceof Error ? error.message : 'ended' }),
     )
   }
 

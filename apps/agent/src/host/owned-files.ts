@@ -1,96 +1,27 @@
-import { randomBytes } from 'node:crypto'
 import {
   chmodSync,
   closeSync,
-  constants,
-  fchownSync,
   fstatSync,
-  fsyncSync,
   lchownSync,
   lstatSync,
   mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
+  readSync,
   type Stats,
-  writeSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fault } from '@floe/domain'
+import { readDescriptor } from '@floe/host/regular-file'
+import { isUnfinished } from '@floe/host/replace-file'
 import type { EngineUser } from './engine-user'
-import { isThere, listInTree, openBelow, removeInTree, replaceInTree } from './tree'
-
-/** Makes the entries of a directory durable. */
-export function syncDirectory(path: string): void {
-  const fd = openSync(path, 'r')
-  try {
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
-  }
-}
+import { isThere, listInTree, openBelow, removeInTree } from './tree'
 
 /**
- * Replaces a file so that after a crash at any moment it holds either the old or the new text. With an `owner` it lies in
- * a tree of that user's, and is written with the file access of that user only; without, it is the agent's own.
+ * Removes what a killed agent left of its replacements of files in a directory of an owner's tree; call it while none is
+ * under way.
  */
-export function replaceFile(
-  path: string,
-  text: string,
-  options: { mode?: number; owner?: EngineUser } = {},
-): void {
-  if (options.owner) replaceInTree(path, text, options.owner, options.mode)
-  else writeWhole(path, text, options.mode ?? 0o600, null)
-}
-
-/**
- * The same for a file that a user has to be able to read, in a directory that only the agent's user can change: nobody
- * can put a link in its place.
- */
-export function replaceOuterFile(path: string, text: string, owner: EngineUser): void {
-  writeWhole(path, text, 0o600, owner)
-}
-
-function writeWhole(path: string, text: string, mode: number, owner: EngineUser | null): void {
-  const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
-  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
-  const fd = openSync(temporary, flags, mode)
-  try {
-    try {
-      if (owner && owner.uid !== null && owner.gid !== null) fchownSync(fd, owner.uid, owner.gid)
-      const bytes = Buffer.from(text)
-      for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done)
-      fsyncSync(fd)
-    } finally {
-      closeSync(fd)
-    }
-    renameSync(temporary, path)
-  } catch (error) {
-    rmSync(temporary, { force: true })
-    throw error
-  }
-  syncDirectory(dirname(path))
-}
-
-/** Removes a file of the agent's own, durably; one that is missing is fine. */
-export function removeFile(path: string): void {
-  if (!isThere(path)) return
-  rmSync(path)
-  syncDirectory(dirname(path))
-}
-
-/**
- * Removes what a killed agent left of its replacements of files in a directory, of an owner's tree or of its own; call it
- * while none is under way.
- */
-export function removeTemporary(directory: string, owner?: EngineUser): void {
+export function removeUnfinishedInTree(directory: string, owner: EngineUser): void {
   if (!isThere(directory)) return
-  for (const name of listInTree(directory)) {
-    if (!/\.[0-9a-f]{12}\.tmp$/.test(name)) continue
-    if (owner) removeInTree(join(directory, name), owner)
-    else rmSync(join(directory, name), { force: true })
-  }
+  for (const name of listInTree(directory)) if (isUnfinished(name)) removeInTree(join(directory, name), owner)
 }
 
 /** More than this no file holds that the agent reads whole: its owner cannot fill the agent's memory. */
@@ -129,8 +60,20 @@ export function readOwnedFileBelow(root: string, relative: string): string | nul
 function readWhole(fd: number | null, path: string): string | null {
   if (fd === null) return null
   try {
-    if (fstatSync(fd).size > READ_MAX_BYTES) throw fault('host.file_too_large', `file "${path}" is too large`)
-    return readFileSync(fd, 'utf8')
+    return readDescriptor(fd, path, READ_MAX_BYTES)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+const beginning = Buffer.alloc(4_096)
+
+/** The first 4 kB of one as Latin-1 text, by the rules of openOwnedFile(); null when there is none. */
+export function readSmallOwnedFile(path: string): string | null {
+  const fd = openOwnedFile(path)
+  if (fd === null) return null
+  try {
+    return beginning.toString('latin1', 0, readSync(fd, beginning, 0, beginning.length, 0))
   } finally {
     closeSync(fd)
   }

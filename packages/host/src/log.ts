@@ -7,8 +7,14 @@ export type Log = {
   error(event: string, fields?: object): void
 }
 
-export function createLog(): Log {
-  const logger = pino({ base: undefined, messageKey: 'event', timestamp: pino.stdTimeFunctions.isoTime })
+/** The log of a process, whose supervisor writes what it says to a file. */
+export function createLog(level = 'info'): Log {
+  const logger = pino({
+    base: undefined,
+    level,
+    messageKey: 'event',
+    timestamp: pino.stdTimeFunctions.isoTime,
+  })
   return {
     info: (event, fields) => logger.info(fields ?? {}, event),
     warn: (event, fields) => logger.warn(fields ?? {}, event),

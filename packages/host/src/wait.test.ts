@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+import { waitFor, waitUntil } from './wait'
+
+const soon = { boundMs: 5_000, everyMs: 1 }
+
+test('what is waited for is answered as soon as it is there, and looked for at least once', async () => {
+  let looks = 0
+  expect(await waitFor(() => (++looks === 3 ? 'there' : null), soon)).toBe('there')
+  expect(looks).toBe(3)
+  expect(await waitFor(async () => 'at once', { boundMs: 0, everyMs: 1 })).toBe('at once')
+})
+
+test('after the bound there is nothing, and who waits no more is told at once', async () => {
+  expect(await waitFor(() => false, { boundMs: 5, everyMs: 1 })).toBeNull()
+  const signal = AbortSignal.abort(new Error('given up'))
+  await expect(waitFor(() => true, { ...soon, signal })).rejects.toThrow('given up')
+})
+
+test('waiting in vain names what was waited for, with the last error as the cause', async () => {
+  await expect(waitUntil('it rains', () => null, 5, 1)).rejects.toThrow('waited 5 ms in vain until it rains')
+  const error: Error = await waitUntil('it rains', () => Promise.reject(new Error('no sky')), 5, 1).catch(
+    (thrown) => thrown,
+  )
+  expect(error.cause).toMatchObject({ message: 'no sky' })
+})
+
+test('an error on the way is no end of the waiting', async () => {
+  let looks = 0
+  const look = () => {
+    if (++looks < 3) throw new Error('not yet')
+    return looks
+  }
+  expect(await waitUntil('it answers', look, 5_000, 1)).toBe(3)
+})

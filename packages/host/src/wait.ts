@@ -1,0 +1,46 @@
+type Answer<T> = T | null | undefined | false
+
+/** Waits until `look` answers something; null after the bound. `everyMs` between looks. */
+export async function waitFor<T>(
+  look: () => Promise<Answer<T>> | Answer<T>,
+  o: { boundMs: number; everyMs: number; signal?: AbortSignal },
+): Promise<T | null> {
+  const deadline = performance.now() + o.boundMs
+  for (;;) {
+    o.signal?.throwIfAborted()
+    const seen = await look()
+    if (seen) return seen
+    if (performance.now() >= deadline) return null
+    await new Promise((resolve) => setTimeout(resolve, o.everyMs))
+  }
+}
+
+/**
+ * Waits until `look` answers something, whatever it throws meanwhile; after the bound it throws what was waited for, with
+ * what the last look threw as the cause.
+ */
+export async function waitUntil<T>(
+  what: string,
+  look: () => Promise<Answer<T>> | Answer<T>,
+  boundMs = 15_000,
+  everyMs = 25,
+): Promise<T> {
+  let last: unknown
+  const seen = await waitFor<T>(
+    async () => {
+      try {
+        last = undefined
+        return await look()
+      } catch (error) {
+        last = error
+        return null
+      }
+    },
+    { boundMs, everyMs },
+  )
+  if (seen) return seen
+  throw new Error(
+    `waited ${boundMs} ms in vain until ${what}`,
+    last === undefined ? undefined : { cause: last },
+  )
+}
