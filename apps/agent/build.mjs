@@ -30,6 +30,17 @@ if (compiled.status !== 0) {
 }
 renameSync(`${door}.new`, door)
 
+/** Messages of schemas are written by us, or in English: the other fifty languages of zod would only take memory. */
+const englishOnly = {
+  name: 'english-only',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/zod\/v4\/locales\/index\.js$/ }, ({ path }) => ({
+      contents: `export { default as en } from './en.js'`,
+      resolveDir: dirname(path),
+    }))
+  },
+}
+
 // One file, so that the agent starts fast and needs no node_modules on its host.
 await build({
   entryPoints: ['src/main.ts'],
@@ -40,6 +51,7 @@ await build({
   format: 'esm',
   loader: { '.sql': 'text' },
   external: ['pg-native'],
+  plugins: [englishOnly],
   sourcemap: 'linked',
   legalComments: 'none',
   minifyWhitespace: true,

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
-import {
-  createAgentClient,
-  type InstanceObserved,
-  type TaskInput,
-  type TaskKey,
-  type TaskKind,
-  type TaskResult,
-  type TaskStatus,
+import type {
+  InstanceObserved,
+  TaskInput,
+  TaskKey,
+  TaskKind,
+  TaskResult,
+  TaskStatus,
 } from '@floe/agent-contract'
+import { createAgentClient } from '@floe/agent-contract/client'
 import { scramVerifier } from '@floe/authority/scram-verifier'
 import { type AgentRight, formatFault, type InstanceId, type InstanceName } from '@floe/domain'
 import { makeThrowawayHome, ThrowawayAgent, type ThrowawayHome, waitUntil } from '@floe/testkit'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { appendFileSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { agentFault } from '@floe/agent-contract'
+import { agentFault } from '@floe/agent-contract/client'
 import { readProcess } from '@floe/host/process'
 import { testEngineUser, waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

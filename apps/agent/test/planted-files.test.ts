@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
-import { createAgentClient } from '@floe/agent-contract'
+import { createAgentClient } from '@floe/agent-contract/client'
 import { waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, test } from 'vitest'
 import { AgentFixture } from './agent-fixture'

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { agentFault } from '@floe/agent-contract'
+import { agentFault } from '@floe/agent-contract/client'
 import { superuserOnlySettings } from '@floe/domain'
 import { giveTo, makeTestAuthority } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

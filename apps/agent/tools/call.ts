@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { agentFault, createAgentClient } from '@floe/agent-contract'
+import { agentFault, createAgentClient } from '@floe/agent-contract/client'
 import { agentUrl, Installation, programHome, secretFiles } from '@floe/domain'
 
 // Calls one procedure by hand: `FLOE_HOME=… tsx tools/call.ts task.start '{"key":…,"task":…}'`.

@@ -1,4 +1,5 @@
-import { type AgentClient, AgentPool } from '@floe/agent-contract'
+import { AgentPool } from '@floe/agent-contract/agent-pool'
+import type { AgentClient } from '@floe/agent-contract/client'
 import type { AgentAddress } from '@floe/domain'
 import type { AgentTasks } from '@floe/operations'
 

@@ -1,4 +1,5 @@
-import type { AgentClient, Hello, IdentityFile } from '@floe/agent-contract'
+import type { Hello, IdentityFile } from '@floe/agent-contract'
+import type { AgentClient } from '@floe/agent-contract/client'
 import {
   type Authority,
   identityIsGood,

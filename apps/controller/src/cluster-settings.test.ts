@@ -429,7 +429,7 @@ test('one member alone cannot have such a setting otherwise; a stopped member is
 
 /** A task straight at the agent, as another console would ask it. */
 async function runTask(m: ClusterMember, task: object) {
-  const { createAgentClient } = await import('@floe/agent-contract')
+  const { createAgentClient } = await import('@floe/agent-contract/client')
   const client = createAgentClient(home.endpoint('task'))
   const key = { operationId: randomUUID(), step: 'by-hand', attempt: 1 }
   try {

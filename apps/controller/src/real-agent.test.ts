@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { createAgentClient, type TaskInput } from '@floe/agent-contract'
+import type { TaskInput } from '@floe/agent-contract'
+import { createAgentClient } from '@floe/agent-contract/client'
 import { scramVerifier } from '@floe/authority/scram-verifier'
 import {
   askSettingCheck,

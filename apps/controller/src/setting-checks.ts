@@ -1,10 +1,5 @@
-import {
-  agentFault,
-  type TaskInput,
-  type TaskKey,
-  type TaskStatus,
-  TriedSettings,
-} from '@floe/agent-contract'
+import { type TaskInput, type TaskKey, type TaskStatus, TriedSettings } from '@floe/agent-contract'
+import { agentFault } from '@floe/agent-contract/client'
 import {
   answerSettingCheck,
   keepSettingCheck,

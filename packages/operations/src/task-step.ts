@@ -1,5 +1,4 @@
 import {
-  agentFault,
   type TaskInput,
   type TaskKey,
   type TaskKind,
@@ -7,6 +6,7 @@ import {
   type TaskStatus,
   taskResults,
 } from '@floe/agent-contract'
+import { agentFault } from '@floe/agent-contract/client'
 import {
   type ClusterMember,
   type ClusterObserved,

@@ -1,4 +1,5 @@
-import { agentFault, type TaskStatus } from '@floe/agent-contract'
+import type { TaskStatus } from '@floe/agent-contract'
+import { agentFault } from '@floe/agent-contract/client'
 import { type ClusterObserved, type Fault, fault, type OperationKind } from '@floe/domain'
 import { tellingPrimary } from './instance-control'
 import { waitedMs } from './look-again'

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { get } from 'node:https'
 import { join } from 'node:path'
-import { agentTls } from '@floe/agent-contract'
+import { agentTls } from '@floe/agent-contract/client'
 import { waitUntil } from '@floe/host/wait'
 import type { ThrowawayHome } from './throwaway-home'
 

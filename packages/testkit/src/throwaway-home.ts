@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { AgentEndpoint } from '@floe/agent-contract'
+import type { AgentEndpoint } from '@floe/agent-contract/client'
 import {
   type AgentRight,
   agentUrl,

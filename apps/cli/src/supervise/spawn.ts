@@ -80,6 +80,7 @@ export function programEnvironment(home: string, name: ProgramName): NodeJS.Proc
     FLOE_HOME: home,
     [PROCESS_VARIABLE]: name,
     NODE_ENV: 'production',
+    ...programs[name].environment,
   }
 }
 

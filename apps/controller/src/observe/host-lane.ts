@@ -1,4 +1,5 @@
-import { agentFault, contractVersion, type Hello, type Report } from '@floe/agent-contract'
+import { contractVersion, type Hello, type Report } from '@floe/agent-contract'
+import { agentFault } from '@floe/agent-contract/client'
 import {
   isDatabaseAway,
   type KnownInstance,

@@ -1,4 +1,5 @@
-import { agentFault, type InstanceObserved } from '@floe/agent-contract'
+import type { InstanceObserved } from '@floe/agent-contract'
+import { agentFault } from '@floe/agent-contract/client'
 import {
   type Database,
   type InstanceSamples,

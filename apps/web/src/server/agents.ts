@@ -1,4 +1,5 @@
-import { AgentPool, type AgentQuestions, agentFault } from '@floe/agent-contract'
+import { AgentPool } from '@floe/agent-contract/agent-pool'
+import { type AgentQuestions, agentFault } from '@floe/agent-contract/client'
 import { hostNotFound } from '@floe/db'
 import { type AgentAddress, FaultError, fault, type HostId, type InstanceId } from '@floe/domain'
 import type { FeedSource } from './live/instance-feed'
