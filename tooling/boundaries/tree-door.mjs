@@ -168,6 +168,7 @@ const cliCalls = {
   'suite/run-suites.ts': ['home', 'appendFileSync readFileSync'],
   'suite/static-suites.ts': ['checkout', 'readFileSync'],
   'suite/suite.ts': ['home', 'appendFileSync'],
+  'suite/vitest-report.ts': ['trial', 'writeFileSync'],
   'suite/vitest-suites.ts': ['trial', 'existsSync mkdtempSync readFileSync rmSync'],
   'suite/workspaces.ts': ['checkout', 'globSync readFileSync'],
   'supervise/main.ts': ['home', 'openSync writeSync'],

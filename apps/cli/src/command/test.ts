@@ -9,7 +9,7 @@ export function addTest(program: Command): void {
     program,
     'test [suites...]',
     'run the test suites',
-    'Runs the named suites, or all of them, on private ports and directories; installs what they need as "up" does. The last line is "N passed, N failed, N skipped"; exit status 1 when any failed. After "engine" its parts may be named ("engine page_repair"; "./floe engine test --help" names them). What follows "--" is given to the one suite named.',
+    'Runs the named suites, or all of them, on private ports and directories; installs what they need as "up" does. At the end it names the ten slowest test files. The last line is "N passed, N failed, N skipped"; exit status 1 when any failed. After "engine" its parts may be named ("engine page_repair"; "./floe engine test --help" names them). What follows "--" is given to the one suite named.',
   )
     .option('--list', 'only list the suites')
     .option('--long', 'walk and search further than a test on each change can, where a test knows how')

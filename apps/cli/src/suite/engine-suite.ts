@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { checkoutDirectory } from '../installation/home'
 import { type Counts, parseCounts, runInCheckout, type Suite, type SuiteContext } from './suite'
+import type { FileTime } from './test-files'
 
 const tool = () => join(checkoutDirectory(), 'engine/tools/engine')
 
@@ -11,8 +12,17 @@ export function engineSuiteNames(): string[] {
   return status === 0 ? stdout.trim().split('\n') : []
 }
 
+/** What the engine's tool says of how long each part ran: a suite, or a TAP file as it can be named after `engine`. */
+export function engineTimes(output: string): FileTime[] {
+  return [...output.matchAll(/^(\S+) +took (\d+) s$/gm)].map((match) => ({
+    file: `engine ${match[1]}`,
+    seconds: Number(match[2]),
+  }))
+}
+
 async function engine(context: SuiteContext): Promise<Counts> {
   const { stdout, status } = await runInCheckout(context, tool(), ['test', ...context.more])
+  for (const { file, seconds } of engineTimes(stdout)) context.took(file, seconds)
   const counts = parseCounts(stdout) ?? { passed: 0, failed: 0, skipped: 0 }
   return status !== 0 && counts.failed === 0 ? { ...counts, failed: 1 } : counts
 }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { checkoutDirectory } from '../installation/home'
 import { type Counts, none, runInCheckout, type Suite, type SuiteContext } from './suite'
+import { judged, type PlaywrightReport, readPlaywright, settle } from './test-files'
 
 const browsers = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium']
 
@@ -20,21 +21,6 @@ async function ensureBrowser(context: SuiteContext): Promise<boolean> {
     { env: { PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD: undefined } },
   )
   return status === 0
-}
-
-type PlaywrightReport = {
-  stats: { expected: number; unexpected: number; flaky: number; skipped: number }
-  errors: unknown[]
-}
-
-/** Counts of a Playwright report. A test that only passed when repeated counts as failed. */
-export function countPlaywright({ stats, errors }: PlaywrightReport): Counts {
-  const failed = stats.unexpected + stats.flaky
-  return {
-    passed: stats.expected,
-    failed: failed === 0 && errors.length > 0 ? 1 : failed,
-    skipped: stats.skipped,
-  }
 }
 
 async function journeys(context: SuiteContext): Promise<Counts> {
@@ -62,8 +48,8 @@ async function journeys(context: SuiteContext): Promise<Counts> {
       },
     )
     if (!existsSync(report)) return { ...none, failed: 1 }
-    const counts = countPlaywright(JSON.parse(readFileSync(report, 'utf8')) as PlaywrightReport)
-    return status !== 0 && counts.failed === 0 ? { ...counts, failed: 1 } : counts
+    const run = readPlaywright(JSON.parse(readFileSync(report, 'utf8')) as PlaywrightReport)
+    return settle(context, [judged(run, status, checkoutDirectory())])
   } finally {
     rmSync(scratch, { recursive: true, force: true })
   }

@@ -17,6 +17,7 @@ import { journeysSuite } from './journeys-suite'
 import { readmeSuite } from './readme-suite'
 import { staticSuites } from './static-suites'
 import { add, type Counts, countsLine, none, type Suite, type SuiteContext } from './suite'
+import { type FileTime, slowest } from './test-files'
 import { launcherSuite, unitSuite } from './vitest-suites'
 
 export const suites: Suite[] = [
@@ -30,7 +31,10 @@ export const suites: Suite[] = [
 ]
 
 export type SuiteResult = Counts & { name: string; seconds: number; log: string }
-export type TestResult = Counts & { suites: SuiteResult[]; seconds: number }
+export type TestResult = Counts & { suites: SuiteResult[]; seconds: number; slowest: FileTime[] }
+
+/** How many of the slowest test files are named at the end. */
+const SLOWEST = 10
 
 /** Runs a thing one at a time, in the order asked for: apt must not meet itself. */
 function inTurn() {
@@ -50,6 +54,7 @@ export async function runSuites(home: Home, chosen: ChosenSuite[], progress: Pro
   makeDirectory(logs)
   progress.say(`logs of the suites: ${logs}`)
   const turn = inTurn()
+  const times: FileTime[] = []
 
   const packages =
     (log: (line: string) => void) =>
@@ -96,6 +101,7 @@ export async function runSuites(home: Home, chosen: ChosenSuite[], progress: Pro
       },
       more,
       enginePrefix: () => releaseEngine(log),
+      took: (file, seconds) => times.push({ file, seconds }),
       packages: packages(log),
     }
     let counts: Counts
@@ -131,7 +137,15 @@ export async function runSuites(home: Home, chosen: ChosenSuite[], progress: Pro
     (sum, { passed, failed, skipped }) => add(sum, { passed, failed, skipped }),
     none,
   )
-  return { ...total, suites: results, seconds: Math.round((Date.now() - began) / 1000) }
+  const longest = slowest(times, SLOWEST)
+  if (longest.length > 0) progress.say('the slowest test files:')
+  for (const { file, seconds } of longest) progress.say(`${seconds.toFixed(1).padStart(7)} s  ${file}`)
+  return {
+    ...total,
+    suites: results,
+    seconds: Math.round((Date.now() - began) / 1000),
+    slowest: longest,
+  }
 }
 
 /** A suite with the words that are given to it. */

@@ -15,6 +15,8 @@ export type SuiteContext = {
   more: string[]
   /** Prefix of the release engine. */
   enginePrefix: () => Promise<string>
+  /** Takes down how long a file of tests ran. */
+  took: (file: string, seconds: number) => void
   /** Installs packages of the distribution where that can be done; answers whether all are there. */
   packages: (...names: string[]) => Promise<boolean>
 }
