@@ -15,6 +15,7 @@ import { failedLines } from './failed-lines'
 import { hostileSuite } from './hostile-suite'
 import { journeysSuite } from './journeys-suite'
 import { readmeSuite } from './readme-suite'
+import { type RememberedRun, rememberedLine } from './remembered-runs'
 import { staticSuites } from './static-suites'
 import { add, type Counts, countsLine, none, type Suite, type SuiteContext } from './suite'
 import { type FileTime, slowest } from './test-files'
@@ -30,7 +31,13 @@ export const suites: Suite[] = [
   journeysSuite,
 ]
 
-export type SuiteResult = Counts & { name: string; seconds: number; log: string }
+/** `remembered` is of a suite that was not run: none of it is in the counts. */
+export type SuiteResult = Counts & {
+  name: string
+  seconds: number
+  log: string
+  remembered?: RememberedRun
+}
 export type TestResult = Counts & { suites: SuiteResult[]; seconds: number; slowest: FileTime[] }
 
 /** How many of the slowest test files are named at the end. */
@@ -46,8 +53,19 @@ function inTurn() {
   }
 }
 
+/** How suites are run. */
+export type RunOptions = {
+  /** Also those whose green run is remembered. */
+  all: boolean
+}
+
 /** Runs suites: the engine's beside the workspace's, then those that measure time, one by one. */
-export async function runSuites(home: Home, chosen: ChosenSuite[], progress: Progress): Promise<TestResult> {
+export async function runSuites(
+  home: Home,
+  chosen: ChosenSuite[],
+  progress: Progress,
+  options: RunOptions,
+): Promise<TestResult> {
   const began = Date.now()
   const stamp = new Date(began).toISOString().replace(/[-:]/g, '').slice(0, 15)
   const logs = join(home.log, `test-${stamp}`)
@@ -92,6 +110,12 @@ export async function runSuites(home: Home, chosen: ChosenSuite[], progress: Pro
     const logFile = join(logs, `${suite.name}.log`)
     const log = (line: string) => appendFileSync(logFile, `${line}\n`)
     log(`${suite.name}: ${suite.about}`)
+    const remembered = options.all || more.length > 0 ? null : (suite.remembered?.() ?? null)
+    if (remembered) {
+      log(rememberedLine(remembered))
+      progress.say(`${suite.name}: ${rememberedLine(remembered)}`)
+      return { name: suite.name, ...none, seconds: 0, log: logFile, remembered }
+    }
     const context: SuiteContext = {
       log,
       logFile,

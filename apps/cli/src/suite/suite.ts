@@ -1,6 +1,7 @@
 import { appendFileSync } from 'node:fs'
 import { checkoutDirectory } from '../installation/home'
 import { type ProgramResult, runProgram } from '../run-program'
+import type { RememberedRun } from './remembered-runs'
 
 export type Counts = { passed: number; failed: number; skipped: number }
 
@@ -27,6 +28,8 @@ export type Suite = {
   /** `engine` runs beside the others; `alone` runs after them, because it measures time. */
   lane: 'engine' | 'workspace' | 'alone'
   run: (context: SuiteContext) => Promise<Counts>
+  /** The green run of before that a run of the whole suite would repeat; null where there is none. */
+  remembered?: () => RememberedRun | null
 }
 
 export const none: Counts = { passed: 0, failed: 0, skipped: 0 }
