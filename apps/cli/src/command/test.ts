@@ -4,6 +4,8 @@ import { countsLine } from '../suite/suite'
 import { progressOf } from './up'
 import { verb } from './verb'
 
+type Options = { json?: boolean; list?: boolean; all?: boolean; long?: boolean; secondTry?: boolean }
+
 export function addTest(program: Command): void {
   verb(
     program,
@@ -14,8 +16,12 @@ export function addTest(program: Command): void {
     .option('--list', 'only list the suites')
     .option('--all', 'run the engine’s suite although nothing has changed since it last was green')
     .option('--long', 'walk and search further than a test on each change can, where a test knows how')
-    .action(async (words: string[], o: { json?: boolean; list?: boolean; all?: boolean; long?: boolean }) => {
-      const { json, list, all, long } = o
+    .option(
+      '--second-try',
+      'run a test file that failed again, alone, once its suite has ended (not of engine and hostile); what passes then counts as passed and is named as flaky',
+    )
+    .action(async (words: string[], o: Options) => {
+      const { json, list, all, long, secondTry } = o
       const { chooseSuites, runSuites, suites } = await import('../suite/run-suites')
       if (list) {
         const known = suites.map(({ name, about }) => ({ name, about }))
@@ -35,6 +41,7 @@ export function addTest(program: Command): void {
       // who names a suite wants to see it run
       const result = await runSuites(currentHome(), chosen, progress, {
         all: all === true || words.length > 0,
+        secondTry: secondTry === true,
       })
       process.stdout.write(json ? `${JSON.stringify(result, null, 2)}\n` : `${countsLine(result)}\n`)
       if (result.failed > 0) process.exitCode = 1

@@ -38,7 +38,12 @@ export type SuiteResult = Counts & {
   log: string
   remembered?: RememberedRun
 }
-export type TestResult = Counts & { suites: SuiteResult[]; seconds: number; slowest: FileTime[] }
+export type TestResult = Counts & {
+  suites: SuiteResult[]
+  seconds: number
+  slowest: FileTime[]
+  flaky: string[]
+}
 
 /** How many of the slowest test files are named at the end. */
 const SLOWEST = 10
@@ -57,6 +62,8 @@ function inTurn() {
 export type RunOptions = {
   /** Also those whose green run is remembered. */
   all: boolean
+  /** A file of tests that failed is run again, once its suite has ended. */
+  secondTry: boolean
 }
 
 /** Runs suites: the engine's beside the workspace's, then those that measure time, one by one. */
@@ -73,6 +80,7 @@ export async function runSuites(
   progress.say(`logs of the suites: ${logs}`)
   const turn = inTurn()
   const times: FileTime[] = []
+  const flaky: string[] = []
 
   const packages =
     (log: (line: string) => void) =>
@@ -125,6 +133,11 @@ export async function runSuites(
       },
       more,
       enginePrefix: () => releaseEngine(log),
+      secondTry: options.secondTry,
+      flaky: (line) => {
+        context.say(`flaky: ${line}`)
+        flaky.push(line)
+      },
       took: (file, seconds) => times.push({ file, seconds }),
       packages: packages(log),
     }
@@ -164,11 +177,14 @@ export async function runSuites(
   const longest = slowest(times, SLOWEST)
   if (longest.length > 0) progress.say('the slowest test files:')
   for (const { file, seconds } of longest) progress.say(`${seconds.toFixed(1).padStart(7)} s  ${file}`)
+  // the last of what is said, so that nobody takes the line of counts for the whole of it
+  for (const line of flaky) progress.say(`flaky: ${line}`)
   return {
     ...total,
     suites: results,
     seconds: Math.round((Date.now() - began) / 1000),
     slowest: longest,
+    flaky,
   }
 }
 

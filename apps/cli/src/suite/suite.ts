@@ -16,6 +16,10 @@ export type SuiteContext = {
   more: string[]
   /** Prefix of the release engine. */
   enginePrefix: () => Promise<string>
+  /** Whether a file of tests that failed is run again, once its suite has ended. */
+  secondTry: boolean
+  /** Takes down a test that failed in one of two runs and passed in the other: it is named wherever it counts as passed. */
+  flaky: (line: string) => void
   /** Takes down how long a file of tests ran. */
   took: (file: string, seconds: number) => void
   /** Installs packages of the distribution where that can be done; answers whether all are there. */

@@ -1,4 +1,5 @@
 import { join, relative } from 'node:path'
+import { type RepeatableRun, triedTwice } from './second-try'
 import { add, type Counts, none, type SuiteContext } from './suite'
 
 export type TestState = 'passed' | 'failed' | 'skipped'
@@ -37,13 +38,16 @@ export function judged(run: TestRun, status: number, root: string): TestRun {
   return { files, faults: silent ? [`it ended with exit status ${status}`] : run.faults }
 }
 
-/** What the runs of a suite came to; takes down how long each file took. */
-export function settle(context: Pick<SuiteContext, 'log' | 'took'>, runs: TestRun[]): Counts {
+/** What the runs of a suite came to, by a second try too where one is allowed; takes down how long each file took. */
+export async function settle(
+  context: Pick<SuiteContext, 'log' | 'say' | 'took' | 'flaky' | 'secondTry'>,
+  runs: RepeatableRun[],
+): Promise<Counts> {
   for (const { files, faults } of runs) {
     for (const { file, seconds } of files) context.took(file, seconds)
     for (const fault of faults) context.log(`failed: ${fault}`)
   }
-  return runs.map(countRun).reduce(add, none)
+  return (context.secondTry ? await triedTwice(context, runs) : runs).map(countRun).reduce(add, none)
 }
 
 /** The first line of a message, without colours, short enough for one line. */

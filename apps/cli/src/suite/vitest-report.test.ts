@@ -24,8 +24,7 @@ async function runOf(files: Record<string, string>): Promise<TestRun> {
       join(room, name),
       `import { beforeAll, describe, expect, test } from 'vitest'\nconst slow = () => new Promise((done) => setTimeout(done, 300))\n${text}`,
     )
-  const context = { logFile: join(room, 'log') } as Parameters<typeof vitest>[0]
-  const run = await vitest(context, room, Object.keys(files))
+  const run = await vitest({ logFile: join(room, 'log'), more: Object.keys(files) }, room)
   for (const name of Object.keys(files)) rmSync(join(room, name))
   return run
 }

@@ -2,35 +2,45 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { checkoutDirectory } from '../installation/home'
+import type { RepeatableRun } from './second-try'
 import { type Counts, countsLine, none, runInCheckout, type Suite, type SuiteContext } from './suite'
 import { countRun, judged, settle, type TestRun } from './test-files'
 import { reportVariable } from './vitest-report'
 import { workspaces } from './workspaces'
 
-/** Runs Vitest in a directory. */
+/** Runs Vitest in a directory: what was asked for after "--", else all that the configuration includes. */
 export async function vitest(
-  context: SuiteContext,
+  context: Pick<SuiteContext, 'logFile' | 'more'>,
   directory: string,
-  args: string[],
-  env: NodeJS.ProcessEnv = {},
-): Promise<TestRun> {
+  o: { config?: string; env?: NodeJS.ProcessEnv } = {},
+): Promise<RepeatableRun> {
   const scratch = mkdtempSync(join(tmpdir(), 'floe-vitest-'))
   const report = join(scratch, 'report.json')
-  const reporter = join(checkoutDirectory(), 'apps/cli/src/suite/vitest-report.ts')
+  const checkout = checkoutDirectory()
   try {
     const { status } = await runInCheckout(
       context,
-      join(checkoutDirectory(), 'node_modules/.bin/vitest'),
-      ['run', '--reporter=default', `--reporter=${reporter}`, '--passWithNoTests', ...args],
+      join(checkout, 'node_modules/.bin/vitest'),
+      [
+        'run',
+        ...(o.config ? ['--config', o.config] : []),
+        '--reporter=default',
+        `--reporter=${join(checkout, 'apps/cli/src/suite/vitest-report.ts')}`,
+        '--passWithNoTests',
+        ...context.more,
+      ],
       {
         cwd: directory,
-        env: { ...env, [reportVariable]: report, NO_COLOR: '1', FORCE_COLOR: undefined },
+        env: { ...o.env, [reportVariable]: report, NO_COLOR: '1', FORCE_COLOR: undefined },
       },
     )
     const run: TestRun = existsSync(report)
       ? (JSON.parse(readFileSync(report, 'utf8')) as TestRun)
       : { files: [], faults: [] }
-    return judged(run, status, checkoutDirectory())
+    return {
+      ...judged(run, status, checkout),
+      again: (file) => vitest({ ...context, more: [join(checkout, file)] }, directory, o),
+    }
   } finally {
     rmSync(scratch, { recursive: true, force: true })
   }
@@ -50,10 +60,10 @@ async function unit(context: SuiteContext): Promise<Counts> {
   if (built.status !== 0) return { ...none, failed: 1 }
   // hosts of their own in network namespaces, file systems that share blocks: tests say why they are left out without
   for (const name of ['iproute2', 'xfsprogs']) await context.packages(name)
-  const runs: TestRun[] = []
+  const runs: RepeatableRun[] = []
   for (const workspace of workspaces()) {
     if (!workspace.scripts.test?.startsWith('vitest')) continue
-    const run = await vitest(context, workspace.directory, context.more, { FLOE_TEST_ENGINE_PREFIX: prefix })
+    const run = await vitest(context, workspace.directory, { env: { FLOE_TEST_ENGINE_PREFIX: prefix } })
     context.log(`${workspace.name}: ${countsLine(countRun(run))}`)
     runs.push(run)
   }
@@ -63,8 +73,8 @@ async function unit(context: SuiteContext): Promise<Counts> {
 /** The launcher's own guarantees, against a real private installation. */
 async function launcher(context: SuiteContext): Promise<Counts> {
   await context.enginePrefix()
-  const args = ['--config', 'vitest.launcher.config.ts', ...context.more]
-  return settle(context, [await vitest(context, join(checkoutDirectory(), 'apps/cli'), args)])
+  const room = join(checkoutDirectory(), 'apps/cli')
+  return settle(context, [await vitest(context, room, { config: 'vitest.launcher.config.ts' })])
 }
 
 export const unitSuite: Suite = {
