@@ -22,7 +22,7 @@ import {
 } from '@floe/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { type BenchOfHosts, benchOfHosts } from './testing/bench-of-hosts'
-import { buildController, ControllerProcess, makeControllerHome } from './testing/controller-process'
+import { ControllerProcess, makeControllerHome } from './testing/controller-process'
 import { StepGate } from './testing/step-gate'
 import type { WriteLedger } from './testing/write-ledger'
 
@@ -47,7 +47,6 @@ type Walks = { controller?: OperationKind[]; agents?: OperationKind[] }
 describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing})` : ''}`, () => {
   let bench: BenchOfHosts
   let gate: StepGate
-  let bundle: ReturnType<typeof buildController>
   let home: ReturnType<typeof makeControllerHome>
   let controller: ControllerProcess
   let writer: WriteLedger | undefined
@@ -70,7 +69,6 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
   const walkAlways = (name: string, walks: Walks, take: () => Promise<void>) => walk(name, walks, take, true)
 
   beforeAll(async () => {
-    bundle = buildController()
     bench = await benchOfHosts(inject('engineConnectionString'), { hosts: 3 })
     home = makeControllerHome({
       connectionString: bench.db.as.controller.connectionString,
@@ -79,7 +77,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
       host: bench.own,
     })
     gate = await StepGate.install(bench.db)
-    controller = new ControllerProcess(bundle.path, home.path)
+    controller = new ControllerProcess(inject('controllerBundle'), home.path)
     await waitUntil('all hosts are seen', async () => {
       const { rows } = await bench.db.pool.query('SELECT FROM host WHERE "observedAt" IS NULL')
       return rows.length === 0
@@ -95,7 +93,6 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     await gate?.remove()
     await bench?.remove()
     home?.remove()
-    bundle?.remove()
   }, 60_000)
 
   const cluster = () => bench.clusterOf(one)
@@ -123,7 +120,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
       }
       await controller.end('SIGKILL')
       await gate.open(operationId, at, true)
-      controller = new ControllerProcess(bundle.path, home.path)
+      controller = new ControllerProcess(inject('controllerBundle'), home.path)
     }
     const operation = await bench.succeeded(operationId)
     expect(crossed).toEqual(operation.steps.flatMap((s) => [`start of ${s.name}`, `end of ${s.name}`]))
