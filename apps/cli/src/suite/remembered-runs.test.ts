@@ -84,6 +84,7 @@ test('a changed, new, removed or differently marked file of the engine changes t
   write('engine/modules/page_repair/page_repair.o', 'built')
   write('engine/src/configure', 'imported')
   write('apps/web/src/page.ts', 'second\n')
+  write('apps/cli/src/suite/engine-suite.test.ts', '')
   expect(key()).toBe(first)
   expect(key('Debian 13')).not.toBe(first)
 })

@@ -29,7 +29,10 @@ export type SuiteContext = {
 export type Suite = {
   name: string
   about: string
-  /** `engine` runs beside the others; `alone` runs after them, because it measures time. */
+  /**
+   * `engine` runs beside the others; `alone` runs after them and by itself, because it measures time, or takes whatever runs
+   * as one of its own users for something that it left behind.
+   */
   lane: 'engine' | 'workspace' | 'alone'
   run: (context: SuiteContext) => Promise<Counts>
   /** The green run of before that a run of the whole suite would repeat; null where there is none. */
