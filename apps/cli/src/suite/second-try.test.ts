@@ -47,6 +47,12 @@ test('what failed only at the second try is named as well', () => {
   ])
 })
 
+test('what the first run was not asked for is not counted by the second', () => {
+  const first = fileOf([skipped('a'), failed('b')])
+  const second = runOf(fileOf([failed('a'), passed('b'), passed('c')]))
+  expect(countOf(first, second)).toEqual({ passed: 1, failed: 0, skipped: 1 })
+})
+
 test('tests of one name are told apart by their order', () => {
   const both = bothTries(
     fileOf([passed('each'), failed('each', 'second of them')]),

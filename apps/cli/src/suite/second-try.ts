@@ -23,13 +23,15 @@ export function bothTries(first: TestFile, run: TestRun): { file: TestFile; flak
   const atLast = (what: string, message: string | undefined) =>
     flaky.push(`${what}: passed, and failed at the second try with ${message}`)
 
+  // hooks that failed had tests skipped, or not seen at all; otherwise what was not asked for stays out
+  const unseen = first.fault !== undefined
   // several tests of a file may have one name; they come in the same order
   const left = [...second.tests]
   const tests = first.tests.map((test) => {
     const at = left.findIndex(({ name }) => name === test.name)
     const [again] = at < 0 ? [] : left.splice(at, 1)
     const what = `${first.file} > ${test.name}`
-    if (test.state === 'skipped') return again ?? test
+    if (test.state === 'skipped') return unseen && again ? again : test
     if (test.state === 'passed') {
       if (again?.state === 'failed') atLast(what, again.message)
       return test
@@ -38,11 +40,12 @@ export function bothTries(first: TestFile, run: TestRun): { file: TestFile; flak
     once(what, test.message)
     return again
   })
-  if (first.fault !== undefined && second.fault === undefined) once(first.file, first.fault)
-  if (first.fault === undefined && second.fault !== undefined) atLast(first.file, second.fault)
-  const fault = first.fault === undefined ? undefined : second.fault
+  if (unseen && second.fault === undefined) once(first.file, first.fault)
+  if (!unseen && second.fault !== undefined) atLast(first.file, second.fault)
+  if (!unseen) return { file: { ...first, tests }, flaky }
+  const { file, seconds } = first
   return {
-    file: { file: first.file, seconds: first.seconds, tests: [...tests, ...left], ...(fault && { fault }) },
+    file: { file, seconds, tests: [...tests, ...left], ...(second.fault && { fault: second.fault }) },
     flaky,
   }
 }
