@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
-import { defineConfig } from 'vitest/config'
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
 
-export default defineConfig({
+const common: TestProjectInlineConfiguration = {
   plugins: [
     {
       name: 'sql-text',
@@ -12,12 +12,38 @@ export default defineConfig({
       },
     },
   ],
+}
+const patience = { testTimeout: 60_000, hookTimeout: 120_000 }
+
+/** What measures: engines and agents of other files beside it would be measured too. It runs after the others. */
+const timed = [
+  'src/host/host.test.ts',
+  'src/host/kernel-log.test.ts',
+  'test/fence.test.ts',
+  'test/start-crashed.test.ts',
+  'test/telemetry.test.ts',
+]
+
+export default defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     globalSetup: ['test/build-bundle.ts'],
-    // engines and agents of several files at once would only measure each other
-    fileParallelism: false,
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
+    projects: [
+      {
+        ...common,
+        test: {
+          ...patience,
+          name: 'beside',
+          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude: timed,
+          // they wait more than they compute, each with engines and an agent of its own
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        ...common,
+        test: { ...patience, name: 'timed', include: timed, maxWorkers: 1, sequence: { groupOrder: 1 } },
+      },
+    ],
   },
 })

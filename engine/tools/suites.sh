@@ -67,6 +67,9 @@ record() {
   printf '%-28s %s passed, %s failed, %s skipped\n' "$suite" "$passed" "$failed" "$skipped"
 }
 
+# took <part> <SECONDS when it began>: how long it ran; ./floe test names the slowest parts of all suites.
+took() { printf '%-28s took %s s\n' "$1" "$((SECONDS - $2))"; }
+
 # announce <suite>: sets suite_dir and log.
 announce() {
   suite_dir=$run_dir/suites/$1 log=$run_dir/suites/$1.log
@@ -76,7 +79,7 @@ announce() {
 
 # regress_suite <suite> <pg_regress | pg_isolation_regress> <inputs> <arguments…>
 regress_suite() {
-  local suite=$1 program=$2 inputs=$3 status=0 suite_dir log
+  local suite=$1 program=$2 inputs=$3 status=0 began=$SECONDS suite_dir log
   shift 3
   announce "$suite"
   (cd "$inputs" && as_engine_user "$program" --inputdir="$inputs" --expecteddir="$inputs" --outputdir="$suite_dir" \
@@ -88,6 +91,7 @@ regress_suite() {
     status=$(($(grep -Ec '^(not )?ok ' "$log" || true) < $(grep -c . "$run_dir/core-tests" || true)))
   fi
   record "$suite" "$status" "$log"
+  took "$suite" "$began"
 }
 
 # excuse_size_dependent <log>: what testkit/size-dependent-tests names counts as skipped when it differs.
@@ -114,25 +118,29 @@ core_regress() {
 
 # verify_suite: the verb that reads a stopped instance; as who called, since it changes to the owner itself.
 verify_suite() {
-  local status=0 suite_dir log
+  local status=0 began=$SECONDS suite_dir log
   announce verify
   ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0:verify_asan_link_order=0 \
     "$tools_dir/verify-test.sh" "$variant" "$prefix" "$suite_dir/data" >"$log" 2>&1 || status=$?
   record verify "$status" "$log"
+  took verify "$began"
 }
 
 # tap_suite <suite> <directory that holds t/>
 tap_suite() {
-  local suite=$1 inputs=$2 status=0 file suite_dir log
+  local suite=$1 inputs=$2 status=0 file began suite_dir log
   announce "$suite"
   : >"$log"
   for file in "$inputs"/t/${only:-*}.pl; do
+    began=$SECONDS
     mkdir -p "$suite_dir"
     local test_dir=$suite_dir/${file##*/}
     # Every file gets directories of its own, named after it.
     (suite_dir=${test_dir%.pl} && as_engine_user mkdir -p "$suite_dir/data" "$suite_dir/log" &&
       cd "$inputs" && as_engine_user prove -v --norc --nocolor -I "$prefix/lib/postgresql/pgxs/src/test/perl" \
       -I "$run_dir/testkit/perl" "t/${file##*/}") >>"$log" 2>&1 || status=$?
+    file=${file##*/}
+    took "${inputs##*/}/${file%.pl}" "$began"
   done
   # The summary of prove repeats nothing that starts with "ok "; its own lines are not counted.
   record "$suite" "$status" "$log"
@@ -195,13 +203,14 @@ module_suites() {
 
 # command_suite <suite> <command…>: one check that either holds or not.
 command_suite() {
-  local suite=$1 log=$run_dir/suites/$1.log status=0
+  local suite=$1 log=$run_dir/suites/$1.log status=0 began=$SECONDS
   shift
   step "test $suite"
   ("$@") >"$log" 2>&1 || status=$?
   if [ "$status" -eq 0 ]; then echo "ok 1 - $suite"; else echo "not ok 1 - $suite"; fi >>"$log"
   if [ "$status" -ne 0 ]; then cat "$log" >&2; fi
   record "$suite" "$status" "$log"
+  took "$suite" "$began"
 }
 
 # remove_old_runs: what failed or killed runs have left is kept for a day.

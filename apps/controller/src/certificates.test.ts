@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -108,15 +107,13 @@ describe('renewal', () => {
   })
 
   test('an agent’s certificate is renewed again and again by itself, and it is online all the time', async () => {
-    const bundle = join(scratch.path, 'agent.js')
-    execFileSync(process.execPath, ['build.mjs', bundle], { cwd: join(import.meta.dirname, '../../agent') })
     const home = await makeThrowawayHome()
     const { hostId } = home.installation
     const lifetimeMs = 12_000
     const file = join(home.home, 'secrets', secretFiles.agentIdentity)
     writeFileSync(file, await home.authority.host(hostId, { lifetimeMs }))
     const first = fingerprintOf(readFileSync(file, 'utf8'))
-    const agent = new ThrowawayAgent(home, bundle)
+    const agent = new ThrowawayAgent(home, inject('agentBundle'))
     await agent.start()
     const { pid } = agent
     const controller = startController({

@@ -1,7 +1,7 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { scramVerifier } from '@floe/authority/scram-verifier'
 import {
@@ -29,8 +29,6 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { actor } from './testing/bench-of-controllers'
 
-const room = join(import.meta.dirname, '..')
-const bundle = join(room, 'dist', `cluster-settings-${process.pid}`, 'main.js')
 const firstId = randomUUID()
 const password = randomBytes(12).toString('base64url')
 let db: TestDatabase
@@ -40,7 +38,7 @@ let controller: ChildProcess | null = null
 
 /** The controller as it runs in an installation, so that it can be killed like one. */
 function startController(): void {
-  controller = spawn(process.execPath, [bundle], {
+  controller = spawn(process.execPath, [inject('controllerBundle')], {
     env: { ...process.env, FLOE_HOME: home.home, NODE_OPTIONS: '' },
     stdio: 'ignore',
   })
@@ -55,7 +53,6 @@ async function endController(signal: NodeJS.Signals): Promise<void> {
 }
 
 beforeAll(async () => {
-  execFileSync(process.execPath, ['build.mjs', bundle], { cwd: room })
   db = await createTestDatabase(inject('engineConnectionString'))
   home = await makeThrowawayHome({
     overrides: {
@@ -70,9 +67,7 @@ beforeAll(async () => {
   })
   for (const name of [secretFiles.controlControllerPassword, secretFiles.authSecret])
     writeFileSync(join(home.home, 'secrets', name), 'a secret of the tests\n')
-  const agentBundle = join(home.home, 'agent.js')
-  execFileSync(process.execPath, ['build.mjs', agentBundle], { cwd: join(room, '../agent') })
-  agent = new ThrowawayAgent(home, agentBundle)
+  agent = new ThrowawayAgent(home, inject('agentBundle'))
   await agent.start()
   startController()
   const { hostId } = home.installation
@@ -95,7 +90,6 @@ afterAll(async () => {
   await endController('SIGTERM')
   await agent?.remove()
   await db?.drop()
-  rmSync(join(bundle, '..'), { recursive: true, force: true })
 })
 
 const submit = <K extends OperationKind>(kind: K, input: unknown, idempotencyKey?: string) =>

@@ -1,7 +1,5 @@
-import { execFileSync } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { scramVerifier } from '@floe/authority/scram-verifier'
 import { listRestoredRecords, readClusterOf, readOperationLog, showInstance, showOperation } from '@floe/db'
 import { createTestDatabase, type TestDatabase } from '@floe/db/testing'
@@ -50,11 +48,9 @@ describe.skipIf(missing !== null)(`a cluster on three hosts${missing ? ` (${miss
   }
 
   beforeAll(async () => {
-    const bundle = join(import.meta.dirname, '../../agent/dist', `cluster-test-${process.pid}.js`)
-    execFileSync(process.execPath, ['build.mjs', bundle], { cwd: join(import.meta.dirname, '../../agent') })
     db = await createTestDatabase(inject('engineConnectionString'))
     gate = await StepGate.install(db)
-    net = await startThrowawayHosts(3, { bundle, instances: 12 })
+    net = await startThrowawayHosts(3, { bundle: inject('agentBundle'), instances: 12 })
     for (const n of [0, 1, 2]) {
       const { hostId, name, agentUrl } = hostOf(n)
       await db.pool.query('INSERT INTO host (id, name, "agentUrl") VALUES ($1, $2, $3)', [

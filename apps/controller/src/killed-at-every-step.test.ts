@@ -22,7 +22,7 @@ import {
 } from '@floe/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { type BenchOfHosts, benchOfHosts } from './testing/bench-of-hosts'
-import { buildController, ControllerProcess, makeControllerHome } from './testing/controller-process'
+import { ControllerProcess, makeControllerHome } from './testing/controller-process'
 import { StepGate } from './testing/step-gate'
 import type { WriteLedger } from './testing/write-ledger'
 
@@ -33,24 +33,42 @@ vi.setConfig({ testTimeout: 300_000 })
  * Every kind of operation on a cluster of real engines, with kill -9 at each boundary between two of its steps: the moment
  * at which what a step's task did is about to be written as done, and with `./floe test --long` also the one at which a step
  * is about to be written as begun.
+ *
+ * That repeats one guarantee of the step runner and of the agent's tasks for each kind, and takes many minutes. So without
+ * `--long` only these kinds are walked (`walkAlways`): what makes an instance from nothing, and one from another host's;
+ * what changes one member, and all one after another and may take it back; what hands over between two that live, and from one
+ * that is dead; what brings a member back by a new copy; and what takes one away.
  */
-const killsAtStarts = process.env.FLOE_TEST_LONG === '1'
+const long = process.env.FLOE_TEST_LONG === '1'
+
+/** Which kinds a walk takes through whose death. */
+type Walks = { controller?: OperationKind[]; agents?: OperationKind[] }
 
 describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing})` : ''}`, () => {
   let bench: BenchOfHosts
   let gate: StepGate
-  let bundle: ReturnType<typeof buildController>
   let home: ReturnType<typeof makeControllerHome>
   let controller: ControllerProcess
   let writer: WriteLedger | undefined
   const one = randomUUID()
   const [two, three] = [randomUUID(), randomUUID()]
   const four = randomUUID()
-  /** Kinds whose boundaries were walked, by whose death. */
+  /** Kinds whose boundaries were walked, by whose death; and those that some walk promises, whether it was taken or not. */
   const walked = { controller: new Set<OperationKind>(), agents: new Set<OperationKind>() }
+  const promised = { controller: new Set<OperationKind>(), agents: new Set<OperationKind>() }
+
+  /** A test that walks what it promises; but for `walkAlways` only with `--long`. */
+  function walk(name: string, walks: Walks, take: () => Promise<void>, taken = long) {
+    const deaths = ['controller', 'agents'] as const
+    for (const who of deaths) for (const kind of walks[who] ?? []) promised[who].add(kind)
+    test.runIf(taken)(name, async () => {
+      await take()
+      for (const who of deaths) expect([...walked[who]]).toEqual(expect.arrayContaining(walks[who] ?? []))
+    })
+  }
+  const walkAlways = (name: string, walks: Walks, take: () => Promise<void>) => walk(name, walks, take, true)
 
   beforeAll(async () => {
-    bundle = buildController()
     bench = await benchOfHosts(inject('engineConnectionString'), { hosts: 3 })
     home = makeControllerHome({
       connectionString: bench.db.as.controller.connectionString,
@@ -59,7 +77,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
       host: bench.own,
     })
     gate = await StepGate.install(bench.db)
-    controller = new ControllerProcess(bundle.path, home.path)
+    controller = new ControllerProcess(inject('controllerBundle'), home.path)
     await waitUntil('all hosts are seen', async () => {
       const { rows } = await bench.db.pool.query('SELECT FROM host WHERE "observedAt" IS NULL')
       return rows.length === 0
@@ -75,7 +93,6 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     await gate?.remove()
     await bench?.remove()
     home?.remove()
-    bundle?.remove()
   }, 60_000)
 
   const cluster = () => bench.clusterOf(one)
@@ -97,13 +114,13 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
       )
       if (at === 'ended') break
       crossed.push(`${at.when} of ${at.step}`)
-      if (at.when === 'start' && !killsAtStarts) {
+      if (at.when === 'start' && !long) {
         await gate.open(operationId, at, false)
         continue
       }
       await controller.end('SIGKILL')
       await gate.open(operationId, at, true)
-      controller = new ControllerProcess(bundle.path, home.path)
+      controller = new ControllerProcess(inject('controllerBundle'), home.path)
     }
     const operation = await bench.succeeded(operationId)
     expect(crossed).toEqual(operation.steps.flatMap((s) => [`start of ${s.name}`, `end of ${s.name}`]))
@@ -220,7 +237,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     expect(await bench.lost(one, ledger.acknowledged)).toEqual([])
   }
 
-  test('create-instance', async () => {
+  walkAlways('create-instance', { controller: ['create-instance'] }, async () => {
     await withControllerKilled(
       'create-instance',
       { instanceId: one, name: 'one', settings: {}, ownerPasswordVerifier: scramVerifier(bench.password) },
@@ -230,7 +247,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     await expectNothingLeft()
   })
 
-  test('create-standby', async () => {
+  walkAlways('create-standby', { controller: ['create-standby'] }, async () => {
     const { clusterId } = await cluster()
     await withControllerKilled(
       'create-standby',
@@ -240,7 +257,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     await expectNothingLeft()
   })
 
-  test('create-standby, the agents killed', async () => {
+  walkAlways('create-standby, the agents killed', { agents: ['create-standby'] }, async () => {
     const { clusterId } = await cluster()
     await throughDeadAgents(
       'create-standby',
@@ -250,7 +267,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     await expectNothingLeft()
   })
 
-  test('change-synchronous and change-commit-mode', async () => {
+  walk('change-synchronous, the agents killed', { agents: ['change-synchronous'] }, async () => {
     const { clusterId } = await cluster()
     await throughDeadAgents('change-synchronous', {
       clusterId,
@@ -258,36 +275,36 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
       synchronous: { method: 'first', count: 1, instanceIds: [three] },
       commitMode: 'local',
     })
-    await throughDeadAgents('change-commit-mode', {
-      instanceId: one,
-      database: 'postgres',
-      role: null,
-      commitMode: 'off',
-    })
-    expect(await bench.ask(await member('one'), 'show synchronous_commit')).toEqual([
-      { synchronous_commit: 'off' },
-    ])
+  })
+
+  // what follows needs it: an asynchronous failover has no proof that nothing is lost
+  walkAlways('change-synchronous', { controller: ['change-synchronous'] }, async () => {
+    const { clusterId } = await cluster()
     await withControllerKilled('change-synchronous', {
       clusterId,
       instanceId: one,
       synchronous: { method: 'any', count: 1, instanceIds: [two, three] },
       commitMode: 'on',
     })
-    await withControllerKilled('change-commit-mode', {
-      instanceId: one,
-      database: 'postgres',
-      role: null,
-      commitMode: 'remote_apply',
-    })
-    expect(await bench.ask(await member('one'), 'show synchronous_commit')).toEqual([
-      { synchronous_commit: 'remote_apply' },
-    ])
     expect(await bench.ask(await member('one'), 'show synchronous_standby_names')).toEqual([
       { synchronous_standby_names: 'ANY 1 ("one-2", "one-3")' },
     ])
   })
 
-  test('change-automatic', async () => {
+  const commitModeKind: OperationKind[] = ['change-commit-mode']
+  walk('change-commit-mode', { controller: commitModeKind, agents: commitModeKind }, async () => {
+    const of = { instanceId: one, database: 'postgres', role: null }
+    await throughDeadAgents('change-commit-mode', { ...of, commitMode: 'off' })
+    expect(await bench.ask(await member('one'), 'show synchronous_commit')).toEqual([
+      { synchronous_commit: 'off' },
+    ])
+    await withControllerKilled('change-commit-mode', { ...of, commitMode: 'remote_apply' })
+    expect(await bench.ask(await member('one'), 'show synchronous_commit')).toEqual([
+      { synchronous_commit: 'remote_apply' },
+    ])
+  })
+
+  walk('change-automatic', { controller: ['change-automatic'], agents: ['change-automatic'] }, async () => {
     const { clusterId } = await cluster()
     const of = { clusterId, instanceId: one }
     const synchronous = (strict: boolean) =>
@@ -316,7 +333,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     await synchronous(false)
   })
 
-  test('switchover-cluster', async () => {
+  walkAlways('switchover-cluster', { controller: ['switchover-cluster'] }, async () => {
     const ledger = await writing()
     await withControllerKilled('switchover-cluster', {
       clusterId: (await cluster()).clusterId,
@@ -327,7 +344,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     await expectNothingLeft()
   })
 
-  test('switchover-cluster, the agents killed', async () => {
+  walk('switchover-cluster, the agents killed', { agents: ['switchover-cluster'] }, async () => {
     const ledger = await writing()
     await throughDeadAgents('switchover-cluster', {
       clusterId: (await cluster()).clusterId,
@@ -366,106 +383,124 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     return rows.map(({ name }) => name)
   }
 
-  test('failover-cluster, then rejoin-standby by pg_rewind', async () => {
-    const ledger = await writing()
-    const former = await crashPrimary()
-    await withControllerKilled('failover-cluster', {
-      clusterId: (await cluster()).clusterId,
-      instanceId: two,
-    })
-    expect((await cluster()).primaryInstanceId).toBe(two)
-    await expectNoneLost(ledger)
-    expect((await member(former.name)).memberRole).toBe('fenced')
-    const rejoined = await withControllerKilled('rejoin-standby', { instanceId: former.instanceId })
-    expect(await member(former.name)).toMatchObject({
-      memberRole: 'standby',
-      role: 'standby',
-      fenced: null,
-    })
-    await expectNothingLeft()
-    // what it had alone when it was killed was told exactly, and is kept where there was any
-    const own = await resultOf<TaskResult<'keep-aside'>>(rejoined.operationId, 'keep')
-    expect(own).toMatchObject({
-      discarded: false,
-      ownBytes: expect.any(Number),
-      ownCommits: expect.any(Number),
-    })
-    expect(own.keptAside !== null).toBe((own.ownBytes ?? 0) > 0)
-    const of = { instanceId: former.instanceId, confirmName: former.name }
-    const keptAside = own.keptAside?.name ?? 'kept-aside-20260101T000000000Z-1'
-    await withControllerKilled('drop-kept-aside', { ...of, keptAside })
-    await throughDeadAgents('drop-kept-aside', { ...of, keptAside })
-    await expectNothingLeft()
-  })
+  walk(
+    'failover-cluster, then rejoin-standby by pg_rewind',
+    { controller: ['failover-cluster', 'rejoin-standby', 'drop-kept-aside'], agents: ['drop-kept-aside'] },
+    async () => {
+      const ledger = await writing()
+      const former = await crashPrimary()
+      await withControllerKilled('failover-cluster', {
+        clusterId: (await cluster()).clusterId,
+        instanceId: two,
+      })
+      expect((await cluster()).primaryInstanceId).toBe(two)
+      await expectNoneLost(ledger)
+      expect((await member(former.name)).memberRole).toBe('fenced')
+      const rejoined = await withControllerKilled('rejoin-standby', { instanceId: former.instanceId })
+      expect(await member(former.name)).toMatchObject({
+        memberRole: 'standby',
+        role: 'standby',
+        fenced: null,
+      })
+      await expectNothingLeft()
+      // what it had alone when it was killed was told exactly, and is kept where there was any
+      const own = await resultOf<TaskResult<'keep-aside'>>(rejoined.operationId, 'keep')
+      expect(own).toMatchObject({
+        discarded: false,
+        ownBytes: expect.any(Number),
+        ownCommits: expect.any(Number),
+      })
+      expect(own.keptAside !== null).toBe((own.ownBytes ?? 0) > 0)
+      const of = { instanceId: former.instanceId, confirmName: former.name }
+      const keptAside = own.keptAside?.name ?? 'kept-aside-20260101T000000000Z-1'
+      await withControllerKilled('drop-kept-aside', { ...of, keptAside })
+      await throughDeadAgents('drop-kept-aside', { ...of, keptAside })
+      await expectNothingLeft()
+    },
+  )
 
-  test('failover-cluster, the agents killed, then rejoin-standby by a new copy', async () => {
-    const ledger = await writing()
-    const former = await crashPrimary()
-    const { operationId } = await throughDeadAgents('failover-cluster', {
-      clusterId: (await cluster()).clusterId,
-      instanceId: one,
-    })
-    expect((await cluster()).primaryInstanceId).toBe(one)
-    await expectNoneLost(ledger)
-    // a host that was silent for a while before is not waited for long: its standby is left behind, and can be rejoined
-    for (const name of await leftBehindBySilence(operationId)) {
-      const { instanceId } = await member(name)
-      await withControllerKilled('rejoin-standby', { instanceId })
-    }
-    await withControllerKilled('rejoin-standby', { instanceId: former.instanceId, method: 'clone' })
-    expect(await member(former.name)).toMatchObject({
-      memberRole: 'standby',
-      role: 'standby',
-      fenced: null,
-    })
-    await expectNothingLeft()
-  })
+  walkAlways(
+    'failover-cluster, the agents killed, then rejoin-standby by a new copy',
+    { controller: ['rejoin-standby'], agents: ['failover-cluster'] },
+    async () => {
+      const ledger = await writing()
+      const former = await crashPrimary()
+      const { operationId } = await throughDeadAgents('failover-cluster', {
+        clusterId: (await cluster()).clusterId,
+        instanceId: one,
+      })
+      expect((await cluster()).primaryInstanceId).toBe(one)
+      await expectNoneLost(ledger)
+      // a host that was silent for a while before is not waited for long: its standby is left behind, and can be rejoined
+      for (const name of await leftBehindBySilence(operationId)) {
+        const { instanceId } = await member(name)
+        await withControllerKilled('rejoin-standby', { instanceId })
+      }
+      await withControllerKilled('rejoin-standby', { instanceId: former.instanceId, method: 'clone' })
+      expect(await member(former.name)).toMatchObject({
+        memberRole: 'standby',
+        role: 'standby',
+        fenced: null,
+      })
+      await expectNothingLeft()
+    },
+  )
 
-  test('fence-instance', async () => {
-    await withControllerKilled('fence-instance', { instanceId: three })
-    expect(await member('one-3')).toMatchObject({ memberRole: 'fenced' })
-    await withControllerKilled('rejoin-standby', { instanceId: three })
-    await expectNothingLeft()
-    await throughDeadAgents('fence-instance', { instanceId: three })
-    expect(await member('one-3')).toMatchObject({ memberRole: 'fenced' })
-    await throughDeadAgents('rejoin-standby', { instanceId: three })
-    await expectNothingLeft()
-  })
+  walk(
+    'fence-instance',
+    { controller: ['fence-instance', 'rejoin-standby'], agents: ['fence-instance', 'rejoin-standby'] },
+    async () => {
+      await withControllerKilled('fence-instance', { instanceId: three })
+      expect(await member('one-3')).toMatchObject({ memberRole: 'fenced' })
+      await withControllerKilled('rejoin-standby', { instanceId: three })
+      await expectNothingLeft()
+      await throughDeadAgents('fence-instance', { instanceId: three })
+      expect(await member('one-3')).toMatchObject({ memberRole: 'fenced' })
+      await throughDeadAgents('rejoin-standby', { instanceId: three })
+      await expectNothingLeft()
+    },
+  )
 
-  test('change-cluster-settings and change-page-repair', async () => {
+  const maxConnections = async (value: string) => {
     const { clusterId, members } = await cluster()
-    await withControllerKilled('change-cluster-settings', {
+    const changes = [{ name: 'max_connections', value }]
+    return {
       clusterId,
       instanceId: one,
-      members: members.map(({ instanceId }) => ({
-        instanceId,
-        changes: [{ name: 'max_connections', value: '110' }],
-      })),
-    })
+      members: members.map(({ instanceId }) => ({ instanceId, changes })),
+    }
+  }
+  async function expectMaxConnections(value: string) {
     for (const m of (await cluster()).members)
-      expect(await bench.ask(m, 'show max_connections')).toEqual([{ max_connections: '110' }])
-    await throughDeadAgents('change-cluster-settings', {
-      clusterId,
-      instanceId: one,
-      members: members.map(({ instanceId }) => ({
-        instanceId,
-        changes: [{ name: 'max_connections', value: '90' }],
-      })),
-    })
-    for (const m of (await cluster()).members)
-      expect(await bench.ask(m, 'show max_connections')).toEqual([{ max_connections: '90' }])
-    await throughDeadAgents('change-page-repair', {
-      clusterId,
-      instanceId: one,
-      pageRepair: { enabled: false, excluded: [] },
-    })
-    await withControllerKilled('change-page-repair', {
-      clusterId,
-      instanceId: one,
-      pageRepair: { enabled: true, excluded: [three] },
-    })
+      expect(await bench.ask(m, 'show max_connections')).toEqual([{ max_connections: value }])
+  }
+
+  walkAlways('change-cluster-settings', { controller: ['change-cluster-settings'] }, async () => {
+    await withControllerKilled('change-cluster-settings', await maxConnections('110'))
+    await expectMaxConnections('110')
     await expectNothingLeft()
   })
+
+  walk('change-cluster-settings, the agents killed', { agents: ['change-cluster-settings'] }, async () => {
+    await throughDeadAgents('change-cluster-settings', await maxConnections('90'))
+    await expectMaxConnections('90')
+    await expectNothingLeft()
+  })
+
+  walk(
+    'change-page-repair',
+    { controller: ['change-page-repair'], agents: ['change-page-repair'] },
+    async () => {
+      const { clusterId } = await cluster()
+      const of = { clusterId, instanceId: one }
+      await throughDeadAgents('change-page-repair', { ...of, pageRepair: { enabled: false, excluded: [] } })
+      await withControllerKilled('change-page-repair', {
+        ...of,
+        pageRepair: { enabled: true, excluded: [three] },
+      })
+      await expectNothingLeft()
+    },
+  )
 
   /**
    * Every member with roles that anybody could foresee, as an earlier version left them: in what agents know, in the
@@ -505,7 +540,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     )
   }
 
-  test.each(['controller', 'agents'] as const)('renew-roles, the %s killed', async (who) => {
+  async function renewRoles(who: keyof Walks) {
     await asBeforeRandomRoles()
     const pids = async () =>
       Promise.all([one, two, three].map(async (id) => (await showInstance(bench.db.pool, id))?.postmasterPid))
@@ -543,7 +578,9 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
       return seen.length === 2
     })
     await expectNothingLeft()
-  })
+  }
+  walk('renew-roles', { controller: ['renew-roles'] }, () => renewRoles('controller'))
+  walk('renew-roles, the agents killed', { agents: ['renew-roles'] }, () => renewRoles('agents'))
 
   /** The agent of a member's host has lost its registration and the copy of it; the engine runs on. */
   async function loseRegistration(instanceId: string) {
@@ -560,7 +597,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     )
   }
 
-  test.each(['controller', 'agents'] as const)('adopt-instance, the %s killed', async (who) => {
+  async function adoptInstance(who: keyof Walks) {
     const before = await showInstance(bench.db.pool, three)
     await loseRegistration(three)
     const through = who === 'controller' ? withControllerKilled : throughDeadAgents
@@ -571,7 +608,9 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
       return replication?.standbys.some((s) => s.applicationName === 'one-3' && s.state === 'streaming')
     })
     await expectNothingLeft()
-  })
+  }
+  walk('adopt-instance', { controller: ['adopt-instance'] }, () => adoptInstance('controller'))
+  walk('adopt-instance, the agents killed', { agents: ['adopt-instance'] }, () => adoptInstance('agents'))
 
   const driftIsSeen = () =>
     waitUntil('the drift is seen', async () => {
@@ -582,18 +621,20 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
       return rows.length > 0
     })
 
-  test.each([
-    ['controller', '8MB'],
-    ['agents', '10MB'],
-  ] as const)('stop, start, restart, reload, settings and drift, the %s killed', async (who, value) => {
+  const ofOneInstance: OperationKind[] = [
+    'reload-instance',
+    'restart-instance',
+    'stop-instance',
+    'start-instance',
+    'require-tls',
+    // it has a user of its own already; the change itself is walked by the agent's own test
+    'separate-instance',
+  ]
+  async function lifeAndSettings(who: keyof Walks, value: string) {
     const through = who === 'controller' ? withControllerKilled : throughDeadAgents
     await through('change-settings', { instanceId: three, changes: [{ name: 'work_mem', value }] })
-    for (const kind of ['reload-instance', 'restart-instance', 'stop-instance', 'start-instance'] as const)
-      await through(kind, { instanceId: three })
-    await through('require-tls', { instanceId: three })
+    for (const kind of ofOneInstance) await through(kind, { instanceId: three })
     await through('reindex-database', { instanceId: one, database: 'postgres' })
-    // it has a user of its own already; the change itself is walked by the agent's own test
-    await through('separate-instance', { instanceId: three })
     expect(await bench.ask(await member('one-3'), 'show work_mem')).toEqual([{ work_mem: value }])
     await bench.ask(primaryOf(await cluster()), `alter system set work_mem = '9MB'`)
     await bench.ask(primaryOf(await cluster()), 'select pg_reload_conf()')
@@ -601,52 +642,75 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     await through('resolve-drift', { instanceId: one, how: 'revert' })
     expect(await bench.ask(await member('one'), 'show work_mem')).toEqual([{ work_mem: '4MB' }])
     await expectNothingLeft()
-  })
+  }
+  const lifeKinds: OperationKind[] = [
+    'change-settings',
+    ...ofOneInstance,
+    'reindex-database',
+    'resolve-drift',
+  ]
+  walk('stop, start, restart, reload, settings and drift', { controller: lifeKinds }, () =>
+    lifeAndSettings('controller', '8MB'),
+  )
+  walk('stop, start, restart, reload, settings and drift, the agents killed', { agents: lifeKinds }, () =>
+    lifeAndSettings('agents', '10MB'),
+  )
 
-  test('create-instance, promote-standby, remove-standby and delete-instance, the agents killed', async () => {
-    const { clusterId } = await cluster()
-    const host = bench.host(3).hostId
-    await gate.arm(false)
-    await bench.carryOut('create-standby', { instanceId: four, name: 'one-4', clusterId }, host)
-    await throughDeadAgents('remove-standby', { instanceId: four, confirmName: 'one-4' })
-    await expectNothingLeft()
-    const five = randomUUID()
-    await gate.arm(false)
-    await bench.carryOut('create-standby', { instanceId: five, name: 'one-5', clusterId }, host)
-    await throughDeadAgents('promote-standby', { instanceId: five, confirmName: 'one-5' })
-    expect((await bench.clusterOf(five)).primaryInstanceId).toBe(five)
-    await throughDeadAgents('delete-instance', { instanceId: five, confirmName: 'one-5' })
-    await expectNothingLeft()
-    const six = randomUUID()
-    await throughDeadAgents(
-      'create-instance',
-      { instanceId: six, name: 'six', settings: {}, ownerPasswordVerifier: scramVerifier(bench.password) },
-      host,
-    )
-    await expectNothingLeft()
-    await gate.arm(false)
-    await bench.carryOut('delete-instance', { instanceId: six, confirmName: 'six' })
-  })
+  walk(
+    'create-instance, promote-standby, remove-standby and delete-instance, the agents killed',
+    { agents: ['create-instance', 'promote-standby', 'remove-standby', 'delete-instance'] },
+    async () => {
+      const { clusterId } = await cluster()
+      const host = bench.host(3).hostId
+      await gate.arm(false)
+      await bench.carryOut('create-standby', { instanceId: four, name: 'one-4', clusterId }, host)
+      await throughDeadAgents('remove-standby', { instanceId: four, confirmName: 'one-4' })
+      await expectNothingLeft()
+      const five = randomUUID()
+      await gate.arm(false)
+      await bench.carryOut('create-standby', { instanceId: five, name: 'one-5', clusterId }, host)
+      await throughDeadAgents('promote-standby', { instanceId: five, confirmName: 'one-5' })
+      expect((await bench.clusterOf(five)).primaryInstanceId).toBe(five)
+      await throughDeadAgents('delete-instance', { instanceId: five, confirmName: 'one-5' })
+      await expectNothingLeft()
+      const six = randomUUID()
+      await throughDeadAgents(
+        'create-instance',
+        { instanceId: six, name: 'six', settings: {}, ownerPasswordVerifier: scramVerifier(bench.password) },
+        host,
+      )
+      await expectNothingLeft()
+      await gate.arm(false)
+      await bench.carryOut('delete-instance', { instanceId: six, confirmName: 'six' })
+    },
+  )
 
-  test('promote-standby, then delete-instance', async () => {
-    await withControllerKilled('promote-standby', { instanceId: three, confirmName: 'one-3' })
-    expect((await bench.clusterOf(three)).primaryInstanceId).toBe(three)
-    expect((await cluster()).synchronous?.instanceIds).toEqual([two])
-    await expectNothingLeft()
-    await withControllerKilled('delete-instance', { instanceId: three, confirmName: 'one-3' })
-    await expectNothingLeft()
-  })
+  walk(
+    'promote-standby, then delete-instance',
+    { controller: ['promote-standby', 'delete-instance'] },
+    async () => {
+      await withControllerKilled('promote-standby', { instanceId: three, confirmName: 'one-3' })
+      expect((await bench.clusterOf(three)).primaryInstanceId).toBe(three)
+      expect((await cluster()).synchronous?.instanceIds).toEqual([two])
+      await expectNothingLeft()
+      await withControllerKilled('delete-instance', { instanceId: three, confirmName: 'one-3' })
+      await expectNothingLeft()
+    },
+  )
 
-  test('remove-standby', async () => {
+  walkAlways('remove-standby', { controller: ['remove-standby'] }, async () => {
     await withControllerKilled('remove-standby', { instanceId: two, confirmName: 'one-2' })
     await expectNothingLeft()
     const { roles } = await bench.traces(one)
-    expect(roles).toEqual((await cluster()).members.map(replicationLoginOf))
-    expect(roles).toEqual([expect.stringMatching(/^floe_standby_one_[0-9a-f]{16}$/)])
+    const { members } = await cluster()
+    expect(members.map((m) => m.name)).not.toContain('one-2')
+    expect(roles).toEqual(members.map(replicationLoginOf).sort())
+    for (const role of roles) expect(role).toMatch(/^floe_standby_one(_3)?_[0-9a-f]{16}$/)
   })
 
-  test('every kind of operation was walked, by the death of either', () => {
-    expect(operationKinds.filter((kind) => !walked.controller.has(kind))).toEqual([])
-    expect(operationKinds.filter((kind) => !walked.agents.has(kind))).toEqual([])
+  // each walk makes sure that it walked what it promised
+  test('every kind of operation has a walk, by the death of either', () => {
+    expect(operationKinds.filter((kind) => !promised.controller.has(kind))).toEqual([])
+    expect(operationKinds.filter((kind) => !promised.agents.has(kind))).toEqual([])
   })
 })

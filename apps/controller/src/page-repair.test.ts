@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -38,10 +37,8 @@ describe.skipIf(missing !== null)(`page repair between two hosts${missing ? ` ($
     return { hostId, name, agentUrl: home.agentUrl }
   }
   beforeAll(async () => {
-    const bundle = join(import.meta.dirname, '../../agent/dist', `page-repair-test-${process.pid}.js`)
-    execFileSync(process.execPath, ['build.mjs', bundle], { cwd: join(import.meta.dirname, '../../agent') })
     db = await createTestDatabase(inject('engineConnectionString'))
-    net = await startThrowawayHosts(2, { bundle, instances: 4 })
+    net = await startThrowawayHosts(2, { bundle: inject('agentBundle'), instances: 4 })
     for (const n of [0, 1]) {
       const { hostId, name, agentUrl } = hostOf(n)
       await db.pool.query('INSERT INTO host (id, name, "agentUrl") VALUES ($1, $2, $3)', [

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -55,10 +54,8 @@ const start = (more: { settingCheckMs?: number } = {}) =>
 
 beforeAll(async () => {
   const home = await makeThrowawayHome()
-  const bundle = join(home.home, 'agent.js')
-  execFileSync(process.execPath, ['build.mjs', bundle], { cwd: join(import.meta.dirname, '../../agent') })
   db = await createTestDatabase(inject('engineConnectionString'))
-  agent = new ThrowawayAgent(home, bundle)
+  agent = new ThrowawayAgent(home, inject('agentBundle'))
   await agent.start()
   controller = start()
 })

@@ -1,13 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
-import { join } from 'node:path'
 import { scramVerifier } from '@floe/authority/scram-verifier'
 import { inTransaction, newestSeq, revokeHost, showHost, showInstance, showOperation } from '@floe/db'
 import { createTestDatabase, type TestDatabase } from '@floe/db/testing'
 import type { OperationInput, OperationKind } from '@floe/domain'
 import { submitOperation } from '@floe/operations/submit'
 import {
-  makeScratchDirectory,
   startThrowawayHosts,
   type ThrowawayHost,
   type ThrowawayHosts,
@@ -25,7 +23,6 @@ const missing = ThrowawayNetwork.missing()
 
 /** Real agents, each on a host of its own, so that a partition is one: packets do not arrive, and nobody says so. */
 describe.skipIf(missing !== null)(`several hosts${missing ? ` (${missing})` : ''}`, () => {
-  const scratch = makeScratchDirectory()
   let it: ThrowawayHosts
   let one: ThrowawayHost
   let two: ThrowawayHost
@@ -36,9 +33,7 @@ describe.skipIf(missing !== null)(`several hosts${missing ? ` (${missing})` : ''
   const password = randomBytes(12).toString('base64url')
 
   beforeAll(async () => {
-    const bundle = join(scratch.path, 'agent.js')
-    execFileSync(process.execPath, ['build.mjs', bundle], { cwd: join(import.meta.dirname, '../../agent') })
-    it = await startThrowawayHosts(3, { bundle })
+    it = await startThrowawayHosts(3, { bundle: inject('agentBundle') })
     ;[one, two, three] = it.hosts as [ThrowawayHost, ThrowawayHost, ThrowawayHost]
     db = await createTestDatabase(inject('engineConnectionString'))
     for (const { hostId, name, home } of it.hosts.slice(1))
@@ -65,7 +60,6 @@ describe.skipIf(missing !== null)(`several hosts${missing ? ` (${missing})` : ''
     await controller?.stop()
     await it?.remove()
     await db?.drop()
-    scratch.remove()
   }, 60_000)
 
   const openIncidents = async () =>

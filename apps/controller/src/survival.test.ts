@@ -18,19 +18,14 @@ import { type OperationInput, secretFiles } from '@floe/domain'
 import { advanceOperation } from '@floe/operations'
 import { submitOperation } from '@floe/operations/submit'
 import { waitUntil } from '@floe/testkit'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest'
+import { afterEach, beforeEach, expect, inject, test } from 'vitest'
 import { actor, benchOfControllers, keptLog } from './testing/bench-of-controllers'
-import { buildController, ControllerProcess, makeControllerHome } from './testing/controller-process'
+import { ControllerProcess, makeControllerHome } from './testing/controller-process'
 
 let bench: Awaited<ReturnType<typeof benchOfControllers>>
 let home: ReturnType<typeof makeControllerHome>
-let bundle: ReturnType<typeof buildController>
 const processes: ControllerProcess[] = []
 
-beforeAll(() => {
-  bundle = buildController()
-})
-afterAll(() => bundle.remove())
 beforeEach(async () => {
   bench = await benchOfControllers(inject('engineConnectionString'))
   home = makeControllerHome({
@@ -47,7 +42,7 @@ afterEach(async () => {
 })
 
 function startProcess(): ControllerProcess {
-  const process = new ControllerProcess(bundle.path, home.path)
+  const process = new ControllerProcess(inject('controllerBundle'), home.path)
   processes.push(process)
   return process
 }

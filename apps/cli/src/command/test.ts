@@ -4,17 +4,24 @@ import { countsLine } from '../suite/suite'
 import { progressOf } from './up'
 import { verb } from './verb'
 
+type Options = { json?: boolean; list?: boolean; all?: boolean; long?: boolean; secondTry?: boolean }
+
 export function addTest(program: Command): void {
   verb(
     program,
     'test [suites...]',
     'run the test suites',
-    'Runs the named suites, or all of them, on private ports and directories; installs what they need as "up" does. The last line is "N passed, N failed, N skipped"; exit status 1 when any failed. After "engine" its parts may be named ("engine page_repair"; "./floe engine test --help" names them). What follows "--" is given to the one suite named.',
+    'Runs the named suites, or all of them, on private ports and directories; installs what they need as "up" does. The engine’s suite is not run, and not counted, while nothing has changed that decides it since it was green; named, or with --all, it is. At the end the ten slowest test files are named. The last line is "N passed, N failed, N skipped"; exit status 1 when any failed. After "engine" its parts may be named ("engine page_repair"; "./floe engine test --help" names them). What follows "--" is given to the one suite named.',
   )
     .option('--list', 'only list the suites')
+    .option('--all', 'run the engine’s suite although nothing has changed since it last was green')
     .option('--long', 'walk and search further than a test on each change can, where a test knows how')
-    .action(async (words: string[], o: { json?: boolean; list?: boolean; long?: boolean }) => {
-      const { json, list, long } = o
+    .option(
+      '--second-try',
+      'run a test file that failed again, alone, once its suite has ended (not of engine and hostile); what passes then counts as passed and is named as flaky',
+    )
+    .action(async (words: string[], o: Options) => {
+      const { json, list, all, long, secondTry } = o
       const { chooseSuites, runSuites, suites } = await import('../suite/run-suites')
       if (list) {
         const known = suites.map(({ name, about }) => ({ name, about }))
@@ -31,7 +38,11 @@ export function addTest(program: Command): void {
       // read by the tests themselves, in whatever program runs them
       if (long) process.env.FLOE_TEST_LONG = '1'
       const { progress } = progressOf('test')
-      const result = await runSuites(currentHome(), chosen, progress)
+      // who names a suite wants to see it run
+      const result = await runSuites(currentHome(), chosen, progress, {
+        all: all === true || words.length > 0,
+        secondTry: secondTry === true,
+      })
       process.stdout.write(json ? `${JSON.stringify(result, null, 2)}\n` : `${countsLine(result)}\n`)
       if (result.failed > 0) process.exitCode = 1
     })

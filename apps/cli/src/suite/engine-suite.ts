@@ -1,7 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
-import { checkoutDirectory } from '../installation/home'
+import { cacheDirectory, checkoutDirectory } from '../installation/home'
+import { engineSuiteKey, systemUnderTest } from './engine-suite-key'
+import { RememberedRuns } from './remembered-runs'
 import { type Counts, parseCounts, runInCheckout, type Suite, type SuiteContext } from './suite'
+import type { FileTime } from './test-files'
 
 const tool = () => join(checkoutDirectory(), 'engine/tools/engine')
 
@@ -11,10 +14,25 @@ export function engineSuiteNames(): string[] {
   return status === 0 ? stdout.trim().split('\n') : []
 }
 
+/** What the engine's tool says of how long each part ran: a suite, or a TAP file as it can be named after `engine`. */
+export function engineTimes(output: string): FileTime[] {
+  return [...output.matchAll(/^(\S+) +took (\d+) s$/gm)].map((match) => ({
+    file: `engine ${match[1]}`,
+    seconds: Number(match[2]),
+  }))
+}
+
+/** The green runs of the whole suite, kept where the engines are. */
+const runs = () => new RememberedRuns(join(cacheDirectory(), 'engine-suite.json'))
+const key = () => engineSuiteKey(checkoutDirectory(), systemUnderTest(checkoutDirectory()))
+
 async function engine(context: SuiteContext): Promise<Counts> {
-  const { stdout, status } = await runInCheckout(context, tool(), ['test', ...context.more])
-  const counts = parseCounts(stdout) ?? { passed: 0, failed: 0, skipped: 0 }
-  return status !== 0 && counts.failed === 0 ? { ...counts, failed: 1 } : counts
+  return runs().remembering(key, { whole: context.more.length === 0, say: context.say }, async () => {
+    const { stdout, status } = await runInCheckout(context, tool(), ['test', ...context.more])
+    for (const { file, seconds } of engineTimes(stdout)) context.took(file, seconds)
+    const counts = parseCounts(stdout) ?? { passed: 0, failed: 0, skipped: 0 }
+    return status !== 0 && counts.failed === 0 ? { ...counts, failed: 1 } : counts
+  })
 }
 
 export const engineSuite: Suite = {
@@ -22,4 +40,8 @@ export const engineSuite: Suite = {
   about: 'PostgreSQL’s regression and isolation suites on the patched engine, then every module’s tests',
   lane: 'engine',
   run: engine,
+  remembered: () => {
+    const current = key()
+    return current === null ? null : runs().find(current)
+  },
 }

@@ -1,8 +1,10 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { checkoutDirectory } from '../installation/home'
+import type { RepeatableRun } from './second-try'
 import { type Counts, none, runInCheckout, type Suite, type SuiteContext } from './suite'
+import { judged, type PlaywrightReport, readPlaywright, settle } from './test-files'
 
 const browsers = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium']
 
@@ -22,36 +24,24 @@ async function ensureBrowser(context: SuiteContext): Promise<boolean> {
   return status === 0
 }
 
-type PlaywrightReport = {
-  stats: { expected: number; unexpected: number; flaky: number; skipped: number }
-  errors: unknown[]
-}
+/** The journey that makes the owner; each of the others needs it before, and no other. */
+const firstJourney = '1-first-run.spec.ts'
 
-/** Counts of a Playwright report. A test that only passed when repeated counts as failed. */
-export function countPlaywright({ stats, errors }: PlaywrightReport): Counts {
-  const failed = stats.unexpected + stats.flaky
-  return {
-    passed: stats.expected,
-    failed: failed === 0 && errors.length > 0 ? 1 : failed,
-    skipped: stats.skipped,
-  }
-}
-
-async function journeys(context: SuiteContext): Promise<Counts> {
-  await context.enginePrefix()
-  if (!(await ensureBrowser(context))) {
-    context.log('no Chromium: it is not installed and cannot be installed from here')
-    return { ...none, failed: 1 }
-  }
+/** Runs Playwright on a private installation of its own. What a failure leaves behind goes to `output`. */
+async function playwright(
+  context: Pick<SuiteContext, 'logFile' | 'more'>,
+  output: string,
+): Promise<RepeatableRun> {
   const scratch = mkdtempSync(join(tmpdir(), 'floe-journeys-'))
   const report = join(scratch, 'report.json')
+  const checkout = checkoutDirectory()
   try {
     const { status } = await runInCheckout(
       context,
-      join(checkoutDirectory(), 'node_modules/.bin/playwright'),
-      ['test', ...context.more],
+      join(checkout, 'node_modules/.bin/playwright'),
+      ['test', `--output=${output}`, ...context.more],
       {
-        cwd: join(checkoutDirectory(), 'e2e'),
+        cwd: join(checkout, 'e2e'),
         env: {
           FLOE_JOURNEY_REPORT: report,
           FLOE_LOG: undefined,
@@ -61,12 +51,27 @@ async function journeys(context: SuiteContext): Promise<Counts> {
         },
       },
     )
-    if (!existsSync(report)) return { ...none, failed: 1 }
-    const counts = countPlaywright(JSON.parse(readFileSync(report, 'utf8')) as PlaywrightReport)
-    return status !== 0 && counts.failed === 0 ? { ...counts, failed: 1 } : counts
+    const run = existsSync(report)
+      ? readPlaywright(JSON.parse(readFileSync(report, 'utf8')) as PlaywrightReport)
+      : { files: [], faults: ['Playwright wrote no report'] }
+    return {
+      ...judged(run, status, checkout),
+      again: (file) =>
+        // what the first failure left stays there
+        playwright({ ...context, more: [...new Set([firstJourney, basename(file)])] }, 'results/second-try'),
+    }
   } finally {
     rmSync(scratch, { recursive: true, force: true })
   }
+}
+
+async function journeys(context: SuiteContext): Promise<Counts> {
+  await context.enginePrefix()
+  if (!(await ensureBrowser(context))) {
+    context.log('no Chromium: it is not installed and cannot be installed from here')
+    return { ...none, failed: 1 }
+  }
+  return settle(context, [await playwright(context, 'results')])
 }
 
 export const journeysSuite: Suite = {

@@ -15,8 +15,10 @@ import { failedLines } from './failed-lines'
 import { hostileSuite } from './hostile-suite'
 import { journeysSuite } from './journeys-suite'
 import { readmeSuite } from './readme-suite'
+import { type RememberedRun, rememberedLine } from './remembered-runs'
 import { staticSuites } from './static-suites'
 import { add, type Counts, countsLine, none, type Suite, type SuiteContext } from './suite'
+import { type FileTime, slowest } from './test-files'
 import { launcherSuite, unitSuite } from './vitest-suites'
 
 export const suites: Suite[] = [
@@ -29,8 +31,22 @@ export const suites: Suite[] = [
   journeysSuite,
 ]
 
-export type SuiteResult = Counts & { name: string; seconds: number; log: string }
-export type TestResult = Counts & { suites: SuiteResult[]; seconds: number }
+/** `remembered` is of a suite that was not run: none of it is in the counts. */
+export type SuiteResult = Counts & {
+  name: string
+  seconds: number
+  log: string
+  remembered?: RememberedRun
+}
+export type TestResult = Counts & {
+  suites: SuiteResult[]
+  seconds: number
+  slowest: FileTime[]
+  flaky: string[]
+}
+
+/** How many of the slowest test files are named at the end. */
+const SLOWEST = 10
 
 /** Runs a thing one at a time, in the order asked for: apt must not meet itself. */
 function inTurn() {
@@ -42,14 +58,29 @@ function inTurn() {
   }
 }
 
+/** How suites are run. */
+export type RunOptions = {
+  /** Also those whose green run is remembered. */
+  all: boolean
+  /** A file of tests that failed is run again, once its suite has ended. */
+  secondTry: boolean
+}
+
 /** Runs suites: the engine's beside the workspace's, then those that measure time, one by one. */
-export async function runSuites(home: Home, chosen: ChosenSuite[], progress: Progress): Promise<TestResult> {
+export async function runSuites(
+  home: Home,
+  chosen: ChosenSuite[],
+  progress: Progress,
+  options: RunOptions,
+): Promise<TestResult> {
   const began = Date.now()
   const stamp = new Date(began).toISOString().replace(/[-:]/g, '').slice(0, 15)
   const logs = join(home.log, `test-${stamp}`)
   makeDirectory(logs)
   progress.say(`logs of the suites: ${logs}`)
   const turn = inTurn()
+  const times: FileTime[] = []
+  const flaky: string[] = []
 
   const packages =
     (log: (line: string) => void) =>
@@ -87,6 +118,12 @@ export async function runSuites(home: Home, chosen: ChosenSuite[], progress: Pro
     const logFile = join(logs, `${suite.name}.log`)
     const log = (line: string) => appendFileSync(logFile, `${line}\n`)
     log(`${suite.name}: ${suite.about}`)
+    const remembered = options.all || more.length > 0 ? null : (suite.remembered?.() ?? null)
+    if (remembered) {
+      log(rememberedLine(remembered))
+      progress.say(`${suite.name}: ${rememberedLine(remembered)}`)
+      return { name: suite.name, ...none, seconds: 0, log: logFile, remembered }
+    }
     const context: SuiteContext = {
       log,
       logFile,
@@ -96,6 +133,12 @@ export async function runSuites(home: Home, chosen: ChosenSuite[], progress: Pro
       },
       more,
       enginePrefix: () => releaseEngine(log),
+      secondTry: options.secondTry,
+      flaky: (line) => {
+        context.say(`flaky: ${line}`)
+        flaky.push(line)
+      },
+      took: (file, seconds) => times.push({ file, seconds }),
       packages: packages(log),
     }
     let counts: Counts
@@ -131,7 +174,18 @@ export async function runSuites(home: Home, chosen: ChosenSuite[], progress: Pro
     (sum, { passed, failed, skipped }) => add(sum, { passed, failed, skipped }),
     none,
   )
-  return { ...total, suites: results, seconds: Math.round((Date.now() - began) / 1000) }
+  const longest = slowest(times, SLOWEST)
+  if (longest.length > 0) progress.say('the slowest test files:')
+  for (const { file, seconds } of longest) progress.say(`${seconds.toFixed(1).padStart(7)} s  ${file}`)
+  // the last of what is said, so that nobody takes the line of counts for the whole of it
+  for (const line of flaky) progress.say(`flaky: ${line}`)
+  return {
+    ...total,
+    suites: results,
+    seconds: Math.round((Date.now() - began) / 1000),
+    slowest: longest,
+    flaky,
+  }
 }
 
 /** A suite with the words that are given to it. */

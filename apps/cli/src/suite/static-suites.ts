@@ -7,12 +7,13 @@ import { workspaces } from './workspaces'
 
 const program = (name: string) => join(checkoutDirectory(), 'node_modules/.bin', name)
 
-/** Files of the checkout that git knows or would add. */
-export function sourceFiles(): string[] {
-  return execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
-    cwd: checkoutDirectory(),
-    encoding: 'utf8',
-  })
+/** Files of the checkout that git knows or would add; only those below the named paths, where any are. */
+export function sourceFiles(root = checkoutDirectory(), below: string[] = []): string[] {
+  return execFileSync(
+    'git',
+    ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '--', ...below],
+    { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] },
+  )
     .split('\0')
     .filter(Boolean)
 }

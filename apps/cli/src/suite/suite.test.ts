@@ -5,11 +5,9 @@ import { join, resolve } from 'node:path'
 import type { FaultError } from '@floe/domain'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { engineSuiteNames } from './engine-suite'
-import { countPlaywright } from './journeys-suite'
 import { mentionedPaths, missingPaths } from './readme-suite'
 import { chooseSuites, suites } from './run-suites'
 import { countsLine, parseCounts } from './suite'
-import { countVitest } from './vitest-suites'
 
 const checkout = resolve(import.meta.dirname, '../../../..')
 beforeAll(() => {
@@ -27,36 +25,6 @@ test('the last line of counts is read, and written in the same form', () => {
   })
   expect(parseCounts('all passed')).toBeNull()
   expect(countsLine({ passed: 12, failed: 3, skipped: 4 })).toBe('12 passed, 3 failed, 4 skipped')
-})
-
-test('a test file that cannot be loaded is a failure, not an absence', () => {
-  const report = {
-    success: false,
-    numPassedTests: 3,
-    numFailedTests: 0,
-    numPendingTests: 1,
-    numTodoTests: 0,
-    testResults: [
-      { status: 'failed', assertionResults: [] },
-      { status: 'passed', assertionResults: [1, 2, 3] },
-    ],
-  }
-  expect(countVitest(report)).toEqual({ passed: 3, failed: 1, skipped: 1 })
-  expect(countVitest({ ...report, testResults: [] }).failed).toBe(1)
-  expect(countVitest({ ...report, success: true, testResults: [] })).toEqual({
-    passed: 3,
-    failed: 0,
-    skipped: 1,
-  })
-})
-
-test('a journey that passed only when repeated has failed, and so has a run that could not begin', () => {
-  expect(
-    countPlaywright({ stats: { expected: 5, unexpected: 1, flaky: 1, skipped: 2 }, errors: [] }),
-  ).toEqual({ passed: 5, failed: 2, skipped: 2 })
-  expect(
-    countPlaywright({ stats: { expected: 0, unexpected: 0, flaky: 0, skipped: 0 }, errors: [{}] }).failed,
-  ).toBe(1)
 })
 
 test('a document that names a file that is not there is found', () => {

@@ -1,6 +1,7 @@
 import { appendFileSync } from 'node:fs'
 import { checkoutDirectory } from '../installation/home'
 import { type ProgramResult, runProgram } from '../run-program'
+import type { RememberedRun } from './remembered-runs'
 
 export type Counts = { passed: number; failed: number; skipped: number }
 
@@ -15,6 +16,12 @@ export type SuiteContext = {
   more: string[]
   /** Prefix of the release engine. */
   enginePrefix: () => Promise<string>
+  /** Whether a file of tests that failed is run again, once its suite has ended. */
+  secondTry: boolean
+  /** Takes down a test that failed in one of two runs and passed in the other: it is named wherever it counts as passed. */
+  flaky: (line: string) => void
+  /** Takes down how long a file of tests ran. */
+  took: (file: string, seconds: number) => void
   /** Installs packages of the distribution where that can be done; answers whether all are there. */
   packages: (...names: string[]) => Promise<boolean>
 }
@@ -22,9 +29,14 @@ export type SuiteContext = {
 export type Suite = {
   name: string
   about: string
-  /** `engine` runs beside the others; `alone` runs after them, because it measures time. */
+  /**
+   * `engine` runs beside the others; `alone` runs after them and by itself, because it measures time, or takes whatever runs
+   * as one of its own users for something that it left behind.
+   */
   lane: 'engine' | 'workspace' | 'alone'
   run: (context: SuiteContext) => Promise<Counts>
+  /** The green run of before that a run of the whole suite would repeat; null where there is none. */
+  remembered?: () => RememberedRun | null
 }
 
 export const none: Counts = { passed: 0, failed: 0, skipped: 0 }

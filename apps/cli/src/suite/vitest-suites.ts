@@ -2,57 +2,45 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { checkoutDirectory } from '../installation/home'
-import { add, type Counts, none, runInCheckout, type Suite, type SuiteContext } from './suite'
+import type { RepeatableRun } from './second-try'
+import { type Counts, countsLine, none, runInCheckout, type Suite, type SuiteContext } from './suite'
+import { countRun, judged, settle, type TestRun } from './test-files'
+import { reportVariable } from './vitest-report'
 import { workspaces } from './workspaces'
 
-type VitestReport = {
-  success: boolean
-  numPassedTests: number
-  numFailedTests: number
-  numPendingTests: number
-  numTodoTests: number
-  testResults: { status: string; assertionResults: unknown[] }[]
-}
-
-/** Counts of a Vitest report. A file that could not be loaded is a failure though it has no test. */
-export function countVitest(report: VitestReport): Counts {
-  const broken = report.testResults.filter(
-    (file) => file.status === 'failed' && file.assertionResults.length === 0,
-  ).length
-  const failed = report.numFailedTests + broken
-  return {
-    passed: report.numPassedTests,
-    failed: failed === 0 && !report.success ? 1 : failed,
-    skipped: report.numPendingTests + report.numTodoTests,
-  }
-}
-
-/** Runs Vitest in a directory and counts its tests. */
+/** Runs Vitest in a directory: what was asked for after "--", else all that the configuration includes. */
 export async function vitest(
-  context: SuiteContext,
+  context: Pick<SuiteContext, 'logFile' | 'more'>,
   directory: string,
-  args: string[],
-  env: NodeJS.ProcessEnv = {},
-): Promise<Counts> {
+  o: { config?: string; env?: NodeJS.ProcessEnv } = {},
+): Promise<RepeatableRun> {
   const scratch = mkdtempSync(join(tmpdir(), 'floe-vitest-'))
   const report = join(scratch, 'report.json')
+  const checkout = checkoutDirectory()
   try {
     const { status } = await runInCheckout(
       context,
-      join(checkoutDirectory(), 'node_modules/.bin/vitest'),
+      join(checkout, 'node_modules/.bin/vitest'),
       [
         'run',
+        ...(o.config ? ['--config', o.config] : []),
         '--reporter=default',
-        '--reporter=json',
-        `--outputFile.json=${report}`,
+        `--reporter=${join(checkout, 'apps/cli/src/suite/vitest-report.ts')}`,
         '--passWithNoTests',
-        ...args,
+        ...context.more,
       ],
-      { cwd: directory, env: { ...env, NO_COLOR: '1', FORCE_COLOR: undefined } },
+      {
+        cwd: directory,
+        env: { ...o.env, [reportVariable]: report, NO_COLOR: '1', FORCE_COLOR: undefined },
+      },
     )
-    if (!existsSync(report)) return { ...none, failed: status === 0 ? 0 : 1 }
-    const counts = countVitest(JSON.parse(readFileSync(report, 'utf8')) as VitestReport)
-    return status !== 0 && counts.failed === 0 ? { ...counts, failed: 1 } : counts
+    const run: TestRun = existsSync(report)
+      ? (JSON.parse(readFileSync(report, 'utf8')) as TestRun)
+      : { files: [], faults: [] }
+    return {
+      ...judged(run, status, checkout),
+      again: (file) => vitest({ ...context, more: [join(checkout, file)] }, directory, o),
+    }
   } finally {
     rmSync(scratch, { recursive: true, force: true })
   }
@@ -72,26 +60,21 @@ async function unit(context: SuiteContext): Promise<Counts> {
   if (built.status !== 0) return { ...none, failed: 1 }
   // hosts of their own in network namespaces, file systems that share blocks: tests say why they are left out without
   for (const name of ['iproute2', 'xfsprogs']) await context.packages(name)
-  let counts = none
+  const runs: RepeatableRun[] = []
   for (const workspace of workspaces()) {
     if (!workspace.scripts.test?.startsWith('vitest')) continue
-    const found = await vitest(context, workspace.directory, context.more, {
-      FLOE_TEST_ENGINE_PREFIX: prefix,
-    })
-    context.log(`${workspace.name}: ${found.passed} passed, ${found.failed} failed, ${found.skipped} skipped`)
-    counts = add(counts, found)
+    const run = await vitest(context, workspace.directory, { env: { FLOE_TEST_ENGINE_PREFIX: prefix } })
+    context.log(`${workspace.name}: ${countsLine(countRun(run))}`)
+    runs.push(run)
   }
-  return counts
+  return settle(context, runs)
 }
 
 /** The launcher's own guarantees, against a real private installation. */
 async function launcher(context: SuiteContext): Promise<Counts> {
   await context.enginePrefix()
-  return vitest(context, join(checkoutDirectory(), 'apps/cli'), [
-    '--config',
-    'vitest.launcher.config.ts',
-    ...context.more,
-  ])
+  const room = join(checkoutDirectory(), 'apps/cli')
+  return settle(context, [await vitest(context, room, { config: 'vitest.launcher.config.ts' })])
 }
 
 export const unitSuite: Suite = {

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,6 +13,7 @@ import {
 import { submitOperation } from '@floe/operations/submit'
 import { startThrowawayHosts, type ThrowawayHost, waitUntil } from '@floe/testkit'
 import pg from 'pg'
+import { inject } from 'vitest'
 import { startController } from '../controller'
 import { addressRule } from '../webhook-address'
 import { actor, keptLog } from './bench-of-controllers'
@@ -28,12 +28,12 @@ type TaskLine = { event: string; operationId: string; step: string; attempt: num
  * The first host is the controller's own. Needs root.
  */
 export async function benchOfHosts(engineConnectionString: string, o: { hosts: number; instances?: number }) {
-  const room = join(import.meta.dirname, '../../../agent')
-  const bundle = join(room, 'dist', `bench-${process.pid}.js`)
-  execFileSync(process.execPath, ['build.mjs', bundle], { cwd: room })
   const password = randomBytes(12).toString('base64url')
   const db = await createTestDatabase(engineConnectionString)
-  const net = await startThrowawayHosts(o.hosts, { bundle, instances: o.instances ?? 12 })
+  const net = await startThrowawayHosts(o.hosts, {
+    bundle: inject('agentBundle'),
+    instances: o.instances ?? 12,
+  })
   const controllers: ReturnType<typeof startController>[] = []
   const host = (n: number) => net.hosts[n - 1] as ThrowawayHost
   for (const { hostId, name, home } of net.hosts)
@@ -199,7 +199,6 @@ export async function benchOfHosts(engineConnectionString: string, o: { hosts: n
       await Promise.all(controllers.map((c) => c.stop()))
       await net.remove()
       await db.drop()
-      execFileSync('rm', ['-f', bundle, `${bundle}.map`])
     },
   }
 }

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -6,17 +6,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Installation, programHome, secretFiles } from '@floe/domain'
 import type { TestAuthority } from '@floe/testkit'
-
-const room = join(import.meta.dirname, '../..')
-
-/** The controller as it is built, in a file of this run. */
-export function buildController(): { path: string; remove(): void } {
-  // in the room, so that the packages that stay outside the bundle are found as from dist/main.js
-  const directory = join(room, 'dist', `test-${process.pid}`)
-  const path = join(directory, 'main.js')
-  execFileSync(process.execPath, ['build.mjs', path], { cwd: room })
-  return { path, remove: () => rmSync(directory, { recursive: true, force: true }) }
-}
 
 /** A FLOE_HOME with what a controller reads of it: the control database, its certificate, and its own host. */
 export function makeControllerHome(o: {
