@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { writeWhole } from '../installation/home'
+import { replaceFile } from '@floe/host/replace-file'
 import type { Counts } from './suite'
 
 /** A green run, and the hash of everything that decided its result. */
@@ -62,7 +62,7 @@ export class RememberedRuns {
   /** A cache that cannot be written to costs the next run its time, and does not fail this one. */
   private write(runs: RememberedRun[], say: (line: string) => void): void {
     try {
-      writeWhole(this.file, `${JSON.stringify(runs, null, 2)}\n`, 0o644)
+      replaceFile(this.file, `${JSON.stringify(runs, null, 2)}\n`, { mode: 0o644 })
     } catch (error) {
       say(`could not write ${this.file}: ${error instanceof Error ? error.message : error}`)
     }
