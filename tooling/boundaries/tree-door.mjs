@@ -168,7 +168,7 @@ const cliCalls = {
   'suite/hostile-suite.ts': ['trial', 'existsSync mkdtempSync readFileSync rmSync'],
   'suite/journeys-suite.ts': ['trial', 'existsSync mkdtempSync readFileSync rmSync'],
   'suite/readme-suite.ts': ['checkout', 'existsSync readFileSync readdirSync'],
-  'suite/remembered-runs.ts': ['checkout', 'readFileSync'],
+  'suite/remembered-runs.ts': ['checkout', 'readFileSync replaceFile'],
   'suite/run-suites.ts': ['home', 'appendFileSync readFileSync'],
   'suite/static-suites.ts': ['checkout', 'readFileSync'],
   'suite/suite.ts': ['home', 'appendFileSync'],
