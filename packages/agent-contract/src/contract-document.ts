@@ -1,7 +1,7 @@
 import { Sample } from '@floe/telemetry'
 import { z } from 'zod'
 import { createAgentRouter } from './router'
-import { taskResults } from './tasks'
+import { taskKinds, tasks } from './tasks'
 import { contractVersion } from './version'
 
 export type JsonSchema = { [key: string]: unknown }
@@ -30,9 +30,7 @@ export function contractDocument(): ContractDocument {
   return {
     version: contractVersion,
     procedures: Object.fromEntries(described.sort(([a], [b]) => (a < b ? -1 : 1))),
-    taskResults: Object.fromEntries(
-      Object.entries(taskResults).map(([kind, s]) => [kind, schemaOf(s, 'output')]),
-    ),
+    taskResults: Object.fromEntries(taskKinds.map((kind) => [kind, schemaOf(tasks[kind].result, 'output')])),
   }
 }
 

@@ -4,7 +4,7 @@ import {
   type TaskKind,
   type TaskResult,
   type TaskStatus,
-  taskResults,
+  tasks,
 } from '@floe/agent-contract'
 import { agentFault } from '@floe/agent-contract/client'
 import {
@@ -268,7 +268,7 @@ function ended<K extends OperationKind, T extends TaskKind>(
   }
   switch (status.state) {
     case 'succeeded': {
-      const parsed = taskResults[kind].safeParse(status.result)
+      const parsed = tasks[kind].result.safeParse(status.result)
       if (!parsed.success)
         return fail(
           { code: 'agent.bad_result', message: `task "${kind}" answered an unexpected result` },

@@ -1,4 +1,4 @@
-import { type TaskResult, taskResults } from '@floe/agent-contract'
+import { type TaskResult, tasks } from '@floe/agent-contract'
 import {
   type ClusterObserved,
   clusterSettingBlockers,
@@ -175,7 +175,7 @@ export const changeClusterSettings = defineOperation('change-cluster-settings', 
         if (outcome.word !== 'next') return outcome
         const said: Record<string, Checked> = {}
         for (const [name, result] of Object.entries(outcome.result)) {
-          const parsed = taskResults['check-settings'].safeParse(result)
+          const parsed = tasks['check-settings'].result.safeParse(result)
           if (!parsed.success)
             return fail({
               code: 'agent.bad_result',

@@ -1,4 +1,4 @@
-import { type TaskResult, taskResults } from '@floe/agent-contract'
+import { type TaskResult, tasks } from '@floe/agent-contract'
 import {
   type ClusterMember,
   type ClusterObserved,
@@ -39,9 +39,9 @@ function renewalsOf({ results }: Roles, cluster: ClusterObserved): Renewal[] {
   const faultOf = (result: unknown) => (result as { fault?: Fault } | undefined)?.fault ?? null
   return cluster.members.map((member) => {
     const answer = results.prepare?.[`prepare.${member.name}`]
-    const prepared = taskResults['prepare-role'].safeParse(answer)
+    const prepared = tasks['prepare-role'].result.safeParse(answer)
     const result = results.replicate?.[`replicate.${member.name}`]
-    const replicated = taskResults['replicate-as'].safeParse(result)
+    const replicated = tasks['replicate-as'].result.safeParse(result)
     return {
       member,
       prepared: prepared.success && faultOf(answer) === null ? prepared.data : null,
@@ -226,7 +226,8 @@ export const renewRoles = defineOperation('renew-roles', {
         const waited = context.now.getTime() - context.step.startedAt.getTime()
         if (unseen.length + asking.length > 0 && !context.cancelAskedAt && waited <= SEEN_PATIENCE_MS)
           return wait(100, 'waiting until the new roles are reported')
-        const { kept = [] } = taskResults['retire-roles'].safeParse(context.results.retire?.retire).data ?? {}
+        const { kept = [] } =
+          tasks['retire-roles'].result.safeParse(context.results.retire?.retire).data ?? {}
         const failed = renewals.filter(wentBack)
         if (failed.length > 0 || kept.length > 0)
           return fail(
