@@ -1,8 +1,9 @@
 import {
+  CheckedSetting,
   CommitMode,
   CommitModeScope,
+  ConfirmedSetting,
   DatabaseName,
-  Fault,
   InstanceId,
   InstanceName,
   KeptAside,
@@ -15,7 +16,6 @@ import {
   Reindexed,
   ScramVerifier,
   SettingChange,
-  SettingImpact,
   StopMode,
   TimelineEnd,
 } from '@floe/domain'
@@ -48,27 +48,11 @@ const MemberRoles = z.array(MemberLogin).max(200).optional()
  */
 const AsPrimary = PrimaryTold.optional()
 
-/** A setting as the instance itself told it, before and after. */
-const ConfirmedSetting = z.object({
-  name: z.string(),
-  oldValue: z.string().nullable(),
-  /** As SHOW prints it after the reload; where a restart is pending, still the old one. */
-  newValue: z.string().nullable(),
-  pendingRestart: z.boolean(),
-})
 /** What each change would do, or why it is refused, said by the binary. Nothing was changed. */
 export const TriedSettings = z.object({
   results: z.array(
-    z.object({
-      name: z.string(),
-      oldValue: z.string().nullable(),
-      newValue: z.string().nullable(),
-      impact: z.enum(['read-only', 'restart', 'reload', 'new-connections']),
-      fault: Fault.nullable(),
-      /** Of a setting that standbys may not have smaller: what it runs with, and what the change would make of it. */
-      oldNumber: z.number().nullable().optional(),
-      newNumber: z.number().nullable().optional(),
-    }),
+    // agents of an early version do not tell the numbers
+    CheckedSetting.partial({ oldNumber: true, newNumber: true }),
   ),
 })
 export type TriedSettings = z.infer<typeof TriedSettings>
@@ -523,17 +507,7 @@ export const tasks = {
       changes: z.array(SettingChange).min(1),
     },
     z.object({
-      checked: z.array(
-        z.object({
-          name: z.string(),
-          impact: SettingImpact,
-          /** As SHOW prints what holds now. */
-          oldValue: z.string().nullable(),
-          /** Of a setting that standbys may not have smaller: what it runs with, and what the change would make of it. */
-          oldNumber: z.number().nullable(),
-          newNumber: z.number().nullable(),
-        }),
-      ),
+      checked: z.array(CheckedSetting.omit({ newValue: true, fault: true })),
       managed: ManagedSettings,
       /** Waiting for a restart already; the next one brings them too. */
       pendingRestart: z.array(z.string()),
@@ -580,9 +554,7 @@ export const tasks = {
       pendingAllowed: z.boolean(),
     },
     z.object({
-      confirmed: z.array(
-        z.object({ name: z.string(), newValue: z.string().nullable(), pendingRestart: z.boolean() }),
-      ),
+      confirmed: z.array(ConfirmedSetting.omit({ oldValue: true })),
       managed: ManagedSettings,
     }),
   ),

@@ -3,7 +3,7 @@ import type { ClusterObserved } from './cluster'
 import { primaryOf, standbySeenOf } from './cluster'
 import type { Fault } from './fault'
 import { InstanceId } from './ids'
-import { SettingChange, type SettingImpact } from './setting'
+import { type CheckedSetting, SettingChange } from './setting'
 
 /**
  * Settings that a standby may not have smaller than its primary had when the WAL was written: a running one stops
@@ -54,14 +54,8 @@ export const MemberSettings = z.object({
 })
 export type MemberSettings = z.infer<typeof MemberSettings>
 
-/** What a member's own binary says a change would do. */
-export type CheckedSetting = {
-  name: string
-  impact: SettingImpact
-  /** Of a sensitive setting: what it runs with, and what the change would make of it. */
-  oldNumber: number | null
-  newNumber: number | null
-}
+/** What of a member's check decides who takes a change when. */
+type CheckedOfMember = Pick<CheckedSetting, 'name' | 'impact' | 'oldNumber' | 'newNumber'>
 
 /** A member as a change across its cluster is planned. */
 export type MemberCheck = {
@@ -69,7 +63,7 @@ export type MemberCheck = {
   name: string
   primary: boolean
   changes: readonly SettingChange[]
-  checked: readonly CheckedSetting[]
+  checked: readonly CheckedOfMember[]
 }
 
 /**

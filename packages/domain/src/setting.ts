@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { Fault } from './fault'
 
 /** `null` as a value means: back to the default (the line leaves the managed file). */
 export const SettingChange = z.object({
@@ -39,6 +40,30 @@ export function settingImpact(context: SettingContext): SettingImpact {
       return 'reload'
   }
 }
+
+/** A setting as the instance itself told it, before and after a change. */
+export const ConfirmedSetting = z.object({
+  name: z.string(),
+  oldValue: z.string().nullable(),
+  /** As SHOW prints it after the reload; where a restart is pending, still the old one. */
+  newValue: z.string().nullable(),
+  pendingRestart: z.boolean(),
+})
+export type ConfirmedSetting = z.infer<typeof ConfirmedSetting>
+
+/** What the instance's own binary says that a change would do, or why it is refused. Nothing was changed. */
+export const CheckedSetting = z.object({
+  name: z.string(),
+  /** What is in force, or waits for a restart already. */
+  oldValue: z.string().nullable(),
+  newValue: z.string().nullable(),
+  impact: SettingImpact,
+  fault: Fault.nullable(),
+  /** Of a setting that standbys may not have smaller: what it runs with, and what the change would make of it. */
+  oldNumber: z.number().nullable(),
+  newNumber: z.number().nullable(),
+})
+export type CheckedSetting = z.infer<typeof CheckedSetting>
 
 /** One GUC as the instance's own binary describes it (pg_settings and pg_file_settings). Values are PostgreSQL's text. */
 export const Setting = z.object({

@@ -5,6 +5,7 @@ import type {
   ClusterObserved,
   CommitMode,
   CommitModeScope,
+  ConfirmedSetting,
   Fault,
   InstanceState,
   OperationInput,
@@ -73,12 +74,7 @@ export type StepContext<K extends OperationKind = OperationKind> = {
 export type StepRecord =
   | {
       kind: 'settings-confirmed'
-      confirmed: {
-        name: string
-        oldValue: string | null
-        newValue: string | null
-        pendingRestart: boolean
-      }[]
+      confirmed: ConfirmedSetting[]
       /** What the managed file holds now, and held before; absent from an agent that does not tell. */
       managed?: Record<string, string> | undefined
       managedBefore?: Record<string, string> | undefined

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import {
-  type Fault,
+  type CheckedSetting,
   FaultError,
   fault,
   isStandbySensitive,
@@ -41,18 +41,6 @@ export type CheckTarget = {
   acrossCluster?: boolean | undefined
 }
 
-export type CheckedChange = {
-  name: string
-  /** What is in force, or waits for a restart already. */
-  oldValue: string | null
-  newValue: string | null
-  impact: 'read-only' | 'restart' | 'reload' | 'new-connections'
-  fault: Fault | null
-  /** Of a setting that standbys may not have smaller: what it runs with, and what the change would make of it. */
-  oldNumber: number | null
-  newNumber: number | null
-}
-
 /**
  * What changes would do, decided by the instance's own binary, with nothing changed: the name exists, nobody else sets
  * it, the value is accepted, and the engine would start with all of them together.
@@ -60,16 +48,16 @@ export type CheckedChange = {
 export async function checkSettings(
   target: CheckTarget,
   changes: readonly SettingChange[],
-): Promise<CheckedChange[]> {
+): Promise<CheckedSetting[]> {
   const names = changes.map((c) => c.name.toLowerCase())
   const known =
     target.client && target.layout ? await readSettings(target.client, target.layout, names) : null
   const managed = managedBy(target)
-  const results: CheckedChange[] = []
+  const results: CheckedSetting[] = []
   for (const change of changes) {
     target.signal?.throwIfAborted()
     const setting = known?.get(change.name.toLowerCase())
-    const result: CheckedChange = {
+    const result: CheckedSetting = {
       name: setting?.name ?? change.name,
       oldValue: oldValueOf(setting, managed.get(change.name.toLowerCase())),
       newValue: change.value,
@@ -120,7 +108,7 @@ const managedBy = ({ layout, managed }: CheckTarget): ReadonlyMap<string, string
  * A standby that has such a setting smaller than its primary stops replaying, and does not start. What its primary asks for
  * stands in its control file.
  */
-async function refuseBelowPrimary(t: CheckTarget, results: readonly CheckedChange[]): Promise<void> {
+async function refuseBelowPrimary(t: CheckTarget, results: readonly CheckedSetting[]): Promise<void> {
   const lowered = results.filter((r) => r.newNumber !== null)
   if (lowered.length === 0 || !t.layout || !isThere(t.layout.standbySignal)) return
   const control = await readControlFile(t.prefix, t.layout.dataDirectory, t.user)
@@ -141,7 +129,7 @@ async function refuseUnprotected(
   { client }: CheckTarget,
   known: Map<string, Setting> | null,
   changes: readonly SettingChange[],
-  results: readonly CheckedChange[],
+  results: readonly CheckedSetting[],
 ): Promise<void> {
   const result = results.find((r) => r.name.toLowerCase() === 'full_page_writes')
   if (!result || result.fault) return
@@ -268,7 +256,7 @@ function needsTrial(known: Map<string, Setting> | null, names: readonly string[]
 async function tryTogether(
   t: CheckTarget,
   changes: readonly SettingChange[],
-  results: CheckedChange[],
+  results: CheckedSetting[],
 ): Promise<void> {
   const managed = applyChanges(managedBy(t), changes)
   const trial: TrialResult = await tryConfiguration({

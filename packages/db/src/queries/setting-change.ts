@@ -1,15 +1,10 @@
+import type { ConfirmedSetting } from '@floe/domain'
 import type { Queryable, Transaction } from '../database'
 
-export type SettingChangeView = {
+export type SettingChangeView = ConfirmedSetting & {
   id: string
   at: Date
   operationId: string
-  name: string
-  /** As SHOW printed them before and after; null where unknown. */
-  oldValue: string | null
-  newValue: string | null
-  /** The new value waits for a restart. */
-  pendingRestart: boolean
   /** Why, in the words of who asked. */
   reason: string | null
   actor: string
@@ -44,12 +39,7 @@ export async function listSettingChanges(
 export async function insertSettingChanges(
   tx: Transaction,
   operationId: string,
-  confirmed: readonly {
-    name: string
-    oldValue: string | null
-    newValue: string | null
-    pendingRestart: boolean
-  }[],
+  confirmed: readonly ConfirmedSetting[],
   more: {
     /** Why; the reason that stands in the operation's input when left out. */
     reason?: string | null | undefined

@@ -1,21 +1,12 @@
-import type { OperationId } from '@floe/domain'
+import { ConfirmedSetting, type OperationId } from '@floe/domain'
 import { Alert, Badge } from '@floe/ui'
 import { z } from 'zod'
 import { OperationLink } from '../operation/operation-link'
 
 /** What a change-settings operation answers; a part of the operation's result. */
-export const Confirmed = z.object({
-  confirmed: z.array(
-    z.object({
-      name: z.string(),
-      oldValue: z.string().nullable(),
-      newValue: z.string().nullable(),
-      pendingRestart: z.boolean(),
-    }),
-  ),
-})
+export const Confirmed = z.object({ confirmed: z.array(ConfirmedSetting) })
 /** `work_mem: 4MB → 8MB` */
-export function changeInWords({ name, oldValue, newValue }: z.infer<typeof Confirmed>['confirmed'][number]) {
+export function changeInWords({ name, oldValue, newValue }: ConfirmedSetting) {
   return oldValue === newValue
     ? `${name}: ${newValue ?? 'default'}, as before`
     : `${name}: ${oldValue ?? 'default'} → ${newValue ?? 'default'}`

@@ -1,4 +1,4 @@
-import { InstanceId, OperationId } from '@floe/domain'
+import { ConfirmedSetting, InstanceId, OperationId } from '@floe/domain'
 import { z } from 'zod'
 
 export const SettingHistoryInput = z.object({
@@ -7,13 +7,9 @@ export const SettingHistoryInput = z.object({
   limit: z.number().int().min(1).max(500).default(100),
 })
 /** A change as the instance confirmed it. */
-export const SettingHistoryEntry = z.object({
+export const SettingHistoryEntry = ConfirmedSetting.extend({
   operationId: OperationId,
   at: z.number(),
-  name: z.string(),
-  oldValue: z.string().nullable(),
-  newValue: z.string().nullable(),
-  pendingRestart: z.boolean(),
   /** Why, in the words of who asked. */
   reason: z.string().nullable(),
   actor: z.string(),
