@@ -6,7 +6,7 @@ import type { FaultError } from '@floe/domain'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { engineSuiteNames } from './engine-suite'
 import { countPlaywright } from './journeys-suite'
-import { mentionedPaths, missingPaths } from './readme-suite'
+import { mentionedPaths, missingPaths, wideLines } from './readme-suite'
 import { chooseSuites, suites } from './run-suites'
 import { countsLine, parseCounts } from './suite'
 import { countVitest } from './vitest-suites'
@@ -82,6 +82,12 @@ test('words in backticks that are no paths are left alone', () => {
   expect(
     mentionedPaths('`./floe up`, `read/write`, `a/<id>/b`, `/var/lib`, `name=value`, `pg_settings`'),
   ).toEqual(['read/write'])
+})
+
+test('a line of prose over 100 columns is found; tables and code blocks are exempt', () => {
+  const wide = 'x '.repeat(50)
+  const document = [`${wide}y`, 'é'.repeat(100), `| ${wide} |`, '```', `${wide}y`, '```', `- ${wide}`]
+  expect(wideLines(document.join('\n'))).toEqual([1, 7])
 })
 
 const namesOf = (...words: string[]) => chooseSuites(words).map(({ suite }) => suite.name)
