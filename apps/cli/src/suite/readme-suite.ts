@@ -5,7 +5,7 @@ import { checkoutDirectory } from '../installation/home'
 import { sourceFiles } from './static-suites'
 import type { Counts, Suite, SuiteContext } from './suite'
 
-const LINES_MAX = 180
+const LINES_MAX = 120
 const COLUMNS_MAX = 100
 const sourceName = /^[\w.-]+\.(ts|tsx|mjs|sql|c|h|sh|pl|pm|patch|prisma|md)$/
 const path = /^[\w.@()[\]-]+(\/[\w.@()[\]-]+)+\/?$/
@@ -58,7 +58,7 @@ export function missingPaths(root: string, document: string, files: string[]): s
 const wrapped = /(^|\/)README\.md$|^(ARCHITECTURE|GLOSSARY)\.md$|^docs\/(guide|checklists)\//
 
 /** Numbers of the lines of prose that are longer than COLUMNS_MAX; tables and code blocks cannot be wrapped. */
-export function wideLines(markdown: string): number[] {
+function wideLines(markdown: string): number[] {
   const wide: number[] = []
   let code = false
   for (const [index, line] of markdown.split('\n').entries()) {
@@ -66,6 +66,19 @@ export function wideLines(markdown: string): number[] {
     else if (!code && !/^\s*\|/.test(line) && [...line].length > COLUMNS_MAX) wide.push(index + 1)
   }
   return wide
+}
+
+/** What is wrong with the form of a document: lines of prose too wide, a room's README longer than a page. */
+export function formFaults(file: string, markdown: string): string[] {
+  const faults = wrapped.test(file)
+    ? wideLines(markdown).map(
+        (line) => `line ${line} is longer than ${COLUMNS_MAX} columns; begin each sentence on a new line`,
+      )
+    : []
+  const lines = markdown.trimEnd().split('\n').length
+  if (basename(file) === 'README.md' && /^(apps|packages)\//.test(file) && lines > LINES_MAX)
+    faults.push(`it has ${lines} lines; a room's README is at most a page (${LINES_MAX})`)
+  return faults
 }
 
 /** Rooms that must have a README: every app, package and engine module, and the large rooms themselves. */
@@ -103,13 +116,7 @@ async function readmes(context: SuiteContext): Promise<Counts> {
     const faults = missingPaths(root, file, files).map(
       (word) => `it mentions \`${word}\`, which does not exist`,
     )
-    const text = readFileSync(join(root, file), 'utf8')
-    const lines = text.split('\n').length
-    if (wrapped.test(file))
-      for (const line of wideLines(text))
-        faults.push(`line ${line} is longer than ${COLUMNS_MAX} columns; begin each sentence on a new line`)
-    if (basename(file) === 'README.md' && /^(apps|packages)\//.test(file) && lines > LINES_MAX)
-      faults.push(`it has ${lines} lines; a room's README is at most a page (${LINES_MAX})`)
+    faults.push(...formFaults(file, readFileSync(join(root, file), 'utf8')))
     judge(file, faults)
   }
   return counts
