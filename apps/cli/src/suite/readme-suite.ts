@@ -5,7 +5,8 @@ import { checkoutDirectory } from '../installation/home'
 import { sourceFiles } from './static-suites'
 import type { Counts, Suite, SuiteContext } from './suite'
 
-const LINES_MAX = 80
+const LINES_MAX = 120
+const COLUMNS_MAX = 100
 const sourceName = /^[\w.-]+\.(ts|tsx|mjs|sql|c|h|sh|pl|pm|patch|prisma|md)$/
 const path = /^[\w.@()[\]-]+(\/[\w.@()[\]-]+)+\/?$/
 /** Made by a build, so absent from a fresh clone. */
@@ -53,6 +54,33 @@ export function missingPaths(root: string, document: string, files: string[]): s
   })
 }
 
+/** Documents that are wrapped, one sentence a line: READMEs, the two maps, guides and checklists. */
+const wrapped = /(^|\/)README\.md$|^(ARCHITECTURE|GLOSSARY)\.md$|^docs\/(guide|checklists)\//
+
+/** Numbers of the lines of prose that are longer than COLUMNS_MAX; tables and code blocks cannot be wrapped. */
+function wideLines(markdown: string): number[] {
+  const wide: number[] = []
+  let code = false
+  for (const [index, line] of markdown.split('\n').entries()) {
+    if (/^\s*```/.test(line)) code = !code
+    else if (!code && !/^\s*\|/.test(line) && [...line].length > COLUMNS_MAX) wide.push(index + 1)
+  }
+  return wide
+}
+
+/** What is wrong with the form of a document: lines of prose too wide, a room's README longer than a page. */
+export function formFaults(file: string, markdown: string): string[] {
+  const faults = wrapped.test(file)
+    ? wideLines(markdown).map(
+        (line) => `line ${line} is longer than ${COLUMNS_MAX} columns; begin each sentence on a new line`,
+      )
+    : []
+  const lines = markdown.trimEnd().split('\n').length
+  if (basename(file) === 'README.md' && /^(apps|packages)\//.test(file) && lines > LINES_MAX)
+    faults.push(`it has ${lines} lines; a room's README is at most a page (${LINES_MAX})`)
+  return faults
+}
+
 /** Rooms that must have a README: every app, package and engine module, and the large rooms themselves. */
 function rooms(root: string): string[] {
   const below = (parent: string) =>
@@ -88,9 +116,7 @@ async function readmes(context: SuiteContext): Promise<Counts> {
     const faults = missingPaths(root, file, files).map(
       (word) => `it mentions \`${word}\`, which does not exist`,
     )
-    const lines = readFileSync(join(root, file), 'utf8').split('\n').length
-    if (basename(file) === 'README.md' && /^(apps|packages)\//.test(file) && lines > LINES_MAX)
-      faults.push(`it has ${lines} lines; a room's README is at most a page (${LINES_MAX})`)
+    faults.push(...formFaults(file, readFileSync(join(root, file), 'utf8')))
     judge(file, faults)
   }
   return counts
@@ -98,7 +124,7 @@ async function readmes(context: SuiteContext): Promise<Counts> {
 
 export const readmeSuite: Suite = {
   name: 'readme',
-  about: 'every room has a README, and what documents mention exists',
+  about: 'every room has a README, what documents mention exists, and their lines are wrapped',
   lane: 'workspace',
   run: readmes,
 }

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import type { FaultError } from '@floe/domain'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { engineSuiteNames } from './engine-suite'
-import { mentionedPaths, missingPaths } from './readme-suite'
+import { formFaults, mentionedPaths, missingPaths } from './readme-suite'
 import { chooseSuites, suites } from './run-suites'
 import { countsLine, parseCounts } from './suite'
 
@@ -50,6 +50,25 @@ test('words in backticks that are no paths are left alone', () => {
   expect(
     mentionedPaths('`./floe up`, `read/write`, `a/<id>/b`, `/var/lib`, `name=value`, `pg_settings`'),
   ).toEqual(['read/write'])
+})
+
+test('a line of prose over 100 columns is found; tables and code blocks are exempt', () => {
+  const wide = 'x '.repeat(50)
+  const document = [`${wide}y`, 'é'.repeat(100), `| ${wide} |`, '```', `${wide}y`, '```', `- ${wide}`]
+  expect(formFaults('docs/guide/x.md', document.join('\n'))).toEqual([
+    expect.stringContaining('line 1 '),
+    expect.stringContaining('line 7 '),
+  ])
+  expect(formFaults('docs/decisions/x.md', document.join('\n'))).toEqual([])
+})
+
+test('a README of a room is at most a page long', () => {
+  const page = 'A line.\n'.repeat(120)
+  expect(formFaults('packages/x/README.md', page)).toEqual([])
+  expect(formFaults('packages/x/README.md', `${page}One more.\n`)).toEqual([
+    expect.stringContaining('it has 121 lines'),
+  ])
+  expect(formFaults('engine/patches/README.md', `${page}One more.\n`)).toEqual([])
 })
 
 const namesOf = (...words: string[]) => chooseSuites(words).map(({ suite }) => suite.name)
