@@ -67,6 +67,15 @@ const childrenOf = (parent: number): number[] =>
       }
     })
 
+/** A session may have ended meanwhile. */
+const signal = (pid: number, name: NodeJS.Signals) => {
+  try {
+    process.kill(pid, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
+
 describe('the indexes of a database', () => {
   test('are rebuilt beside writers, smaller than they were; what cannot be is named', async () => {
     await sql(`create table item (n int primary key, t text);
@@ -154,12 +163,12 @@ describe('the indexes of a database', () => {
       await f.begin(task(), key)
       await waitsForLock()
       paused = [pid, ...childrenOf(pid)]
-      for (const p of paused) process.kill(p, 'SIGSTOP')
+      for (const p of paused) signal(p, 'SIGSTOP')
       try {
         const { state, fault } = await f.ended(key)
         expect([state, fault?.code]).toEqual(['failed', 'instance.no_answer'])
       } finally {
-        for (const p of paused) process.kill(p, 'SIGCONT')
+        for (const p of paused) signal(p, 'SIGCONT')
       }
     })
     await waitUntil('it runs again', async () => (await f.observed(id))?.state === 'running')
