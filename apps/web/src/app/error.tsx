@@ -9,7 +9,7 @@ const LOOK_MS = 2_000
 const unreachable: Fault = {
   code: 'database.unreachable',
   message: 'could not reach the control database',
-  hint: 'Check it with "./floe status". This page goes on by itself once it answers.',
+  hint: 'Check it with "./floe status". This page continues once the console answers.',
 }
 
 /**

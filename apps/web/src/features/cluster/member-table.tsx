@@ -187,13 +187,13 @@ const questions = {
   promote: {
     title: (name: string) => `Make ${name} a cluster of its own?`,
     label: 'Promote',
-    text: 'It leaves this cluster and accepts writes of its own from then on. To let it take over, switch over instead.',
+    text: 'The standby leaves this cluster and then accepts writes of its own. To let it take over, switch over instead.',
     typed: true,
   },
   remove: {
     title: (name: string) => `Remove ${name}?`,
     label: 'Remove standby',
-    text: 'It is stopped, its files are deleted, and its slot and role on the primary are dropped. If it is the last source of torn pages and full_page_writes is off, the guard has page images written from then on.',
+    text: 'The standby is stopped, its files are deleted, and its slot and role on the primary are dropped. If it is the last page repair source and full_page_writes is off, the guard re-enables full-page images.',
     typed: true,
   },
 } as const

@@ -54,9 +54,7 @@ export function IncidentBell() {
       {query.error ? (
         <FaultAlert fault={faultOf(query.error)} tone="warn" className="mb-2" />
       ) : incidents.length === 0 ? (
-        <p className="text-sm text-ink-muted">
-          {open ? 'Nothing needs a person now.' : 'The console has not told yet.'}
-        </p>
+        <p className="text-sm text-ink-muted">{open ? 'No open incidents.' : 'Not loaded yet.'}</p>
       ) : null}
       {incidents.length > 0 ? (
         <ul className="flex max-h-96 flex-col gap-3 overflow-y-auto">

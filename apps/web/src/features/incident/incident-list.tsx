@@ -68,12 +68,12 @@ export function IncidentList() {
             icon={BellOff}
             title={
               state === 'open' || (state === 'all' && !severity)
-                ? 'Nothing needs a person now'
-                : 'No incident is like this'
+                ? 'No open incidents'
+                : 'No matching incidents'
             }
           >
-            An incident opens by itself when something needs a person, such as a host that does not answer, a
-            disk that is almost full or a step that takes too long, and closes by itself when that is over.
+            An incident opens when something needs a person, such as a host that does not answer, a disk that
+            is almost full or a step that takes too long, and resolves once that has ended.
           </EmptyState>
         }
       >

@@ -70,7 +70,7 @@ export function Webhooks() {
   return (
     <Card
       title="Webhooks"
-      description="Addresses that are told when an incident opens and when it is over, signed by the Standard Webhooks."
+      description="Endpoints notified when an incident opens or resolves, signed as Standard Webhooks define it."
       className="mt-4"
       bodyClassName="p-0"
     >
@@ -80,7 +80,7 @@ export function Webhooks() {
         <SkeletonRows rows={2} label="Loading webhooks" />
       ) : webhooks.length === 0 ? (
         <p className="px-4 py-3 text-sm text-ink-muted">
-          Nobody is told: incidents are seen in the console only.
+          No endpoints: incidents appear in the console only.
         </p>
       ) : (
         <Table label="Webhooks">
@@ -204,7 +204,7 @@ export function Webhooks() {
         fault={remove.error ? faultOf(remove.error) : null}
         onConfirm={() => removing && remove.mutate({ webhookId: removing.webhookId })}
       >
-        <p className="break-all">{removing?.url} is told nothing more, not even what is still waiting.</p>
+        <p className="break-all">{removing?.url} receives nothing more; undelivered messages are dropped.</p>
       </ConfirmDialog>
     </Card>
   )
@@ -218,7 +218,7 @@ function Messages({ webhookId }: { webhookId: string }) {
   if (query.error && !deliveries)
     return <FaultAlert fault={faultOf(query.error)} onRetry={() => void query.refetch()} />
   if (!deliveries) return <SkeletonRows rows={2} label="Loading messages" />
-  if (deliveries.length === 0) return <p className="pb-3 text-sm text-ink-muted">It was told nothing yet.</p>
+  if (deliveries.length === 0) return <p className="pb-3 text-sm text-ink-muted">No deliveries yet.</p>
   return (
     <ul aria-label="Messages" className="pb-3">
       {deliveries.map((delivery) => (

@@ -15,7 +15,7 @@ export function Connect() {
   if (!connection || !forms)
     return (
       <Alert title="It cannot be reached yet">
-        Its port is known once it has been created; this page shows it by itself.
+        Its port is known once it has been created; this page then shows it.
       </Alert>
     )
   return (

@@ -145,7 +145,7 @@ function InstanceHeader() {
             {instance.because ?? 'Its process ended though nobody stopped it.'}
           </p>
           <p>
-            Start it again; PostgreSQL recovers by itself.
+            Start it again; PostgreSQL then recovers from its WAL.
             {instance.cluster.memberRole === 'primary' && instance.cluster.members > 1 ? (
               <>
                 {' '}

@@ -109,11 +109,11 @@ export function ProtectionCard({ className: place = '' }: { className?: string }
         </ul>
       ) : (
         <p className="mt-3 border-t border-line pt-2 text-sm text-ink-muted">
-          No other member gives pages back.{' '}
+          This instance has no page repair source.{' '}
           <Link className="text-accent underline" href={`/instances/${name}/replication`}>
             Add a standby
-          </Link>{' '}
-          and it becomes a source by itself.
+          </Link>
+          ; it becomes a source automatically.
         </p>
       )}
       {recovery ? (

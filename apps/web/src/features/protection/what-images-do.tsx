@@ -24,8 +24,8 @@ export function WhatImagesDo({ to, protection }: { to: ProtectionChange; protect
   if (to === 'guard on')
     return (
       <p>
-        Full-page writes stay off while a source is healthy. When none is, the guard has images written, after
-        polar_page_repair_grace, and ends them when one has been healthy for as long.
+        Full-page writes stay off while a source is healthy. When none is, the guard re-enables full-page
+        images after polar_page_repair_grace, and ends them once a source has been healthy for as long.
       </p>
     )
   if (to === 'images on')
@@ -41,7 +41,7 @@ export function WhatImagesDo({ to, protection }: { to: ProtectionChange; protect
   if (healthy.length === 0)
     return (
       <Alert tone="warn" title="No source of pages is healthy">
-        A page that a crash tears could not be restored.
+        A torn page could not be repaired after a crash.
       </Alert>
     )
   if (ofStandby)
@@ -49,21 +49,21 @@ export function WhatImagesDo({ to, protection }: { to: ProtectionChange; protect
       <>
         {ofStandby}
         <p>
-          From then on the WAL gets no page images while a source is healthy: a page that a crash tears is
-          taken from the instance’s own standbys. While none is healthy the guard has images written.
+          From then on the WAL contains no full-page images while a source is healthy: a torn page is fetched
+          from the instance’s own standbys. While none is healthy the guard re-enables full-page images.
         </p>
       </>
     )
   return (
     <>
       <p>
-        The WAL gets no page images any more. A page that a crash tears is taken from{' '}
+        The WAL contains no full-page images any more. After a crash a torn page is fetched from{' '}
         <strong className="text-ink">{healthy.join(', then ')}</strong> before the instance starts.
       </p>
       <p>
-        While no source is healthy the guard has images written again, after polar_page_repair_grace, and an
-        incident is opened. pg_rewind cannot read from this instance meanwhile: a former primary comes back by
-        a new copy.
+        While no source is healthy the guard re-enables full-page images after polar_page_repair_grace, and
+        opens an incident. pg_rewind cannot read from this instance meanwhile: a former primary is rebuilt
+        from a new copy.
       </p>
     </>
   )

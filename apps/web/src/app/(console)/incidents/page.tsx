@@ -10,7 +10,7 @@ export default function Page() {
     <>
       <PageHeader
         title="Incidents"
-        description="What needs a person, open ones first, and who is told of it."
+        description="What needs a person, open incidents first, and the endpoints that are notified."
       />
       <IncidentList />
       <Webhooks />
