@@ -190,7 +190,7 @@ test('the controller makes the row of its own host, and says what is wrong with 
   const controller = startProcess()
   await once(controller.child, 'exit')
   expect(controller.child.exitCode).toBe(1)
-  expect(controller.output).toContain('could not read file')
+  expect(controller.output).toContain('could not read "')
   expect(controller.output).toContain(secretFiles.controllerIdentity)
 })
 
