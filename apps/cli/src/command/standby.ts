@@ -77,55 +77,37 @@ export function addStandby(program: Command): void {
 
   addOrders(standby)
 
-  submittingVerb(
+  addBack(
     standby,
-    'rejoin <name>',
+    'rejoin',
     'bring a fenced or broken member back as a standby',
     'Brings a member back by pg_rewind where that is allowed, else by a new copy; the operation’s log says why. WAL that only it had is kept aside on its host before ("instance kept-aside").',
   )
-    .option('--discard-own', 'keep nothing aside: what only it had acknowledged is lost')
-    .option('--no-wait', 'do not wait until it follows')
-    .action(async (name: string, options: Submitting & { discardOwn?: boolean }) => {
-      const client = openConsole()
-      const { instanceId } = await findInstance(client, name)
-      const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
-        client.trpc.standby.rejoin.mutate({
-          instanceId,
-          discardOwn: options.discardOwn === true,
-          idempotencyKey,
-        }),
-      )
-      await carryOut(client, started, options, (result) =>
-        result.rewound === true
-          ? `"${name}" was rewound and follows its primary.${ownInWords(name, result)}`
-          : `"${name}" was rebuilt and follows its primary.${result.refused ? ` pg_rewind was not possible: ${result.refused}.` : ''}${ownInWords(name, result)}`,
-      )
-    })
-
-  submittingVerb(
+  addBack(
     standby,
-    'reclone <name>',
+    'reclone',
     'rebuild a standby from a new copy',
     'Replaces a standby’s data by a new copy of the primary. The former data is kept until the copy is whole, and WAL that only it had is kept aside ("instance kept-aside").',
   )
+}
+
+/** A verb that makes a member a standby again. */
+function addBack(standby: Command, way: 'rejoin' | 'reclone', summary: string, about: string): void {
+  submittingVerb(standby, `${way} <name>`, summary, about)
     .option('--discard-own', 'keep nothing aside: what only it had acknowledged is lost')
     .option('--no-wait', 'do not wait until it follows')
     .action(async (name: string, options: Submitting & { discardOwn?: boolean }) => {
       const client = openConsole()
       const { instanceId } = await findInstance(client, name)
+      const discardOwn = options.discardOwn === true
       const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
-        client.trpc.standby.reclone.mutate({
-          instanceId,
-          discardOwn: options.discardOwn === true,
-          idempotencyKey,
-        }),
+        client.trpc.standby[way].mutate({ instanceId, discardOwn, idempotencyKey }),
       )
-      await carryOut(
-        client,
-        started,
-        options,
-        (result) => `"${name}" was rebuilt and follows its primary.${ownInWords(name, result)}`,
-      )
+      await carryOut(client, started, options, (result) => {
+        const how = result.rewound === true ? 'rewound' : 'rebuilt'
+        const why = result.refused ? ` pg_rewind was not possible: ${result.refused}.` : ''
+        return `"${name}" was ${how} and follows its primary.${why}${ownInWords(name, result)}`
+      })
     })
 }
 

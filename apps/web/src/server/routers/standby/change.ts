@@ -18,26 +18,15 @@ const rejoinInput = ({ instanceId, discardOwn }: { instanceId: InstanceId; disca
   ...(discardOwn ? { discardOwn } : {}),
 })
 
-/** Orders a fenced or broken member back as a standby: by pg_rewind where that is allowed, else by a new copy. */
-export const rejoin = operatorProcedure
-  .input(StandbyRejoinInput)
-  .output(OperationRef)
-  .mutation(({ ctx, input: { idempotencyKey, ...input } }) =>
-    submit(ctx, {
-      kind: 'rejoin-standby',
-      input: { ...rejoinInput(input), method: 'rewind' },
-      idempotencyKey,
-    }),
-  )
+const back = (method: 'rewind' | 'clone') =>
+  operatorProcedure
+    .input(StandbyRejoinInput)
+    .output(OperationRef)
+    .mutation(({ ctx, input: { idempotencyKey, ...input } }) =>
+      submit(ctx, { kind: 'rejoin-standby', input: { ...rejoinInput(input), method }, idempotencyKey }),
+    )
 
+/** Orders a fenced or broken member back as a standby: by pg_rewind where that is allowed, else by a new copy. */
+export const rejoin = back('rewind')
 /** Orders a new copy of the primary in a standby's place. */
-export const reclone = operatorProcedure
-  .input(StandbyRejoinInput)
-  .output(OperationRef)
-  .mutation(({ ctx, input: { idempotencyKey, ...input } }) =>
-    submit(ctx, {
-      kind: 'rejoin-standby',
-      input: { ...rejoinInput(input), method: 'clone' },
-      idempotencyKey,
-    }),
-  )
+export const reclone = back('clone')
