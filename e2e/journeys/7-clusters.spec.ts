@@ -13,6 +13,8 @@ type Shown = {
   cluster: {
     primaryInstanceId: string
     synchronous: { method: string; count: number; strict: boolean } | null
+    /** Every set that commits may have waited for. */
+    holdings: { rules: object[] } | null
     members: { instanceId: string; name: string; role: string | null; state: string; memberRole: string }[]
   }
   connections: { primary: { uri: string } }
@@ -357,6 +359,8 @@ test('a killed primary is replaced from the page under load, nothing acknowledge
   await page.getByRole('button', { name: 'Apply' }).click()
   await expect.poll(namesInForce, { timeout: 30_000 }).toMatch(/^ANY 1 \(".+", ".+"\)$/)
   await idle()
+  // a primary that is lost before the standbys have confirmed what it wrote under the set of before proves nothing by this one
+  await expect.poll(async () => (await shown()).cluster.holdings?.rules.length, { timeout: 30_000 }).toBe(1)
 
   const former = (await primaryName()) as string
   const ledger = await startLedger(await toPrimary(), 'written')
