@@ -76,7 +76,7 @@ test('a standby becomes the source by being created, and the toggle turns full-p
   await page.getByRole('link', { name: 'Overview', exact: true }).click()
   await page.getByRole('button', { name: 'Turn full-page writes off' }).click()
   const dialog = page.getByRole('dialog')
-  await expect(dialog.getByText(/is taken from\s+torn-2/)).toBeVisible()
+  await expect(dialog.getByText(/is fetched from\s+torn-2/)).toBeVisible()
   await dialog.getByRole('button', { name: 'Apply' }).click()
   await expect(page.getByText('Protected by torn-2')).toBeVisible({ timeout: 30_000 })
   await expect.poll(async () => (await protection()).imagesInForce, { timeout: 30_000 }).toBe(false)
