@@ -6,7 +6,7 @@ import { formatBytes } from './format'
 import { InstanceId, InstanceName, ScramVerifier } from './ids'
 import { InstanceIntent, StopMode } from './instance'
 import { KeptAsideName } from './kept-aside'
-import type { OperationRecord } from './operation'
+import type { OperationOrder, OperationRecord } from './operation'
 import { PageRepair } from './page-repair'
 import { CommitMode, SynchronousStandbys } from './replication'
 import { ChangeReason, SettingChange } from './setting'
@@ -477,3 +477,55 @@ export type OrdersOf<Noun extends string> = {
     ? V
     : never]: K
 }
+
+/** A part of an order's input as a person gives it: an option of the command line, a control of a dialog. */
+export type OrderField = {
+  name: string
+  title: string
+  description: string
+  /** Switched on, one of a few words, or text. */
+  form: 'switch' | 'choice' | 'text'
+  choices: readonly string[]
+  /** It may be left out; then it is this, where there is such a value. */
+  optional: boolean
+  standard: string | number | boolean | undefined
+  /** Holds a value that is given. */
+  schema: z.ZodType
+}
+
+function orderField(name: string, part: z.ZodType): OrderField {
+  let schema: z.ZodType = part
+  let optional = false
+  let standard: unknown
+  while (
+    schema instanceof z.ZodDefault ||
+    schema instanceof z.ZodOptional ||
+    schema instanceof z.ZodNullable
+  ) {
+    optional = true
+    if (schema instanceof z.ZodDefault) standard = schema.def.defaultValue
+    schema = schema.unwrap() as z.ZodType
+  }
+  const { title = name, description = title } = part.meta() ?? {}
+  const choices = schema instanceof z.ZodEnum ? schema.options.map(String) : []
+  return {
+    name,
+    title,
+    description,
+    form: schema instanceof z.ZodBoolean ? 'switch' : choices.length > 0 ? 'choice' : 'text',
+    choices,
+    optional,
+    standard: standard === null ? undefined : (standard as OrderField['standard']),
+    schema,
+  }
+}
+
+/** What a person gives with an order besides the instance. */
+export const orderFields = (kind: OrderedKind): OrderField[] =>
+  Object.entries(orderInput(kind).shape as Record<string, z.ZodType>)
+    .filter(([name]) => name !== 'instanceId')
+    .map(([name, part]) => orderField(name, part))
+
+/** The kinds that are derived and whose order says so. */
+export const orderedKindsThat = (says: (order: OperationOrder) => boolean): OrderedKind[] =>
+  operationKindsThat(({ order }) => order !== undefined && says(order)) as OrderedKind[]

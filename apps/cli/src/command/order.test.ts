@@ -1,4 +1,4 @@
-import { operationRecords } from '@floe/domain'
+import { type OrderField, operationRecords, orderFields } from '@floe/domain'
 import { Command } from 'commander'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
@@ -31,21 +31,34 @@ test('what only Floe fills in cannot be asked for', () => {
   expect(optionsOf(instance(), 'stop')).not.toContain('--hastened')
 })
 
+const field = (more: Partial<OrderField>): OrderField => ({
+  name: 'given',
+  title: 'Given',
+  description: 'what is given',
+  form: 'text',
+  choices: [],
+  optional: false,
+  standard: undefined,
+  schema: z.string(),
+  ...more,
+})
+
 test('an option is mandatory where the input has to have it, and has the input’s standard value and choices', () => {
-  const confirm = optionOf('confirmName', z.string())
-  expect([confirm.flags, confirm.mandatory]).toEqual(['--confirm <name>', true])
-  const mode = optionOf('mode', operationRecords['stop-instance'].input.shape.mode)
-  expect([mode.mandatory, mode.defaultValue, mode.argChoices]).toEqual([false, 'fast', ['fast', 'immediate']])
-  const left = optionOf('unreachableHost', z.string().nullable().default(null))
-  expect([left.flags, left.mandatory, left.defaultValue]).toEqual([
-    '--unreachable-host <unreachable-host>',
+  const [confirm, keep] = orderFields('delete-instance').map(optionOf)
+  expect([confirm?.flags, confirm?.mandatory]).toEqual(['--confirm <name>', true])
+  expect([keep?.flags, keep?.mandatory, keep?.defaultValue]).toEqual(['--keep-files', false, undefined])
+  const [mode] = orderFields('stop-instance').map(optionOf)
+  expect([mode?.mandatory, mode?.defaultValue, mode?.argChoices]).toEqual([
     false,
-    undefined,
+    'fast',
+    ['fast', 'immediate'],
   ])
+  const left = optionOf(field({ name: 'unreachableHost', optional: true }))
+  expect([left.flags, left.mandatory]).toEqual(['--unreachable-host <unreachable-host>', false])
 })
 
 test('a value that the input would refuse is refused by name', () => {
-  const count = optionOf('count', z.number().int('must be a whole number').max(3, 'must be at most 3'))
+  const count = optionOf(field({ schema: z.number().max(3, 'must be at most 3') }))
   expect(count.parseArg?.('2', undefined)).toBe(2)
   expect(() => count.parseArg?.('4', undefined)).toThrow('must be at most 3')
 })

@@ -1,6 +1,11 @@
-import { type OperationId, type OperationKind, operationKindsThat, operationRecord } from '@floe/domain'
+import {
+  type OperationId,
+  type OrderField,
+  operationRecords,
+  orderedKindsThat,
+  orderFields,
+} from '@floe/domain'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { z } from 'zod'
 import { submitOnce } from '../console/submit-once'
 import { waitForOperation } from '../console/wait-for-operation'
 import { printResult } from '../output'
@@ -10,51 +15,31 @@ import { type Submitting, submittingVerb } from './verb'
 /** `keepFiles` → `keep-files` */
 const hyphened = (camel: string) => camel.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
-/** What the person types as the instance's name once more is `--confirm`; any other part of an input keeps its name. */
-const optionName = (field: string) => (field === 'confirmName' ? 'confirm' : hyphened(field))
-
-const attributeOf = (option: string) =>
-  option.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
-
-/** The schema below what says that a part may be left out, and what it is then. */
-function unwrapped(schema: unknown): { inner: unknown; optional: boolean; standard: unknown } {
-  let inner = schema
-  let optional = false
-  let standard: unknown
-  while (inner instanceof z.ZodDefault || inner instanceof z.ZodOptional || inner instanceof z.ZodNullable) {
-    optional = true
-    if (inner instanceof z.ZodDefault) standard = inner.def.defaultValue
-    inner = inner.unwrap()
-  }
-  return { inner, optional, standard }
-}
-
-/** The option of a part of an operation's input, by its schema and the description in its `meta`. */
-export function optionOf(field: string, schema: z.ZodType): Option {
-  const { inner, optional, standard } = unwrapped(schema)
-  const name = `--${optionName(field)}`
-  const description = schema.meta()?.description ?? field
-  if (inner instanceof z.ZodBoolean) return new Option(name, description).default(undefined)
-  const value = `<${field === 'confirmName' ? 'name' : optionName(field)}>`
-  const option = new Option(`${name} ${value}`, description)
-  if (inner instanceof z.ZodEnum) option.choices(inner.options.map(String))
+/** The option of a part of an operation's input. What the person types as the instance's name once more is `--confirm`. */
+export function optionOf({
+  name,
+  description,
+  form,
+  choices,
+  optional,
+  standard,
+  schema,
+}: OrderField): Option {
+  const confirms = name === 'confirmName'
+  const flag = confirms ? '--confirm' : `--${hyphened(name)}`
+  // left out and switched off are the same to the console
+  if (form === 'switch') return new Option(flag, description)
+  const option = new Option(`${flag} <${confirms ? 'name' : hyphened(name)}>`, description)
+  if (form === 'choice') option.choices(choices)
   else
     option.argParser((text: string) => {
-      const given = inner instanceof z.ZodNumber ? Number(text) : text
-      const parsed = (inner as z.ZodType).safeParse(given)
+      const given = schema.type === 'number' ? Number(text) : text
+      const parsed = schema.safeParse(given)
       if (!parsed.success) throw new InvalidArgumentError(`It ${parsed.error.issues[0]?.message}.`)
       return given
     })
-  if (standard !== undefined && standard !== null) option.default(standard)
+  if (standard !== undefined) option.default(standard)
   return optional ? option : option.makeOptionMandatory()
-}
-
-/** The parts of an input that a person gives as options. */
-function askedFields(kind: OperationKind): [string, z.ZodType][] {
-  const { input, order } = operationRecord(kind)
-  return Object.entries(input.shape as Record<string, z.ZodType>).filter(
-    ([field]) => field !== 'instanceId' && !order?.notAsked?.includes(field),
-  )
 }
 
 type Ordering = { mutate(input: Record<string, unknown>): Promise<{ operationId: OperationId }> }
@@ -65,21 +50,22 @@ type Ordering = { mutate(input: Record<string, unknown>): Promise<{ operationId:
  */
 export function addOrders(group: Command): void {
   const noun = group.name()
-  for (const kind of operationKindsThat(({ order }) => order?.noun === noun)) {
-    const { order } = operationRecord(kind)
-    if (!order) continue
-    const { verb, summary, about, done } = order
+  for (const kind of orderedKindsThat((order) => order.noun === noun)) {
+    const { verb, summary, about, done } = operationRecords[kind].order
     const command = submittingVerb(group, `${hyphened(verb)} <name>`, summary, about)
-    const fields = askedFields(kind)
-    for (const [field, schema] of fields) command.addOption(optionOf(field, schema))
+    const fields = orderFields(kind).map(({ name, ...field }) => ({
+      name,
+      option: optionOf({ name, ...field }),
+    }))
+    for (const { option } of fields) command.addOption(option)
     command
       .option('--no-wait', 'do not wait until it is done')
       .action(async (named: string, options: Submitting & Record<string, unknown>) => {
         const client = openConsole()
         const { instanceId, name } = await findInstance(client, named)
-        const asked = fields.flatMap(([field]) => {
-          const value = options[attributeOf(optionName(field))]
-          return value === undefined ? [] : [[field, value] as const]
+        const asked = fields.flatMap((field) => {
+          const value = options[field.option.attributeName()]
+          return value === undefined ? [] : [[field.name, value] as const]
         })
         const procedure = (client.trpc as unknown as Record<string, Record<string, Ordering>>)[noun]?.[verb]
         const { operationId } = await submitOnce(options.idempotencyKey, (idempotencyKey) =>

@@ -1,5 +1,5 @@
 'use client'
-import { type OrderedKind, operationKindsThat, operationRecords } from '@floe/domain'
+import { type OrderedKind, operationRecords, orderedKindsThat } from '@floe/domain'
 import { Button, ConfirmDialog, Menu, MenuItem } from '@floe/ui'
 import { EllipsisVertical, GitMerge, Hammer, Play, RefreshCw, RotateCw, Square } from 'lucide-react'
 import Link from 'next/link'
@@ -14,9 +14,7 @@ import { useFaultToast, useInstanceVerbs } from './use-instance-verbs'
 
 /** What a record puts into the menu of an instance that runs. */
 const inMenu = (memberRole: string) =>
-  operationKindsThat(
-    ({ order }) => order?.menu === 'member' || (order?.menu === 'primary' && memberRole === 'primary'),
-  ) as OrderedKind[]
+  orderedKindsThat(({ menu }) => menu === 'member' || (menu === 'primary' && memberRole === 'primary'))
 
 /** Start, stop, restart, reload, and what records put into the menu; what interrupts clients asks first. */
 export function InstanceActions() {

@@ -1,9 +1,16 @@
 'use client'
-import { type OperationId, type OrderedKind, operationRecords, orderInput } from '@floe/domain'
+import {
+  type OperationId,
+  type OrderedKind,
+  type OrderField,
+  operationRecords,
+  orderFields,
+  orderInput,
+} from '@floe/domain'
 import { Checkbox, ConfirmDialog, Field, Input, Select, useToast } from '@floe/ui'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useId, useState } from 'react'
-import { z } from 'zod'
+import type { z } from 'zod'
 import { useTRPC } from '@/trpc/client'
 import { newIdempotencyKey } from '../console/idempotency-key'
 import { OperationLink } from './operation-link'
@@ -62,10 +69,6 @@ export function OrderDialog({
     setWrong({})
     mutation.reset()
   }
-  const schema: z.ZodObject = orderInput(kind)
-  const fields = Object.entries(schema.shape as Record<string, z.ZodType>).filter(
-    ([field]) => field !== 'instanceId',
-  )
   return (
     <ConfirmDialog
       open={open}
@@ -75,7 +78,7 @@ export function OrderDialog({
       busy={mutation.isPending}
       {...refusalOf(mutation.error)}
       onConfirm={() => {
-        const parsed = schema.safeParse({ ...asked, instanceId })
+        const parsed = (orderInput(kind) as z.ZodObject).safeParse({ ...asked, instanceId })
         setWrong(
           Object.fromEntries(
             (parsed.error?.issues ?? []).map((issue) => [
@@ -88,14 +91,13 @@ export function OrderDialog({
       }}
     >
       <p>{order.about}</p>
-      {fields.map(([field, part]) => (
-        <OrderField
-          key={field}
-          name={field}
-          part={part}
-          value={asked[field]}
-          error={wrong[field]}
-          onChange={(value) => setAsked((before) => ({ ...before, [field]: value }))}
+      {orderFields(kind).map((field) => (
+        <Control
+          key={field.name}
+          field={field}
+          value={asked[field.name]}
+          error={wrong[field.name]}
+          onChange={(value) => setAsked((before) => ({ ...before, [field.name]: value }))}
         />
       ))}
     </ConfirmDialog>
@@ -103,25 +105,20 @@ export function OrderDialog({
 }
 
 /** The control that suits a part of an input: a box to tick, a choice of words, or text. */
-function OrderField({
-  name,
-  part,
+function Control({
+  field: { title, form, choices, standard },
   value,
   error,
   onChange,
 }: {
-  name: string
-  part: z.ZodType
+  field: OrderField
   value: string | boolean | undefined
   error: string | undefined
   onChange: (value: string | boolean) => void
 }) {
   const id = useId()
-  const standard = part instanceof z.ZodDefault ? part.def.defaultValue : undefined
-  const inner = part instanceof z.ZodDefault || part instanceof z.ZodOptional ? part.unwrap() : part
-  const label = part.meta()?.title ?? name
   const shown = value ?? standard ?? ''
-  if (inner instanceof z.ZodBoolean)
+  if (form === 'switch')
     return (
       <div className="flex items-center gap-2 text-sm text-ink">
         <Checkbox
@@ -129,15 +126,15 @@ function OrderField({
           checked={shown === true}
           onCheckedChange={(checked) => onChange(checked === true)}
         />
-        <label htmlFor={id}>{label}</label>
+        <label htmlFor={id}>{title}</label>
       </div>
     )
   return (
-    <Field label={label} error={error}>
+    <Field label={title} error={error}>
       {(control) =>
-        inner instanceof z.ZodEnum ? (
+        form === 'choice' ? (
           <Select {...control} value={String(shown)} onChange={(event) => onChange(event.target.value)}>
-            {inner.options.map((word) => (
+            {choices.map((word) => (
               <option key={word}>{word}</option>
             ))}
           </Select>

@@ -2,8 +2,8 @@ import {
   type OperationInput,
   type OrderedKind,
   type OrdersOf,
-  operationKindsThat,
-  operationRecord,
+  operationRecords,
+  orderedKindsThat,
   orderInput,
 } from '@floe/domain'
 import type { TRPCMutationProcedure } from '@trpc/server'
@@ -29,7 +29,7 @@ const withKey = { idempotencyKey: IdempotencyKey.optional() }
  * an operator asks with the kind's own input, and is answered with the operation's id at once. Each throws what submit() does.
  */
 export function ordersOf<Noun extends string>(noun: Noun): Orders<Noun> {
-  const kinds = operationKindsThat(({ order }) => order?.noun === noun) as OrderedKind[]
+  const kinds = orderedKindsThat((order) => order.noun === noun)
   const procedures = kinds.map((kind) => {
     const procedure = operatorProcedure
       .input(orderInput(kind).extend(withKey))
@@ -37,7 +37,7 @@ export function ordersOf<Noun extends string>(noun: Noun): Orders<Noun> {
       .mutation(({ ctx, input: { idempotencyKey, ...input } }) =>
         submit(ctx, { kind, input: input as OperationInput<typeof kind>, idempotencyKey }),
       )
-    return [operationRecord(kind).order?.verb, procedure]
+    return [operationRecords[kind].order.verb, procedure]
   })
   return Object.fromEntries(procedures)
 }
