@@ -12,6 +12,8 @@ const WATCH_MS = 300
 const ANSWER_MS = 15_000
 /** What a rebuild has left is dropped unless a transaction stands in the way for longer: a cancel must not wait for it. */
 const DROP_WAIT = '10s'
+/** A drop waits for locks three times at the most. */
+const DROP_MS = 45_000
 
 type Index = {
   oid: number
@@ -57,7 +59,7 @@ export const reindexDatabase: TaskBody<'reindex-database'> = async (task, contex
 }
 
 const indexesOf = async (client: pg.Client, table: number | null): Promise<Index[]> =>
-  (await client.query<Index>(indexesSql, [table])).rows
+  (await answered(client.query<Index>(indexesSql, [table]))).rows
 
 async function rebuildAll(
   address: EngineAddress,
@@ -67,7 +69,7 @@ async function rebuildAll(
   const { data: kept } = Note.safeParse(context.note.read())
   const note: Note = kept ?? { done: [], building: null }
   const keep = (change: Partial<Note>) => context.note.write(Object.assign(note, change))
-  await watcher.query(`set lock_timeout = '${DROP_WAIT}'`)
+  await answered(watcher.query(`set lock_timeout = '${DROP_WAIT}'`))
   await dropTransient(watcher, note, context)
   keep({ building: null })
   const done = new Set(note.done.map((d) => d.index))
@@ -149,9 +151,8 @@ async function rebuild(
   await withEngine(
     address,
     async (client) => {
-      const { pid } = (await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0] as {
-        pid: number
-      }
+      const [own] = (await answered(client.query<{ pid: number }>('select pg_backend_pid() as pid'))).rows
+      const pid = own?.pid
       const target = `${client.escapeIdentifier(index.schema)}.${client.escapeIdentifier(index.name)}`
       tell.phase(null)
       let over = false
@@ -164,7 +165,7 @@ async function rebuild(
       let furthest = 0
       const watch = (async () => {
         while (!over) {
-          const ours = (await answered(indexesOf(watcher, index.table))).filter((i) => i.pid === pid)
+          const ours = (await indexesOf(watcher, index.table)).filter((i) => i.pid === pid)
           for (const i of ours) {
             furthest = Math.max(furthest, i.fraction ?? 0)
             if (!over) tell.phase(i.phase)
@@ -173,8 +174,8 @@ async function rebuild(
           await Promise.race([statement.catch(() => {}), pause(WATCH_MS)])
         }
       })().catch((error) => {
-        // both would wait for an engine that hangs, or is gone
-        for (const session of [client, watcher]) abandon(session)
+        // the statement would wait for an engine that hangs
+        abandon(client)
         throw error
       })
       try {
@@ -191,17 +192,17 @@ async function rebuild(
 }
 
 /** What an engine answers within the time that one may take that does not hang; throws `instance.no_answer`. */
-async function answered<T>(answer: Promise<T>): Promise<T> {
+async function answered<T>(answer: Promise<T>, withinMs = ANSWER_MS): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => {
-      const seconds = ANSWER_MS / 1_000
+      const seconds = withinMs / 1_000
       reject(
         fault('instance.no_answer', `the instance has not answered for ${seconds} s`, {
           hint: 'Its log says why.',
         }),
       )
-    }, ANSWER_MS)
+    }, withinMs)
   })
   return Promise.race([answer, late]).finally(() => clearTimeout(timer))
 }
@@ -226,9 +227,8 @@ async function dropTransient(watcher: pg.Client, note: Note, context: TaskContex
         building.name.startsWith(i.name.replace(/_cc(new|old)\d*$/, '')),
     )
     for (const index of left) {
-      await watcher.query(
-        `DROP INDEX CONCURRENTLY ${watcher.escapeIdentifier(index.schema)}.${watcher.escapeIdentifier(index.name)}`,
-      )
+      const target = `${watcher.escapeIdentifier(index.schema)}.${watcher.escapeIdentifier(index.name)}`
+      await answered(watcher.query(`DROP INDEX CONCURRENTLY ${target}`), DROP_MS)
       context.log(`dropped ${nameOf(index)}, which the rebuild had not finished`)
     }
   } catch (error) {
