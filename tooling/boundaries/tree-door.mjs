@@ -36,28 +36,30 @@ const places = {
 /** File of the agent → where, and the calls it makes of node:fs. */
 const agentCalls = {
   'agent.ts': ['state', 'chmodSync mkdirSync'],
-  'engine/builtin-modules.ts': ['engine', 'existsSync readFileSync'],
-  'engine/cluster-files.ts': ['outer', 'removeFile replaceFile'],
-  'engine/found-directory.ts': ['outer', 'lstatSync statSync'],
-  'engine/initialise.ts': ['outer', 'readdirSync renameSync syncDirectory'],
-  'engine/instance-socket.ts': [
+  'engine/cluster/member-files.ts': ['outer', 'removeFile replaceFile'],
+  'engine/directory/copy-by-reflink.ts': ['outer', 'lstatSync'],
+  'engine/directory/found-directory.ts': ['outer', 'lstatSync statSync'],
+  'engine/directory/initialise.ts': ['outer', 'readdirSync renameSync syncDirectory'],
+  'engine/instance.ts': ['door', 'lstatSync'],
+  'engine/instances.ts': ['outer', 'removeUnfinished rmSync'],
+  'engine/libraries/builtin-modules.ts': ['engine', 'existsSync readFileSync'],
+  'engine/process/instance-socket.ts': [
     'outer',
     'chmodSync lchownSync lstatSync mkdirSync readlinkSync rmSync symlinkSync',
   ],
-  'engine/instance.ts': ['door', 'lstatSync'],
-  'engine/instances.ts': ['outer', 'removeUnfinished rmSync'],
-  'engine/kept-aside.ts': ['outer', 'readdirSync removeFile replaceFile'],
-  'engine/known-settings.ts': ['state', 'mkdirSync readFileSync replaceFile rmSync'],
-  'engine/registration-copy.ts': [
+  'engine/process/server-log.ts': ['descriptor', 'closeSync fstatSync readSync'],
+  'engine/registry/registration-copy.ts': [
     'outer',
     'closeSync fstatSync lstatSync readFileSync readdirSync replaceFile',
   ],
-  'engine/registry.ts': [
+  'engine/registry/registry.ts': [
     'state',
     'existsSync mkdirSync readFileSync readdirSync renameSync replaceFile rmSync syncDirectory',
   ],
-  'engine/server-log.ts': ['descriptor', 'closeSync fstatSync readSync'],
-  'engine/trial-place.ts': ['outer', 'lstatSync readdirSync rmdirSync unlinkSync'],
+  'engine/settings/accepted-files.ts': ['state', 'mkdirSync readFileSync replaceFile rmSync'],
+  'engine/settings/trial-place.ts': ['outer', 'lstatSync readdirSync rmdirSync unlinkSync'],
+  'engine/wal/compare-histories.ts': ['descriptor', 'closeSync readSync'],
+  'engine/wal/kept-aside.ts': ['outer', 'readdirSync removeFile replaceFile'],
   'enrol.ts': ['state', 'mkdirSync readFileSync replaceFile rmSync'],
   'host/disks.ts': ['kernel', 'readFileSync realpathSync statfsSync'],
   'host/engine-user.ts': ['kernel', 'readFileSync'],
@@ -87,20 +89,18 @@ const agentCalls = {
     'closeSync fstatSync mkdirSync openSync readSync readdirSync rmSync writeSync',
   ],
   'sampler/sampler.ts': ['outer', 'statfsSync'],
-  'tasks/adopt-instance.ts': ['engine', 'existsSync'],
-  'tasks/clone-standby.ts': ['outer', 'removeFile renameSync statfsSync syncDirectory'],
-  'tasks/compare-histories.ts': ['descriptor', 'closeSync readSync'],
-  'tasks/copy-by-reflink.ts': ['outer', 'lstatSync'],
-  'tasks/create-instance.ts': ['engine', 'existsSync'],
-  'tasks/delete-instance.ts': ['outer', 'readdirSync renameSync syncDirectory'],
-  'tasks/keep-aside.ts': ['outer', 'renameSync statfsSync syncDirectory'],
-  'tasks/page-repair.ts': ['engine', 'existsSync'],
-  'tasks/prepare-standby.ts': ['engine', 'existsSync'],
-  'tasks/rewind-instance.ts': ['outer', 'removeFile renameSync replaceFile syncDirectory'],
-  'tasks/task-store.ts': [
+  'tasks/instance/adopt-instance.ts': ['engine', 'existsSync'],
+  'tasks/instance/create-instance.ts': ['engine', 'existsSync'],
+  'tasks/instance/delete-instance.ts': ['outer', 'readdirSync renameSync syncDirectory'],
+  'tasks/page-repair/set-page-repair-sources.ts': ['engine', 'existsSync'],
+  'tasks/runner/store.ts': [
     'state',
     'appendFileSync existsSync mkdirSync readFileSync readdirSync renameSync replaceFile rmSync statSync',
   ],
+  'tasks/standby/clone-standby.ts': ['outer', 'removeFile renameSync statfsSync syncDirectory'],
+  'tasks/standby/keep-aside.ts': ['outer', 'renameSync statfsSync syncDirectory'],
+  'tasks/standby/prepare-standby.ts': ['engine', 'existsSync'],
+  'tasks/standby/rewind-instance.ts': ['outer', 'removeFile renameSync replaceFile syncDirectory'],
 }
 
 /** File of the agent → why, and the programs it starts with the agent's own rights. */

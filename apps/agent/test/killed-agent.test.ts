@@ -4,8 +4,8 @@ import type { TaskKey } from '@floe/agent-contract'
 import { listPids, processDirectory } from '@floe/host/process-facts'
 import { waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { readManagedSettings } from '../src/engine/configuration-file'
-import { seal } from '../src/engine/settings-files'
+import { readManagedSettings } from '../src/engine/settings/managed-file'
+import { seal } from '../src/engine/settings/tracked-files'
 import { AgentFixture, type TaskRequest } from './agent-fixture'
 
 let f: AgentFixture

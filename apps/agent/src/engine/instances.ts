@@ -5,8 +5,8 @@ import { waitFor } from '@floe/host/wait'
 import type { EngineUser } from '../host/engine-user'
 import { removeUnfinishedInTree } from '../host/owned-files'
 import { Instance, type InstanceSurroundings, processesOf } from './instance'
-import type { InstanceProcesses } from './instance-processes'
-import type { RegisteredInstance } from './registered-instance'
+import type { InstanceProcesses } from './process/instance-processes'
+import type { RegisteredInstance } from './registry/registered-instance'
 
 /** How often processes are looked at; a look is a read of postmaster.pid and /proc. */
 const LOOK_MS = 500

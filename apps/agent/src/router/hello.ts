@@ -1,6 +1,6 @@
 import { agentProcedures, type CertificateFacts, contractVersion, type Hello } from '@floe/agent-contract'
 import { HostId } from '@floe/domain'
-import { builtinModules } from '../engine/builtin-modules'
+import { builtinModules } from '../engine/libraries/builtin-modules'
 import type { AgentInstallation } from '../installation'
 import { taskBodies } from '../tasks/bodies'
 import { agentVersion } from '../version'

@@ -1,10 +1,10 @@
 import type { SettingCheck, SettingList } from '@floe/agent-contract'
 import { fault, type SettingChange } from '@floe/domain'
 import type { z } from 'zod'
-import { checkSettings } from '../engine/check-settings'
 import type { Instance } from '../engine/instance'
-import { readSettings } from '../engine/settings'
-import type { TrialPlace } from '../engine/trial'
+import { readSettings } from '../engine/settings/catalogue'
+import { checkSettings } from '../engine/settings/check'
+import type { TrialPlace } from '../engine/settings/trial'
 
 /** The catalogue with values, from the running instance. */
 export async function listSettings(

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, lstatSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseCheckpointLine, parseRecoveryLine, type RunningCheckpoint } from '@floe/telemetry'
-import { logFiles, logTime, parseEntry } from '../engine/server-log'
+import { logFiles, logTime, parseEntry } from '../engine/process/server-log'
 import type { EngineUser } from '../host/engine-user'
 import { openOwnedFile } from '../host/owned-files'
 import { removeInTree } from '../host/tree'

@@ -1,0 +1,66 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { waitUntil } from '@floe/testkit'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { BY_ITSELF, TaskRunner } from './runner'
+import { TaskStore } from './store'
+
+let directory: string
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'floe-runner-'))
+})
+afterEach(() => rmSync(directory, { recursive: true }))
+
+const instanceId = randomUUID() as never
+/** A runner over an instance that starts for ever, and answers a reload at once. */
+function bench(): TaskRunner {
+  const instance = {
+    instanceId,
+    activity: null,
+    state: 'starting',
+    postmaster: { pid: process.pid, status: 'starting' },
+    registered: { name: 'one', port: 1 },
+    layout: { dataDirectory: directory, fenceFile: join(directory, 'fenced.json') },
+    user: { name: 'floe', uid: null, gid: null },
+    processes: () => ({ all: [], engine: [], postmaster: null, ofUser: [] }),
+    look: async () => {},
+    connect: async () => ({ pendingRestart: [] }),
+  }
+  const parts = {
+    instances: { get: () => instance, find: () => instance },
+    registry: { update() {} },
+    installation: { stateDirectory: directory },
+    user: {},
+  }
+  const log = { info() {}, warn() {}, error() {} }
+  const problems = { begin() {}, end() {} }
+  return new TaskRunner(new TaskStore(directory), parts as never, log as never, problems as never)
+}
+const keyOf = (step: string) => ({ operationId: randomUUID(), step, attempt: 1 })
+const startOf = (step: string) => ({
+  key: keyOf(step),
+  task: { kind: 'start-instance' as const, instanceId },
+})
+
+test('a task that somebody orders displaces a start by itself, and runs in its place', async () => {
+  const runner = bench()
+  const byItself = startOf(BY_ITSELF)
+  runner.start(byItself)
+  const ordered = { key: keyOf('reload'), task: { kind: 'reload-instance' as const, instanceId } }
+  expect(() => runner.start(ordered)).toThrow('another task works on this instance')
+  await waitUntil('it has made way', async () => runner.check(byItself.key, 0).state === 'cancelled')
+  runner.start(ordered)
+  await waitUntil('the ordered one ran', async () => runner.check(ordered.key, 0).state === 'succeeded')
+})
+
+test('a start by itself displaces nothing', async () => {
+  const runner = bench()
+  const ordered = startOf('start')
+  runner.start(ordered)
+  expect(() => runner.start(startOf(BY_ITSELF))).toThrow('another task works on this instance')
+  expect(runner.check(ordered.key, 0).state).toBe('running')
+  runner.cancel(ordered.key)
+  await waitUntil('it is given up', async () => runner.check(ordered.key, 0).state === 'cancelled')
+})
