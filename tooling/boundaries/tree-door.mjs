@@ -43,6 +43,7 @@ const agentCalls = {
   'engine/instance.ts': ['door', 'lstatSync'],
   'engine/instances.ts': ['outer', 'removeUnfinished rmSync'],
   'engine/libraries/builtin-modules.ts': ['engine', 'existsSync readFileSync'],
+  'engine/page-repair/extension.ts': ['engine', 'existsSync'],
   'engine/process/instance-socket.ts': [
     'outer',
     'chmodSync lchownSync lstatSync mkdirSync readlinkSync rmSync symlinkSync',
@@ -90,9 +91,8 @@ const agentCalls = {
   ],
   'sampler/sampler.ts': ['outer', 'statfsSync'],
   'tasks/instance/adopt-instance.ts': ['engine', 'existsSync'],
-  'tasks/instance/create-instance.ts': ['engine', 'existsSync'],
   'tasks/instance/delete-instance.ts': ['outer', 'readdirSync renameSync syncDirectory'],
-  'tasks/page-repair/set-page-repair-sources.ts': ['engine', 'existsSync'],
+  'tasks/instance/register-instance.ts': ['engine', 'existsSync'],
   'tasks/runner/store.ts': [
     'state',
     'appendFileSync existsSync mkdirSync readFileSync readdirSync renameSync replaceFile rmSync statSync',

@@ -5,7 +5,8 @@ import { readCommitModes } from './engine/cluster/commit-modes'
 import { Instances } from './engine/instances'
 import { readProtection } from './engine/page-repair/protection'
 import { InstanceRegistry } from './engine/registry/registry'
-import { removeSharedTrials, trialPlace } from './engine/settings/trial-place'
+import { tryChanges } from './engine/settings/check-queue'
+import { removeSharedTrials } from './engine/settings/trial-place'
 import { listKeptAside, readKeptAside, told } from './engine/wal/kept-aside'
 import { findEngineUser } from './host/engine-user'
 import { becomeTheOnlyAgent } from './host/exclusive'
@@ -22,11 +23,11 @@ import { Problems } from './problems'
 import { Reports } from './report'
 import { helloOf } from './router/hello'
 import { listen } from './router/listen'
-import { dryRunSettings, listSettings } from './router/setting'
+import { listSettings } from './router/setting'
 import { streamSamples } from './router/telemetry'
+import { taskBodies } from './tasks/bodies'
 import { TaskRunner } from './tasks/runner/runner'
 import { TaskStore } from './tasks/runner/store'
-import { settingChecks } from './tasks/settings/try-settings'
 import { agentVersion } from './version'
 import { CrashedInstances } from './watch/crash-restart'
 import { IsolatedPrimaries } from './watch/isolated-primary'
@@ -89,6 +90,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
     new TaskStore(installation.stateDirectory, (path, reason) =>
       log.error('task.unreadable', { path, reason }),
     ),
+    taskBodies,
     { instances, registry, installation, users },
     log,
     problems,
@@ -105,15 +107,11 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
     cancelTask: async (key) => tasks.cancel(key),
     listSettings: (input) => listSettings(instances.get(input.instanceId), input.names),
     checkSettings: (input, signal) =>
-      settingChecks.take(
-        () =>
-          dryRunSettings(instances.get(input.instanceId), input.changes, {
-            trial: trialPlace(installation, input.instanceId),
-            signal,
-            acrossCluster: input.acrossCluster,
-          }),
+      tryChanges(() => instances.get(input.instanceId), input.changes, {
+        installation,
         signal,
-      ),
+        acrossCluster: input.acrossCluster,
+      }),
     listCommitModes: async (input) => ({
       commitModes: await instances.get(input.instanceId).connect(readCommitModes),
       observedAt: Date.now(),

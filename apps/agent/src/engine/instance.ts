@@ -117,11 +117,10 @@ export class Instance {
   readonly layout: InstanceLayout
   readonly sampler: Sampler
   readonly known: KnownSettings
-  /** A task writes its files of settings: what they hold meanwhile is no drift. */
-  changingSettings = false
   /** Set by the task that starts or stops it. */
   activity: 'starting' | 'stopping' | null = null
   readonly #around: InstanceSurroundings
+  #changingSettings = false
   #postmaster: Postmaster | null = null
   /** What is wrong with its processes, and since when. */
   #astray: { fault: Fault; since: number } | null = null
@@ -494,10 +493,21 @@ export class Instance {
     return this.#drift
   }
 
+  /** Runs what writes its files of settings: what they hold meanwhile is no drift. */
+  async whileChangingSettings<T>(run: () => Promise<T>): Promise<T> {
+    this.#changingSettings = true
+    try {
+      return await run()
+    } finally {
+      this.#changingSettings = false
+      this.lookAtFiles(0)
+    }
+  }
+
   /** Looks at the files of settings when one of them was written; at most every `everyMs`. */
   lookAtFiles(everyMs = FILES_MS): void {
     const now = performance.now()
-    if (now - this.#filesSeenAt < everyMs || this.changingSettings) return
+    if (now - this.#filesSeenAt < everyMs || this.#changingSettings) return
     this.#filesSeenAt = now
     const { registry, log } = this.#around
     const expected = registry.find(this.instanceId)?.expected

@@ -6,7 +6,7 @@ import { readClusterSettings, readFence, writeClusterSettings } from '../engine/
 import { AGENT_ROLE } from '../engine/connection'
 import type { Instance } from '../engine/instance'
 import type { Instances } from '../engine/instances'
-import { reload } from '../tasks/instance/reload-instance'
+import { reload } from '../engine/process/reload'
 import { BY_ITSELF, type TaskRunner } from '../tasks/runner/runner'
 
 const LOOK_MS = 1_000

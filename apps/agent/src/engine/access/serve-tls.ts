@@ -1,7 +1,7 @@
 import { fault } from '@floe/domain'
 import type pg from 'pg'
-import { reload } from '../../tasks/instance/reload-instance'
 import type { Instance } from '../instance'
+import { reload } from '../process/reload'
 
 /** Sees to it that members can reach this instance, which they do over TLS only. */
 export async function serveTls(instance: Instance, client: pg.Client): Promise<void> {

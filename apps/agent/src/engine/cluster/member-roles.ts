@@ -1,6 +1,7 @@
-import { type Fault, FaultError, fault, type LoginPurpose, purposeOf } from '@floe/domain'
+import { type Fault, FaultError, fault, foreseeableLogin, type LoginPurpose, purposeOf } from '@floe/domain'
 import pg from 'pg'
 import { sqlState } from '../connection'
+import type { Work } from '../work'
 
 /**
  * Roles by which members log in at each other.
@@ -261,4 +262,15 @@ export async function retireFormerGroup(client: pg.Client, log: (text: string) =
   const members = rows[0]?.members ?? null
   if (members === null && (await dropIfFree(client, FORMER_GROUP))) log(`dropped role "${FORMER_GROUP}"`)
   else if (members !== null) log(`role "${FORMER_GROUP}" is left: it is granted to ${members}`)
+}
+
+/** The role of this member of the time when its name was computed: nobody comes as it any more. */
+export async function retireForeseeable(
+  client: pg.Client,
+  standbyName: string,
+  role: string,
+  { log }: Pick<Work, 'log'>,
+): Promise<void> {
+  const former = foreseeableLogin('standby', standbyName)
+  if (former !== role && (await roleExists(client, former))) await retireMemberRole(client, former, log)
 }

@@ -1,8 +1,8 @@
 import { fault, type Lsn } from '@floe/domain'
 import { waitFor } from '@floe/host/wait'
 import type pg from 'pg'
-import type { TaskContext } from '../../tasks/runner/task'
 import type { Instance } from '../instance'
+import type { Work } from '../work'
 
 /** Who gets new WAL says so within milliseconds. */
 const ANSWER_BOUND_MS = 2_000
@@ -31,7 +31,7 @@ const receiversOf = async (client: pg.Client, beyond: Lsn | null): Promise<(Rece
 export async function cutSilentReceivers(
   instance: Instance,
   candidate: string,
-  context: Pick<TaskContext, 'log' | 'signal'>,
+  context: Pick<Work, 'log' | 'signal'>,
 ): Promise<void> {
   await instance.connect(async (client) => {
     const silent = await silentReceivers(client, context)
@@ -62,10 +62,7 @@ export async function cutSilentReceivers(
 }
 
 /** Those that do not confirm a record that is written now, and say nothing else either. */
-async function silentReceivers(
-  client: pg.Client,
-  { signal }: Pick<TaskContext, 'signal'>,
-): Promise<Receiver[]> {
+async function silentReceivers(client: pg.Client, { signal }: Pick<Work, 'signal'>): Promise<Receiver[]> {
   const before = await receiversOf(client, null)
   if (before.length === 0) return []
   const { rows } = await client.query<{ lsn: Lsn }>(

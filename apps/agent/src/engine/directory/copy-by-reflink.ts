@@ -6,9 +6,10 @@ import type { EngineUser } from '../../host/engine-user'
 import { isNoRoom } from '../../host/no-room'
 import { runCommand } from '../../host/run-command'
 import { cloneFiles, listBelow, removeInTree, replaceInTree } from '../../host/tree'
-import type { TaskContext } from '../../tasks/runner/task'
 import type { Instance } from '../instance'
+import type { Instances } from '../instances'
 import { withSecondCheckpoint } from '../page-repair/second-checkpoint'
+import type { Work } from '../work'
 
 /** A checkpoint of a busy instance, and the switch of its WAL at the end, may take a while. */
 const STATEMENT_MS = 600_000
@@ -57,7 +58,7 @@ export async function findSharedSource(
   upstream: Upstream,
   directory: string,
   instance: Instance,
-  context: TaskContext,
+  context: Work & { instances: Pick<Instances, 'list'> },
 ): Promise<SharedSource> {
   const none = (why: string): SharedSource => ({ source: null, why })
   for (const source of context.instances.list()) {
@@ -93,7 +94,7 @@ export function copyByReflink(
   source: Instance,
   directory: string,
   instance: Instance,
-  context: TaskContext,
+  context: Work,
 ): Promise<number> {
   const target = { directory, instance }
   return source.connect(async (client) => {
@@ -148,7 +149,7 @@ export async function hasMoreFiles(
 type Found = { directories: string[]; files: { path: string; bytes: number }[] }
 
 /** Kind, size and path of everything below a directory, as its owner sees it; links are told as such. */
-async function listFiles(owner: EngineUser, root: string, context: TaskContext): Promise<string[]> {
+async function listFiles(owner: EngineUser, root: string, context: Work): Promise<string[]> {
   const r = await runCommand('find', ['-P', '.', '-mindepth', '1', '-xdev', '-printf', '%y %s %P\\0'], {
     user: owner,
     directory: root,
@@ -167,7 +168,7 @@ async function listFiles(owner: EngineUser, root: string, context: TaskContext):
 const LIST_MAX_BYTES = 24 * 1024 * 1024
 
 /** Everything a copy needs, by paths below the data directory. What goes away meanwhile is not needed. */
-async function findFiles(source: Instance, context: TaskContext): Promise<Found> {
+async function findFiles(source: Instance, context: Work): Promise<Found> {
   const found: Found = { directories: [], files: [] }
   const left: string[] = []
   for (const line of await listFiles(source.user, source.layout.dataDirectory, context)) {
@@ -199,7 +200,7 @@ async function findFiles(source: Instance, context: TaskContext): Promise<Found>
 /** A data directory that is being made, and whose. */
 type Target = { directory: string; instance: Instance }
 
-async function copyFiles(source: Instance, target: Target, context: TaskContext): Promise<number> {
+async function copyFiles(source: Instance, target: Target, context: Work): Promise<number> {
   const { directory, instance } = target
   const { directories, files } = await findFiles(source, context)
   const made = await runCommand('xargs', ['-0', '-r', 'mkdir', '-p', '-m', '700', '--'], {
@@ -233,7 +234,7 @@ async function copyWal(
   source: Instance,
   target: Target,
   { label, lastWal, segment }: { label: string; lastWal: string; segment: string },
-  context: TaskContext,
+  context: Work,
 ): Promise<void> {
   const firstWal = /\(file ([0-9A-F]{24})\)/.exec(label)?.[1]
   if (!firstWal) throw fault('standby.not_copied', 'the backup does not say where its WAL begins')
@@ -280,7 +281,7 @@ async function share(
   paths: string[],
   source: Instance,
   { directory, instance }: Target,
-  context: TaskContext,
+  context: Work,
 ): Promise<string[]> {
   try {
     return await cloneFiles(

@@ -2,8 +2,8 @@ import { fault } from '@floe/domain'
 import { killProcess } from '@floe/host/process'
 import { waitFor } from '@floe/host/wait'
 import { runCommand } from '../../host/run-command'
-import type { TaskContext } from '../../tasks/runner/task'
 import type { Instance } from '../instance'
+import type { Work } from '../work'
 import { nameProcesses } from './process-fault'
 
 /** What was killed and is not gone by then waits inside the kernel, mostly for a disk. */
@@ -19,7 +19,7 @@ const FORKING_MS = 1_000
 export async function endProcesses(
   instance: Instance,
   { graceMs, everything }: { graceMs: number; everything: boolean },
-  context: Pick<TaskContext, 'log' | 'signal'>,
+  context: Pick<Work, 'log' | 'signal'>,
 ): Promise<void> {
   const left = () => {
     const { all, ofUser } = instance.processes()

@@ -63,6 +63,10 @@ export function readManagedSettings(path: string): Map<string, string> {
   return valuesOf(readOwnedFile(path) ?? '')
 }
 
+/** The same as a record, for whoever keeps or sends it. */
+export const managedRecord = (path: string): Record<string, string> =>
+  Object.fromEntries(readManagedSettings(path))
+
 /** The text of an instance's managed file. */
 export const managedFileText = (settings: ReadonlyMap<string, string>): string =>
   seal(formatConfiguration(settings))

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { SettingDrift } from '@floe/agent-contract'
+import type { EngineUser } from '../../host/engine-user'
 import { readOwnedFile } from '../../host/owned-files'
+import { replaceInTree } from '../../host/tree'
 import type { InstanceLayout } from '../directory/layout'
 
 /** The files of a data directory that set things, by their names there, in the order they are read: later ones win. */
@@ -22,6 +24,14 @@ export function readFileTexts(layout: InstanceLayout): FileTexts {
   return Object.fromEntries(
     settingsFiles.map((file) => [file, readOwnedFile(pathOf(layout, file)) ?? '']),
   ) as FileTexts
+}
+
+/** Writes those of the files whose texts differ; answers whether any did. */
+export function writeFileTexts(layout: InstanceLayout, texts: FileTexts, owner: EngineUser): boolean {
+  const now = readFileTexts(layout)
+  const changed = settingsFiles.filter((file) => texts[file] !== now[file])
+  for (const file of changed) replaceInTree(pathOf(layout, file), texts[file], owner)
+  return changed.length > 0
 }
 
 const SEAL = /^# sum: ([0-9a-f]{32})\n$/

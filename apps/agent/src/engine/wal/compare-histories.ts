@@ -6,10 +6,10 @@ import { bytesToLsn, historyFileName, type Lsn, lsnToBytes, parseTimelineHistory
 import { readOwnedFileBelow } from '../../host/owned-files'
 import { runCommand } from '../../host/run-command'
 import { isThere, listBelow, openBelow } from '../../host/tree'
-import type { TaskContext } from '../../tasks/runner/task'
 import { type AskUpstream, upstreamAsker } from '../cluster/ask-upstream'
 import { type ControlFile, readControlFile, wasStandby } from '../directory/control-file'
 import type { Instance } from '../instance'
+import type { Work } from '../work'
 import { timelineOfHistory } from './newest-timeline'
 import { walFileName } from './wal-file'
 
@@ -32,7 +32,7 @@ export async function compareHistories(
   control: ControlFile,
   upstream: Upstream,
   instance: Instance,
-  context: TaskContext,
+  context: Work,
 ): Promise<{ refused: string } | { nothingToTakeBack: boolean }> {
   const ask = upstreamAsker(upstream, instance, context.signal)
   const seen = await lookAtUpstream(ask)
@@ -89,7 +89,7 @@ export function laterHistory({ dataDirectory, upstreamTimeline }: Judged): strin
 async function refuseCheckpoint(
   { control, dataDirectory }: Judged,
   instance: Instance,
-  context: TaskContext,
+  context: Work,
 ): Promise<string | null> {
   const size = BigInt(control.walSegmentBytes)
   const r = await runCommand(
@@ -122,7 +122,7 @@ export async function compareEnd(
   { control, dataDirectory, timeline }: Judged,
   ask: AskUpstream,
   instance: Instance,
-  context: TaskContext,
+  context: Work,
 ): Promise<NotTheSame | null> {
   const end = await endOfWal(instance, context, { timeline, boundMs: 600_000 })
   if (end === null) return { why: 'where its WAL ends could not be read', mayBeOwn: true }
@@ -158,7 +158,7 @@ export async function compareBefore(
   { control, dataDirectory, timeline, upstreamTimeline }: Judged,
   ask: AskUpstream,
   instance: Instance,
-  context: TaskContext,
+  context: Work,
 ): Promise<string | null> {
   const size = BigInt(control.walSegmentBytes)
   const own = parseHistory(
@@ -262,7 +262,7 @@ export function parseHistory(text: string, timeline: number): Branch[] {
  */
 export async function endOfWal(
   instance: Instance,
-  context: TaskContext,
+  context: Work,
   {
     dataDirectory = instance.layout.dataDirectory,
     timeline: asked,

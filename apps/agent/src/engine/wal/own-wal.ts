@@ -10,10 +10,10 @@ import {
   type Timeline,
   type WalPosition,
 } from '@floe/domain'
-import type { TaskContext } from '../../tasks/runner/task'
 import { upstreamAsker } from '../cluster/ask-upstream'
 import { type ControlFile, readControlFile, wasStandby } from '../directory/control-file'
 import type { Instance } from '../instance'
+import type { Work } from '../work'
 import {
   compareBefore,
   compareEnd,
@@ -63,7 +63,7 @@ export const discardHint = (instance: Instance, first: string) =>
  * share a number. What cannot be told is said, and then all WAL on its disk is taken for its own: rather too much than too
  * little. Throws where not even that can be read.
  */
-export async function ownWal(instance: Instance, upstream: Upstream, context: TaskContext): Promise<OwnWal> {
+export async function ownWal(instance: Instance, upstream: Upstream, context: Work): Promise<OwnWal> {
   const { dataDirectory } = instance.layout
   const control = await readControlFile(instance.enginePrefix, dataDirectory, instance.user)
   if (!control || !isSegmentSize(control.walSegmentBytes))

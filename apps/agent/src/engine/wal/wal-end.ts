@@ -8,9 +8,9 @@ import {
   type WalPosition,
 } from '@floe/domain'
 import { readOwnedFileBelow } from '../../host/owned-files'
-import type { TaskContext } from '../../tasks/runner/task'
 import { type ControlFile, readControlFile, wasStandby } from '../directory/control-file'
 import type { Instance } from '../instance'
+import type { Work } from '../work'
 import { endOfWal, walNames } from './compare-histories'
 
 /** Where the timelines before this one ended, by the history file beside its WAL; null where that cannot be read. */
@@ -33,7 +33,7 @@ export type Recovered = { received: Lsn | null; replayed: Lsn }
  */
 export async function endOnStandby(
   instance: Instance,
-  context: TaskContext,
+  context: Work,
   { received, replayed }: Recovered,
   boundMs?: number,
 ): Promise<WalPosition | null> {
@@ -57,7 +57,7 @@ const bounded = (boundMs: number | undefined) => (boundMs === undefined ? {} : {
 /** The end of the WAL of an instance that was ended; null where that cannot be told, or not within `boundMs`. */
 export async function endOfEnded(
   instance: Instance,
-  context: TaskContext,
+  context: Work,
   boundMs?: number,
 ): Promise<WalPosition | null> {
   const { dataDirectory } = instance.layout

@@ -1,23 +1,15 @@
-import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import { scramVerifier } from '@floe/authority/scram-verifier'
-import { type Fault, FaultError, fault, LOOPBACK } from '@floe/domain'
+import { fault } from '@floe/domain'
 import { initialiseDataDirectory, removeUnfinished } from '../../engine/directory/initialise'
 import type { Instance } from '../../engine/instance'
-import { checkSettings } from '../../engine/settings/check'
-import { readManagedSettings, writeManagedSettings } from '../../engine/settings/managed-file'
-import { trialPlace } from '../../engine/settings/trial-place'
+import { requireAccepted } from '../../engine/settings/check-instance'
+import { initialSettings } from '../../engine/settings/initial'
+import { managedRecord, writeManagedSettings } from '../../engine/settings/managed-file'
 import { makeOuterDirectory, makeOwnedDirectory } from '../../host/owned-files'
-import { choosePort } from '../../host/ports'
 import { removeOuterDirectory } from '../../host/tree'
 import type { TaskBody, TaskContext, TaskOf } from '../runner/task'
 import { forgetInstance } from './forget-instance'
-
-/** Settings a new instance begins with, besides what the engine takes by itself. */
-export const initialSettings = ({ hostAddress }: { hostAddress: string }) => ({
-  listen_addresses: hostAddress === LOOPBACK ? 'localhost' : `localhost,${hostAddress}`,
-  password_encryption: 'scram-sha-256',
-})
+import { registerInstance } from './register-instance'
 
 /** Registers the instance, makes its data directory and writes its settings. Does not start it. */
 export const createInstance: TaskBody<'create-instance'> = async (task, context) => {
@@ -63,34 +55,8 @@ export const createInstance: TaskBody<'create-instance'> = async (task, context)
   return {
     port: instance.registered.port,
     directory: instance.layout.directory,
-    managed: Object.fromEntries(readManagedSettings(instance.layout.managedFile)),
+    managed: managedRecord(instance.layout.managedFile),
   }
-}
-
-/** Port and password are decided once and kept before anything is made with them. */
-export async function registerInstance(
-  task: Pick<TaskOf<'create-instance'>, 'instanceId' | 'name'>,
-  context: TaskContext,
-  expected: 'creating',
-): Promise<Instance> {
-  const { installation, registry } = context
-  if (!existsSync(`${installation.enginePrefix}/bin/postgres`))
-    throw fault('engine.missing', `no engine in "${installation.enginePrefix}"`, {
-      hint: 'Run "./floe up" on this host.',
-    })
-  const owned = new Set(registry.list().map((i) => i.port))
-  const user = await context.users?.claim(task.instanceId)
-  return context.instances.add({
-    version: 1,
-    instanceId: task.instanceId,
-    name: task.name,
-    port: await choosePort(installation.instancePorts, owned),
-    enginePrefix: installation.enginePrefix,
-    ...(user ? { user } : {}),
-    expected,
-    agentPassword: randomBytes(24).toString('base64url'),
-    createdAt: Date.now(),
-  })
 }
 
 /** The person's own settings, checked by the binary before they are written. */
@@ -103,19 +69,7 @@ async function applyWishes(
   const wishes = Object.entries(task.settings).map(([name, value]) => ({ name, value }))
   if (wishes.length === 0) return
   context.log(`checking ${wishes.length} settings`)
-  const checked = await checkSettings(
-    {
-      prefix: instance.enginePrefix,
-      layout: instance.layout,
-      user: instance.user,
-      trial: trialPlace(context.installation, task.instanceId),
-      client: null,
-      signal: context.signal,
-    },
-    wishes,
-  )
-  const refused: Fault | undefined = checked.find((c) => c.fault)?.fault ?? undefined
-  if (refused) throw new FaultError(refused)
+  await requireAccepted(instance, null, wishes, context)
   for (const { name, value } of wishes) settings.set(name.toLowerCase(), value)
   writeManagedSettings(instance.layout.managedFile, settings, instance.user)
 }

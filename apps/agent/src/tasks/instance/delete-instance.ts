@@ -5,8 +5,8 @@ import { syncDirectory } from '@floe/host/replace-file'
 import { removeTrial } from '../../engine/settings/trial'
 import { isThere, removeOuterDirectory } from '../../host/tree'
 import type { TaskBody } from '../runner/task'
+import { endInstance } from './end-instance'
 import { forgetInstance } from './forget-instance'
-import { endInstance } from './stop-instance'
 
 /** Stops the instance and removes its directory, or renames it. After the first irreversible act it is not given up. */
 export const deleteInstance: TaskBody<'delete-instance'> = async (task, context) => {

@@ -3,8 +3,8 @@ import type pg from 'pg'
 import { requireTlsInFile, restoreHbaFile } from '../../engine/access/host-based-authentication'
 import { readRemoteAccess } from '../../engine/access/remote-access'
 import { serveTls } from '../../engine/access/serve-tls'
+import { reload } from '../../engine/process/reload'
 import type { TaskBody } from '../runner/task'
-import { reload } from './reload-instance'
 
 /**
  * Clients on other hosts come in over TLS only from now on. Only lines that Floe wrote are changed; where another one lets

@@ -2,6 +2,7 @@ import type { TaskResult } from '@floe/agent-contract'
 import { type Fault, FaultError } from '@floe/domain'
 import { refuseHeldBack } from '../../engine/cluster/keep-primary'
 import type { Instance } from '../../engine/instance'
+import { pendingRestart } from '../../engine/settings/pending-restart'
 import {
   driftOf,
   type FileTexts,
@@ -10,12 +11,11 @@ import {
   settingsFiles,
   valuesOf,
 } from '../../engine/settings/tracked-files'
-import pendingRestartSql from '../../engine/sql/pending-restart.sql'
 import { readOwnedFile } from '../../host/owned-files'
 import { replaceInTree } from '../../host/tree'
 import type { TaskBody, TaskContext, TaskOf } from '../runner/task'
-import { makeReady } from './start-instance'
-import { endInstance } from './stop-instance'
+import { endInstance } from './end-instance'
+import { makeReady } from './make-ready'
 
 type RolledBack = NonNullable<TaskResult<'restart-instance'>['rolledBack']>
 
@@ -48,7 +48,7 @@ export const restartInstance: TaskBody<'restart-instance'> = async (task, contex
 }
 
 const nothingPends = (instance: Instance) =>
-  instance.connect(async (client) => (await client.query(pendingRestartSql)).rows.length === 0)
+  instance.connect(async (client) => (await pendingRestart(client)).length === 0)
 
 /** Null where nothing was changed since the last start, or the former settings do not help either. */
 async function startWithFormer(
@@ -65,29 +65,28 @@ async function startWithFormer(
   const line = lineToBlame(now, changed, reason)
   context.log(`it did not start: ${reason}`)
   context.log(`going back to the settings it last started with${line ? `; ${line}` : ''}`)
-  instance.changingSettings = true
-  try {
-    for (const file of settingsFiles) write(instance, file, good[file], now[file])
-    const ready = await makeReady(instance, context, start)
-    instance.acceptFiles(true)
-    const confirmed: RolledBack['confirmed'] = changed.map((c) => ({
-      name: c.name,
-      oldValue: c.is,
-      newValue: c.was,
-      pendingRestart: false,
-    }))
-    // one line a name: of several files the last one counts
-    const byName = new Map(confirmed.map((c) => [c.name, c]))
-    const managed = Object.fromEntries(valuesOf(good['floe.conf']))
-    return { ...ready, rolledBack: { line, reason, confirmed: [...byName.values()], managed } }
-  } catch (error) {
-    context.log('the former settings do not help; put the changed ones back')
-    for (const file of settingsFiles) write(instance, file, now[file], good[file])
-    if (error instanceof FaultError && error.fault.code === 'instance.not_started') return null
-    throw error
-  } finally {
-    instance.changingSettings = false
-  }
+  return instance.whileChangingSettings(async () => {
+    try {
+      for (const file of settingsFiles) write(instance, file, good[file], now[file])
+      const ready = await makeReady(instance, context, start)
+      instance.acceptFiles(true)
+      const confirmed: RolledBack['confirmed'] = changed.map((c) => ({
+        name: c.name,
+        oldValue: c.is,
+        newValue: c.was,
+        pendingRestart: false,
+      }))
+      // one line a name: of several files the last one counts
+      const byName = new Map(confirmed.map((c) => [c.name, c]))
+      const managed = Object.fromEntries(valuesOf(good['floe.conf']))
+      return { ...ready, rolledBack: { line, reason, confirmed: [...byName.values()], managed } }
+    } catch (error) {
+      context.log('the former settings do not help; put the changed ones back')
+      for (const file of settingsFiles) write(instance, file, now[file], good[file])
+      if (error instanceof FaultError && error.fault.code === 'instance.not_started') return null
+      throw error
+    }
+  })
 }
 
 /** What a person wrote is kept beside, as `<file>.refused`. */

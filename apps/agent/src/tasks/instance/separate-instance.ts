@@ -8,8 +8,8 @@ import { asideDirectory, listKeptAside, removeUnfinishedAside } from '../../engi
 import type { OwnUser } from '../../host/instance-users'
 import { giveEntry, handOverTree, isThere, removeInTree } from '../../host/tree'
 import type { TaskBody, TaskContext } from '../runner/task'
-import { makeReady } from './start-instance'
-import { endInstance } from './stop-instance'
+import { endInstance } from './end-instance'
+import { makeReady } from './make-ready'
 
 /** Whether it ran when the task first began: after a kill, a stopped instance says nothing about that. */
 const Noted = z.object({ wasRunning: z.boolean() })

@@ -1,8 +1,4 @@
-import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
-import { scramVerifier } from '@floe/authority/scram-verifier'
-import { fault, foreseeableLogin, isForeseeable, newLogin } from '@floe/domain'
+import { fault, foreseeableLogin } from '@floe/domain'
 import { waitFor } from '@floe/host/wait'
 import type pg from 'pg'
 import { serveTls } from '../../engine/access/serve-tls'
@@ -11,87 +7,15 @@ import {
   repairConninfo,
   writeClusterHba,
   writeClusterSettings,
-  writeRepairPassFile,
 } from '../../engine/cluster/member-files'
-import {
-  defineMemberRole,
-  formerRepairRoles,
-  retireFormerGroup,
-  retireMemberRole,
-  roleExists,
-  withRolesLocked,
-} from '../../engine/cluster/member-roles'
 import type { Instance } from '../../engine/instance'
-import { makeOuterDirectory } from '../../host/owned-files'
+import { hasPageRepair, missingPageRepair } from '../../engine/page-repair/extension'
+import { reload } from '../../engine/process/reload'
 import { isThere } from '../../host/tree'
-import { reload } from '../instance/reload-instance'
-import type { TaskBody, TaskContext } from '../runner/task'
-import { withPrimarySession } from '../standby/admit-standby'
+import type { TaskBody } from '../runner/task'
 
 const SETTING = 'polar_page_repair_sources'
 const IN_FORCE_BOUND_MS = 5_000
-
-/** Sees to role and password that this member asks for pages with: made up and kept here, the password known elsewhere by its verifier. */
-export const preparePageRepair: TaskBody<'prepare-page-repair'> = async (task, context) => {
-  const instance = context.instances.get(task.instanceId)
-  const { layout, registered } = instance
-  if (!existsSync(extensionFile(instance))) throw missingModule(instance)
-  makeOuterDirectory(layout.directory, instance.user)
-  const password = registered.repairPassword ?? randomBytes(24).toString('base64url')
-  const role = registered.repairRole ?? newLogin('repair', registered.name, randomBytes(8).toString('hex'))
-  context.registry.update(task.instanceId, { repairPassword: password, repairRole: role })
-  writeRepairPassFile(layout, [role, foreseeableLogin('repair', registered.name)], password, instance.user)
-  return { repairVerifier: scramVerifier(password), repairRole: role }
-}
-
-const extensionFile = (instance: Instance) =>
-  join(instance.enginePrefix, 'share/postgresql/extension/page_repair.control')
-
-const missingModule = (instance: Instance) =>
-  fault('page_repair.missing', `the engine of instance "${instance.registered.name}" has no page_repair`, {
-    hint: 'Update the engine by "./floe up", then restart the instance.',
-  })
-
-/** Extension and one role for each member, on the primary; roles of who is no member any more go. */
-export const admitPageRepair: TaskBody<'admit-page-repair'> = async (task, context) => {
-  const instance = context.instances.get(task.instanceId)
-  if (!existsSync(extensionFile(instance))) throw missingModule(instance)
-  return withPrimarySession(instance, async (client) => {
-    const { rows } = await client.query<{ standby: boolean }>('select pg_is_in_recovery() as standby')
-    if (rows[0]?.standby)
-      throw fault('instance.is_standby', 'roles are made on the primary only', {
-        detail: `Instance "${instance.registered.name}" is in recovery.`,
-      })
-    const members = task.members.map((m) => ({ ...m, role: m.role ?? foreseeableLogin('repair', m.name) }))
-    const dropped = await withRolesLocked(client, async () => {
-      if (members.length > 0) await client.query('CREATE EXTENSION IF NOT EXISTS page_repair')
-      for (const { name, role, verifier } of members)
-        if (verifier) await defineUnlessKept(client, name, role, verifier, context)
-      // a member of an earlier version that was not reached has its right from the group still
-      const renewed = members.every(({ name, role }) => !isForeseeable(role, name))
-      const former = await formerRepairRoles(client, new Set(members.map((m) => m.role)))
-      let gone = 0
-      for (const role of former) if (await retireMemberRole(client, role, context.log)) gone += 1
-      if (renewed) await retireFormerGroup(client, context.log)
-      return gone
-    })
-    if (members.length > 0) context.log(`${members.map((m) => `"${m.role}"`).join(', ')} may read pages`)
-    return { dropped }
-  })
-}
-
-/** A role that an agent of an earlier version asks as stays what it is; the hint is to update that host. */
-async function defineUnlessKept(
-  client: pg.Client,
-  name: string,
-  role: string,
-  verifier: string,
-  { log }: Pick<TaskContext, 'log'>,
-): Promise<void> {
-  if (isForeseeable(role, name) && (await roleExists(client, role)))
-    log(`role "${role}" is left as it is: the agent of its host is of an earlier version`)
-  else await defineMemberRole(client, role, verifier)
-}
 
 /** Writes whom this member takes pages from and who may ask it, and sees both in force where it runs. */
 export const setPageRepairSources: TaskBody<'set-page-repair-sources'> = async (task, context) => {
@@ -107,7 +31,7 @@ export const setPageRepairSources: TaskBody<'set-page-repair-sources'> = async (
     task.members.flatMap((name) => [foreseeableLogin('standby', name), foreseeableLogin('repair', name)])
   await instance.look()
   if (!instance.postmaster) {
-    if (value && !existsSync(extensionFile(instance))) throw missingModule(instance)
+    if (value && !hasPageRepair(instance)) throw missingPageRepair(instance)
     write(instance, value, roles)
     context.log('it is not running; it takes them when it starts')
     return { inForce: false }
@@ -115,7 +39,7 @@ export const setPageRepairSources: TaskBody<'set-page-repair-sources'> = async (
   return instance.connect(async (client) => {
     const shown = await show(client)
     if (shown === null) {
-      if (value) throw missingModule(instance)
+      if (value) throw missingPageRepair(instance)
       return { inForce: true }
     }
     if (task.members.length > 0) await serveTls(instance, client)

@@ -1,23 +1,14 @@
 import type { TaskResult } from '@floe/agent-contract'
-import {
-  COMMIT_FLOOR,
-  exactBytes,
-  fault,
-  type Lsn,
-  lsnDistance,
-  RECEIVER_TIMEOUT,
-  toFault,
-} from '@floe/domain'
+import { COMMIT_FLOOR, exactBytes, fault, type Lsn, lsnDistance, toFault } from '@floe/domain'
 import { waitFor } from '@floe/host/wait'
 import type pg from 'pg'
 import { readCommitModes } from '../../engine/cluster/commit-modes'
 import { keepPrimary } from '../../engine/cluster/keep-primary'
-import { readClusterSettings, writeClusterSettings } from '../../engine/cluster/member-files'
+import { namesInForce, writeNames } from '../../engine/cluster/standby-names'
 import type { Instance } from '../../engine/instance'
+import { reload } from '../../engine/process/reload'
 import { ancestorsOf, endOnStandby, type Recovered } from '../../engine/wal/wal-end'
-import { reload } from '../instance/reload-instance'
 import type { TaskBody, TaskContext, TaskOf } from '../runner/task'
-import { withPrimarySession } from '../standby/admit-standby'
 
 /** A standby that has stood still for so long will not get what it lacks; one that replays is waited for. */
 const STILL_MS = 2_000
@@ -133,13 +124,6 @@ async function promote(
   }, 30_000)
 }
 
-async function namesInForce(client: pg.Client): Promise<string> {
-  const { rows } = await client.query<{ names: string }>(
-    `select current_setting('synchronous_standby_names') as names`,
-  )
-  return rows[0]?.names ?? ''
-}
-
 /** What commits of the new primary wait for. A catalog that somebody has locked must not hold up its promotion. */
 async function commitLevels(
   client: pg.Client,
@@ -208,21 +192,6 @@ async function waitForWal(
   return seen
 }
 
-/** Settings of a cluster that fails over by itself, which one that leaves it keeps no longer. */
-const ofAutomatic = [COMMIT_FLOOR, RECEIVER_TIMEOUT]
-
-function writeNames(instance: Instance, names: string, as: 'standby' | 'primary' | 'on its own'): void {
-  const settings = readClusterSettings(instance.layout)
-  if (names) settings.set('synchronous_standby_names', names)
-  else settings.delete('synchronous_standby_names')
-  if (as !== 'standby') {
-    settings.delete('primary_conninfo')
-    settings.delete('primary_slot_name')
-  }
-  if (as === 'on its own') for (const name of ofAutomatic) settings.delete(name)
-  writeClusterSettings(instance.layout, settings, instance.user)
-}
-
 /** A primary follows nobody; what it followed before must not come back with a later demotion. */
 async function settle(
   instance: Instance,
@@ -232,49 +201,4 @@ async function settle(
   writeNames(instance, standbyNames, ofCluster ? 'primary' : 'on its own')
   await reload(instance, client)
   await instance.look()
-}
-
-export const setSynchronous: TaskBody<'set-synchronous'> = async (task, context) => {
-  const instance = context.instances.get(task.instanceId)
-  return instance.connect(async (client) => {
-    const before = readClusterSettings(instance.layout)
-    const { rows } = await client.query<{ primary: boolean }>('select not pg_is_in_recovery() as primary')
-    writeNames(instance, task.standbyNames, rows[0]?.primary === true ? 'primary' : 'standby')
-    await reload(instance, client)
-    const names = await namesInForce(client)
-    if (names !== task.standbyNames) {
-      writeClusterSettings(instance.layout, before, instance.user)
-      await reload(instance, client)
-      throw fault('setting.not_applied', 'the engine did not take setting "synchronous_standby_names"', {
-        detail: `It is ${JSON.stringify(names)}, wanted is ${JSON.stringify(task.standbyNames)}.`,
-        hint: 'A line in postgresql.auto.conf or on the command line wins over it.',
-      })
-    }
-    context.log(names ? `commits wait for ${names}` : 'commits wait for no standby')
-    return { standbyNames: names }
-  })
-}
-
-/** synchronous_commit of a database, a role, or a role in a database. */
-export const setCommitMode: TaskBody<'set-commit-mode'> = async (task, context) => {
-  const instance = context.instances.get(task.instanceId)
-  const { database, role, commitMode } = task
-  if (database === null && role === null)
-    throw fault('commit_mode.no_scope', 'a database or a role has to be named')
-  return withPrimarySession(instance, async (client) => {
-    const quoted = (name: string) => client.escapeIdentifier(name)
-    const target =
-      role === null
-        ? `DATABASE ${quoted(database as string)}`
-        : `ROLE ${quoted(role)}${database === null ? '' : ` IN DATABASE ${quoted(database)}`}`
-    const action =
-      commitMode === null ? 'RESET synchronous_commit' : `SET synchronous_commit = '${commitMode}'`
-    try {
-      await client.query(`ALTER ${target} ${action}`)
-    } catch (error) {
-      throw fault('commit_mode.not_set', error instanceof Error ? error.message : String(error))
-    }
-    context.log(`ALTER ${target} ${action}; it holds for new sessions`)
-    return { commitMode }
-  })
 }

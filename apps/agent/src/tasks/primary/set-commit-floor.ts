@@ -1,25 +1,10 @@
 import { COMMIT_FLOOR, fault, RECEIVER_TIMEOUT } from '@floe/domain'
 import type pg from 'pg'
-import { keepPrimary } from '../../engine/cluster/keep-primary'
 import { readClusterSettings, writeClusterSettings } from '../../engine/cluster/member-files'
 import type { Instance } from '../../engine/instance'
-import { reload } from '../instance/reload-instance'
+import { reload } from '../../engine/process/reload'
+import { notRunning } from '../../engine/process/require-running'
 import type { TaskBody } from '../runner/task'
-
-/** The agent keeps who the primary is, and whether the member is held back, before the console records that it is. */
-export const keepPrimaryTold: TaskBody<'keep-primary'> = async (task, context) => {
-  if (!keepPrimary(context.registry, task.instanceId, task.primary))
-    throw fault('primary.newer_known', 'the agent was told of a newer primary', {
-      detail: `It knows of timeline ${context.registry.get(task.instanceId).primaryKnown?.timeline}; told was ${task.primary.timeline}.`,
-      hint: 'The control database may be older than the cluster: look at the incidents.',
-    })
-  context.log(
-    task.primary.heldBack
-      ? 'it starts as a primary only by an order of the console'
-      : 'it is not held back any more',
-  )
-  return {}
-}
 
 type Wanted = ReadonlyMap<string, string | null>
 
@@ -34,10 +19,7 @@ export const setCommitFloor: TaskBody<'set-commit-floor'> = async (task, context
   await instance.look()
   if (!instance.postmaster) {
     // whether its engine knows the setting cannot be asked, and one that does not would never start with it
-    if (commitFloor !== null)
-      throw fault('instance.not_running', `instance "${instance.registered.name}" is not running`, {
-        hint: 'Start it first.',
-      })
+    if (commitFloor !== null) throw notRunning(instance)
     write(instance, wanted)
     return { inForce: false }
   }

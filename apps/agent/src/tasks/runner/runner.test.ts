@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { waitUntil } from '@floe/testkit'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { taskBodies } from '../bodies'
 import { BY_ITSELF, TaskRunner } from './runner'
 import { TaskStore } from './store'
 
@@ -36,7 +37,7 @@ function bench(): TaskRunner {
   }
   const log = { info() {}, warn() {}, error() {} }
   const problems = { begin() {}, end() {} }
-  return new TaskRunner(new TaskStore(directory), parts as never, log as never, problems as never)
+  return new TaskRunner(new TaskStore(directory), taskBodies, parts as never, log as never, problems as never)
 }
 const keyOf = (step: string) => ({ operationId: randomUUID(), step, attempt: 1 })
 const startOf = (step: string) => ({

@@ -5,10 +5,9 @@ import type { Log } from '@floe/host/log'
 import type { z } from 'zod'
 import { isNoRoom, noRoom } from '../../host/no-room'
 import type { Problems } from '../../problems'
-import { taskBodies } from '../bodies'
 import { Pace } from './pace'
 import type { StoredTask, TaskStore } from './store'
-import type { TaskBody, TaskContext } from './task'
+import type { TaskBodies, TaskBody, TaskContext } from './task'
 
 /** What tasks get of the agent. */
 export type AgentParts = Omit<
@@ -44,13 +43,15 @@ type Running = {
 /** Runs tasks: each key once, one per instance at a time, and those that a killed agent left, again. */
 export class TaskRunner {
   readonly #store: TaskStore
+  readonly #bodies: TaskBodies
   readonly #log: Log
   readonly #context: AgentParts
   readonly #problems: Problems
   readonly #running = new Map<string, Running>()
 
-  constructor(store: TaskStore, context: AgentParts, log: Log, problems: Problems) {
+  constructor(store: TaskStore, bodies: TaskBodies, context: AgentParts, log: Log, problems: Problems) {
     this.#store = store
+    this.#bodies = bodies
     this.#context = context
     this.#log = log
     this.#problems = problems
@@ -216,7 +217,7 @@ export class TaskRunner {
 
   async #carryOut(running: Running, say: (text: string) => void, resumed: boolean): Promise<void> {
     const { task, key } = running.stored
-    const body = taskBodies[task.kind] as TaskBody<TaskInput['kind']>
+    const body = this.#bodies[task.kind] as TaskBody<TaskInput['kind']>
     let end: Pick<StoredTask, 'state' | 'result' | 'fault'>
     try {
       const result = await body(task, {

@@ -1,10 +1,11 @@
 import type { TaskInput, TaskKind, TaskResult } from '@floe/agent-contract'
 import type { Instances } from '../../engine/instances'
 import type { InstanceRegistry } from '../../engine/registry/registry'
+import type { Work } from '../../engine/work'
 import type { InstanceUsers } from '../../host/instance-users'
 import type { AgentInstallation } from '../../installation'
 
-export type TaskContext = {
+export type TaskContext = Work & {
   /** Users of instances' own; null without root, where everything is one user. */
   users: InstanceUsers | null
   instances: Instances
@@ -14,16 +15,10 @@ export type TaskContext = {
   startedAt: number
   /** It runs again, because the agent was ended during its run before. */
   resumed: boolean
-  /** Aborted when somebody asked to give up. */
-  signal: AbortSignal
-  /** A line for people who watch the operation. */
-  log: (text: string) => void
   /** What it is at right now; shown instead of the last line, kept nowhere. */
   say: (text: string) => void
   /** 0 to 1, or null where it cannot be known. */
   progress: (fraction: number | null) => void
-  /** Bytes done so far and of how many, null where that cannot be known: sets the progress too. */
-  worked: (doneBytes: number, totalBytes: number | null) => void
   /** What the task keeps for a run of it after a kill: durable once written, null when it has kept nothing. */
   note: { read: () => unknown; write: (note: unknown) => void }
 }
@@ -35,3 +30,6 @@ export type TaskOf<K extends TaskKind> = Extract<TaskInput, { kind: K }>
  * is there before it acts. Resolves only when the outcome was seen; throws a fault, or the signal's reason when it gave up.
  */
 export type TaskBody<K extends TaskKind> = (task: TaskOf<K>, context: TaskContext) => Promise<TaskResult<K>>
+
+/** The body of every kind of task. */
+export type TaskBodies = { [K in TaskKind]: TaskBody<K> }

@@ -1,26 +1,19 @@
 import type { TaskResult } from '@floe/agent-contract'
-import { fault } from '@floe/domain'
 import { z } from 'zod'
 import type { Instance } from '../../engine/instance'
-import { readSettings } from '../../engine/settings/catalogue'
-import {
-  completeManagedFile,
-  formatConfiguration,
-  readManagedSettings,
-} from '../../engine/settings/managed-file'
+import { withInstance } from '../../engine/settings/check-instance'
+import { putBack, readWithoutError, takeIntoForce } from '../../engine/settings/into-force'
+import { completeManagedFile, managedFileText, managedRecord } from '../../engine/settings/managed-file'
+import { pendingRestart } from '../../engine/settings/pending-restart'
 import {
   driftOf,
   type FileTexts,
-  pathOf,
   readFileTexts,
-  seal,
-  settingsFiles,
   valuesOf,
   withoutLines,
+  writeFileTexts,
 } from '../../engine/settings/tracked-files'
-import { replaceInTree } from '../../host/tree'
-import { reload } from '../instance/reload-instance'
-import type { TaskBody, TaskContext } from '../runner/task'
+import type { TaskBody, TaskContext, TaskOf } from '../runner/task'
 
 /** The texts before the task's first run changed anything, and what was drift then. */
 const Noted = z.object({
@@ -42,38 +35,49 @@ export const resolveDrift: TaskBody<'resolve-drift'> = async (task, context) => 
   context.signal.throwIfAborted()
   if (!noted.success) context.note.write({ before, accepted })
   const wanted = task.how === 'adopt' ? adopted(before, drift) : reverted(before, accepted, drift)
-  instance.changingSettings = true
-  try {
-    writeTexts(instance, wanted)
-    // what is put back may be a text of an earlier version
-    completeManagedFile(instance.layout.managedFile, instance.user)
-    const names = [...new Set(drift.map((d) => d.name))]
-    const after = await takeIntoForce(instance, names, context)
-    instance.acceptFiles(instance.postmaster !== null && ![...after.values()].some((s) => s.pendingRestart))
-    const confirmed = names.map((name) => {
-      const ofName = drift.findLast((d) => d.name === name)
-      const [from, to] = task.how === 'adopt' ? [ofName?.was, ofName?.is] : [ofName?.is, ofName?.was]
-      const seen = after.get(name)
-      context.log(`${name}: ${from ?? 'default'} → ${seen?.shown ?? to ?? 'default'}`)
-      return {
-        name,
-        oldValue: from ?? null,
-        newValue: seen?.pendingRestart ? (to ?? null) : (seen?.shown ?? to ?? null),
-        pendingRestart: seen?.pendingRestart ?? false,
-      }
-    })
-    const managed = Object.fromEntries(readManagedSettings(instance.layout.managedFile))
-    const result: TaskResult<'resolve-drift'> = { confirmed, managed }
-    return result
-  } catch (error) {
-    writeTexts(instance, before)
-    if (instance.postmaster) process.kill(instance.postmaster.pid, 'SIGHUP')
-    context.log('put the files back as they were found')
-    throw error
-  } finally {
-    instance.changingSettings = false
-    instance.lookAtFiles(0)
-  }
+  return instance.whileChangingSettings(async () => {
+    try {
+      return await resolve(instance, task.how, { wanted, drift }, context)
+    } catch (error) {
+      putBack(instance, () => writeFileTexts(instance.layout, before, instance.user), context.log)
+      throw error
+    }
+  })
+}
+
+async function resolve(
+  instance: Instance,
+  how: TaskOf<'resolve-drift'>['how'],
+  { wanted, drift }: { wanted: FileTexts; drift: Drift },
+  context: TaskContext,
+): Promise<TaskResult<'resolve-drift'>> {
+  const { layout } = instance
+  writeFileTexts(layout, wanted, instance.user)
+  // what is put back may be a text of an earlier version
+  completeManagedFile(layout.managedFile, instance.user)
+  const names = [...new Set(drift.map((d) => d.name))]
+  const after = await withInstance(instance, async (client) => {
+    if (!client) {
+      context.log('the instance is stopped and takes them when it starts')
+      return null
+    }
+    const inForce = await takeIntoForce(instance, client, (fresh) => readWithoutError(fresh, instance, names))
+    return { inForce, pending: await pendingRestart(client) }
+  })
+  instance.acceptFiles(after?.pending.length === 0)
+  const confirmed = names.map((name) => {
+    const ofName = drift.findLast((d) => d.name === name)
+    const [from, to] = how === 'adopt' ? [ofName?.was, ofName?.is] : [ofName?.is, ofName?.was]
+    const seen = after?.inForce.get(name)
+    context.log(`${name}: ${from ?? 'default'} → ${seen?.shown ?? to ?? 'default'}`)
+    return {
+      name,
+      oldValue: from ?? null,
+      newValue: seen?.pendingRestart ? (to ?? null) : (seen?.shown ?? to ?? null),
+      pendingRestart: seen?.pendingRestart ?? false,
+    }
+  })
+  return { confirmed, managed: managedRecord(layout.managedFile) }
 }
 
 type Drift = ReturnType<typeof driftOf>
@@ -85,7 +89,7 @@ function adopted(now: FileTexts, drift: Drift): FileTexts {
   for (const { name, is } of moved) managed.set(name, is as string)
   return {
     ...now,
-    'floe.conf': seal(formatConfiguration(managed)),
+    'floe.conf': managedFileText(managed),
     'postgresql.auto.conf': withoutLines(now['postgresql.auto.conf'], new Set(moved.map((d) => d.name))),
   }
 }
@@ -106,26 +110,3 @@ function reverted(now: FileTexts, accepted: FileTexts, drift: Drift): FileTexts 
 }
 
 const quoted = (value: string) => value.replaceAll('\\', '\\\\').replaceAll("'", "''")
-
-function writeTexts(instance: Instance, texts: FileTexts): void {
-  const now = readFileTexts(instance.layout)
-  for (const file of settingsFiles)
-    if (texts[file] !== now[file]) replaceInTree(pathOf(instance.layout, file), texts[file], instance.user)
-}
-
-async function takeIntoForce(instance: Instance, names: string[], context: TaskContext) {
-  if (!instance.postmaster) {
-    context.log('the instance is stopped and takes them when it starts')
-    return new Map<string, never>()
-  }
-  await instance.connect((client) => reload(instance, client))
-  return instance.connectPlainly(async (client) => {
-    const settings = await readSettings(client, instance.layout, names)
-    const wrong = [...settings.values()].find((s) => s.fileError !== null)
-    if (wrong)
-      throw fault('setting.not_applied', `the engine did not take setting "${wrong.name}"`, {
-        detail: wrong.fileError ?? '',
-      })
-    return settings
-  })
-}

@@ -18,13 +18,12 @@ import { removeUnfinished } from '../../engine/directory/initialise'
 import { dataFiles } from '../../engine/directory/layout'
 import type { Instance } from '../../engine/instance'
 import { withSecondCheckpoint } from '../../engine/page-repair/second-checkpoint'
+import { initialSettings } from '../../engine/settings/initial'
 import { readManagedSettings, writeManagedSettings } from '../../engine/settings/managed-file'
 import { isNoRoom } from '../../host/no-room'
 import { makeOwnedDirectory, readOwnedFile } from '../../host/owned-files'
 import { runCommand } from '../../host/run-command'
-import { isThere, removeInTree, removeOuterDirectory, removeTree, replaceInTree } from '../../host/tree'
-import { initialSettings } from '../instance/create-instance'
-import { forgetInstance } from '../instance/forget-instance'
+import { isThere, removeInTree, removeTree, replaceInTree } from '../../host/tree'
 import type { TaskBody, TaskContext } from '../runner/task'
 
 /** Beside the databases: WAL that comes in meanwhile, and what a file system keeps for itself. */
@@ -269,17 +268,4 @@ async function furnish(
     throw /No space left on device/.test(synced.stderr)
       ? diskFull(0)
       : fault('standby.not_copied', 'could not sync the copy', { detail: synced.stderr.trim() })
-}
-
-/** Gives up an instance that never got a data directory; one that has one is left alone. Forgotten: nothing of it is here. */
-export const forgetStandby: TaskBody<'forget-standby'> = async (task, context) => {
-  if (!context.registry.find(task.instanceId))
-    return { forgotten: !isThere(join(context.installation.instancesDirectory, task.instanceId)) }
-  const instance = context.instances.get(task.instanceId)
-  await removeUnfinished(instance.layout, instance.user)
-  if (isThere(instance.layout.dataDirectory)) return { forgotten: false }
-  await removeOuterDirectory(instance.layout.directory, instance.user)
-  await forgetInstance(instance, context)
-  context.log('nothing of it is left on this host')
-  return { forgotten: true }
 }

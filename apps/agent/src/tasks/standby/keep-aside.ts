@@ -88,13 +88,6 @@ export const keepAside: TaskBody<'keep-aside'> = async (task, context) => {
   }
 }
 
-/** Removes what was kept aside. */
-export const dropAside: TaskBody<'drop-kept-aside'> = async (task, context) => {
-  const dropped = await dropKeptAside(context.instances.get(task.instanceId), task.name)
-  context.log(dropped ? `removed "${task.name}"` : `nothing is kept aside under the name "${task.name}"`)
-  return { dropped }
-}
-
 function ofRewindCutShort(instance: Instance, context: TaskContext) {
   const name = KeptAsideName.safeParse(readOwnedFile(instance.layout.rewindMark)?.trim())
   const stored = name.success ? findKeptAside(instance, name.data) : null

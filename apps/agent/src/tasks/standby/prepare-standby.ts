@@ -7,7 +7,7 @@ import { writePassFile } from '../../engine/cluster/member-files'
 import type { Instance } from '../../engine/instance'
 import { makeOuterDirectory, makeOwnedDirectory } from '../../host/owned-files'
 import { runCommand } from '../../host/run-command'
-import { registerInstance } from '../instance/create-instance'
+import { registerInstance } from '../instance/register-instance'
 import type { TaskBody } from '../runner/task'
 
 /**

@@ -15,16 +15,16 @@ import {
 import { readControlFile } from '../../engine/directory/control-file'
 import { dataFiles } from '../../engine/directory/layout'
 import type { Instance } from '../../engine/instance'
+import { initialSettings } from '../../engine/settings/initial'
 import { readManagedSettings, writeManagedSettings } from '../../engine/settings/managed-file'
 import { compareHistories, endOfWal } from '../../engine/wal/compare-histories'
 import { readOwnedFile } from '../../host/owned-files'
 import { endProcessesIn } from '../../host/process-table'
 import { runCommand } from '../../host/run-command'
 import { isThere, removeInTree, replaceInTree } from '../../host/tree'
-import { initialSettings } from '../instance/create-instance'
-import { endInstance } from '../instance/stop-instance'
+import { endInstance } from '../instance/end-instance'
 import type { TaskBody, TaskContext } from '../runner/task'
-import { startFollowing } from './follow-upstream'
+import { startFollowing } from './start-following'
 
 /** Files that say who an instance is: pg_rewind brings the source's, so the own ones are kept over it. */
 const ownFiles = [
