@@ -1,13 +1,9 @@
 import { chmodSync, mkdirSync } from 'node:fs'
 import type { AgentHandlers } from '@floe/agent-contract'
 import type { Log } from '@floe/host/log'
-import { readCommitModes } from './engine/cluster/commit-modes'
 import { Instances } from './engine/instances'
-import { readProtection } from './engine/page-repair/protection'
 import { InstanceRegistry } from './engine/registry/registry'
-import { tryChanges } from './engine/settings/check-queue'
 import { removeSharedTrials } from './engine/settings/trial-place'
-import { listKeptAside, readKeptAside, told } from './engine/wal/kept-aside'
 import { findEngineUser } from './host/engine-user'
 import { becomeTheOnlyAgent } from './host/exclusive'
 import { readHostFacts } from './host/facts'
@@ -20,11 +16,17 @@ import type { AgentInstallation } from './installation'
 import { collectMetrics } from './metrics/metrics'
 import { formatOpenMetrics } from './metrics/open-metrics'
 import { Problems } from './problems'
-import { Reports } from './report'
+import { certificateHandlers } from './router/certificate'
+import { checkpointHandlers } from './router/checkpoint'
+import { commitModeHandlers } from './router/commit-mode'
 import { helloOf } from './router/hello'
+import { keptAsideHandlers } from './router/kept-aside'
 import { listen } from './router/listen'
-import { listSettings } from './router/setting'
-import { streamSamples } from './router/telemetry'
+import { protectionHandlers } from './router/protection'
+import { Reports } from './router/report'
+import { settingHandlers } from './router/setting'
+import { taskHandlers } from './router/task'
+import { telemetryHandlers } from './router/telemetry'
 import { taskBodies } from './tasks/bodies'
 import { TaskRunner } from './tasks/runner/runner'
 import { TaskStore } from './tasks/runner/store'
@@ -102,48 +104,14 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
       isolated.asked()
       return reports.read(input.after, input.waitMs, signal)
     },
-    startTask: async (input) => tasks.start(input),
-    checkTask: async (input) => tasks.check(input.key, input.afterLogSeq),
-    cancelTask: async (key) => tasks.cancel(key),
-    listSettings: (input) => listSettings(instances.get(input.instanceId), input.names),
-    checkSettings: (input, signal) =>
-      tryChanges(() => instances.get(input.instanceId), input.changes, {
-        installation,
-        signal,
-        acrossCluster: input.acrossCluster,
-      }),
-    listCommitModes: async (input) => ({
-      commitModes: await instances.get(input.instanceId).connect(readCommitModes),
-      observedAt: Date.now(),
-    }),
-    readProtection: async (input) => ({
-      protection: await instances
-        .get(input.instanceId)
-        .connect((client) => readProtection(async (sql) => (await client.query(sql)).rows)),
-      observedAt: Date.now(),
-    }),
-    readTelemetry: async (input) => {
-      const { ring } = instances.get(input.instanceId).sampler
-      return {
-        samples: ring.read(input.afterSeq, input.limit),
-        oldestSeq: ring.oldestSeq,
-        newestSeq: ring.newestSeq,
-      }
-    },
-    streamTelemetry: (input, signal) =>
-      streamSamples(instances.get(input.instanceId).sampler, input.afterSeq, signal),
-    readCheckpoints: async (input) =>
-      instances.get(input.instanceId).sampler.readCheckpoints(input.afterSeq, input.limit),
-    listKeptAside: async (input) => ({
-      keptAside: listKeptAside(instances.get(input.instanceId)).map(told),
-    }),
-    readKeptAside: (input, signal) => readKeptAside(instances.get(input.instanceId), input, signal),
-    requestCertificate: () => identity.request(),
-    installCertificate: async ({ certificate }) => {
-      const facts = identity.install(certificate)
-      log.info('certificate.installed', { notAfter: new Date(facts.notAfter).toISOString() })
-      return facts
-    },
+    ...taskHandlers(tasks),
+    ...settingHandlers(instances, installation),
+    ...commitModeHandlers(instances),
+    ...protectionHandlers(instances),
+    ...telemetryHandlers(instances),
+    ...checkpointHandlers(instances),
+    ...keptAsideHandlers(instances),
+    ...certificateHandlers(identity, log),
   }
   const metrics = async () => {
     const all = instances.list()

@@ -1,4 +1,6 @@
+import type { AgentHandlers } from '@floe/agent-contract'
 import type { Sample } from '@floe/telemetry'
+import type { Instances } from '../engine/instances'
 import type { Sampler } from '../sampler/sampler'
 
 /** A reader slower than this many samples gets them from the ring instead. */
@@ -55,3 +57,14 @@ export async function* streamSamples(
     unsubscribe()
   }
 }
+
+export const telemetryHandlers = (
+  instances: Instances,
+): Pick<AgentHandlers, 'readTelemetry' | 'streamTelemetry'> => ({
+  async readTelemetry({ instanceId, afterSeq, limit }) {
+    const { ring } = instances.get(instanceId).sampler
+    return { samples: ring.read(afterSeq, limit), oldestSeq: ring.oldestSeq, newestSeq: ring.newestSeq }
+  },
+  streamTelemetry: ({ instanceId, afterSeq }, signal) =>
+    streamSamples(instances.get(instanceId).sampler, afterSeq, signal),
+})

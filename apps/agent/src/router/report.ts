@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { AgentProblem, Report } from '@floe/agent-contract'
 import type { HostFacts } from '@floe/domain'
-import type { Instance } from './engine/instance'
+import type { Instance } from '../engine/instance'
 
 /**
  * The agent's numbered account of host and instances. The number grows with every change worth telling, so that a reader
