@@ -57,9 +57,76 @@ export const rooms = {
   e2e: {},
 }
 
+const ofEngine = (...names) => names.map((name) => `engine/${name}`)
+
+/**
+ * The rooms of apps/agent/src, and which of them each may import. Of what binds them together (an instance and all of them)
+ * the rooms of the engine know the types only.
+ */
+export const agentRooms = {
+  host: [],
+  ...{ 'engine/libraries': [], 'engine/directory': ['host'] },
+  'engine/registry': ['host', ...ofEngine('directory')],
+  'engine/process': ['host', ...ofEngine('directory', 'registry')],
+  sampler: ['host', ...ofEngine('directory', 'process')],
+  'engine/page-repair': ['sampler'],
+  'engine/settings': ['host', ...ofEngine('directory', 'libraries', 'page-repair', 'process')],
+  'engine/access': ['host', ...ofEngine('directory', 'page-repair', 'process', 'settings')],
+  'engine/cluster': ['host', ...ofEngine('access', 'directory', 'process', 'registry', 'settings')],
+  'engine/wal': ['host', ...ofEngine('cluster', 'directory')],
+  'engine/creation': ['host', ...ofEngine('access', 'directory', 'libraries', 'page-repair', 'settings')],
+  metrics: ['engine'],
+  'tasks/runner': ['host', 'engine'],
+  'tasks/instance': ['host', 'engine', 'tasks/runner'],
+  'tasks/primary': ['host', 'engine', 'tasks/runner', 'tasks/instance'],
+  'tasks/standby': ['host', 'engine', 'tasks/runner', 'tasks/instance'],
+  'tasks/member-role': ['host', 'engine', 'tasks/runner'],
+  'tasks/page-repair': ['host', 'engine', 'tasks/runner'],
+  'tasks/settings': ['host', 'engine', 'tasks/runner', 'tasks/instance'],
+  watch: ['engine', 'tasks/runner'],
+  router: ['engine', 'sampler', 'metrics', 'tasks/runner', 'tasks/bodies.ts'],
+}
+
+/** What every room of the agent may know: what is wrong with it, where it is installed, and the queries. */
+const AGENT_GROUND = ['(identity|installation|problems|version)\\.ts$', 'engine/sql/']
+
 const TEST_FILE =
   '(\\.test\\.tsx?$|/testing/|^apps/[^/]+/test/|/vitest\\.[a-z.]*\\.?ts$|vitest\\.config\\.ts$)'
 const anyOf = (paths) => `^(${paths.join('|')})/`
+
+/** One rule a room of the agent, and one for what the rooms of the engine know of the instance that they belong to. */
+function forbiddenInAgent() {
+  const src = 'apps/agent/src'
+  const below = (path) => `^${src}/${path}${path.endsWith('.ts') ? '$' : '/'}`
+  const bound = `^${src}/engine/(instance|instances|work)\\.ts$`
+  return [
+    ...Object.entries(agentRooms).map(([room, others]) => ({
+      name: `${room} of the agent imports only what agentRooms in tooling/boundaries/rules.mjs allows`,
+      severity: 'error',
+      from: { path: below(room), pathNot: TEST_FILE },
+      to: {
+        path: `^${src}/`,
+        pathNot: [
+          ...[room, ...others].map(below),
+          ...AGENT_GROUND.map((path) => `^${src}/${path}`),
+          ...(room.startsWith('engine/') ? [bound] : []),
+        ],
+      },
+    })),
+    {
+      name: 'rooms of the engine know of an instance only the type',
+      severity: 'error',
+      from: { path: `^${src}/engine/[^/]+/`, pathNot: TEST_FILE },
+      to: { path: bound, dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'only the agent itself starts the runner and the watches',
+      severity: 'error',
+      from: { path: `^${src}/`, pathNot: [TEST_FILE, `^${src}/(agent\\.ts|tasks/runner/|watch/)`] },
+      to: { path: `^${src}/(tasks/runner/(runner|store)\\.ts$|watch/)`, dependencyTypesNot: ['type-only'] },
+    },
+  ]
+}
 
 /** Forbidden imports in dependency-cruiser's words. Tests may also import packages/testkit. */
 export function forbidden() {
@@ -84,6 +151,7 @@ export function forbidden() {
       })
   }
   rules.push(
+    ...forbiddenInAgent(),
     {
       name: 'only tests import packages/testkit',
       severity: 'error',

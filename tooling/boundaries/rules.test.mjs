@@ -1,8 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { brokenRules } from './cruise.mjs'
+import { agentRooms } from './rules.mjs'
 
 const trees = []
 afterEach(() => {
@@ -87,4 +88,61 @@ test('a circle of imports is found', async () => {
     'packages/domain/src/two.ts': "import { one } from './one'\nexport const two = one\n",
   })
   expect((await brokenRules(root)).broken.map((b) => b.rule)).toContain('no circle of imports')
+})
+
+/** A module of the agent that imports another one. */
+const agentImport = (from, what, to) => ({
+  [`apps/agent/src/${from}`]: `import ${what} from '${to}'\nexport type Used = 1\nexport const used = 1\n`,
+})
+const inAgent = async (...files) => (await brokenRules(tree(Object.assign({}, ...files)))).broken
+
+test('a room of the agent imports the rooms below it and no other', async () => {
+  const body = { 'apps/agent/src/tasks/instance/stop.ts': 'export const stop = 1\nexport type Stop = 1\n' }
+  const layout = { 'apps/agent/src/engine/directory/layout.ts': 'export const layout = 1\n' }
+  expect(
+    await inAgent(layout, agentImport('engine/process/log.ts', '{ layout }', '../directory/layout')),
+  ).toEqual([])
+  for (const [room, file, to, what] of [
+    ['engine/process', 'end.ts', '../../tasks/instance/stop', '{ stop }'],
+    ['engine/process', 'end.ts', '../../tasks/instance/stop', 'type { Stop }'],
+    ['tasks/runner', 'runner.ts', '../instance/stop', '{ stop }'],
+    ['router', 'task.ts', '../tasks/instance/stop', '{ stop }'],
+    ['host', 'tree.ts', '../tasks/instance/stop', '{ stop }'],
+  ])
+    expect(await inAgent(body, agentImport(`${room}/${file}`, what, to)), room).toMatchObject([
+      { from: `apps/agent/src/${room}/${file}`, rule: expect.stringContaining(`${room} of the agent`) },
+    ])
+})
+
+test('a room of the engine knows of an instance the type only', async () => {
+  const instance = { 'apps/agent/src/engine/instance.ts': 'export class Instance {}\n' }
+  const reload = (what) => agentImport('engine/process/reload.ts', what, '../instance')
+  expect(await inAgent(instance, reload('type { Instance }'))).toEqual([])
+  expect((await inAgent(instance, reload('{ Instance }'))).map((b) => b.rule)).toEqual([
+    'rooms of the engine know of an instance only the type',
+  ])
+})
+
+test('every room of the agent is in the table, and the rooms go one way', () => {
+  const sources = readdirSync(join(import.meta.dirname, '../../apps/agent/src'), {
+    recursive: true,
+    withFileTypes: true,
+  })
+  const folders = new Set(
+    sources
+      .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+      .map((entry) => relative(join(import.meta.dirname, '../../apps/agent/src'), entry.parentPath)),
+  )
+  // what binds rooms together lies above them
+  for (const above of ['', 'engine', 'tasks']) folders.delete(above)
+  expect(Object.keys(agentRooms).sort()).toEqual([...folders].sort())
+  const seen = ['tasks/bodies.ts']
+  for (const [room, others] of Object.entries(agentRooms)) {
+    for (const other of others)
+      expect(
+        seen.some((name) => name === other || name.startsWith(`${other}/`)),
+        `${room} → ${other}`,
+      ).toBe(true)
+    seen.push(room)
+  }
 })

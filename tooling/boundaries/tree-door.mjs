@@ -37,9 +37,9 @@ const places = {
 const agentCalls = {
   'agent.ts': ['state', 'chmodSync mkdirSync'],
   'engine/cluster/member-files.ts': ['outer', 'removeFile replaceFile'],
-  'engine/directory/copy-by-reflink.ts': ['outer', 'lstatSync'],
+  'engine/creation/copy-by-reflink.ts': ['outer', 'lstatSync'],
   'engine/directory/found-directory.ts': ['outer', 'lstatSync statSync'],
-  'engine/directory/initialise.ts': ['outer', 'readdirSync renameSync syncDirectory'],
+  'engine/creation/initialise.ts': ['outer', 'readdirSync renameSync syncDirectory'],
   'engine/instance.ts': ['door', 'lstatSync'],
   'engine/instances.ts': ['outer', 'removeUnfinished rmSync'],
   'engine/libraries/builtin-modules.ts': ['engine', 'existsSync readFileSync'],

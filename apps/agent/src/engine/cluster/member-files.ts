@@ -9,8 +9,8 @@ import type { EngineUser } from '../../host/engine-user'
 import { readOwnedFile } from '../../host/owned-files'
 import { isThere, removeInTree, replaceInTree } from '../../host/tree'
 import { memberTls } from '../access/server-certificate'
-import { AGENT_ROLE } from '../connection'
 import type { InstanceLayout } from '../directory/layout'
+import { AGENT_ROLE } from '../process/connection'
 import { completeManagedFile, formatClusterConfiguration, parseConfiguration } from '../settings/managed-file'
 
 /**

@@ -1,6 +1,6 @@
 import { type Fault, FaultError, fault, foreseeableLogin, type LoginPurpose, purposeOf } from '@floe/domain'
 import pg from 'pg'
-import { sqlState } from '../connection'
+import { sqlState } from '../process/connection'
 import type { Work } from '../work'
 
 /**

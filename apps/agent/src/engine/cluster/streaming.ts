@@ -2,8 +2,8 @@ import type { Upstream } from '@floe/agent-contract'
 import { fault } from '@floe/domain'
 import { waitFor } from '@floe/host/wait'
 import type pg from 'pg'
-import { sqlState } from '../connection'
 import type { Instance } from '../instance'
+import { sqlState } from '../process/connection'
 import type { Work } from '../work'
 
 /** A running standby that is told another upstream, or none, obeys within this. */

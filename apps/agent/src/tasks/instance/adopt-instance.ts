@@ -9,11 +9,11 @@ import pg from 'pg'
 import { z } from 'zod'
 import { keepPrimary } from '../../engine/cluster/keep-primary'
 import { readFence, readPassword, writeClusterHba, writeFence } from '../../engine/cluster/member-files'
-import { AGENT_ROLE, CANNOT_CONNECT_NOW, sqlState, withEngine } from '../../engine/connection'
 import { readControlFile } from '../../engine/directory/control-file'
 import { findDirectory, isSameDirectory, NotItsDirectory } from '../../engine/directory/found-directory'
 import { type InstanceLayout, instanceLayout } from '../../engine/directory/layout'
 import type { Instance } from '../../engine/instance'
+import { AGENT_ROLE, CANNOT_CONNECT_NOW, sqlState, withEngine } from '../../engine/process/connection'
 import {
   findPostmaster,
   isChildTitle,

@@ -1,6 +1,6 @@
 import { scramVerifier } from '@floe/authority/scram-verifier'
 import { fault } from '@floe/domain'
-import { initialiseDataDirectory, removeUnfinished } from '../../engine/directory/initialise'
+import { initialiseDataDirectory, removeUnfinished } from '../../engine/creation/initialise'
 import type { Instance } from '../../engine/instance'
 import { requireAccepted } from '../../engine/settings/check-instance'
 import { initialSettings } from '../../engine/settings/initial'

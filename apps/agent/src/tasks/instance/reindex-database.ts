@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { FaultError, fault, type Reindexed } from '@floe/domain'
 import type pg from 'pg'
 import { z } from 'zod'
-import { type EngineAddress, sqlState, withEngine } from '../../engine/connection'
+import { type EngineAddress, sqlState, withEngine } from '../../engine/process/connection'
 import indexesSql from '../../engine/sql/indexes.sql'
 import type { TaskBody, TaskContext } from '../runner/task'
 

@@ -12,12 +12,12 @@ import {
   writeIdent,
   writeStandbySignal,
 } from '../../engine/cluster/member-files'
-import { sqlState } from '../../engine/connection'
-import { copyByReflink, findSharedSource, type SharedSource } from '../../engine/directory/copy-by-reflink'
-import { removeUnfinished } from '../../engine/directory/initialise'
+import { copyByReflink, findSharedSource, type SharedSource } from '../../engine/creation/copy-by-reflink'
+import { removeUnfinished } from '../../engine/creation/initialise'
 import { dataFiles } from '../../engine/directory/layout'
 import type { Instance } from '../../engine/instance'
 import { withSecondCheckpoint } from '../../engine/page-repair/second-checkpoint'
+import { sqlState } from '../../engine/process/connection'
 import { initialSettings } from '../../engine/settings/initial'
 import { readManagedSettings, writeManagedSettings } from '../../engine/settings/managed-file'
 import { isNoRoom } from '../../host/no-room'

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { removeUnfinished } from '../../engine/directory/initialise'
+import { removeUnfinished } from '../../engine/creation/initialise'
 import { isThere, removeOuterDirectory } from '../../host/tree'
 import { forgetInstance } from '../instance/forget-instance'
 import type { TaskBody } from '../runner/task'

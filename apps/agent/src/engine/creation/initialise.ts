@@ -10,9 +10,9 @@ import { runCommand } from '../../host/run-command'
 import { fillDirectory, isThere, removeTree } from '../../host/tree'
 import { hostBasedAuthentication } from '../access/host-based-authentication'
 import { newServerCertificate } from '../access/server-certificate'
+import { dataFiles, type InstanceLayout } from '../directory/layout'
 import { builtinExtensions } from '../libraries/builtin-modules'
 import { managedFileText } from '../settings/managed-file'
-import { dataFiles, type InstanceLayout } from './layout'
 
 export type InitialiseOptions = {
   /** The instance's, for its certificate. */
