@@ -148,6 +148,21 @@ describe('a restart that fails because of a setting', () => {
     await noDrift()
   })
 
+  test('goes back to what it last started with, also where drift was adopted while a setting waited', async () => {
+    const library = join(prefix, 'lib/postgresql/late.so')
+    copyFileSync(join(prefix, 'lib/postgresql/auto_explain.so'), library)
+    expect((await change('shared_preload_libraries', 'late')).state).toBe('succeeded')
+    await f.query(id, 'alter system set vacuum_cost_limit = 777')
+    await f.query(id, 'select pg_reload_conf()')
+    await someDrift(1)
+    expect((await resolve('adopt')).state).toBe('succeeded')
+    rmSync(library)
+    const restart = await f.run({ kind: 'restart-instance', instanceId: id, mode: 'fast' })
+    expect(restart.result?.rolledBack).toMatchObject({ reason: expect.stringContaining('late') })
+    expect(read('floe.conf')).not.toContain('late')
+    await noDrift()
+  })
+
   test('edited into postgresql.conf too; what was written there is kept beside', async () => {
     appendFileSync(path('postgresql.conf'), 'work_mem = a lot\n')
     const restart = await f.run({ kind: 'restart-instance', instanceId: id, mode: 'fast' })
