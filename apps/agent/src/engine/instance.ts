@@ -36,7 +36,7 @@ import { lastWords, recentComplaints, whyItEnded } from './process/server-log'
 import { decideState, walk } from './process/state'
 import type { RegisteredInstance } from './registry/registered-instance'
 import type { InstanceRegistry } from './registry/registry'
-import { KnownSettings } from './settings/accepted-files'
+import { AcceptedFiles } from './settings/accepted-files'
 import { commandLineSettings } from './settings/command-line'
 import { readManagedSettings } from './settings/managed-file'
 import { driftOf, isSealed, pathOf, readFileTexts, settingsFiles } from './settings/tracked-files'
@@ -116,7 +116,7 @@ export class Instance {
   readonly instanceId: string
   readonly layout: InstanceLayout
   readonly sampler: Sampler
-  readonly known: KnownSettings
+  readonly known: AcceptedFiles
   /** Set by the task that starts or stops it. */
   activity: 'starting' | 'stopping' | null = null
   readonly #around: InstanceSurroundings
@@ -151,7 +151,7 @@ export class Instance {
     this.#around = around
     this.instanceId = registered.instanceId
     this.layout = instanceLayout(around.installation.instancesDirectory, registered.instanceId)
-    this.known = new KnownSettings(around.installation.stateDirectory, registered.instanceId)
+    this.known = new AcceptedFiles(around.installation.stateDirectory, registered.instanceId)
     this.sampler = new Sampler({
       name: registered.name,
       address: () => this.address,

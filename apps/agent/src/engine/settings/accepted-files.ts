@@ -18,7 +18,7 @@ const Known = z.object({
 })
 
 /** What an agent remembers of an instance's files of settings, in a file of its own. */
-export class KnownSettings {
+export class AcceptedFiles {
   readonly #path: string
   #known: z.infer<typeof Known> | null
 

@@ -6,7 +6,7 @@ import { makeOuterDirectory } from '../../host/owned-files'
 import type { TaskBody } from '../runner/task'
 
 /**
- * The same for an instance that is to be made: by the engine it would get, as a user who has no instance. That user is the
+ * What settings of an instance that is to be made would do: by its engine, as a user who has no instance. That user is the
  * host's one for all such checks and is never released: uids are not given out again, and one a check would use them up.
  * Of a check nothing stays but the throw-away data directory, which the next one takes.
  */
