@@ -6,7 +6,7 @@ import { orDatabaseUnreachable } from './database-check'
 import { httpCodeOf } from './faults'
 import { auditAddress } from './peer-address'
 import type { Ports } from './ports'
-import { type Account, AccountRole } from './routers/account/me.types'
+import { type Account, AccountRole } from './routers/account/account.types'
 
 export type Context = {
   ports: Ports

@@ -3,7 +3,7 @@ import { auditClass } from '@floe/operations/submit'
 import { TRPCError } from '@trpc/server'
 import type { Context } from './context'
 import { auditDenial } from './denials'
-import { type Account, AccountRole } from './routers/account/me.types'
+import { type Account, AccountRole } from './routers/account/account.types'
 
 const mayRunPrograms = (role: AccountRole) =>
   AccountRole.options.indexOf(role) >= AccountRole.options.indexOf('admin')

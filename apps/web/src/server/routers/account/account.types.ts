@@ -1,6 +1,6 @@
 import { PersonName } from '@floe/domain'
 import { z } from 'zod'
-import { Passphrase } from '../setup/complete.types'
+import { Passphrase } from '../setup/setup.types'
 
 export const AccountRenameInput = z.object({ name: PersonName })
 export const AccountRenamed = z.object({ name: z.string() })
@@ -30,3 +30,15 @@ export const Session = z.object({
 export type Session = z.infer<typeof Session>
 /** The one used last first. */
 export const SessionList = z.object({ sessions: z.array(Session), now: z.number() })
+
+export const AccountRole = z.enum(['viewer', 'operator', 'admin', 'owner'])
+export type AccountRole = z.infer<typeof AccountRole>
+
+export const Account = z.object({
+  kind: z.enum(['user', 'token']),
+  id: z.string(),
+  name: z.string(),
+  email: z.string().nullable(),
+  role: AccountRole,
+})
+export type Account = z.infer<typeof Account>

@@ -2,8 +2,7 @@ import { endSessions, insertAuditEvent, inTransaction } from '@floe/db'
 import { fault } from '@floe/domain'
 import type { Context } from '../../context'
 import { viewerProcedure } from '../../procedures'
-import { SessionRef, SessionsEnded } from './account.types'
-import type { Account } from './me.types'
+import { type Account, SessionRef, SessionsEnded } from './account.types'
 import { accountEvent, ownAccount } from './own-account'
 
 type Asking = Context & { actor: Account }

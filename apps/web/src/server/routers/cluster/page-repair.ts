@@ -1,8 +1,8 @@
 import { operatorProcedure } from '../../procedures'
 import { OperationRef } from '../operation/operation.types'
 import { submit } from '../operation/submit'
+import { ClusterPageRepairInput } from './cluster.types'
 import { requireCluster } from './find'
-import { ClusterPageRepairInput } from './page-repair.types'
 
 /**
  * Orders which members give torn pages back, and wires every member anew. Throws `page_repair.last_source` where the

@@ -1,13 +1,13 @@
 import { operatorProcedure, viewerProcedure } from '../../procedures'
 import { OperationRef } from '../operation/operation.types'
 import { submit } from '../operation/submit'
-import { requireCluster } from './find'
 import {
   ClusterCommitModeInput,
   ClusterCommitModes,
   ClusterCommitModesInput,
   ClusterSynchronousInput,
-} from './synchronous.types'
+} from './cluster.types'
+import { requireCluster } from './find'
 
 /** Orders which standbys a commit waits for, and synchronous_commit, on every member. */
 export const synchronous = operatorProcedure

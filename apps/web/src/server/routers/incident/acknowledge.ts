@@ -1,6 +1,6 @@
 import { acknowledgeIncident, insertAuditEvent, inTransaction, showIncident } from '@floe/db'
 import { operatorProcedure } from '../../procedures'
-import { IncidentAcknowledge, IncidentAcknowledgeInput } from './acknowledge.types'
+import { IncidentAcknowledge, IncidentAcknowledgeInput } from './incident.types'
 import { incidentSummary } from './incident.views'
 
 /**

@@ -5,7 +5,7 @@ import { adoptedBefore } from '@floe/operations/submit'
 import { operatorProcedure } from '../../procedures'
 import { OperationRef } from '../operation/operation.types'
 import { submit } from '../operation/submit'
-import { InstanceAdoptReportedInput } from './adopt-reported.types'
+import { InstanceAdoptReportedInput } from './instance.types'
 
 /**
  * Makes an instance known to the console that a host's agent reports and that no row tells of, with a cluster of its own. What it

@@ -8,7 +8,7 @@ import {
 import { type SubmitInput, settingsNamedIn, submitOperation } from '@floe/operations/submit'
 import type { Context } from '../../context'
 import { requireProgramRight } from '../../program-settings'
-import type { Account } from '../account/me.types'
+import type { Account } from '../account/account.types'
 
 /**
  * Submits an operation in the name of whoever asks; answers its ids at once. `settings` names those that it touches where

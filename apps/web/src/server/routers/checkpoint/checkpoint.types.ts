@@ -1,7 +1,7 @@
 import { InstanceId } from '@floe/domain'
-import { CheckpointRecord } from '@floe/telemetry'
+import { CheckpointRecord, RunningCheckpoint } from '@floe/telemetry'
 import { z } from 'zod'
-import { longestRangeMinutes } from '../telemetry/history.types'
+import { longestRangeMinutes } from '../telemetry/telemetry.types'
 
 export const CheckpointListInput = z.object({
   instanceId: InstanceId,
@@ -20,3 +20,10 @@ export const CheckpointView = CheckpointRecord.extend({
 export type CheckpointView = z.infer<typeof CheckpointView>
 /** Newest first. */
 export const CheckpointList = z.object({ checkpoints: z.array(CheckpointView) })
+
+export const CheckpointRunningInput = z.object({ instanceId: InstanceId })
+/** Asked of the agent at this moment. `recent` are those that ended but are not stored yet. */
+export const CheckpointRunning = z.object({
+  running: RunningCheckpoint.extend({ reason: z.string() }).nullable(),
+  recent: z.array(CheckpointView),
+})
