@@ -1,3 +1,5 @@
+import { featureRules } from './feature-rooms.mjs'
+
 // The import rules of ARCHITECTURE.md as a table. A room not named in a row may not be imported by that row.
 
 /** Which rooms each room may import; `types` only for types. */
@@ -61,9 +63,12 @@ const TEST_FILE =
   '(\\.test\\.tsx?$|/testing/|^apps/[^/]+/test/|/vitest\\.[a-z.]*\\.?ts$|vitest\\.config\\.ts$)'
 const anyOf = (paths) => `^(${paths.join('|')})/`
 
-/** Forbidden imports in dependency-cruiser's words. Tests may also import packages/testkit. */
-export function forbidden() {
-  const rules = []
+/**
+ * Forbidden imports in dependency-cruiser's words, those of the rooms of apps/web/src/features included. Tests may also
+ * import packages/testkit.
+ */
+export function forbidden(features) {
+  const rules = featureRules(features)
   for (const [room, { code = [], types = [] }] of Object.entries(rooms)) {
     const others = Object.keys(rooms).filter((other) => other !== room)
     const never = others.filter(

@@ -8,6 +8,7 @@ import { useState } from 'react'
 import { useTRPC } from '@/trpc/client'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
+import { editAndTryAgain } from '../console/page-addresses'
 import { OperationLink } from '../operation/operation-link'
 import { refusalOf } from '../operation/refusal'
 import { type InstanceDetail, useInstance } from './instance-context'
@@ -21,9 +22,6 @@ export function CreationFailedBadge() {
     </Badge>
   )
 }
-
-/** The form with what a creation was asked with. */
-export const editAndTryAgain = (operationId: string) => `/instances/new?from=${operationId}`
 
 /**
  * The page of an instance whose creation failed and could not be taken back: why, and how to be rid of it. It has no charts

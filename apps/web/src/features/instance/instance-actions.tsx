@@ -4,13 +4,14 @@ import { Button, ConfirmDialog, Menu, MenuItem } from '@floe/ui'
 import { EllipsisVertical, GitMerge, Hammer, Play, RefreshCw, RotateCw, Square } from 'lucide-react'
 import Link from 'next/link'
 import { useState } from 'react'
-import { rejoinAddress } from '../cluster/rejoin-address'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
+import { rejoinAddress } from '../console/page-addresses'
 import { OrderDialog } from '../operation/order-dialog'
 import { refusalOf } from '../operation/refusal'
+import { useRefusalToast } from '../operation/use-refusal-toast'
 import { useInstance } from './instance-context'
-import { useFaultToast, useInstanceVerbs } from './use-instance-verbs'
+import { useInstanceVerbs } from './use-instance-verbs'
 
 /** What a record puts into the menu of an instance that runs. */
 const inMenu = (memberRole: string) =>
@@ -20,7 +21,7 @@ const inMenu = (memberRole: string) =>
 export function InstanceActions() {
   const { instanceId, name, state, cluster, openOperation } = useInstance()
   const verbs = useInstanceVerbs(name)
-  const refused = useFaultToast()
+  const refused = useRefusalToast()
   const mayChange = useMayChange()
   const [asking, setAsking] = useState<'stop' | 'restart' | null>(null)
   const [ordering, setOrdering] = useState<OrderedKind | null>(null)

@@ -7,7 +7,7 @@ import { useEffect, useEffectEvent, useRef } from 'react'
 import type { LiveSample, TelemetryEvent } from '@/server/api'
 import { useTRPC, useTRPCClient } from '@/trpc/client'
 import { holdLiveStream } from '../console/live-stream'
-import { usePageVisible } from './use-page-visible'
+import { usePageVisible } from '../console/use-page-visible'
 
 export type { LiveSample } from '@/server/api'
 export type StreamStart = { instanceId: InstanceId; afterSeq: number | null }

@@ -3,7 +3,7 @@ import { Button, Menu, MenuItem, MenuLabel, MenuSeparator, useToast } from '@flo
 import { CircleUser, KeyRound, LogOut } from 'lucide-react'
 import Link from 'next/link'
 import { signOut } from '@/auth/session-client'
-import { useAccount } from './account-context'
+import { useAccount } from '../console/account-context'
 
 /** Who is signed in, and the way out. */
 export function AccountMenu() {

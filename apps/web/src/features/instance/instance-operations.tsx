@@ -1,6 +1,6 @@
 'use client'
-import { useInstance } from '../instance/instance-context'
-import { OperationList } from './operation-list'
+import { OperationList } from '../operation/operation-list'
+import { useInstance } from './instance-context'
 
 /** The operations of the instance of this page. */
 export function InstanceOperations() {

@@ -26,15 +26,15 @@ import {
   overviewCharts,
   overviewMetrics,
   overviewShape,
-} from './chart-definitions'
-import { ExportMenu } from './export-menu'
-import { Readings } from './readings'
-import { SampleAge } from './sample-age'
-import type { TimelineRow } from './timeline'
-import { useStaggered } from './use-staggered'
-import { useTimeRange } from './use-time-range'
-import { useTimeline, windowOf } from './use-timeline'
-import { WhenVisible } from './when-visible'
+} from '../telemetry/chart-definitions'
+import { ExportMenu } from '../telemetry/export-menu'
+import { Readings } from '../telemetry/readings'
+import { SampleAge } from '../telemetry/sample-age'
+import type { TimelineRow } from '../telemetry/timeline'
+import { useStaggered } from '../telemetry/use-staggered'
+import { useTimeRange } from '../telemetry/use-time-range'
+import { useTimeline, windowOf } from '../telemetry/use-timeline'
+import { WhenVisible } from '../telemetry/when-visible'
 
 const staleAfterMs = 5_000
 const chartHeight = 228

@@ -3,9 +3,9 @@ import { Alert, Card, FaultAlert, KeyValue, SkeletonRows } from '@floe/ui'
 import { faultOf } from '@/trpc/fault'
 import { ClusterConnections } from '../cluster/cluster-connections'
 import { useCluster } from '../cluster/use-cluster'
-import { ConnectionCard } from './connection-card'
-import { useInstance } from './instance-context'
-import { RemoteAccessAlert } from './remote-access'
+import { ConnectionCard } from '../instance/connection-card'
+import { useInstance } from '../instance/instance-context'
+import { RemoteAccessAlert } from '../instance/remote-access'
 
 /** How to reach an instance; without a password, which nobody but its owner has. */
 export function Connect() {

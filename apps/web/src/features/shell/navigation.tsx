@@ -3,7 +3,7 @@ import { classNames } from '@floe/ui'
 import { Database, HardDrive, ListChecks, type LucideIcon, ScrollText, Siren } from 'lucide-react'
 import Link from 'next/link'
 import { usePathname } from 'next/navigation'
-import { useMayAdminister } from './account-context'
+import { useMayAdminister } from '../console/account-context'
 
 type Place = { href: string; label: string; icon: LucideIcon }
 

@@ -25,14 +25,14 @@ import { isNotFound } from '@/trpc/fault'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
 import { NotThere } from '../console/not-there'
-import { editAndTryAgain } from '../instance/creation-failed'
-import { useFaultToast } from '../instance/use-instance-verbs'
+import { editAndTryAgain } from '../console/page-addresses'
+import { OperationLink } from '../operation/operation-link'
+import { OperationSteps } from '../operation/operation-steps'
+import { OperationTime } from '../operation/operation-time'
+import { refusalOf } from '../operation/refusal'
+import { type OperationDetail, type OperationLogLine, useOperation } from '../operation/use-operation'
+import { useRefusalToast } from '../operation/use-refusal-toast'
 import { OperationAsked } from './operation-asked'
-import { OperationLink } from './operation-link'
-import { OperationSteps } from './operation-steps'
-import { OperationTime } from './operation-time'
-import { refusalOf } from './refusal'
-import { type OperationDetail, type OperationLogLine, useOperation } from './use-operation'
 
 /** One operation, live: what was asked, how far it is, what it says, how it ended. */
 export function OperationPage({ segment }: { segment: string }) {
@@ -117,7 +117,7 @@ function OperationActions({ operation }: { operation: OperationDetail }) {
   const trpc = useTRPC()
   const toast = useToast()
   const router = useRouter()
-  const refused = useFaultToast()
+  const refused = useRefusalToast()
   const mayChange = useMayChange()
   const [asking, setAsking] = useState(false)
   const cancel = useMutation(

@@ -10,8 +10,8 @@ import { Alert, KeyValue } from '@floe/ui'
 import type { ReactNode } from 'react'
 import { z } from 'zod'
 import { VerdictView } from '../cluster/held-wal'
+import type { OperationDetail } from '../operation/use-operation'
 import { Confirmed, changeInWords } from '../setting/confirmed-changes'
-import type { OperationDetail } from './use-operation'
 
 /** What a part of an operation's input is called, by its record; its own name where that says nothing. */
 const titleOf = (kind: OperationKind, field: string): string =>
