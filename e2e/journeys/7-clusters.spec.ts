@@ -59,7 +59,7 @@ test('commits are made to wait for it, and what each level may lose stands besid
   await signIn(page)
   await openInstance(page, 'pair')
   await page.getByRole('link', { name: 'Replication' }).click()
-  await expect(page.getByText('Whatever the standbys had not received yet')).toBeVisible()
+  await expect(page.getByText('Commits that the standbys had not received')).toBeVisible()
   await page.getByText('Any N of', { exact: true }).click()
   await page.getByRole('button', { name: 'Apply' }).click()
   await expect
@@ -290,7 +290,7 @@ test('commits that wait are told on the primary’s pages, and go on by a press 
   await expect(page.getByRole('button', { name: 'Wait for fewer standbys' })).toBeDisabled()
   await looksRight(page, 'commits-wait')
   await page.getByRole('button', { name: 'Go on without waiting' }).click()
-  await expect(dialog.getByText('Whatever the standbys had not received yet')).toBeVisible()
+  await expect(dialog.getByText('Commits that the standbys had not received')).toBeVisible()
   await checkAccessibility(page)
   await dialog.getByRole('button', { name: 'Go on without waiting' }).click()
   expect(await second).toBe('12')

@@ -163,7 +163,7 @@ test('killed under load with torn pages it is back by itself; the pages and who 
 test('when the last source is lost the card says exposed, the guard has images written, an incident tells; and back', async ({
   page,
 }) => {
-  const title = 'instance "torn" has no healthy source of pages'
+  const title = 'instance "torn" has no healthy page repair source'
   const open = async () =>
     (await floeJson<{ title: string; closedAt: number | null }[]>('incident', 'list')).filter(
       (i) => i.title === title && i.closedAt === null,

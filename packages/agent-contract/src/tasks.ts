@@ -604,7 +604,7 @@ export const tasks = {
     }),
   ),
   /**
-   * The lines of pg_hba.conf that Floe wrote let clients on other hosts in over TLS only from now on. Refused where a person
+   * The lines of pg_hba.conf that Floe wrote require TLS from clients on other hosts from now on. Refused where a person
    * changed them, or where another line lets such clients in without TLS.
    */
   'require-tls': task(

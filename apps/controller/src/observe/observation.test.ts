@@ -57,7 +57,7 @@ test('a report becomes what is known of host and instances, and a move is told w
   bench.host.show(id, 'one', 'running', 78)
   await waitUntil('the incident is closed', async () => (await openKeys()).length === 0)
   expect(await listIncidents(bench.db.pool, { state: 'closed' })).toMatchObject([
-    { closedBecause: 'The instance is not reported as crashed any more.' },
+    { closedBecause: 'The instance is no longer reported as crashed.' },
   ])
   expect(log.lines).toContainEqual({
     level: 'info',
@@ -65,7 +65,7 @@ test('a report becomes what is known of host and instances, and a move is told w
     fields: expect.objectContaining({
       from: 'running',
       to: 'crashed',
-      because: expect.stringContaining('nobody stopped it'),
+      because: expect.stringContaining('ended unexpectedly'),
     }),
   })
 })
@@ -145,7 +145,7 @@ test('an instance its agent does not name any more is unknown, with the reason, 
   bench.host.instances.delete(id)
   bench.host.changed()
   await waitUntil('it is unknown', async () => (await stateOf(id)) === 'unknown')
-  expect((await showInstance(bench.db.pool, id))?.because).toContain('does not know it')
+  expect((await showInstance(bench.db.pool, id))?.because).toContain('no longer knows it')
   await waitUntil('an incident is open', async () => (await openKeys()).includes(`instance-missing:${id}`))
   // what is shown of it is as old as the last report that named it
   const seenAt = async () => (await showInstance(bench.db.pool, id))?.observedAt

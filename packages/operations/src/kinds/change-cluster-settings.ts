@@ -149,7 +149,7 @@ export const changeClusterSettings = defineOperation('change-cluster-settings', 
       { name: 'standbys', title: 'Change what standbys take first, one after the other' },
       { name: 'primary', title: `Change the ${settings} on the primary` },
       { name: 'replayed', title: 'Change standbys that have replayed the primary’s change' },
-      { name: 'observe', title: 'See all standbys follow' },
+      { name: 'observe', title: 'Wait until all standbys follow' },
       { name: 'confirm', title: `Read the ${settings} back from every member` },
     ]
   },

@@ -12,7 +12,7 @@ const SEEN_PATIENCE_MS = 15_000
 export const requireTls = defineOperation('require-tls', {
   retryAfresh: true,
   plan: () => [
-    { name: 'require', title: 'Let clients on other hosts in over TLS only' },
+    { name: 'require', title: 'Require TLS from clients on other hosts' },
     { name: 'observe', title: 'See it in force' },
   ],
   steps: {

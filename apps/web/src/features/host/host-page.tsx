@@ -94,8 +94,8 @@ function HostView({ detail }: { detail: Detail }) {
           ) : null
         ) : (
           <Alert tone="bad" title={`Revoked by ${host.revokedBy} at ${formatTime(host.revokedAt)}`}>
-            Its certificate is not accepted any more, and nothing it says is believed. Its instances may run
-            on; this console does not see them. Enrol it again to have it back, or remove it.
+            Its certificate and its reports are no longer accepted. Its instances may run on; this console
+            does not see them. Enrol it again to have it back, or remove it.
           </Alert>
         )}
         <Card title="Agent">

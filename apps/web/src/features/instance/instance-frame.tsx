@@ -142,7 +142,7 @@ function InstanceHeader() {
       ) : instance.state === 'crashed' ? (
         <Alert tone="bad" className="mb-3" title="This instance has crashed">
           <p className="break-words whitespace-pre-line">
-            {instance.because ?? 'Its process ended though nobody stopped it.'}
+            {instance.because ?? 'Its process ended unexpectedly.'}
           </p>
           <p>
             Start it again; PostgreSQL then recovers from its WAL.
