@@ -178,7 +178,7 @@ test('when the last source is lost the card says exposed, the guard has images w
   await expect(badge).toBeVisible()
   await page.screenshot({ path: test.info().outputPath('exposed.png'), fullPage: true })
   await expect(card.getByText('Protected by full-page images')).toBeVisible({ timeout: 60_000 })
-  await expect(card.getByText(/the guard asks/)).toBeVisible()
+  await expect(card.getByText(/the guard has enabled them/)).toBeVisible()
   await expect(card.getByText('not healthy')).toBeVisible()
   await expect(badge).toBeHidden()
   await expect.poll(open, { timeout: 60_000 }).toBe(1)

@@ -26,10 +26,13 @@ export function observeFollowing<K extends OperationKind>(
       const names = missing.map((m) => `"${m.name}"`).join(', ')
       const waited = context.now.getTime() - context.step.startedAt.getTime()
       if (context.cancelAskedAt || waited > patienceMs)
-        return next({ notSeen: missing.map((m) => m.name) }, { log: [{ text: `not seen yet: ${names}` }] })
+        return next(
+          { notSeen: missing.map((m) => m.name) },
+          { log: [{ text: `not reported yet: ${names}` }] },
+        )
       return wait(
         50,
-        ready ? `waiting until ${names} is seen streaming` : 'waiting until the primary is seen',
+        ready ? `waiting until ${names} is reported as streaming` : 'waiting until the primary is reported',
       )
     },
   }

@@ -167,7 +167,7 @@ test('a key that was used for something else is refused with the operation it be
   const refusal = await ask({ instanceId: two.instanceId, mode: 'fast' }).catch((error) => error)
   expect(refusal.fault).toMatchObject({
     code: 'operation.key_reused',
-    detail: `It began operation ${first.operationId} (Stop instance).`,
+    detail: `It started operation ${first.operationId} (Stop instance).`,
   })
   expect(await code(ask({ instanceId: one.instanceId, mode: 'immediate' }))).toBe('operation.key_reused')
   // an input that is worked out later is not worked out for a key that is known

@@ -256,7 +256,7 @@ async function earlierSubmit<K extends OperationKind>(
     asksTheSame(found, asked)
   if (!same)
     throw fault('operation.key_reused', 'idempotency key was used for another operation', {
-      detail: `It began operation ${found.operationId} (${operationRecord(found.kind).title}).`,
+      detail: `It started operation ${found.operationId} (${operationRecord(found.kind).title}).`,
       hint: 'Use a new key for every operation.',
     })
   const input = found.input as OperationInput<K>
@@ -331,7 +331,7 @@ function refuseOtherCluster(input: object, { name, cluster }: InstanceView): voi
 }
 
 /** Stands in an audit row for the value of a setting that viewers are not shown. */
-export const VALUE_NOT_KEPT = 'not kept here: see the history of settings'
+export const VALUE_NOT_KEPT = 'not stored here: see the history of settings'
 
 /**
  * What the audit log keeps of an input: everything but verifiers of passwords, what the row says already, and values of
@@ -413,7 +413,7 @@ async function refusePastNoReturn(tx: Transaction, operationId: string, kind: Op
   if (step && step.state !== 'pending' && !step.overdue)
     throw fault('operation.past_no_return', 'the operation is past the point of no return', {
       detail: `Step "${step.title}" has begun.`,
-      hint: 'Wait until it has ended. It can be given up once a step is overdue.',
+      hint: 'Wait until it has ended. It can be cancelled once a step is overdue.',
     })
 }
 
@@ -439,8 +439,8 @@ export async function retryOperation(
     })
   if (ended.fault?.code === 'operation.not_continued')
     throw fault('operation.not_retryable', 'an operation from before a restore cannot be retried', {
-      detail: 'What its steps had done when the backup was made need not be true any more.',
-      hint: 'Order it again.',
+      detail: 'What its steps had done when the backup was made may no longer be true.',
+      hint: 'Submit a new operation.',
     })
   const parsed = operationRecord(ended.kind).input.parse(ended.input) as OperationInput<OperationKind>
   // a creation that was taken back took its row with it: it is made anew, on the same host

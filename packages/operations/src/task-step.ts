@@ -211,7 +211,7 @@ type Place = {
 
 export const cancelledFault = (detail: string): Fault => ({
   code: 'task.cancelled',
-  message: 'the step was given up',
+  message: 'the step was cancelled',
   detail,
 })
 

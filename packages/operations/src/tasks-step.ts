@@ -78,7 +78,7 @@ export function tasksStep<K extends OperationKind>(definition: TasksStep<K>): St
 
 /** Who is waited for, where it is one. */
 const atWork = ([only, ...others]: readonly string[]) =>
-  only && others.length === 0 ? `; at work: ${only}` : ''
+  only && others.length === 0 ? `; running: ${only}` : ''
 
 /**
  * Lets tasks run side by side and answers their results by id, or null while one still runs. Whatever goes wrong with one

@@ -55,7 +55,9 @@ export function unprotectedFault(changes: readonly SettingChange[], seen: Protec
   if (sources.some((s) => s.healthy)) return null
   const sick = sources.map((s) => `${s.source}: ${s.why ?? 'it was not asked yet'}`).join('; ')
   return refuse(
-    sources.length === 0 ? 'No standby is a page repair source.' : `No source of pages is healthy: ${sick}.`,
+    sources.length === 0
+      ? 'No standby is a page repair source.'
+      : `No page repair source is healthy: ${sick}.`,
     sources.length === 0
       ? 'Create a standby: it becomes a source by itself. Only for data that you can load again, turn polar_page_repair_guard off.'
       : 'Wait until the standby has caught up, or bring it back.',

@@ -144,7 +144,7 @@ async function prove(instance: Instance, upstream: Upstream, context: TaskContex
 
 /**
  * pg_rewind judges a standby by what it had replayed. WAL that it had only received is replayed when it starts, and must
- * not go beyond where the histories parted.
+ * not go beyond where the histories diverged.
  */
 async function receivedTooMuch(
   said: string,

@@ -38,9 +38,9 @@ function inWords(i: Incident, now: number): string {
 export function addIncident(program: Command): void {
   const incident = program
     .command('incident')
-    .summary('look at what needs a person, or take note of it')
+    .summary('list and acknowledge incidents')
     .description(
-      'Incidents: what needs a person. They open by themselves, and close when their cause is over.',
+      'Incidents: what needs a person. An incident opens automatically, and resolves when its cause has ended.',
     )
 
   verb(incident, 'list', 'list incidents, open ones first, each newest first')
@@ -96,8 +96,8 @@ export function addIncident(program: Command): void {
   verb(
     incident,
     'acknowledge <id>',
-    'take note of an open incident',
-    'Takes note of an open incident, so that others see that somebody looks after it. It stays open as long as its cause lasts.',
+    'acknowledge an open incident',
+    'Acknowledges an open incident, so that others see that somebody handles it. It stays open as long as its cause lasts.',
   ).action(async (id: string, { json }: Verb) => {
     const result = await openConsole().trpc.incident.acknowledge.mutate({ incidentId: incidentId(id) })
     const { acknowledgedByName, acknowledgedAt } = result.incident

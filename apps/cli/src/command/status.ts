@@ -159,8 +159,8 @@ function sharedUser({ instanceUsers, engineUser }: StatusResult): string[] {
   return shared.length === 0
     ? []
     : [
-        `users      ${shared.join(', ')}: not separated; ${shared.length === 1 ? 'its' : 'their'} superusers reach all that runs as "${engineUser}".`,
-        `           "./floe instance separate ${shared[0]}" gives it a user of its own, or says what keeps it from that.`,
+        `users      ${shared.join(', ')}: not separated; ${shared.length === 1 ? 'its' : 'their'} superusers reach everything that runs as "${engineUser}".`,
+        `           "./floe instance separate ${shared[0]}" gives it a user of its own, or reports what prevents that.`,
       ]
 }
 
@@ -193,7 +193,7 @@ function inWords(s: StatusResult): string {
     }`,
     ...(s.trustDomains === 'one'
       ? [
-          'users      one trust domain: everything runs as one user, so whoever is superuser of an instance reaches',
+          'users      one trust domain: everything runs as one user, so a superuser of any instance reaches',
           '           all of this Floe. Set up by root, each instance and each process gets a user of its own.',
         ]
       : sharedUser(s)),

@@ -145,10 +145,13 @@ export const changeClusterSettings = defineOperation('change-cluster-settings', 
   plan: (input) => {
     const settings = plural(input.members?.flatMap((m) => m.changes))
     return [
-      { name: 'check', title: `Have every member’s own engine check the ${settings}` },
-      { name: 'standbys', title: 'Change what standbys take first, one after the other' },
+      { name: 'check', title: `Check the ${settings} on every member’s own engine` },
+      {
+        name: 'standbys',
+        title: 'Change the settings that standbys need first, one standby after the other',
+      },
       { name: 'primary', title: `Change the ${settings} on the primary` },
-      { name: 'replayed', title: 'Change standbys that have replayed the primary’s change' },
+      { name: 'replayed', title: 'Change the standbys that have replayed the primary’s change' },
       { name: 'observe', title: 'Wait until all standbys follow' },
       { name: 'confirm', title: `Read the ${settings} back from every member` },
     ]
@@ -162,7 +165,7 @@ export const changeClusterSettings = defineOperation('change-cluster-settings', 
           return fail({
             code: 'cluster.moved',
             message: 'another member has become the primary meanwhile',
-            hint: 'Ask again: the order of the members is another one now.',
+            hint: 'Try again: the order of the members has changed.',
           })
         const blockers = clusterSettingBlockers(cluster, context.input.members)
         const lasting = blockers.find((b) => ![...passingBlockers, 'member.host_silent'].includes(b.code))
@@ -301,7 +304,7 @@ function leftChanged(m: ReturnType<typeof checksOf>[number]): NonNullable<UndoTa
           newValue: m.changes.find((x) => x.name.toLowerCase() === c.name.toLowerCase())?.value ?? null,
           pendingRestart: c.impact === 'restart',
         })),
-        reason: 'not confirmed: the change of the cluster failed and this member could not be put back',
+        reason: 'not confirmed: the change of the cluster failed and this member could not be rolled back',
       },
     ],
   }

@@ -34,8 +34,8 @@ export const createStandby = defineOperation('create-standby', {
     { name: 'prepare', title: 'Prepare its host' },
     { name: 'admit', title: 'Admit it on the primary' },
     { name: 'clone', title: 'Copy the primary' },
-    { name: 'follow', title: 'Start it and let it follow' },
-    { name: 'observe', title: 'See it follow' },
+    { name: 'follow', title: 'Start it as a standby' },
+    { name: 'observe', title: 'Wait until it follows' },
     { name: 'repair', title: 'Let members fetch torn pages from each other' },
   ],
   steps: {

@@ -42,7 +42,7 @@ export const deleteInstance = defineOperation('delete-instance', {
         if (observedAt !== null && state !== 'creating') return null
         return {
           result: { removed: false, keptDirectory: null, left: { host: hostName, directory } },
-          log: `removed without host "${hostName}": whatever its creation began is left there`,
+          log: `removed without host "${hostName}": what its creation left there was not deleted`,
           records: [{ kind: 'instance-left' }],
         }
       },

@@ -244,7 +244,7 @@ export const failoverCluster = defineOperation('failover-cluster', {
                   ? `host "${m.hostName}" cannot be reached, so its primary cannot be fenced`
                   : `host "${m.hostName}" cannot be reached, and its instance "${m.name}" may have been promoted`,
               detail: `If "${m.name}" still runs there, clients that reach it could go on writing to it until its host answers.`,
-              hint: `Type the name of the host, "${m.hostName}", to fail over all the same.`,
+              hint: `To fail over anyway, type the name of the host, "${m.hostName}".`,
             })
         // a fence ends it with what only it acknowledged, and a refusal later on could not bring it back
         const promoted = unsettled.find((m) => isSeenAsPrimary(m))
@@ -285,7 +285,7 @@ export const failoverCluster = defineOperation('failover-cluster', {
               ...(input.because ?? []).map((text) => ({ text })),
               {
                 text: input.choose
-                  ? `who takes over from "${former.name}" is chosen once positions are final; by those seen last "${candidate.name}"`
+                  ? `the successor of "${former.name}" is chosen once positions are final; by the last reported positions it is "${candidate.name}"`
                   : `"${candidate.name}" takes over from "${former.name}"`,
               },
             ],
@@ -339,7 +339,7 @@ export const failoverCluster = defineOperation('failover-cluster', {
               code: 'failover.not_fenced',
               message: `"${m.name}" could not be fenced`,
               detail: [fault.message, fault.detail].filter(Boolean).join(': '),
-              hint: `Type the name of its host, "${m.hostName}", if it is out of reach and you take that on.`,
+              hint: `If the host is unreachable and you accept that risk, type its name, "${m.hostName}".`,
             })
         }
         const answers = answersOf(cluster, results)
@@ -353,8 +353,8 @@ export const failoverCluster = defineOperation('failover-cluster', {
           return fail({
             code: 'failover.second_primary',
             message: `instance "${second.name}" accepts writes`,
-            detail: 'It was promoted without the console having heard of it.',
-            hint: `Fail over to "${second.name}", or try again: it is fenced then.`,
+            detail: 'It was promoted without the console’s knowledge.',
+            hint: `Fail over to "${second.name}", or try again: the next attempt fences it.`,
           })
         const candidate = memberOf(cluster, instanceId)
         if (!choice) {
@@ -459,7 +459,7 @@ export const failoverCluster = defineOperation('failover-cluster', {
           candidateIdOf(context),
           standbysNamed(cluster, candidateIdOf(context), (m) =>
             leftBehind(context.results.repoint).includes(m.name)
-              ? 'it did not come along'
+              ? 'it does not follow the new primary'
               : whyNotAfter(context.results, candidateEndOf(context))(m),
           ).names,
         ),
@@ -501,7 +501,7 @@ const candidateEndOf = ({ results }: Pick<Context, 'results'>) =>
 export const whyNotAfter =
   (results: Readonly<Record<string, Record<string, unknown>>>, candidateEnd: WalPosition | null) =>
   ({ name }: Pick<ClusterMember, 'name'>): string | null => {
-    if (results.fence?.[name]) return 'it is to be rejoined first'
+    if (results.fence?.[name]) return 'it has to be rejoined first'
     const isolated = results.isolate?.[name] as Isolated | undefined
     if (!isolated || isolated.fault) return 'it did not answer'
     return holds(candidateEnd, endOf(isolated)) === false ? 'it has WAL that the new primary lacks' : null

@@ -48,18 +48,21 @@ export const rejoinStandby = defineOperation('rejoin-standby', {
     { name: 'admit', title: 'Admit it on the primary' },
     {
       name: 'keep',
-      title: input.discardOwn ? 'Count what only it had, which is not kept' : 'Keep aside what only it had',
+      title: input.discardOwn
+        ? 'Count the WAL that only it had, without keeping it'
+        : 'Keep aside the WAL that only it had',
     },
     ...(input.method === 'rewind'
-      ? [{ name: 'rewind' as const, title: 'Take back what only it had written (pg_rewind)' }]
+      ? [{ name: 'rewind' as const, title: 'Rewind it to the primary’s history (pg_rewind)' }]
       : []),
     {
       name: 'clone',
-      title: input.method === 'rewind' ? 'Copy the primary, where that was not possible' : 'Copy the primary',
+      title:
+        input.method === 'rewind' ? 'Copy the primary if the rewind was not possible' : 'Copy the primary',
     },
-    { name: 'follow', title: 'Start it and let it follow' },
+    { name: 'follow', title: 'Start it as a standby' },
     { name: 'synchronous', title: 'Set the synchronous standbys' },
-    { name: 'observe', title: 'See it follow' },
+    { name: 'observe', title: 'Wait until it follows' },
     { name: 'repair', title: 'Let members fetch torn pages from each other' },
   ],
   steps: {
@@ -100,7 +103,7 @@ export const rejoinStandby = defineOperation('rejoin-standby', {
       }),
       olderAgent: {
         result: { ownBytes: null, ownCommits: null, keptAside: null, discarded: false },
-        log: 'nothing was kept aside: the agent of its host is of an earlier version, which cannot; what only it had is not known',
+        log: 'nothing was kept aside: its host’s agent is of an earlier version without that task; the WAL that only it had is unknown',
       },
     }),
     rewind: taskStep('rewind-instance', {

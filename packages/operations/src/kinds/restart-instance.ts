@@ -11,8 +11,8 @@ export const restartInstance = defineOperation('restart-instance', {
       ? { name: 'start' as const, title: 'Start the engine' }
       : { name: 'restart' as const, title: 'Restart the engine' },
     observed.state === 'stopped' || observed.state === 'crashed'
-      ? { name: 'observe-start' as const, title: 'See it running' }
-      : { name: 'observe' as const, title: 'See it running' },
+      ? { name: 'observe-start' as const, title: 'Wait until it runs' }
+      : { name: 'observe' as const, title: 'Wait until it runs' },
   ],
   steps: {
     restart: taskStep('restart-instance', {

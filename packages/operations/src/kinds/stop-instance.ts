@@ -18,7 +18,7 @@ export const stopInstance = defineOperation('stop-instance', {
       name: 'stop',
       title: input.mode === 'immediate' ? 'Stop the engine immediately' : 'Stop the engine',
     },
-    { name: 'observe', title: 'See it stopped' },
+    { name: 'observe', title: 'Wait until it is stopped' },
   ],
   steps: {
     stop: taskStep('stop-instance', {

@@ -14,15 +14,15 @@ export function Connect() {
   const ofCluster = useCluster({ enabled: cluster.members > 1, everyMs: 5_000 })
   if (!connection || !forms)
     return (
-      <Alert title="It cannot be reached yet">
-        Its port is known once it has been created; this page then shows it.
+      <Alert title="Its address is not known yet">
+        Its port is assigned when it is created; this page then shows it.
       </Alert>
     )
   return (
     <div className="flex flex-col gap-3">
       {instance.state !== 'running' ? (
         <Alert tone="warn" title={`This instance is ${instance.state}`}>
-          It takes connections only while it is running.
+          It accepts connections only while it runs.
         </Alert>
       ) : null}
       <RemoteAccessAlert />
@@ -41,7 +41,7 @@ export function Connect() {
         description={
           cluster.members === 1
             ? undefined
-            : `It reaches ${instance.name} whatever its role is; after a switchover that may be the other one.`
+            : `It reaches ${instance.name} in any role; after a switchover its role may differ.`
         }
       />
       <Card title="Details">

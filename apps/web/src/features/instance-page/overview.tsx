@@ -99,7 +99,7 @@ export function Overview() {
       {timeline.fault ? <FaultAlert fault={timeline.fault} onRetry={timeline.retry} /> : null}
       {instance.state === 'stopped' && live ? (
         <Alert title="This instance is stopped">
-          Nothing is measured while it is stopped; the charts show what was measured before.
+          No samples are taken while it is stopped; the charts show earlier samples.
         </Alert>
       ) : null}
       <Readings sample={timeline.newest} stale={staleMs !== null || timeline.newest === null} />

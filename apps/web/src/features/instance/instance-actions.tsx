@@ -135,7 +135,7 @@ export function InstanceActions() {
         {asking === 'stop' ? (
           <p>Clients cannot connect until it is started again.</p>
         ) : (
-          <p>Clients have to connect again; settings that wait for a restart come into force.</p>
+          <p>Clients have to connect again; settings that wait for a restart take effect.</p>
         )}
       </ConfirmDialog>
     </>
@@ -180,7 +180,7 @@ function StopNow({ kind }: { kind: string }) {
         }
       >
         <p>
-          The shutdown that is under way is not waited for any more: the engine ends without writing a
+          The shutdown in progress is escalated to an immediate one: the engine ends without writing a
           checkpoint. Committed transactions are kept; the next start recovers them from the WAL.
         </p>
       </ConfirmDialog>

@@ -127,7 +127,7 @@ export function InstanceList() {
                 <TableHeader>Version</TableHeader>
                 <TableHeader number>Port</TableHeader>
                 <TableHeader>Host</TableHeader>
-                <TableHeader title="When the controller last saw it">Seen</TableHeader>
+                <TableHeader title="When the controller last observed it">Seen</TableHeader>
               </tr>
             </TableHead>
             <TableBody>

@@ -15,7 +15,7 @@ export function useInstanceVerbs(name: string) {
       void queries.invalidateQueries({ queryKey: trpc.instance.pathKey() })
       toast({
         tone: 'info',
-        title: `${verb} of ${name} asked for`,
+        title: `${verb} of ${name} requested`,
         action: <OperationLink operationId={operationId} />,
       })
     },

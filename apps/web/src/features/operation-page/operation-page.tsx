@@ -47,7 +47,7 @@ export function OperationPage({ segment }: { segment: string }) {
         icon={ListChecks}
         list={{ href: '/operations', label: 'All operations' }}
       >
-        It may have been removed: an operation is kept for as long as the retention of records says.
+        It may have been removed at the end of its retention.
       </NotThere>
     )
   if (!operation)
@@ -124,7 +124,11 @@ function OperationActions({ operation }: { operation: OperationDetail }) {
     trpc.operation.cancel.mutationOptions({
       onSuccess: () => {
         setAsking(false)
-        toast({ tone: 'info', title: 'Cancel asked for', description: 'The running step is being given up.' })
+        toast({
+          tone: 'info',
+          title: 'Cancel requested',
+          description: 'The running step is being cancelled.',
+        })
       },
     }),
   )
@@ -191,8 +195,8 @@ function OperationActions({ operation }: { operation: OperationDetail }) {
         onConfirm={() => cancel.mutate({ operationId: operation.operationId })}
       >
         <p>
-          The running step is given up where that is possible. What earlier steps have done stays as it is;
-          the operation may still succeed if its last step is done first.
+          The running step is cancelled where possible. The effects of earlier steps stay; the operation may
+          still succeed if its last step ends first.
         </p>
       </ConfirmDialog>
     </>

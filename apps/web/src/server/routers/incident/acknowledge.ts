@@ -4,8 +4,7 @@ import { IncidentAcknowledge, IncidentAcknowledgeInput } from './incident.types'
 import { incidentSummary } from './incident.views'
 
 /**
- * Takes note of an open incident, so that others see that somebody looks after it. It stays open as long as its cause
- * lasts. Whoever was first stays; doing it again changes nothing. Throws `incident.not_found` or `incident.closed`.
+ * Acknowledges an open incident, so that others see that somebody handles it. It stays open as long as its cause lasts. Whoever was first stays; doing it again changes nothing. Throws `incident.not_found` or `incident.closed`.
  */
 export const acknowledge = operatorProcedure
   .input(IncidentAcknowledgeInput)

@@ -44,7 +44,7 @@ export const adoptReported = operatorProcedure
     const same = instance === instanceId || instance === reported?.formerName
     if (!same || (name ?? reported?.formerName) !== reported?.name)
       throw fault('operation.key_reused', 'idempotency key was used for another operation', {
-        detail: `It began operation ${submitted.operationId}.`,
+        detail: `It started operation ${submitted.operationId}.`,
         hint: 'Use a new key for every operation.',
       })
     return submitted
