@@ -117,7 +117,7 @@ const notOurs = (role: string, found: string[]): Fault => ({
   code: 'role.not_ours',
   message: `role ${pg.escapeIdentifier(role)} is not as Floe made it, or was not made by Floe`,
   detail: `Of this role: ${found.join('; ')}.`,
-  hint: `If nobody needs it, run DROP ROLE ${pg.escapeIdentifier(role)} on the primary, then try again.`,
+  hint: `If the role is not needed, run DROP ROLE ${pg.escapeIdentifier(role)} on the primary, then try again.`,
 })
 
 /**

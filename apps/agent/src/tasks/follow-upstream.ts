@@ -147,7 +147,7 @@ export async function waitUntilStreaming(
   )
   if (streams === null)
     throw fault('standby.not_streaming', `instance "${instance.registered.name}" does not stream`, {
-      detail: instance.recentComplaints().at(-1) ?? 'Its log says nothing about it.',
+      detail: instance.recentComplaints().at(-1) ?? 'Its log gives no reason.',
       hint: `Its log is in directory "${instance.layout.logDirectory}".`,
     })
   context.log(`streams from ${upstream.host}:${upstream.port}`)
@@ -202,7 +202,7 @@ export const isolateStandby: TaskBody<'isolate-standby'> = async (task, context)
                 then ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int end as timeline`,
     )
     const seen = rows[0]
-    if (!seen) throw fault('instance.no_answer', 'the standby did not say where its WAL ends')
+    if (!seen) throw fault('instance.no_answer', 'the standby did not report the end of its WAL')
     const end = seen.inRecovery
       ? await endOnStandby(instance, context, seen)
       : {
@@ -211,9 +211,7 @@ export const isolateStandby: TaskBody<'isolate-standby'> = async (task, context)
           ancestors: ancestorsOf(instance.layout.dataDirectory, seen.timeline),
         }
     context.log(
-      end
-        ? `it has WAL up to ${end.lsn} on timeline ${end.timeline}`
-        : 'where its WAL ends could not be told',
+      end ? `it has WAL up to ${end.lsn} on timeline ${end.timeline}` : 'the end of its WAL is unknown',
     )
     return {
       endLsn: end?.lsn ?? null,

@@ -78,7 +78,7 @@ async function hastenStop(
     // as long as this one has not ended, what runs here is of no later start
     if (!(await tell(postmaster, 'immediate', context, deadlineMs)))
       await endProcesses(instance, { graceMs: 0, everything: false }, context)
-  } else context.log('it has ended by itself')
+  } else context.log('it has already ended')
   return { stoppedMs: performance.now() - begun }
 }
 

@@ -80,8 +80,8 @@ export class TaskRunner {
       this.#problems.begin('tasks-unreadable', {
         code: 'agent.tasks_unreadable',
         message: 'a task could not be read and was put aside',
-        detail: `It lies in "${first}"${more.length > 0 ? `, with ${more.length} more` : ''}.`,
-        hint: 'Look at what its operation was to do, then remove the file.',
+        detail: `It is in "${first}"${more.length > 0 ? `, with ${more.length} more` : ''}.`,
+        hint: 'Find out what its operation was for, then remove the file.',
       })
   }
 

@@ -62,7 +62,7 @@ function reportedAs(
       'instance.fenced',
       'is fenced',
       `It must not run as a primary: ${seen.fenced.reason}.`,
-      'Find out which instance took over, and look whether this one holds anything you need; then remove its directory by hand.',
+      'Find out which instance took over, and check whether this one holds anything you need; then remove its directory by hand.',
     )
   const follows = seen.primaryKnown && seen.primaryKnown.instanceId !== seen.instanceId
   if (seen.role === 'standby' || seen.standbySignal || follows)
@@ -70,7 +70,7 @@ function reportedAs(
       'instance.is_standby',
       'is a standby',
       'It follows another instance, and has no cluster of its own.',
-      'Adopt its primary, and create the standby anew.',
+      'Adopt its primary, and create a new standby.',
     )
   if (seen.standbySignal === undefined && seen.role === null)
     throw refuse(
