@@ -113,7 +113,7 @@ export const changeAutomatic = defineOperation('change-automatic', {
             automatic && { commitMode: cluster.commitMode, receiverTimeoutMs: automatic.afterMs },
           ),
         ),
-      tolerate: (_task, fault, context) => awayMayStay(context, fault),
+      optional: (_task, fault, context) => awayMayStay(context, fault),
       records: (_results, { input: { automatic } }, cluster) =>
         automatic ? [{ kind: 'cluster-automatic', clusterId: cluster.clusterId, automatic }] : [],
     }),
@@ -127,7 +127,7 @@ export const changeAutomatic = defineOperation('change-automatic', {
           controlOf(cluster).keepPrimary(m.instanceId, { ...primary, heldBack }),
         )
       },
-      tolerate: (_task, fault, context) => awayMayStay(context, fault),
+      optional: (_task, fault, context) => awayMayStay(context, fault),
     }),
     observe: {
       deadlineMs: 60_000,

@@ -94,8 +94,8 @@ const phaseStep = (phase: SettingPhaseName): StepBody<'change-cluster-settings'>
         .filter((p) => p.phase === phase)
         .flatMap((p) => p.members)
         .flatMap((turn) => turnTasks(cluster, turn, context.input.restart)),
-    complain: (_task, result) => rolledBackFault(result),
-    explain: (task, fault) => ofMember(task.id.slice(task.id.indexOf('.') + 1), fault),
+    faultOf: (_task, result) => rolledBackFault(result),
+    describe: (task, fault) => ofMember(task.id.slice(task.id.indexOf('.') + 1), fault),
     // what they confirmed is asked again at the end
     result: () => ({}),
   })
@@ -121,7 +121,7 @@ const asks = tasksStep<'change-cluster-settings'>({
       const { name, hostId, hostName } = memberOf(cluster, instanceId)
       return { id: name, hostId, hostName, task: { kind: 'check-settings', instanceId, changes } }
     }),
-  explain: (task, fault) => ofMember(task.id, fault),
+  describe: (task, fault) => ofMember(task.id, fault),
 })
 
 const plural = (changes: readonly SettingChange[] | undefined) =>
@@ -211,7 +211,7 @@ export const changeClusterSettings = defineOperation('change-cluster-settings', 
             task: { kind: 'confirm-settings', instanceId, changes, pendingAllowed },
           }
         }),
-      explain: (task, fault) => ofMember(task.id, fault),
+      describe: (task, fault) => ofMember(task.id, fault),
       records: (results, context, cluster) =>
         checksOf(context, cluster).map((m) => confirmedRecord(m, results[m.name])),
       result: (results, context, cluster) => ({

@@ -66,7 +66,7 @@ export const changePageRepair = defineOperation('change-page-repair', {
     prepare: tasksStep({
       deadlineMs: 60_000,
       tasks: (context, cluster) => prepareRepair(wanted(context, cluster), null),
-      tolerate: (_task, fault) => fault.code === 'agent.unreachable',
+      optional: (_task, fault) => fault.code === 'agent.unreachable',
     }),
     admit: tasksStep({
       deadlineMs: 60_000,
@@ -77,7 +77,7 @@ export const changePageRepair = defineOperation('change-page-repair', {
       deadlineMs: 120_000,
       tasks: (context, cluster) =>
         setRepairSources(wanted(context, cluster), (context.results.prepare ?? {}) as never, null),
-      tolerate: (_task, fault) => fault.code === 'agent.unreachable',
+      optional: (_task, fault) => fault.code === 'agent.unreachable',
       records: (_results, { input }) => [
         { kind: 'cluster-page-repair', clusterId: input.clusterId, pageRepair: input.pageRepair },
       ],

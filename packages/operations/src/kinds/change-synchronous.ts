@@ -94,7 +94,7 @@ const levelOnMembers = tasksStep<'change-synchronous'>({
         ]
       }),
   // the primary's counts; a standby that is away takes it from the next copy or change
-  tolerate: (task, fault) => fault.code === 'agent.unreachable' && !task.task.kind.startsWith('set-'),
+  optional: (task, fault) => fault.code === 'agent.unreachable' && !task.task.kind.startsWith('set-'),
 })
 
 /** A level that waits for no standby is in force on some member before it is recorded as the cluster's. */

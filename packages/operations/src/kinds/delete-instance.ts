@@ -35,7 +35,7 @@ export const deleteInstance = defineOperation('delete-instance', {
         keepFiles: input.keepFiles,
       }),
       records: () => [{ kind: 'instance-deleted' }],
-      forgive: (fault) =>
+      recoverFrom: (fault) =>
         fault.code === 'instance.not_found' ? { removed: false, keptDirectory: null } : undefined,
       withoutHost: async ({ hostName, readObservation }) => {
         const { observedAt, state, directory } = await readObservation()

@@ -307,7 +307,7 @@ export const failoverCluster = defineOperation('failover-cluster', {
           ),
         )
       },
-      tolerate: () => true,
+      optional: () => true,
       toleranceMs: ({ hostName }, context) =>
         typedHosts(context).includes(hostName) ? FENCE_TRY_MS : NEEDED_MS,
     }),
@@ -317,7 +317,7 @@ export const failoverCluster = defineOperation('failover-cluster', {
         [candidateOf(context, cluster), ...othersOf(context, cluster)].map((m) =>
           onHost(m, m.name, controlOf(cluster).isolate(m.instanceId)),
         ),
-      tolerate: () => true,
+      optional: () => true,
       // of the others those count that were heard of lately: they may hold what the candidate does not
       toleranceMs: ({ task, hostId }, context, cluster) =>
         task.instanceId === candidateIdOf(context) ||
@@ -446,7 +446,7 @@ export const failoverCluster = defineOperation('failover-cluster', {
           .filter((m) => isBack(context, m))
           .map((m) => onHost(m, m.name, controlOf(cluster).repoint(m.instanceId, upstreamOf(candidate, m))))
       },
-      tolerate: () => true,
+      optional: () => true,
       toleranceMs: 10_000,
     }),
     synchronous: taskStep('set-synchronous', {

@@ -37,7 +37,7 @@ export const removeStandby = defineOperation('remove-standby', {
         confirmName: input.confirmName,
         keepFiles: input.keepFiles,
       }),
-      forgive: (fault) =>
+      recoverFrom: (fault) =>
         fault.code === 'instance.not_found' ? { removed: false, keptDirectory: null } : undefined,
       withoutHost: async ({ input, hostName, readObservation }) => {
         if (input.unreachableHost !== hostName) return null

@@ -157,7 +157,7 @@ export const renewRoles = defineOperation('renew-roles', {
         cluster.members.map((m) =>
           onHost(m, `prepare.${m.name}`, { kind: 'prepare-role', instanceId: m.instanceId }),
         ),
-      tolerate: () => true,
+      optional: () => true,
       toleranceMs: SILENT_MS,
     }),
     admit: tasksStep({
@@ -196,7 +196,7 @@ export const renewRoles = defineOperation('renew-roles', {
             former,
           }),
         ),
-      tolerate: () => true,
+      optional: () => true,
       toleranceMs: REPLICATE_SILENT_MS,
     }),
     retire: {

@@ -31,7 +31,7 @@ export const requireTls = defineOperation('require-tls', {
             hostName: m.hostName,
             task: { kind: 'require-tls', instanceId: m.instanceId },
           })),
-      explain: ({ id }, fault) => ({ ...fault, message: `instance "${id}": ${fault.message}` }),
+      describe: ({ id }, fault) => ({ ...fault, message: `instance "${id}": ${fault.message}` }),
       result: (results) => ({
         sessionsWithoutTls: Object.values(results).reduce<number>(
           (sum, r) => sum + ((r as { sessionsWithoutTls?: number }).sessionsWithoutTls ?? 0),

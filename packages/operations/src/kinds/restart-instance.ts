@@ -31,7 +31,7 @@ export const restartInstance = defineOperation('restart-instance', {
               },
             ]
           : [],
-      complain: ({ rolledBack }) =>
+      faultOf: ({ rolledBack }) =>
         rolledBack
           ? {
               code: 'setting.rolled_back',

@@ -266,7 +266,7 @@ export const switchoverCluster = defineOperation('switchover-cluster', {
           ),
         ]
       },
-      tolerate: () => true,
+      optional: () => true,
       toleranceMs: 15_000,
     }),
     synchronous: taskStep('set-synchronous', {
@@ -294,7 +294,7 @@ export const switchoverCluster = defineOperation('switchover-cluster', {
           onHost(former, m.name, dismiss(cluster, former, m, true)),
         )
       },
-      tolerate: () => true,
+      optional: () => true,
       toleranceMs: 15_000,
     }),
     observe: observeFollowing((context, cluster) =>
