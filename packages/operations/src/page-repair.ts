@@ -13,7 +13,7 @@ import {
 import { primaryMember, rolesOf } from './instance-control'
 import { mayLookAgain, waitedMs } from './look-again'
 import { type MemberTask, next, type StepBody, type StepContext, wait } from './step'
-import { lookAtAll } from './tasks-step'
+import { pollTasks } from './tasks-step'
 
 /** A host that has not answered for so long is left out: its member is wired by the next change of the cluster. */
 const TOLERANCE_MS = 3_000
@@ -128,14 +128,14 @@ export function pageRepairStep<K extends OperationKind>({
       const leaving = without(context)
       const wired = isWired(cluster)
       const prepared = wired
-        ? await lookAtAll(context, cluster, prepareRepair(cluster, leaving), toleranceMs)
+        ? await pollTasks(context, cluster, prepareRepair(cluster, leaving), toleranceMs)
         : ({} as Record<string, Record<string, unknown>>)
       if (prepared === null) return wait(30, 'creating passwords for fetching pages')
       const admitted = wired
-        ? await lookAtAll(context, cluster, admitRepair(cluster, prepared as Prepared, leaving), toleranceMs)
+        ? await pollTasks(context, cluster, admitRepair(cluster, prepared as Prepared, leaving), toleranceMs)
         : {}
       if (admitted === null) return wait(30, 'allowing the members to fetch pages')
-      const set = await lookAtAll(
+      const set = await pollTasks(
         context,
         cluster,
         setRepairSources(cluster, prepared as Prepared, leaving),

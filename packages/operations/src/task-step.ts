@@ -125,7 +125,7 @@ export function taskStep<K extends OperationKind, T extends TaskKind>(
           status.state === 'running' ? ((await decide(() => definition.hasten?.(context))) ?? null) : null
         if (beside) await startBeside(context, { ...key, step: `${key.step}-hasten` }, beside)
       } catch (error) {
-        if (error instanceof NotOfHost) throw error.thrown
+        if (error instanceof TaskPreparationError) throw error.thrown
         return refused(context, definition, place, agentFault(error))
       }
       return ended(context, definition, place, kind, status)
@@ -141,7 +141,7 @@ function ruleBegun(task: TaskInput, cluster: ClusterObserved | null): StepRecord
 }
 
 /** What went wrong before a host was asked, e.g. that the cluster could not be read: not to be taken for its answer. */
-class NotOfHost extends Error {
+class TaskPreparationError extends Error {
   readonly thrown: unknown
   constructor(thrown: unknown) {
     super('not decided what to ask the host')
@@ -153,7 +153,7 @@ async function decide<V>(what: () => V | Promise<V>): Promise<V> {
   try {
     return await what()
   } catch (error) {
-    throw new NotOfHost(error)
+    throw new TaskPreparationError(error)
   }
 }
 

@@ -42,7 +42,7 @@ export function tasksStep<K extends OperationKind>(definition: TasksStep<K>): St
       const results: Record<string, unknown> = {}
       const running: string[] = []
       const look = async (task: MemberTask) => {
-        const answer = await lookAt(context, definition, cluster, task)
+        const answer = await pollTask(context, definition, cluster, task)
         const resultFault = answer && !answer.fault ? definition.faultOf?.(task, answer) : null
         const seen = resultFault ? { fault: resultFault } : answer
         if (seen === null) running.push(task.id)
@@ -84,7 +84,7 @@ const atWork = ([only, ...others]: readonly string[]) =>
  * Lets tasks run side by side and answers their results by id, or null while one still runs. Whatever goes wrong with one
  * is its result: `{ fault }`. A host that does not answer is waited for `toleranceMs`.
  */
-export async function lookAtAll<K extends OperationKind>(
+export async function pollTasks<K extends OperationKind>(
   context: StepContext<K>,
   cluster: ClusterObserved,
   tasks: readonly MemberTask[],
@@ -92,14 +92,14 @@ export async function lookAtAll<K extends OperationKind>(
 ): Promise<Record<string, Record<string, unknown>> | null> {
   const definition = { optional: () => true, toleranceMs }
   const seen = await Promise.all(
-    tasks.map(async (task) => [task.id, await lookAt(context, definition, cluster, task)] as const),
+    tasks.map(async (task) => [task.id, await pollTask(context, definition, cluster, task)] as const),
   )
   if (seen.some(([, result]) => result === null)) return null
   return Object.fromEntries(seen) as Record<string, Record<string, unknown>>
 }
 
 /** The result of a task that ended, `{ fault }` of one that will not, null while it runs. */
-async function lookAt<K extends OperationKind>(
+async function pollTask<K extends OperationKind>(
   context: StepContext<K>,
   definition: Pick<TasksStep<K>, 'optional' | 'toleranceMs'>,
   cluster: ClusterObserved,
