@@ -97,7 +97,7 @@ export const tasks = {
     z.object({ postmasterPid: z.number().int(), readyMs: z.number() }),
   ),
   /**
-   * A stop with mode immediate is also taken while another task is stopping the instance: it hastens that stop. After
+   * A stop with mode immediate is also taken while another task is stopping the instance: it escalates that stop. After
    * `deadlineMs` (10 minutes when left out) it fails; the engine goes on stopping.
    */
   'stop-instance': task(

@@ -53,7 +53,7 @@ const mode = StopMode.default('fast').meta({
   title: 'Mode',
   description: 'fast ends sessions and writes a checkpoint; immediate does neither',
 })
-/** It began as a fast one, and somebody would not wait for it. */
+/** A fast stop that was escalated to an immediate one. Stored rows have this name, as has the function of the database. */
 const hastened = z.boolean().optional().meta({ title: 'Escalated to immediate' })
 /** Why, in the words of who asked; kept in the history. */
 const reason = ChangeReason.optional().meta({ title: 'Why' })

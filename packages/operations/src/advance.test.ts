@@ -420,7 +420,7 @@ test('a creation whose host went away stays as failed, with no port, and is remo
   await made.order()
 })
 
-test('a stop that is hastened starts the immediate one beside the fast one, once, and ends with it', async () => {
+test('a stop that is escalated starts the immediate one beside the fast one, once, and ends with it', async () => {
   const { instanceId, operationId } = await submit('stop-instance', { mode: 'fast' })
   const h = await hold(operationId)
   await passes(h, 3)

@@ -4,9 +4,9 @@ import {
   type Actor,
   askToCancel,
   type Database,
+  escalateOperation,
   findOpenOperation,
   findOperationByKey,
-  hastenOperation,
   type InstanceView,
   insertAuditEvent,
   insertOperation,
@@ -75,7 +75,7 @@ export type Submitted<K extends OperationKind> = {
   instanceId: string
   /** What was stored: of the first call where the idempotency key was seen before. */
   input: OperationInput<K>
-  /** False when the idempotency key answered an earlier operation, or one that is open was hastened instead. */
+  /** False when the idempotency key answered an earlier operation, or one that is open was escalated instead. */
   created: boolean
 }
 
@@ -98,7 +98,7 @@ export class OperationConflict extends FaultError {
 
 /**
  * Writes intent, operation and audit row in one transaction and answers at once; the controller does the rest. An
- * immediate stop (or restart) while a fast one is open hastens that one and answers it: who cannot wait for a shutdown
+ * immediate stop (or restart) while a fast one is open escalates that one and answers it: who cannot wait for a shutdown
  * that hangs must not be told to wait for it. Throws
  * OperationConflict, `instance.not_found`, `instance.name_taken`, `instance.name_mismatch` (delete), `host.not_found`,
  * `host.revoked`, `host.ambiguous`, `operation.key_reused`, `control_database.read_only` or `operation.invalid_input`; nothing
@@ -144,7 +144,7 @@ async function write<K extends OperationKind>(
   retryOf: string | null,
 ): Promise<Submitted<K>> {
   const operationId = randomUUID()
-  let hastened: string | null = null
+  let escalated: string | null = null
   try {
     await inTransaction(db.pool, async (tx) => {
       const { instanceId, clusterId } = input as { instanceId: string; clusterId?: string }
@@ -152,8 +152,8 @@ async function write<K extends OperationKind>(
       if (inDoubt) throw readOnlyFault(inDoubt)
       const name = await writeIntent(tx, submit, input, retryOf)
       const blocking = await findOpenOperation(tx, input.instanceId)
-      if (blocking && (await hastens(tx, submit, input, blocking))) {
-        hastened = blocking.operationId
+      if (blocking && (await escalates(tx, submit, input, blocking))) {
+        escalated = blocking.operationId
         return
       }
       if (blocking) throw new OperationConflict(blocking, name)
@@ -203,12 +203,12 @@ async function write<K extends OperationKind>(
       throw nameTaken(nameIn(input))
     throw error
   }
-  if (hastened) return { operationId: hastened, instanceId: input.instanceId, input, created: false }
+  if (escalated) return { operationId: escalated, instanceId: input.instanceId, input, created: false }
   return { operationId, instanceId: input.instanceId, input, created: true }
 }
 
 /** Makes the open operation immediate where this one asks for the same, at once. */
-async function hastens<K extends OperationKind>(
+async function escalates<K extends OperationKind>(
   tx: Transaction,
   submit: Submit<K>,
   input: OperationInput<K>,
@@ -216,7 +216,7 @@ async function hastens<K extends OperationKind>(
 ): Promise<boolean> {
   if (blocking.instanceId !== input.instanceId) return false
   if (submit.kind !== blocking.kind || (input as { mode?: unknown }).mode !== 'immediate') return false
-  if (!(await hastenOperation(tx, blocking.operationId))) return false
+  if (!(await escalateOperation(tx, blocking.operationId))) return false
   await insertAuditEvent(tx, {
     actor: submit.actor,
     action: submit.audit?.action ?? operationRecord(submit.kind).action,

@@ -39,7 +39,7 @@ type TaskOf<T extends TaskKind> = Extract<TaskInput, { kind: T }>
 type TaskStep<K extends OperationKind, T extends TaskKind> = {
   deadlineMs: number
   /** A task to start beside it while it runs, once, so that it ends sooner; null while there is none. */
-  hasten?(context: StepContext<K>): Promise<TaskInput | null>
+  escalate?(context: StepContext<K>): Promise<TaskInput | null>
   /** The member whose host carries it out; the operation's own when left out. */
   on?(context: StepContext<K>, cluster: ClusterObserved): ClusterMember | null
   /** The result where the host is unreachable for a while, or revoked, and a person chose to go on without it. */
@@ -122,7 +122,7 @@ export function taskStep<K extends OperationKind, T extends TaskKind>(
           status = await agent.checkTask({ key, afterLogSeq })
         }
         const beside =
-          status.state === 'running' ? ((await decide(() => definition.hasten?.(context))) ?? null) : null
+          status.state === 'running' ? ((await decide(() => definition.escalate?.(context))) ?? null) : null
         if (beside) await startBeside(context, { ...key, step: `${key.step}-hasten` }, beside)
       } catch (error) {
         if (error instanceof TaskPreparationError) throw error.thrown

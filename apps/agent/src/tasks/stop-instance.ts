@@ -19,7 +19,7 @@ const signals = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const
 export const stopInstance: TaskBody<'stop-instance'> = async (task, context) => {
   const instance = context.instances.get(task.instanceId)
   if (task.mode === 'immediate' && (instance.activity === 'stopping' || context.note.read() !== null))
-    return hastenStop(instance, context, task.deadlineMs)
+    return escalateStop(instance, context, task.deadlineMs)
   return endInstance(instance, task.mode, context, task.deadlineMs)
 }
 
@@ -60,7 +60,7 @@ const Hastened = z.object({ pid: z.number(), startTicks: z.number() })
  * Ends the process that another task is stopping, and no other: by the time of a second run of this one, the instance
  * may have been started again. What was ordered of the instance stays that task's affair.
  */
-async function hastenStop(
+async function escalateStop(
   instance: Instance,
   context: TaskContext,
   deadlineMs = STOP_BOUND_MS,

@@ -2,7 +2,7 @@ import { controlOf } from '../instance-control'
 import { observeStep } from '../observe-step'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
-import { hastenStop } from './stop-instance'
+import { escalateStop } from './stop-instance'
 
 /** Restarts the engine and sees the new process running; one that is not running is only started. */
 export const restartInstance = defineOperation('restart-instance', {
@@ -19,7 +19,7 @@ export const restartInstance = defineOperation('restart-instance', {
       deadlineMs: 300_000,
       on: () => null,
       task: ({ input }, cluster) => controlOf(cluster).restart(input.instanceId, input.mode),
-      hasten: (context) => hastenStop(context),
+      escalate: (context) => escalateStop(context),
       records: ({ rolledBack }) =>
         rolledBack
           ? [
