@@ -1,7 +1,7 @@
 import type { KnownInstance } from '@floe/db'
 import type { Protection, ReplicationObserved } from '@floe/domain'
 import { expect, test } from 'vitest'
-import { AgentDouble, facts, replication, standbySeen } from '../testing/agent-double'
+import { FakeAgent, facts, replication, standbySeen } from '../testing/fake-agent'
 import { deriveIncidents, type HostSeen, hostOffline, SLOT_RETAINED_BYTES } from './derive-incidents'
 
 const known = (more: Partial<KnownInstance> = {}): KnownInstance => ({
@@ -25,7 +25,7 @@ const known = (more: Partial<KnownInstance> = {}): KnownInstance => ({
 function seen(
   more: Partial<HostSeen> & { free?: number; state?: 'running' | 'crashed' | null } = {},
 ): HostSeen {
-  const double = new AgentDouble('h-1')
+  const double = new FakeAgent('h-1')
   const state = more.state === undefined ? 'running' : more.state
   if (state) double.show('i-1', 'one', state)
   const f = facts()

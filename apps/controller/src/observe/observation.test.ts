@@ -4,8 +4,8 @@ import { incidentKinds } from '@floe/domain'
 import type { Sample } from '@floe/telemetry'
 import { waitUntil } from '@floe/testkit'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
-import { type AgentDouble, replication, standbySeen } from '../testing/agent-double'
 import { benchOfControllers, keptLog } from '../testing/bench-of-controllers'
+import { type FakeAgent, replication, standbySeen } from '../testing/fake-agent'
 
 let bench: Awaited<ReturnType<typeof benchOfControllers>>
 beforeEach(async () => {
@@ -14,7 +14,7 @@ beforeEach(async () => {
 afterEach(() => bench.remove())
 
 /** An instance that was created long ago and that its agent reports as running. */
-async function running(host: AgentDouble, name: string): Promise<string> {
+async function running(host: FakeAgent, name: string): Promise<string> {
   const instanceId = randomUUID()
   await bench.db.pool.query(
     `INSERT INTO instance (id, name, "hostId", intent) VALUES ($1, $2, $3, 'running')`,

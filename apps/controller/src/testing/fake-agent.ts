@@ -87,7 +87,7 @@ const idOf = (key: TaskKey) => `${key.operationId}/${key.step}/${key.attempt}`
  * An agent in the memory of the test, behind the real router and mutual TLS: tasks take `taskMs`, instances change state
  * as the tasks say, and everything it was asked is counted. It outlives the controllers of a test, as agents do.
  */
-export class AgentDouble {
+export class FakeAgent {
   readonly hostId: string
   readonly tasks = new Map<string, Task>()
   readonly instances = new Map<string, InstanceObserved>()
