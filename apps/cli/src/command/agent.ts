@@ -85,7 +85,7 @@ async function enrolmentToken(given: string | undefined): Promise<string> {
   return trimmed
 }
 
-const inWords = (r: AgentHostResult, done: string) =>
+const formatResult = (r: AgentHostResult, done: string) =>
   [
     `Host "${r.hostName}" ${done}; its agent answers at ${r.agentUrl}.`,
     `Instances: directory ${r.instancesDirectory}, ports ${r.instancePorts.from}-${r.instancePorts.to}.`,
@@ -138,7 +138,7 @@ function addEnrol(agent: Command): void {
       const result = await alone('agent-enrol', (home, { progress, log }) =>
         enrolHost(home, asked, progress, log),
       )
-      printResult(json, result, () => inWords(result, 'is enrolled'))
+      printResult(json, result, () => formatResult(result, 'is enrolled'))
     })
 }
 
@@ -204,7 +204,7 @@ export function addAgent(program: Command): void {
   ).action(async ({ json }: { json?: boolean }) => {
     const { startHost } = await import('../up/agent-host')
     const result = await alone('agent-start', (home, { progress, log }) => startHost(home, progress, log))
-    printResult(json, result, () => inWords(result, 'runs'))
+    printResult(json, result, () => formatResult(result, 'runs'))
   })
   verb(
     agent,

@@ -24,7 +24,7 @@ const plain = (text: string | null): string | null =>
   text?.replace(/[\u0000-\u001f\u007f-\u009f]/g, '?') ?? null
 
 /** What `audit verify` prints of a chain that holds. */
-function inWords(v: Verified): string {
+function formatVerified(v: Verified): string {
   const { known } = v
   return [
     `${v.rows} audit rows verified: none was changed or removed.`,
@@ -97,7 +97,7 @@ export function addAudit(program: Command): void {
       const verified = await openConsole().trpc.audit.verify.query({ head })
       const { broken } = verified
       if (!broken && verified.known !== null) {
-        printResult(json, verified, () => inWords(verified))
+        printResult(json, verified, () => formatVerified(verified))
         return
       }
       if (broken)

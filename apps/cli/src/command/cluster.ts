@@ -42,7 +42,7 @@ export async function carryOut(
   )
 }
 
-function inWords(detail: ClusterDetail): string {
+function formatCluster(detail: ClusterDetail): string {
   const { cluster, waiting, connections, candidates, openOperation } = detail
   const primary = cluster.members.find((m) => m.instanceId === cluster.primaryInstanceId)
   const members = table(
@@ -127,7 +127,7 @@ function addLook(cluster: Command): void {
     'Shows a cluster, by its name or that of a member.',
   ).action(async (name: string, { json }: Verb) => {
     const detail = await findCluster(openConsole(), name)
-    printResult(json, detail, () => inWords(detail))
+    printResult(json, detail, () => formatCluster(detail))
   })
   verb(
     cluster,
@@ -460,7 +460,7 @@ function addAutomatic(cluster: Command): void {
               blockers: detail.automaticBlockers,
               shortage: detail.automaticShortage,
             },
-            () => automaticInWords(detail),
+            () => formatAutomatic(detail),
           )
         if (word !== 'on' && word !== 'off')
           throw fault('usage.automatic', `"${word}" is neither "on" nor "off"`)
@@ -485,7 +485,7 @@ function addAutomatic(cluster: Command): void {
     )
 }
 
-function automaticInWords({ cluster, automaticBlockers, automaticShortage }: ClusterDetail): string {
+function formatAutomatic({ cluster, automaticBlockers, automaticShortage }: ClusterDetail): string {
   const { automatic, automaticWord } = cluster
   return [
     automatic

@@ -27,7 +27,7 @@ export async function findHost({ trpc }: ConsoleClient, nameOrId: string): Promi
   }
 }
 
-function detailInWords({ host, instanceList }: Detail): string {
+function formatHost({ host, instanceList }: Detail): string {
   const { facts } = host
   const lines = [
     `name          ${host.name}${host.own ? ' (the console’s own machine)' : ''}`,
@@ -100,7 +100,7 @@ function addLook(host: Command): void {
     'Shows a host with its disks and instances, as last observed.',
   ).action(async (name: string, { json }: Verb) => {
     const detail = await findHost(openConsole(), name)
-    printResult(json, detail, () => detailInWords(detail))
+    printResult(json, detail, () => formatHost(detail))
   })
 }
 

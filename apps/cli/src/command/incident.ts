@@ -16,7 +16,7 @@ function incidentId(text: string): IncidentId {
   })
 }
 
-function inWords(i: Incident, now: number): string {
+function formatIncident(i: Incident, now: number): string {
   const lasted = duration((i.closedAt ?? now) - i.openedAt)
   return [
     `${i.severity.toUpperCase()}: ${i.title}`,
@@ -90,7 +90,7 @@ export function addIncident(program: Command): void {
 
   verb(incident, 'show <id>', 'show an incident').action(async (id: string, { json }: Verb) => {
     const shown = await openConsole().trpc.incident.show.query({ incidentId: incidentId(id) })
-    printResult(json, shown.incident, () => inWords(shown.incident, shown.now))
+    printResult(json, shown.incident, () => formatIncident(shown.incident, shown.now))
   })
 
   verb(

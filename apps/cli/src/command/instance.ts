@@ -23,7 +23,7 @@ import { assignment, type Submitting, submittingVerb, verb } from './verb'
 type Verb = { json?: boolean }
 
 /** Of an instance that was never made there is no state that could be old. */
-const stateInWords = (i: Pick<InstanceDetail, 'state' | 'creationFailed'>) =>
+const formatState = (i: Pick<InstanceDetail, 'state' | 'creationFailed'>) =>
   i.creationFailed ? 'creation failed' : i.state
 
 function warningOf(i: InstanceDetail): string[] {
@@ -31,10 +31,10 @@ function warningOf(i: InstanceDetail): string[] {
   return warning === null ? [] : [`tls ${warning} "./floe instance require-tls ${i.name}" requires it.`]
 }
 
-function detailInWords(i: InstanceDetail): string {
+function formatInstance(i: InstanceDetail): string {
   return [
     `name          ${i.name}`,
-    `state         ${stateInWords(i)}${i.because ? ` (${i.because})` : ''}`,
+    `state         ${formatState(i)}${i.because ? ` (${i.because})` : ''}`,
     `role          ${i.role ?? '–'}`,
     `host          ${i.hostName} (${i.hostState})`,
     `port          ${i.port ?? '–'}`,
@@ -153,7 +153,7 @@ function addLook(instance: Command): void {
                 const tps = i.tps.at(-1)?.value
                 return [
                   i.name,
-                  i.stale && !i.creationFailed ? `${i.state} (stale)` : stateInWords(i),
+                  i.stale && !i.creationFailed ? `${i.state} (stale)` : formatState(i),
                   i.role,
                   i.hostName,
                   i.port,
@@ -168,7 +168,7 @@ function addLook(instance: Command): void {
   verb(instance, 'show <name>', 'show an instance').action(async (name: string, { json }: Verb) => {
     const detail = await findInstance(openConsole(), name)
     const told = { ...detail, tps: decodePoints(detail.tps), connectionString: detail.forms?.uri ?? null }
-    printResult(json, told, () => detailInWords(detail))
+    printResult(json, told, () => formatInstance(detail))
   })
 }
 
@@ -248,7 +248,7 @@ function addProtection(instance: Command): void {
 }
 
 /** That it was adopted, whether it runs, and what of it was lost. */
-function adoptedInWords(name: string, { postmasterPid, lost }: Record<string, unknown>): string {
+function formatAdopted(name: string, { postmasterPid, lost }: Record<string, unknown>): string {
   const all = (lost ?? []) as { what: string; hint: string }[]
   return [
     `Instance "${name}" is adopted${postmasterPid === null ? '; it does not run' : ''}.`,
@@ -305,7 +305,7 @@ function addAdopt(instance: Command): void {
         () =>
           operation === null
             ? `Operation ${operationId} was started.`
-            : adoptedInWords(called, operation.result ?? {}),
+            : formatAdopted(called, operation.result ?? {}),
       )
     })
 }

@@ -32,7 +32,7 @@ function oneOfThem(list: readonly KeptAside[], instance: string, wanted: string 
   )
 }
 
-const inWords = (list: readonly KeptAside[], instance: string): string =>
+const formatKept = (list: readonly KeptAside[], instance: string): string =>
   list.length === 0
     ? `Nothing is kept aside of instance "${instance}".`
     : [
@@ -92,7 +92,7 @@ export function addKeptAside(instance: Command): void {
         const found = await findInstance(client, name)
         const list = await listOf(client, found)
         if (options.dump === undefined) {
-          printResult(options.json, { keptAside: list }, () => inWords(list, found.name))
+          printResult(options.json, { keptAside: list }, () => formatKept(list, found.name))
           return
         }
         const wanted = options.dump === true ? undefined : options.dump

@@ -1,8 +1,8 @@
 import { fault, OperationId, OperationState, stepWorkWords } from '@floe/domain'
 import type { Command } from 'commander'
 import {
-  eventInWords,
   followOperation,
+  formatEvent,
   type OperationDetail,
   OperationEvents,
 } from '../console/follow-operation'
@@ -113,7 +113,7 @@ export function addOperation(program: Command): void {
     for await (const seen of followOperation(openConsole(), operationId(id))) {
       last = seen.operation
       for (const told of events.next(seen, Date.now())) {
-        const line = json ? JSON.stringify(told) : eventInWords(told, seen.operation)
+        const line = json ? JSON.stringify(told) : formatEvent(told, seen.operation)
         if (line !== null) process.stdout.write(`${line}\n`)
       }
     }

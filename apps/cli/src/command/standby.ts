@@ -106,13 +106,13 @@ function addBack(standby: Command, way: 'rejoin' | 'reclone', summary: string, a
       await carryOut(client, started, options, (result) => {
         const how = result.rewound === true ? 'rewound' : 'rebuilt'
         const why = result.refused ? ` pg_rewind was not possible: ${result.refused}.` : ''
-        return `"${name}" was ${how} and follows its primary.${why}${ownInWords(name, result)}`
+        return `"${name}" was ${how} and follows its primary.${why}${formatOwnWal(name, result)}`
       })
     })
 }
 
 /** What a rejoin has found that only this member had; nothing where it had none. */
-function ownInWords(name: string, result: Record<string, unknown>): string {
+function formatOwnWal(name: string, result: Record<string, unknown>): string {
   const { ownBytes, ownCommits, keptAside, discarded } = result as {
     ownBytes?: number | null
     ownCommits?: number | null

@@ -164,10 +164,10 @@ function sharedUser({ instanceUsers, engineUser }: StatusResult): string[] {
       ]
 }
 
-const inWordsOf = (d: { address: string } & ExternalState) =>
+const formatExternal = (d: { address: string } & ExternalState) =>
   `${d.address}, not run by Floe, ${d.state}${d.because === null ? '' : `\n           ${d.because}`}`
 
-function inWords(s: StatusResult): string {
+function formatStatus(s: StatusResult): string {
   if (s.state === 'not-set-up') return `Floe is not set up in "${s.home}". Run "./floe up".`
   return [
     table(
@@ -183,7 +183,9 @@ function inWords(s: StatusResult): string {
     ),
     '',
     `console    ${s.url}`,
-    ...(s.externalControlDatabase === null ? [] : [`database   ${inWordsOf(s.externalControlDatabase)}`]),
+    ...(s.externalControlDatabase === null
+      ? []
+      : [`database   ${formatExternal(s.externalControlDatabase)}`]),
     `engine     ${s.enginePrefix}`,
     `home       ${s.home}`,
     `instances  ${
@@ -208,6 +210,6 @@ export function addStatus(program: Command): void {
     'Shows each process of this installation with its state, pid, port and uptime, and a control database that Floe does not run.',
   ).action(async ({ json }: { json?: boolean }) => {
     const result = await status(currentHome())
-    printResult(json, result, () => inWords(result))
+    printResult(json, result, () => formatStatus(result))
   })
 }
