@@ -31,7 +31,7 @@ import { TaskStore } from './tasks/task-store'
 import { settingChecks } from './tasks/try-settings'
 import { agentVersion } from './version'
 
-/** Facts that move slowly are told anew this often. */
+/** Facts that change slowly are reported again this often. */
 const FACTS_MS = 10_000
 /** Tasks that ended long ago are dropped this often. */
 const PRUNE_MS = 3_600_000

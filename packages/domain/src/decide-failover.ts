@@ -111,8 +111,8 @@ export function automaticShortage(cluster: ClusterObserved): Fault | null {
 export const FRESH_MS = 3_000
 
 /**
- * What has been seen of a cluster over time, by one monotonic clock in ms; made anew after a standstill of whoever looks, so
- * that no silence of its own is taken for another's.
+ * What has been observed of a cluster over time, by one monotonic clock in ms; created again after a standstill of the
+ * observer, so that no silence of its own is taken for another's.
  */
 export type Watched = {
   /** Of which timeline and primary this is. */

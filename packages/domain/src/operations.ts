@@ -188,7 +188,7 @@ export const operationRecords = {
     }),
     settings: (input: { changes: { name: string }[] }) => input.changes.map((c) => c.name),
   }),
-  /** What was changed past Floe (an edited file, ALTER SYSTEM) is kept or put back. */
+  /** Configuration drift (an edited file, ALTER SYSTEM) is adopted or reverted. */
   'resolve-drift': define({
     title: 'Resolve configuration drift',
     action: 'setting.resolve',
@@ -229,7 +229,7 @@ export const operationRecords = {
       /** What only it had acknowledged is not kept aside: a person said that it may be lost. */
       discardOwn: z.boolean().optional().meta({ title: 'Discard WAL that only it has' }),
     }),
-    // whoever stopped it once wants it to run from now on
+    // even if it was stopped before, it is wanted to run from now on
     intent: 'running',
     leavesPrimaryAlone: true,
   }),
@@ -376,7 +376,7 @@ export const operationRecords = {
     settings: (input: { members: { changes: { name: string }[] }[] }) =>
       input.members.flatMap((m) => m.changes.map((c) => c.name)),
   }),
-  /** Which members give the others pages that a crash tore, wired anew on every member. */
+  /** Which members are page repair sources; set on every member. */
   'change-page-repair': define({
     title: 'Change page repair',
     action: 'page.change',
@@ -404,7 +404,7 @@ export const operationRecords = {
       done: 'requires TLS from clients on other hosts',
     },
   }),
-  /** Builds the indexes of a database anew, one after the other, beside its readers and writers. */
+  /** Rebuilds the indexes of a database, one after the other, while clients read and write. */
   'reindex-database': define({
     title: 'Reindex database',
     action: 'instance.reindex',

@@ -2,8 +2,8 @@ import { type ClusterObserved, type OperationKind, primaryOf, standbySeenOf } fr
 import { next, type StepBody, type StepContext, wait } from './step'
 
 /**
- * A step that waits until the stored reports show the primary, and these members streaming from it: whoever sees the
- * operation succeed then also reads the new picture. What does not come within `patienceMs` is said and left.
+ * A step that waits until the stored reports show the primary, and these members streaming from it: a client that sees
+ * the operation succeed then also reads the new state. What does not come within `patienceMs` is said and left.
  */
 export function observeFollowing<K extends OperationKind>(
   members: (context: StepContext<K>, cluster: ClusterObserved) => string[],

@@ -102,10 +102,10 @@ export function setRepairSources(
 }
 
 /**
- * A step that wires page repair anew after the members of a cluster changed. Whatever goes wrong is said and left: the
- * guard of each instance has images written while no source is healthy, so that this is never a reason to fail a
- * switchover. `without` names a member that is about to leave; `known` adds the roles that agents have answered the
- * operation's own steps, which reports tell later.
+ * A step that sets the page repair sources again after the members of a cluster changed. A failure is logged and does
+ * not fail the operation: the guard of each instance has images written while no source is healthy, so that this is
+ * never a reason to fail a switchover. `without` names a member that is about to leave; `known` adds the roles that
+ * agents have answered the operation's own steps, which reports tell later.
  */
 export function pageRepairStep<K extends OperationKind>({
   without = () => null,

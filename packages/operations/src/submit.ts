@@ -53,8 +53,8 @@ export type SubmitInput<K extends OperationKind> = {
   /** The same key answers the same operation, however often it is sent; for anything else it is refused. */
   idempotencyKey?: string | null | undefined
   /**
-   * What was asked for, as far as the caller says it himself: a key that is sent again must ask for the same. Left out, it
-   * is the whole input but what is made anew for each request.
+   * What was asked for, as far as the caller says it himself: a key that is sent again must ask for the same. Left out,
+   * it is the whole input but what is generated for each request.
    */
   asked?: Asked<K> | undefined
   /** The audit row written with it; `action` defaults to `noun.verb` of the kind, e.g. `instance.create`. */
@@ -443,7 +443,7 @@ export async function retryOperation(
       hint: 'Submit a new operation.',
     })
   const parsed = operationRecord(ended.kind).input.parse(ended.input) as OperationInput<OperationKind>
-  // a creation that was taken back took its row with it: it is made anew, on the same host
+  // an undone creation has deleted its row: it is inserted again, on the same host
   const former = ended.kind === 'create-instance' ? await showInstance(db.pool, parsed.instanceId) : undefined
   const takenBack = former !== undefined && former.deletedAt !== null
   return submitInput(

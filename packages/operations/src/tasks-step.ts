@@ -153,7 +153,7 @@ async function pollTask<K extends OperationKind>(
 }
 
 const SILENT = 'agent.silent'
-/** A question that gets no answer ends by itself after so long; whoever is waited for longer is asked again. */
+/** A query without an answer ends after this long; a host that is waited for longer is queried again. */
 const QUESTION_MS = 3_000
 
 const silentHost = (hostName: string): Fault => ({

@@ -151,7 +151,7 @@ export async function endSessionsOfRetired(client: pg.Client, oids: readonly num
   )
 }
 
-/** Whether a role of this name exists, whoever made it. */
+/** Whether a role of this name exists, whether or not Floe made it. */
 export const roleExists = async (client: pg.Client, role: string): Promise<boolean> =>
   (await client.query('select 1 from pg_roles where rolname = $1', [role])).rowCount === 1
 

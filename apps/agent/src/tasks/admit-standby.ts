@@ -148,7 +148,7 @@ export async function letIn(instance: Instance, client: pg.Client, roles: readon
   if (writeClusterHba(instance.layout, roles, instance.user)) await reload(instance, client)
 }
 
-/** Makes a physical slot that keeps WAL from now on; one that has lost its WAL is made anew. */
+/** Creates a physical slot that retains WAL from now on; one that has lost its WAL is replaced. */
 async function ensureSlot(client: pg.Client, slot: string): Promise<void> {
   const { rows } = await client.query<{ lost: boolean }>(
     `select coalesce(wal_status = 'lost', true) and not active as lost from pg_replication_slots where slot_name = $1`,

@@ -119,7 +119,7 @@ export const rewindInstance: TaskBody<'rewind-instance'> = async (task, context)
   return prove(instance, task.upstream, context)
 }
 
-/** What a person has to mend, and a copy would not, or would fail by as well. */
+/** What a person has to fix: a new copy would not fix it, or would fail as well. */
 const notOfTheData =
   /configuration file|could not load library|could not (bind|create any)|lock file|no space left|permission denied/i
 

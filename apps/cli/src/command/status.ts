@@ -49,7 +49,7 @@ export type StatusResult = {
   instanceUsers: Record<string, string>
   /** The user that instances share which have none of their own; null without root. */
   engineUser: string | null
-  /** `one`: everything runs as one user, so that whoever is superuser of an instance can reach all of it. */
+  /** `one`: everything runs as one user, so that a superuser of any instance can reach all of it. */
   trustDomains: 'separate' | 'one'
 }
 

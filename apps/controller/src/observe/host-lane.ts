@@ -401,7 +401,7 @@ export class HostLane {
     const { hostId, name } = this.#host
     if (!this.#silent) this.#parts.log.warn('host.silent', { hostId, fault: why })
     this.#silent = true
-    // whoever answers next may be another process
+    // the next answer may come from another process
     this.#hello = undefined
     const { standstills } = this.#parts
     // who stood still has not listened: the host may have been well all the time

@@ -76,7 +76,7 @@ export class IncidentBook {
     }
   }
 
-  /** Lets what is not open last anew: nobody looked for a while. */
+  /** Restarts the grace period of what is not open: nothing was observed for a while. */
   startOver(): void {
     this.#waiting.clear()
   }

@@ -53,7 +53,9 @@ export async function actorOf(ports: Ports, headers: Headers): Promise<Account |
   return { kind: 'user', id, name, email, role: known.data }
 }
 
-/** A token of nobody is the machine's own command line: whoever may read it owns the installation. */
+/**
+ * A token without a user is that of the machine's own command line: a user who may read it controls the installation.
+ */
 async function actorOfToken(ports: Ports, token: string): Promise<Account | null> {
   const row = await findApiToken(ports.database.pool, token)
   if (!row) return null

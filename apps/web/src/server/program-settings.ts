@@ -9,8 +9,8 @@ const mayRunPrograms = (role: AccountRole) =>
   AccountRole.options.indexOf(role) >= AccountRole.options.indexOf('admin')
 
 /**
- * Settings that run programs or load libraries make whoever sets them the instance's operating-system user: admins and
- * owners only. Throws `setting.runs_programs`, with an audit row of the denial.
+ * Settings that run programs or load libraries give the person who sets them the rights of the instance's
+ * operating-system user: admins and owners only. Throws `setting.runs_programs`, with an audit row of the denial.
  */
 export async function requireProgramRight(
   ctx: Context & { actor: Account },

@@ -52,7 +52,7 @@ const candidateIdOf = ({ input, results }: Pick<Context, 'input' | 'results'>): 
 const candidateOf = (context: Context, cluster: ClusterObserved) => memberOf(cluster, candidateIdOf(context))
 const formerOf = ({ results }: Context, cluster: ClusterObserved) =>
   memberOf(cluster, String(results.check?.formerInstanceId))
-/** Standbys besides the candidate; whoever the check began with is one of them where another one was chosen. */
+/** Standbys besides the candidate; if another candidate was chosen, the first one is among them. */
 function othersOf(context: Context, cluster: ClusterObserved): ClusterMember[] {
   const { check } = context.results
   const ids = [
@@ -74,7 +74,7 @@ const typedHosts = ({ input }: Pick<Context, 'input'>): string[] => [
   ...(input.unreachableHost === null ? [] : [input.unreachableHost]),
   ...input.alsoUnreachable,
 ]
-/** Who is fenced: the former primary, and whoever may have been promoted without the console having heard of it. */
+/** The members to fence: the former primary, and any that may have been promoted without the console's knowledge. */
 function toFence(context: Context, cluster: ClusterObserved): ClusterMember[] {
   const ids = (context.results.check?.possibleInstanceIds ?? []) as string[]
   return [formerOf(context, cluster), ...cluster.members.filter((m) => ids.includes(m.instanceId))]
@@ -139,7 +139,7 @@ const syncAfter = (context: Context, cluster: ClusterObserved) =>
         InstanceId.parse(String(context.results.check?.formerInstanceId)),
       )
 
-/** What members answered the steps `fence` and `isolate`; whoever was not asked, or did not answer, is silent. */
+/** What members answered the steps `fence` and `isolate`; a member without an answer counts as silent. */
 export function answersOf(
   cluster: ClusterObserved,
   results: Readonly<Record<string, Record<string, unknown>>>,
@@ -225,7 +225,7 @@ export const failoverCluster = defineOperation('failover-cluster', {
             : fail(fault)
         const candidates = judgeCandidates(cluster, 'failover')
         const named = candidates.find((c) => c.instanceId === input.instanceId)
-        // where nobody is named, whoever is chosen before positions are final is only whom it begins with
+        // without a named standby, the one chosen before positions are final is only the first candidate
         const candidate = input.choose && named?.blockers.length !== 0 ? candidates[0] : named
         if (!candidate) return fail({ code: 'cluster.no_member', message: 'no such standby in the cluster' })
         // a forecast of a loss is decided by `verify`, where positions are final

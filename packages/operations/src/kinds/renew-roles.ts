@@ -135,9 +135,10 @@ const retire = tasksStep<'renew-roles'>({
 })
 
 /**
- * Gives members of an earlier version roles that nobody foresees. The new role comes first, beside the one of before; then
- * one standby after another replicates as it, without a restart; only the role of before of one that streams so goes. What
- * commits wait for is not touched: at most they wait for a standby to connect anew, and the others are there meanwhile.
+ * Gives members of an earlier version roles that nobody foresees. The new role comes first, beside the one of before;
+ * then one standby after another replicates as it, without a restart; only the role of before of one that streams so
+ * goes. What commits wait for is not touched: at most they wait for one standby to reconnect, and the others are
+ * connected meanwhile.
  */
 export const renewRoles = defineOperation('renew-roles', {
   guard: refuseStandby,

@@ -12,7 +12,10 @@ import { administratorHint, useMayAdminister } from '../console/account-context'
 
 type Added = RouterOutputs['host']['add']
 
-/** A button that asks for a host's name and answers with the one command to run there. `again`: enrols that host anew. */
+/**
+ * A button that asks for a host's name and answers with the one command to run there. `again`: enrols an existing host
+ * again.
+ */
 export function AddHost({ again }: { again?: { name: string } }) {
   const [open, setOpen] = useState(false)
   const mayAdminister = useMayAdminister()

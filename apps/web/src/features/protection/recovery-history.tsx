@@ -25,7 +25,7 @@ const pages = new Intl.NumberFormat('en')
 export function RecoveryHistory() {
   const { instanceId, protection } = useInstance()
   const trpc = useTRPC()
-  // asked anew when the instance tells of another recovery
+  // queried again when the instance reports another recovery
   const query = useQuery(
     trpc.protection.history.queryOptions(
       { instanceId },

@@ -17,13 +17,13 @@ export const SessionsEnded = z.object({ endedSessions: z.number().int() })
 
 export const Session = z.object({
   sessionId: z.string(),
-  /** The one that asks. */
+  /** The session of the request. */
   own: z.boolean(),
   beganAt: z.number(),
-  /** To some ten minutes. */
+  /** Exact to about ten minutes. */
   lastUsedAt: z.number(),
   expiresAt: z.number(),
-  /** Whom its browser came from; a proxy's where there is one. */
+  /** Address of its browser, or of a proxy. */
   address: z.string().nullable(),
   userAgent: z.string().nullable(),
 })

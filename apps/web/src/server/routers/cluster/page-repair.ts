@@ -5,8 +5,8 @@ import { ClusterPageRepairInput } from './cluster.types'
 import { requireCluster } from './find'
 
 /**
- * Orders which members give torn pages back, and wires every member anew. Throws `page_repair.last_source` where the
- * primary writes no page images and would be left without a source.
+ * Orders which members are page repair sources, and sets them on every member. Throws `page_repair.last_source` where
+ * the primary writes no page images and would be left without a source.
  */
 export const pageRepair = operatorProcedure
   .input(ClusterPageRepairInput)

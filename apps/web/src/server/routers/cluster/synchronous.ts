@@ -23,7 +23,10 @@ export const synchronous = operatorProcedure
     })
   })
 
-/** What synchronous_commit is set to for databases and roles, also past Floe; a probe of the primary, within 3 s. */
+/**
+ * Overrides of synchronous_commit per database and role, including those set without Floe; a probe of the primary,
+ * within 3 s.
+ */
 export const commitModes = viewerProcedure
   .input(ClusterCommitModesInput)
   .output(ClusterCommitModes)

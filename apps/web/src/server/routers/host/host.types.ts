@@ -39,7 +39,7 @@ export const HostSummary = z.object({
 })
 export type HostSummary = z.infer<typeof HostSummary>
 
-/** A one-time token that was given out: for a host that is not there yet, or one that is enrolled anew. */
+/** A one-time token that was given out: for a new host, or one that is enrolled again. */
 export const EnrolmentSummary = z.object({
   enrolmentId: z.uuid(),
   hostId: HostId,
@@ -56,7 +56,7 @@ export type EnrolmentSummary = z.infer<typeof EnrolmentSummary>
 
 export const HostAddInput = z.object({
   name: HostName,
-  /** Enrols a host anew that is there: after it was revoked, or away for longer than its certificate was good. */
+  /** Enrols an existing host again: after it was revoked, or away for longer than its certificate was valid. */
   again: z.boolean().default(false),
 })
 export const HostAdd = z.object({

@@ -4,7 +4,8 @@ import { IncidentAcknowledge, IncidentAcknowledgeInput } from './incident.types'
 import { incidentSummary } from './incident.views'
 
 /**
- * Acknowledges an open incident, so that others see that somebody handles it. It stays open as long as its cause lasts. Whoever was first stays; doing it again changes nothing. Throws `incident.not_found` or `incident.closed`.
+ * Acknowledges an open incident, so that others see that somebody handles it. It stays open as long as its cause lasts.
+ * The first person stays recorded; doing it again changes nothing. Throws `incident.not_found` or `incident.closed`.
  */
 export const acknowledge = operatorProcedure
   .input(IncidentAcknowledgeInput)

@@ -36,7 +36,7 @@ export type OpenIncidents = z.infer<typeof OpenIncidents>
 
 export const IncidentAcknowledgeInput = z.object({ incidentId: IncidentId })
 export const IncidentAcknowledge = z.object({
-  /** As it is now: with whoever was the first to take note of it. */
+  /** As it is now: with the first person who acknowledged it. */
   incident: Incident,
   /** False where somebody had taken note of it before. */
   first: z.boolean(),
