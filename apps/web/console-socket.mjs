@@ -32,7 +32,7 @@ function removeAtExit(path) {
   })
 }
 
-/** The file that a console which was killed left behind. Whoever could put something else there owns the console. */
+/** The file that a killed console left behind. A user who could replace it would control the console. */
 function removeStale(path) {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (!found) return

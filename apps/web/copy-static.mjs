@@ -1,4 +1,4 @@
-/** Puts what a browser loads beside the standalone server, which Next leaves to whoever deploys it. */
+/** Puts what a browser loads beside the standalone server, which Next leaves to the deployment. */
 import { cpSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 

@@ -8,7 +8,7 @@ import { clientAddress } from './trusted-proxies.mjs'
 
 /** The same name as in src/server/peer-address.ts. */
 export const PEER_HEADER = 'x-floe-peer'
-/** Whoever came through the console's Unix socket: somebody on this machine. */
+/** The peer of a connection through the console's Unix socket: a user of this machine. */
 export const LOCAL_PEER = 'local'
 
 subscribe('http.server.request.start', (message) => {

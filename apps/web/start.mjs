@@ -50,7 +50,7 @@ let main
 http.createServer = (answer) => {
   http.createServer = createServer
   main = createBoundedServer(keepingToHttps(webUrl, answer), limits, createServer)
-  // after the port is ours: whoever runs already keeps its socket
+  // after the port is ours: a console that runs already keeps its socket
   if (webSocket) main.once('listening', () => listenOnSocket(main, webSocket).catch(giveUp))
   return main
 }

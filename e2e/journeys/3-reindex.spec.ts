@@ -31,7 +31,7 @@ test('the indexes of a database are rebuilt from the menu of its instance, and i
   await page.getByRole('menuitem', { name: 'Reindex database' }).click()
   const dialog = page.getByRole('dialog', { name: 'Reindex database on bloated' })
   await dialog.getByRole('button', { name: 'Reindex database' }).click()
-  await expect(dialog.getByRole('alert')).toHaveText('must be given')
+  await expect(dialog.getByRole('alert')).toHaveText('must not be empty')
   await checkAccessibility(page)
   await dialog.getByLabel('Database', { exact: true }).fill('postgres')
   await dialog.getByRole('button', { name: 'Reindex database' }).click()

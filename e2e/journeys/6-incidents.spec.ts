@@ -67,7 +67,7 @@ test('a crash opens an incident: the bell tells it live, somebody takes note of 
   mend()
   await floe('instance', 'start', 'fallen')
   await expect(row).toContainText('closed', { timeout: 30_000 })
-  await expect(row).toContainText('not reported as crashed any more')
+  await expect(row).toContainText('no longer reported as crashed')
   await page.getByLabel('State').selectOption('open')
   await expect(row).toBeHidden()
   expect(await floe('incident', 'show', listed?.incidentId as string)).toContain('closed')

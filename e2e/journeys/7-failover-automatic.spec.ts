@@ -114,10 +114,10 @@ test('the primary’s host dies under load: the page shows who took over, and th
     await expect(outcome.getByText(`"${promoted}" holds every commit that was acknowledged`)).toBeVisible()
     const reasons = outcome.getByRole('list', { name: 'Why it was decided' }).getByRole('listitem')
     await expect(reasons.first()).toHaveText(
-      /^Host "of-auto" of the primary "auto" has been silent for [\d.]+ s\.$/,
+      /^Host "of-auto" of the primary "auto" has not answered for [\d.]+ s\.$/,
     )
     for (const name of names.slice(1))
-      await expect(reasons.filter({ hasText: `"${name}" has heard nothing of it` })).toHaveCount(1)
+      await expect(reasons.filter({ hasText: `"${name}" has received nothing from it` })).toHaveCount(1)
     await expect(outcome.getByRole('table', { name: 'WAL on each member' })).toContainText('no answer')
     await expect(outcome.getByText('The former primary was not fenced')).toBeVisible()
     await looksRight(page, 'operation')

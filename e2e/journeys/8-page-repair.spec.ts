@@ -163,7 +163,7 @@ test('killed under load with torn pages it is back by itself; the pages and who 
 test('when the last source is lost the card says exposed, the guard has images written, an incident tells; and back', async ({
   page,
 }) => {
-  const title = 'instance "torn" has no healthy source of pages'
+  const title = 'instance "torn" has no healthy page repair source'
   const open = async () =>
     (await floeJson<{ title: string; closedAt: number | null }[]>('incident', 'list')).filter(
       (i) => i.title === title && i.closedAt === null,
@@ -178,7 +178,7 @@ test('when the last source is lost the card says exposed, the guard has images w
   await expect(badge).toBeVisible()
   await page.screenshot({ path: test.info().outputPath('exposed.png'), fullPage: true })
   await expect(card.getByText('Protected by full-page images')).toBeVisible({ timeout: 60_000 })
-  await expect(card.getByText(/the guard asks/)).toBeVisible()
+  await expect(card.getByText(/the guard has enabled them/)).toBeVisible()
   await expect(card.getByText('not healthy')).toBeVisible()
   await expect(badge).toBeHidden()
   await expect.poll(open, { timeout: 60_000 }).toBe(1)

@@ -3,12 +3,15 @@
 // `N passed, N failed, N skipped`, counting modules and queries that order.
 import { join } from 'node:path'
 import { brokenRules } from './cruise.mjs'
+import { tableProblems } from './feature-rooms.mjs'
 import { castOrders } from './order-by.mjs'
 import { roundTheDoor } from './tree-door.mjs'
 
 const root = join(import.meta.dirname, '../..')
 const { broken, modules } = await brokenRules(root)
 const orders = castOrders(root, ['apps', 'packages', 'e2e', 'engine'])
+const tables = tableProblems(root)
+for (const problem of tables) console.error(`apps/web/src/features/README.md: ${problem}`)
 for (const { rule, from, to } of broken) console.error(`${from} → ${to}\n  ${rule}`)
 for (const { file, line, text } of orders.broken)
   console.error(
@@ -17,6 +20,7 @@ for (const { file, line, text } of orders.broken)
 const door = roundTheDoor(root)
 for (const { file, problem } of door.broken)
   console.error(`${file} ${problem}\n  tooling/boundaries/tree-door.mjs says what each file may do`)
-const failed = new Set(broken.map((b) => b.from)).size + orders.broken.length + door.broken.length
+const failed =
+  tables.length + new Set(broken.map((b) => b.from)).size + orders.broken.length + door.broken.length
 console.log(`${modules + orders.queries + door.files - failed} passed, ${failed} failed, 0 skipped`)
 process.exit(failed === 0 ? 0 : 1)

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { cruise } from 'dependency-cruiser'
+import { featureRooms } from './feature-rooms.mjs'
 import { forbidden, rooms } from './rules.mjs'
 
 /** Every import below the rooms of a tree that breaks a rule, as {rule, from, to}. */
@@ -10,7 +11,7 @@ export async function brokenRules(root) {
     folders,
     {
       baseDir: root,
-      ruleSet: { forbidden: forbidden() },
+      ruleSet: { forbidden: forbidden(featureRooms(root)) },
       validate: true,
       tsPreCompilationDeps: true,
       doNotFollow: { path: 'node_modules' },

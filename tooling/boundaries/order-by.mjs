@@ -156,7 +156,7 @@ function ordersOfLevel(items) {
     if (word(item, 'select')) {
       const distinct = word(items[i + 1], 'distinct')
       const on = distinct && word(items[i + 2], 'on') ? items[i + 3] : undefined
-      // a query after UNION adds to the columns of the first one, any other begins anew
+      // a query after UNION adds to the columns of the first one, any other starts a new list
       const joined = word(items[i - 1], 'union', 'intersect', 'except', 'all')
       const list = listAt(items, i + (on ? 4 : distinct ? 2 : 1), endsList)
       lists = joined ? [...lists, list] : [list]

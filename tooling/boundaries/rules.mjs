@@ -1,3 +1,5 @@
+import { featureRules } from './feature-rooms.mjs'
+
 // The import rules of ARCHITECTURE.md as a table. A room not named in a row may not be imported by that row.
 
 /** Which rooms each room may import; `types` only for types. */
@@ -128,9 +130,12 @@ function forbiddenInAgent() {
   ]
 }
 
-/** Forbidden imports in dependency-cruiser's words. Tests may also import packages/testkit. */
-export function forbidden() {
-  const rules = []
+/**
+ * Forbidden imports in dependency-cruiser's words, those of the rooms of apps/web/src/features included. Tests may also
+ * import packages/testkit.
+ */
+export function forbidden(features) {
+  const rules = featureRules(features)
   for (const [room, { code = [], types = [] }] of Object.entries(rooms)) {
     const others = Object.keys(rooms).filter((other) => other !== room)
     const never = others.filter(

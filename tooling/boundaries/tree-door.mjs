@@ -21,7 +21,7 @@ const places = {
   engine: 'the engine’s prefix',
   home: 'FLOE_HOME: its configuration, secrets and logs, which only who runs the command can change',
   leaf: 'a name in another user’s directory, which is removed, replaced or read, and never followed',
-  given: 'a file that whoever types the command names, with what they may do anyway',
+  given: 'a file named on the command line, read with the caller’s own rights',
   checkout: 'the checkout and the caches, which belong to who builds',
   trial: 'throw-away directories of benchmarks and suites',
   system: 'programs that ask or change the system itself: users, packages, services, locks',
@@ -107,7 +107,7 @@ const agentCalls = {
 const agentPrograms = {
   'host/instance-users.ts': ['system', 'flock', 'getent', 'ipcrm'],
   'host/run-command.ts': ['starter', '(program)'],
-  // given to whoever asks the service manager, so that tests can stand in for it
+  // given to the caller of the service manager, so that tests can replace it
   'host/supervise-systemd.ts': ['system', '*'],
   'host/tree.ts': ['door', '(program)'],
   'host/uids-with-files.ts': ['search', '/bin/sh'],

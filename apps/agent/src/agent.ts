@@ -34,7 +34,7 @@ import { agentVersion } from './version'
 import { CrashedInstances } from './watch/crash-restart'
 import { IsolatedPrimaries } from './watch/isolated-primary'
 
-/** Facts that move slowly are told anew this often. */
+/** Facts that change slowly are reported again this often. */
 const FACTS_MS = 10_000
 /** Tasks that ended long ago are dropped this often. */
 const PRUNE_MS = 3_600_000

@@ -51,7 +51,7 @@ export async function enrol(enrolment: Enrolment): Promise<Enrolled> {
   if (fingerprint(authority) !== expected)
     throw fault('enrolment.wrong_authority', 'the console is not the one this command names', {
       detail: `Its authority has the fingerprint ${fingerprint(authority)}, expected was ${expected}.`,
-      hint: 'Check the address of the console. Somebody may stand between it and this host. Nothing was kept.',
+      hint: 'Check the address of the console. Another machine may intercept the connection. Nothing was stored.',
     })
   if (!certificateFits(certificate, { authority, key, uri: hostUri(hostId) }))
     throw fault('enrolment.wrong_certificate', 'the console answered with a certificate that does not fit', {
@@ -101,7 +101,7 @@ async function untilSigned(
     if (Date.now() > end)
       throw fault('enrolment.not_signed', 'the console has not signed the certificate yet', {
         detail: 'Its controller does so; it may not be running.',
-        hint: 'Look at "./floe status" on the console’s machine, then run the same command again.',
+        hint: 'Check "./floe status" on the console’s machine, then run the same command again.',
       })
     await pause(LOOK_MS)
   }

@@ -59,7 +59,7 @@ export class AgentIdentity {
     const { authority, hostId, identityFile } = this.#installation
     const key = pending?.key ?? ''
     if (!certificateFits(certificate, { authority, key, uri: hostUri(hostId) }))
-      throw fault('certificate.unexpected', 'this certificate was not asked for', {
+      throw fault('certificate.unexpected', 'this certificate was not requested', {
         detail:
           'It is not for the newest request of this agent, or not by the authority of its installation.',
         hint: 'Ask for a request first; a restart of the agent forgets it.',

@@ -249,7 +249,7 @@ describe('a fast stop that hangs', () => {
   const stop = (instanceId: string, mode: 'fast' | 'immediate', more: object = {}) =>
     f.begin({ kind: 'stop-instance', instanceId, mode, ...more } as never, f.newKey(mode))
 
-  test('is hastened by an immediate one, which is not refused; both end with it', async () => {
+  test('is escalated by an immediate one, which is not refused; both end with it', async () => {
     const { id } = await hanging()
     const fast = await stop(id, 'fast')
     await f.waitForState(id, 'stopping')
@@ -265,7 +265,7 @@ describe('a fast stop that hangs', () => {
     await f.must({ kind: 'start-instance', instanceId: id })
   })
 
-  test('of a restart is hastened too, and the instance starts again', async () => {
+  test('of a restart is escalated too, and the instance starts again', async () => {
     const { id } = await hanging()
     const before = (await f.observed(id))?.postmasterPid
     const restart = await f.begin({ kind: 'restart-instance', instanceId: id, mode: 'fast' })

@@ -35,7 +35,7 @@ describe('a change', () => {
     const refused = await change('full_page_writes', 'off')
     expect(refused.fault).toMatchObject({
       code: 'setting.unprotected',
-      detail: 'No standby gives pages back.',
+      detail: 'No standby is a page repair source.',
     })
     expect(await shown('full_page_writes')).toBe('on')
     const list = [

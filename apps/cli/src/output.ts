@@ -1,8 +1,8 @@
 import { type Fault, type FaultError, formatFault } from '@floe/domain'
 
 /** Prints the result of a verb: as JSON for programs, else in words. */
-export function printResult(json: boolean | undefined, value: unknown, inWords: () => string): void {
-  process.stdout.write(json ? `${JSON.stringify(value, null, 2)}\n` : `${inWords()}\n`)
+export function printResult(json: boolean | undefined, value: unknown, format: () => string): void {
+  process.stdout.write(json ? `${JSON.stringify(value, null, 2)}\n` : `${format()}\n`)
 }
 
 /** Prints a fault; with --json also as `{fault}` on standard output, so that a program always finds JSON there. */

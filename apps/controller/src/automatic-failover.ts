@@ -46,9 +46,10 @@ type Parts = {
 type Memory = { since: number; token: unknown; clusters: Map<string, Watched> }
 
 /**
- * Lets automatic clusters fail over, and starts their primaries after a crash. One controller at a time looks; it orders the
- * operations that a person would order, so that a second one that wrongly believes it holds the lease can do no more than ask
- * for one that is open already. What it has seen is its own: after a standstill, and with a new lease, silence counts anew.
+ * Lets automatic clusters fail over, and starts their primaries after a crash. One controller at a time looks; it
+ * orders the operations that a person would order, so that a second one that wrongly believes it holds the lease can do
+ * no more than ask for one that is open already. What it has seen is its own: after a standstill, and with a new lease,
+ * silence counts from zero.
  */
 export async function failOverAutomatically(parts: Parts, signal: AbortSignal): Promise<void> {
   const { db, log, database, owner, standstills, times } = parts

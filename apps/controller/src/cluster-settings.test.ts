@@ -269,7 +269,7 @@ test('a value that keeps one standby from starting is undone everywhere', async 
   const operation = await ended(operationId)
   expect(operation).toMatchObject({ state: 'failed', fault: { code: 'setting.rolled_back' } })
   expect(operation.fault?.message).toBe('member "one-3": the engine did not start with the changed settings')
-  expect(operation.fault?.detail).not.toContain('Could not be taken back')
+  expect(operation.fault?.detail).not.toContain('Could not be undone')
   expect(await logOf(operationId)).not.toContain('restart.one: done')
   expect(await shown('max_connections')).toEqual(before)
   expect(await pending()).toEqual([])

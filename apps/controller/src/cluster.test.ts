@@ -389,7 +389,7 @@ describe.skipIf(missing !== null)(`a cluster on three hosts${missing ? ` (${miss
       const { before, operationId } = await cancelledAt(when, step)
       const operation = await ended(operationId)
       expect(operation).toMatchObject({ state: 'cancelled', fault: null })
-      expect(operation.steps.map((s) => s.fault?.detail).join()).not.toContain('Could not be taken back')
+      expect(operation.steps.map((s) => s.fault?.detail).join()).not.toContain('Could not be undone')
       expect(operation.steps.find((s) => s.name === 'promote')).toMatchObject({
         state: 'cancelled',
         startedAt: null,

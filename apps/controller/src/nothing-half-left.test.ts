@@ -278,7 +278,7 @@ describe.skipIf(missing !== null)(`nothing half left${missing ? ` (${missing})` 
     const { state, steps } = await bench.ended(operationId, 110_000)
     expect(state).toBe('cancelled')
     const detail = steps.find((s) => s.name === 'clone')?.fault?.detail
-    expect(detail).toContain('Could not be taken back: forget-standby on host "h3"')
+    expect(detail).toContain('Could not be undone: forget-standby on host "h3"')
     const onPrimary = await bench.ask<{ slots: number; roles: number }>(
       primaryOf(await cluster()),
       `select (select count(*)::int from pg_replication_slots) as slots,

@@ -83,7 +83,7 @@ export class OperationLoop {
       busyHostIds: [...perHost].filter(([, n]) => n >= PER_HOST).map(([hostId]) => hostId),
     })
     for (const hold of leased) {
-      // an own lease that ran out while the database was away is taken anew: the old course ends by its old token
+      // an own lease that expired while the database was away is taken again: the old run ends by its old token
       this.#held.get(hold.operationId)?.abort.abort()
       const abort = new AbortController()
       const held: Held = { hold, abort, run: Promise.resolve() }

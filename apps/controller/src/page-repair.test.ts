@@ -150,7 +150,7 @@ describe.skipIf(missing !== null)(`page repair between two hosts${missing ? ` ($
       { instanceId: secondId, name: 'one-2', clusterId },
       hostOf(1).hostId,
     )
-    expect(log).toContain('torn pages of the primary are taken from one-2')
+    expect(log).toContain('torn pages of the primary are fetched from one-2')
     await healthySources('one', ['one-2'])
     await healthySources('one-2', ['one'])
     expect((await cluster()).pageRepair).toEqual(automaticPageRepair)

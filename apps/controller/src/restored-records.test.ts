@@ -7,8 +7,8 @@ import { FaultError, InstanceId, InstanceName, Lsn, type RestoredAccepted } from
 import { submitOperation } from '@floe/operations/submit'
 import { waitUntil } from '@floe/testkit'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
-import { type AgentDouble, replication } from './testing/agent-double'
 import { actor, benchOfControllers } from './testing/bench-of-controllers'
+import { type FakeAgent, replication } from './testing/fake-agent'
 
 let bench: Awaited<ReturnType<typeof benchOfControllers>>
 beforeEach(async () => {
@@ -20,7 +20,7 @@ const query = async <T = Record<string, unknown>>(sql: string, values: unknown[]
   (await bench.db.pool.query(sql, values)).rows as T[]
 const ancestors = [1, 2].map((timeline) => ({ timeline, end: Lsn.parse(`0/${timeline}000`) }))
 
-function show(on: AgentDouble, instanceId: string, name: string, more: Partial<InstanceObserved>) {
+function show(on: FakeAgent, instanceId: string, name: string, more: Partial<InstanceObserved>) {
   on.show(InstanceId.parse(instanceId), name, 'running', 4_000)
   const shown = on.instances.get(instanceId) as InstanceObserved
   on.instances.set(instanceId, { ...shown, ...more })
@@ -91,7 +91,7 @@ const ended = (operationId: string) =>
     return o
   })
 /** Whatever was asked of the members, by kind of task. */
-const asked = (of: AgentDouble, except?: string) =>
+const asked = (of: FakeAgent, except?: string) =>
   [...of.tasks.values()]
     .map((t) => t.input.task)
     .filter((t) => t.instanceId !== except)

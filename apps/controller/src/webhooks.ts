@@ -104,7 +104,7 @@ async function send(
 
 type Posted = { headers: Record<string, string>; body: string; lookup: LookupFunction; signal: AbortSignal }
 
-/** The status of the answer. Redirects are not followed: whoever was named is told, and nobody else. */
+/** The status of the answer. Redirects are not followed: only the named address is notified. */
 function post(url: URL, { body, headers, ...options }: Posted): Promise<number> {
   return new Promise((resolve, reject) => {
     const begin = url.protocol === 'https:' ? https.request : http.request

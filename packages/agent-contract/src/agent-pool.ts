@@ -13,9 +13,9 @@ export type AgentPoolOptions<Opened> = {
 type Entry<Opened> = { opened: Opened; address: AgentAddress; identity: string; end(): void }
 
 /**
- * What speaks to the agents of all hosts, one each, made when it is first needed, and anew when the host's address, its
- * revoked certificates or the own certificate changes. Connections were checked against what was known when they were
- * opened, so they end with it; to a revoked host there is none.
+ * What speaks to the agents of all hosts, one each, created when it is first needed, and again when the host's address,
+ * its revoked certificates or the own certificate changes. Connections were checked against what was known when they
+ * were opened, so they end with it; to a revoked host there is none.
  */
 export class AgentPool<Opened> {
   readonly #options: AgentPoolOptions<Opened>

@@ -52,7 +52,7 @@ function certificateFault(
     })
   if (isRevoked?.(certificate.fingerprint256.replaceAll(':', '').toLowerCase()))
     return fault('agent.certificate_revoked', 'the agent answers with a certificate that was revoked', {
-      hint: 'Enrol the host anew: "./floe host add NAME --again".',
+      hint: 'Enrol the host again: "./floe host add NAME --again".',
     })
   return undefined
 }
@@ -92,7 +92,7 @@ export function createAgentClient(endpoint: AgentEndpoint) {
         condition: (op) => op.type === 'subscription',
         true: httpSubscriptionLink({ url, transformer: superjson, EventSource: AgentEventSource as never }),
         // many questions at once must not grow past what an HTTP server takes as an address; to know that, the link
-        // writes the whole address anew for each question it adds, so that few at once cost far less than many
+        // writes the whole address again for each question it adds, so that few at once cost far less than many
         false: httpBatchLink({
           url,
           transformer: superjson,
@@ -115,7 +115,7 @@ type QuestionsOf<T> = {
     ? T[K]
     : QuestionsOf<T[K]>
 }
-/** What whoever may only read asks an agent. The agent holds a reader's certificate to the same. */
+/** What a client with the right to read may query of an agent. The agent holds a reader's certificate to the same. */
 export type AgentQuestions = QuestionsOf<AgentClient['trpc']>
 
 /** What OpenSSL calls a certificate that was good and is too old, and those that another authority signed. */
@@ -147,14 +147,14 @@ export function agentFault(error: unknown): Fault {
         message: 'the agent’s certificate has expired',
         detail:
           'Certificates are renewed by the console; this host was away for longer than its own was good.',
-        hint: 'Enrol the host anew: "./floe host add NAME --again". On the console’s machine run "./floe up".',
+        hint: 'Enrol the host again: "./floe host add NAME --again". On the console’s machine run "./floe up".',
       }
     if (foreign.includes(code))
       return {
         code: 'agent.certificate_foreign',
         message: 'the agent’s certificate is not of this installation',
         detail: 'Another authority signed it.',
-        hint: 'Check the address of the agent, or enrol the host anew: "./floe host add NAME --again".',
+        hint: 'Check the address of the agent, or enrol the host again: "./floe host add NAME --again".',
       }
     cause = (cause as { cause?: unknown }).cause
   }

@@ -12,7 +12,7 @@ export type AgentContext = {
   refused?: CertificateTime | null
 }
 
-/** A certificate that is not good yet, or no more, by the clock of whoever looks at it. */
+/** A certificate that is not yet valid, or has expired, by the clock of its verifier. */
 export type CertificateTime = 'expired' | 'not yet valid'
 
 /** What an agent has to implement. Handlers throw FaultError; everything else becomes `internal`. */

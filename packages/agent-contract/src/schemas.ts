@@ -109,7 +109,7 @@ export const InstanceObserved = z.object({
   fenced: z.object({ at: z.number(), reason: z.string() }).nullish(),
   /** What protects it against torn pages, as of some seconds ago; null for an engine or database without the views. */
   protection: Protection.nullish(),
-  /** What was changed past Floe. */
+  /** Configuration drift. */
   settingDrift: z.array(SettingDrift).optional(),
   /** The user of the operating system that it runs as, whether no other instance does, and whether it could have one of its own. */
   user: z.object({ name: z.string(), own: z.boolean(), separable: z.boolean() }).optional(),

@@ -97,7 +97,7 @@ export const tasks = {
     z.object({ postmasterPid: z.number().int(), readyMs: z.number() }),
   ),
   /**
-   * A stop with mode immediate is also taken while another task is stopping the instance: it hastens that stop. After
+   * A stop with mode immediate is also taken while another task is stopping the instance: it escalates that stop. After
    * `deadlineMs` (10 minutes when left out) it fails; the engine goes on stopping.
    */
   'stop-instance': task(
@@ -312,8 +312,9 @@ export const tasks = {
     z.object({ retired: z.array(MemberLogin), kept: z.array(MemberLogin) }),
   ),
   /**
-   * Copies the upstream with pg_basebackup. Beside the data directory, which it replaces at the end by a rename, so that a
-   * run that fails or is killed leaves nothing; starting it again starts anew. An existing one is only replaced when asked.
+   * Copies the upstream with pg_basebackup. Beside the data directory, which it replaces at the end by a rename, so
+   * that a run that fails or is killed leaves nothing; starting it again starts from zero. An existing one is only
+   * replaced when asked.
    */
   'clone-standby': task(
     {
@@ -338,12 +339,13 @@ export const tasks = {
       /** What `keep-aside` has kept of it, for a rejoin that finds this one cut short. Since contract 1.13. */
       keptAside: KeptAsideName.nullish(),
     },
-    /** `refused`: why pg_rewind may not or could not. The instance is then to be copied anew. */
+    /** `refused`: why pg_rewind may not or could not. The instance then needs a new copy. */
     z.object({ rewound: z.boolean(), refused: z.string().nullable() }),
   ),
   /**
-   * Of a stopped member that is to be rewound or copied anew: the WAL that only it has is copied aside, synced and counted.
-   * Fails where that cannot be done, and nothing is taken back then. With `discard` it is counted only. Since contract 1.13.
+   * Of a stopped member that is to be rewound or rebuilt: the WAL that only it has is copied aside, synced and counted.
+   * Fails where that cannot be done, and nothing is taken back then. With `discard` it is counted only. Since contract
+   * 1.13.
    */
   'keep-aside': task(
     {
@@ -380,7 +382,7 @@ export const tasks = {
       upstream: Upstream,
       candidate: MemberLogin.optional(),
     },
-    /** Position of the shutdown checkpoint: whoever replayed past it has everything. */
+    /** Position of the shutdown checkpoint: a member that replayed past it has everything. */
     z.object({ shutdownLsn: Lsn, stoppedMs: z.number() }),
   ),
   /** Takes a demotion back and starts it as the primary it was. Only while no other was promoted. */
@@ -604,7 +606,7 @@ export const tasks = {
     }),
   ),
   /**
-   * The lines of pg_hba.conf that Floe wrote let clients on other hosts in over TLS only from now on. Refused where a person
+   * The lines of pg_hba.conf that Floe wrote require TLS from clients on other hosts from now on. Refused where a person
    * changed them, or where another line lets such clients in without TLS.
    */
   'require-tls': task(

@@ -27,9 +27,9 @@ export function isStandbySensitive(name: string): boolean {
 /** Settings that are each member's own: what is right for one is wrong for another. Reason by name. */
 export const settingsOfOneMember: Readonly<Record<string, string>> = {
   listen_addresses: 'Every member listens on addresses of its own host.',
-  polar_page_repair_sources: 'Floe writes it: a primary lists its standbys there, a standby its primary.',
+  polar_page_repair_sources: 'Floe writes it: it lists a primary’s standbys, or a standby’s primary.',
   synchronous_commit:
-    'It is the cluster’s commit mode, which its replication page and "./floe cluster synchronous" set.',
+    'It is the cluster’s commit mode: set it on the replication page or with "./floe cluster synchronous".',
 }
 
 /**
@@ -165,21 +165,21 @@ export function clusterSettingBlockers(
       about(
         'cluster.member_left_out',
         `member "${m.name}" is left out`,
-        'A change across a cluster is one on all of its members.',
-        'Ask again: it has joined the cluster meanwhile.',
+        'A change of a cluster’s settings names every member.',
+        'Try again: the member has joined the cluster meanwhile.',
       )
     else if (m.hostState === 'stale' && m.state !== 'unknown')
       about(
         'member.host_stale',
-        `host "${m.hostName}" of member "${m.name}" has not been heard of for some seconds`,
-        'Its own engine has to check the values.',
-        'Wait until it answers.',
+        `host "${m.hostName}" of member "${m.name}" has not answered for some seconds`,
+        'The member’s own engine has to check the values.',
+        'Wait until the host answers.',
       )
     else if (m.hostState !== 'online' || m.state === 'unknown')
       about(
         'member.host_silent',
         `host "${m.hostName}" of member "${m.name}" does not answer`,
-        'Its own engine could not check the values, and it would be left with other settings than the rest.',
+        'The member’s own engine cannot check the values, and its settings would differ from those of the other members.',
         'Bring the host back, or remove that member from the cluster.',
       )
     else if (m.memberRole === 'fenced' || m.fenced)
@@ -233,8 +233,8 @@ export function clusterSettingFaults(members: readonly MemberCheck[], restart: b
       faults.push({
         code: 'setting.too_few_senders',
         message: `${standbys.length} standbys need as many WAL senders`,
-        detail: `With max_wal_senders = ${wanted} not all of them could follow the primary.`,
-        hint: `Set it to at least ${standbys.length + 1}, so that a copy can be made too.`,
+        detail: `With max_wal_senders = ${wanted}, not all of them can follow the primary.`,
+        hint: `Set it to at least ${standbys.length + 1}, which leaves one for a new copy.`,
       })
     const moves = members.some((m) => checkOf(m, name)?.oldNumber !== checkOf(m, name)?.newNumber)
     if (!restart && moves)
@@ -242,7 +242,7 @@ export function clusterSettingFaults(members: readonly MemberCheck[], restart: b
         code: 'setting.order_needs_restart',
         message: `setting "${name}" cannot wait for a restart in a cluster`,
         detail: 'Members have to be restarted in the right order, or a standby stops replaying.',
-        hint: 'Let the members be restarted with the change.',
+        hint: 'Allow the change to restart the members.',
       })
   }
   return faults

@@ -177,7 +177,7 @@ function judge(
     const toReplay = lsnDistance(member.replication?.replayedLsn, primary?.replication?.endLsn)
     const notes =
       toReplay !== null && toReplay > 64 * 1024 * 1024
-        ? [`It has ${exactBytes(toReplay)} of WAL to replay first; clients wait that long.`]
+        ? [`It has to replay ${exactBytes(toReplay)} of WAL first; clients wait that long.`]
         : []
     return { ...candidate, blockers, notes, expectedLossBytes: 0, lossless: true }
   }
@@ -192,7 +192,7 @@ function judge(
   const lossless = verdict.kind === 'proven' || undecided
   for (const doubt of doubts) {
     if (doubt.code === 'cluster.asynchronous')
-      notes.push('Replication is asynchronous: commits that this standby had not received are lost.')
+      notes.push('Replication is asynchronous: commits that this standby has not received are lost.')
     else if (!undecided) blockers.push(doubt)
   }
   if (undecided)
@@ -286,7 +286,7 @@ function* memberBlockers(
     yield {
       code: 'candidate.fenced',
       message: `instance "${member.name}" is fenced`,
-      detail: 'It was the primary before and may hold commits that nobody else has.',
+      detail: 'It was the primary before and may hold commits that no other member has.',
       hint: 'Rejoin it first.',
     }
   else if (member.state !== 'running')
@@ -324,7 +324,7 @@ function* switchoverBlockers(
     yield {
       code: 'promotion.unsettled',
       message: `instance "${m.name}" may have been promoted`,
-      detail: `Its promotion was begun, and how it ended is unknown until host "${m.hostName}" has been asked.`,
+      detail: `Its promotion was started; the outcome is unknown until host "${m.hostName}" answers.`,
       hint: 'Bring its host back, or use a failover.',
     }
   if (!primary || stale(primary) || primary.state !== 'running' || primary.role !== 'primary') {
@@ -342,7 +342,7 @@ function* switchoverBlockers(
     yield {
       code: 'candidate.not_streaming',
       message: `instance "${member.name}" does not stream from the primary`,
-      detail: seen ? `Its state there is "${seen.state}".` : 'The primary does not know it.',
+      detail: seen ? `Its state there is "${seen.state}".` : 'It is not connected to the primary.',
       hint: 'Wait until it has caught up, or rejoin it.',
     }
 }

@@ -31,13 +31,13 @@ export function automaticBlockers(
     blockers.push({
       code: 'automatic.asynchronous',
       message: 'commits wait for no standby',
-      detail: 'What the primary had acknowledged last would be lost by a failover that nobody decided.',
-      hint: 'Have commits wait for standbys, strictly.',
+      detail: 'An automatic failover could lose the commits that the primary acknowledged last.',
+      hint: 'Turn on synchronous replication with a strict set.',
     })
   else if (!synchronous.strict)
     blockers.push({
       code: 'automatic.not_strict',
-      message: 'commits go on without the standbys that they wait for where too few are left',
+      message: 'commits stop waiting for standbys where too few are left',
       hint: 'Make the synchronous set strict.',
     })
   if (!waitsForStandbys(commitMode))
@@ -60,8 +60,8 @@ export function automaticBlockers(
     blockers.push({
       code: 'automatic.too_few_hosts',
       message: `the primary and the standbys that commits wait for are on ${hosts.size === 1 ? 'one host' : `${hosts.size} hosts`}`,
-      detail: 'One host that is lost must leave two.',
-      hint: 'Have them on three hosts or more.',
+      detail: 'The loss of one host must leave two.',
+      hint: 'Place them on three hosts or more.',
     })
   for (const m of [primary, ...listed])
     if (m?.replication && (m.replication.commitFloor ?? null) === null)
@@ -75,7 +75,7 @@ export function automaticBlockers(
     blockers.push({
       code: 'promotion.unsettled',
       message: `instance "${m.name}" may have been promoted`,
-      detail: `Its promotion was begun, and how it ended is unknown until host "${m.hostName}" has been asked.`,
+      detail: `Its promotion was started; the outcome is unknown until host "${m.hostName}" answers.`,
       hint: 'Bring its host back, or use a failover.',
     })
   return blockers
@@ -111,8 +111,8 @@ export function automaticShortage(cluster: ClusterObserved): Fault | null {
 export const FRESH_MS = 3_000
 
 /**
- * What has been seen of a cluster over time, by one monotonic clock in ms; made anew after a standstill of whoever looks, so
- * that no silence of its own is taken for another's.
+ * What has been observed of a cluster over time, by one monotonic clock in ms; created again after a standstill of the
+ * observer, so that no silence of its own is taken for another's.
  */
 export type Watched = {
   /** Of which timeline and primary this is. */
@@ -194,23 +194,24 @@ export function decideFailover(cluster: ClusterObserved, context: AutomaticConte
   if (downMs < FRESH_MS && (primary.state === 'running' || !isFresh(primary))) return { do: 'nothing' }
   const agentSays = isHeard(primary)
   const down = agentSays
-    ? `The agent of "${primary.name}" says that it is ${primary.state}, for ${seconds(downMs)}.`
-    : `Host "${primary.hostName}" of the primary "${primary.name}" has been silent for ${seconds(downMs)}.`
+    ? `The agent of "${primary.name}" has reported it as ${primary.state} for ${seconds(downMs)}.`
+    : `Host "${primary.hostName}" of the primary "${primary.name}" has not answered for ${seconds(downMs)}.`
   const decline = (why: string): AutomaticDecision => ({ do: 'decline', why: `${down} ${why}` })
   const wait = (why: string): AutomaticDecision => ({ do: 'wait', why: `${down} ${why}` })
 
   if (context.inDoubt)
-    return decline('What is recorded of the cluster may be older than it: a person has to decide first.')
+    return decline('The record may be older than the cluster: a person has to decide first.')
   if (agentSays && primary.intent === 'stopped') return { do: 'nothing' }
   if (agentSays && primary.fenced)
-    return decline(`"${primary.name}" is fenced (${primary.fenced.reason}): a person has to look.`)
+    return decline(`"${primary.name}" is fenced (${primary.fenced.reason}): a person has to decide.`)
   const unsettled = unsettledMembers(cluster)[0]
-  if (unsettled) return decline(`"${unsettled.name}" may have been promoted: that has to be settled first.`)
+  if (unsettled)
+    return decline(`"${unsettled.name}" may have been promoted: its role has to be determined first.`)
   if (open && !open.own) return wait(`Operation "${open.title}" has not ended.`)
 
   const due = downMs >= settings.afterMs
   if (agentSays && !due && !open && tries.start < AUTOMATIC_TRIES.start && startable.includes(primary.state))
-    return { do: 'start', why: `${down} Nobody else was promoted: it starts as the primary again.` }
+    return { do: 'start', why: `${down} No other member was promoted: it starts as the primary again.` }
   if (!due) return wait(`A failover is decided after ${seconds(settings.afterMs)}.`)
 
   if (!synchronous?.strict || !waitsForStandbys(cluster.commitMode))
@@ -222,10 +223,10 @@ export function decideFailover(cluster: ClusterObserved, context: AutomaticConte
     : cluster.holdings?.floor === true
   if (!covers)
     return decline(
-      `${primary.replication ? `It last reported ${COMMIT_FLOOR} = ${floor ?? 'nothing'}` : `Of its ${COMMIT_FLOOR} nothing is recorded`}: sessions could commit without waiting for standbys.`,
+      `${primary.replication ? `It last reported ${COMMIT_FLOOR} = ${floor ?? 'nothing'}` : `Its ${COMMIT_FLOOR} is not recorded`}: sessions could commit without waiting for standbys.`,
     )
   if (!primary.primaryKnown?.heldBack)
-    return decline(`The agent of "${primary.name}" was not told to hold it back after a restart.`)
+    return decline(`The agent of "${primary.name}" does not hold it back after a restart.`)
 
   const needed = isolationQuorum(synchronous)
   const standbys = listedStandbys(cluster, synchronous).map((m) => ({
@@ -234,7 +235,8 @@ export function decideFailover(cluster: ClusterObserved, context: AutomaticConte
     quietMs: now - (watched.heardAt.get(m.instanceId) ?? now),
   }))
   const hears = standbys.find((s) => s.fresh && s.quietMs < settings.afterMs)
-  if (hears && !agentSays) return wait(`"${hears.name}" heard it ${seconds(Math.max(hears.quietMs, 0))} ago.`)
+  if (hears && !agentSays)
+    return wait(`"${hears.name}" received a message from it ${seconds(Math.max(hears.quietMs, 0))} ago.`)
   const lost = standbys.filter((s) => s.fresh && s.quietMs >= settings.afterMs)
   if (lost.length < needed)
     return wait(
@@ -244,22 +246,22 @@ export function decideFailover(cluster: ClusterObserved, context: AutomaticConte
       ].join(' '),
     )
   if (tries.failover >= AUTOMATIC_TRIES.failover)
-    return decline(`${tries.failover} failovers did not succeed: a person has to look.`)
+    return decline(`${tries.failover} failovers did not succeed: a person has to decide.`)
   if (context.sinceLastMs !== null && context.sinceLastMs < settings.minIntervalMs)
     return decline(
-      `The last automatic failover was ${seconds(context.sinceLastMs)} ago; there is one in ${seconds(settings.minIntervalMs)} at most.`,
+      `The last automatic failover was ${seconds(context.sinceLastMs)} ago; the minimum interval is ${seconds(settings.minIntervalMs)}.`,
     )
-  if (!candidate) return decline('There is no standby that could take over.')
+  if (!candidate) return decline('No standby can take over.')
   const [blocker] = candidate.blockers
   if (blocker) return decline(`"${candidate.name}" cannot take over: ${blocker.message}.`)
-  if (open) return { do: 'wait', why: `${down} Its start is given up first.`, due: true }
+  if (open) return { do: 'wait', why: `${down} Its start is cancelled first.`, due: true }
   return {
     do: 'failover',
     candidate: candidate.instanceId,
     unreachableHost: agentSays ? null : primary.hostName,
     why: [
       down,
-      ...lost.map((s) => `"${s.name}" has heard nothing of it for ${seconds(s.quietMs)}.`),
+      ...lost.map((s) => `"${s.name}" has received nothing from it for ${seconds(s.quietMs)}.`),
       `Without ${needed} of its ${synchronous.instanceIds.length} synchronous standbys the primary can acknowledge no commit.`,
     ],
   }

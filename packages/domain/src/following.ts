@@ -50,7 +50,10 @@ export function whyNotFollowing(cluster: ClusterObserved, member: ClusterMember)
   // an engine outlives its agent: one that is away for a moment says nothing of a standby that is seen to stream
   const away = member.hostState === 'stale' && member.state !== 'unknown' && connected
   if (!answers(member) && !away)
-    return { code: 'standby.silent', message: `"${name}" is not seen: host "${hostName}" does not answer` }
+    return {
+      code: 'standby.silent',
+      message: `the state of "${name}" is unknown: host "${hostName}" does not answer`,
+    }
   if (member.memberRole === 'fenced' || member.fenced)
     return { code: 'standby.fenced', message: `"${name}" is fenced`, hint: 'Rejoin it.' }
   if (member.state !== 'running')
@@ -59,7 +62,7 @@ export function whyNotFollowing(cluster: ClusterObserved, member: ClusterMember)
   if (parted !== null)
     return {
       code: 'standby.diverged',
-      message: `"${name}" has left the history of its cluster at ${parted}`,
+      message: `"${name}" diverged from its cluster at ${parted}`,
       hint: 'Rejoin it.',
     }
   if (primary && !connected)

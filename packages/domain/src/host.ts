@@ -81,6 +81,6 @@ export type AgentAddress = {
 /** Said of a host that was revoked, wherever something was wanted of it. */
 export const hostRevoked = (name: string) =>
   fault('host.revoked', `host "${name}" was revoked`, {
-    detail: 'Its certificate is not accepted any more, and nothing it says is believed.',
-    hint: `Enrol it anew ("./floe host add ${name} --again"), or remove it.`,
+    detail: 'Its certificate and its reports are no longer accepted.',
+    hint: `Enrol it again with "./floe host add ${name} --again", or remove it.`,
   })

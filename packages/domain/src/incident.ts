@@ -56,28 +56,28 @@ export const incidentKinds = {
     openedBy: 'host lane',
     about: ['hostId'],
     page: 'host',
-    resolved: 'No difference between the clocks is measured any more.',
+    resolved: 'A difference between the clocks is no longer measured.',
   },
   'disk-low': {
     severity: 'warning',
     openedBy: 'host lane',
     about: ['hostId', 'mount'],
     page: 'host',
-    resolved: 'The file system has enough free space, or is not reported any more.',
+    resolved: 'The file system has enough free space, or is no longer reported.',
   },
   'agent-problem': {
     severity: 'warning',
     openedBy: 'host lane',
     about: ['hostId', 'problem'],
     page: 'host',
-    resolved: 'The agent does not report the problem any more.',
+    resolved: 'The agent no longer reports the problem.',
   },
   'instance-crashed': {
     severity: 'critical',
     openedBy: 'host lane',
     about: ['instanceId'],
     page: 'instance',
-    resolved: 'The instance is not reported as crashed any more.',
+    resolved: 'The instance is no longer reported as crashed.',
   },
   // an engine that ends removes its postmaster.pid a moment before
   'instance-processes': {
@@ -86,7 +86,7 @@ export const incidentKinds = {
     about: ['instanceId'],
     page: 'instance',
     graceMs: 3_000,
-    resolved: 'The agent does not report a problem with the processes any more.',
+    resolved: 'The agent no longer reports a problem with the processes.',
   },
   'instance-missing': {
     severity: 'critical',
@@ -101,14 +101,14 @@ export const incidentKinds = {
     openedBy: 'host lane',
     about: ['instanceId'],
     page: 'host',
-    resolved: 'The host does not report the instance any more.',
+    resolved: 'The host no longer reports the instance.',
   },
   'instance-unregistered': {
     severity: 'warning',
     openedBy: 'host lane',
     about: ['instanceId'],
     page: 'host',
-    resolved: 'The instance was adopted, or the host does not report it any more.',
+    resolved: 'The instance was adopted, or the host no longer reports it.',
   },
   'second-primary': {
     severity: 'critical',
@@ -116,7 +116,7 @@ export const incidentKinds = {
     about: ['instanceId'],
     page: 'instance/replication',
     duringOperations: 'not opened',
-    resolved: 'The instance does not accept writes any more, or is its cluster’s primary.',
+    resolved: 'The instance no longer accepts writes, or is its cluster’s primary.',
   },
   // of a cluster with standbys; its instance is the one that is meant to be the primary
   'no-primary': {
@@ -126,7 +126,7 @@ export const incidentKinds = {
     page: 'instance/replication/takeover',
     action: { label: 'Fail over' },
     graceMs: 10_000,
-    resolved: 'A primary is seen to run.',
+    resolved: 'A primary is reported to run.',
   },
   'standby-not-streaming': {
     severity: 'warning',
@@ -137,7 +137,7 @@ export const incidentKinds = {
     graceMs: 15_000,
     duringOperations: 'not opened',
     whileInDoubt: 'stays open',
-    resolved: 'The standby streams, or is none any more.',
+    resolved: 'The standby streams, or is no longer a standby.',
   },
   // it may hold what nobody else does
   diverged: {
@@ -149,14 +149,14 @@ export const incidentKinds = {
     graceMs: 5_000,
     duringOperations: 'not opened',
     whileInDoubt: 'stays open',
-    resolved: 'The standby is on the history of its cluster, or is not seen as a standby any more.',
+    resolved: 'The standby follows the history of its cluster, or is no longer reported as a standby.',
   },
   'fence-waits': {
     severity: 'critical',
     openedBy: 'host lane',
     about: ['instanceId'],
     page: 'instance/replication',
-    resolved: 'The instance is fenced, is not to be fenced any more, or is not reported any more.',
+    resolved: 'The instance is fenced, no longer has to be fenced, or is no longer reported.',
   },
   'commits-wait': {
     severity: 'critical',
@@ -166,7 +166,7 @@ export const incidentKinds = {
     // after a start its standbys connect again within seconds
     graceMs: 10_000,
     duringOperations: 'not opened',
-    resolved: 'Enough synchronous standbys are connected, or the instance is not a running primary any more.',
+    resolved: 'Enough synchronous standbys are connected, or the instance is no longer a running primary.',
   },
   'slot-unused': {
     severity: 'warning',
@@ -184,14 +184,14 @@ export const incidentKinds = {
     // the agent checks the files every 2 s: what an operation wrote may be reported for a moment after its end
     graceMs: 5_000,
     duringOperations: 'not opened',
-    resolved: 'No configuration drift is reported any more.',
+    resolved: 'Configuration drift is no longer reported.',
   },
   'page-unprotected': {
     severity: 'warning',
     openedBy: 'host lane',
     about: ['instanceId'],
     page: 'instance',
-    resolved: 'The engine does not report its pages as unprotected any more.',
+    resolved: 'The engine no longer reports its pages as unprotected.',
   },
   'page-guard-off': {
     severity: 'critical',

@@ -79,7 +79,7 @@ const InstallationShape = HostConfiguration.extend({
   consoleDirectory: z.string(),
 })
 
-/** What a `config.json` held before the console's parts were users of their own; "./floe up" writes it anew. */
+/** What a `config.json` held before the console's parts had users of their own; "./floe up" rewrites it. */
 const FormerInstallation = z.object({
   controlPort: z.number().int(),
   controlDatabase: z.object({ user: z.string(), name: z.string() }),

@@ -37,11 +37,11 @@ export const instanceTransitions: readonly InstanceTransition[] = [
   { from: 'starting', to: 'crashed', because: 'the process ended before it answered' },
   { from: 'starting', to: 'stopping', because: 'a stop was ordered while it started' },
   { from: 'running', to: 'stopping', because: 'a stop was ordered' },
-  { from: 'running', to: 'crashed', because: 'the process ended though nobody stopped it' },
+  { from: 'running', to: 'crashed', because: 'the process ended unexpectedly' },
   { from: 'running', to: 'starting', because: 'it is up but does not answer SQL (crash recovery)' },
   { from: 'stopping', to: 'stopped', because: 'the process ended' },
   { from: 'stopping', to: 'running', because: 'the stop was given up' },
-  { from: 'stopping', to: 'crashed', because: 'its last process ended though nobody stopped it' },
+  { from: 'stopping', to: 'crashed', because: 'its last process ended unexpectedly' },
   { from: 'crashed', to: 'starting', because: 'a start was ordered after a crash' },
   { from: 'crashed', to: 'deleting', because: 'a delete was ordered' },
 ]

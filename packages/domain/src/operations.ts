@@ -53,7 +53,7 @@ const mode = StopMode.default('fast').meta({
   title: 'Mode',
   description: 'fast ends sessions and writes a checkpoint; immediate does neither',
 })
-/** It began as a fast one, and somebody would not wait for it. */
+/** A fast stop that was escalated to an immediate one. Stored rows have this name, as has the function of the database. */
 const hastened = z.boolean().optional().meta({ title: 'Escalated to immediate' })
 /** Why, in the words of who asked; kept in the history. */
 const reason = ChangeReason.optional().meta({ title: 'Why' })
@@ -150,7 +150,7 @@ export const operationRecords = {
       verb: 'separate',
       summary: 'give an instance a user of its own',
       about:
-        'Gives an instance that an earlier version made a user of the operating system of its own, which restarts it.',
+        'Gives an instance that an earlier version created its own user of the operating system. The instance restarts.',
       done: 'runs as a user of its own',
     },
   }),
@@ -188,7 +188,7 @@ export const operationRecords = {
     }),
     settings: (input: { changes: { name: string }[] }) => input.changes.map((c) => c.name),
   }),
-  /** What was changed past Floe (an edited file, ALTER SYSTEM) is kept or put back. */
+  /** Configuration drift (an edited file, ALTER SYSTEM) is adopted or reverted. */
   'resolve-drift': define({
     title: 'Resolve configuration drift',
     action: 'setting.resolve',
@@ -227,15 +227,15 @@ export const operationRecords = {
       instanceId,
       method: z.enum(['rewind', 'clone']).default('rewind').meta({ title: 'Method' }),
       /** What only it had acknowledged is not kept aside: a person said that it may be lost. */
-      discardOwn: z.boolean().optional().meta({ title: 'Keep nothing aside' }),
+      discardOwn: z.boolean().optional().meta({ title: 'Discard WAL that only it has' }),
     }),
-    // whoever stopped it once wants it to run from now on
+    // even if it was stopped before, it is wanted to run from now on
     intent: 'running',
     leavesPrimaryAlone: true,
   }),
   /** Removes what was kept aside at a rejoin. */
   'drop-kept-aside': define({
-    title: 'Drop what was kept aside',
+    title: 'Drop WAL kept aside',
     action: 'instance.drop_kept_aside',
     input: z.object({ instanceId, keptAside: KeptAsideName.meta({ title: 'Kept aside' }), confirmName }),
     leavesPrimaryAlone: true,
@@ -251,7 +251,7 @@ export const operationRecords = {
       verb: 'promote',
       summary: 'make a standby a cluster of its own',
       about:
-        'Promotes a standby, which leaves its cluster and has one of its own. To let it take over, use "cluster switchover" or "cluster failover".',
+        'Promotes a standby, which leaves its cluster and becomes the primary of a new one. To make it the primary of its cluster, use "cluster switchover" or "cluster failover".',
       done: 'is the primary of a cluster of its own',
     },
   }),
@@ -264,7 +264,11 @@ export const operationRecords = {
     pointOfNoReturn: 'promote',
     stages: [
       { name: 'check', title: 'Check the standby that takes over', clientsCanWrite: true },
-      { name: 'prepare', title: 'Give the primary a role to come back with', clientsCanWrite: true },
+      {
+        name: 'prepare',
+        title: 'Create a role for the primary’s return as a standby',
+        clientsCanWrite: true,
+      },
       { name: 'admit', title: 'Admit that role', clientsCanWrite: true },
       { name: 'slots', title: 'Keep WAL for the other members on the new primary', clientsCanWrite: true },
       { name: 'checkpoint', title: 'Write a checkpoint on the primary', clientsCanWrite: true },
@@ -277,7 +281,7 @@ export const operationRecords = {
       { name: 'rejoin', title: 'Let the other members follow the new primary', clientsCanWrite: true },
       { name: 'synchronous', title: 'Set the synchronous standbys', clientsCanWrite: true },
       { name: 'tidy', title: 'Drop the slots of the former primary', clientsCanWrite: true },
-      { name: 'observe', title: 'See all members follow', clientsCanWrite: true },
+      { name: 'observe', title: 'Wait until all members follow', clientsCanWrite: true },
       { name: 'repair', title: 'Let members fetch torn pages from each other', clientsCanWrite: true },
     ],
   }),
@@ -311,13 +315,13 @@ export const operationRecords = {
     stages: [
       { name: 'check', title: 'Check the standby that takes over', clientsCanWrite: false },
       { name: 'fence', title: 'Fence the former primary', clientsCanWrite: false },
-      { name: 'isolate', title: 'Let no standby receive any more WAL', clientsCanWrite: false },
+      { name: 'isolate', title: 'Stop WAL streaming to every standby', clientsCanWrite: false },
       { name: 'verify', title: 'Compare what the standbys hold', clientsCanWrite: false },
       { name: 'slots', title: 'Keep WAL for the other members on the new primary', clientsCanWrite: false },
       { name: 'promote', title: 'Promote the standby', clientsCanWrite: false },
       { name: 'repoint', title: 'Let the other standbys follow the new primary', clientsCanWrite: true },
       { name: 'synchronous', title: 'Set the synchronous standbys', clientsCanWrite: true },
-      { name: 'observe', title: 'See all standbys follow', clientsCanWrite: true },
+      { name: 'observe', title: 'Wait until all standbys follow', clientsCanWrite: true },
       { name: 'repair', title: 'Let members fetch torn pages from each other', clientsCanWrite: true },
     ],
   }),
@@ -372,7 +376,7 @@ export const operationRecords = {
     settings: (input: { members: { changes: { name: string }[] }[] }) =>
       input.members.flatMap((m) => m.changes.map((c) => c.name)),
   }),
-  /** Which members give the others pages that a crash tore, wired anew on every member. */
+  /** Which members are page repair sources; set on every member. */
   'change-page-repair': define({
     title: 'Change page repair',
     action: 'page.change',
@@ -394,13 +398,13 @@ export const operationRecords = {
     order: {
       noun: 'instance',
       verb: 'requireTls',
-      summary: 'let clients on other hosts in over TLS only',
+      summary: 'require TLS from clients on other hosts',
       about:
-        'Changes the lines that Floe wrote into pg_hba.conf, on every member of the cluster, so that clients on other hosts come in over TLS only. Open sessions stay. Refused where lines were changed by hand.',
-      done: 'lets clients on other hosts in over TLS only',
+        'Changes the lines that Floe wrote into pg_hba.conf on every member of the cluster: clients on other hosts have to connect over TLS. Open sessions continue. Refused where lines were changed by hand.',
+      done: 'requires TLS from clients on other hosts',
     },
   }),
-  /** Builds the indexes of a database anew, one after the other, beside its readers and writers. */
+  /** Rebuilds the indexes of a database, one after the other, while clients read and write. */
   'reindex-database': define({
     title: 'Reindex database',
     action: 'instance.reindex',
@@ -418,10 +422,10 @@ export const operationRecords = {
       menu: 'primary',
       summary: 'rebuild the indexes of a database',
       about:
-        'Rebuilds the indexes of a database one after the other by REINDEX INDEX CONCURRENTLY, which gives back the space that bloat takes and replaces what is damaged. Readers and writers go on meanwhile; each rebuild waits for older transactions and needs as much disk space as the index. A cancel leaves what is rebuilt and drops the one that is being built.',
+        'Rebuilds the indexes of a database one after the other by REINDEX INDEX CONCURRENTLY, which frees the space that bloat takes and replaces damaged indexes. Reads and writes continue meanwhile; each rebuild waits for older transactions and needs as much disk space as the index. A cancel keeps the indexes rebuilt so far and drops the one being built.',
       done: (result) => {
         const { rebuilt, bytesBefore, bytesAfter } = Reindexed.parse(result)
-        if (rebuilt === 0) return 'has no index there that can be rebuilt'
+        if (rebuilt === 0) return 'has no index in this database that can be rebuilt'
         return `has ${rebuilt} rebuilt ${rebuilt === 1 ? 'index' : 'indexes'}: ${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`
       },
     },

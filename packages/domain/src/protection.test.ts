@@ -15,7 +15,7 @@ test('a standby is told nothing of a guard that writes images, nor that only sta
 
 test('a primary is told what its guard does', () => {
   expect(protectionWords({ state: 'exposed', imagesInForce: true }).meaning).toContain(
-    'The guard writes images',
+    'The guard re-enables full-page images',
   )
   expect(protectionWords({ state: 'protected', imagesInForce: false }).title).toBe('Protected by a standby')
 })

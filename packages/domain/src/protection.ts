@@ -78,23 +78,24 @@ const wordsOfPrimary: Record<ProtectionState, ProtectionWords> = {
   full_page_writes: {
     title: 'Protected by full-page images',
     tone: 'good',
-    meaning: 'The WAL has an image of every page that a crash may tear.',
+    meaning: 'The WAL has a full-page image of every page that a crash may tear.',
   },
   protected: {
     title: 'Protected by a standby',
     tone: 'good',
-    meaning: 'No images are written. A page that a crash tears is taken from the standby.',
+    meaning: 'Full-page images are omitted. A page torn by a crash is fetched from the standby.',
   },
   exposed: {
     title: 'Exposed',
     tone: 'bad',
     meaning:
-      'A page torn now could not be restored. The guard writes images again when no repair source is healthy for longer than polar_page_repair_grace; they count once a checkpoint with them is complete.',
+      'A page torn now could not be restored. The guard re-enables full-page images when no page repair source is healthy for longer than polar_page_repair_grace; they protect once a checkpoint with them is complete.',
   },
   overridden: {
     title: 'Exposed: the guard is off',
     tone: 'bad',
-    meaning: 'Images are written as full_page_writes says, whatever the repair sources do.',
+    meaning:
+      'full_page_writes alone decides about full-page images, whatever the state of the page repair sources.',
   },
 }
 
@@ -102,18 +103,18 @@ const wordsOfPrimary: Record<ProtectionState, ProtectionWords> = {
 const wordsOfStandby: Record<ProtectionState, ProtectionWords> = {
   full_page_writes: {
     ...wordsOfPrimary.full_page_writes,
-    meaning: 'The WAL from its primary has an image of every page that a crash may tear.',
+    meaning: 'The WAL from its primary has a full-page image of every page that a crash may tear.',
   },
   protected: {
     title: 'Protected by another member',
     tone: 'good',
     meaning:
-      'The WAL from its primary may lack images. A page that a crash tears is taken from the primary or another standby.',
+      'The WAL from its primary may lack full-page images. A page torn by a crash is fetched from the primary or another standby.',
   },
   exposed: {
     ...wordsOfPrimary.exposed,
     meaning:
-      'A page torn now could not be restored: this standby can rely on no source. Images in the WAL are its primary’s matter.',
+      'A page torn now could not be restored: this standby has no page repair source that it can rely on. Its primary decides about full-page images.',
   },
   overridden: wordsOfPrimary.overridden,
 }

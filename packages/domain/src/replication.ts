@@ -11,27 +11,27 @@ export type CommitMode = z.infer<typeof CommitMode>
 /** What a commit waits for at each level, and what each may lose. Without synchronous standbys the first three are `local`. */
 export const commitModeWords: Record<CommitMode, { waits: string; mayLose: string }> = {
   remote_apply: {
-    waits: 'A commit waits until the synchronous standbys have replayed it: whoever reads there sees it.',
-    mayLose: 'Nothing that was acknowledged, as long as one synchronous standby is left.',
+    waits: 'A commit waits until the synchronous standbys have replayed it: queries there see it.',
+    mayLose: 'No acknowledged commit, as long as one synchronous standby is left.',
   },
   on: {
-    waits: 'A commit waits until the synchronous standbys have it on disk.',
-    mayLose: 'Nothing that was acknowledged, as long as one synchronous standby is left.',
+    waits: 'A commit waits until the synchronous standbys have written it to disk.',
+    mayLose: 'No acknowledged commit, as long as one synchronous standby is left.',
   },
   remote_write: {
     waits:
-      'A commit waits until the synchronous standbys have handed it to their operating system, not to the disk.',
+      'A commit waits until the synchronous standbys have passed it to their operating system, not until it is on disk.',
     mayLose:
-      'Acknowledged commits of the last moments, if the primary is lost and the standby’s whole machine fails at the same time.',
+      'The latest acknowledged commits, if the primary is lost and the standby’s machine fails at the same time.',
   },
   local: {
     waits: 'A commit waits for the primary’s own disk only.',
-    mayLose: 'Whatever the standbys had not received yet, if the primary is lost.',
+    mayLose: 'Commits that the standbys had not received, if the primary is lost.',
   },
   off: {
     waits: 'A commit waits for nothing.',
     mayLose:
-      'The last commits (up to three times wal_writer_delay) after any crash of the primary, and whatever the standbys had not received.',
+      'The last commits (up to three times wal_writer_delay) after any crash of the primary, and commits that the standbys had not received if it is lost.',
   },
 }
 

@@ -20,9 +20,9 @@ export const reservedSettings: Readonly<Record<string, string>> = {
   log_directory: 'Floe reads checkpoints from the server log.',
   log_filename: 'Floe follows the rotation of the server log by its file names.',
   log_file_mode: 'Floe reads checkpoints from the server log.',
-  log_truncate_on_rotation: 'Floe keeps the server log within bounds by itself.',
-  log_rotation_age: 'Floe keeps the server log within bounds by itself.',
-  log_rotation_size: 'Floe keeps the server log within bounds by itself.',
+  log_truncate_on_rotation: 'Floe limits the size of the server log.',
+  log_rotation_age: 'Floe limits the size of the server log.',
+  log_rotation_size: 'Floe limits the size of the server log.',
   log_timezone: 'Floe reads the times in the server log as UTC.',
   log_checkpoints: 'Floe reads checkpoints from the server log.',
   lc_messages: 'Floe reads checkpoints from the server log, in English.',
@@ -30,10 +30,10 @@ export const reservedSettings: Readonly<Record<string, string>> = {
     'It follows from the cluster: Floe writes it when a standby is created or follows another primary.',
   primary_slot_name: 'It follows from the cluster: Floe keeps a slot for each standby.',
   synchronous_standby_names:
-    'It follows from the cluster: choose the synchronous standbys on its replication page or by "./floe cluster synchronous".',
+    'It follows from the cluster: choose the synchronous standbys on its replication page or with "./floe cluster synchronous".',
   polar_page_repair_sources:
-    'It follows from the cluster: standbys give pages back unless you choose otherwise on its replication page or by "./floe cluster page-repair".',
-  ssl: 'Standbys and the sources of torn pages are reached over TLS only. A certificate of your own (RSA or ECDSA) goes into ssl_cert_file and ssl_key_file.',
+    'It follows from the cluster: standbys are page repair sources unless you choose otherwise on its replication page or with "./floe cluster page-repair".',
+  ssl: 'Standbys and page repair sources use TLS only. Set ssl_cert_file and ssl_key_file for a certificate of your own (RSA or ECDSA).',
   restart_after_crash: 'Floe relies on the engine to restart its own processes.',
 }
 
@@ -59,7 +59,7 @@ export function newSettingFaults(settings: readonly { name: string }[]): (Fault 
         code: 'setting.unknown',
         message: `setting "${name}" does not exist`,
         detail:
-          'A name consists of letters, digits, "_" and "$", and of two such parts where an extension defines it.',
+          'A name consists of letters, digits, "_" and "$"; a setting of an extension has two such parts.',
       }
     if (names.indexOf(name) !== i)
       return { code: 'setting.named_twice', message: `setting "${name}" is named twice` }

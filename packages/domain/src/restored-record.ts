@@ -39,11 +39,11 @@ export type InDoubt = { clusterName: string | null; evidence: RestoredEvidence |
 
 /** What is known of it, as sentences. */
 export function describeEvidence(evidence: RestoredEvidence | null): string {
-  if (evidence === null) return 'How that was found cannot be read.'
+  if (evidence === null) return 'The evidence cannot be read.'
   if (evidence.kind === 'restored')
-    return `It was restored from a backup of ${new Date(evidence.backupAt).toISOString().slice(0, 19)}Z. What was changed since is not in it.`
+    return `It was restored from a backup of ${new Date(evidence.backupAt).toISOString().slice(0, 19)}Z. It lacks all later changes.`
   const { hostName, primaryName, timeline, recordedTimeline, recordedPrimaryName } = evidence
-  return `The agent of host "${hostName}" was told that ${primaryName === null ? 'an instance that is no member' : `"${primaryName}"`} is the primary on timeline ${timeline}; recorded is "${recordedPrimaryName}"${recordedTimeline === 0 ? '' : ` on timeline ${recordedTimeline}`}.`
+  return `According to the agent of host "${hostName}", ${primaryName === null ? 'an instance that is no member' : `"${primaryName}"`} is the primary on timeline ${timeline}; recorded is "${recordedPrimaryName}"${recordedTimeline === 0 ? '' : ` on timeline ${recordedTimeline}`}.`
 }
 
 /** The code of readOnlyFault(). */
@@ -55,9 +55,9 @@ export const readOnlyFault = ({ clusterName, evidence }: InDoubt): FaultError =>
     READ_ONLY,
     clusterName === null
       ? 'the control database was restored: the console is read-only'
-      : `what is recorded of cluster "${clusterName}" is older than the cluster: it is read-only`,
+      : `the record of cluster "${clusterName}" is older than the cluster: the cluster is read-only`,
     {
       detail: describeEvidence(evidence),
-      hint: 'An admin or owner has to look at the incident and decide: "./floe console accept-restored".',
+      hint: 'An admin or owner has to read the incident and decide: "./floe console accept-restored".',
     },
   )

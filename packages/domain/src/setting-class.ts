@@ -1,8 +1,8 @@
 /**
- * Settings by which the server runs a command of its host or loads a library: whoever may set one acts as the instance's
- * operating-system user. Reason by name. What an extension brings is known by how its name ends. Not among them: files that
- * are only read (ssl_*_file, krb_server_keyfile), places of logs and sockets (Floe reserves those), and what names other
- * servers (primary_conninfo, polar_page_repair_sources: reserved, too).
+ * Settings by which the server runs a command of its host or loads a library: a person who may set one acts as the
+ * instance's operating-system user. Reason by name. What an extension brings is known by how its name ends. Not among
+ * them: files that are only read (ssl_*_file, krb_server_keyfile), places of logs and sockets (Floe reserves those),
+ * and what names other servers (primary_conninfo, polar_page_repair_sources: reserved, too).
  */
 const programs = {
   archive_command: 'command',
@@ -87,7 +87,7 @@ export const superuserOnlySettings: readonly string[] = [
 
 const hidden = new Set(superuserOnlySettings)
 
-/** Stands where a value is not shown to whoever asks. */
+/** Replaces a value that the caller may not see. */
 export const HIDDEN_VALUE = 'hidden (operators see it)'
 
 /** Whether a setting's value is kept from viewers: superusers only see it, or it is a command, which may hold a password. */

@@ -99,31 +99,31 @@ export const settingWords: Record<string, { title: string; meaning: string; warn
   full_page_writes: {
     title: 'Full-page writes',
     meaning:
-      'Writes the whole page to the WAL at its first change after a checkpoint, so that a page torn by a crash can be restored. Off writes far less WAL.',
+      'Writes the whole page to the WAL at its first change after a checkpoint, so that a page torn by a crash can be restored. Off writes much less WAL.',
     warning:
-      'Refused while no standby could give a torn page back. When its sources are lost later, the guard has images written again until one is healthy.',
+      'Refused while no standby is a healthy page repair source. If all sources are lost later, the guard re-enables full-page images until one is healthy.',
   },
   polar_page_repair_guard: {
     title: 'Page repair guard',
     meaning:
-      'With full-page writes off, has images written whenever no repair source could give a torn page back. Off leaves it to full-page writes alone.',
+      'With full-page writes off, re-enables full-page images while no page repair source is healthy. Off leaves the decision to full-page writes alone.',
     warning:
-      'With the guard off, a page torn by an operating-system crash or power loss may not be repaired. Only for data you can load again.',
+      'With the guard off, a page torn by an operating-system crash or power loss may not be repaired. Use it only for data that you can load again.',
   },
   polar_page_repair_policy: {
     title: 'Page repair policy',
     meaning:
-      'Which pages recovery takes from a source: those that fail verification (checksum), every page that WAL changes without an image (always), or none (off).',
+      'Which pages recovery fetches from a source: those that fail verification (checksum), every page that WAL changes without an image (always), or none (off).',
   },
   polar_page_repair_sources: {
     title: 'Page repair sources',
     meaning:
-      'Whom torn pages are taken from, in the order they are asked. It follows from the cluster: choose on its replication page.',
+      'The members that torn pages are fetched from, in order. Floe sets it for the cluster: choose the sources on its replication page.',
   },
   polar_bulk_read_size: {
     title: 'Bulk read size',
     meaning:
-      'How much a sequential scan, VACUUM, ANALYZE or the heap scan of an index build reads in one I/O. 0 reads single blocks. The same truth as io_combine_limit.',
+      'How much a sequential scan, VACUUM, ANALYZE or the heap scan of an index build reads in one I/O. 0 reads single blocks. It is the same setting as io_combine_limit.',
   },
   polar_bulk_extend_size: {
     title: 'Bulk extend size',
@@ -163,9 +163,9 @@ export const settingWords: Record<string, { title: string; meaning: string; warn
   polar_commit_floor: {
     title: 'Commit floor',
     meaning:
-      'The least that a commit waits for, whatever its session, role or database says with synchronous_commit. While it is not off, a cancel does not end the wait for standbys.',
+      'The minimum that a commit waits for, whatever synchronous_commit of its session, role or database. While it is not off, a cancel does not end the wait for standbys.',
     warning:
-      'With a floor, commits stand still while the synchronous standbys are away; only ending their connections ends the wait.',
+      'With a floor, commits wait as long as the synchronous standbys are away; only closing the client connections ends the wait.',
   },
   fsync: {
     title: 'fsync',

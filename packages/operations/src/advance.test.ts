@@ -420,7 +420,7 @@ test('a creation whose host went away stays as failed, with no port, and is remo
   await made.order()
 })
 
-test('a stop that is hastened starts the immediate one beside the fast one, once, and ends with it', async () => {
+test('a stop that is escalated starts the immediate one beside the fast one, once, and ends with it', async () => {
   const { instanceId, operationId } = await submit('stop-instance', { mode: 'fast' })
   const h = await hold(operationId)
   await passes(h, 3)
@@ -599,7 +599,7 @@ test('what a cancelled operation could not take back is told', async () => {
   for (let i = 0; i < 12 && (await pass(h)).ended === null; i++)
     for (const key of tasks.started)
       if (!key.startsWith('undo.restore')) tasks.answers[key] = { state: 'succeeded', result: {} }
-  const left = expect.stringMatching(/Could not be taken back: restore-primary on host .*: no space left/)
+  const left = expect.stringMatching(/Could not be undone: restore-primary on host .*: no space left/)
   expect(await showOperation(db.pool, operationId)).toMatchObject({ state: 'cancelled', message: left })
   const log = await readOperationLog(db.pool, { operationId })
   expect(log.map((line) => line.text)).toContainEqual(left)

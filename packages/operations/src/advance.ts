@@ -482,8 +482,8 @@ const stepKey = (operation: LeasedOperation, step: LeasedStep) =>
 const overdueIncident = (operation: LeasedOperation, step: LeasedStep) =>
   incident('operation-step', aboutStep(operation, step), {
     title: `"${operationRecord(operation.kind).title}" of instance "${operation.instanceName}" takes longer than expected`,
-    detail: `Step "${step.title}" should have ended at ${step.deadlineAt?.toISOString()}.`,
-    hint: 'Look at its log. It goes on until it ends or is cancelled.',
+    detail: `Step "${step.title}" was due to end at ${step.deadlineAt?.toISOString()}.`,
+    hint: 'Read its log. The operation continues until it ends or is cancelled.',
     hostId: operation.hostId,
     instanceId: operation.instanceId,
     operationId: operation.operationId,

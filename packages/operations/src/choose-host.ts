@@ -26,8 +26,8 @@ export async function chooseHost(tx: Queryable, wanted: string | undefined): Pro
     .filter((host) => host.state === 'online' && freePorts(host) > 0)
     .sort((a, b) => freePorts(b) - freePorts(a) || (a.name < b.name ? -1 : 1))
   if (!best)
-    throw fault('host.ambiguous', 'no host that answers has a free port', {
-      hint: 'Name the host of the new instance, or look at the hosts.',
+    throw fault('host.ambiguous', 'no reachable host has a free port', {
+      hint: 'Name the host of the new instance, or check the hosts.',
     })
   return best.hostId
 }

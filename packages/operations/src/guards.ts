@@ -29,7 +29,7 @@ export function refusePrimary({ instance }: Asked): void {
       'instance.is_primary',
       `instance "${instance.name}" is recorded as the primary of its cluster`,
       {
-        hint: 'Name a standby. Where it is fenced, and nobody is the primary, fail over first.',
+        hint: 'Name a standby. If this one is fenced and the cluster has no other primary, fail over first.',
       },
     )
 }
@@ -49,7 +49,7 @@ export async function refuseLeaving(asked: Asked): Promise<void> {
   if (blocker)
     throw fault(
       'cluster.automatic',
-      `cluster "${cluster.name}" fails over by itself, and could not do so safely without "${instance.name}"`,
+      `cluster "${cluster.name}" could not fail over automatically and safely without "${instance.name}"`,
       {
         detail: `Then ${blocker.message}.`,
         hint: `Turn automatic failover off first: "./floe cluster automatic ${cluster.name} off".`,

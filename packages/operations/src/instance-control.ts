@@ -97,14 +97,14 @@ const agentControl: InstanceControl = {
       member.systemIdentifier ?? cluster.members.find((m) => m.systemIdentifier)?.systemIdentifier
     const primary = primaryToTell(cluster)
     if (!connection || !systemIdentifier)
-      throw fault('instance.never_seen', `what instance "${member.name}" was is not known`, {
+      throw fault('instance.never_seen', `the identity of instance "${member.name}" is unknown`, {
         detail:
-          'No report has told its port and its system identifier: nothing would prove that it is this one.',
-        hint: 'Delete it, and create it anew.',
+          'No report has included its port and system identifier, so a directory cannot be proven to be this instance.',
+        hint: 'Delete the instance and create a new one.',
       })
     if (cluster.automatic && !primary)
       throw fault('automatic.timeline_unknown', 'the timeline of the primary is not known yet', {
-        detail: 'A member of a cluster that fails over by itself is held back by it.',
+        detail: 'A member of a cluster with automatic failover is held back by its timeline.',
         hint: 'Try again in a moment.',
       })
     return {
@@ -240,7 +240,7 @@ export function rolesOf(
 /** How a member reaches another one, by what is stored of both. */
 export function upstreamOf(source: ClusterMember, standby: Pick<ClusterMember, 'name' | 'logins'>): Upstream {
   if (!source.connection)
-    throw fault('cluster.no_address', `where instance "${source.name}" answers is not known`)
+    throw fault('cluster.no_address', `the address of instance "${source.name}" is unknown`)
   return {
     host: source.connection.host,
     port: source.connection.port,

@@ -8,15 +8,15 @@ export function lossForecast(bytes: number | null): { message: string; hint: str
   if (bytes === null)
     return {
       message: 'how much would be lost is unknown',
-      hint: 'State the loss that is accepted, in bytes.',
+      hint: 'Name the accepted loss, in bytes.',
     }
   if (bytes === 0)
     return {
       message: 'commits after the last report of the primary may be lost',
-      hint: 'The standby has everything that the primary was last seen to have. State the loss that is accepted, in bytes: 0 refuses if the primary turns out to have more.',
+      hint: 'The standby has everything that the primary last reported. Name the accepted loss, in bytes: 0 refuses the failover if the primary turns out to have more.',
     }
   return {
     message: `about ${exactBytes(bytes)} of WAL would be lost`,
-    hint: 'State the loss that is accepted, in bytes.',
+    hint: 'Name the accepted loss, in bytes.',
   }
 }

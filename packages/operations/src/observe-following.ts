@@ -2,8 +2,8 @@ import { type ClusterObserved, type OperationKind, primaryOf, standbySeenOf } fr
 import { next, type StepBody, type StepContext, wait } from './step'
 
 /**
- * A step that waits until the stored reports show the primary, and these members streaming from it: whoever sees the
- * operation succeed then also reads the new picture. What does not come within `patienceMs` is said and left.
+ * A step that waits until the stored reports show the primary, and these members streaming from it: a client that sees
+ * the operation succeed then also reads the new state. What does not come within `patienceMs` is said and left.
  */
 export function observeFollowing<K extends OperationKind>(
   members: (context: StepContext<K>, cluster: ClusterObserved) => string[],
@@ -26,10 +26,13 @@ export function observeFollowing<K extends OperationKind>(
       const names = missing.map((m) => `"${m.name}"`).join(', ')
       const waited = context.now.getTime() - context.step.startedAt.getTime()
       if (context.cancelAskedAt || waited > patienceMs)
-        return next({ notSeen: missing.map((m) => m.name) }, { log: [{ text: `not seen yet: ${names}` }] })
+        return next(
+          { notSeen: missing.map((m) => m.name) },
+          { log: [{ text: `not reported yet: ${names}` }] },
+        )
       return wait(
         50,
-        ready ? `waiting until ${names} is seen streaming` : 'waiting until the primary is seen',
+        ready ? `waiting until ${names} is reported as streaming` : 'waiting until the primary is reported',
       )
     },
   }

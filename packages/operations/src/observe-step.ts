@@ -24,9 +24,9 @@ export function observeStep<K extends OperationKind>(wanted: InstanceState, pidF
           code: 'instance.ended_early',
           message: `the instance is ${seen.state} again`,
           detail: seen.because,
-          hint: 'Its log says more.',
+          hint: 'Its log has the details.',
         })
-      return wait(50, `waiting until it is seen ${wanted}`)
+      return wait(50, `waiting until it is reported as ${wanted}`)
     },
   }
 }

@@ -13,7 +13,7 @@ import {
 import { primaryMember, rolesOf } from './instance-control'
 import { mayLookAgain, waitedMs } from './look-again'
 import { type MemberTask, next, type StepBody, type StepContext, wait } from './step'
-import { lookAtAll } from './tasks-step'
+import { pollTasks } from './tasks-step'
 
 /** A host that has not answered for so long is left out: its member is wired by the next change of the cluster. */
 const TOLERANCE_MS = 3_000
@@ -102,10 +102,10 @@ export function setRepairSources(
 }
 
 /**
- * A step that wires page repair anew after the members of a cluster changed. Whatever goes wrong is said and left: the
- * guard of each instance has images written while no source is healthy, so that this is never a reason to fail a
- * switchover. `without` names a member that is about to leave; `known` adds the roles that agents have answered the
- * operation's own steps, which reports tell later.
+ * A step that sets the page repair sources again after the members of a cluster changed. A failure is logged and does
+ * not fail the operation: the guard of each instance has images written while no source is healthy, so that this is
+ * never a reason to fail a switchover. `without` names a member that is about to leave; `known` adds the roles that
+ * agents have answered the operation's own steps, which reports tell later.
  */
 export function pageRepairStep<K extends OperationKind>({
   without = () => null,
@@ -124,24 +124,24 @@ export function pageRepairStep<K extends OperationKind>({
       // a member that only seems to be away would be left out
       const away = cluster.members.some((m) => m.memberRole !== 'fenced' && m.hostState !== 'online')
       const early = mayLookAgain(context) || waitedMs(context, context.step.startedAt) < toleranceMs
-      if (away && early) return wait(100, 'looking at all members')
+      if (away && early) return wait(100, 'checking all members')
       const leaving = without(context)
       const wired = isWired(cluster)
       const prepared = wired
-        ? await lookAtAll(context, cluster, prepareRepair(cluster, leaving), toleranceMs)
+        ? await pollTasks(context, cluster, prepareRepair(cluster, leaving), toleranceMs)
         : ({} as Record<string, Record<string, unknown>>)
-      if (prepared === null) return wait(30, 'giving the members passwords to ask for pages with')
+      if (prepared === null) return wait(30, 'creating passwords for fetching pages')
       const admitted = wired
-        ? await lookAtAll(context, cluster, admitRepair(cluster, prepared as Prepared, leaving), toleranceMs)
+        ? await pollTasks(context, cluster, admitRepair(cluster, prepared as Prepared, leaving), toleranceMs)
         : {}
-      if (admitted === null) return wait(30, 'letting the members ask for pages')
-      const set = await lookAtAll(
+      if (admitted === null) return wait(30, 'allowing the members to fetch pages')
+      const set = await pollTasks(
         context,
         cluster,
         setRepairSources(cluster, prepared as Prepared, leaving),
         toleranceMs,
       )
-      if (set === null) return wait(30, 'naming the sources')
+      if (set === null) return wait(30, 'setting the sources')
       const faults = faultsOf({ ...prepared, ...admitted, ...set })
       return next(
         { pageRepair: faults.length === 0 ? 'wired' : 'partly wired' },
@@ -161,7 +161,7 @@ export const faultsOf = (results: Record<string, Record<string, unknown>>): stri
 function left(cluster: ClusterObserved, leaving: string | null): string[] {
   const sources = repairSourcesOf(cluster, cluster.primaryInstanceId, leaving)
   if (sources.length > 0)
-    return [`torn pages of the primary are taken from ${sources.map((m) => m.name).join(', ')}`]
+    return [`torn pages of the primary are fetched from ${sources.map((m) => m.name).join(', ')}`]
   const saved = primaryMember(cluster).protection?.fullPageWrites === false
-  return saved ? ['no source of pages is left: the guard has full-page images written from now on'] : []
+  return saved ? ['no page repair source is left: from now on the guard enables full-page images'] : []
 }

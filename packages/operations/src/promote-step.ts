@@ -74,8 +74,8 @@ const isBegun = (
 
 const notTold = ({ name, hostName }: ClusterMember): Fault => ({
   code: 'promote.not_told',
-  message: `host "${hostName}" fell silent before "${name}" was promoted`,
-  detail: 'Its agent was not told to promote it, and will not be.',
+  message: `host "${hostName}" became unreachable before "${name}" was promoted`,
+  detail: 'Its agent has no order to promote it and will not get one.',
 })
 
 /** How the attempts before this one ended; null where that cannot be told. */
@@ -105,8 +105,8 @@ function silentFault(
   const { name, hostName } = member
   return {
     code: 'promote.silent',
-    message: `host "${hostName}" fell silent while "${name}" was being promoted`,
-    detail: `Whether "${name}" was promoted is not known: it counts as a possible primary until its host answers.`,
-    hint: `Have another standby take over: "./floe cluster failover ${cluster.name}", with the name of host "${hostName}" typed as unreachable.`,
+    message: `host "${hostName}" became unreachable while "${name}" was being promoted`,
+    detail: `Whether "${name}" was promoted is unknown: it counts as a possible primary until its host answers.`,
+    hint: `Fail over to another standby: "./floe cluster failover ${cluster.name}", naming host "${hostName}" as unreachable.`,
   }
 }

@@ -31,7 +31,7 @@ export const isRefuted = ({ code, detail }: Fault): boolean =>
 export const doubtful = (fault: Fault): Fault => ({
   ...fault,
   code: 'promote.unsettled',
-  hint: 'Whether it was promoted is not known. Have it, or another standby, take over by a failover.',
+  hint: 'Whether it was promoted is unknown. Fail over to it or to another standby.',
 })
 
 /** A promotion that failed is only settled where its fault says so. */

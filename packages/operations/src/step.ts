@@ -232,7 +232,7 @@ export type UndoTask = MemberTask & {
 /** Keeps the step names of a definition checked against its plan. */
 export function defineOperation<K extends OperationKind, Name extends string>(
   kind: K,
-  definition: Omit<OperationDefinition<K, Name>, 'kind'>,
+  definition: Omit<OperationDefinition<NoInfer<K>, Name>, 'kind'>,
 ): OperationDefinition<K, Name> {
   return { kind, ...definition }
 }

@@ -89,7 +89,7 @@ test('a second operation on an instance is refused with the one that blocks it, 
   expect((await showInstance(db.pool, instanceId))?.intent).toBe('running')
 })
 
-test('an immediate stop of what is being stopped fast hastens that stop; anything else waits for it', async () => {
+test('an immediate stop of what is being stopped fast escalates that stop; anything else waits for it', async () => {
   const { instanceId } = await insertTestInstance(db)
   const stop = (mode: 'fast' | 'immediate') =>
     submitOperation(db.as.web, {
@@ -167,7 +167,7 @@ test('a key that was used for something else is refused with the operation it be
   const refusal = await ask({ instanceId: two.instanceId, mode: 'fast' }).catch((error) => error)
   expect(refusal.fault).toMatchObject({
     code: 'operation.key_reused',
-    detail: `It began operation ${first.operationId} (Stop instance).`,
+    detail: `It started operation ${first.operationId} (Stop instance).`,
   })
   expect(await code(ask({ instanceId: one.instanceId, mode: 'immediate' }))).toBe('operation.key_reused')
   // an input that is worked out later is not worked out for a key that is known
@@ -178,7 +178,7 @@ test('a key that was used for something else is refused with the operation it be
     'operation.key_reused',
   )
   expect(await code(ask(never, 'change-settings', { asked }))).toBe('operation.key_reused')
-  // hastened meanwhile, it is the one that was asked for all the same
+  // escalated meanwhile, it is the one that was asked for all the same
   await submitOperation(db, {
     kind: 'stop-instance',
     input: { instanceId: one.instanceId, mode: 'immediate' } as never,

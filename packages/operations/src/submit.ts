@@ -4,9 +4,9 @@ import {
   type Actor,
   askToCancel,
   type Database,
+  escalateOperation,
   findOpenOperation,
   findOperationByKey,
-  hastenOperation,
   type InstanceView,
   insertAuditEvent,
   insertOperation,
@@ -53,8 +53,8 @@ export type SubmitInput<K extends OperationKind> = {
   /** The same key answers the same operation, however often it is sent; for anything else it is refused. */
   idempotencyKey?: string | null | undefined
   /**
-   * What was asked for, as far as the caller says it himself: a key that is sent again must ask for the same. Left out, it
-   * is the whole input but what is made anew for each request.
+   * What was asked for, as far as the caller says it himself: a key that is sent again must ask for the same. Left out,
+   * it is the whole input but what is generated for each request.
    */
   asked?: Asked<K> | undefined
   /** The audit row written with it; `action` defaults to `noun.verb` of the kind, e.g. `instance.create`. */
@@ -75,7 +75,7 @@ export type Submitted<K extends OperationKind> = {
   instanceId: string
   /** What was stored: of the first call where the idempotency key was seen before. */
   input: OperationInput<K>
-  /** False when the idempotency key answered an earlier operation, or one that is open was hastened instead. */
+  /** False when the idempotency key answered an earlier operation, or one that is open was escalated instead. */
   created: boolean
 }
 
@@ -98,7 +98,7 @@ export class OperationConflict extends FaultError {
 
 /**
  * Writes intent, operation and audit row in one transaction and answers at once; the controller does the rest. An
- * immediate stop (or restart) while a fast one is open hastens that one and answers it: who cannot wait for a shutdown
+ * immediate stop (or restart) while a fast one is open escalates that one and answers it: who cannot wait for a shutdown
  * that hangs must not be told to wait for it. Throws
  * OperationConflict, `instance.not_found`, `instance.name_taken`, `instance.name_mismatch` (delete), `host.not_found`,
  * `host.revoked`, `host.ambiguous`, `operation.key_reused`, `control_database.read_only` or `operation.invalid_input`; nothing
@@ -144,7 +144,7 @@ async function write<K extends OperationKind>(
   retryOf: string | null,
 ): Promise<Submitted<K>> {
   const operationId = randomUUID()
-  let hastened: string | null = null
+  let escalated: string | null = null
   try {
     await inTransaction(db.pool, async (tx) => {
       const { instanceId, clusterId } = input as { instanceId: string; clusterId?: string }
@@ -152,8 +152,8 @@ async function write<K extends OperationKind>(
       if (inDoubt) throw readOnlyFault(inDoubt)
       const name = await writeIntent(tx, submit, input, retryOf)
       const blocking = await findOpenOperation(tx, input.instanceId)
-      if (blocking && (await hastens(tx, submit, input, blocking))) {
-        hastened = blocking.operationId
+      if (blocking && (await escalates(tx, submit, input, blocking))) {
+        escalated = blocking.operationId
         return
       }
       if (blocking) throw new OperationConflict(blocking, name)
@@ -203,12 +203,12 @@ async function write<K extends OperationKind>(
       throw nameTaken(nameIn(input))
     throw error
   }
-  if (hastened) return { operationId: hastened, instanceId: input.instanceId, input, created: false }
+  if (escalated) return { operationId: escalated, instanceId: input.instanceId, input, created: false }
   return { operationId, instanceId: input.instanceId, input, created: true }
 }
 
 /** Makes the open operation immediate where this one asks for the same, at once. */
-async function hastens<K extends OperationKind>(
+async function escalates<K extends OperationKind>(
   tx: Transaction,
   submit: Submit<K>,
   input: OperationInput<K>,
@@ -216,7 +216,7 @@ async function hastens<K extends OperationKind>(
 ): Promise<boolean> {
   if (blocking.instanceId !== input.instanceId) return false
   if (submit.kind !== blocking.kind || (input as { mode?: unknown }).mode !== 'immediate') return false
-  if (!(await hastenOperation(tx, blocking.operationId))) return false
+  if (!(await escalateOperation(tx, blocking.operationId))) return false
   await insertAuditEvent(tx, {
     actor: submit.actor,
     action: submit.audit?.action ?? operationRecord(submit.kind).action,
@@ -256,7 +256,7 @@ async function earlierSubmit<K extends OperationKind>(
     asksTheSame(found, asked)
   if (!same)
     throw fault('operation.key_reused', 'idempotency key was used for another operation', {
-      detail: `It began operation ${found.operationId} (${operationRecord(found.kind).title}).`,
+      detail: `It started operation ${found.operationId} (${operationRecord(found.kind).title}).`,
       hint: 'Use a new key for every operation.',
     })
   const input = found.input as OperationInput<K>
@@ -331,7 +331,7 @@ function refuseOtherCluster(input: object, { name, cluster }: InstanceView): voi
 }
 
 /** Stands in an audit row for the value of a setting that viewers are not shown. */
-export const VALUE_NOT_KEPT = 'not kept here: see the history of settings'
+export const VALUE_NOT_KEPT = 'not stored here: see the history of settings'
 
 /**
  * What the audit log keeps of an input: everything but verifiers of passwords, what the row says already, and values of
@@ -413,7 +413,7 @@ async function refusePastNoReturn(tx: Transaction, operationId: string, kind: Op
   if (step && step.state !== 'pending' && !step.overdue)
     throw fault('operation.past_no_return', 'the operation is past the point of no return', {
       detail: `Step "${step.title}" has begun.`,
-      hint: 'Wait until it has ended. It can be given up once a step is overdue.',
+      hint: 'Wait until it has ended. It can be cancelled once a step is overdue.',
     })
 }
 
@@ -439,11 +439,11 @@ export async function retryOperation(
     })
   if (ended.fault?.code === 'operation.not_continued')
     throw fault('operation.not_retryable', 'an operation from before a restore cannot be retried', {
-      detail: 'What its steps had done when the backup was made need not be true any more.',
-      hint: 'Order it again.',
+      detail: 'What its steps had done when the backup was made may no longer be true.',
+      hint: 'Submit a new operation.',
     })
   const parsed = operationRecord(ended.kind).input.parse(ended.input) as OperationInput<OperationKind>
-  // a creation that was taken back took its row with it: it is made anew, on the same host
+  // an undone creation has deleted its row: it is inserted again, on the same host
   const former = ended.kind === 'create-instance' ? await showInstance(db.pool, parsed.instanceId) : undefined
   const takenBack = former !== undefined && former.deletedAt !== null
   return submitInput(

@@ -39,36 +39,36 @@ type TaskOf<T extends TaskKind> = Extract<TaskInput, { kind: T }>
 type TaskStep<K extends OperationKind, T extends TaskKind> = {
   deadlineMs: number
   /** A task to start beside it while it runs, once, so that it ends sooner; null while there is none. */
-  hasten?(context: StepContext<K>): Promise<TaskInput | null>
+  escalate?(context: StepContext<K>): Promise<TaskInput | null>
   /** The member whose host carries it out; the operation's own when left out. */
   on?(context: StepContext<K>, cluster: ClusterObserved): ClusterMember | null
-  /** The result where the host does not answer for a while, or is revoked, and a person said to go on without it. */
+  /** The result where the host is unreachable for a while, or revoked, and a person chose to go on without it. */
   withoutHost?(
     context: StepContext<K>,
   ): Promise<{ result: TaskResult<T> & object; log: string; records?: StepRecord[] } | null>
   /** Ends the step without a task where there is nothing to do. */
   skip?(context: StepContext<K>, cluster: ClusterObserved): Record<string, unknown> | null
   task(context: StepContext<K>, cluster: ClusterObserved): TaskOf<T> | Promise<TaskOf<T>>
-  /** What is written before the task is started: what it may bring about, should nobody hear of it any more. */
+  /** Recorded before the task is started: what it may cause, in case its answer is never received. */
   begins?(task: TaskOf<T>, context: StepContext<K>, cluster: ClusterObserved): StepRecord[]
-  /** What a failure is recorded as: a fault that says for certain that what was begun did not take place. */
+  /** Recorded at a failure whose fault proves that what was begun did not take place. */
   recordsFailure?(fault: Fault, context: StepContext<K>, cluster: ClusterObserved): StepRecord[]
   /** What its success is recorded as. */
   records?(result: TaskResult<T>, context: StepContext<K>, cluster: ClusterObserved): StepRecord[]
-  /** The fault of a task that has succeeded with something else than was asked for. */
-  complain?(result: TaskResult<T>): Fault | null
-  /** Fails the step where the member's host has been silent for so long; else it is waited for without end. */
+  /** The fault in a result: the task succeeded, but not with what the step is for. */
+  faultOf?(result: TaskResult<T>): Fault | null
+  /** Fails the step once the member's host has not answered for this long; without it the step waits forever. */
   silence?: {
     afterMs: number
     fault(member: ClusterMember, context: StepContext<K>, cluster: ClusterObserved): Fault
   }
-  /** Has a task that failed run again as the next attempt. */
+  /** Whether a failed task runs again as the next attempt. */
   again?(fault: Fault, context: StepContext<K>): boolean
-  /** Turns a failure into a success where the wanted state is there already. */
-  forgive?(fault: Fault): TaskResult<T> | undefined
-  /** The result where the agent is of a version that does not know the task; else that is a failure. */
+  /** The result that a failure counts as, where the wanted state is reached already. */
+  recoverFrom?(fault: Fault): TaskResult<T> | undefined
+  /** The result where the agent's version does not know the task; without it that is a failure. */
   olderAgent?: { result: TaskResult<T>; log: string }
-  /** Seen again after so many ms: short where clients wait. */
+  /** Polled again after this many ms: short where clients wait. */
   pollMs?: number
 }
 
@@ -122,10 +122,10 @@ export function taskStep<K extends OperationKind, T extends TaskKind>(
           status = await agent.checkTask({ key, afterLogSeq })
         }
         const beside =
-          status.state === 'running' ? ((await decide(() => definition.hasten?.(context))) ?? null) : null
+          status.state === 'running' ? ((await decide(() => definition.escalate?.(context))) ?? null) : null
         if (beside) await startBeside(context, { ...key, step: `${key.step}-hasten` }, beside)
       } catch (error) {
-        if (error instanceof NotOfHost) throw error.thrown
+        if (error instanceof TaskPreparationError) throw error.thrown
         return refused(context, definition, place, agentFault(error))
       }
       return ended(context, definition, place, kind, status)
@@ -141,7 +141,7 @@ function ruleBegun(task: TaskInput, cluster: ClusterObserved | null): StepRecord
 }
 
 /** What went wrong before a host was asked, e.g. that the cluster could not be read: not to be taken for its answer. */
-class NotOfHost extends Error {
+class TaskPreparationError extends Error {
   readonly thrown: unknown
   constructor(thrown: unknown) {
     super('not decided what to ask the host')
@@ -153,7 +153,7 @@ async function decide<V>(what: () => V | Promise<V>): Promise<V> {
   try {
     return await what()
   } catch (error) {
-    throw new NotOfHost(error)
+    throw new TaskPreparationError(error)
   }
 }
 
@@ -211,7 +211,7 @@ type Place = {
 
 export const cancelledFault = (detail: string): Fault => ({
   code: 'task.cancelled',
-  message: 'the step was given up',
+  message: 'the step was cancelled',
   detail,
 })
 
@@ -248,9 +248,9 @@ async function refused<K extends OperationKind, T extends TaskKind>(
   // what only a later version knows is no valid input to it
   if (fault.code === 'agent.bad_request' && definition.olderAgent)
     return next(definition.olderAgent.result, { log: [{ text: definition.olderAgent.log }] })
-  const forgiven = definition.forgive?.(fault)
-  if (forgiven)
-    return next(forgiven, { records: definition.records?.(forgiven, context, place.cluster) ?? [] })
+  const recovered = definition.recoverFrom?.(fault)
+  if (recovered)
+    return next(recovered, { records: definition.records?.(recovered, context, place.cluster) ?? [] })
   return fail(fault)
 }
 
@@ -276,8 +276,8 @@ function ended<K extends OperationKind, T extends TaskKind>(
         )
       const result = parsed.data as TaskResult<T>
       const records = definition.records?.(result, context, place.cluster) ?? []
-      const complaint = definition.complain?.(result)
-      if (complaint) return fail(complaint, { ...news, records })
+      const resultFault = definition.faultOf?.(result)
+      if (resultFault) return fail(resultFault, { ...news, records })
       return next(result, { ...news, records })
     }
     case 'failed': {
@@ -285,11 +285,11 @@ function ended<K extends OperationKind, T extends TaskKind>(
         code: 'agent.no_reason',
         message: `task "${kind}" failed without a reason`,
       }
-      const forgiven = definition.forgive?.(fault)
-      if (forgiven)
-        return next(forgiven, {
+      const recovered = definition.recoverFrom?.(fault)
+      if (recovered)
+        return next(recovered, {
           ...news,
-          records: definition.records?.(forgiven, context, place.cluster) ?? [],
+          records: definition.records?.(recovered, context, place.cluster) ?? [],
         })
       if (!context.cancelAskedAt && definition.again?.(fault, context))
         return wait(AGAIN_MS, `again: ${fault.message}`, {

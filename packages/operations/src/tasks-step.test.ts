@@ -19,7 +19,7 @@ async function pass(
   const step = tasksStep<'failover-cluster'>({
     deadlineMs: 60_000,
     tasks: () => Object.keys(answers).map(task),
-    tolerate: () => true,
+    optional: () => true,
     toleranceMs,
   })
   const ask = (hostId: string) => async (_: { key: TaskKey }) => {

@@ -13,9 +13,9 @@ type TasksStep<K extends OperationKind> = {
   /** One after the other, where they work on one instance or in an order; ends at the first that is not tolerated. */
   sequential?: boolean
   /** The fault of a task that has succeeded with something else than was asked for. */
-  complain?(task: MemberTask, result: Record<string, unknown>): Fault | null
+  faultOf?(task: MemberTask, result: Record<string, unknown>): Fault | null
   /** Whose fault it was, in the fault that ends the step. */
-  explain?(task: MemberTask, fault: Fault): Fault
+  describe?(task: MemberTask, fault: Fault): Fault
   /** What is kept of their results; all of them by id when left out. */
   result?(
     results: Record<string, unknown>,
@@ -23,7 +23,7 @@ type TasksStep<K extends OperationKind> = {
     cluster: ClusterObserved,
   ): Record<string, unknown>
   /** True where a member that fails or does not answer is left behind; its fault then stands in the result. */
-  tolerate?(task: MemberTask, fault: Fault, context: StepContext<K>): boolean
+  optional?(task: MemberTask, fault: Fault, context: StepContext<K>): boolean
   /** How long a host that does not answer is waited for where that is tolerated. */
   toleranceMs?: number | ((task: MemberTask, context: StepContext<K>, cluster: ClusterObserved) => number)
   records?(results: Record<string, unknown>, context: StepContext<K>, cluster: ClusterObserved): StepRecord[]
@@ -42,9 +42,9 @@ export function tasksStep<K extends OperationKind>(definition: TasksStep<K>): St
       const results: Record<string, unknown> = {}
       const running: string[] = []
       const look = async (task: MemberTask) => {
-        const answer = await lookAt(context, definition, cluster, task)
-        const complaint = answer && !answer.fault ? definition.complain?.(task, answer) : null
-        const seen = complaint ? { fault: complaint } : answer
+        const answer = await pollTask(context, definition, cluster, task)
+        const resultFault = answer && !answer.fault ? definition.faultOf?.(task, answer) : null
+        const seen = resultFault ? { fault: resultFault } : answer
         if (seen === null) running.push(task.id)
         else results[task.id] = seen
         return seen
@@ -53,7 +53,7 @@ export function tasksStep<K extends OperationKind>(definition: TasksStep<K>): St
         for (const task of tasks) {
           const seen = await look(task)
           const fault = seen?.fault as Fault | undefined
-          if (seen === null || (fault && !definition.tolerate?.(task, fault, context))) break
+          if (seen === null || (fault && !definition.optional?.(task, fault, context))) break
         }
       if (!definition.sequential) await Promise.all(tasks.map(look))
       if (running.length > 0)
@@ -62,8 +62,8 @@ export function tasksStep<K extends OperationKind>(definition: TasksStep<K>): St
         })
       for (const task of tasks) {
         const { fault } = (results[task.id] ?? {}) as { fault?: Fault }
-        if (fault && (fault.code === 'task.cancelled' || !definition.tolerate?.(task, fault, context)))
-          return fail(definition.explain?.(task, fault) ?? fault)
+        if (fault && (fault.code === 'task.cancelled' || !definition.optional?.(task, fault, context)))
+          return fail(definition.describe?.(task, fault) ?? fault)
       }
       return next(definition.result?.(results, context, cluster) ?? results, {
         log: tasks.map(({ id }) => {
@@ -78,30 +78,30 @@ export function tasksStep<K extends OperationKind>(definition: TasksStep<K>): St
 
 /** Who is waited for, where it is one. */
 const atWork = ([only, ...others]: readonly string[]) =>
-  only && others.length === 0 ? `; at work: ${only}` : ''
+  only && others.length === 0 ? `; running: ${only}` : ''
 
 /**
  * Lets tasks run side by side and answers their results by id, or null while one still runs. Whatever goes wrong with one
  * is its result: `{ fault }`. A host that does not answer is waited for `toleranceMs`.
  */
-export async function lookAtAll<K extends OperationKind>(
+export async function pollTasks<K extends OperationKind>(
   context: StepContext<K>,
   cluster: ClusterObserved,
   tasks: readonly MemberTask[],
   toleranceMs: number,
 ): Promise<Record<string, Record<string, unknown>> | null> {
-  const definition = { tolerate: () => true, toleranceMs }
+  const definition = { optional: () => true, toleranceMs }
   const seen = await Promise.all(
-    tasks.map(async (task) => [task.id, await lookAt(context, definition, cluster, task)] as const),
+    tasks.map(async (task) => [task.id, await pollTask(context, definition, cluster, task)] as const),
   )
   if (seen.some(([, result]) => result === null)) return null
   return Object.fromEntries(seen) as Record<string, Record<string, unknown>>
 }
 
 /** The result of a task that ended, `{ fault }` of one that will not, null while it runs. */
-async function lookAt<K extends OperationKind>(
+async function pollTask<K extends OperationKind>(
   context: StepContext<K>,
-  definition: Pick<TasksStep<K>, 'tolerate' | 'toleranceMs'>,
+  definition: Pick<TasksStep<K>, 'optional' | 'toleranceMs'>,
   cluster: ClusterObserved,
   { id, hostId, hostName, task }: MemberTask,
 ): Promise<Record<string, unknown> | null> {
@@ -122,7 +122,7 @@ async function lookAt<K extends OperationKind>(
   const { toleranceMs = 5_000 } = definition
   const patience = typeof toleranceMs === 'number' ? toleranceMs : toleranceMs(of, context, cluster)
   const silent = silentHost(hostName)
-  const tolerated = definition.tolerate?.(of, silent, context) === true
+  const tolerated = definition.optional?.(of, silent, context) === true
   let status: TaskStatus
   try {
     status = await (tolerated && !context.cancelAskedAt && patience < QUESTION_MS
@@ -153,7 +153,7 @@ async function lookAt<K extends OperationKind>(
 }
 
 const SILENT = 'agent.silent'
-/** A question that gets no answer ends by itself after so long; whoever is waited for longer is asked again. */
+/** A query without an answer ends after this long; a host that is waited for longer is queried again. */
 const QUESTION_MS = 3_000
 
 const silentHost = (hostName: string): Fault => ({

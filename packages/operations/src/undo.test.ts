@@ -71,7 +71,7 @@ test('what needs another one to be taken back first is not tried without it, and
     fault: {
       code: 'setting.rolled_back',
       detail:
-        'Could not be taken back: reload-instance on host "host-of-set.b": it would not ("b" may have n = 2); ' +
+        'Could not be undone: reload-instance on host "host-of-set.b": it would not ("b" may have n = 2); ' +
         'reload-instance on host "host-of-set.a": not tried, because set.b was not done ("a" may have n = 2).',
     },
   })

@@ -54,11 +54,11 @@ export async function undoSteps<K extends OperationKind>(
       status = await agent.checkTask({ key, afterLogSeq: 0 })
       if (status.state === 'not-started') {
         await startOnce(agent, { key, task: tellingPrimary(task, cluster) })
-        return wait(50, 'taking back what was begun')
+        return wait(50, 'undoing what was started')
       }
     } catch (error) {
       const fault = agentFault(error)
-      if (fault.code === 'task.instance_busy') return wait(200, 'taking back what was begun')
+      if (fault.code === 'task.instance_busy') return wait(200, 'undoing what was started')
       const since = context.cancelAskedAt ?? context.step.startedAt
       const heardMs = cluster.members.find((m) => m.hostId === hostId)?.ageMs ?? Number.POSITIVE_INFINITY
       const silentMs = Math.min(waitedMs(context, since), heardMs)
@@ -71,7 +71,7 @@ export async function undoSteps<K extends OperationKind>(
       whole &&= fault.code === 'host.revoked'
       continue
     }
-    if (status.state === 'running') return wait(100, 'taking back what was begun')
+    if (status.state === 'running') return wait(100, 'undoing what was started')
     ended[id] = status.result ?? {}
     if (status.state === 'succeeded') done.add(id)
     if (status.state === 'succeeded' || status.fault?.code === 'instance.not_found') continue
@@ -80,7 +80,7 @@ export async function undoSteps<K extends OperationKind>(
   }
   if (outcome.word !== 'fail') return outcome
   const { word: _word, fault: was, ...more } = outcome
-  const detail = [was.detail, left.length > 0 ? `Could not be taken back: ${left.join('; ')}.` : null]
+  const detail = [was.detail, left.length > 0 ? `Could not be undone: ${left.join('; ')}.` : null]
   if (whole) records.push(...(definition.undone?.(context, ended) ?? []))
   return fail(left.length > 0 ? { ...was, detail: detail.filter(Boolean).join(' ') } : was, {
     ...more,

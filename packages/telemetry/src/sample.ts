@@ -3,15 +3,15 @@ import { type MetricName, metrics } from './metric-catalogue'
 
 /** The tick at which agents sample. */
 export const SAMPLE_INTERVAL_MS = 1_000
-/** How long an agent keeps samples for whoever lost the connection. */
+/** How long an agent keeps samples for a client that lost its connection. */
 export const RING_MINUTES = 60
 
 export type MetricValues = Partial<Record<MetricName, number | null>>
 
 /**
- * One tick of one instance. `seq` grows by one with every sample of an instance and never starts anew; `at` is the moment
- * the tick was taken (milliseconds since the epoch) and `intervalMs` the measured time the rates cover. A missed tick has
- * no sample; the next one covers the longer interval. A metric that is absent or null is not known.
+ * One tick of one instance. `seq` grows by one with every sample of an instance and never restarts; `at` is the moment
+ * the tick was taken (milliseconds since the epoch) and `intervalMs` the measured time the rates cover. A missed tick
+ * has no sample; the next one covers the longer interval. A metric that is absent or null is not known.
  */
 export const Sample = z.object({
   seq: z.number().int().nonnegative(),

@@ -656,7 +656,7 @@ export class Instance {
         this.#listensOn = listens.split(',').map((address) => address.trim())
         this.#listensOnSettled = true
       } catch {
-        // whoever is superuser of the instance put something else there: that keeps no other instance from being reported
+        // a superuser of the instance put something else there: that keeps no other instance from being reported
       }
     const { hostAddress } = this.#around.installation
     return ['*', '0.0.0.0', '::', hostAddress].some((a) => this.#listensOn.includes(a))

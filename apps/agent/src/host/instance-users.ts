@@ -78,7 +78,7 @@ export class InstanceUsers {
         const ids = idsOf(name)
         if (ids && ids.uid !== uid)
           throw fault('host.no_user', `user "${name}" has uid ${ids.uid}, not ${uid}`, {
-            detail: `Which uid belongs to the instance stands in "${this.#directory}".`,
+            detail: `"${this.#directory}" records the uid of the instance.`,
             hint: 'One of the two was restored or edited. Put it right, then try again.',
           })
         return { name, uid, gid: ids?.gid ?? (await addUser(name, uid)) }
@@ -106,7 +106,7 @@ export class InstanceUsers {
       const user = { name, ...owner }
       if (checkOnly) return user
       if (!claimed && !this.#claimFile(owner.uid, instanceId, name))
-        throw this.#notItsUser(owner.uid, 'Another agent of this machine has just given it to somebody.')
+        throw this.#notItsUser(owner.uid, 'Another agent of this machine has just assigned it.')
       if (idsOf(name) === null) await addUser(name, owner.uid)
       // where it is not written down it follows from a search, which finds this one too
       if (this.#noted() !== null) this.#noteNext(owner.uid + 1)
@@ -164,7 +164,7 @@ export class InstanceUsers {
   #notItsUser(uid: number, detail: string) {
     return fault('host.not_its_user', `uid ${uid} is not that of the instance’s own user`, {
       detail,
-      hint: `Which uid belongs to which instance stands in "${this.#directory}". Find out whose the files are.`,
+      hint: `"${this.#directory}" records the uid of each instance. Find out whose the files are.`,
     })
   }
 
@@ -219,13 +219,13 @@ export class InstanceUsers {
     }
     const left = await uidsWithFiles(this.#filesBelow, this.#range).catch((error: Error) => {
       throw fault('host.no_user_left', 'no user is left for another instance', {
-        detail: `Which uids could be used again cannot be told, because not every file system could be searched: ${error.message}.`,
+        detail: `The reusable uids are unknown, because not every file system could be searched: ${error.message}.`,
       })
     })
     for (let uid = from; uid <= to; uid++)
       if (!left.has(uid) && (await this.#tryTake(uid, instanceId, name))) return uid
     throw fault('host.no_user_left', 'no user is left for another instance', {
-      detail: `Every uid from ${from} to ${to} belongs to somebody, or files of it are left on this host.`,
+      detail: `Every uid from ${from} to ${to} is in use, or still owns files on this host.`,
       hint: 'Widen the range with "instanceUsers" in config.json, then restart the agent.',
     })
   }
@@ -236,7 +236,7 @@ export class InstanceUsers {
     const noted = this.#noted()
     if (noted !== null) return Math.max(from, noted)
     const cannotTell = (detail: string) =>
-      fault('host.no_user', 'which uids were given to instances cannot be told', {
+      fault('host.no_user', 'the uids assigned to instances are unknown', {
         detail: `"${this.#nextFile()}" is missing or damaged. ${detail}`,
         hint: `Search by hand for files of uids ${from} to ${to}, and write the first uid that no instance ever had into that file.`,
       })

@@ -20,7 +20,7 @@ import type { EngineUser } from './engine-user'
 import { runCommand } from './run-command'
 
 /**
- * The door to trees that belong to an instance's user, who is a stranger: whoever is superuser of the instance runs
+ * The door to trees that belong to an instance's user, who is not trusted: any superuser of the instance runs
  * programs as that user and can swap any name in there at any moment.
  *
  * - What changes such a tree is done by `floe-tree` with the file access of its owner, so a link planted there leads

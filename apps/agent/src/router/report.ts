@@ -4,8 +4,8 @@ import type { HostFacts } from '@floe/domain'
 import type { Instance } from '../engine/instance'
 
 /**
- * The agent's numbered account of host and instances. The number grows with every change worth telling, so that a reader
- * can wait for news; it starts anew with every start of the agent, which `bootId` tells.
+ * The agent's numbered account of host and instances. The number grows with every change worth telling, so that a
+ * reader can wait for news; it starts from zero with every start of the agent, which `bootId` tells.
  */
 export class Reports {
   readonly bootId = randomUUID()

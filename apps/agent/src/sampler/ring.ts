@@ -25,7 +25,7 @@ type Segment = {
  * The last 60 minutes of an instance's samples in segment files. A record is `at, intervalMs, value…` as doubles (NaN:
  * unknown); its place in the segment is its number. After the last record stands a trailer with what the sampler needs
  * to go on (its counters). Record and trailer are written by one call, so that a killed agent has both or neither.
- * Nothing is synced: after a crash of the machine the engine's counters start anew as well.
+ * Nothing is synced: after a crash of the machine the engine's counters start from zero as well.
  *
  * Where the files cannot be written (a full disk), the ring goes on in memory with the same numbers, for the newest 15
  * minutes, and writes them down once it can. Appending never throws: what measures an instance must not stop measuring

@@ -51,7 +51,7 @@ export class CrashedInstances {
       seen.runningAt ??= now
       if (now - seen.runningAt >= STEADY_MS) seen.tries = 0
     } else seen.runningAt = null
-    // a stop that was ordered begins anew, too
+    // a stop that was ordered resets it, too
     if (state === 'stopped') seen.tries = 0
     this.#seen.set(instanceId, seen)
     if (state !== 'crashed' || instance.activity !== null) {

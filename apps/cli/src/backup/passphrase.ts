@@ -36,7 +36,7 @@ function readFromFile(file: string): string {
   }
   if (text === '' || Buffer.byteLength(text) > BYTES_MAX || /[\r\n\0]/.test(text))
     throw noPassphrase(
-      text === '' ? 'What was read is empty.' : 'What was read is not one line of a passphrase’s length.',
+      text === '' ? 'The input is empty.' : 'What was read is not one line of a passphrase’s length.',
       'The file, or standard input, must hold the passphrase and nothing else.',
     )
   return text

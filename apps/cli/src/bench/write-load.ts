@@ -25,7 +25,7 @@ export class WriteLoad {
     this.#done = Promise.all(this.#newest.map((_, i) => this.#client(i))).then(() => {})
   }
 
-  /** Begins to measure anew. */
+  /** Restarts the measurement. */
   reset(): void {
     this.#gaps = this.#gaps.map(() => 0)
   }

@@ -79,16 +79,16 @@ async function enrolmentToken(given: string | undefined): Promise<string> {
   const trimmed = token.trim()
   if (trimmed === '' || trimmed.length > TOKEN_BYTES_MAX || /\s/.test(trimmed))
     throw fault('usage.no_token', 'there is no one-time token', {
-      detail: trimmed === '' ? 'What was read is empty.' : 'What was read is not a token.',
-      hint: 'Run the command that "./floe host add NAME" or the page Hosts has printed, as it stands there.',
+      detail: trimmed === '' ? 'The input is empty.' : 'The input is not a token.',
+      hint: 'Run the command exactly as "./floe host add NAME" or the page Hosts printed it.',
     })
   return trimmed
 }
 
-const inWords = (r: AgentHostResult, done: string) =>
+const formatResult = (r: AgentHostResult, done: string) =>
   [
     `Host "${r.hostName}" ${done}; its agent answers at ${r.agentUrl}.`,
-    `Instances lie in ${r.instancesDirectory}, on ports ${r.instancePorts.from}-${r.instancePorts.to}.`,
+    `Instances: directory ${r.instancesDirectory}, ports ${r.instancePorts.from}-${r.instancePorts.to}.`,
     `Log of this run: ${r.log}`,
   ].join('\n')
 
@@ -112,9 +112,9 @@ function addEnrol(agent: Command): void {
   verb(
     agent,
     'enrol',
-    'make this machine a host of a console elsewhere',
+    'make this machine a host of a console on another machine',
     `Prepares this machine, makes a key, gets a certificate for it from the console by a one-time token, and starts the agent.
-The whole command comes from "./floe host add NAME" on the console's machine, or from its page Hosts. Safe to run again.`,
+"./floe host add NAME" on the console's machine and the page Hosts print the whole command. Safe to run again.`,
   )
     .requiredOption('--console <url>', 'address of the console', consoleUrl)
     .option(
@@ -138,7 +138,7 @@ The whole command comes from "./floe host add NAME" on the console's machine, or
       const result = await alone('agent-enrol', (home, { progress, log }) =>
         enrolHost(home, asked, progress, log),
       )
-      printResult(json, result, () => inWords(result, 'is enrolled'))
+      printResult(json, result, () => formatResult(result, 'is enrolled'))
     })
 }
 
@@ -191,20 +191,20 @@ async function stop(home: Home, host: HostConfiguration, instances: boolean) {
 export function addAgent(program: Command): void {
   const agent = program
     .command('agent')
-    .summary('enrol this machine as a host of a console elsewhere')
+    .summary('enrol this machine as a host of a console on another machine')
     .description(
-      'The agent of a host whose console runs elsewhere. On the console’s own machine "./floe up" does all this.',
+      'The agent of a host whose console runs on another machine. On the console’s own machine "./floe up" does all this.',
     )
   addEnrol(agent)
   verb(
     agent,
     'start',
     'start this host’s agent',
-    'Starts the agent, after a boot or an update of the checkout; builds what is missing.',
+    'Starts the agent after a boot or an update of the checkout, and builds what is missing.',
   ).action(async ({ json }: { json?: boolean }) => {
     const { startHost } = await import('../up/agent-host')
     const result = await alone('agent-start', (home, { progress, log }) => startHost(home, progress, log))
-    printResult(json, result, () => inWords(result, 'runs'))
+    printResult(json, result, () => formatResult(result, 'runs'))
   })
   verb(
     agent,

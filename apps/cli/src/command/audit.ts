@@ -24,11 +24,11 @@ const plain = (text: string | null): string | null =>
   text?.replace(/[\u0000-\u001f\u007f-\u009f]/g, '?') ?? null
 
 /** What `audit verify` prints of a chain that holds. */
-function inWords(v: Verified): string {
+function formatVerified(v: Verified): string {
   const { known } = v
   return [
     `${v.rows} audit rows verified: none was changed or removed.`,
-    ...(v.anchorId === '0' ? [] : [`Rows up to ${v.anchorId} were removed past their retention.`]),
+    ...(v.anchorId === '0' ? [] : [`Rows up to ${v.anchorId} were removed after their retention.`]),
     ...(known
       ? [
           known.at === null
@@ -90,24 +90,25 @@ export function addAudit(program: Command): void {
     audit,
     'verify',
     'verify that no audit row was changed or removed',
-    'Computes the hash of each audit row again and names the first one that was changed or is missing. Prints the hash of the newest row: kept outside this installation and given as --head later, it proves that nothing up to that row was written anew.',
+    'Computes the hash of each audit row again and names the first one that was changed or is missing. Prints the hash of the newest row: keep it outside this installation and give it as --head later, to prove that no row up to that one was rewritten.',
   )
     .option('--head <hash>', 'a hash that an earlier run printed', hash)
     .action(async ({ json, head }: Verb & { head?: string }) => {
       const verified = await openConsole().trpc.audit.verify.query({ head })
       const { broken } = verified
       if (!broken && verified.known !== null) {
-        printResult(json, verified, () => inWords(verified))
+        printResult(json, verified, () => formatVerified(verified))
         return
       }
       if (broken)
         throw fault('audit.broken', broken.message, {
-          detail: `${verified.rows} rows before it hold.${broken.at === null ? '' : ` It says that it was written at ${moment(broken.at)}.`}`,
+          detail: `The ${verified.rows} rows before it are unchanged.${broken.at === null ? '' : ` Its time is ${moment(broken.at)}.`}`,
           hint: 'Only the owner of the tables, a superuser of the control database, can change audit rows. Compare with a backup.',
         })
       throw fault('audit.head_unknown', 'no audit row has the given hash', {
-        detail: 'The chain holds, but it is another one, or that row was removed past its retention.',
-        hint: `${verified.anchorId === '0' ? 'No row was' : `Rows up to ${verified.anchorId} were`} removed past their retention. If the hash is of a later row, the chain was written anew: compare with a backup.`,
+        detail:
+          'The chain is intact, but it is a different chain, or the row was removed after its retention.',
+        hint: `${verified.anchorId === '0' ? 'No row was' : `Rows up to ${verified.anchorId} were`} removed after their retention. If the hash is of a later row, the chain was rewritten: compare with a backup.`,
       })
     })
 }

@@ -21,7 +21,7 @@ export function addBench(program: Command): void {
     .command('bench <name> [words...]')
     .summary('run a benchmark')
     .description(
-      'Runs a benchmark against its baseline in the same run, on private ports and directories, and prints its figures. What follows "--" is given to the benchmark. "./floe bench list" names them.',
+      'Runs a benchmark and its baseline in the same run, on private ports and directories, and prints its figures. Arguments after "--" are passed to the benchmark. "./floe bench list" lists the benchmarks.',
     )
     .option('--short', 'fewer and shorter rounds')
     .option(
@@ -31,7 +31,7 @@ export function addBench(program: Command): void {
     .option('--rounds <n>', 'rounds of faults (chaos, failover-automatic)', wholeNumber(1, 10_000))
     .option(
       '--seed <n>',
-      'decides the rounds: which faults in which configurations (chaos, failover-automatic)',
+      'seed that decides which faults run in which configurations (chaos, failover-automatic)',
       wholeNumber(0, SEED_MAX),
     )
     .option('--hosts <n>', 'hosts besides the console (chaos, failover-automatic)', wholeNumber(3, 8))

@@ -42,7 +42,7 @@ export async function carryOut(
   )
 }
 
-function inWords(detail: ClusterDetail): string {
+function formatCluster(detail: ClusterDetail): string {
   const { cluster, waiting, connections, candidates, openOperation } = detail
   const primary = cluster.members.find((m) => m.instanceId === cluster.primaryInstanceId)
   const members = table(
@@ -123,17 +123,17 @@ function addLook(cluster: Command): void {
   verb(
     cluster,
     'show <name>',
-    'show a cluster: members, positions, lag, who could take over',
+    'show a cluster: members, positions, lag, candidates',
     'Shows a cluster, by its name or that of a member.',
   ).action(async (name: string, { json }: Verb) => {
     const detail = await findCluster(openConsole(), name)
-    printResult(json, detail, () => inWords(detail))
+    printResult(json, detail, () => formatCluster(detail))
   })
   verb(
     cluster,
     'connect <name>',
-    'print how to connect to the primary, whoever it is',
-    'Prints connections that find the primary (or with --reads a standby) by themselves, without a password.',
+    'print how to connect to whichever member is the primary',
+    'Prints connection strings, without a password, that find the primary (with --reads, a standby).',
   )
     .option('--reads', 'the connection for reads')
     .action(async (name: string, { json, reads }: Verb & { reads?: boolean }) => {
@@ -162,12 +162,12 @@ function addTakeovers(cluster: Command): void {
   submittingVerb(
     cluster,
     'switchover <name>',
-    'let a standby take over from the running primary',
-    'Lets a standby take over; the primary becomes its standby. Nothing is lost. With --check it only says who could, and which stages there are.',
+    'promote a standby in place of the running primary',
+    'Promotes a standby; the former primary becomes its standby. Nothing is lost. With --check it only lists the candidates and the stages.',
   )
-    .option('--to <member>', 'who takes over; the best candidate when left out')
+    .option('--to <member>', 'the standby to promote (default: the best candidate)')
     .option('--check', 'only show the candidates and the stages')
-    .option('--no-wait', 'do not wait until it is done')
+    .option('--no-wait', 'do not wait for the operation to end')
     .action(async (name: string, options: Submitting & { to?: string; check?: boolean }) => {
       const client = openConsole()
       const detail = await findCluster(client, name)
@@ -188,18 +188,18 @@ function addTakeovers(cluster: Command): void {
   submittingVerb(
     cluster,
     'failover <name>',
-    'let a standby take over from a primary that is gone',
-    'Lets a standby take over and fences the former primary. Prints the proof that no acknowledged commit is lost; where that cannot be proven, the loss has to be accepted.',
+    'promote a standby in place of a lost primary',
+    'Fences the former primary and promotes a standby. Prints the proof that no acknowledged commit is lost; where that cannot be proven, the loss has to be accepted.',
   )
-    .option('--to <member>', 'who takes over; chosen once positions are final when left out')
+    .option('--to <member>', 'the standby to promote (default: chosen once positions are final)')
     .option('--check', 'only show the candidates and the stages')
     .option('--accept-loss <bytes>', 'bytes of WAL that may be lost at most, or "unknown"', acceptedLoss)
     .option(
       '--unreachable-host <name>',
-      'name of the primary’s host, or of one whose instance may have been promoted, where it is out of reach and cannot be fenced now; may be given again',
+      'name of an unreachable host whose instance cannot be fenced now: the primary’s, or one that may have been promoted; may be repeated',
       (name: string, before: string[] = []) => [...before, name],
     )
-    .option('--no-wait', 'do not wait until it is done')
+    .option('--no-wait', 'do not wait for the operation to end')
     .action(
       async (
         name: string,
@@ -233,7 +233,7 @@ function addTakeovers(cluster: Command): void {
             ...notSeenLines(notSeen),
             fenced === false
               ? 'The former primary is not fenced: its host is unreachable. It is fenced as soon as the host answers.'
-              : 'The former primary is fenced; "./floe standby rejoin" brings it back.',
+              : 'The former primary is fenced. Rejoin it with "./floe standby rejoin".',
           ].join('\n'),
         )
       },
@@ -248,22 +248,22 @@ const leftOutLines = (stored: unknown): string[] =>
 const NotSeen = z.array(z.string()).catch([])
 const notSeenLines = (stored: unknown): string[] =>
   NotSeen.parse(stored).map(
-    (name) => `"${name}" was not seen to follow: "./floe standby rejoin ${name}" brings it back.`,
+    (name) => `"${name}" was not reported to follow: rejoin it with "./floe standby rejoin ${name}".`,
   )
 
 /** What a failover lost, with the proof where there is one. */
 function verdictLines(stored: unknown): string[] {
   const { data: verdict } = Verdict.safeParse(stored)
   // of an operation that was carried out by a controller of before
-  if (!verdict) return ['What was lost was not judged.']
+  if (!verdict) return ['The loss was not judged.']
   const asked = verdict.kind === 'proven' ? verdict.proof.asked : verdict.asked
   return [
     ...(verdict.kind === 'proven'
       ? [proofSentence(verdict.proof), ...verdict.proof.because]
       : [
           verdict.kind === 'bounded'
-            ? `At most ${exactBytes(verdict.lossBytes)} of WAL are lost.`
-            : 'How much is lost is unknown.',
+            ? `At most ${exactBytes(verdict.lossBytes)} of WAL is lost.`
+            : 'The amount of lost WAL is unknown.',
           ...verdict.doubts.map(doubtSentences),
         ]),
     table(
@@ -313,7 +313,7 @@ function addSynchronous(cluster: Command): void {
   submittingVerb(
     cluster,
     'synchronous <name> [standbys...]',
-    'choose which standbys a commit waits for, and how long',
+    'configure synchronous replication',
     `Names the synchronous standbys. With --database or --role it sets only synchronous_commit there. Modes:\n${commitModes
       .map((m) => `  ${m}: ${commitModeWords[m].waits} May lose: ${commitModeWords[m].mayLose}`)
       .join('\n')}`,
@@ -321,12 +321,12 @@ function addSynchronous(cluster: Command): void {
     .option('--first <n>', 'wait for the first n of the list that are connected', wholeNumber(1, 8))
     .option('--any <n>', 'wait for any n of the list', wholeNumber(1, 8))
     .option('--off', 'wait for no standby')
-    .option('--strict', 'keep commits waiting where a failover leaves too few standbys')
+    .option('--strict', 'keep commits waiting if a failover leaves too few standbys')
     .option('--mode <mode>', 'synchronous_commit', commitMode)
     .option('--database <name>', 'set the mode for a database only')
     .option('--role <name>', 'set the mode for a role only')
-    .option('--reset', 'take the mode of that database or role away again')
-    .option('--no-wait', 'do not wait until it is done')
+    .option('--reset', 'remove the override of that database or role')
+    .option('--no-wait', 'do not wait for the operation to end')
     .action(
       async (
         name: string,
@@ -360,7 +360,7 @@ function addSynchronous(cluster: Command): void {
           return carryOut(client, started, options, () => 'It holds for new sessions.')
         }
         if (!options.off && standbys.length === 0 && options.mode === undefined)
-          throw fault('usage.no_standbys', 'neither standbys nor a mode are named', {
+          throw fault('usage.no_standbys', 'neither standbys nor a mode was given', {
             hint: `Name standbys of cluster "${name}", or give --off or --mode.`,
           })
         const current = detail.cluster.synchronous
@@ -397,8 +397,8 @@ function addCommitModes(cluster: Command): void {
   verb(
     cluster,
     'commit-modes <name>',
-    'list what synchronous_commit is set to for databases and roles',
-    'Lists what synchronous_commit is set to for databases and roles, also past Floe; "./floe cluster synchronous" sets it.',
+    'list overrides of synchronous_commit per database and role',
+    'Lists synchronous_commit as set for databases and roles, including settings made without Floe. "./floe cluster synchronous" changes it.',
   ).action(async (name: string, { json }: Verb) => {
     const client = openConsole()
     const { cluster: found } = await findCluster(client, name)
@@ -410,7 +410,7 @@ function addCommitModes(cluster: Command): void {
         ['database', 'role', 'commit mode'],
         [
           ...scopes.map((s) => [s.database ?? 'every', s.role ?? 'every', s.commitMode]),
-          ['every', 'every', `${found.commitMode} (the cluster’s, where nothing else is set)`],
+          ['every', 'every', `${found.commitMode} (the cluster’s default)`],
         ],
       ),
     )
@@ -421,22 +421,22 @@ function addAutomatic(cluster: Command): void {
   submittingVerb(
     cluster,
     'automatic <name> [on|off]',
-    'let a cluster fail over by itself, or say what that takes',
-    'Turns automatic failover on or off; without either word it shows how it is, what was decided last and what stands against it. A standby takes over when the primary’s agent and the standbys agree that the primary is lost. While the console is away nothing fails over by itself.',
+    'turn automatic failover on or off, or show what it requires',
+    'Turns automatic failover on or off; without either word it shows the configuration, the last decision and what prevents a failover. A standby is promoted when the primary’s agent and the standbys agree that the primary is lost. Without the console nothing fails over automatically.',
   )
-    .option('--after <seconds>', 'both have to say so for so long', wholeNumber(2, 600))
-    .option('--interval <minutes>', 'from one automatic failover to the next at least', wholeNumber(0, 1_440))
+    .option('--after <seconds>', 'how long both have to report the primary lost', wholeNumber(2, 600))
+    .option('--interval <minutes>', 'minimum time between two automatic failovers', wholeNumber(0, 1_440))
     .option(
       '--isolated-after <seconds>',
-      'when an agent whose primary nobody reaches acts',
+      'how long neither a standby nor the console reaches the primary before its agent acts',
       wholeNumber(5, 3_600),
     )
     .option(
       '--isolated-primary <action>',
-      'what it does then: end-clients, read-only or demote',
+      'what the agent does then: end-clients, read-only or demote',
       oneOf(...IsolatedPrimary.options),
     )
-    .option('--no-wait', 'do not wait until it is done')
+    .option('--no-wait', 'do not wait for the operation to end')
     .action(
       async (
         name: string,
@@ -460,7 +460,7 @@ function addAutomatic(cluster: Command): void {
               blockers: detail.automaticBlockers,
               shortage: detail.automaticShortage,
             },
-            () => automaticInWords(detail),
+            () => formatAutomatic(detail),
           )
         if (word !== 'on' && word !== 'off')
           throw fault('usage.automatic', `"${word}" is neither "on" nor "off"`)
@@ -478,24 +478,24 @@ function addAutomatic(cluster: Command): void {
         )
         await carryOut(client, started, options, () =>
           automatic === null
-            ? `Cluster "${name}" does not fail over by itself any more.`
-            : `Cluster "${name}" fails over by itself.`,
+            ? `Automatic failover of cluster "${name}" is off.`
+            : `Automatic failover of cluster "${name}" is on.`,
         )
       },
     )
 }
 
-function automaticInWords({ cluster, automaticBlockers, automaticShortage }: ClusterDetail): string {
+function formatAutomatic({ cluster, automaticBlockers, automaticShortage }: ClusterDetail): string {
   const { automatic, automaticWord } = cluster
   return [
     automatic
-      ? `Cluster "${cluster.name}" fails over by itself: after ${automatic.afterMs / 1_000} s, at most once in ${automatic.minIntervalMs / 60_000} minutes. A primary that nobody reaches for ${automatic.isolatedAfterMs / 1_000} s: ${automatic.isolatedPrimary}.`
-      : `Cluster "${cluster.name}" does not fail over by itself.`,
+      ? `Automatic failover of cluster "${cluster.name}" is on: after ${automatic.afterMs / 1_000} s, at most once in ${automatic.minIntervalMs / 60_000} minutes. Primary isolated for ${automatic.isolatedAfterMs / 1_000} s: ${automatic.isolatedPrimary}.`
+      : `Automatic failover of cluster "${cluster.name}" is off.`,
     ...(automatic && automaticWord ? [`${automaticWord.kind}: ${automaticWord.text}`] : []),
     ...(automatic && !automaticWord && automaticShortage
       ? [`Now: ${doubtSentences(automaticShortage)}`]
       : []),
-    ...automaticBlockers.map((b) => `Against it: ${b.message}. ${b.hint ?? ''}`),
+    ...automaticBlockers.map((b) => `Not safe: ${b.message}. ${b.hint ?? ''}`),
   ].join('\n')
 }
 
@@ -504,16 +504,16 @@ function addPageRepair(cluster: Command): void {
     cluster,
     'page-repair <name> [standbys...]',
     'choose the page repair sources',
-    'Names the standbys that the primary takes pages from which a crash tore; with --all every standby, also those created later (as it is by itself). Every member is wired anew. Needed before full_page_writes can be off.',
+    'Names the standbys from which the primary fetches pages torn by a crash; with --all (the default of a new cluster) every standby, including later ones. Required before full_page_writes can be off.',
   )
-    .option('--all', 'every standby, also later ones')
+    .option('--all', 'every standby, including later ones')
     .option('--off', 'no standby: refused while the primary runs with full_page_writes off')
-    .option('--no-wait', 'do not wait until it is done')
+    .option('--no-wait', 'do not wait for the operation to end')
     .action(
       async (name: string, standbys: string[], options: Submitting & { all?: boolean; off?: boolean }) => {
         const ways = [options.all, options.off, standbys.length > 0].filter(Boolean).length
         if (ways !== 1)
-          throw fault('usage.page_repair', 'either standbys, --all or --off have to be given', {
+          throw fault('usage.page_repair', 'standbys, --all or --off must be given', {
             hint: `"./floe instance protection ${name}" shows what protects an instance now.`,
           })
         const client = openConsole()
@@ -535,9 +535,7 @@ function addPageRepair(cluster: Command): void {
           const sources = (repairSources ?? []) as string[]
           const missing = (notHealthy ?? []) as string[]
           return [
-            sources.length === 0
-              ? 'Torn pages are taken from nobody.'
-              : `Torn pages of the primary are taken from ${sources.join(', ')}.`,
+            sources.length === 0 ? 'No page repair sources.' : `Page repair sources: ${sources.join(', ')}.`,
             ...(missing.length > 0 ? [`Not healthy yet: ${missing.join(', ')}.`] : []),
           ].join('\n')
         })
@@ -549,10 +547,10 @@ function addRenewRoles(cluster: Command): void {
   submittingVerb(
     cluster,
     'renew-roles <name>',
-    'give members of an earlier version roles that nobody can foresee',
-    'Gives members that an earlier version made roles whose names nobody can foresee, and drops those of before. Standbys connect anew one after another; nothing is restarted. "./floe up" does this by itself after an update.',
+    'replace predictable role names of members that an earlier version created',
+    'Gives members that an earlier version created roles with random names, and drops the former roles. Standbys reconnect one after another; nothing is restarted. "./floe up" does this automatically after an update.',
   )
-    .option('--no-wait', 'do not wait until it is done')
+    .option('--no-wait', 'do not wait for the operation to end')
     .action(async (name: string, options: Submitting) => {
       const client = openConsole()
       const { clusterId } = (await findCluster(client, name)).cluster
@@ -562,8 +560,8 @@ function addRenewRoles(cluster: Command): void {
       await carryOut(client, started, options, ({ renewed, left }) => {
         const names = (renewed ?? []) as string[]
         return [
-          names.length === 0 ? 'No member had a role to be renewed.' : `New roles: ${names.join(', ')}.`,
-          ...((left ?? []) as string[]).map((reason) => `Left as it is: ${reason}`),
+          names.length === 0 ? 'All roles are up to date.' : `New roles: ${names.join(', ')}.`,
+          ...((left ?? []) as string[]).map((reason) => `Unchanged: ${reason}`),
         ].join('\n')
       })
     })
@@ -572,8 +570,10 @@ function addRenewRoles(cluster: Command): void {
 export function addCluster(program: Command): void {
   const cluster = program
     .command('cluster')
-    .summary('look at clusters, switch over, fail over, choose synchronous standbys, change settings')
-    .description('Clusters: a primary and its standbys. The name of a cluster or of a member names one.')
+    .summary('show clusters, switch over, fail over, configure synchronous replication, change settings')
+    .description(
+      'Clusters: a primary and its standbys. A cluster is named by its own name or that of a member.',
+    )
   addLook(cluster)
   addTakeovers(cluster)
   addSynchronous(cluster)

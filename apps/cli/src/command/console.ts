@@ -33,11 +33,10 @@ export function addConsole(program: Command): void {
     'backup <file>',
     'back up the control database, the configuration and the secrets into one encrypted file',
     `Writes one new file, readable by its owner alone, that is encrypted with a passphrase (the format of age: "age -d FILE | tar -t"
-lists it). It holds the key of the installation’s authority: whoever can decrypt it can act as this console. Samples are left
-out unless --samples is given; instances and their data are never part of it.`,
+lists it). It holds the key of the installation’s authority: anybody who can decrypt it can act as this console. Samples are omitted unless --samples is given; instances and their data are never part of it.`,
   )
     .option('--passphrase-file <file>', 'file with the passphrase; "-" reads it from standard input')
-    .option('--samples', 'with the samples of charts, which may be gigabytes')
+    .option('--samples', 'include the samples of charts, which may be gigabytes')
     .action(
       async (
         file: string,
@@ -61,7 +60,7 @@ out unless --samples is given; instances and their data are never part of it.`,
           printResult(json, made, () =>
             [
               `${made.file}: ${made.bytes} bytes${made.samples ? '' : ', without samples'}.`,
-              'Keep the passphrase elsewhere: without it the file is of no use.',
+              'Store the passphrase separately: without it the backup cannot be restored.',
             ].join('\n'),
           )
         } finally {
@@ -75,13 +74,10 @@ out unless --samples is given; instances and their data are never part of it.`,
     'restore <file>',
     'restore a backup of the console, and start it',
     `Restores what "console backup" wrote, on a fresh machine or where the console is stopped, and starts it. The file is decrypted
-and verified as a whole before anything is changed. The console is read-only then: nothing is fenced, promoted, demoted or
-deleted, and nothing that was under way goes on, until an admin or owner has decided with "console accept-restored". Everybody
-has to sign in again. What was in place is kept as a database of its own until the next restore.
-Killed half-way, run it or "./floe up" again.`,
+and verified as a whole before anything is changed. The console is then read-only: nothing is fenced, promoted, demoted or deleted, and no open operation continues, until an admin or owner has decided with "console accept-restored". All users have to sign in again. The former content is kept in a separate database until the next restore. If the restore is interrupted, run it or "./floe up" again.`,
   )
     .option('--passphrase-file <file>', 'file with the passphrase; "-" reads it from standard input')
-    .option('--replace', 'replace the installation that is here, which has to be the same one')
+    .option('--replace', 'replace the existing installation, which has to be the same one')
     .action(
       async (
         file: string,
@@ -118,15 +114,10 @@ Killed half-way, run it or "./floe up" again.`,
   verb(
     console,
     'accept-restored [cluster]',
-    'decide on a restored control database, so that operations are begun again',
-    `Decides on all that is in doubt because the control database was restored, or on one cluster. The primary of each cluster is
-taken over from what its members report; where that is not proven it is refused, with the reason. Operations that were open in
-the backup are ended and not continued.`,
+    'decide on a restored control database, so that operations can start again',
+    `Decides about every cluster, or one, whose record is in doubt because the control database was restored. The primary of each cluster is taken from its members’ reports; where these do not prove it, the command is refused with the reason. Operations that were open in the backup are ended.`,
   )
-    .option(
-      '--as-recorded',
-      'keep what is recorded instead; what members have reported so far is disregarded',
-    )
+    .option('--as-recorded', 'keep the record instead, and disregard what members have reported so far')
     .action(async (cluster: string | undefined, { json, asRecorded }: Verb & { asRecorded?: boolean }) => {
       const answer = await openConsole().trpc.controlDatabase.acceptRestored.mutate({
         ...(cluster === undefined ? {} : { cluster }),
@@ -149,14 +140,14 @@ function requireReplaceable(home: Home, replace: boolean): void {
   const here = presentId(home)
   const running = ['supervisor', 'control-database'].some((name) => liveRecord(home, name) !== null)
   if (running || programNames.some((name) => runningProgram(home, name) !== null))
-    throw fault('restore.running', 'Floe runs here', {
-      detail: 'A backup is restored into a console that is stopped. Instances may run on.',
+    throw fault('restore.running', 'Floe is running', {
+      detail: 'A backup can only be restored while the console is stopped. Instances may keep running.',
       hint: 'Run "./floe down" first.',
     })
   if (here === null || replace) return
   throw fault('restore.installation_exists', `there is an installation in "${home.directory}"`, {
     detail: 'Its control database, configuration and secrets would be replaced by those of the backup.',
-    hint: 'Give --replace if that is meant, or set FLOE_HOME to another directory.',
+    hint: 'To replace them, give --replace. Otherwise set FLOE_HOME to another directory.',
   })
 }
 
@@ -185,7 +176,7 @@ function requireSame(home: Home, installationId: string): void {
   const here = presentId(home)
   if (here === null || here === '' || here === installationId) return
   throw fault('restore.another_installation', 'the backup is of another installation', {
-    detail: `It is of installation ${installationId}; here is ${here}.`,
+    detail: `The backup is of installation ${installationId}; this one is ${here}.`,
     hint: 'Set FLOE_HOME to another directory to restore it there.',
   })
 }

@@ -41,7 +41,7 @@ export async function down(home: Home, instances: boolean): Promise<DownResult> 
   return result
 }
 
-function inWords({ stopped, instancesStopped, instancesRunning }: DownResult): string {
+function formatResult({ stopped, instancesStopped, instancesRunning }: DownResult): string {
   const lines = [stopped.length === 0 ? 'Nothing was running.' : `Stopped: ${stopped.join(', ')}.`]
   if (instancesStopped.length > 0) lines.push(`Instances stopped: ${instancesStopped.join(', ')}.`)
   if (instancesRunning.length > 0)
@@ -65,7 +65,7 @@ export function addDown(program: Command): void {
       const lock = await holdUpLock(home, progress)
       try {
         const result = await down(home, instances ?? false)
-        printResult(json, result, () => inWords(result))
+        printResult(json, result, () => formatResult(result))
       } finally {
         await lock.release()
       }

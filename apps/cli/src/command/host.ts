@@ -27,7 +27,7 @@ export async function findHost({ trpc }: ConsoleClient, nameOrId: string): Promi
   }
 }
 
-function detailInWords({ host, instanceList }: Detail): string {
+function formatHost({ host, instanceList }: Detail): string {
   const { facts } = host
   const lines = [
     `name          ${host.name}${host.own ? ' (the console’s own machine)' : ''}`,
@@ -36,7 +36,7 @@ function detailInWords({ host, instanceList }: Detail): string {
     ...(host.revokedAt === null ? [] : [`revoked       ${moment(host.revokedAt)} by ${host.revokedBy}`]),
     ...(host.fault && host.state !== 'online' ? [`because       ${host.fault.message}`] : []),
     `agent         ${host.agentVersion ?? '–'} at ${host.agentUrl}`,
-    `certificate   ${host.certificateEndsAt === null ? '–' : `until ${moment(host.certificateEndsAt)}, renewed by itself`}`,
+    `certificate   ${host.certificateEndsAt === null ? '–' : `until ${moment(host.certificateEndsAt)}, renewed automatically`}`,
     `system        ${facts ? `${facts.operatingSystem}, kernel ${facts.kernel}, ${facts.architecture}` : '–'}`,
     `cpus          ${facts?.cpus ?? '–'}, load ${facts?.loadAverage1.toFixed(2) ?? '–'}`,
     `memory        ${gigabytes(facts?.memoryAvailableBytes) ?? '–'} of ${gigabytes(facts?.memoryBytes) ?? '–'} available`,
@@ -100,7 +100,7 @@ function addLook(host: Command): void {
     'Shows a host with its disks and instances, as last observed.',
   ).action(async (name: string, { json }: Verb) => {
     const detail = await findHost(openConsole(), name)
-    printResult(json, detail, () => detailInWords(detail))
+    printResult(json, detail, () => formatHost(detail))
   })
 }
 
@@ -109,11 +109,11 @@ function addChanges(host: Command): void {
     host,
     'add <name>',
     'get a one-time token for a new host',
-    'Gives out a one-time token, good for 15 minutes, and prints the command to run on the host, in a checkout of Floe.',
+    'Creates a one-time token, valid for 15 minutes, and prints the command to run in a checkout of Floe on the host.',
   )
     .option(
       '--again',
-      'enrol a host anew that is there: it was revoked, or away for too long; its instances stay',
+      'enrol an existing host again that was revoked, or away for too long; its instances stay',
     )
     .action(async (name: string, { json, again }: Verb & { again?: boolean }) => {
       const parsed = HostName.safeParse(name)
@@ -130,33 +130,30 @@ function addChanges(host: Command): void {
           ...(added.onlyLocal
             ? [
                 '',
-                'The console listens where only this machine reaches it. For another one run "./floe up --listen ADDRESS" first.',
+                'Only this machine can reach the console’s address. For a host on another machine, run "./floe up --listen ADDRESS" first.',
               ]
             : []),
         ].join('\n'),
       )
     })
-  verb(
-    host,
-    'withdraw <name>',
-    'make a token void',
-    'Makes the one-time token of a host void that was given out and not used.',
-  ).action(async (name: string, { json }: Verb) => {
-    const { trpc } = openConsole()
-    const { enrolments } = await trpc.host.list.query()
-    const waiting = enrolments.find((e) => e.name === name && e.state === 'waiting')
-    if (!waiting)
-      throw fault('enrolment.not_found', `no token for host "${name}" waits to be used`, {
-        hint: 'Look at "./floe host list".',
-      })
-    const withdrawn = await trpc.host.withdraw.mutate({ enrolmentId: waiting.enrolmentId })
-    printResult(json, withdrawn, () => `The token for host "${name}" is void.`)
-  })
+  verb(host, 'withdraw <name>', 'withdraw a token', 'Withdraws an unused one-time token of a host.').action(
+    async (name: string, { json }: Verb) => {
+      const { trpc } = openConsole()
+      const { enrolments } = await trpc.host.list.query()
+      const waiting = enrolments.find((e) => e.name === name && e.state === 'waiting')
+      if (!waiting)
+        throw fault('enrolment.not_found', `host "${name}" has no unused token`, {
+          hint: 'See "./floe host list".',
+        })
+      const withdrawn = await trpc.host.withdraw.mutate({ enrolmentId: waiting.enrolmentId })
+      printResult(json, withdrawn, () => `The token for host "${name}" was withdrawn.`)
+    },
+  )
   verb(
     host,
     'revoke <name>',
-    'believe nothing more that a host says',
-    'Revokes a host: its certificates are not accepted any more and operations on it fail. Its instances run on, unseen.',
+    'revoke a host’s certificates',
+    'Revokes a host: its certificates are no longer accepted and operations on it fail. Its instances keep running, unobserved.',
   )
     .requiredOption('--confirm <name>', 'the name of the host, once more')
     .action(async (name: string, { json, confirm }: Verb & { confirm: string }) => {
@@ -168,8 +165,8 @@ function addChanges(host: Command): void {
   verb(
     host,
     'remove <name>',
-    'forget a revoked host',
-    'Forgets a revoked host and its instances. Nothing is deleted on the machine itself.',
+    'remove a revoked host',
+    'Removes a revoked host and its instances from the console. Nothing is deleted on the machine itself.',
   )
     .requiredOption('--confirm <name>', 'the name of the host, once more')
     .action(async (name: string, { json, confirm }: Verb & { confirm: string }) => {
@@ -179,7 +176,7 @@ function addChanges(host: Command): void {
       printResult(
         json,
         removed,
-        () => `Host "${removed.name}" is removed, and ${removed.instances} instances with it are forgotten.`,
+        () => `Host "${removed.name}" is removed, and ${removed.instances} instances with it.`,
       )
     })
 }

@@ -16,7 +16,7 @@ function incidentId(text: string): IncidentId {
   })
 }
 
-function inWords(i: Incident, now: number): string {
+function formatIncident(i: Incident, now: number): string {
   const lasted = duration((i.closedAt ?? now) - i.openedAt)
   return [
     `${i.severity.toUpperCase()}: ${i.title}`,
@@ -38,9 +38,9 @@ function inWords(i: Incident, now: number): string {
 export function addIncident(program: Command): void {
   const incident = program
     .command('incident')
-    .summary('look at what needs a person, or take note of it')
+    .summary('list and acknowledge incidents')
     .description(
-      'Incidents: what needs a person. They open by themselves, and close when their cause is over.',
+      'Incidents: what needs a person. An incident opens automatically, and resolves when its cause has ended.',
     )
 
   verb(incident, 'list', 'list incidents, open ones first, each newest first')
@@ -90,14 +90,14 @@ export function addIncident(program: Command): void {
 
   verb(incident, 'show <id>', 'show an incident').action(async (id: string, { json }: Verb) => {
     const shown = await openConsole().trpc.incident.show.query({ incidentId: incidentId(id) })
-    printResult(json, shown.incident, () => inWords(shown.incident, shown.now))
+    printResult(json, shown.incident, () => formatIncident(shown.incident, shown.now))
   })
 
   verb(
     incident,
     'acknowledge <id>',
-    'take note of an open incident',
-    'Takes note of an open incident, so that others see that somebody looks after it. It stays open as long as its cause lasts.',
+    'acknowledge an open incident',
+    'Acknowledges an open incident, so that others see that somebody handles it. It stays open as long as its cause lasts.',
   ).action(async (id: string, { json }: Verb) => {
     const result = await openConsole().trpc.incident.acknowledge.mutate({ incidentId: incidentId(id) })
     const { acknowledgedByName, acknowledgedAt } = result.incident

@@ -23,20 +23,18 @@ import { assignment, type Submitting, submittingVerb, verb } from './verb'
 type Verb = { json?: boolean }
 
 /** Of an instance that was never made there is no state that could be old. */
-const stateInWords = (i: Pick<InstanceDetail, 'state' | 'creationFailed'>) =>
+const formatState = (i: Pick<InstanceDetail, 'state' | 'creationFailed'>) =>
   i.creationFailed ? 'creation failed' : i.state
 
 function warningOf(i: InstanceDetail): string[] {
   const warning = withoutTlsWarning(i.remoteAccess)
-  return warning === null
-    ? []
-    : [`tls           ${warning} "./floe instance require-tls ${i.name}" asks for it.`]
+  return warning === null ? [] : [`tls ${warning} "./floe instance require-tls ${i.name}" requires it.`]
 }
 
-function detailInWords(i: InstanceDetail): string {
+function formatInstance(i: InstanceDetail): string {
   return [
     `name          ${i.name}`,
-    `state         ${stateInWords(i)}${i.because ? ` (${i.because})` : ''}`,
+    `state         ${formatState(i)}${i.because ? ` (${i.because})` : ''}`,
     `role          ${i.role ?? '–'}`,
     `host          ${i.hostName} (${i.hostState})`,
     `port          ${i.port ?? '–'}`,
@@ -59,7 +57,7 @@ function addCreate(instance: Command): void {
     'Creates an instance, starts it, and prints how to connect. The password is shown this once and stored nowhere.',
   )
     .option('--set <name=value>', 'a setting written before the first start (may be repeated)', assignment)
-    .option('--host <name>', 'the host it is made on (default: the one with the most free ports)')
+    .option('--host <name>', 'the host to create it on (default: the one with the most free ports)')
     .option('--no-wait', 'do not wait until it runs')
     .action(async (name: string, options: Submitting & { set?: Record<string, string>; host?: string }) => {
       const parsed = InstanceName.safeParse(name)
@@ -90,7 +88,7 @@ function addCreate(instance: Command): void {
           [
             `Operation ${operationId} creates instance "${name}".`,
             password === null
-              ? `The password of "${user}" was shown when this was first asked.`
+              ? `The password of "${user}" was shown at the first request.`
               : `Password of "${user}" (shown only now): ${password}`,
           ].join('\n'),
         )
@@ -129,7 +127,7 @@ function addCreate(instance: Command): void {
         [
           `Instance "${name}" is ${detail.state} on port ${detail.port}.`,
           password === null
-            ? 'Connect (the password was shown when this was first asked):'
+            ? 'Connect (the password was shown at the first request):'
             : 'Connect (the password is shown only now):',
           `  ${forms.psql}`,
           `  ${forms.jdbc}`,
@@ -155,7 +153,7 @@ function addLook(instance: Command): void {
                 const tps = i.tps.at(-1)?.value
                 return [
                   i.name,
-                  i.stale && !i.creationFailed ? `${i.state} (stale)` : stateInWords(i),
+                  i.stale && !i.creationFailed ? `${i.state} (stale)` : formatState(i),
                   i.role,
                   i.hostName,
                   i.port,
@@ -170,7 +168,7 @@ function addLook(instance: Command): void {
   verb(instance, 'show <name>', 'show an instance').action(async (name: string, { json }: Verb) => {
     const detail = await findInstance(openConsole(), name)
     const told = { ...detail, tps: decodePoints(detail.tps), connectionString: detail.forms?.uri ?? null }
-    printResult(json, told, () => detailInWords(detail))
+    printResult(json, told, () => formatInstance(detail))
   })
 }
 
@@ -179,7 +177,7 @@ function addProtection(instance: Command): void {
     instance,
     'protection <name>',
     'show what protects an instance against torn pages',
-    'Asks the instance what a page torn by a crash would be restored from: full-page images, a standby, or nothing.',
+    'Queries the instance for what a page torn by a crash would be repaired from: full-page images, a standby, or nothing.',
   ).action(async (name: string, { json }: Verb) => {
     const client = openConsole()
     const { instanceId } = await findInstance(client, name)
@@ -194,7 +192,7 @@ function addProtection(instance: Command): void {
             `setting       full_page_writes is ${protection.fullPageWrites ? 'on' : 'off'}, the guard is ${protection.guard ? 'on' : 'off'}`,
             `images        ${protection.imagesInForce === null ? '– (a standby writes no WAL)' : protection.imagesInForce ? 'written' : 'left out'}`,
             protection.sources.length === 0
-              ? 'sources       none; a standby becomes one by itself'
+              ? 'sources none; a standby becomes one automatically'
               : `\n${table(
                   ['source', 'address', 'healthy', 'behind', 'why'],
                   protection.sources.map((s) => [
@@ -211,8 +209,8 @@ function addProtection(instance: Command): void {
   verb(
     instance,
     'recoveries <name>',
-    'list starts after crashes: how long, what was torn and repaired',
-    'Lists the starts after a crash, newest first: how long each took until clients were let in, and what page repair found in it, in pages of 8 kB, as the engine counted them.',
+    'list starts after crashes: duration, torn and repaired pages',
+    'Lists the starts after a crash, newest first: how long each took until clients could connect, and what page repair found, in pages of 8 kB, as the engine counted them.',
   ).action(async (name: string, { json }: Verb) => {
     const client = openConsole()
     const { instanceId } = await findInstance(client, name)
@@ -250,7 +248,7 @@ function addProtection(instance: Command): void {
 }
 
 /** That it was adopted, whether it runs, and what of it was lost. */
-function adoptedInWords(name: string, { postmasterPid, lost }: Record<string, unknown>): string {
+function formatAdopted(name: string, { postmasterPid, lost }: Record<string, unknown>): string {
   const all = (lost ?? []) as { what: string; hint: string }[]
   return [
     `Instance "${name}" is adopted${postmasterPid === null ? '; it does not run' : ''}.`,
@@ -262,12 +260,12 @@ function addAdopt(instance: Command): void {
   submittingVerb(
     instance,
     'adopt <name>',
-    'take over an instance that its host’s agent, or this console, has lost',
-    'Registers an instance again with the agent of its host, which has lost its own state, and takes over its engine without a restart. Refused unless directory, user, system identifier and port are those of the instance. With --host, makes an instance known to this console that the agent of that host reports and the console does not know; a standby is refused.',
+    'register an instance that its host’s agent, or this console, has lost',
+    'Registers an instance again with the agent of its host, which has lost its own state, and takes over its engine without a restart. Refused unless directory, user, system identifier and port are those of the instance. With --host, registers an instance here that the agent of that host reports and this console does not know; a standby is refused.',
   )
-    .option('--host <name>', 'the host that reports it, where this console does not know it')
-    .option('--as <name>', 'what it is to be named, where its name is taken here')
-    .option('--no-wait', 'do not wait until it is done')
+    .option('--host <name>', 'the host that reports it, if this console does not know it')
+    .option('--as <name>', 'a new name, if its name is taken here')
+    .option('--no-wait', 'do not wait for the operation to end')
     .action(async (name: string, options: Submitting & { host?: string; as?: string }) => {
       const as = options.as === undefined ? undefined : InstanceName.safeParse(options.as)
       if (as?.success === false)
@@ -276,7 +274,7 @@ function addAdopt(instance: Command): void {
         })
       if (as && options.host === undefined)
         throw fault('usage.instance_name', 'an instance that this console knows keeps its name', {
-          hint: 'Name the host with --host if this console does not know the instance.',
+          hint: 'If this console does not know the instance, name its host with --host.',
         })
       const client = openConsole()
       const host = options.host === undefined ? null : (await findHost(client, options.host)).host
@@ -307,7 +305,7 @@ function addAdopt(instance: Command): void {
         () =>
           operation === null
             ? `Operation ${operationId} was started.`
-            : adoptedInWords(called, operation.result ?? {}),
+            : formatAdopted(called, operation.result ?? {}),
       )
     })
 }

@@ -13,7 +13,7 @@ async function listOf(client: Client, instance: { instanceId: string; name: stri
   const { keptAside } = await client.trpc.keptAside.list.query({ instanceId: instance.instanceId as never })
   if (keptAside === null)
     throw fault('agent.older', `the agent of host "${instance.hostName}" is of an earlier version`, {
-      detail: 'It keeps nothing aside.',
+      detail: 'It cannot keep WAL aside.',
       hint: 'Run "git pull" and "./floe up" on that host, on an enrolled one "./floe agent start".',
     })
   return keptAside
@@ -32,7 +32,7 @@ function oneOfThem(list: readonly KeptAside[], instance: string, wanted: string 
   )
 }
 
-const inWords = (list: readonly KeptAside[], instance: string): string =>
+const formatKept = (list: readonly KeptAside[], instance: string): string =>
   list.length === 0
     ? `Nothing is kept aside of instance "${instance}".`
     : [
@@ -49,7 +49,7 @@ const inWords = (list: readonly KeptAside[], instance: string): string =>
           ]),
         ),
         ...list.flatMap((k) => (k.unknown ? [`${k.name}: ${k.unknown}.`] : [])),
-        `Read one: ./floe instance kept-aside ${instance} --dump. Give one up: ./floe instance drop-kept-aside ${instance} --confirm ${instance}.`,
+        `Read one: ./floe instance kept-aside ${instance} --dump. Remove one: ./floe instance drop-kept-aside ${instance} --confirm ${instance}.`,
       ].join('\n')
 
 /** Prints its records piece by piece as they come. */
@@ -81,10 +81,10 @@ export function addKeptAside(instance: Command): void {
   verb(
     instance,
     'kept-aside <name>',
-    'show what only this member had, kept aside at its rejoin',
-    'Lists WAL that only this member had when it was rejoined: bytes, committed transactions, where the histories parted. With --dump it prints the records as pg_waldump reads them.',
+    'show WAL that only this member had, kept aside at its rejoin',
+    'Lists WAL that only this member had when it was rejoined: bytes, committed transactions, where the histories diverged. With --dump it prints the records as pg_waldump reads them.',
   )
-    .option('--dump [which]', 'print the records of one, named where there are several')
+    .option('--dump [which]', 'print the records of one; its name is required if there are several')
     .option('--transactions', 'with --dump: commits and rollbacks only')
     .action(
       async (name: string, options: { json?: boolean; dump?: string | true; transactions?: boolean }) => {
@@ -92,7 +92,7 @@ export function addKeptAside(instance: Command): void {
         const found = await findInstance(client, name)
         const list = await listOf(client, found)
         if (options.dump === undefined) {
-          printResult(options.json, { keptAside: list }, () => inWords(list, found.name))
+          printResult(options.json, { keptAside: list }, () => formatKept(list, found.name))
           return
         }
         const wanted = options.dump === true ? undefined : options.dump
@@ -108,12 +108,12 @@ export function addKeptAside(instance: Command): void {
   submittingVerb(
     instance,
     'drop-kept-aside <name>',
-    'remove what was kept aside at a rejoin',
-    'Removes WAL that only this member had from its host. What it holds is lost then.',
+    'remove WAL that was kept aside at a rejoin',
+    'Removes WAL that only this member had from its host. Its transactions are then lost.',
   )
     .requiredOption('--confirm <name>', 'the name of the instance, once more')
-    .option('--which <kept>', 'which one, where there are several')
-    .option('--no-wait', 'do not wait until it is done')
+    .option('--which <kept>', 'which one, if there are several')
+    .option('--no-wait', 'do not wait for the operation to end')
     .action(async (name: string, options: Submitting & { confirm: string; which?: string }) => {
       const client = openConsole()
       const found = await findInstance(client, name)

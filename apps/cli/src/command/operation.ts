@@ -1,8 +1,8 @@
 import { fault, OperationId, OperationState, stepWorkWords } from '@floe/domain'
 import type { Command } from 'commander'
 import {
-  eventInWords,
   followOperation,
+  formatEvent,
   type OperationDetail,
   OperationEvents,
 } from '../console/follow-operation'
@@ -25,7 +25,7 @@ function operationId(text: string): OperationId {
 export function addOperation(program: Command): void {
   const operation = program
     .command('operation')
-    .summary('look at changes, cancel or retry one')
+    .summary('show operations, cancel or retry one')
     .description('Operations: every requested change, with its steps and log.')
 
   verb(operation, 'list', 'list operations, newest first')
@@ -106,14 +106,14 @@ export function addOperation(program: Command): void {
     operation,
     'watch <id>',
     'follow an operation until it ends',
-    'Prints steps, progress and log lines as they come, until the operation has ended; with --json one event a line. Exit status 0 when it succeeded, 1 when it failed or was cancelled. Ending this command ends nothing else.',
+    'Prints steps, progress and log lines as they come, until the operation has ended; with --json one event a line. Exit status 0 when it succeeded, 1 when it failed or was cancelled. Ending this command does not affect the operation.',
   ).action(async (id: string, { json }: Verb) => {
     const events = new OperationEvents()
     let last: OperationDetail | undefined
     for await (const seen of followOperation(openConsole(), operationId(id))) {
       last = seen.operation
       for (const told of events.next(seen, Date.now())) {
-        const line = json ? JSON.stringify(told) : eventInWords(told, seen.operation)
+        const line = json ? JSON.stringify(told) : formatEvent(told, seen.operation)
         if (line !== null) process.stdout.write(`${line}\n`)
       }
     }
@@ -123,20 +123,20 @@ export function addOperation(program: Command): void {
     else if (last.state !== 'succeeded') process.exitCode = 1
   })
 
-  verb(operation, 'cancel <id>', 'ask for an operation to be cancelled').action(
+  verb(operation, 'cancel <id>', 'request the cancellation of an operation').action(
     async (id: string, { json }: Verb) => {
       const result = await openConsole().trpc.operation.cancel.mutate({ operationId: operationId(id) })
-      printResult(json, result, () => `Asked for operation ${result.operationId} to be cancelled.`)
+      printResult(json, result, () => `Requested the cancellation of operation ${result.operationId}.`)
     },
   )
 
   submittingVerb(
     operation,
     'retry <id>',
-    'take up a failed or cancelled operation again',
-    'Takes up a failed or cancelled operation again, as a new one: steps that succeeded are not run again.',
+    'retry a failed or cancelled operation',
+    'Retries a failed or cancelled operation, as a new one: steps that succeeded are not run again.',
   )
-    .option('--no-wait', 'do not wait until it has ended')
+    .option('--no-wait', 'do not wait for the operation to end')
     .action(async (id: string, { json, wait, idempotencyKey: key }: Submitting) => {
       const client = openConsole()
       const { operationId: again } = await submitOnce(key, (idempotencyKey) =>

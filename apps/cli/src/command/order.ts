@@ -59,7 +59,7 @@ export function addOrders(group: Command): void {
     }))
     for (const { option } of fields) command.addOption(option)
     command
-      .option('--no-wait', 'do not wait until it is done')
+      .option('--no-wait', 'do not wait for the operation to end')
       .action(async (named: string, options: Submitting & Record<string, unknown>) => {
         const client = openConsole()
         const { instanceId, name } = await findInstance(client, named)

@@ -42,7 +42,7 @@ export function addRetention(program: Command): void {
     retention,
     'set <kind> <time>',
     'change how long a kind is kept',
-    'Changes how long a kind is kept, in hours or days: 6h, 90d. What is too old then is deleted within minutes. Audit rows are kept at least 90d, and only the owner changes that.',
+    'Changes how long a kind is kept, in hours or days: 6h, 90d. Older rows are deleted within minutes. Audit rows are kept at least 90d, and only the owner changes that.',
   ).action(async (kind: string, time: string, { json }: Verb) => {
     const set = await openConsole().trpc.retention.set.mutate({
       kind: kind as Kind,

@@ -19,8 +19,8 @@ export function addStandby(program: Command): void {
     'create a standby of a cluster',
     'Copies the cluster’s primary to a new standby that follows it. A copy that fails or is cancelled leaves nothing behind.',
   )
-    .option('--host <name>', 'the host it is made on; left out, the one with the most free ports')
-    .option('--no-wait', 'do not wait until it follows')
+    .option('--host <name>', 'the host to create it on (default: the one with the most free ports)')
+    .option('--no-wait', 'do not wait for the operation to end')
     .action(async (clusterName: string, name: string, options: Submitting & { host?: string }) => {
       const parsed = InstanceName.safeParse(name)
       if (!parsed.success)
@@ -45,12 +45,12 @@ export function addStandby(program: Command): void {
     standby,
     'remove <name>',
     'remove a standby',
-    'Stops a standby, deletes its files and drops its slot and role on the primary. A standby whose host is gone is removed with --unreachable-host: what lies there is left, and fenced should the host come back.',
+    'Stops a standby, deletes its files and drops its slot and role on the primary. A standby on a lost host is removed with --unreachable-host: its files stay there, and the instance is fenced if the host returns.',
   )
     .requiredOption('--confirm <name>', 'the name of the standby, once more')
     .option('--keep-files', 'keep its directory on the host, under another name')
-    .option('--unreachable-host <name>', 'the name of its host, to remove it although that does not answer')
-    .option('--no-wait', 'do not wait until it is done')
+    .option('--unreachable-host <name>', 'the name of its unreachable host, to remove it anyway')
+    .option('--no-wait', 'do not wait for the operation to end')
     .action(
       async (
         name: string,
@@ -70,7 +70,7 @@ export function addStandby(program: Command): void {
         await carryOut(client, started, options, ({ left }) => {
           const there = left as { host: string; directory: string | null } | undefined
           if (!there) return `Standby "${name}" is removed.`
-          return `Standby "${name}" is removed without its host: ${there.directory ?? 'what there is of it'} is left on "${there.host}".`
+          return `Standby "${name}" was removed without its host: ${there.directory ?? 'whatever exists of it'} is left on "${there.host}".`
         })
       },
     )
@@ -81,21 +81,21 @@ export function addStandby(program: Command): void {
     standby,
     'rejoin',
     'bring a fenced or broken member back as a standby',
-    'Brings a member back by pg_rewind where that is allowed, else by a new copy; the operation’s log says why. WAL that only it had is kept aside on its host before ("instance kept-aside").',
+    'Rejoins a member with pg_rewind where possible, otherwise with a new copy; the operation’s log gives the reason. WAL that only it had is first kept aside on its host ("instance kept-aside").',
   )
   addBack(
     standby,
     'reclone',
     'rebuild a standby from a new copy',
-    'Replaces a standby’s data by a new copy of the primary. The former data is kept until the copy is whole, and WAL that only it had is kept aside ("instance kept-aside").',
+    'Replaces a standby’s data with a new copy of the primary. The former data is kept until the copy is complete, and WAL that only it had is kept aside ("instance kept-aside").',
   )
 }
 
 /** A verb that makes a member a standby again. */
 function addBack(standby: Command, way: 'rejoin' | 'reclone', summary: string, about: string): void {
   submittingVerb(standby, `${way} <name>`, summary, about)
-    .option('--discard-own', 'keep nothing aside: what only it had acknowledged is lost')
-    .option('--no-wait', 'do not wait until it follows')
+    .option('--discard-own', 'keep nothing aside: commits that only it acknowledged are lost')
+    .option('--no-wait', 'do not wait for the operation to end')
     .action(async (name: string, options: Submitting & { discardOwn?: boolean }) => {
       const client = openConsole()
       const { instanceId } = await findInstance(client, name)
@@ -106,13 +106,13 @@ function addBack(standby: Command, way: 'rejoin' | 'reclone', summary: string, a
       await carryOut(client, started, options, (result) => {
         const how = result.rewound === true ? 'rewound' : 'rebuilt'
         const why = result.refused ? ` pg_rewind was not possible: ${result.refused}.` : ''
-        return `"${name}" was ${how} and follows its primary.${why}${ownInWords(name, result)}`
+        return `"${name}" was ${how} and follows its primary.${why}${formatOwnWal(name, result)}`
       })
     })
 }
 
 /** What a rejoin has found that only this member had; nothing where it had none. */
-function ownInWords(name: string, result: Record<string, unknown>): string {
+function formatOwnWal(name: string, result: Record<string, unknown>): string {
   const { ownBytes, ownCommits, keptAside, discarded } = result as {
     ownBytes?: number | null
     ownCommits?: number | null
@@ -122,8 +122,8 @@ function ownInWords(name: string, result: Record<string, unknown>): string {
   if (ownBytes === 0 || ownBytes === undefined) return ''
   const own = ownWalWords({ bytes: ownBytes, commits: ownCommits ?? null })
   if (keptAside)
-    return `\nKept aside: ${own} that only "${name}" had. Read it by "./floe instance kept-aside ${name} --dump ${keptAside.name}".`
+    return `\nKept aside: ${own} that only "${name}" had. Read it with "./floe instance kept-aside ${name} --dump ${keptAside.name}".`
   return discarded
-    ? `\nGiven up, as was asked: ${own} that only "${name}" had.`
-    : '\nNothing was kept aside; what only it had is not known.'
+    ? `\nDiscarded as requested: ${own} that only "${name}" had.`
+    : '\nNothing was kept aside; the WAL that only it had is unknown.'
 }

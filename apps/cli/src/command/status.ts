@@ -49,7 +49,7 @@ export type StatusResult = {
   instanceUsers: Record<string, string>
   /** The user that instances share which have none of their own; null without root. */
   engineUser: string | null
-  /** `one`: everything runs as one user, so that whoever is superuser of an instance can reach all of it. */
+  /** `one`: everything runs as one user, so that a superuser of any instance can reach all of it. */
   trustDomains: 'separate' | 'one'
 }
 
@@ -159,15 +159,15 @@ function sharedUser({ instanceUsers, engineUser }: StatusResult): string[] {
   return shared.length === 0
     ? []
     : [
-        `users      ${shared.join(', ')}: not separated; ${shared.length === 1 ? 'its' : 'their'} superusers reach all that runs as "${engineUser}".`,
-        `           "./floe instance separate ${shared[0]}" gives it a user of its own, or says what keeps it from that.`,
+        `users      ${shared.join(', ')}: not separated; ${shared.length === 1 ? 'its' : 'their'} superusers reach everything that runs as "${engineUser}".`,
+        `           "./floe instance separate ${shared[0]}" gives it a user of its own, or reports what prevents that.`,
       ]
 }
 
-const inWordsOf = (d: { address: string } & ExternalState) =>
+const formatExternal = (d: { address: string } & ExternalState) =>
   `${d.address}, not run by Floe, ${d.state}${d.because === null ? '' : `\n           ${d.because}`}`
 
-function inWords(s: StatusResult): string {
+function formatStatus(s: StatusResult): string {
   if (s.state === 'not-set-up') return `Floe is not set up in "${s.home}". Run "./floe up".`
   return [
     table(
@@ -183,7 +183,9 @@ function inWords(s: StatusResult): string {
     ),
     '',
     `console    ${s.url}`,
-    ...(s.externalControlDatabase === null ? [] : [`database   ${inWordsOf(s.externalControlDatabase)}`]),
+    ...(s.externalControlDatabase === null
+      ? []
+      : [`database   ${formatExternal(s.externalControlDatabase)}`]),
     `engine     ${s.enginePrefix}`,
     `home       ${s.home}`,
     `instances  ${
@@ -193,7 +195,7 @@ function inWords(s: StatusResult): string {
     }`,
     ...(s.trustDomains === 'one'
       ? [
-          'users      one trust domain: everything runs as one user, so whoever is superuser of an instance reaches',
+          'users      one trust domain: everything runs as one user, so a superuser of any instance reaches',
           '           all of this Floe. Set up by root, each instance and each process gets a user of its own.',
         ]
       : sharedUser(s)),
@@ -208,6 +210,6 @@ export function addStatus(program: Command): void {
     'Shows each process of this installation with its state, pid, port and uptime, and a control database that Floe does not run.',
   ).action(async ({ json }: { json?: boolean }) => {
     const result = await status(currentHome())
-    printResult(json, result, () => inWords(result))
+    printResult(json, result, () => formatStatus(result))
   })
 }

@@ -60,7 +60,7 @@ async function tail(name: string, options: Verb & { seconds?: number }): Promise
           end(() =>
             reject(
               fault('telemetry.silent', `no sample of instance "${name}" came for ${SILENCE_MS / 1000} s`, {
-                hint: `Look whether it runs: "./floe instance show ${name}".`,
+                hint: `Check whether it runs: "./floe instance show ${name}".`,
               }),
             ),
           ),
@@ -113,7 +113,9 @@ async function history(
   else {
     const lines = points.map((p) => [moment(p.at), ...metrics.map((m) => cell(p.values[m]))])
     process.stdout.write(
-      points.length === 0 ? 'Nothing was stored in this time.\n' : `${table(['time', ...metrics], lines)}\n`,
+      points.length === 0
+        ? 'No samples are stored for this time.\n'
+        : `${table(['time', ...metrics], lines)}\n`,
     )
   }
 }
@@ -159,7 +161,7 @@ async function checkpoints(name: string, { json, limit }: Verb & { limit: number
 export function addTelemetry(program: Command): void {
   const telemetry = program
     .command('telemetry')
-    .summary('watch what an instance does')
+    .summary('show samples and checkpoints of an instance')
     .description('Telemetry: one sample a second of each running instance, and its checkpoints.')
   verb(
     telemetry,
@@ -167,7 +169,7 @@ export function addTelemetry(program: Command): void {
     'follow the samples as they are taken',
     'Follows an instance’s samples as they are taken, one line each; with --json one JSON object a line with every metric.',
   )
-    .option('--seconds <n>', 'end after this much measured time', wholeNumber(1, 86_400))
+    .option('--seconds <n>', 'end after this measured time', wholeNumber(1, 86_400))
     .action(tail)
   verb(
     telemetry,

@@ -11,11 +11,11 @@ export function addTest(program: Command): void {
     program,
     'test [suites...]',
     'run the test suites',
-    'Runs the named suites, or all of them, on private ports and directories; installs what they need as "up" does. The engine’s suite is not run, and not counted, while nothing has changed that decides it since it was green; named, or with --all, it is. At the end the ten slowest test files are named. The last line is "N passed, N failed, N skipped"; exit status 1 when any failed. After "engine" its parts may be named ("engine page_repair"; "./floe engine test --help" names them). What follows "--" is given to the one suite named.',
+    'Runs the named suites, or all of them, on private ports and directories, and installs what they need as "up" does. The engine’s suite is skipped while nothing that it depends on has changed since it last passed, unless it is named or --all is given. The ten slowest test files are listed at the end. The last line is "N passed, N failed, N skipped"; exit status 1 when any failed. After "engine" its parts may be named ("engine page_repair"; "./floe engine test --help" names them). What follows "--" is given to the one suite named.',
   )
     .option('--list', 'only list the suites')
-    .option('--all', 'run the engine’s suite although nothing has changed since it last was green')
-    .option('--long', 'walk and search further than a test on each change can, where a test knows how')
+    .option('--all', 'run the engine’s suite even if nothing has changed since it last passed')
+    .option('--long', 'run the longer searches of tests that have them')
     .option(
       '--second-try',
       'run a test file that failed again, alone, once its suite has ended (not of engine and hostile); what passes then counts as passed and is named as flaky',

@@ -50,8 +50,7 @@ export function addUp(program: Command): void {
 builds the engine and the console unless they are built, creates the control database, starts agent, controller and web, and
 prints the console's URL. Until there is an owner it also prints a one-time set-up link. Run again, it repairs and updates.
 
-The control database is an engine that Floe runs and nobody reaches but by its socket. To use a PostgreSQL database of your
-own instead, begin with --control-database; a later run keeps it.`,
+The control database is an engine that Floe runs; it is reached by its socket only. To use a PostgreSQL database of your own, give --control-database at the first run; later runs keep it.`,
   )
     .option(
       '--port <port>',
@@ -68,10 +67,10 @@ own instead, begin with --control-database; a later run keeps it.`,
     .option('--listen <address>', 'address that the console listens on (default 127.0.0.1)')
     .option(
       '--host-address <address>',
-      'address at which other hosts reach this one’s agent and instances (default 127.0.0.1: none does)',
+      'address at which other hosts reach this one’s agent and instances (default 127.0.0.1: none can)',
       hostAddress,
     )
-    .option('--url <url>', 'address that browsers use, where a proxy stands before the console')
+    .option('--url <url>', 'address that browsers use, if the console is behind a proxy')
     .option(
       '--control-database <url>',
       'an empty PostgreSQL database that Floe does not run: postgresql://OWNER@HOST/NAME?sslmode=verify-full&sslrootcert=FILE (without sslrootcert: the authorities that this system trusts)',

@@ -15,7 +15,7 @@ export function verb(parent: Command, usage: string, summary: string, about?: st
 export const submittingVerb = (...of: Parameters<typeof verb>): Command =>
   verb(...of).option(
     '--idempotency-key <key>',
-    'answer the operation that an earlier call with this key began, else begin it',
+    'return the operation that an earlier call with this key started, or start it',
     idempotencyKey,
   )
 

@@ -16,15 +16,15 @@ function webhookId(text: string): string {
 export function addWebhook(program: Command): void {
   const webhook = program
     .command('webhook')
-    .summary('tell other programs of incidents')
-    .description('Webhooks: addresses that are told of every incident, signed by the Standard Webhooks.')
+    .summary('notify other programs of incidents')
+    .description('Webhooks: endpoints notified of every incident, signed as Standard Webhooks define it.')
 
-  verb(webhook, 'list', 'list the webhooks and how their newest message fared').action(
+  verb(webhook, 'list', 'list the webhooks and the outcome of their latest message').action(
     async ({ json }: Verb) => {
       const { webhooks } = await openConsole().trpc.webhook.list.query()
       printResult(json, webhooks, () =>
         webhooks.length === 0
-          ? 'Nobody is told of incidents.'
+          ? 'There are no webhooks.'
           : table(
               ['address', 'since', 'by', 'newest message', 'waiting', 'id'],
               webhooks.map((w) => [
@@ -43,12 +43,12 @@ export function addWebhook(program: Command): void {
       )
     },
   )
-  verb(webhook, 'show <id>', 'show the newest messages of a webhook and how each fared').action(
+  verb(webhook, 'show <id>', 'show the latest messages of a webhook and their outcomes').action(
     async (id: string, { json }: Verb) => {
       const { deliveries } = await openConsole().trpc.webhook.deliveries.query({ webhookId: webhookId(id) })
       printResult(json, deliveries, () =>
         deliveries.length === 0
-          ? 'It was told nothing yet.'
+          ? 'No message was sent yet.'
           : table(
               ['queued', 'message', 'state', 'attempts', 'what', 'why not'],
               deliveries.map((d) => [
@@ -70,19 +70,17 @@ export function addWebhook(program: Command): void {
   verb(
     webhook,
     'add <url>',
-    'tell an address of every incident',
-    'Tells an address of every incident from now on. The secret that its messages are signed with is shown this once.',
+    'add an endpoint that is notified of every incident',
+    'Adds an endpoint that is notified of every incident from now on. The secret that signs its messages is shown only once.',
   ).action(async (url: string, { json }: Verb) => {
     const added = await openConsole().trpc.webhook.add.mutate({ url })
     printResult(json, added, () => `webhook  ${added.webhookId}\nsecret   ${added.secret}  (shown this once)`)
   })
-  verb(webhook, 'test <id>', 'send a message that says nothing but that it arrived').action(
-    async (id: string, { json }: Verb) => {
-      const asked = await openConsole().trpc.webhook.test.mutate({ webhookId: webhookId(id) })
-      printResult(json, asked, () => 'Queued. "./floe webhook list" shows how it fared.')
-    },
-  )
-  verb(webhook, 'remove <id>', 'tell an address no more').action(async (id: string, { json }: Verb) => {
+  verb(webhook, 'test <id>', 'send a test message').action(async (id: string, { json }: Verb) => {
+    const asked = await openConsole().trpc.webhook.test.mutate({ webhookId: webhookId(id) })
+    printResult(json, asked, () => 'Queued. "./floe webhook list" shows the outcome.')
+  })
+  verb(webhook, 'remove <id>', 'remove a webhook').action(async (id: string, { json }: Verb) => {
     const removed = await openConsole().trpc.webhook.remove.mutate({ webhookId: webhookId(id) })
     printResult(json, removed, () => `Webhook ${removed.webhookId} was removed.`)
   })

@@ -2,8 +2,8 @@ import { OperationId } from '@floe/domain'
 import { expect, test } from 'vitest'
 import type { ConsoleClient } from './client'
 import {
-  eventInWords,
   followOperation,
+  formatEvent,
   type OperationDetail,
   OperationEvents,
   type OperationShown,
@@ -93,24 +93,24 @@ test('a step that is tried again is told again', () => {
 
 test('words say how much of all is done, what a step works through, and how long it took', () => {
   expect(
-    eventInWords({ event: 'step', at: 0, progress: 0.999, step: step({ attempt: 2 }) }, operation()),
+    formatEvent({ event: 'step', at: 0, progress: 0.999, step: step({ attempt: 2 }) }, operation()),
   ).toBe(' 99 %  Copy the data (attempt 2): running')
   const ended = step({ state: 'succeeded', endedAt: 2_150 })
-  expect(eventInWords({ event: 'step', at: 0, progress: 1, step: ended }, operation())).toBe(
+  expect(formatEvent({ event: 'step', at: 0, progress: 1, step: ended }, operation())).toBe(
     '100 %  Copy the data: succeeded after 2 s',
   )
   const work = { doneBytes: 1, totalBytes: 4, remainingMs: null }
   expect(
-    eventInWords(
+    formatEvent(
       { event: 'progress', at: 0, progress: null, step: step({ message: 'copying', work }) },
       operation(),
     ),
   ).toMatch(/^ {4}– {2}Copy the data: copying: 1 .* of 4 .*, 25 %$/)
   const steps = { steps: [step()] }
-  expect(eventInWords({ event: 'log', ...line(1, 'copied') }, steps)).toBe('       copied')
+  expect(formatEvent({ event: 'log', ...line(1, 'copied') }, steps)).toBe('       copied')
   // the step itself is told already
   const begins = { event: 'log' as const, ...line(1, 'Copy the data'), step: 'clone' }
-  expect(eventInWords(begins, steps)).toBeNull()
+  expect(formatEvent(begins, steps)).toBeNull()
 })
 
 test('an operation is followed over a console that is away, with each log line once, until after its last one', async () => {

@@ -120,7 +120,7 @@ export class OperationEvents {
 }
 
 /** An event of an operation as a line for people; null where another line says the same. */
-export function eventInWords(told: OperationEvent, { steps }: Pick<OperationDetail, 'steps'>): string | null {
+export function formatEvent(told: OperationEvent, { steps }: Pick<OperationDetail, 'steps'>): string | null {
   switch (told.event) {
     case 'operation': {
       const { title, instanceName, state, actorName } = told.operation

@@ -7,7 +7,7 @@ import { InvalidArgumentError } from 'commander'
 const REPEAT_MS = 30_000
 const PAUSE_MS = 500
 
-/** A key as the console takes it; made by whoever wants to repeat a command without doing it twice. */
+/** A key as the console accepts it; made by a caller that wants to repeat a command without running it twice. */
 export function idempotencyKey(text: string): string {
   if (text.length < 8 || text.length > 100)
     throw new InvalidArgumentError('It must have 8 to 100 characters, e.g. those of a UUID.')

@@ -81,7 +81,7 @@ export function readOwnerPassword(file: string): string {
   if (password === '' || password.length > PASSWORD_BYTES_MAX || /[\r\n\0]/.test(password))
     throw fault('usage.no_password', 'there is no password of the control database’s owner', {
       detail:
-        password === '' ? 'What was read is empty.' : 'What was read is not one line of a password’s length.',
+        password === '' ? 'The input is empty.' : 'What was read is not one line of a password’s length.',
       hint: 'The file, or standard input, must hold the password and nothing else.',
     })
   return password

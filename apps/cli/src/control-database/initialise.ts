@@ -93,8 +93,8 @@ function userMap({ users }: Installation): string {
 }
 
 /**
- * Creates the control database's directory unless it is there, and writes its settings. An earlier run that was killed in
- * the middle left only a staging directory, which is begun anew. Leaves it stopped where something changed.
+ * Creates the control database's directory unless it is there, and writes its settings. An earlier run that was killed
+ * in the middle left only a staging directory, which is replaced. Leaves it stopped where something changed.
  */
 export async function ensureControlDatabase(
   installation: Installation,
@@ -159,7 +159,7 @@ export async function ensureControlDatabase(
   if (changed) await stopControlDatabase(installation)
 }
 
-/** What an earlier run that was killed left: it may belong to whoever ran the control database then. */
+/** What an earlier run that was killed left: it may belong to the user that ran the control database then. */
 function removeStaging(staging: string): void {
   const found = lstatSync(staging, { throwIfNoEntry: false })
   if (found === undefined) return
@@ -191,7 +191,7 @@ async function settleOwner(installation: Installation, user: OsUser): Promise<vo
       for (const file of [former, `${former}.lock`]) rmSync(file, { force: true })
     }
   }
-  // without root the superuser had the name of whoever ran "up"
+  // without root the superuser had the name of the user that ran "up"
   if (isRoot() || readIfThere(join(directory, 'pg_hba.conf'))?.includes(`local all ${SUPERUSER} peer map`))
     return
   await stopControlDatabase(installation)

@@ -115,7 +115,7 @@ export function makeConsoleDirectories(installation: Installation): void {
   for (const name of ['web', 'controller'] as const)
     ownDirectory(programHome(installation, name), 0o755, self())
   ownDirectory(secretsOf(installation, 'controller'), 0o700, controller ?? null)
-  // what is made in it gets its group, whoever makes it
+  // files created in it get its group, no matter who creates them
   ownDirectory(
     secretsOf(installation, 'web'),
     users === null ? 0o700 : 0o2750,

@@ -11,7 +11,7 @@ const named = [
 const FOLLOWING = 8
 const AT_MOST = 60
 
-/** What a suite's log says of its failures, so that whoever sees only the output of the run knows which; else its end. */
+/** The failures in a suite's log, for readers who see only the output of the run; without any, its last lines. */
 export function failedLines(log: string): string[] {
   const lines = log.split('\n').map((line) => line.trimEnd())
   const shown = new Set<number>()

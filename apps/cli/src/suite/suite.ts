@@ -10,7 +10,7 @@ export type SuiteContext = {
   /** Appends a line to the suite's own log. */
   log: (line: string) => void
   logFile: string
-  /** Tells whoever runs the suites a line, which goes to the log as well. */
+  /** Prints a line for the person who runs the suites, and logs it. */
   say: (line: string) => void
   /** Arguments after `--`, for the one suite that was asked for; of the engine's also the names after `engine`. */
   more: string[]

@@ -5,7 +5,7 @@ import type { Home } from '../installation/home'
 import type { Progress, StepReport } from '../progress/progress'
 import { waitForReports } from './wait-for-reports'
 
-/** One standby after another connects anew; a host that is silent is waited for. */
+/** One standby after another reconnects; an unreachable host is waited for. */
 const DEADLINE_MS = 600_000
 
 /**

@@ -52,7 +52,7 @@ export async function missingEnginePackages(): Promise<string[]> {
 }
 
 /**
- * Installs packages with apt-get as root on Debian or Ubuntu. Reads the package lists anew only when a package is not
+ * Installs packages with apt-get as root on Debian or Ubuntu. Updates the package lists only when a package is not
  * found in them. Changes no source list.
  */
 export async function installPackages(packages: string[], report: StepReport): Promise<void> {

@@ -109,7 +109,9 @@ async function requirePorts(home: Home, before: Installation | null, next: Insta
   }
 }
 
-/** Ends what runs with an older build or configuration; the supervisor, which is started after, starts it anew. */
+/**
+ * Ends what runs with an older build or configuration; the supervisor, which is started afterwards, starts it again.
+ */
 export async function endOutdated(
   home: Home,
   installation: Installation | null,

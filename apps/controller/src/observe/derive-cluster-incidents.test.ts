@@ -84,7 +84,7 @@ test('one that turns out to have been promoted is the one to be taken', () => {
   const promoted = member('c2', { role: 'primary', replication: wal('0/6000000', 3) })
   const [incident] = derive([member('c1', { state: 'stopped' }), promoted, member('c3')], begun('c2'))
   expect(incident?.hint).toBe(
-    '"c2" was promoted. Have it taken as the primary: fail over: "./floe cluster failover c --to c2".',
+    '"c2" was promoted. To record it as the primary, fail over: "./floe cluster failover c --to c2".',
   )
 })
 
@@ -118,7 +118,7 @@ test('a receiver that says "streaming" and has got no answer to its question hea
   expect(incident).toMatchObject({ key: 'no-primary:c', severity: 'critical', instanceId: 'c1' })
   expect(incident?.title).toBe('cluster "c" has no primary that answers')
   expect(incident?.detail).toBe(
-    'Host "h-c1" of its primary "c1" does not answer, and no standby receives anything from it. Whether it still takes writes is unknown.',
+    'Host "h-c1" of its primary "c1" does not answer, and no standby receives anything from it. Whether it still accepts writes is unknown.',
   )
   expect(incident?.hint).toContain('./floe cluster failover c --to c2')
 })
@@ -143,7 +143,7 @@ test('a standby that follows nobody is told of with what its engine says', () =>
   const [incident, ...others] = derive([member('c1', streaming()), member('c2', { whyNotStreaming: why })])
   expect(others).toEqual([])
   expect(incident).toMatchObject({ key: 'standby-not-streaming:c2', severity: 'warning', instanceId: 'c2' })
-  expect(incident?.detail).toBe(`The primary does not see it. The engine says: ${why}`)
+  expect(incident?.detail).toBe(`It is not connected to the primary. Its log: ${why}`)
   expect(incident?.hint).toContain('./floe standby rejoin c2')
 })
 
@@ -161,7 +161,7 @@ test('a standby with WAL that its primary never had has diverged, also while nob
   const [incident, ...others] = derive([member('c1', streaming()), parted])
   expect(others).toEqual([])
   expect(incident).toMatchObject({ key: 'diverged:c2', severity: 'critical', instanceId: 'c2' })
-  expect(incident?.detail).toContain('parted at 0/3000000')
+  expect(incident?.detail).toContain('diverged at 0/3000000')
   expect(derive([member('c1', { state: 'crashed' }), parted]).map((i) => i.key)).toEqual([
     'no-primary:c',
     'diverged:c2',
@@ -195,7 +195,7 @@ test('by a record that is in doubt nobody is called the primary or none; that no
   expect(doubted([former, member('c2')])).toMatchObject([
     { key: 'no-primary:c', hint: expect.stringContaining('accept-restored') },
   ])
-  expect(doubted([member('c1', silent), member('c2')])[0]?.detail).toContain('Not seen: "c1".')
+  expect(doubted([member('c1', silent), member('c2')])[0]?.detail).toContain('Unreachable: "c1".')
   expect(doubted([member('c1', silent), member('c2', silent)])).toEqual([])
   // nor what its standbys do
   expect(doubted([member('c1', streaming()), member('c2')])).toEqual([])

@@ -76,7 +76,7 @@ function noPrimary(cluster: ClusterObserved): ClusterIncident[] {
   const { name } = cluster
   const maybe = unsettled.map(
     ({ name: of, hostName }) =>
-      `"${of}" on host "${hostName}" may have been promoted: its promotion was begun, and how it ended is unknown.`,
+      `"${of}" on host "${hostName}" may have been promoted: its promotion was started, and its outcome is unknown.`,
   )
   return [
     incident('no-primary', [cluster.clusterId], {
@@ -99,18 +99,18 @@ function noPrimaryInDoubt(cluster: ClusterObserved): ClusterIncident[] {
   const unseen = members.filter(silent).map((m) => `"${m.name}"`)
   return [
     incident('no-primary', [cluster.clusterId], {
-      title: `cluster "${name}" has no primary that is seen`,
+      title: `no running primary of cluster "${name}" is known`,
       detail: [
-        'No member is seen to run as a primary. Which one is meant to be is in doubt: what is recorded of it may be older than the cluster.',
-        ...(unseen.length > 0 ? [`Not seen: ${unseen.join(', ')}.`] : []),
+        'No member is reported to run as a primary. Which member should be the primary is in doubt: the record may be older than the cluster.',
+        ...(unseen.length > 0 ? [`Unreachable: ${unseen.join(', ')}.`] : []),
       ].join(' '),
-      hint: 'Look at its members, then decide: "./floe console accept-restored".',
+      hint: 'Check its members, then decide with "./floe console accept-restored".',
       instanceId: cluster.primaryInstanceId,
     }),
   ]
 }
 
-const mayWrite = 'Whether it still takes writes is unknown.'
+const mayWrite = 'Whether it still accepts writes is unknown.'
 
 function whyNone(primary: ClusterMember): string {
   const { name, hostName, state, fenced, role } = primary
@@ -133,9 +133,9 @@ function whatToDo(cluster: ClusterObserved, primary: ClusterMember): string {
   const to = promoted?.name ?? ready?.name
   const over = to
     ? `fail over: "./floe cluster failover ${cluster.name} --to ${to}"`
-    : 'bring the host of a standby back'
+    : 'bring a standby’s host back'
   const mayStart = !silent(primary) && !primary.fenced && primary.state !== 'running'
-  if (promoted) return `"${promoted.name}" was promoted. Have it taken as the primary: ${over}.`
+  if (promoted) return `"${promoted.name}" was promoted. To record it as the primary, ${over}.`
   if (mayStart) return `Start it: "./floe instance start ${primary.name}", or ${over}.`
   if (silent(primary)) return `Bring that host back, or ${over}.`
   return `${over[0]?.toUpperCase()}${over.slice(1)}.`
@@ -155,9 +155,9 @@ function notFollowing(
   if (parted !== null)
     return [
       incident('diverged', [instanceId], {
-        title: `standby "${name}" has left the history of cluster "${cluster.name}"`,
-        detail: `It parted at ${parted} and has WAL after that which the primary never had: it follows nobody, and cannot take over.`,
-        hint: `${rejoin}. What only it holds is lost by that.`,
+        title: `standby "${name}" has diverged from cluster "${cluster.name}"`,
+        detail: `It diverged at ${parted} and has later WAL that the primary never had. It follows no upstream and cannot take over.`,
+        hint: `${rejoin}. The rejoin removes what only this member holds.`,
         instanceId,
       }),
     ]
@@ -166,7 +166,7 @@ function notFollowing(
     incident('standby-not-streaming', [instanceId], {
       title: `standby "${name}" does not stream from "${primary.name}"`,
       detail: whyNot(cluster, primary, member),
-      hint: `Check that its host reaches the primary's. ${rejoin} where the engine says that its WAL is gone or its history another.`,
+      hint: `Check that its host reaches the primary's host. ${rejoin} if its log reports removed WAL or a different timeline history.`,
       instanceId,
     }),
   ]
@@ -176,10 +176,10 @@ function whyNot(cluster: ClusterObserved, primary: ClusterMember, member: Cluste
   const seen = standbySeenOf(primary, member)?.state
   const said = member.whyNotStreaming
   return [
-    seen ? `Its state at the primary is "${seen}".` : 'The primary does not see it.',
-    said ? `The engine says: ${said}` : 'Its log says nothing about it.',
+    seen ? `Its state at the primary is "${seen}".` : 'It is not connected to the primary.',
+    said ? `Its log: ${said}` : 'Its log gives no reason.',
     ...(cluster.synchronous?.instanceIds.includes(member.instanceId)
-      ? ['It is one of the standbys that commits are to wait for.']
+      ? ['It is one of the synchronous standbys.']
       : []),
   ].join(' ')
 }

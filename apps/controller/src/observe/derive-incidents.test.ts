@@ -1,7 +1,7 @@
 import type { KnownInstance } from '@floe/db'
 import type { Protection, ReplicationObserved } from '@floe/domain'
 import { expect, test } from 'vitest'
-import { AgentDouble, facts, replication, standbySeen } from '../testing/agent-double'
+import { FakeAgent, facts, replication, standbySeen } from '../testing/fake-agent'
 import { deriveIncidents, type HostSeen, hostOffline, SLOT_RETAINED_BYTES } from './derive-incidents'
 
 const known = (more: Partial<KnownInstance> = {}): KnownInstance => ({
@@ -25,7 +25,7 @@ const known = (more: Partial<KnownInstance> = {}): KnownInstance => ({
 function seen(
   more: Partial<HostSeen> & { free?: number; state?: 'running' | 'crashed' | null } = {},
 ): HostSeen {
-  const double = new AgentDouble('h-1')
+  const double = new FakeAgent('h-1')
   const state = more.state === undefined ? 'running' : more.state
   if (state) double.show('i-1', 'one', state)
   const f = facts()
@@ -168,27 +168,31 @@ test('a source that comes and goes makes one incident, not one each time', () =>
 test('why pages are exposed is what the engine says, unless no source is healthy', () => {
   const told = (p: Partial<Protection>) => deriveIncidents(protecting({ state: 'exposed', ...p }))[0]
   const off = 'polar_page_repair_policy is off'
-  expect(told({ why: off, sources: [pageSource(true)] })?.detail).toBe(`The engine says: ${off}.`)
-  expect(told({ why: off, sources: [pageSource(false)] })?.detail).toBe(`The engine says: ${off}.`)
+  expect(told({ why: off, sources: [pageSource(true)] })?.detail).toBe(`The engine reports: ${off}.`)
+  expect(told({ why: off, sources: [pageSource(false)] })?.detail).toBe(`The engine reports: ${off}.`)
   expect(told({ why: off, sources: [pageSource(true)] })?.hint).not.toContain('standby')
   // its positions change with every look
   const behind = 'source "s": it has flushed 0/3000060, the last checkpoint\'s redo point is 0/4000028'
-  expect(told({ why: behind, sources: [pageSource(false)] })?.detail).toBe('None of its sources is healthy.')
-  expect(told({ why: 'polar_page_repair_sources is empty' })?.detail).toBe('No standby gives pages back.')
+  expect(told({ why: behind, sources: [pageSource(false)] })?.detail).toBe(
+    'No page repair source is healthy.',
+  )
+  expect(told({ why: 'polar_page_repair_sources is empty' })?.detail).toBe(
+    'No standby is a page repair source.',
+  )
 })
 
 test('the guard of a standby writes no images, and nobody says so', () => {
   const told = (p: Partial<Protection>) =>
     deriveIncidents(protecting({ state: 'exposed', imagesInForce: null, ...p }))[0]
   expect(told({ sources: [pageSource(false)] })).toMatchObject({
-    detail: 'None of its sources is healthy.',
-    hint: 'Images in the WAL are its primary’s matter: bring back its primary or another standby that it can ask.',
+    detail: 'No page repair source is healthy.',
+    hint: 'Its primary decides about full-page images. Bring back its primary or another standby to fetch pages from.',
   })
-  expect(told({})?.detail).toBe('No other member gives pages back.')
+  expect(told({})?.detail).toBe('No other member is a page repair source.')
   const late = 'this server shall stay behind, so it would get no page of now'
   expect(told({ why: late, sources: [pageSource(true)] })).toMatchObject({
-    detail: `The engine says: ${late}.`,
-    hint: 'Images in the WAL are its primary’s matter.',
+    detail: `The engine reports: ${late}.`,
+    hint: 'Its primary decides about full-page images.',
   })
 })
 
@@ -260,13 +264,13 @@ test('a slot nobody uses is an incident once it keeps a gigabyte of WAL or has l
     {
       key: 'slot-unused:i-1:floe_two',
       severity: 'warning',
-      detail: expect.stringContaining('It keeps at least'),
+      detail: expect.stringContaining('It retains at least'),
     },
   ])
   expect(slots({ retainedBytes: SLOT_RETAINED_BYTES - 1 })).toEqual([])
   expect(slots({ retainedBytes: null, walStatus: null })).toEqual([])
   expect(slots({ retainedBytes: null, walStatus: 'lost' })).toMatchObject([
-    { key: 'slot-unused:i-1:floe_two', detail: 'WAL that its standby needs is gone.' },
+    { key: 'slot-unused:i-1:floe_two', detail: 'WAL that its standby needs has been removed.' },
   ])
   expect(slots({ active: true })).toEqual([])
 })
@@ -371,9 +375,11 @@ test('an order to fence that does not fit what the host reports waits for a pers
   expect(keys(order(6))).toEqual([])
   const [newer] = deriveIncidents(order(4))
   expect(newer).toMatchObject({ key: 'fence-waits:i-1', severity: 'critical' })
-  expect(newer?.detail).toContain('about timeline 4 at most; "one" is on timeline 5')
+  expect(newer?.detail).toContain('timelines up to 4; "one" is on timeline 5')
   // orders of earlier versions
-  expect(deriveIncidents(order(null))[0]?.detail).toBe('For which timeline it was ordered is not known.')
+  expect(deriveIncidents(order(null))[0]?.detail).toBe(
+    'The timeline for which its fencing was ordered is unknown.',
+  )
   // what its agent saw and the report does not tell
   const refused = { code: 'fence.newer_timeline', message: 'not the one', detail: 'It is on timeline 9.' }
   expect(deriveIncidents(order(5, { fenceRefusal: refused }))[0]?.detail).toBe('It is on timeline 9.')

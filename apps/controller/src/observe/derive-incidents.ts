@@ -87,7 +87,7 @@ function clockIncident(seen: HostSeen): HostIncident[] {
     incident('host-clock', [seen.hostId], {
       title: `the clock of host "${seen.hostName}" is wrong`,
       detail: `It is ${formatDuration(Math.abs(skew))} ${skew > 0 ? 'ahead of' : 'behind'} the console's.`,
-      hint: 'Let both synchronise their time, e.g. with chrony.',
+      hint: 'Synchronise both clocks, e.g. with chrony.',
       hostId: seen.hostId,
     }),
   ]
@@ -120,8 +120,8 @@ function instanceIncidents(
           incident('instance-left', about, {
             ...ids,
             title: `host "${seen.hostName}" still has instance "${known.name}", which was removed`,
-            detail: `It was removed while its host could not be asked. It is ${reported.state} and lies in "${reported.directory}".`,
-            hint: 'It is fenced and does not start again through Floe. Look whether it holds anything you need, then remove its directory by hand.',
+            detail: `It was removed while its host could not be reached. It is ${reported.state}; its directory is "${reported.directory}".`,
+            hint: 'It is fenced, and Floe does not start it again. Check whether it holds anything you need, then remove its directory by hand.',
           }),
         ]
       : []
@@ -137,16 +137,16 @@ function instanceIncidents(
         ...ids,
         title: `instance "${known.name}" crashed`,
         detail: whyCrashed(seen.open.get(crashed) ?? null, reported),
-        hint: `It is started by itself, three times within minutes. When it stays down, its log says why: mend that, then run "./floe instance start ${known.name}".`,
+        hint: `Its agent restarts it automatically, three times within minutes. If it stays down, fix what its log reports, then run "./floe instance start ${known.name}".`,
       }),
     ]
   if (reported?.settingDrift?.length)
     return [
       incident('setting-drift', about, {
         ...ids,
-        title: `settings of instance "${known.name}" were changed past Floe`,
+        title: `configuration drift on instance "${known.name}"`,
         detail: `${reported.settingDrift.map((d) => `${d.name} in ${d.file}`).join(', ')}.`,
-        hint: 'Adopt or revert it on the page of its settings, or by "./floe setting adopt" and "revert".',
+        hint: 'Adopt or revert the change on its settings page, or with "./floe setting adopt" or "./floe setting revert".',
       }),
     ]
   if (!reported && isMissing(known))
@@ -154,8 +154,8 @@ function instanceIncidents(
       incident('instance-missing', about, {
         ...ids,
         title: `instance "${known.name}" is missing`,
-        detail: `The agent of host "${seen.hostName}" does not know it any more: its directory or the state of the agent was removed.`,
-        hint: `Where its directory is there, "./floe instance adopt ${known.name}" has the agent know it again, without a restart. Delete the instance if it was meant to go.`,
+        detail: `The agent of host "${seen.hostName}" no longer knows it: its directory or the agent’s state was removed.`,
+        hint: `If its directory still exists, "./floe instance adopt ${known.name}" registers it again without a restart. Delete the instance if it was removed on purpose.`,
       }),
     ]
   return []
@@ -181,10 +181,10 @@ export function whyFenceWaits(
   reported: Pick<InstanceObserved, 'timeline'>,
 ): string | null {
   if (!fenceOrderedAt) return null
-  if (fenceTimeline === null) return 'For which timeline it was ordered is not known.'
+  if (fenceTimeline === null) return 'The timeline for which its fencing was ordered is unknown.'
   if (fenceRefusal) return fenceRefusal.detail ?? fenceRefusal.message
   if (reported.timeline === null || reported.timeline <= fenceTimeline) return null
-  return `The order is about timeline ${fenceTimeline} at most; "${name}" is on timeline ${reported.timeline}: it was promoted since.`
+  return `The order covers timelines up to ${fenceTimeline}; "${name}" is on timeline ${reported.timeline}: it was promoted since.`
 }
 
 function fenceIncidents(
@@ -198,9 +198,9 @@ function fenceIncidents(
     incident('fence-waits', [known.instanceId], {
       hostId: seen.hostId,
       instanceId: known.instanceId,
-      title: `instance "${known.name}" was to be fenced and is not`,
+      title: `instance "${known.name}" is not fenced as ordered`,
       detail: why,
-      hint: 'Find out which member is the primary by right. If it is this one, the control database is older than the cluster: restore a newer one. If not, rejoin it as a standby, or stop it and remove its directory.',
+      hint: 'Determine which member should be the primary. If it is this one, the control database is older than the cluster: restore a newer one. If not, rejoin it as a standby, or stop it and remove its directory.',
     }),
   ]
 }
@@ -221,9 +221,9 @@ function replicationIncidents(
     found.push(
       incident('second-primary', about, {
         ...ids,
-        title: `instance "${known.name}" accepts writes though it is not its cluster's primary`,
-        detail: 'What is written to it is not in the cluster, and is lost when it is rejoined.',
-        hint: 'It is fenced by itself after a failover. Otherwise somebody promoted it by hand: rejoin it.',
+        title: `instance "${known.name}" accepts writes although it is not its cluster's primary`,
+        detail: 'Writes to it do not reach the cluster and are lost when it is rejoined.',
+        hint: 'After a failover, Floe fences it automatically. Otherwise somebody promoted it by hand: rejoin it.',
       }),
     )
   const lacking = reported.role === 'primary' && waitingForStandbys(reported.replication)
@@ -233,7 +233,7 @@ function replicationIncidents(
         ...ids,
         title: `commits wait on instance "${known.name}"`,
         detail: `${lacking.connected} of ${lacking.asked} synchronous standbys are connected.`,
-        hint: 'Start or rejoin a standby, create another one, or let commits wait for fewer.',
+        hint: 'Start or rejoin a standby, create another one, or have commits wait for fewer standbys.',
       }),
     )
   for (const slot of reported.replication?.slots ?? [])
@@ -244,9 +244,9 @@ function replicationIncidents(
           title: `slot "${slot.name}" of instance "${known.name}" is not used`,
           detail:
             slot.walStatus === 'lost'
-              ? 'WAL that its standby needs is gone.'
-              : `It keeps at least ${formatBytes(SLOT_RETAINED_BYTES)} of WAL.`,
-          hint: 'Bring its standby back, or remove it: WAL is kept until the disk is full.',
+              ? 'WAL that its standby needs has been removed.'
+              : `It retains at least ${formatBytes(SLOT_RETAINED_BYTES)} of WAL.`,
+          hint: 'Bring its standby back or remove it; otherwise the slot retains WAL until the disk is full.',
         }),
       )
   return found
@@ -272,9 +272,8 @@ function protectionIncidents(
       incident('page-guard-off', about, {
         ...ids,
         title: `instance "${known.name}" runs without protection against torn pages`,
-        detail:
-          'full_page_writes and polar_page_repair_guard are off: a page that a crash tears may be lost.',
-        hint: 'Turn the guard on as soon as data matters that cannot be loaded again.',
+        detail: 'full_page_writes and polar_page_repair_guard are off: a page torn by a crash may be lost.',
+        hint: 'Turn the guard on before the instance holds data that cannot be loaded again.',
       }),
     ]
   const lasted = seen.report.at - p.since >= EXPOSED_GRACE_MS && !known.busy
@@ -291,7 +290,7 @@ function protectionIncidents(
   return [
     incident('page-unprotected', about, {
       ...ids,
-      title: `instance "${known.name}" has no healthy source of pages`,
+      title: `instance "${known.name}" has no healthy page repair source`,
       detail: whyUnprotected(p, sick),
       hint: unprotectedHint(p, sick),
     }),
@@ -299,23 +298,23 @@ function protectionIncidents(
 }
 
 function whyUnprotected(p: Protection, sick: boolean): string {
-  if (p.sources.length === 0 && p.imagesInForce === null) return 'No other member gives pages back.'
-  if (p.sources.length === 0 && !p.fullPageWrites) return 'No standby gives pages back.'
+  if (p.sources.length === 0 && p.imagesInForce === null) return 'No other member is a page repair source.'
+  if (p.sources.length === 0 && !p.fullPageWrites) return 'No standby is a page repair source.'
   // what is wrong with a source may have positions in it, and the text would change with every look
   return sick && (p.why === '' || p.why.startsWith('source "'))
-    ? 'None of its sources is healthy.'
-    : `The engine says: ${p.why}.`
+    ? 'No page repair source is healthy.'
+    : `The engine reports: ${p.why}.`
 }
 
 function unprotectedHint(p: Protection, sick: boolean): string {
   // the guard of a standby decides nothing
   if (p.imagesInForce === null)
-    return `Images in the WAL are its primary’s matter${sick ? ': bring back its primary or another standby that it can ask' : ''}.`
+    return `Its primary decides about full-page images.${sick ? ' Bring back its primary or another standby to fetch pages from.' : ''}`
   if (p.fullPageWrites)
-    return 'Full-page images are written: it is over when a checkpoint with them is complete.'
+    return 'Full-page images are written again: they protect once a checkpoint with them is complete.'
   return sick
-    ? 'The guard has full-page images written until a source is healthy: bring a standby back, or create one.'
-    : 'The guard has full-page images written until it can rely on a source.'
+    ? 'The guard has re-enabled full-page images until a page repair source is healthy: bring a standby back, or create one.'
+    : 'The guard has re-enabled full-page images until it can rely on a page repair source.'
 }
 
 /** An instance that was there; one that is being created, or was never made, or is being deleted, may well be absent. */
@@ -330,8 +329,8 @@ function unregistered(seen: HostSeen): HostIncident[] {
     .map((i) =>
       incident('instance-unregistered', [i.instanceId], {
         title: `host "${seen.hostName}" runs an instance that this console does not know`,
-        detail: `It is named "${i.name}" and lies in ${i.directory}.`,
-        hint: `It belongs to another installation, or the control database was restored from before it was made, or made anew. Unless it is a standby, "./floe instance adopt ${i.name} --host ${seen.hostName}" makes it known here.`,
+        detail: `Its name is "${i.name}", its directory ${i.directory}.`,
+        hint: `It belongs to another installation, or the control database was recreated or is older than the instance. Unless it is a standby, "./floe instance adopt ${i.name} --host ${seen.hostName}" registers it here.`,
         hostId: seen.hostId,
       }),
     )
@@ -348,7 +347,9 @@ export function hostOffline(host: {
   return incident('host-offline', [host.hostId], {
     title: `host "${host.hostName}" is offline`,
     detail: [host.fault.message, host.fault.detail].filter(Boolean).join(': '),
-    hint: host.fault.hint ?? 'Instances run on while their agent is away; nothing is seen of them.',
+    hint:
+      host.fault.hint ??
+      'Its instances do not depend on the agent, but their state is unknown until the agent answers.',
     hostId: host.hostId,
   })
 }

@@ -169,14 +169,18 @@ export class HostLane {
     const hello = await this.#parts.agents.of(hostId).quick.hello.query()
     if (hello.hostId !== hostId)
       throw fault('agent.wrong_host', `another host's agent answers for host "${name}"`, {
-        detail: `It says it is host "${hello.hostName}" (${hello.hostId}).`,
+        detail: `It identifies itself as host "${hello.hostName}" (${hello.hostId}).`,
         hint: 'Check the address of the agent.',
       })
     if (hello.contractVersion.split('.')[0] !== contractVersion.split('.')[0])
-      throw fault('agent.contract_mismatch', `the agent of host "${name}" speaks another contract`, {
-        detail: `It speaks ${hello.contractVersion}, the controller ${contractVersion}.`,
-        hint: 'Update the older of both.',
-      })
+      throw fault(
+        'agent.contract_mismatch',
+        `the agent of host "${name}" has an incompatible contract version`,
+        {
+          detail: `It has version ${hello.contractVersion}, the controller ${contractVersion}.`,
+          hint: 'Update the older one.',
+        },
+      )
     this.#clockSkewMs = hello.now - (askedAt + Date.now()) / 2
     this.#helloAt = askedAt
     if (this.#hello?.bootId !== hello.bootId) {
@@ -247,7 +251,7 @@ export class HostLane {
     for (const instance of known) {
       if (reported.has(instance.instanceId) || instance.deleted || instance.busy || !instance.seen) continue
       const because = isMissing(instance)
-        ? 'its agent does not know it any more'
+        ? 'its agent no longer knows it'
         : 'its creation was given up; nothing of it is left on the host'
       await writeInstanceMissing(this.#parts.db.pool, this.#hold, instance.instanceId, because)
     }
@@ -397,7 +401,7 @@ export class HostLane {
     const { hostId, name } = this.#host
     if (!this.#silent) this.#parts.log.warn('host.silent', { hostId, fault: why })
     this.#silent = true
-    // whoever answers next may be another process
+    // the next answer may come from another process
     this.#hello = undefined
     const { standstills } = this.#parts
     // who stood still has not listened: the host may have been well all the time

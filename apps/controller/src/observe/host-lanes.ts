@@ -85,7 +85,7 @@ export class HostLanes {
   /** What was wrong with a host that was revoked or removed is nobody's concern any more. */
   async #leave(hostId: string): Promise<void> {
     const { db, log } = this.#parts
-    const because = 'The host was revoked or removed: nothing is seen of it any more.'
+    const because = 'The host was revoked or removed and is no longer observed.'
     const open = await listOpenIncidentsOfHost(db.pool, hostId)
     const keys = open.map((incident) => incident.key)
     for (const key of await closeIncidents(db.pool, keys, because)) log.info('incident.closed', { key })

@@ -18,7 +18,7 @@ const isOwn = (key: string) => (incidentKindOf(key)?.openedBy ?? 'host lane') ==
 /** Why what is not named any more is over. */
 function whyOver(key: string): string {
   const kind = incidentKindOf(key)
-  return kind && 'resolved' in kind ? kind.resolved : 'The host’s report does not show it any more.'
+  return kind && 'resolved' in kind ? kind.resolved : 'The host no longer reports it.'
 }
 
 /** `words`: all that was last written of it, empty where another lane did. */
@@ -76,7 +76,7 @@ export class IncidentBook {
     }
   }
 
-  /** Lets what is not open last anew: nobody looked for a while. */
+  /** Restarts the grace period of what is not open: nothing was observed for a while. */
   startOver(): void {
     this.#waiting.clear()
   }

@@ -4,8 +4,8 @@ import { incidentKinds } from '@floe/domain'
 import type { Sample } from '@floe/telemetry'
 import { waitUntil } from '@floe/testkit'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
-import { type AgentDouble, replication, standbySeen } from '../testing/agent-double'
 import { benchOfControllers, keptLog } from '../testing/bench-of-controllers'
+import { type FakeAgent, replication, standbySeen } from '../testing/fake-agent'
 
 let bench: Awaited<ReturnType<typeof benchOfControllers>>
 beforeEach(async () => {
@@ -14,7 +14,7 @@ beforeEach(async () => {
 afterEach(() => bench.remove())
 
 /** An instance that was created long ago and that its agent reports as running. */
-async function running(host: AgentDouble, name: string): Promise<string> {
+async function running(host: FakeAgent, name: string): Promise<string> {
   const instanceId = randomUUID()
   await bench.db.pool.query(
     `INSERT INTO instance (id, name, "hostId", intent) VALUES ($1, $2, $3, 'running')`,
@@ -57,7 +57,7 @@ test('a report becomes what is known of host and instances, and a move is told w
   bench.host.show(id, 'one', 'running', 78)
   await waitUntil('the incident is closed', async () => (await openKeys()).length === 0)
   expect(await listIncidents(bench.db.pool, { state: 'closed' })).toMatchObject([
-    { closedBecause: 'The instance is not reported as crashed any more.' },
+    { closedBecause: 'The instance is no longer reported as crashed.' },
   ])
   expect(log.lines).toContainEqual({
     level: 'info',
@@ -65,7 +65,7 @@ test('a report becomes what is known of host and instances, and a move is told w
     fields: expect.objectContaining({
       from: 'running',
       to: 'crashed',
-      because: expect.stringContaining('nobody stopped it'),
+      because: expect.stringContaining('ended unexpectedly'),
     }),
   })
 })
@@ -145,7 +145,7 @@ test('an instance its agent does not name any more is unknown, with the reason, 
   bench.host.instances.delete(id)
   bench.host.changed()
   await waitUntil('it is unknown', async () => (await stateOf(id)) === 'unknown')
-  expect((await showInstance(bench.db.pool, id))?.because).toContain('does not know it')
+  expect((await showInstance(bench.db.pool, id))?.because).toContain('no longer knows it')
   await waitUntil('an incident is open', async () => (await openKeys()).includes(`instance-missing:${id}`))
   // what is shown of it is as old as the last report that named it
   const seenAt = async () => (await showInstance(bench.db.pool, id))?.observedAt

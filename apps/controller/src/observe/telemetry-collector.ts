@@ -73,7 +73,7 @@ export class TelemetryCollector {
         limit: SAMPLES_AT_ONCE,
       })
       if (answer.newestSeq !== null && answer.newestSeq < afterSeq) {
-        // the state of the agent was made anew; its numbers start again
+        // the agent's state was recreated; its numbers start again
         this.#parts.log.warn('telemetry.restarted', { instanceId, afterSeq, newestSeq: answer.newestSeq })
         this.#sampleSeq.set(instanceId, -1)
         return undefined

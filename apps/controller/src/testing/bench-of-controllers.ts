@@ -7,7 +7,7 @@ import { makeTestAuthority } from '@floe/testkit'
 import { startController } from '../controller'
 import type { LeaseTimes } from '../operation-loop'
 import { addressRule } from '../webhook-address'
-import { AgentDouble } from './agent-double'
+import { FakeAgent } from './fake-agent'
 
 export const actor = { id: 'tester', name: 'Tester' }
 
@@ -25,11 +25,11 @@ export async function benchOfControllers(engineConnectionString: string) {
   const db: TestDatabase = await createTestDatabase(engineConnectionString)
   const authority = await makeTestAuthority()
   const identity = await authority.console('task')
-  const doubles: AgentDouble[] = []
+  const doubles: FakeAgent[] = []
   const controllers: ReturnType<typeof startController>[] = []
 
-  async function addHost(): Promise<AgentDouble> {
-    const double = new AgentDouble(randomUUID())
+  async function addHost(): Promise<FakeAgent> {
+    const double = new FakeAgent(randomUUID())
     await double.listen(authority)
     await db.pool.query('INSERT INTO host (id, name, "agentUrl") VALUES ($1, $2, $3)', [
       double.hostId,
@@ -47,7 +47,7 @@ export async function benchOfControllers(engineConnectionString: string) {
     identity,
     host: first,
     addHost,
-    reopen: (double: AgentDouble) => double.listen(authority),
+    reopen: (double: FakeAgent) => double.listen(authority),
     start(times: LeaseTimes = { leaseMs: 1_500, renewMs: 400 }, log: Log = keptLog()) {
       const controller = startController({
         connectionString: db.as.controller.connectionString,

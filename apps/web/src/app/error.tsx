@@ -50,7 +50,7 @@ export default function PageError({
     code: 'page.failed',
     message: 'could not show this page',
     detail: error.digest ? `The console logged it under ${error.digest}.` : null,
-    hint: 'Try again; if it stays, look into the console’s log: "./floe status" names it.',
+    hint: 'Try again. If the error persists, read the console’s log; "./floe status" shows its path.',
   }
   return (
     <main className="mx-auto flex min-h-dvh max-w-lg items-center p-4">

@@ -12,7 +12,7 @@ export default function NotFound() {
           </Button>
         }
       >
-        The address may be mistyped, or what it showed was deleted.
+        The address may be mistyped, or the object may have been deleted.
       </EmptyState>
     </main>
   )

@@ -2,7 +2,7 @@
 import type { Fault } from '@floe/domain'
 import { Button, Card, FaultAlert, Field, Input } from '@floe/ui'
 import { type FormEvent, useState } from 'react'
-import { PASSPHRASE_MIN, SetupCompleteInput } from '@/server/routers/setup/complete.types'
+import { PASSPHRASE_MIN, SetupCompleteInput } from '@/server/routers/setup/setup.types'
 import { useTRPCClient } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
 import { signIn } from './session-client'

@@ -44,8 +44,8 @@ export class Agents {
   }
 
   /**
-   * Something about a host (null: any) changed: what is known of it is read anew, and a connection to one that is not to be
-   * believed any more ends.
+   * Something about a host (null: any) changed: what is known of it is read again, and a connection to one that is not
+   * to be believed any more ends.
    */
   async hostChanged(hostId: string | null): Promise<void> {
     for (const [instanceId, { address }] of this.#addresses)

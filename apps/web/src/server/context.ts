@@ -6,7 +6,7 @@ import { orDatabaseUnreachable } from './database-check'
 import { httpCodeOf } from './faults'
 import { auditAddress } from './peer-address'
 import type { Ports } from './ports'
-import { type Account, AccountRole } from './routers/account/me.types'
+import { type Account, AccountRole } from './routers/account/account.types'
 
 export type Context = {
   ports: Ports
@@ -53,7 +53,9 @@ export async function actorOf(ports: Ports, headers: Headers): Promise<Account |
   return { kind: 'user', id, name, email, role: known.data }
 }
 
-/** A token of nobody is the machine's own command line: whoever may read it owns the installation. */
+/**
+ * A token without a user is that of the machine's own command line: a user who may read it controls the installation.
+ */
 async function actorOfToken(ports: Ports, token: string): Promise<Account | null> {
   const row = await findApiToken(ports.database.pool, token)
   if (!row) return null

@@ -16,7 +16,7 @@ type Window = {
 }
 
 /**
- * Audit rows of denials, bounded by cause: whoever is denied on purpose must not fill the control database. Beyond the bound
+ * Audit rows of denials, bounded by cause: deliberate denials must not fill the control database. Beyond the bound
  * they are counted; the count is written with the newest of them when the window ends, and when the process does.
  */
 export class DenialRows {

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { actorOf } from './context'
 import { log } from './log'
 import type { Ports } from './ports'
-import { MetricNames } from './routers/telemetry/history.types'
+import { MetricNames } from './routers/telemetry/telemetry.types'
 
 /** Rows of one export; a longer range comes at the next coarser resolution. */
 const ROWS_MAX = 100_000

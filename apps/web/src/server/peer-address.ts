@@ -1,6 +1,6 @@
 /** Set by peer-address.mjs for every request: whom it comes from. Behind a proxy that config.json does not name it is the proxy. */
 export const PEER_HEADER = 'x-floe-peer'
-/** Whoever came through the console's Unix socket: somebody on this machine. */
+/** The peer of a connection through the console's Unix socket: a user of this machine. */
 export const LOCAL_PEER = 'local'
 
 const ADDRESS = /^[0-9A-Fa-f.:]{2,45}(%\w+)?$/

@@ -9,7 +9,7 @@ import { auditDenial } from './denials'
 import { faultOf, httpCodeOf } from './faults'
 import { eachWithoutHiddenSettings, withoutHiddenSettings } from './hidden-values'
 import { log } from './log'
-import { type AccountRole, AccountRole as Roles } from './routers/account/me.types'
+import { type AccountRole, AccountRole as Roles } from './routers/account/account.types'
 import { unstorableText } from './text'
 
 const t = initTRPC.context<Context>().create({

@@ -3,14 +3,14 @@ import { auditClass } from '@floe/operations/submit'
 import { TRPCError } from '@trpc/server'
 import type { Context } from './context'
 import { auditDenial } from './denials'
-import { type Account, AccountRole } from './routers/account/me.types'
+import { type Account, AccountRole } from './routers/account/account.types'
 
 const mayRunPrograms = (role: AccountRole) =>
   AccountRole.options.indexOf(role) >= AccountRole.options.indexOf('admin')
 
 /**
- * Settings that run programs or load libraries make whoever sets them the instance's operating-system user: admins and
- * owners only. Throws `setting.runs_programs`, with an audit row of the denial.
+ * Settings that run programs or load libraries give the person who sets them the rights of the instance's
+ * operating-system user: admins and owners only. Throws `setting.runs_programs`, with an audit row of the denial.
  */
 export async function requireProgramRight(
   ctx: Context & { actor: Account },

@@ -11,7 +11,7 @@ import { auditClass } from '@floe/operations/submit'
 import { Bell } from './bell'
 import type { Context } from './context'
 import { requireProgramRight } from './program-settings'
-import type { Account } from './routers/account/me.types'
+import type { Account } from './routers/account/account.types'
 
 /** How long somebody waits for a check at most: in a moment he knows what changes do, or why he does not. */
 export type SettingCheckTimes = {

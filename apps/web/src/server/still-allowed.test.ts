@@ -1,6 +1,6 @@
 import { fault } from '@floe/domain'
 import { expect, test } from 'vitest'
-import type { Account } from './routers/account/me.types'
+import type { Account } from './routers/account/account.types'
 import { keepAsking } from './still-allowed'
 
 const olga: Account = { kind: 'user', id: '1', name: 'Olga', email: null, role: 'viewer' }

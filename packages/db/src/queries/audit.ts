@@ -96,8 +96,8 @@ export async function listAuditEvents(
 
 /**
  * Where the chain of audit rows breaks. `changed`: a row is not what it was when its hash was made. `missing`: rows
- * between two others, or after the last one, are gone. `replaced`: a row does not follow the one before it, so that one of
- * the two was written anew.
+ * between two others, or after the last one, are gone. `replaced`: a row does not follow the one before it, so that one
+ * of the two was rewritten.
  */
 export type AuditBreak = {
   kind: 'changed' | 'missing' | 'replaced'
@@ -114,7 +114,7 @@ export type AuditVerified = {
   rows: number
   /** The row before the oldest one, removed past its retention; 0 where none ever was. */
   anchorId: string
-  /** The newest row and its hash in hexadecimal: kept elsewhere, it proves later that nothing up to it was written anew. */
+  /** The newest row and its hash in hexadecimal: kept elsewhere, it proves later that no row up to it was rewritten. */
   headId: string
   headHash: string
   /** The first place where the chain does not hold, null where it does. */

@@ -219,7 +219,7 @@ export async function insertStandby(
   )
 }
 
-/** Makes the row of a standby anew whose creation was taken back; throws a unique violation where the name is taken. */
+/** Inserts the row of a standby again whose creation was undone; throws a unique violation where the name is taken. */
 export async function reviveStandby(on: Queryable, instanceId: string): Promise<void> {
   await on.query(
     `UPDATE instance SET "deletedAt" = NULL, intent = 'running' WHERE id = $1 AND "deletedAt" IS NOT NULL`,

@@ -29,15 +29,15 @@ function enrolmentView(row: Omit<EnrolmentView, 'fault'> & { fault: unknown }): 
 }
 
 /**
- * Makes a one-time token's row; the token itself is not known here. `again` enrols a host anew that exists, whose instances
- * stay; without it the name must be free. An older token of the name that was not used is void. Throws `host.name_taken`
- * or `host.not_found`.
+ * Makes a one-time token's row; the token itself is not known here. `again` enrols an existing host again, whose
+ * instances stay; without it the name must be free. An older token of the name that was not used is void. Throws
+ * `host.name_taken` or `host.not_found`.
  */
 export async function insertEnrolment(
   tx: Transaction,
   enrolment: {
     enrolmentId: string
-    /** Of the new host; a host that is enrolled anew keeps its own. */
+    /** Of the new host; a host that is enrolled again keeps its own. */
     hostId: string
     name: HostName
     again: boolean
@@ -54,7 +54,7 @@ export async function insertEnrolment(
   const known = hosts[0]
   if (known && !again)
     throw fault('host.name_taken', `host "${name}" already exists`, {
-      hint: `Choose another name, or enrol that host anew with "./floe host add ${name} --again".`,
+      hint: `Choose another name, or enrol that host again with "./floe host add ${name} --again".`,
     })
   if (!known && again) throw hostNotFound(name)
   await tx.query(
@@ -187,8 +187,9 @@ export async function takeUnsignedEnrolment(tx: Transaction): Promise<UnsignedEn
 }
 
 /**
- * Writes the certificate and with it the host: its row, or its new address where it is enrolled anew. Certificates it had
- * before are revoked, and the host itself is not any more. Throws a unique violation where the name was taken meanwhile.
+ * Writes the certificate and with it the host: its row, or its new address where it is enrolled again. Certificates it
+ * had before are revoked, and the host itself is not any more. Throws a unique violation where the name was taken
+ * meanwhile.
  */
 export async function completeEnrolment(
   tx: Transaction,

@@ -60,7 +60,7 @@ export type InstanceView = {
   dataChecksums: boolean | null
   timeline: number | null
   pendingRestart: string[]
-  /** What was changed past Floe, as its agent last told. */
+  /** Configuration drift, as its agent last reported it. */
   settingDrift: InstanceSettingDrift[]
   /** The user of the operating system that it runs as, and whether no other instance does; null: an older agent. */
   user: { name: string; own: boolean; separable: boolean } | null

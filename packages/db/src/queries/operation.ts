@@ -166,7 +166,7 @@ export async function findOpenOperation(
  * Turns an open fast stop or restart into an immediate one, whichever step it is at. False when it is none, is one
  * already, or has ended.
  */
-export async function hastenOperation(on: Queryable, operationId: string): Promise<boolean> {
+export async function escalateOperation(on: Queryable, operationId: string): Promise<boolean> {
   const { rows } = await on.query<{ hastened: boolean }>('SELECT hasten_operation($1) AS hastened', [
     operationId,
   ])

@@ -120,8 +120,8 @@ export function promotedAs(
 }
 
 /**
- * Another member is the primary. Every other promotion is settled by that: its member is fenced, or a person took it on.
- * What databases and roles committed with before does not matter any more: whoever has come to the new timeline has it all.
+ * Another member is the primary. Every other promotion is settled by that: its member is fenced, or a person took it
+ * on. What databases and roles committed with before no longer matters: a member on the new timeline has all of it.
  */
 export function withPrimary(
   holdings: ClusterHoldings,

@@ -200,7 +200,7 @@ function blockedFor(record: HoldingsRecord, candidate: Answer): Fault | null {
   if (own.left && !unsettled.some((u) => u.instanceId === candidate.instanceId))
     return {
       code: 'candidate.diverged',
-      message: `instance "${candidate.name}" has left the history of its cluster`,
+      message: `instance "${candidate.name}" has diverged from its cluster`,
       detail: `It parted at ${own.reach.lsn}; the primary is on timeline ${timeline.timeline}.`,
       hint: 'Rejoin it, or choose another standby.',
     }

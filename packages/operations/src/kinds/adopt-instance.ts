@@ -15,11 +15,11 @@ export const adoptedBefore = ({ name, host, deletedAt }: InstanceView) =>
   deletedAt
     ? fault('instance.was_deleted', `instance "${name}" was deleted from this console`, {
         detail: `That was at ${deletedAt.toISOString()}, on host "${host.name}"; its files were kept or could not be removed.`,
-        hint: 'It is not adopted again. Look whether it holds anything you need, then remove its directory by hand.',
+        hint: 'It cannot be adopted again. Check whether it holds anything you need, then remove its directory by hand.',
       })
     : fault('instance.exists', `instance "${name}" is known to this console`, {
         detail: `It belongs to host "${host.name}".`,
-        hint: `Where its agent has lost it, run "./floe instance adopt ${name}".`,
+        hint: `If its agent has lost it, run "./floe instance adopt ${name}".`,
       })
 
 /**
@@ -45,11 +45,11 @@ export const adoptInstance = defineOperation('adopt-instance', {
     {
       name: 'adopt',
       title: reported
-        ? 'Have its agent name it as the console does'
-        : 'Prove that the directory is the instance’s, and register it',
+        ? 'Give it the console’s name at its agent'
+        : 'Verify that the directory is the instance’s, and register it',
     },
-    { name: 'fence', title: 'Keep it from accepting writes where it is fenced' },
-    { name: 'observe', title: 'See it reported' },
+    { name: 'fence', title: 'Keep it from accepting writes if it is fenced' },
+    { name: 'observe', title: 'Wait until it is reported' },
   ],
   steps: {
     adopt: taskStep('adopt-instance', {
@@ -75,7 +75,7 @@ export const adoptInstance = defineOperation('adopt-instance', {
       async run(context) {
         const seen = await context.readObservation()
         if (context.cancelAskedAt || (seen.observedAt !== null && seen.state !== 'unknown')) return next()
-        return wait(50, 'waiting until its agent reports it')
+        return wait(50, 'waiting for a report of its agent')
       },
     },
   },

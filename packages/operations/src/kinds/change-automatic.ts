@@ -48,7 +48,7 @@ export function whyNotAutomatic(
     return {
       code: 'automatic.member_away',
       message: `instance "${away.name}" is ${away.hostState === 'online' ? away.state : `on host "${away.hostName}", which does not answer`}`,
-      detail: 'Every member has to be told that it is held back after a restart.',
+      detail: 'The agent of every member has to record that the member is held back after a restart.',
       hint: 'Bring it back, or remove it from the cluster.',
     }
   if (!primaryToTell(cluster))
@@ -75,15 +75,15 @@ export const changeAutomatic = defineOperation('change-automatic', {
   plan: ({ automatic }) =>
     automatic === null
       ? [
-          { name: 'check', title: 'Record that it does not fail over by itself' },
-          { name: 'tell', title: 'Let agents start members by themselves again' },
-          { name: 'floor', title: 'Take the commit floor away' },
+          { name: 'check', title: 'Record that automatic failover is off' },
+          { name: 'tell', title: 'Allow agents to restart members automatically again' },
+          { name: 'floor', title: 'Remove the commit floor' },
         ]
       : [
-          { name: 'check', title: 'Check that it can be safe' },
+          { name: 'check', title: 'Check that automatic failover would be safe' },
           { name: 'floor', title: 'Set the commit floor on every member' },
-          { name: 'tell', title: 'Have agents start members as a primary by an order only' },
-          { name: 'observe', title: 'See the floor in force' },
+          { name: 'tell', title: 'Hold members back: they start as a primary only by an order' },
+          { name: 'observe', title: 'Wait until the floor is in force' },
         ],
   steps: {
     check: {
@@ -92,7 +92,7 @@ export const changeAutomatic = defineOperation('change-automatic', {
         const cluster = await context.readCluster()
         const { automatic } = context.input
         const refusal = whyNotAutomatic(cluster, context.input)
-        if (refusal && mayLookAgain(context)) return wait(100, `looking again: ${refusal.message}`)
+        if (refusal && mayLookAgain(context)) return wait(100, `checking again: ${refusal.message}`)
         if (refusal) return fail(refusal)
         return next(
           {},
@@ -113,7 +113,7 @@ export const changeAutomatic = defineOperation('change-automatic', {
             automatic && { commitMode: cluster.commitMode, receiverTimeoutMs: automatic.afterMs },
           ),
         ),
-      tolerate: (_task, fault, context) => awayMayStay(context, fault),
+      optional: (_task, fault, context) => awayMayStay(context, fault),
       records: (_results, { input: { automatic } }, cluster) =>
         automatic ? [{ kind: 'cluster-automatic', clusterId: cluster.clusterId, automatic }] : [],
     }),
@@ -127,7 +127,7 @@ export const changeAutomatic = defineOperation('change-automatic', {
           controlOf(cluster).keepPrimary(m.instanceId, { ...primary, heldBack }),
         )
       },
-      tolerate: (_task, fault, context) => awayMayStay(context, fault),
+      optional: (_task, fault, context) => awayMayStay(context, fault),
     }),
     observe: {
       deadlineMs: 60_000,
@@ -137,8 +137,11 @@ export const changeAutomatic = defineOperation('change-automatic', {
         const inForce = floorCovers(replication?.commitFloor, cluster.commitMode)
         const waited = context.now.getTime() - context.step.startedAt.getTime()
         if (inForce || context.cancelAskedAt || waited > SEEN_PATIENCE_MS)
-          return next({ inForce }, inForce ? {} : { log: [{ text: 'the floor is not seen in force yet' }] })
-        return wait(100, 'waiting until it is seen in force')
+          return next(
+            { inForce },
+            inForce ? {} : { log: [{ text: 'the floor is not reported to be in force yet' }] },
+          )
+        return wait(100, 'waiting until it is reported to be in force')
       },
     },
   },

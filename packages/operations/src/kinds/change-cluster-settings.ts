@@ -94,8 +94,8 @@ const phaseStep = (phase: SettingPhaseName): StepBody<'change-cluster-settings'>
         .filter((p) => p.phase === phase)
         .flatMap((p) => p.members)
         .flatMap((turn) => turnTasks(cluster, turn, context.input.restart)),
-    complain: (_task, result) => rolledBackFault(result),
-    explain: (task, fault) => ofMember(task.id.slice(task.id.indexOf('.') + 1), fault),
+    faultOf: (_task, result) => rolledBackFault(result),
+    describe: (task, fault) => ofMember(task.id.slice(task.id.indexOf('.') + 1), fault),
     // what they confirmed is asked again at the end
     result: () => ({}),
   })
@@ -121,7 +121,7 @@ const asks = tasksStep<'change-cluster-settings'>({
       const { name, hostId, hostName } = memberOf(cluster, instanceId)
       return { id: name, hostId, hostName, task: { kind: 'check-settings', instanceId, changes } }
     }),
-  explain: (task, fault) => ofMember(task.id, fault),
+  describe: (task, fault) => ofMember(task.id, fault),
 })
 
 const plural = (changes: readonly SettingChange[] | undefined) =>
@@ -145,11 +145,14 @@ export const changeClusterSettings = defineOperation('change-cluster-settings', 
   plan: (input) => {
     const settings = plural(input.members?.flatMap((m) => m.changes))
     return [
-      { name: 'check', title: `Have every member’s own engine check the ${settings}` },
-      { name: 'standbys', title: 'Change what standbys take first, one after the other' },
+      { name: 'check', title: `Check the ${settings} on every member’s own engine` },
+      {
+        name: 'standbys',
+        title: 'Change the settings that standbys need first, one standby after the other',
+      },
       { name: 'primary', title: `Change the ${settings} on the primary` },
-      { name: 'replayed', title: 'Change standbys that have replayed the primary’s change' },
-      { name: 'observe', title: 'See all standbys follow' },
+      { name: 'replayed', title: 'Change the standbys that have replayed the primary’s change' },
+      { name: 'observe', title: 'Wait until all standbys follow' },
       { name: 'confirm', title: `Read the ${settings} back from every member` },
     ]
   },
@@ -162,7 +165,7 @@ export const changeClusterSettings = defineOperation('change-cluster-settings', 
           return fail({
             code: 'cluster.moved',
             message: 'another member has become the primary meanwhile',
-            hint: 'Ask again: the order of the members is another one now.',
+            hint: 'Try again: the order of the members has changed.',
           })
         const blockers = clusterSettingBlockers(cluster, context.input.members)
         const lasting = blockers.find((b) => ![...passingBlockers, 'member.host_silent'].includes(b.code))
@@ -208,7 +211,7 @@ export const changeClusterSettings = defineOperation('change-cluster-settings', 
             task: { kind: 'confirm-settings', instanceId, changes, pendingAllowed },
           }
         }),
-      explain: (task, fault) => ofMember(task.id, fault),
+      describe: (task, fault) => ofMember(task.id, fault),
       records: (results, context, cluster) =>
         checksOf(context, cluster).map((m) => confirmedRecord(m, results[m.name])),
       result: (results, context, cluster) => ({
@@ -301,7 +304,7 @@ function leftChanged(m: ReturnType<typeof checksOf>[number]): NonNullable<UndoTa
           newValue: m.changes.find((x) => x.name.toLowerCase() === c.name.toLowerCase())?.value ?? null,
           pendingRestart: c.impact === 'restart',
         })),
-        reason: 'not confirmed: the change of the cluster failed and this member could not be put back',
+        reason: 'not confirmed: the change of the cluster failed and this member could not be rolled back',
       },
     ],
   }

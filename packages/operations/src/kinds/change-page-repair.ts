@@ -29,10 +29,14 @@ function refuseLastSource(cluster: ClusterObserved, pageRepair: PageRepair): voi
   if (!protection || protection.fullPageWrites || !protection.guard) return
   if (repairSourcesOf(cluster, primaryInstanceId).length === 0) return
   if (repairSourcesOf({ ...cluster, pageRepair }, primaryInstanceId).length > 0) return
-  throw fault('page_repair.last_source', 'the primary runs with full_page_writes off and needs a source', {
-    detail: 'Without one the guard would have full-page images written again.',
-    hint: 'Turn full_page_writes on first, or leave one standby as a source.',
-  })
+  throw fault(
+    'page_repair.last_source',
+    'the primary runs with full_page_writes off and needs a page repair source',
+    {
+      detail: 'Without a source the guard would re-enable full-page images.',
+      hint: 'Turn full_page_writes on first, or leave one standby as a source.',
+    },
+  )
 }
 
 /**
@@ -53,16 +57,16 @@ export const changePageRepair = defineOperation('change-page-repair', {
     if (cluster) refuseLastSource(cluster, pageRepair)
   },
   plan: () => [
-    { name: 'prepare', title: 'Give the members passwords to ask with' },
-    { name: 'admit', title: 'Let their roles, and no others, read pages' },
-    { name: 'sources', title: 'Name the sources on every member' },
-    { name: 'observe', title: 'See the sources healthy' },
+    { name: 'prepare', title: 'Create passwords for the members’ roles' },
+    { name: 'admit', title: 'Allow only these roles to read pages' },
+    { name: 'sources', title: 'Set the sources on every member' },
+    { name: 'observe', title: 'Wait until the sources are healthy' },
   ],
   steps: {
     prepare: tasksStep({
       deadlineMs: 60_000,
       tasks: (context, cluster) => prepareRepair(wanted(context, cluster), null),
-      tolerate: (_task, fault) => fault.code === 'agent.unreachable',
+      optional: (_task, fault) => fault.code === 'agent.unreachable',
     }),
     admit: tasksStep({
       deadlineMs: 60_000,
@@ -73,7 +77,7 @@ export const changePageRepair = defineOperation('change-page-repair', {
       deadlineMs: 120_000,
       tasks: (context, cluster) =>
         setRepairSources(wanted(context, cluster), (context.results.prepare ?? {}) as never, null),
-      tolerate: (_task, fault) => fault.code === 'agent.unreachable',
+      optional: (_task, fault) => fault.code === 'agent.unreachable',
       records: (_results, { input }) => [
         { kind: 'cluster-page-repair', clusterId: input.clusterId, pageRepair: input.pageRepair },
       ],

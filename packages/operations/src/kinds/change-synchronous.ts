@@ -52,8 +52,8 @@ export function tooFewFollow(
   return {
     code: 'cluster.too_few_standbys',
     message: `commits would wait for ${synchronous.count} of ${following} standbys that follow the primary`,
-    detail: `Not waited for would be: ${missing.join('; ')}.`,
-    hint: 'Bring them back first, or ask for fewer.',
+    detail: `These do not follow it: ${missing.join('; ')}.`,
+    hint: 'Bring them back first, or name fewer standbys.',
   }
 }
 
@@ -66,7 +66,7 @@ function noMoreAutomatic(
   if (!blocker || automaticBlockers(cluster).some((b) => b.code === blocker.code)) return null
   return {
     code: 'cluster.automatic',
-    message: `the cluster fails over by itself, and could not do so safely: ${blocker.message}`,
+    message: `the cluster could not fail over automatically and safely: ${blocker.message}`,
     hint: `Turn automatic failover off first: "./floe cluster automatic ${cluster.name} off".`,
   }
 }
@@ -94,7 +94,7 @@ const levelOnMembers = tasksStep<'change-synchronous'>({
         ]
       }),
   // the primary's counts; a standby that is away takes it from the next copy or change
-  tolerate: (task, fault) => fault.code === 'agent.unreachable' && !task.task.kind.startsWith('set-'),
+  optional: (task, fault) => fault.code === 'agent.unreachable' && !task.task.kind.startsWith('set-'),
 })
 
 /** A level that waits for no standby is in force on some member before it is recorded as the cluster's. */
@@ -126,14 +126,14 @@ export const changeSynchronous = defineOperation('change-synchronous', {
       throw fault(
         'cluster.too_few_standbys',
         `commits would wait for ${synchronous.count} of ${synchronous.instanceIds.length} standbys`,
-        { hint: 'Ask for no more than there are.' },
+        { hint: 'Wait for at most as many standbys as are named.' },
       )
   },
   plan: () => [
     { name: 'check', title: 'Check that the standbys follow the primary' },
     { name: 'level', title: 'Set synchronous_commit on every member' },
     { name: 'standbys', title: 'Set the synchronous standbys on the primary' },
-    { name: 'observe', title: 'See the standbys confirm' },
+    { name: 'observe', title: 'Wait until the standbys confirm' },
   ],
   steps: {
     check: {
@@ -182,14 +182,14 @@ export const changeSynchronous = defineOperation('change-synchronous', {
                 {
                   text: lacking
                     ? `commits wait: ${lacking.connected} of ${lacking.asked} synchronous standbys are connected`
-                    : 'not seen in force yet',
+                    : 'not reported to be in force yet',
                 },
               ],
             },
           )
         return wait(
           50,
-          lacking ? 'waiting for the synchronous standbys' : 'waiting until it is seen in force',
+          lacking ? 'waiting for the synchronous standbys' : 'waiting until it is reported to be in force',
         )
       },
     },

@@ -14,7 +14,7 @@ export const createInstance = defineOperation('create-instance', {
   claim: async ({ tx, input, retryOf, hostId, instance }) => {
     // nothing is kept of its password then
     if (retryOf !== null && (await isCreationOver(tx, retryOf)))
-      throw fault('operation.not_retryable', 'the operation cannot be retried any more', {
+      throw fault('operation.not_retryable', 'the operation can no longer be retried', {
         detail: 'Its instance was created by a later retry, or was deleted.',
         hint: 'Create a new instance.',
       })
@@ -27,7 +27,7 @@ export const createInstance = defineOperation('create-instance', {
   plan: () => [
     { name: 'create', title: 'Create the data directory' },
     { name: 'start', title: 'Start the engine' },
-    { name: 'observe', title: 'See it running' },
+    { name: 'observe', title: 'Wait until it runs' },
   ],
   steps: {
     create: taskStep('create-instance', {

@@ -35,14 +35,14 @@ export const deleteInstance = defineOperation('delete-instance', {
         keepFiles: input.keepFiles,
       }),
       records: () => [{ kind: 'instance-deleted' }],
-      forgive: (fault) =>
+      recoverFrom: (fault) =>
         fault.code === 'instance.not_found' ? { removed: false, keptDirectory: null } : undefined,
       withoutHost: async ({ hostName, readObservation }) => {
         const { observedAt, state, directory } = await readObservation()
         if (observedAt !== null && state !== 'creating') return null
         return {
           result: { removed: false, keptDirectory: null, left: { host: hostName, directory } },
-          log: `removed without host "${hostName}": whatever its creation began is left there`,
+          log: `removed without host "${hostName}": what its creation left there was not deleted`,
           records: [{ kind: 'instance-left' }],
         }
       },

@@ -148,7 +148,7 @@ test('no commit is made to wait for a member that has parted from the new primar
   expect(why('b')).toBe('it has WAL that the new primary lacks')
   expect(why('c')).toBe('it did not answer')
   expect(why('d')).toBe('it did not answer')
-  expect(why('p')).toBe('it is to be rejoined first')
+  expect(why('p')).toBe('it has to be rejoined first')
 })
 
 test('a promotion is taken back where it did not take place for certain, and by no other fault', () => {

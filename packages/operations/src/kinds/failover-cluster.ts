@@ -52,7 +52,7 @@ const candidateIdOf = ({ input, results }: Pick<Context, 'input' | 'results'>): 
 const candidateOf = (context: Context, cluster: ClusterObserved) => memberOf(cluster, candidateIdOf(context))
 const formerOf = ({ results }: Context, cluster: ClusterObserved) =>
   memberOf(cluster, String(results.check?.formerInstanceId))
-/** Standbys besides the candidate; whoever the check began with is one of them where another one was chosen. */
+/** Standbys besides the candidate; if another candidate was chosen, the first one is among them. */
 function othersOf(context: Context, cluster: ClusterObserved): ClusterMember[] {
   const { check } = context.results
   const ids = [
@@ -74,7 +74,7 @@ const typedHosts = ({ input }: Pick<Context, 'input'>): string[] => [
   ...(input.unreachableHost === null ? [] : [input.unreachableHost]),
   ...input.alsoUnreachable,
 ]
-/** Who is fenced: the former primary, and whoever may have been promoted without the console having heard of it. */
+/** The members to fence: the former primary, and any that may have been promoted without the console's knowledge. */
 function toFence(context: Context, cluster: ClusterObserved): ClusterMember[] {
   const ids = (context.results.check?.possibleInstanceIds ?? []) as string[]
   return [formerOf(context, cluster), ...cluster.members.filter((m) => ids.includes(m.instanceId))]
@@ -139,7 +139,7 @@ const syncAfter = (context: Context, cluster: ClusterObserved) =>
         InstanceId.parse(String(context.results.check?.formerInstanceId)),
       )
 
-/** What members answered the steps `fence` and `isolate`; whoever was not asked, or did not answer, is silent. */
+/** What members answered the steps `fence` and `isolate`; a member without an answer counts as silent. */
 export function answersOf(
   cluster: ClusterObserved,
   results: Readonly<Record<string, Record<string, unknown>>>,
@@ -225,7 +225,7 @@ export const failoverCluster = defineOperation('failover-cluster', {
             : fail(fault)
         const candidates = judgeCandidates(cluster, 'failover')
         const named = candidates.find((c) => c.instanceId === input.instanceId)
-        // where nobody is named, whoever is chosen before positions are final is only whom it begins with
+        // without a named standby, the one chosen before positions are final is only the first candidate
         const candidate = input.choose && named?.blockers.length !== 0 ? candidates[0] : named
         if (!candidate) return fail({ code: 'cluster.no_member', message: 'no such standby in the cluster' })
         // a forecast of a loss is decided by `verify`, where positions are final
@@ -244,7 +244,7 @@ export const failoverCluster = defineOperation('failover-cluster', {
                   ? `host "${m.hostName}" cannot be reached, so its primary cannot be fenced`
                   : `host "${m.hostName}" cannot be reached, and its instance "${m.name}" may have been promoted`,
               detail: `If "${m.name}" still runs there, clients that reach it could go on writing to it until its host answers.`,
-              hint: `Type the name of the host, "${m.hostName}", to fail over all the same.`,
+              hint: `To fail over anyway, type the name of the host, "${m.hostName}".`,
             })
         // a fence ends it with what only it acknowledged, and a refusal later on could not bring it back
         const promoted = unsettled.find((m) => isSeenAsPrimary(m))
@@ -285,7 +285,7 @@ export const failoverCluster = defineOperation('failover-cluster', {
               ...(input.because ?? []).map((text) => ({ text })),
               {
                 text: input.choose
-                  ? `who takes over from "${former.name}" is chosen once positions are final; by those seen last "${candidate.name}"`
+                  ? `the successor of "${former.name}" is chosen once positions are final; by the last reported positions it is "${candidate.name}"`
                   : `"${candidate.name}" takes over from "${former.name}"`,
               },
             ],
@@ -307,7 +307,7 @@ export const failoverCluster = defineOperation('failover-cluster', {
           ),
         )
       },
-      tolerate: () => true,
+      optional: () => true,
       toleranceMs: ({ hostName }, context) =>
         typedHosts(context).includes(hostName) ? FENCE_TRY_MS : NEEDED_MS,
     }),
@@ -317,7 +317,7 @@ export const failoverCluster = defineOperation('failover-cluster', {
         [candidateOf(context, cluster), ...othersOf(context, cluster)].map((m) =>
           onHost(m, m.name, controlOf(cluster).isolate(m.instanceId)),
         ),
-      tolerate: () => true,
+      optional: () => true,
       // of the others those count that were heard of lately: they may hold what the candidate does not
       toleranceMs: ({ task, hostId }, context, cluster) =>
         task.instanceId === candidateIdOf(context) ||
@@ -339,7 +339,7 @@ export const failoverCluster = defineOperation('failover-cluster', {
               code: 'failover.not_fenced',
               message: `"${m.name}" could not be fenced`,
               detail: [fault.message, fault.detail].filter(Boolean).join(': '),
-              hint: `Type the name of its host, "${m.hostName}", if it is out of reach and you take that on.`,
+              hint: `If the host is unreachable and you accept that risk, type its name, "${m.hostName}".`,
             })
         }
         const answers = answersOf(cluster, results)
@@ -353,8 +353,8 @@ export const failoverCluster = defineOperation('failover-cluster', {
           return fail({
             code: 'failover.second_primary',
             message: `instance "${second.name}" accepts writes`,
-            detail: 'It was promoted without the console having heard of it.',
-            hint: `Fail over to "${second.name}", or try again: it is fenced then.`,
+            detail: 'It was promoted without the console’s knowledge.',
+            hint: `Fail over to "${second.name}", or try again: the next attempt fences it.`,
           })
         const candidate = memberOf(cluster, instanceId)
         if (!choice) {
@@ -446,7 +446,7 @@ export const failoverCluster = defineOperation('failover-cluster', {
           .filter((m) => isBack(context, m))
           .map((m) => onHost(m, m.name, controlOf(cluster).repoint(m.instanceId, upstreamOf(candidate, m))))
       },
-      tolerate: () => true,
+      optional: () => true,
       toleranceMs: 10_000,
     }),
     synchronous: taskStep('set-synchronous', {
@@ -459,7 +459,7 @@ export const failoverCluster = defineOperation('failover-cluster', {
           candidateIdOf(context),
           standbysNamed(cluster, candidateIdOf(context), (m) =>
             leftBehind(context.results.repoint).includes(m.name)
-              ? 'it did not come along'
+              ? 'it does not follow the new primary'
               : whyNotAfter(context.results, candidateEndOf(context))(m),
           ).names,
         ),
@@ -501,7 +501,7 @@ const candidateEndOf = ({ results }: Pick<Context, 'results'>) =>
 export const whyNotAfter =
   (results: Readonly<Record<string, Record<string, unknown>>>, candidateEnd: WalPosition | null) =>
   ({ name }: Pick<ClusterMember, 'name'>): string | null => {
-    if (results.fence?.[name]) return 'it is to be rejoined first'
+    if (results.fence?.[name]) return 'it has to be rejoined first'
     const isolated = results.isolate?.[name] as Isolated | undefined
     if (!isolated || isolated.fault) return 'it did not answer'
     return holds(candidateEnd, endOf(isolated)) === false ? 'it has WAL that the new primary lacks' : null

@@ -19,8 +19,8 @@ export const fenceInstance = defineOperation('fence-instance', {
         controlOf(cluster).fence(
           input.instanceId,
           cluster.members.some((m) => m.instanceId === input.instanceId)
-            ? 'another instance took over while its host was out of reach'
-            : 'it was removed while its host was out of reach',
+            ? 'another instance took over while its host was unreachable'
+            : 'it was removed while its host was unreachable',
           input.timeline ?? null,
         ),
       records: (_result, { input }) => [

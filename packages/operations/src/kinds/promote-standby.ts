@@ -14,12 +14,12 @@ const own = (context: { input: { instanceId: string } }, cluster: ClusterObserve
 export const promoteStandby = defineOperation('promote-standby', {
   guard: refuseLeaving,
   plan: () => [
-    { name: 'synchronous', title: 'Let no commit wait for it' },
+    { name: 'synchronous', title: 'Remove it from the synchronous standbys' },
     { name: 'repair', title: 'Remove it from the page repair sources' },
-    { name: 'isolate', title: 'Let it receive no more WAL' },
+    { name: 'isolate', title: 'Stop WAL streaming to it' },
     { name: 'dismiss', title: 'Drop its slot and role on the primary' },
     { name: 'promote', title: 'Promote it' },
-    { name: 'observe', title: 'See it running' },
+    { name: 'observe', title: 'Wait until it runs' },
   ],
   steps: {
     synchronous: leaveSynchronousSet(),

@@ -51,5 +51,5 @@ test('what it has done is told by count and size, and that there was nothing to 
   const { done } = operationRecords['reindex-database'].order
   const result = { bytesBefore: 4_194_304, bytesAfter: 1_048_576, skipped: [] }
   expect(done({ ...result, rebuilt: 1 })).toMatch(/^has 1 rebuilt index: .+ before, .+ now$/)
-  expect(done({ ...result, rebuilt: 0 })).toBe('has no index there that can be rebuilt')
+  expect(done({ ...result, rebuilt: 0 })).toBe('has no index in this database that can be rebuilt')
 })

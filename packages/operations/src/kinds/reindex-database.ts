@@ -21,8 +21,8 @@ export const reindexDatabase = defineOperation('reindex-database', {
         fault: ({ name, hostName }) => ({
           code: 'agent.unreachable',
           message: `host "${hostName}" of instance "${name}" does not answer`,
-          detail: 'The rebuild of an index that was begun may go on there.',
-          hint: 'Retry once the host answers: what is rebuilt is not rebuilt again where its agent goes on.',
+          detail: 'The rebuild of an index may still be running there.',
+          hint: 'Retry once the host answers: if its agent kept running, indexes that are already rebuilt are skipped.',
         }),
       },
       task: ({ input }) => ({

@@ -86,7 +86,7 @@ test('an agent of an earlier version still rejoins, and it is said that nothing 
   expect(outcome).toMatchObject({
     word: 'next',
     result: { ownBytes: null, ownCommits: null, keptAside: null },
-    log: [{ text: expect.stringMatching(/^nothing was kept aside: the agent of its host is of an earlier/) }],
+    log: [{ text: expect.stringMatching(/^nothing was kept aside: its host’s agent is of an earlier/) }],
   })
 })
 

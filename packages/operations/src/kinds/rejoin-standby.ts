@@ -1,26 +1,19 @@
-import type { TaskResult, Upstream } from '@floe/agent-contract'
+import type { TaskResult } from '@floe/agent-contract'
 import { type ClusterObserved, InstanceName } from '@floe/domain'
-import { refusePrimary } from '../guards'
 import {
-  admit,
-  controlOf,
-  dismiss,
-  memberOf,
-  primaryMember,
-  standbysNamed,
-  whyNotNamed,
-  withReplicationRole,
-} from '../instance-control'
+  admitStep,
+  admittedUpstream,
+  dismissal,
+  followStep,
+  ownMember,
+  withPreparedRole,
+} from '../admit-standby'
+import { refusePrimary } from '../guards'
+import { controlOf, primaryMember, standbysNamed, whyNotNamed } from '../instance-control'
 import { observeFollowing } from '../observe-following'
 import { pageRepairStep } from '../page-repair'
-import { defineOperation, type StepContext, type StepRecord } from '../step'
+import { defineOperation, type StepRecord } from '../step'
 import { taskStep } from '../task-step'
-
-const own = (context: { input: { instanceId: string } }, cluster: ClusterObserved) =>
-  memberOf(cluster, context.input.instanceId)
-
-const prepared = ({ input, results }: StepContext<'rejoin-standby'>, cluster: ClusterObserved) =>
-  withReplicationRole(cluster, input.instanceId, results.prepare)
 
 /**
  * A promotion of a member that has been fenced since, and now follows the primary: the engine that was asked for it is gone,
@@ -48,92 +41,76 @@ export const rejoinStandby = defineOperation('rejoin-standby', {
     { name: 'admit', title: 'Admit it on the primary' },
     {
       name: 'keep',
-      title: input.discardOwn ? 'Count what only it had, which is not kept' : 'Keep aside what only it had',
+      title: input.discardOwn
+        ? 'Count the WAL that only it had, without keeping it'
+        : 'Keep aside the WAL that only it had',
     },
     ...(input.method === 'rewind'
-      ? [{ name: 'rewind' as const, title: 'Take back what only it had written (pg_rewind)' }]
+      ? [{ name: 'rewind' as const, title: 'Rewind it to the primary’s history (pg_rewind)' }]
       : []),
     {
       name: 'clone',
-      title: input.method === 'rewind' ? 'Copy the primary, where that was not possible' : 'Copy the primary',
+      title:
+        input.method === 'rewind' ? 'Copy the primary if the rewind was not possible' : 'Copy the primary',
     },
-    { name: 'follow', title: 'Start it and let it follow' },
+    { name: 'follow', title: 'Start it as a standby' },
     { name: 'synchronous', title: 'Set the synchronous standbys' },
-    { name: 'observe', title: 'See it follow' },
+    { name: 'observe', title: 'Wait until it follows' },
     { name: 'repair', title: 'Let members fetch torn pages from each other' },
   ],
   steps: {
     fence: taskStep('fence-instance', {
       deadlineMs: 120_000,
-      on: own,
+      on: ownMember,
       task: ({ input }, cluster) => controlOf(cluster).fence(input.instanceId, 'it is being rejoined', null),
     }),
     prepare: taskStep('prepare-standby', {
       deadlineMs: 60_000,
-      on: own,
+      on: ownMember,
       task: (context, cluster) => ({
         kind: 'prepare-standby',
         instanceId: context.input.instanceId,
-        name: InstanceName.parse(own(context, cluster).name),
+        name: InstanceName.parse(ownMember(context, cluster).name),
       }),
     }),
-    admit: taskStep('admit-standby', {
-      deadlineMs: 60_000,
-      on: (_context, cluster) => primaryMember(cluster),
-      task: (context, observed) => {
-        const cluster = prepared(context, observed)
-        return admit(cluster, primaryMember(cluster), own(context, cluster), {
-          verifier: (context.results.prepare as TaskResult<'prepare-standby'>).replicationVerifier,
-          slot: true,
-        })
-      },
-    }),
+    admit: admitStep,
     keep: taskStep('keep-aside', {
       deadlineMs: 3_600_000,
-      on: own,
-      task: ({ input, results }, cluster) => ({
+      on: ownMember,
+      task: (context, cluster) => ({
         kind: 'keep-aside',
-        instanceId: input.instanceId,
-        upstream: results.admit?.upstream as Upstream,
+        instanceId: context.input.instanceId,
+        upstream: admittedUpstream(context),
         primary: InstanceName.parse(primaryMember(cluster).name),
-        discard: input.discardOwn === true,
+        discard: context.input.discardOwn === true,
       }),
       olderAgent: {
         result: { ownBytes: null, ownCommits: null, keptAside: null, discarded: false },
-        log: 'nothing was kept aside: the agent of its host is of an earlier version, which cannot; what only it had is not known',
+        log: 'nothing was kept aside: its host’s agent is of an earlier version without that task; the WAL that only it had is unknown',
       },
     }),
     rewind: taskStep('rewind-instance', {
       deadlineMs: 3_600_000,
-      task: ({ input, results }) => ({
+      task: (context) => ({
         kind: 'rewind-instance',
-        instanceId: input.instanceId,
-        upstream: results.admit?.upstream as Upstream,
-        keptAside: (results.keep as TaskResult<'keep-aside'> | undefined)?.keptAside?.name ?? null,
+        instanceId: context.input.instanceId,
+        upstream: admittedUpstream(context),
+        keptAside: (context.results.keep as TaskResult<'keep-aside'> | undefined)?.keptAside?.name ?? null,
       }),
     }),
     clone: taskStep('clone-standby', {
       deadlineMs: 24 * 3_600_000,
-      on: own,
+      on: ownMember,
       skip: ({ results }) =>
         results.rewind?.rewound === true ? { skipped: 'it was rewound; no copy is needed' } : null,
-      task: ({ input, results }) => ({
+      task: (context) => ({
         kind: 'clone-standby',
-        instanceId: input.instanceId,
-        upstream: results.admit?.upstream as Upstream,
+        instanceId: context.input.instanceId,
+        upstream: admittedUpstream(context),
         replace: true,
       }),
     }),
-    follow: taskStep('follow-upstream', {
-      deadlineMs: 600_000,
-      on: own,
-      task: ({ input, results }, cluster) =>
-        controlOf(cluster).follow(input.instanceId, results.admit?.upstream as Upstream),
-      records: (_result, { input }, cluster) => [
-        { kind: 'member-role', instanceId: input.instanceId, memberRole: 'standby' },
-        ...promotionsEnded(cluster, input.instanceId),
-      ],
-    }),
+    follow: followStep(({ input }, cluster) => promotionsEnded(cluster, input.instanceId)),
     synchronous: taskStep('set-synchronous', {
       deadlineMs: 60_000,
       on: (_context, cluster) => primaryMember(cluster),
@@ -147,21 +124,11 @@ export const rejoinStandby = defineOperation('rejoin-standby', {
         ),
     }),
     observe: observeFollowing(({ input }) => [input.instanceId]),
-    repair: pageRepairStep({ known: prepared }),
+    repair: pageRepairStep({ known: withPreparedRole }),
   },
   undo: (context, observed) => {
-    const cluster = prepared(context, observed)
+    const cluster = withPreparedRole(context, observed)
     if (context.results.follow?.postmasterPid !== undefined) return []
-    const primary = primaryMember(cluster)
-    return [
-      {
-        // a slot that nobody uses would keep WAL until the primary's disk is full
-        id: 'dismiss',
-        after: 'admit',
-        hostId: primary.hostId,
-        hostName: primary.hostName,
-        task: dismiss(cluster, primary, own(context, cluster), true),
-      },
-    ]
+    return [dismissal(cluster, ownMember(context, cluster), true)]
   },
 })

@@ -21,7 +21,7 @@ export const removeStandby = defineOperation('remove-standby', {
       })
   },
   plan: (input) => [
-    { name: 'synchronous', title: 'Let no commit wait for it' },
+    { name: 'synchronous', title: 'Remove it from the synchronous standbys' },
     { name: 'repair', title: 'Remove it from the page repair sources' },
     { name: 'delete', title: input.keepFiles ? 'Stop it, keep its files' : 'Stop it and remove its files' },
     { name: 'dismiss', title: 'Drop its slot and role on the primary' },
@@ -37,16 +37,16 @@ export const removeStandby = defineOperation('remove-standby', {
         confirmName: input.confirmName,
         keepFiles: input.keepFiles,
       }),
-      forgive: (fault) =>
+      recoverFrom: (fault) =>
         fault.code === 'instance.not_found' ? { removed: false, keptDirectory: null } : undefined,
       withoutHost: async ({ input, hostName, readObservation }) => {
         if (input.unreachableHost !== hostName) return null
         const { directory } = await readObservation()
         const left = { host: hostName, directory }
-        const where = directory === null ? 'what there is of it' : `directory "${directory}"`
+        const where = directory === null ? 'whatever exists of it' : `directory "${directory}"`
         return {
           result: { removed: false, keptDirectory: null, left },
-          log: `removed without host "${hostName}": ${where} is left there, and its engine where it still runs`,
+          log: `removed without host "${hostName}": ${where} is left there, with its engine if that still runs`,
         }
       },
     }),

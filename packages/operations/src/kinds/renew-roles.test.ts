@@ -226,6 +226,9 @@ test('a member that still asks for pages as a role of before is named', async ()
   const { outcome } = await run(well, { secondsGoneBy: 30, asksAs: foreseeableLogin('repair', 'one-3') })
   expect(outcome).toMatchObject({
     word: 'next',
-    result: { renewed: ['one-2', 'one-3'], left: [expect.stringContaining('"one-3": it asks for pages')] },
+    result: {
+      renewed: ['one-2', 'one-3'],
+      left: [expect.stringContaining('"one-3": it still fetches pages')],
+    },
   })
 })

@@ -111,7 +111,7 @@ const notRenewed = (cluster: ClusterObserved, reasons: string[]): Fault => ({
   code: 'role.not_renewed',
   message: `could not renew every role of cluster "${cluster.name}"`,
   detail: reasons.map((reason) => reason.replace(/\.?$/, '.')).join(' '),
-  hint: `Remove the reason, then run "./floe cluster renew-roles ${cluster.name}".`,
+  hint: `Fix the cause, then run "./floe cluster renew-roles ${cluster.name}".`,
 })
 
 const reasonOf = ({ member, fault }: Renewal) =>
@@ -135,20 +135,21 @@ const retire = tasksStep<'renew-roles'>({
 })
 
 /**
- * Gives members of an earlier version roles that nobody foresees. The new role comes first, beside the one of before; then
- * one standby after another replicates as it, without a restart; only the role of before of one that streams so goes. What
- * commits wait for is not touched: at most they wait for a standby to connect anew, and the others are there meanwhile.
+ * Gives members of an earlier version roles that nobody foresees. The new role comes first, beside the one of before;
+ * then one standby after another replicates as it, without a restart; only the role of before of one that streams so
+ * goes. What commits wait for is not touched: at most they wait for one standby to reconnect, and the others are
+ * connected meanwhile.
  */
 export const renewRoles = defineOperation('renew-roles', {
   guard: refuseStandby,
   retryAfresh: true,
   plan: () => [
-    { name: 'prepare', title: 'Let the members’ hosts make up roles' },
-    { name: 'admit', title: 'Create the new roles beside those of before' },
-    { name: 'replicate', title: 'Let one standby after another replicate as its new role' },
-    { name: 'retire', title: 'Drop the roles of before' },
+    { name: 'prepare', title: 'Generate role names on the members’ hosts' },
+    { name: 'admit', title: 'Create the new roles beside the former ones' },
+    { name: 'replicate', title: 'Switch one standby after another to its new role' },
+    { name: 'retire', title: 'Drop the former roles' },
     { name: 'repair', title: 'Let members fetch torn pages from each other' },
-    { name: 'observe', title: 'See the new roles reported' },
+    { name: 'observe', title: 'Wait until the new roles are reported' },
   ],
   steps: {
     prepare: tasksStep({
@@ -157,7 +158,7 @@ export const renewRoles = defineOperation('renew-roles', {
         cluster.members.map((m) =>
           onHost(m, `prepare.${m.name}`, { kind: 'prepare-role', instanceId: m.instanceId }),
         ),
-      tolerate: () => true,
+      optional: () => true,
       toleranceMs: SILENT_MS,
     }),
     admit: tasksStep({
@@ -196,7 +197,7 @@ export const renewRoles = defineOperation('renew-roles', {
             former,
           }),
         ),
-      tolerate: () => true,
+      optional: () => true,
       toleranceMs: REPLICATE_SILENT_MS,
     }),
     retire: {
@@ -240,7 +241,7 @@ export const renewRoles = defineOperation('renew-roles', {
           ...renewals.filter((r) => r.fault !== null).map(reasonOf),
           ...asking.map(
             ({ name }) =>
-              `"${name}": it asks for pages as its role of before: its host did not answer in time`,
+              `"${name}": it still fetches pages with its former role: its host did not answer in time`,
           ),
         ]
         return next(
@@ -248,7 +249,7 @@ export const renewRoles = defineOperation('renew-roles', {
             renewed: renewals.filter((r) => r.moved).map((r) => r.member.name),
             left,
           },
-          { log: left.map((reason) => ({ text: `roles are left as they are; ${reason}` })) },
+          { log: left.map((reason) => ({ text: `roles are unchanged; ${reason}` })) },
         )
       },
     },

@@ -66,7 +66,7 @@ test('it has succeeded once a report says so', async () => {
   expect(await observe({ ...access, withoutTls: true }, 0)).toMatchObject({ word: 'wait' })
   expect(await observe({ ...access, withoutTls: false }, 0)).toMatchObject({
     word: 'next',
-    log: [{ text: '2 sessions opened without TLS before will stay' }],
+    log: [{ text: '2 sessions opened without TLS before will continue' }],
   })
   expect(await observe(null, 60_000)).toMatchObject({ word: 'next', result: { notSeen: true } })
 })

@@ -12,8 +12,8 @@ const SEEN_PATIENCE_MS = 15_000
 export const requireTls = defineOperation('require-tls', {
   retryAfresh: true,
   plan: () => [
-    { name: 'require', title: 'Let clients on other hosts in over TLS only' },
-    { name: 'observe', title: 'See it in force' },
+    { name: 'require', title: 'Require TLS from clients on other hosts' },
+    { name: 'observe', title: 'Wait until it is in force' },
   ],
   steps: {
     require: tasksStep({
@@ -31,7 +31,7 @@ export const requireTls = defineOperation('require-tls', {
             hostName: m.hostName,
             task: { kind: 'require-tls', instanceId: m.instanceId },
           })),
-      explain: ({ id }, fault) => ({ ...fault, message: `instance "${id}": ${fault.message}` }),
+      describe: ({ id }, fault) => ({ ...fault, message: `instance "${id}": ${fault.message}` }),
       result: (results) => ({
         sessionsWithoutTls: Object.values(results).reduce<number>(
           (sum, r) => sum + ((r as { sessionsWithoutTls?: number }).sessionsWithoutTls ?? 0),
@@ -46,13 +46,17 @@ export const requireTls = defineOperation('require-tls', {
         const open = Number(context.results.require?.sessionsWithoutTls ?? 0)
         const log =
           open > 0
-            ? [{ text: `${open} ${open === 1 ? 'session' : 'sessions'} opened without TLS before will stay` }]
+            ? [
+                {
+                  text: `${open} ${open === 1 ? 'session' : 'sessions'} opened without TLS before will continue`,
+                },
+              ]
             : []
         if (member.remoteAccess?.withoutTls === false) return next({}, { log })
         const waited = context.now.getTime() - context.step.startedAt.getTime()
         if (context.cancelAskedAt || waited > SEEN_PATIENCE_MS)
-          return next({ notSeen: true }, { log: [...log, { text: 'not seen in a report yet' }] })
-        return wait(100, 'waiting until a report says so')
+          return next({ notSeen: true }, { log: [...log, { text: 'not reported yet' }] })
+        return wait(100, 'waiting until it is reported')
       },
     },
   },

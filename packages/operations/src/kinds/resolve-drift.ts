@@ -3,7 +3,7 @@ import { controlFor } from '../instance-control'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
 
-/** Keeps what was changed past Floe, or puts it back, and records what that means for each setting. */
+/** Adopts or reverts configuration drift, and records the effect on each setting. */
 export const resolveDrift = defineOperation('resolve-drift', {
   guard: ({ input, instance }) => {
     if (input.how === 'adopt')

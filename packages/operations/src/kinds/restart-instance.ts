@@ -2,7 +2,7 @@ import { controlOf } from '../instance-control'
 import { observeStep } from '../observe-step'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
-import { hastenStop } from './stop-instance'
+import { escalateStop } from './stop-instance'
 
 /** Restarts the engine and sees the new process running; one that is not running is only started. */
 export const restartInstance = defineOperation('restart-instance', {
@@ -11,15 +11,15 @@ export const restartInstance = defineOperation('restart-instance', {
       ? { name: 'start' as const, title: 'Start the engine' }
       : { name: 'restart' as const, title: 'Restart the engine' },
     observed.state === 'stopped' || observed.state === 'crashed'
-      ? { name: 'observe-start' as const, title: 'See it running' }
-      : { name: 'observe' as const, title: 'See it running' },
+      ? { name: 'observe-start' as const, title: 'Wait until it runs' }
+      : { name: 'observe' as const, title: 'Wait until it runs' },
   ],
   steps: {
     restart: taskStep('restart-instance', {
       deadlineMs: 300_000,
       on: () => null,
       task: ({ input }, cluster) => controlOf(cluster).restart(input.instanceId, input.mode),
-      hasten: (context) => hastenStop(context),
+      escalate: (context) => escalateStop(context),
       records: ({ rolledBack }) =>
         rolledBack
           ? [
@@ -31,7 +31,7 @@ export const restartInstance = defineOperation('restart-instance', {
               },
             ]
           : [],
-      complain: ({ rolledBack }) =>
+      faultOf: ({ rolledBack }) =>
         rolledBack
           ? {
               code: 'setting.rolled_back',

@@ -10,7 +10,7 @@ const DEADLINE_MS = 3_600_000
 export const separateInstance = defineOperation('separate-instance', {
   plan: (_input, observed) => [
     { name: 'separate' as const, title: 'Give its files to a user of its own' },
-    ...(observed.state === 'running' ? [{ name: 'observe' as const, title: 'See it running' }] : []),
+    ...(observed.state === 'running' ? [{ name: 'observe' as const, title: 'Wait until it runs' }] : []),
   ],
   steps: {
     separate: taskStep('separate-instance', {

@@ -10,7 +10,7 @@ export const startInstance = defineOperation('start-instance', {
       name: 'start',
       title: observed.state === 'crashed' ? 'Start the engine after its crash' : 'Start the engine',
     },
-    { name: 'observe', title: 'See it running' },
+    { name: 'observe', title: 'Wait until it runs' },
   ],
   steps: {
     start: taskStep('start-instance', {

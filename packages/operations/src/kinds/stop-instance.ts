@@ -6,7 +6,7 @@ import { defineOperation, type StepContext } from '../step'
 import { taskStep } from '../task-step'
 
 /** The immediate stop that a host takes although it is stopping the instance; null unless somebody asked for it meanwhile. */
-export const hastenStop = async (
+export const escalateStop = async (
   context: Pick<StepContext, 'readCluster'> & { input: OperationInput<'stop-instance'> },
 ): Promise<TaskInput | null> =>
   context.input.hastened ? (await controlFor(context)).stop(context.input.instanceId, 'immediate') : null
@@ -18,13 +18,13 @@ export const stopInstance = defineOperation('stop-instance', {
       name: 'stop',
       title: input.mode === 'immediate' ? 'Stop the engine immediately' : 'Stop the engine',
     },
-    { name: 'observe', title: 'See it stopped' },
+    { name: 'observe', title: 'Wait until it is stopped' },
   ],
   steps: {
     stop: taskStep('stop-instance', {
       deadlineMs: 120_000,
       task: async (context) => (await controlFor(context)).stop(context.input.instanceId, context.input.mode),
-      hasten: (context) => hastenStop(context),
+      escalate: (context) => escalateStop(context),
     }),
     observe: observeStep('stopped'),
   },

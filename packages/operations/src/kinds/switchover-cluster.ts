@@ -62,7 +62,7 @@ const notFollowing =
 const whyNotAfter =
   (context: Pick<Context, 'results'>) =>
   (m: ClusterMember): string | null => {
-    if (leftBehind(context.results.rejoin).includes(m.name)) return 'it did not come along'
+    if (leftBehind(context.results.rejoin).includes(m.name)) return 'it does not follow the new primary'
     return m.name in (context.results.rejoin ?? {}) ? null : notFollowing(context)(m)
   }
 const onHost = (m: ClusterMember, id: string, task: MemberTask['task']): MemberTask => ({
@@ -116,7 +116,7 @@ export const switchoverCluster = defineOperation('switchover-cluster', {
         const [blocker] = judged.blockers
         // also a standby that only seems to be away would be left behind
         const away = cluster.members.some((m) => m.hostState !== 'online' || m.state !== 'running')
-        if ((blocker || away) && mayLookAgain(context)) return wait(100, 'looking at all members')
+        if ((blocker || away) && mayLookAgain(context)) return wait(100, 'checking all members')
         if (blocker) return fail(blocker)
         const others = cluster.members.filter(
           (m) =>
@@ -266,7 +266,7 @@ export const switchoverCluster = defineOperation('switchover-cluster', {
           ),
         ]
       },
-      tolerate: () => true,
+      optional: () => true,
       toleranceMs: 15_000,
     }),
     synchronous: taskStep('set-synchronous', {
@@ -294,7 +294,7 @@ export const switchoverCluster = defineOperation('switchover-cluster', {
           onHost(former, m.name, dismiss(cluster, former, m, true)),
         )
       },
-      tolerate: () => true,
+      optional: () => true,
       toleranceMs: 15_000,
     }),
     observe: observeFollowing((context, cluster) =>

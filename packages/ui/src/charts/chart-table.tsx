@@ -5,7 +5,7 @@ import type { ChartRow, ChartSeries, ChartUnit } from './series'
 
 const most = 200
 
-/** The same numbers as text, newest first, for whoever cannot or does not want to read a picture. */
+/** The same numbers as text, newest first, for readers who cannot or do not want to read a picture. */
 export function ChartTable({
   title,
   series,

@@ -1,7 +1,7 @@
 'use client'
 import { createContext, type ReactNode, useContext, useMemo, useSyncExternalStore } from 'react'
 
-/** The moment that the pointer is at, shared by all charts of a page without rendering any chart anew. */
+/** The moment that the pointer is at, shared by all charts of a page without rendering any chart again. */
 export type Cursor = {
   get: () => number | null
   set: (at: number | null) => void

@@ -25,7 +25,7 @@ export type PlotProps = {
   clipAt?: number | null
 }
 
-// Recharts takes an object of another identity for a change and lays everything out anew: these never change
+// Recharts takes an object of another identity for a change and lays everything out again: these never change
 const axisText = { fontSize: 11, fill: 'var(--ink-muted)' }
 const axisLine = { stroke: 'var(--line-strong)' }
 const margin = { left: 0, right: plotRoom.right, top: plotRoom.top, bottom: 0 }
@@ -39,8 +39,8 @@ function useSame(numbers: number[]): number[] {
 }
 
 /**
- * The drawing itself, by Recharts: no animation, no dots but for points that stand alone, straight lines, numeric time, nothing that listens to the
- * pointer. It is drawn anew only when what it shows has changed.
+ * The drawing itself, by Recharts: no animation, no dots but for points that stand alone, straight lines, numeric time,
+ * nothing that listens to the pointer. It is drawn again only when what it shows has changed.
  */
 export const Plot = memo(function Plot({
   series,

@@ -11,7 +11,7 @@ import { type ChartRow, type ChartSeries, type ChartUnit, nearestRow } from './s
 const leastDrag = 6
 
 /**
- * What follows the pointer, drawn over the plot so that the plot itself is not drawn anew: the line at the shared
+ * What follows the pointer, drawn over the plot so that the plot itself is not drawn again: the line at the shared
  * moment, the values beside it, and the stretch being dragged for zooming. Arrow keys move the moment.
  */
 export function PointerLayer({

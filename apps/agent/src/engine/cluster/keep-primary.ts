@@ -45,7 +45,7 @@ export function refuseHeldBack(
   if (!primary)
     throw fault('instance.held_back', `instance "${name}" is held back`, {
       detail:
-        'Its cluster fails over by itself. It starts as a primary only when the console says that nobody else was promoted.',
+        'Its cluster has automatic failover: it starts as a primary only when the console reports that no other member was promoted.',
       hint,
     })
   if (primary.instanceId === instanceId && primary.timeline >= known.timeline) return

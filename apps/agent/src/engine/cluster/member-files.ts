@@ -18,7 +18,7 @@ import { completeManagedFile, formatClusterConfiguration, parseConfiguration } f
  * rejoined, nothing that can start it yields a primary.
  *
  * - `standby.signal` lies in its data directory, durably, before the engine is stopped: an engine that finds it comes up
- *   as a standby and takes no write, whoever starts it (agent, pg_ctl, systemd, a person).
+ *   as a standby and accepts no write, no matter what starts it (agent, pg_ctl, systemd, a person).
  * - `fenced.json` lies in its directory: the agent starts it by no path at all until it is rejoined.
  * - Both are written before the stop is ordered, and the task has succeeded only once the process has ended. A promotion
  *   elsewhere begins only after that (or after a person has said, by typing it, that the host is out of reach).

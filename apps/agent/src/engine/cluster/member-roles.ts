@@ -118,7 +118,7 @@ const notOurs = (role: string, found: string[]): Fault => ({
   code: 'role.not_ours',
   message: `role ${pg.escapeIdentifier(role)} is not as Floe made it, or was not made by Floe`,
   detail: `Of this role: ${found.join('; ')}.`,
-  hint: `If nobody needs it, run DROP ROLE ${pg.escapeIdentifier(role)} on the primary, then try again.`,
+  hint: `If the role is not needed, run DROP ROLE ${pg.escapeIdentifier(role)} on the primary, then try again.`,
 })
 
 /**
@@ -152,7 +152,7 @@ export async function endSessionsOfRetired(client: pg.Client, oids: readonly num
   )
 }
 
-/** Whether a role of this name exists, whoever made it. */
+/** Whether a role of this name exists, whether or not Floe made it. */
 export const roleExists = async (client: pg.Client, role: string): Promise<boolean> =>
   (await client.query('select 1 from pg_roles where rolname = $1', [role])).rowCount === 1
 

@@ -37,9 +37,9 @@ export async function cutSilentReceivers(
     const silent = await silentReceivers(client, context)
     if (silent.length === 0) return
     if (silent.some(({ role }) => role === candidate))
-      throw fault('demote.candidate_silent', 'the standby that is to take over has fallen silent', {
+      throw fault('demote.candidate_silent', 'the standby that is to take over does not answer', {
         detail: `It has confirmed nothing for ${ANSWER_BOUND_MS / 1_000} s.`,
-        hint: 'Look at its host, or have another standby take over.',
+        hint: 'Check its host, or fail over to another standby.',
       })
     for (const { name } of silent) context.log(`"${name}" does not answer: its connection is ended`)
     const left = async () => {

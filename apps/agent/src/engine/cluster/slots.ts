@@ -4,7 +4,7 @@ import type pg from 'pg'
 
 const SLOT_FREE_BOUND_MS = 15_000
 
-/** Makes a physical slot that keeps WAL from now on; one that has lost its WAL is made anew. */
+/** Creates a physical slot that retains WAL from now on; one that has lost its WAL is replaced. */
 export async function ensureSlot(client: pg.Client, slot: string): Promise<void> {
   const { rows } = await client.query<{ lost: boolean }>(
     `select coalesce(wal_status = 'lost', true) and not active as lost from pg_replication_slots where slot_name = $1`,

@@ -69,7 +69,7 @@ export async function waitUntilStreaming(
   )
   if (streams === null)
     throw fault('standby.not_streaming', `instance "${instance.registered.name}" does not stream`, {
-      detail: instance.recentComplaints().at(-1) ?? 'Its log says nothing about it.',
+      detail: instance.recentComplaints().at(-1) ?? 'Its log gives no reason.',
       hint: `Its log is in directory "${instance.layout.logDirectory}".`,
     })
   context.log(`streams from ${upstream.host}:${upstream.port}`)

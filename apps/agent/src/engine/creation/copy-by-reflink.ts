@@ -43,7 +43,7 @@ const emptied = [
   'pg_subtrans',
   'pg_stat_tmp',
 ]
-/** Relations of sessions, and caches that a copy makes anew. */
+/** Temporary relations of sessions, and caches that a copy creates again. */
 const passing = /^(pgsql_tmp.*|pg_internal\.init.*|t\d+_\d+(_\w+)?(\.\d+)?)$/
 const CONTROL_FILE = 'global/pg_control'
 

@@ -41,7 +41,7 @@ export function dataFiles(dataDirectory: string) {
     clusterHbaFile: join(dataDirectory, 'floe_hba.conf'),
     identFile: join(dataDirectory, 'pg_ident.conf'),
     clusterIdentFile: join(dataDirectory, 'floe_ident.conf'),
-    /** Its presence makes the engine start as a standby, whoever starts it. */
+    /** Its presence makes the engine start as a standby, no matter what starts it. */
     standbySignal: join(dataDirectory, 'standby.signal'),
     /** Certificate and key that it serves TLS with; never another instance's. */
     certificateFile: join(dataDirectory, 'floe_server.pem'),

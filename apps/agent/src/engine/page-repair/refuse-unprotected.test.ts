@@ -33,7 +33,7 @@ test('off needs a healthy source, and the reason says what is missing', () => {
   expect(unprotectedFault(off, seen([source(false), source(true)]))).toBeNull()
   expect(unprotectedFault(off, seen([]))).toMatchObject({
     code: 'setting.unprotected',
-    detail: 'No standby gives pages back.',
+    detail: 'No standby is a page repair source.',
   })
   expect(unprotectedFault(off, seen([source(false)]))?.detail).toContain('it does not stream')
   expect(unprotectedFault(off, seen([source(true)], { dataChecksums: false }))?.detail).toContain('checksums')

@@ -33,7 +33,7 @@ export function unprotectedFault(changes: readonly SettingChange[], seen: Protec
       }),
     )
   if (!seen.running)
-    return refuse('The instance does not run, so that no source can be asked.', 'Start it first.')
+    return refuse('The instance does not run, so no source can be checked.', 'Start it first.')
   if (!seen.running.dataChecksums)
     return refuse(
       'Data checksums are off, so that a torn page would not be noticed.',
@@ -53,11 +53,13 @@ export function unprotectedFault(changes: readonly SettingChange[], seen: Protec
     )
   const { sources } = seen.protection
   if (sources.some((s) => s.healthy)) return null
-  const sick = sources.map((s) => `${s.source}: ${s.why ?? 'it was not asked yet'}`).join('; ')
+  const sick = sources.map((s) => `${s.source}: ${s.why ?? 'it was not checked yet'}`).join('; ')
   return refuse(
-    sources.length === 0 ? 'No standby gives pages back.' : `No source of pages is healthy: ${sick}.`,
     sources.length === 0
-      ? 'Create a standby: it becomes a source by itself. Only for data that you can load again, turn polar_page_repair_guard off.'
+      ? 'No standby is a page repair source.'
+      : `No page repair source is healthy: ${sick}.`,
+    sources.length === 0
+      ? 'Create a standby: it becomes a source automatically. Turn polar_page_repair_guard off only for data that you can load again.'
       : 'Wait until the standby has caught up, or bring it back.',
   )
 }

@@ -46,7 +46,7 @@ export async function endProcesses(
       `processes of instance "${instance.registered.name}" could not be ended`,
       {
         detail: `Of what was killed ${Math.round(KILLED_BOUND_MS / 1_000)} s ago is left: ${nameProcesses(now)}.`,
-        hint: 'A process that waits for a disk ends when the disk answers. Mend that, or restart the host.',
+        hint: 'A process that waits for a disk ends when the disk answers. Fix the disk, or restart the host.',
       },
     )
   }

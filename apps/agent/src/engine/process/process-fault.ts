@@ -46,7 +46,7 @@ export function processFault(
   return {
     code: 'instance.other_directory',
     message: `instance "${name}" works in another directory than its own`,
-    detail: `Process ${postmaster.stat.pid} works in "${postmaster.directory ?? 'a directory that cannot be told'}"; "${dataDirectory}" is gone, or something else was put in its place.`,
-    hint: 'What clients write goes there. Put that directory back, or stop the instance and start it with what lies in its place now.',
+    detail: `Process ${postmaster.stat.pid} works in "${postmaster.directory ?? 'an unknown directory'}"; "${dataDirectory}" was removed or replaced.`,
+    hint: 'Clients write there. Restore that directory, or stop the instance and start it with the directory that is in its place now.',
   }
 }

@@ -86,7 +86,7 @@ function changedAt(path: string): number {
   }
 }
 
-/** What the engine said before it had a log of its own; it is made anew at each start. */
+/** What the engine printed before it had a log of its own; created again at each start. */
 function startWords(layout: InstanceLayout, sinceMs: number): string[] {
   const writtenAt = changedAt(layout.startLog)
   // the clock of files may be a moment behind

@@ -58,7 +58,7 @@ export class AcceptedFiles {
   }
 }
 
-/** Null also where the file does not read: then what is there now is where it begins anew. */
+/** Null also where the file does not read: then it starts again from what is there now. */
 function read(path: string): z.infer<typeof Known> | null {
   try {
     return Known.parse(JSON.parse(readFileSync(path, 'utf8')))

@@ -118,7 +118,7 @@ async function refuseBelowPrimary(t: CheckTarget, results: readonly CheckedSetti
     result.fault = {
       code: 'setting.below_primary',
       message: `setting "${result.name}" of a standby cannot be smaller than its primary’s`,
-      detail: `It would be ${result.newNumber}; the primary’s WAL asks for ${asked}. The standby would not start.`,
+      detail: `It would be ${result.newNumber}; the primary’s WAL requires ${asked}. The standby would not start.`,
       hint: 'Change it on the whole cluster: the primary takes a smaller value first.',
     }
   }
@@ -163,7 +163,7 @@ function refuseReserved(name: string): void {
 export function unknownSetting(name: string): Error {
   return fault('setting.unknown', `setting "${name}" does not exist`, {
     detail: 'The instance’s own engine does not know it.',
-    hint: 'Look it up in the list of all settings.',
+    hint: 'See the list of all settings.',
   })
 }
 

@@ -43,7 +43,7 @@ const TOO_MANY_CONNECTIONS = '53300'
 function lockedOut(error: unknown): Error {
   return fault('setting.locks_out', 'no new connection could be opened after the change', {
     detail: toFault(error).detail ?? toFault(error).message,
-    hint: 'The former settings were put back.',
+    hint: 'The former settings were restored.',
     cause: error,
   })
 }

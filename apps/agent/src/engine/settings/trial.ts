@@ -68,7 +68,7 @@ export function tryConfiguration(o: TrialOptions): Promise<TrialResult> {
 const trials = new Turns()
 const running = new Map<string, Promise<void>>()
 
-/** Ends a trial that runs in an instance's directory and removes what it needs; the next one makes it anew. */
+/** Ends a trial that runs in an instance's directory and removes what it needs; the next one creates it again. */
 export async function removeTrial(outer: string, user: EngineUser): Promise<void> {
   const over = running.get(outer)
   if (over) {

@@ -47,7 +47,7 @@ const END_BOUND_MS = 600_000
 const unreadable = (instance: Instance, detail: string) =>
   fault(
     'keep_aside.unreadable',
-    `what only instance "${instance.registered.name}" has written cannot be told`,
+    `the WAL that only instance "${instance.registered.name}" has cannot be determined`,
     {
       detail,
       hint: discardHint(instance, 'Nothing was changed.'),

@@ -91,7 +91,7 @@ export const adoptInstance: TaskBody<'adopt-instance'> = async (task, context) =
     if (!instance.known.accepted) {
       lost.push({
         what: 'what its files of settings held before',
-        hint: 'What they hold now counts as set through Floe: look through its settings.',
+        hint: 'Their content now counts as set through Floe: review the settings.',
       })
       context.note.write({ lost })
     }
@@ -109,7 +109,7 @@ const refused = (task: Pick<Task, 'name'>, detail: string, hint: string) =>
 /** What a stranger's files and engines say, in an error of ours. */
 const told = (text: string | null) => text?.slice(0, 300).trim()
 
-const BY_HAND = 'Nothing was changed. Find out what lies there, and whose it is.'
+const BY_HAND = 'Nothing was changed. Find out what is there, and whose it is.'
 
 /** Looks at everything that has to fit, and changes nothing. */
 async function find(task: Task, context: TaskContext): Promise<Found> {
@@ -374,7 +374,7 @@ async function prove(
   if (answered && answered.system !== task.systemIdentifier)
     throw refused(
       task,
-      `What answers on its port ${task.port} is another system: ${told(answered.system)}, recorded is ${task.systemIdentifier}.`,
+      `Another system answers on its port ${task.port}: ${told(answered.system)}; the recorded identifier is ${task.systemIdentifier}.`,
       BY_HAND,
     )
   if (answered) return
@@ -404,9 +404,7 @@ async function keepPassword(client: pg.Client, password: string, context: TaskCo
     await client.query('commit')
     context.log(`role "${AGENT_ROLE}" has a new password`)
   } catch (error) {
-    context.log(
-      `role "${AGENT_ROLE}" keeps a password that nobody knows: ${toFault(error).detail ?? String(error)}`,
-    )
+    context.log(`role "${AGENT_ROLE}" keeps an unknown password: ${toFault(error).detail ?? String(error)}`)
   }
 }
 
@@ -478,9 +476,7 @@ async function settle(task: Task, context: TaskContext, lost: Lost) {
   await instance.look()
   await keepFenced(task, instance, context)
   if (task.primary && !keepPrimary(context.registry, task.instanceId, task.primary))
-    context.log(
-      'the agent was told of a newer primary before: the control database may be older than the cluster',
-    )
+    context.log('the agent already knows a newer primary: the control database may be older than the cluster')
   if (task.primary?.heldBack) context.log('it starts as a primary only by an order of the console')
   const pid = instance.postmaster?.pid ?? null
   if (pid !== null) {
@@ -533,7 +529,7 @@ async function takeOn(task: Task, formerName: string, context: TaskContext) {
   const { systemIdentifier } = await instance.observed()
   const named = { name: task.name }
   if (name !== formerName && name !== task.name)
-    throw refused(named, `It is named "${name}", not "${formerName}".`, 'Look at what its host reports now.')
+    throw refused(named, `It is named "${name}", not "${formerName}".`, 'Check what its host reports now.')
   if (expected === 'creating' || expected === 'deleting')
     throw refused(
       named,
@@ -543,8 +539,8 @@ async function takeOn(task: Task, formerName: string, context: TaskContext) {
   if (port !== task.port || systemIdentifier !== task.systemIdentifier)
     throw refused(
       named,
-      'It is not the instance any more that was reported.',
-      'Look at what its host reports now.',
+      'It is no longer the instance that was reported.',
+      'Check what its host reports now.',
     )
   refuseFollower(named, instance, primaryKnown?.instanceId ?? task.instanceId)
   if (name !== task.name) {
@@ -564,11 +560,11 @@ function refuseFollower(
   if (fence)
     throw fault('instance.fenced', `instance "${name}" is fenced`, {
       detail: `It must not run as a primary: ${fence.reason}.`,
-      hint: 'Find out which instance took over, and look whether this one holds anything you need; then remove its directory by hand.',
+      hint: 'Find out which instance took over, and check whether this one holds anything you need; then remove its directory by hand.',
     })
   if (isThere(instance.layout.standbySignal) || primaryId !== instance.instanceId)
     throw fault('instance.is_standby', `instance "${name}" is a standby`, {
       detail: 'It follows another instance, and has no cluster of its own.',
-      hint: 'Adopt its primary, and create the standby anew.',
+      hint: 'Adopt its primary, and create a new standby.',
     })
 }

@@ -17,7 +17,7 @@ export const deleteInstance: TaskBody<'delete-instance'> = async (task, context)
   if (!registered) {
     if (isThere(join(installation.instancesDirectory, task.instanceId)))
       throw fault('instance.not_registered', 'the instance has files here but is not registered', {
-        detail: `Directory "${task.instanceId}" lies in "${installation.instancesDirectory}".`,
+        detail: `Directory "${task.instanceId}" is in "${installation.instancesDirectory}".`,
         hint: 'Adopt the instance first: "./floe instance adopt" with its name. Where that is refused, make sure that no engine uses the directory, then remove it by hand.',
       })
     const name = readdirSync(installation.instancesDirectory).find(

@@ -133,7 +133,7 @@ const incomplete = (failed: { index: string; why: string }[], rebuilt: number) =
         .slice(0, 5)
         .map(({ index, why }) => `${index}: ${why}.`)
         .join(' ')}${failed.length > 5 ? ' More are in the log.' : ''} Rebuilt: ${rebuilt}.`,
-      hint: 'The former indexes are still in use. Where an index cannot be unique any more, find the rows that are there twice.',
+      hint: 'The former indexes are still in use. If a unique index cannot be rebuilt, find the duplicate rows.',
     },
   )
 

@@ -28,7 +28,7 @@ export const requireTls: TaskBody<'require-tls'> = async (task, context) => {
     const sessionsWithoutTls = access?.sessionsWithoutTls ?? 0
     context.log(
       before === null
-        ? 'pg_hba.conf let clients on other hosts in over TLS only already'
+        ? 'pg_hba.conf require TLS from clients on other hosts already'
         : 'clients on other hosts come in over TLS only',
     )
     if (sessionsWithoutTls > 0)

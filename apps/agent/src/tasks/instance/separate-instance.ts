@@ -105,6 +105,8 @@ async function takeBack(
     context.log('its files belong to its former user again')
     if (start) await makeReady(instance, { ...context, signal: new AbortController().signal }, start)
   } catch (error) {
-    context.log(`it could not be put back as it was: ${toFault(error).detail ?? toFault(error).message}`)
+    context.log(
+      `it could not be restored to its former state: ${toFault(error).detail ?? toFault(error).message}`,
+    )
   }
 }

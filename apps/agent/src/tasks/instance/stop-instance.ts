@@ -9,7 +9,7 @@ import { endInstance, STOP_BOUND_MS, tell } from './end-instance'
 export const stopInstance: TaskBody<'stop-instance'> = async (task, context) => {
   const instance = context.instances.get(task.instanceId)
   if (task.mode === 'immediate' && (instance.activity === 'stopping' || context.note.read() !== null))
-    return hastenStop(instance, context, task.deadlineMs)
+    return escalateStop(instance, context, task.deadlineMs)
   return endInstance(instance, task.mode, context, task.deadlineMs)
 }
 
@@ -19,7 +19,7 @@ const Hastened = z.object({ pid: z.number(), startTicks: z.number() })
  * Ends the process that another task is stopping, and no other: by the time of a second run of this one, the instance
  * may have been started again. What was ordered of the instance stays that task's affair.
  */
-async function hastenStop(
+async function escalateStop(
   instance: Instance,
   context: TaskContext,
   deadlineMs = STOP_BOUND_MS,
@@ -37,6 +37,6 @@ async function hastenStop(
     // as long as this one has not ended, what runs here is of no later start
     if (!(await tell(postmaster, 'immediate', context, deadlineMs)))
       await endProcesses(instance, { graceMs: 0, everything: false }, context)
-  } else context.log('it has ended by itself')
+  } else context.log('it has already ended')
   return { stoppedMs: performance.now() - begun }
 }

@@ -12,7 +12,7 @@ import type { TaskBody, TaskContext } from '../runner/task'
 const Former = z.object({ conninfo: z.string() })
 
 /**
- * Has a member come as another role. Its engine runs on: the WAL receiver alone begins anew. What it followed by before is
+ * Has a member come as another role. Its engine keeps running: only the WAL receiver restarts. What it followed by before is
  * noted first, so that a run after a kill finds it.
  */
 export const replicateAs: TaskBody<'replicate-as'> = async (task, context) => {

@@ -57,7 +57,7 @@ export const setPageRepairSources: TaskBody<'set-page-repair-sources'> = async (
     context.log(
       task.sources.length > 0
         ? `torn pages are taken from ${task.sources.map((s) => `"${s.name}"`).join(', ')}`
-        : 'torn pages are taken from nobody',
+        : 'no page repair source',
     )
     return { inForce: true }
   })

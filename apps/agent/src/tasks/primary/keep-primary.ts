@@ -6,13 +6,13 @@ import type { TaskBody } from '../runner/task'
 export const keepPrimaryTold: TaskBody<'keep-primary'> = async (task, context) => {
   if (!keepPrimary(context.registry, task.instanceId, task.primary))
     throw fault('primary.newer_known', 'the agent was told of a newer primary', {
-      detail: `It knows of timeline ${context.registry.get(task.instanceId).primaryKnown?.timeline}; told was ${task.primary.timeline}.`,
-      hint: 'The control database may be older than the cluster: look at the incidents.',
+      detail: `It knows timeline ${context.registry.get(task.instanceId).primaryKnown?.timeline}; the order names ${task.primary.timeline}.`,
+      hint: 'The control database may be older than the cluster: read the open incidents.',
     })
   context.log(
     task.primary.heldBack
       ? 'it starts as a primary only by an order of the console'
-      : 'it is not held back any more',
+      : 'it is no longer held back',
   )
   return {}
 }

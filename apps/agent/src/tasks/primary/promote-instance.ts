@@ -44,9 +44,13 @@ export const promoteInstance: TaskBody<'promote-instance'> = async (task, contex
     const given = toFault(error)
     // given up, and yet the engine may go on with it: not to be taken for one that was never asked
     if (asked.engine && context.signal.aborted)
-      throw fault('promote.not_promoted', 'the promotion was given up after the engine may have been told', {
-        detail: 'The standby may still become a primary.',
-      })
+      throw fault(
+        'promote.not_promoted',
+        'the promotion was cancelled when the engine may already have received it',
+        {
+          detail: 'The standby may still become a primary.',
+        },
+      )
     if (asked.engine || context.signal.aborted || given.code === 'promote.behind') throw error
     throw fault('promote.not_begun', given.message, {
       ...(given.detail ? { detail: given.detail } : {}),

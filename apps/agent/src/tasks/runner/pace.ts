@@ -20,7 +20,7 @@ export class Pace {
   /** So many bytes were done at `at` (ms of any clock that does not go back). */
   see(doneBytes: number, totalBytes: number | null, at: number): void {
     const last = this.#points.at(-1)
-    // another try begins anew; before the first byte the time is not the work's
+    // another try starts from zero; before the first byte the time is not the work's
     if (last && (doneBytes < last.doneBytes || last.doneBytes === 0)) {
       this.#points = []
       this.#foretold = null

@@ -81,8 +81,8 @@ export class TaskRunner {
       this.#problems.begin('tasks-unreadable', {
         code: 'agent.tasks_unreadable',
         message: 'a task could not be read and was put aside',
-        detail: `It lies in "${first}"${more.length > 0 ? `, with ${more.length} more` : ''}.`,
-        hint: 'Look at what its operation was to do, then remove the file.',
+        detail: `It is in "${first}"${more.length > 0 ? `, with ${more.length} more` : ''}.`,
+        hint: 'Find out what its operation was for, then remove the file.',
       })
   }
 
@@ -109,7 +109,7 @@ export class TaskRunner {
         !beside(input.task),
     )
     if (busy?.stored.key.step === BY_ITSELF && input.key.step !== BY_ITSELF) this.cancel(busy.stored.key)
-    if (busy && !this.#hastens(input.task))
+    if (busy && !this.#escalates(input.task))
       throw fault('task.instance_busy', 'another task works on this instance', {
         detail: `It is task "${busy.stored.task.kind}", step "${busy.stored.key.step}" of operation ${busy.stored.key.operationId}.`,
         hint: 'Wait until it has ended, or cancel it.',
@@ -132,7 +132,7 @@ export class TaskRunner {
   }
 
   /** A stop at once, of an instance that is being stopped: the one task that need not wait for another. */
-  #hastens(task: TaskInput): boolean {
+  #escalates(task: TaskInput): boolean {
     if (task.kind !== 'stop-instance' || task.mode !== 'immediate') return false
     return this.#context.instances.find(task.instanceId)?.activity === 'stopping'
   }

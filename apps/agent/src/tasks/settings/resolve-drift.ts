@@ -22,7 +22,7 @@ const Noted = z.object({
 })
 
 /**
- * Keeps what was changed past Floe, or puts back what Floe left. Either way the engine reads its files again and a new
+ * Adopts configuration drift, or reverts it. Either way the engine reads its files again and a new
  * connection has to come in, else everything is put back as it was found.
  */
 export const resolveDrift: TaskBody<'resolve-drift'> = async (task, context) => {

@@ -118,7 +118,7 @@ function checkRoom(bytes: number, instance: Instance): void {
     throw fault('standby.disk_too_small', 'the copy does not fit on this host', {
       detail: `It needs ${formatBytes(needed)}; ${formatBytes(free)} are free in "${instance.layout.directory}".`,
       hint: isThere(instance.layout.dataDirectory)
-        ? 'The former data directory is kept until the copy is whole. Remove the standby and create it anew, or free space.'
+        ? 'The former data directory is kept until the copy is complete. Remove the standby and create a new one, or free space.'
         : 'Free space, or choose another host.',
     })
 }

@@ -26,7 +26,7 @@ export const isolateStandby: TaskBody<'isolate-standby'> = async (task, context)
                 then ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int end as timeline`,
     )
     const seen = rows[0]
-    if (!seen) throw fault('instance.no_answer', 'the standby did not say where its WAL ends')
+    if (!seen) throw fault('instance.no_answer', 'the standby did not report the end of its WAL')
     const end = seen.inRecovery
       ? await endOnStandby(instance, context, seen)
       : {
@@ -37,7 +37,7 @@ export const isolateStandby: TaskBody<'isolate-standby'> = async (task, context)
     context.log(
       end
         ? `it has WAL up to ${end.lsn} on timeline ${end.timeline}`
-        : 'where its WAL ends could not be told',
+        : 'the end of its WAL is unknown',
     )
     return {
       endLsn: end?.lsn ?? null,

@@ -165,7 +165,7 @@ function choose(instance: Instance, own: OwnWal): Chosen {
   const sorted = [...segments].sort((a, b) => (a < b ? 1 : -1))
   const last = own.endLsn === null ? sorted[0] : (lsnToBytes(own.endLsn) - 1n) / size
   if (last === undefined || !segments.has(last))
-    throw notKept(instance, 'The WAL that only it has written is not on its disk any more.')
+    throw notKept(instance, 'The WAL that only it has written is no longer on its disk.')
   let first = last
   while (segments.has(first - 1n)) first--
   const begin = own.stretches[0]?.begin as Lsn
@@ -267,7 +267,7 @@ async function keep(
 }
 
 function whyNotCounted(whole: boolean, commits: number | null, fromLsn: Lsn): string | null {
-  if (!whole) return `what it wrote before ${fromLsn} was not on its disk any more`
+  if (!whole) return `what it wrote before ${fromLsn} was no longer on its disk`
   return commits === null ? 'its WAL could not be read to its end, or not in time' : null
 }
 
@@ -296,10 +296,10 @@ async function makeRoomAmongThem(instance: Instance, context: TaskContext): Prom
       'keep_aside.too_many',
       `${kept.length} times WAL of instance "${instance.registered.name}" is kept aside already`,
       {
-        detail: 'Each holds transactions, or may hold some, and none is removed by itself.',
+        detail: 'Each holds or may hold transactions, and none is removed automatically.',
         hint: discardHint(
           instance,
-          `Look at them and drop one: "./floe instance kept-aside ${instance.registered.name}".`,
+          `Read them and drop one: "./floe instance kept-aside ${instance.registered.name}".`,
         ),
       },
     )
@@ -354,12 +354,12 @@ const notKept = (instance: Instance, detail: string) =>
   fault(
     'keep_aside.not_kept',
     `what only instance "${instance.registered.name}" has written could not be kept aside`,
-    { detail, hint: discardHint(instance, 'Nothing was taken back.') },
+    { detail, hint: discardHint(instance, 'Nothing was rewound.') },
   )
 
 const diskFull = (instance: Instance, detail: string) =>
   fault(
     'keep_aside.disk_full',
     `the disk has no room to keep aside what only instance "${instance.registered.name}" has written`,
-    { detail, hint: discardHint(instance, 'Nothing was taken back. Free space, then try again.') },
+    { detail, hint: discardHint(instance, 'Nothing was rewound. Free space, then try again.') },
   )

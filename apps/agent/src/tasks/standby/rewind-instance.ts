@@ -119,7 +119,7 @@ export const rewindInstance: TaskBody<'rewind-instance'> = async (task, context)
   return prove(instance, task.upstream, context)
 }
 
-/** What a person has to mend, and a copy would not, or would fail by as well. */
+/** What a person has to fix: a new copy would not fix it, or would fail as well. */
 const notOfTheData =
   /configuration file|could not load library|could not (bind|create any)|lock file|no space left|permission denied/i
 
@@ -144,7 +144,7 @@ async function prove(instance: Instance, upstream: Upstream, context: TaskContex
 
 /**
  * pg_rewind judges a standby by what it had replayed. WAL that it had only received is replayed when it starts, and must
- * not go beyond where the histories parted.
+ * not go beyond where the histories diverged.
  */
 async function receivedTooMuch(
   said: string,

@@ -2,7 +2,7 @@ import { currentHome } from '../../installation/home'
 import { type BenchReport, describeHost, figure } from '../bench'
 import type { RoundsAsked } from '../product-benches'
 import { median } from '../windows'
-import { configurationInWords, configurations } from './configurations'
+import { configurations, formatConfiguration } from './configurations'
 import { faults, possibleFaults } from './faults'
 import { plan } from './plan'
 import { playRound, type RoundResult } from './round'
@@ -42,7 +42,7 @@ export async function benchChaos(
     story,
     say,
     hosts: asked.hosts,
-    title: ({ fault, configuration }) => `${fault.id}, ${configurationInWords(configuration)}`,
+    title: ({ fault, configuration }) => `${fault.id}, ${formatConfiguration(configuration)}`,
     play: (on, kept, round, one) => playRound(on, story, kept, { round, ...one }),
   })
   return report({ host, results, broken, rounds, seed, left, story })
@@ -82,7 +82,7 @@ function report(of: {
       rows: results.map((r) => [
         r.round,
         r.fault,
-        configurationInWords(r.configuration),
+        formatConfiguration(r.configuration),
         r.acknowledged,
         r.lost,
         r.unsaid,

@@ -20,7 +20,7 @@ export const configurations: readonly Configuration[] = sets.flatMap((set) =>
   commitModes.map((commitMode) => ({ ...set, commitMode })),
 )
 
-export const configurationInWords = ({ method, strict, commitMode }: Configuration): string =>
+export const formatConfiguration = ({ method, strict, commitMode }: Configuration): string =>
   `${method === 'asynchronous' ? method : `${method.toUpperCase()} 1${strict ? ' strict' : ''}`}, ${commitMode}`
 
 /** What a person types behind `./floe cluster synchronous NAME` for it. */

@@ -2,7 +2,7 @@ import { currentHome } from '../../installation/home'
 import { type BenchReport, describeHost, figure } from '../bench'
 import type { RoundsAsked } from '../product-benches'
 import { median } from '../windows'
-import { type Configuration, configurationInWords, configurations } from './configurations'
+import { type Configuration, configurations, formatConfiguration } from './configurations'
 import { disturbances } from './disturbances'
 import { type ChaosFault, faults, possibleFaults } from './faults'
 import { CLUSTER, type InstallationOnHosts } from './installation-on-hosts'
@@ -97,7 +97,7 @@ export async function benchFailoverAutomatic(
     story,
     say,
     hosts: asked.hosts,
-    title: ({ fault, configuration }) => `${fault.id}, ${configurationInWords(configuration)}`,
+    title: ({ fault, configuration }) => `${fault.id}, ${formatConfiguration(configuration)}`,
     play: (on: InstallationOnHosts, kept: Kept, round, one) =>
       playRound(on, story, kept, { round, ...one, configure: automatic, statementMs: STATEMENT_MS }),
   })
@@ -134,7 +134,7 @@ export async function benchFailoverAutomatic(
       rows: results.map((r) => [
         r.round,
         r.fault,
-        configurationInWords(r.configuration),
+        formatConfiguration(r.configuration),
         r.acknowledged,
         r.lost,
         r.automaticFailovers,

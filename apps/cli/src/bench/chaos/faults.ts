@@ -36,7 +36,7 @@ export type ChaosFault = {
   lastsMs: number
   /** How long it lasts at least, also where the person has done what there was to do; 3 s where it is left out. */
   leastMs?: number
-  /** It is healed as soon as clients write again, whoever saw to that. */
+  /** It counts as healed as soon as clients write again, for whatever reason. */
   healsWhen?: 'clients write'
   /** The console is away itself, or nothing but the clients' way is broken: it cannot say that they have no primary. */
   consoleCannotKnow?: boolean

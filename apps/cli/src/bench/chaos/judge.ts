@@ -21,8 +21,8 @@ export type Overlap = Span & { one: string; other: string }
 const identity = ({ member, timeline }: Accepted) => `${member} on timeline ${timeline}`
 
 /**
- * Primaries that accepted commits at the same moment: each acknowledged one that was sent after the other had acknowledged
- * one already. A primary is a member on a timeline, so one that is promoted anew is another.
+ * Primaries that accepted commits at the same moment: each acknowledged one that was sent after the other had
+ * acknowledged one already. A primary is a member on a timeline, so one that is promoted again is another.
  */
 export function overlaps(accepted: readonly Accepted[]): Overlap[] {
   const primaries = new Map<string, { member: string; first: number; lastSent: number }>()

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { configurationInWords, configurations } from './configurations'
+import { configurations, formatConfiguration } from './configurations'
 import { faults } from './faults'
 import { plan } from './plan'
 
 const of = (seed: number, rounds: number) =>
   plan(seed, rounds, faults, configurations).map(
-    ({ fault, configuration, chance }) => [fault.id, configurationInWords(configuration), chance] as const,
+    ({ fault, configuration, chance }) => [fault.id, formatConfiguration(configuration), chance] as const,
   )
 
 test('a seed decides every round, and another seed decides otherwise', () => {
@@ -47,7 +47,7 @@ test('every fault meets every configuration once in faults × configurations rou
 })
 
 test('configurations are every set with every level, and no two are alike', () => {
-  const words = configurations.map(configurationInWords)
+  const words = configurations.map(formatConfiguration)
   expect(new Set(words).size).toBe(words.length)
   expect(words).toContain('asynchronous, off')
   expect(words).toContain('FIRST 1 strict, remote_apply')

@@ -1,5 +1,5 @@
 import { fault, incidentKindOf, Verdict } from '@floe/domain'
-import { type Configuration, configurationInWords } from './configurations'
+import { type Configuration, formatConfiguration } from './configurations'
 import type { ChaosFault, Stage } from './faults'
 import type { Answer, InstallationOnHosts } from './installation-on-hosts'
 import {
@@ -194,7 +194,7 @@ export async function playRound(
     statementMs?: number
   },
 ): Promise<RoundResult> {
-  story.begin(`round ${round}: ${chosen.id}: ${chosen.words}; ${configurationInWords(configuration)}`)
+  story.begin(`round ${round}: ${chosen.id}: ${chosen.words}; ${formatConfiguration(configuration)}`)
   const stage = await stageOf(on, story, (chance * 7) % 1)
   const configured = await configure(on, configuration, stage.primary.name)
   if (!configured.ok)

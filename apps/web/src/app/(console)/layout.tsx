@@ -1,6 +1,6 @@
 import { cookies } from 'next/headers'
 import type { ReactNode } from 'react'
-import { Shell } from '@/features/console/shell'
+import { Shell } from '@/features/shell/shell'
 import { requireSession } from '@/server/session'
 import { THEME_COOKIE, themeAttribute } from '@/theme/theme-cookie'
 

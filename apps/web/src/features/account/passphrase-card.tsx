@@ -2,7 +2,7 @@
 import { Alert, Button, Card, FaultAlert, Field, Input } from '@floe/ui'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import { Passphrase } from '@/server/routers/setup/complete.types'
+import { Passphrase } from '@/server/api'
 import { useTRPC } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
 import { passphraseStrength } from './passphrase-strength'

@@ -1,4 +1,4 @@
-import { PASSPHRASE_MIN } from '@/server/routers/setup/complete.types'
+import { PASSPHRASE_MIN } from '@/server/api'
 
 export type Strength = { word: 'too short' | 'weak' | 'fair' | 'strong'; hint: string }
 

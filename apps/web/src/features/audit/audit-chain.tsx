@@ -23,8 +23,8 @@ export function AuditChain() {
     >
       <p className="text-sm text-ink-muted">
         Each event includes the SHA-256 hash of the one before it: changing or removing an event breaks the
-        chain. Whoever controls the database could rebuild the whole chain; keep the newest hash elsewhere,
-        and check later that it is still there:{' '}
+        chain. Anyone who controls the database could rebuild the whole chain. Store the newest hash
+        elsewhere, and check later that it is still there:{' '}
         <code className="font-mono text-xs">./floe audit verify --head HASH</code>.
       </p>
       {query.error ? (

@@ -48,7 +48,7 @@ export function CheckpointTable({
   return (
     <Card
       title="Checkpoints"
-      description={`${cut ? `The newest ${checkpoints.length} completed in: ` : 'Completed in: '}${range}. As the server’s own log tells them; times are measured by the server.`}
+      description={`${cut ? `The newest ${checkpoints.length} completed in: ` : 'Completed in: '}${range}. From the server log; times are measured by the server.`}
       bodyClassName="p-0"
     >
       {fault && checkpoints.length === 0 ? (

@@ -24,7 +24,7 @@ import { newIdempotencyKey } from '../console/idempotency-key'
 import { Refusal } from '../operation/refusal'
 import { type ClusterDetail, useClusterVerbs } from './use-cluster'
 
-/** What synchronous_commit is set to for databases and roles, also past Floe; set and taken away here. */
+/** Overrides of synchronous_commit per database and role, including those set without Floe; added and removed here. */
 export function CommitModesCard({ detail }: { detail: ClusterDetail }) {
   const { clusterId, commitMode: ofCluster } = detail.cluster
   const trpc = useTRPC()

@@ -63,9 +63,9 @@ export function CommitsWait({ detail }: { detail: ClusterDetail }) {
         title={
           synchronous
             ? `Wait for ${standbysOf(synchronous.count)} instead of ${waiting.asked}?`
-            : 'Go on without waiting for a standby?'
+            : 'Stop waiting for standbys?'
         }
-        confirmLabel={synchronous ? `Wait for ${standbysOf(synchronous.count)}` : 'Go on without waiting'}
+        confirmLabel={synchronous ? `Wait for ${standbysOf(synchronous.count)}` : 'Stop waiting'}
         danger
         busy={verbs.synchronous.isPending}
         {...refusalOf(verbs.synchronous.error)}
@@ -89,8 +89,8 @@ export function CommitsWait({ detail }: { detail: ClusterDetail }) {
         ) : (
           <>
             <p>
-              Commits that wait go through at once, and those to come wait for the primary’s own disk only.
-              What has to wait for standbys again is chosen below once they are back.
+              Waiting commits complete at once, and later commits wait for the primary’s own disk only. Choose
+              the synchronous standbys again below once they are back.
             </p>
             <p>
               <span className="font-medium text-ink">May lose: </span>
@@ -115,7 +115,7 @@ export function CommitsWaitNotice() {
       title={titleOf(waiting)}
       actions={
         <Button asChild size="small">
-          <Link href={`/instances/${name}/replication`}>What can be done</Link>
+          <Link href={`/instances/${name}/replication`}>Open replication</Link>
         </Button>
       }
     >

@@ -89,8 +89,8 @@ export function VerdictView({ verdict, candidate }: { verdict: Verdict; candidat
         {proven
           ? proofSentence(verdict.proof)
           : verdict.kind === 'bounded'
-            ? `At most ${exactBytes(verdict.lossBytes)} of WAL are lost.`
-            : 'How much is lost is unknown.'}
+            ? `At most ${exactBytes(verdict.lossBytes)} of WAL is lost.`
+            : 'The amount of lost WAL is unknown.'}
       </p>
       <ul className="list-disc pl-4 break-words text-ink-muted">
         {reasons.map((reason) => (

@@ -23,8 +23,8 @@ import { useSearchParams } from 'next/navigation'
 import { useState } from 'react'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
+import { REJOIN } from '../console/page-addresses'
 import { refusalOf } from '../operation/refusal'
-import { REJOIN } from './rejoin-address'
 import { replayLagWords } from './replay-lag'
 import { type ClusterDetail, type Member, useClusterVerbs } from './use-cluster'
 
@@ -175,7 +175,7 @@ const questions = {
   rejoin: {
     title: (name: string) => `Rejoin ${name}?`,
     label: 'Rejoin',
-    text: 'The member is stopped, rewound by pg_rewind to where it left the primary’s history (rebuilt from a new copy where that is not possible), and follows the primary. WAL that only it has is kept aside on its host before, and counted.',
+    text: 'The member is stopped, rewound by pg_rewind to the point where it diverged (or rebuilt from a new copy if that is not possible), and follows the primary. WAL that only it has is first kept aside on its host, and counted.',
     typed: false,
   },
   reclone: {
@@ -249,9 +249,9 @@ function Asked({ asking, onClose }: { asking: Asking; onClose: () => void }) {
         {silent ? (
           <Alert tone="bad" title={`Host "${silent.hostName}" does not answer`}>
             <p>
-              The removal waits until it does. With its name typed the standby leaves the cluster at once, its
-              slot keeps no more WAL, and what lies on the host is left there. Should the host come back, it
-              is fenced, and an incident tells of it.
+              The removal waits until it does. If you type its name, the standby leaves the cluster at once,
+              its slot is dropped, and its files stay on the host. If the host returns, the instance is fenced
+              and an incident opens.
             </p>
             <Field label={`Type "${silent.hostName}" to remove it without its host`}>
               {(control) => (

@@ -65,7 +65,7 @@ export function PageRepairCard({ detail }: { detail: ClusterDetail }) {
         </fieldset>
         {chosen.length === 0 && seen && !seen.fullPageWrites ? (
           <p className="text-sm text-bad">
-            The primary writes no page images: without a source the guard would have them written again.
+            The primary omits full-page images: without a source the guard would re-enable them.
           </p>
         ) : null}
         {verbs.pageRepair.error ? <Refusal error={verbs.pageRepair.error} /> : null}

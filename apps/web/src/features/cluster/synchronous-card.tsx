@@ -97,8 +97,8 @@ export function SynchronousCard({ detail }: { detail: ClusterDetail }) {
                     </label>
                     <span id={`${id}-strict-meaning`} className="block text-ink-muted">
                       {strict
-                        ? 'Where a failover leaves too few of them, commits wait until enough are back.'
-                        : 'Where a failover leaves too few of them, the new primary goes on with those that are left.'}
+                        ? 'If a failover leaves too few of them, commits wait until enough are back.'
+                        : 'If a failover leaves too few of them, the new primary continues with those that are left.'}
                     </span>
                   </span>
                 </div>
@@ -197,7 +197,8 @@ function Standbys({
     <>
       {ordered ? (
         <p className="text-xs text-ink-muted">
-          Commits wait for the first of these that are connected; one further down steps in where one is away.
+          Commits wait for the first of these that are connected; if one is away, the next in the list takes
+          its place.
         </p>
       ) : null}
       <ul className="flex flex-col gap-2">

@@ -47,7 +47,7 @@ export function Takeover() {
     )
   if (query.data.cluster.members.length === 1)
     return (
-      <Alert title="There is no standby that could take over">
+      <Alert title="No standby can take over">
         <Link
           href={`/instances/${instance.name}/replication`}
           className="font-medium text-accent hover:underline"
@@ -148,7 +148,11 @@ function TakeoverForm({ detail }: { detail: ClusterDetail }) {
             }}
             choices={[
               { value: 'switchover', label: 'Switchover', title: 'From a running primary; nothing is lost' },
-              { value: 'failover', label: 'Failover', title: 'From a primary that is gone or has to go' },
+              {
+                value: 'failover',
+                label: 'Failover',
+                title: 'From a primary that is lost or has to be replaced',
+              },
             ]}
           />
           <p className="text-sm text-ink-muted">
@@ -219,7 +223,7 @@ function TakeoverForm({ detail }: { detail: ClusterDetail }) {
       {way === 'failover' && alive ? (
         <Alert title="The primary is running">
           A switchover loses nothing and interrupts clients for less time. Fail over only if the primary has
-          to go without delay.
+          to be replaced without delay.
         </Alert>
       ) : null}
       {blockers.map((b) => (
@@ -282,7 +286,7 @@ function TakeoverForm({ detail }: { detail: ClusterDetail }) {
           <TableHead>
             <tr>
               <TableHeader>Stage</TableHeader>
-              <TableHeader>Clients can write during it?</TableHeader>
+              <TableHeader>Can clients write?</TableHeader>
             </tr>
           </TableHead>
           <TableBody>
@@ -337,7 +341,7 @@ function AcceptLoss({
           <p key={doubt}>{doubt}</p>
         ))}
         {silent ? (
-          <p>How much is unknown: the primary cannot be asked.</p>
+          <p>The amount is unknown: the primary cannot be reached.</p>
         ) : (
           <>
             <p>

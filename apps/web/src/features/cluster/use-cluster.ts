@@ -42,16 +42,16 @@ export function useClusterVerbs() {
     },
   })
   return {
-    createStandby: useMutation(trpc.standby.create.mutationOptions(asked('Standby asked for'))),
-    remove: useMutation(trpc.standby.remove.mutationOptions(asked('Removal asked for'))),
-    promote: useMutation(trpc.standby.promote.mutationOptions(asked('Promotion asked for'))),
-    rejoin: useMutation(trpc.standby.rejoin.mutationOptions(asked('Rejoin asked for'))),
-    reclone: useMutation(trpc.standby.reclone.mutationOptions(asked('New copy asked for'))),
-    switchover: useMutation(trpc.cluster.switchover.mutationOptions(asked('Switchover asked for'))),
-    failover: useMutation(trpc.cluster.failover.mutationOptions(asked('Failover asked for'))),
-    synchronous: useMutation(trpc.cluster.synchronous.mutationOptions(asked('Change asked for'))),
-    automatic: useMutation(trpc.cluster.automatic.mutationOptions(asked('Change asked for'))),
-    pageRepair: useMutation(trpc.cluster.pageRepair.mutationOptions(asked('Change asked for'))),
-    commitMode: useMutation(trpc.cluster.commitMode.mutationOptions(asked('Change asked for'))),
+    createStandby: useMutation(trpc.standby.create.mutationOptions(asked('Standby requested'))),
+    remove: useMutation(trpc.standby.remove.mutationOptions(asked('Removal requested'))),
+    promote: useMutation(trpc.standby.promote.mutationOptions(asked('Promotion requested'))),
+    rejoin: useMutation(trpc.standby.rejoin.mutationOptions(asked('Rejoin requested'))),
+    reclone: useMutation(trpc.standby.reclone.mutationOptions(asked('Rebuild requested'))),
+    switchover: useMutation(trpc.cluster.switchover.mutationOptions(asked('Switchover requested'))),
+    failover: useMutation(trpc.cluster.failover.mutationOptions(asked('Failover requested'))),
+    synchronous: useMutation(trpc.cluster.synchronous.mutationOptions(asked('Change requested'))),
+    automatic: useMutation(trpc.cluster.automatic.mutationOptions(asked('Change requested'))),
+    pageRepair: useMutation(trpc.cluster.pageRepair.mutationOptions(asked('Change requested'))),
+    commitMode: useMutation(trpc.cluster.commitMode.mutationOptions(asked('Change requested'))),
   }
 }

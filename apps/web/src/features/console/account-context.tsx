@@ -23,7 +23,7 @@ export function useMayChange(): boolean {
 }
 
 /** What a button that a viewer cannot use says. */
-export const viewerHint = 'Your role is viewer: you can look, but not change anything.'
+export const viewerHint = 'Your role is viewer: you can read, but not change anything.'
 
 /** Whether this person may say which hosts belong to the installation. */
 export function useMayAdminister(): boolean {

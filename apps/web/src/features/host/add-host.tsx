@@ -12,7 +12,10 @@ import { administratorHint, useMayAdminister } from '../console/account-context'
 
 type Added = RouterOutputs['host']['add']
 
-/** A button that asks for a host's name and answers with the one command to run there. `again`: enrols that host anew. */
+/**
+ * A button that asks for a host's name and answers with the one command to run there. `again`: enrols an existing host
+ * again.
+ */
 export function AddHost({ again }: { again?: { name: string } }) {
   const [open, setOpen] = useState(false)
   const mayAdminister = useMayAdminister()
@@ -33,7 +36,7 @@ export function AddHost({ again }: { again?: { name: string } }) {
         title={again ? `Enrol ${again.name} again` : 'Add host'}
         description={
           again
-            ? 'It gets a new key and certificate; those it had are not accepted any more. Its instances stay.'
+            ? 'It gets a new key and certificate; the former ones are no longer accepted. Its instances stay.'
             : 'A host is a machine with an agent. It gets a certificate of this installation by a one-time token.'
         }
       >
@@ -108,14 +111,14 @@ function Waiting({ added, onClose }: { added: Added; onClose: () => void }) {
   return (
     <div className="flex flex-col gap-4 pb-2">
       <p className="text-sm text-ink-muted">
-        Run this on the host, in a checkout of Floe. The token is shown only now and is good for one host.
+        Run this on the host, in a checkout of Floe. The token is shown only now and is valid for one host.
       </p>
       <Copyable text={added.command} what="the command" testId="enrol-command" />
       {added.onlyLocal ? (
         <Alert tone="warn" title="Only this machine reaches the console">
-          Its address is a loopback address. For another machine run{' '}
-          <code className="font-mono">./floe up --listen ADDRESS</code> first, or put a proxy before it. A
-          second host on this machine needs a FLOE_HOME of its own.
+          Its address is a loopback address. For a host on another machine, run{' '}
+          <code className="font-mono">./floe up --listen ADDRESS</code> first, or put the console behind a
+          proxy. A second host on this machine needs a FLOE_HOME of its own.
         </Alert>
       ) : null}
       {enrolled && host.state === 'online' ? (
@@ -128,7 +131,7 @@ function Waiting({ added, onClose }: { added: Added; onClose: () => void }) {
         <FaultAlert fault={enrolment.fault} />
       ) : enrolment?.state === 'expired' || leftMs === 0 ? (
         <Alert tone="warn" title="The token has expired">
-          Nobody used it. Close this and get another one.
+          It was not used. Close this dialog and get another one.
         </Alert>
       ) : (
         <Alert title={`Waiting for ${added.name}`}>

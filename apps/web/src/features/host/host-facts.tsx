@@ -28,8 +28,7 @@ export function HostFactsView({
   sharedUser: string[]
   ageMs: number | null
 }) {
-  if (!facts)
-    return <p className="text-sm text-ink-muted">Its agent has not answered yet: nothing is known of it.</p>
+  if (!facts) return <p className="text-sm text-ink-muted">Its agent has not answered yet.</p>
   const { instancePorts } = facts
   return (
     <div

@@ -52,7 +52,7 @@ export function HostList() {
       ) : query.data.hosts.length + query.data.enrolments.length === 0 ? (
         <Card>
           <EmptyState icon={HardDrive} title="No host yet">
-            The controller registers this machine by itself; "./floe status" says whether it runs.
+            The controller registers this machine automatically; "./floe status" shows whether it runs.
           </EmptyState>
         </Card>
       ) : (
@@ -70,11 +70,11 @@ export function HostList() {
 }
 
 const words: Record<Enrolment['state'], string> = {
-  waiting: 'Nobody has used its token yet.',
+  waiting: 'Its token is unused.',
   signing: 'Its agent has asked; the controller is signing its certificate.',
   enrolled: 'It is enrolled.',
   failed: 'It got no certificate.',
-  expired: 'Nobody used its token in time.',
+  expired: 'Its token expired unused.',
   withdrawn: 'Its token was withdrawn.',
 }
 

@@ -94,8 +94,8 @@ function HostView({ detail }: { detail: Detail }) {
           ) : null
         ) : (
           <Alert tone="bad" title={`Revoked by ${host.revokedBy} at ${formatTime(host.revokedAt)}`}>
-            Its certificate is not accepted any more, and nothing it says is believed. Its instances may run
-            on; this console does not see them. Enrol it again to have it back, or remove it.
+            Its certificate and its reports are no longer accepted. Its instances may run on; this console
+            does not see them. Enrol it again to have it back, or remove it.
           </Alert>
         )}
         <Card title="Agent">
@@ -109,11 +109,11 @@ function HostView({ detail }: { detail: Detail }) {
                 label: 'Certificate ends',
                 value:
                   host.revokedAt !== null ? (
-                    'not accepted any more'
+                    'no longer accepted'
                   ) : host.certificateEndsAt === null ? null : (
                     <Moment at={host.certificateEndsAt} />
                   ),
-                source: 'Renewed by the controller once a third of its time is over',
+                source: 'Renewed by the controller after a third of its lifetime',
               },
               { label: 'Host id', value: <span className="font-mono text-xs">{host.hostId}</span> },
             ]}
@@ -142,7 +142,7 @@ function Instances({ instances, old }: { instances: Detail['instanceList']; old:
   return (
     <Card title="Instances" bodyClassName={instances.length === 0 ? undefined : 'p-0'}>
       {instances.length === 0 ? (
-        <p className="text-sm text-ink-muted">No instance is on this host.</p>
+        <p className="text-sm text-ink-muted">This host has no instances.</p>
       ) : (
         <Table label="Instances of this host">
           <TableHead>
@@ -232,8 +232,8 @@ function HostDangerZone({ host }: { host: Host }) {
         hint={mayAdminister ? (revoked ? 'It is revoked already.' : undefined) : administratorHint}
         onPress={() => setAsking('revoke')}
       >
-        From then on its certificate is not accepted and nothing it says is believed; operations on it fail.
-        Its instances run on, unseen.
+        Its certificate and its reports are no longer accepted, and operations on it fail. Its instances keep
+        running, unobserved.
       </Danger>
       <Danger
         title="Remove this host"
@@ -242,7 +242,7 @@ function HostDangerZone({ host }: { host: Host }) {
         hint={mayAdminister ? (revoked ? undefined : 'Revoke it first.') : administratorHint}
         onPress={() => setAsking('remove')}
       >
-        The console forgets the host and its instances. Nothing is deleted on the machine itself.
+        Removes the host and its instances from the console. Nothing is deleted on the machine itself.
       </Danger>
       <ConfirmDialog
         open={asking === 'revoke'}
@@ -257,9 +257,9 @@ function HostDangerZone({ host }: { host: Host }) {
       >
         <p>
           {host.instances === 0
-            ? 'It has no instance.'
-            : `The console sees its ${host.instances} ${host.instances === 1 ? 'instance' : 'instances'} no more, and operations on them that have not ended fail.`}{' '}
-          To have it back it must be enrolled again.
+            ? 'It has no instances.'
+            : `The console no longer observes its ${host.instances} ${host.instances === 1 ? 'instance' : 'instances'}, and open operations on them fail.`}{' '}
+          To restore it, enrol it again.
         </p>
       </ConfirmDialog>
       <ConfirmDialog
@@ -275,8 +275,8 @@ function HostDangerZone({ host }: { host: Host }) {
       >
         <p>
           {host.instances === 0
-            ? 'It has no instance.'
-            : `Its ${host.instances} ${host.instances === 1 ? 'instance is' : 'instances are'} forgotten with it; engines and files on the machine stay as they are.`}
+            ? 'It has no instances.'
+            : `Its ${host.instances} ${host.instances === 1 ? 'instance is' : 'instances are'} removed from the console; engines and files on the machine are unchanged.`}
         </p>
       </ConfirmDialog>
     </Card>

@@ -62,8 +62,8 @@ export function AcceptRestored({ incident }: { incident: Incident }) {
         }
       >
         <p>
-          Operations are begun again. The primary of each cluster is taken over from what its members report,
-          where that is proven. Operations that were open in the backup are ended and not continued.
+          Operations can start again. The primary of each cluster is taken from its members’ reports, where
+          these prove it. Operations that were open in the backup are ended.
         </p>
         <div className="mt-2 flex items-center gap-2">
           <Checkbox
@@ -72,7 +72,7 @@ export function AcceptRestored({ incident }: { incident: Incident }) {
             onCheckedChange={(checked) => setAsRecorded(checked === true)}
           />
           <label htmlFor={recordedId} className="text-ink">
-            Keep what is recorded instead: the members’ reports are wrong
+            Keep the record instead: the members’ reports are wrong
           </label>
         </div>
       </ConfirmDialog>

@@ -73,7 +73,7 @@ export function IncidentList() {
             }
           >
             An incident opens when something needs a person, such as a host that does not answer, a disk that
-            is almost full or a step that takes too long, and resolves once that has ended.
+            is almost full or a step that takes too long, and resolves once its cause has ended.
           </EmptyState>
         }
       >
@@ -176,7 +176,7 @@ function Acknowledge({ incident }: { incident: Incident }) {
       size="small"
       busy={acknowledge.isPending}
       disabled={!mayChange}
-      title={mayChange ? 'Tell the others that you look after it' : viewerHint}
+      title={mayChange ? 'Show others that you handle it' : viewerHint}
       aria-label={`Acknowledge: ${incident.title}`}
       onClick={() => acknowledge.mutate({ incidentId: incident.incidentId })}
     >

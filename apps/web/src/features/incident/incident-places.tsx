@@ -1,7 +1,7 @@
 import { incidentKindOf } from '@floe/domain'
 import Link from 'next/link'
 import type { Incident } from '@/server/api'
-import { REJOIN } from '../cluster/rejoin-address'
+import { REJOIN } from '../console/page-addresses'
 
 /** What an incident is about, each with its address; what does not exist any more has none and is left out. */
 export function placesOf(incident: Incident): { what: string; name: string; href: string }[] {

@@ -4,7 +4,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useEffectEvent } from 'react'
 import { useTRPC, useTRPCClient } from '@/trpc/client'
 import { useNoLiveStream } from '../console/live-stream'
-import { usePageVisible } from '../telemetry/use-page-visible'
+import { usePageVisible } from '../console/use-page-visible'
 
 /** How many the bell shows by themselves. */
 export const BELL_SHOWS = 5

@@ -21,7 +21,7 @@ export function AdoptNotice() {
     <Alert
       tone="bad"
       className="mb-3"
-      title={`The agent of host “${hostName}” does not know this instance any more`}
+      title={`The agent of host “${hostName}” no longer knows this instance`}
       actions={
         <Button
           disabled={!mayChange || openOperation !== null}
@@ -32,8 +32,8 @@ export function AdoptNotice() {
         </Button>
       }
     >
-      Its directory or the agent’s own state was removed. An engine that runs goes on, unseen. Where the
-      directory is there, Adopt has the agent know it again.
+      Its directory or the agent’s own state was removed. A running engine continues, unobserved. If the
+      directory still exists, Adopt registers the instance again.
       <ConfirmDialog
         open={asking}
         onOpenChange={(open) => {
@@ -52,9 +52,9 @@ export function AdoptNotice() {
           )
         }
       >
-        The agent proves that the directory is this instance’s, by its user, system identifier and port, and
-        takes over its engine without a restart. What does not run is not started. Where anything does not
-        fit, nothing is changed and the operation says what.
+        The agent verifies by user, system identifier and port that the directory is this instance’s, and
+        takes over its engine without a restart. A stopped engine is not started. If anything does not match,
+        nothing is changed and the operation reports the difference.
       </ConfirmDialog>
     </Alert>
   )

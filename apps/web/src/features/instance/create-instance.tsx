@@ -89,7 +89,7 @@ export function CreateInstance() {
         />
       ) : from.success && earlier.isPending ? (
         <Card>
-          <SkeletonRows label="Loading what was asked for" />
+          <SkeletonRows label="Loading the request" />
         </Card>
       ) : (
         <CreateForm
@@ -213,11 +213,7 @@ function CreateForm({
           )}
         </Field>
         {several ? (
-          <Field
-            label="Host"
-            className="max-w-sm"
-            hint="Left alone, the host with the most free ports is taken."
-          >
+          <Field label="Host" className="max-w-sm" hint="Default: the host with the most free ports.">
             {(control) => (
               <Select {...control} value={hostId} onChange={(event) => setHostId(event.target.value)}>
                 <option value="">chosen by Floe</option>
@@ -382,8 +378,8 @@ function Connection({ created }: { created: Created }) {
     <>
       <Alert tone="good" title={`${created.name} is running`}>
         {created.password
-          ? 'Its password stands in the connection below. It is shown only this once and stored nowhere: keep it now.'
-          : 'Its password was shown when it was first asked for, and is not known any more.'}
+          ? 'Its password is part of the connection below. It is shown only once and stored nowhere: save it now.'
+          : 'Its password was shown at the first request and is no longer known.'}
       </Alert>
       <ConnectionCard
         connection={connectionForms(target, created.password, requiresTls(shown.data?.remoteAccess))}

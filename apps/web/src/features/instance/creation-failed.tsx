@@ -8,6 +8,7 @@ import { useState } from 'react'
 import { useTRPC } from '@/trpc/client'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
+import { editAndTryAgain } from '../console/page-addresses'
 import { OperationLink } from '../operation/operation-link'
 import { refusalOf } from '../operation/refusal'
 import { type InstanceDetail, useInstance } from './instance-context'
@@ -21,9 +22,6 @@ export function CreationFailedBadge() {
     </Badge>
   )
 }
-
-/** The form with what a creation was asked with. */
-export const editAndTryAgain = (operationId: string) => `/instances/new?from=${operationId}`
 
 /**
  * The page of an instance whose creation failed and could not be taken back: why, and how to be rid of it. It has no charts
@@ -54,8 +52,8 @@ export function CreationFailed() {
         {why ? <FaultAlert fault={why} /> : null}
         <Alert tone="warn" title={`"${instance.name}" was not created`}>
           <p>
-            No engine of it has run. What its creation began on host “{instance.hostName}” could not be taken
-            back, so its name is taken until you remove it.
+            Its engine has never run. What its creation left on host “{instance.hostName}” could not be
+            undone, so its name is in use until you remove it.
           </p>
           <p className="mt-2 flex flex-wrap gap-x-4 gap-y-1">
             <OperationLink operationId={operationId} />
@@ -114,9 +112,9 @@ function Remove({ instance, standby }: { instance: InstanceDetail; standby: bool
         }}
       >
         <p>
-          Whatever its creation left on host “{instance.hostName}” is deleted, and the name is free again.
+          What its creation left on host “{instance.hostName}” is deleted, and the name is free again.
           {silent
-            ? ' The host does not answer now: what lies there stays, and is fenced should the host come back.'
+            ? ' The host is unreachable: files there stay, and the instance is fenced if the host returns.'
             : ''}
         </p>
       </ConfirmDialog>

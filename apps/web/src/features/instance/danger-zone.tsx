@@ -40,7 +40,7 @@ export function DangerZone() {
         onPress={() => setAsking('restart')}
       >
         Ends every process without a checkpoint; the start recovers from the WAL. For an instance that does
-        not answer to a normal restart.
+        not respond to a normal restart.
       </Danger>
       <Danger
         title="Stop at once"
@@ -114,8 +114,8 @@ export function DangerZone() {
       >
         <p>
           {keepFiles
-            ? 'The instance is stopped and forgotten; its data directory is renamed and stays on the host.'
-            : 'All its databases are lost, and nothing is kept to bring them back.'}
+            ? 'The instance is stopped and removed from the console; its data directory is renamed and stays on the host.'
+            : 'All its databases are lost and cannot be restored by Floe.'}
         </p>
         <div className="flex items-center gap-2">
           <Checkbox

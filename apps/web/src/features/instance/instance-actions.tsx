@@ -4,13 +4,14 @@ import { Button, ConfirmDialog, Menu, MenuItem } from '@floe/ui'
 import { EllipsisVertical, GitMerge, Hammer, Play, RefreshCw, RotateCw, Square } from 'lucide-react'
 import Link from 'next/link'
 import { useState } from 'react'
-import { rejoinAddress } from '../cluster/rejoin-address'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
+import { rejoinAddress } from '../console/page-addresses'
 import { OrderDialog } from '../operation/order-dialog'
 import { refusalOf } from '../operation/refusal'
+import { useRefusalToast } from '../operation/use-refusal-toast'
 import { useInstance } from './instance-context'
-import { useFaultToast, useInstanceVerbs } from './use-instance-verbs'
+import { useInstanceVerbs } from './use-instance-verbs'
 
 /** What a record puts into the menu of an instance that runs. */
 const inMenu = (memberRole: string) =>
@@ -20,7 +21,7 @@ const inMenu = (memberRole: string) =>
 export function InstanceActions() {
   const { instanceId, name, state, cluster, openOperation } = useInstance()
   const verbs = useInstanceVerbs(name)
-  const refused = useFaultToast()
+  const refused = useRefusalToast()
   const mayChange = useMayChange()
   const [asking, setAsking] = useState<'stop' | 'restart' | null>(null)
   const [ordering, setOrdering] = useState<OrderedKind | null>(null)
@@ -134,7 +135,7 @@ export function InstanceActions() {
         {asking === 'stop' ? (
           <p>Clients cannot connect until it is started again.</p>
         ) : (
-          <p>Clients have to connect again; settings that wait for a restart come into force.</p>
+          <p>Clients have to connect again; settings that wait for a restart take effect.</p>
         )}
       </ConfirmDialog>
     </>
@@ -179,7 +180,7 @@ function StopNow({ kind }: { kind: string }) {
         }
       >
         <p>
-          The shutdown that is under way is not waited for any more: the engine ends without writing a
+          The shutdown in progress is escalated to an immediate one: the engine ends without writing a
           checkpoint. Committed transactions are kept; the next start recovers them from the WAL.
         </p>
       </ConfirmDialog>

@@ -102,7 +102,7 @@ function InstanceHeader() {
               started <Age at={instance.startedAt} />
             </span>
           ) : null}
-          <span title="When the controller last saw this instance">
+          <span title="When the controller last observed this instance">
             seen <Age at={instance.observedAt} />
           </span>
           <ExposedBadge base={base} />
@@ -137,12 +137,12 @@ function InstanceHeader() {
       ) : null}
       {isFencedAndDown(instance) ? (
         <Alert tone="warn" className="mb-3" title="This instance is fenced">
-          Another member took over, so it does not start. It comes back as a standby when it is rejoined.
+          Another member took over, so it does not start. Rejoin it to bring it back as a standby.
         </Alert>
       ) : instance.state === 'crashed' ? (
         <Alert tone="bad" className="mb-3" title="This instance has crashed">
           <p className="break-words whitespace-pre-line">
-            {instance.because ?? 'Its process ended though nobody stopped it.'}
+            {instance.because ?? 'Its process ended unexpectedly.'}
           </p>
           <p>
             Start it again; PostgreSQL then recovers from its WAL.

@@ -41,7 +41,7 @@ import { useLiveTps } from './use-live-tps'
 type Instance = RouterOutputs['instance']['list']['instances'][number]
 
 const windowMs = 60_000
-/** A longer list is cut here until somebody wants all of it: each row is drawn anew every second. */
+/** A longer list is cut here until all of it is requested: each row is drawn again every second. */
 const rowsAtFirst = 100
 
 /** Every instance with what it is and what it does now. The search is kept in the address. */
@@ -127,7 +127,7 @@ export function InstanceList() {
                 <TableHeader>Version</TableHeader>
                 <TableHeader number>Port</TableHeader>
                 <TableHeader>Host</TableHeader>
-                <TableHeader title="When the controller last saw it">Seen</TableHeader>
+                <TableHeader title="When the controller last observed it">Seen</TableHeader>
               </tr>
             </TableHead>
             <TableBody>

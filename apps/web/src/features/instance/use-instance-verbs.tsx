@@ -1,9 +1,8 @@
 'use client'
-import type { Fault, OperationId } from '@floe/domain'
+import type { OperationId } from '@floe/domain'
 import { useToast } from '@floe/ui'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useTRPC } from '@/trpc/client'
-import { blockingOperationOf, faultOf } from '@/trpc/fault'
 import { OperationLink } from '../operation/operation-link'
 
 /** The verbs of an instance as mutations; each tells in a toast that it was asked for, with the operation's address. */
@@ -16,7 +15,7 @@ export function useInstanceVerbs(name: string) {
       void queries.invalidateQueries({ queryKey: trpc.instance.pathKey() })
       toast({
         tone: 'info',
-        title: `${verb} of ${name} asked for`,
+        title: `${verb} of ${name} requested`,
         action: <OperationLink operationId={operationId} />,
       })
     },
@@ -30,22 +29,5 @@ export function useInstanceVerbs(name: string) {
     reload: useMutation(trpc.instance.reload.mutationOptions(asked('Reload'))),
     requireTls: useMutation(trpc.instance.requireTls.mutationOptions(asked('TLS for clients'))),
     remove: useMutation(trpc.instance.delete.mutationOptions(asked('Delete'))),
-  }
-}
-
-/** Shows a refusal where no dialog is open to show it in. */
-export function useFaultToast() {
-  const toast = useToast()
-  return (error: unknown) => {
-    const fault: Fault = faultOf(error)
-    const blocking = blockingOperationOf(error)
-    toast({
-      tone: 'bad',
-      title: fault.message,
-      description: [fault.detail, fault.hint].filter(Boolean).join(' ') || undefined,
-      action: blocking ? (
-        <OperationLink operationId={blocking}>Open that operation</OperationLink>
-      ) : undefined,
-    })
   }
 }

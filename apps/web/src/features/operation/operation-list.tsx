@@ -55,7 +55,7 @@ export function OperationList({ instanceId }: { instanceId?: InstanceId }) {
         rows={operations.length}
         empty={
           <EmptyState icon={ListChecks} title={state ? `No operation is ${state}` : 'No operations yet'}>
-            Every change that somebody asks for is an operation: it has steps, a log and an address to share.
+            Every requested change is an operation: it has steps, a log and an address to share.
           </EmptyState>
         }
       >
@@ -65,8 +65,8 @@ export function OperationList({ instanceId }: { instanceId?: InstanceId }) {
               <TableHeader>Operation</TableHeader>
               <TableHeader>State</TableHeader>
               {instanceId ? null : <TableHeader>Instance</TableHeader>}
-              <TableHeader>Asked by</TableHeader>
-              <TableHeader>Asked at</TableHeader>
+              <TableHeader>Requested by</TableHeader>
+              <TableHeader>Requested at</TableHeader>
               <TableHeader number>Duration</TableHeader>
             </tr>
           </TableHead>

@@ -7,7 +7,7 @@ import type { OperationDetail } from './use-operation'
 /** The steps of an operation in their order, each with its state, time, attempt and what it says. */
 export function OperationSteps({ steps }: { steps: OperationDetail['steps'] }) {
   if (steps.length === 0)
-    return <p className="text-sm text-ink-muted">Its steps are planned when a controller takes it up.</p>
+    return <p className="text-sm text-ink-muted">Its steps are planned when a controller starts it.</p>
   return (
     <ol className="flex flex-col">
       {steps.map((step) => (

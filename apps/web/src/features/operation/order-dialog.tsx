@@ -83,7 +83,7 @@ export function OrderDialog({
           Object.fromEntries(
             (parsed.error?.issues ?? []).map((issue) => [
               String(issue.path[0]),
-              asked[String(issue.path[0])] === undefined ? 'must be given' : issue.message,
+              asked[String(issue.path[0])] === undefined ? 'must not be empty' : issue.message,
             ]),
           ),
         )

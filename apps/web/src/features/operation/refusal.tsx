@@ -13,7 +13,8 @@ export function refusalOf(error: unknown) {
   return error ? { fault: faultOf(error), faultActions: wayOut(error) } : { fault: null }
 }
 
-function wayOut(error: unknown): ReactNode {
+/** A link to the operation that has to end first, where one is named. */
+export function wayOut(error: unknown): ReactNode {
   const blocking = blockingOperationOf(error)
   return blocking ? <OperationLink operationId={blocking}>Open that operation</OperationLink> : undefined
 }

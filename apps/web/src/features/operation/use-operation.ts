@@ -6,7 +6,7 @@ import type { RouterOutputs } from '@/server/api'
 import { useTRPCClient } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
 import { holdLiveStream } from '../console/live-stream'
-import { usePageVisible } from '../telemetry/use-page-visible'
+import { usePageVisible } from '../console/use-page-visible'
 import { appendLog, type OperationLogLine } from './append-log'
 
 export type OperationDetail = RouterOutputs['operation']['show']['operation']

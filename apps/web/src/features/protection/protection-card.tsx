@@ -20,7 +20,7 @@ export function ProtectionCard({ className: place = '' }: { className?: string }
   const className = stale ? `${place} opacity-60` : place
   const description = (
     <>
-      What a page torn by a crash is restored from
+      What a page torn by a crash is repaired from
       {observedAt === null ? (
         '.'
       ) : (
@@ -36,8 +36,9 @@ export function ProtectionCard({ className: place = '' }: { className?: string }
         <p className="text-sm text-ink-muted">
           {state === 'running' ? (
             <>
-              Unknown: the database postgres of this instance lacks the extension, or nothing was heard of it
-              yet. As its owner run <code className="font-mono">CREATE EXTENSION page_repair</code> there.
+              Unknown: the database postgres of this instance lacks the extension, or its state was not
+              reported yet. As its owner run <code className="font-mono">CREATE EXTENSION page_repair</code>{' '}
+              there.
             </>
           ) : (
             'Known while the instance runs.'
@@ -90,12 +91,15 @@ export function ProtectionCard({ className: place = '' }: { className?: string }
       ) : null}
       {!protection.fullPageWrites && protection.imagesInForce ? (
         <p className="mt-1 text-sm">
-          <code className="font-mono">full_page_writes</code> is off, but images are written: the guard asks
-          for them.
+          <code className="font-mono">full_page_writes</code> is off, but full-page images are written: the
+          guard has enabled them.
         </p>
       ) : null}
       {sources.length > 0 ? (
-        <ul aria-label="Sources of pages" className="mt-3 divide-y divide-line border-t border-line text-sm">
+        <ul
+          aria-label="Page repair sources"
+          className="mt-3 divide-y divide-line border-t border-line text-sm"
+        >
           {sources.map((source) => (
             <li key={source.source} className="flex flex-wrap items-center gap-x-3 gap-y-1 py-2">
               <span className="font-medium">{nameOf(source)}</span>
@@ -120,7 +124,7 @@ export function ProtectionCard({ className: place = '' }: { className?: string }
         <p className="mt-3 border-t border-line pt-2 text-sm">
           Last recovery <Age at={recovery.start?.beganAt ?? recovery.startedAt} />
           {recovery.policy === NO_PAGE_REPAIR
-            ? ': page repair looked at no page'
+            ? ': page repair checked no page'
             : `: ${count(recovery.checked)} pages checked, ${count(recovery.torn)} torn, ${count(recovery.repaired)} repaired${
                 recovery.cleared ? `, ${count(recovery.cleared)} of maps cleared` : ''
               }`}

@@ -25,7 +25,7 @@ const pages = new Intl.NumberFormat('en')
 export function RecoveryHistory() {
   const { instanceId, protection } = useInstance()
   const trpc = useTRPC()
-  // asked anew when the instance tells of another recovery
+  // queried again when the instance reports another recovery
   const query = useQuery(
     trpc.protection.history.queryOptions(
       { instanceId },
@@ -48,14 +48,17 @@ export function RecoveryHistory() {
         <SkeletonRows label="Loading recoveries" />
       ) : recoveries.length === 0 ? (
         <EmptyState title="No recovery yet">
-          A recovery shows here once the instance has started after a crash.
+          A recovery appears here once the instance has started after a crash.
         </EmptyState>
       ) : (
         <Table label="Recoveries">
           <TableHead>
             <tr>
               <TableHeader>Began</TableHeader>
-              <TableHeader number title="From the engine’s first look at its data until clients were let in">
+              <TableHeader
+                number
+                title="From the engine’s first read of its data until clients could connect"
+              >
                 Start
               </TableHeader>
               <TableHeader number title="The part of the start in which pages were checked and repaired">

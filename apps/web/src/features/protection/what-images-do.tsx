@@ -17,7 +17,7 @@ export function WhatImagesDo({ to, protection }: { to: ProtectionChange; protect
     protection.imagesInForce === null ? (
       <p>
         Nothing changes now: a standby writes no WAL, and its primary’s setting decides whether the WAL has
-        page images. This acts once the standby is promoted.
+        page images. The change takes effect once the standby is promoted.
       </p>
     ) : null
   // the guard of a standby is never what leaves it exposed
@@ -40,7 +40,7 @@ export function WhatImagesDo({ to, protection }: { to: ProtectionChange; protect
     )
   if (healthy.length === 0)
     return (
-      <Alert tone="warn" title="No source of pages is healthy">
+      <Alert tone="warn" title="No page repair source is healthy">
         A torn page could not be repaired after a crash.
       </Alert>
     )
@@ -49,7 +49,7 @@ export function WhatImagesDo({ to, protection }: { to: ProtectionChange; protect
       <>
         {ofStandby}
         <p>
-          From then on the WAL contains no full-page images while a source is healthy: a torn page is fetched
+          From then on, the WAL contains no full-page images while a source is healthy: a torn page is fetched
           from the instance’s own standbys. While none is healthy the guard re-enables full-page images.
         </p>
       </>
@@ -57,7 +57,7 @@ export function WhatImagesDo({ to, protection }: { to: ProtectionChange; protect
   return (
     <>
       <p>
-        The WAL contains no full-page images any more. After a crash a torn page is fetched from{' '}
+        The WAL no longer contains full-page images. After a crash a torn page is fetched from{' '}
         <strong className="text-ink">{healthy.join(', then ')}</strong> before the instance starts.
       </p>
       <p>

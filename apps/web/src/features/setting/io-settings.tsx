@@ -1,11 +1,10 @@
 'use client'
 import { ioSettings, type SettingChange } from '@floe/domain'
 import { Age, Alert, Badge, Button, Card, FaultAlert, Input, SkeletonRows, Slider, Switch } from '@floe/ui'
-import { useId, useState } from 'react'
+import { type ReactNode, useId, useState } from 'react'
 import type { SettingView } from '@/server/api'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { useInstance } from '../instance/instance-context'
-import { ProtectionCard } from '../protection/protection-card'
 import { ConfirmedAlert, type ConfirmedChanges } from './confirmed-changes'
 import { ImpactBadge } from './impact-badge'
 import { ReviewDialog } from './review-dialog'
@@ -13,8 +12,8 @@ import { currentText, type Draft, rangeWords, settingDiff } from './setting-diff
 import { formatSize, nearestStop, parseSize, sizeStops } from './size-value'
 import { useSettings } from './use-settings'
 
-/** The three bulk sizes and full_page_writes, each with what it means. */
-export function IoSettings() {
+/** The three bulk sizes and full_page_writes, each with what it means; `children` stand above them. */
+export function IoSettings({ children }: { children: ReactNode }) {
   const { instanceId } = useInstance()
   const { settings, observedAt, fault, loading, retry, refresh } = useSettings(instanceId, {
     names: ioSettings,
@@ -40,7 +39,7 @@ export function IoSettings() {
     <>
       {fault ? <FaultAlert fault={fault} onRetry={retry} tone="warn" className="mb-3" /> : null}
       <ConfirmedAlert changes={applied} />
-      <ProtectionCard className="mb-3" />
+      {children}
       <Card
         title="I/O"
         description={

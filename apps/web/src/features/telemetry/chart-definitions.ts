@@ -77,7 +77,7 @@ export const overviewCharts: readonly ChartDefinition[] = [
     id: 'wal',
     title: 'WAL',
     description:
-      'WAL written per second, split into full-page images and the rest, with checkpoints behind; dashed, the images that are left out while full-page writes are off.',
+      'WAL written per second, split into full-page images and the rest, with checkpoints behind. Dashed: full-page images omitted while full-page writes are off.',
     unit: 'B/s',
     stacked: true,
     checkpoints: true,
@@ -176,7 +176,7 @@ export const overviewCharts: readonly ChartDefinition[] = [
   {
     id: 'cache-hit',
     title: 'Cache hit',
-    description: 'Blocks found in shared buffers, share of all that were asked for.',
+    description: 'Blocks found in shared buffers, as a share of all blocks requested.',
     unit: 'ratio',
     series: [of('cache_hit_ratio', 'found in shared buffers', 3)],
     alsoExported: ['blks_hit', 'blks_read'],

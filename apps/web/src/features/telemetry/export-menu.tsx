@@ -43,7 +43,7 @@ export function ExportMenu({
     } catch (error) {
       toast({
         tone: 'bad',
-        title: 'could not make the picture',
+        title: 'could not create the picture',
         description: error instanceof Error ? error.message : String(error),
       })
     } finally {

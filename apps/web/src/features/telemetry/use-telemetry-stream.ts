@@ -7,7 +7,7 @@ import { useEffect, useEffectEvent, useRef } from 'react'
 import type { LiveSample, TelemetryEvent } from '@/server/api'
 import { useTRPC, useTRPCClient } from '@/trpc/client'
 import { holdLiveStream } from '../console/live-stream'
-import { usePageVisible } from './use-page-visible'
+import { usePageVisible } from '../console/use-page-visible'
 
 export type { LiveSample } from '@/server/api'
 export type StreamStart = { instanceId: InstanceId; afterSeq: number | null }
@@ -20,7 +20,7 @@ const askAgainMs = 1_000
  * `onReset` says that too much was missed, and the number after which the stream goes on. Facts that moved meanwhile
  * (states, operations, incidents) are asked for again. It is closed while the tab is hidden and begins again after the
  * last sample seen, as it does by itself after a broken connection. `start` says after which number each instance's
- * samples are wanted, and is null until that is known; only a change of the set of instances opens the stream anew.
+ * samples are wanted, and is null until that is known; only a change of the set of instances reopens the stream.
  */
 export function useTelemetryStream(
   start: readonly StreamStart[] | null,

@@ -87,7 +87,7 @@ export class InstanceFeed {
   #take(sample: Sample) {
     this.#failures = 0
     const newest = this.newestSeq
-    // numbering never starts anew, save where an agent lost its files: then what is kept belongs to another series
+    // numbering starts again only where an agent lost its files: then the kept samples belong to another series
     if (newest !== null && sample.seq <= newest) {
       if (sample.at <= (this.#recent.at(-1) as Sample).at) return
       this.#recent = []

@@ -80,7 +80,7 @@ export async function telemetryAgent() {
       wake = []
       for (const w of woken) w()
     },
-    /** Cuts every connection; whoever comes back is served. */
+    /** Cuts every connection; a client that reconnects is served. */
     cut: () => server.closeAllConnections(),
     async stop() {
       const closed = new Promise((resolve) => server.close(resolve))

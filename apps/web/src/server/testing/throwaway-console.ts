@@ -8,7 +8,7 @@ import type { LateChecks } from '../auth/late-checks'
 import { createContext } from '../context'
 import { createPorts, type Ports } from '../ports'
 import { appRouter } from '../router'
-import type { AccountRole } from '../routers/account/me.types'
+import type { AccountRole } from '../routers/account/account.types'
 
 /** A console on a control database of its own, with no page and no port until one is asked for. */
 export async function throwawayConsole(options: {

@@ -7,7 +7,7 @@ export const metadata: Metadata = { title: 'Operations' }
 export default function Page() {
   return (
     <>
-      <PageHeader title="Operations" description="Every change that was asked for, newest first." />
+      <PageHeader title="Operations" description="Every requested change, newest first." />
       <OperationList />
     </>
   )

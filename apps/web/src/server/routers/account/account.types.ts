@@ -1,6 +1,6 @@
 import { PersonName } from '@floe/domain'
 import { z } from 'zod'
-import { Passphrase } from '../setup/complete.types'
+import { Passphrase } from '../setup/setup.types'
 
 export const AccountRenameInput = z.object({ name: PersonName })
 export const AccountRenamed = z.object({ name: z.string() })
@@ -17,16 +17,28 @@ export const SessionsEnded = z.object({ endedSessions: z.number().int() })
 
 export const Session = z.object({
   sessionId: z.string(),
-  /** The one that asks. */
+  /** The session of the request. */
   own: z.boolean(),
   beganAt: z.number(),
-  /** To some ten minutes. */
+  /** Exact to about ten minutes. */
   lastUsedAt: z.number(),
   expiresAt: z.number(),
-  /** Whom its browser came from; a proxy's where there is one. */
+  /** Address of its browser, or of a proxy. */
   address: z.string().nullable(),
   userAgent: z.string().nullable(),
 })
 export type Session = z.infer<typeof Session>
 /** The one used last first. */
 export const SessionList = z.object({ sessions: z.array(Session), now: z.number() })
+
+export const AccountRole = z.enum(['viewer', 'operator', 'admin', 'owner'])
+export type AccountRole = z.infer<typeof AccountRole>
+
+export const Account = z.object({
+  kind: z.enum(['user', 'token']),
+  id: z.string(),
+  name: z.string(),
+  email: z.string().nullable(),
+  role: AccountRole,
+})
+export type Account = z.infer<typeof Account>

@@ -12,10 +12,10 @@ import { viewerProcedure } from '../../procedures'
 import { PassphraseChanged, PassphraseChangeInput } from './account.types'
 import { accountEvent, ownAccount } from './own-account'
 
-// whoever found a console left open must not guess the passphrase there faster than at the sign-in
+// a person at an unattended console must not be able to guess the passphrase faster than at the sign-in
 const limit = new SignInLimit()
 
-/** Changes the passphrase of whoever asks and ends all their other sessions. Throws `account.passphrase_wrong`. */
+/** Changes the caller's passphrase and ends all their other sessions. Throws `account.passphrase_wrong`. */
 export const changePassphrase = viewerProcedure
   .input(PassphraseChangeInput)
   .output(PassphraseChanged)

@@ -2,8 +2,7 @@ import { endSessions, insertAuditEvent, inTransaction } from '@floe/db'
 import { fault } from '@floe/domain'
 import type { Context } from '../../context'
 import { viewerProcedure } from '../../procedures'
-import { SessionRef, SessionsEnded } from './account.types'
-import type { Account } from './me.types'
+import { type Account, SessionRef, SessionsEnded } from './account.types'
 import { accountEvent, ownAccount } from './own-account'
 
 type Asking = Context & { actor: Account }
@@ -23,7 +22,7 @@ async function end(ctx: Asking, userId: string, which: { only: string } | { allB
   })
 }
 
-/** Ends one session of whoever asks. Throws `session.not_found`, also for somebody else's. */
+/** Ends one of the caller's sessions. Throws `session.not_found`, also for another user's. */
 export const endSession = viewerProcedure
   .input(SessionRef)
   .output(SessionsEnded)
@@ -32,7 +31,7 @@ export const endSession = viewerProcedure
     return end(ctx, userId, { only: sessionId })
   })
 
-/** Ends all sessions of whoever asks but the one they ask with. */
+/** Ends all of the caller's sessions but the current one. */
 export const endOtherSessions = viewerProcedure.output(SessionsEnded).mutation(async ({ ctx }) => {
   const { userId, sessionId } = await ownAccount(ctx)
   return end(ctx, userId, { allBut: sessionId })

@@ -1,6 +1,6 @@
 import { fault } from '@floe/domain'
 import type { Context } from '../../context'
-import type { Account } from './me.types'
+import type { Account } from './account.types'
 
 /** The person who asks and their session. Throws `account.no_person` for a token, which has no account. */
 export async function ownAccount(

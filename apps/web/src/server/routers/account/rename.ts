@@ -3,7 +3,7 @@ import { viewerProcedure } from '../../procedures'
 import { AccountRenamed, AccountRenameInput } from './account.types'
 import { accountEvent, ownAccount } from './own-account'
 
-/** Changes the name of whoever asks. */
+/** Changes the caller's name. */
 export const rename = viewerProcedure
   .input(AccountRenameInput)
   .output(AccountRenamed)

@@ -3,7 +3,7 @@ import { viewerProcedure } from '../../procedures'
 import { SessionList } from './account.types'
 import { ownAccount } from './own-account'
 
-/** The sessions of whoever asks. */
+/** The caller's sessions. */
 export const sessions = viewerProcedure.output(SessionList).query(async ({ ctx }) => {
   const { userId, sessionId } = await ownAccount(ctx)
   const rows = await listSessions(ctx.ports.database.pool, userId)

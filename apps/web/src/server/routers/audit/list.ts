@@ -1,7 +1,7 @@
 import { listAuditEvents } from '@floe/db'
 import { fault } from '@floe/domain'
 import { adminProcedure } from '../../procedures'
-import { AuditList, AuditListInput } from './list.types'
+import { AuditList, AuditListInput } from './audit.types'
 
 /** Who asked for what, and whether it was allowed: newest first, page by page. */
 export const list = adminProcedure

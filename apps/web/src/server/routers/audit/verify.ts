@@ -1,6 +1,6 @@
 import { type AuditBreak, verifyAuditChain } from '@floe/db'
 import { adminProcedure } from '../../procedures'
-import { AuditVerified, AuditVerifyInput } from './verify.types'
+import { AuditVerified, AuditVerifyInput } from './audit.types'
 
 /** Computes the chain of audit rows again, and names the first row that differs or is missing. */
 export const verify = adminProcedure

@@ -1,7 +1,7 @@
 import { listCheckpoints } from '@floe/db'
 import { checkpointReason } from '@floe/telemetry'
 import { viewerProcedure } from '../../procedures'
-import { CheckpointList, CheckpointListInput } from './list.types'
+import { CheckpointList, CheckpointListInput } from './checkpoint.types'
 
 /** Checkpoints of an instance as its server log told them, newest first. */
 export const list = viewerProcedure

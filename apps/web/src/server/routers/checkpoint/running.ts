@@ -1,7 +1,7 @@
 import { newestCheckpointSeq } from '@floe/db'
 import { checkpointReason } from '@floe/telemetry'
 import { viewerProcedure } from '../../procedures'
-import { CheckpointRunning, CheckpointRunningInput } from './running.types'
+import { CheckpointRunning, CheckpointRunningInput } from './checkpoint.types'
 
 /** The checkpoint that runs at this moment, and those that ended but are not stored yet; a probe. */
 export const running = viewerProcedure

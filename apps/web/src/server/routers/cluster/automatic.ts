@@ -1,7 +1,7 @@
 import { operatorProcedure } from '../../procedures'
 import { OperationRef } from '../operation/operation.types'
 import { submit } from '../operation/submit'
-import { ClusterAutomaticInput } from './automatic.types'
+import { ClusterAutomaticInput } from './cluster.types'
 import { requireCluster } from './find'
 
 /**

@@ -1,9 +1,11 @@
 import {
   AskedMember,
+  AutomaticFailover,
   ClusterConnectionForms,
   ClusterId,
   ClusterObserved,
   CommitMode,
+  CommitModeScope,
   Fault,
   HostState,
   InstanceId,
@@ -11,8 +13,11 @@ import {
   OperationId,
   OperationKind,
   OperationState,
+  PageRepair,
+  SynchronousStandbys,
 } from '@floe/domain'
 import { z } from 'zod'
+import { IdempotencyKey } from '../operation/operation.types'
 
 /** Where a cluster is named by a person, its name or that of a member does as well as its id. */
 export const ClusterRef = z.union([
@@ -86,3 +91,63 @@ export const ClusterDetail = z.object({
   now: z.number(),
 })
 export type ClusterDetail = z.infer<typeof ClusterDetail>
+
+export const ClusterAutomaticInput = z.object({
+  clusterId: ClusterId,
+  /** Times in ms; null: it does not fail over by itself. */
+  automatic: AutomaticFailover.nullable(),
+  idempotencyKey: IdempotencyKey.optional(),
+})
+
+export const ClusterList = z.object({ clusters: z.array(ClusterSummary), now: z.number() })
+
+export const ClusterPageRepairInput = z.object({
+  clusterId: ClusterId,
+  pageRepair: PageRepair,
+  idempotencyKey: IdempotencyKey.optional(),
+})
+
+export const ClusterSwitchoverInput = z.object({
+  clusterId: ClusterId,
+  /** Who takes over; left out, the best candidate. */
+  instanceId: InstanceId.optional(),
+  idempotencyKey: IdempotencyKey.optional(),
+})
+
+export const ClusterFailoverInput = ClusterSwitchoverInput.extend({
+  /** At most so many bytes of WAL may be lost, as typed by a person; `unknown` where it cannot be known. */
+  acceptLoss: z
+    .union([z.number().int().min(0), z.literal('unknown')])
+    .nullable()
+    .default(null),
+  /** Name of the primary's host, as typed by a person, where it is out of reach and its primary cannot be fenced now. */
+  unreachableHost: z.string().max(63).nullable().default(null),
+  /** The same of hosts whose instances may have been promoted without the console having heard of it. */
+  alsoUnreachable: z.array(z.string().max(63)).max(20).default([]),
+})
+
+export const ClusterSynchronousInput = z.object({
+  clusterId: ClusterId,
+  /** null: asynchronous, a commit waits for no standby. */
+  synchronous: SynchronousStandbys.nullable(),
+  commitMode: CommitMode,
+  idempotencyKey: IdempotencyKey.optional(),
+})
+
+export const ClusterCommitModesInput = z.object({ clusterId: ClusterId })
+/** What synchronous_commit is set to for databases and roles; everything else has the cluster's. */
+export const ClusterCommitModes = z.object({
+  commitModes: z.array(CommitModeScope),
+  observedAt: z.number(),
+})
+
+export const ClusterCommitModeInput = z
+  .object({
+    clusterId: ClusterId,
+    database: z.string().min(1).max(63).nullable().default(null),
+    role: z.string().min(1).max(63).nullable().default(null),
+    /** null takes it away again. */
+    commitMode: CommitMode.nullable(),
+    idempotencyKey: IdempotencyKey.optional(),
+  })
+  .refine((i) => i.database !== null || i.role !== null, 'a database or a role has to be named')

@@ -1,7 +1,7 @@
 import { listClusters } from '@floe/db'
 import { viewerProcedure } from '../../procedures'
+import { ClusterList } from './cluster.types'
 import { clusterSummary } from './cluster.views'
-import { ClusterList } from './list.types'
 
 /** All clusters by name, also those of one instance, as last observed. */
 export const list = viewerProcedure.output(ClusterList).query(async ({ ctx }) => ({

@@ -1,12 +1,12 @@
 import { operatorProcedure } from '../../procedures'
 import { OperationRef } from '../operation/operation.types'
 import { submit } from '../operation/submit'
+import { ClusterPageRepairInput } from './cluster.types'
 import { requireCluster } from './find'
-import { ClusterPageRepairInput } from './page-repair.types'
 
 /**
- * Orders which members give torn pages back, and wires every member anew. Throws `page_repair.last_source` where the
- * primary writes no page images and would be left without a source.
+ * Orders which members are page repair sources, and sets them on every member. Throws `page_repair.last_source` where
+ * the primary writes no page images and would be left without a source.
  */
 export const pageRepair = operatorProcedure
   .input(ClusterPageRepairInput)

@@ -2,8 +2,8 @@ import { type CandidatePurpose, type ClusterObserved, FaultError, fault, judgeCa
 import { operatorProcedure } from '../../procedures'
 import { OperationRef } from '../operation/operation.types'
 import { submit } from '../operation/submit'
+import { ClusterFailoverInput, ClusterSwitchoverInput } from './cluster.types'
 import { requireCluster } from './find'
-import { ClusterFailoverInput, ClusterSwitchoverInput } from './switchover.types'
 
 /** The candidate that is named, or the best one; throws its first blocker unless a loss is accepted. */
 function choose(

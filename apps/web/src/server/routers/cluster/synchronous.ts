@@ -1,13 +1,13 @@
 import { operatorProcedure, viewerProcedure } from '../../procedures'
 import { OperationRef } from '../operation/operation.types'
 import { submit } from '../operation/submit'
-import { requireCluster } from './find'
 import {
   ClusterCommitModeInput,
   ClusterCommitModes,
   ClusterCommitModesInput,
   ClusterSynchronousInput,
-} from './synchronous.types'
+} from './cluster.types'
+import { requireCluster } from './find'
 
 /** Orders which standbys a commit waits for, and synchronous_commit, on every member. */
 export const synchronous = operatorProcedure
@@ -23,7 +23,10 @@ export const synchronous = operatorProcedure
     })
   })
 
-/** What synchronous_commit is set to for databases and roles, also past Floe; a probe of the primary, within 3 s. */
+/**
+ * Overrides of synchronous_commit per database and role, including those set without Floe; a probe of the primary,
+ * within 3 s.
+ */
 export const commitModes = viewerProcedure
   .input(ClusterCommitModesInput)
   .output(ClusterCommitModes)

@@ -9,7 +9,7 @@ import {
 } from '@floe/db'
 import { describeEvidence, fault, reportedPrimary } from '@floe/domain'
 import { adminProcedure } from '../../procedures'
-import { AcceptedRestored, AcceptRestoredInput } from './accept-restored.types'
+import { AcceptedRestored, AcceptRestoredInput } from './control-database.types'
 
 /**
  * Decides on a control database, or a cluster's record, that is older than what it is about; operations on it go on after

@@ -4,7 +4,7 @@ import { enrolmentTokenHash, makeEnrolmentToken } from '@floe/authority/token'
 import { insertAuditEvent, insertEnrolment, inTransaction } from '@floe/db'
 import { ENROLMENT_MINUTES, fault, HostId } from '@floe/domain'
 import { adminProcedure } from '../../procedures'
-import { HostAdd, HostAddInput } from './add.types'
+import { HostAdd, HostAddInput } from './host.types'
 
 /**
  * Gives out a one-time token for a host, good for 15 minutes, with the command to run there. The token leaves only with

@@ -1,4 +1,13 @@
-import { EnrolmentState, Fault, HostFacts, HostId, HostState } from '@floe/domain'
+import {
+  EnrolmentState,
+  Fault,
+  HostFacts,
+  HostId,
+  HostName,
+  HostState,
+  InstanceId,
+  InstanceState,
+} from '@floe/domain'
 import { z } from 'zod'
 
 export const HostSummary = z.object({
@@ -30,7 +39,7 @@ export const HostSummary = z.object({
 })
 export type HostSummary = z.infer<typeof HostSummary>
 
-/** A one-time token that was given out: for a host that is not there yet, or one that is enrolled anew. */
+/** A one-time token that was given out: for a new host, or one that is enrolled again. */
 export const EnrolmentSummary = z.object({
   enrolmentId: z.uuid(),
   hostId: HostId,
@@ -44,3 +53,62 @@ export const EnrolmentSummary = z.object({
   fault: Fault.nullable(),
 })
 export type EnrolmentSummary = z.infer<typeof EnrolmentSummary>
+
+export const HostAddInput = z.object({
+  name: HostName,
+  /** Enrols an existing host again: after it was revoked, or away for longer than its certificate was valid. */
+  again: z.boolean().default(false),
+})
+export const HostAdd = z.object({
+  enrolmentId: z.uuid(),
+  hostId: HostId,
+  name: HostName,
+  /** Made for this answer and stored nowhere; good for one host. */
+  token: z.string(),
+  expiresAt: z.number(),
+  /** sha256 of the installation's authority, by which the host knows that it speaks to this console. */
+  authority: z.string(),
+  /** What has to be run on the host, in a checkout of Floe. */
+  command: z.string(),
+  /** True when the console's address is one that only its own machine reaches. */
+  onlyLocal: z.boolean(),
+})
+export type HostAdd = z.infer<typeof HostAdd>
+
+export const HostList = z.object({
+  hosts: z.array(HostSummary),
+  /** Tokens that are waited for, or that came to nothing within the last hour. */
+  enrolments: z.array(EnrolmentSummary),
+  now: z.number(),
+})
+
+/** `confirmName`: the host's name, typed once more. */
+export const HostRevokeInput = z.object({ hostId: HostId, confirmName: z.string().max(100) })
+export const HostRemoveInput = HostRevokeInput
+export const HostRevoke = z.object({ hostId: HostId, name: z.string() })
+export const HostRemove = HostRevoke.extend({
+  /** How many instances the console forgot with it. */
+  instances: z.number().int(),
+})
+export const EnrolmentWithdrawInput = z.object({ enrolmentId: z.uuid() })
+
+export const HostShowInput = z.union([z.object({ hostId: HostId }), z.object({ name: HostName })])
+export const HostDetail = z.object({
+  host: HostSummary,
+  /** Its instances by name, as last observed. */
+  instanceList: z.array(
+    z.object({
+      instanceId: InstanceId,
+      name: z.string(),
+      /** `unknown` when the last report is too old, or its host was revoked; `lastState` is what that report said. */
+      state: InstanceState,
+      lastState: InstanceState,
+      role: z.string().nullable(),
+      port: z.number().int().nullable(),
+      engineVersion: z.string().nullable(),
+      observedAt: z.number().nullable(),
+    }),
+  ),
+  now: z.number(),
+})
+export type HostDetail = z.infer<typeof HostDetail>

@@ -1,7 +1,7 @@
 import { listEnrolments, listHosts } from '@floe/db'
 import { viewerProcedure } from '../../procedures'
+import { HostList } from './host.types'
 import { enrolmentSummary, hostSummary } from './host.views'
-import { HostList } from './list.types'
 
 /** All hosts by name, as last observed, and the tokens that were given out. */
 export const list = viewerProcedure.output(HostList).query(async ({ ctx }) => {

@@ -1,7 +1,7 @@
 import { insertAuditEvent, inTransaction, removeHost } from '@floe/db'
 import { adminProcedure } from '../../procedures'
 import { requireOther, requireTyped } from './confirm'
-import { HostRemove, HostRemoveInput } from './revoke.types'
+import { HostRemove, HostRemoveInput } from './host.types'
 
 /**
  * Forgets a revoked host and its instances; nothing is deleted on the machine. Throws `host.not_found`,

@@ -1,7 +1,7 @@
 import { insertAuditEvent, inTransaction, revokeHost } from '@floe/db'
 import { adminProcedure } from '../../procedures'
 import { requireOther, requireTyped } from './confirm'
-import { HostRevoke, HostRevokeInput } from './revoke.types'
+import { HostRevoke, HostRevokeInput } from './host.types'
 
 /**
  * Revokes a host: its certificates are not accepted any more, nothing it says is believed, operations on it fail. Its

@@ -2,8 +2,8 @@ import { findHost, hostNotFound, listInstances, showHost } from '@floe/db'
 import type { InstanceId } from '@floe/domain'
 import { viewerProcedure } from '../../procedures'
 import { ms } from '../operation/operation.views'
+import { HostDetail, HostShowInput } from './host.types'
 import { hostSummary } from './host.views'
-import { HostDetail, HostShowInput } from './show.types'
 
 /** One host by id or name with its instances, as last observed. Throws `host.not_found`. */
 export const show = viewerProcedure

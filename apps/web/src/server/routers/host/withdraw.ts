@@ -1,7 +1,7 @@
 import { insertAuditEvent, inTransaction, withdrawEnrolment } from '@floe/db'
 import { z } from 'zod'
 import { adminProcedure } from '../../procedures'
-import { EnrolmentWithdrawInput } from './revoke.types'
+import { EnrolmentWithdrawInput } from './host.types'
 
 /** Makes a token void that was not used yet. Throws `enrolment.not_found`. */
 export const withdraw = adminProcedure

@@ -1,11 +1,11 @@
 import { acknowledgeIncident, insertAuditEvent, inTransaction, showIncident } from '@floe/db'
 import { operatorProcedure } from '../../procedures'
-import { IncidentAcknowledge, IncidentAcknowledgeInput } from './acknowledge.types'
+import { IncidentAcknowledge, IncidentAcknowledgeInput } from './incident.types'
 import { incidentSummary } from './incident.views'
 
 /**
- * Takes note of an open incident, so that others see that somebody looks after it. It stays open as long as its cause
- * lasts. Whoever was first stays; doing it again changes nothing. Throws `incident.not_found` or `incident.closed`.
+ * Acknowledges an open incident, so that others see that somebody handles it. It stays open as long as its cause lasts.
+ * The first person stays recorded; doing it again changes nothing. Throws `incident.not_found` or `incident.closed`.
  */
 export const acknowledge = operatorProcedure
   .input(IncidentAcknowledgeInput)

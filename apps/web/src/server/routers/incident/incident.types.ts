@@ -1,4 +1,4 @@
-import { HostId, IncidentId, IncidentSeverity, InstanceId, OperationId } from '@floe/domain'
+import { HostId, IncidentId, IncidentSeverity, IncidentState, InstanceId, OperationId } from '@floe/domain'
 import { z } from 'zod'
 
 export const Incident = z.object({
@@ -33,3 +33,38 @@ export const OpenIncidents = z.object({
   unacknowledged: z.number().int(),
 })
 export type OpenIncidents = z.infer<typeof OpenIncidents>
+
+export const IncidentAcknowledgeInput = z.object({ incidentId: IncidentId })
+export const IncidentAcknowledge = z.object({
+  /** As it is now: with the first person who acknowledged it. */
+  incident: Incident,
+  /** False where somebody had taken note of it before. */
+  first: z.boolean(),
+})
+
+export const IncidentListInput = z
+  .object({
+    instanceId: InstanceId.optional(),
+    hostId: HostId.optional(),
+    severity: IncidentSeverity.optional(),
+    state: z.enum([...IncidentState.options, 'all']).default('open'),
+    limit: z.number().int().min(1).max(200).default(100),
+    /** `nextCursor` of the page before. */
+    cursor: z.string().max(80).optional(),
+  })
+  .default({ state: 'open', limit: 100 })
+export const IncidentList = z.object({
+  /** Open ones first, each newest first. */
+  incidents: z.array(Incident),
+  nextCursor: z.string().nullable(),
+  /** All that are open, whatever was asked for. */
+  open: OpenIncidents,
+  now: z.number(),
+})
+
+export const IncidentShowInput = z.object({ incidentId: IncidentId })
+export const IncidentShow = z.object({ incident: Incident, now: z.number() })
+
+/** Sent at once, and again whenever an incident opened, closed, was acknowledged or took other words. */
+export const IncidentWatch = z.object({ open: OpenIncidents, now: z.number() })
+export type IncidentWatch = z.infer<typeof IncidentWatch>

@@ -1,8 +1,8 @@
 import { countOpenIncidents, listIncidents } from '@floe/db'
 import { fault } from '@floe/domain'
 import { viewerProcedure } from '../../procedures'
+import { IncidentList, IncidentListInput } from './incident.types'
 import { incidentSummary } from './incident.views'
-import { IncidentList, IncidentListInput } from './list.types'
 
 /** What needs or needed a person, open incidents first, each newest first, page by page. */
 export const list = viewerProcedure

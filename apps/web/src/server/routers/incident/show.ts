@@ -1,7 +1,7 @@
 import { incidentNotFound, showIncident } from '@floe/db'
 import { viewerProcedure } from '../../procedures'
+import { IncidentShow, IncidentShowInput } from './incident.types'
 import { incidentSummary } from './incident.views'
-import { IncidentShow, IncidentShowInput } from './show.types'
 
 /** One incident. Throws `incident.not_found`. */
 export const show = viewerProcedure

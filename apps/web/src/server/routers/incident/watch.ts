@@ -2,7 +2,7 @@ import { countOpenIncidents } from '@floe/db'
 import { Bell } from '../../bell'
 import { viewerProcedure } from '../../procedures'
 import { keepAsking } from '../../still-allowed'
-import type { IncidentWatch } from './watch.types'
+import type { IncidentWatch } from './incident.types'
 
 /** Looked at again at least this often, also when no notification came. */
 const LOOK_MS = 10_000

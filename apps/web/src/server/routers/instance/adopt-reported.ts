@@ -5,7 +5,7 @@ import { adoptedBefore } from '@floe/operations/submit'
 import { operatorProcedure } from '../../procedures'
 import { OperationRef } from '../operation/operation.types'
 import { submit } from '../operation/submit'
-import { InstanceAdoptReportedInput } from './adopt-reported.types'
+import { InstanceAdoptReportedInput } from './instance.types'
 
 /**
  * Makes an instance known to the console that a host's agent reports and that no row tells of, with a cluster of its own. What it
@@ -44,7 +44,7 @@ export const adoptReported = operatorProcedure
     const same = instance === instanceId || instance === reported?.formerName
     if (!same || (name ?? reported?.formerName) !== reported?.name)
       throw fault('operation.key_reused', 'idempotency key was used for another operation', {
-        detail: `It began operation ${submitted.operationId}.`,
+        detail: `It started operation ${submitted.operationId}.`,
         hint: 'Use a new key for every operation.',
       })
     return submitted
@@ -62,7 +62,7 @@ function reportedAs(
       'instance.fenced',
       'is fenced',
       `It must not run as a primary: ${seen.fenced.reason}.`,
-      'Find out which instance took over, and look whether this one holds anything you need; then remove its directory by hand.',
+      'Find out which instance took over, and check whether this one holds anything you need; then remove its directory by hand.',
     )
   const follows = seen.primaryKnown && seen.primaryKnown.instanceId !== seen.instanceId
   if (seen.role === 'standby' || seen.standbySignal || follows)
@@ -70,7 +70,7 @@ function reportedAs(
       'instance.is_standby',
       'is a standby',
       'It follows another instance, and has no cluster of its own.',
-      'Adopt its primary, and create the standby anew.',
+      'Adopt its primary, and create a new standby.',
     )
   if (seen.standbySignal === undefined && seen.role === null)
     throw refuse(

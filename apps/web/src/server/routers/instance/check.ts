@@ -3,7 +3,7 @@ import { chooseHost } from '@floe/operations/submit'
 import { operatorProcedure } from '../../procedures'
 import { checkSettings } from '../../setting-checks'
 import { SettingCheckResult } from '../setting/check.types'
-import { InstanceCheck, InstanceCheckInput } from './check.types'
+import { InstanceCheck, InstanceCheckInput } from './instance.types'
 
 /**
  * What the settings of an instance that is to be created would do, said by the engine that it would get on its host: the

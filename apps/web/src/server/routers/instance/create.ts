@@ -3,7 +3,7 @@ import { scramVerifier } from '@floe/authority/scram-verifier'
 import { FaultError, InstanceId, newSettingFaults } from '@floe/domain'
 import { operatorProcedure } from '../../procedures'
 import { submit } from '../operation/submit'
-import { InstanceCreate, InstanceCreateInput } from './create.types'
+import { InstanceCreate, InstanceCreateInput } from './instance.types'
 import { RecentPasswords } from './recent-passwords'
 
 const recent = new RecentPasswords()

@@ -7,6 +7,7 @@ import {
   HostState,
   InstanceId,
   InstanceIntent,
+  InstanceName,
   InstanceRole,
   InstanceState,
   MemberRole,
@@ -16,7 +17,9 @@ import {
   RemoteAccess,
 } from '@floe/domain'
 import { z } from 'zod'
-import { ProtectionView } from '../protection/read.types'
+import { IdempotencyKey } from '../operation/operation.types'
+import { ProtectionView } from '../protection/protection.types'
+import { SettingCheck } from '../setting/check.types'
 
 /** Where an instance is named by a person, its name does as well as its id. */
 export const InstanceSummary = z.object({
@@ -88,3 +91,60 @@ export const InstanceDetail = InstanceSummary.extend({
   now: z.number(),
 })
 export type InstanceDetail = z.infer<typeof InstanceDetail>
+
+export const InstanceAdoptReportedInput = z.object({
+  hostId: HostId,
+  /** Its name or its id, as its agent reports them. */
+  instance: z.string().min(1).max(63),
+  /** What it is to be named here; as its agent names it where left out. */
+  name: InstanceName.optional(),
+  idempotencyKey: IdempotencyKey.optional(),
+})
+
+export const InstanceCheckInput = z.object({
+  /** Left out: the one that instance.create would choose. */
+  hostId: HostId.optional(),
+  settings: z
+    .record(z.string().min(1).max(63), z.string().max(10_000))
+    .refine((settings) => Object.keys(settings).length > 0, 'must name a setting')
+    .refine((settings) => Object.keys(settings).length <= 100, 'must name at most 100 settings'),
+})
+/** Of each setting what the engine says; a fault where instance.create would be refused or the engine would not start. */
+export const InstanceCheck = SettingCheck.extend({ hostId: HostId })
+export type InstanceCheck = z.infer<typeof InstanceCheck>
+
+export const InstanceCreateInput = z.object({
+  name: InstanceName,
+  /** Left out: the only host, or the one with the most free ports. */
+  hostId: HostId.optional(),
+  /** Written before the first start; names and values as in postgresql.conf. */
+  settings: z.record(z.string().min(1).max(63), z.string().max(10_000)).default({}),
+  idempotencyKey: IdempotencyKey.optional(),
+})
+export const InstanceCreate = z.object({
+  operationId: OperationId,
+  instanceId: InstanceId,
+  name: InstanceName,
+  user: z.string(),
+  database: z.string(),
+  /**
+   * Of role `postgres`; made for this answer and stored nowhere. null when the same idempotency key was answered before
+   * and the password is not known any more.
+   */
+  password: z.string().nullable(),
+})
+export type InstanceCreate = z.infer<typeof InstanceCreate>
+
+export const InstanceListInput = z
+  .object({
+    /** Part of the name, of the host's name, or a port. */
+    search: z.string().max(100).optional(),
+  })
+  .default({})
+export const InstanceList = z.object({ instances: z.array(InstanceSummary), now: z.number() })
+
+/** By id or by name. */
+export const InstanceShowInput = z.union([
+  z.object({ instanceId: InstanceId }),
+  z.object({ name: InstanceName }),
+])

@@ -1,7 +1,7 @@
 import { listInstances, readSparklines } from '@floe/db'
 import { viewerProcedure } from '../../procedures'
+import { InstanceList, InstanceListInput } from './instance.types'
 import { instanceSummary } from './instance.views'
-import { InstanceList, InstanceListInput } from './list.types'
 
 /** All instances by name, as last observed, with the TPS of the last minute. */
 export const list = viewerProcedure

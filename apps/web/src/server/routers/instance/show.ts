@@ -2,9 +2,8 @@ import { findInstance, newestSeq, readClusterOf, readSparklines, showInstance } 
 import { fault } from '@floe/domain'
 import { viewerProcedure } from '../../procedures'
 import { protectionView } from '../protection/protection.views'
-import { InstanceDetail } from './instance.types'
+import { InstanceDetail, InstanceShowInput } from './instance.types'
 import { instanceDetail } from './instance.views'
-import { InstanceShowInput } from './show.types'
 
 /** One instance by id or name, as last observed. Throws `instance.not_found`. */
 export const show = viewerProcedure

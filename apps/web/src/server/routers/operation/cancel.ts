@@ -1,7 +1,6 @@
 import { cancelOperation } from '@floe/operations/submit'
 import { operatorProcedure } from '../../procedures'
-import { OperationCancelInput } from './cancel.types'
-import { OperationRef } from './operation.types'
+import { OperationCancelInput, OperationRef } from './operation.types'
 
 /** Asks an operation to give up; it may still succeed when its last step is already done. */
 export const cancel = operatorProcedure

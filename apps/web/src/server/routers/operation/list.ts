@@ -1,7 +1,7 @@
 import { listOperations } from '@floe/db'
 import { fault } from '@floe/domain'
 import { viewerProcedure } from '../../procedures'
-import { OperationList, OperationListInput } from './list.types'
+import { OperationList, OperationListInput } from './operation.types'
 import { operationSummary } from './operation.views'
 
 /** Operations, newest first, page by page. */

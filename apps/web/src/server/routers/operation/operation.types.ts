@@ -80,3 +80,46 @@ export const OperationDetail = OperationSummary.extend({
   retriedBy: OperationId.nullable(),
 })
 export type OperationDetail = z.infer<typeof OperationDetail>
+
+export const OperationCancelInput = z.object({ operationId: OperationId })
+
+export const OperationListInput = z
+  .object({
+    instanceId: InstanceId.optional(),
+    states: z.array(OperationState).optional(),
+    limit: z.number().int().min(1).max(200).default(50),
+    /** `nextCursor` of the page before. */
+    cursor: z.string().max(80).optional(),
+  })
+  .default({ limit: 50 })
+export const OperationList = z.object({
+  /** Newest first. */
+  operations: z.array(OperationSummary),
+  nextCursor: z.string().nullable(),
+  now: z.number(),
+})
+
+/** The new operation has the same input. */
+export const OperationRetryInput = z.object({
+  operationId: OperationId,
+  idempotencyKey: IdempotencyKey.optional(),
+})
+
+export const OperationShowInput = z.object({
+  operationId: OperationId,
+  /** Log lines with a greater id; 0 reads from the start. */
+  afterLogId: z.number().int().min(0).default(0),
+})
+export const OperationShow = z.object({
+  operation: OperationDetail,
+  log: z.array(OperationLogLine),
+  now: z.number(),
+})
+export type OperationShow = z.infer<typeof OperationShow>
+
+/** Each event is an OperationShow with the log lines not sent before; the stream ends when the operation has ended. */
+export const OperationWatchInput = z.object({
+  operationId: OperationId,
+  /** Set by tRPC when it reconnects: the id of the last log line that arrived. */
+  lastEventId: z.string().nullish(),
+})

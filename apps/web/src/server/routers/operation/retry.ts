@@ -3,8 +3,7 @@ import { OperationId } from '@floe/domain'
 import { retryOperation, settingsNamedIn } from '@floe/operations/submit'
 import { operatorProcedure } from '../../procedures'
 import { requireProgramRight } from '../../program-settings'
-import { OperationRef } from './operation.types'
-import { OperationRetryInput } from './retry.types'
+import { OperationRef, OperationRetryInput } from './operation.types'
 
 /** Takes a failed or cancelled operation up again, as a new one that begins where it ended. */
 export const retry = operatorProcedure

@@ -2,8 +2,8 @@ import { readOperationLog, showOperation } from '@floe/db'
 import { fault } from '@floe/domain'
 import type { Ports } from '../../ports'
 import { viewerProcedure } from '../../procedures'
+import { OperationShow, OperationShowInput } from './operation.types'
 import { operationDetail, operationLogLine } from './operation.views'
-import { OperationShow, OperationShowInput } from './show.types'
 
 /** One operation with its steps and the log lines after an id. Throws `operation.not_found`. */
 export const show = viewerProcedure

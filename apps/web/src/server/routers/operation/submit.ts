@@ -8,10 +8,10 @@ import {
 import { type SubmitInput, settingsNamedIn, submitOperation } from '@floe/operations/submit'
 import type { Context } from '../../context'
 import { requireProgramRight } from '../../program-settings'
-import type { Account } from '../account/me.types'
+import type { Account } from '../account/account.types'
 
 /**
- * Submits an operation in the name of whoever asks; answers its ids at once. `settings` names those that it touches where
+ * Submits an operation in the caller's name; returns its ids at once. `settings` names those that it touches where
  * its input does not. Throws `setting.runs_programs`.
  */
 export async function submit<K extends OperationKind>(

@@ -3,8 +3,8 @@ import { tracked } from '@trpc/server'
 import { Bell } from '../../bell'
 import { viewerProcedure } from '../../procedures'
 import { keepAsking } from '../../still-allowed'
+import { OperationWatchInput } from './operation.types'
 import { readOperation } from './show'
-import { OperationWatchInput } from './watch.types'
 
 /** Looked at again at least this often, also when no notification came. */
 const LOOK_MS = 1_000

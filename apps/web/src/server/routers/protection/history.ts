@@ -1,6 +1,6 @@
 import { listRecoveries, readClusterOf } from '@floe/db'
 import { viewerProcedure } from '../../procedures'
-import { ProtectionHistory, ProtectionHistoryInput } from './history.types'
+import { ProtectionHistory, ProtectionHistoryInput } from './protection.types'
 import { nameOfSource } from './protection.views'
 
 /** What each recovery after a crash found torn and repaired, newest first, as the engine counted it. */

@@ -1,5 +1,5 @@
 import { type ClusterObserved, lsnDistance, memberOfSource, type Protection } from '@floe/domain'
-import type { ProtectionView } from './read.types'
+import type { ProtectionView } from './protection.types'
 
 /** The member behind `host:port/database`; null where none has that address (any more). */
 export const nameOfSource = (cluster: ClusterObserved | undefined, source: string): string | null =>

@@ -1,7 +1,7 @@
 import { readClusterOf } from '@floe/db'
 import { viewerProcedure } from '../../procedures'
+import { ProtectionRead, ProtectionReadInput } from './protection.types'
 import { protectionView } from './protection.views'
-import { ProtectionRead, ProtectionReadInput } from './read.types'
 
 /** What protects an instance against torn pages at this moment; a probe, within 3 s. */
 export const read = viewerProcedure

@@ -1,7 +1,7 @@
 import { createOwner, insertAuditEvent, inTransaction, requireSetupLink } from '@floe/db'
 import { hashPassword } from 'better-auth/crypto'
 import { publicProcedure } from '../../procedures'
-import { SetupComplete, SetupCompleteInput } from './complete.types'
+import { SetupComplete, SetupCompleteInput } from './setup.types'
 
 /** Makes the owner by the one-time link: link, owner and audit row in one transaction. Throws setup.link_* or setup.owner_exists. */
 export const complete = publicProcedure

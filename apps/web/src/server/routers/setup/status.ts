@@ -1,6 +1,6 @@
 import { checkSetupLink, hasOwner } from '@floe/db'
 import { publicProcedure } from '../../procedures'
-import { SetupStatus, SetupStatusInput } from './status.types'
+import { SetupStatus, SetupStatusInput } from './setup.types'
 
 /** Whether somebody owns the installation, and whether a set-up link still works. */
 export const status = publicProcedure

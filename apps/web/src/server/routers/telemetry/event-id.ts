@@ -2,7 +2,7 @@ const NONE = '.'
 
 /**
  * The id of an event of telemetry.stream: the newest number sent of each instance, in the order asked for, `41,-,7`.
- * Whoever shows it again gets what comes after, from any process of the console.
+ * A client that sends it again gets the samples after it, from any process of the console.
  */
 export function formatEventId(positions: readonly (number | null)[]): string {
   // an event must have an id, also one of a stream without instances

@@ -1,6 +1,6 @@
 import { newestSeq, readSamples } from '@floe/db'
 import { viewerProcedure } from '../../procedures'
-import { TelemetryHistory, TelemetryHistoryInput } from './history.types'
+import { TelemetryHistory, TelemetryHistoryInput } from './telemetry.types'
 
 /** Stored telemetry of a range, in at most maxPoints points; ends at `newestSeq`, where telemetry.stream goes on. */
 export const history = viewerProcedure

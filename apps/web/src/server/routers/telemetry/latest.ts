@@ -2,7 +2,7 @@ import { newestSamples } from '@floe/db'
 import type { InstanceId } from '@floe/domain'
 import { decodeValues } from '@floe/telemetry'
 import { viewerProcedure } from '../../procedures'
-import { TelemetryLatest, TelemetryLatestInput } from './latest.types'
+import { TelemetryLatest, TelemetryLatestInput } from './telemetry.types'
 
 /** The newest stored sample of each instance that has one of the last hour. */
 export const latest = viewerProcedure

@@ -1,5 +1,5 @@
 import { type ChangeWatch, changeNouns } from '../../changes'
-import type { TelemetryEvent } from './stream.types'
+import type { TelemetryEvent } from './telemetry.types'
 
 type Changed = Extract<TelemetryEvent, { type: 'changed' }>
 

@@ -8,7 +8,7 @@ import { viewerProcedure } from '../../procedures'
 import { keepAsking } from '../../still-allowed'
 import { formatEventId, parseEventId } from './event-id'
 import { changedEvents, mergeStreams } from './merge-streams'
-import { type TelemetryEvent, TelemetryStreamInput } from './stream.types'
+import { type TelemetryEvent, TelemetryStreamInput } from './telemetry.types'
 
 /**
  * Live samples of up to 100 instances in one stream, from given numbers on. The event id says how far each instance was

@@ -1,4 +1,4 @@
-import type { Account } from '../account/me.types'
+import type { Account } from '../account/account.types'
 
 /**
  * Who may read a webhook's whole address, which may hold a token, and why it could not be reached, which tells of the

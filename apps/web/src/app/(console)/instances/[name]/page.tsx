@@ -1,4 +1,4 @@
-import { Overview } from '@/features/telemetry/overview'
+import { Overview } from '@/features/instance-page/overview'
 
 export default function Page() {
   return <Overview />

@@ -1,5 +1,5 @@
 import type { Metadata } from 'next'
-import { OperationPage } from '@/features/operation/operation-page'
+import { OperationPage } from '@/features/operation-page/operation-page'
 
 export const metadata: Metadata = { title: 'Operation' }
 

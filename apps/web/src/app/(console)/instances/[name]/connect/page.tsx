@@ -1,5 +1,5 @@
 import type { Metadata } from 'next'
-import { Connect } from '@/features/instance/connect'
+import { Connect } from '@/features/instance-page/connect'
 
 export const metadata: Metadata = { title: 'Connect' }
 

@@ -1,5 +1,5 @@
 import type { Metadata } from 'next'
-import { InstanceOperations } from '@/features/operation/instance-operations'
+import { InstanceOperations } from '@/features/instance/instance-operations'
 
 export const metadata: Metadata = { title: 'Operations' }
 

@@ -1,2 +1,0 @@
-export * from './account.types'
-export * from './me.types'

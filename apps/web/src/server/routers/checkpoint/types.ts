@@ -1,2 +1,0 @@
-export * from './list.types'
-export * from './running.types'

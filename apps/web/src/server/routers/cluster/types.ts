@@ -1,5 +1,0 @@
-export * from './cluster.types'
-export * from './list.types'
-export * from './page-repair.types'
-export * from './switchover.types'
-export * from './synchronous.types'

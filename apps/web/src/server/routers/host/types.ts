@@ -1,5 +1,0 @@
-export * from './add.types'
-export * from './host.types'
-export * from './list.types'
-export * from './revoke.types'
-export * from './show.types'

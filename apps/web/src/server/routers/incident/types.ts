@@ -1,5 +1,0 @@
-export * from './acknowledge.types'
-export * from './incident.types'
-export * from './list.types'
-export * from './show.types'
-export * from './watch.types'

@@ -1,5 +1,0 @@
-export * from './check.types'
-export * from './create.types'
-export * from './instance.types'
-export * from './list.types'
-export * from './show.types'

@@ -1,1 +1,0 @@
-export * from './kept-aside.types'

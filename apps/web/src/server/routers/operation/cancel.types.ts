@@ -1,4 +1,0 @@
-import { OperationId } from '@floe/domain'
-import { z } from 'zod'
-
-export const OperationCancelInput = z.object({ operationId: OperationId })

@@ -1,6 +1,0 @@
-export * from './cancel.types'
-export * from './list.types'
-export * from './operation.types'
-export * from './retry.types'
-export * from './show.types'
-export * from './watch.types'

@@ -1,2 +1,0 @@
-export * from './complete.types'
-export * from './status.types'

@@ -1,3 +1,0 @@
-export * from './history.types'
-export * from './latest.types'
-export * from './stream.types'
