@@ -97,7 +97,7 @@ describe('wants more than their role', () => {
       // else there would be nothing to hide
       await until('an admin sees the value', async () => (await list('admin')).includes(secret), 10_000)
       gotIn((await list('viewer')).includes(secret), 'setting.list shows it to a viewer')
-      for (const path of ['setting.history', 'setting.drift', 'setting.states', 'operation.list']) {
+      for (const path of ['setting.history', 'setting.drift', 'setting.revisions', 'operation.list']) {
         const { text } = await call(as('viewer'), 'query', path, { instanceId: it.beta.instanceId })
         gotIn(text.includes(secret), `${path} shows it to a viewer`)
       }

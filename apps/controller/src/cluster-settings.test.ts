@@ -7,7 +7,7 @@ import { scramVerifier } from '@floe/authority/scram-verifier'
 import {
   listClusterSettingChanges,
   listSettingChanges,
-  listSettingStates,
+  listSettingRevisions,
   readClusterOf,
   readOperationLog,
   showHost,
@@ -232,8 +232,8 @@ test('raised and lowered across the cluster: in order, confirmed and recorded by
       reason: 'a test',
       operationId: lowered.operationId,
     })
-    const [state] = await listSettingStates(db.pool, { instanceId: m.instanceId })
-    expect(state?.managed).toMatchObject({ max_connections: '60', work_mem: '7MB' })
+    const [revision] = await listSettingRevisions(db.pool, { instanceId: m.instanceId })
+    expect(revision?.managed).toMatchObject({ max_connections: '60', work_mem: '7MB' })
   }
 
   const again = await carryOut('change-cluster-settings', await changeInput(connections('60')))
@@ -242,7 +242,7 @@ test('raised and lowered across the cluster: in order, confirmed and recorded by
     rows.filter((r) => r.operationId === again.operationId)
   for (const { instanceId } of (await cluster()).members) {
     expect(ofAgain(await listSettingChanges(db.pool, { instanceId }))).toEqual([])
-    expect(ofAgain(await listSettingStates(db.pool, { instanceId }))).toEqual([])
+    expect(ofAgain(await listSettingRevisions(db.pool, { instanceId }))).toEqual([])
   }
 }, 120_000)
 

@@ -105,22 +105,23 @@ function addLook(setting: Command): void {
 
   verb(
     setting,
-    'states <cluster>',
-    'list the states that can be gone back to',
+    'revisions <cluster>',
+    'list the revisions that can be rolled back to',
     'Lists what Floe’s files held on the members after each operation, newest first; the first one holds.',
   )
+    .alias('states')
     .option('--limit <n>', 'at most this many', wholeNumber(1, 200), 20)
     .action(async (name: string, { json, limit }: Verb & { limit: number }) => {
       const client = openConsole()
       const { clusterId } = (await findCluster(client, name)).cluster
-      const { states } = await client.trpc.clusterSetting.states.query({ clusterId, limit })
-      printResult(json, states, () =>
-        states.length === 0
+      const { revisions } = await client.trpc.clusterSetting.revisions.query({ clusterId, limit })
+      printResult(json, revisions, () =>
+        revisions.length === 0
           ? 'No setting was changed through Floe.'
           : table(
-              ['state', 'when', 'by', 'why', 'changed', 'going back changes'],
-              states.map((s, i) => [
-                s.stateId,
+              ['revision', 'when', 'by', 'why', 'changed', 'going back changes'],
+              revisions.map((s, i) => [
+                s.revisionId,
                 moment(s.at),
                 s.actorName,
                 s.reason ?? ' ',
@@ -195,26 +196,30 @@ function addChange(setting: Command): void {
 
   submittingVerb(
     setting,
-    'roll-back <cluster> <state>',
-    'take all members back to an earlier state',
-    'Goes back to a state of "./floe cluster setting states": checked, applied in order, confirmed and recorded like any change.',
+    'roll-back <cluster> <revision>',
+    'take all members back to an earlier revision',
+    'Rolls back to a revision of "./floe cluster setting revisions": checked, applied in order, confirmed and recorded like any change.',
   )
     .alias('rollback')
     .option('--check', 'only say what would happen, and in which order')
     .option('--reason <text>', 'why, for the history')
     .option('--no-wait', 'do not wait until the change is confirmed')
     .action(
-      async (name: string, stateId: string, options: Submitting & { check?: boolean; reason?: string }) => {
+      async (
+        name: string,
+        revisionId: string,
+        options: Submitting & { check?: boolean; reason?: string },
+      ) => {
         const client = openConsole()
         const { clusterId } = (await findCluster(client, name)).cluster
         if (options.check)
           return printCheck(
-            await client.trpc.clusterSetting.check.mutate({ clusterId, stateId }),
+            await client.trpc.clusterSetting.check.mutate({ clusterId, revisionId }),
             options.json,
           )
         const { reason } = options
         const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
-          client.trpc.clusterSetting.rollBack.mutate({ clusterId, stateId, reason, idempotencyKey }),
+          client.trpc.clusterSetting.rollBack.mutate({ clusterId, revisionId, reason, idempotencyKey }),
         )
         await follow(client, clusterId, started.operationId, options)
       },

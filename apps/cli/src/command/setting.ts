@@ -123,22 +123,23 @@ export function addSetting(program: Command): void {
 
   verb(
     setting,
-    'states <instance>',
-    'list the states that can be gone back to',
+    'revisions <instance>',
+    'list the revisions that can be rolled back to',
     'Lists what Floe’s file of settings held after each change, newest first; the first one holds.',
   )
+    .alias('states')
     .option('--limit <n>', 'at most this many', wholeNumber(1, 200), 20)
     .action(async (name: string, { json, limit }: Verb & { limit: number }) => {
       const client = openConsole()
       const { instanceId } = await findInstance(client, name)
-      const { states } = await client.trpc.setting.states.query({ instanceId, limit })
-      printResult(json, states, () =>
-        states.length === 0
+      const { revisions } = await client.trpc.setting.revisions.query({ instanceId, limit })
+      printResult(json, revisions, () =>
+        revisions.length === 0
           ? 'No setting was changed through Floe.'
           : table(
-              ['state', 'when', 'by', 'why', 'going back changes'],
-              states.map((s, i) => [
-                s.stateId,
+              ['revision', 'when', 'by', 'why', 'going back changes'],
+              revisions.map((s, i) => [
+                s.revisionId,
                 moment(s.at),
                 s.actorName,
                 s.reason ?? ' ',
@@ -150,22 +151,22 @@ export function addSetting(program: Command): void {
 
   submittingVerb(
     setting,
-    'roll-back <instance> <state>',
-    'go back to an earlier state',
-    'Goes back to a state of "./floe setting states": checked, confirmed and recorded like any change.',
+    'roll-back <instance> <revision>',
+    'roll back to an earlier revision',
+    'Rolls back to a revision of "./floe setting revisions": checked, confirmed and recorded like any change.',
   )
     .option('--reason <text>', 'why, for the history')
     .option('--no-wait', 'do not wait until the change is confirmed')
     .action(
       async (
         name: string,
-        stateId: string,
+        revisionId: string,
         { json, reason, wait, idempotencyKey: key }: Submitting & { reason?: string },
       ) => {
         const client = openConsole()
         const { instanceId } = await findInstance(client, name)
         const { operationId } = await submitOnce(key, (idempotencyKey) =>
-          client.trpc.setting.rollBack.mutate({ instanceId, stateId, reason, idempotencyKey }),
+          client.trpc.setting.rollBack.mutate({ instanceId, revisionId, reason, idempotencyKey }),
         )
         await follow(client, { instanceId, operationId, json, wait })
       },

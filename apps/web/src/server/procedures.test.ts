@@ -56,7 +56,7 @@ const inputs: Record<string, object> = {
   'webhook.add': { url: 'https://example.org/hook' },
   'webhook.remove': { webhookId: randomUUID() },
   'webhook.test': { webhookId: randomUUID() },
-  'setting.rollBack': { stateId: '1' },
+  'setting.rollBack': { revisionId: '1' },
   'setting.adopt': {},
   'setting.revert': {},
   'controlDatabase.acceptRestored': { as: 'reported' },

@@ -1,4 +1,4 @@
-import { insertSettingChanges, insertSettingState, inTransaction, openIncident } from '@floe/db'
+import { insertSettingChanges, insertSettingRevision, inTransaction, openIncident } from '@floe/db'
 import { insertTestInstance } from '@floe/db/testing'
 import { HIDDEN_VALUE, InstanceId, InstanceName, incidentKey } from '@floe/domain'
 import { VALUE_NOT_KEPT } from '@floe/operations/submit'
@@ -111,7 +111,7 @@ test('a viewer is told no value that only superusers see, at no door', async () 
   })
   const { pool } = it.database
   await inTransaction(pool, async (tx) => {
-    await insertSettingState(tx, operationId, {
+    await insertSettingRevision(tx, operationId, {
       managed: { archive_command: 'false', work_mem: '8MB' },
       before: { archive_command: SECRET },
     })
@@ -161,10 +161,10 @@ test('a viewer is told no value that only superusers see, at no door', async () 
   }
   const doors = (caller: typeof viewer): Record<string, () => Promise<unknown>> => ({
     'setting.history': () => caller.setting.history({ instanceId }),
-    'setting.states': () => caller.setting.states({ instanceId }),
+    'setting.revisions': () => caller.setting.revisions({ instanceId }),
     'setting.drift': () => caller.setting.drift({ instanceId }),
     'clusterSetting.history': () => caller.clusterSetting.history({ clusterId }),
-    'clusterSetting.states': () => caller.clusterSetting.states({ clusterId }),
+    'clusterSetting.revisions': () => caller.clusterSetting.revisions({ clusterId }),
     'operation.show': () => caller.operation.show({ operationId }),
     'operation.list': () => caller.operation.list({ instanceId }),
     'operation.watch': () => watched(caller),

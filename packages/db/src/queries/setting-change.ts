@@ -59,7 +59,7 @@ export async function insertSettingChanges(
   )
 }
 
-export type SettingStateView = {
+export type SettingRevisionView = {
   id: string
   operationId: string | null
   at: Date
@@ -70,42 +70,42 @@ export type SettingStateView = {
   actorName: string
 }
 
-const stateColumns = 's.id::text, s."operationId", s.at, s.managed, s.reason, s.actor, s."actorName"'
+const revisionColumns = 's.id::text, s."operationId", s.at, s.managed, s.reason, s.actor, s."actorName"'
 
-/** States of an instance's managed settings, newest first; the first one is the one that holds. */
-export async function listSettingStates(
+/** Revisions of an instance's managed settings, newest first; the first one is the one that holds. */
+export async function listSettingRevisions(
   on: Queryable,
   input: { instanceId: string; before?: string | undefined; limit?: number | undefined },
-): Promise<SettingStateView[]> {
-  const { rows } = await on.query<SettingStateView>(
-    `SELECT ${stateColumns} FROM setting_state s
+): Promise<SettingRevisionView[]> {
+  const { rows } = await on.query<SettingRevisionView>(
+    `SELECT ${revisionColumns} FROM setting_revision s
       WHERE s."instanceId" = $1 AND ($2::bigint IS NULL OR s.id < $2) ORDER BY s.id DESC LIMIT $3`,
     [input.instanceId, input.before ?? null, input.limit ?? 50],
   )
   return rows
 }
 
-/** One state, undefined where the instance has none of this id. */
-export async function findSettingState(
+/** One revision, undefined where the instance has none of this id. */
+export async function findSettingRevision(
   on: Queryable,
   instanceId: string,
   id: string,
-): Promise<SettingStateView | undefined> {
-  const { rows } = await on.query<SettingStateView>(
-    `SELECT ${stateColumns} FROM setting_state s WHERE s."instanceId" = $1 AND s.id = $2`,
+): Promise<SettingRevisionView | undefined> {
+  const { rows } = await on.query<SettingRevisionView>(
+    `SELECT ${revisionColumns} FROM setting_revision s WHERE s."instanceId" = $1 AND s.id = $2`,
     [instanceId, id],
   )
   return rows[0]
 }
 
 /**
- * Writes what the managed file holds after an operation, once, unless it is what the newest state holds; the actor is the
- * operation's. `before` becomes the oldest state where none is known yet.
+ * Writes what the managed file holds after an operation, once, unless it is what the newest revision holds; the actor is the
+ * operation's. `before` becomes the oldest revision where none is known yet.
  */
-export async function insertSettingState(
+export async function insertSettingRevision(
   tx: Transaction,
   operationId: string,
-  state: {
+  revision: {
     managed: Record<string, string>
     before?: Record<string, string> | undefined
     reason?: string | null | undefined
@@ -113,26 +113,26 @@ export async function insertSettingState(
     instanceId?: string | undefined
   },
 ): Promise<void> {
-  const instanceId = state.instanceId ?? null
-  if (state.before)
+  const instanceId = revision.instanceId ?? null
+  if (revision.before)
     await tx.query(
-      `INSERT INTO setting_state ("instanceId", at, managed, reason, actor, "actorName")
+      `INSERT INTO setting_revision ("instanceId", at, managed, reason, actor, "actorName")
        SELECT coalesce($3::uuid, o."instanceId"), coalesce(o."startedAt", now()), $2, 'as it was found', 'controller', 'controller'
          FROM operation o
         WHERE o.id = $1
-          AND NOT EXISTS (SELECT 1 FROM setting_state s WHERE s."instanceId" = coalesce($3::uuid, o."instanceId"))`,
-      [operationId, JSON.stringify(state.before), instanceId],
+          AND NOT EXISTS (SELECT 1 FROM setting_revision s WHERE s."instanceId" = coalesce($3::uuid, o."instanceId"))`,
+      [operationId, JSON.stringify(revision.before), instanceId],
     )
   await tx.query(
-    `INSERT INTO setting_state ("instanceId", "operationId", managed, reason, actor, "actorName")
+    `INSERT INTO setting_revision ("instanceId", "operationId", managed, reason, actor, "actorName")
      SELECT coalesce($4::uuid, o."instanceId"), o.id, $2, coalesce($3, o.input ->> 'reason'), o.actor, o."actorName"
        FROM operation o
       WHERE o.id = $1
-        AND $2::jsonb IS DISTINCT FROM (SELECT s.managed FROM setting_state s
+        AND $2::jsonb IS DISTINCT FROM (SELECT s.managed FROM setting_revision s
                                          WHERE s."instanceId" = coalesce($4::uuid, o."instanceId")
                                          ORDER BY s.id DESC LIMIT 1)
      ON CONFLICT ("operationId", "instanceId") DO NOTHING`,
-    [operationId, JSON.stringify(state.managed), state.reason ?? null, instanceId],
+    [operationId, JSON.stringify(revision.managed), revision.reason ?? null, instanceId],
   )
 }
 
@@ -153,18 +153,18 @@ export async function listClusterSettingChanges(
 }
 
 /**
- * States of all members of a cluster, newest first: the newest `limit`, and of each member the one that held before them
+ * Revisions of all members of a cluster, newest first: the newest `limit`, and of each member the one that held before them
  * and its oldest.
  */
-export async function listClusterSettingStates(
+export async function listClusterSettingRevisions(
   on: Queryable,
   input: { clusterId: string; limit?: number | undefined },
-): Promise<(SettingStateView & { instanceId: string })[]> {
-  const { rows } = await on.query<SettingStateView & { instanceId: string }>(
-    `WITH own AS (SELECT s.* FROM setting_state s JOIN instance i ON i.id = s."instanceId"
+): Promise<(SettingRevisionView & { instanceId: string })[]> {
+  const { rows } = await on.query<SettingRevisionView & { instanceId: string }>(
+    `WITH own AS (SELECT s.* FROM setting_revision s JOIN instance i ON i.id = s."instanceId"
                    WHERE i."clusterId" = $1 AND i."deletedAt" IS NULL),
           newest AS (SELECT id FROM own ORDER BY id DESC LIMIT $2)
-     SELECT ${stateColumns}, s."instanceId" FROM own s
+     SELECT ${revisionColumns}, s."instanceId" FROM own s
       WHERE s.id >= (SELECT min(id) FROM newest)
          OR s.id IN (SELECT max(id) FROM own WHERE id < (SELECT min(id) FROM newest) GROUP BY "instanceId")
          OR s.id IN (SELECT min(id) FROM own GROUP BY "instanceId")

@@ -34,8 +34,8 @@ const phaseWords: Record<ClusterSettingCheck['phases'][number]['phase'], string>
   replayed: 'Each standby, once it has replayed what the primary wrote',
 }
 
-/** What is asked of all members: values, or a state of the settings to go back to. */
-export type ClusterWanted = { changes: SettingChange[] } | { stateId: string }
+/** What is asked of all members: values, or a revision of the settings to roll back to. */
+export type ClusterWanted = { changes: SettingChange[] } | { revisionId: string }
 
 /** What a change would do on every member and in which order; applies it and follows it until all have confirmed. */
 export function ClusterReview({
@@ -75,7 +75,7 @@ export function ClusterReview({
   const apply = () => {
     const more = { clusterId, reason: reason.trim() || undefined, idempotencyKey: key.current }
     if ('changes' in wanted) set.mutate({ ...more, changes: wanted.changes })
-    else rollBack.mutate({ ...more, stateId: wanted.stateId })
+    else rollBack.mutate({ ...more, revisionId: wanted.revisionId })
   }
   const refusal = set.error ?? rollBack.error
   return (

@@ -27,7 +27,7 @@ import { useInstance } from '../instance/instance-context'
 import { ImpactBadge } from '../setting/impact-badge'
 import { ClusterChangeDialog } from './cluster-change-dialog'
 import { ClusterSettingHistory } from './cluster-setting-history'
-import { ClusterSettingStates } from './cluster-setting-states'
+import { ClusterSettingRevisions } from './cluster-setting-revisions'
 
 /** Settings of all members of the cluster beside each other, changed on all of them in the right order. */
 export function ClusterSettings() {
@@ -127,7 +127,7 @@ export function ClusterSettings() {
           matters, those that Floe set, and those that differ.
         </p>
       ) : null}
-      <ClusterSettingStates onApplied={applied} />
+      <ClusterSettingRevisions onApplied={applied} />
       <ClusterSettingHistory />
       <ClusterChangeDialog setting={changing} onClose={() => setChanging(null)} onApplied={applied} />
     </div>

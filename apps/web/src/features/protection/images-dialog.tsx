@@ -36,7 +36,7 @@ export function ImagesDialog({
             instanceId={instanceId}
             changes={[words[to].change]}
             settings={[]}
-            stateId={undefined}
+            revisionId={undefined}
             onClose={onClose}
             onApplied={onClose}
           />

@@ -35,8 +35,8 @@ type ReviewProps = {
   instanceId: InstanceId
   changes: readonly SettingChange[]
   settings: readonly SettingView[]
-  /** The changes go back to this state. */
-  stateId?: string | undefined
+  /** The changes roll back to this revision. */
+  revisionId?: string | undefined
   onClose: () => void
   /** The changes were confirmed by the instance; the dialog is done. */
   onApplied: (changes: ConfirmedChanges) => void
@@ -59,14 +59,14 @@ export function ReviewDialog({
       onOpenChange={(open) => {
         if (!open) props.onClose()
       }}
-      title={props.stateId === undefined ? 'Review changes' : 'Roll back'}
+      title={props.revisionId === undefined ? 'Review changes' : 'Roll back'}
     >
       {changes ? <Review changes={changes} {...props} /> : null}
     </Dialog>
   )
 }
 
-export function Review({ instanceId, changes, settings, stateId, onClose, onApplied }: ReviewProps) {
+export function Review({ instanceId, changes, settings, revisionId, onClose, onApplied }: ReviewProps) {
   const trpc = useTRPC()
   const { name } = useInstance()
   const [operationId, setOperationId] = useState<OperationId | null>(null)
@@ -139,8 +139,8 @@ export function Review({ instanceId, changes, settings, stateId, onClose, onAppl
   const refusal = set.error ?? rollBack.error
   const apply = () => {
     const more = { instanceId, reason: reason.trim() || undefined, idempotencyKey: key.current }
-    if (stateId === undefined) set.mutate({ ...more, changes: [...changes] })
-    else rollBack.mutate({ ...more, stateId })
+    if (revisionId === undefined) set.mutate({ ...more, changes: [...changes] })
+    else rollBack.mutate({ ...more, revisionId })
   }
   return (
     <div className="flex flex-col gap-3 pb-3">
@@ -228,7 +228,7 @@ export function Review({ instanceId, changes, settings, stateId, onClose, onAppl
           disabled={!check.data || refused}
           onClick={apply}
         >
-          {stateId === undefined ? 'Apply' : 'Roll back'}
+          {revisionId === undefined ? 'Apply' : 'Roll back'}
         </Button>
       </div>
     </div>

@@ -25,7 +25,7 @@ import { useInstance } from '../instance/instance-context'
 import { OperationLink } from '../operation/operation-link'
 import { ConfirmedAlert, type ConfirmedChanges } from './confirmed-changes'
 import { ReviewDialog } from './review-dialog'
-import { SettingStates } from './setting-states'
+import { SettingRevisions } from './setting-revisions'
 import { useSettings } from './use-settings'
 
 /** Who changed which setting when, old → new, as the instance confirmed it; each can be set back. */
@@ -43,7 +43,7 @@ export function SettingHistory() {
   return (
     <>
       <ConfirmedAlert changes={applied} />
-      <SettingStates
+      <SettingRevisions
         settings={settings ?? []}
         onApplied={(confirmed) => {
           setApplied(confirmed)

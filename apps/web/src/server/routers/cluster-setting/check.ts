@@ -27,7 +27,7 @@ export const check = operatorProcedure
     const asked =
       'changes' in input
         ? forAll(cluster, input.changes)
-        : (await wayBack(pool, cluster, input.stateId)).members
+        : (await wayBack(pool, cluster, input.revisionId)).members
     const targets = cluster.members.map((m) => ({
       instanceId: m.instanceId,
       hostId: m.hostId,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { insertSettingChanges, insertSettingState, inTransaction } from '@floe/db'
+import { insertSettingChanges, insertSettingRevision, inTransaction } from '@floe/db'
 import { insertTestInstance } from '@floe/db/testing'
 import { ClusterId, InstanceId, type OperationId } from '@floe/domain'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
@@ -80,7 +80,7 @@ async function done(operationId: OperationId, managed: Record<string, Record<str
         })),
         { instanceId },
       )
-      await insertSettingState(tx, operationId, { instanceId, managed: own, before: {} })
+      await insertSettingRevision(tx, operationId, { instanceId, managed: own, before: {} })
     }
   })
   await it.database.pool.query(`UPDATE operation SET state = 'succeeded', "endedAt" = now() WHERE id = $1`, [
@@ -115,7 +115,7 @@ test('a change is one operation on all members, kept in each history, and the cl
     [standby]: { max_connections: '200' },
   })
 
-  // a change of one member is a state of the cluster too
+  // a change of one member is a revision of the cluster too
   const alone = await caller.setting.set({
     instanceId: standby,
     changes: [{ name: 'work_mem', value: '8MB' }],
@@ -138,14 +138,14 @@ test('a change is one operation on all members, kept in each history, and the cl
     ['shop-2', '200', 'more clients'],
   ])
 
-  const { states } = await caller.clusterSetting.states({ clusterId })
-  expect(states.map((s) => [s.reason, s.changed])).toEqual([
+  const { revisions } = await caller.clusterSetting.revisions({ clusterId })
+  expect(revisions.map((s) => [s.reason, s.changed])).toEqual([
     [null, ['shop', 'shop-2']],
     [null, ['shop-2']],
     ['more clients', ['shop', 'shop-2']],
     ['as it was found', ['shop']],
   ])
-  expect(states[2]?.members.map((m) => [m.name, m.changes])).toEqual([
+  expect(revisions[2]?.members.map((m) => [m.name, m.changes])).toEqual([
     ['shop', [{ name: 'max_connections', value: '200' }]],
     [
       'shop-2',
@@ -155,7 +155,11 @@ test('a change is one operation on all members, kept in each history, and the cl
       ],
     ],
   ])
-  const back = { clusterId, stateId: states[2]?.stateId as string, idempotencyKey: 'one-cluster-roll-back' }
+  const back = {
+    clusterId,
+    revisionId: revisions[2]?.revisionId as string,
+    idempotencyKey: 'one-cluster-roll-back',
+  }
   const { operationId } = await caller.clusterSetting.rollBack(back)
   expect((await caller.operation.show({ operationId })).operation.input).toMatchObject({
     // the primary is asked for what it has already: the order is decided over all members
@@ -175,26 +179,26 @@ test('a change is one operation on all members, kept in each history, and the cl
         ],
       },
     ],
-    reason: expect.stringMatching(/^rolled back to the state of \d{4}-/),
+    reason: expect.stringMatching(/^rolled back to the revision of \d{4}-/),
   })
   await done(operationId, { [primary]: { max_connections: '200' }, [standby]: { max_connections: '200' } })
   expect(await caller.clusterSetting.rollBack(back)).toEqual({ operationId })
-  // the key answers for this state of this cluster, and for nothing else
+  // the key answers for this revision of this cluster, and for nothing else
   for (const reused of [
-    { ...back, stateId: states[1]?.stateId as string },
+    { ...back, revisionId: revisions[1]?.revisionId as string },
     { ...back, clusterId: ClusterId.parse(randomUUID()) },
   ])
     await expect(caller.clusterSetting.rollBack(reused)).rejects.toMatchObject({
       cause: { fault: { code: 'operation.key_reused', detail: expect.stringContaining(operationId) } },
     })
   await expect(caller.clusterSetting.rollBack({ ...back, idempotencyKey: undefined })).rejects.toThrow(
-    'as they were in that state',
+    'as they were in that revision',
   )
-  await expect(caller.clusterSetting.rollBack({ clusterId, stateId: '999999' })).rejects.toThrow(
-    'no state 999999',
+  await expect(caller.clusterSetting.rollBack({ clusterId, revisionId: '999999' })).rejects.toThrow(
+    'no revision 999999',
   )
   // before the first change
-  const found = (await caller.clusterSetting.states({ clusterId })).states.at(-1)
+  const found = (await caller.clusterSetting.revisions({ clusterId })).revisions.at(-1)
   expect(found?.members.map((m) => m.changes)).toEqual([
     [{ name: 'max_connections', value: null }],
     [{ name: 'max_connections', value: null }],

@@ -11,7 +11,7 @@ import {
 import { z } from 'zod'
 import { IdempotencyKey } from '../operation/operation.types'
 import { SettingHistoryEntry } from '../setting/history.types'
-import { SettingStateId } from '../setting/states.types'
+import { SettingRevisionId } from '../setting/revisions.types'
 
 export const ClusterSettingListInput = z.object({
   clusterId: ClusterId,
@@ -64,7 +64,7 @@ const Change = z.object({
 })
 export const ClusterSettingCheckInput = z.union([
   Change,
-  z.object({ clusterId: ClusterId, stateId: SettingStateId }),
+  z.object({ clusterId: ClusterId, revisionId: SettingRevisionId }),
 ])
 const Phase = z.object({
   phase: z.enum(['standbys', 'primary', 'replayed']),
@@ -117,13 +117,13 @@ export const ClusterSettingHistory = z.object({
   changes: z.array(SettingHistoryEntry.extend({ instanceId: InstanceId, instanceName: z.string() })),
 })
 
-export const ClusterSettingStatesInput = z.object({
+export const ClusterSettingRevisionsInput = z.object({
   clusterId: ClusterId,
   limit: z.number().int().min(1).max(200).default(50),
 })
 /** What Floe's files held on the members after an operation. */
-export const ClusterSettingState = z.object({
-  stateId: SettingStateId,
+export const ClusterSettingRevision = z.object({
+  revisionId: SettingRevisionId,
   /** Null: as it was found before the first change that is known. */
   operationId: OperationId.nullable(),
   at: z.number(),
@@ -134,14 +134,14 @@ export const ClusterSettingState = z.object({
   /** What going back to it changes, by member; empty where nothing. */
   members: z.array(z.object({ instanceId: InstanceId, name: z.string(), changes: z.array(SettingChange) })),
 })
-export type ClusterSettingState = z.infer<typeof ClusterSettingState>
+export type ClusterSettingRevision = z.infer<typeof ClusterSettingRevision>
 /** Newest first: the first one holds. */
-export const ClusterSettingStates = z.object({ states: z.array(ClusterSettingState) })
+export const ClusterSettingRevisions = z.object({ revisions: z.array(ClusterSettingRevision) })
 
 export const ClusterSettingRollBackInput = z.object({
   clusterId: ClusterId,
-  /** One of clusterSetting.states. */
-  stateId: SettingStateId,
+  /** One of clusterSetting.revisions. */
+  revisionId: SettingRevisionId,
   reason: ChangeReason.optional(),
   idempotencyKey: IdempotencyKey.optional(),
 })

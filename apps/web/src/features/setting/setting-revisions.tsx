@@ -24,10 +24,10 @@ import { useInstance } from '../instance/instance-context'
 import type { ConfirmedChanges } from './confirmed-changes'
 import { ReviewDialog } from './review-dialog'
 
-type State = RouterOutputs['setting']['states']['states'][number]
+type Revision = RouterOutputs['setting']['revisions']['revisions'][number]
 
 /** What Floe’s file held after each change: every one of them can be gone back to as a whole. */
-export function SettingStates({
+export function SettingRevisions({
   settings,
   onApplied,
 }: {
@@ -38,24 +38,24 @@ export function SettingStates({
   const trpc = useTRPC()
   const mayChange = useMayChange()
   const query = useQuery(
-    trpc.setting.states.queryOptions({ instanceId, limit: 100 }, { refetchInterval: 10_000 }),
+    trpc.setting.revisions.queryOptions({ instanceId, limit: 100 }, { refetchInterval: 10_000 }),
   )
-  const [chosen, setChosen] = useState<State | null>(null)
-  const states = query.data?.states
-  if (states?.length === 0) return null
+  const [chosen, setChosen] = useState<Revision | null>(null)
+  const revisions = query.data?.revisions
+  if (revisions?.length === 0) return null
   return (
     <Card
-      title="States"
+      title="Revisions"
       description="What Floe’s file of settings held after each change. Rolling back is a change like any other: it is checked, confirmed, and can be rolled back itself."
       className="mb-3"
       bodyClassName="max-h-80 overflow-y-auto p-0"
     >
-      {query.error && !states ? (
+      {query.error && !revisions ? (
         <FaultAlert fault={faultOf(query.error)} onRetry={() => void query.refetch()} className="m-3" />
-      ) : states === undefined ? (
-        <SkeletonRows rows={3} label="Loading the states" />
+      ) : revisions === undefined ? (
+        <SkeletonRows rows={3} label="Loading the revisions" />
       ) : (
-        <Table label="States of the settings">
+        <Table label="Revisions of the settings">
           <TableHead>
             <tr>
               <TableHeader>Since</TableHeader>
@@ -68,32 +68,34 @@ export function SettingStates({
             </tr>
           </TableHead>
           <TableBody>
-            {states.map((state, i) => (
-              <TableRow key={state.stateId}>
+            {revisions.map((revision, i) => (
+              <TableRow key={revision.revisionId}>
                 <TableCell>
-                  <Moment at={state.at} />
+                  <Moment at={revision.at} />
                 </TableCell>
-                <TableCell>{state.actorName}</TableCell>
-                <TableCell className="max-w-64 break-words text-ink-muted">{state.reason ?? '–'}</TableCell>
+                <TableCell>{revision.actorName}</TableCell>
+                <TableCell className="max-w-64 break-words text-ink-muted">
+                  {revision.reason ?? '–'}
+                </TableCell>
                 <TableCell className="max-w-md break-words">
                   {i === 0 ? (
                     <Badge tone="good">holds now</Badge>
-                  ) : state.changes.length === 0 ? (
+                  ) : revision.changes.length === 0 ? (
                     <span className="text-ink-muted">nothing: the same values</span>
                   ) : (
                     <code className="font-mono text-[13px]">
-                      {state.changes.map((c) => `${c.name} = ${c.value ?? 'default'}`).join(', ')}
+                      {revision.changes.map((c) => `${c.name} = ${c.value ?? 'default'}`).join(', ')}
                     </code>
                   )}
                 </TableCell>
                 <TableCell actions>
-                  {i > 0 && state.changes.length > 0 ? (
+                  {i > 0 && revision.changes.length > 0 ? (
                     <Button
                       size="small"
                       disabled={!mayChange}
                       title={mayChange ? undefined : viewerHint}
-                      aria-label={`Roll back to the state of ${new Date(state.at).toISOString()}`}
-                      onClick={() => setChosen(state)}
+                      aria-label={`Roll back to the revision of ${new Date(revision.at).toISOString()}`}
+                      onClick={() => setChosen(revision)}
                     >
                       <Undo2 aria-hidden />
                       Roll back
@@ -108,7 +110,7 @@ export function SettingStates({
       <ReviewDialog
         instanceId={instanceId}
         changes={chosen?.changes ?? null}
-        stateId={chosen?.stateId}
+        revisionId={chosen?.revisionId}
         settings={settings}
         onClose={() => setChosen(null)}
         onApplied={onApplied}

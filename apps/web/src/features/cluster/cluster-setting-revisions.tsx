@@ -17,36 +17,36 @@ import {
 import { useQuery } from '@tanstack/react-query'
 import { Undo2 } from 'lucide-react'
 import { useState } from 'react'
-import type { ClusterSettingState } from '@/server/api'
+import type { ClusterSettingRevision } from '@/server/api'
 import { useTRPC } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { useInstance } from '../instance/instance-context'
 import { ClusterReview } from './cluster-review'
 
-/** The states that all members together can be taken back to, with one press. */
-export function ClusterSettingStates({ onApplied }: { onApplied: () => void }) {
+/** The revisions that all members together can be taken back to, with one press. */
+export function ClusterSettingRevisions({ onApplied }: { onApplied: () => void }) {
   const { clusterId } = useInstance().cluster
   const trpc = useTRPC()
   const mayChange = useMayChange()
-  const [chosen, setChosen] = useState<ClusterSettingState | null>(null)
+  const [chosen, setChosen] = useState<ClusterSettingRevision | null>(null)
   const query = useQuery(
-    trpc.clusterSetting.states.queryOptions({ clusterId, limit: 50 }, { refetchInterval: 10_000 }),
+    trpc.clusterSetting.revisions.queryOptions({ clusterId, limit: 50 }, { refetchInterval: 10_000 }),
   )
-  const states = query.data?.states
-  if (states?.length === 0) return null
+  const revisions = query.data?.revisions
+  if (revisions?.length === 0) return null
   return (
     <Card
-      title="States"
+      title="Revisions"
       description="What Floe’s files held on the members after each operation. Rolling back takes all members back together, in the right order."
       bodyClassName="max-h-80 overflow-y-auto p-0"
     >
-      {query.error && !states ? (
+      {query.error && !revisions ? (
         <FaultAlert fault={faultOf(query.error)} onRetry={() => void query.refetch()} className="m-3" />
-      ) : states === undefined ? (
-        <SkeletonRows rows={3} label="Loading the states" />
+      ) : revisions === undefined ? (
+        <SkeletonRows rows={3} label="Loading the revisions" />
       ) : (
-        <Table label="States of the cluster’s settings">
+        <Table label="Revisions of the cluster’s settings">
           <TableHead>
             <tr>
               <TableHeader>Since</TableHeader>
@@ -59,15 +59,17 @@ export function ClusterSettingStates({ onApplied }: { onApplied: () => void }) {
             </tr>
           </TableHead>
           <TableBody>
-            {states.map((state, i) => {
-              const moves = state.members.filter((m) => m.changes.length > 0)
+            {revisions.map((revision, i) => {
+              const moves = revision.members.filter((m) => m.changes.length > 0)
               return (
-                <TableRow key={state.stateId}>
+                <TableRow key={revision.revisionId}>
                   <TableCell>
-                    <Moment at={state.at} />
+                    <Moment at={revision.at} />
                   </TableCell>
-                  <TableCell>{state.actorName}</TableCell>
-                  <TableCell className="max-w-64 break-words text-ink-muted">{state.reason ?? '–'}</TableCell>
+                  <TableCell>{revision.actorName}</TableCell>
+                  <TableCell className="max-w-64 break-words text-ink-muted">
+                    {revision.reason ?? '–'}
+                  </TableCell>
                   <TableCell className="max-w-md break-words">
                     {i === 0 ? (
                       <Badge tone="good">holds now</Badge>
@@ -90,8 +92,8 @@ export function ClusterSettingStates({ onApplied }: { onApplied: () => void }) {
                         size="small"
                         disabled={!mayChange}
                         title={mayChange ? undefined : viewerHint}
-                        aria-label={`Roll back all members to the state of ${new Date(state.at).toISOString()}`}
-                        onClick={() => setChosen(state)}
+                        aria-label={`Roll back all members to the revision of ${new Date(revision.at).toISOString()}`}
+                        onClick={() => setChosen(revision)}
                       >
                         <Undo2 aria-hidden />
                         Roll back
@@ -113,7 +115,7 @@ export function ClusterSettingStates({ onApplied }: { onApplied: () => void }) {
       >
         {chosen ? (
           <ClusterReview
-            wanted={{ stateId: chosen.stateId }}
+            wanted={{ revisionId: chosen.revisionId }}
             onBack={() => setChosen(null)}
             onClose={() => setChosen(null)}
             onApplied={onApplied}
