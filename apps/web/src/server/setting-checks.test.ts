@@ -48,14 +48,14 @@ const faultOfCall = async (asked: Promise<unknown>) => {
 test('a reviewed change set is one check and one audit row, however often it is asked at once', async () => {
   const caller = await it.callerOf((await it.signedIn('operator')).headers)
   const instanceId = await instance()
-  const both = [1, 2, 3].map(() => caller.setting.check({ instanceId, changes }))
+  const both = [1, 2, 3].map(() => caller.setting.check({ scope: { instanceId }, changes }))
   const taken = await answerNext()
-  for (const answer of await Promise.all(both)) expect(answer.results).toEqual([result])
+  for (const answer of await Promise.all(both)) expect(answer.members[0]?.results).toEqual([result])
   expect(await audited(instanceId)).toEqual([
     { outcome: 'allowed', detail: { checkId: taken.checkId, settings: ['work_mem'] } },
   ])
   // another set of changes is another one
-  const other = caller.setting.check({ instanceId, changes: [{ name: 'work_mem', value: '9MB' }] })
+  const other = caller.setting.check({ scope: { instanceId }, changes: [{ name: 'work_mem', value: '9MB' }] })
   await answerNext()
   await other
   expect(await audited(instanceId)).toHaveLength(2)
@@ -68,14 +68,14 @@ test('settings that run programs are checked for an admin only, and the row name
   const programs = [{ name: 'shared_preload_libraries', value: 'auto_explain' }]
   const operator = await it.callerOf((await it.signedIn('operator')).headers)
   const runs = 'setting.runs_programs'
-  expect(await faultOfCall(operator.setting.check({ instanceId, changes: programs }))).toBe(runs)
+  expect(await faultOfCall(operator.setting.check({ scope: { instanceId }, changes: programs }))).toBe(runs)
   expect(
     await faultOfCall(
       operator.instance.check({ hostId, settings: { shared_preload_libraries: 'auto_explain' } }),
     ),
   ).toBe(runs)
   const admin = await it.callerOf((await it.signedIn('admin')).headers)
-  const asked = admin.setting.check({ instanceId, changes: programs })
+  const asked = admin.setting.check({ scope: { instanceId }, changes: programs })
   await answerNext()
   await asked
   expect((await audited(instanceId)).map((r) => [r.outcome, r.detail.class])).toEqual([
@@ -89,10 +89,12 @@ test('without a controller it is said so in time, and asked again it is the same
   const caller = await it.callerOf(headers)
   const hasty = await it.callerOf(headers, { settingCheckTimes: { takenMs: 50, answeredMs: 60_000 } })
   const instanceId = await instance()
-  expect(await faultOfCall(hasty.setting.check({ instanceId, changes }))).toBe('setting.check_not_taken')
-  const again = caller.setting.check({ instanceId, changes })
+  expect(await faultOfCall(hasty.setting.check({ scope: { instanceId }, changes }))).toBe(
+    'setting.check_not_taken',
+  )
+  const again = caller.setting.check({ scope: { instanceId }, changes })
   await answerNext()
-  expect((await again).results).toEqual([result])
+  expect((await again).members[0]?.results).toEqual([result])
   expect(await audited(instanceId)).toHaveLength(1)
 })
 
@@ -101,7 +103,7 @@ test('nobody waits longer than the deadline: it is said that the check goes on, 
   const caller = await it.callerOf(headers)
   const hasty = await it.callerOf(headers, { settingCheckTimes: { takenMs: 60_000, answeredMs: 50 } })
   const instanceId = await instance()
-  const asked = await hasty.setting.check({ instanceId, changes }).then(
+  const asked = await hasty.setting.check({ scope: { instanceId }, changes }).then(
     () => undefined,
     (error: unknown) => error,
   )
@@ -111,8 +113,8 @@ test('nobody waits longer than the deadline: it is said that the check goes on, 
     detail: expect.stringContaining('the host may be starting other engines'),
     hint: expect.stringContaining('the next try waits for the same answer'),
   })
-  const again = caller.setting.check({ instanceId, changes })
+  const again = caller.setting.check({ scope: { instanceId }, changes })
   await answerNext()
-  expect((await again).results).toEqual([result])
+  expect((await again).members[0]?.results).toEqual([result])
   expect(await audited(instanceId)).toHaveLength(1)
 })

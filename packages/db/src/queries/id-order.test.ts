@@ -7,8 +7,6 @@ import { readOperationLog } from './operation'
 import {
   insertSettingChanges,
   insertSettingRevision,
-  listClusterSettingChanges,
-  listClusterSettingRevisions,
   listSettingChanges,
   listSettingRevisions,
 } from './setting-change'
@@ -68,22 +66,19 @@ test('the newest revision of settings is the current one, and each is its own ro
   }
   const held = (revisions: { managed: Record<string, string> }[]) =>
     revisions.map((s) => Number.parseInt(s.managed.work_mem as string, 10))
-  expect(held(await listSettingRevisions(db.pool, { instanceId, limit: 1 }))).toEqual([120])
-  const page = await listSettingRevisions(db.pool, { instanceId, limit: 25 })
-  expect(held(page)).toEqual(numbers(120, 96))
-  const older = await listSettingRevisions(db.pool, { instanceId, limit: 200, before: page.at(-1)?.id })
-  expect(held(older)).toEqual(numbers(95, 1))
-
-  const changes = await listSettingChanges(db.pool, { instanceId, limit: 30 })
-  expect(changes.map((c) => c.newValue)).toEqual(numbers(120, 91).map((n) => `${n}MB`))
-  const before = changes.at(-1)?.id
-  const rest = await listSettingChanges(db.pool, { instanceId, before, limit: 200 })
-  expect(rest.map((c) => c.newValue)).toEqual(numbers(90, 1).map((n) => `${n}MB`))
-
   const { rows } = await db.pool.query('SELECT "clusterId" FROM instance WHERE id = $1', [instanceId])
   const clusterId = rows[0].clusterId as string
-  expect(held(await listClusterSettingRevisions(db.pool, { clusterId }))).toEqual(numbers(120, 1))
-  expect((await listClusterSettingChanges(db.pool, { clusterId, limit: 1 }))[0]?.newValue).toBe('120MB')
+  for (const scope of [{ instanceId }, { clusterId }]) {
+    const all = await listSettingRevisions(db.pool, scope)
+    expect(held(all)).toEqual(numbers(120, 1))
+    // the newest, the one before them and the oldest
+    expect(held(await listSettingRevisions(db.pool, scope, { limit: 25 }))).toEqual([...numbers(120, 95), 1])
+    expect(held(await listSettingRevisions(db.pool, scope, { limit: 1, asOf: all[70]?.id }))).toEqual([
+      120, 119, 50, 1,
+    ])
+    const changes = await listSettingChanges(db.pool, scope, { limit: 30 })
+    expect(changes.map((c) => c.newValue)).toEqual(numbers(120, 91).map((n) => `${n}MB`))
+  }
 })
 
 test('of a member that changed seldom, the revision that held before the newest ones is listed, too', async () => {
@@ -99,7 +94,7 @@ test('of a member that changed seldom, the revision that held before the newest 
   for (const value of ['1GB', '2GB']) await write(seldom, value)
   for (let n = 1; n <= 20; n++) await write(instanceId, `${n}kB`)
   await write(seldom, '3GB')
-  const revisions = await listClusterSettingRevisions(db.pool, { clusterId, limit: 10 })
+  const revisions = await listSettingRevisions(db.pool, { clusterId }, { limit: 10 })
   const own = revisions.filter((s) => s.instanceId === seldom).map((s) => s.managed.work_mem)
   expect(own).toEqual(['3GB', '2GB', '1GB'])
 })

@@ -114,7 +114,7 @@ test('a confirmed setting is written once per operation, with who asked', async 
   expect(await listSettingChanges(db.pool, { instanceId })).toMatchObject([
     { ...confirmed[0], actorName: 'Ada', operationId },
   ])
-  expect(await listSettingChanges(db.pool, { instanceId, name: 'other' })).toEqual([])
+  expect(await listSettingChanges(db.pool, { instanceId }, { name: 'other' })).toEqual([])
 })
 
 test('a setting that keeps its value is no change, and a file that stays as it is no revision', async () => {

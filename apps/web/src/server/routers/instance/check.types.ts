@@ -1,6 +1,6 @@
 import { HostId } from '@floe/domain'
 import { z } from 'zod'
-import { SettingCheck } from '../setting/check.types'
+import { ShownCheckResult } from '../setting/setting.types'
 
 export const InstanceCheckInput = z.object({
   /** Left out: the one that instance.create would choose. */
@@ -11,5 +11,5 @@ export const InstanceCheckInput = z.object({
     .refine((settings) => Object.keys(settings).length <= 100, 'must name at most 100 settings'),
 })
 /** Of each setting what the engine says; a fault where instance.create would be refused or the engine would not start. */
-export const InstanceCheck = SettingCheck.extend({ hostId: HostId })
+export const InstanceCheck = z.object({ hostId: HostId, results: z.array(ShownCheckResult) })
 export type InstanceCheck = z.infer<typeof InstanceCheck>

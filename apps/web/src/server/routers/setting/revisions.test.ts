@@ -3,7 +3,7 @@ import { insertTestInstance } from '@floe/db/testing'
 import { InstanceId, type OperationId } from '@floe/domain'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { type ThrowawayConsole, throwawayConsole } from '../../testing/throwaway-console'
-import { changesTo } from './revisions'
+import { changesTo } from './way-back'
 
 let it: ThrowawayConsole
 beforeAll(async () => {
@@ -36,25 +36,29 @@ test('every change makes a revision, and one press goes back to any of them, wit
   const made = await insertTestInstance(it.database)
   const instanceId = InstanceId.parse(made.instanceId)
   const set = (value: string, reason?: string) =>
-    caller.setting.set({ instanceId, changes: [{ name: 'work_mem', value }], reason })
+    caller.setting.set({ scope: { instanceId }, changes: [{ name: 'work_mem', value }], reason })
   await done((await set('8MB', 'reports spill')).operationId, { work_mem: '8MB' }, { fsync: 'on' })
   await done((await set('64MB')).operationId, { work_mem: '64MB' })
 
-  const { revisions } = await caller.setting.revisions({ instanceId })
-  expect(revisions.map((s) => [s.managed, s.reason, s.changes.length])).toEqual([
+  const { revisions } = await caller.setting.revisions({ scope: { instanceId } })
+  expect(revisions.map((s) => [s.members[0]?.managed, s.reason, s.members[0]?.changes.length])).toEqual([
     [{ work_mem: '64MB' }, null, 0],
     [{ work_mem: '8MB' }, 'reports spill', 1],
     [{ fsync: 'on' }, 'as it was found', 2],
   ])
   const [holds, , first] = revisions
   await expect(
-    caller.setting.rollBack({ instanceId, revisionId: holds?.revisionId as string }),
+    caller.setting.rollBack({ scope: { instanceId }, revisionId: holds?.revisionId as string }),
   ).rejects.toThrow('as they were in that revision')
-  await expect(caller.setting.rollBack({ instanceId, revisionId: '999999' })).rejects.toThrow(
+  await expect(caller.setting.rollBack({ scope: { instanceId }, revisionId: '999999' })).rejects.toThrow(
     'no revision 999999',
   )
 
-  const asked = { instanceId, revisionId: first?.revisionId as string, idempotencyKey: 'one-roll-back' }
+  const asked = {
+    scope: { instanceId },
+    revisionId: first?.revisionId as string,
+    idempotencyKey: 'one-roll-back',
+  }
   const { operationId } = await caller.setting.rollBack(asked)
   const { operation } = await caller.operation.show({ operationId })
   expect(operation.input).toMatchObject({
@@ -75,7 +79,7 @@ test('every change makes a revision, and one press goes back to any of them, wit
   const other = InstanceId.parse((await insertTestInstance(it.database)).instanceId)
   for (const reused of [
     { ...asked, revisionId: revisions[1]?.revisionId as string },
-    { ...asked, instanceId: other },
+    { ...asked, scope: { instanceId: other } },
   ])
     await expect(caller.setting.rollBack(reused)).rejects.toMatchObject({
       cause: { fault: { code: 'operation.key_reused', detail: expect.stringContaining(operationId) } },
@@ -88,17 +92,21 @@ test('after a hundred changes the newest revision still holds, and differences a
   const instanceId = InstanceId.parse(made.instanceId)
   for (let n = 1; n <= 105; n++) {
     const changes = [{ name: 'work_mem', value: `${n}MB` }]
-    await done((await caller.setting.set({ instanceId, changes })).operationId, { work_mem: `${n}MB` })
+    await done((await caller.setting.set({ scope: { instanceId }, changes })).operationId, {
+      work_mem: `${n}MB`,
+    })
   }
-  const { revisions } = await caller.setting.revisions({ instanceId, limit: 200 })
-  expect(revisions.map((s) => s.managed.work_mem)).toEqual(revisions.map((_, i) => `${105 - i}MB`))
-  expect(revisions[0]?.changes).toEqual([])
-  expect(revisions.slice(1).every((s) => s.changes.length === 1)).toBe(true)
+  const { revisions } = await caller.setting.revisions({ scope: { instanceId }, limit: 200 })
+  expect(revisions.map((s) => s.members[0]?.managed.work_mem)).toEqual(
+    revisions.map((_, i) => `${105 - i}MB`),
+  )
+  expect(revisions[0]?.members[0]?.changes).toEqual([])
+  expect(revisions.slice(1).every((s) => s.members[0]?.changes.length === 1)).toBe(true)
   await expect(
-    caller.setting.rollBack({ instanceId, revisionId: revisions[0]?.revisionId as string }),
+    caller.setting.rollBack({ scope: { instanceId }, revisionId: revisions[0]?.revisionId as string }),
   ).rejects.toThrow('as they were in that revision')
   const { operationId } = await caller.setting.rollBack({
-    instanceId,
+    scope: { instanceId },
     revisionId: revisions[7]?.revisionId as string,
   })
   expect((await caller.operation.show({ operationId })).operation.input).toMatchObject({
@@ -110,12 +118,15 @@ test('another instance’s revision is none of this one’s', async () => {
   const caller = await it.callerOf((await it.signedIn('operator')).headers)
   const [one, two] = [await insertTestInstance(it.database), await insertTestInstance(it.database)]
   const instanceId = InstanceId.parse(one.instanceId)
-  const { operationId } = await caller.setting.set({ instanceId, changes: [{ name: 'fsync', value: 'on' }] })
+  const { operationId } = await caller.setting.set({
+    scope: { instanceId },
+    changes: [{ name: 'fsync', value: 'on' }],
+  })
   await done(operationId, { fsync: 'on' })
-  const { revisions } = await caller.setting.revisions({ instanceId })
+  const { revisions } = await caller.setting.revisions({ scope: { instanceId } })
   await expect(
     caller.setting.rollBack({
-      instanceId: InstanceId.parse(two.instanceId),
+      scope: { instanceId: InstanceId.parse(two.instanceId) },
       revisionId: revisions[0]?.revisionId as string,
     }),
   ).rejects.toThrow('no revision')
@@ -125,13 +136,18 @@ test('drift is what the agent told, and adopting or reverting it is an operation
   const caller = await it.callerOf((await it.signedIn('operator')).headers)
   const made = await insertTestInstance(it.database)
   const instanceId = InstanceId.parse(made.instanceId)
-  expect(await caller.setting.drift({ instanceId })).toEqual({ drift: [], observedAt: null })
+  expect(await caller.setting.drift({ scope: { instanceId } })).toEqual({
+    members: [{ instanceId, name: made.name, memberRole: 'primary', observedAt: null }],
+    drift: [],
+  })
   const drift = [{ name: 'work_mem', file: 'postgresql.auto.conf', line: 3, was: null, is: '1GB' }]
   await it.database.pool.query(`UPDATE instance SET observed = $2, "observedAt" = now() WHERE id = $1`, [
     instanceId,
     JSON.stringify({ settingDrift: drift }),
   ])
-  expect((await caller.setting.drift({ instanceId })).drift).toEqual(drift)
+  expect((await caller.setting.drift({ scope: { instanceId } })).drift).toEqual([
+    { ...drift[0], instanceId, instanceName: made.name },
+  ])
   const { operationId } = await caller.setting.revert({ instanceId, reason: 'not agreed' })
   expect((await caller.operation.show({ operationId })).operation).toMatchObject({
     kind: 'resolve-drift',

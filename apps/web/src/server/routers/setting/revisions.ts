@@ -1,34 +1,55 @@
-import { listSettingRevisions } from '@floe/db'
-import type { OperationId, SettingChange } from '@floe/domain'
+import { listSettingRevisions, type SettingRevisionView } from '@floe/db'
+import type { OperationId } from '@floe/domain'
 import { viewerProcedure } from '../../procedures'
-import { SettingRevisions, SettingRevisionsInput } from './revisions.types'
+import { memberOf, readScope } from './scope'
+import { SettingRevisions, SettingRevisionsInput } from './setting.types'
+import { changesBack } from './way-back'
 
-/** The revisions of an instance's settings that can be gone back to, newest first. */
+/**
+ * The revisions of settings that can be rolled back to, newest first: after each operation on any member, and as it was
+ * found before the first one.
+ */
 export const revisions = viewerProcedure
   .input(SettingRevisionsInput)
   .output(SettingRevisions)
-  .query(async ({ ctx, input }) => {
-    const rows = await listSettingRevisions(ctx.ports.database.pool, input)
-    const holding = rows[0]?.managed ?? {}
+  .query(async ({ ctx, input: { scope, limit } }) => {
+    const { pool } = ctx.ports.database
+    const named = await readScope(pool, scope)
+    const rows = await listSettingRevisions(pool, scope)
     return {
-      revisions: rows.map(({ id, at, operationId, ...row }) => ({
-        ...row,
-        revisionId: id,
-        operationId: operationId as OperationId | null,
-        at: at.getTime(),
-        changes: changesTo(holding, row.managed),
-      })),
+      members: named.members.map(memberOf),
+      revisions: naming(rows)
+        .slice(0, limit)
+        .map((row) => ({
+          revisionId: row.id,
+          operationId: row.operationId as OperationId | null,
+          at: row.at.getTime(),
+          reason: row.reason,
+          actor: row.actor,
+          actorName: row.actorName,
+          changed: changedBy(rows, row)
+            .map((id) => named.members.find((m) => m.instanceId === id)?.name ?? id)
+            .sort(),
+          members: changesBack(rows, named, row.id).map((m) => ({
+            ...memberOf(m),
+            managed: m.managed,
+            changes: m.changes,
+          })),
+        })),
     }
   })
 
-/** Why settings were changed, where nobody said it: with the moment of the revision they went back to. */
-export const rolledBackTo = (at: Date) =>
-  `rolled back to the revision of ${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
-
-/** The changes that lead from one revision of the managed file to another, by name. */
-export function changesTo(from: Record<string, string>, to: Record<string, string>): SettingChange[] {
-  return [...new Set([...Object.keys(from), ...Object.keys(to)])]
-    .filter((name) => from[name] !== to[name])
-    .sort()
-    .map((name) => ({ name, value: to[name] ?? null }))
+/** Of the rows of an operation the newest names the revision: then all its members had been written. */
+function naming(rows: readonly SettingRevisionView[]): SettingRevisionView[] {
+  const first = new Map<string, SettingRevisionView>()
+  for (const row of rows)
+    if (row.operationId !== null && !first.has(row.operationId)) first.set(row.operationId, row)
+  return rows.filter((row) =>
+    row.operationId === null ? row === rows.at(-1) : first.get(row.operationId) === row,
+  )
 }
+
+const changedBy = (rows: readonly SettingRevisionView[], { id, operationId }: SettingRevisionView) =>
+  rows
+    .filter((r) => (operationId === null ? r.id === id : r.operationId === operationId))
+    .map((r) => r.instanceId)
