@@ -283,7 +283,9 @@ async function listSettings(
         ['name', ...(several ? members.map((m) => m.name) : ['value', 'source']), 'takes effect', ''],
         settings.map((s) => [
           s.name,
-          ...s.values.map((v) => (v ? (v.shown ?? '–') : '?')),
+          ...s.values.map((v) =>
+            v ? (names.length > 0 ? (v.shown ?? '–') : beginningOf(v.shown ?? '–')) : '?',
+          ),
           ...(several ? [] : [s.values[0]?.source ?? ' ']),
           s.impact,
           notesOn(s, members, several) || ' ',
@@ -293,6 +295,9 @@ async function listSettings(
     ].join('\n'),
   )
 }
+
+/** Of a long value its beginning, so that the lines of a list fit; whoever names the setting sees all of it. */
+const beginningOf = (text: string) => (text.length > 60 ? `${text.slice(0, 59)}…` : text)
 
 /** What a line of the list says at its end. */
 function notesOn(
@@ -346,7 +351,7 @@ function printCheck(check: Check, scope: SettingScope, { json }: Named): void {
               ),
             ),
           ]),
-      ...(check.notes.length > 0 ? ['', ...check.notes] : []),
+      ...(check.notes.length > 0 && check.faults.length === 0 ? ['', ...check.notes] : []),
       ...check.faults.map((f) => `\nREFUSED: ${formatFault(f)}`),
     ].join('\n'),
   )

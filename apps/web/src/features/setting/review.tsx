@@ -207,7 +207,9 @@ function Judged({
   const all = check.members.flatMap((m) => m.results.map((r) => ({ member: m.name, ...r })))
   const moves = all.filter((r) => r.oldValue !== r.newValue || r.fault)
   const rows = moves.length > 0 ? moves : all
-  const ofValues = new Set(all.map((r) => r.fault?.message))
+  // a member may answer the next time; what is wrong with a value stays wrong
+  const mayPass = (fault: Fault) =>
+    /^(member|cluster)\./.test(fault.code) || check.members.some((m) => m.fault?.message === fault.message)
   const off = new Set(all.filter((r) => isOff(r.newValue)).map((r) => r.name))
   return (
     <>
@@ -243,8 +245,7 @@ function Judged({
         <FaultAlert
           key={`${fault.message} ${fault.detail}`}
           fault={fault}
-          // what is wrong with a value stays wrong; a member may answer the next time
-          onRetry={ofValues.has(fault.message) ? undefined : onRetry}
+          onRetry={mayPass(fault) ? onRetry : undefined}
           actions={wayOut(fault, name)}
         />
       ))}

@@ -177,9 +177,11 @@ function LongValue({ text }: { text: string }) {
         {long && !all ? `${text.slice(0, mostShown)}…` : text}
       </span>
       {long ? (
-        <Button variant="link" size="small" aria-expanded={all} onClick={() => setAll(!all)}>
-          {all ? 'Show less' : 'Show all of it'}
-        </Button>
+        <p>
+          <Button variant="link" size="small" aria-expanded={all} onClick={() => setAll(!all)}>
+            {all ? 'Show less' : 'Show all of it'}
+          </Button>
+        </p>
       ) : null}
     </>
   )

@@ -109,7 +109,9 @@ function notesOn(
     .filter((m) => m.restart)
   const notes: string[] = []
   if (turns.some((t) => t.phase === 'primary'))
-    notes.push('The primary is restarted: its connections end, and nobody can write for that moment.')
+    notes.push(
+      `The ${cluster.members.length > 1 ? 'primary' : 'instance'} is restarted: its connections end, and nobody can write for that moment.`,
+    )
   const standbys = [...new Set(turns.filter((t) => t.phase !== 'primary').map((t) => t.name))]
   if (standbys.length > 0)
     notes.push(
