@@ -170,6 +170,8 @@ test('a standby below its primary, too few senders and an order without restarts
       false,
     ),
   ).toEqual(['setting.order_needs_restart'])
+  // a cluster of one has no order
+  expect(codes([member(0, { max_connections: [100, 200] })], false)).toEqual([])
   expect(
     codes(
       [0, 1].map((n) => member(n, { shared_buffers: [1, 2] })),

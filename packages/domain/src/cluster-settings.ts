@@ -245,7 +245,7 @@ export function clusterSettingFaults(members: readonly MemberCheck[], restart: b
         hint: `Set it to at least ${standbys.length + 1}, so that a copy can be made too.`,
       })
     const moves = members.some((m) => checkOf(m, name)?.oldNumber !== checkOf(m, name)?.newNumber)
-    if (!restart && moves)
+    if (!restart && moves && standbys.length > 0)
       faults.push({
         code: 'setting.order_needs_restart',
         message: `setting "${name}" cannot wait for a restart in a cluster`,

@@ -30,11 +30,11 @@ const audited = async (instanceId: string) =>
     )
   ).rows as { outcome: string; detail: Record<string, unknown> }[]
 /** What a controller does with the next check. */
-const answerNext = () =>
+const answerNext = (results: object[] = [result]) =>
   waitUntil('a check is asked', async () => {
     const [taken] = await takeSettingChecks(it.database.pool, { leaseMs: 10_000, limit: 1 })
     if (!taken) return null
-    await answerSettingCheck(it.database.pool, taken.checkId, [{ fault: null, results: [result] }])
+    await answerSettingCheck(it.database.pool, taken.checkId, [{ fault: null, results }])
     return taken
   })
 const faultOfCall = async (asked: Promise<unknown>) => {
@@ -117,4 +117,49 @@ test('nobody waits longer than the deadline: it is said that the check goes on, 
   await answerNext()
   expect((await again).members[0]?.results).toEqual([result])
   expect(await audited(instanceId)).toHaveLength(1)
+})
+
+test('a check says whether it restarts: never one instance, a cluster unless it is told not to', async () => {
+  const caller = await it.callerOf((await it.signedIn('operator')).headers)
+  const instanceId = await instance()
+  const { rows } = await it.database.pool.query('SELECT "clusterId" FROM instance WHERE id = $1', [
+    instanceId,
+  ])
+  const { clusterId } = rows[0]
+  const more = [{ name: 'max_connections', value: '200' }]
+  const raised = {
+    ...{ name: 'max_connections', oldValue: '100', newValue: '200', impact: 'restart', fault: null },
+    ...{ oldNumber: 100, newNumber: 200 },
+  }
+  const checked = async (input: Parameters<typeof caller.setting.check>[0]) => {
+    const asked = caller.setting.check(input)
+    await answerNext([raised])
+    return asked
+  }
+  const waits = expect.stringContaining('comes into force with the next one')
+  const turn = { changes: more, restart: false }
+  const alone = await checked({ scope: { instanceId }, changes: more })
+  expect(alone).toMatchObject({ faults: [], notes: [waits] })
+  expect(alone.phases).toMatchObject([{ phase: 'primary', members: [turn] }])
+  // what only the order of members is for stays inside
+  expect(alone.members[0]?.results[0]).not.toHaveProperty('newNumber')
+
+  const ofOne = await checked({ scope: { clusterId }, changes: more })
+  expect(ofOne.members.map((m) => m.instanceId)).toEqual([instanceId])
+  expect(ofOne.phases).toMatchObject([{ members: [{ ...turn, restart: true }] }])
+  expect(ofOne.notes).toEqual([expect.stringMatching(/^The instance is restarted: /)])
+  // the same question to the engines a moment later is the same check
+  const later = await caller.setting.check({ scope: { clusterId }, changes: more, restart: false })
+  expect(later).toMatchObject({ phases: [{ members: [turn] }], notes: [waits] })
+  expect(later.faults.map((f) => f.code)).not.toContain('setting.order_needs_restart')
+
+  // a member of several may not have it of its own
+  const standby = await instance()
+  await it.database.pool.query(
+    `UPDATE instance SET "clusterId" = $2, "memberRole" = 'standby' WHERE id = $1`,
+    [standby, clusterId],
+  )
+  const one = await caller.setting.check({ scope: { instanceId }, changes: more })
+  expect(one.faults.map((f) => f.code)).toEqual(['setting.of_cluster'])
+  expect(one.members[0]?.results[0]?.fault?.code).toBe('setting.of_cluster')
 })
