@@ -119,14 +119,14 @@ test('what ALTER SYSTEM changed past Floe is shown, and reverted with one press'
   expect(await sql(tuned.connectionString, 'SHOW work_mem')).toBe('4MB')
 })
 
-test('an earlier state of all settings is gone back to, and the history says why', async ({ page }) => {
+test('all settings are rolled back to an earlier revision, and the history says why', async ({ page }) => {
   await signIn(page)
   await openInstance(page, 'tuned', 'Settings')
   await page.getByRole('link', { name: 'History', exact: true }).click()
   await checkAccessibility(page)
-  // the oldest state: as the instance was created
+  // the oldest revision: as the instance was created
   await page
-    .getByRole('table', { name: 'States of the settings' })
+    .getByRole('table', { name: 'Revisions of the settings' })
     .getByRole('button', { name: /Roll back/ })
     .last()
     .click()

@@ -735,11 +735,12 @@ describe('uses the console’s own trials and settings', () => {
 
       const { cookie } = await signIn('operator')
       const about = (name: string, value: string, { instanceId } = it.alpha) => ({
-        instanceId,
+        scope: { instanceId },
         changes: [{ name, value }],
       })
+      type Checked = { members: { results: { fault: { code: string } | null }[] }[] }
       const faultsOf = (answer: Answer) =>
-        answerOf<{ results: { fault: { code: string } | null }[] }>(answer).results.map((r) => r.fault?.code)
+        answerOf<Checked>(answer).members.flatMap((m) => m.results.map((r) => r.fault?.code))
       // a check of an operator's own is carried out
       const harmless = await call(
         { token: it.people.operator.token },
@@ -784,7 +785,10 @@ describe('uses the console’s own trials and settings', () => {
         ])
       // with this certificate the agent answers what may be read
       expect((await ofAgent('hello')).out).toMatch(/\n200$/)
-      const agentRead = await ofAgent('setting.check', about('shared_preload_libraries', library))
+      const agentRead = await ofAgent('setting.check', {
+        instanceId: it.alpha.instanceId,
+        changes: [{ name: 'shared_preload_libraries', value: library }],
+      })
       expect(agentRead.out).toMatch(/\n\d{3}$/)
       // no connection at all, which is another thing than a refusal
       expect(agentRead.out).not.toMatch(/\n000$/)
@@ -796,7 +800,10 @@ describe('uses the console’s own trials and settings', () => {
 
   attempt('9', 'a page of another site starts no check with an operator’s cookie', async () => {
     const { cookie } = await signIn('operator')
-    const input = { instanceId: it.alpha.instanceId, changes: [{ name: 'work_mem', value: '8MB' }] }
+    const input = {
+      scope: { instanceId: it.alpha.instanceId },
+      changes: [{ name: 'work_mem', value: '8MB' }],
+    }
     // the console's own page starts one with this cookie
     const own = await call({ cookie }, 'mutation', 'setting.check', input)
     expect(own.status, own.text).toBe(200)

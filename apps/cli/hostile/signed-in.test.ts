@@ -41,7 +41,7 @@ describe('wants more than their role', () => {
         ['viewer', 'instance.create', { name: 'taken' }],
         ['viewer', 'instance.stop', { ...beta, mode: 'immediate' }],
         ['viewer', 'instance.delete', { ...beta, confirmName: 'beta' }],
-        ['viewer', 'setting.set', { ...beta, changes: [{ name: 'work_mem', value: '8MB' }] }],
+        ['viewer', 'setting.set', { scope: beta, changes: [{ name: 'work_mem', value: '8MB' }] }],
         ['viewer', 'incident.acknowledge', { incidentId: '00000000-0000-7000-8000-000000000000' }],
         ['operator', 'host.add', { name: 'taken' }],
         ['operator', 'retention.set', { kind: 'sample-1s', keepSeconds: 7200 }],
@@ -74,7 +74,7 @@ describe('wants more than their role', () => {
       ['jit_provider', '/tmp/x'],
     ] as const
     for (const [name, value] of changes) {
-      const input = { instanceId: it.beta.instanceId, changes: [{ name, value }] }
+      const input = { scope: { instanceId: it.beta.instanceId }, changes: [{ name, value }] }
       const { status, text } = await call(as('operator'), 'mutation', 'setting.set', input)
       gotIn(status === 200, `operator set ${name}: ${text.slice(0, 100)}`)
     }
@@ -88,17 +88,19 @@ describe('wants more than their role', () => {
 
   attempt('24', 'a viewer sees no value that only a superuser sees', async () => {
     const secret = 'hunter2-of-the-key'
+    const beta = { instanceId: it.beta.instanceId }
     await must(
       sql(it.beta, `alter system set ssl_passphrase_command = 'echo ${secret}'; select pg_reload_conf()`),
     )
     const list = async (role: 'admin' | 'viewer') =>
-      (await call(as(role), 'query', 'setting.list', { instanceId: it.beta.instanceId })).text
+      (await call(as(role), 'query', 'setting.list', { scope: beta })).text
     try {
       // else there would be nothing to hide
       await until('an admin sees the value', async () => (await list('admin')).includes(secret), 10_000)
       gotIn((await list('viewer')).includes(secret), 'setting.list shows it to a viewer')
-      for (const path of ['setting.history', 'setting.drift', 'setting.states', 'operation.list']) {
-        const { text } = await call(as('viewer'), 'query', path, { instanceId: it.beta.instanceId })
+      for (const path of ['setting.history', 'setting.drift', 'setting.revisions', 'operation.list']) {
+        const { status, text } = await call(as('viewer'), 'query', path, { ...beta, scope: beta })
+        expect(status, text).toBe(200)
         gotIn(text.includes(secret), `${path} shows it to a viewer`)
       }
     } finally {
@@ -107,7 +109,10 @@ describe('wants more than their role', () => {
   })
 
   attempt('9', 'a check of settings leaves an audit row', async () => {
-    const input = { instanceId: it.beta.instanceId, changes: [{ name: 'work_mem', value: '9MB' }] }
+    const input = {
+      scope: { instanceId: it.beta.instanceId },
+      changes: [{ name: 'work_mem', value: '9MB' }],
+    }
     // rows of this very question: that others write some meanwhile is no evidence
     const rows = async () =>
       Number(
@@ -120,8 +125,8 @@ describe('wants more than their role', () => {
     const asked = await call(as('operator'), 'mutation', 'setting.check', input)
     expect(asked.status, asked.text).toBe(200)
     // it was carried out: an engine has said what the value in force is
-    expect(answerOf<{ results: { newValue: string; fault: unknown }[] }>(asked).results).toMatchObject([
-      { newValue: '9MB', fault: null },
+    expect(answerOf<{ members: unknown[] }>(asked).members).toMatchObject([
+      { results: [{ newValue: '9MB', fault: null }] },
     ])
     gotIn((await rows()) !== before + 1, 'no audit row')
     const byQuery = await call(as('operator'), 'query', 'setting.check', input)

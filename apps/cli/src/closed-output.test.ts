@@ -12,17 +12,15 @@ let home: string
 /** More than a pipe holds. */
 const settings = Array.from({ length: 5_000 }, (_, n) => ({
   name: `setting_${n}`,
-  value: 'on',
-  shown: 'on',
-  source: 'default',
   impact: 'reload',
-  pendingRestart: false,
+  values: [{ value: 'on', shown: 'on', source: 'default', pending: null }],
 }))
+const members = [{ name: 'demo', fault: null }]
 const instance = { instanceId: '6a1b0c7e-5d0e-4f5a-9b0e-0c2d3e4f5a6b', name: 'demo' }
 const server = createServer((request, response) => {
   const procedures = (request.url ?? '').replace(/^.*\/trpc\/|\?.*$/g, '').split(',')
   const answers = procedures.map((p) => ({
-    result: { data: { json: p === 'setting.list' ? { settings } : { instances: [instance] } } },
+    result: { data: { json: p === 'setting.list' ? { members, settings } : { instances: [instance] } } },
   }))
   response.setHeader('content-type', 'application/json').end(JSON.stringify(answers))
 })

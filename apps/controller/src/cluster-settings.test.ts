@@ -5,9 +5,8 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { scramVerifier } from '@floe/authority/scram-verifier'
 import {
-  listClusterSettingChanges,
   listSettingChanges,
-  listSettingStates,
+  listSettingRevisions,
   readClusterOf,
   readOperationLog,
   showHost,
@@ -224,7 +223,11 @@ test('raised and lowered across the cluster: in order, confirmed and recorded by
 
   // each member's own history says who, why, and what it was
   for (const m of (await cluster()).members) {
-    const [latest] = await listSettingChanges(db.pool, { instanceId: m.instanceId, name: 'max_connections' })
+    const [latest] = await listSettingChanges(
+      db.pool,
+      { instanceId: m.instanceId },
+      { name: 'max_connections' },
+    )
     expect(latest).toMatchObject({
       oldValue: '130',
       newValue: '60',
@@ -232,8 +235,8 @@ test('raised and lowered across the cluster: in order, confirmed and recorded by
       reason: 'a test',
       operationId: lowered.operationId,
     })
-    const [state] = await listSettingStates(db.pool, { instanceId: m.instanceId })
-    expect(state?.managed).toMatchObject({ max_connections: '60', work_mem: '7MB' })
+    const [revision] = await listSettingRevisions(db.pool, { instanceId: m.instanceId })
+    expect(revision?.managed).toMatchObject({ max_connections: '60', work_mem: '7MB' })
   }
 
   const again = await carryOut('change-cluster-settings', await changeInput(connections('60')))
@@ -242,7 +245,7 @@ test('raised and lowered across the cluster: in order, confirmed and recorded by
     rows.filter((r) => r.operationId === again.operationId)
   for (const { instanceId } of (await cluster()).members) {
     expect(ofAgain(await listSettingChanges(db.pool, { instanceId }))).toEqual([])
-    expect(ofAgain(await listSettingStates(db.pool, { instanceId }))).toEqual([])
+    expect(ofAgain(await listSettingRevisions(db.pool, { instanceId }))).toEqual([])
   }
 }, 120_000)
 
@@ -260,7 +263,7 @@ test('lowered below what a crash would replay: a standby that is killed right af
 
 test('a value that keeps one standby from starting is undone everywhere', async () => {
   const before = await shown('max_connections')
-  const history = await listClusterSettingChanges(db.pool, { clusterId: (await cluster()).clusterId })
+  const history = await listSettingChanges(db.pool, { clusterId: (await cluster()).clusterId })
   // no check can see that: the timeline is looked for when a standby starts
   const { operationId } = await submit(
     'change-cluster-settings',
@@ -276,9 +279,7 @@ test('a value that keeps one standby from starting is undone everywhere', async 
   await allReplay()
   expect(await complaints()).toEqual([])
   // nothing has changed, so nothing is told to have
-  expect(await listClusterSettingChanges(db.pool, { clusterId: (await cluster()).clusterId })).toEqual(
-    history,
-  )
+  expect(await listSettingChanges(db.pool, { clusterId: (await cluster()).clusterId })).toEqual(history)
 }, 120_000)
 
 test('a value that an engine refuses changes nothing on any member', async () => {

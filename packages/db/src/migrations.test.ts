@@ -8,8 +8,9 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 // @ts-expect-error a plain script, also run by the launcher
 import { deployMigrations } from '../tools/migrate-deploy.mjs'
-import { createDatabase } from './database'
+import { createDatabase, inTransaction } from './database'
 import { verifyAuditChain } from './queries/audit'
+import { insertSettingRevision, listSettingRevisions } from './queries/setting-change'
 import { createTestDatabase, type TestDatabase } from './testing/control-database'
 
 const run = promisify(execFile)
@@ -86,21 +87,44 @@ test('deploying again applies nothing, four at once apply each migration once', 
   }
 })
 
-test('audit rows of before the chain are chained, and password verifiers that nobody needs are removed', async () => {
+/** A database as an earlier version left it: with the migrations before the one named. */
+async function earlierDatabase(name: string, firstMissing: string) {
   const folder = join(room, 'prisma/migrations')
-  const before = mkdtempSync(join(tmpdir(), 'floe-migrations-'))
-  for (const name of readdirSync(folder))
-    if (name < '20261123110000_audit_chain')
-      cpSync(join(folder, name), join(before, name), { recursive: true })
+  const directory = mkdtempSync(join(tmpdir(), 'floe-migrations-'))
+  for (const migration of readdirSync(folder))
+    if (migration < firstMissing)
+      cpSync(join(folder, migration), join(directory, migration), { recursive: true })
   const admin = new pg.Client({ connectionString: inject('engineConnectionString') })
   await admin.connect()
-  await admin.query('CREATE DATABASE before_chain')
+  await admin.query(`CREATE DATABASE ${name}`)
   const url = new URL(inject('engineConnectionString'))
-  url.pathname = '/before_chain'
+  url.pathname = `/${name}`
   const connectionString = url.toString()
-  const old = createDatabase({ connectionString })
+  await deployMigrations({ connectionString, directory })
+  rmSync(directory, { recursive: true })
+  const { pool, close } = createDatabase({ connectionString })
+  await pool.query(
+    `INSERT INTO host (id, name, "agentUrl") VALUES ('00000000-0000-4000-8000-000000000001', 'h', 'u')`,
+  )
+  await pool.query(
+    `INSERT INTO instance (id, name, "hostId", intent)
+     SELECT ('00000000-0000-4000-8000-00000000001' || n)::uuid, 'i' || n, '00000000-0000-4000-8000-000000000001', 'running'
+       FROM generate_series(1, 2) n`,
+  )
+  return {
+    connectionString,
+    pool,
+    async drop() {
+      await close()
+      await admin.query(`DROP DATABASE ${name} WITH (FORCE)`)
+      await admin.end()
+    },
+  }
+}
+
+test('audit rows of before the chain are chained, and password verifiers that nobody needs are removed', async () => {
+  const old = await earlierDatabase('before_chain', '20261123110000_audit_chain')
   try {
-    await deployMigrations({ connectionString, directory: before })
     // ids have gaps where a transaction was rolled back, and begin late where rows were deleted
     await old.pool.query(`SELECT setval('audit_event_id_seq', 40)`)
     await old.pool.query(
@@ -110,19 +134,11 @@ test('audit rows of before the chain are chained, and password verifiers that no
     await old.pool.query('DELETE FROM audit_event WHERE id IN (41, 50, 51)')
     await old.pool.query(`UPDATE record_retention SET "keepSeconds" = 86400 WHERE kind = 'audit'`)
     await old.pool.query(
-      `INSERT INTO host (id, name, "agentUrl") VALUES ('00000000-0000-4000-8000-000000000001', 'h', 'u')`,
-    )
-    await old.pool.query(
-      `INSERT INTO instance (id, name, "hostId", intent)
-       SELECT ('00000000-0000-4000-8000-00000000001' || n)::uuid, 'i' || n, '00000000-0000-4000-8000-000000000001', 'running'
-         FROM generate_series(1, 2) n`,
-    )
-    await old.pool.query(
       `INSERT INTO operation (id, kind, input, actor, "actorName", state, "endedAt", "instanceId")
        SELECT gen_random_uuid(), 'create-instance', '{"ownerPasswordVerifier": "v"}', 'u', 'Ada', ended, now(), i.id
          FROM instance i, unnest(ARRAY['failed', 'succeeded']) AS ended WHERE i.name = 'i1' OR ended = 'failed'`,
     )
-    await deployMigrations({ connectionString })
+    await deployMigrations(old)
     expect(await verifyAuditChain(old.pool)).toMatchObject({
       rows: 47,
       anchorId: '41',
@@ -146,9 +162,44 @@ test('audit rows of before the chain are chained, and password verifiers that no
     const { rows } = await old.pool.query(`SELECT "keepSeconds" FROM record_retention WHERE kind = 'audit'`)
     expect(rows).toEqual([{ keepSeconds: 90 * 86_400 }])
   } finally {
-    await old.close()
-    await admin.query('DROP DATABASE before_chain WITH (FORCE)')
-    await admin.end()
-    rmSync(before, { recursive: true })
+    await old.drop()
+  }
+})
+
+test('what an earlier version called states of settings are revisions, also in what was asked for', async () => {
+  const old = await earlierDatabase('before_revisions', '20261130090000_setting_revisions')
+  const instanceId = '00000000-0000-4000-8000-000000000011'
+  const operationId = '00000000-0000-4000-8000-000000000021'
+  try {
+    await old.pool.query(
+      `INSERT INTO operation (id, kind, input, actor, "actorName", "instanceId")
+       SELECT $1, 'change-settings', $2, 'u', 'Ada', $3`,
+      [
+        operationId,
+        { instanceId, changes: [{ name: 'fsync', value: 'on' }], reason: 'back', stateId: '7' },
+        instanceId,
+      ],
+    )
+    await old.pool.query(
+      `INSERT INTO setting_state (id, "instanceId", managed, reason, actor, "actorName")
+       VALUES (7, $1, '{"fsync": "on"}', 'as it was found', 'u', 'Ada')`,
+      [instanceId],
+    )
+    await old.pool.query(`SELECT setval('setting_state_id_seq', 7)`)
+    await deployMigrations(old)
+    await inTransaction(old.pool, (tx) =>
+      insertSettingRevision(tx, operationId, { managed: { fsync: 'off' }, before: { fsync: 'lost' } }),
+    )
+    const revisions = await listSettingRevisions(old.pool, { instanceId })
+    expect(revisions.map(({ id, managed, reason }) => [id, managed, reason])).toEqual([
+      ['8', { fsync: 'off' }, 'back'],
+      ['7', { fsync: 'on' }, 'as it was found'],
+    ])
+    const { rows } = await old.pool.query('SELECT input FROM operation')
+    expect(rows).toEqual([
+      { input: { instanceId, changes: [{ name: 'fsync', value: 'on' }], reason: 'back', revisionId: '7' } },
+    ])
+  } finally {
+    await old.drop()
   }
 })

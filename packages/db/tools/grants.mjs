@@ -159,7 +159,7 @@ export const tables = {
   operation_step: controllersOwn(),
   operation_log: { web: { select: true }, controller: { select: true, insert: true } },
   setting_change: { web: { select: true }, controller: { select: true, insert: true } },
-  setting_state: { web: { select: true }, controller: { select: true, insert: true } },
+  setting_revision: { web: { select: true }, controller: { select: true, insert: true } },
   // asked by web, answered by the controller, which also drops what is old
   setting_check: {
     web: { select: true, insert: ['id', 'targets', 'digest', 'actor', 'actorName'] },
@@ -223,7 +223,7 @@ export const tables = {
 export const sequences = {
   operation_log_id_seq: ['controller'],
   setting_change_id_seq: ['controller'],
-  setting_state_id_seq: ['controller'],
+  setting_revision_id_seq: ['controller'],
 }
 
 /** Functions that act as the owner, and who may call them; triggers need no privilege. */

@@ -170,6 +170,8 @@ test('a standby below its primary, too few senders and an order without restarts
       false,
     ),
   ).toEqual(['setting.order_needs_restart'])
+  // a cluster of one has no order
+  expect(codes([member(0, { max_connections: [100, 200] })], false)).toEqual([])
   expect(
     codes(
       [0, 1].map((n) => member(n, { shared_buffers: [1, 2] })),
@@ -184,7 +186,7 @@ test('one member alone does not change what the cluster orders', () => {
   expect(ofWholeCluster(['work_mem'], { name: 'shop', members: 2 })).toBeNull()
   expect(ofWholeCluster(names, { name: 'shop', members: 2 })).toMatchObject({
     code: 'setting.of_cluster',
-    hint: expect.stringContaining('./floe cluster setting set shop max_connections=…'),
+    hint: expect.stringContaining('./floe setting set --cluster shop max_connections=…'),
   })
 })
 
@@ -229,6 +231,9 @@ test('every member has to be there, and for an ordered setting every standby has
   expect(codes(cluster(), 'work_mem', [0])).toEqual(['cluster.member_left_out'])
   expect(codes(cluster(), 'work_mem', [0, 1, 2])).toEqual(['cluster.no_member'])
   expect(codes(cluster(), 'listen_addresses')).toEqual(['setting.of_one_member'])
+  // of a cluster of one it is the cluster's own
+  const { members, ...more } = cluster()
+  expect(codes({ ...more, members: members.slice(0, 1) }, 'listen_addresses', [0])).toEqual([])
 })
 
 test('members are compared: who differs, and which standby is too small', () => {

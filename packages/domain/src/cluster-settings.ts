@@ -1,9 +1,16 @@
 import { z } from 'zod'
 import type { ClusterObserved } from './cluster'
-import { primaryOf, standbySeenOf } from './cluster'
+import { ClusterId, primaryOf, standbySeenOf } from './cluster'
 import type { Fault } from './fault'
 import { InstanceId } from './ids'
 import { type CheckedSetting, SettingChange } from './setting'
+
+/** Whose settings are meant: those of one instance, or of all members of a cluster. */
+export const SettingScope = z.union([
+  z.strictObject({ instanceId: InstanceId }),
+  z.strictObject({ clusterId: ClusterId }),
+])
+export type SettingScope = z.infer<typeof SettingScope>
 
 /**
  * Settings that a standby may not have smaller than its primary had when the WAL was written: a running one stops
@@ -147,7 +154,8 @@ export function clusterSettingBlockers(
         detail: `Instance ${instanceId} is not in it.`,
       })
     for (const { name } of changes) {
-      const reason = settingsOfOneMember[name.toLowerCase()]
+      // of a cluster of one, the member's own are the cluster's
+      const reason = cluster.members.length > 1 ? settingsOfOneMember[name.toLowerCase()] : undefined
       if (reason && !faults.some((f) => f.message.includes(`"${name}"`)))
         faults.push({
           code: 'setting.of_one_member',
@@ -237,7 +245,7 @@ export function clusterSettingFaults(members: readonly MemberCheck[], restart: b
         hint: `Set it to at least ${standbys.length + 1}, which leaves one for a new copy.`,
       })
     const moves = members.some((m) => checkOf(m, name)?.oldNumber !== checkOf(m, name)?.newNumber)
-    if (!restart && moves)
+    if (!restart && moves && standbys.length > 0)
       faults.push({
         code: 'setting.order_needs_restart',
         message: `setting "${name}" cannot wait for a restart in a cluster`,
@@ -260,7 +268,7 @@ export function ofWholeCluster(
         code: 'setting.of_cluster',
         message: `setting "${name.toLowerCase()}" is changed for the whole cluster`,
         detail: `A standby with a smaller value than its primary stops replaying and does not start; cluster "${cluster.name}" has ${cluster.members} members.`,
-        hint: `Use the cluster’s settings, or "./floe cluster setting set ${cluster.name} ${name.toLowerCase()}=…".`,
+        hint: `Use the cluster’s settings, or "./floe setting set --cluster ${cluster.name} ${name.toLowerCase()}=…".`,
       }
 }
 

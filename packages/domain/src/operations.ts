@@ -57,8 +57,8 @@ const mode = StopMode.default('fast').meta({
 const hastened = z.boolean().optional().meta({ title: 'Escalated to immediate' })
 /** Why, in the words of who asked; kept in the history. */
 const reason = ChangeReason.optional().meta({ title: 'Why' })
-/** The state that changes of settings go back to. */
-const stateId = z
+/** The revision that changes of settings roll back to. */
+const revisionId = z
   .string()
   .regex(/^\d{1,19}$/)
   .optional()
@@ -184,7 +184,7 @@ export const operationRecords = {
       instanceId,
       changes: z.array(SettingChange).min(1).meta({ title: 'Changes' }),
       reason,
-      stateId,
+      revisionId,
     }),
     settings: (input: { changes: { name: string }[] }) => input.changes.map((c) => c.name),
   }),
@@ -371,7 +371,7 @@ export const operationRecords = {
       /** False: what needs a restart is written and waits for the next one. Refused where the order matters. */
       restart: z.boolean().default(true).meta({ title: 'With restarts' }),
       reason,
-      stateId,
+      revisionId,
     }),
     settings: (input: { members: { changes: { name: string }[] }[] }) =>
       input.members.flatMap((m) => m.changes.map((c) => c.name)),

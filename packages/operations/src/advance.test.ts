@@ -5,7 +5,7 @@ import {
   leaseOperations,
   listIncidents,
   listSettingChanges,
-  listSettingStates,
+  listSettingRevisions,
   readOperationLog,
   showInstance,
   showOperation,
@@ -471,7 +471,7 @@ test('a restart that rolled settings back has failed with the line, and the hist
       reason: expect.stringContaining('rolled back'),
     },
   ])
-  expect((await listSettingStates(db.pool, { instanceId }))[0]?.managed).toEqual({ work_mem: '8MB' })
+  expect((await listSettingRevisions(db.pool, { instanceId }))[0]?.managed).toEqual({ work_mem: '8MB' })
 })
 
 describe('with another controller at every pass, because the one before was killed', () => {
@@ -518,8 +518,8 @@ describe('with another controller at every pass, because the one before was kill
       const changes = await listSettingChanges(db.pool, { instanceId })
       const settles = kind === 'change-settings' || kind === 'resolve-drift'
       expect(changes).toHaveLength(settles ? 1 : 0)
-      const states = await listSettingStates(db.pool, { instanceId })
-      expect(states.filter((s) => s.operationId === operationId)).toHaveLength(settles ? 1 : 0)
+      const revisions = await listSettingRevisions(db.pool, { instanceId })
+      expect(revisions.filter((s) => s.operationId === operationId)).toHaveLength(settles ? 1 : 0)
     },
   )
 })

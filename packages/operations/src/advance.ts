@@ -6,7 +6,7 @@ import {
   closeIncidentsOfInstance,
   type Database,
   insertSettingChanges,
-  insertSettingState,
+  insertSettingRevision,
   insertSteps,
   isDatabaseAway,
   type LeasedOperation,
@@ -405,7 +405,7 @@ async function write(tx: Transaction, operation: LeasedOperation, record: StepRe
     case 'settings-confirmed':
       await insertSettingChanges(tx, operation.operationId, record.confirmed, record)
       if (record.managed)
-        await insertSettingState(tx, operation.operationId, {
+        await insertSettingRevision(tx, operation.operationId, {
           instanceId: record.instanceId,
           managed: record.managed,
           before: record.managedBefore,

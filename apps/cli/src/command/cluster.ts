@@ -18,9 +18,9 @@ import { z } from 'zod'
 import { submitOnce } from '../console/submit-once'
 import { waitForOperation } from '../console/wait-for-operation'
 import { duration, printResult, table } from '../output'
-import { addClusterSetting } from './cluster-setting'
 import { type ClusterDetail, findCluster, memberNamed } from './find-cluster'
 import { openConsole } from './find-instance'
+import { addClusterSetting } from './setting'
 import { oneOf, type Submitting, submittingVerb, verb, wholeNumber } from './verb'
 
 type Verb = { json?: boolean }

@@ -1,195 +1,212 @@
-import { fault, type InstanceId, type OperationId, type SettingChange } from '@floe/domain'
+import {
+  FaultError,
+  fault,
+  formatFault,
+  type OperationId,
+  type SettingChange,
+  type SettingScope,
+} from '@floe/domain'
+import type { RouterOutputs } from '@floe/web/api'
 import type { Command } from 'commander'
 import type { ConsoleClient } from '../console/client'
 import { submitOnce } from '../console/submit-once'
 import { waitForOperation } from '../console/wait-for-operation'
 import { moment, printResult, table } from '../output'
+import { findCluster } from './find-cluster'
 import { findInstance, openConsole } from './find-instance'
 import { assignment, type Submitting, submittingVerb, verb, wholeNumber } from './verb'
 
-type Verb = { json?: boolean }
+/** What every verb may be told. */
+type Named = { json?: boolean; cluster?: boolean }
+type Ordered = Submitting & { cluster?: boolean; check?: boolean; reason?: string }
+type Check = RouterOutputs['setting']['check']
+type Revision = RouterOutputs['setting']['revisions']['revisions'][number]
 
+/** `./floe setting …`: of an instance, or with --cluster of all members of a cluster. */
 export function addSetting(program: Command): void {
   const setting = program
     .command('setting')
     .summary('list and change settings')
-    .description('Settings of an instance, by their PostgreSQL or PolarDB names.')
+    .description(
+      'Settings by their PostgreSQL or PolarDB names: of an instance, or with --cluster of all members of a cluster together.',
+    )
+  addVerbs(setting, false)
+  addResolve(setting)
+}
 
-  verb(
-    setting,
-    'list <instance> [names...]',
-    'list settings with their values',
-    'Lists settings as the instance’s own binary describes them; all of them unless names or --search are given.',
+/** `./floe cluster setting VERB NAME` is `./floe setting VERB --cluster NAME`. */
+export function addClusterSetting(cluster: Command): void {
+  const setting = cluster
+    .command('setting')
+    .summary('list and change settings of all members')
+    .description(
+      'Settings across a cluster, as "./floe setting … --cluster": changed on all members in the order that keeps standbys replaying, and put back everywhere when one of them fails.',
+    )
+  addVerbs(setting, true)
+}
+
+/** The verbs of both; `ofCluster` where every name is a cluster's, without being told. */
+function addVerbs(setting: Command, ofCluster: boolean): void {
+  const who = ofCluster ? '<cluster>' : '<name>'
+  const named = (command: Command): Command =>
+    ofCluster
+      ? command.setOptionValue('cluster', true)
+      : command.option('--cluster', 'of all members of the cluster of this name')
+  const ordered = (command: Command): Command =>
+    named(command)
+      .option('--check', 'only say what would happen, and in which order')
+      .option('--reason <text>', 'why, for the history')
+      .option('--no-wait', 'do not wait until the change is confirmed')
+
+  named(
+    verb(
+      setting,
+      `list ${who} [names...]`,
+      'list settings with their values',
+      'Lists settings as each member’s own binary describes them. Without names or options: of an instance all of them; of a cluster those whose order matters, those that Floe set, and those that differ.',
+    ),
   )
     .option('--search <text>', 'part of the name, the description or the category')
     .option('--changed', 'only those that differ from the default')
-    .action(
-      async (
-        name: string,
-        names: string[],
-        { json, search, changed }: Verb & { search?: string; changed?: boolean },
-      ) => {
-        const client = openConsole()
-        const { instanceId } = await findInstance(client, name)
-        const answer = await client.trpc.setting.list.query({
-          instanceId,
-          search,
-          names: names.length > 0 ? names : undefined,
-        })
-        const unknown = names.filter((n) => !answer.settings.some((s) => s.name === n))
-        if (unknown.length > 0)
-          throw fault('setting.unknown', `unrecognized configuration parameter "${unknown[0]}"`, {
-            hint: `Run "./floe setting list ${name} --search …" to look for it.`,
-          })
-        const settings = changed
-          ? answer.settings.filter((s) => s.source !== 'default' && s.source !== 'override')
-          : answer.settings
-        printResult(json, settings, () =>
-          table(
-            ['name', 'value', 'source', 'takes effect', ''],
-            settings.map((s) => [
-              s.name,
-              s.shown ?? s.value,
-              s.source,
-              s.impact,
-              s.pendingRestart ? 'restart pending' : ' ',
-            ]),
-          ),
-        )
-      },
-    )
+    .option('--all', 'of a cluster, all of them')
+    .action(listSettings)
 
-  submittingVerb(
-    setting,
-    'set <instance> <name=value...>',
-    'change settings',
-    'Changes settings: checked by the instance’s own binary, written, reloaded and read back. Nothing changes when one of them is refused. A value of DEFAULT goes back to the default.',
+  ordered(
+    submittingVerb(
+      setting,
+      `set ${who} <name=value...>`,
+      'change settings',
+      'Changes settings: checked by the binary of every member, written, reloaded and read back. Nothing changes when one of them is refused. A cluster’s members take them in order, with restarts where they are needed; what fails puts all members back. A value of DEFAULT goes back to the default.',
+    ),
   )
-    .option('--check', 'only say what would happen')
-    .option('--reason <text>', 'why, for the history')
-    .option('--no-wait', 'do not wait until the change is confirmed')
-    .action(
-      async (
-        name: string,
-        words: string[],
-        { json, check, reason, wait, idempotencyKey: key }: Submitting & { check?: boolean; reason?: string },
-      ) => {
-        const changes = changesOf(words, 'setting set demo')
-        const client = openConsole()
-        const { instanceId } = await findInstance(client, name)
-        if (check) {
-          const { results } = await client.trpc.setting.check.mutate({ instanceId, changes })
-          printResult(json, results, () =>
-            table(
-              ['name', 'old', 'new', 'takes effect', 'refused because'],
-              results.map((r) => [r.name, r.oldValue, r.newValue, r.impact, r.fault?.message ?? ' ']),
-            ),
-          )
-          if (results.some((r) => r.fault !== null)) process.exitCode = 1
-          return
-        }
-        const { operationId } = await submitOnce(key, (idempotencyKey) =>
-          client.trpc.setting.set.mutate({ instanceId, changes, reason, idempotencyKey }),
-        )
-        await follow(client, { instanceId, operationId, json, wait })
-      },
-    )
+    .option('--no-restart', 'of a cluster: let what needs a restart wait for the next one')
+    .action(async (name: string, words: string[], options: Ordered & { restart: boolean }) => {
+      const changes = changesOf(words, `${ofCluster ? 'cluster ' : ''}setting set demo`)
+      const { restart, reason } = options
+      const { client, scope } = await open(name, options)
+      if (options.check)
+        return printCheck(await client.trpc.setting.check.mutate({ scope, changes, restart }), scope, options)
+      const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+        client.trpc.setting.set.mutate({ scope, changes, restart, reason, idempotencyKey }),
+      )
+      await follow(client, scope, started.operationId, options)
+    })
 
-  verb(setting, 'history <instance> [name]', 'who changed which setting when')
+  named(verb(setting, `history ${who} [name]`, 'who changed which setting when, and why'))
     .option('--limit <n>', 'at most this many, newest first', wholeNumber(1, 500), 50)
-    .action(
-      async (name: string, settingName: string | undefined, { json, limit }: Verb & { limit: number }) => {
-        const client = openConsole()
-        const { instanceId } = await findInstance(client, name)
-        const { changes } = await client.trpc.setting.history.query({ instanceId, name: settingName, limit })
-        printResult(json, changes, () =>
-          changes.length === 0
-            ? 'No setting was changed through Floe.'
-            : table(
-                ['when', 'name', 'old', 'new', 'by', 'why', ''],
-                changes.map((c) => [
-                  moment(c.at),
-                  c.name,
-                  c.oldValue,
-                  c.newValue,
-                  c.actorName,
-                  c.reason ?? ' ',
-                  c.pendingRestart ? 'restart pending' : ' ',
-                ]),
-              ),
-        )
-      },
-    )
-
-  verb(
-    setting,
-    'states <instance>',
-    'list the states that can be gone back to',
-    'Lists what Floe’s file of settings held after each change, newest first; the first one holds.',
-  )
-    .option('--limit <n>', 'at most this many', wholeNumber(1, 200), 20)
-    .action(async (name: string, { json, limit }: Verb & { limit: number }) => {
-      const client = openConsole()
-      const { instanceId } = await findInstance(client, name)
-      const { states } = await client.trpc.setting.states.query({ instanceId, limit })
-      printResult(json, states, () =>
-        states.length === 0
+    .action(async (name: string, settingName: string | undefined, options: Named & { limit: number }) => {
+      const { client, scope } = await open(name, options)
+      const { limit } = options
+      const { members, changes } = await client.trpc.setting.history.query({
+        scope,
+        name: settingName,
+        limit,
+      })
+      const columns = columnsFor(members.length)
+      printResult(options.json, changes, () =>
+        changes.length === 0
           ? 'No setting was changed through Floe.'
           : table(
-              ['state', 'when', 'by', 'why', 'going back changes'],
-              states.map((s, i) => [
-                s.stateId,
-                moment(s.at),
-                s.actorName,
-                s.reason ?? ' ',
-                i === 0 ? '(holds now)' : s.changes.map((c) => `${c.name}=${c.value ?? 'DEFAULT'}`).join(' '),
+              ['when', ...columns('member'), 'name', 'old', 'new', 'by', 'why', ''],
+              changes.map((c) => [
+                moment(c.at),
+                ...columns(c.instanceName),
+                c.name,
+                c.oldValue,
+                c.newValue,
+                c.actorName,
+                c.reason ?? ' ',
+                c.pendingRestart ? 'restart pending' : ' ',
               ]),
             ),
       )
     })
 
-  submittingVerb(
-    setting,
-    'roll-back <instance> <state>',
-    'go back to an earlier state',
-    'Goes back to a state of "./floe setting states": checked, confirmed and recorded like any change.',
-  )
-    .option('--reason <text>', 'why, for the history')
-    .option('--no-wait', 'do not wait until the change is confirmed')
-    .action(
-      async (
-        name: string,
-        stateId: string,
-        { json, reason, wait, idempotencyKey: key }: Submitting & { reason?: string },
-      ) => {
-        const client = openConsole()
-        const { instanceId } = await findInstance(client, name)
-        const { operationId } = await submitOnce(key, (idempotencyKey) =>
-          client.trpc.setting.rollBack.mutate({ instanceId, stateId, reason, idempotencyKey }),
-        )
-        await follow(client, { instanceId, operationId, json, wait })
-      },
+  // the second is how scripts of earlier versions call it
+  for (const spelling of ['revisions', 'states'])
+    named(
+      verb(
+        setting,
+        `${spelling} ${who}`,
+        'list the revisions that can be rolled back to',
+        'Lists what Floe’s files of settings held after each change, newest first; the first one is current.',
+        { hidden: spelling === 'states' },
+      ),
     )
+      .option('--limit <n>', 'at most this many', wholeNumber(1, 200), 20)
+      .action(async (name: string, options: Named & { limit: number }) => {
+        const { client, scope } = await open(name, options)
+        const { members, revisions } = await client.trpc.setting.revisions.query({
+          scope,
+          limit: options.limit,
+        })
+        const columns = columnsFor(members.length)
+        printResult(options.json, spelling === 'states' ? revisions.map(asState) : revisions, () =>
+          revisions.length === 0
+            ? 'No setting was changed through Floe.'
+            : table(
+                ['revision', 'when', 'by', 'why', ...columns('changed'), 'rolling back changes'],
+                revisions.map((r, i) => [
+                  r.revisionId,
+                  moment(r.at),
+                  r.actorName,
+                  r.reason ?? ' ',
+                  ...columns(r.changed.join(', ')),
+                  i === 0 ? '(current)' : wayBackWords(r) || 'nothing',
+                ]),
+              ),
+        )
+      })
 
-  verb(
-    setting,
-    'drift <instance>',
-    'show configuration drift',
-    'Shows what files set otherwise than Floe left them: edits by hand and ALTER SYSTEM.',
-  ).action(async (name: string, { json }: Verb) => {
-    const client = openConsole()
-    const { instanceId } = await findInstance(client, name)
-    const { drift } = await client.trpc.setting.drift.query({ instanceId })
-    printResult(json, drift, () =>
+  ordered(
+    submittingVerb(
+      setting,
+      `roll-back ${who} <revision>`,
+      'roll back to an earlier revision',
+      `Rolls back to a revision of "./floe ${ofCluster ? 'cluster ' : ''}setting revisions": checked, applied, confirmed and recorded like any change.`,
+    ).alias('rollback'),
+  ).action(async (name: string, revisionId: string, options: Ordered) => {
+    const { client, scope } = await open(name, options)
+    if (options.check)
+      return printCheck(await client.trpc.setting.check.mutate({ scope, revisionId }), scope, options)
+    const { reason } = options
+    const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+      client.trpc.setting.rollBack.mutate({ scope, revisionId, reason, idempotencyKey }),
+    )
+    await follow(client, scope, started.operationId, options)
+  })
+
+  named(
+    verb(
+      setting,
+      `drift ${who}`,
+      'show configuration drift',
+      'Shows what files set otherwise than Floe left them: edits by hand and ALTER SYSTEM.',
+    ),
+  ).action(async (name: string, options: Named) => {
+    const { client, scope } = await open(name, options)
+    const { members, drift } = await client.trpc.setting.drift.query({ scope })
+    const columns = columnsFor(members.length)
+    printResult(options.json, drift, () =>
       drift.length === 0
         ? 'No configuration drift.'
         : table(
-            ['name', 'file', 'line', 'was', 'is'],
-            drift.map((d) => [d.name, d.file, d.line, d.was ?? 'not set', d.is ?? 'not set']),
+            [...columns('member'), 'name', 'file', 'line', 'was', 'is'],
+            drift.map((d) => [
+              ...columns(d.instanceName),
+              d.name,
+              d.file,
+              d.line,
+              d.was ?? 'not set',
+              d.is ?? 'not set',
+            ]),
           ),
     )
   })
+}
 
+/** Drift is resolved where it is: on one instance. */
+function addResolve(setting: Command): void {
   for (const how of ['adopt', 'revert'] as const)
     submittingVerb(
       setting,
@@ -201,23 +218,163 @@ export function addSetting(program: Command): void {
     )
       .option('--reason <text>', 'why, for the history')
       .option('--no-wait', 'do not wait until it is confirmed')
-      .action(
-        async (
-          name: string,
-          { json, reason, wait, idempotencyKey: key }: Submitting & { reason?: string },
-        ) => {
-          const client = openConsole()
-          const { instanceId } = await findInstance(client, name)
-          const { operationId } = await submitOnce(key, (idempotencyKey) =>
-            client.trpc.setting[how].mutate({ instanceId, reason, idempotencyKey }),
-          )
-          await follow(client, { instanceId, operationId, json, wait })
-        },
-      )
+      .action(async (name: string, options: Submitting & { reason?: string }) => {
+        const client = openConsole()
+        const { instanceId } = await findInstance(client, name)
+        const { operationId } = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+          client.trpc.setting[how].mutate({ instanceId, reason: options.reason, idempotencyKey }),
+        )
+        await follow(client, { instanceId }, operationId, options)
+      })
+}
+
+/** The console, and whom a name means there. */
+async function open(
+  name: string,
+  { cluster }: Named,
+): Promise<{ client: ConsoleClient; scope: SettingScope }> {
+  const client = openConsole()
+  if (!cluster) return { client, scope: { instanceId: (await findInstance(client, name)).instanceId } }
+  return { client, scope: { clusterId: (await findCluster(client, name)).cluster.clusterId } }
+}
+
+/** A column that a table has only where there is more than one member. */
+const columnsFor =
+  (members: number) =>
+  (cell: string): string[] =>
+    members > 1 ? [cell] : []
+
+const inWords = (changes: readonly { name: string; value: string | null }[]) =>
+  changes.map((c) => `${c.name}=${c.value ?? 'DEFAULT'}`).join(' ')
+
+async function listSettings(
+  name: string,
+  names: string[],
+  options: Named & { search?: string; changed?: boolean; all?: boolean },
+): Promise<void> {
+  const { search, changed } = options
+  const { client, scope } = await open(name, options)
+  const answer = await client.trpc.setting.list.query({
+    scope,
+    search,
+    names: names.length > 0 ? names : undefined,
+  })
+  const { members } = answer
+  const unknown = names.find((n) => !answer.settings.some((s) => s.name === n))
+  if (unknown !== undefined && members.every((m) => m.fault === null))
+    throw fault('setting.unknown', `unrecognized configuration parameter "${unknown}"`, {
+      hint: `Run "./floe setting list ${members[0]?.name} --search …" to look for it.`,
+    })
+  const chosen = names.length > 0 || search !== undefined || changed || options.all
+  const settings = answer.settings.filter(
+    (s) =>
+      (chosen || 'instanceId' in scope || s.notable) &&
+      (!changed || s.values.some((v) => v && v.source !== 'default' && v.source !== 'override')),
+  )
+  const several = members.length > 1
+  // of an instance alone the values stand beside the name
+  const json =
+    'instanceId' in scope
+      ? settings.map((s) => ({ ...s, ...s.values[0] }))
+      : { ...answer, settings: settings }
+  printResult(options.json, json, () =>
+    [
+      table(
+        ['name', ...(several ? members.map((m) => m.name) : ['value', 'source']), 'takes effect', ''],
+        settings.map((s) => [
+          s.name,
+          ...s.values.map((v) =>
+            v ? (names.length > 0 ? (v.shown ?? '–') : beginningOf(v.shown ?? '–')) : '?',
+          ),
+          ...(several ? [] : [s.values[0]?.source ?? ' ']),
+          s.impact,
+          notesOn(s, members, several) || ' ',
+        ]),
+      ),
+      ...members.flatMap((m) => (m.fault ? ['', `${m.name}: ${formatFault(m.fault)}`] : [])),
+    ].join('\n'),
+  )
+}
+
+/** Of a long value its beginning, so that the lines of a list fit; whoever names the setting sees all of it. */
+const beginningOf = (text: string) => (text.length > 60 ? `${text.slice(0, 59)}…` : text)
+
+/** What a line of the list says at its end. */
+function notesOn(
+  s: RouterOutputs['setting']['list']['settings'][number],
+  members: readonly { name: string }[],
+  several: boolean,
+): string {
+  const pending = s.values.flatMap((v, i) =>
+    v && v.pending !== null ? [`${several ? `${members[i]?.name} ` : ''}after a restart: ${v.pending}`] : [],
+  )
+  const across = !several
+    ? []
+    : s.tooSmallOn.length > 0
+      ? [`TOO SMALL on ${s.tooSmallOn.join(', ')}`]
+      : [...(s.differs ? ['differs'] : []), ...(s.ordered ? ['in order'] : [])]
+  return [...across, ...pending].join(', ')
+}
+
+const phaseWords: Record<Check['phases'][number]['phase'], string> = {
+  standbys: 'standbys first',
+  primary: 'primary',
+  replayed: 'standbys, once they replayed that',
+}
+
+function printCheck(check: Check, scope: SettingScope, { json }: Named): void {
+  const [only] = check.members
+  const alone = 'instanceId' in scope
+  if (alone && only?.fault) throw new FaultError(only.fault)
+  const columns = columnsFor(check.members.length)
+  printResult(json, alone ? only?.results : check, () =>
+    [
+      table(
+        [...columns('member'), 'name', 'old', 'new', 'takes effect'],
+        check.members.flatMap((m) =>
+          m.results.map((r) => [...columns(m.name), r.name, r.oldValue, r.newValue, r.impact]),
+        ),
+      ),
+      ...(alone
+        ? []
+        : [
+            '',
+            table(
+              ['order', 'member', 'changes', 'restart'],
+              check.phases.flatMap((p) =>
+                p.members.map((m) => [
+                  phaseWords[p.phase],
+                  m.name,
+                  inWords(m.changes),
+                  m.restart ? 'yes' : 'no',
+                ]),
+              ),
+            ),
+          ]),
+      ...(check.notes.length > 0 && check.faults.length === 0 ? ['', ...check.notes] : []),
+      ...check.faults.map((f) => `\nREFUSED: ${formatFault(f)}`),
+    ].join('\n'),
+  )
+  if (check.faults.length > 0) process.exitCode = 1
+}
+
+/** What rolling back to a revision changes, by member where there are several. */
+function wayBackWords({ members }: Revision): string {
+  return members
+    .filter((m) => m.changes.length > 0)
+    .map((m) => (members.length > 1 ? `${m.name}: ` : '') + inWords(m.changes))
+    .join('; ')
+}
+
+/** A revision as `setting states --json` printed it. */
+function asState({ revisionId, ...revision }: Revision) {
+  const [only, ...others] = revision.members
+  const ofOne = only && others.length === 0 ? { managed: only.managed, changes: only.changes } : {}
+  return { stateId: revisionId, ...revision, ...ofOne }
 }
 
 /** `name=value` words as changes; DEFAULT goes back to the default. `example` begins the example of a mistake. */
-export function changesOf(words: readonly string[], example: string): SettingChange[] {
+function changesOf(words: readonly string[], example: string): SettingChange[] {
   let values: Record<string, string> = {}
   for (const word of words) {
     if (word.indexOf('=') < 1)
@@ -232,25 +389,33 @@ export function changesOf(words: readonly string[], example: string): SettingCha
   }))
 }
 
-/** Waits for an operation on settings and shows what the instance confirmed. */
+/** Waits for an operation on settings and shows what every member confirmed. */
 async function follow(
   client: ConsoleClient,
-  o: { instanceId: InstanceId; operationId: OperationId; json: boolean | undefined; wait: boolean },
+  scope: SettingScope,
+  operationId: OperationId,
+  { json, wait }: Submitting,
 ): Promise<void> {
-  const { instanceId, operationId, json } = o
-  if (!o.wait) {
+  if (!wait) {
     printResult(json, { operationId }, () => `Operation ${operationId} was started.`)
     return
   }
   const operation = await waitForOperation(client, operationId)
-  const history = await client.trpc.setting.history.query({ instanceId, limit: 500 })
+  const history = await client.trpc.setting.history.query({ scope, limit: 500 })
   const confirmed = history.changes.filter((c) => c.operationId === operationId)
+  const columns = columnsFor(history.members.length)
   printResult(json, { operationId, state: operation.state, confirmed }, () =>
     confirmed.length === 0
       ? 'Nothing changed: the settings have these values already.'
       : table(
-          ['name', 'old', 'confirmed', ''],
-          confirmed.map((c) => [c.name, c.oldValue, c.newValue, c.pendingRestart ? 'after a restart' : ' ']),
+          [...columns('member'), 'name', 'old', 'confirmed', ''],
+          confirmed.map((c) => [
+            ...columns(c.instanceName),
+            c.name,
+            c.oldValue,
+            c.newValue,
+            c.pendingRestart ? 'after a restart' : ' ',
+          ]),
         ),
   )
 }

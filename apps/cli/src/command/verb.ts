@@ -3,9 +3,15 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { idempotencyKey } from '../console/submit-once'
 
 /** A verb of the command line: every one has --json. `run` gets the arguments, then the options. */
-export function verb(parent: Command, usage: string, summary: string, about?: string): Command {
+export function verb(
+  parent: Command,
+  usage: string,
+  summary: string,
+  about?: string,
+  options: { hidden?: boolean } = {},
+): Command {
   const command = parent
-    .command(usage)
+    .command(usage, options)
     .summary(summary)
     .description(about ?? `${summary}.`)
   return command.option('--json', 'print the result as JSON')

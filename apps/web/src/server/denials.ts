@@ -27,9 +27,17 @@ export async function auditDenial(
   await ctx.ports.denialRows.write(event.actor.id, event, async () => {
     // what somebody unknown sends is not read in order to refuse them
     const input = actor ? ((await getRawInput().catch(() => undefined)) as Named | undefined) : undefined
-    const objectId = [input?.instanceId, input?.operationId, input?.incidentId].find(
-      (id) => typeof id === 'string' && unstorableText(id) === null,
-    ) as string | undefined
+    const scope = input?.scope as Named | undefined
+    const ids = [
+      input?.instanceId,
+      scope?.instanceId,
+      scope?.clusterId,
+      input?.operationId,
+      input?.incidentId,
+    ]
+    const objectId = ids.find((id) => typeof id === 'string' && unstorableText(id) === null) as
+      | string
+      | undefined
     return { ...event, objectId: objectId?.slice(0, 100) }
   })
 }

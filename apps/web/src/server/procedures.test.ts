@@ -56,7 +56,7 @@ const inputs: Record<string, object> = {
   'webhook.add': { url: 'https://example.org/hook' },
   'webhook.remove': { webhookId: randomUUID() },
   'webhook.test': { webhookId: randomUUID() },
-  'setting.rollBack': { stateId: '1' },
+  'setting.rollBack': { revisionId: '1' },
   'setting.adopt': {},
   'setting.revert': {},
   'controlDatabase.acceptRestored': { as: 'reported' },
@@ -115,7 +115,7 @@ test('text that PostgreSQL cannot store is bad input, wherever it stands', async
   const caller = await it.callerOf((await it.signedIn('operator')).headers)
   for (const asked of [
     caller.cluster.show({ name: 'a\0b' }),
-    caller.setting.history({ instanceId, cursor: '1\0' } as never),
+    caller.setting.history({ scope: { instanceId }, cursor: '1\0' } as never),
     caller.operation.list({ cursor: '1_\0' }),
     caller.instance.create({ name: 'fine', idempotencyKey: 'key\0', settings: { x: '\ud800' } } as never),
     caller.instance.create({ name: 'fine', settings: { 'x\0': 'y' } } as never),

@@ -3,7 +3,6 @@ import { account } from './routers/account'
 import { audit } from './routers/audit'
 import { checkpoint } from './routers/checkpoint'
 import { cluster } from './routers/cluster'
-import { clusterSetting } from './routers/cluster-setting'
 import { controlDatabase } from './routers/control-database'
 import { host } from './routers/host'
 import { incident } from './routers/incident'
@@ -25,7 +24,6 @@ export const appRouter = router({
   host,
   instance,
   cluster,
-  clusterSetting,
   standby,
   keptAside,
   protection,

@@ -30,11 +30,11 @@ const audited = async (instanceId: string) =>
     )
   ).rows as { outcome: string; detail: Record<string, unknown> }[]
 /** What a controller does with the next check. */
-const answerNext = () =>
+const answerNext = (results: object[] = [result]) =>
   waitUntil('a check is asked', async () => {
     const [taken] = await takeSettingChecks(it.database.pool, { leaseMs: 10_000, limit: 1 })
     if (!taken) return null
-    await answerSettingCheck(it.database.pool, taken.checkId, [{ fault: null, results: [result] }])
+    await answerSettingCheck(it.database.pool, taken.checkId, [{ fault: null, results }])
     return taken
   })
 const faultOfCall = async (asked: Promise<unknown>) => {
@@ -48,14 +48,14 @@ const faultOfCall = async (asked: Promise<unknown>) => {
 test('a reviewed change set is one check and one audit row, however often it is asked at once', async () => {
   const caller = await it.callerOf((await it.signedIn('operator')).headers)
   const instanceId = await instance()
-  const both = [1, 2, 3].map(() => caller.setting.check({ instanceId, changes }))
+  const both = [1, 2, 3].map(() => caller.setting.check({ scope: { instanceId }, changes }))
   const taken = await answerNext()
-  for (const answer of await Promise.all(both)) expect(answer.results).toEqual([result])
+  for (const answer of await Promise.all(both)) expect(answer.members[0]?.results).toEqual([result])
   expect(await audited(instanceId)).toEqual([
     { outcome: 'allowed', detail: { checkId: taken.checkId, settings: ['work_mem'] } },
   ])
   // another set of changes is another one
-  const other = caller.setting.check({ instanceId, changes: [{ name: 'work_mem', value: '9MB' }] })
+  const other = caller.setting.check({ scope: { instanceId }, changes: [{ name: 'work_mem', value: '9MB' }] })
   await answerNext()
   await other
   expect(await audited(instanceId)).toHaveLength(2)
@@ -68,14 +68,14 @@ test('settings that run programs are checked for an admin only, and the row name
   const programs = [{ name: 'shared_preload_libraries', value: 'auto_explain' }]
   const operator = await it.callerOf((await it.signedIn('operator')).headers)
   const runs = 'setting.runs_programs'
-  expect(await faultOfCall(operator.setting.check({ instanceId, changes: programs }))).toBe(runs)
+  expect(await faultOfCall(operator.setting.check({ scope: { instanceId }, changes: programs }))).toBe(runs)
   expect(
     await faultOfCall(
       operator.instance.check({ hostId, settings: { shared_preload_libraries: 'auto_explain' } }),
     ),
   ).toBe(runs)
   const admin = await it.callerOf((await it.signedIn('admin')).headers)
-  const asked = admin.setting.check({ instanceId, changes: programs })
+  const asked = admin.setting.check({ scope: { instanceId }, changes: programs })
   await answerNext()
   await asked
   expect((await audited(instanceId)).map((r) => [r.outcome, r.detail.class])).toEqual([
@@ -89,10 +89,12 @@ test('without a controller it is said so in time, and asked again it is the same
   const caller = await it.callerOf(headers)
   const hasty = await it.callerOf(headers, { settingCheckTimes: { takenMs: 50, answeredMs: 60_000 } })
   const instanceId = await instance()
-  expect(await faultOfCall(hasty.setting.check({ instanceId, changes }))).toBe('setting.check_not_taken')
-  const again = caller.setting.check({ instanceId, changes })
+  expect(await faultOfCall(hasty.setting.check({ scope: { instanceId }, changes }))).toBe(
+    'setting.check_not_taken',
+  )
+  const again = caller.setting.check({ scope: { instanceId }, changes })
   await answerNext()
-  expect((await again).results).toEqual([result])
+  expect((await again).members[0]?.results).toEqual([result])
   expect(await audited(instanceId)).toHaveLength(1)
 })
 
@@ -101,7 +103,7 @@ test('nobody waits longer than the deadline: it is said that the check goes on, 
   const caller = await it.callerOf(headers)
   const hasty = await it.callerOf(headers, { settingCheckTimes: { takenMs: 60_000, answeredMs: 50 } })
   const instanceId = await instance()
-  const asked = await hasty.setting.check({ instanceId, changes }).then(
+  const asked = await hasty.setting.check({ scope: { instanceId }, changes }).then(
     () => undefined,
     (error: unknown) => error,
   )
@@ -111,8 +113,53 @@ test('nobody waits longer than the deadline: it is said that the check goes on, 
     detail: expect.stringContaining('the host may be starting other engines'),
     hint: expect.stringContaining('the next try waits for the same answer'),
   })
-  const again = caller.setting.check({ instanceId, changes })
+  const again = caller.setting.check({ scope: { instanceId }, changes })
   await answerNext()
-  expect((await again).results).toEqual([result])
+  expect((await again).members[0]?.results).toEqual([result])
   expect(await audited(instanceId)).toHaveLength(1)
+})
+
+test('a check says whether it restarts: never one instance, a cluster unless it is told not to', async () => {
+  const caller = await it.callerOf((await it.signedIn('operator')).headers)
+  const instanceId = await instance()
+  const { rows } = await it.database.pool.query('SELECT "clusterId" FROM instance WHERE id = $1', [
+    instanceId,
+  ])
+  const { clusterId } = rows[0]
+  const more = [{ name: 'max_connections', value: '200' }]
+  const raised = {
+    ...{ name: 'max_connections', oldValue: '100', newValue: '200', impact: 'restart', fault: null },
+    ...{ oldNumber: 100, newNumber: 200 },
+  }
+  const checked = async (input: Parameters<typeof caller.setting.check>[0]) => {
+    const asked = caller.setting.check(input)
+    await answerNext([raised])
+    return asked
+  }
+  const waits = expect.stringContaining('comes into force with the next one')
+  const turn = { changes: more, restart: false }
+  const alone = await checked({ scope: { instanceId }, changes: more })
+  expect(alone).toMatchObject({ faults: [], notes: [waits] })
+  expect(alone.phases).toMatchObject([{ phase: 'primary', members: [turn] }])
+  // what only the order of members is for stays inside
+  expect(alone.members[0]?.results[0]).not.toHaveProperty('newNumber')
+
+  const ofOne = await checked({ scope: { clusterId }, changes: more })
+  expect(ofOne.members.map((m) => m.instanceId)).toEqual([instanceId])
+  expect(ofOne.phases).toMatchObject([{ members: [{ ...turn, restart: true }] }])
+  expect(ofOne.notes).toEqual([expect.stringMatching(/^The instance is restarted: /)])
+  // the same question to the engines a moment later is the same check
+  const later = await caller.setting.check({ scope: { clusterId }, changes: more, restart: false })
+  expect(later).toMatchObject({ phases: [{ members: [turn] }], notes: [waits] })
+  expect(later.faults.map((f) => f.code)).not.toContain('setting.order_needs_restart')
+
+  // a member of several may not have it of its own
+  const standby = await instance()
+  await it.database.pool.query(
+    `UPDATE instance SET "clusterId" = $2, "memberRole" = 'standby' WHERE id = $1`,
+    [standby, clusterId],
+  )
+  const one = await caller.setting.check({ scope: { instanceId }, changes: more })
+  expect(one.faults.map((f) => f.code)).toEqual(['setting.of_cluster'])
+  expect(one.members[0]?.results[0]?.fault?.code).toBe('setting.of_cluster')
 })

@@ -1,4 +1,4 @@
-import { insertSettingChanges, insertSettingState, inTransaction, openIncident } from '@floe/db'
+import { insertSettingChanges, insertSettingRevision, inTransaction, openIncident } from '@floe/db'
 import { insertTestInstance } from '@floe/db/testing'
 import { HIDDEN_VALUE, InstanceId, InstanceName, incidentKey } from '@floe/domain'
 import { VALUE_NOT_KEPT } from '@floe/operations/submit'
@@ -48,8 +48,8 @@ test('settings that run programs are an admin’s, at every door, and the audit 
   ])
   const { clusterId } = rows[0]
   const refused = 'setting.runs_programs'
-  expect(await codeOf(operator.setting.set({ instanceId, changes }))).toBe(refused)
-  expect(await codeOf(operator.clusterSetting.set({ clusterId, changes }))).toBe(refused)
+  expect(await codeOf(operator.setting.set({ scope: { instanceId }, changes }))).toBe(refused)
+  expect(await codeOf(operator.setting.set({ scope: { clusterId }, changes }))).toBe(refused)
   expect(
     await codeOf(
       operator.instance.create({
@@ -65,7 +65,7 @@ test('settings that run programs are an admin’s, at every door, and the audit 
     },
   ])
 
-  const { operationId } = await admin.setting.set({ instanceId, changes })
+  const { operationId } = await admin.setting.set({ scope: { instanceId }, changes })
   expect((await audit('setting.set', instanceId)).at(-1)).toMatchObject({
     outcome: 'allowed',
     detail: { class: 'runs-programs', programSettings: ['archive_command'] },
@@ -95,7 +95,7 @@ test('settings that run programs are an admin’s, at every door, and the audit 
   expect(await codeOf(operator.setting.revert({ instanceId }))).toBe(refused)
   // all else stays an operator's
   await ended((await admin.setting.adopt({ instanceId })).operationId)
-  await operator.setting.set({ instanceId, changes: [{ name: 'work_mem', value: '8MB' }] })
+  await operator.setting.set({ scope: { instanceId }, changes: [{ name: 'work_mem', value: '8MB' }] })
 })
 
 test('a viewer is told no value that only superusers see, at no door', async () => {
@@ -106,12 +106,12 @@ test('a viewer is told no value that only superusers see, at no door', async () 
   ]
   const instanceId = await instance()
   const { operationId } = await admin.setting.set({
-    instanceId,
+    scope: { instanceId },
     changes: [...changes, { name: 'work_mem', value: '8MB' }],
   })
   const { pool } = it.database
   await inTransaction(pool, async (tx) => {
-    await insertSettingState(tx, operationId, {
+    await insertSettingRevision(tx, operationId, {
       managed: { archive_command: 'false', work_mem: '8MB' },
       before: { archive_command: SECRET },
     })
@@ -160,11 +160,11 @@ test('a viewer is told no value that only superusers see, at no door', async () 
     return undefined
   }
   const doors = (caller: typeof viewer): Record<string, () => Promise<unknown>> => ({
-    'setting.history': () => caller.setting.history({ instanceId }),
-    'setting.states': () => caller.setting.states({ instanceId }),
-    'setting.drift': () => caller.setting.drift({ instanceId }),
-    'clusterSetting.history': () => caller.clusterSetting.history({ clusterId }),
-    'clusterSetting.states': () => caller.clusterSetting.states({ clusterId }),
+    'setting.history': () => caller.setting.history({ scope: { instanceId } }),
+    'setting.revisions': () => caller.setting.revisions({ scope: { instanceId } }),
+    'setting.drift': () => caller.setting.drift({ scope: { instanceId } }),
+    'setting.history of a cluster': () => caller.setting.history({ scope: { clusterId } }),
+    'setting.revisions of a cluster': () => caller.setting.revisions({ scope: { clusterId } }),
     'operation.show': () => caller.operation.show({ operationId }),
     'operation.list': () => caller.operation.list({ instanceId }),
     'operation.watch': () => watched(caller),
@@ -177,7 +177,7 @@ test('a viewer is told no value that only superusers see, at no door', async () 
   }
   for (const [door, ask] of Object.entries(doors(operator)))
     expect([door, JSON.stringify(await ask()).includes('hunter2')]).toEqual([door, true])
-  expect(JSON.stringify(await viewer.setting.history({ instanceId }))).toContain('8MB')
+  expect(JSON.stringify(await viewer.setting.history({ scope: { instanceId } }))).toContain('8MB')
 })
 
 test('the catalogue keeps its words and loses the values', () => {
@@ -211,6 +211,6 @@ test('what only an operator may ask is asked by the console’s own pages', asyn
     'sec-fetch-site': 'cross-site',
     'sec-fetch-mode': 'navigate',
   })
-  const ask = { instanceId, changes: [{ name: 'work_mem', value: '8MB' }] }
+  const ask = { scope: { instanceId }, changes: [{ name: 'work_mem', value: '8MB' }] }
   expect(await codeOf(crossSite.setting.check(ask))).toBe('session.cross_origin')
 })

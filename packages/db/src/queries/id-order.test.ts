@@ -6,11 +6,9 @@ import { type AuditPosition, insertAuditEvent, listAuditEvents } from './audit'
 import { readOperationLog } from './operation'
 import {
   insertSettingChanges,
-  insertSettingState,
-  listClusterSettingChanges,
-  listClusterSettingStates,
+  insertSettingRevision,
   listSettingChanges,
-  listSettingStates,
+  listSettingRevisions,
 } from './setting-change'
 
 // ids that cross 9 → 10, 99 → 100 and 999 → 1000 sort as numbers only
@@ -56,37 +54,34 @@ test('a log is read whole and in order, whatever the size of its pages', async (
   }
 })
 
-test('the newest state of settings is the one that holds, and going back goes to its own row', async () => {
+test('the newest revision of settings is the current one, and each is its own row', async () => {
   for (let n = 1; n <= 120; n++) {
     const operationId = await insertOperation()
     await inTransaction(db.pool, async (tx) => {
-      await insertSettingState(tx, operationId, { managed: { work_mem: `${n}MB` } })
+      await insertSettingRevision(tx, operationId, { managed: { work_mem: `${n}MB` } })
       await insertSettingChanges(tx, operationId, [
         { name: 'work_mem', oldValue: `${n - 1}MB`, newValue: `${n}MB`, pendingRestart: false },
       ])
     })
   }
-  const held = (states: { managed: Record<string, string> }[]) =>
-    states.map((s) => Number.parseInt(s.managed.work_mem as string, 10))
-  expect(held(await listSettingStates(db.pool, { instanceId, limit: 1 }))).toEqual([120])
-  const page = await listSettingStates(db.pool, { instanceId, limit: 25 })
-  expect(held(page)).toEqual(numbers(120, 96))
-  const older = await listSettingStates(db.pool, { instanceId, limit: 200, before: page.at(-1)?.id })
-  expect(held(older)).toEqual(numbers(95, 1))
-
-  const changes = await listSettingChanges(db.pool, { instanceId, limit: 30 })
-  expect(changes.map((c) => c.newValue)).toEqual(numbers(120, 91).map((n) => `${n}MB`))
-  const before = changes.at(-1)?.id
-  const rest = await listSettingChanges(db.pool, { instanceId, before, limit: 200 })
-  expect(rest.map((c) => c.newValue)).toEqual(numbers(90, 1).map((n) => `${n}MB`))
-
+  const held = (revisions: { managed: Record<string, string> }[]) =>
+    revisions.map((s) => Number.parseInt(s.managed.work_mem as string, 10))
   const { rows } = await db.pool.query('SELECT "clusterId" FROM instance WHERE id = $1', [instanceId])
   const clusterId = rows[0].clusterId as string
-  expect(held(await listClusterSettingStates(db.pool, { clusterId }))).toEqual(numbers(120, 1))
-  expect((await listClusterSettingChanges(db.pool, { clusterId, limit: 1 }))[0]?.newValue).toBe('120MB')
+  for (const scope of [{ instanceId }, { clusterId }]) {
+    const all = await listSettingRevisions(db.pool, scope)
+    expect(held(all)).toEqual(numbers(120, 1))
+    // the newest, the one before them and the oldest
+    expect(held(await listSettingRevisions(db.pool, scope, { limit: 25 }))).toEqual([...numbers(120, 95), 1])
+    expect(held(await listSettingRevisions(db.pool, scope, { limit: 1, asOf: all[70]?.id }))).toEqual([
+      120, 119, 50, 1,
+    ])
+    const changes = await listSettingChanges(db.pool, scope, { limit: 30 })
+    expect(changes.map((c) => c.newValue)).toEqual(numbers(120, 91).map((n) => `${n}MB`))
+  }
 })
 
-test('of a member that changed seldom, the state that held before the newest ones is listed, too', async () => {
+test('of a member that changed seldom, the revision that held before the newest ones is listed, too', async () => {
   const { rows } = await db.pool.query('SELECT "clusterId" FROM instance WHERE id = $1', [instanceId])
   const clusterId = rows[0].clusterId as string
   const seldom = (await insertTestInstance(db)).instanceId
@@ -94,13 +89,13 @@ test('of a member that changed seldom, the state that held before the newest one
   const write = async (of: string, value: string) => {
     const operationId = await insertOperation()
     const managed = { work_mem: value }
-    await inTransaction(db.pool, (tx) => insertSettingState(tx, operationId, { managed, instanceId: of }))
+    await inTransaction(db.pool, (tx) => insertSettingRevision(tx, operationId, { managed, instanceId: of }))
   }
   for (const value of ['1GB', '2GB']) await write(seldom, value)
   for (let n = 1; n <= 20; n++) await write(instanceId, `${n}kB`)
   await write(seldom, '3GB')
-  const states = await listClusterSettingStates(db.pool, { clusterId, limit: 10 })
-  const own = states.filter((s) => s.instanceId === seldom).map((s) => s.managed.work_mem)
+  const revisions = await listSettingRevisions(db.pool, { clusterId }, { limit: 10 })
+  const own = revisions.filter((s) => s.instanceId === seldom).map((s) => s.managed.work_mem)
   expect(own).toEqual(['3GB', '2GB', '1GB'])
 })
 

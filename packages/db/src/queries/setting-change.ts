@@ -1,33 +1,39 @@
 import type { ConfirmedSetting } from '@floe/domain'
 import type { Queryable, Transaction } from '../database'
 
+/** Whose settings: those of one instance, or of all members of a cluster that are not deleted. */
+type Scope = { instanceId: string } | { clusterId: string }
+
+/** A condition on `instance i`, whose `$1` is `idOf` the scope. */
+const inScope = (scope: Scope) =>
+  'instanceId' in scope ? 'i.id = $1' : 'i."clusterId" = $1 AND i."deletedAt" IS NULL'
+const idOf = (scope: Scope) => ('instanceId' in scope ? scope.instanceId : scope.clusterId)
+
 export type SettingChangeView = ConfirmedSetting & {
   id: string
   at: Date
   operationId: string
+  instanceId: string
+  instanceName: string
   /** Why, in the words of who asked. */
   reason: string | null
   actor: string
   actorName: string
 }
 
-/** Who changed which setting of an instance when, newest first; `before` is the id of the last one already seen. */
+/** Who changed which setting of which instance when, newest first. */
 export async function listSettingChanges(
   on: Queryable,
-  input: {
-    instanceId: string
-    name?: string | undefined
-    before?: string | undefined
-    limit?: number | undefined
-  },
+  scope: Scope,
+  { name, limit = 100 }: { name?: string | undefined; limit?: number | undefined } = {},
 ): Promise<SettingChangeView[]> {
   const { rows } = await on.query<SettingChangeView>(
     `SELECT c.id::text, c.at, c."operationId", c.name, c."oldValue", c."newValue", c."pendingRestart", c.reason, c.actor,
-            c."actorName"
-       FROM setting_change c
-      WHERE c."instanceId" = $1 AND ($2::text IS NULL OR c.name = $2) AND ($3::bigint IS NULL OR c.id < $3)
-      ORDER BY c.id DESC LIMIT $4`,
-    [input.instanceId, input.name ?? null, input.before ?? null, input.limit ?? 100],
+            c."actorName", i.id AS "instanceId", i.name AS "instanceName"
+       FROM setting_change c JOIN instance i ON i.id = c."instanceId"
+      WHERE ${inScope(scope)} AND ($2::text IS NULL OR c.name = $2)
+      ORDER BY c.id DESC LIMIT $3`,
+    [idOf(scope), name ?? null, limit],
   )
   return rows
 }
@@ -59,8 +65,9 @@ export async function insertSettingChanges(
   )
 }
 
-export type SettingStateView = {
+export type SettingRevisionView = {
   id: string
+  instanceId: string
   operationId: string | null
   at: Date
   /** Floe's file after the change, name → value. */
@@ -70,42 +77,37 @@ export type SettingStateView = {
   actorName: string
 }
 
-const stateColumns = 's.id::text, s."operationId", s.at, s.managed, s.reason, s.actor, s."actorName"'
-
-/** States of an instance's managed settings, newest first; the first one is the one that holds. */
-export async function listSettingStates(
+/**
+ * Revisions of managed settings, newest first: the newest `limit`, and of each instance the one that held before them and
+ * its oldest. With `asOf`, the id of a revision, also the one that each instance had then.
+ */
+export async function listSettingRevisions(
   on: Queryable,
-  input: { instanceId: string; before?: string | undefined; limit?: number | undefined },
-): Promise<SettingStateView[]> {
-  const { rows } = await on.query<SettingStateView>(
-    `SELECT ${stateColumns} FROM setting_state s
-      WHERE s."instanceId" = $1 AND ($2::bigint IS NULL OR s.id < $2) ORDER BY s.id DESC LIMIT $3`,
-    [input.instanceId, input.before ?? null, input.limit ?? 50],
+  scope: Scope,
+  { limit = 500, asOf }: { limit?: number | undefined; asOf?: string | undefined } = {},
+): Promise<SettingRevisionView[]> {
+  const { rows } = await on.query<SettingRevisionView>(
+    `WITH own AS (SELECT r.* FROM setting_revision r JOIN instance i ON i.id = r."instanceId" WHERE ${inScope(scope)}),
+          newest AS (SELECT id FROM own ORDER BY id DESC LIMIT $2)
+     SELECT r.id::text, r."instanceId", r."operationId", r.at, r.managed, r.reason, r.actor, r."actorName" FROM own r
+      WHERE r.id >= (SELECT min(id) FROM newest)
+         OR r.id IN (SELECT max(id) FROM own WHERE id < (SELECT min(id) FROM newest) GROUP BY "instanceId")
+         OR r.id IN (SELECT min(id) FROM own GROUP BY "instanceId")
+         OR r.id IN (SELECT max(id) FROM own WHERE id <= $3::bigint GROUP BY "instanceId")
+      ORDER BY r.id DESC`,
+    [idOf(scope), limit, asOf ?? null],
   )
   return rows
 }
 
-/** One state, undefined where the instance has none of this id. */
-export async function findSettingState(
-  on: Queryable,
-  instanceId: string,
-  id: string,
-): Promise<SettingStateView | undefined> {
-  const { rows } = await on.query<SettingStateView>(
-    `SELECT ${stateColumns} FROM setting_state s WHERE s."instanceId" = $1 AND s.id = $2`,
-    [instanceId, id],
-  )
-  return rows[0]
-}
-
 /**
- * Writes what the managed file holds after an operation, once, unless it is what the newest state holds; the actor is the
- * operation's. `before` becomes the oldest state where none is known yet.
+ * Writes what the managed file holds after an operation, once, unless it is what the newest revision holds; the actor is the
+ * operation's. `before` becomes the oldest revision where none is known yet.
  */
-export async function insertSettingState(
+export async function insertSettingRevision(
   tx: Transaction,
   operationId: string,
-  state: {
+  revision: {
     managed: Record<string, string>
     before?: Record<string, string> | undefined
     reason?: string | null | undefined
@@ -113,63 +115,25 @@ export async function insertSettingState(
     instanceId?: string | undefined
   },
 ): Promise<void> {
-  const instanceId = state.instanceId ?? null
-  if (state.before)
+  const instanceId = revision.instanceId ?? null
+  if (revision.before)
     await tx.query(
-      `INSERT INTO setting_state ("instanceId", at, managed, reason, actor, "actorName")
+      `INSERT INTO setting_revision ("instanceId", at, managed, reason, actor, "actorName")
        SELECT coalesce($3::uuid, o."instanceId"), coalesce(o."startedAt", now()), $2, 'as it was found', 'controller', 'controller'
          FROM operation o
         WHERE o.id = $1
-          AND NOT EXISTS (SELECT 1 FROM setting_state s WHERE s."instanceId" = coalesce($3::uuid, o."instanceId"))`,
-      [operationId, JSON.stringify(state.before), instanceId],
+          AND NOT EXISTS (SELECT 1 FROM setting_revision s WHERE s."instanceId" = coalesce($3::uuid, o."instanceId"))`,
+      [operationId, JSON.stringify(revision.before), instanceId],
     )
   await tx.query(
-    `INSERT INTO setting_state ("instanceId", "operationId", managed, reason, actor, "actorName")
+    `INSERT INTO setting_revision ("instanceId", "operationId", managed, reason, actor, "actorName")
      SELECT coalesce($4::uuid, o."instanceId"), o.id, $2, coalesce($3, o.input ->> 'reason'), o.actor, o."actorName"
        FROM operation o
       WHERE o.id = $1
-        AND $2::jsonb IS DISTINCT FROM (SELECT s.managed FROM setting_state s
+        AND $2::jsonb IS DISTINCT FROM (SELECT s.managed FROM setting_revision s
                                          WHERE s."instanceId" = coalesce($4::uuid, o."instanceId")
                                          ORDER BY s.id DESC LIMIT 1)
      ON CONFLICT ("operationId", "instanceId") DO NOTHING`,
-    [operationId, JSON.stringify(state.managed), state.reason ?? null, instanceId],
+    [operationId, JSON.stringify(revision.managed), revision.reason ?? null, instanceId],
   )
-}
-
-/** Who changed which setting on which member of a cluster when, newest first. */
-export async function listClusterSettingChanges(
-  on: Queryable,
-  input: { clusterId: string; name?: string | undefined; limit?: number | undefined },
-): Promise<(SettingChangeView & { instanceId: string; instanceName: string })[]> {
-  const { rows } = await on.query<SettingChangeView & { instanceId: string; instanceName: string }>(
-    `SELECT c.id::text, c.at, c."operationId", c.name, c."oldValue", c."newValue", c."pendingRestart", c.reason, c.actor,
-            c."actorName", i.id AS "instanceId", i.name AS "instanceName"
-       FROM setting_change c JOIN instance i ON i.id = c."instanceId"
-      WHERE i."clusterId" = $1 AND i."deletedAt" IS NULL AND ($2::text IS NULL OR c.name = $2)
-      ORDER BY c.id DESC LIMIT $3`,
-    [input.clusterId, input.name ?? null, input.limit ?? 100],
-  )
-  return rows
-}
-
-/**
- * States of all members of a cluster, newest first: the newest `limit`, and of each member the one that held before them
- * and its oldest.
- */
-export async function listClusterSettingStates(
-  on: Queryable,
-  input: { clusterId: string; limit?: number | undefined },
-): Promise<(SettingStateView & { instanceId: string })[]> {
-  const { rows } = await on.query<SettingStateView & { instanceId: string }>(
-    `WITH own AS (SELECT s.* FROM setting_state s JOIN instance i ON i.id = s."instanceId"
-                   WHERE i."clusterId" = $1 AND i."deletedAt" IS NULL),
-          newest AS (SELECT id FROM own ORDER BY id DESC LIMIT $2)
-     SELECT ${stateColumns}, s."instanceId" FROM own s
-      WHERE s.id >= (SELECT min(id) FROM newest)
-         OR s.id IN (SELECT max(id) FROM own WHERE id < (SELECT min(id) FROM newest) GROUP BY "instanceId")
-         OR s.id IN (SELECT min(id) FROM own GROUP BY "instanceId")
-      ORDER BY s.id DESC`,
-    [input.clusterId, input.limit ?? 500],
-  )
-  return rows
 }

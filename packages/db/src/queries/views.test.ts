@@ -8,9 +8,9 @@ import { findInstance, listInstances, showInstance } from './instance'
 import { listOperations, readOperationLog, showOperation } from './operation'
 import {
   insertSettingChanges,
-  insertSettingState,
+  insertSettingRevision,
   listSettingChanges,
-  listSettingStates,
+  listSettingRevisions,
 } from './setting-change'
 
 let db: TestDatabase
@@ -114,21 +114,22 @@ test('a confirmed setting is written once per operation, with who asked', async 
   expect(await listSettingChanges(db.pool, { instanceId })).toMatchObject([
     { ...confirmed[0], actorName: 'Ada', operationId },
   ])
-  expect(await listSettingChanges(db.pool, { instanceId, name: 'other' })).toEqual([])
+  expect(await listSettingChanges(db.pool, { instanceId }, { name: 'other' })).toEqual([])
 })
 
-test('a setting that keeps its value is no change, and a file that stays as it is no state', async () => {
+test('a setting that keeps its value is no change, and a file that stays as it is no revision', async () => {
   const { instanceId } = await insertTestInstance(db)
   const recorded = async (oldValue: string | null, newValue: string | null, managed: object) => {
     const operationId = await insertOperation(instanceId, 'succeeded')
     await inTransaction(db.pool, async (tx) => {
       const confirmed = { name: 'fsync', oldValue, newValue, pendingRestart: false }
       await insertSettingChanges(tx, operationId, [confirmed])
-      await insertSettingState(tx, operationId, { managed: managed as Record<string, string>, before: {} })
+      await insertSettingRevision(tx, operationId, { managed: managed as Record<string, string>, before: {} })
     })
     return [
       (await listSettingChanges(db.pool, { instanceId })).filter((c) => c.operationId === operationId).length,
-      (await listSettingStates(db.pool, { instanceId })).filter((s) => s.operationId === operationId).length,
+      (await listSettingRevisions(db.pool, { instanceId })).filter((s) => s.operationId === operationId)
+        .length,
     ]
   }
   expect(await recorded('on', 'off', { fsync: 'off', work_mem: '8MB' })).toEqual([1, 1])

@@ -39,7 +39,7 @@ export const createInstance = defineOperation('create-instance', {
         settings: input.settings,
         ownerPasswordVerifier: input.ownerPasswordVerifier,
       }),
-      // the first state that can be gone back to
+      // the first revision that can be rolled back to
       records: ({ managed }) =>
         managed ? [{ kind: 'settings-confirmed', confirmed: [], managed, reason: 'as it was created' }] : [],
     }),

@@ -11,7 +11,7 @@ import type { ReactNode } from 'react'
 import { z } from 'zod'
 import { VerdictView } from '../cluster/held-wal'
 import type { OperationDetail } from '../operation/use-operation'
-import { Confirmed, changeInWords } from '../setting/confirmed-changes'
+import { changeInWords, confirmedIn } from '../setting/confirmed-changes'
 
 /** What a part of an operation's input is called, by its record; its own name where that says nothing. */
 const titleOf = (kind: OperationKind, field: string): string =>
@@ -58,7 +58,6 @@ const unconfirmed = (verdict: Verdict) => verdict.kind === 'proven' && verdict.p
 const Judged = z.object({ verdict: Verdict, fenced: z.boolean() })
 /** Of what the controller decided by itself. */
 const Decided = z.object({ because: z.array(z.string()).min(1) })
-const ByMember = z.object({ members: z.record(z.string(), Confirmed.shape.confirmed) })
 
 /** What was asked for, and what came out of it. */
 export function OperationAsked({ operation }: { operation: OperationDetail }) {
@@ -69,8 +68,7 @@ export function OperationAsked({ operation }: { operation: OperationDetail }) {
       value !== undefined &&
       !(Array.isArray(value) && value.length === 0),
   )
-  const confirmed = Confirmed.safeParse(operation.result)
-  const byMember = ByMember.safeParse(operation.result)
+  const confirmed = confirmedIn(operation.result)
   const judged = Judged.safeParse(operation.result)
   const decided = Decided.safeParse(operation.input)
   const proof =
@@ -121,30 +119,19 @@ export function OperationAsked({ operation }: { operation: OperationDetail }) {
           ...asked.map(([key, value]) => ({ label: titleOf(operation.kind, key), value: show(value) })),
         ]}
       />
-      {judged.success ? null : confirmed.success ? (
+      {judged.success ? null : confirmed ? (
         <div>
-          <h3 className="mb-1 text-xs text-ink-muted">Confirmed by the instance</h3>
+          <h3 className="mb-1 text-xs text-ink-muted">
+            {confirmed.some((c) => c.member) ? 'Confirmed by every member' : 'Confirmed by the instance'}
+          </h3>
           <ul>
-            {confirmed.data.confirmed.map((change) => (
-              <li key={change.name}>
+            {confirmed.map((change) => (
+              <li key={`${change.member} ${change.name}`}>
+                {change.member ? `${change.member}: ` : ''}
                 <Code>{changeInWords(change)}</Code>
                 {change.pendingRestart ? ' (in force after a restart)' : ''}
               </li>
             ))}
-          </ul>
-        </div>
-      ) : byMember.success ? (
-        <div>
-          <h3 className="mb-1 text-xs text-ink-muted">Confirmed by every member</h3>
-          <ul>
-            {Object.entries(byMember.data.members).flatMap(([member, changes]) =>
-              changes.map((change) => (
-                <li key={`${member} ${change.name}`}>
-                  {member}: <Code>{changeInWords(change)}</Code>
-                  {change.pendingRestart ? ' (in force after a restart)' : ''}
-                </li>
-              )),
-            )}
           </ul>
         </div>
       ) : operation.result && Object.keys(operation.result).length > 0 ? (

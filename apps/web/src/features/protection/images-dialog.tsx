@@ -2,7 +2,7 @@
 import { Dialog } from '@floe/ui'
 import type { RouterOutputs } from '@/server/api'
 import { useInstance } from '../instance/instance-context'
-import { Review } from '../setting/review-dialog'
+import { Review } from '../setting/review'
 import { type ProtectionChange, WhatImagesDo } from './what-images-do'
 
 type Protection = NonNullable<RouterOutputs['instance']['show']['protection']>
@@ -33,10 +33,10 @@ export function ImagesDialog({
             <WhatImagesDo to={to} protection={protection} />
           </div>
           <Review
-            instanceId={instanceId}
-            changes={[words[to].change]}
+            scope={{ instanceId }}
+            wanted={{ changes: [words[to].change] }}
             settings={[]}
-            stateId={undefined}
+            onBack={onClose}
             onClose={onClose}
             onApplied={onClose}
           />

@@ -1,15 +1,16 @@
 'use client'
-import type { InstanceId, SettingChange } from '@floe/domain'
+import type { SettingChange, SettingScope } from '@floe/domain'
 import { Alert, Button, Dialog, Field, Input, Select } from '@floe/ui'
 import { useState } from 'react'
-import type { SettingView } from '@/server/api'
+import type { SettingMember, SettingView } from '@/server/api'
 import type { ConfirmedChanges } from './confirmed-changes'
 import { ImpactBadge } from './impact-badge'
-import { Review } from './review-dialog'
-import { currentText, rangeWords, valueWords } from './setting-diff'
+import { Review } from './review'
+import { currentText, isManaged, isOff, leadValue, rangeWords, valueWords } from './setting-diff'
 
 type ChangeProps = {
-  instanceId: InstanceId
+  scope: SettingScope
+  members: readonly SettingMember[]
   setting: SettingView
   drafted: string | null | undefined
   /** All changes that are wanted if this setting gets that value. */
@@ -20,7 +21,7 @@ type ChangeProps = {
   onApplied: (changes: ConfirmedChanges) => void
 }
 
-/** Asks for the new value of one setting, then reviews it together with what else was changed. */
+/** Asks for the new value of one setting, of all members alike, then reviews it together with what else was changed. */
 export function ChangeDialog({
   setting,
   ...props
@@ -34,7 +35,7 @@ export function ChangeDialog({
       onOpenChange={(open) => {
         if (!open) props.onClose()
       }}
-      title={setting ? `Change ${setting.name}` : ''}
+      title={setting ? `Change ${setting.name}${'clusterId' in props.scope ? ' on all members' : ''}` : ''}
       description={setting?.meaning ?? setting?.description}
     >
       {setting ? <ChangeForm key={setting.name} setting={setting} {...props} /> : null}
@@ -43,7 +44,8 @@ export function ChangeDialog({
 }
 
 function ChangeForm({
-  instanceId,
+  scope,
+  members,
   setting,
   drafted,
   changesWith,
@@ -57,9 +59,10 @@ function ChangeForm({
   if (reviewing)
     return (
       <Review
-        instanceId={instanceId}
-        changes={reviewing}
+        scope={scope}
+        wanted={{ changes: reviewing }}
         settings={settings}
+        onBack={() => setReviewing(null)}
         onClose={onClose}
         onApplied={onApplied}
       />
@@ -78,7 +81,15 @@ function ChangeForm({
     >
       <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1 text-sm">
         <dt className="text-ink-muted">Now</dt>
-        <dd className="font-mono break-all">{setting.shown ?? '–'}</dd>
+        <dd className="font-mono break-all">
+          {setting.differs
+            ? setting.values.map((value, i) => (
+                <p key={members[i]?.instanceId}>
+                  {members[i]?.name}: {value?.shown ?? '–'}
+                </p>
+              ))
+            : (leadValue(setting)?.shown ?? '–')}
+        </dd>
         <dt className="text-ink-muted">Default</dt>
         <dd className="font-mono break-all">{valueWords(setting, setting.bootValue) ?? '–'}</dd>
         {range ? (
@@ -95,7 +106,14 @@ function ChangeForm({
       {setting.detail ? <p className="text-xs text-ink-muted">{setting.detail}</p> : null}
       <Field
         label="New value"
-        hint={setting.unit ? `With a unit; a bare number counts in ${setting.unit}` : undefined}
+        hint={
+          [
+            'clusterId' in scope ? 'The same for every member.' : '',
+            setting.unit ? `With a unit; a bare number counts in ${setting.unit}.` : '',
+          ]
+            .join(' ')
+            .trim() || undefined
+        }
       >
         {(control) =>
           choices ? (
@@ -120,11 +138,9 @@ function ChangeForm({
           )
         }
       </Field>
-      {setting.warning && ['off', 'false', '0', 'no'].includes(value) ? (
-        <Alert tone="warn">{setting.warning}</Alert>
-      ) : null}
+      {setting.warning && isOff(value) ? <Alert tone="warn">{setting.warning}</Alert> : null}
       <div className="flex flex-wrap justify-end gap-2">
-        {setting.managedValue !== null ? (
+        {isManaged(setting) ? (
           <Button className="mr-auto" onClick={() => setReviewing(back)}>
             Back to the default
           </Button>

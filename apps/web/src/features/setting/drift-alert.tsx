@@ -29,7 +29,9 @@ export function DriftAlert() {
   const trpc = useTRPC()
   const queries = useQueryClient()
   const mayChange = useMayChange()
-  const query = useQuery(trpc.setting.drift.queryOptions({ instanceId }, { refetchInterval: 3_000 }))
+  const query = useQuery(
+    trpc.setting.drift.queryOptions({ scope: { instanceId } }, { refetchInterval: 3_000 }),
+  )
   const [asking, setAsking] = useState<'adopt' | 'revert' | null>(null)
   const [operationId, setOperationId] = useState<OperationId | null>(null)
   const begun = {
@@ -83,7 +85,7 @@ export function DriftAlert() {
       >
         <p>
           A file was edited, or ALTER SYSTEM was used, outside Floe. Last checked{' '}
-          <Age at={query.data?.observedAt ?? null} />.
+          <Age at={query.data?.members[0]?.observedAt ?? null} />.
         </p>
         <div className="mt-2 overflow-x-auto rounded-md border border-line bg-surface">
           <Table label="Configuration drift">

@@ -1,5 +1,5 @@
 'use client'
-import { ioSettings, type SettingChange } from '@floe/domain'
+import { ioSettings } from '@floe/domain'
 import { Age, Alert, Badge, Button, Card, FaultAlert, Input, SkeletonRows, Slider, Switch } from '@floe/ui'
 import { type ReactNode, useId, useState } from 'react'
 import type { SettingView } from '@/server/api'
@@ -7,21 +7,22 @@ import { useMayChange, viewerHint } from '../console/account-context'
 import { useInstance } from '../instance/instance-context'
 import { ConfirmedAlert, type ConfirmedChanges } from './confirmed-changes'
 import { ImpactBadge } from './impact-badge'
-import { ReviewDialog } from './review-dialog'
-import { currentText, type Draft, rangeWords, settingDiff } from './setting-diff'
+import { ReviewDialog, type Wanted } from './review'
+import { currentText, type Draft, leadValue, rangeWords, settingDiff } from './setting-diff'
 import { formatSize, nearestStop, parseSize, sizeStops } from './size-value'
 import { useSettings } from './use-settings'
 
 /** The three bulk sizes and full_page_writes, each with what it means; `children` stand above them. */
 export function IoSettings({ children }: { children: ReactNode }) {
   const { instanceId } = useInstance()
-  const { settings, observedAt, fault, loading, retry, refresh } = useSettings(instanceId, {
+  const scope = { instanceId }
+  const { settings, observedAt, fault, loading, retry, refresh } = useSettings(scope, {
     names: ioSettings,
     everyMs: 5_000,
   })
   const [draft, setDraft] = useState<Draft>(new Map())
   const [applied, setApplied] = useState<ConfirmedChanges | null>(null)
-  const [reviewing, setReviewing] = useState<SettingChange[] | null>(null)
+  const [reviewing, setReviewing] = useState<Wanted | null>(null)
   const mayChange = useMayChange()
   if (!settings)
     return fault ? (
@@ -91,7 +92,7 @@ export function IoSettings({ children }: { children: ReactNode }) {
             title={mayChange ? undefined : viewerHint}
             onClick={() => {
               setApplied(null)
-              setReviewing(changes)
+              setReviewing({ changes })
             }}
           >
             Review changes
@@ -99,8 +100,8 @@ export function IoSettings({ children }: { children: ReactNode }) {
         </div>
       </Card>
       <ReviewDialog
-        instanceId={instanceId}
-        changes={reviewing}
+        scope={scope}
+        wanted={reviewing}
         settings={ordered}
         onClose={() => setReviewing(null)}
         onApplied={(confirmed) => {
@@ -122,7 +123,7 @@ function Heading({ setting, id }: { setting: SettingView; id: string }) {
         </label>
         <code className="font-mono text-xs text-ink-muted">{setting.name}</code>
         <ImpactBadge impact={setting.impact} />
-        {setting.pendingRestart ? <Badge tone="warn">waits for a restart</Badge> : null}
+        {leadValue(setting)?.pendingRestart ? <Badge tone="warn">waits for a restart</Badge> : null}
       </div>
       <p id={`${id}-meaning`} className="mt-1 max-w-2xl text-sm text-ink-muted">
         {setting.meaning ?? setting.description}
@@ -171,7 +172,7 @@ function SizeRow({
             onChange={(event) => onChange(event.target.value)}
           />
           <span className="text-xs text-ink-muted">
-            now <span className="font-mono text-ink">{setting.shown ?? '–'}</span>
+            now <span className="font-mono text-ink">{leadValue(setting)?.shown ?? '–'}</span>
             {bytes !== null && bytes > 0 && setting.unit === '8kB' ? ` · ${bytes / 8192} blocks` : ''}
           </span>
         </div>
@@ -235,9 +236,9 @@ function SwitchRow({
         />
         <span className="text-sm">
           <span className="font-mono">{on ? 'on' : 'off'}</span>
-          {value !== setting.shown ? (
+          {value !== leadValue(setting)?.shown ? (
             <span className="ml-2 text-xs text-ink-muted">
-              now <span className="font-mono text-ink">{setting.shown ?? '–'}</span>
+              now <span className="font-mono text-ink">{leadValue(setting)?.shown ?? '–'}</span>
             </span>
           ) : null}
         </span>

@@ -1,13 +1,29 @@
+import { InstanceId } from '@floe/domain'
 import { describe, expect, test } from 'vitest'
-import type { SettingView } from '@/server/api'
+import type { MemberSettingValue, SettingView } from '@/server/api'
 import { groupSettings } from './group-settings'
 import { rangeWords, sameValue, settingDiff, valueWords } from './setting-diff'
 import { formatSize, nearestStop, parseSize, sizeStops } from './size-value'
 
-const setting = (more: Partial<SettingView>): SettingView => ({
-  name: 'polar_bulk_extend_size',
+const value = (more: Partial<MemberSettingValue>): MemberSettingValue => ({
+  instanceId: InstanceId.parse('00000000-0000-4000-8000-000000000001'),
   value: '512',
   shown: '4MB',
+  resetValue: '512',
+  source: 'default',
+  sourceFile: null,
+  sourceLine: null,
+  pendingRestart: false,
+  pending: null,
+  managedValue: null,
+  fileError: null,
+  ...more,
+})
+const setting = (
+  more: Partial<SettingView>,
+  ...values: (Partial<MemberSettingValue> | null)[]
+): SettingView => ({
+  name: 'polar_bulk_extend_size',
   unit: '8kB',
   type: 'integer',
   context: 'user',
@@ -18,28 +34,22 @@ const setting = (more: Partial<SettingView>): SettingView => ({
   max: '1024',
   choices: null,
   bootValue: '512',
-  resetValue: '512',
-  source: 'default',
-  sourceFile: null,
-  sourceLine: null,
-  pendingRestart: false,
-  managedValue: null,
-  fileError: null,
   impact: 'reload',
   title: 'Bulk extend size',
   meaning: null,
   warning: null,
+  values: (values.length > 0 ? values : [{}]).map((v) => v && value(v)),
+  ordered: false,
+  ownOfMember: null,
+  differs: false,
+  tooSmallOn: [],
+  notable: false,
   ...more,
 })
-const switchSetting = setting({
-  name: 'full_page_writes',
-  type: 'bool',
-  unit: null,
-  shown: 'on',
-  value: 'on',
-  min: null,
-  max: null,
-})
+const switchSetting = setting(
+  { name: 'full_page_writes', type: 'bool', unit: null, min: null, max: null },
+  { shown: 'on', value: 'on' },
+)
 
 describe('sizes', () => {
   test('are read as PostgreSQL reads them', () => {
@@ -93,15 +103,24 @@ describe('changes', () => {
   test('back to the default is a change only where Floe’s file holds a value', () => {
     const draft = new Map([['polar_bulk_extend_size', null]])
     expect(settingDiff([setting({})], draft)).toEqual([])
-    expect(settingDiff([setting({ managedValue: '1MB' })], draft)).toEqual([
+    expect(settingDiff([setting({}, { managedValue: '1MB' })], draft)).toEqual([
       { name: 'polar_bulk_extend_size', value: null },
     ])
   })
 
   test('a value that waits for a restart is not asked for twice', () => {
-    const waiting = setting({ pendingRestart: true, managedValue: '8MB' })
+    const waiting = setting({}, { pendingRestart: true, managedValue: '8MB' })
     expect(settingDiff([waiting], new Map([['polar_bulk_extend_size', '8MB']]))).toEqual([])
     expect(settingDiff([waiting], new Map([['polar_bulk_extend_size', '4MB']]))).toHaveLength(1)
+  })
+
+  test('across members it is a change where one of them has another value, or could not be read', () => {
+    const draft = new Map([['polar_bulk_extend_size', '4MB']])
+    expect(settingDiff([setting({}, {}, {})], draft)).toEqual([])
+    expect(settingDiff([setting({}, {}, { shown: '1MB', value: '128' })], draft)).toHaveLength(1)
+    expect(settingDiff([setting({}, {}, null)], draft)).toHaveLength(1)
+    const back = new Map([['polar_bulk_extend_size', null]])
+    expect(settingDiff([setting({}, {}, { managedValue: '1MB' })], back)).toHaveLength(1)
   })
 })
 
@@ -119,13 +138,17 @@ test('the search finds every word in name, title, description or category, and t
   const all = [
     setting({}),
     switchSetting,
-    setting({ name: 'work_mem', title: null, source: 'file', pendingRestart: true }),
+    setting({ name: 'work_mem', title: null, notable: true }, { source: 'file', pendingRestart: true }),
+    setting({ name: 'max_connections', title: null, notable: true, ordered: true }),
   ]
-  const names = (search: string, only = { changed: false, pending: false }) =>
-    groupSettings(all, search, only).flatMap(([, group]) => group.map((s) => s.name))
-  expect(names('')).toHaveLength(3)
+  const names = (search: string, only: Partial<Parameters<typeof groupSettings>[2]> = {}) =>
+    groupSettings(all, search, { changed: false, pending: false, notable: false, ...only }).flatMap(
+      ([, group]) => group.map((s) => s.name),
+    )
+  expect(names('')).toHaveLength(4)
   expect(names('extend bulk')).toContain('polar_bulk_extend_size')
   expect(names('FULL_PAGE')).toEqual(['full_page_writes'])
-  expect(names('', { changed: true, pending: false })).toEqual(['work_mem'])
-  expect(names('', { changed: false, pending: true })).toEqual(['work_mem'])
+  expect(names('', { changed: true })).toEqual(['work_mem'])
+  expect(names('', { pending: true })).toEqual(['work_mem'])
+  expect(names('', { notable: true })).toEqual(['max_connections', 'work_mem'])
 })

@@ -1,15 +1,27 @@
 import { formatBytes, type SettingChange } from '@floe/domain'
-import type { SettingView } from '@/server/api'
+import type { MemberSettingValue, SettingView } from '@/server/api'
 import { formatSize, parseSize, unitBytes } from './size-value'
 
 /** What a person wants, by name; null means back to the default. */
 export type Draft = ReadonlyMap<string, string | null>
 
+/** The value that stands for all members where one is shown: the first one's that could be read, the primary's before others. */
+export const leadValue = (setting: SettingView): MemberSettingValue | null =>
+  setting.values.find((v) => v !== null) ?? null
+
 /** The value that the managed file or the running instance has: a pending one counts, so that it is not asked for twice. */
+const textOf = (value: MemberSettingValue): string =>
+  value.pendingRestart && value.managedValue !== null ? value.managedValue : (value.shown ?? '')
+
+/** The same of the value that stands for all members. */
 export function currentText(setting: SettingView): string {
-  if (setting.pendingRestart && setting.managedValue !== null) return setting.managedValue
-  return setting.shown ?? setting.value ?? ''
+  const value = leadValue(setting)
+  return value ? textOf(value) : ''
 }
+
+/** Whether Floe's file sets it on any member. */
+export const isManaged = (setting: SettingView) =>
+  setting.values.some((v) => v !== null && v.managedValue !== null)
 
 const truths: Record<string, boolean> = {
   on: true,
@@ -38,17 +50,17 @@ export function sameValue(setting: SettingView, a: string, b: string): boolean {
   return false
 }
 
-/** The changes that a draft amounts to: what already holds is left out. In the order of the settings. */
+/** The changes that a draft amounts to: what every member has already is left out. In the order of the settings. */
 export function settingDiff(settings: readonly SettingView[], draft: Draft): SettingChange[] {
   const changes: SettingChange[] = []
   for (const setting of settings) {
     const wanted = draft.get(setting.name)
     if (wanted === undefined) continue
     if (wanted === null) {
-      if (setting.managedValue !== null) changes.push({ name: setting.name, value: null })
+      if (isManaged(setting)) changes.push({ name: setting.name, value: null })
       continue
     }
-    if (!sameValue(setting, wanted, currentText(setting)))
+    if (setting.values.some((v) => v === null || !sameValue(setting, wanted, textOf(v))))
       changes.push({ name: setting.name, value: wanted.trim() })
   }
   return changes
@@ -88,3 +100,6 @@ export const impactMeaning: Record<SettingView['impact'], string> = {
   'new-connections': 'In force for connections made after it is applied.',
   'read-only': 'Fixed when the engine was built or the instance was created.',
 }
+
+/** Whether a text turns a switch off, in any of PostgreSQL's words. */
+export const isOff = (text: string | null) => text !== null && truths[text.trim().toLowerCase()] === false

@@ -1,23 +1,23 @@
 'use client'
-import type { InstanceId } from '@floe/domain'
+import type { SettingScope } from '@floe/domain'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useCallback } from 'react'
 import { useTRPC } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
 
 /**
- * Settings as the instance itself describes them, asked of it at this moment; all, or those named. With `everyMs` it is
+ * Settings as each member itself describes them, asked of it at this moment; all, or those named. With `everyMs` they are
  * asked again while they are looked at, so that a change by command or by hand shows; drafts lie over what is read.
  */
 export function useSettings(
-  instanceId: InstanceId,
+  scope: SettingScope,
   { names, everyMs }: { names?: readonly string[]; everyMs?: number } = {},
 ) {
   const trpc = useTRPC()
   const queries = useQueryClient()
   const query = useQuery(
     trpc.setting.list.queryOptions(
-      { instanceId, ...(names ? { names: [...names] } : {}) },
+      { scope, ...(names ? { names: [...names] } : {}) },
       { refetchOnWindowFocus: true, refetchInterval: everyMs ?? false },
     ),
   )
@@ -27,6 +27,7 @@ export function useSettings(
   )
   return {
     settings: query.data?.settings,
+    members: query.data?.members ?? [],
     observedAt: query.data?.observedAt ?? null,
     fault: query.error ? faultOf(query.error) : null,
     loading: query.isPending,

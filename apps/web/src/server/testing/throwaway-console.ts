@@ -55,12 +55,12 @@ export async function throwawayConsole(options: {
     /** Another console process on the same control database. */
     newPorts,
     webUrl,
-    /** A caller as a request with these headers would be, of a console that may wait less long. */
+    /** A caller as a request with these headers would be; of a console that may wait less long, or with other agents. */
     async callerOf(
       headers: Record<string, string> = {},
-      times: Partial<Pick<Ports, 'settingCheckTimes'>> = {},
+      other: Partial<Pick<Ports, 'settingCheckTimes' | 'agents'>> = {},
     ) {
-      return appRouter.createCaller(await createContext({ ...ports, ...times }, new Headers(headers)))
+      return appRouter.createCaller(await createContext({ ...ports, ...other }, new Headers(headers)))
     },
     /** A user with a role and a signed-in session; answers the cookie. */
     async signedIn(role: AccountRole) {

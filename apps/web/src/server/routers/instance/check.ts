@@ -2,7 +2,7 @@ import { FaultError, HostId } from '@floe/domain'
 import { chooseHost } from '@floe/operations/submit'
 import { operatorProcedure } from '../../procedures'
 import { checkSettings } from '../../setting-checks'
-import { SettingCheckResult } from '../setting/check.types'
+import { SettingCheckResult } from '../setting/setting.types'
 import { InstanceCheck, InstanceCheckInput } from './instance.types'
 
 /**

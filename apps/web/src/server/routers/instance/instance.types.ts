@@ -19,7 +19,7 @@ import {
 import { z } from 'zod'
 import { IdempotencyKey } from '../operation/operation.types'
 import { ProtectionView } from '../protection/protection.types'
-import { SettingCheck } from '../setting/check.types'
+import { ShownCheckResult } from '../setting/setting.types'
 
 /** Where an instance is named by a person, its name does as well as its id. */
 export const InstanceSummary = z.object({
@@ -110,7 +110,7 @@ export const InstanceCheckInput = z.object({
     .refine((settings) => Object.keys(settings).length <= 100, 'must name at most 100 settings'),
 })
 /** Of each setting what the engine says; a fault where instance.create would be refused or the engine would not start. */
-export const InstanceCheck = SettingCheck.extend({ hostId: HostId })
+export const InstanceCheck = z.object({ hostId: HostId, results: z.array(ShownCheckResult) })
 export type InstanceCheck = z.infer<typeof InstanceCheck>
 
 export const InstanceCreateInput = z.object({

@@ -1,30 +1,132 @@
-import { showInstance } from '@floe/db'
-import { FaultError, fault, ofWholeCluster } from '@floe/domain'
+import {
+  type ClusterObserved,
+  clusterSettingBlockers,
+  clusterSettingFaults,
+  type Fault,
+  fault,
+  type MemberCheck,
+  ofWholeCluster,
+  planSettingPhases,
+  type SettingPhase,
+  waitsForStandbys,
+} from '@floe/domain'
 import { operatorProcedure } from '../../procedures'
 import { checkSettings } from '../../setting-checks'
-import { SettingCheck, SettingCheckInput, SettingCheckResult } from './check.types'
+import { forAll, memberOf, readScope } from './scope'
+import { SettingCheck, SettingCheckInput, SettingCheckResult, ShownCheckResult } from './setting.types'
+import { wayBack } from './way-back'
 
 /**
- * What changes would do, said by the instance's own binary, which is started for it: nothing of the instance changes, yet it
- * is no question but a task. What a member of a cluster must not have by itself is refused here as it is when it is asked
- * for.
+ * What changes, or a roll-back, would do: said by every member's own binary, with the order in which members would take
+ * them and what that means for clients. An engine is started on every member's host: a task, though nothing is changed.
+ * What would be refused when it is asked for is refused here, too.
  */
 export const check = operatorProcedure
   .input(SettingCheckInput)
   .output(SettingCheck)
-  .mutation(async ({ ctx, input: { instanceId, changes } }) => {
-    const instance = await showInstance(ctx.ports.database.pool, instanceId)
-    if (!instance || instance.deletedAt)
-      throw fault('instance.not_found', `instance "${instanceId}" does not exist`)
-    const [answer] = await checkSettings(
+  .mutation(async ({ ctx, input }) => {
+    const { pool } = ctx.ports.database
+    const { scope } = input
+    const named = await readScope(pool, scope)
+    const { cluster, instance } = named
+    if (instance?.deletedAt) throw fault('instance.not_found', `instance "${instance.name}" was deleted`)
+    const restart = cluster !== null && ('revisionId' in input || input.restart)
+    const asked =
+      'changes' in input
+        ? forAll(named, input.changes)
+        : (await wayBack(pool, scope, named, input.revisionId)).members
+    const changesOf = (id: string) => asked.find((a) => a.instanceId === id)?.changes ?? []
+    const answers = await checkSettings(
       ctx,
-      [{ instanceId, hostId: instance.host.hostId, changes, acrossCluster: false }],
-      { action: 'setting.check', objectKind: 'instance', objectId: instanceId },
+      named.members.map(({ instanceId, hostId }) => ({
+        instanceId,
+        hostId,
+        changes: changesOf(instanceId),
+        acrossCluster: cluster !== null,
+      })),
+      cluster
+        ? { action: 'setting.check_on_cluster', objectKind: 'cluster', objectId: cluster.clusterId }
+        : { action: 'setting.check', objectKind: 'instance', objectId: named.leaderId },
     )
-    if (answer?.fault) throw new FaultError(answer.fault)
-    return {
+    const members = named.members.map((m, i) => ({
+      ...memberOf(m),
+      fault: answers[i]?.fault ?? null,
       results: SettingCheckResult.array()
-        .parse(answer?.results)
-        .map((r) => ({ ...r, fault: ofWholeCluster([r.name], instance.cluster) ?? r.fault })),
+        .parse(answers[i]?.results ?? [])
+        .map((r) => ({ ...r, fault: (instance && ofWholeCluster([r.name], instance.cluster)) ?? r.fault })),
+    }))
+    const checks = members.map(
+      (m): MemberCheck => ({
+        instanceId: m.instanceId,
+        name: m.name,
+        primary: m.instanceId === named.leaderId,
+        changes: changesOf(m.instanceId),
+        checked: m.results.map((r) => ({
+          name: r.name,
+          impact: r.impact,
+          oldNumber: r.oldNumber ?? null,
+          newNumber: r.newNumber ?? null,
+        })),
+      }),
+    )
+    const phases = planSettingPhases(checks).map(({ phase, members: turns }) => ({
+      phase,
+      members: turns.map((t) => ({ ...t, restart: t.restart && restart })),
+    }))
+    return {
+      members: members.map((m) => ({ ...m, results: ShownCheckResult.array().parse(m.results) })),
+      phases,
+      faults: unique([
+        ...(cluster ? clusterSettingBlockers(cluster, asked) : []),
+        ...members.flatMap((m) => [m.fault, ...m.results.map((r) => r.fault)].filter((f) => f !== null)),
+        ...(cluster ? clusterSettingFaults(checks, restart) : []),
+      ]),
+      notes: [...(cluster ? notesOn(cluster, phases) : []), ...waitingNote(checks, restart)],
     }
   })
+
+const unique = (faults: Fault[]): Fault[] => [
+  ...new Map(faults.map((f) => [`${f.code} ${f.message} ${f.detail ?? ''}`, f])).values(),
+]
+
+/** What is written and not in force until a restart that does not belong to the change. */
+function waitingNote(checks: readonly MemberCheck[], restart: boolean): string[] {
+  const waits = !restart && checks.some((m) => m.checked.some((c) => c.impact === 'restart'))
+  return waits
+    ? [
+        'What needs a restart is written now and comes into force with the next one; nothing is restarted by this.',
+      ]
+    : []
+}
+
+/** What a restart of members means for those who use them. */
+function notesOn(
+  cluster: ClusterObserved,
+  phases: readonly Pick<SettingPhase, 'phase' | 'members'>[],
+): string[] {
+  const turns = phases
+    .flatMap((p) => p.members.map((m) => ({ phase: p.phase, ...m })))
+    .filter((m) => m.restart)
+  const notes: string[] = []
+  if (turns.some((t) => t.phase === 'primary'))
+    notes.push(
+      `The ${cluster.members.length > 1 ? 'primary' : 'instance'} is restarted: its connections end, and nobody can write for that moment.`,
+    )
+  const standbys = [...new Set(turns.filter((t) => t.phase !== 'primary').map((t) => t.name))]
+  if (standbys.length > 0)
+    notes.push(
+      `${standbys.length === 1 ? `Standby ${standbys[0]} is` : `Standbys ${standbys.join(', ')} are`} restarted${
+        standbys.length === 1 ? '' : ', one after the other'
+      }: connections there end.`,
+    )
+  const { synchronous } = cluster
+  const listed = synchronous?.instanceIds.filter((id) => id !== cluster.primaryInstanceId).length ?? 0
+  if (
+    standbys.length > 0 &&
+    synchronous &&
+    waitsForStandbys(cluster.commitMode) &&
+    synchronous.count >= listed
+  )
+    notes.push('Commits wait while a synchronous standby restarts: none can stand in for it.')
+  return notes
+}

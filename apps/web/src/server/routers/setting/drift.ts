@@ -1,14 +1,27 @@
-import { showInstance } from '@floe/db'
-import { fault } from '@floe/domain'
+import { type InstanceView, showInstance } from '@floe/db'
 import { viewerProcedure } from '../../procedures'
-import { SettingDrift, SettingDriftInput } from './drift.types'
+import { memberOf, readScope } from './scope'
+import { SettingDrift, SettingDriftInput } from './setting.types'
 
-/** What was changed past Floe, as the instance's agent last told; at most some seconds after the change. */
+/** Configuration drift of each member, as its agent last told; at most some seconds after the change. */
 export const drift = viewerProcedure
   .input(SettingDriftInput)
   .output(SettingDrift)
-  .query(async ({ ctx, input }) => {
-    const instance = await showInstance(ctx.ports.database.pool, input.instanceId)
-    if (!instance) throw fault('instance.not_found', `instance "${input.instanceId}" does not exist`)
-    return { drift: instance.settingDrift, observedAt: instance.observedAt?.getTime() ?? null }
+  .query(async ({ ctx, input: { scope } }) => {
+    const { pool } = ctx.ports.database
+    const { members } = await readScope(pool, scope)
+    const seen = await Promise.all(
+      members.map(async (m) => ({ ...m, ...reportedOf(await showInstance(pool, m.instanceId)) })),
+    )
+    return {
+      members: seen.map((m) => ({ ...memberOf(m), observedAt: m.observedAt })),
+      drift: seen.flatMap(({ instanceId, name, drift }) =>
+        drift.map((entry) => ({ ...entry, instanceId, instanceName: name })),
+      ),
+    }
   })
+
+const reportedOf = (instance: InstanceView | undefined) => ({
+  drift: instance?.settingDrift ?? [],
+  observedAt: instance?.observedAt?.getTime() ?? null,
+})

@@ -4,8 +4,8 @@ import { drift } from './drift'
 import { history } from './history'
 import { list } from './list'
 import { adopt, revert } from './resolve'
+import { revisions } from './revisions'
 import { rollBack } from './roll-back'
 import { set } from './set'
-import { states } from './states'
 
-export const setting = router({ list, check, set, history, states, rollBack, drift, adopt, revert })
+export const setting = router({ list, check, set, history, revisions, rollBack, drift, adopt, revert })

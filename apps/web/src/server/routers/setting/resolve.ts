@@ -2,7 +2,7 @@ import { showInstance } from '@floe/db'
 import { operatorProcedure } from '../../procedures'
 import { OperationRef } from '../operation/operation.types'
 import { submit } from '../operation/submit'
-import { SettingResolveInput } from './resolve.types'
+import { SettingResolveInput } from './setting.types'
 
 const resolve = (how: 'adopt' | 'revert') =>
   operatorProcedure

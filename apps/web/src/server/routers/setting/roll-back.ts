@@ -1,39 +1,41 @@
-import { findSettingState, listSettingStates } from '@floe/db'
-import { fault } from '@floe/domain'
 import { operatorProcedure } from '../../procedures'
 import { OperationRef } from '../operation/operation.types'
 import { submit } from '../operation/submit'
-import { SettingRollBackInput } from './roll-back.types'
-import { changesTo, rolledBackTo } from './states'
+import { readScope } from './scope'
+import { SettingRollBackInput } from './setting.types'
+import { wayBack } from './way-back'
 
 /**
- * Goes back to an earlier state of the settings: the changes that lead there are ordered like any others, so they are
- * checked, confirmed and recorded. Throws `setting.state_not_found` or `setting.state_holds`.
+ * Rolls back to an earlier revision of the settings, across a cluster on all members: the changes that lead there are
+ * ordered like any others, so they are checked, confirmed and recorded. Throws `setting.revision_not_found` or
+ * `setting.revision_current`.
  */
 export const rollBack = operatorProcedure
   .input(SettingRollBackInput)
   .output(OperationRef)
-  .mutation(({ ctx, input: { instanceId, stateId, reason, idempotencyKey } }) => {
+  .mutation(({ ctx, input: { scope, revisionId, reason, idempotencyKey } }) => {
     const { pool } = ctx.ports.database
-    const wayBack = async () => {
-      const wanted = await findSettingState(pool, instanceId, stateId)
-      if (!wanted)
-        throw fault('setting.state_not_found', `the instance has no state ${stateId} of its settings`, {
-          hint: 'List them with setting.states.',
-        })
-      const [holding] = await listSettingStates(pool, { instanceId, limit: 1 })
-      const changes = changesTo(holding?.managed ?? {}, wanted.managed)
-      if (changes.length === 0)
-        throw fault('setting.state_holds', 'the settings are as they were in that state', {
-          detail: 'Going back to it would change nothing.',
-        })
-      return { instanceId, changes, reason: reason || rolledBackTo(wanted.at), stateId }
+    const asked = { ...scope, revisionId, ...(reason ? { reason } : {}) }
+    const back = async () => {
+      const named = await readScope(pool, scope)
+      const { members, because } = await wayBack(pool, scope, named, revisionId)
+      return { members, instanceId: named.leaderId, revisionId, reason: reason || because }
     }
+    // asked again after it was done, there is nothing left to change: the way back is worked out only for a new key
+    if ('instanceId' in scope)
+      return submit(ctx, {
+        kind: 'change-settings',
+        input: async () => {
+          const { members, ...more } = await back()
+          return { ...more, changes: members.flatMap((m) => m.changes) }
+        },
+        asked,
+        idempotencyKey,
+      })
     return submit(ctx, {
-      kind: 'change-settings',
-      // asked again after it was done, there is nothing left to change
-      input: wayBack,
-      asked: { instanceId, stateId, ...(reason ? { reason } : {}) },
+      kind: 'change-cluster-settings',
+      input: async () => ({ ...(await back()), ...scope, restart: true }),
+      asked,
       idempotencyKey,
     })
   })

@@ -1,5 +1,5 @@
 import type { Metadata } from 'next'
-import { AllSettings } from '@/features/setting/all-settings'
+import { AllSettings } from '@/features/setting/settings-pages'
 
 export const metadata: Metadata = { title: 'All settings' }
 

@@ -1,5 +1,5 @@
 import type { Metadata } from 'next'
-import { ClusterSettings } from '@/features/cluster/cluster-settings'
+import { ClusterSettings } from '@/features/setting/settings-pages'
 
 export const metadata: Metadata = { title: 'Settings of the cluster' }
 

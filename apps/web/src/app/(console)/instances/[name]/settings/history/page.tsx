@@ -1,8 +1,8 @@
 import type { Metadata } from 'next'
-import { SettingHistory } from '@/features/setting/setting-history'
+import { InstanceHistory } from '@/features/setting/settings-pages'
 
 export const metadata: Metadata = { title: 'History of settings' }
 
 export default function Page() {
-  return <SettingHistory />
+  return <InstanceHistory />
 }

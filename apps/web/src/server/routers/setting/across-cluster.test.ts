@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { insertSettingChanges, insertSettingState, inTransaction } from '@floe/db'
+import { insertSettingChanges, insertSettingRevision, inTransaction } from '@floe/db'
 import { insertTestInstance } from '@floe/db/testing'
 import { ClusterId, InstanceId, type OperationId } from '@floe/domain'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
@@ -80,7 +80,7 @@ async function done(operationId: OperationId, managed: Record<string, Record<str
         })),
         { instanceId },
       )
-      await insertSettingState(tx, operationId, { instanceId, managed: own, before: {} })
+      await insertSettingRevision(tx, operationId, { instanceId, managed: own, before: {} })
     }
   })
   await it.database.pool.query(`UPDATE operation SET state = 'succeeded', "endedAt" = now() WHERE id = $1`, [
@@ -92,7 +92,7 @@ test('a change is one operation on all members, kept in each history, and the cl
   const caller = await it.callerOf((await it.signedIn('operator')).headers)
   const { clusterId, primary, standby } = await pair('shop')
   const set = (value: string, reason?: string) =>
-    caller.clusterSetting.set({ clusterId, changes: [{ name: 'max_connections', value }], reason })
+    caller.setting.set({ scope: { clusterId }, changes: [{ name: 'max_connections', value }], reason })
 
   const first = await set('200', 'more clients')
   const { operation } = await caller.operation.show({ operationId: first.operationId })
@@ -108,16 +108,16 @@ test('a change is one operation on all members, kept in each history, and the cl
   })
   // any other change on the cluster is answered with this one
   await expect(
-    caller.setting.set({ instanceId: standby, changes: [{ name: 'work_mem', value: '8MB' }] }),
+    caller.setting.set({ scope: { instanceId: standby }, changes: [{ name: 'work_mem', value: '8MB' }] }),
   ).rejects.toMatchObject({ cause: { blockingOperationId: first.operationId } })
   await done(first.operationId, {
     [primary]: { max_connections: '200' },
     [standby]: { max_connections: '200' },
   })
 
-  // a change of one member is a state of the cluster too
+  // a change of one member is a revision of the cluster too
   const alone = await caller.setting.set({
-    instanceId: standby,
+    scope: { instanceId: standby },
     changes: [{ name: 'work_mem', value: '8MB' }],
   })
   await done(alone.operationId, { [standby]: { max_connections: '200', work_mem: '8MB' } })
@@ -127,7 +127,7 @@ test('a change is one operation on all members, kept in each history, and the cl
     [standby]: { max_connections: '300', work_mem: '8MB' },
   })
 
-  const { changes } = await caller.clusterSetting.history({ clusterId, name: 'max_connections' })
+  const { changes } = await caller.setting.history({ scope: { clusterId }, name: 'max_connections' })
   expect(
     changes
       .map((c) => [c.instanceName, c.newValue, c.reason])
@@ -138,14 +138,14 @@ test('a change is one operation on all members, kept in each history, and the cl
     ['shop-2', '200', 'more clients'],
   ])
 
-  const { states } = await caller.clusterSetting.states({ clusterId })
-  expect(states.map((s) => [s.reason, s.changed])).toEqual([
+  const { revisions } = await caller.setting.revisions({ scope: { clusterId } })
+  expect(revisions.map((s) => [s.reason, s.changed])).toEqual([
     [null, ['shop', 'shop-2']],
     [null, ['shop-2']],
     ['more clients', ['shop', 'shop-2']],
     ['as it was found', ['shop']],
   ])
-  expect(states[2]?.members.map((m) => [m.name, m.changes])).toEqual([
+  expect(revisions[2]?.members.map((m) => [m.name, m.changes])).toEqual([
     ['shop', [{ name: 'max_connections', value: '200' }]],
     [
       'shop-2',
@@ -155,8 +155,12 @@ test('a change is one operation on all members, kept in each history, and the cl
       ],
     ],
   ])
-  const back = { clusterId, stateId: states[2]?.stateId as string, idempotencyKey: 'one-cluster-roll-back' }
-  const { operationId } = await caller.clusterSetting.rollBack(back)
+  const back = {
+    scope: { clusterId },
+    revisionId: revisions[2]?.revisionId as string,
+    idempotencyKey: 'one-cluster-roll-back',
+  }
+  const { operationId } = await caller.setting.rollBack(back)
   expect((await caller.operation.show({ operationId })).operation.input).toMatchObject({
     // the primary is asked for what it has already: the order is decided over all members
     members: [
@@ -175,26 +179,26 @@ test('a change is one operation on all members, kept in each history, and the cl
         ],
       },
     ],
-    reason: expect.stringMatching(/^rolled back to the state of \d{4}-/),
+    reason: expect.stringMatching(/^rolled back to the revision of \d{4}-/),
   })
   await done(operationId, { [primary]: { max_connections: '200' }, [standby]: { max_connections: '200' } })
-  expect(await caller.clusterSetting.rollBack(back)).toEqual({ operationId })
-  // the key answers for this state of this cluster, and for nothing else
+  expect(await caller.setting.rollBack(back)).toEqual({ operationId })
+  // the key answers for this revision of this cluster, and for nothing else
   for (const reused of [
-    { ...back, stateId: states[1]?.stateId as string },
-    { ...back, clusterId: ClusterId.parse(randomUUID()) },
+    { ...back, revisionId: revisions[1]?.revisionId as string },
+    { ...back, scope: { clusterId: ClusterId.parse(randomUUID()) } },
   ])
-    await expect(caller.clusterSetting.rollBack(reused)).rejects.toMatchObject({
+    await expect(caller.setting.rollBack(reused)).rejects.toMatchObject({
       cause: { fault: { code: 'operation.key_reused', detail: expect.stringContaining(operationId) } },
     })
-  await expect(caller.clusterSetting.rollBack({ ...back, idempotencyKey: undefined })).rejects.toThrow(
-    'as they were in that state',
+  await expect(caller.setting.rollBack({ ...back, idempotencyKey: undefined })).rejects.toThrow(
+    'as they were in that revision',
   )
-  await expect(caller.clusterSetting.rollBack({ clusterId, stateId: '999999' })).rejects.toThrow(
-    'no state 999999',
+  await expect(caller.setting.rollBack({ scope: { clusterId }, revisionId: '999999' })).rejects.toThrow(
+    'no revision 999999',
   )
   // before the first change
-  const found = (await caller.clusterSetting.states({ clusterId })).states.at(-1)
+  const found = (await caller.setting.revisions({ scope: { clusterId } })).revisions.at(-1)
   expect(found?.members.map((m) => m.changes)).toEqual([
     [{ name: 'max_connections', value: null }],
     [{ name: 'max_connections', value: null }],
@@ -205,7 +209,7 @@ test('one member alone, a member that is away and a viewer are refused with the 
   const caller = await it.callerOf((await it.signedIn('operator')).headers)
   const { clusterId, standby } = await pair('desk')
   const changes = [{ name: 'max_wal_senders', value: '20' }]
-  await expect(caller.setting.set({ instanceId: standby, changes })).rejects.toMatchObject({
+  await expect(caller.setting.set({ scope: { instanceId: standby }, changes })).rejects.toMatchObject({
     cause: { fault: { code: 'setting.of_cluster' } },
   })
   await it.database.pool.query(`UPDATE instance SET observed = observed || $2 WHERE id = $1`, [
@@ -217,21 +221,21 @@ test('one member alone, a member that is away and a viewer are refused with the 
   await expect(caller.setting.adopt({ instanceId: standby })).rejects.toThrow('changed for the whole cluster')
 
   await it.database.pool.query(`UPDATE instance SET state = 'stopped' WHERE id = $1`, [standby])
-  await expect(caller.clusterSetting.set({ clusterId, changes })).rejects.toThrow(
+  await expect(caller.setting.set({ scope: { clusterId }, changes })).rejects.toThrow(
     'member "desk-2" is stopped',
   )
   await it.database.pool.query(
     `UPDATE instance SET state = 'running', "observedAt" = clock_timestamp() - interval '1 hour' WHERE id = $1`,
     [standby],
   )
-  await expect(caller.clusterSetting.set({ clusterId, changes })).rejects.toThrow('does not answer')
+  await expect(caller.setting.set({ scope: { clusterId }, changes })).rejects.toThrow('does not answer')
   await expect(
-    caller.clusterSetting.set({ clusterId, changes: [{ name: 'listen_addresses', value: '*' }] }),
+    caller.setting.set({ scope: { clusterId }, changes: [{ name: 'listen_addresses', value: '*' }] }),
   ).rejects.toThrow('not changed for a whole cluster')
-  await expect(caller.clusterSetting.set({ clusterId: randomUUID() as ClusterId, changes })).rejects.toThrow(
-    'does not exist',
-  )
+  await expect(
+    caller.setting.set({ scope: { clusterId: randomUUID() as ClusterId }, changes }),
+  ).rejects.toThrow('does not exist')
   const viewer = await it.callerOf((await it.signedIn('viewer')).headers)
-  await expect(viewer.clusterSetting.set({ clusterId, changes })).rejects.toThrow()
-  expect((await viewer.clusterSetting.history({ clusterId })).changes).toEqual([])
+  await expect(viewer.setting.set({ scope: { clusterId }, changes })).rejects.toThrow()
+  expect((await viewer.setting.history({ scope: { clusterId } })).changes).toEqual([])
 })

@@ -1,9 +1,9 @@
 'use client'
+import type { SettingScope } from '@floe/domain'
 import {
   Badge,
   Button,
   Card,
-  Dialog,
   FaultAlert,
   Moment,
   SkeletonRows,
@@ -16,67 +16,77 @@ import {
 } from '@floe/ui'
 import { useQuery } from '@tanstack/react-query'
 import { Undo2 } from 'lucide-react'
-import { useState } from 'react'
-import type { ClusterSettingState } from '@/server/api'
 import { useTRPC } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
 import { useMayChange, viewerHint } from '../console/account-context'
-import { useInstance } from '../instance/instance-context'
-import { ClusterReview } from './cluster-review'
+import type { Wanted } from './review'
 
-/** The states that all members together can be taken back to, with one press. */
-export function ClusterSettingStates({ onApplied }: { onApplied: () => void }) {
-  const { clusterId } = useInstance().cluster
+/** What Floe’s files held after each change: every one of them can be rolled back to as a whole, on all members together. */
+export function SettingRevisions({
+  scope,
+  onRollBack,
+}: {
+  scope: SettingScope
+  onRollBack: (wanted: Wanted) => void
+}) {
   const trpc = useTRPC()
   const mayChange = useMayChange()
-  const [chosen, setChosen] = useState<ClusterSettingState | null>(null)
   const query = useQuery(
-    trpc.clusterSetting.states.queryOptions({ clusterId, limit: 50 }, { refetchInterval: 10_000 }),
+    trpc.setting.revisions.queryOptions({ scope, limit: 100 }, { refetchInterval: 10_000 }),
   )
-  const states = query.data?.states
-  if (states?.length === 0) return null
+  const revisions = query.data?.revisions
+  const several = (query.data?.members.length ?? 0) > 1
+  if (revisions?.length === 0) return null
   return (
     <Card
-      title="States"
-      description="What Floe’s files held on the members after each operation. Rolling back takes all members back together, in the right order."
+      title="Revisions"
+      description={`${
+        several
+          ? 'What Floe’s files of settings held on the members after each change. Rolling back changes all members together, in the right order.'
+          : 'What Floe’s file of settings held after each change.'
+      } Rolling back is a change like any other: it is checked, confirmed, and can be rolled back itself.`}
+      className="mb-3"
       bodyClassName="max-h-80 overflow-y-auto p-0"
     >
-      {query.error && !states ? (
+      {query.error && !revisions ? (
         <FaultAlert fault={faultOf(query.error)} onRetry={() => void query.refetch()} className="m-3" />
-      ) : states === undefined ? (
-        <SkeletonRows rows={3} label="Loading the states" />
+      ) : revisions === undefined ? (
+        <SkeletonRows rows={3} label="Loading the revisions" />
       ) : (
-        <Table label="States of the cluster’s settings">
+        <Table label="Revisions of the settings">
           <TableHead>
             <tr>
               <TableHeader>Since</TableHeader>
               <TableHeader>Who</TableHeader>
               <TableHeader>Why</TableHeader>
-              <TableHeader>Going back changes</TableHeader>
+              <TableHeader>Rolling back changes</TableHeader>
               <TableHeader actions>
                 <span className="sr-only">Roll back</span>
               </TableHeader>
             </tr>
           </TableHead>
           <TableBody>
-            {states.map((state, i) => {
-              const moves = state.members.filter((m) => m.changes.length > 0)
+            {revisions.map((revision, i) => {
+              const moves = revision.members.filter((m) => m.changes.length > 0)
+              const back = i > 0 && moves.length > 0
               return (
-                <TableRow key={state.stateId}>
+                <TableRow key={revision.revisionId}>
                   <TableCell>
-                    <Moment at={state.at} />
+                    <Moment at={revision.at} />
                   </TableCell>
-                  <TableCell>{state.actorName}</TableCell>
-                  <TableCell className="max-w-64 break-words text-ink-muted">{state.reason ?? '–'}</TableCell>
+                  <TableCell>{revision.actorName}</TableCell>
+                  <TableCell className="max-w-64 break-words text-ink-muted">
+                    {revision.reason ?? '–'}
+                  </TableCell>
                   <TableCell className="max-w-md break-words">
                     {i === 0 ? (
-                      <Badge tone="good">holds now</Badge>
-                    ) : moves.length === 0 ? (
+                      <Badge tone="good">current</Badge>
+                    ) : !back ? (
                       <span className="text-ink-muted">nothing: the same values</span>
                     ) : (
                       moves.map((m) => (
                         <p key={m.instanceId}>
-                          {m.name}:{' '}
+                          {several ? `${m.name}: ` : ''}
                           <code className="font-mono text-[13px]">
                             {m.changes.map((c) => `${c.name} = ${c.value ?? 'default'}`).join(', ')}
                           </code>
@@ -85,13 +95,13 @@ export function ClusterSettingStates({ onApplied }: { onApplied: () => void }) {
                     )}
                   </TableCell>
                   <TableCell actions>
-                    {i > 0 && moves.length > 0 ? (
+                    {back ? (
                       <Button
                         size="small"
                         disabled={!mayChange}
                         title={mayChange ? undefined : viewerHint}
-                        aria-label={`Roll back all members to the state of ${new Date(state.at).toISOString()}`}
-                        onClick={() => setChosen(state)}
+                        aria-label={`Roll back ${several ? 'all members ' : ''}to the revision of ${new Date(revision.at).toISOString()}`}
+                        onClick={() => onRollBack({ revisionId: revision.revisionId })}
                       >
                         <Undo2 aria-hidden />
                         Roll back
@@ -104,22 +114,6 @@ export function ClusterSettingStates({ onApplied }: { onApplied: () => void }) {
           </TableBody>
         </Table>
       )}
-      <Dialog
-        open={chosen !== null}
-        onOpenChange={(open) => {
-          if (!open) setChosen(null)
-        }}
-        title="Roll back all members"
-      >
-        {chosen ? (
-          <ClusterReview
-            wanted={{ stateId: chosen.stateId }}
-            onBack={() => setChosen(null)}
-            onClose={() => setChosen(null)}
-            onApplied={onApplied}
-          />
-        ) : null}
-      </Dialog>
     </Card>
   )
 }

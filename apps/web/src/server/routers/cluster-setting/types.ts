@@ -1,1 +1,0 @@
-export * from './cluster-setting.types'
