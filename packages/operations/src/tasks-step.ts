@@ -3,8 +3,9 @@ import { agentFault } from '@floe/agent-contract/client'
 import { type ClusterObserved, type Fault, fault, type OperationKind } from '@floe/domain'
 import { tellingPrimary } from './instance-control'
 import { waitedMs } from './look-again'
+import { QUESTION_MS } from './patience'
 import { fail, type MemberTask, next, type StepBody, type StepContext, type StepRecord, wait } from './step'
-import { CANCEL_GIVE_UP_MS, cancelledFault, startOnce } from './task-step'
+import { cancelledFault, startOnce } from './task-step'
 
 type TasksStep<K extends OperationKind> = {
   deadlineMs: number
@@ -136,7 +137,7 @@ async function lookAt<K extends OperationKind>(
     if (fault.code === SILENT) return { fault: silent }
     if (fault.code !== 'agent.unreachable') return { fault }
     const waited = waitedMs(context, context.cancelAskedAt ?? context.step.startedAt)
-    if (context.cancelAskedAt && waited > CANCEL_GIVE_UP_MS)
+    if (context.cancelAskedAt && waited > context.patience.cancelGiveUpMs)
       return { fault: cancelledFault(`Host "${hostName}" does not answer; the step may still run there.`) }
     return tolerated && waited > patience ? { fault: { ...silent, detail: fault.detail ?? null } } : null
   }
@@ -153,8 +154,6 @@ async function lookAt<K extends OperationKind>(
 }
 
 const SILENT = 'agent.silent'
-/** A question that gets no answer ends by itself after so long; whoever is waited for longer is asked again. */
-const QUESTION_MS = 3_000
 
 const silentHost = (hostName: string): Fault => ({
   code: 'agent.unreachable',
