@@ -80,12 +80,12 @@ async function launcher(context: SuiteContext): Promise<Counts> {
 export const unitSuite: Suite = {
   name: 'unit',
   about: 'tests beside the code of every workspace, those against a real engine included',
-  lane: 'workspace',
+  needs: 'own',
   run: unit,
 }
 export const launcherSuite: Suite = {
   name: 'launcher',
   about: 'up, down, recovery after kill -9, and every verb, on a private installation',
-  lane: 'alone',
+  needs: 'own',
   run: launcher,
 }
