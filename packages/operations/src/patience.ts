@@ -1,5 +1,7 @@
 /** How long operations wait for what may not come, in ms. A controller takes the product's; tests may wait less. */
 export type Patience = {
+  /** A question to an agent that gets no answer has failed after this. */
+  questionMs: number
   /** After this long without an answer a cancelled step is given up, although its task may still run on the host. */
   cancelGiveUpMs: number
   /** When steps are undone, a host that has not answered for this long is left as it is, and the operation reports that. */
@@ -16,6 +18,7 @@ export type Patience = {
 
 /** The product's patience. */
 export const PATIENCE: Readonly<Patience> = {
+  questionMs: 3_000,
   cancelGiveUpMs: 60_000,
   undoGiveUpMs: 15_000,
   withoutHostMs: 5_000,
@@ -23,9 +26,6 @@ export const PATIENCE: Readonly<Patience> = {
   neededMs: 15_000,
   connectMs: 15_000,
 }
-
-/** A question to an agent that does not answer ends by itself after this long: see `tasksStep`. */
-export const QUESTION_MS = 3_000
 
 /**
  * The product's patience with other values, for tests. Throws where one is shorter than what it waits for: a host that
@@ -36,9 +36,10 @@ export function patienceWith(changes: Partial<Patience>): Patience {
   const atLeast = (name: keyof Patience, ms: number, why: string) => {
     if (!(patience[name] >= ms)) throw new RangeError(`${name} must be at least ${ms} ms: ${why}`)
   }
-  atLeast('neededMs', QUESTION_MS, 'a host that is needed is asked until its question ends')
-  atLeast('undoGiveUpMs', QUESTION_MS, 'a host is asked once before it is left as it is')
-  atLeast('cancelGiveUpMs', QUESTION_MS, 'a host is asked once before its step is given up')
+  const { questionMs } = patience
+  atLeast('neededMs', questionMs, 'a host that is needed is asked until its question ends')
+  atLeast('undoGiveUpMs', questionMs, 'a host is asked once before it is left as it is')
+  atLeast('cancelGiveUpMs', questionMs, 'a host is asked once before its step is given up')
   atLeast(
     'cancelGiveUpMs',
     patience.withoutHostMs,

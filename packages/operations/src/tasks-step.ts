@@ -3,7 +3,6 @@ import { agentFault } from '@floe/agent-contract/client'
 import { type ClusterObserved, type Fault, fault, type OperationKind } from '@floe/domain'
 import { tellingPrimary } from './instance-control'
 import { waitedMs } from './look-again'
-import { QUESTION_MS } from './patience'
 import { fail, type MemberTask, next, type StepBody, type StepContext, type StepRecord, wait } from './step'
 import { cancelledFault, startOnce } from './task-step'
 
@@ -126,7 +125,7 @@ async function lookAt<K extends OperationKind>(
   const tolerated = definition.tolerate?.(of, silent, context) === true
   let status: TaskStatus
   try {
-    status = await (tolerated && !context.cancelAskedAt && patience < QUESTION_MS
+    status = await (tolerated && !context.cancelAskedAt && patience < context.patience.questionMs
       ? within(ask(), patience, hostName)
       : ask())
   } catch (error) {
