@@ -60,7 +60,7 @@ export type ControllerOptions = {
  * passes in order and gives every lease back. Any number may run beside each other.
  */
 export function startController(options: ControllerOptions) {
-  const { log } = options
+  const { log, patience } = options
   const times = options.times ?? LEASE_TIMES
   const owner = makeOwner(options.host.hostId)
   const database = new DatabaseWatch(log)
@@ -70,11 +70,13 @@ export function startController(options: ControllerOptions) {
     max: 20,
     onIdleError: (error) => database.missed(error),
   })
-  const agents = new Agents({ authority: options.authority.certificate, identity: options.identity })
+  const agents = new Agents(
+    { authority: options.authority.certificate, identity: options.identity },
+    patience?.questionMs,
+  )
   const signing = { authority: options.authority, lifetimeMs: options.certificateLifetimeMs }
   const stop = new AbortController()
   const standstills = new Standstills(log)
-  const { patience } = options
   const operations = new OperationLoop({ db, agents, log, database, owner, times, patience, standstills })
   // a host was enrolled, revoked or removed, or wants to be enrolled
   const [lanesWake, signWake, webhooksWake, checksWake] = [new Wake(), new Wake(), new Wake(), new Wake()]

@@ -30,7 +30,14 @@ describe.skipIf(missing !== null)(`nothing half left${missing ? ` (${missing})` 
     two = bench.host(2)
     three = bench.host(3)
     // a host that is away is away for good here
-    bench.start({ patience: patienceWith({ cancelGiveUpMs: 6_000, undoGiveUpMs: 4_000 }) })
+    bench.start({
+      patience: patienceWith({
+        questionMs: 1_000,
+        withoutHostMs: 1_000,
+        cancelGiveUpMs: 4_000,
+        undoGiveUpMs: 2_000,
+      }),
+    })
     await bench.carryOut(
       'create-instance',
       { instanceId: one, name: 'one', settings: {}, ownerPasswordVerifier: scramVerifier(bench.password) },
