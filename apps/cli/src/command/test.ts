@@ -11,10 +11,10 @@ export function addTest(program: Command): void {
     program,
     'test [suites...]',
     'run the test suites',
-    'Runs the named suites, or all of them, on private ports and directories; installs what they need as "up" does. The engine’s suite is not run, and not counted, while nothing has changed that decides it since it was green; named, or with --all, it is. At the end the ten slowest test files are named. The last line is "N passed, N failed, N skipped"; exit status 1 when any failed. After "engine" its parts may be named ("engine page_repair"; "./floe engine test --help" names them). What follows "--" is given to the one suite named.',
+    'Runs the named suites, or all of them, on private ports and directories; installs what they need as "up" does. The engine’s suite, and the agent’s and the controller’s tests, are not run, and not counted, while nothing has changed that decides them since they were green; named, or with --all, they are. At the end the ten slowest test files are named. The last line is "N passed, N failed, N skipped"; exit status 1 when any failed. After "engine" its parts may be named ("engine page_repair"; "./floe engine test --help" names them). What follows "--" is given to the one suite named.',
   )
     .option('--list', 'only list the suites')
-    .option('--all', 'run the engine’s suite although nothing has changed since it last was green')
+    .option('--all', 'also run what was green and has not changed since')
     .option('--long', 'walk and search further than a test on each change can, where a test knows how')
     .option(
       '--second-try',

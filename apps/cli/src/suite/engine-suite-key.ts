@@ -37,15 +37,25 @@ function contentOf(path: string): string | Buffer | null {
   return Buffer.concat([Buffer.from(found.mode & 0o100 ? 'program ' : 'file '), readFileSync(path)])
 }
 
-/**
- * A hash of everything that decides the result of the engine's suite. Files count that git knows or would add; what it
- * ignores was built from them. Null where git cannot say which these are.
- */
+/** A hash of everything that decides the result of the engine's suite. */
 export function engineSuiteKey(root: string, system: string): string | null {
+  // tests of what runs the suite decide nothing of it
+  return keyOf(root, decisive, system, (file) => !/^apps\/.*\.test\.ts$/.test(file))
+}
+
+/**
+ * A hash of files and of the system. Files count that git knows or would add; what it ignores was built from them. Null
+ * where git cannot say which these are.
+ */
+export function keyOf(
+  root: string,
+  below: string[],
+  system: string,
+  decides: (file: string) => boolean = () => true,
+): string | null {
   let files: string[]
   try {
-    // tests of what runs the suite decide nothing of it
-    files = sourceFiles(root, decisive).filter((file) => !/^apps\/.*\.test\.ts$/.test(file))
+    files = sourceFiles(root, below).filter(decides)
   } catch {
     return null
   }

@@ -134,6 +134,7 @@ export async function runSuites(
         progress.say(`${suite.name}: ${line}`)
       },
       more,
+      all: options.all,
       enginePrefix: () => releaseEngine(log),
       secondTry: options.secondTry,
       flaky: (line) => {

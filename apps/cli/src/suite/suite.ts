@@ -14,6 +14,8 @@ export type SuiteContext = {
   say: (line: string) => void
   /** Arguments after `--`, for the one suite that was asked for; of the engine's also the names after `engine`. */
   more: string[]
+  /** Nothing is left out because it was green before. */
+  all: boolean
   /** Prefix of the release engine. */
   enginePrefix: () => Promise<string>
   /** Whether a file of tests that failed is run again, once its suite has ended. */
