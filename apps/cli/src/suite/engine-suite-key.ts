@@ -8,7 +8,8 @@ import { sourceFiles } from './static-suites'
 /** What decides the result of the engine's suite in a checkout: the engine with its tests and tools, and what runs them. */
 const decisive = ['engine', 'apps/cli/src/suite', 'apps/cli/src/run-program.ts']
 
-const outputOf = (program: string, args: string[]) =>
+/** What a program that tells of the system prints. */
+export const outputOf = (program: string, args: string[]) =>
   spawnSync(program, args, { encoding: 'utf8' }).stdout ?? ''
 
 /** What decides it outside of the checkout: system, kernel, compiler, C library, and the packages that the engine's tool names. */

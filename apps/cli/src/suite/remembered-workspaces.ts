@@ -1,7 +1,6 @@
-import { spawnSync } from 'node:child_process'
 import { join, relative } from 'node:path'
 import { cacheDirectory, checkoutDirectory } from '../installation/home'
-import { keyOf, systemUnderTest } from './engine-suite-key'
+import { keyOf, outputOf, systemUnderTest } from './engine-suite-key'
 import { type RememberedRun, RememberedRuns } from './remembered-runs'
 import type { Counts } from './suite'
 import { type Workspace, workspaces } from './workspaces'
@@ -40,7 +39,7 @@ export function decisiveFor(workspace: Workspace, all: Workspace[], root: string
 
 /** What decides them outside of the checkout: the system, what tests ask for there, Node, and the engine. */
 function system(root: string, enginePrefix: string): string {
-  const packages = spawnSync('dpkg-query', ['-W', 'iproute2', 'xfsprogs'], { encoding: 'utf8' }).stdout ?? ''
+  const packages = outputOf('dpkg-query', ['-W', 'iproute2', 'xfsprogs'])
   const { FLOE_TEST_LONG = '' } = process.env
   return [systemUnderTest(root), packages, process.version, enginePrefix, FLOE_TEST_LONG].join('\0')
 }
