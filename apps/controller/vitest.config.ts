@@ -2,18 +2,8 @@ import { defineConfig } from 'vitest/config'
 
 const patience = { testTimeout: 60_000, hookTimeout: 60_000 }
 
-/** What asserts how long something takes: it has the machine for itself, after the others. */
-const timed = [
-  'automatic-failover',
-  'cluster',
-  'failover-proof',
-  'observe/host-lane',
-  'observe/observation',
-  'real-agent',
-  'several-hosts',
-  'survival',
-  'two-controllers',
-].map((name) => `src/${name}.test.ts`)
+/** What asserts moments within a second: it runs alone, after the others. */
+const timed = ['observe/host-lane', 'real-agent'].map((name) => `src/${name}.test.ts`)
 
 export default defineConfig({
   test: {
@@ -25,8 +15,8 @@ export default defineConfig({
           name: 'beside',
           include: ['src/**/*.test.ts'],
           exclude: timed,
-          // they wait more than they compute, each on hosts and a control database of its own
-          maxWorkers: 2,
+          // they wait twice as long as they compute, each on hosts and a control database of its own
+          maxWorkers: 3,
           sequence: { groupOrder: 0 },
         },
       },

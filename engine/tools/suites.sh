@@ -126,24 +126,49 @@ verify_suite() {
   took verify "$began"
 }
 
-# tap_suite <suite> <directory that holds t/>
+# beside <command…>: in the background, as soon as fewer than $at_once run. Suites wait more than they compute.
+beside() {
+  while [ "$(jobs -rp | wc -l)" -ge "$at_once" ]; do wait -n || true; done
+  # in a process group of its own, by which stop_jobs finds all of it
+  set -m
+  "$@" &
+  set +m
+}
+
+stop_jobs() {
+  local pid
+  for pid in $(jobs -rp); do kill -TERM -- "-$pid" 2>/dev/null || true; done
+}
+
+# tap_suite <suite> <directory that holds t/>: begins its files; record_tap_suites prints its result.
 tap_suite() {
-  local suite=$1 inputs=$2 status=0 file began suite_dir log
+  local suite=$1 inputs=$2 file suite_dir log
   announce "$suite"
-  : >"$log"
-  for file in "$inputs"/t/${only:-*}.pl; do
-    began=$SECONDS
-    mkdir -p "$suite_dir"
-    local test_dir=$suite_dir/${file##*/}
-    # Every file gets directories of its own, named after it.
-    (suite_dir=${test_dir%.pl} && as_engine_user mkdir -p "$suite_dir/data" "$suite_dir/log" &&
-      cd "$inputs" && as_engine_user prove -v --norc --nocolor -I "$prefix/lib/postgresql/pgxs/src/test/perl" \
-      -I "$run_dir/testkit/perl" "t/${file##*/}") >>"$log" 2>&1 || status=$?
-    file=${file##*/}
-    took "${inputs##*/}/${file%.pl}" "$began"
+  mkdir -p "$run_dir/tap/$suite"
+  tap_suites+=("$suite")
+  for file in "$inputs"/t/${only:-*}.pl; do beside tap_file "$suite" "$inputs" "${file##*/}"; done
+}
+
+# tap_file <suite> <directory that holds t/> <file>: every file gets directories of its own, named after it.
+tap_file() {
+  local inputs=$2 file=$3 status=0 began=$SECONDS suite_dir=$run_dir/suites/$1/${3%.pl} log=$run_dir/tap/$1/${3%.pl}
+  echo 1 >"$log.status"
+  as_engine_user mkdir -p "$suite_dir/data" "$suite_dir/log"
+  (cd "$inputs" && as_engine_user prove -v --norc --nocolor -I "$prefix/lib/postgresql/pgxs/src/test/perl" \
+    -I "$run_dir/testkit/perl" "t/$file") >"$log.log" 2>&1 || status=$?
+  echo "$status" >"$log.status"
+  took "${inputs##*/}/${file%.pl}" "$began"
+}
+
+# record_tap_suites: once all their files have ended.
+record_tap_suites() {
+  local suite log
+  for suite in "${tap_suites[@]}"; do
+    log=$run_dir/suites/$suite.log
+    cat "$run_dir/tap/$suite"/*.log >"$log"
+    # The summary of prove repeats nothing that starts with "ok "; its own lines are not counted.
+    record "$suite" "$(sort -n "$run_dir/tap/$suite"/*.status | tail -n 1)" "$log"
   done
-  # The summary of prove repeats nothing that starts with "ok "; its own lines are not counted.
-  record "$suite" "$status" "$log"
 }
 
 # make_variable <directory> <name>
@@ -182,14 +207,14 @@ module_suites() {
   if [ -n "$names" ]; then
     any=yes
     # shellcheck disable=SC2086
-    regress_suite "$module" "$pgxs/src/test/regress/pg_regress" "$inputs" "${options[@]}" $names
+    beside regress_suite "$module" "$pgxs/src/test/regress/pg_regress" "$inputs" "${options[@]}" $names
   fi
   names=$(make_variable "$inputs" ISOLATION)
   listed_everywhere "$module-isolation" "$inputs/specs" spec "$names" || true
   if [ -n "$names" ]; then
     any=yes
     # shellcheck disable=SC2086
-    regress_suite "$module-isolation" "$pgxs/src/test/isolation/pg_isolation_regress" "$inputs" "${options[@]}" $names
+    beside regress_suite "$module-isolation" "$pgxs/src/test/isolation/pg_isolation_regress" "$inputs" "${options[@]}" $names
   fi
   if compgen -G "$inputs/t/*.pl" >/dev/null; then
     any=yes
@@ -267,16 +292,8 @@ conclude() {
   [ "$failed" -eq 0 ]
 }
 
-# finish_core: the modules' suites start when the machine is theirs.
-finish_core() {
-  local pid
-  if [ ${#core[@]} -gt 0 ]; then core_regress "${core[@]}"; fi
-  for pid in "${core_pids[@]}"; do wait "$pid" || true; done
-  core=() core_pids=()
-}
-
 test_verb() {
-  local list='' quick='' variant=assert wanted=() suite only='' known prefix run_dir core=() core_pids=()
+  local list='' quick='' variant=assert wanted=() suite only='' known prefix run_dir at_once core=() tap_suites=()
   while [ $# -gt 0 ]; do
     case $1 in
       --list) list=yes ;;
@@ -315,9 +332,13 @@ test_verb() {
   prefix=$(build_engine "$variant")
   ensure_engine_user
   prepare_run
-  trap stop_instances EXIT
+  trap 'stop_jobs; stop_instances' EXIT
   trap 'exit 130' INT TERM
   local pgxs=$prefix/lib/postgresql/pgxs
+  at_once=$(($(nproc) + 1))
+  for suite in "${wanted[@]}"; do
+    case $suite in regress | regress-defaults) core+=("$suite") ;; esac
+  done
   for suite in "${wanted[@]}"; do
     only=''
     case $suite in */*) only=${suite#*/} suite=${suite%%/*} ;; esac
@@ -325,20 +346,20 @@ test_verb() {
       patches) command_suite patches patch_check "$work_tree" ;;
       indent) command_suite indent indent_check "$prefix" ;;
       verify) verify_suite ;;
-      # PostgreSQL's suites wait more than they compute: run beside each other they take little longer.
-      regress | regress-defaults) core+=("$suite") ;;
+      # both are one job: each is twenty sessions at once by itself
+      regress | regress-defaults)
+        [ "$suite" = "${core[0]}" ] && beside core_regress "${core[@]}"
+        ;;
       isolation)
-        regress_suite isolation "$pgxs/src/test/isolation/pg_isolation_regress" "$pgxs/src/test/isolation" \
-          --schedule="$pgxs/src/test/isolation/isolation_schedule" &
-        core_pids+=($!)
+        beside regress_suite isolation "$pgxs/src/test/isolation/pg_isolation_regress" "$pgxs/src/test/isolation" \
+          --schedule="$pgxs/src/test/isolation/isolation_schedule"
         ;;
-      *)
-        finish_core
-        if [ "$suite" = testkit ]; then tap_suite "testkit${only:+-$only}" "$run_dir/testkit"; else module_suites "$suite"; fi
-        ;;
+      testkit) tap_suite "testkit${only:+-$only}" "$run_dir/testkit" ;;
+      *) module_suites "$suite" ;;
     esac
   done
-  finish_core
+  wait
+  record_tap_suites
   if [ "$variant" = sanitize ]; then sanitizer_suite; fi
   conclude
 }

@@ -16,8 +16,8 @@ beforeAll(async () => {
 })
 afterAll(() => f.remove())
 
-/** Runs pgbench against the instance; what it printed. */
-async function pgbench(args: string[]): Promise<string> {
+/** Runs pgbench against the instance until it ends or the signal is aborted; what it printed. */
+async function pgbench(args: string[], until?: AbortSignal): Promise<string> {
   const port = String((await f.observed(id))?.port)
   return new Promise((resolve, reject) => {
     const child = spawn(
@@ -32,8 +32,11 @@ async function pgbench(args: string[]): Promise<string> {
       stream.setEncoding('utf8').on('data', (more: string) => {
         text += more
       })
+    until?.addEventListener('abort', () => child.kill())
     child.once('error', reject)
-    child.once('close', (status) => (status === 0 ? resolve(text) : reject(new Error(text))))
+    child.once('close', (status) =>
+      status === 0 || until?.aborted ? resolve(text) : reject(new Error(text)),
+    )
   })
 }
 
@@ -87,7 +90,7 @@ describe('samples', () => {
   test('agree with pgbench within 5 percent', async () => {
     const rows = await counted()
     const before = await newestSeq()
-    const text = await pgbench(['-c', '4', '-j', '2', '-T', '12', '-P', '1'])
+    const text = await pgbench(['-c', '4', '-j', '2', '-T', '8', '-P', '1'])
     const done = (await counted()) - rows
     // backends report at most a second late; the two samples after the end hold the rest
     const end = await newestSeq()
@@ -175,7 +178,9 @@ describe('checkpoints', () => {
     await f.query(id, 'checkpoint')
     const { checkpoints } = await waitUntil('the checkpoint', async () => {
       const r = await read()
-      return r.checkpoints.length === logged().length ? r : null
+      // both may lack the newest line for a moment
+      const newest = r.checkpoints.at(-1)?.reasons.includes('force')
+      return newest && r.checkpoints.length === logged().length ? r : null
     })
     const lines = logged()
     checkpoints.forEach((c, i) => {
@@ -189,7 +194,7 @@ describe('checkpoints', () => {
       expect(line).toContain(`lsn=${c.lsn}, redo lsn=${c.redoLsn}`)
       expect(c.seq).toBe(i + 1)
     })
-    expect(checkpoints.at(-1)?.reasons).toEqual(expect.arrayContaining(['force', 'wait']))
+    expect(checkpoints.at(-1)?.reasons).toContain('wait')
   })
 
   test('are neither lost nor repeated over deaths of the agent', async () => {
@@ -271,7 +276,8 @@ describe('of our engine', () => {
         { name: 'checkpoint_completion_target', value: '0.9' },
       ],
     })
-    const load = pgbench(['-c', '1', '-T', '40'])
+    const seen = new AbortController()
+    const load = pgbench(['-c', '1', '-T', '60'], seen.signal)
     const running = await waitUntil(
       'a timed checkpoint writes',
       async () => {
@@ -284,6 +290,7 @@ describe('of our engine', () => {
     expect(running.buffersTotal).toBeGreaterThanOrEqual(running.buffersProcessed as number)
     const [sample] = (await samplesAfter((await newestSeq()) - 1)) as [Sample]
     expect(sample.values.checkpoint_running).toBe(1)
+    seen.abort()
     await load
   }, 90_000)
 })

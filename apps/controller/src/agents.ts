@@ -1,7 +1,7 @@
 import { AgentPool } from '@floe/agent-contract/agent-pool'
 import type { AgentClient } from '@floe/agent-contract/client'
 import type { AgentAddress } from '@floe/domain'
-import type { AgentTasks } from '@floe/operations'
+import { type AgentTasks, PATIENCE } from '@floe/operations'
 
 /** A long-polled report answers within this and the deadline of its call is longer. */
 export const REPORT_WAIT_MS = 1_000
@@ -22,8 +22,9 @@ export class Agents {
   readonly #pool: AgentPool<HostAgent>
   #addresses = new Map<string, AgentAddress>()
 
-  constructor(credentials: Credentials) {
-    this.#pool = new AgentPool({ ...credentials, open })
+  /** @param questionMs how long an answer may take. */
+  constructor(credentials: Credentials, questionMs = PATIENCE.questionMs) {
+    this.#pool = new AgentPool({ ...credentials, open: (connect) => open(connect, questionMs) })
   }
 
   /** Says where the agents answer and which are not believed; what is not named is forgotten, with its connections. */
@@ -44,11 +45,11 @@ export class Agents {
   }
 }
 
-function open(connect: (timeoutMs: number) => AgentClient['trpc']): HostAgent {
-  const quick = connect(3_000)
+function open(connect: (timeoutMs: number) => AgentClient['trpc'], questionMs: number): HostAgent {
+  const quick = connect(questionMs)
   return {
     quick,
-    report: connect(REPORT_WAIT_MS + 3_000),
+    report: connect(REPORT_WAIT_MS + questionMs),
     tasks: {
       startTask: (input) => quick.task.start.mutate(input),
       checkTask: (input) => quick.task.check.query(input),

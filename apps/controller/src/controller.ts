@@ -8,6 +8,7 @@ import {
   registerHost,
 } from '@floe/db'
 import type { Log } from '@floe/host/log'
+import type { Patience } from '@floe/operations'
 import { Agents } from './agents'
 import { failOverAutomatically } from './automatic-failover'
 import { type OwnIdentities, renewOwnCertificates } from './certificates'
@@ -48,6 +49,8 @@ export type ControllerOptions = {
   host: { hostId: string; name: string; agentUrl: string }
   log: Log
   times?: LeaseTimes
+  /** How long operations wait for what may not come; the product's when left out. */
+  patience?: Patience
   /** How long a check of settings may take, in ms; for tests. */
   settingCheckMs?: number
 }
@@ -57,7 +60,7 @@ export type ControllerOptions = {
  * passes in order and gives every lease back. Any number may run beside each other.
  */
 export function startController(options: ControllerOptions) {
-  const { log } = options
+  const { log, patience } = options
   const times = options.times ?? LEASE_TIMES
   const owner = makeOwner(options.host.hostId)
   const database = new DatabaseWatch(log)
@@ -67,11 +70,14 @@ export function startController(options: ControllerOptions) {
     max: 20,
     onIdleError: (error) => database.missed(error),
   })
-  const agents = new Agents({ authority: options.authority.certificate, identity: options.identity })
+  const agents = new Agents(
+    { authority: options.authority.certificate, identity: options.identity },
+    patience?.questionMs,
+  )
   const signing = { authority: options.authority, lifetimeMs: options.certificateLifetimeMs }
   const stop = new AbortController()
   const standstills = new Standstills(log)
-  const operations = new OperationLoop({ db, agents, log, database, owner, times, standstills })
+  const operations = new OperationLoop({ db, agents, log, database, owner, times, patience, standstills })
   // a host was enrolled, revoked or removed, or wants to be enrolled
   const [lanesWake, signWake, webhooksWake, checksWake] = [new Wake(), new Wake(), new Wake(), new Wake()]
   const wakeHosts = () => {

@@ -61,7 +61,8 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
   function walk(name: string, walks: Walks, take: () => Promise<void>, taken = long) {
     const deaths = ['controller', 'agents'] as const
     for (const who of deaths) for (const kind of walks[who] ?? []) promised[who].add(kind)
-    test.runIf(taken)(name, async () => {
+    if (!taken) return
+    test(name, async () => {
       await take()
       for (const who of deaths) expect([...walked[who]]).toEqual(expect.arrayContaining(walks[who] ?? []))
     })

@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import { scramVerifier } from '@floe/authority/scram-verifier'
 import { inTransaction, listIncidents, revokeHost, showInstance, showOperation } from '@floe/db'
 import { type ClusterMember, primaryOf, replicationLoginOf, slotNameOf } from '@floe/domain'
+import { patienceWith } from '@floe/operations'
 import { cancelOperation, retryOperation } from '@floe/operations/submit'
 import { type ThrowawayHost, ThrowawayNetwork, waitUntil } from '@floe/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest'
@@ -28,7 +29,15 @@ describe.skipIf(missing !== null)(`nothing half left${missing ? ` (${missing})` 
     bench = await benchOfHosts(inject('engineConnectionString'), { hosts: 3, instances: 4 })
     two = bench.host(2)
     three = bench.host(3)
-    bench.start()
+    // a host that is away is away for good here
+    bench.start({
+      patience: patienceWith({
+        questionMs: 1_000,
+        withoutHostMs: 1_000,
+        cancelGiveUpMs: 4_000,
+        undoGiveUpMs: 2_000,
+      }),
+    })
     await bench.carryOut(
       'create-instance',
       { instanceId: one, name: 'one', settings: {}, ownerPasswordVerifier: scramVerifier(bench.password) },

@@ -8,7 +8,7 @@ import {
   renewOperationLeases,
 } from '@floe/db'
 import type { Log } from '@floe/host/log'
-import { advanceOperation } from '@floe/operations'
+import { advanceOperation, PATIENCE, type Patience } from '@floe/operations'
 import type { Agents } from './agents'
 import { type DatabaseWatch, pause, runLoop, Wake } from './loop'
 import type { Standstills } from './standstills'
@@ -29,6 +29,7 @@ export class OperationLoop {
   readonly #database: DatabaseWatch
   readonly #owner: string
   readonly #times: LeaseTimes
+  readonly #patience: Patience
   readonly #held = new Map<string, Held>()
   readonly #wake = new Wake()
   readonly #standstills: Pick<Standstills, 'since'>
@@ -40,6 +41,7 @@ export class OperationLoop {
     database: DatabaseWatch
     owner: string
     times: LeaseTimes
+    patience?: Patience | undefined
     standstills: Pick<Standstills, 'since'>
   }) {
     this.#db = parts.db
@@ -48,6 +50,7 @@ export class OperationLoop {
     this.#database = parts.database
     this.#owner = parts.owner
     this.#times = parts.times
+    this.#patience = parts.patience ?? PATIENCE
     this.#standstills = parts.standstills
   }
 
@@ -117,6 +120,7 @@ export class OperationLoop {
           agentOf: (hostId) => this.#agents.of(hostId).tasks,
           now: () => new Date(),
           atWorkSince: new Date(this.#standstills.since().wall),
+          patience: this.#patience,
           log: (event, fields) => this.#log.info(event, fields),
         })
         failures = 0

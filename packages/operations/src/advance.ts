@@ -55,6 +55,7 @@ import {
   withWeaker,
 } from '@floe/domain'
 import { operationDefinition } from './definitions'
+import { PATIENCE, type Patience } from './patience'
 import { type AgentTasks, fail, type StepContext, type StepOutcome, type StepRecord } from './step'
 import { cancelledFault } from './task-step'
 import { undoSteps } from './undo'
@@ -66,6 +67,8 @@ export type AdvancePorts = {
   now(): Date
   /** Since when this controller has been at work without a standstill; left out where what is stored of hosts is known to be fresh. */
   atWorkSince?: Date
+  /** How long what may not come is waited for; the product's when left out. */
+  patience?: Patience
   /** One event a line; never a secret. */
   log(event: string, fields: Record<string, unknown>): void
 }
@@ -223,6 +226,7 @@ function contextOf(
     cancelAskedAt: cancelAskedAt(operation, step, ports),
     now: ports.now(),
     atWorkSince: ports.atWorkSince ?? new Date(0),
+    patience: ports.patience ?? PATIENCE,
     // asked for when it is used: of a revoked host there is none, and what was begun elsewhere is taken back all the same
     get agent() {
       return ports.agentOf(operation.hostId)

@@ -1,4 +1,5 @@
 export * from './advance'
 export * from './definitions'
+export * from './patience'
 export * from './step'
 export * from './submit'

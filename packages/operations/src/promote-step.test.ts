@@ -2,6 +2,7 @@ import type { TaskKey } from '@floe/agent-contract'
 import type { ClusterMember, ClusterObserved } from '@floe/domain'
 import { fault } from '@floe/domain'
 import { expect, test } from 'vitest'
+import { PATIENCE } from './patience'
 import { PROMOTE_SILENCE_MS, promoteStep } from './promote-step'
 import { promotionBegun } from './promotion-record'
 import type { StepContext, StepOutcome, StepRecord } from './step'
@@ -58,6 +59,7 @@ async function run(
       step: { name: 'promote', attempt: at.attempt, startedAt: new Date(0), taskLogSeq: 0 },
       now: new Date(at.ms),
       atWorkSince: new Date(0),
+      patience: PATIENCE,
       cancelAskedAt: null,
       results: { verify: { leftOut: [] } },
       agentOf: () => agent,

@@ -17,6 +17,7 @@ import type {
   SynchronousRule,
   SynchronousStandbys,
 } from '@floe/domain'
+import type { Patience } from './patience'
 
 /** What `plan` may look at besides the input: the last report on the instance, `null` where there was none yet. */
 export type Observed = { state: InstanceState | null }
@@ -60,6 +61,7 @@ export type StepContext<K extends OperationKind = OperationKind> = {
    * be older than that; a host's silence before is not known.
    */
   atWorkSince: Date
+  patience: Patience
   agent: AgentTasks
   readObservation(): Promise<StoredObservation>
   /** The agent of another host. */

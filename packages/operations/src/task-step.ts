@@ -27,11 +27,6 @@ import {
   wait,
 } from './step'
 
-/** After this long without an answer a cancelled step is given up, although its task may still run on the host. */
-export const CANCEL_GIVE_UP_MS = 60_000
-/** A host that a person said is out of reach is tried this long all the same. */
-const WITHOUT_HOST_AFTER_MS = 5_000
-
 /** Between a task that failed and its next attempt. */
 const AGAIN_MS = 1_000
 
@@ -223,7 +218,8 @@ async function refused<K extends OperationKind, T extends TaskKind>(
 ): Promise<StepOutcome> {
   const waited = waitedMs(context, context.step.startedAt)
   const gone =
-    fault.code === 'host.revoked' || (fault.code === 'agent.unreachable' && waited > WITHOUT_HOST_AFTER_MS)
+    fault.code === 'host.revoked' ||
+    (fault.code === 'agent.unreachable' && waited > context.patience.withoutHostMs)
   const without = gone ? await definition.withoutHost?.(context) : null
   if (without)
     return next(without.result, {
@@ -231,7 +227,7 @@ async function refused<K extends OperationKind, T extends TaskKind>(
       records: without.records ?? [],
     })
   if (fault.code === 'agent.unreachable') {
-    if (context.cancelAskedAt && waitedMs(context, context.cancelAskedAt) > CANCEL_GIVE_UP_MS)
+    if (context.cancelAskedAt && waitedMs(context, context.cancelAskedAt) > context.patience.cancelGiveUpMs)
       return fail(cancelledFault(`Host "${place.hostName}" does not answer; the step may still run there.`))
     const { member } = place
     // heard of by its reports, it may be its tasks that are slow to answer

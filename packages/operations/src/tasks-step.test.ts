@@ -1,6 +1,7 @@
 import type { TaskKey } from '@floe/agent-contract'
 import { fault } from '@floe/domain'
 import { expect, test } from 'vitest'
+import { PATIENCE } from './patience'
 import type { MemberTask, StepContext } from './step'
 import { tasksStep } from './tasks-step'
 
@@ -34,6 +35,7 @@ async function pass(
     step: { name: 'fence', attempt: 1, startedAt: new Date(10_000 - startedMsAgo), taskLogSeq: 0 },
     now: new Date(10_000),
     atWorkSince: new Date(0),
+    patience: PATIENCE,
     cancelAskedAt: null,
     readCluster: async () => ({ members: [] }),
     agentOf: (hostId: string) => ({ checkTask: ask(hostId), startTask: ask(hostId) }),

@@ -4,7 +4,7 @@ import { type ClusterObserved, type Fault, fault, type OperationKind } from '@fl
 import { tellingPrimary } from './instance-control'
 import { waitedMs } from './look-again'
 import { fail, type MemberTask, next, type StepBody, type StepContext, type StepRecord, wait } from './step'
-import { CANCEL_GIVE_UP_MS, cancelledFault, startOnce } from './task-step'
+import { cancelledFault, startOnce } from './task-step'
 
 type TasksStep<K extends OperationKind> = {
   deadlineMs: number
@@ -125,7 +125,7 @@ async function pollTask<K extends OperationKind>(
   const tolerated = definition.optional?.(of, silent, context) === true
   let status: TaskStatus
   try {
-    status = await (tolerated && !context.cancelAskedAt && patience < QUESTION_MS
+    status = await (tolerated && !context.cancelAskedAt && patience < context.patience.questionMs
       ? within(ask(), patience, hostName)
       : ask())
   } catch (error) {
@@ -136,7 +136,7 @@ async function pollTask<K extends OperationKind>(
     if (fault.code === SILENT) return { fault: silent }
     if (fault.code !== 'agent.unreachable') return { fault }
     const waited = waitedMs(context, context.cancelAskedAt ?? context.step.startedAt)
-    if (context.cancelAskedAt && waited > CANCEL_GIVE_UP_MS)
+    if (context.cancelAskedAt && waited > context.patience.cancelGiveUpMs)
       return { fault: cancelledFault(`Host "${hostName}" does not answer; the step may still run there.`) }
     return tolerated && waited > patience ? { fault: { ...silent, detail: fault.detail ?? null } } : null
   }
@@ -153,8 +153,6 @@ async function pollTask<K extends OperationKind>(
 }
 
 const SILENT = 'agent.silent'
-/** A query without an answer ends after this long; a host that is waited for longer is queried again. */
-const QUESTION_MS = 3_000
 
 const silentHost = (hostName: string): Fault => ({
   code: 'agent.unreachable',

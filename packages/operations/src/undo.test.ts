@@ -1,6 +1,7 @@
 import type { TaskKey } from '@floe/agent-contract'
 import { fault } from '@floe/domain'
 import { expect, test } from 'vitest'
+import { PATIENCE } from './patience'
 import { fail, type OperationDefinition, type StepContext, type UndoTask } from './step'
 import { undoSteps } from './undo'
 
@@ -42,6 +43,7 @@ async function run(
     cancelAskedAt: null,
     now: new Date(60_000),
     atWorkSince: new Date(0),
+    patience: PATIENCE,
     step: { startedAt: new Date(0) },
     readCluster: async () => ({ members }),
     agentOf: () => agent,

@@ -14,9 +14,6 @@ import {
 } from './step'
 import { startOnce } from './task-step'
 
-/** A host that has not answered for so long is left as it is, and that is said. */
-const GIVE_UP_MS = 15_000
-
 /**
  * Runs the tasks that take begun steps back, one after the other, each once per operation by its key. Answers `wait` until
  * all have ended, then the outcome it was called for, with what could not be taken back, or what is recorded when all was.
@@ -64,7 +61,7 @@ export async function undoSteps<K extends OperationKind>(
       const silentMs = Math.min(waitedMs(context, since), heardMs)
       // while no host is heard it is the console that is cut off, and nothing else could end a cluster without a primary
       const cutOff = task.kind === 'restore-primary' && cluster.members.every((m) => m.hostState !== 'online')
-      if (fault.code === 'agent.unreachable' && (silentMs < GIVE_UP_MS || cutOff))
+      if (fault.code === 'agent.unreachable' && (silentMs < context.patience.undoGiveUpMs || cutOff))
         return wait(1_000, `host "${hostName}" does not answer`)
       if (fault.code === 'instance.not_found') continue
       leave(undoTask, fault.message)

@@ -6,9 +6,8 @@ import { expect, test } from 'vitest'
 import type { AgentInstallation } from '../installation'
 import { helloOf } from './hello'
 
-const checkout = join(import.meta.dirname, '../../../..')
 const contract = JSON.parse(
-  readFileSync(join(checkout, 'packages/agent-contract/golden/contract.json'), 'utf8'),
+  readFileSync(join(import.meta.dirname, '../../../../packages/agent-contract/golden/contract.json'), 'utf8'),
 )
 
 function capabilities(enginePrefix: string): string[] {
@@ -28,7 +27,7 @@ test('every procedure and every task of the contract is named', () => {
 })
 
 test('the modules of the engine are those it was built to load, and a plain one has none', () => {
-  const preload = readFileSync(join(checkout, 'engine/modules/preload'), 'utf8')
+  const preload = readFileSync(join(import.meta.dirname, '../../../../engine/modules/preload'), 'utf8')
   const built = preload.split('\n').filter((line) => line && !line.startsWith('#'))
   expect(named(capabilities(testEnginePrefix()), 'engine')).toEqual(built)
   expect(named(capabilities('/nowhere'), 'engine')).toEqual([])

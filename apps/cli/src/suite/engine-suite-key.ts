@@ -8,7 +8,8 @@ import { sourceFiles } from './static-suites'
 /** What decides the result of the engine's suite in a checkout: the engine with its tests and tools, and what runs them. */
 const decisive = ['engine', 'apps/cli/src/suite', 'apps/cli/src/run-program.ts']
 
-const outputOf = (program: string, args: string[]) =>
+/** What a program that tells of the system prints. */
+export const outputOf = (program: string, args: string[]) =>
   spawnSync(program, args, { encoding: 'utf8' }).stdout ?? ''
 
 /** What decides it outside of the checkout: system, kernel, compiler, C library, and the packages that the engine's tool names. */
@@ -37,15 +38,25 @@ function contentOf(path: string): string | Buffer | null {
   return Buffer.concat([Buffer.from(found.mode & 0o100 ? 'program ' : 'file '), readFileSync(path)])
 }
 
-/**
- * A hash of everything that decides the result of the engine's suite. Files count that git knows or would add; what it
- * ignores was built from them. Null where git cannot say which these are.
- */
+/** A hash of everything that decides the result of the engine's suite. */
 export function engineSuiteKey(root: string, system: string): string | null {
+  // tests of what runs the suite decide nothing of it
+  return keyOf(root, decisive, system, (file) => !/^apps\/.*\.test\.ts$/.test(file))
+}
+
+/**
+ * A hash of files and of the system. Files count that git knows or would add; what it ignores was built from them. Null
+ * where git cannot say which these are.
+ */
+export function keyOf(
+  root: string,
+  below: string[],
+  system: string,
+  decides: (file: string) => boolean = () => true,
+): string | null {
   let files: string[]
   try {
-    // tests of what runs the suite decide nothing of it
-    files = sourceFiles(root, decisive).filter((file) => !/^apps\/.*\.test\.ts$/.test(file))
+    files = sourceFiles(root, below).filter(decides)
   } catch {
     return null
   }

@@ -28,6 +28,8 @@ const key = () => engineSuiteKey(checkoutDirectory(), systemUnderTest(checkoutDi
 
 async function engine(context: SuiteContext): Promise<Counts> {
   return runs().remembering(key, { whole: context.more.length === 0, say: context.say }, async () => {
+    // the release engine is built first: two builds at once take longer than one after the other
+    await context.enginePrefix()
     const { stdout, status } = await runInCheckout(context, tool(), ['test', ...context.more])
     for (const { file, seconds } of engineTimes(stdout)) context.took(file, seconds)
     const counts = parseCounts(stdout) ?? { passed: 0, failed: 0, skipped: 0 }
@@ -38,7 +40,7 @@ async function engine(context: SuiteContext): Promise<Counts> {
 export const engineSuite: Suite = {
   name: 'engine',
   about: 'PostgreSQL’s regression and isolation suites on the patched engine, then every module’s tests',
-  lane: 'engine',
+  needs: 'own',
   run: engine,
   remembered: () => {
     const current = key()

@@ -60,6 +60,6 @@ export const hostileSuite: Suite = {
   name: 'hostile',
   about:
     'a hostile superuser, OS user, web page, account, host and replication peer against a private installation',
-  lane: 'alone',
+  needs: 'users',
   run: hostile,
 }

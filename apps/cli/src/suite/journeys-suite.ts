@@ -77,6 +77,6 @@ async function journeys(context: SuiteContext): Promise<Counts> {
 export const journeysSuite: Suite = {
   name: 'journeys',
   about: 'the product’s journeys in a real browser, against a private installation',
-  lane: 'alone',
+  needs: 'own',
   run: journeys,
 }

@@ -125,6 +125,6 @@ async function readmes(context: SuiteContext): Promise<Counts> {
 export const readmeSuite: Suite = {
   name: 'readme',
   about: 'every room has a README, what documents mention exists, and their lines are wrapped',
-  lane: 'workspace',
+  needs: 'checkout',
   run: readmes,
 }

@@ -13,6 +13,7 @@ import {
 import { engineSuite, engineSuiteNames } from './engine-suite'
 import { failedLines } from './failed-lines'
 import { hostileSuite } from './hostile-suite'
+import { inPhases } from './in-phases'
 import { journeysSuite } from './journeys-suite'
 import { readmeSuite } from './readme-suite'
 import { type RememberedRun, rememberedLine } from './remembered-runs'
@@ -21,14 +22,15 @@ import { add, type Counts, countsLine, none, type Suite, type SuiteContext } fro
 import { type FileTime, slowest } from './test-files'
 import { launcherSuite, unitSuite } from './vitest-suites'
 
+/** All of them, those that take longest first where two run at a time. */
 export const suites: Suite[] = [
   ...staticSuites,
   readmeSuite,
+  hostileSuite,
   unitSuite,
   engineSuite,
-  launcherSuite,
-  hostileSuite,
   journeysSuite,
+  launcherSuite,
 ]
 
 /** `remembered` is of a suite that was not run: none of it is in the counts. */
@@ -66,7 +68,7 @@ export type RunOptions = {
   secondTry: boolean
 }
 
-/** Runs suites: the engine's beside the workspace's, then those that measure time, one by one. */
+/** Runs suites as `inPhases` orders them. */
 export async function runSuites(
   home: Home,
   chosen: ChosenSuite[],
@@ -132,6 +134,7 @@ export async function runSuites(
         progress.say(`${suite.name}: ${line}`)
       },
       more,
+      all: options.all,
       enginePrefix: () => releaseEngine(log),
       secondTry: options.secondTry,
       flaky: (line) => {
@@ -143,7 +146,6 @@ export async function runSuites(
     }
     let counts: Counts
     try {
-      if (suite.lane === 'engine') await releaseEngine(log)
       counts = await suite.run(context)
     } catch (error) {
       const { message, detail } = toFault(error)
@@ -159,14 +161,8 @@ export async function runSuites(
       for (const line of failedLines(readFileSync(logFile, 'utf8'))) progress.say(`  ${line}`)
     return { name: suite.name, ...counts, seconds, log: logFile }
   }
-  const runLane = async (lane: Suite['lane']) => {
-    const results: SuiteResult[] = []
-    for (const one of chosen.filter(({ suite }) => suite.lane === lane)) results.push(await runOne(one))
-    return results
-  }
 
-  const results = (await Promise.all([runLane('engine'), runLane('workspace')])).flat()
-  results.push(...(await runLane('alone')))
+  const results = await inPhases(chosen, runOne)
   results.sort(
     (a, b) => suites.findIndex((s) => s.name === a.name) - suites.findIndex((s) => s.name === b.name),
   )

@@ -110,16 +110,16 @@ export const staticSuites: Suite[] = [
   {
     name: 'lint',
     about: 'Biome: rules and format of TypeScript, JSON and CSS',
-    lane: 'workspace',
+    needs: 'checkout',
     run: lint,
   },
-  { name: 'boundaries', about: 'import rules of ARCHITECTURE.md', lane: 'workspace', run: boundaries },
+  { name: 'boundaries', about: 'import rules of ARCHITECTURE.md', needs: 'checkout', run: boundaries },
   {
     name: 'unused',
     about: 'knip: files, exports and dependencies that nothing uses (knip.jsonc)',
-    lane: 'workspace',
+    needs: 'checkout',
     run: unused,
   },
-  { name: 'shell', about: 'shellcheck over every shell script', lane: 'workspace', run: shell },
-  { name: 'types', about: 'TypeScript, one workspace after another', lane: 'workspace', run: types },
+  { name: 'shell', about: 'shellcheck over every shell script', needs: 'checkout', run: shell },
+  { name: 'types', about: 'TypeScript, one workspace after another', needs: 'checkout', run: types },
 ]

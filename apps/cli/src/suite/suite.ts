@@ -14,6 +14,8 @@ export type SuiteContext = {
   say: (line: string) => void
   /** Arguments after `--`, for the one suite that was asked for; of the engine's also the names after `engine`. */
   more: string[]
+  /** Nothing is left out because it was green before. */
+  all: boolean
   /** Prefix of the release engine. */
   enginePrefix: () => Promise<string>
   /** Whether a file of tests that failed is run again, once its suite has ended. */
@@ -26,14 +28,18 @@ export type SuiteContext = {
   packages: (...names: string[]) => Promise<boolean>
 }
 
+/**
+ * `checkout`: it reads files of the checkout, and starts no installation. `users`: the users of instances on this machine to
+ * itself, because it takes whatever runs as one of its own users for something that it left behind. `own`: nothing of others;
+ * ports, directories, users and networks are private.
+ */
+export type Needs = 'checkout' | 'users' | 'own'
+
 export type Suite = {
   name: string
   about: string
-  /**
-   * `engine` runs beside the others; `alone` runs after them and by itself, because it measures time, or takes whatever runs
-   * as one of its own users for something that it left behind.
-   */
-  lane: 'engine' | 'workspace' | 'alone'
+  /** What it needs of the machine; see `inPhases`. */
+  needs: Needs
   run: (context: SuiteContext) => Promise<Counts>
   /** The green run of before that a run of the whole suite would repeat; null where there is none. */
   remembered?: () => RememberedRun | null

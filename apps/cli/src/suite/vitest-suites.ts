@@ -2,8 +2,11 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { checkoutDirectory } from '../installation/home'
+import { buildWorkspace } from '../up/workspace-build'
+import { rememberedLine } from './remembered-runs'
+import { rememberedWorkspace } from './remembered-workspaces'
 import type { RepeatableRun } from './second-try'
-import { type Counts, countsLine, none, runInCheckout, type Suite, type SuiteContext } from './suite'
+import { type Counts, countsLine, runInCheckout, type Suite, type SuiteContext } from './suite'
 import { countRun, judged, settle, type TestRun } from './test-files'
 import { reportVariable } from './vitest-report'
 import { workspaces } from './workspaces'
@@ -49,23 +52,26 @@ export async function vitest(
 async function unit(context: SuiteContext): Promise<Counts> {
   const prefix = await context.enginePrefix()
   // integration tests run what is built, as `up` does
-  const built = await runInCheckout(context, join(checkoutDirectory(), 'node_modules/.bin/turbo'), [
-    'run',
-    'build',
-    '--output-logs',
-    'errors-only',
-    '--filter=@floe/agent',
-    '--filter=@floe/controller',
-  ])
-  if (built.status !== 0) return { ...none, failed: 1 }
+  await buildWorkspace({ now: context.log, log: context.log }, ['agent', 'controller'])
   // hosts of their own in network namespaces, file systems that share blocks: tests say why they are left out without
   for (const name of ['iproute2', 'xfsprogs']) await context.packages(name)
   const runs: RepeatableRun[] = []
   for (const workspace of workspaces()) {
     if (!workspace.scripts.test?.startsWith('vitest')) continue
-    const run = await vitest(context, workspace.directory, { env: { FLOE_TEST_ENGINE_PREFIX: prefix } })
-    context.log(`${workspace.name}: ${countsLine(countRun(run))}`)
-    runs.push(run)
+    const test = async () => {
+      const run = await vitest(context, workspace.directory, { env: { FLOE_TEST_ENGINE_PREFIX: prefix } })
+      context.log(`${workspace.name}: ${countsLine(countRun(run))}`)
+      runs.push(run)
+      return countRun(run)
+    }
+    const memory = rememberedWorkspace(workspace, prefix)
+    if (!memory) {
+      await test()
+      continue
+    }
+    const before = context.all || context.more.length > 0 ? null : memory.find()
+    if (before) context.say(`${workspace.name}: ${rememberedLine(before)}`)
+    else await memory.remembering({ whole: context.more.length === 0, say: context.say }, test)
   }
   return settle(context, runs)
 }
@@ -80,12 +86,12 @@ async function launcher(context: SuiteContext): Promise<Counts> {
 export const unitSuite: Suite = {
   name: 'unit',
   about: 'tests beside the code of every workspace, those against a real engine included',
-  lane: 'workspace',
+  needs: 'own',
   run: unit,
 }
 export const launcherSuite: Suite = {
   name: 'launcher',
   about: 'up, down, recovery after kill -9, and every verb, on a private installation',
-  lane: 'alone',
+  needs: 'own',
   run: launcher,
 }

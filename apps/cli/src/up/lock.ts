@@ -6,12 +6,18 @@ import type { Progress } from '../progress/progress'
 
 const WAIT_SECONDS = 1_800
 
-/**
- * Holds the installation's lock, so that two runs of `up` or `down` do not meet: the second waits for the first. The
- * kernel gives it back when this process ends, however it ends.
- */
-export async function holdUpLock(home: Home, progress: Progress): Promise<{ release: () => Promise<void> }> {
-  const file = join(home.run, 'up.lock')
+type Lock = { release: () => Promise<void> }
+
+/** Holds the installation's lock, so that two runs of `up` or `down` do not meet: the second waits for the first. */
+export const holdUpLock = (home: Home, progress: Progress): Promise<Lock> =>
+  holdLock(
+    join(home.run, 'up.lock'),
+    () => progress.say('waiting: another "./floe up" or "./floe down" works on this installation'),
+    'another run works on this installation',
+  )
+
+/** Holds a lock, or waits for it. The kernel gives it back when this process ends, however it ends. */
+export async function holdLock(file: string, waiting: () => void, busy: string): Promise<Lock> {
   const take = (...options: string[]) => {
     // flock holds it as long as cat has something to read, which is as long as we live
     const child = spawn('flock', [...options, '-E', '75', file, 'sh', '-c', 'echo held; exec cat'], {
@@ -26,10 +32,10 @@ export async function holdUpLock(home: Home, progress: Progress): Promise<{ rele
   }
   let attempt = take('-n')
   if (!(await attempt.held)) {
-    progress.say('waiting: another "./floe up" or "./floe down" works on this installation')
+    waiting()
     attempt = take('-w', String(WAIT_SECONDS))
     if (!(await attempt.held))
-      throw fault('installation.busy', 'another run works on this installation', {
+      throw fault('installation.busy', busy, {
         detail: `It has held "${file}" for more than ${WAIT_SECONDS / 60} minutes.`,
         hint: 'Look for it with "ps", and end it if it hangs.',
       })

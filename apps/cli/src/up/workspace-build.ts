@@ -6,6 +6,7 @@ import { cacheDirectory, checkoutDirectory, makeDirectory } from '../installatio
 import { type ProgramName, programNames, programs } from '../process/records'
 import type { StepReport } from '../progress/progress'
 import { runProgram } from '../run-program'
+import { holdLock } from './lock'
 
 const skipped = new Set(['node_modules', 'dist', '.next', '.turbo', 'generated', 'coverage'])
 
@@ -72,12 +73,30 @@ function compilerWords(lines: string[]): string {
     .join('\n')
 }
 
-/** Builds programs (agent, controller and web); what was built before from the same sources comes from the cache. */
+/**
+ * Builds programs (agent, controller and web); what was built before from the same sources comes from the cache. One run
+ * at a time: two installations may be brought up from one checkout at once, and both builds would write the same files.
+ */
 export async function buildWorkspace(
   report: StepReport,
   names: readonly ProgramName[] = programNames,
 ): Promise<void> {
   const checkout = checkoutDirectory()
+  const locks = join(cacheDirectory(), 'lock')
+  makeDirectory(locks)
+  const lock = await holdLock(
+    join(locks, `build-${createHash('sha256').update(checkout).digest('hex').slice(0, 16)}`),
+    () => report.now('waiting: another run builds this checkout'),
+    'another run builds this checkout',
+  )
+  try {
+    if (!workspaceIsBuilt(names)) await build(checkout, report, names)
+  } finally {
+    await lock.release()
+  }
+}
+
+async function build(checkout: string, report: StepReport, names: readonly ProgramName[]): Promise<void> {
   const fingerprint = sourcesFingerprint(checkout)
   const cache = join(cacheDirectory(), 'turbo')
   makeDirectory(cache)

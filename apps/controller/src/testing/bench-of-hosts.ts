@@ -10,6 +10,7 @@ import {
   type OperationKind,
   primaryOf,
 } from '@floe/domain'
+import type { Patience } from '@floe/operations'
 import { submitOperation } from '@floe/operations/submit'
 import { startThrowawayHosts, type ThrowawayHost, waitUntil } from '@floe/testkit'
 import pg from 'pg'
@@ -105,7 +106,7 @@ export async function benchOfHosts(engineConnectionString: string, o: { hosts: n
     carryOut: async (kind: OperationKind, input: unknown, hostId?: string) =>
       succeeded(await submit(kind, input, hostId)),
     /** A controller in this process. */
-    start() {
+    start({ patience }: { patience?: Patience } = {}) {
       const controller = startController({
         connectionString: db.as.controller.connectionString,
         authority: net.authority.signing,
@@ -115,6 +116,7 @@ export async function benchOfHosts(engineConnectionString: string, o: { hosts: n
         webhookRule: addressRule([], ['127.0.0.1']),
         host: own,
         log: keptLog(),
+        ...(patience ? { patience } : {}),
       })
       controllers.push(controller)
       return controller

@@ -21,9 +21,6 @@ import { defineOperation, fail, next, type StepBody, wait } from '../step'
 import { taskStep } from '../task-step'
 import { tasksStep } from '../tasks-step'
 
-/** Commits may wait this long for a standby that is on its way before the operation ends and the console says so. */
-const CONNECT_PATIENCE_MS = 15_000
-
 /** A standby that was started just now has this long to follow. */
 const FOLLOW_PATIENCE_MS = 5_000
 
@@ -174,7 +171,7 @@ export const changeSynchronous = defineOperation('change-synchronous', {
           shown?.synchronousStandbyNames === wanted && shown?.synchronousCommit === context.input.commitMode
         if (inForce && !lacking) return next()
         const waited = context.now.getTime() - context.step.startedAt.getTime()
-        if (context.cancelAskedAt || waited > CONNECT_PATIENCE_MS)
+        if (context.cancelAskedAt || waited > context.patience.connectMs)
           return next(
             { waiting: lacking !== null },
             {

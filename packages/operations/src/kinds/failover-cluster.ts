@@ -41,8 +41,6 @@ import { leftBehind } from './switchover-cluster'
 const FENCE_TRY_MS = 1_000
 /** Reports of standbys whose primary has just ended are of different moments; two readings later they tell their ends. */
 const REPORTS_SETTLE_MS = 3_000
-/** One without which it cannot go on is waited for as long as an agent may take to be back. */
-const NEEDED_MS = 15_000
 
 type Context = StepContext<'failover-cluster'>
 
@@ -309,7 +307,7 @@ export const failoverCluster = defineOperation('failover-cluster', {
       },
       optional: () => true,
       toleranceMs: ({ hostName }, context) =>
-        typedHosts(context).includes(hostName) ? FENCE_TRY_MS : NEEDED_MS,
+        typedHosts(context).includes(hostName) ? FENCE_TRY_MS : context.patience.neededMs,
     }),
     isolate: tasksStep({
       deadlineMs: 60_000,
@@ -322,7 +320,7 @@ export const failoverCluster = defineOperation('failover-cluster', {
       toleranceMs: ({ task, hostId }, context, cluster) =>
         task.instanceId === candidateIdOf(context) ||
         cluster.members.some((m) => m.hostId === hostId && m.hostState === 'online')
-          ? NEEDED_MS
+          ? context.patience.neededMs
           : FENCE_TRY_MS,
     }),
     verify: {

@@ -1,6 +1,7 @@
 import type { InstanceView } from '@floe/db'
 import { type ClusterObserved, InstanceId, operationRecords } from '@floe/domain'
 import { expect, test } from 'vitest'
+import { PATIENCE } from '../patience'
 import type { Guarded, StepContext } from '../step'
 import { reindexDatabase } from './reindex-database'
 
@@ -36,6 +37,7 @@ test('a host that has been silent for 20 s fails it: an open operation would kee
       cancelAskedAt: null,
       now: new Date(100_000),
       atWorkSince: new Date(0),
+      patience: PATIENCE,
       results: {},
       readCluster: async () =>
         ({ name: 'demo', members: [{ ...member, ageMs: silentMs }] }) as unknown as ClusterObserved,

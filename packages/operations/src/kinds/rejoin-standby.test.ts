@@ -1,5 +1,6 @@
 import { fault, type PromotionBegun } from '@floe/domain'
 import { expect, test } from 'vitest'
+import { PATIENCE } from '../patience'
 import { promotionsEnded, rejoinStandby } from './rejoin-standby'
 
 test('a member that was fenced and follows again leaves no promotion unsettled, and that of another stays', () => {
@@ -45,6 +46,7 @@ async function step(
     results: { admit: { upstream: { slot: 's' } }, ...given.results },
     now: new Date(),
     atWorkSince: new Date(0),
+    patience: PATIENCE,
     cancelAskedAt: null,
     readCluster: async () => cluster,
     agent,

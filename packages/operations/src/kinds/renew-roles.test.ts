@@ -1,6 +1,7 @@
 import type { TaskInput, TaskKey } from '@floe/agent-contract'
 import { type Fault, FaultError, foreseeableLogin } from '@floe/domain'
 import { describe, expect, test } from 'vitest'
+import { PATIENCE } from '../patience'
 import type { StepOutcome } from '../step'
 import { renewRoles } from './renew-roles'
 
@@ -94,6 +95,7 @@ async function run(answer: Answer, options: { secondsGoneBy?: number; asksAs?: s
         // long past every patience, where nothing is reported
         now: new Date((options.secondsGoneBy ?? 0) * 1_000),
         atWorkSince: new Date(0),
+        patience: PATIENCE,
         controllerSince: new Date(-60_000),
         cancelAskedAt: null,
         readCluster: async () => asking,
