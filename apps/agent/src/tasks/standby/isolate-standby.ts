@@ -35,9 +35,7 @@ export const isolateStandby: TaskBody<'isolate-standby'> = async (task, context)
           ancestors: ancestorsOf(instance.layout.dataDirectory, seen.timeline),
         }
     context.log(
-      end
-        ? `it has WAL up to ${end.lsn} on timeline ${end.timeline}`
-        : 'the end of its WAL is unknown',
+      end ? `it has WAL up to ${end.lsn} on timeline ${end.timeline}` : 'the end of its WAL is unknown',
     )
     return {
       endLsn: end?.lsn ?? null,
