@@ -58,7 +58,14 @@ export function SettingList({ scope }: { scope: SettingScope }) {
     <>
       {fault ? <FaultAlert fault={fault} onRetry={retry} tone="warn" className="mb-3" /> : null}
       {members.map((m) =>
-        m.fault ? <FaultAlert key={m.instanceId} fault={m.fault} tone="warn" className="mb-3" /> : null,
+        m.fault ? (
+          <FaultAlert
+            key={m.instanceId}
+            fault={several ? { ...m.fault, message: `${m.name}: ${m.fault.message}` } : m.fault}
+            tone="warn"
+            className="mb-3"
+          />
+        ) : null,
       )}
       <div className="mb-3 flex flex-wrap items-center gap-x-5 gap-y-2">
         <SearchField
