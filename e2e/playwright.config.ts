@@ -22,7 +22,8 @@ export default defineConfig({
   reporter: [['list'], ['json', { outputFile: process.env.FLOE_JOURNEY_REPORT ?? './results/report.json' }]],
   globalSetup: './fixtures/installation.ts',
   use: {
-    trace: 'retain-on-failure',
+    // recording costs about as much processor time as the journeys themselves
+    trace: process.env.FLOE_JOURNEY_TRACE === undefined ? 'off' : 'retain-on-failure',
     screenshot: 'only-on-failure',
     video: 'off',
     launchOptions: { executablePath: chromium, args: ['--no-sandbox', '--disable-dev-shm-usage'] },

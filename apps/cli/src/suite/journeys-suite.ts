@@ -31,6 +31,7 @@ const firstJourney = '1-first-run.spec.ts'
 async function playwright(
   context: Pick<SuiteContext, 'logFile' | 'more'>,
   output: string,
+  { traced }: { traced: boolean },
 ): Promise<RepeatableRun> {
   const scratch = mkdtempSync(join(tmpdir(), 'floe-journeys-'))
   const report = join(scratch, 'report.json')
@@ -44,6 +45,7 @@ async function playwright(
         cwd: join(checkout, 'e2e'),
         env: {
           FLOE_JOURNEY_REPORT: report,
+          ...(traced ? { FLOE_JOURNEY_TRACE: '1' } : {}),
           FLOE_LOG: undefined,
           FLOE_STARTED: undefined,
           NO_COLOR: '1',
@@ -58,7 +60,9 @@ async function playwright(
       ...judged(run, status, checkout),
       again: (file) =>
         // what the first failure left stays there
-        playwright({ ...context, more: [...new Set([firstJourney, basename(file)])] }, 'results/second-try'),
+        playwright({ ...context, more: [...new Set([firstJourney, basename(file)])] }, 'results/second-try', {
+          traced: true,
+        }),
     }
   } finally {
     rmSync(scratch, { recursive: true, force: true })
@@ -71,7 +75,7 @@ async function journeys(context: SuiteContext): Promise<Counts> {
     context.log('no Chromium: it is not installed and cannot be installed from here')
     return { ...none, failed: 1 }
   }
-  return settle(context, [await playwright(context, 'results')])
+  return settle(context, [await playwright(context, 'results', { traced: false })])
 }
 
 export const journeysSuite: Suite = {
