@@ -611,14 +611,11 @@ export const tasks = {
    */
   'require-tls': task(
     { instanceId: InstanceId },
+    /** Sessions that were open without TLS stay; `changed` is false where the lines were so already. */
     z.object({ changed: z.boolean(), sessionsWithoutTls: z.number().int() }),
   ),
   /** Rebuilds the indexes of a database one after the other, beside readers and writers. Since contract 1.14. */
-  'reindex-database': task(
-    { instanceId: InstanceId, database: DatabaseName },
-    /** Sessions that were open without TLS stay; `changed` is false where the lines were so already. */
-    Reindexed,
-  ),
+  'reindex-database': task({ instanceId: InstanceId, database: DatabaseName }, Reindexed),
   /** ALTER DATABASE / ROLE … SET synchronous_commit; null resets it. */
   'set-commit-mode': task(
     {

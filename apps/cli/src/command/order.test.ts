@@ -1,8 +1,10 @@
-import { type OrderField, operationRecords, orderFields } from '@floe/domain'
+import { type OrderField, operationRecords, orderedKindsThat, orderFields } from '@floe/domain'
 import { Command } from 'commander'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
+import { addInstance } from './instance'
 import { addOrders, optionOf } from './order'
+import { addStandby } from './standby'
 
 const instance = () => {
   const group = new Command('instance')
@@ -24,6 +26,20 @@ test('every kind of the noun is a verb, with the parts of its input as options',
     '--keep-files',
     '--no-wait',
   ])
+})
+
+test('every operation that is only ordered has its verb', () => {
+  const floe = new Command('floe')
+  addInstance(floe)
+  addStandby(floe)
+  const missing = orderedKindsThat(() => true)
+    .map((kind) => operationRecords[kind].order)
+    .filter(({ noun, verb }) => {
+      const group = floe.commands.find((c) => c.name() === noun)
+      const hyphened = verb.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+      return !group?.commands.some((c) => c.name() === hyphened)
+    })
+  expect(missing).toEqual([])
 })
 
 test('what only Floe fills in cannot be asked for', () => {

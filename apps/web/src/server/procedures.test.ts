@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { insertTestInstance } from '@floe/db/testing'
-import { InstanceId } from '@floe/domain'
+import { InstanceId, operationRecords, orderedKindsThat } from '@floe/domain'
 import { TRPCError } from '@trpc/server'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { faultOf } from './faults'
@@ -41,6 +41,13 @@ const procedures = (type: 'query' | 'mutation' | 'subscription') =>
   Object.entries(appRouter._def.procedures as unknown as Record<string, { _def: { type: string } }>)
     .filter(([path, p]) => p._def.type === type && !path.startsWith('setup.'))
     .map(([path]) => path)
+
+test('every operation that is only ordered has its procedure', () => {
+  const missing = orderedKindsThat(() => true)
+    .map((kind) => `${operationRecords[kind].order.noun}.${operationRecords[kind].order.verb}`)
+    .filter((path) => !procedures('mutation').includes(path))
+  expect(missing).toEqual([])
+})
 
 const inputs: Record<string, object> = {
   'instance.create': { name: 'made-by-viewer' },

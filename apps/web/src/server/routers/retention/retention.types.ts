@@ -16,7 +16,7 @@ export type RetentionKind = z.infer<typeof RetentionKind>
 export const retentionWords: Record<RetentionKind, string> = {
   'sample-1s': 'samples of 1 s',
   'sample-10s': 'samples of 10 s',
-  'sample-1m': 'samples of 1 min, and checkpoints',
+  'sample-1m': 'samples of 1 min',
   operation: 'operations with steps and log, from their end',
   incident: 'incidents, from their closing',
   session: 'sessions, from their expiry',
