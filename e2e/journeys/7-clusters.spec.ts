@@ -59,7 +59,7 @@ test('commits are made to wait for it, and what each level may lose stands besid
   await signIn(page)
   await openInstance(page, 'pair')
   await page.getByRole('link', { name: 'Replication' }).click()
-  await expect(page.getByText('Commits that the standbys had not received')).toBeVisible()
+  await expect(page.getByText('May lose: Commits that the standbys had not received')).toBeVisible()
   await page.getByText('Any N of', { exact: true }).click()
   await page.getByRole('button', { name: 'Apply' }).click()
   await expect

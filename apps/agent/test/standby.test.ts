@@ -1,6 +1,14 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { appendFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { TaskResult, Upstream } from '@floe/agent-contract'
@@ -684,6 +692,17 @@ describe('no step is lost when the agent is killed', () => {
       primary,
       'create table big as select n, md5(n::text) as t from generate_series(1, 200000) n',
     )
+  })
+
+  test('between making the directory of the copy and giving it to its user', async () => {
+    const id = randomUUID()
+    const name = `d-${id.slice(0, 8)}`
+    const upstream = await s.admit(primary, id, name)
+    mkdirSync(join(directoryOf(id), 'pgdata.unfinished-1-1'), { mode: 0o700 })
+    await s.must({ kind: 'clone-standby', instanceId: id, upstream, replace: false })
+    expect(readdirSync(directoryOf(id)).filter((e) => e.startsWith('pgdata'))).toEqual(['pgdata'])
+    await f.must({ kind: 'delete-instance', instanceId: id, confirmName: name, keepFiles: false })
+    await s.dismiss(primary, name, false)
   })
 
   test.each([0, 50, 200, 500, 900])('while it copies, after %i ms', async (ms) => {

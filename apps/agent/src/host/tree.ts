@@ -90,9 +90,20 @@ export function removeInTree(path: string, owner: EngineUser): void {
  */
 export async function removeTree(path: string, owner: EngineUser): Promise<void> {
   if (!isThere(path)) return
+  // an agent killed between making a directory and giving it away left an empty one that its owner may not open
+  if (removedEmpty(path)) return
   const r = await runCommand(program, [...as(owner), 'remove', '--inside', path], { timeoutMs: REMOVE_MS })
   if (r.status !== 0) throw failed(r.stderr, `ended with ${r.status ?? r.signal}`)
   rmdirSync(path)
+}
+
+function removedEmpty(path: string): boolean {
+  try {
+    rmdirSync(path)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /**
