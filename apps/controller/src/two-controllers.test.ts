@@ -185,7 +185,7 @@ test('an operation shows its steps, progress, result and log, and its instance i
       },
       {
         "step": "observe",
-        "text": "See it running",
+        "text": "Wait until it runs",
       },
       {
         "step": null,
