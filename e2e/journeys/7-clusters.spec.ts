@@ -286,7 +286,7 @@ test('commits that wait are told on the primary’s pages, and go on by a press 
   })
   const second = sql(uri, 'insert into kept values (12) returning n')
   await looksRight(page, 'overview')
-  await page.getByRole('link', { name: 'Actions' }).click()
+  await page.getByRole('link', { name: 'Open replication' }).click()
   await expect(page.getByRole('button', { name: 'Wait for fewer standbys' })).toBeDisabled()
   await looksRight(page, 'commits-wait')
   await page.getByRole('button', { name: 'Stop waiting' }).click()

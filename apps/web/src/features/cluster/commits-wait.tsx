@@ -45,7 +45,7 @@ export function CommitsWait({ detail }: { detail: ClusterDetail }) {
               Wait for fewer standbys
             </Button>
             <Button size="small" disabled={off} title={hint} onClick={() => setAsking('none')}>
-              Go on without waiting
+              Stop waiting
             </Button>
           </>
         }
