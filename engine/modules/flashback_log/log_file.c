@@ -194,11 +194,21 @@ static bool
 place_segment(const char *path)
 {
 	struct stat st;
+	bool		full = false;
 
-	if (stat(SPARE, &st) == 0 && (uint64) st.st_size == FLASHBACK_LOG_SEGMENT_SIZE &&
+#ifdef USE_INJECTION_POINTS
+	/* A disk that has room for no more than there is */
+	full = IS_INJECTION_POINT_ATTACHED("flashback-log-disk-full");
+	if (full)
+	{
+		errno = ENOSPC;
+		failed("reserve space for", NEW_SEGMENT);
+	}
+#endif
+	if (!full && stat(SPARE, &st) == 0 && (uint64) st.st_size == FLASHBACK_LOG_SEGMENT_SIZE &&
 		rename(SPARE, path) == 0)
 		return true;
-	if (!flashback_log_create_file(NEW_SEGMENT, false) &&
+	if ((full || !flashback_log_create_file(NEW_SEGMENT, false)) &&
 		(!flashback_log_make_room() || !flashback_log_create_file(NEW_SEGMENT, false)))
 		return false;
 	if (rename(NEW_SEGMENT, path) != 0)

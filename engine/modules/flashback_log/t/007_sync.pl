@@ -55,4 +55,22 @@ foreach my $failure ('flashback-log-append-fails', 'flashback-log-sync-fails')
 is_deeply([ check_points($node, $copies, 3) ], [], 'every block of every point');
 cmp_ok($node->safe_psql('postgres', 'SELECT failures FROM polar_stat_flashback_log'), '>', 1, 'failures are counted');
 
+# A disk without room for another segment: the oldest points make room, the last two never
+$node->append_conf('postgresql.conf', 'polar_flashback_log_compression = off');
+$node->reload;
+$node->safe_psql('postgres', "$change; CHECKPOINT") foreach 1 .. 5;
+$state = state($node);
+$attach->('flashback-log-disk-full');
+$node->safe_psql('postgres', "$change; CHECKPOINT") foreach 1 .. 2;
+my $now = state($node);
+is($now->{ended}, $state->{ended}, 'a full disk does not end the window of one that has segments to give');
+my ($oldest) = split /,/, $state->{points};
+unlike(",$now->{points},", qr/,$oldest,/, 'it gets shorter');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM polar_flashback_log_verify() WHERE damage IS NOT NULL'), 0, 'and has all that is left');
+is_deeply([ check_points($node, $copies, 2) ], [], 'every block of every point');
+$detach->('flashback-log-disk-full');
+checkpoint($node);
+is(state($node)->{ended}, $state->{ended}, 'when there is room, all goes on');
+is_deeply([ check_points($node, $copies, 2) ], [], 'every block of every point');
+
 done_testing();
