@@ -33,17 +33,32 @@ sub ends
 	return;
 }
 
-# The boot id is at a fixed place, and the checksum at the end
+# PostgreSQL's CRC-32C
+sub crc32c
+{
+	my ($bytes) = @_;
+	my $crc = 0xFFFFFFFF;
+	foreach my $byte (unpack 'C*', $bytes)
+	{
+		$crc ^= $byte;
+		$crc = $crc & 1 ? ($crc >> 1) ^ 0x82F63B78 : $crc >> 1 foreach 1 .. 8;
+	}
+	return $crc ^ 0xFFFFFFFF;
+}
+
+# Changes the state file, with its checksum or without
 my $patch = sub {
-	my ($from, $to) = @_;
+	my ($from, $to, $right) = @_;
 	my $state = slurp_file("$log/state");
 	$state =~ s/\Q$from\E/$to/ or die "no $from in the state file";
+	substr($state, -4) = pack('V', crc32c(substr($state, 0, -4))) if $right;
 	unlink "$log/state";
 	append_to_file("$log/state", $state);
 	return;
 };
 my $boot = slurp_file('/proc/sys/kernel/random/boot_id') =~ s/\n//r;
 ends('the state file is damaged', 'crash', sub { $patch->($boot, '00000000-0000-0000-0000-000000000000') });
+ends('the operating system stopped', 'crash', sub { $patch->($boot, '00000000-0000-0000-0000-000000000000', 1) });
 ends('there is no state file', 'crash', sub { unlink "$log/state" });
 ends('data checksums were switched', 'stop', sub {
 	command_ok([ 'pg_checksums', '--disable', '-D', $node->data_dir ], 'checksums are switched off');
@@ -52,6 +67,13 @@ ends('the last checkpoint is not a point', 'stop', sub {
 	command_ok([ 'pg_resetwal', '-f', '-D', $node->data_dir ], 'pg_resetwal');
 });
 ends('segments are missing', 'stop', sub { unlink glob("$log/0*") });
+
+# A stop in order outlives the operating system
+my $orderly = state($node);
+$node->stop;
+$patch->($boot, '00000000-0000-0000-0000-000000000000', 1);
+$node->start;
+continued($node, $orderly, 'after a stop in order the window continues in another run of the operating system');
 
 # A server without the log in between
 my $before = state($node);
