@@ -365,6 +365,13 @@ checkpoint_sync(XLogRecPtr redo, int flags)
 	flashback_log_close_gate();
 
 	/*
+	 * Recovery may have ended since, and newer pages have been written.  If it
+	 * ends from here on they have not.
+	 */
+	if (recovery && !RecoveryInProgress())
+		recovery = false;
+
+	/*
 	 * The position of the record that is being replayed, not of the last one
 	 * that has been: its pages may be on disk already.  After a restart
 	 * replay may be before the last point for a while; pages are not.
@@ -373,7 +380,10 @@ checkpoint_sync(XLogRecPtr redo, int flags)
 		point.lsn = Max(GetCurrentReplayRecPtr(&point.timeline),
 						pg_atomic_read_u64(&shared->lsn));
 	else
+	{
 		point.lsn = GetXLogInsertEndRecPtr();
+		point.timeline = GetWALInsertionTimeLineIfSet();
+	}
 	point.time = GetCurrentTimestamp();
 
 	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK), LW_EXCLUSIVE);

@@ -6,11 +6,12 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Floe::Test::Crash qw(crash);
-use Floe::Test::Flashback qw(new_flashback await_point checkpoint state continued record_points check_points);
+use Floe::Test::Flashback qw(new_flashback await_point checkpoint state continued in_background record_points check_points);
 use Floe::Test::Standby qw(new_standby wait_for_replay);
 
 my $primary = new_flashback('primary', "shared_buffers = 16MB\npolar_enable_fast_recovery_area = on\n");
 $primary->safe_psql('postgres', q{
+	CREATE EXTENSION pg_buffercache;
 	CREATE TABLE t (a int, b text) WITH (fillfactor = 50);
 	INSERT INTO t SELECT g, repeat(md5(g::text), 10) FROM generate_series(1, 3000) g});
 my $copies = record_points($primary);
@@ -48,8 +49,20 @@ wait_for_replay($primary, $standby);
 cmp_ok(-s $path, '<', $size, 'replay cuts a file');
 is_deeply([ check_points($standby, $copies, 2) ], [], 'and what it cut off is kept');
 
+# Promoted while a restartpoint is about to take its point: what has been written by then is not newer than the point
+$primary->safe_psql('postgres', 'UPDATE t SET b = b; CHECKPOINT');
+wait_for_replay($primary, $standby);
 $state = state($standby);
+my $session = in_background($standby, 'flashback-log-before-point', 'CHECKPOINT');
 $standby->promote;
+$standby->safe_psql('postgres', q{UPDATE t SET b = b; SELECT pg_buffercache_evict_relation('t')});
+my $written = $standby->safe_psql('postgres', q{SELECT pg_current_wal_insert_lsn()});
+$standby->safe_psql('postgres', q{SELECT injection_points_detach('flashback-log-before-point'); SELECT injection_points_wakeup('flashback-log-before-point')});
+$session->query_until(qr/completed/, '');
+$session->quit;
+my ($newest) = $state->{points} =~ /(\d+)$/;
+is($standby->safe_psql('postgres', "SELECT lsn >= '$written' FROM polar_flashback_points WHERE number = $newest + 1"), 't',
+	'a point during a promotion is not older than pages on disk');
 $standby->safe_psql('postgres', 'UPDATE t SET b = b');
 checkpoint($standby);
 continued($standby, $state, 'the window continues over a promotion');
