@@ -196,17 +196,30 @@ keep_block(SMgrRelation reln, BlockNumber blkno, uint64 *position)
 	FlashbackLogShared *shared = flashback_log_shared;
 	instr_time	before,
 				after;
+	bool		there;
 	bool		readable;
+	bool		zero = false;
+	bool		verified = false;
 	bool		result = true;
 
 	INSTR_TIME_SET_CURRENT(before);
 	pg_atomic_fetch_add_u64(&shared->looks, 1);
 
-	if (!read_block(reln, blkno, old_page.data, &readable))
+	/* A truncation may see a page half written, for a moment */
+	for (int attempt = 0; attempt < 3 && !zero && !verified; attempt++)
+	{
+		there = read_block(reln, blkno, old_page.data, &readable);
+		if (!there || !readable)
+			break;
+		zero = is_zero(old_page.data);
+		verified = !zero && PageIsVerified((Page) old_page.data, blkno, 0, NULL);
+	}
+
+	if (!there)
 		;						/* there is nothing */
-	else if (readable && is_zero(old_page.data))
+	else if (zero)
 		pg_atomic_fetch_add_u64(&shared->zeroes, 1);
-	else if (!readable || !PageIsVerified((Page) old_page.data, blkno, 0, NULL))
+	else if (!verified)
 		result = append_image(&reln->smgr_rlocator.locator, blkno,
 							  FLASHBACK_IMAGE_UNREADABLE, NULL, position);
 	else if (PageGetLSN((Page) old_page.data) <= pg_atomic_read_u64(&shared->lsn))
@@ -268,7 +281,6 @@ keep_block_durably(SMgrRelation reln, BlockNumber blkno)
 	for (int attempt = 0; attempt < 2; attempt++)
 	{
 		uint64		position = 0;
-		uint64		segment;
 
 		if (keep_block(reln, blkno, &position))
 		{
@@ -279,17 +291,10 @@ keep_block_durably(SMgrRelation reln, BlockNumber blkno)
 				INJECTION_POINT("flashback-log-image-durable", NULL);
 				return true;
 			}
-			segment = position / FLASHBACK_LOG_SEGMENT_SIZE;
+			flashback_log_abandon(position / FLASHBACK_LOG_SEGMENT_SIZE);
 		}
-		else
-		{
-			SpinLockAcquire(&flashback_log_shared->mutex);
-			segment = flashback_log_shared->insert_position / FLASHBACK_LOG_SEGMENT_SIZE;
-			SpinLockRelease(&flashback_log_shared->mutex);
-		}
-		if (flashback_log_mode == FLASHBACK_LOG_ASYNC)
+		else if (flashback_log_mode == FLASHBACK_LOG_ASYNC)
 			break;
-		flashback_log_abandon(segment);
 	}
 	return false;
 }

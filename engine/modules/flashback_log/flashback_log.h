@@ -215,8 +215,9 @@ extern char flashback_log_error[256];
 extern void flashback_log_segment_path(char *path, uint64 segment);
 extern bool flashback_log_append(FlashbackLogRecord *record, const char *payload);
 extern bool flashback_log_sync(uint64 position);
-extern void flashback_log_switch(void);
 extern void flashback_log_abandon(uint64 segment);
+extern uint64 flashback_log_last_begun(uint64 position);
+extern bool flashback_log_sync_segments(uint64 segment, uint64 end);
 extern bool flashback_log_create_file(const char *path, bool filled);
 extern bool flashback_log_header_is_valid(const FlashbackLogHeader *header, uint64 segment);
 extern bool flashback_log_record_is_valid(const FlashbackLogRecord *record,

@@ -24,6 +24,7 @@
 #include "common/file_perm.h"
 #include "common/file_utils.h"
 #include "flashback_log.h"
+#include "miscadmin.h"
 #include "pgstat.h"
 #include "portability/instr_time.h"
 #include "storage/fd.h"
@@ -188,10 +189,11 @@ open_for_writing(uint64 segment)
 }
 
 /*
- * Puts a file in the place of the segment: the spare one, else a new one.
+ * Makes the file of the next segment, under a name that a start removes: the
+ * spare one, else a new one.
  */
 static bool
-place_segment(const char *path)
+make_segment(void)
 {
 	struct stat st;
 	bool		full = false;
@@ -206,13 +208,54 @@ place_segment(const char *path)
 	}
 #endif
 	if (!full && stat(SPARE, &st) == 0 && (uint64) st.st_size == FLASHBACK_LOG_SEGMENT_SIZE &&
-		rename(SPARE, path) == 0)
+		rename(SPARE, NEW_SEGMENT) == 0)
 		return true;
-	if ((full || !flashback_log_create_file(NEW_SEGMENT, false)) &&
-		(!flashback_log_make_room() || !flashback_log_create_file(NEW_SEGMENT, false)))
-		return false;
+	if (!full && flashback_log_create_file(NEW_SEGMENT, false))
+		return true;
+	return flashback_log_make_room() && flashback_log_create_file(NEW_SEGMENT, false);
+}
+
+/*
+ * Writes a header, with its checksum.
+ */
+static bool
+write_header(const char *path, FlashbackLogHeader *header)
+{
+	int			fd = BasicOpenFile(path, O_RDWR | PG_BINARY);
+	bool		result = false;
+
+	if (fd < 0)
+		return failed("open", path);
+	INIT_CRC32C(header->crc);
+	COMP_CRC32C(header->crc, header, offsetof(FlashbackLogHeader, crc));
+	FIN_CRC32C(header->crc);
+	errno = 0;
+	if (pg_pwrite(fd, header, sizeof(*header), 0) != sizeof(*header))
+	{
+		if (errno == 0)
+			errno = ENOSPC;
+		failed("write", path);
+	}
+	else if (flashback_log_mode == FLASHBACK_LOG_SYNC && pg_fdatasync(fd) != 0)
+		failed("fsync", path);
+	else
+		result = true;
+	close(fd);
+	return result;
+}
+
+/*
+ * Gives the file of the next segment its name.  Only now, with its header: one
+ * without would count as damaged after a crash.
+ */
+static bool
+place_segment(const char *path)
+{
 	if (rename(NEW_SEGMENT, path) != 0)
 		return failed("rename", NEW_SEGMENT);
+	if (flashback_log_mode == FLASHBACK_LOG_SYNC &&
+		fsync_fname_ext(FLASHBACK_LOG_DIR, true, false, LOG) != 0)
+		return failed("fsync", FLASHBACK_LOG_DIR);
 	return true;
 }
 
@@ -268,23 +311,11 @@ begin_segment(uint64 expected)
 
 	if (!pg_strong_random(&header.salt, sizeof(header.salt)))
 		snprintf(flashback_log_error, sizeof(flashback_log_error), "could not get a random number");
-	else if (place_segment(path) && open_for_writing(segment))
+	else if (make_segment())
 	{
-		INIT_CRC32C(header.crc);
-		COMP_CRC32C(header.crc, &header, offsetof(FlashbackLogHeader, crc));
-		FIN_CRC32C(header.crc);
-		errno = 0;
-		if (pg_pwrite(open_file, &header, sizeof(header), 0) != sizeof(header))
-		{
-			if (errno == 0)
-				errno = ENOSPC;
-			failed("write", path);
-		}
-		else if (flashback_log_mode == FLASHBACK_LOG_SYNC &&
-				 (pg_fdatasync(open_file) != 0 || fsync_fname_ext(FLASHBACK_LOG_DIR, true, false, LOG) != 0))
-			failed("fsync", path);
-		else
-			result = true;
+		INJECTION_POINT("flashback-log-segment-header", NULL);
+		result = write_header(NEW_SEGMENT, &header) && place_segment(path);
+		INJECTION_POINT("flashback-log-segment-placed", NULL);
 	}
 
 	if (result)
@@ -305,6 +336,41 @@ begin_segment(uint64 expected)
 }
 
 /*
+ * Writes a record to the place that it has.
+ */
+static bool
+write_record(uint64 position, const char *bytes, Size size)
+{
+	ssize_t		written;
+
+	if (!open_for_writing(position / FLASHBACK_LOG_SEGMENT_SIZE))
+		return false;
+
+#ifdef USE_INJECTION_POINTS
+	if (IS_INJECTION_POINT_ATTACHED("flashback-log-append-fails"))
+	{
+		errno = ENOSPC;
+		return failed("write", FLASHBACK_LOG_DIR);
+	}
+#endif
+
+	errno = 0;
+	pgstat_report_wait_start(flashback_log_wait_event);
+	written = pg_pwrite(open_file, bytes, size, position % FLASHBACK_LOG_SEGMENT_SIZE);
+	pgstat_report_wait_end();
+	if (written != (ssize_t) size)
+	{
+		char		path[MAXPGPATH];
+
+		if (errno == 0)
+			errno = ENOSPC;
+		flashback_log_segment_path(path, position / FLASHBACK_LOG_SEGMENT_SIZE);
+		return failed("write", path);
+	}
+	return true;
+}
+
+/*
  * Adds a record.  The caller fills in what concerns the page, and holds the
  * epoch lock.  On success the record has its position.
  */
@@ -319,7 +385,6 @@ flashback_log_append(FlashbackLogRecord *record, const char *payload)
 	}			buffer;
 	Size		size = flashback_log_record_size(record);
 	uint64		position;
-	ssize_t		written;
 
 	for (;;)
 	{
@@ -354,30 +419,11 @@ flashback_log_append(FlashbackLogRecord *record, const char *payload)
 	memset(buffer.bytes + sizeof(FlashbackLogRecord) + record->length, 0,
 		   size - sizeof(FlashbackLogRecord) - record->length);
 
-	if (!open_for_writing(position / FLASHBACK_LOG_SEGMENT_SIZE))
+	if (!write_record(position, buffer.bytes, size))
+	{
+		/* It has its place, which stays empty */
+		flashback_log_abandon(position / FLASHBACK_LOG_SEGMENT_SIZE);
 		return false;
-
-#ifdef USE_INJECTION_POINTS
-	if (IS_INJECTION_POINT_ATTACHED("flashback-log-append-fails"))
-	{
-		errno = ENOSPC;
-		return failed("write", FLASHBACK_LOG_DIR);
-	}
-#endif
-
-	errno = 0;
-	pgstat_report_wait_start(flashback_log_wait_event);
-	written = pg_pwrite(open_file, buffer.bytes, size,
-						position % FLASHBACK_LOG_SEGMENT_SIZE);
-	pgstat_report_wait_end();
-	if (written != (ssize_t) size)
-	{
-		char		path[MAXPGPATH];
-
-		if (errno == 0)
-			errno = ENOSPC;
-		flashback_log_segment_path(path, position / FLASHBACK_LOG_SEGMENT_SIZE);
-		return failed("write", path);
 	}
 
 	pg_atomic_fetch_add_u64(&shared->bytes, size);
@@ -402,9 +448,12 @@ flashback_log_sync(uint64 position)
 
 	INSTR_TIME_SET_CURRENT(before);
 	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_SYNC_LOCK), LW_EXCLUSIVE);
-	if (pg_atomic_read_u64(&shared->failed_segment) == segment)
+	if (segment <= pg_atomic_read_u64(&shared->failed_segment))
 	{
-		/* What a failed sync has lost no later one brings back */
+		/*
+		 * What a failed sync has lost no later one brings back.  Of those
+		 * that failed only the last is known.
+		 */
 		snprintf(flashback_log_error, sizeof(flashback_log_error),
 				 "segment %" PRIX64 " of the flashback log could not be synced", segment);
 		result = false;
@@ -454,40 +503,92 @@ flashback_log_sync(uint64 position)
 }
 
 /*
- * Lets the next record begin a new segment.
+ * Notes in the header of the next segment that this one lacks records.  If
+ * that cannot be written the records count as damage.
  */
-void
-flashback_log_switch(void)
+static void
+note_not_whole(uint64 segment)
 {
-	FlashbackLogShared *shared = flashback_log_shared;
-	uint64		rest;
+	char		path[MAXPGPATH];
+	FlashbackLogHeader header;
+	int			fd;
+	bool		valid;
 
-	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_SEGMENT), LW_EXCLUSIVE);
-	SpinLockAcquire(&shared->mutex);
-	rest = shared->insert_position % FLASHBACK_LOG_SEGMENT_SIZE;
-	if (rest != 0)
-		shared->insert_position += FLASHBACK_LOG_SEGMENT_SIZE - rest;
-	SpinLockRelease(&shared->mutex);
-	LWLockRelease(flashback_log_lock(FLASHBACK_LOG_SEGMENT));
+	flashback_log_segment_path(path, segment + 1);
+	fd = BasicOpenFile(path, O_RDONLY | PG_BINARY);
+	if (fd < 0)
+		return;
+	valid = pg_pread(fd, &header, sizeof(header), 0) == sizeof(header) &&
+		flashback_log_header_is_valid(&header, segment + 1);
+	close(fd);
+	if (valid && header.previous_whole)
+	{
+		header.previous_whole = false;
+		(void) write_header(path, &header);
+	}
+}
+
+/*
+ * The segment that was begun last, at this insert position.
+ */
+uint64
+flashback_log_last_begun(uint64 position)
+{
+	uint64		segment = position / FLASHBACK_LOG_SEGMENT_SIZE;
+
+	return position % FLASHBACK_LOG_SEGMENT_SIZE == 0 ? segment - 1 : segment;
 }
 
 /*
  * Adds nothing more to a segment whose file fails.  A record that is missing
- * there was one whose page has not been overwritten.
+ * there was one whose page has not been overwritten, or, in async mode, one
+ * that ended the window.
  */
 void
 flashback_log_abandon(uint64 segment)
 {
 	FlashbackLogShared *shared = flashback_log_shared;
-	bool		active;
+	char		why[sizeof(flashback_log_error)];
+	bool		last;
 
+	strlcpy(why, flashback_log_error, sizeof(why));
+	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_SEGMENT), LW_EXCLUSIVE);
 	SpinLockAcquire(&shared->mutex);
-	active = (shared->insert_position / FLASHBACK_LOG_SEGMENT_SIZE == segment);
-	if (active)
+	last = (flashback_log_last_begun(shared->insert_position) == segment);
+	if (last)
+	{
 		shared->whole = false;
+		shared->insert_position = (segment + 1) * FLASHBACK_LOG_SEGMENT_SIZE;
+	}
 	SpinLockRelease(&shared->mutex);
-	if (active)
-		flashback_log_switch();
+	if (!last)
+		note_not_whole(segment);
+	LWLockRelease(flashback_log_lock(FLASHBACK_LOG_SEGMENT));
+	strlcpy(flashback_log_error, why, sizeof(flashback_log_error));
+}
+
+/*
+ * Makes everything durable, from this segment on to where the log ends.
+ */
+bool
+flashback_log_sync_segments(uint64 segment, uint64 end)
+{
+	for (; segment * FLASHBACK_LOG_SEGMENT_SIZE < end; segment++)
+	{
+		char		path[MAXPGPATH];
+
+		flashback_log_segment_path(path, segment);
+		if (fsync_fname_ext(path, false, false, LOG) != 0)
+			return failed("fsync", path);
+#ifdef USE_INJECTION_POINTS
+		if (IsUnderPostmaster && IS_INJECTION_POINT_ATTACHED("flashback-log-sync-fails"))
+		{
+			errno = EIO;
+			return failed("fsync", path);
+		}
+#endif
+	}
+	return true;
 }
 
 /*

@@ -632,11 +632,9 @@ static const char *
 continue_window(uint64 last)
 {
 	FlashbackLogShared *shared = flashback_log_shared;
-	uint64		begun = state.insert_position / FLASHBACK_LOG_SEGMENT_SIZE;
+	uint64		begun = flashback_log_last_begun(state.insert_position);
 	int			lost = 0;
 
-	if (state.insert_position % FLASHBACK_LOG_SEGMENT_SIZE == 0)
-		begun--;
 	if (last < begun)
 		return "segments are missing";
 

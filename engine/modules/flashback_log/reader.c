@@ -95,7 +95,8 @@ flashback_log_scan_open(FlashbackLogScan *scan, uint64 segment)
 	char		path[MAXPGPATH];
 	uint64		position;
 	uint64		last;
-	bool		whole;
+	uint64		begun;
+	bool		active;
 	struct stat st;
 
 	memset(scan, 0, sizeof(*scan));
@@ -105,10 +106,20 @@ flashback_log_scan_open(FlashbackLogScan *scan, uint64 segment)
 	SpinLockAcquire(&shared->mutex);
 	position = shared->insert_position;
 	last = shared->last_record;
-	whole = shared->whole;
 	SpinLockRelease(&shared->mutex);
-	/* Everything that has a position by now is there after this */
+
+	/*
+	 * Everything that has a position by now is there after this, or known not
+	 * to be.
+	 */
 	flashback_log_drain();
+	active = (position / FLASHBACK_LOG_SEGMENT_SIZE == segment &&
+			  position % FLASHBACK_LOG_SEGMENT_SIZE != 0);
+	SpinLockAcquire(&shared->mutex);
+	begun = flashback_log_last_begun(shared->insert_position);
+	scan->expected_last = shared->last_record;
+	scan->whole = shared->whole;
+	SpinLockRelease(&shared->mutex);
 
 	flashback_log_segment_path(path, segment);
 	scan->fd = OpenTransientFile(path, O_RDONLY | PG_BINARY);
@@ -127,23 +138,22 @@ flashback_log_scan_open(FlashbackLogScan *scan, uint64 segment)
 	}
 
 	scan->end = Min((uint64) st.st_size, FLASHBACK_LOG_SEGMENT_SIZE);
-	if (position / FLASHBACK_LOG_SEGMENT_SIZE == segment &&
-		position % FLASHBACK_LOG_SEGMENT_SIZE != 0)
+	if (segment < begun)
 	{
-		scan->end = Min(scan->end, position % FLASHBACK_LOG_SEGMENT_SIZE);
-		scan->expected_last = last;
-		scan->whole = whole;
-	}
-	else if (read_header(segment + 1, &next))
-	{
+		if (!read_header(segment + 1, &next))
+		{
+			damaged(scan, "the segment after %" PRIX64 " of the flashback log, which says where that ends, is missing or damaged",
+					segment);
+			flashback_log_scan_close(scan);
+			return false;
+		}
 		scan->expected_last = next.previous_last;
 		scan->whole = next.previous_whole;
 	}
-	else
+	if (active)
 	{
-		/* The next one has not begun */
+		scan->end = Min(scan->end, position % FLASHBACK_LOG_SEGMENT_SIZE);
 		scan->expected_last = last;
-		scan->whole = whole;
 	}
 	scan->offset = FLASHBACK_LOG_FIRST_OFFSET;
 	scan->buffer = palloc(SCAN_BUFFER);

@@ -36,7 +36,7 @@ my @steps = (
 	[ 'flashback-log-point-stored', 'CHECKPOINT' ],
 	[ 'checkpoint-before-old-wal-removal', 'CHECKPOINT' ],
 	[ 'flashback-log-truncate', q{DELETE FROM t WHERE ctid > '(60,0)'; VACUUM t} ],
-	[ 'flashback-log-segment', join('; ', ("$change; CHECKPOINT") x 60) ]);
+	map { [ $_, join('; ', ("$change; CHECKPOINT") x 60) ] } 'flashback-log-segment', 'flashback-log-segment-header', 'flashback-log-segment-placed');
 my $ended = state($node)->{ended};
 foreach my $step (@steps)
 {
@@ -46,7 +46,7 @@ foreach my $step (@steps)
 	checkpoint($node);
 	$node->safe_psql('postgres', $change);
 	# Without copies: it takes many points to fill a segment
-	$node->safe_psql('postgres', q{SELECT injection_points_detach('flashback-log-point')}) if $point eq 'flashback-log-segment';
+	$node->safe_psql('postgres', q{SELECT injection_points_detach('flashback-log-point')}) if $point =~ /^flashback-log-segment/;
 	in_background($node, $point, $sql) or die;
 	crash($node);
 	my $redo = redo_pointer($node);

@@ -81,6 +81,7 @@ my $now = state($node);
 is($now->{ended}, $state->{ended} + 1, 'the window ended');
 like($now->{why}, qr/could not write .*No space left/, 'with the reason');
 is($now->{points}, $node->safe_psql('postgres', 'SELECT max(number) FROM polar_flashback_points'), 'that checkpoint begins another');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM polar_flashback_log_verify() WHERE damage IS NOT NULL'), 0, 'to which the image that is missing is no damage');
 $node->safe_psql('postgres', 'UPDATE t SET a = a + 1; CREATE EXTENSION pg_buffercache');
 $node->safe_psql('postgres', q{SELECT pg_buffercache_evict_relation('t')});
 is($node->safe_psql('postgres', 'SELECT state FROM polar_stat_flashback_log'), 'waiting', 'without points until a checkpoint');
