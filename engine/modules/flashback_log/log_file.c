@@ -18,6 +18,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "access/xlog.h"
@@ -69,13 +70,24 @@ flashback_log_segment_path(char *path, uint64 segment)
  * Makes a file as large as a segment whose space is reserved: filled with
  * zeroes, which is slow, or only allocated, after which each first write of a
  * place costs the file system a change of its own.
+ *
+ * As much must be left to others: even an attempt that fails takes all there
+ * is for a moment, in which the WAL may need it.
  */
 bool
 flashback_log_create_file(const char *path, bool filled)
 {
-	int			fd = BasicOpenFile(path, O_RDWR | O_CREAT | O_TRUNC | PG_BINARY);
+	struct statvfs fs;
+	int			fd;
 	int			result = 0;
 
+	if (statvfs(FLASHBACK_LOG_DIR, &fs) == 0 &&
+		(uint64) fs.f_bavail * fs.f_frsize < 2 * FLASHBACK_LOG_SEGMENT_SIZE)
+	{
+		errno = ENOSPC;
+		return failed("reserve space for", path);
+	}
+	fd = BasicOpenFile(path, O_RDWR | O_CREAT | O_TRUNC | PG_BINARY);
 	if (fd < 0)
 		return failed("create", path);
 
@@ -212,7 +224,10 @@ make_segment(void)
 		return true;
 	if (!full && flashback_log_create_file(NEW_SEGMENT, false))
 		return true;
-	return flashback_log_make_room() && flashback_log_create_file(NEW_SEGMENT, false);
+	while (flashback_log_make_room())
+		if (flashback_log_create_file(NEW_SEGMENT, false))
+			return true;
+	return false;
 }
 
 /*
