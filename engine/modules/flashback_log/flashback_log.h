@@ -112,6 +112,7 @@ typedef struct FlashbackLogShared
 	uint64		insert_position;
 	uint64		last_record;	/* of the segment begun last, or 0 */
 	bool		whole;			/* that segment has all its records */
+	bool		at_rest;		/* and got none since the server started */
 	uint64		salt;			/* of the active segment */
 	int			truncations;	/* under way; no point may come between */
 	bool		broken;			/* an image is lost: no point before the next
@@ -231,6 +232,7 @@ extern void flashback_log_begin(void);
 extern void flashback_log_break(const char *why);
 extern bool flashback_log_write_state(bool shutdown);
 extern void flashback_log_drop_points(int n);
+extern void flashback_log_note_end(const char *why);
 extern void flashback_log_close_gate(void);
 extern void flashback_log_open_gate(void);
 

@@ -339,6 +339,7 @@ begin_segment(uint64 expected)
 		shared->insert_position = segment * FLASHBACK_LOG_SEGMENT_SIZE + FLASHBACK_LOG_FIRST_OFFSET;
 		shared->last_record = 0;
 		shared->whole = true;
+		shared->at_rest = false;
 		shared->salt = header.salt;
 		SpinLockRelease(&shared->mutex);
 	}

@@ -61,7 +61,8 @@ typedef struct FlashbackLogState
 	uint64		insert_position;
 	uint64		last_record;
 	uint64		first_segment;
-	uint64		whole;
+	uint32		whole;
+	uint32		at_rest;
 	FlashbackPoint points[FLASHBACK_LOG_MAX_POINTS];
 	pg_crc32c	crc;			/* in the file: right after the last point */
 } FlashbackLogState;
@@ -113,6 +114,21 @@ write_whole(int fd, const void *data, size_t length)
 }
 
 /*
+ * Removes the state file, for good: a crash of the operating system must not
+ * bring it back.
+ */
+static bool
+remove_state(void)
+{
+	if ((unlink(FLASHBACK_LOG_STATE) == 0 || errno == ENOENT) &&
+		fsync_fname_ext(FLASHBACK_LOG_DIR, true, false, LOG) == 0)
+		return true;
+	snprintf(flashback_log_error, sizeof(flashback_log_error),
+			 "could not remove file \"%s\": %s", FLASHBACK_LOG_STATE, pg_strerror(errno));
+	return false;
+}
+
+/*
  * Writes the state file.  In a window that has ended there is none.  The
  * caller holds the state lock, or is alone.  Neither raises errors nor
  * allocates memory.
@@ -131,19 +147,14 @@ flashback_log_write_state(bool shutdown)
 	state.insert_position = shared->insert_position;
 	state.last_record = shared->last_record;
 	state.whole = shared->whole;
+	state.at_rest = shared->at_rest;
 	state.windows_ended = shared->windows_ended;
 	state.ended_at = shared->ended_at;
 	memcpy(state.why, shared->why, sizeof(state.why));
 	SpinLockRelease(&shared->mutex);
 
 	if (broken)
-	{
-		if (unlink(FLASHBACK_LOG_STATE) == 0 || errno == ENOENT)
-			return true;
-		snprintf(flashback_log_error, sizeof(flashback_log_error),
-				 "could not remove file \"%s\": %s", FLASHBACK_LOG_STATE, pg_strerror(errno));
-		return false;
-	}
+		return remove_state();
 
 	state.magic = FLASHBACK_LOG_MAGIC;
 	state.version = FLASHBACK_LOG_VERSION;
@@ -191,6 +202,22 @@ fail:
 	snprintf(flashback_log_error, sizeof(flashback_log_error),
 			 "could not write file \"%s\": %s", STATE_NEW, pg_strerror(errno));
 	return false;
+}
+
+/*
+ * Counts the end of a window, or of a part of one.
+ */
+void
+flashback_log_note_end(const char *why)
+{
+	FlashbackLogShared *shared = flashback_log_shared;
+	TimestampTz now = GetCurrentTimestamp();
+
+	SpinLockAcquire(&shared->mutex);
+	shared->windows_ended++;
+	shared->ended_at = now;
+	strlcpy(shared->why, why, sizeof(shared->why));
+	SpinLockRelease(&shared->mutex);
 }
 
 /*
@@ -281,24 +308,13 @@ flashback_log_open_gate(void)
  * never before its end.
  */
 static bool
-disk_is_consistent(void)
+disk_is_consistent(const ControlFileData *control)
 {
-	ControlFileData *control;
-	bool		crc_ok;
-	bool		result;
-
-	if (GetRecoveryState() != RECOVERY_STATE_ARCHIVE)
-		return false;
-	LWLockAcquire(ControlFileLock, LW_SHARED);
-	control = get_controlfile(DataDir, &crc_ok);
-	LWLockRelease(ControlFileLock);
-	result = crc_ok &&
+	return GetRecoveryState() == RECOVERY_STATE_ARCHIVE &&
 		XLogRecPtrIsInvalid(control->backupStartPoint) &&
 		!control->backupEndRequired &&
 		!XLogRecPtrIsInvalid(control->minRecoveryPoint) &&
 		control->minRecoveryPoint <= GetCurrentReplayRecPtr(NULL);
-	pfree(control);
-	return result;
 }
 
 /*
@@ -343,18 +359,31 @@ checkpoint_sync(XLogRecPtr redo, int flags)
 	FlashbackLogShared *shared = flashback_log_shared;
 	bool		recovery = RecoveryInProgress() && !(flags & CHECKPOINT_END_OF_RECOVERY);
 	bool		shutdown = (flags & CHECKPOINT_IS_SHUTDOWN) != 0;
+	ControlFileData *control;
+	XLogRecPtr	completed;
 	FlashbackPoint point;
 	MultiXactId next_multi;
+	bool		crc_ok;
+	bool		consistent;
 	bool		broken;
 	bool		written;
 
 	flashback_log_forget_batch();
-	if (recovery && !disk_is_consistent())
+	LWLockAcquire(ControlFileLock, LW_SHARED);
+	control = get_controlfile(DataDir, &crc_ok);
+	LWLockRelease(ControlFileLock);
+	if (!crc_ok)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("calculated CRC checksum does not match value stored in control file")));
+	completed = control->checkPointCopy.redo;
+	consistent = !recovery || disk_is_consistent(control);
+	pfree(control);
+	if (!consistent)
 		return;
 
 	memset(&point, 0, sizeof(point));
 	point.redo = redo;
-	point.timeline = recovery ? 0 : GetWALInsertionTimeLineIfSet();
 	point.next_xid = ReadNextFullTransactionId();
 	LWLockAcquire(XidGenLock, LW_SHARED);
 	point.oldest_xid = TransamVariables->oldestXid;
@@ -389,11 +418,9 @@ checkpoint_sync(XLogRecPtr redo, int flags)
 	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK), LW_EXCLUSIVE);
 	if (point.lsn < pg_atomic_read_u64(&shared->lsn))
 	{
+		flashback_log_note_end("WAL ends before the last point");
 		SpinLockAcquire(&shared->mutex);
 		shared->broken = true;
-		shared->windows_ended++;
-		shared->ended_at = point.time;
-		strlcpy(shared->why, "WAL ends before the last point", sizeof(shared->why));
 		SpinLockRelease(&shared->mutex);
 	}
 	SpinLockAcquire(&shared->mutex);
@@ -403,6 +430,13 @@ checkpoint_sync(XLogRecPtr redo, int flags)
 	SpinLockRelease(&shared->mutex);
 	if (broken)
 		shared->npoints = 0;
+
+	/*
+	 * A point whose checkpoint failed goes when the next one comes: the last
+	 * two, which are always kept, then have the one to recover from.
+	 */
+	if (shared->npoints > 0 && shared->points[shared->npoints - 1].redo > completed)
+		shared->npoints--;
 	if (shared->npoints == 0)
 	{
 		shared->window++;
@@ -426,8 +460,9 @@ checkpoint_sync(XLogRecPtr redo, int flags)
 	 * Nothing is written after the point of a shutdown, so if what is in the
 	 * log is durable, the window outlives the operating system.
 	 */
-	if (shutdown && point.position % FLASHBACK_LOG_SEGMENT_SIZE != 0 &&
-		!flashback_log_sync(point.position))
+	if (shutdown && flashback_log_mode == FLASHBACK_LOG_ASYNC &&
+		!flashback_log_sync_segments(shared->points[0].position / FLASHBACK_LOG_SEGMENT_SIZE,
+									 point.position))
 		shutdown = false;
 
 	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK), LW_EXCLUSIVE);
@@ -587,7 +622,7 @@ last_segment_file(void)
 }
 
 static void
-remove_files(bool (*which) (const char *name), int elevel)
+remove_files(bool (*which) (const char *name))
 {
 	DIR		   *dir = AllocateDir(FLASHBACK_LOG_DIR);
 	struct dirent *de;
@@ -600,7 +635,7 @@ remove_files(bool (*which) (const char *name), int elevel)
 			continue;
 		snprintf(path, sizeof(path), FLASHBACK_LOG_DIR "/%s", de->d_name);
 		if (unlink(path) != 0)
-			ereport(elevel,
+			ereport(WARNING,
 					(errcode_for_file_access(),
 					 errmsg("could not remove file \"%s\": %m", path)));
 	}
@@ -613,10 +648,14 @@ is_any(const char *name)
 	return true;
 }
 
-static bool
-is_state(const char *name)
+static void
+remove_state_or_stop(void)
 {
-	return strcmp(name, "state") == 0;
+	if (!remove_state())
+		ereport(FATAL,
+				(errcode(ERRCODE_IO_ERROR),
+				 errmsg("could not end the window of the flashback log"),
+				 errdetail("%s.", flashback_log_error)));
 }
 
 static bool
@@ -649,6 +688,12 @@ continue_window(uint64 last)
 	if (lost == state.npoints)
 		return "segments are missing or damaged";
 
+	/* From now on an image counts as durable */
+	if (flashback_log_mode == FLASHBACK_LOG_SYNC && state.mode == FLASHBACK_LOG_ASYNC &&
+		!flashback_log_sync_segments(state.points[lost].position / FLASHBACK_LOG_SEGMENT_SIZE,
+									 (last + 1) * FLASHBACK_LOG_SEGMENT_SIZE))
+		return flashback_log_error;
+
 	shared->window = state.window;
 	shared->window_began = state.window_began;
 	shared->npoints = state.npoints;
@@ -659,7 +704,8 @@ continue_window(uint64 last)
 
 	/* Unless it ended in order, the last segment may lack what was in work */
 	shared->last_record = state.last_record;
-	shared->whole = state.shutdown && state.whole && last == begun;
+	shared->whole = state.whole && last == begun && (state.shutdown || state.at_rest);
+	shared->at_rest = shared->whole;
 	ereport(LOG,
 			(errmsg("the window of the flashback log continues with %d points", shared->npoints)));
 	return NULL;
@@ -684,8 +730,8 @@ flashback_log_begin(void)
 		if (there)
 		{
 			/* Without this one the others mean nothing */
-			remove_files(is_state, FATAL);
-			remove_files(is_any, WARNING);
+			remove_state_or_stop();
+			remove_files(is_any);
 		}
 		return;
 	}
@@ -711,7 +757,7 @@ flashback_log_begin(void)
 
 	if (why == NULL)
 	{
-		remove_files(is_left_over, WARNING);
+		remove_files(is_left_over);
 		if (flashback_log_write_state(false))
 			return;
 		if (flashback_log_mode == FLASHBACK_LOG_SYNC)
@@ -732,11 +778,12 @@ flashback_log_begin(void)
 		shared->ended_at = GetCurrentTimestamp();
 		strlcpy(shared->why, why, sizeof(shared->why));
 	}
-	remove_files(is_state, FATAL);
-	remove_files(is_any, WARNING);
+	remove_state_or_stop();
+	remove_files(is_any);
 	shared->first_segment = last + 1;
 	shared->last_record = 0;
 	shared->whole = true;
+	shared->at_rest = false;
 }
 
 /*

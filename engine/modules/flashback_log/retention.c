@@ -265,11 +265,7 @@ lose_segment(uint64 segment)
 	{
 		flashback_log_drop_points(lost);
 		shared->window_began = shared->points[0].time;
-		SpinLockAcquire(&shared->mutex);
-		shared->windows_ended++;
-		shared->ended_at = GetCurrentTimestamp();
-		strlcpy(shared->why, flashback_log_error, sizeof(shared->why));
-		SpinLockRelease(&shared->mutex);
+		flashback_log_note_end(flashback_log_error);
 		if (!flashback_log_write_state(false))
 			all = true;
 	}

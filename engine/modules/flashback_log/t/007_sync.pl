@@ -70,6 +70,19 @@ is($node->safe_psql('postgres', 'SELECT count(*) FROM polar_flashback_log_verify
 is_deeply([ check_points($node, $copies, 2) ], [], 'every block of every point');
 $detach->('flashback-log-disk-full');
 checkpoint($node);
+
+# Checkpoints that fail after their point: the point to recover from is not one of the last two, and stays all the same
+$node->safe_psql('postgres', q{SELECT injection_points_attach('flashback-log-point-stored', 'error')});
+foreach my $turn (1 .. 6)
+{
+	$attach->('flashback-log-disk-full') if $turn == 4;
+	$node->safe_psql('postgres', $change);
+	isnt($node->psql('postgres', 'CHECKPOINT'), 0, 'a checkpoint fails');
+}
+is($node->safe_psql('postgres', 'SELECT count(*) FROM polar_flashback_points WHERE redo_lsn = (SELECT redo_lsn FROM pg_control_checkpoint())'),
+	1, 'the point that recovery starts from stays');
+$detach->($_) foreach 'flashback-log-point-stored', 'flashback-log-disk-full';
+checkpoint($node);
 is(state($node)->{ended}, $state->{ended}, 'when there is room, all goes on');
 is_deeply([ check_points($node, $copies, 2) ], [], 'every block of every point');
 

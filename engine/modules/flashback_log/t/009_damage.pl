@@ -65,6 +65,18 @@ $node->start;
 continued($node, $state, 'after a crash the window continues');
 is($node->safe_psql('postgres', $images), $all, 'with all images');
 
+# A segment that ended in order must have all its records, however often the server has been started since
+$node->safe_psql('postgres', 'UPDATE t SET a = a + 1 WHERE a < 2000');
+$node->restart;
+crash($node);
+@segments = sort grep { /^[0-9A-F]{16}$/ } slurp_dir($log);
+unlink "$log/$segments[-1].idx";
+$spoil->("$log/$segments[-1]", 200, 'XXXXXXXX');
+$node->start;
+ok($node->poll_query_until('postgres', qq{SELECT last_end_reason ~ 'a record of segment $segments[-1] |a record of segment @{[ $segments[-1] =~ s/^0+//r ]} ' FROM polar_stat_flashback_log}),
+	'what is missing in a segment that ended in order is damage, also after a crash');
+await_point($node);
+
 # A segment that is gone, or another one
 foreach my $how ('removed', 'of another place')
 {
