@@ -44,6 +44,9 @@
 /* How long the worker sleeps when nobody wakes it */
 #define NAP_MS 1000
 
+/* Until a checkpoint is requested again, to begin a window; doubled each time */
+#define FIRST_WAIT_MS 5000
+
 /* Points that repair may need: the checkpoint that completed, and one after */
 #define POINTS_FOR_REPAIR 2
 
@@ -309,6 +312,7 @@ static void
 request_point(void)
 {
 	static TimestampTz asked_at = 0;
+	static int	wait_ms = FIRST_WAIT_MS;
 	FlashbackLogShared *shared = flashback_log_shared;
 	TimestampTz now = GetCurrentTimestamp();
 	bool		recovery = RecoveryInProgress();
@@ -333,13 +337,20 @@ request_point(void)
 	SpinLockRelease(&shared->mutex);
 
 	if (none)
-		wanted = asked_at == 0 || TimestampDifferenceExceeds(asked_at, now, 5000);
+	{
+		/* A log that fails again and again must not keep the server busy */
+		wanted = asked_at == 0 || TimestampDifferenceExceeds(asked_at, now, wait_ms);
+		if (wanted && asked_at != 0)
+			wait_ms = Min(2 * wait_ms, Max(FIRST_WAIT_MS, flashback_log_point_timeout * 1000));
+	}
 	else
 		wanted = (TimestampDifferenceExceeds(Max(last.time, asked_at), now, flashback_log_point_timeout * 1000) &&
 				  here > last.lsn) ||
 			(TimestampDifferenceExceeds(Max(last.time, asked_at), now, 5000) &&
 			 (here > last.lsn + (uint64) flashback_log_point_segments * wal_segment_size ||
 			  log_bytes > size_limit() / 2));
+	if (!none && TimestampDifferenceExceeds(last.time, now, wait_ms))
+		wait_ms = FIRST_WAIT_MS;
 	if (!wanted)
 		return;
 	asked_at = now;
