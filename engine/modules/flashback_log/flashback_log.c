@@ -208,5 +208,6 @@ _PG_init(void)
 		SetConfigOption("track_commit_timestamp", "on", PGC_POSTMASTER, PGC_S_OVERRIDE);
 	flashback_log_install_capture();
 	flashback_log_install_points();
+	flashback_log_install_moves();
 	flashback_log_install_retention();
 }

@@ -115,6 +115,7 @@ typedef struct FlashbackLogShared
 	bool		at_rest;		/* and got none since the server started */
 	uint64		salt;			/* of the active segment */
 	int			truncations;	/* under way; no point may come between */
+	int			moves;			/* of databases, under way */
 	bool		broken;			/* an image is lost: no point before the next
 								 * one counts */
 	char		why[256];		/* what ended the last window */
@@ -235,6 +236,9 @@ extern void flashback_log_drop_points(int n);
 extern void flashback_log_note_end(const char *why);
 extern void flashback_log_close_gate(void);
 extern void flashback_log_open_gate(void);
+
+/* moves.c */
+extern void flashback_log_install_moves(void);
 
 /* retention.c */
 extern void flashback_log_install_retention(void);

@@ -366,6 +366,7 @@ checkpoint_sync(XLogRecPtr redo, int flags)
 	bool		crc_ok;
 	bool		consistent;
 	bool		broken;
+	bool		moved;
 	bool		written;
 
 	flashback_log_forget_batch();
@@ -426,6 +427,7 @@ checkpoint_sync(XLogRecPtr redo, int flags)
 	SpinLockAcquire(&shared->mutex);
 	broken = shared->broken;
 	shared->broken = false;
+	moved = (shared->moves > 0);
 	point.position = shared->insert_position;
 	SpinLockRelease(&shared->mutex);
 	if (broken)
@@ -437,6 +439,13 @@ checkpoint_sync(XLogRecPtr redo, int flags)
 	 */
 	if (shared->npoints > 0 && shared->points[shared->npoints - 1].redo > completed)
 		shared->npoints--;
+	/* See moves.c */
+	if (moved && shared->npoints > 1)
+	{
+		flashback_log_drop_points(shared->npoints - 1);
+		shared->window_began = shared->points[0].time;
+		flashback_log_note_end("a database was moved to another tablespace");
+	}
 	if (shared->npoints == 0)
 	{
 		shared->window++;
