@@ -37,13 +37,13 @@ static void (*prev_dbase_redo) (XLogReaderState *record) = NULL;
 static bool
 moves_database(const Node *statement)
 {
-	ListCell   *lc;
-
 	if (!IsA(statement, AlterDatabaseStmt))
 		return false;
-	foreach(lc, ((const AlterDatabaseStmt *) statement)->options)
-		if (strcmp(lfirst_node(DefElem, lc)->defname, "tablespace") == 0)
+	foreach_node(DefElem, option, ((const AlterDatabaseStmt *) statement)->options)
+	{
+		if (strcmp(option->defname, "tablespace") == 0)
 			return true;
+	}
 	return false;
 }
 

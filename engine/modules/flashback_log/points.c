@@ -395,8 +395,8 @@ checkpoint_sync(XLogRecPtr redo, int flags)
 	flashback_log_close_gate();
 
 	/*
-	 * Recovery may have ended since, and newer pages have been written.  If it
-	 * ends from here on they have not.
+	 * Recovery may have ended since, and newer pages have been written.  If
+	 * it ends from here on they have not.
 	 */
 	if (recovery && !RecoveryInProgress())
 		recovery = false;
