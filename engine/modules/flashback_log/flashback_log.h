@@ -220,7 +220,8 @@ extern bool flashback_log_sync(uint64 position);
 extern void flashback_log_abandon(uint64 segment);
 extern uint64 flashback_log_last_begun(uint64 position);
 extern bool flashback_log_sync_segments(uint64 segment, uint64 end);
-extern bool flashback_log_create_file(const char *path, bool filled);
+extern bool flashback_log_create_file(const char *path);
+extern bool flashback_log_fill_file(const char *path);
 extern bool flashback_log_header_is_valid(const FlashbackLogHeader *header, uint64 segment);
 extern bool flashback_log_record_is_valid(const FlashbackLogRecord *record,
 										  uint64 position, uint64 salt, Size available);

@@ -67,19 +67,18 @@ flashback_log_segment_path(char *path, uint64 segment)
 }
 
 /*
- * Makes a file as large as a segment whose space is reserved: filled with
- * zeroes, which is slow, or only allocated, after which each first write of a
- * place costs the file system a change of its own.
+ * Makes a file as large as a segment whose space is reserved.  The caller holds
+ * the segment lock.
  *
  * As much must be left to others: even an attempt that fails takes all there
  * is for a moment, in which the WAL may need it.
  */
 bool
-flashback_log_create_file(const char *path, bool filled)
+flashback_log_create_file(const char *path)
 {
 	struct statvfs fs;
 	int			fd;
-	int			result = 0;
+	int			result;
 
 	if (statvfs(FLASHBACK_LOG_DIR, &fs) == 0 &&
 		(uint64) fs.f_bavail * fs.f_frsize < 2 * FLASHBACK_LOG_SEGMENT_SIZE)
@@ -91,21 +90,11 @@ flashback_log_create_file(const char *path, bool filled)
 	if (fd < 0)
 		return failed("create", path);
 
-	if (filled)
-	{
-		ssize_t		written = pg_pwrite_zeros(fd, FLASHBACK_LOG_SEGMENT_SIZE, 0);
-
-		if (written < 0 || pg_fdatasync(fd) != 0)
-			result = errno ? errno : ENOSPC;
-	}
-	else
-	{
-		do
-			result = posix_fallocate(fd, 0, FLASHBACK_LOG_SEGMENT_SIZE);
-		while (result == EINTR);
-		if (result == 0 && flashback_log_mode == FLASHBACK_LOG_SYNC && pg_fsync(fd) != 0)
-			result = errno;
-	}
+	do
+		result = posix_fallocate(fd, 0, FLASHBACK_LOG_SEGMENT_SIZE);
+	while (result == EINTR);
+	if (result == 0 && flashback_log_mode == FLASHBACK_LOG_SYNC && pg_fsync(fd) != 0)
+		result = errno;
 	close(fd);
 	if (result != 0)
 	{
@@ -114,6 +103,27 @@ flashback_log_create_file(const char *path, bool filled)
 		return failed("reserve space for", path);
 	}
 	return true;
+}
+
+/*
+ * Writes the file full of zeroes, which is slow, but without it each first
+ * write of a place costs the file system a change of its own.
+ */
+bool
+flashback_log_fill_file(const char *path)
+{
+	int			fd = BasicOpenFile(path, O_RDWR | PG_BINARY);
+	bool		result;
+
+	if (fd < 0)
+		return failed("open", path);
+	result = (pg_pwrite_zeros(fd, FLASHBACK_LOG_SEGMENT_SIZE, 0) >= 0 && pg_fdatasync(fd) == 0);
+	if (!result)
+		failed("fill", path);
+	close(fd);
+	if (!result)
+		unlink(path);
+	return result;
 }
 
 /*
@@ -222,10 +232,10 @@ make_segment(void)
 	if (!full && stat(SPARE, &st) == 0 && (uint64) st.st_size == FLASHBACK_LOG_SEGMENT_SIZE &&
 		rename(SPARE, NEW_SEGMENT) == 0)
 		return true;
-	if (!full && flashback_log_create_file(NEW_SEGMENT, false))
+	if (!full && flashback_log_create_file(NEW_SEGMENT))
 		return true;
 	while (flashback_log_make_room())
-		if (flashback_log_create_file(NEW_SEGMENT, false))
+		if (flashback_log_create_file(NEW_SEGMENT))
 			return true;
 	return false;
 }

@@ -234,10 +234,15 @@ make_spare(void)
 {
 	static bool told = false;
 	struct stat st;
+	bool		created;
 
 	if (stat(SPARE, &st) == 0)
 		return;
-	if (flashback_log_create_file(NEW_SPARE, flashback_log_mode == FLASHBACK_LOG_SYNC) &&
+	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_SEGMENT), LW_EXCLUSIVE);
+	created = flashback_log_create_file(NEW_SPARE);
+	LWLockRelease(flashback_log_lock(FLASHBACK_LOG_SEGMENT));
+	if (created &&
+		(flashback_log_mode == FLASHBACK_LOG_ASYNC || flashback_log_fill_file(NEW_SPARE)) &&
 		rename(NEW_SPARE, SPARE) == 0)
 		told = false;
 	else if (!told)
