@@ -189,6 +189,15 @@ polar_flashback_log_get_points(PG_FUNCTION_ARGS)
 }
 
 static void
+require_point(const FlashbackPoint *point)
+{
+	if (!flashback_log_api.is_complete(point))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("there is no flashback point %" PRId64, (int64) point->number)));
+}
+
+static void
 get_point(int64 number, FlashbackPoint *point)
 {
 	FlashbackLogShared *shared = flashback_log_shared;
@@ -203,10 +212,9 @@ get_point(int64 number, FlashbackPoint *point)
 			found = true;
 		}
 	LWLockRelease(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK));
-	if (!found || !flashback_log_api.is_complete(point))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("there is no flashback point %" PRId64, number)));
+	if (!found)
+		point->number = number;
+	require_point(point);
 }
 
 typedef struct RelationImages
@@ -248,6 +256,7 @@ polar_flashback_log_get_images(PG_FUNCTION_ARGS)
 			entry->unreadable++;
 	}
 	flashback_log_api.end_images(images);
+	require_point(&point);
 
 	hash_seq_init(&status, relations);
 	while ((entry = hash_seq_search(&status)) != NULL)
@@ -299,6 +308,8 @@ polar_flashback_log_page(PG_FUNCTION_ARGS)
 		case FLASHBACK_IMAGE_NONE:
 			break;
 	}
+	/* It may have been removed while it was looked for */
+	require_point(&point);
 	PG_RETURN_NULL();
 }
 
