@@ -91,7 +91,8 @@ replay_dbase(XLogReaderState *record)
 	{
 		const xl_dbase_create_file_copy_rec *copy = (const xl_dbase_create_file_copy_rec *) XLogRecGetData(record);
 
-		if (copy->src_db_id == copy->db_id)
+		if (copy->src_db_id == copy->db_id &&
+			pg_atomic_read_u64(&flashback_log_shared->lsn) != InvalidXLogRecPtr)
 			flashback_log_break("a database was moved to another tablespace");
 	}
 	prev_dbase_redo(record);
