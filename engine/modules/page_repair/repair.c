@@ -74,7 +74,7 @@ repair_write_page(SMgrRelation reln, ForkNumber forknum, BlockNumber blkno, char
 {
 	if (!PageIsNew((Page) page))
 		PageSetChecksumInplace((Page) page, blkno);
-	smgrwrite(reln, forknum, blkno, page, false);
+	smgroverwrite(reln, forknum, blkno, page, true);
 	recovery->stats.last_at = GetCurrentTimestamp();
 }
 

@@ -3,7 +3,7 @@
 
 =head1 NAME
 
-Floe::Test::Disk - blocks that a disk does not give any more
+Floe::Test::Disk - blocks that a disk does not give any more, and what was synced
 
 =head1 SYNOPSIS
 
@@ -29,7 +29,7 @@ use Carp;
 use Exporter 'import';
 use PostgreSQL::Test::Utils;
 
-our @EXPORT_OK = qw(bad_sectors);
+our @EXPORT_OK = qw(bad_sectors record_syncs);
 
 my $library = <<'C';
 #define _GNU_SOURCE
@@ -119,6 +119,52 @@ READ(pread) READ(pread64) READV(preadv) READV(preadv64)
 WRITE(pwrite) WRITE(pwrite64) WRITEV(pwritev) WRITEV(pwritev64)
 C
 
+# Each file that is synced is written down, by its path.
+my $sync_library = <<'C';
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void
+note(int fd)
+{
+	char link[64], path[4097];
+	ssize_t n;
+	int out;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n <= 0 || getenv("FLOE_SYNCS") == NULL)
+		return;
+	path[n] = '\n';
+	out = open(getenv("FLOE_SYNCS"), O_WRONLY | O_CREAT | O_APPEND, 0600);
+	if (out < 0 || write(out, path, n + 1) != n + 1)
+		abort();
+	close(out);
+}
+
+#define SYNC(name) \
+int name(int fd) \
+{ \
+	int (*next) (int) = dlsym(RTLD_NEXT, #name); \
+	note(fd); \
+	return next(fd); \
+}
+SYNC(fsync) SYNC(fdatasync)
+C
+
+sub _compile
+{
+	my ($code) = @_;
+	my $source = PostgreSQL::Test::Utils::tempdir('disk') . '/disk.c';
+	my $target = $source =~ s/\.c$/.so/r;
+	append_to_file($source, $code);
+	return system('gcc', '-shared', '-fPIC', '-O1', '-o', $target, $source, '-ldl') == 0 ? $target : undef;
+}
+
 =pod
 
 =over
@@ -135,10 +181,8 @@ file below the data directory unreadable, left() is the number of those that are
 sub bad_sectors
 {
 	my $directory = PostgreSQL::Test::Utils::tempdir('bad');
-	my $source = PostgreSQL::Test::Utils::tempdir('disk') . '/disk.c';
-	my $target = $source =~ s/\.c$/.so/r;
-	append_to_file($source, $library);
-	return undef if system('gcc', '-shared', '-fPIC', '-O1', '-o', $target, $source, '-ldl') != 0;
+	my $target = _compile($library);
+	return undef unless $target;
 	return {
 		library => $target,
 		directory => $directory,
@@ -148,6 +192,35 @@ sub bad_sectors
 			return;
 		},
 		left => sub { return scalar(() = glob("$directory/*\@*")) },
+	};
+}
+
+=pod
+
+=over
+
+=item record_syncs()
+
+Returns undef without a C compiler, else {library, file, synced}: with the library preloaded and FLOE_SYNCS set to the file,
+synced() gives the paths of all files that were synced since its last call.
+
+=back
+
+=cut
+
+sub record_syncs
+{
+	my $target = _compile($sync_library);
+	return undef unless $target;
+	my $file = PostgreSQL::Test::Utils::tempdir('syncs') . '/syncs';
+	return {
+		library => $target,
+		file => $file,
+		synced => sub {
+			my @paths = -e $file ? split(/\n/, slurp_file($file)) : ();
+			unlink $file;
+			return @paths;
+		},
 	};
 }
 

@@ -1,0 +1,259 @@
+/*-------------------------------------------------------------------------
+ *
+ * flashback_log.h
+ *	  What the files of the module share.  See README for the invariants.
+ *
+ * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
+ *
+ * IDENTIFICATION
+ *	  engine/modules/flashback_log/flashback_log.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FLASHBACK_LOG_H
+#define FLASHBACK_LOG_H
+
+#include "flashback_log_api.h"
+#include "port/atomics.h"
+#include "port/pg_crc32c.h"
+#include "storage/condition_variable.h"
+#include "storage/lwlock.h"
+#include "storage/spin.h"
+
+#define FLASHBACK_LOG_DIR "polar_flog"
+#define FLASHBACK_LOG_STATE FLASHBACK_LOG_DIR "/state"
+
+/* Of a segment; PolarDB's, in which polar_flashback_log_keep_segments counts */
+#define FLASHBACK_LOG_SEGMENT_MB 256
+
+#define FLASHBACK_LOG_MAX_POINTS 512
+
+typedef enum FlashbackLogMode
+{
+	FLASHBACK_LOG_ASYNC,
+	FLASHBACK_LOG_SYNC,
+} FlashbackLogMode;
+
+typedef enum FlashbackLogCompression
+{
+	FLASHBACK_LOG_PLAIN,
+	FLASHBACK_LOG_PGLZ,
+	FLASHBACK_LOG_LZ4,
+} FlashbackLogCompression;
+
+/*
+ * A position is (segment number * segment size + offset).  Offset 0 is the
+ * segment's header, so a position with that offset says: the next record
+ * begins a new segment.
+ */
+typedef struct FlashbackLogHeader
+{
+	uint32		magic;
+	uint32		version;
+	uint64		system_identifier;
+	uint64		segment;
+	uint64		segment_size;
+	uint64		salt;			/* in each record, so that no content of a
+								 * page can pass for one */
+	uint64		previous_last;	/* last record of the segment before, or 0 */
+	uint32		previous_whole; /* no record is missing there */
+	pg_crc32c	crc;
+} FlashbackLogHeader;
+
+typedef struct FlashbackLogRecord
+{
+	uint32		magic;
+	pg_crc32c	crc;			/* of all that follows, and the payload */
+	uint64		position;
+	uint64		previous;		/* record before it in this segment, or 0 */
+	uint64		salt;
+	XLogRecPtr	lsn;			/* of the page */
+	uint64		point;			/* number of the last point */
+	RelFileLocator rlocator;
+	BlockNumber blkno;
+	uint16		kind;			/* FlashbackImageKind */
+	uint16		compression;
+	uint16		hole_offset;
+	uint16		hole_length;
+	uint32		length;			/* of the payload */
+	uint32		unused;
+} FlashbackLogRecord;
+
+#define FLASHBACK_LOG_MAGIC 0x464C4F47
+#define FLASHBACK_LOG_VERSION 1
+#define FLASHBACK_LOG_MAX_RECORD MAXALIGN(sizeof(FlashbackLogRecord) + BLCKSZ)
+
+/* One image in the index of a closed segment, in the order of the key */
+typedef struct FlashbackLogIndexEntry
+{
+	RelFileLocator rlocator;
+	BlockNumber blkno;
+	uint32		offset;
+	uint32		kind;
+	XLogRecPtr	lsn;
+} FlashbackLogIndexEntry;
+
+typedef struct FlashbackLogIndexHeader
+{
+	uint32		magic;
+	uint32		version;
+	uint64		segment;
+	uint64		salt;
+	uint64		last;			/* position of the last record, or 0 */
+	uint32		nentries;
+	pg_crc32c	crc;			/* of the entries */
+	pg_crc32c	header_crc;		/* of all before it */
+	uint32		unused;
+} FlashbackLogIndexHeader;
+
+typedef struct FlashbackLogShared
+{
+	slock_t		mutex;			/* protects the next group */
+	uint64		insert_position;
+	uint64		last_record;	/* of the segment begun last, or 0 */
+	bool		whole;			/* that segment has all its records */
+	bool		at_rest;		/* and got none since the server started */
+	uint64		salt;			/* of the active segment */
+	int			truncations;	/* under way; no point may come between */
+	int			moves;			/* of databases, under way */
+	bool		broken;			/* an image is lost: no point before the next
+								 * one counts */
+	char		why[256];		/* what ended the last window */
+	TimestampTz ended_at;
+	uint64		windows_ended;
+	ProcNumber	worker;			/* INVALID_PROC_NUMBER: not running */
+
+	ConditionVariable truncations_done;
+
+	/* Protected by the state lock */
+	uint64		window;			/* grows when a window begins */
+	TimestampTz window_began;
+	uint64		point_number;
+	int			npoints;
+	FlashbackPoint points[FLASHBACK_LOG_MAX_POINTS];
+	uint64		first_segment;	/* the oldest that is kept */
+
+	/* Changed with the epoch lock held exclusively, or before anybody writes */
+	pg_atomic_uint64 lsn;		/* F; 0: no point yet */
+
+	/* Group commit of the sync mode */
+	pg_atomic_uint64 sync_started;
+	pg_atomic_uint64 sync_done;
+	pg_atomic_uint64 sync_segment;
+	pg_atomic_uint64 failed_segment;
+
+	/* Statistics */
+	pg_atomic_uint64 looks;
+	pg_atomic_uint64 images;
+	pg_atomic_uint64 zeroes;
+	pg_atomic_uint64 unreadable;
+	pg_atomic_uint64 raw_bytes;
+	pg_atomic_uint64 bytes;
+	pg_atomic_uint64 capture_us;
+	pg_atomic_uint64 syncs;
+	pg_atomic_uint64 sync_us;
+	pg_atomic_uint64 failures;
+} FlashbackLogShared;
+
+/*
+ * The locks, in the order in which they are taken.  Writers pass the gate and
+ * hold the epoch shared while they look, keep and write; a point closes the
+ * gate and takes the epoch, so that it neither waits for ever nor comes
+ * between.
+ */
+typedef enum FlashbackLogLock
+{
+	FLASHBACK_LOG_GATE,
+	FLASHBACK_LOG_EPOCH,
+	FLASHBACK_LOG_SEGMENT,
+	FLASHBACK_LOG_STATE_LOCK,
+	FLASHBACK_LOG_SYNC_LOCK,
+	FLASHBACK_LOG_NLOCKS,
+} FlashbackLogLock;
+
+/* One segment that is read from record to record */
+typedef struct FlashbackLogScan
+{
+	int			fd;
+	uint64		segment;
+	uint64		offset;			/* of the next record */
+	uint64		end;			/* nothing is looked for from here on */
+	uint64		last;			/* record that was read last, or 0 */
+	uint64		expected_last;	/* the one that must be */
+	bool		whole;			/* no record may be missing */
+	FlashbackLogHeader header;
+	char	   *buffer;
+	uint64		buffer_offset;
+	Size		buffer_length;
+	char		damage[256];	/* '' = none */
+} FlashbackLogScan;
+
+/* flashback_log.c */
+extern bool flashback_log_enabled;
+extern bool flashback_log_keep_recovery_area;
+extern int	flashback_log_mode;
+extern int	flashback_log_compression;
+extern int	flashback_log_keep_segments;
+extern int	flashback_log_rotation;
+extern int	flashback_log_point_timeout;
+extern int	flashback_log_point_segments;
+extern int	flashback_log_max_size;
+extern int	flashback_log_segment_size_kb;
+extern FlashbackLogShared *flashback_log_shared;
+extern LWLockPadded *flashback_log_locks;
+extern uint32 flashback_log_wait_event;
+extern const char *const flashback_log_mode_names[];
+
+#define flashback_log_lock(which) (&flashback_log_locks[which].lock)
+#define FLASHBACK_LOG_SEGMENT_SIZE ((uint64) flashback_log_segment_size_kb * 1024)
+#define FLASHBACK_LOG_FIRST_OFFSET MAXALIGN(sizeof(FlashbackLogHeader))
+
+/* capture.c */
+extern void flashback_log_install_capture(void);
+extern void flashback_log_forget_batch(void);
+
+/* log_file.c */
+extern char flashback_log_error[256];
+extern void flashback_log_segment_path(char *path, uint64 segment);
+extern bool flashback_log_append(FlashbackLogRecord *record, const char *payload);
+extern bool flashback_log_sync(uint64 position);
+extern void flashback_log_abandon(uint64 segment);
+extern uint64 flashback_log_last_begun(uint64 position);
+extern bool flashback_log_sync_segments(uint64 segment, uint64 end);
+extern bool flashback_log_create_file(const char *path);
+extern bool flashback_log_fill_file(const char *path);
+extern bool flashback_log_header_is_valid(const FlashbackLogHeader *header, uint64 segment);
+extern bool flashback_log_record_is_valid(const FlashbackLogRecord *record,
+										  uint64 position, uint64 salt, Size available);
+extern Size flashback_log_record_size(const FlashbackLogRecord *record);
+extern void flashback_log_drain(void);
+
+/* points.c */
+extern void flashback_log_install_points(void);
+extern void flashback_log_begin(void);
+extern void flashback_log_break(const char *why);
+extern bool flashback_log_write_state(bool shutdown);
+extern void flashback_log_drop_points(int n);
+extern void flashback_log_note_end(const char *why);
+extern void flashback_log_close_gate(void);
+extern void flashback_log_open_gate(void);
+
+/* moves.c */
+extern void flashback_log_install_moves(void);
+
+/* retention.c */
+extern void flashback_log_install_retention(void);
+extern bool flashback_log_make_room(void);
+extern void flashback_log_wake_worker(void);
+extern PGDLLEXPORT pg_noreturn void flashback_log_worker_main(Datum arg);
+
+/* reader.c */
+extern const FlashbackLogApi flashback_log_api;
+extern bool flashback_log_scan_open(FlashbackLogScan *scan, uint64 segment);
+extern const FlashbackLogRecord *flashback_log_scan_next(FlashbackLogScan *scan);
+extern void flashback_log_scan_close(FlashbackLogScan *scan);
+extern bool flashback_log_index_segment(uint64 segment);
+extern bool flashback_log_has_index(uint64 segment);
+extern void flashback_log_index_path(char *path, uint64 segment);
+
+#endif							/* FLASHBACK_LOG_H */

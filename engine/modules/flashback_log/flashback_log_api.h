@@ -1,0 +1,105 @@
+/*-------------------------------------------------------------------------
+ *
+ * flashback_log_api.h
+ *	  What other modules may read of the flashback log.
+ *
+ * Found with find_rendezvous_variable(FLASHBACK_LOG_API); NULL when the module
+ * is not loaded.  Functions raise an ERROR when what they read is damaged; a
+ * result is never a guess.
+ *
+ * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
+ *
+ * IDENTIFICATION
+ *	  engine/modules/flashback_log/flashback_log_api.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FLASHBACK_LOG_API_H
+#define FLASHBACK_LOG_API_H
+
+#include "access/transam.h"
+#include "access/xlogdefs.h"
+#include "datatype/timestamp.h"
+#include "storage/block.h"
+#include "storage/relfilelocator.h"
+
+#define FLASHBACK_LOG_API "flashback_log_api"
+
+/*
+ * A moment at which every page on disk is known: it has all changes before
+ * "redo", and none after "lsn".
+ */
+typedef struct FlashbackPoint
+{
+	uint64		number;			/* grows by one from point to point */
+	XLogRecPtr	lsn;			/* F: pages can be rebuilt as of here and
+								 * later */
+	XLogRecPtr	redo;			/* R: from here WAL is needed */
+	uint64		position;		/* in the log; later images belong to it */
+	TimestampTz time;
+	FullTransactionId next_xid;
+	TransactionId oldest_xid;	/* pages name no older transaction */
+	MultiXactId oldest_multi;
+	TimeLineID	timeline;
+	uint32		unused;
+} FlashbackPoint;
+
+typedef enum FlashbackImageKind
+{
+	FLASHBACK_IMAGE_NONE,		/* not overwritten since, or zeroes then */
+	FLASHBACK_IMAGE_PAGE,
+	FLASHBACK_IMAGE_UNREADABLE, /* the block did not verify, or could not be
+								 * read, when it was overwritten */
+} FlashbackImageKind;
+
+typedef struct FlashbackImage
+{
+	RelFileLocator rlocator;
+	BlockNumber blkno;
+	FlashbackImageKind kind;
+	XLogRecPtr	lsn;			/* of the page */
+	uint64		position;
+} FlashbackImage;
+
+typedef struct FlashbackImages FlashbackImages;
+
+typedef struct FlashbackLogApi
+{
+	/* The newest point not after this time, or with lsn not after this one */
+	bool		(*find_point) (TimestampTz time, FlashbackPoint *point);
+	bool		(*find_point_lsn) (XLogRecPtr lsn, FlashbackPoint *point);
+	/* The point of the checkpoint with this redo location */
+	bool		(*find_point_redo) (XLogRecPtr redo, FlashbackPoint *point);
+
+	/*
+	 * The images of a relation (NULL: of all) that a point has, up to now.
+	 * Those of one block come in the order of the log; only the first is its
+	 * content at the point.
+	 */
+	FlashbackImages *(*begin_images) (const FlashbackPoint *point,
+									  const RelFileLocator *rlocator);
+	bool		(*next_image) (FlashbackImages *images, FlashbackImage *image);
+	void		(*end_images) (FlashbackImages *images);
+
+	/* The page of an image, of BLCKSZ bytes */
+	void		(*read_image) (const FlashbackImage *image, char *page);
+
+	/*
+	 * The first image of a block after a point: its content at the point, or
+	 * if it held only zeroes then, perhaps one from between redo and lsn.
+	 * NONE: its content is that on disk if that has an lsn not after the
+	 * point's, else ask again (it has been overwritten meanwhile), and if
+	 * there is still none it was zeroes or did not exist.
+	 */
+	FlashbackImageKind (*first_image) (const FlashbackPoint *point,
+									   const RelFileLocator *rlocator,
+									   BlockNumber blkno, char *page);
+
+	/*
+	 * Whether the log is still complete since the point.  To be asked after
+	 * the last image has been read.
+	 */
+	bool		(*is_complete) (const FlashbackPoint *point);
+} FlashbackLogApi;
+
+#endif							/* FLASHBACK_LOG_API_H */

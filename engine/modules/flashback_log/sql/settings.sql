@@ -1,0 +1,32 @@
+-- What the module shows and refuses while it is switched off, as it is by default.
+CREATE EXTENSION flashback_log;
+SELECT name, setting, unit, context, min_val, max_val, enumvals FROM pg_settings
+WHERE name ~ '^polar_(flashback|fast_recovery|enable_(flashback|fast_recovery))' AND name !~ '_test_' ORDER BY name;
+SHOW track_commit_timestamp;
+SELECT state, mode, oldest_time, points, windows_ended, size_bytes, looks, images FROM polar_stat_flashback_log;
+SELECT * FROM polar_flashback_points;
+CREATE TABLE kept AS SELECT g FROM generate_series(1, 1000) g;
+CHECKPOINT;
+DELETE FROM kept;
+CHECKPOINT;
+SELECT looks, written_bytes FROM polar_stat_flashback_log;
+SELECT count(*) FROM pg_ls_dir('.') d WHERE d = 'polar_flog';
+SELECT * FROM polar_flashback_log_get_images(1);
+SELECT polar_flashback_log_page('kept', 0, 1);
+SELECT * FROM polar_flashback_log_verify();
+-- old pages hold what was deleted: only superusers see them
+CREATE ROLE regress_flashback_nobody;
+SET ROLE regress_flashback_nobody;
+SELECT state FROM polar_stat_flashback_log;
+SELECT * FROM polar_flashback_points;
+SELECT * FROM polar_flashback_log_get_images(1);
+SELECT polar_flashback_log_page('kept', 0, 1);
+SELECT * FROM polar_flashback_log_verify();
+SET ROLE pg_monitor;
+SELECT state FROM polar_stat_flashback_log;
+SELECT count(*) FROM polar_flashback_points;
+SELECT polar_flashback_log_page('kept', 0, 1);
+RESET ROLE;
+DROP ROLE regress_flashback_nobody;
+DROP TABLE kept;
+DROP EXTENSION flashback_log;
