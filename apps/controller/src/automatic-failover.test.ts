@@ -1,46 +1,30 @@
-import { randomUUID } from 'node:crypto'
-import { scramVerifier } from '@floe/authority/scram-verifier'
-import { readOperationLog, showOperation } from '@floe/db'
-import { type ClusterMember, primaryOf, Verdict } from '@floe/domain'
+import { showOperation } from '@floe/db'
+import { Verdict } from '@floe/domain'
 import { ThrowawayNetwork, waitUntil } from '@floe/testkit'
-import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
-import { type BenchOfHosts, benchOfHosts } from './testing/bench-of-hosts'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type HostsFixture, hostsFixture } from './testing/hosts-fixture'
 
 const missing = ThrowawayNetwork.missing()
 vi.setConfig({ testTimeout: 240_000 })
 
 /** Three hosts, one of which is lost: its cluster goes on without a person, and nothing that was acknowledged is lost. */
 describe.skipIf(missing !== null)(`a cluster fails over by itself${missing ? ` (${missing})` : ''}`, () => {
-  let bench: BenchOfHosts
-  const one = randomUUID()
+  let fixture: HostsFixture
+  let one: string
 
   beforeAll(async () => {
-    bench = await benchOfHosts(inject('engineConnectionString'), { hosts: 4, instances: 4 })
-    bench.start()
-    const input = {
-      instanceId: one,
-      name: 'c2',
-      settings: {},
-      ownerPasswordVerifier: scramVerifier(bench.password),
-    }
+    fixture = await hostsFixture({ hosts: 4, instances: 4 })
+    await fixture.start()
     // the first host is the console's own
-    await bench.carryOut('create-instance', input, bench.host(2).hostId)
-    const { clusterId } = await cluster()
-    for (const n of [3, 4])
-      await bench.carryOut(
-        'create-standby',
-        { instanceId: randomUUID(), name: `c${n}`, clusterId },
-        bench.host(n).hostId,
-      )
-    await bench.ask(await member('c2'), 'create table ledger (n int primary key)')
+    one = await fixture.createInstance('c2', fixture.host(2))
+    for (const n of [3, 4]) await fixture.createStandby(one, `c${n}`, fixture.host(n))
+    await fixture.ask(await member('c2'), 'create table ledger (n int primary key)')
   }, 240_000)
-  afterAll(() => bench?.remove(), 60_000)
+  afterAll(() => fixture?.remove(), 60_000)
 
-  const cluster = () => bench.clusterOf(one)
-  const member = async (name: string) =>
-    (await cluster()).members.find((m) => m.name === name) as ClusterMember
-  const primary = async () => primaryOf(await cluster()) as ClusterMember
-  const hostOf = (m: ClusterMember) => bench.host(Number(m.name.slice(1)))
+  const cluster = () => fixture.clusterOf(one)
+  const member = (name: string) => fixture.memberOf(one, name)
+  const primary = () => fixture.primaryOf(one)
   const automatic = {
     afterMs: 3_000,
     minIntervalMs: 0,
@@ -49,12 +33,16 @@ describe.skipIf(missing !== null)(`a cluster fails over by itself${missing ? ` (
   }
   const order = async (wanted: object | null) => {
     const { clusterId, primaryInstanceId } = await cluster()
-    return bench.carryOut('change-automatic', { clusterId, instanceId: primaryInstanceId, automatic: wanted })
+    return fixture.carryOut('change-automatic', {
+      clusterId,
+      instanceId: primaryInstanceId,
+      automatic: wanted,
+    })
   }
   const synchronous = async (strict: boolean) => {
     const { clusterId, primaryInstanceId, members } = await cluster()
     const instanceIds = members.filter((m) => m.memberRole === 'standby').map((m) => m.instanceId)
-    await bench.carryOut('change-synchronous', {
+    await fixture.carryOut('change-synchronous', {
       clusterId,
       instanceId: primaryInstanceId,
       synchronous: { method: 'any', count: 1, instanceIds, strict },
@@ -63,7 +51,7 @@ describe.skipIf(missing !== null)(`a cluster fails over by itself${missing ? ` (
   }
   const operations = async (kind: string) =>
     (
-      await bench.db.pool.query<{ id: string; actor: string; state: string }>(
+      await fixture.db.pool.query<{ id: string; actor: string; state: string }>(
         `SELECT id, actor, state FROM operation WHERE kind = $1 ORDER BY "createdAt"`,
         [kind],
       )
@@ -81,13 +69,16 @@ describe.skipIf(missing !== null)(`a cluster fails over by itself${missing ? ` (
       async () =>
         (await member(name)).fenced &&
         (
-          await bench.db.pool.query(
+          await fixture.db.pool.query(
             `SELECT FROM operation WHERE state IN ('queued', 'running', 'cancelling')`,
           )
         ).rowCount === 0,
       60_000,
     )
-    await bench.carryOut('rejoin-standby', { instanceId: (await member(name)).instanceId, method: 'rewind' })
+    await fixture.carryOut('rejoin-standby', {
+      instanceId: (await member(name)).instanceId,
+      method: 'rewind',
+    })
   }
 
   test('it is refused while commits could be acknowledged by the primary alone, and says why', async () => {
@@ -106,15 +97,15 @@ describe.skipIf(missing !== null)(`a cluster fails over by itself${missing ? ` (
     // what would make it unsafe is refused from here on
     await expect(synchronous(false)).rejects.toThrow('could not fail over automatically and safely')
     await expect(
-      bench.carryOut('remove-standby', { instanceId: (await member('c4')).instanceId, confirmName: 'c4' }),
+      fixture.carryOut('remove-standby', { instanceId: (await member('c4')).instanceId, confirmName: 'c4' }),
     ).rejects.toThrow('automatically and safely without "c4"')
   })
 
   test('a session that asks for less waits for standbys all the same', async () => {
     const before = await primary()
-    const hosts = [await member('c3'), await member('c4')].map(hostOf)
-    for (const { network } of hosts) bench.net.network.partition(network, [hostOf(before).network])
-    const commit = bench
+    const hosts = [await member('c3'), await member('c4')].map(fixture.hostOf)
+    for (const { network } of hosts) fixture.net.network.partition(network, [fixture.hostOf(before).network])
+    const commit = fixture
       .ask(
         before,
         "set synchronous_commit = off; set statement_timeout = '1s'; insert into ledger values (-1)",
@@ -128,7 +119,7 @@ describe.skipIf(missing !== null)(`a cluster fails over by itself${missing ? ` (
       async () => ((await member('c2')).replication?.waitingCommits ?? 0) > 0,
       20_000,
     )
-    for (const { network } of hosts) bench.net.network.heal(network)
+    for (const { network } of hosts) fixture.net.network.heal(network)
     expect(await commit).toBe('acknowledged')
     await waitUntil(
       'standbys stream again',
@@ -144,7 +135,7 @@ describe.skipIf(missing !== null)(`a cluster fails over by itself${missing ? ` (
     const before = await primary()
     const pid = Number(
       (
-        await bench.db.pool.query(`SELECT observed->>'postmasterPid' AS pid FROM instance WHERE id = $1`, [
+        await fixture.db.pool.query(`SELECT observed->>'postmasterPid' AS pid FROM instance WHERE id = $1`, [
           before.instanceId,
         ])
       ).rows[0]?.pid,
@@ -155,7 +146,7 @@ describe.skipIf(missing !== null)(`a cluster fails over by itself${missing ? ` (
       async () => (await operations('start-instance')).find((o) => o.actor === 'controller'),
       30_000,
     )
-    await bench.succeeded(started.id)
+    await fixture.succeeded(started.id)
     await waitUntil('it runs', async () => (await primary()).state === 'running')
     expect((await primary()).name).toBe(before.name)
     expect(await operations('failover-cluster')).toEqual([])
@@ -163,9 +154,9 @@ describe.skipIf(missing !== null)(`a cluster fails over by itself${missing ? ` (
 
   test('a host that is cut off from all others: a standby takes over, nothing is lost, and the log says why', async () => {
     const before = await primary()
-    const ledger = await bench.ledger(one)
+    const ledger = await fixture.ledger(one)
     await waitUntil('rows are acknowledged', () => ledger.acknowledged.length > 50)
-    bench.net.network.partition(hostOf(before).network)
+    fixture.net.network.partition(fixture.hostOf(before).network)
     const { id, actor } = await failedOver(0)
     expect(actor).toBe('controller')
     const rows = ledger.acknowledged.length
@@ -173,17 +164,17 @@ describe.skipIf(missing !== null)(`a cluster fails over by itself${missing ? ` (
     const after = await primary()
     expect(after.name).not.toBe(before.name)
     await ledger.stop()
-    expect(await bench.lost(one, ledger.acknowledged)).toEqual([])
-    const operation = await showOperation(bench.db.pool, id)
+    expect(await fixture.lost(one, ledger.acknowledged)).toEqual([])
+    const operation = await showOperation(fixture.db.pool, id)
     expect(Verdict.parse((operation?.result as { verdict?: unknown } | null)?.verdict)).toMatchObject({
       kind: 'proven',
       proof: { covers: 'standbys', floor: true },
     })
-    const log = (await readOperationLog(bench.db.pool, { operationId: id })).map((l) => l.text).join('\n')
+    const log = await fixture.logOf(id)
     expect(log).toContain(`Host "${before.hostName}" of the primary "${before.name}" has not answered`)
     expect(log).toContain('has received nothing from it')
     // its own agent has ended its clients meanwhile: who reaches it reads nothing new and writes nothing
-    bench.net.network.heal(hostOf(before).network)
+    fixture.net.network.heal(fixture.hostOf(before).network)
     await rejoin(before.name)
     await waitUntil('its word is gone', async () => (await cluster()).automaticWord === null, 20_000)
   })
@@ -191,7 +182,7 @@ describe.skipIf(missing !== null)(`a cluster fails over by itself${missing ? ` (
   test('a host that only the console does not reach fails nothing over: a standby still hears it', async () => {
     const before = await primary()
     const failovers = (await operations('failover-cluster')).length
-    bench.net.network.partition(hostOf(before).network, ['console'])
+    fixture.net.network.partition(fixture.hostOf(before).network, ['console'])
     const word = await waitUntil(
       'it says why not',
       async () => {
@@ -201,7 +192,7 @@ describe.skipIf(missing !== null)(`a cluster fails over by itself${missing ? ` (
       30_000,
     )
     expect(word.kind).toBe('wait')
-    bench.net.network.heal(hostOf(before).network)
+    fixture.net.network.heal(fixture.hostOf(before).network)
     await waitUntil('all is well', async () => (await cluster()).automaticWord === null, 30_000)
     expect((await operations('failover-cluster')).length).toBe(failovers)
     expect((await primary()).name).toBe(before.name)

@@ -1,118 +1,31 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { randomBytes, randomUUID } from 'node:crypto'
-import { once } from 'node:events'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { scramVerifier } from '@floe/authority/scram-verifier'
-import {
-  listSettingChanges,
-  listSettingRevisions,
-  readClusterOf,
-  readOperationLog,
-  showHost,
-  showOperation,
-} from '@floe/db'
-import { createTestDatabase, type TestDatabase } from '@floe/db/testing'
-import {
-  type ClusterMember,
-  type ClusterObserved,
-  type OperationInput,
-  type OperationKind,
-  primaryOf,
-  type SettingChange,
-  secretFiles,
-} from '@floe/domain'
+import { listSettingChanges, listSettingRevisions, showOperation } from '@floe/db'
+import { type ClusterMember, type OperationInput, primaryOf, type SettingChange } from '@floe/domain'
 import { cancelOperation, retryOperation, submitOperation } from '@floe/operations/submit'
-import { makeThrowawayHome, ThrowawayAgent, type ThrowawayHome, waitUntil } from '@floe/testkit'
-import pg from 'pg'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { waitUntil } from '@floe/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { actor } from './testing/bench-of-controllers'
+import type { ControllerProcess } from './testing/controller-process'
+import { type LoopbackHostFixture, loopbackHostFixture } from './testing/hosts-fixture'
 
-const firstId = randomUUID()
-const password = randomBytes(12).toString('base64url')
-let db: TestDatabase
-let home: ThrowawayHome
-let agent: ThrowawayAgent
-let controller: ChildProcess | null = null
-
-/** The controller as it runs in an installation, so that it can be killed like one. */
-function startController(): void {
-  controller = spawn(process.execPath, [inject('controllerBundle')], {
-    env: { ...process.env, FLOE_HOME: home.home, NODE_OPTIONS: '' },
-    stdio: 'ignore',
-  })
-}
-async function endController(signal: NodeJS.Signals): Promise<void> {
-  const child = controller
-  controller = null
-  if (!child || child.exitCode !== null || child.signalCode !== null) return
-  const gone = once(child, 'exit')
-  child.kill(signal)
-  await gone
-}
+let fixture: LoopbackHostFixture
+let firstId: string
+let controller: ControllerProcess
 
 beforeAll(async () => {
-  db = await createTestDatabase(inject('engineConnectionString'))
-  home = await makeThrowawayHome({
-    overrides: {
-      hostName: 'h1',
-      controlDatabase: {
-        name: 'console',
-        socketDirectory: '/nowhere',
-        port: 1,
-        url: db.as.controller.connectionString,
-      },
-    },
-  })
-  for (const name of [secretFiles.controlControllerPassword, secretFiles.authSecret])
-    writeFileSync(join(home.home, 'secrets', name), 'a secret of the tests\n')
-  agent = new ThrowawayAgent(home, inject('agentBundle'))
-  await agent.start()
-  startController()
-  const { hostId } = home.installation
-  await waitUntil('the host is known', () => showHost(db.pool, hostId), 30_000)
-  await carryOut('create-instance', {
-    instanceId: firstId,
-    name: 'one',
-    settings: {},
-    ownerPasswordVerifier: scramVerifier(password),
-  })
-  for (const name of ['one-2', 'one-3'])
-    await carryOut('create-standby', {
-      instanceId: randomUUID(),
-      name,
-      clusterId: (await cluster()).clusterId,
-    })
-  await ask(await member('one'), 'create table seen (n int primary key)')
+  fixture = await loopbackHostFixture()
+  controller = fixture.startProcess()
+  await fixture.allSeen()
+  firstId = await fixture.createInstance('one')
+  for (const name of ['one-2', 'one-3']) await fixture.createStandby(firstId, name)
+  await fixture.ask(await member('one'), 'create table seen (n int primary key)')
 }, 180_000)
-afterAll(async () => {
-  await endController('SIGTERM')
-  await agent?.remove()
-  await db?.drop()
-})
+afterAll(() => fixture?.remove(), 60_000)
 
-const submit = <K extends OperationKind>(kind: K, input: unknown, idempotencyKey?: string) =>
-  submitOperation(db.as.web, { kind, input: input as OperationInput<K>, actor, idempotencyKey })
-const ended = (operationId: string) =>
-  waitUntil(
-    'the operation ended',
-    async () => {
-      const seen = await showOperation(db.pool, operationId)
-      return seen?.endedAt ? seen : null
-    },
-    120_000,
-  )
-const logOf = async (operationId: string) =>
-  (await readOperationLog(db.pool, { operationId })).map((l) => l.text).join('\n')
-async function carryOut<K extends OperationKind>(kind: K, input: unknown) {
-  const { operationId } = await submit(kind, input)
-  const operation = await ended(operationId)
-  if (operation.state !== 'succeeded')
-    throw new Error(`${kind}: ${JSON.stringify(operation.fault)}\n${await logOf(operationId)}`)
-  return operation
-}
-const cluster = async () => (await readClusterOf(db.pool, firstId)) as ClusterObserved
-const member = async (name: string) => (await cluster()).members.find((m) => m.name === name) as ClusterMember
+const cluster = () => fixture.clusterOf(firstId)
+const member = (name: string) => fixture.memberOf(firstId, name)
 
 /** The same changes for every member, and what one of them gets besides. */
 async function changeInput(changes: SettingChange[], besides: Record<string, SettingChange[]> = {}) {
@@ -129,36 +42,22 @@ async function changeInput(changes: SettingChange[], besides: Record<string, Set
 }
 const connections = (value: string): SettingChange[] => [{ name: 'max_connections', value }]
 
-async function ask<T>(m: ClusterMember, statement: string): Promise<T[]> {
-  const client = new pg.Client({
-    host: '127.0.0.1',
-    port: m.connection?.port ?? 0,
-    user: 'postgres',
-    database: 'postgres',
-    password,
-    connectionTimeoutMillis: 3_000,
-  })
-  client.on('error', () => {})
-  await client.connect()
-  try {
-    return (await client.query(statement)).rows as T[]
-  } finally {
-    await client.end()
-  }
-}
 /** What every member says itself, the primary first. */
 async function shown(name: string): Promise<string[]> {
   const { members } = await cluster()
   return Promise.all(
     members.map(
-      async (m) => (await ask<{ v: string }>(m, `select current_setting('${name}') as v`))[0]?.v ?? '',
+      async (m) =>
+        (await fixture.ask<{ v: string }>(m, `select current_setting('${name}') as v`))[0]?.v ?? '',
     ),
   )
 }
 const pending = async () =>
   (
     await Promise.all(
-      (await cluster()).members.map((m) => ask(m, 'select name from pg_settings where pending_restart')),
+      (
+        await cluster()
+      ).members.map((m) => fixture.ask(m, 'select name from pg_settings where pending_restart')),
     )
   ).flat()
 
@@ -166,11 +65,11 @@ let row = 0
 /** A row written now comes to every standby: they stream and replay. */
 async function allReplay(): Promise<void> {
   const n = ++row
-  await ask(await member('one'), `insert into seen values (${n})`)
+  await fixture.ask(await member('one'), `insert into seen values (${n})`)
   for (const m of (await cluster()).members.filter((x) => x.memberRole === 'standby'))
     await waitUntil(
       `${m.name} replays`,
-      async () => (await ask(m, `select 1 from seen where n = ${n}`)).length === 1,
+      async () => (await fixture.ask(m, `select 1 from seen where n = ${n}`)).length === 1,
       20_000,
     )
   // and so it is stored, which the next change is judged by
@@ -181,7 +80,7 @@ async function allReplay(): Promise<void> {
 /** What no standby may ever have said: that it stopped, or did not start, because a value was too small. */
 async function complaints(): Promise<string[]> {
   return (await cluster()).members.flatMap((m) => {
-    const directory = join(home.installation.instancesDirectory, m.instanceId, 'log')
+    const directory = join(fixture.directoryOf(m), 'log')
     return readdirSync(directory)
       .filter((f) => f.endsWith('.log'))
       .flatMap((f) => readFileSync(join(directory, f), 'utf8').split('\n'))
@@ -192,7 +91,7 @@ async function complaints(): Promise<string[]> {
 
 test('raised and lowered across the cluster: in order, confirmed and recorded by each, and replay never stops', async () => {
   const before = (await shown('max_connections'))[0] as string
-  const raised = await carryOut('change-cluster-settings', await changeInput(connections('130')))
+  const raised = await fixture.carryOut('change-cluster-settings', await changeInput(connections('130')))
   expect(await shown('max_connections')).toEqual(['130', '130', '130'])
   expect(raised.result).toMatchObject({
     members: {
@@ -201,16 +100,18 @@ test('raised and lowered across the cluster: in order, confirmed and recorded by
     },
   })
   await allReplay()
-  const order = (await logOf(raised.operationId)).split('\n').filter((l) => l.startsWith('restart.'))
+  const order = (await fixture.logOf(raised.operationId)).split('\n').filter((l) => l.startsWith('restart.'))
   expect(order).toEqual(['restart.one-2: done', 'restart.one-3: done', 'restart.one: done'])
 
-  const lowered = await carryOut(
+  const lowered = await fixture.carryOut(
     'change-cluster-settings',
     await changeInput([...connections('60'), { name: 'work_mem', value: '7MB' }]),
   )
   expect(await shown('max_connections')).toEqual(['60', '60', '60'])
   expect(await shown('work_mem')).toEqual(['7MB', '7MB', '7MB'])
-  expect((await logOf(lowered.operationId)).split('\n').filter((l) => /^(await|restart)\./.test(l))).toEqual([
+  expect(
+    (await fixture.logOf(lowered.operationId)).split('\n').filter((l) => /^(await|restart)\./.test(l)),
+  ).toEqual([
     'restart.one: done',
     'await.one-2: done',
     'restart.one-2: done',
@@ -224,7 +125,7 @@ test('raised and lowered across the cluster: in order, confirmed and recorded by
   // each member's own history says who, why, and what it was
   for (const m of (await cluster()).members) {
     const [latest] = await listSettingChanges(
-      db.pool,
+      fixture.db.pool,
       { instanceId: m.instanceId },
       { name: 'max_connections' },
     )
@@ -235,51 +136,53 @@ test('raised and lowered across the cluster: in order, confirmed and recorded by
       reason: 'a test',
       operationId: lowered.operationId,
     })
-    const [revision] = await listSettingRevisions(db.pool, { instanceId: m.instanceId })
+    const [revision] = await listSettingRevisions(fixture.db.pool, { instanceId: m.instanceId })
     expect(revision?.managed).toMatchObject({ max_connections: '60', work_mem: '7MB' })
   }
 
-  const again = await carryOut('change-cluster-settings', await changeInput(connections('60')))
+  const again = await fixture.carryOut('change-cluster-settings', await changeInput(connections('60')))
   expect(again.result).toMatchObject({ members: { one: [{ oldValue: '60', newValue: '60' }] } })
   const ofAgain = <T extends { operationId: string | null }>(rows: T[]) =>
     rows.filter((r) => r.operationId === again.operationId)
   for (const { instanceId } of (await cluster()).members) {
-    expect(ofAgain(await listSettingChanges(db.pool, { instanceId }))).toEqual([])
-    expect(ofAgain(await listSettingRevisions(db.pool, { instanceId }))).toEqual([])
+    expect(ofAgain(await listSettingChanges(fixture.db.pool, { instanceId }))).toEqual([])
+    expect(ofAgain(await listSettingRevisions(fixture.db.pool, { instanceId }))).toEqual([])
   }
 }, 120_000)
 
 test('lowered below what a crash would replay: a standby that is killed right after comes back', async () => {
-  await carryOut('change-cluster-settings', await changeInput(connections('90')))
-  await carryOut('change-cluster-settings', await changeInput(connections('50')))
+  await fixture.carryOut('change-cluster-settings', await changeInput(connections('90')))
+  await fixture.carryOut('change-cluster-settings', await changeInput(connections('50')))
   const standby = await member('one-2')
-  const directory = join(home.installation.instancesDirectory, standby.instanceId, 'pgdata')
+  const directory = join(fixture.directoryOf(standby), 'pgdata')
   process.kill(Number(readFileSync(join(directory, 'postmaster.pid'), 'utf8').split('\n')[0]), 'SIGKILL')
   await waitUntil('the crash is seen', async () => (await member('one-2')).state === 'crashed', 30_000)
-  await carryOut('start-instance', { instanceId: standby.instanceId })
+  await fixture.carryOut('start-instance', { instanceId: standby.instanceId })
   await allReplay()
   expect(await complaints()).toEqual([])
 }, 120_000)
 
 test('a value that keeps one standby from starting is undone everywhere', async () => {
   const before = await shown('max_connections')
-  const history = await listSettingChanges(db.pool, { clusterId: (await cluster()).clusterId })
+  const history = await listSettingChanges(fixture.db.pool, { clusterId: (await cluster()).clusterId })
   // no check can see that: the timeline is looked for when a standby starts
-  const { operationId } = await submit(
+  const operationId = await fixture.submit(
     'change-cluster-settings',
     await changeInput(connections('140'), { 'one-3': [{ name: 'recovery_target_timeline', value: '99' }] }),
   )
-  const operation = await ended(operationId)
+  const operation = await fixture.ended(operationId)
   expect(operation).toMatchObject({ state: 'failed', fault: { code: 'setting.rolled_back' } })
   expect(operation.fault?.message).toBe('member "one-3": the engine did not start with the changed settings')
   expect(operation.fault?.detail).not.toContain('Could not be undone')
-  expect(await logOf(operationId)).not.toContain('restart.one: done')
+  expect(await fixture.logOf(operationId)).not.toContain('restart.one: done')
   expect(await shown('max_connections')).toEqual(before)
   expect(await pending()).toEqual([])
   await allReplay()
   expect(await complaints()).toEqual([])
   // nothing has changed, so nothing is told to have
-  expect(await listSettingChanges(db.pool, { clusterId: (await cluster()).clusterId })).toEqual(history)
+  expect(await listSettingChanges(fixture.db.pool, { clusterId: (await cluster()).clusterId })).toEqual(
+    history,
+  )
 }, 120_000)
 
 test('a value that an engine refuses changes nothing on any member', async () => {
@@ -289,8 +192,8 @@ test('a value that an engine refuses changes nothing on any member', async () =>
     { name: 'no_such_setting', value: '1' },
     { name: 'max_wal_senders', value: '1' },
   ]) {
-    const { operationId } = await submit('change-cluster-settings', await changeInput([change]))
-    const operation = await ended(operationId)
+    const operationId = await fixture.submit('change-cluster-settings', await changeInput([change]))
+    const operation = await fixture.ended(operationId)
     expect([operation.state, operation.fault?.code]).toEqual([
       'failed',
       change.name === 'max_wal_senders'
@@ -305,27 +208,27 @@ test('a value that an engine refuses changes nothing on any member', async () =>
 
 test('cancelled when the primary has changed and a standby lags: all go back', async () => {
   const before = await shown('max_connections')
-  const { operationId } = await submit('change-cluster-settings', await changeInput(connections('40')))
+  const operationId = await fixture.submit('change-cluster-settings', await changeInput(connections('40')))
   const lagging = await member('one-2')
   await waitUntil('the primary is at it', () => runs(operationId, 'primary'), 60_000)
-  await ask(lagging, 'select pg_wal_replay_pause()')
+  await fixture.ask(lagging, 'select pg_wal_replay_pause()')
   await waitUntil('the standby is waited for', () => runs(operationId, 'replayed'), 60_000)
   await waitUntil('it waits', async () => (await shown('max_connections'))[0] === '40', 30_000)
-  await cancelOperation(db.as.web, { operationId, actor })
+  await cancelOperation(fixture.db.as.web, { operationId, actor })
   await waitUntil(
     'the primary is back',
     async () => (await shown('max_connections').catch(() => []))[0] === before[0],
     60_000,
   )
-  await ask(lagging, 'select pg_wal_replay_resume()')
-  expect((await ended(operationId)).state).toBe('cancelled')
+  await fixture.ask(lagging, 'select pg_wal_replay_resume()')
+  expect((await fixture.ended(operationId)).state).toBe('cancelled')
   expect(await shown('max_connections')).toEqual(before)
   await allReplay()
   expect(await complaints()).toEqual([])
 }, 180_000)
 
 const runs = async (operationId: string, step: string) => {
-  const { rows } = await db.pool.query<{ state: string }>(
+  const { rows } = await fixture.db.pool.query<{ state: string }>(
     'SELECT state FROM operation_step WHERE "operationId" = $1 AND name = $2',
     [operationId, step],
   )
@@ -333,11 +236,12 @@ const runs = async (operationId: string, step: string) => {
 }
 
 test('kill -9 of the controller at each step: another one goes on, and each member is restarted once', async () => {
-  const { operationId } = await submit('change-cluster-settings', await changeInput(connections('120')))
+  const operationId = await fixture.submit('change-cluster-settings', await changeInput(connections('120')))
   const starts = async () =>
     Promise.all(
       (await cluster()).members.map(
-        async (m) => (await ask<{ at: string }>(m, 'select pg_postmaster_start_time()::text as at'))[0]?.at,
+        async (m) =>
+          (await fixture.ask<{ at: string }>(m, 'select pg_postmaster_start_time()::text as at'))[0]?.at,
       ),
     )
   const before = await starts()
@@ -346,15 +250,15 @@ test('kill -9 of the controller at each step: another one goes on, and each memb
       `step ${step} runs`,
       async () => {
         if (await runs(operationId, step)) return 'runs'
-        return (await showOperation(db.pool, operationId))?.endedAt ? 'ended' : null
+        return (await showOperation(fixture.db.pool, operationId))?.endedAt ? 'ended' : null
       },
       60_000,
     )
     if (late === 'ended') break
-    await endController('SIGKILL')
-    startController()
+    await controller.end('SIGKILL')
+    controller = fixture.startProcess()
   }
-  const operation = await ended(operationId)
+  const operation = await fixture.ended(operationId)
   expect([operation.state, operation.fault]).toEqual(['succeeded', null])
   expect(await shown('max_connections')).toEqual(['120', '120', '120'])
   const after = await starts()
@@ -362,7 +266,7 @@ test('kill -9 of the controller at each step: another one goes on, and each memb
   await allReplay()
   expect(await complaints()).toEqual([])
   // once each: the agent keeps one task by its key
-  const { rows } = await db.pool.query(
+  const { rows } = await fixture.db.pool.query(
     `SELECT count(*)::int AS n FROM setting_change WHERE "operationId" = $1 GROUP BY "instanceId"`,
     [operationId],
   )
@@ -370,54 +274,57 @@ test('kill -9 of the controller at each step: another one goes on, and each memb
 }, 240_000)
 
 test('a second operation on any member is answered at once with the first one; a repeated request is the same one', async () => {
-  const input = await changeInput([{ name: 'work_mem', value: '9MB' }])
-  const first = await submit('change-cluster-settings', input, 'one-change')
+  const input = (await changeInput([
+    { name: 'work_mem', value: '9MB' },
+  ])) as OperationInput<'change-cluster-settings'>
+  const request = { kind: 'change-cluster-settings', input, actor, idempotencyKey: 'one-change' } as const
+  const first = await submitOperation(fixture.db.as.web, request)
   await expect(
-    submit('change-settings', {
+    fixture.submit('change-settings', {
       instanceId: (await member('one-3')).instanceId,
       changes: [{ name: 'work_mem', value: '1MB' }],
     }),
   ).rejects.toMatchObject({ blockingOperationId: first.operationId })
-  expect(await submit('change-cluster-settings', input, 'one-change')).toMatchObject({
+  expect(await submitOperation(fixture.db.as.web, request)).toMatchObject({
     operationId: first.operationId,
     created: false,
   })
-  expect((await ended(first.operationId)).state).toBe('succeeded')
+  expect((await fixture.ended(first.operationId)).state).toBe('succeeded')
   expect(await shown('work_mem')).toEqual(['9MB', '9MB', '9MB'])
 }, 60_000)
 
 test('one member alone cannot have such a setting otherwise; a stopped member is refused by name; a failed change is retried', async () => {
   const standby = await member('one-2')
   await expect(
-    submit('change-settings', { instanceId: standby.instanceId, changes: connections('20') }),
+    fixture.submit('change-settings', { instanceId: standby.instanceId, changes: connections('20') }),
   ).rejects.toMatchObject({ fault: { code: 'setting.of_cluster' } })
   // past the console the standby's own agent knows what its primary asks for
   const refused = await runTask(standby, { kind: 'change-settings', changes: connections('20') })
   expect(refused.fault).toMatchObject({ code: 'setting.below_primary' })
 
   const held = await shown('max_connections')
-  const { operationId } = await submit(
+  const operationId = await fixture.submit(
     'change-cluster-settings',
     // a smaller one, which the standbys take last: the other setting is tried before
     await changeInput(connections(String(Number(held[0]) - 10)), {
       'one-2': [{ name: 'recovery_target_timeline', value: '98' }],
     }),
   )
-  expect((await ended(operationId)).state).toBe('failed')
-  const again = await retryOperation(db.as.web, { operationId, actor })
+  expect((await fixture.ended(operationId)).state).toBe('failed')
+  const again = await retryOperation(fixture.db.as.web, { operationId, actor })
   // settings of recovery are not the agent's to put back: the operation does it, and starts the member again
-  expect((await ended(again.operationId)).fault).toMatchObject({
+  expect((await fixture.ended(again.operationId)).fault).toMatchObject({
     code: 'instance.not_started',
     message: expect.stringContaining('member "one-2"'),
   })
   expect(await shown('max_connections')).toEqual(held)
   await allReplay()
 
-  await carryOut('stop-instance', { instanceId: standby.instanceId, mode: 'fast' })
+  await fixture.carryOut('stop-instance', { instanceId: standby.instanceId, mode: 'fast' })
   await expect(
-    submit('change-cluster-settings', await changeInput(connections('110'))),
+    fixture.submit('change-cluster-settings', await changeInput(connections('110'))),
   ).rejects.toMatchObject({ fault: { code: 'member.not_running', message: 'member "one-2" is stopped' } })
-  await carryOut('start-instance', { instanceId: standby.instanceId })
+  await fixture.carryOut('start-instance', { instanceId: standby.instanceId })
   await allReplay()
   expect(primaryOf(await cluster())?.name).toBe('one')
 }, 180_000)
@@ -425,7 +332,7 @@ test('one member alone cannot have such a setting otherwise; a stopped member is
 /** A task straight at the agent, as another console would ask it. */
 async function runTask(m: ClusterMember, task: object) {
   const { createAgentClient } = await import('@floe/agent-contract/client')
-  const client = createAgentClient(home.endpoint('task'))
+  const client = createAgentClient(fixture.host(1).home.endpoint('task'))
   const key = { operationId: randomUUID(), step: 'by-hand', attempt: 1 }
   try {
     await client.trpc.task.start.mutate({ key, task: { instanceId: m.instanceId, ...task } as never })

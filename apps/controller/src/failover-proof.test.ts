@@ -1,19 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { scramVerifier } from '@floe/authority/scram-verifier'
 import { listIncidents, listRestoredRecords } from '@floe/db'
-import {
-  type Candidate,
-  type ClusterMember,
-  type InstanceId,
-  judgeCandidates,
-  primaryOf,
-  Verdict,
-} from '@floe/domain'
+import { type Candidate, type ClusterMember, type InstanceId, judgeCandidates, Verdict } from '@floe/domain'
 import { type ThrowawayHost, ThrowawayNetwork, waitUntil } from '@floe/testkit'
-import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
-import { type BenchOfHosts, benchOfHosts } from './testing/bench-of-hosts'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type HostsFixture, hostsFixture } from './testing/hosts-fixture'
 import { StepGate } from './testing/step-gate'
 
 const missing = ThrowawayNetwork.missing()
@@ -21,48 +12,35 @@ vi.setConfig({ testTimeout: 240_000 })
 
 /** What a failover says of a loss, on roads where something is lost: it says so, or does not go on. */
 describe.skipIf(missing !== null)(`a failover proves what it says${missing ? ` (${missing})` : ''}`, () => {
-  let bench: BenchOfHosts
+  let fixture: HostsFixture
   let gate: StepGate
-  const one = randomUUID()
-  const host = (name: string) => bench.host(Number(name.slice(1)))
+  let one: string
+  const host = (name: string) => fixture.host(Number(name.slice(1)))
 
   beforeAll(async () => {
-    bench = await benchOfHosts(inject('engineConnectionString'), { hosts: 3, instances: 6 })
-    gate = await StepGate.install(bench.db)
-    bench.start()
-    const input = {
-      instanceId: one,
-      name: 'c1',
-      settings: {},
-      ownerPasswordVerifier: scramVerifier(bench.password),
-    }
-    await bench.carryOut('create-instance', input, bench.host(1).hostId)
-    const { clusterId } = await cluster()
-    for (const n of [2, 3])
-      await bench.carryOut(
-        'create-standby',
-        { instanceId: randomUUID(), name: `c${n}`, clusterId },
-        bench.host(n).hostId,
-      )
-    await bench.ask(await member('c1'), 'create table ledger (n int primary key)')
+    fixture = await hostsFixture({ hosts: 3, instances: 6 })
+    gate = await StepGate.install(fixture.db)
+    await fixture.start()
+    one = await fixture.createInstance('c1')
+    for (const n of [2, 3]) await fixture.createStandby(one, `c${n}`, fixture.host(n))
+    await fixture.ask(await member('c1'), 'create table ledger (n int primary key)')
   }, 240_000)
   afterAll(async () => {
     await gate?.remove()
-    await bench?.remove()
+    await fixture?.remove()
   }, 60_000)
 
-  const cluster = () => bench.clusterOf(one)
-  const member = async (name: string) =>
-    (await cluster()).members.find((m) => m.name === name) as ClusterMember
-  const primary = async () => primaryOf(await cluster()) as ClusterMember
+  const cluster = () => fixture.clusterOf(one)
+  const member = (name: string) => fixture.memberOf(one, name)
+  const primary = () => fixture.primaryOf(one)
   const candidate = async (name: string) =>
     judgeCandidates(await cluster(), 'failover').find((c) => c.name === name) as Candidate
   const fails = async (kind: 'failover-cluster', input: unknown) =>
-    (await bench.ended(await bench.submit(kind, input))).fault
+    (await fixture.runToEnd(kind, input)).fault
   const synchronous = async (names: string[] | null) => {
     const { clusterId, primaryInstanceId, members } = await cluster()
     const instanceIds = members.filter((m) => names?.includes(m.name)).map((m) => m.instanceId)
-    await bench.carryOut('change-synchronous', {
+    await fixture.carryOut('change-synchronous', {
       clusterId,
       instanceId: primaryInstanceId,
       synchronous: names && { method: 'any', count: 1, instanceIds },
@@ -88,36 +66,36 @@ describe.skipIf(missing !== null)(`a failover proves what it says${missing ? ` (
     // the controller itself works on a cluster whose hosts come back, also just after nobody did
     const operationId = await waitUntil(
       'nobody else works on it',
-      () => bench.submit('rejoin-standby', input),
+      () => fixture.submit('rejoin-standby', input),
       60_000,
     )
-    await bench.succeeded(operationId)
+    await fixture.succeeded(operationId)
   }
   /** The open incident of this key. */
   const incident = (key: string) =>
     waitUntil(
       `incident ${key}`,
-      async () => (await listIncidents(bench.db.pool)).find((i) => i.key === key),
+      async () => (await listIncidents(fixture.db.pool)).find((i) => i.key === key),
       40_000,
     )
   const insert = async (m: ClusterMember, from: number, to: number) =>
-    bench.ask(m, `insert into ledger select n from generate_series(${from}, ${to}) as n`)
+    fixture.ask(m, `insert into ledger select n from generate_series(${from}, ${to}) as n`)
 
   test('a standby that stayed on the history of before is no candidate, however far its WAL goes (F1)', async () => {
     await synchronous(['c2', 'c3'])
     const [p, x, y] = ['h1', 'h2', 'h3'].map(host) as [ThrowawayHost, ThrowawayHost, ThrowawayHost]
-    bench.net.network.partition(x.network, [p.network, y.network])
+    fixture.net.network.partition(x.network, [p.network, y.network])
     // c3 alone confirms; c2 has nothing of it. Enough that its LSN stays ahead of all that comes later
     await insert(await member('c1'), 1, 600_000)
-    bench.net.network.partition(p.network, ['console'])
-    bench.net.network.partition(y.network, ['console'])
+    fixture.net.network.partition(p.network, ['console'])
+    fixture.net.network.partition(y.network, ['console'])
     await silent('c1')
     await silent('c3')
     const { clusterId } = await cluster()
     const order = { clusterId, instanceId: (await member('c2')).instanceId, unreachableHost: 'h1' }
     expect(await fails('failover-cluster', order)).toMatchObject({ code: 'candidate.quorum_unseen' })
-    await bench.carryOut('failover-cluster', { ...order, acceptLoss: 'unknown' })
-    for (const { network } of [p, x, y]) bench.net.network.heal(network)
+    await fixture.carryOut('failover-cluster', { ...order, acceptLoss: 'unknown' })
+    for (const { network } of [p, x, y]) fixture.net.network.heal(network)
     await waitUntil('c1 is fenced', async () => (await member('c1')).fenced, 60_000)
     await rejoin('c1')
     // commits wait for c1 now; c3 is a standby that runs, and follows nobody
@@ -131,7 +109,7 @@ describe.skipIf(missing !== null)(`a failover proves what it says${missing ? ` (
     expect(strayed.whyNotStreaming).toBeTruthy()
     const { synchronous: listed } = await cluster()
     expect(listed?.instanceIds).toContain(strayed.instanceId)
-    expect(await bench.ask(present, 'show synchronous_standby_names')).toEqual([
+    expect(await fixture.ask(present, 'show synchronous_standby_names')).toEqual([
       { synchronous_standby_names: 'ANY 1 ("c1")' },
     ])
     await waitUntil(
@@ -139,7 +117,7 @@ describe.skipIf(missing !== null)(`a failover proves what it says${missing ? ` (
       async () => (await cluster()).holdings?.rules.length === 1,
       30_000,
     )
-    bench.net.network.partition(x.network)
+    fixture.net.network.partition(x.network)
     await silent('c2')
     expect((await candidate('c3')).blockers.map((b) => b.code)).toContain('candidate.diverged')
     expect(await candidate('c3')).toMatchObject({ lossless: false, lagBytes: null })
@@ -148,15 +126,15 @@ describe.skipIf(missing !== null)(`a failover proves what it says${missing ? ` (
     expect(await fails('failover-cluster', { ...again, instanceId: c3 })).toMatchObject({
       code: 'candidate.diverged',
     })
-    const { result } = await bench.carryOut('failover-cluster', {
+    const { result } = await fixture.carryOut('failover-cluster', {
       ...again,
       instanceId: (await member('c1')).instanceId,
     })
     const verdict = Verdict.parse((result as { verdict?: unknown }).verdict)
     expect(verdict).toMatchObject({ kind: 'proven', proof: { candidate: 'c1', covers: 'standbys' } })
-    const kept = await bench.ask(await primary(), 'select count(*)::int as n from ledger where n > 700000')
+    const kept = await fixture.ask(await primary(), 'select count(*)::int as n from ledger where n > 700000')
     expect(kept).toEqual([{ n: 600 }])
-    bench.net.network.heal(x.network)
+    fixture.net.network.heal(x.network)
     await waitUntil('c2 is fenced', async () => (await member('c2')).fenced, 60_000)
     await rejoin('c2')
     await rejoin('c3')
@@ -168,23 +146,17 @@ describe.skipIf(missing !== null)(`a failover proves what it says${missing ? ` (
     const promoted = await member('c2')
     const { clusterId } = await cluster()
     await gate.arm(true)
-    const operationId = await bench.submit('switchover-cluster', {
+    const operationId = await fixture.submit('switchover-cluster', {
       clusterId,
       instanceId: promoted.instanceId,
     })
-    for (;;) {
-      const at = await waitUntil('a boundary', () => gate.waiting(operationId), 60_000, 15)
-      if (at.step === 'promote' && at.when === 'end') {
-        // c2 is promoted; that answer is lost, and c2 is heard of no more
-        bench.net.network.partition(bench.host(2).network, ['console'])
-        await gate.arm(false)
-        await gate.open(operationId, at, true)
-        break
-      }
-      await gate.open(operationId, at, false)
-    }
+    const at = await gate.reach(operationId, 'end', 'promote')
+    // c2 is promoted; that answer is lost, and c2 is heard of no more
+    fixture.net.network.partition(fixture.host(2).network, ['console'])
+    await gate.arm(false)
+    await gate.open(operationId, at, true)
     const lostAt = performance.now()
-    expect(await bench.ended(operationId)).toMatchObject({
+    expect(await fixture.ended(operationId)).toMatchObject({
       state: 'failed',
       fault: { code: 'promote.silent', hint: expect.stringContaining('./floe cluster failover') },
     })
@@ -196,9 +168,9 @@ describe.skipIf(missing !== null)(`a failover proves what it says${missing ? ` (
     expect((await cluster()).holdings?.promotions).toMatchObject([{ instanceId: promoted.instanceId }])
     // clients on its side write to it
     const psql = join(process.env.FLOE_TEST_ENGINE_PREFIX ?? '', 'bin/psql')
-    const [command, ...args] = bench.host(2).network.command as [string, ...string[]]
+    const [command, ...args] = fixture.host(2).network.command as [string, ...string[]]
     const { host: address, port } = promoted.connection ?? { host: '', port: 0 }
-    const uri = `postgresql://postgres:${bench.password}@${address}:${port}/postgres`
+    const uri = `postgresql://postgres:${fixture.password}@${address}:${port}/postgres`
     execFileSync(command, [
       ...args,
       psql,
@@ -214,13 +186,13 @@ describe.skipIf(missing !== null)(`a failover proves what it says${missing ? ` (
       code: 'failover.host_unreachable',
       hint: expect.stringContaining('"h2"'),
     })
-    const { result } = await bench.carryOut('failover-cluster', {
+    const { result } = await fixture.carryOut('failover-cluster', {
       ...order,
       acceptLoss: 'unknown',
       unreachableHost: 'h2',
     })
     expect(result).toMatchObject({ lossBytes: null, fenced: false, verdict: { kind: 'unknown' } })
-    bench.net.network.heal(bench.host(2).network)
+    fixture.net.network.heal(fixture.host(2).network)
     const fenced = await waitUntil('c2 is fenced', async () => (await member('c2')).fenced, 60_000)
     expect(fenced.reason).toContain('took over')
     expect((await cluster()).holdings?.promotions).toEqual([])
@@ -234,22 +206,16 @@ describe.skipIf(missing !== null)(`a failover proves what it says${missing ? ` (
     const promoted = await member('c1')
     await insert(former, 900_001, 900_100)
     await gate.arm(true)
-    const operationId = await bench.submit('switchover-cluster', {
+    const operationId = await fixture.submit('switchover-cluster', {
       clusterId,
       instanceId: promoted.instanceId,
     })
-    for (;;) {
-      const at = await waitUntil('a boundary', () => gate.waiting(operationId), 60_000, 15)
-      if (at.step === 'promote' && at.when === 'end') {
-        bench.net.network.partition(host(promoted.hostName).network, ['console'])
-        await gate.arm(false)
-        await gate.open(operationId, at, true)
-        break
-      }
-      await gate.open(operationId, at, false)
-    }
-    await bench.ended(operationId)
-    bench.net.network.heal(host(promoted.hostName).network)
+    const at = await gate.reach(operationId, 'end', 'promote')
+    fixture.net.network.partition(host(promoted.hostName).network, ['console'])
+    await gate.arm(false)
+    await gate.open(operationId, at, true)
+    await fixture.ended(operationId)
+    fixture.net.network.heal(host(promoted.hostName).network)
     await waitUntil(
       'it is seen as a primary',
       async () => {
@@ -258,13 +224,13 @@ describe.skipIf(missing !== null)(`a failover proves what it says${missing ? ` (
       },
       60_000,
     )
-    const { result } = await bench.carryOut('failover-cluster', {
+    const { result } = await fixture.carryOut('failover-cluster', {
       clusterId,
       instanceId: promoted.instanceId,
       acceptLoss: 0,
     })
     expect(result).toMatchObject({ verdict: { kind: 'proven', proof: { covers: 'disk' } } })
-    const kept = await bench.ask(await primary(), 'select count(*)::int as n from ledger where n > 900000')
+    const kept = await fixture.ask(await primary(), 'select count(*)::int as n from ledger where n > 900000')
     expect(kept).toEqual([{ n: 100 }])
     await rejoin(former.name)
   })
@@ -274,22 +240,17 @@ describe.skipIf(missing !== null)(`a failover proves what it says${missing ? ` (
     const { clusterId, members } = await cluster()
     const [next] = members.filter((m) => m.instanceId !== former.instanceId) as [ClusterMember]
     await gate.arm(true)
-    const operationId = await bench.submit('switchover-cluster', { clusterId, instanceId: next.instanceId })
-    for (;;) {
-      const at = await waitUntil('a boundary', () => gate.waiting(operationId), 60_000, 15)
-      const begins = at.step === 'promote' && at.when === 'start'
-      if (begins) bench.net.network.partition(host(next.hostName).network, ['console'])
-      if (begins) await gate.arm(false)
-      await gate.open(operationId, at, false)
-      if (begins) break
-    }
-    expect(await bench.ended(operationId)).toMatchObject({
+    const operationId = await fixture.submit('switchover-cluster', { clusterId, instanceId: next.instanceId })
+    const at = await gate.reach(operationId, 'start', 'promote')
+    fixture.net.network.partition(host(next.hostName).network, ['console'])
+    await gate.release(operationId, at)
+    expect(await fixture.ended(operationId)).toMatchObject({
       state: 'failed',
       fault: { code: 'promote.not_told' },
     })
     expect((await cluster()).holdings?.promotions).toEqual([])
     await insert(former, 950_001, 950_001)
-    bench.net.network.heal(host(next.hostName).network)
+    fixture.net.network.heal(host(next.hostName).network)
     await waitUntil('all follow it again', async () => {
       const { replication } = await primary()
       return replication?.standbys.filter((r) => r.state === 'streaming').length === 2
@@ -301,14 +262,14 @@ describe.skipIf(missing !== null)(`a failover proves what it says${missing ? ` (
     const former = await primary()
     const standbys = (await cluster()).members.filter((m) => m.instanceId !== former.instanceId)
     await synchronous(standbys.map((m) => m.name))
-    await bench.carryOut('change-commit-mode', {
+    await fixture.carryOut('change-commit-mode', {
       instanceId: former.instanceId,
       database: null,
       role: 'postgres',
       commitMode: 'local',
     })
     expect((await cluster()).holdings?.weaker).toMatchObject([{ role: 'postgres', commitMode: 'local' }])
-    bench.net.network.partition(host(former.hostName).network)
+    fixture.net.network.partition(host(former.hostName).network)
     await silent(former.name)
     const { clusterId } = await cluster()
     const order = {
@@ -320,15 +281,15 @@ describe.skipIf(missing !== null)(`a failover proves what it says${missing ? ` (
       code: 'commits.weaker',
       message: expect.stringContaining('role "postgres"'),
     })
-    const { result } = await bench.carryOut('failover-cluster', { ...order, acceptLoss: 'unknown' })
+    const { result } = await fixture.carryOut('failover-cluster', { ...order, acceptLoss: 'unknown' })
     expect(result).toMatchObject({
       lossBytes: null,
       verdict: { kind: 'unknown', doubts: [{ code: 'commits.weaker' }] },
     })
-    bench.net.network.heal(host(former.hostName).network)
+    fixture.net.network.heal(host(former.hostName).network)
   })
 
   test('none of all this made what is recorded look older than the cluster', async () => {
-    expect(await listRestoredRecords(bench.db.pool)).toEqual([])
+    expect(await listRestoredRecords(fixture.db.pool)).toEqual([])
   })
 })

@@ -13,16 +13,10 @@ import {
   replicationLoginOf,
   slotNameOf,
 } from '@floe/domain'
-import {
-  renameRolesInFiles,
-  type ThrowawayHome,
-  ThrowawayNetwork,
-  useForeseeableRoles,
-  waitUntil,
-} from '@floe/testkit'
-import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest'
-import { type BenchOfHosts, benchOfHosts } from './testing/bench-of-hosts'
-import { ControllerProcess, makeControllerHome } from './testing/controller-process'
+import { renameRolesInFiles, ThrowawayNetwork, useForeseeableRoles, waitUntil } from '@floe/testkit'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { ControllerProcess } from './testing/controller-process'
+import { type HostsFixture, hostsFixture } from './testing/hosts-fixture'
 import { StepGate } from './testing/step-gate'
 import type { WriteLedger } from './testing/write-ledger'
 
@@ -45,9 +39,8 @@ const long = process.env.FLOE_TEST_LONG === '1'
 type Walks = { controller?: OperationKind[]; agents?: OperationKind[] }
 
 describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing})` : ''}`, () => {
-  let bench: BenchOfHosts
+  let fixture: HostsFixture
   let gate: StepGate
-  let home: ReturnType<typeof makeControllerHome>
   let controller: ControllerProcess
   let writer: WriteLedger | undefined
   const one = randomUUID()
@@ -70,19 +63,10 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
   const walkAlways = (name: string, walks: Walks, take: () => Promise<void>) => walk(name, walks, take, true)
 
   beforeAll(async () => {
-    bench = await benchOfHosts(inject('engineConnectionString'), { hosts: 3 })
-    home = makeControllerHome({
-      connectionString: bench.db.as.controller.connectionString,
-      authority: bench.net.authority,
-      identity: bench.host(1).home.identities.task,
-      host: bench.own,
-    })
-    gate = await StepGate.install(bench.db)
-    controller = new ControllerProcess(inject('controllerBundle'), home.path)
-    await waitUntil('all hosts are seen', async () => {
-      const { rows } = await bench.db.pool.query('SELECT FROM host WHERE "observedAt" IS NULL')
-      return rows.length === 0
-    })
+    fixture = await hostsFixture({ hosts: 3 })
+    gate = await StepGate.install(fixture.db)
+    controller = fixture.startProcess()
+    await fixture.allSeen()
   }, 180_000)
   afterEach(async () => {
     await writer?.stop()
@@ -90,26 +74,23 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     await gate?.arm(false)
   })
   afterAll(async () => {
-    await controller?.end('SIGKILL')
     await gate?.remove()
-    await bench?.remove()
-    home?.remove()
+    await fixture?.remove()
   }, 60_000)
 
-  const cluster = () => bench.clusterOf(one)
-  const member = async (name: string) =>
-    (await cluster()).members.find((m) => m.name === name) as ClusterMember
+  const cluster = () => fixture.clusterOf(one)
+  const member = (name: string) => fixture.memberOf(one, name)
 
   /** Submits an operation and kills the controller at every boundary; it has to succeed, each task started once. */
   async function withControllerKilled(kind: OperationKind, input: object, hostId?: string) {
     await gate.arm(true)
-    const operationId = await bench.submit(kind, input, hostId)
+    const operationId = await fixture.submit(kind, input, hostId)
     const crossed: string[] = []
     for (;;) {
       const at = await waitUntil(
         `${kind} comes to a boundary or ends, after ${crossed.at(-1)}`,
         async () =>
-          (await gate.waiting(operationId)) ?? ((await bench.endedNow(operationId)) ? 'ended' : null),
+          (await gate.waiting(operationId)) ?? ((await fixture.endedNow(operationId)) ? 'ended' : null),
         150_000,
         15,
       )
@@ -121,12 +102,12 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
       }
       await controller.end('SIGKILL')
       await gate.open(operationId, at, true)
-      controller = new ControllerProcess(inject('controllerBundle'), home.path)
+      controller = fixture.startProcess()
     }
-    const operation = await bench.succeeded(operationId)
+    const operation = await fixture.succeeded(operationId)
     expect(crossed).toEqual(operation.steps.flatMap((s) => [`start of ${s.name}`, `end of ${s.name}`]))
     expect(operation.steps.every((s) => s.attempt === 1)).toBe(true)
-    const lines = bench.taskLines(operationId)
+    const lines = fixture.taskLines(operationId)
     const of = (event: string) => lines.filter((l) => l.event === event).map((l) => `${l.step}#${l.attempt}`)
     expect(new Set(of('task.started')).size).toBe(of('task.started').length)
     expect(of('task.ended').sort()).toEqual(of('task.started').sort())
@@ -139,54 +120,54 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
   /** The same with every agent killed in the middle of each step's task (or when the step has begun), and started again. */
   async function withAgentsKilled(kind: OperationKind, input: object, hostId?: string) {
     await gate.arm(true)
-    const operationId = await bench.submit(kind, input, hostId)
+    const operationId = await fixture.submit(kind, input, hostId)
     let killedAt = new Date(0)
     for (;;) {
       const at = await waitUntil(
         `${kind} comes to a boundary or ends`,
         async () =>
-          (await gate.waiting(operationId)) ?? ((await bench.endedNow(operationId)) ? 'ended' : null),
+          (await gate.waiting(operationId)) ?? ((await fixture.endedNow(operationId)) ? 'ended' : null),
         150_000,
         15,
       )
       if (at === 'ended') break
-      const before = bench.taskLines(operationId).length
+      const before = fixture.taskLines(operationId).length
       await gate.open(operationId, at, false)
       if (at.when === 'end') continue
       await waitUntil(
         'a task of the step has begun, or the step has none',
         async () =>
-          bench.taskLines(operationId).length > before ||
+          fixture.taskLines(operationId).length > before ||
           (await gate.waiting(operationId)) ||
-          (await bench.endedNow(operationId)),
+          (await fixture.endedNow(operationId)),
         60_000,
         5,
       )
-      await Promise.all(bench.net.hosts.map(({ agent }) => agent.end('SIGKILL')))
+      await Promise.all(fixture.net.hosts.map(({ agent }) => agent.end('SIGKILL')))
       killedAt = new Date()
-      for (const { agent } of bench.net.hosts) agent.startUnseen()
+      for (const { agent } of fixture.net.hosts) agent.startUnseen()
     }
     // the last step may need none of them
     await waitUntil(
       'all agents are back',
       async () => {
-        const { rows } = await bench.db.pool.query<{ observedAt: Date | null }>(
+        const { rows } = await fixture.db.pool.query<{ observedAt: Date | null }>(
           'SELECT "observedAt" FROM host',
         )
         return rows.every(({ observedAt }) => observedAt !== null && observedAt > killedAt)
       },
       60_000,
     )
-    const kept = bench.keptTasks(operationId)
+    const kept = fixture.keptTasks(operationId)
     expect(new Set(kept).size).toBe(kept.length)
-    const started = bench.taskLines(operationId).filter((l) => l.event === 'task.started')
+    const started = fixture.taskLines(operationId).filter((l) => l.event === 'task.started')
     const keys = started.map((l) => `${l.step}#${l.attempt}`)
     expect(new Set(keys).size).toBe(keys.length)
     walked.agents.add(kind)
     return operationId
   }
   const throughDeadAgents = async (kind: OperationKind, input: object, hostId?: string) =>
-    bench.succeeded(await withAgentsKilled(kind, input, hostId))
+    fixture.succeeded(await withAgentsKilled(kind, input, hostId))
 
   /** What lies on the hosts is what the members need and nothing else. */
   async function expectNothingLeft() {
@@ -198,14 +179,14 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
       },
       30_000,
     )
-    const { rows } = await bench.db.pool.query<{ place: string }>(
+    const { rows } = await fixture.db.pool.query<{ place: string }>(
       `SELECT h.name || '/' || i.name AS place FROM instance i JOIN host h ON h.id = i."hostId"
         WHERE i."deletedAt" IS NULL ORDER BY 1`,
     )
     const places = rows.map((r) => r.place)
     // an agent that writes a file at this very moment has another one beside it
     const traces = await vi.waitFor(async () => {
-      const found = await bench.traces(one)
+      const found = await fixture.traces(one)
       expect({ directories: found.directories, registered: found.registered }).toEqual({
         directories: places,
         registered: places,
@@ -221,13 +202,13 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     expect(traces.roles.filter((r) => !names.includes(r))).toEqual([])
     for (const m of following) expect(traces.roles).toContain(replicationLoginOf(m))
     await waitUntil('no incident of an instance or operation is open', async () =>
-      (await listIncidents(bench.db.pool)).every((i) => i.instanceId === null && i.operationId === null),
+      (await listIncidents(fixture.db.pool)).every((i) => i.instanceId === null && i.operationId === null),
     )
   }
 
   async function writing() {
-    await bench.ask(primaryOf(await cluster()), 'truncate ledger')
-    writer = await bench.ledger(one)
+    await fixture.ask(primaryOf(await cluster()), 'truncate ledger')
+    writer = await fixture.ledger(one)
     expect(await writer.writesAgain(10_000)).toBe(true)
     return writer
   }
@@ -235,16 +216,16 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     expect(await ledger.writesAgain(15_000)).toBe(true)
     await ledger.stop()
     expect(ledger.acknowledged.length).toBeGreaterThan(20)
-    expect(await bench.lost(one, ledger.acknowledged)).toEqual([])
+    expect(await fixture.lost(one, ledger.acknowledged)).toEqual([])
   }
 
   walkAlways('create-instance', { controller: ['create-instance'] }, async () => {
     await withControllerKilled(
       'create-instance',
-      { instanceId: one, name: 'one', settings: {}, ownerPasswordVerifier: scramVerifier(bench.password) },
-      bench.host(1).hostId,
+      { instanceId: one, name: 'one', settings: {}, ownerPasswordVerifier: scramVerifier(fixture.password) },
+      fixture.host(1).hostId,
     )
-    await bench.ask(await member('one'), 'create table ledger (n int primary key)')
+    await fixture.ask(await member('one'), 'create table ledger (n int primary key)')
     await expectNothingLeft()
   })
 
@@ -253,7 +234,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     await withControllerKilled(
       'create-standby',
       { instanceId: two, name: 'one-2', clusterId },
-      bench.host(2).hostId,
+      fixture.host(2).hostId,
     )
     await expectNothingLeft()
   })
@@ -263,7 +244,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     await throughDeadAgents(
       'create-standby',
       { instanceId: three, name: 'one-3', clusterId },
-      bench.host(3).hostId,
+      fixture.host(3).hostId,
     )
     await expectNothingLeft()
   })
@@ -287,7 +268,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
       synchronous: { method: 'any', count: 1, instanceIds: [two, three] },
       commitMode: 'on',
     })
-    expect(await bench.ask(await member('one'), 'show synchronous_standby_names')).toEqual([
+    expect(await fixture.ask(await member('one'), 'show synchronous_standby_names')).toEqual([
       { synchronous_standby_names: 'ANY 1 ("one-2", "one-3")' },
     ])
   })
@@ -296,11 +277,11 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
   walk('change-commit-mode', { controller: commitModeKind, agents: commitModeKind }, async () => {
     const of = { instanceId: one, database: 'postgres', role: null }
     await throughDeadAgents('change-commit-mode', { ...of, commitMode: 'off' })
-    expect(await bench.ask(await member('one'), 'show synchronous_commit')).toEqual([
+    expect(await fixture.ask(await member('one'), 'show synchronous_commit')).toEqual([
       { synchronous_commit: 'off' },
     ])
     await withControllerKilled('change-commit-mode', { ...of, commitMode: 'remote_apply' })
-    expect(await bench.ask(await member('one'), 'show synchronous_commit')).toEqual([
+    expect(await fixture.ask(await member('one'), 'show synchronous_commit')).toEqual([
       { synchronous_commit: 'remote_apply' },
     ])
   })
@@ -309,7 +290,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     const { clusterId } = await cluster()
     const of = { clusterId, instanceId: one }
     const synchronous = (strict: boolean) =>
-      bench.carryOut('change-synchronous', {
+      fixture.carryOut('change-synchronous', {
         ...of,
         synchronous: { method: 'any', count: 1, instanceIds: [two, three], strict },
         commitMode: 'on',
@@ -359,14 +340,14 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
   /** Kills the primary's engine and waits until that is seen. */
   async function crashPrimary() {
     const former = primaryOf(await cluster()) as ClusterMember
-    const pid = (await showInstance(bench.db.pool, former.instanceId))?.postmasterPid as number
+    const pid = (await showInstance(fixture.db.pool, former.instanceId))?.postmasterPid as number
     process.kill(pid, 'SIGKILL')
     await waitUntil('the crash is seen', async () => primaryOf(await cluster())?.state === 'crashed', 30_000)
     return former
   }
 
   async function resultOf<T>(operationId: string, step: string): Promise<T> {
-    const { rows } = await bench.db.pool.query<{ result: T }>(
+    const { rows } = await fixture.db.pool.query<{ result: T }>(
       'SELECT result FROM operation_step WHERE "operationId" = $1 AND name = $2',
       [operationId, step],
     )
@@ -374,7 +355,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
   }
 
   async function leftBehindBySilence(operationId: string): Promise<string[]> {
-    const { rows } = await bench.db.pool.query<{ name: string; code: string }>(
+    const { rows } = await fixture.db.pool.query<{ name: string; code: string }>(
       `SELECT DISTINCT m.key AS name, m.value->'fault'->>'code' AS code
          FROM operation_step s, jsonb_each(s.result) m
         WHERE s."operationId" = $1 AND s.name IN ('isolate', 'repoint') AND jsonb_typeof(m.value->'fault') = 'object'`,
@@ -473,7 +454,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
   }
   async function expectMaxConnections(value: string) {
     for (const m of (await cluster()).members)
-      expect(await bench.ask(m, 'show max_connections')).toEqual([{ max_connections: value }])
+      expect(await fixture.ask(m, 'show max_connections')).toEqual([{ max_connections: value }])
   }
 
   walkAlways('change-cluster-settings', { controller: ['change-cluster-settings'] }, async () => {
@@ -509,25 +490,26 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
    */
   async function asBeforeRandomRoles() {
     const { members } = await cluster()
-    const homeOf = (m: ClusterMember) =>
-      bench.net.hosts.find((h) => h.hostId === m.hostId)?.home as ThrowawayHome
-    await Promise.all(bench.net.hosts.map(({ agent }) => agent.end('SIGKILL')))
+    const homeOf = (m: ClusterMember) => fixture.hostOf(m).home
+    await Promise.all(fixture.net.hosts.map(({ agent }) => agent.end('SIGKILL')))
     const renamed = members.flatMap((m) => useForeseeableRoles(homeOf(m), m.instanceId))
     for (const m of members) renameRolesInFiles(homeOf(m), m.instanceId, renamed)
     const primary = primaryOf(await cluster())
     // a host that was dead when page repair was wired has a role that the primary does not know yet
     const known = new Set(
-      (await bench.ask<{ role: string }>(primary, 'select rolname as role from pg_roles')).map((r) => r.role),
+      (await fixture.ask<{ role: string }>(primary, 'select rolname as role from pg_roles')).map(
+        (r) => r.role,
+      ),
     )
     for (const { role, former } of renamed)
-      if (known.has(role)) await bench.ask(primary, `alter role ${role} rename to ${former}`)
-    for (const m of members) await bench.ask(m, 'select pg_reload_conf()')
-    for (const { agent } of bench.net.hosts) agent.startUnseen()
+      if (known.has(role)) await fixture.ask(primary, `alter role ${role} rename to ${former}`)
+    for (const m of members) await fixture.ask(m, 'select pg_reload_conf()')
+    for (const { agent } of fixture.net.hosts) agent.startUnseen()
     await waitUntil(
       'the roles of before are reported, and standbys stream as them',
       async () => {
         const now = await cluster()
-        const seen = await bench.ask<{ role: string }>(
+        const seen = await fixture.ask<{ role: string }>(
           primary,
           `select usename as role from pg_stat_replication where state = 'streaming'`,
         )
@@ -544,7 +526,9 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
   async function renewRoles(who: keyof Walks) {
     await asBeforeRandomRoles()
     const pids = async () =>
-      Promise.all([one, two, three].map(async (id) => (await showInstance(bench.db.pool, id))?.postmasterPid))
+      Promise.all(
+        [one, two, three].map(async (id) => (await showInstance(fixture.db.pool, id))?.postmasterPid),
+      )
     const before = await pids()
     const ledger = await writing()
     const through = who === 'controller' ? withControllerKilled : throughDeadAgents
@@ -558,21 +542,24 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     // nothing was restarted, and commits wait for whom they did
     expect(await pids()).toEqual(before)
     const primary = await member('one')
-    expect(await bench.ask(primary, 'show synchronous_standby_names')).toEqual([
+    expect(await fixture.ask(primary, 'show synchronous_standby_names')).toEqual([
       { synchronous_standby_names: 'ANY 1 ("one-2", "one-3")' },
     ])
     const now = await cluster()
     expect(foreseeableMembers(now.members, now.pageRepair)).toEqual([])
     const foreseeable = '^floe_(standby|repair)_.*(?<!_[0-9a-f]{16})$'
-    expect(await bench.ask(primary, `select rolname from pg_roles where rolname ~ '${foreseeable}'`)).toEqual(
-      [],
-    )
+    expect(
+      await fixture.ask(primary, `select rolname from pg_roles where rolname ~ '${foreseeable}'`),
+    ).toEqual([])
     for (const m of now.members)
       expect(
-        await bench.ask(m, `select u from pg_hba_file_rules, unnest(user_name) u where u ~ '${foreseeable}'`),
+        await fixture.ask(
+          m,
+          `select u from pg_hba_file_rules, unnest(user_name) u where u ~ '${foreseeable}'`,
+        ),
       ).toEqual([])
     await waitUntil('both standbys stream as their new roles', async () => {
-      const seen = await bench.ask<{ role: string }>(
+      const seen = await fixture.ask<{ role: string }>(
         primary,
         `select usename as role from pg_stat_replication where state = 'streaming' and usename ~ '_[0-9a-f]{16}$'`,
       )
@@ -586,7 +573,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
   /** The agent of a member's host has lost its registration and the copy of it; the engine runs on. */
   async function loseRegistration(instanceId: string) {
     const { hostId } = (await cluster()).members.find((m) => m.instanceId === instanceId) as ClusterMember
-    const host = bench.net.hosts.find((h) => h.hostId === hostId)
+    const host = fixture.net.hosts.find((h) => h.hostId === hostId)
     if (!host) throw new Error(`no host ${hostId}`)
     await host.agent.end('SIGKILL')
     const { home, installation } = host.home
@@ -594,12 +581,12 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     rmSync(join(installation.instancesDirectory, instanceId, 'registration.json'))
     host.agent.startUnseen()
     await waitUntil('it is missing', async () =>
-      (await listIncidents(bench.db.pool)).some((i) => i.key === `instance-missing:${instanceId}`),
+      (await listIncidents(fixture.db.pool)).some((i) => i.key === `instance-missing:${instanceId}`),
     )
   }
 
   async function adoptInstance(who: keyof Walks) {
-    const before = await showInstance(bench.db.pool, three)
+    const before = await showInstance(fixture.db.pool, three)
     await loseRegistration(three)
     const through = who === 'controller' ? withControllerKilled : throughDeadAgents
     const { result } = await through('adopt-instance', { instanceId: three })
@@ -615,7 +602,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
 
   const driftIsSeen = () =>
     waitUntil('the drift is seen', async () => {
-      const { rows } = await bench.db.pool.query(
+      const { rows } = await fixture.db.pool.query(
         `SELECT FROM instance WHERE id = $1 AND jsonb_array_length(observed->'settingDrift') > 0`,
         [one],
       )
@@ -636,12 +623,12 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     await through('change-settings', { instanceId: three, changes: [{ name: 'work_mem', value }] })
     for (const kind of ofOneInstance) await through(kind, { instanceId: three })
     await through('reindex-database', { instanceId: one, database: 'postgres' })
-    expect(await bench.ask(await member('one-3'), 'show work_mem')).toEqual([{ work_mem: value }])
-    await bench.ask(primaryOf(await cluster()), `alter system set work_mem = '9MB'`)
-    await bench.ask(primaryOf(await cluster()), 'select pg_reload_conf()')
+    expect(await fixture.ask(await member('one-3'), 'show work_mem')).toEqual([{ work_mem: value }])
+    await fixture.ask(primaryOf(await cluster()), `alter system set work_mem = '9MB'`)
+    await fixture.ask(primaryOf(await cluster()), 'select pg_reload_conf()')
     await driftIsSeen()
     await through('resolve-drift', { instanceId: one, how: 'revert' })
-    expect(await bench.ask(await member('one'), 'show work_mem')).toEqual([{ work_mem: '4MB' }])
+    expect(await fixture.ask(await member('one'), 'show work_mem')).toEqual([{ work_mem: '4MB' }])
     await expectNothingLeft()
   }
   const lifeKinds: OperationKind[] = [
@@ -662,27 +649,32 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     { agents: ['create-instance', 'promote-standby', 'remove-standby', 'delete-instance'] },
     async () => {
       const { clusterId } = await cluster()
-      const host = bench.host(3).hostId
+      const host = fixture.host(3).hostId
       await gate.arm(false)
-      await bench.carryOut('create-standby', { instanceId: four, name: 'one-4', clusterId }, host)
+      await fixture.carryOut('create-standby', { instanceId: four, name: 'one-4', clusterId }, host)
       await throughDeadAgents('remove-standby', { instanceId: four, confirmName: 'one-4' })
       await expectNothingLeft()
       const five = randomUUID()
       await gate.arm(false)
-      await bench.carryOut('create-standby', { instanceId: five, name: 'one-5', clusterId }, host)
+      await fixture.carryOut('create-standby', { instanceId: five, name: 'one-5', clusterId }, host)
       await throughDeadAgents('promote-standby', { instanceId: five, confirmName: 'one-5' })
-      expect((await bench.clusterOf(five)).primaryInstanceId).toBe(five)
+      expect((await fixture.clusterOf(five)).primaryInstanceId).toBe(five)
       await throughDeadAgents('delete-instance', { instanceId: five, confirmName: 'one-5' })
       await expectNothingLeft()
       const six = randomUUID()
       await throughDeadAgents(
         'create-instance',
-        { instanceId: six, name: 'six', settings: {}, ownerPasswordVerifier: scramVerifier(bench.password) },
+        {
+          instanceId: six,
+          name: 'six',
+          settings: {},
+          ownerPasswordVerifier: scramVerifier(fixture.password),
+        },
         host,
       )
       await expectNothingLeft()
       await gate.arm(false)
-      await bench.carryOut('delete-instance', { instanceId: six, confirmName: 'six' })
+      await fixture.carryOut('delete-instance', { instanceId: six, confirmName: 'six' })
     },
   )
 
@@ -691,7 +683,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     { controller: ['promote-standby', 'delete-instance'] },
     async () => {
       await withControllerKilled('promote-standby', { instanceId: three, confirmName: 'one-3' })
-      expect((await bench.clusterOf(three)).primaryInstanceId).toBe(three)
+      expect((await fixture.clusterOf(three)).primaryInstanceId).toBe(three)
       expect((await cluster()).synchronous?.instanceIds).toEqual([two])
       await expectNothingLeft()
       await withControllerKilled('delete-instance', { instanceId: three, confirmName: 'one-3' })
@@ -702,7 +694,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
   walkAlways('remove-standby', { controller: ['remove-standby'] }, async () => {
     await withControllerKilled('remove-standby', { instanceId: two, confirmName: 'one-2' })
     await expectNothingLeft()
-    const { roles } = await bench.traces(one)
+    const { roles } = await fixture.traces(one)
     const { members } = await cluster()
     expect(members.map((m) => m.name)).not.toContain('one-2')
     expect(roles).toEqual(members.map(replicationLoginOf).sort())

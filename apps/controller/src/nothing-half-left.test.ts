@@ -3,34 +3,33 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, rmSync, statfsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { scramVerifier } from '@floe/authority/scram-verifier'
 import { inTransaction, listIncidents, revokeHost, showInstance, showOperation } from '@floe/db'
-import { type ClusterMember, primaryOf, replicationLoginOf, slotNameOf } from '@floe/domain'
+import { type ClusterMember, replicationLoginOf, slotNameOf } from '@floe/domain'
 import { patienceWith } from '@floe/operations'
 import { cancelOperation, retryOperation } from '@floe/operations/submit'
 import { type ThrowawayHost, ThrowawayNetwork, waitUntil } from '@floe/testkit'
-import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { actor } from './testing/bench-of-controllers'
-import { type BenchOfHosts, benchOfHosts } from './testing/bench-of-hosts'
+import { type HostsFixture, hostsFixture } from './testing/hosts-fixture'
 
 const missing = ThrowawayNetwork.missing()
 vi.setConfig({ testTimeout: 120_000 })
 
 /** What goes wrong on a real host in the middle of an operation: it is said clearly, and nothing half-made is left. */
 describe.skipIf(missing !== null)(`nothing half left${missing ? ` (${missing})` : ''}`, () => {
-  let bench: BenchOfHosts
+  let fixture: HostsFixture
   let two: ThrowawayHost
   let three: ThrowawayHost
-  const one = randomUUID()
+  let one: string
   const mounted: string[] = []
   const foreign: ChildProcess[] = []
 
   beforeAll(async () => {
-    bench = await benchOfHosts(inject('engineConnectionString'), { hosts: 3, instances: 4 })
-    two = bench.host(2)
-    three = bench.host(3)
+    fixture = await hostsFixture({ hosts: 3, instances: 4 })
+    two = fixture.host(2)
+    three = fixture.host(3)
     // a host that is away is away for good here
-    bench.start({
+    await fixture.start({
       patience: patienceWith({
         questionMs: 1_000,
         withoutHostMs: 1_000,
@@ -38,14 +37,10 @@ describe.skipIf(missing !== null)(`nothing half left${missing ? ` (${missing})` 
         undoGiveUpMs: 2_000,
       }),
     })
-    await bench.carryOut(
-      'create-instance',
-      { instanceId: one, name: 'one', settings: {}, ownerPasswordVerifier: scramVerifier(bench.password) },
-      bench.host(1).hostId,
-    )
+    one = await fixture.createInstance('one')
     // big enough to be in the middle of its copy for a while
-    await bench.ask(
-      primaryOf(await cluster()),
+    await fixture.ask(
+      await fixture.primaryOf(one),
       `create table bulk as select n, repeat('x', 1000) as filler from generate_series(1, 80000) as n`,
     )
   }, 180_000)
@@ -58,14 +53,14 @@ describe.skipIf(missing !== null)(`nothing half left${missing ? ` (${missing})` 
   })
   afterAll(async () => {
     for (const path of mounted) execFileSync('umount', ['-l', path])
-    await bench?.remove()
+    await fixture?.remove()
   }, 60_000)
 
-  const cluster = () => bench.clusterOf(one)
+  const cluster = () => fixture.clusterOf(one)
   const begin = async (host: ThrowawayHost, name = 'one-2') => {
     const instanceId = randomUUID()
     const { clusterId } = await cluster()
-    const operationId = await bench.submit('create-standby', { instanceId, name, clusterId }, host.hostId)
+    const operationId = await fixture.submit('create-standby', { instanceId, name, clusterId }, host.hostId)
     return { instanceId, operationId }
   }
   /** Resolves when bytes of the copy lie on its host. */
@@ -84,7 +79,7 @@ describe.skipIf(missing !== null)(`nothing half left${missing ? ` (${missing})` 
 
   /** The operation failed with a fault in PostgreSQL's style. */
   async function expectFault(operationId: string, code: string, boundMs = 60_000) {
-    const { state, fault } = await bench.ended(operationId, boundMs)
+    const { state, fault } = await fixture.ended(operationId, boundMs)
     expect({ state, code: fault?.code }).toEqual({ state: 'failed', code })
     expect(fault?.message).toMatch(/^[a-z"].*[^.]$/s)
     expect(fault?.detail).toMatch(/^[A-Z0-9"].*\.$/s)
@@ -96,7 +91,7 @@ describe.skipIf(missing !== null)(`nothing half left${missing ? ` (${missing})` 
   async function expectOnly(members: string[], besides: string[] = []) {
     const seen = await cluster()
     expect(seen.members.map((m) => m.name)).toEqual(members.map((m) => m.split('/')[1]))
-    const traces = await bench.traces(one)
+    const traces = await fixture.traces(one)
     const placed = (all: string[]) => all.filter((place) => !besides.some((b) => place.startsWith(b)))
     expect({ d: placed(traces.directories), r: placed(traces.registered) }).toEqual({
       d: members,
@@ -110,8 +105,8 @@ describe.skipIf(missing !== null)(`nothing half left${missing ? ` (${missing})` 
   /** Makes a standby of this name and takes it away again: nothing is in its way. */
   async function expectNameIsFree(host: ThrowawayHost, name = 'one-2', besides: string[] = []) {
     const { instanceId, operationId } = await begin(host, name)
-    await bench.succeeded(operationId)
-    await bench.carryOut('remove-standby', { instanceId, confirmName: name })
+    await fixture.succeeded(operationId)
+    await fixture.carryOut('remove-standby', { instanceId, confirmName: name })
     await expectOnly(['h1/one'], besides)
   }
 
@@ -143,9 +138,9 @@ describe.skipIf(missing !== null)(`nothing half left${missing ? ` (${missing})` 
     await copying(two, instanceId)
     const filler = join(directory, 'filler')
     // stopped for as long as it takes to leave no room
-    bench.net.network.partition(two.network, [bench.host(1).network])
+    fixture.net.network.partition(two.network, [fixture.host(1).network])
     spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=1M'])
-    bench.net.network.heal(two.network)
+    fixture.net.network.heal(two.network)
     try {
       const fault = await expectFault(operationId, 'standby.disk_full')
       expect(fault?.detail).toMatch(/ had been copied/)
@@ -153,12 +148,12 @@ describe.skipIf(missing !== null)(`nothing half left${missing ? ` (${missing})` 
       rmSync(filler)
     }
     await expectOnly(['h1/one'])
-    expect((await showInstance(bench.db.pool, instanceId))?.deletedAt).not.toBeNull()
+    expect((await showInstance(fixture.db.pool, instanceId))?.deletedAt).not.toBeNull()
     // taken up again it begins anew, with the row it had
-    const retried = await retryOperation(bench.db.as.web, { operationId, actor })
-    await bench.succeeded(retried.operationId)
+    const retried = await retryOperation(fixture.db.as.web, { operationId, actor })
+    await fixture.succeeded(retried.operationId)
     await expectOnly(['h1/one', 'h2/one-2'])
-    await bench.carryOut('remove-standby', { instanceId, confirmName: 'one-2' })
+    await fixture.carryOut('remove-standby', { instanceId, confirmName: 'one-2' })
     await expectOnly(['h1/one'])
   })
 
@@ -224,7 +219,7 @@ describe.skipIf(missing !== null)(`nothing half left${missing ? ` (${missing})` 
   test('a port that a foreign process takes while the copy is made: the copy is kept, and a retry starts it', async () => {
     const { instanceId, operationId } = await begin(three)
     await copying(three, instanceId)
-    const steps = (await showOperation(bench.db.pool, operationId))?.steps ?? []
+    const steps = (await showOperation(fixture.db.pool, operationId))?.steps ?? []
     const prepared = steps.find((s) => s.name === 'prepare')?.result as { port: number } | undefined
     const port = prepared?.port as number
     const release = await occupy(three, [port])
@@ -232,120 +227,124 @@ describe.skipIf(missing !== null)(`nothing half left${missing ? ` (${missing})` 
     expect(fault?.message).toBe(`port ${port} is in use`)
     await expectOnly(['h1/one', 'h3/one-2'])
     await release()
-    const retried = await retryOperation(bench.db.as.web, { operationId, actor })
-    const operation = await bench.succeeded(retried.operationId)
+    const retried = await retryOperation(fixture.db.as.web, { operationId, actor })
+    const operation = await fixture.succeeded(retried.operationId)
     expect(operation.steps.find((s) => s.name === 'clone')?.result).toMatchObject({ method: 'kept' })
-    await bench.carryOut('remove-standby', { instanceId, confirmName: 'one-2' })
+    await fixture.carryOut('remove-standby', { instanceId, confirmName: 'one-2' })
     await expectOnly(['h1/one'])
   })
 
   test('an instance whose port a foreign process took while it was stopped', async () => {
     const { instanceId, operationId } = await begin(three)
-    await bench.succeeded(operationId)
-    const port = (await showInstance(bench.db.pool, instanceId))?.port as number
-    await bench.carryOut('stop-instance', { instanceId })
+    await fixture.succeeded(operationId)
+    const port = (await showInstance(fixture.db.pool, instanceId))?.port as number
+    await fixture.carryOut('stop-instance', { instanceId })
     const release = await occupy(three, [port])
-    await expectFault(await bench.submit('start-instance', { instanceId }), 'instance.port_in_use')
+    await expectFault(await fixture.submit('start-instance', { instanceId }), 'instance.port_in_use')
     // it never ran, so it has not crashed
-    expect((await showInstance(bench.db.pool, instanceId))?.state).toMatch(/^(starting|stopped)$/)
+    expect((await showInstance(fixture.db.pool, instanceId))?.state).toMatch(/^(starting|stopped)$/)
     await waitUntil(
       'it is seen stopped',
-      async () => (await showInstance(bench.db.pool, instanceId))?.state === 'stopped',
+      async () => (await showInstance(fixture.db.pool, instanceId))?.state === 'stopped',
     )
     await release()
-    await bench.carryOut('start-instance', { instanceId })
-    await bench.carryOut('remove-standby', { instanceId, confirmName: 'one-2' })
+    await fixture.carryOut('start-instance', { instanceId })
+    await fixture.carryOut('remove-standby', { instanceId, confirmName: 'one-2' })
     await expectOnly(['h1/one'])
   })
 
   test('a host that is gone for a while in the middle of a copy: the operation waits, and ends well', async () => {
     const { instanceId, operationId } = await begin(three)
     await copying(three, instanceId)
-    bench.net.network.partition(three.network)
+    fixture.net.network.partition(three.network)
     await waitUntil(
       'it says whom it waits for',
-      async () => (await showOperation(bench.db.pool, operationId))?.message === 'host "h3" does not answer',
+      async () =>
+        (await showOperation(fixture.db.pool, operationId))?.message === 'host "h3" does not answer',
       20_000,
     )
-    bench.net.network.heal(three.network)
-    await bench.succeeded(operationId)
+    fixture.net.network.heal(three.network)
+    await fixture.succeeded(operationId)
     await expectOnly(['h1/one', 'h3/one-2'])
-    await bench.carryOut('remove-standby', { instanceId, confirmName: 'one-2' })
+    await fixture.carryOut('remove-standby', { instanceId, confirmName: 'one-2' })
     await expectOnly(['h1/one'])
   })
 
   test('a host that stays away in the middle of a copy: a cancel frees the primary and says what may be left', async () => {
     const { instanceId, operationId } = await begin(three)
     await copying(three, instanceId)
-    bench.net.network.partition(three.network)
+    fixture.net.network.partition(three.network)
     await waitUntil(
       'it says whom it waits for',
-      async () => (await showOperation(bench.db.pool, operationId))?.message === 'host "h3" does not answer',
+      async () =>
+        (await showOperation(fixture.db.pool, operationId))?.message === 'host "h3" does not answer',
       20_000,
     )
-    await cancelOperation(bench.db.as.web, { operationId, actor })
-    const { state, steps } = await bench.ended(operationId, 110_000)
+    await cancelOperation(fixture.db.as.web, { operationId, actor })
+    const { state, steps } = await fixture.ended(operationId, 110_000)
     expect(state).toBe('cancelled')
     const detail = steps.find((s) => s.name === 'clone')?.fault?.detail
     expect(detail).toContain('Could not be undone: forget-standby on host "h3"')
-    const onPrimary = await bench.ask<{ slots: number; roles: number }>(
-      primaryOf(await cluster()),
+    const onPrimary = await fixture.ask<{ slots: number; roles: number }>(
+      await fixture.primaryOf(one),
       `select (select count(*)::int from pg_replication_slots) as slots,
               (select count(*)::int from pg_roles where rolname like 'floe\\_standby%') as roles`,
     )
     expect(onPrimary).toEqual([{ slots: 0, roles: 0 }])
     // what its host may hold is not forgotten: it is a member until it is removed there
-    bench.net.network.heal(three.network)
+    fixture.net.network.heal(three.network)
     await waitUntil(
       'the host is seen',
       async () => (await cluster()).members.every((m: ClusterMember) => m.hostState === 'online'),
       30_000,
     )
-    await bench.carryOut('remove-standby', { instanceId, confirmName: 'one-2' })
+    await fixture.carryOut('remove-standby', { instanceId, confirmName: 'one-2' })
     await expectOnly(['h1/one'])
     await expectNameIsFree(three)
   }, 240_000)
 
   test('a standby is removed without its host: the slot is free, and it is fenced when the host comes back', async () => {
     const { instanceId, operationId } = await begin(three)
-    await bench.succeeded(operationId)
-    bench.net.network.partition(three.network)
+    await fixture.succeeded(operationId)
+    fixture.net.network.partition(three.network)
     const remove = { instanceId, confirmName: 'one-2' }
-    await expect(bench.submit('remove-standby', { ...remove, unreachableHost: 'h2' })).rejects.toMatchObject({
+    await expect(
+      fixture.submit('remove-standby', { ...remove, unreachableHost: 'h2' }),
+    ).rejects.toMatchObject({
       fault: { code: 'host.name_mismatch' },
     })
-    const removed = await bench.carryOut('remove-standby', { ...remove, unreachableHost: 'h3' })
+    const removed = await fixture.carryOut('remove-standby', { ...remove, unreachableHost: 'h3' })
     const directory = join(three.home.installation.instancesDirectory, instanceId)
     expect(removed.result).toMatchObject({ removed: false, left: { host: 'h3', directory } })
     await expectOnly(['h1/one'], ['h3/'])
     // the name is free at once
     const again = await begin(two)
-    await bench.succeeded(again.operationId)
-    bench.net.network.heal(three.network)
+    await fixture.succeeded(again.operationId)
+    fixture.net.network.heal(three.network)
     const incident = await waitUntil(
       'an incident tells of it',
-      async () => (await listIncidents(bench.db.pool)).find((i) => i.key === `instance-left:${instanceId}`),
+      async () => (await listIncidents(fixture.db.pool)).find((i) => i.key === `instance-left:${instanceId}`),
       60_000,
     )
     expect(incident.title).toBe('host "h3" still has instance "one-2", which was removed')
     expect(incident.detail).toContain(directory)
     await waitUntil('it is fenced', async () => {
-      const { rows } = await bench.db.pool.query(
+      const { rows } = await fixture.db.pool.query(
         `SELECT FROM operation WHERE "instanceId" = $1 AND kind = 'fence-instance' AND state = 'succeeded'`,
         [instanceId],
       )
       return rows.length === 1
     })
     expect(existsSync(join(directory, 'pgdata/postmaster.pid'))).toBe(false)
-    await expect(bench.submit('start-instance', { instanceId })).rejects.toThrow('does not exist')
-    await bench.carryOut('remove-standby', { instanceId: again.instanceId, confirmName: 'one-2' })
+    await expect(fixture.submit('start-instance', { instanceId })).rejects.toThrow('does not exist')
+    await fixture.carryOut('remove-standby', { instanceId: again.instanceId, confirmName: 'one-2' })
     await expectOnly(['h1/one'], ['h3/'])
   })
 
   test('a host that is revoked in the middle of a copy: the primary keeps nothing, the name is free', async () => {
     const { instanceId, operationId } = await begin(three, 'one-3')
     await copying(three, instanceId)
-    await inTransaction(bench.db.as.web.pool, (tx) => revokeHost(tx, three.hostId, 'Tester'))
+    await inTransaction(fixture.db.as.web.pool, (tx) => revokeHost(tx, three.hostId, 'Tester'))
     const fault = await expectFault(operationId, 'host.revoked', 30_000)
     expect(fault?.detail).toContain('forget-standby on host "h3"')
     // what lies on a host that is not believed any more is nothing this console can say anything about

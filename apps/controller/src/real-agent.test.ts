@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TaskInput } from '@floe/agent-contract'
@@ -17,95 +17,39 @@ import {
   type SettingCheckAnswer,
   type SettingCheckTarget,
   showInstance,
-  showOperation,
 } from '@floe/db'
-import { createTestDatabase, type TestDatabase } from '@floe/db/testing'
-import { InstanceId, InstanceName, type OperationInput, type OperationKind } from '@floe/domain'
-import { submitOperation } from '@floe/operations/submit'
-import { makeThrowawayHome, ThrowawayAgent, waitUntil } from '@floe/testkit'
-import pg from 'pg'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { startController } from './controller'
-import { actor, keptLog } from './testing/bench-of-controllers'
-import { addressRule } from './webhook-address'
+import { InstanceId, InstanceName } from '@floe/domain'
+import { type ThrowawayAgent, waitUntil } from '@floe/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { actor } from './testing/bench-of-controllers'
+import { type LoopbackHostFixture, loopbackHostFixture } from './testing/hosts-fixture'
 
-let db: TestDatabase
+let fixture: LoopbackHostFixture
 let agent: ThrowawayAgent
-let controller: ReturnType<typeof startController>
-const log = keptLog()
+let controller: Awaited<ReturnType<LoopbackHostFixture['start']>>
 const instanceId = randomUUID()
-const password = randomBytes(12).toString('base64url')
-
-const start = (more: { settingCheckMs?: number } = {}) =>
-  startController({
-    ...more,
-    connectionString: db.as.controller.connectionString,
-    authority: agent.home.authority.signing,
-    authSecret: 'a secret of the tests',
-    webhookRule: addressRule([], ['127.0.0.1']),
-    identity: () => agent.home.identities.task,
-    host: {
-      hostId: agent.home.installation.hostId,
-      name: agent.home.installation.hostName,
-      agentUrl: agent.home.agentUrl,
-    },
-    log,
-  })
 
 beforeAll(async () => {
-  const home = await makeThrowawayHome()
-  db = await createTestDatabase(inject('engineConnectionString'))
-  agent = new ThrowawayAgent(home, inject('agentBundle'))
-  await agent.start()
-  controller = start()
+  fixture = await loopbackHostFixture()
+  agent = fixture.host(1).agent
+  controller = await fixture.start()
 })
-afterAll(async () => {
-  await controller.stop()
-  await agent.remove()
-  await db.drop()
-})
+afterAll(() => fixture?.remove())
 
-/** Submits an operation and waits until it has ended; throws with its fault when it did not succeed. */
-async function carryOut<K extends OperationKind>(kind: K, input: unknown) {
-  const { operationId } = await submitOperation(db.as.web, { kind, input: input as OperationInput<K>, actor })
-  return waitUntil(
-    `operation ${kind} ended`,
-    async () => {
-      const seen = await showOperation(db.pool, operationId)
-      return seen?.endedAt ? seen : null
-    },
-    30_000,
-  )
-}
-
-async function ask<T>(statement: string): Promise<T[]> {
-  const instance = await showInstance(db.pool, instanceId)
-  const client = new pg.Client({
-    host: '127.0.0.1',
-    port: instance?.port ?? 0,
-    user: 'postgres',
-    database: 'postgres',
-    password,
-  })
-  await client.connect()
-  try {
-    return (await client.query(statement)).rows as T[]
-  } finally {
-    await client.end()
-  }
-}
+const ask = async <T>(statement: string) =>
+  fixture.ask<T>(await showInstance(fixture.db.pool, instanceId), statement)
 
 test('a created instance is seen running and takes connections with its password', async () => {
-  await waitUntil('the host is known', () => log.lines.some((line) => line.event === 'host.greeted'))
-  const operation = await carryOut('create-instance', {
+  await waitUntil('the host is known', () => fixture.log.lines.some((line) => line.event === 'host.greeted'))
+  const operation = await fixture.runToEnd('create-instance', {
     instanceId,
     name: 'demo',
     settings: { work_mem: '8MB' },
-    ownerPasswordVerifier: scramVerifier(password),
+    ownerPasswordVerifier: scramVerifier(fixture.password),
   })
   expect(operation).toMatchObject({ state: 'succeeded', fault: null })
   expect(JSON.stringify(operation.input)).not.toContain('SCRAM')
-  expect(await showInstance(db.pool, instanceId)).toMatchObject({
+  expect(await showInstance(fixture.db.pool, instanceId)).toMatchObject({
     state: 'running',
     role: 'primary',
     dataChecksums: true,
@@ -116,10 +60,10 @@ test('a created instance is seen running and takes connections with its password
 
 /** Asks what changes would do, as web does; answers what the controller wrote. */
 async function check(targets: SettingCheckTarget[]) {
-  const { checkId } = await inTransaction(db.pool, (tx) => askSettingCheck(tx, { targets, actor }))
+  const { checkId } = await inTransaction(fixture.db.pool, (tx) => askSettingCheck(tx, { targets, actor }))
   const answers = await waitUntil(
     'the check is answered',
-    async () => (await readSettingCheck(db.pool, checkId))?.answers,
+    async () => (await readSettingCheck(fixture.db.pool, checkId))?.answers,
     60_000,
     10,
   )
@@ -146,7 +90,7 @@ test('a check of settings is carried out on its host and answered once, for inst
     [null, refused],
   ])
   // an open operation of the instance neither holds it up nor is held up
-  const restart = carryOut('restart-instance', { instanceId, mode: 'fast' })
+  const restart = fixture.runToEnd('restart-instance', { instanceId, mode: 'fast' })
   const beside = await check([
     { instanceId, hostId, changes: [{ name: 'work_mem', value: '9MB' }], acrossCluster: false },
   ])
@@ -168,7 +112,7 @@ test('a check has one deadline for all its targets; over it, it is answered so a
     { instanceId: null, hostId, changes, acrossCluster: false },
   ]
   await controller.stop()
-  controller = start({ settingCheckMs: 20 })
+  controller = await fixture.start({ settingCheckMs: 20 })
   const { checkId, answers } = await check(targets)
   const late = {
     fault: {
@@ -189,19 +133,19 @@ test('a check has one deadline for all its targets; over it, it is answered so a
     ),
   ).finally(() => client.close())
   await controller.stop()
-  controller = start()
+  controller = await fixture.start()
   const next = await check([targets[0] as SettingCheckTarget])
   expect(next.answers).toMatchObject([{ fault: null, results: [{ name: 'max_connections', fault: null }] }])
 })
 
 test('a changed setting is confirmed by the engine and kept in the history with who asked', async () => {
-  const changed = await carryOut('change-settings', {
+  const changed = await fixture.runToEnd('change-settings', {
     instanceId,
     changes: [{ name: 'wal_compression', value: 'pglz' }],
   })
   expect(changed.state).toBe('succeeded')
   expect(await ask('SHOW wal_compression')).toEqual([{ wal_compression: 'pglz' }])
-  expect(await listSettingChanges(db.pool, { instanceId })).toMatchObject([
+  expect(await listSettingChanges(fixture.db.pool, { instanceId })).toMatchObject([
     {
       name: 'wal_compression',
       oldValue: 'off',
@@ -210,32 +154,32 @@ test('a changed setting is confirmed by the engine and kept in the history with 
       actorName: 'Tester',
     },
   ])
-  const refused = await carryOut('change-settings', {
+  const refused = await fixture.runToEnd('change-settings', {
     instanceId,
     changes: [{ name: 'work_mem', value: 'a lot' }],
   })
   expect(refused).toMatchObject({ state: 'failed', fault: { code: 'setting.invalid_value' } })
-  expect(await listSettingChanges(db.pool, { instanceId })).toHaveLength(1)
+  expect(await listSettingChanges(fixture.db.pool, { instanceId })).toHaveLength(1)
 })
 
 test('samples and checkpoints reach the database without a gap, also over a killed controller and a killed agent', async () => {
   // one that began after the restart of a test before: that is a gap which nothing can measure
   const beganAt = Date.now()
   const first = await waitUntil('samples are stored', async () => {
-    const newest = (await readSamplesAfter(db.pool, { instanceId, afterSeq: -1 })).at(-1)
+    const newest = (await readSamplesAfter(fixture.db.pool, { instanceId, afterSeq: -1 })).at(-1)
     return newest && newest.at - newest.intervalMs > beganAt ? newest.seq : undefined
   })
   await ask('CHECKPOINT')
   await controller.stop()
   await agent.end('SIGKILL')
   await agent.start()
-  controller = start()
+  controller = await fixture.start()
   const resumedAt = Date.now()
   await waitUntil('sampling goes on', async () => {
-    const newest = (await readSamplesAfter(db.pool, { instanceId, afterSeq: first })).at(-1)
+    const newest = (await readSamplesAfter(fixture.db.pool, { instanceId, afterSeq: first })).at(-1)
     return newest && newest.at > resumedAt + 2_000
   })
-  const samples = await readSamplesAfter(db.pool, { instanceId, afterSeq: first - 1 })
+  const samples = await readSamplesAfter(fixture.db.pool, { instanceId, afterSeq: first - 1 })
   const seqs = samples.map((s) => s.seq)
   expect(seqs).toEqual(Array.from({ length: seqs.length }, (_, i) => (seqs[0] as number) + i))
   // rates cover the whole time: each sample begins where the one before ended
@@ -243,7 +187,7 @@ test('samples and checkpoints reach the database without a gap, also over a kill
     const [a, b] = [samples[i - 1], samples[i]] as [(typeof samples)[0], (typeof samples)[0]]
     expect(Math.abs(b.at - b.intervalMs - a.at)).toBeLessThan(250)
   }
-  const history = await readSamples(db.pool, {
+  const history = await readSamples(fixture.db.pool, {
     instanceId,
     from: Date.now() - 60_000,
     to: Date.now(),
@@ -251,26 +195,32 @@ test('samples and checkpoints reach the database without a gap, also over a kill
   })
   expect(history.points.length).toBeGreaterThan(3)
   const checkpoints = await waitUntil('the checkpoint is stored', async () => {
-    const list = await listCheckpoints(db.pool, { instanceId })
+    const list = await listCheckpoints(fixture.db.pool, { instanceId })
     return list.some((c) => c.reasons.includes('force') || c.reasons.includes('fast')) ? list : null
   })
   expect(new Set(checkpoints.map((c) => c.seq)).size).toBe(checkpoints.length)
 })
 
 test('restart, stop, start and delete end with the instance seen as asked', async () => {
-  const before = await showInstance(db.pool, instanceId)
-  const restarted = await carryOut('restart-instance', { instanceId })
+  const before = await showInstance(fixture.db.pool, instanceId)
+  const restarted = await fixture.runToEnd('restart-instance', { instanceId })
   expect(restarted.state).toBe('succeeded')
-  expect((await showInstance(db.pool, instanceId))?.postmasterPid).not.toBe(before?.postmasterPid)
-  expect((await carryOut('stop-instance', { instanceId })).state).toBe('succeeded')
-  expect(await showInstance(db.pool, instanceId)).toMatchObject({ state: 'stopped', intent: 'stopped' })
-  expect((await carryOut('start-instance', { instanceId })).state).toBe('succeeded')
-  expect(await showInstance(db.pool, instanceId)).toMatchObject({ state: 'running', intent: 'running' })
-  expect((await carryOut('reload-instance', { instanceId })).state).toBe('succeeded')
-  const deleted = await carryOut('delete-instance', { instanceId, confirmName: 'demo' })
+  expect((await showInstance(fixture.db.pool, instanceId))?.postmasterPid).not.toBe(before?.postmasterPid)
+  expect((await fixture.runToEnd('stop-instance', { instanceId })).state).toBe('succeeded')
+  expect(await showInstance(fixture.db.pool, instanceId)).toMatchObject({
+    state: 'stopped',
+    intent: 'stopped',
+  })
+  expect((await fixture.runToEnd('start-instance', { instanceId })).state).toBe('succeeded')
+  expect(await showInstance(fixture.db.pool, instanceId)).toMatchObject({
+    state: 'running',
+    intent: 'running',
+  })
+  expect((await fixture.runToEnd('reload-instance', { instanceId })).state).toBe('succeeded')
+  const deleted = await fixture.runToEnd('delete-instance', { instanceId, confirmName: 'demo' })
   expect(deleted).toMatchObject({ state: 'succeeded', result: { removed: true } })
-  expect((await showInstance(db.pool, instanceId))?.deletedAt).not.toBeNull()
-  const { rows } = await db.pool.query('SELECT key FROM incident')
+  expect((await showInstance(fixture.db.pool, instanceId))?.deletedAt).not.toBeNull()
+  const { rows } = await fixture.db.pool.query('SELECT key FROM incident')
   expect(rows).toEqual([])
 })
 
@@ -283,15 +233,19 @@ test('a creation that fails leaves nothing: no row, no directory, and its name i
     // what only a start of the engine can find out: no network interface has this address
     { listen_addresses: '203.0.113.9' },
   ]) {
-    const failed = await carryOut('create-instance', { instanceId: randomUUID(), name: 'bad', settings })
+    const failed = await fixture.runToEnd('create-instance', {
+      instanceId: randomUUID(),
+      name: 'bad',
+      settings,
+    })
     expect(failed).toMatchObject({ state: 'failed', fault: { code: expect.stringMatching(/^setting\./) } })
   }
-  expect((await listInstances(db.pool)).map((i) => i.name)).toEqual([])
+  expect((await listInstances(fixture.db.pool)).map((i) => i.name)).toEqual([])
   const directories = readdirSync(agent.home.installation.instancesDirectory)
   expect(directories.filter((name) => !name.startsWith('.'))).toEqual([])
-  const again = await carryOut('create-instance', { instanceId: id, name: 'bad' })
+  const again = await fixture.runToEnd('create-instance', { instanceId: id, name: 'bad' })
   expect(again.state).toBe('succeeded')
-  expect(await carryOut('delete-instance', { instanceId: id, confirmName: 'bad' })).toMatchObject({
+  expect(await fixture.runToEnd('delete-instance', { instanceId: id, confirmName: 'bad' })).toMatchObject({
     state: 'succeeded',
   })
 })
@@ -309,7 +263,7 @@ test('an instance that the agent has and this console does not know is an incide
     )
   }
   const formerName = InstanceName.parse('made-since')
-  const ownerPasswordVerifier = scramVerifier(password)
+  const ownerPasswordVerifier = scramVerifier(fixture.password)
   await order('create', {
     kind: 'create-instance',
     instanceId: id,
@@ -323,7 +277,7 @@ test('an instance that the agent has and this console does not know is an incide
   )
   await client.close()
   const incident = async () =>
-    (await listIncidents(db.pool)).find((i) => i.key === `instance-unregistered:${id}`)
+    (await listIncidents(fixture.db.pool)).find((i) => i.key === `instance-unregistered:${id}`)
   const { hint } = await waitUntil('it is an incident', incident)
   expect(hint).toContain(`./floe instance adopt made-since --host ${agent.home.installation.hostName}`)
   const reported = {
@@ -332,7 +286,7 @@ test('an instance that the agent has and this console does not know is an incide
     port: seen?.port,
     systemIdentifier: seen?.systemIdentifier,
   }
-  const adopted = await carryOut('adopt-instance', {
+  const adopted = await fixture.runToEnd('adopt-instance', {
     instanceId: id,
     reported: { ...reported, intent: 'running' },
   })
@@ -342,7 +296,7 @@ test('an instance that the agent has and this console does not know is an incide
   })
   await waitUntil('the incident is over', async () => !(await incident()))
   const row = await waitUntil('it is seen by its new name', async () => {
-    const found = (await listInstances(db.pool)).find((i) => i.instanceId === id)
+    const found = (await listInstances(fixture.db.pool)).find((i) => i.instanceId === id)
     return found?.state === 'running' && found
   })
   expect(row).toMatchObject({
@@ -352,7 +306,7 @@ test('an instance that the agent has and this console does not know is an incide
   })
   await waitUntil(
     'its samples are stored',
-    async () => (await readSamplesAfter(db.pool, { instanceId: id, afterSeq: -1 })).length > 1,
+    async () => (await readSamplesAfter(fixture.db.pool, { instanceId: id, afterSeq: -1 })).length > 1,
   )
   // from now on it is missed when it is lost, though no operation of this console created it
   await agent.end('SIGKILL')
@@ -360,13 +314,15 @@ test('an instance that the agent has and this console does not know is an incide
   rmSync(join(agent.home.installation.instancesDirectory, id, 'registration.json'))
   await agent.start()
   await waitUntil('it is missing', async () =>
-    (await listIncidents(db.pool)).some((i) => i.key === `instance-missing:${id}`),
+    (await listIncidents(fixture.db.pool)).some((i) => i.key === `instance-missing:${id}`),
   )
-  expect(await carryOut('adopt-instance', { instanceId: id })).toMatchObject({
+  expect(await fixture.runToEnd('adopt-instance', { instanceId: id })).toMatchObject({
     state: 'succeeded',
     result: { postmasterPid: seen?.postmasterPid },
   })
-  expect(await carryOut('delete-instance', { instanceId: id, confirmName: 'known-now' })).toMatchObject({
+  expect(
+    await fixture.runToEnd('delete-instance', { instanceId: id, confirmName: 'known-now' }),
+  ).toMatchObject({
     state: 'succeeded',
   })
 })

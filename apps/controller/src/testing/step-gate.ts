@@ -64,6 +64,36 @@ export class StepGate {
     return row ? { step: row.step, when: row.id % 2 === 0 ? 'start' : 'end', id: row.id, pid: row.pid } : null
   }
 
+  /** Lets an operation go on to this boundary and answers it; throws when the operation ends before. */
+  async reach(operationId: string, when: Boundary['when'], step: string): Promise<Boundary> {
+    for (;;) {
+      const at = await waitUntil(
+        'the operation comes to a boundary',
+        async () => (await this.waiting(operationId)) ?? (await this.#ended(operationId)),
+        60_000,
+        15,
+      )
+      if (!('step' in at))
+        throw new Error(`it came to no ${when} of ${step}: ${at.state} ${JSON.stringify(at.fault)}`)
+      if (at.step === step && at.when === when) return at
+      await this.open(operationId, at, false)
+    }
+  }
+
+  async #ended(operationId: string): Promise<{ state: string; fault: unknown } | null> {
+    const { rows } = await this.#db.pool.query<{ state: string; fault: unknown }>(
+      'SELECT state, fault FROM operation WHERE id = $1 AND "endedAt" IS NOT NULL',
+      [operationId],
+    )
+    return rows[0] ?? null
+  }
+
+  /** Lets an operation go on from a boundary, and holds nothing any more. */
+  async release(operationId: string, at: Boundary): Promise<void> {
+    await this.arm(false)
+    await this.open(operationId, at, false)
+  }
+
   /** From now on this boundary is crossed freely; whoever waits there goes on, unless `dead`: then its session ends. */
   async open(operationId: string, { id, pid }: Boundary, dead: boolean): Promise<void> {
     await this.#db.pool.query('INSERT INTO step_gate_passed VALUES ($1, $2)', [operationId, id])

@@ -1,7 +1,8 @@
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { readClusterOf, readOperationLog, showOperation } from '@floe/db'
+import { scramVerifier } from '@floe/authority/scram-verifier'
+import { readClusterOf, readOperationLog, showHost, showOperation } from '@floe/db'
 import { createTestDatabase } from '@floe/db/testing'
 import {
   type ClusterMember,
@@ -10,41 +11,82 @@ import {
   type OperationKind,
   primaryOf,
 } from '@floe/domain'
-import type { Patience } from '@floe/operations'
 import { submitOperation } from '@floe/operations/submit'
-import { startThrowawayHosts, type ThrowawayHost, waitUntil } from '@floe/testkit'
+import {
+  makeThrowawayHome,
+  startThrowawayHosts,
+  type TestAuthority,
+  ThrowawayAgent,
+  type ThrowawayHost,
+  waitUntil,
+} from '@floe/testkit'
 import pg from 'pg'
 import { inject } from 'vitest'
-import { startController } from '../controller'
+import { type ControllerOptions, startController } from '../controller'
 import { addressRule } from '../webhook-address'
 import { actor, keptLog } from './bench-of-controllers'
 import { clientTls } from './client-tls'
+import { ControllerProcess, makeControllerHome } from './controller-process'
 import { WriteLedger } from './write-ledger'
 
 /** A task as the agent's log tells of it. */
 type TaskLine = { event: string; operationId: string; step: string; attempt: number; state?: string }
+type Host = Pick<ThrowawayHost, 'name' | 'hostId' | 'home' | 'agent'>
+type Hosts = { authority: TestAuthority; hosts: Host[]; remove(): Promise<void> }
 
 /**
  * A control database and hosts with real agents, each in a network of its own, and what tests of clusters ask of them.
- * The first host is the controller's own. Needs root.
+ * The first host is the controller's own. Needs root: ask `ThrowawayNetwork.missing()` first.
  */
-export async function benchOfHosts(engineConnectionString: string, o: { hosts: number; instances?: number }) {
-  const password = randomBytes(12).toString('base64url')
-  const db = await createTestDatabase(engineConnectionString)
-  const net = await startThrowawayHosts(o.hosts, {
-    bundle: inject('agentBundle'),
-    instances: o.instances ?? 12,
+export const hostsFixture = (o: { hosts: number; instances?: number }) =>
+  fixtureOf(() =>
+    startThrowawayHosts(o.hosts, { bundle: inject('agentBundle'), instances: o.instances ?? 12 }),
+  )
+export type HostsFixture = Awaited<ReturnType<typeof hostsFixture>>
+
+/** The same with one host that listens on the loopback interface only: what needs no partition needs no root. */
+export const loopbackHostFixture = () =>
+  fixtureOf(async () => {
+    const home = await makeThrowawayHome({ overrides: { hostName: 'h1' } })
+    const agent = new ThrowawayAgent(home, inject('agentBundle'))
+    await agent.start()
+    const { hostId, hostName: name } = home.installation
+    return {
+      authority: home.authority,
+      hosts: [{ name, hostId, home, agent }],
+      remove: () => agent.remove(),
+    }
   })
+export type LoopbackHostFixture = Awaited<ReturnType<typeof loopbackHostFixture>>
+
+async function fixtureOf<H extends Hosts>(startHosts: () => Promise<H>) {
+  const password = randomBytes(12).toString('base64url')
+  const db = await createTestDatabase(inject('engineConnectionString'))
+  const net = await startHosts()
+  const log = keptLog()
   const controllers: ReturnType<typeof startController>[] = []
-  const host = (n: number) => net.hosts[n - 1] as ThrowawayHost
-  for (const { hostId, name, home } of net.hosts)
+  const processes: ControllerProcess[] = []
+  let controllerHome: ReturnType<typeof makeControllerHome> | undefined
+  const host = (n: number) => net.hosts[n - 1] as H['hosts'][number]
+  const own = { hostId: host(1).hostId, name: host(1).name, agentUrl: host(1).home.agentUrl }
+  // its own host is registered by the controller
+  for (const { hostId, name, home } of net.hosts.slice(1))
     await db.pool.query('INSERT INTO host (id, name, "agentUrl") VALUES ($1, $2, $3)', [
       hostId,
       name,
       home.agentUrl,
     ])
-  const own = { hostId: host(1).hostId, name: host(1).name, agentUrl: host(1).home.agentUrl }
 
+  /** Resolves when a controller has the word of every host. */
+  const allSeen = () =>
+    waitUntil(
+      'all hosts are seen',
+      async () => {
+        const seen = await Promise.all(net.hosts.map(({ hostId }) => showHost(db.pool, hostId)))
+        return seen.every((h) => h?.state === 'online')
+      },
+      60_000,
+    )
   async function submit<K extends OperationKind>(kind: K, input: unknown, hostId?: string): Promise<string> {
     const submitted = await submitOperation(db.as.web, {
       kind,
@@ -60,22 +102,31 @@ export async function benchOfHosts(engineConnectionString: string, o: { hosts: n
   }
   const ended = (operationId: string, boundMs = 180_000) =>
     waitUntil('the operation ended', () => endedNow(operationId), boundMs)
+  const logOf = async (operationId: string) =>
+    (await readOperationLog(db.pool, { operationId })).map((l) => l.text).join('\n')
   /** The operation, which has to have succeeded; throws with its fault and log otherwise. */
   async function succeeded(operationId: string) {
     const operation = await ended(operationId).catch(() => showOperation(db.pool, operationId))
     if (operation?.state === 'succeeded') return operation
-    const log = await readOperationLog(db.pool, { operationId })
     throw new Error(
-      `${operation?.kind} ${operation?.state}: ${JSON.stringify(operation?.fault)}\n${log.map((l) => l.text).join('\n')}`,
+      `${operation?.kind} ${operation?.state}: ${JSON.stringify(operation?.fault)}\n${await logOf(operationId)}`,
     )
   }
+  /** Submits an operation that has to succeed. */
+  const carryOut = async (kind: OperationKind, input: unknown, hostId?: string) =>
+    succeeded(await submit(kind, input, hostId))
   const clusterOf = async (instanceId: string) =>
     (await readClusterOf(db.pool, instanceId)) as ClusterObserved
-  async function ask<T>(m: ClusterMember | undefined, statement: string): Promise<T[]> {
+  const hostOf = (m: ClusterMember) => net.hosts.find((h) => h.hostId === m.hostId) as H['hosts'][number]
+  /** What an instance answers to its owner. */
+  async function ask<T>(
+    of: { connection: { host: string; port: number } | null } | null | undefined,
+    statement: string,
+  ): Promise<T[]> {
     const client = new pg.Client({
       ...clientTls,
-      host: m?.connection?.host ?? '',
-      port: m?.connection?.port ?? 0,
+      host: of?.connection?.host ?? '',
+      port: of?.connection?.port ?? 0,
       user: 'postgres',
       database: 'postgres',
       password,
@@ -93,21 +144,47 @@ export async function benchOfHosts(engineConnectionString: string, o: { hosts: n
   return {
     db,
     net,
+    /** What the controllers of this process have logged. */
+    log,
     password,
     host,
     own,
+    allSeen,
     submit,
     endedNow,
     ended,
+    logOf,
     succeeded,
+    carryOut,
     clusterOf,
+    hostOf,
     ask,
-    /** Submits an operation that has to succeed. */
-    carryOut: async (kind: OperationKind, input: unknown, hostId?: string) =>
-      succeeded(await submit(kind, input, hostId)),
-    /** A controller in this process. */
-    start({ patience }: { patience?: Patience } = {}) {
+    /** Submits an operation and waits until it has ended, in whichever way. */
+    runToEnd: async (kind: OperationKind, input: unknown, hostId?: string) =>
+      ended(await submit(kind, input, hostId)),
+    /** An instance whose owner has the fixture's password; answers its id. */
+    async createInstance(name: string, on: Host = host(1)): Promise<string> {
+      const instanceId = randomUUID()
+      const input = { instanceId, name, settings: {}, ownerPasswordVerifier: scramVerifier(password) }
+      await carryOut('create-instance', input, on.hostId)
+      return instanceId
+    },
+    /** A standby in the cluster of an instance; answers its id. */
+    async createStandby(of: string, name: string, on: Host = host(1)): Promise<string> {
+      const instanceId = randomUUID()
+      const { clusterId } = await clusterOf(of)
+      await carryOut('create-standby', { instanceId, name, clusterId }, on.hostId)
+      return instanceId
+    },
+    memberOf: async (instanceId: string, name: string) =>
+      (await clusterOf(instanceId)).members.find((m) => m.name === name) as ClusterMember,
+    primaryOf: async (instanceId: string) => primaryOf(await clusterOf(instanceId)) as ClusterMember,
+    /** Where the instance of a member lies on its host. */
+    directoryOf: (m: ClusterMember) => join(hostOf(m).home.installation.instancesDirectory, m.instanceId),
+    /** A controller in this process, when it has seen every host. */
+    async start(more: Pick<ControllerOptions, 'patience' | 'settingCheckMs'> = {}) {
       const controller = startController({
+        ...more,
         connectionString: db.as.controller.connectionString,
         authority: net.authority.signing,
         identity: () => host(1).home.identities.task,
@@ -115,17 +192,29 @@ export async function benchOfHosts(engineConnectionString: string, o: { hosts: n
         // receivers of the tests are on this machine
         webhookRule: addressRule([], ['127.0.0.1']),
         host: own,
-        log: keptLog(),
-        ...(patience ? { patience } : {}),
+        log,
       })
       controllers.push(controller)
+      await allSeen()
       return controller
     },
-    /** Writes to whichever member is the primary until it is stopped. */
-    async ledger(instanceId: string) {
+    /** A controller as an installation runs it, which a test can kill; `allSeen` says when the first one is at work. */
+    startProcess(): ControllerProcess {
+      controllerHome ??= makeControllerHome({
+        connectionString: db.as.controller.connectionString,
+        authority: net.authority,
+        identity: host(1).home.identities.task,
+        host: own,
+      })
+      const process = new ControllerProcess(inject('controllerBundle'), controllerHome.path)
+      processes.push(process)
+      return process
+    },
+    /** Writes to whichever member is the primary until it is stopped; without a pause as fast as it can. */
+    async ledger(instanceId: string, everyMs = 10) {
       const { members } = await clusterOf(instanceId)
       const addresses = members.flatMap((m) => (m.connection ? [m.connection] : []))
-      return new WriteLedger({ user: 'postgres', database: 'postgres', password }, () => addresses, 10)
+      return new WriteLedger({ user: 'postgres', database: 'postgres', password }, () => addresses, everyMs)
     },
     /** Acknowledged rows that the primary does not have. */
     async lost(instanceId: string, acknowledged: readonly number[]) {
@@ -199,9 +288,10 @@ export async function benchOfHosts(engineConnectionString: string, o: { hosts: n
     },
     async remove() {
       await Promise.all(controllers.map((c) => c.stop()))
+      await Promise.all(processes.map((p) => p.end('SIGKILL')))
+      controllerHome?.remove()
       await net.remove()
       await db.drop()
     },
   }
 }
-export type BenchOfHosts = Awaited<ReturnType<typeof benchOfHosts>>
