@@ -76,7 +76,7 @@ typedef struct FlashbackScan FlashbackScan;
 /* moment.c */
 extern bool flashback_try_resolve(TimestampTz time, FlashbackMoment *moment, FlashbackRefusal *refusal);
 extern void flashback_resolve(TimestampTz time, FlashbackMoment *moment);
-extern void flashback_refuse(const FlashbackRefusal *refusal) pg_attribute_noreturn();
+pg_noreturn extern void flashback_refuse(const FlashbackRefusal *refusal);
 extern bool flashback_moment_lasts(const FlashbackMoment *moment);
 
 /* scan.c */
