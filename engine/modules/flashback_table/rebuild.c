@@ -435,6 +435,7 @@ replay(FlashbackHeap *heap)
 	FlashbackWalPass *pass = flashback_wal_begin(heap->moment->point.redo, heap->moment->lsn);
 	XLogReaderState *record;
 
+	INJECTION_POINT("flashback-table-replay", NULL);
 	flashback_report(FLASHBACK_REPLAYING_WAL);
 	while ((record = flashback_wal_next(pass)) != NULL)
 	{
