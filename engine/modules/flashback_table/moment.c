@@ -30,6 +30,8 @@
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
+#include "storage/standby.h"
+#include "storage/standbydefs.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
@@ -166,25 +168,144 @@ end_time(XLogReaderState *record, bool *commit, TimestampTz *time)
 }
 
 /*
- * L(T), from a point's WAL.  *certain: WAL shows that no transaction is still
- * to come with a commit timestamp up to the moment.
+ * Takes so many bytes of a record; NULL if it has not so many.
  */
-static XLogRecPtr
-find_lsn(const FlashbackPoint *point, TimestampTz time, XLogRecPtr end, bool *certain)
+static const char *
+take(const char **data, Size *left, Size n, Size size)
 {
-	FlashbackWalPass *pass = flashback_wal_begin(point->redo, end);
+	const char *result = *data;
+
+	if (n > *left / size)
+		return NULL;
+	*data += n * size;
+	*left -= n * size;
+	return result;
+}
+
+/*
+ * Notes the transactions of a commit record that has an origin: they have the
+ * origin's commit timestamp.
+ */
+static void
+note_replicated(XLogReaderState *record, FlashbackMoment *moment, uint32 *allocated)
+{
+	const char *data = XLogRecGetData(record);
+	Size		left = XLogRecGetDataLen(record);
+	uint32		xinfo = 0;
+	TransactionId xid = XLogRecGetXid(record);
+	const char *subxids = NULL;
+	uint32		nsubxids = 0;
+	const char *at;
+
+	/* Sections of n items each, in this order */
+	static const struct
+	{
+		uint32		flag;
+		Size		size;
+	}			sections[] = {
+		{XACT_XINFO_HAS_SUBXACTS, sizeof(TransactionId)},
+		{XACT_XINFO_HAS_RELFILELOCATORS, sizeof(RelFileLocator)},
+		{XACT_XINFO_HAS_DROPPED_STATS, sizeof(xl_xact_stats_item)},
+		{XACT_XINFO_HAS_INVALS, sizeof(SharedInvalidationMessage)},
+	};
+
+	if (!take(&data, &left, 1, MinSizeOfXactCommit))
+		goto damaged;
+	if ((XLogRecGetInfo(record) & XLOG_XACT_HAS_INFO) == 0)
+		return;
+	if ((at = take(&data, &left, 1, sizeof(uint32))) == NULL)
+		goto damaged;
+	memcpy(&xinfo, at, sizeof(uint32));
+	if ((xinfo & XACT_XINFO_HAS_ORIGIN) == 0)
+		return;
+	if ((xinfo & XACT_XINFO_HAS_DBINFO) && !take(&data, &left, 1, sizeof(xl_xact_dbinfo)))
+		goto damaged;
+	for (int i = 0; i < lengthof(sections); i++)
+	{
+		uint32		n;
+
+		if ((xinfo & sections[i].flag) == 0)
+			continue;
+		if ((at = take(&data, &left, 1, sizeof(int))) == NULL)
+			goto damaged;
+		memcpy(&n, at, sizeof(n));
+		if ((at = take(&data, &left, n, sections[i].size)) == NULL)
+			goto damaged;
+		if (sections[i].flag == XACT_XINFO_HAS_SUBXACTS)
+		{
+			subxids = at;
+			nsubxids = n;
+		}
+	}
+	if (xinfo & XACT_XINFO_HAS_TWOPHASE)
+	{
+		if ((at = take(&data, &left, 1, sizeof(TransactionId))) == NULL)
+			goto damaged;
+		memcpy(&xid, at, sizeof(xid));
+	}
+
+	if (moment->nreplicated + nsubxids + 1 > *allocated)
+	{
+		Size		size;
+
+		*allocated = Max(*allocated * 2, moment->nreplicated + nsubxids + 64);
+		size = (Size) *allocated * sizeof(TransactionId);
+		if (moment->replicated)
+			moment->replicated = repalloc_huge(moment->replicated, size);
+		else
+			moment->replicated = MemoryContextAllocHuge(CurrentMemoryContext, size);
+	}
+	moment->replicated[moment->nreplicated++] = xid;
+	if (nsubxids > 0)
+		memcpy(&moment->replicated[moment->nreplicated], subxids, nsubxids * sizeof(TransactionId));
+	moment->nreplicated += nsubxids;
+	return;
+
+damaged:
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("invalid transaction record in WAL at %X/%X", LSN_FORMAT_ARGS(record->ReadRecPtr))));
+}
+
+static int
+compare_xids(const void *a, const void *b)
+{
+	TransactionId x = *(const TransactionId *) a;
+	TransactionId y = *(const TransactionId *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * L(T), from a point's WAL, and what is known there of transactions.
+ * *certain: WAL shows that no transaction is still to come with a commit
+ * timestamp up to the moment.
+ */
+static void
+find_lsn(FlashbackMoment *moment, XLogRecPtr end, bool *certain)
+{
+	FlashbackWalPass *pass = flashback_wal_begin(moment->point.redo, end);
 	XLogReaderState *record;
-	XLogRecPtr	result = InvalidXLogRecPtr;
 	TimestampTz newest = DT_NOBEGIN;
+	uint32		allocated = 0;
 	bool		warned = false;
 
 	*certain = false;
+	moment->lsn = InvalidXLogRecPtr;
+	moment->settled_xid = InvalidTransactionId;
+	moment->replicated = NULL;
+	moment->nreplicated = 0;
 	flashback_report(FLASHBACK_FINDING_POSITION);
 	while ((record = flashback_wal_next(pass)) != NULL)
 	{
 		TimestampTz at;
 		bool		commit;
 
+		if (XLogRecGetRmid(record) == RM_STANDBY_ID &&
+			(XLogRecGetInfo(record) & ~XLR_INFO_MASK) == XLOG_RUNNING_XACTS &&
+			XLogRecGetDataLen(record) >= MinSizeOfXactRunningXacts)
+			memcpy(&moment->settled_xid, XLogRecGetData(record) + offsetof(xl_running_xacts, oldestRunningXid),
+				   sizeof(TransactionId));
 		if (!end_time(record, &commit, &at))
 			continue;
 		if (newest != DT_NOBEGIN && at < newest - USECS_PER_SEC && !warned)
@@ -197,21 +318,24 @@ find_lsn(const FlashbackPoint *point, TimestampTz time, XLogRecPtr end, bool *ce
 			warned = true;
 		}
 		newest = Max(newest, at);
-		if (at > time)
+		if (at > moment->time)
 		{
 			/* No change of a transaction that counts comes after this */
 			*certain = true;
 			if (commit)
 			{
-				result = record->ReadRecPtr;
+				moment->lsn = record->ReadRecPtr;
 				break;
 			}
 		}
+		if (commit)
+			note_replicated(record, moment, &allocated);
 	}
-	if (XLogRecPtrIsInvalid(result))
-		result = flashback_wal_position(pass);
+	if (XLogRecPtrIsInvalid(moment->lsn))
+		moment->lsn = flashback_wal_position(pass);
 	flashback_wal_end(pass);
-	return result;
+	if (moment->nreplicated > 0)
+		qsort(moment->replicated, moment->nreplicated, sizeof(TransactionId), compare_xids);
 }
 
 /*
@@ -278,16 +402,21 @@ flashback_try_resolve(TimestampTz time, FlashbackMoment *moment, FlashbackRefusa
 						 "The oldest moment that works is %s.", timestamptz_to_str(refusal->nearest_time));
 			return false;
 		}
-		moment->lsn = find_lsn(&moment->point, time, end, &certain);
-		if (moment->lsn >= moment->point.lsn)
-			break;
+		find_lsn(moment, end, &certain);
 
-		/* The clock was read before the point's end of WAL */
-		if (!api->find_point_lsn(moment->lsn, &moment->point))
+		/*
+		 * The point must be before the position, and WAL between them must
+		 * show which transactions were running.  A checkpoint writes that
+		 * shortly after its point; only before the first has nothing.
+		 */
+		if (moment->lsn >= moment->point.lsn && TransactionIdIsValid(moment->settled_xid))
+			break;
+		if (!api->find_point_lsn(Min(moment->lsn, moment->point.lsn - 1), &moment->point))
 		{
 			refuse(refusal, ERRCODE_INVALID_PARAMETER_VALUE,
 				   "the target time is before the oldest moment of the flashback log");
-			refusal->nearest_time = oldest_usable_time();
+			snprintf(refusal->hint, sizeof(refusal->hint),
+					 "The first checkpoint of the window was not complete then.");
 			return false;
 		}
 	}

@@ -21,7 +21,6 @@
 #include "access/transam.h"
 #include "flashback_internal.h"
 #include "utils/memutils.h"
-#include "storage/lwlock.h"
 
 #define CACHE_SIZE 8192
 
@@ -33,7 +32,7 @@ typedef struct CacheEntry
 
 struct FlashbackVisibility
 {
-	TimestampTz time;
+	const FlashbackMoment *moment;
 	CacheEntry	cache[CACHE_SIZE];	/* by the low bits of the xid */
 };
 
@@ -42,44 +41,51 @@ flashback_visibility_create(const FlashbackMoment *moment)
 {
 	FlashbackVisibility *visibility = palloc0(sizeof(FlashbackVisibility));
 
-	visibility->time = moment->time;
+	visibility->moment = moment;
 	return visibility;
 }
 
+static int
+compare_xids(const void *a, const void *b)
+{
+	TransactionId x = *(const TransactionId *) a;
+	TransactionId y = *(const TransactionId *) b;
+
+	return x < y ? -1 : x > y;
+}
+
 static bool
-committed_until(TransactionId xid, TimestampTz time)
+committed_until(TransactionId xid, const FlashbackMoment *moment)
 {
 	TimestampTz at;
 	RepOriginId origin;
-	TransactionId oldest;
 
 	if (!TransactionIdDidCommit(xid))
 		return false;
 	if (TransactionIdGetCommitTsData(xid, &at, &origin))
 	{
+		if (origin == InvalidRepOriginId)
+			return at <= moment->time;
+
 		/*
 		 * The time is that of the origin's commit, which says nothing about
-		 * when this server committed.
+		 * when this server committed.  Its record does: it is before the
+		 * position, or not.
 		 */
-		if (origin != InvalidRepOriginId)
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("cannot go back to a moment in a table that replication writes"),
-					 errdetail("Transaction %u has the commit timestamp of its origin.", xid)));
-		return at <= time;
+		return TransactionIdPrecedes(xid, moment->settled_xid) ||
+			(moment->nreplicated > 0 &&
+			 bsearch(&xid, moment->replicated, moment->nreplicated, sizeof(TransactionId), compare_xids) != NULL);
 	}
 
 	/*
-	 * Older than commit timestamps are.  They are as old as the point, which
-	 * is checked when the scan ends; so it committed before they began.
+	 * Commit timestamps were switched on later, or have been removed.  What
+	 * committed before the position did so with a time up to the moment.
 	 */
-	LWLockAcquire(CommitTsLock, LW_SHARED);
-	oldest = TransamVariables->oldestCommitTsXid;
-	LWLockRelease(CommitTsLock);
-	if (!TransactionIdIsValid(oldest) || !TransactionIdPrecedes(xid, oldest))
+	if (!TransactionIdPrecedes(xid, moment->settled_xid))
 		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("transaction %u has no commit timestamp", xid)));
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the commit timestamp of transaction %u is missing", xid),
+				 errhint("Set polar_enable_fast_recovery_area to on to keep commit timestamps as long as the window.")));
 	return true;
 }
 
@@ -93,7 +99,7 @@ counts(FlashbackVisibility *visibility, TransactionId xid)
 	entry = &visibility->cache[xid % CACHE_SIZE];
 	if (entry->xid != xid)
 	{
-		entry->counts = committed_until(xid, visibility->time);
+		entry->counts = committed_until(xid, visibility->moment);
 		entry->xid = xid;
 	}
 	return entry->counts;

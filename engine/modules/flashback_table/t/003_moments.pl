@@ -49,6 +49,17 @@ for my $extreme ("'infinity'", "'-infinity'")
 is($node->safe_psql('postgres', "SELECT possible, reason IS NULL, hint IS NULL, nearest_time, point = (SELECT max(number) FROM polar_flashback_points WHERE \"time\" <= '$commits[11]'), wal_bytes > 0, pages
 	FROM polar_flashback_check('t', '$commits[11]')"), "t|t|t|$commits[11]|t|t|1", 'what it takes');
 
+# What a subscription writes has the commit timestamp of the publisher
+$node->safe_psql('postgres', q{CREATE TABLE r (a int); SELECT pg_replication_origin_create('elsewhere')});
+my @applied;
+for my $i (1 .. 4)
+{
+	checkpoint($node) if $i == 3;
+	$node->safe_psql('postgres', q{SELECT pg_replication_origin_session_setup('elsewhere');
+		BEGIN; SELECT pg_replication_origin_xact_setup('0/1', '2100-01-01'); SAVEPOINT s; INSERT INTO r VALUES (} . $i . '); COMMIT');
+	push @applied, $node->safe_psql('postgres', 'SELECT clock_timestamp()');
+}
+is($node->safe_psql('postgres', "SELECT polar_flashback_count('r', '$applied[$_ - 1]')"), $_, "row $_ of a subscription") for 1 .. 4;
 $node->stop;
 
 # Without a fast recovery area the window gives way, also while a table is read
@@ -74,7 +85,11 @@ $first = checkpoint($short);
 $then = $short->safe_psql('postgres', 'SELECT clock_timestamp()');
 $short->safe_psql('postgres', q{UPDATE pg_database SET datallowconn = true WHERE datname = 'template0'});
 foreach my $database ('template0', 'template1', 'postgres') { $short->safe_psql($database, 'SELECT pg_current_xact_id(); VACUUM FREEZE'); }
-is($short->safe_psql('postgres', "SELECT possible, reason FROM polar_flashback_check('t', '$then')"),
-	'f|the commit status of transactions of that time has been removed', 'nothing is guessed about transactions');
+$short->safe_psql('postgres', 'CREATE TABLE kept (a int)');
+my $missing = $short->safe_psql('postgres', 'BEGIN; SELECT clock_timestamp(); INSERT INTO kept SELECT 1; COMMIT');
+foreach my $database ('template0', 'template1', 'postgres') { $short->safe_psql($database, 'SELECT pg_current_xact_id(); VACUUM FREEZE'); }
+$short->psql('postgres', "SELECT polar_flashback_count('kept', '$missing')", stderr => \my $error);
+like($error, qr/ERROR:  (the commit timestamp of transaction \d+ is missing|the commit status of)/, 'nothing is guessed about a transaction whose commit timestamp is gone');
+is($short->safe_psql('postgres', "SELECT polar_flashback_count('t', '$then')"), 1000, 'what had committed before is known');
 $short->stop;
 done_testing();
