@@ -72,16 +72,17 @@ cmp_ok($applied, '>', 50000, "$applied mutated records were applied");
 cmp_ok($refused, '>', 50000, "$refused were refused");
 cmp_ok($rows, '>', 50000, "$rows rows of such pages were read");
 
-# A damaged segment of the log
-my ($segment) = map { $_->[0] } sort { $a->[0] cmp $b->[0] } map { [$_] } grep { /^[0-9A-F]{16}$/ } slurp_dir($node->data_dir . '/polar_flog');
+# A damaged log; only its segments, not their indexes
 $node->stop;
+for my $segment (grep { /^[0-9A-F]{16}$/ } slurp_dir($node->data_dir . '/polar_flog'))
+{
+	my $file = $node->data_dir . "/polar_flog/$segment";
+	open my $handle, '+<', $file or die $!;
+	binmode $handle;
+	for (my $at = 4096; $at < -s $file; $at += 256) { seek $handle, $at, 0; print $handle 'damage'; }
+	close $handle;
+}
 $node->start;
-my $file = $node->data_dir . "/polar_flog/$segment";
-my $bytes = slurp_file($file);
-open my $handle, '+<', $file or die $!;
-binmode $handle;
-for (my $at = 4096; $at < length($bytes); $at += 8192) { seek $handle, $at, 0; print $handle 'damage'; }
-close $handle;
 my ($out, $err);
 isnt($node->psql('postgres', "$digest FROM polar_flashback_rows(NULL::t, '$then') t", stderr => \$err), 0, 'a damaged log is an error');
 like($err, qr/ERROR:  (the flashback log is damaged|the target time is before)/, 'that says so');
