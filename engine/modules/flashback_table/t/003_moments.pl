@@ -49,6 +49,45 @@ for my $extreme ("'infinity'", "'-infinity'")
 is($node->safe_psql('postgres', "SELECT possible, reason IS NULL, hint IS NULL, nearest_time, point = (SELECT max(number) FROM polar_flashback_points WHERE \"time\" <= '$commits[11]'), wal_bytes > 0, pages
 	FROM polar_flashback_check('t', '$commits[11]')"), "t|t|t|$commits[11]|t|t|1", 'what it takes');
 
+# A stalls between its time and its commit record while B, which is older, commits a delete and its row is pruned: as of A's time
+# there are both rows, although B's record comes before A's
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'injection_points'");
+$node->restart;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION pageinspect;
+	CREATE TABLE s (what text);
+	INSERT INTO s VALUES ('deleted by b'), ('unchanged')});
+checkpoint($node);
+my $b = $node->background_psql('postgres');
+$b->query_safe(q{BEGIN; DELETE FROM s WHERE what = 'deleted by b'});
+my $a = $node->background_psql('postgres');
+$a->query_until(qr/started/, q{SELECT injection_points_set_local();
+	SELECT injection_points_attach('commit-before-record', 'wait');
+	\echo started
+	INSERT INTO s VALUES ('inserted by a');
+});
+ok($node->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'commit-before-record')}), 'a stands still');
+my $between = $node->safe_psql('postgres', 'SELECT clock_timestamp()');
+$b->query_safe('COMMIT');
+$b->quit;
+$node->safe_psql('postgres', 'VACUUM s');
+is($node->safe_psql('postgres', q{SELECT what FROM s}), 'unchanged', 'b has committed, a has not');
+is($node->safe_psql('postgres', q{SELECT lp_flags FROM heap_page_items(get_raw_page('s', 0)) WHERE lp = 1}), '0', 'the row of b is pruned');
+my $waiting = $node->background_psql('postgres');
+$waiting->query_until(qr/started/, qq{\\echo started\nSELECT 'found ' || string_agg(what, ',' ORDER BY what) FROM polar_flashback_rows(NULL::s, '$between');\n});
+ok($node->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'CheckpointDelayStart')}),
+	'whoever asks meanwhile for a later moment waits for a');
+$node->safe_psql('postgres', q{SELECT injection_points_wakeup('commit-before-record')});
+$waiting->query_until(qr/found deleted by b,inserted by a,unchanged/, '');
+$waiting->quit;
+$a->quit;
+my $of_a = q{SELECT pg_xact_commit_timestamp(xmin) FROM s WHERE what = 'inserted by a'};
+ok($node->safe_psql('postgres', "SELECT ($of_a) < '$between'") eq 't', 'a took its time before b');
+is($node->safe_psql('postgres', "SELECT string_agg(what, ',' ORDER BY what) FROM polar_flashback_rows(NULL::s, ($of_a))"),
+	'deleted by b,inserted by a,unchanged', 'a counts and b does not, as their times say');
+is($node->safe_psql('postgres', "SELECT string_agg(what, ',' ORDER BY what) FROM polar_flashback_rows(NULL::s, ($of_a) - interval '1 microsecond')"),
+	'deleted by b,unchanged', 'before, only what b deleted');
+
 # What a subscription writes has the commit timestamp of the publisher
 $node->safe_psql('postgres', q{CREATE TABLE r (a int); SELECT pg_replication_origin_create('elsewhere')});
 my @applied;
