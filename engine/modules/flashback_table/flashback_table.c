@@ -17,12 +17,19 @@
 #include "postgres.h"
 
 #include "flashback_internal.h"
+#include "flashback_sql.h"
 #include "fmgr.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
 
 PG_MODULE_MAGIC_EXT(.name = "flashback_table",.version = PG_VERSION);
 
 flashback_progress_callback flashback_progress_hook = NULL;
 FlashbackProgress flashback_progress;
+
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
 /*
  * What flashback_log lets others read.
@@ -48,4 +55,37 @@ flashback_report(FlashbackPhase phase)
 	flashback_progress.phase = phase;
 	if (flashback_progress_hook)
 		flashback_progress_hook(&flashback_progress);
+}
+
+static void
+flashback_table_shmem_request(void)
+{
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+	flashback_progress_request();
+}
+
+static void
+flashback_table_shmem_startup(void)
+{
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	flashback_progress_startup();
+	LWLockRelease(AddinShmemInitLock);
+}
+
+/*
+ * Module load callback
+ */
+void
+_PG_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = flashback_table_shmem_request;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = flashback_table_shmem_startup;
 }
