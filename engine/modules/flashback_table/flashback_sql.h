@@ -17,6 +17,11 @@
 #include "flashback_table.h"
 #include "nodes/parsenodes.h"
 #include "parser/parse_node.h"
+#include "tcop/utility.h"
+
+/* command.c */
+extern ObjectAddress flashback_execute_command(ParseState *pstate, FlashbackTableStmt *stmt,
+											   ParamListInfo params);
 
 /* condition.c */
 typedef struct FlashbackCondition FlashbackCondition;

@@ -88,4 +88,5 @@ _PG_init(void)
 	shmem_request_hook = flashback_table_shmem_request;
 	prev_shmem_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = flashback_table_shmem_startup;
+	flashback_table_hook = flashback_execute_command;
 }

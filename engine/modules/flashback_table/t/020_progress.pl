@@ -98,11 +98,19 @@ $node->safe_psql('postgres', "DO \$\$BEGIN PERFORM polar_flashback_count('test',
 	IF EXISTS (SELECT FROM polar_stat_progress_flashback_table) THEN RAISE 'it is still shown'; END IF; END\$\$");
 pass('an error that is caught ends it, too');
 
+# What the command says
+my ($out, $err);
+$node->psql('postgres', "FLASHBACK TABLE test TO TIMESTAMP '$moment'", stdout => \$out, stderr => \$err);
+like($err, qr/NOTICE:  table "test" as of .* is now in table "polar_flashback_\d+"\n.*HINT:  Check the rows/, 'the command names the table that it makes')
+  or diag($err);
+
+my $comment = $node->safe_psql('postgres', q{SELECT obj_description(('polar_flashback_' || 'test'::regclass::oid)::regclass)});
+like($comment, qr/^"test" as of 20.* \(position [0-9A-F]+\/[0-9A-F]+, point \d+\)$/, 'which says what it is');
+
 # Without the log it is refused
 $node->append_conf('postgresql.conf', "polar_enable_flashback_log = off\n");
 $node->restart;
-my $err;
-$node->psql('postgres', "SELECT polar_flashback_table('test', '$moment')", stderr => \$err);
+$node->psql('postgres', "FLASHBACK TABLE test TO TIMESTAMP '$moment'", stderr => \$err);
 like($err, qr/ERROR:  the flashback log is switched off/, 'without the log it is refused');
 
 done_testing();
