@@ -49,10 +49,10 @@ $holder->query_safe('SELECT pg_advisory_lock(1)');
 is(progress('count(*)'), '0', 'nothing is shown while nothing runs');
 my $session = start("SELECT polar_flashback_table('test', '$moment', condition => 'pause(id, 4000)')");
 is(progress(q{datname, relid::regclass, target_time = '} . $moment . q{', started_at < now(), phase <> '', wal_bytes_total > 0, wal_bytes_done <= wal_bytes_total,
-	blocks_total > 0, blocks_done <= blocks_total, blocks_rebuilt > 0, rows, partitions_total, indexes_total}),
-	'postgres|test|t|t|t|t|t|t|t|t|3968|1|0', 'how far it is');
+	blocks_total > 0, blocks_done <= blocks_total, blocks_rebuilt > 0, rows BETWEEN 1 AND 5000, partitions_total, indexes_total}),
+	'postgres|test|t|t|t|t|t|t|t|t|t|1|0', 'how far it is');
 is(progress('pid IS NOT NULL, datname, relid, phase, rows', 'watcher'), 't|postgres|||', 'others see only that it runs');
-is(progress('relid::regclass, rows', 'monitor'), 'test|3968', 'those who may read all statistics see it');
+is(progress('relid::regclass, rows > 0', 'monitor'), 'test|t', 'those who may read all statistics see it');
 
 # Cancel
 my $pid = progress('pid');
@@ -65,7 +65,7 @@ $session->quit;
 
 # The end of the session
 $session = start("SELECT count(*) FROM polar_flashback_rows(NULL::test, '$moment', 'pause(id, 1000)')");
-is(progress('rows'), '960', 'rows are counted for a function, too');
+is(progress('rows BETWEEN 1 AND 5000'), 't', 'rows are counted for a function, too');
 $pid = progress('pid');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
 wait_until(sub { progress('count(*)') eq '0' }, 'the progress to end');
