@@ -1,0 +1,73 @@
+/*-------------------------------------------------------------------------
+ *
+ * flashback_sql.h
+ *	  What lies between a scan and SQL: partitions, conditions, privileges,
+ *	  the result table, progress.  See README for the invariants.
+ *
+ * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
+ *
+ * IDENTIFICATION
+ *	  engine/modules/flashback_table/flashback_sql.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FLASHBACK_SQL_H
+#define FLASHBACK_SQL_H
+
+#include "flashback_table.h"
+#include "nodes/parsenodes.h"
+#include "parser/parse_node.h"
+#include "tcop/utility.h"
+
+/* command.c */
+extern ObjectAddress flashback_execute_command(ParseState *pstate, FlashbackTableStmt *stmt,
+											   ParamListInfo params);
+
+/* condition.c */
+typedef struct FlashbackCondition FlashbackCondition;
+
+extern Node *flashback_parse_condition(ParseState *pstate, const char *text);
+extern FlashbackCondition *flashback_condition_create(Relation rel, const char *text);
+extern bool flashback_condition_holds(FlashbackCondition *condition, TupleTableSlot *slot);
+extern void flashback_condition_free(FlashbackCondition *condition);
+
+/* partitions.c */
+typedef struct FlashbackRows FlashbackRows;
+
+extern List *flashback_partitions_then(Relation rel, const FlashbackMoment *moment,
+									   bool owned, bool report);
+extern FlashbackRows *flashback_rows_begin(Relation rel, TimestampTz time,
+										   const char *condition, bool owned);
+extern const FlashbackMoment *flashback_rows_moment(const FlashbackRows *rows);
+extern bool flashback_rows_next(FlashbackRows *rows, TupleTableSlot **slot);
+extern void flashback_rows_end(FlashbackRows *rows);
+
+/* functions.c */
+extern bool flashback_kind_is_possible(Relation rel, FlashbackRefusal *refusal);
+
+/* privileges.c */
+extern void flashback_check_owners(List *relids);
+pg_noreturn extern void flashback_refuse_undecided(Relation rel, const char *reason);
+
+/* progress.c */
+extern void flashback_progress_request(void);
+extern void flashback_progress_startup(void);
+extern void flashback_progress_begin(Oid relid, TimestampTz time);
+extern void flashback_progress_partition(int done, int total);
+extern void flashback_progress_rows(uint64 rows);
+extern void flashback_progress_indexes(int done, int total);
+extern void flashback_progress_end(void);
+
+/* result_table.c */
+typedef struct FlashbackResult
+{
+	Oid			relid;
+	uint64		rows;
+	FlashbackMoment moment;
+} FlashbackResult;
+
+extern void flashback_make_result(Relation rel, TimestampTz time, const char *name,
+								  const char *schema, bool with_indexes,
+								  const char *condition, FlashbackResult *result);
+
+#endif							/* FLASHBACK_SQL_H */

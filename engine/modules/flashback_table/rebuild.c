@@ -1,0 +1,507 @@
+/*-------------------------------------------------------------------------
+ *
+ * rebuild.c
+ *	  The pages of a heap as of a position in WAL.
+ *
+ * A page in shared buffers that has not changed since is taken as it is.  The
+ * others are remembered while the heap is read, and rebuilt together with one
+ * pass over WAL: from the image that the log has of them since the point, from
+ * disk if they have not been written since, or from zeroes.
+ *
+ * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
+ *
+ * IDENTIFICATION
+ *	  engine/modules/flashback_table/rebuild.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xlog_internal.h"
+#include "catalog/storage_xlog.h"
+#include "common/hashfn.h"
+#include "flashback_internal.h"
+#include "utils/memutils.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "storage/read_stream.h"
+#include "storage/smgr.h"
+#include "utils/injection_point.h"
+
+/* Where the content of a block is */
+typedef enum BlockSource
+{
+	BLOCK_UNKNOWN,				/* not yet decided */
+	BLOCK_ZEROES,
+	BLOCK_IMAGE,				/* in the log */
+	BLOCK_STORED,				/* among our pages */
+	BLOCK_UNREADABLE,			/* it was when it was overwritten */
+} BlockSource;
+
+typedef struct FlashbackBlock
+{
+	BlockNumber blkno;			/* hash key */
+	char		status;
+	bool		done;			/* it is as of the position */
+	BlockSource source;
+	uint32		slot;			/* if stored */
+	FlashbackImage image;		/* if from the log */
+} FlashbackBlock;
+
+#define SH_PREFIX block
+#define SH_ELEMENT_TYPE FlashbackBlock
+#define SH_KEY_TYPE BlockNumber
+#define SH_KEY blkno
+#define SH_HASH_KEY(table, key) murmurhash32(key)
+#define SH_EQUAL(table, a, b) ((a) == (b))
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+struct FlashbackHeap
+{
+	MemoryContext context;
+	Relation	rel;
+	RelFileLocator rlocator;
+	const FlashbackMoment *moment;
+	FlashbackPhase phase;
+	BlockNumber nblocks;		/* of the file, when we began */
+	BufferAccessStrategy strategy;
+	ReadStream *stream;			/* NULL: all that is on disk has been read */
+	BlockRangeReadStreamPrivate range;
+	block_hash *blocks;			/* to rebuild, or rebuilt */
+	FlashbackPageStore *store;
+	BlockNumber *order;			/* of what was rebuilt */
+	uint32		norder;
+	uint32		next;
+	char	   *page;			/* aligned for reads from disk */
+};
+
+static void rebuild(FlashbackHeap *heap);
+
+/*
+ * Begins to read a heap; the relation must be locked.
+ */
+FlashbackHeap *
+flashback_heap_open(Relation rel, const FlashbackMoment *moment, FlashbackPhase phase)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "flashback heap", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old_context = MemoryContextSwitchTo(context);
+	FlashbackHeap *heap = palloc0(sizeof(FlashbackHeap));
+
+	heap->context = context;
+	heap->page = palloc_aligned(BLCKSZ, PG_IO_ALIGN_SIZE, 0);
+	heap->rel = rel;
+	heap->rlocator = rel->rd_locator;
+	heap->moment = moment;
+	heap->phase = phase;
+	heap->nblocks = RelationGetNumberOfBlocks(rel);
+	heap->strategy = GetAccessStrategy(BAS_BULKREAD);
+	heap->blocks = block_create(context, 256, NULL);
+	heap->store = flashback_store_create();
+	heap->range.current_blocknum = 0;
+	heap->range.last_exclusive = heap->nblocks;
+	heap->stream = read_stream_begin_relation(READ_STREAM_FULL | READ_STREAM_SEQUENTIAL | READ_STREAM_USE_BATCHING,
+											  heap->strategy, rel, MAIN_FORKNUM,
+											  block_range_read_stream_cb, &heap->range, 0);
+	MemoryContextSwitchTo(old_context);
+
+	flashback_progress.blocks_total = heap->nblocks;
+	flashback_progress.blocks_done = 0;
+	flashback_report(phase);
+	return heap;
+}
+
+/*
+ * Copies a page out of shared buffers; returns whether it has not changed
+ * since the moment.  Its changes are all there: they are made under the lock,
+ * which is held until the page has the position of their record.
+ */
+static bool
+copy_if_old(FlashbackHeap *heap, Buffer buffer, bool copy_newer)
+{
+	Page		page = BufferGetPage(buffer);
+	bool		old;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	old = PageGetLSN(page) <= heap->moment->lsn;
+	if (old || copy_newer)
+		memcpy(heap->page, page, BLCKSZ);
+	UnlockReleaseBuffer(buffer);
+	return old;
+}
+
+static FlashbackBlock *
+want(FlashbackHeap *heap, BlockNumber blkno)
+{
+	bool		found;
+	FlashbackBlock *block = block_insert(heap->blocks, blkno, &found);
+
+	if (!found)
+	{
+		block->done = false;
+		block->source = BLOCK_UNKNOWN;
+		flashback_progress.blocks_rebuilt++;
+	}
+	return block;
+}
+
+/*
+ * The next page that is as of the moment, in no particular order, or NULL.
+ * *rebuilt tells whether it does not come from shared buffers as it is.
+ */
+const char *
+flashback_heap_next(FlashbackHeap *heap, BlockNumber *blkno, bool *rebuilt)
+{
+	while (heap->stream)
+	{
+		Buffer		buffer = read_stream_next_buffer(heap->stream, NULL);
+
+		CHECK_FOR_INTERRUPTS();
+		if (!BufferIsValid(buffer))
+		{
+			read_stream_end(heap->stream);
+			heap->stream = NULL;
+			INJECTION_POINT("flashback-table-rebuild", NULL);
+			rebuild(heap);
+			flashback_report(FLASHBACK_READING_REBUILT);
+			break;
+		}
+		*blkno = BufferGetBlockNumber(buffer);
+		*rebuilt = false;
+		if ((++flashback_progress.blocks_done & 1023) == 0)
+			flashback_report(heap->phase);
+		if (copy_if_old(heap, buffer, false))
+			return heap->page;
+		want(heap, *blkno);
+	}
+	while (heap->next < heap->norder)
+	{
+		bool		newer;
+		const char *page;
+
+		CHECK_FOR_INTERRUPTS();
+		*blkno = heap->order[heap->next++];
+		*rebuilt = true;
+		page = flashback_heap_fetch(heap, *blkno, &newer);
+		if (!PageIsNew((Page) page))
+			return page;
+	}
+	return NULL;
+}
+
+/*
+ * A page of its own, rebuilt or not.  *newer: it could not be had as of the
+ * moment without being rebuilt, and is as it is now.
+ */
+const char *
+flashback_heap_fetch(FlashbackHeap *heap, BlockNumber blkno, bool *newer)
+{
+	FlashbackBlock *block = block_lookup(heap->blocks, blkno);
+	const char *page = heap->page;
+	const char *wrong;
+
+	*newer = false;
+	if (block == NULL || !block->done)
+	{
+		*newer = !copy_if_old(heap, ReadBufferExtended(heap->rel, MAIN_FORKNUM, blkno,
+													   RBM_NORMAL, heap->strategy), true);
+		return page;
+	}
+	switch (block->source)
+	{
+		case BLOCK_ZEROES:
+			memset(heap->page, 0, BLCKSZ);
+			break;
+		case BLOCK_IMAGE:
+			flashback_log()->read_image(&block->image, heap->page);
+			break;
+		case BLOCK_STORED:
+			page = flashback_store_page(heap->store, block->slot, false);
+			break;
+		default:
+			elog(ERROR, "block %u of relation %u was not rebuilt", blkno, heap->rlocator.relNumber);
+	}
+	wrong = flashback_check_page(page);
+	if (wrong == NULL && PageGetLSN((Page) page) > heap->moment->lsn)
+		wrong = "it is newer";
+	if (wrong != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("could not rebuild block %u of relation %u", blkno, heap->rlocator.relNumber),
+				 errdetail_internal("%s.", wrong)));
+	return page;
+}
+
+/*
+ * Rebuilds whatever has changed since the moment and is not rebuilt yet.
+ */
+void
+flashback_heap_rebuild_newer(FlashbackHeap *heap)
+{
+	for (BlockNumber blkno = 0; blkno < heap->nblocks; blkno++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (block_lookup(heap->blocks, blkno) == NULL &&
+			!copy_if_old(heap, ReadBufferExtended(heap->rel, MAIN_FORKNUM, blkno,
+												  RBM_NORMAL, heap->strategy), false))
+			want(heap, blkno);
+	}
+	rebuild(heap);
+}
+
+void
+flashback_heap_close(FlashbackHeap *heap)
+{
+	if (heap->stream)
+		read_stream_end(heap->stream);
+	flashback_store_free(heap->store);
+	FreeAccessStrategy(heap->strategy);
+	MemoryContextDelete(heap->context);
+}
+
+/*
+ * Looks up the first images of the blocks that are wanted.  What lay beyond
+ * the end of the file and has an image is wanted, too.
+ */
+static void
+find_images(FlashbackHeap *heap, bool also_read)
+{
+	const FlashbackLogApi *api = flashback_log();
+	FlashbackImages *images = api->begin_images(&heap->moment->point, &heap->rlocator);
+	FlashbackImage image;
+
+	while (api->next_image(images, &image))
+	{
+		FlashbackBlock *block;
+
+		if (image.blkno >= heap->nblocks)
+			block = want(heap, image.blkno);
+		else
+			block = block_lookup(heap->blocks, image.blkno);
+		if (block == NULL || block->done ||
+			block->source == BLOCK_IMAGE || block->source == BLOCK_UNREADABLE ||
+			(block->source != BLOCK_UNKNOWN && !also_read))
+			continue;
+		block->source = (image.kind == FLASHBACK_IMAGE_PAGE ? BLOCK_IMAGE : BLOCK_UNREADABLE);
+		block->image = image;
+	}
+	api->end_images(images);
+}
+
+/*
+ * Decides where the content of the wanted blocks at the point comes from.
+ */
+static void
+find_bases(FlashbackHeap *heap)
+{
+	SMgrRelation smgr = RelationGetSmgr(heap->rel);
+	block_iterator iterator;
+	FlashbackBlock *block;
+	bool		read = false;
+
+	flashback_report(FLASHBACK_READING_IMAGES);
+	find_images(heap, false);
+
+	/*
+	 * One without an image has not been overwritten since the point, or was
+	 * zeroes then.  An image is kept before its block is overwritten: one
+	 * that has none after we read it was not overwritten while we did.
+	 */
+	block_start_iterate(heap->blocks, &iterator);
+	while ((block = block_iterate(heap->blocks, &iterator)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (block->done || block->source != BLOCK_UNKNOWN)
+			continue;
+		read = true;
+		block->source = BLOCK_ZEROES;
+		if (block->blkno >= heap->nblocks)
+			continue;
+		smgrread(smgr, MAIN_FORKNUM, block->blkno, heap->page);
+		if (PageIsNew((Page) heap->page) ||
+			PageGetLSN((Page) heap->page) > heap->moment->point.lsn)
+			continue;
+		block->source = BLOCK_STORED;
+		block->slot = flashback_store_add(heap->store);
+		memcpy(flashback_store_page(heap->store, block->slot, true), heap->page, BLCKSZ);
+	}
+	if (read)
+	{
+		INJECTION_POINT("flashback-table-read", NULL);
+		find_images(heap, true);
+	}
+
+	block_start_iterate(heap->blocks, &iterator);
+	while ((block = block_iterate(heap->blocks, &iterator)) != NULL)
+	{
+		bool		checksum_failure;
+
+		CHECK_FOR_INTERRUPTS();
+		if (block->done)
+			continue;
+		if (block->source == BLOCK_UNREADABLE)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("could not rebuild block %u of relation %u", block->blkno, heap->rlocator.relNumber),
+					 errdetail("It could not be read when it was overwritten.")));
+		if (block->source == BLOCK_STORED)
+		{
+			/* The check masks the checksum while it computes it */
+			memcpy(heap->page, flashback_store_page(heap->store, block->slot, false), BLCKSZ);
+			if (!PageIsVerified((Page) heap->page, block->blkno, 0, &checksum_failure) ||
+				flashback_check_page(heap->page) != NULL)
+				ereport(ERROR,
+						(errcode(ERRCODE_DATA_CORRUPTED),
+						 errmsg("invalid page in block %u of relation %u", block->blkno, heap->rlocator.relNumber)));
+		}
+	}
+}
+
+/*
+ * The page of a block, to be changed; with its content of now, if that matters.
+ */
+static char *
+get_page(FlashbackHeap *heap, FlashbackBlock *block, bool content)
+{
+	char	   *page;
+	const char *wrong;
+
+	if (block->source == BLOCK_STORED)
+		return flashback_store_page(heap->store, block->slot, true);
+	block->slot = flashback_store_add(heap->store);
+	page = flashback_store_page(heap->store, block->slot, true);
+	if (block->source == BLOCK_IMAGE && content)
+	{
+		flashback_log()->read_image(&block->image, page);
+		wrong = flashback_check_page(page);
+		if (wrong == NULL && PageGetLSN((Page) page) > heap->moment->point.lsn)
+			wrong = "its image is newer than the point";
+		if (wrong != NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("could not rebuild block %u of relation %u", block->blkno, heap->rlocator.relNumber),
+					 errdetail_internal("%s.", wrong)));
+	}
+	block->source = BLOCK_STORED;
+	return page;
+}
+
+/*
+ * A truncation takes the blocks away that are older than it.
+ */
+static void
+truncate_blocks(FlashbackHeap *heap, XLogReaderState *record)
+{
+	xl_smgr_truncate truncation;
+	block_iterator iterator;
+	FlashbackBlock *block;
+
+	if (XLogRecGetDataLen(record) < sizeof(truncation))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("invalid truncation record in WAL at %X/%X", LSN_FORMAT_ARGS(record->ReadRecPtr))));
+	memcpy(&truncation, XLogRecGetData(record), sizeof(truncation));
+	if (!RelFileLocatorEquals(truncation.rlocator, heap->rlocator) ||
+		(truncation.flags & SMGR_TRUNCATE_HEAP) == 0)
+		return;
+
+	block_start_iterate(heap->blocks, &iterator);
+	while ((block = block_iterate(heap->blocks, &iterator)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (block->done || block->blkno < truncation.blkno)
+			continue;
+		if (block->source == BLOCK_IMAGE && block->image.lsn < record->EndRecPtr)
+			block->source = BLOCK_ZEROES;
+		else if (block->source == BLOCK_STORED)
+		{
+			char	   *page = flashback_store_page(heap->store, block->slot, true);
+
+			if (PageGetLSN((Page) page) < record->EndRecPtr)
+				memset(page, 0, BLCKSZ);
+		}
+	}
+}
+
+/*
+ * Replays what WAL has of the wanted blocks between the point and the moment.
+ */
+static void
+replay(FlashbackHeap *heap)
+{
+	FlashbackWalPass *pass = flashback_wal_begin(heap->moment->point.redo, heap->moment->lsn);
+	XLogReaderState *record;
+
+	INJECTION_POINT("flashback-table-replay", NULL);
+	flashback_report(FLASHBACK_REPLAYING_WAL);
+	while ((record = flashback_wal_next(pass)) != NULL)
+	{
+		if (XLogRecGetRmid(record) == RM_SMGR_ID)
+		{
+			if ((XLogRecGetInfo(record) & ~XLR_INFO_MASK) == XLOG_SMGR_TRUNCATE)
+				truncate_blocks(heap, record);
+			continue;
+		}
+		for (int id = 0; id <= XLogRecMaxBlockId(record); id++)
+		{
+			DecodedBkpBlock *named = XLogRecGetBlock(record, id);
+			FlashbackBlock *block;
+
+			if (!named->in_use || named->forknum != MAIN_FORKNUM ||
+				!RelFileLocatorEquals(named->rlocator, heap->rlocator) ||
+				!flashback_redo_concerns(record))
+				continue;
+			block = block_lookup(heap->blocks, named->blkno);
+			if (block == NULL)
+			{
+				/* Of the file it has not changed since; else it was cut off */
+				if (named->blkno < heap->nblocks)
+					continue;
+				block = want(heap, named->blkno);
+				block->source = BLOCK_ZEROES;
+			}
+			if (block->done)
+				continue;
+			flashback_redo_block(record, id,
+								 get_page(heap, block, !flashback_redo_makes_page(record, id)));
+		}
+	}
+	flashback_wal_end(pass);
+}
+
+static int
+compare_blocks(const void *a, const void *b)
+{
+	BlockNumber x = *(const BlockNumber *) a;
+	BlockNumber y = *(const BlockNumber *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Rebuilds the wanted blocks.
+ */
+static void
+rebuild(FlashbackHeap *heap)
+{
+	MemoryContext old_context = MemoryContextSwitchTo(heap->context);
+	block_iterator iterator;
+	FlashbackBlock *block;
+
+	find_bases(heap);
+	replay(heap);
+
+	heap->norder = 0;
+	heap->order = palloc_extended(Max((Size) heap->blocks->members, 1) * sizeof(BlockNumber), MCXT_ALLOC_HUGE);
+	block_start_iterate(heap->blocks, &iterator);
+	while ((block = block_iterate(heap->blocks, &iterator)) != NULL)
+	{
+		block->done = true;
+		heap->order[heap->norder++] = block->blkno;
+	}
+	qsort(heap->order, heap->norder, sizeof(BlockNumber), compare_blocks);
+	MemoryContextSwitchTo(old_context);
+}

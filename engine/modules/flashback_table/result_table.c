@@ -1,0 +1,279 @@
+/*-------------------------------------------------------------------------
+ *
+ * result_table.c
+ *	  The table that a flashback makes.
+ *
+ * It belongs to the owner of the table whose rows it has, whoever calls, and
+ * nobody is granted anything on it, whatever default privileges say: rows
+ * reappear in it that some who may read the table were never to see again.
+ * It has the columns, without defaults, constraints, triggers and policies.
+ *
+ * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
+ *
+ * IDENTIFICATION
+ *	  engine/modules/flashback_table/result_table.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/multixact.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/heap.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_am_d.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_tablespace_d.h"
+#include "catalog/toasting.h"
+#include "commands/comment.h"
+#include "commands/defrem.h"
+#include "commands/tablespace.h"
+#include "executor/executor.h"
+#include "flashback_sql.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "parser/parse_utilcmd.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/relcache.h"
+#include "utils/timestamp.h"
+
+/* How much is inserted at once, as COPY does */
+#define BATCH_ROWS 1000
+#define BATCH_BYTES 65535
+
+/*
+ * The columns that are not dropped.
+ */
+static TupleDesc
+result_descriptor(Relation rel)
+{
+	TupleDesc	from = RelationGetDescr(rel);
+	TupleDesc	desc;
+	int			natts = 0;
+
+	for (int i = 0; i < from->natts; i++)
+		natts += !TupleDescAttr(from, i)->attisdropped;
+	desc = CreateTemplateTupleDesc(natts);
+	natts = 0;
+	for (int i = 0; i < from->natts; i++)
+	{
+		if (!TupleDescAttr(from, i)->attisdropped)
+			TupleDescCopyEntry(desc, ++natts, from, i + 1);
+	}
+	return desc;
+}
+
+/*
+ * Creates the table.  Whoever calls must be allowed to create tables there.
+ */
+static Oid
+create_table(Relation rel, const char *name, const char *schema)
+{
+	RangeVar   *target;
+	Oid			namespace;
+	Oid			existing;
+	Oid			tablespace;
+	Oid			relid;
+
+	if (name && name[0] == '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_NAME),
+				 errmsg("argument \"%s\" must not be empty", "result_name")));
+	if (name == NULL)
+		name = psprintf("polar_flashback_%u", RelationGetRelid(rel));
+	if (schema == NULL)
+		schema = get_namespace_name(RelationGetNamespace(rel));
+	target = makeRangeVar(unconstify(char *, schema), unconstify(char *, name), -1);
+	namespace = RangeVarGetAndCheckCreationNamespace(target, NoLock, &existing);
+	if (target->relpersistence != RELPERSISTENCE_PERMANENT)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot create the result of a flashback as a temporary table")));
+	if (OidIsValid(existing))
+		ereport(ERROR,
+				(errcode(ERRCODE_DUPLICATE_TABLE),
+				 errmsg("relation \"%s\" already exists", name),
+				 errhint("Drop or rename it, or call polar_flashback_table() with another result_name.")));
+
+	tablespace = GetDefaultTablespace(RELPERSISTENCE_PERMANENT, false);
+	if (OidIsValid(tablespace) && tablespace != MyDatabaseTableSpace)
+	{
+		AclResult	aclresult = object_aclcheck(TableSpaceRelationId, tablespace, GetUserId(), ACL_CREATE);
+
+		if (aclresult != ACLCHECK_OK)
+			aclcheck_error(aclresult, OBJECT_TABLESPACE, get_tablespace_name(tablespace));
+	}
+
+	relid = heap_create_with_catalog(name, namespace, tablespace,
+									 InvalidOid, InvalidOid, InvalidOid,
+									 rel->rd_rel->relowner, HEAP_TABLE_AM_OID,
+									 result_descriptor(rel), NIL,
+									 RELKIND_RELATION, RELPERSISTENCE_PERMANENT,
+									 false, false, ONCOMMIT_NOOP, (Datum) 0,
+									 false, /* no default privileges */
+									 false, false, InvalidOid, NULL);
+	CommandCounterIncrement();
+	NewRelationCreateToastTable(relid, (Datum) 0);
+	CommandCounterIncrement();
+	return relid;
+}
+
+/*
+ * Puts all rows into the table; returns their number.
+ */
+static uint64
+fill_table(Relation result, Relation rel, FlashbackRows *rows)
+{
+	TupleDesc	from = RelationGetDescr(rel);
+	TupleTableSlot *slots[BATCH_ROWS];
+	TupleTableSlot *shaped = MakeSingleTupleTableSlot(RelationGetDescr(result), &TTSOpsVirtual);
+	bool		dropped = (from->natts != RelationGetNumberOfAttributes(result));
+	bool		more;
+	BulkInsertState bulk = GetBulkInsertState();
+	CommandId	cid = GetCurrentCommandId(true);
+	MemoryContext batch = AllocSetContextCreate(CurrentMemoryContext, "flashback batch",
+												ALLOCSET_DEFAULT_SIZES);
+	int			made = 0;
+	int			count = 0;
+	Size		bytes = 0;
+	uint64		total = 0;
+
+	do
+	{
+		TupleTableSlot *row;
+
+		more = flashback_rows_next(rows, &row);
+		if (more)
+		{
+			if (dropped)
+			{
+				int			column = 0;
+
+				slot_getallattrs(row);
+				ExecClearTuple(shaped);
+				for (int i = 0; i < from->natts; i++)
+				{
+					if (TupleDescAttr(from, i)->attisdropped)
+						continue;
+					shaped->tts_values[column] = row->tts_values[i];
+					shaped->tts_isnull[column++] = row->tts_isnull[i];
+				}
+				row = ExecStoreVirtualTuple(shaped);
+			}
+			if (count == made)
+				slots[made++] = table_slot_create(result, NULL);
+			ExecCopySlot(slots[count], row);
+			bytes += ExecFetchSlotHeapTuple(slots[count], true, NULL)->t_len;
+			count++;
+		}
+		if (count == BATCH_ROWS || bytes > BATCH_BYTES || (!more && count > 0))
+		{
+			MemoryContext old_context = MemoryContextSwitchTo(batch);
+
+			table_multi_insert(result, slots, count, cid, TABLE_INSERT_SKIP_FSM, bulk);
+			MemoryContextSwitchTo(old_context);
+			MemoryContextReset(batch);
+			for (int i = 0; i < count; i++)
+				ExecClearTuple(slots[i]);
+			total += count;
+			count = 0;
+			bytes = 0;
+		}
+	} while (more);
+
+	FreeBulkInsertState(bulk);
+	table_finish_bulk_insert(result, TABLE_INSERT_SKIP_FSM);
+	for (int i = 0; i < made; i++)
+		ExecDropSingleTupleTableSlot(slots[i]);
+	ExecDropSingleTupleTableSlot(shaped);
+	MemoryContextDelete(batch);
+	return total;
+}
+
+/*
+ * Builds the table's indexes, with names of their own.  The core evaluates
+ * their expressions as the owner of the result, who is that of the table.
+ */
+static void
+build_indexes(Oid relid, Relation rel)
+{
+	AttrMap    *map = make_attrmap(RelationGetNumberOfAttributes(rel));
+	List	   *indexes = RelationGetIndexList(rel);
+	int			column = 0;
+	int			done = 0;
+
+	for (int i = 0; i < map->maplen; i++)
+		map->attnums[i] = TupleDescAttr(RelationGetDescr(rel), i)->attisdropped ? 0 : ++column;
+
+	foreach_oid(indexid, indexes)
+	{
+		Relation	index;
+		IndexStmt  *stmt;
+		Oid			constraint;
+
+		flashback_progress_indexes(done++, list_length(indexes));
+		index = index_open(indexid, AccessShareLock);
+		if (!index->rd_index->indisvalid)
+		{
+			index_close(index, AccessShareLock);
+			continue;
+		}
+		stmt = generateClonedIndexStmt(NULL, index, map, &constraint);
+		index_close(index, NoLock);
+
+		/*
+		 * A primary key would need columns that are not null.  What only a
+		 * constraint can express stays one.
+		 */
+		stmt->primary = false;
+		if (stmt->excludeOpNames == NIL && !stmt->iswithoutoverlaps)
+			stmt->isconstraint = stmt->deferrable = stmt->initdeferred = false;
+		stmt->tableSpace = NULL;
+		stmt->idxcomment = NULL;
+		DefineIndex(relid, stmt, InvalidOid, InvalidOid, InvalidOid, -1,
+					false, true, false, false, true);
+		CommandCounterIncrement();
+	}
+	flashback_progress_indexes(done, list_length(indexes));
+	list_free(indexes);
+	free_attrmap(map);
+}
+
+/*
+ * Makes a table with the rows that a table had at a time.  The caller has
+ * locked that, and checked that the current user owns it.
+ */
+void
+flashback_make_result(Relation rel, TimestampTz time, const char *name,
+					  const char *schema, bool with_indexes,
+					  const char *condition, FlashbackResult *result)
+{
+	FlashbackRows *rows;
+	Relation	table;
+	char	   *comment;
+
+	rows = flashback_rows_begin(rel, time, condition, true);
+	result->moment = *flashback_rows_moment(rows);
+	result->relid = create_table(rel, name, schema);
+	table = table_open(result->relid, AccessExclusiveLock);
+	result->rows = fill_table(table, rel, rows);
+	flashback_rows_end(rows);
+	table_close(table, NoLock);
+	CommandCounterIncrement();
+
+	if (with_indexes)
+		build_indexes(result->relid, rel);
+	flashback_progress_end();
+
+	comment = psprintf("\"%s\" as of %s (position %X/%X, point " UINT64_FORMAT ")",
+					   RelationGetRelationName(rel), timestamptz_to_str(result->moment.time),
+					   LSN_FORMAT_ARGS(result->moment.lsn), result->moment.point.number);
+	CreateComments(result->relid, RelationRelationId, 0, comment);
+}
