@@ -63,8 +63,8 @@ leave_epoch(void)
 /*
  * Whether images are wanted now.
  */
-static bool
-wanted(void)
+bool
+flashback_log_is_wanted(void)
 {
 	bool		broken;
 
@@ -325,7 +325,7 @@ overwrite(SMgrRelation reln, ForkNumber forknum, BlockNumber blkno, const void *
 	}
 
 	enter_epoch();
-	if (wanted() && !in_batch(reln, blkno) && !keep_block_durably(reln, blkno))
+	if (flashback_log_is_wanted() && !in_batch(reln, blkno) && !keep_block_durably(reln, blkno))
 		could_not_keep(reln, blkno);
 	INJECTION_POINT("flashback-log-overwrite", NULL);
 	smgrwrite(reln, forknum, blkno, buffer, false);
@@ -339,7 +339,7 @@ overwrite(SMgrRelation reln, ForkNumber forknum, BlockNumber blkno, const void *
 static void
 check_overwrite(SMgrRelation reln, ForkNumber forknum, BlockNumber blkno, BlockNumber nblocks)
 {
-	if (forknum != MAIN_FORKNUM || SmgrIsTemp(reln) || !wanted())
+	if (forknum != MAIN_FORKNUM || SmgrIsTemp(reln) || !flashback_log_is_wanted())
 		return;
 
 	for (BlockNumber i = 0; i < nblocks; i++)
@@ -388,7 +388,7 @@ keep_truncated(SMgrRelation reln, BlockNumber old_nblocks, BlockNumber nblocks)
 
 		CHECK_FOR_INTERRUPTS();
 		enter_epoch();
-		if (wanted() &&
+		if (flashback_log_is_wanted() &&
 			(!keep_block(reln, blkno, &position) ||
 			 (position != 0 && !sync_group(&pending, position)) ||
 			 (blkno + 1 == old_nblocks && !sync_group(&pending, 0))))
@@ -452,7 +452,7 @@ keep_batch(const CkptSortItem *items, int nitems)
 	BufferTag	last = {0};
 	XLogRecPtr	lsn;
 
-	if (flashback_log_mode != FLASHBACK_LOG_SYNC || !DataChecksumsEnabled() || !wanted())
+	if (flashback_log_mode != FLASHBACK_LOG_SYNC || !DataChecksumsEnabled() || !flashback_log_is_wanted())
 		return;
 
 	enter_epoch();

@@ -26,7 +26,9 @@ CREATE FUNCTION polar_stat_get_flashback_log(
     OUT capture_ms float8,
     OUT syncs int8,
     OUT sync_ms float8,
-    OUT failures int8
+    OUT failures int8,
+    OUT recycled_files int8,
+    OUT recycled_bytes int8
 )
 AS 'MODULE_PATHNAME', 'polar_stat_get_flashback_log'
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
@@ -37,7 +39,7 @@ CREATE VIEW polar_stat_flashback_log AS
     SELECT s.state, s.mode, s.oldest_time, s.oldest_lsn, s.oldest_redo_lsn, s.newest_point_time, s.points,
            s.window_began, s.windows_ended, s.last_ended_at, s.last_end_reason, s.size_bytes, s.bytes_per_second,
            s.looks, s.images, s.zero_pages, s.unreadable, s.image_bytes, s.written_bytes, s.capture_ms,
-           s.syncs, s.sync_ms, s.failures
+           s.syncs, s.sync_ms, s.failures, s.recycled_files, s.recycled_bytes
     FROM polar_stat_get_flashback_log() s;
 
 COMMENT ON VIEW polar_stat_flashback_log IS 'the flashback log and its window, which reaches from oldest_time to now';
@@ -59,6 +61,8 @@ COMMENT ON COLUMN polar_stat_flashback_log.written_bytes IS 'bytes written to th
 COMMENT ON COLUMN polar_stat_flashback_log.capture_ms IS 'time for reading, compressing and writing';
 COMMENT ON COLUMN polar_stat_flashback_log.sync_ms IS 'time that processes waited for the log to be durable';
 COMMENT ON COLUMN polar_stat_flashback_log.failures IS 'how often a page could not be kept';
+COMMENT ON COLUMN polar_stat_flashback_log.recycled_files IS 'files of deleted relations that are kept';
+COMMENT ON COLUMN polar_stat_flashback_log.recycled_bytes IS 'space that these take';
 
 CREATE FUNCTION polar_flashback_log_get_points(
     OUT number int8,
@@ -120,9 +124,50 @@ LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION polar_flashback_log_verify() IS 'reads the whole flashback log; damage is null for a segment that is as it was written';
 
+CREATE FUNCTION polar_flashback_log_get_recycled(
+    OUT tablespace oid,
+    OUT database oid,
+    OUT relfilenode oid,
+    OUT dropped_at timestamptz,
+    OUT commit_lsn pg_lsn,
+    OUT size_bytes int8,
+    OUT restorable_since timestamptz
+)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'polar_flashback_log_get_recycled'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION polar_flashback_log_get_recycled() IS 'the kept files of deleted relations';
+
+CREATE VIEW polar_flashback_recycled AS
+    SELECT r.tablespace, r.database, r.relfilenode, r.dropped_at, r.commit_lsn, r.size_bytes, r.restorable_since
+    FROM polar_flashback_log_get_recycled() r;
+
+COMMENT ON VIEW polar_flashback_recycled IS 'files of relations that were dropped, truncated or rewritten, kept for flashback, oldest first';
+COMMENT ON COLUMN polar_flashback_recycled.dropped_at IS 'when the transaction that deleted it committed';
+COMMENT ON COLUMN polar_flashback_recycled.commit_lsn IS 'it can be read as of positions before this one';
+COMMENT ON COLUMN polar_flashback_recycled.restorable_since IS 'and from this time on; null while no point needs it';
+
+CREATE FUNCTION polar_flashback_purge(relation regclass)
+RETURNS int4
+AS 'MODULE_PATHNAME', 'polar_flashback_purge'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION polar_flashback_purge(regclass) IS 'at once and for good, nothing of a table, as it is stored now, can be read from before; returns how many kept files were removed';
+
+CREATE FUNCTION polar_flashback_purge(tablespace oid, database oid, relfilenode oid)
+RETURNS int4
+AS 'MODULE_PATHNAME', 'polar_flashback_purge_file'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION polar_flashback_purge(oid, oid, oid) IS 'the same for a file, such as one of polar_flashback_recycled';
+
 -- Old pages hold what has been deleted.
 REVOKE ALL ON FUNCTION polar_flashback_log_get_images(int8), polar_flashback_log_page(regclass, int8, int8),
     polar_flashback_log_verify() FROM PUBLIC;
 REVOKE ALL ON FUNCTION polar_stat_get_flashback_log(), polar_flashback_log_get_points() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION polar_stat_get_flashback_log(), polar_flashback_log_get_points() TO pg_monitor;
-GRANT SELECT ON polar_stat_flashback_log, polar_flashback_points TO pg_monitor;
+REVOKE ALL ON FUNCTION polar_flashback_log_get_recycled(), polar_flashback_purge(regclass), polar_flashback_purge(oid, oid, oid)
+    FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION polar_stat_get_flashback_log(), polar_flashback_log_get_points(), polar_flashback_log_get_recycled()
+    TO pg_monitor;
+GRANT SELECT ON polar_stat_flashback_log, polar_flashback_points, polar_flashback_recycled TO pg_monitor;

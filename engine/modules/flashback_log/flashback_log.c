@@ -40,6 +40,7 @@ int			flashback_log_rotation = 180;
 int			flashback_log_point_timeout = 300;
 int			flashback_log_point_segments = 16;
 int			flashback_log_max_size = 10240;
+int			flashback_recycle_max_size = 10240;
 int			flashback_log_segment_size_kb = FLASHBACK_LOG_SEGMENT_MB * 1024;
 
 FlashbackLogShared *flashback_log_shared = NULL;
@@ -138,7 +139,7 @@ _PG_init(void)
 							 false,
 							 PGC_POSTMASTER, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("polar_enable_fast_recovery_area",
-							 "Keeps the WAL and commit status that the flashback log needs.",
+							 "Keeps the WAL, the commit status and the files of deleted relations that flashback needs.",
 							 NULL,
 							 &flashback_log_keep_recovery_area,
 							 false,
@@ -165,6 +166,12 @@ _PG_init(void)
 							"Size that the flashback log may have, however long it is to be kept.",
 							"Zero means no limit.",
 							&flashback_log_max_size,
+							10240, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomIntVariable("polar_flashback_recycle_max_size",
+							"Size that kept files of deleted relations may have in all tablespaces together.",
+							"Zero means no limit. The oldest go first; a larger file is not kept.",
+							&flashback_recycle_max_size,
 							10240, 0, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
 	DefineCustomIntVariable("polar_fast_recovery_area_rotation",
@@ -210,4 +217,6 @@ _PG_init(void)
 	flashback_log_install_points();
 	flashback_log_install_moves();
 	flashback_log_install_retention();
+	if (flashback_log_keep_recovery_area)
+		flashback_log_install_recycle();
 }

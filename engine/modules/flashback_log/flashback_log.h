@@ -27,6 +27,11 @@
 #define FLASHBACK_LOG_SEGMENT_MB 256
 
 #define FLASHBACK_LOG_MAX_POINTS 512
+#define FLASHBACK_LOG_MAX_PURGED 1024
+
+/* In each tablespace, beside the databases; see recycle_area.c */
+#define FLASHBACK_RECYCLE_DIR "pgsql_tmp_polar_recycle"
+#define FLASHBACK_RECYCLE_DESCRIPTOR ".kept"
 
 typedef enum FlashbackLogMode
 {
@@ -106,6 +111,37 @@ typedef struct FlashbackLogIndexHeader
 	uint32		unused;
 } FlashbackLogIndexHeader;
 
+/* What identifies a kept file, and names it */
+typedef struct FlashbackKeptName
+{
+	RelFileLocator rlocator;
+	XLogRecPtr	commit_lsn;
+} FlashbackKeptName;
+
+/* Says that a file has been kept, with all its segments */
+typedef struct FlashbackKeptDescriptor
+{
+	uint32		magic;
+	uint32		version;
+	uint64		system_identifier;
+	uint32		segment_blocks;
+	uint32		unused;
+	FlashbackKeptFile file;
+	pg_crc32c	crc;
+} FlashbackKeptDescriptor;
+
+#define FLASHBACK_RECYCLE_MAGIC 0x464C4B50
+
+/* Even if somebody reads it */
+#define FLASHBACK_RECYCLE_FORCE 1
+
+/* A relation of which nothing from before a position may be read */
+typedef struct FlashbackPurged
+{
+	RelFileLocator rlocator;
+	XLogRecPtr	lsn;
+} FlashbackPurged;
+
 typedef struct FlashbackLogShared
 {
 	slock_t		mutex;			/* protects the next group */
@@ -122,6 +158,8 @@ typedef struct FlashbackLogShared
 	TimestampTz ended_at;
 	uint64		windows_ended;
 	ProcNumber	worker;			/* INVALID_PROC_NUMBER: not running */
+	int64		recycled_files;
+	int64		recycled_bytes;
 
 	ConditionVariable truncations_done;
 
@@ -132,6 +170,8 @@ typedef struct FlashbackLogShared
 	int			npoints;
 	FlashbackPoint points[FLASHBACK_LOG_MAX_POINTS];
 	uint64		first_segment;	/* the oldest that is kept */
+	int			npurged;
+	FlashbackPurged purged[FLASHBACK_LOG_MAX_PURGED];
 
 	/* Changed with the epoch lock held exclusively, or before anybody writes */
 	pg_atomic_uint64 lsn;		/* F; 0: no point yet */
@@ -199,6 +239,7 @@ extern int	flashback_log_point_timeout;
 extern int	flashback_log_point_segments;
 extern int	flashback_log_max_size;
 extern int	flashback_log_segment_size_kb;
+extern int	flashback_recycle_max_size;
 extern FlashbackLogShared *flashback_log_shared;
 extern LWLockPadded *flashback_log_locks;
 extern uint32 flashback_log_wait_event;
@@ -211,6 +252,7 @@ extern const char *const flashback_log_mode_names[];
 /* capture.c */
 extern void flashback_log_install_capture(void);
 extern void flashback_log_forget_batch(void);
+extern bool flashback_log_is_wanted(void);
 
 /* log_file.c */
 extern char flashback_log_error[256];
@@ -237,6 +279,7 @@ extern void flashback_log_drop_points(int n);
 extern void flashback_log_note_end(const char *why);
 extern void flashback_log_close_gate(void);
 extern void flashback_log_open_gate(void);
+extern bool flashback_log_oldest_point(FlashbackPoint *point);
 
 /* moves.c */
 extern void flashback_log_install_moves(void);
@@ -246,6 +289,37 @@ extern void flashback_log_install_retention(void);
 extern bool flashback_log_make_room(void);
 extern void flashback_log_wake_worker(void);
 extern PGDLLEXPORT pg_noreturn void flashback_log_worker_main(Datum arg);
+
+/* recycle.c */
+extern void flashback_log_install_recycle(void);
+
+/* recycle_area.c */
+extern void flashback_recycle_path(char *path, const FlashbackKeptName *name, const char *suffix);
+extern void flashback_recycle_segment_path(char *path, const FlashbackKeptName *name, BlockNumber segno);
+extern pg_crc32c flashback_recycle_crc(const FlashbackKeptDescriptor *descriptor);
+extern bool flashback_recycle_read_descriptor(int fd, const FlashbackKeptName *name, FlashbackKeptFile *file);
+extern bool flashback_recycle_sync_area(Oid tablespace);
+extern bool flashback_recycle_create_area(Oid tablespace);
+extern void flashback_recycle_count(int files, int64 bytes);
+extern bool flashback_recycle_is_over_limit(void);
+extern bool flashback_recycle_exists(const FlashbackKeptName *name);
+extern void flashback_recycle_discard(const FlashbackKeptName *name);
+extern bool flashback_recycle_remove(const FlashbackKeptName *name, int flags);
+extern bool flashback_recycle_drop_area(Oid tablespace, int flags);
+extern int	flashback_recycle_remove_relation(const RelFileLocator *rlocator);
+extern FlashbackKeptName *flashback_recycle_list(int *n);
+extern void flashback_recycle_retain(XLogRecPtr oldest_lsn);
+extern bool flashback_recycle_make_room(Oid tablespace);
+extern bool flashback_recycle_make_room_for_log(void);
+extern bool flashback_recycle_sync(void);
+extern void flashback_recycle_begin(bool keep);
+
+/* recycle_reader.c */
+extern const FlashbackRecycleApi flashback_recycle_api;
+
+/* purge.c */
+extern bool flashback_log_read_purged(void);
+extern XLogRecPtr flashback_log_purged_before(const RelFileLocator *rlocator);
 
 /* reader.c */
 extern const FlashbackLogApi flashback_log_api;

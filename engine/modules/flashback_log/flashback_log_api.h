@@ -63,6 +63,43 @@ typedef struct FlashbackImage
 
 typedef struct FlashbackImages FlashbackImages;
 
+/* The main fork of a permanent relation that a commit has deleted */
+typedef struct FlashbackKeptFile
+{
+	RelFileLocator rlocator;
+	BlockNumber nblocks;
+	XLogRecPtr	commit_lsn;		/* end of that commit's record */
+	TimestampTz dropped_at;
+} FlashbackKeptFile;
+
+typedef struct FlashbackKept FlashbackKept;
+
+/*
+ * The recycle area.  A kept file is to a point of before commit_lsn what the
+ * file of a relation that still exists is: the content of a block at the point
+ * is its first image after it, else that of the file if its lsn is not after
+ * the point's, else zeroes.  (See first_image().  No block of it is written
+ * any more, so nothing needs to be asked again.)
+ */
+typedef struct FlashbackRecycleApi
+{
+	/* All kept files, oldest first; some may be gone when they are opened */
+	FlashbackKeptFile *(*list) (int *nfiles);
+
+	/*
+	 * The file that had this locator at a position, if it has been deleted
+	 * since and kept; NULL else, and then nothing of it can be read.  It is
+	 * not removed before it is closed, or the (sub)transaction ends or fails,
+	 * unless the tablespace or database is dropped or the relation purged;
+	 * then reading it fails.  A parallel worker opens it for itself.
+	 */
+	FlashbackKept *(*open) (const RelFileLocator *rlocator, XLogRecPtr lsn,
+							FlashbackKeptFile *file);
+	/* A block of it; an ERROR if it does not verify */
+	void		(*read) (FlashbackKept *kept, BlockNumber blkno, char *page);
+	void		(*close) (FlashbackKept *kept);
+} FlashbackRecycleApi;
+
 typedef struct FlashbackLogApi
 {
 	/* The newest point not after this time, or with lsn not after this one */
@@ -100,6 +137,16 @@ typedef struct FlashbackLogApi
 	 * the last image has been read.
 	 */
 	bool		(*is_complete) (const FlashbackPoint *point);
+
+	/*
+	 * Whether images of a relation may be read for this point: not those of
+	 * before it was purged.  begin_images() for one relation, and
+	 * first_image(), raise an ERROR then, but not during recovery.
+	 */
+	bool		(*may_read) (const FlashbackPoint *point,
+							 const RelFileLocator *rlocator);
+
+	const FlashbackRecycleApi *recycle;
 } FlashbackLogApi;
 
 #endif							/* FLASHBACK_LOG_API_H */

@@ -303,6 +303,29 @@ flashback_log_open_gate(void)
 }
 
 /*
+ * The oldest point of the window; false if there is none.
+ */
+bool
+flashback_log_oldest_point(FlashbackPoint *point)
+{
+	FlashbackLogShared *shared = flashback_log_shared;
+	bool		broken;
+	bool		result = false;
+
+	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK), LW_SHARED);
+	SpinLockAcquire(&shared->mutex);
+	broken = shared->broken;
+	SpinLockRelease(&shared->mutex);
+	if (!broken && shared->npoints > 0)
+	{
+		*point = shared->points[0];
+		result = true;
+	}
+	LWLockRelease(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK));
+	return result;
+}
+
+/*
  * During recovery: whether no page on disk can be newer than what has been
  * replayed.  That is so from the point of consistency on; in crash recovery
  * never before its end.
@@ -470,8 +493,9 @@ checkpoint_sync(XLogRecPtr redo, int flags)
 	 * log is durable, the window outlives the operating system.
 	 */
 	if (shutdown && flashback_log_mode == FLASHBACK_LOG_ASYNC &&
-		!flashback_log_sync_segments(shared->points[0].position / FLASHBACK_LOG_SEGMENT_SIZE,
-									 point.position))
+		(!flashback_log_sync_segments(shared->points[0].position / FLASHBACK_LOG_SEGMENT_SIZE,
+									  point.position) ||
+		 !flashback_recycle_sync()))
 		shutdown = false;
 
 	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK), LW_EXCLUSIVE);
@@ -742,6 +766,7 @@ flashback_log_begin(void)
 			remove_state_or_stop();
 			remove_files(is_any);
 		}
+		flashback_recycle_begin(false);
 		return;
 	}
 
@@ -753,8 +778,12 @@ flashback_log_begin(void)
 	last = last_segment_file();
 	if (read_state(&why))
 		why = why_not_continued();
+	if (why == NULL && !flashback_log_read_purged())
+		why = "the list of purged relations is damaged";
 	if (why == NULL)
 		why = continue_window(last);
+	if (why != NULL)
+		shared->npurged = 0;
 
 	shared->point_number = state.point_number;
 	shared->windows_ended = state.windows_ended;
@@ -767,6 +796,7 @@ flashback_log_begin(void)
 	if (why == NULL)
 	{
 		remove_files(is_left_over);
+		flashback_recycle_begin(flashback_log_keep_recovery_area);
 		if (flashback_log_write_state(false))
 			return;
 		if (flashback_log_mode == FLASHBACK_LOG_SYNC)
@@ -789,6 +819,10 @@ flashback_log_begin(void)
 	}
 	remove_state_or_stop();
 	remove_files(is_any);
+	flashback_recycle_begin(false);
+	shared->npurged = 0;
+	shared->recycled_files = 0;
+	shared->recycled_bytes = 0;
 	shared->first_segment = last + 1;
 	shared->last_record = 0;
 	shared->whole = true;

@@ -497,11 +497,25 @@ is_complete(const FlashbackPoint *point)
 	return copy_point(is_same, point, NULL);
 }
 
+static bool
+may_read(const FlashbackPoint *point, const RelFileLocator *rlocator)
+{
+	return flashback_log_purged_before(rlocator) <= point->lsn;
+}
+
 static FlashbackImages *
 begin_images(const FlashbackPoint *point, const RelFileLocator *rlocator)
 {
-	FlashbackImages *images = palloc0(sizeof(FlashbackImages));
+	FlashbackImages *images;
 
+	/* Recovery needs what flashback must not show */
+	if (rlocator && !AmStartupProcess() && !may_read(point, rlocator))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the past of relation %u was purged", rlocator->relNumber),
+				 errhint("It can be read as of a point after that.")));
+
+	images = palloc0(sizeof(FlashbackImages));
 	images->point = *point;
 	images->filtered = (rlocator != NULL);
 	if (rlocator)
@@ -754,4 +768,6 @@ const FlashbackLogApi flashback_log_api = {
 	.read_image = read_image,
 	.first_image = first_image,
 	.is_complete = is_complete,
+	.may_read = may_read,
+	.recycle = &flashback_recycle_api,
 };

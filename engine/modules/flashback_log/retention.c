@@ -223,7 +223,7 @@ flashback_log_make_room(void)
 		result = true;
 	}
 	LWLockRelease(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK));
-	return result;
+	return result || flashback_recycle_make_room_for_log();
 }
 
 /*
@@ -307,6 +307,17 @@ index_segments(void)
 		if (!flashback_log_index_segment(segment))
 			lose_segment(segment);
 	}
+}
+
+/*
+ * Kept files go with the points that need them.
+ */
+static void
+recycle(void)
+{
+	FlashbackPoint oldest;
+
+	flashback_recycle_retain(flashback_log_oldest_point(&oldest) ? oldest.lsn : InvalidXLogRecPtr);
 }
 
 /*
@@ -401,6 +412,7 @@ flashback_log_worker_main(Datum arg)
 		}
 
 		retain();
+		recycle();
 		make_spare();
 		index_segments();
 		request_point();
@@ -433,23 +445,7 @@ flashback_log_wake_worker(void)
 static bool
 oldest_kept_point(FlashbackPoint *point)
 {
-	FlashbackLogShared *shared = flashback_log_shared;
-	bool		broken;
-	bool		result = false;
-
-	if (!flashback_log_keep_recovery_area)
-		return false;
-	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK), LW_SHARED);
-	SpinLockAcquire(&shared->mutex);
-	broken = shared->broken;
-	SpinLockRelease(&shared->mutex);
-	if (!broken && shared->npoints > 0)
-	{
-		*point = shared->points[0];
-		result = true;
-	}
-	LWLockRelease(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK));
-	return result;
+	return flashback_log_keep_recovery_area && flashback_log_oldest_point(point);
 }
 
 /*

@@ -80,6 +80,8 @@ polar_stat_get_flashback_log(PG_FUNCTION_ARGS)
 	uint64		windows_ended;
 	uint64		position;
 	uint64		first_segment;
+	int64		recycled_files;
+	int64		recycled_bytes;
 	char		why[sizeof(shared->why)];
 	bool		broken;
 	int			npoints;
@@ -142,6 +144,12 @@ polar_stat_get_flashback_log(PG_FUNCTION_ARGS)
 	values[i++] = Int64GetDatum(pg_atomic_read_u64(&shared->syncs));
 	values[i++] = Float8GetDatum(pg_atomic_read_u64(&shared->sync_us) / 1000.0);
 	values[i++] = Int64GetDatum(pg_atomic_read_u64(&shared->failures));
+	SpinLockAcquire(&shared->mutex);
+	recycled_files = shared->recycled_files;
+	recycled_bytes = shared->recycled_bytes;
+	SpinLockRelease(&shared->mutex);
+	values[i++] = Int64GetDatum(recycled_files);
+	values[i++] = Int64GetDatum(recycled_bytes);
 	Assert(i == desc->natts);
 
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));

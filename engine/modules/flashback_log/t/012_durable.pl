@@ -22,8 +22,28 @@ $node->safe_psql('postgres', 'UPDATE t SET a = a + 1; CHECKPOINT') foreach 1 .. 
 my @all = $segments->();
 cmp_ok(scalar(@all), '>', 2, 'there are segments');
 
+my $table = sub {
+	$node->safe_psql('postgres', 'CREATE TABLE d (a int); INSERT INTO d VALUES (1)');
+	my $number = $node->safe_psql('postgres', q{SELECT pg_relation_filenode('d')});
+	checkpoint($node);
+	$syncs->{synced}->();
+	$node->safe_psql('postgres', 'DROP TABLE d');
+	return $number;
+};
+my $kept = sub { my ($number) = @_; return join ' ', sort map { m{/pgsql_tmp_polar_recycle/\d+_${number}_\w+(\.\S+)$} ? $1 : m{/pgsql_tmp_polar_recycle$} ? 'area' : () } keys %{ { map { $_ => 1 } $syncs->{synced}->() } }; };
 is($synced->(), '', 'async mode syncs none');
+my $number = $table->();
+is($kept->($number), '', 'nor the file of a deleted relation');
 my $before = state($node);
+$node->stop;
+my @at_stop = $syncs->{synced}->();
+foreach my $suffix ('0', 'kept')
+{
+	ok(scalar(grep { m{/pgsql_tmp_polar_recycle/\d+_${number}_\w+\.$suffix$} } @at_stop), "a stop in order does, $suffix");
+}
+$node->start;
+$before = state($node);
+$syncs->{synced}->();
 $node->stop;
 is($synced->(), join(' ', $segments->()), 'a stop in order syncs all');
 
@@ -33,6 +53,8 @@ $node->start;
 my %synced = map { $_ => 1 } split / /, $synced->();
 is(join(' ', grep { $synced{$_} } @all), join(' ', @all), 'so does a start in sync mode');
 continued($node, $before, 'in one window');
+$number = $table->();
+like($kept->($number), qr/^\.0 \.kept\.new area/, 'in sync mode the file of a deleted relation is synced before it goes');
 
 $node->stop;
 $syncs->{synced}->();

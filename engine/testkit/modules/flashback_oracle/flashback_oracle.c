@@ -37,6 +37,7 @@ PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(flashback_oracle_record);
 PG_FUNCTION_INFO_V1(flashback_oracle_check);
 PG_FUNCTION_INFO_V1(flashback_oracle_overwrite);
+PG_FUNCTION_INFO_V1(flashback_oracle_hold);
 
 extern PGDLLEXPORT void flashback_oracle_copy(const char *name, const void *directory, void *arg);
 
@@ -118,8 +119,8 @@ is_zero(const char *page)
 
 /*
  * Compares the files of this database as they were at a point, given by its
- * position, with what the log and the files of now give.  No other session may
- * write.
+ * position, with what the log and the files of now give, those of deleted
+ * relations too if they were kept.  No other session may write.
  */
 Datum
 flashback_oracle_check(PG_FUNCTION_ARGS)
@@ -130,10 +131,11 @@ flashback_oracle_check(PG_FUNCTION_ARGS)
 	const FlashbackLogApi *api = get_api();
 	FlashbackPoint point;
 	TupleDesc	desc;
-	Datum		values[5];
-	bool		nulls[5] = {0};
+	Datum		values[6];
+	bool		nulls[6] = {0};
 	int64		blocks = 0,
 				from_log = 0,
+				from_kept = 0,
 				late = 0,
 				wrong = 0;
 	char		first_wrong[256] = "";
@@ -157,6 +159,8 @@ flashback_oracle_check(PG_FUNCTION_ARGS)
 		HTAB	   *images;
 		int			was_fd,
 					now_fd;
+		FlashbackKept *kept = NULL;
+		FlashbackKeptFile kept_file;
 		BlockNumber blkno = 0;
 		PGAlignedBlock was,
 					base;
@@ -168,22 +172,27 @@ flashback_oracle_check(PG_FUNCTION_ARGS)
 			continue;			/* unlogged */
 		snprintf(file, sizeof(file), "%s/%s", path, de->d_name);
 		snprintf(now_file, sizeof(now_file), "base/%u/%s", MyDatabaseId, de->d_name);
+		rlocator.spcOid = DEFAULTTABLESPACE_OID;
+		rlocator.dbOid = MyDatabaseId;
+		rlocator.relNumber = strtoul(de->d_name, NULL, 10);
+
+		/* An empty file of a deleted relation keeps its number from reuse */
 		now_fd = OpenTransientFile(now_file, O_RDONLY | PG_BINARY);
-		if (now_fd < 0)
-			continue;			/* dropped */
-		if (fstat(now_fd, &st) != 0 || st.st_size == 0)
+		if (now_fd >= 0 && (fstat(now_fd, &st) != 0 || st.st_size == 0))
 		{
-			/* dropped, too: an empty file keeps the number from being reused */
 			CloseTransientFile(now_fd);
-			continue;
+			now_fd = -1;
+		}
+		if (now_fd < 0)
+		{
+			kept = api->recycle->open(&rlocator, point.lsn, &kept_file);
+			if (kept == NULL)
+				continue;
 		}
 		was_fd = OpenTransientFile(file, O_RDONLY | PG_BINARY);
 		if (was_fd < 0)
 			elog(ERROR, "could not open %s: %m", file);
 
-		rlocator.spcOid = DEFAULTTABLESPACE_OID;
-		rlocator.dbOid = MyDatabaseId;
-		rlocator.relNumber = strtoul(de->d_name, NULL, 10);
 		images = first_images(&point, &rlocator);
 
 		for (; pg_pread(was_fd, was.data, BLCKSZ, (off_t) blkno * BLCKSZ) == BLCKSZ; blkno++)
@@ -200,7 +209,17 @@ flashback_oracle_check(PG_FUNCTION_ARGS)
 				if (first->image.kind == FLASHBACK_IMAGE_PAGE)
 					api->read_image(&first->image, base.data);
 			}
-			else if (pg_pread(now_fd, base.data, BLCKSZ, (off_t) blkno * BLCKSZ) == BLCKSZ &&
+			else if (kept && blkno < kept_file.nblocks)
+			{
+				api->recycle->read(kept, blkno, base.data);
+				on_disk = PageGetLSN((Page) base.data) <= point.lsn;
+				if (on_disk)
+					from_kept++;
+				else
+					memset(base.data, 0, BLCKSZ);
+			}
+			else if (now_fd >= 0 &&
+					 pg_pread(now_fd, base.data, BLCKSZ, (off_t) blkno * BLCKSZ) == BLCKSZ &&
 					 PageGetLSN((Page) base.data) <= point.lsn)
 				on_disk = true;
 			else
@@ -230,7 +249,10 @@ flashback_oracle_check(PG_FUNCTION_ARGS)
 		}
 		hash_destroy(images);
 		CloseTransientFile(was_fd);
-		CloseTransientFile(now_fd);
+		if (now_fd >= 0)
+			CloseTransientFile(now_fd);
+		if (kept)
+			api->recycle->close(kept);
 	}
 	FreeDir(dir);
 	if (!api->is_complete(&point))
@@ -241,6 +263,7 @@ flashback_oracle_check(PG_FUNCTION_ARGS)
 	values[2] = Int64GetDatum(late);
 	values[3] = Int64GetDatum(wrong);
 	values[4] = CStringGetTextDatum(first_wrong);
+	values[5] = Int64GetDatum(from_kept);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
 }
 
@@ -257,4 +280,29 @@ flashback_oracle_overwrite(PG_FUNCTION_ARGS)
 	smgrwrite(RelationGetSmgr(rel), MAIN_FORKNUM, PG_GETARG_INT64(1), page.data, false);
 	relation_close(rel, NoLock);
 	PG_RETURN_VOID();
+}
+
+/*
+ * Reads all blocks of a kept file of this database, with a stop after the
+ * first one; returns how many there are.
+ */
+Datum
+flashback_oracle_hold(PG_FUNCTION_ARGS)
+{
+	const FlashbackLogApi *api = get_api();
+	RelFileLocator rlocator = {DEFAULTTABLESPACE_OID, MyDatabaseId, PG_GETARG_OID(0)};
+	FlashbackKeptFile file;
+	FlashbackKept *kept = api->recycle->open(&rlocator, InvalidXLogRecPtr, &file);
+	PGAlignedBlock page;
+
+	if (kept == NULL)
+		elog(ERROR, "relation %u is not kept", rlocator.relNumber);
+	for (BlockNumber blkno = 0; blkno < file.nblocks; blkno++)
+	{
+		api->recycle->read(kept, blkno, page.data);
+		if (blkno == 0)
+			INJECTION_POINT("flashback-oracle-hold", NULL);
+	}
+	api->recycle->close(kept);
+	PG_RETURN_INT64(file.nblocks);
 }

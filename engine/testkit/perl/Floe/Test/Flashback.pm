@@ -151,39 +151,42 @@ sub record_points
 		CREATE OR REPLACE FUNCTION flashback_oracle_record(text) RETURNS void AS 'flashback_oracle' LANGUAGE C;
 		CREATE OR REPLACE FUNCTION flashback_oracle_overwrite(regclass, int8) RETURNS void AS 'flashback_oracle' LANGUAGE C;
 		CREATE OR REPLACE FUNCTION flashback_oracle_check(text, int8, pg_lsn, OUT blocks int8, OUT from_log int8, OUT late int8,
-			OUT wrong int8, OUT first_wrong text) AS 'flashback_oracle' LANGUAGE C;
+			OUT wrong int8, OUT first_wrong text, OUT from_kept int8) AS 'flashback_oracle' LANGUAGE C;
 		SELECT flashback_oracle_record('$directory')}) unless $node->safe_psql('postgres', 'SELECT pg_is_in_recovery()') eq 't';
 	return $directory;
 }
 
 =pod
 
-=item check_points(node, directory [, least])
+=item check_points(node, directory [, least [, kept]])
 
-Compares every block of each point that was copied; what is wrong is returned. Fails when fewer points than "least" (1), or no
-images, were compared.
+Compares every block of each point that was copied; what is wrong is returned. Fails when fewer points than "least" (1), no
+images, or fewer blocks of deleted relations than "kept" (0) were compared.
 
 =cut
 
 sub check_points
 {
-	my ($node, $directory, $least) = @_;
+	my ($node, $directory, $least, $kept) = @_;
 	my (@wrong, $compared, $images);
+	my $all_kept = 0;
 	foreach my $line (split /\n/, $node->safe_psql('postgres', q{
 		SELECT number, lsn, (extract(epoch FROM "time" - timestamptz '2000-01-01 00:00:00+00') * 1000000)::int8
 		FROM polar_flashback_points ORDER BY number}))
 	{
 		my ($number, $lsn, $time) = split /\|/, $line;
 		next unless -d "$directory/$time";
-		my ($blocks, $from_log, $late, $wrong, $first) = split /\|/,
+		my ($blocks, $from_log, $late, $wrong, $first, $from_kept) = split /\|/,
 		  $node->safe_psql('postgres', "SELECT * FROM flashback_oracle_check('$directory', $number, '$lsn')");
-		note("point $number: $blocks blocks, $from_log from the log, $late late");
+		note("point $number: $blocks blocks, $from_log from the log, $from_kept from kept files, $late late");
+		$all_kept += $from_kept;
 		$compared++ if $blocks > 100;
 		$images += $from_log;
 		push @wrong, "point $number: $wrong blocks, $first" if $wrong > 0;
 	}
 	push @wrong, 'too few points: ' . ($compared // 0) if ($compared // 0) < ($least // 1);
 	push @wrong, 'no image was compared' unless $images;
+	push @wrong, "too few blocks of deleted relations: $all_kept" if $all_kept < ($kept // 0);
 	return @wrong;
 }
 
