@@ -318,6 +318,24 @@ disk_is_consistent(const ControlFileData *control)
 }
 
 /*
+ * The same for who has not read pg_control.
+ */
+bool
+flashback_log_is_consistent(void)
+{
+	ControlFileData *control;
+	bool		crc_ok;
+	bool		result;
+
+	LWLockAcquire(ControlFileLock, LW_SHARED);
+	control = get_controlfile(DataDir, &crc_ok);
+	LWLockRelease(ControlFileLock);
+	result = crc_ok && disk_is_consistent(control);
+	pfree(control);
+	return result;
+}
+
+/*
  * Removes the first n points.  The caller holds the state lock.
  */
 void
@@ -415,6 +433,7 @@ checkpoint_sync(XLogRecPtr redo, int flags)
 		point.timeline = GetWALInsertionTimeLineIfSet();
 	}
 	point.time = GetCurrentTimestamp();
+	point.durable = (flashback_log_mode == FLASHBACK_LOG_SYNC);
 
 	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK), LW_EXCLUSIVE);
 	if (point.lsn < pg_atomic_read_u64(&shared->lsn))
@@ -708,6 +727,8 @@ continue_window(uint64 last)
 	shared->npoints = state.npoints;
 	memcpy(shared->points, state.points, state.npoints * sizeof(FlashbackPoint));
 	flashback_log_drop_points(lost);
+	for (int i = 0; i < shared->npoints; i++)
+		shared->points[i].durable &= (flashback_log_mode == FLASHBACK_LOG_SYNC);
 	pg_atomic_write_u64(&shared->lsn, state.lsn);
 	shared->first_segment = state.first_segment;
 
