@@ -111,7 +111,8 @@ typedef struct FlashbackLogApi
 	/*
 	 * Whether each block that was overwritten since the point of the
 	 * checkpoint with this redo location had a durable image before: then
-	 * those that a crash tears can be rebuilt.  If not, the reason.
+	 * those that a crash tore can be rebuilt, also if the log is kept in
+	 * async mode now.  If not, the reason.
 	 */
 	bool		(*protects) (XLogRecPtr redo, FlashbackPoint *point,
 							 char *why, Size why_size);

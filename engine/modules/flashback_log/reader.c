@@ -758,8 +758,6 @@ protects(XLogRecPtr redo, FlashbackPoint *point, char *why, Size why_size)
 
 	if (!flashback_log_enabled)
 		strlcpy(why, "polar_enable_flashback_log is off", why_size);
-	else if (flashback_log_mode != FLASHBACK_LOG_SYNC)
-		strlcpy(why, "polar_flashback_log_mode is async", why_size);
 	else if (find_point_redo(redo, &found))
 	{
 		if (found.durable)
@@ -768,7 +766,7 @@ protects(XLogRecPtr redo, FlashbackPoint *point, char *why, Size why_size)
 				*point = found;
 			return true;
 		}
-		snprintf(why, why_size, "images since the checkpoint at %X/%X were kept with polar_flashback_log_mode = async",
+		snprintf(why, why_size, "it was kept with polar_flashback_log_mode = async since the checkpoint at %X/%X",
 				 LSN_FORMAT_ARGS(redo));
 	}
 	else if (find_point_lsn(PG_UINT64_MAX, NULL))

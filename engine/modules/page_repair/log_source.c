@@ -75,7 +75,7 @@ log_source_is_enabled(void)
 }
 
 /*
- * Could recovery from this redo location rebuild each page that a crash tore
+ * If the server crashed now, could recovery from this redo location rebuild each page that a crash tore
  * with the log alone?  If not, say why.  Raises no error.
  */
 bool
@@ -89,6 +89,8 @@ log_source_protects(XLogRecPtr redo, char *why, Size why_size)
 		strlcpy(why, "data checksums are off", why_size);
 	else if (page_repair_policy == PAGE_REPAIR_OFF)
 		strlcpy(why, "polar_page_repair_policy is off", why_size);
+	else if (!log_source_is_configured())
+		snprintf(why, why_size, "polar_flashback_log_mode is %s", api->mode());
 	else
 		return api->protects(redo, NULL, why, why_size);
 	return false;

@@ -205,14 +205,48 @@ foreach my $case (
 	$node->reload;
 }
 
-# Kept in async mode: not a source, and not one either when the mode is sync at the start that follows
+# What counts is the mode in which it was kept: in sync mode until the crash, it is a source whatever the mode is now
 tear();
 $node->append_conf('postgresql.conf', "polar_flashback_log_mode = async\n");
-refused($node, 'async mode', 'polar_flashback_log_mode is async');
+repaired($node, 'async since the crash', 'log_pages = repaired AND repaired > 20, log_why IS NULL', 't|t');
+
+# Kept in async mode: not a source, and not one either when the mode is sync at the start that follows
+tear();
+refused($node, 'async mode', 'it was kept with polar_flashback_log_mode = async since the checkpoint at ');
 $node->append_conf('postgresql.conf', "polar_flashback_log_mode = sync\n");
-refused($node, 'async mode in between', 'images since the checkpoint at \S+ were kept with polar_flashback_log_mode = async');
+refused($node, 'async mode until the crash', 'it was kept with polar_flashback_log_mode = async since the checkpoint at ');
 $node->append_conf('postgresql.conf', "polar_page_repair_sources = '" . repair_source($standby) . "'\n");
 repaired($node, 'async mode, with a standby', 'repaired > 10, log_pages', 't|0');
+$node->append_conf('postgresql.conf', "polar_page_repair_sources = ''\n");
+$node->restart;
+
+# The same with a stop in between
+$node->append_conf('postgresql.conf', "polar_flashback_log_mode = async\n");
+$node->restart;
+$before = remember_files($node);
+$node->safe_psql('postgres', "$change; SELECT count(*) FROM pg_class, pg_attribute");
+$truth = $node->safe_psql('postgres', $truth_query);
+wait_for_replay($node, $standby);
+crash($node);
+cmp_ok(tear_pages($node, $before, sector => 512)->{torn}, '>', 20, 'async mode after a stop: pages are torn');
+$node->append_conf('postgresql.conf', "polar_flashback_log_mode = sync\n");
+refused($node, 'async mode after a stop', 'it was kept with polar_flashback_log_mode = async since the checkpoint at ');
+$node->append_conf('postgresql.conf', "polar_page_repair_sources = '" . repair_source($standby) . "'\n");
+repaired($node, 'async mode after a stop, with a standby', 'repaired > 10, log_pages', 't|0');
+$node->append_conf('postgresql.conf', "polar_page_repair_sources = ''\n");
+$node->reload;
+
+# Switched off after the crash, the log would be removed
+tear();
+$node->append_conf('postgresql.conf', "polar_enable_flashback_log = off\n");
+($started, $log) = attempt($node);
+is($started, 0, 'switched off: it does not start');
+like($log, qr/FATAL:  the flashback log cannot be switched off before recovery from a crash/, 'switched off: and says why');
+$node->append_conf('postgresql.conf', "polar_enable_flashback_log = on\n");
+repaired($node, 'switched on again', 'log_pages = repaired AND repaired > 20, log_why IS NULL', 't|t');
+$node->append_conf('postgresql.conf', "polar_enable_flashback_log = off\n");
+$node->restart;
+is(join(' ', grep { /^[0-9A-F]{16}$|state/ } slurp_dir($node->data_dir . '/polar_flog')), '', 'after recovery it can be switched off');
 
 $standby->stop;
 $node->stop;
