@@ -22,7 +22,7 @@ export default defineConfig({
   reporter: [['list'], ['json', { outputFile: process.env.FLOE_JOURNEY_REPORT ?? './results/report.json' }]],
   globalSetup: './fixtures/installation.ts',
   use: {
-    // recording costs about as much processor time as the journeys themselves
+    // recording takes much processor time
     trace: process.env.FLOE_JOURNEY_TRACE === undefined ? 'off' : 'retain-on-failure',
     screenshot: 'only-on-failure',
     video: 'off',

@@ -7,9 +7,10 @@ usage: ./floe engine test [--list] [--quick] [--sanitize] [suite…]
 
 Without names runs all suites: patches, indent, verify (this tool's verb), PostgreSQL's own, testkit, and one
 for each module. PostgreSQL's own are regress (with the settings of engine/testkit/as-postgresql.conf),
-regress-defaults and isolation (with the engine's defaults). --quick leaves these three out. --list only names
-the suites. One TAP file of testkit or a module is named like page_repair/011_tls. --sanitize runs them on an engine built with the address
-and undefined-behaviour sanitizers, several times slower; any report of theirs is a failure. The last line reads
+regress-flashback-log (and with a flashback log), regress-defaults and isolation (with the engine's defaults).
+--quick leaves these four out. --list only names the suites. One TAP file of testkit or a module is named like
+page_repair/011_tls. --sanitize runs them on an engine built with the address and undefined-behaviour
+sanitizers, several times slower; any report of theirs is a failure. The last line reads
 "N passed, N failed, N skipped"; the exit status is 1 when anything failed. What a failed suite left behind is
 kept, and its place is printed.
 HELP
@@ -102,17 +103,21 @@ excuse_size_dependent() {
   done < <(grep -v -e '^#' -e '^$' "$testkit_dir/size-dependent-tests")
 }
 
-# core_regress: PostgreSQL's suite, first as PostgreSQL behaves, then with our defaults.
+# core_regress: PostgreSQL's suite: as PostgreSQL behaves, so with a flashback log, with our defaults.
 core_regress() {
-  local inputs=$prefix/lib/postgresql/pgxs/src/test/regress suite
+  local inputs=$prefix/lib/postgresql/pgxs/src/test/regress suite configurations
   sed -n 's/^test: *//p' "$inputs/parallel_schedule" | tr -s ' ' '\n' >"$run_dir/core-tests"
   for suite in "$@"; do
-    if [ "$suite" = regress ]; then
-      regress_suite regress "$inputs/pg_regress" "$inputs" --temp-config="$run_dir/testkit/as-postgresql.conf" \
-        --schedule="$inputs/parallel_schedule"
-    else
-      regress_suite "$suite" "$inputs/pg_regress" "$inputs" --schedule="$inputs/parallel_schedule"
-    fi
+    configurations=()
+    case $suite in
+      regress) configurations=("--temp-config=$run_dir/testkit/as-postgresql.conf") ;;
+      regress-flashback-log)
+        configurations=("--temp-config=$run_dir/testkit/as-postgresql.conf"
+          "--temp-config=$run_dir/testkit/flashback-log.conf")
+        ;;
+    esac
+    regress_suite "$suite" "$inputs/pg_regress" "$inputs" --schedule="$inputs/parallel_schedule" \
+      "${configurations[@]}"
   done
 }
 
@@ -308,7 +313,7 @@ test_verb() {
     esac
     shift
   done
-  known=" patches indent verify regress regress-defaults isolation testkit $(modules | tr '\n' ' ')"
+  known=" patches indent verify regress regress-flashback-log regress-defaults isolation testkit $(modules | tr '\n' ' ')"
   if [ -n "$list" ]; then
     xargs -n 1 <<<"$known"
     return
@@ -325,7 +330,7 @@ test_verb() {
   if [ ${#wanted[@]} -eq 0 ]; then
     read -ra wanted <<<"$known"
     if [ -n "$quick" ]; then
-      read -ra wanted <<<"${known/ regress regress-defaults isolation / }"
+      read -ra wanted <<<"${known/ regress regress-flashback-log regress-defaults isolation / }"
     fi
   fi
 
@@ -337,7 +342,7 @@ test_verb() {
   local pgxs=$prefix/lib/postgresql/pgxs
   at_once=$(($(nproc) + 1))
   for suite in "${wanted[@]}"; do
-    case $suite in regress | regress-defaults) core+=("$suite") ;; esac
+    case $suite in regress | regress-*) core+=("$suite") ;; esac
   done
   for suite in "${wanted[@]}"; do
     only=''
@@ -347,7 +352,7 @@ test_verb() {
       indent) command_suite indent indent_check "$prefix" ;;
       verify) verify_suite ;;
       # both are one job: each is twenty sessions at once by itself
-      regress | regress-defaults)
+      regress | regress-*)
         [ "$suite" = "${core[0]}" ] && beside core_regress "${core[@]}"
         ;;
       isolation)

@@ -72,6 +72,7 @@ export const agentRooms = {
   'engine/process': ['host', ...ofEngine('directory', 'registry')],
   sampler: ['host', ...ofEngine('directory', 'process')],
   'engine/page-repair': ['sampler'],
+  'engine/flashback': [],
   'engine/settings': ['host', ...ofEngine('directory', 'libraries', 'page-repair', 'process')],
   'engine/access': ['host', ...ofEngine('directory', 'page-repair', 'process', 'settings')],
   'engine/cluster': ['host', ...ofEngine('access', 'directory', 'process', 'registry', 'settings')],

@@ -19,6 +19,7 @@ import { Problems } from './problems'
 import { certificateHandlers } from './router/certificate'
 import { checkpointHandlers } from './router/checkpoint'
 import { commitModeHandlers } from './router/commit-mode'
+import { flashbackHandlers } from './router/flashback'
 import { helloOf } from './router/hello'
 import { keptAsideHandlers } from './router/kept-aside'
 import { listen } from './router/listen'
@@ -108,6 +109,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
     ...settingHandlers(instances, installation),
     ...commitModeHandlers(instances),
     ...protectionHandlers(instances),
+    ...flashbackHandlers(instances),
     ...telemetryHandlers(instances),
     ...checkpointHandlers(instances),
     ...keptAsideHandlers(instances),

@@ -8,6 +8,7 @@ import { addCluster } from './command/cluster'
 import { addConsole } from './command/console'
 import { addDown } from './command/down'
 import { addEngine } from './command/engine'
+import { addFlashback } from './command/flashback'
 import { addHost } from './command/host'
 import { addIncident } from './command/incident'
 import { addInstance } from './command/instance'
@@ -43,6 +44,7 @@ function program(): Command {
     addCluster,
     addStandby,
     addSetting,
+    addFlashback,
     addTelemetry,
     addOperation,
     addHost,

@@ -30,6 +30,7 @@ export interface AgentHandlers {
   ): Promise<s.SettingCheck>
   listCommitModes(input: z.output<typeof s.CommitModeListInput>): Promise<z.output<typeof s.CommitModeList>>
   readProtection(input: z.output<typeof s.ProtectionReadInput>): Promise<z.output<typeof s.ProtectionRead>>
+  readFlashback(input: z.output<typeof s.FlashbackReadInput>): Promise<z.output<typeof s.FlashbackRead>>
   readTelemetry(input: z.output<typeof s.TelemetryReadInput>): Promise<z.output<typeof s.TelemetryRead>>
   streamTelemetry(
     input: { instanceId: z.output<typeof s.TelemetryStreamInput>['instanceId']; afterSeq: number | null },
@@ -164,6 +165,13 @@ export function createAgentRouter(h: AgentHandlers) {
         .input(s.ProtectionReadInput)
         .output(s.ProtectionRead)
         .query(({ input }) => h.readProtection(input)),
+    }),
+    flashback: t.router({
+      /** The flashback log of the instance and its points, asked of it at this moment. Since contract 1.15. */
+      read: read
+        .input(s.FlashbackReadInput)
+        .output(s.FlashbackRead)
+        .query(({ input }) => h.readFlashback(input)),
     }),
     telemetry: t.router({
       /** Samples after a number from the ring of 60 minutes. */

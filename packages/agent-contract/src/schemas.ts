@@ -1,6 +1,8 @@
 import {
   CommitModeScope,
   Fault,
+  FlashbackLog,
+  FlashbackPoint,
   HostFacts,
   HostId,
   InstanceId,
@@ -109,6 +111,8 @@ export const InstanceObserved = z.object({
   fenced: z.object({ at: z.number(), reason: z.string() }).nullish(),
   /** What protects it against torn pages, as of some seconds ago; null for an engine or database without the views. */
   protection: Protection.nullish(),
+  /** Its flashback log, as of some seconds ago; null for an engine or database without the views. Since contract 1.15. */
+  flashback: FlashbackLog.nullish(),
   /** Configuration drift. */
   settingDrift: z.array(SettingDrift).optional(),
   /** The user of the operating system that it runs as, whether no other instance does, and whether it could have one of its own. */
@@ -210,6 +214,15 @@ export const CommitModeList = z.object({ commitModes: z.array(CommitModeScope), 
 export const ProtectionReadInput = z.object({ instanceId: InstanceId })
 /** What protects an instance against torn pages; null for an engine, or a database, without the views. */
 export const ProtectionRead = z.object({ protection: Protection.nullable(), observedAt: z.number() })
+
+export const FlashbackReadInput = z.object({ instanceId: InstanceId })
+/** The flashback log and its points at this moment; null for an engine, or a database, without the views. */
+export const FlashbackRead = z.object({
+  log: FlashbackLog.nullable(),
+  /** The newest 1000 at most, oldest first. */
+  points: z.array(FlashbackPoint).max(1_000),
+  observedAt: z.number(),
+})
 
 export const SettingCheckInput = z.object({
   instanceId: InstanceId,

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { AutomaticFailover, AutomaticWord } from './automatic-failover'
 import { ConnectionTarget } from './connection'
 import type { Fault } from './fault'
+import { FlashbackLog } from './flashback'
 import { PrimaryKnown } from './holdings/known-primary'
 import { ClusterHoldings, reportedEnd, unknownHoldings } from './holdings/record'
 import { type Answer, type AskedMember, type HoldingsRecord, judgeHoldings } from './holdings/verdict'
@@ -55,6 +56,8 @@ export const ClusterMember = z.object({
   replication: ReplicationObserved.nullable(),
   /** What protects it against torn pages, as last seen; left out by older agents. */
   protection: Protection.nullish(),
+  /** Its flashback log, as last seen; left out by older agents. */
+  flashback: FlashbackLog.nullish(),
   /** The roles that it logs in with at other members; left out by older agents. */
   logins: MemberLogins.nullish(),
   /** How clients on other hosts come in; null while unknown. */

@@ -22,6 +22,7 @@ type IncidentKindFacts = {
     | 'operation'
     | 'instance'
     | 'instance/settings'
+    | 'instance/flashback'
     | 'instance/replication'
     | 'instance/replication/takeover'
   /** The button the console offers, left out where a person has to find out first; `dialog` is what it asks. */
@@ -199,6 +200,23 @@ export const incidentKinds = {
     about: ['instanceId'],
     page: 'instance',
     resolved: 'The guard is on, full-page images are written, or the instance is not running.',
+  },
+  'flashback-window-ended': {
+    severity: 'warning',
+    openedBy: 'host lane',
+    about: ['instanceId'],
+    page: 'instance/flashback',
+    resolved: 'The flashback log has lost no moment for an hour, is off, or the instance is not running.',
+  },
+  // a window begins with the first complete checkpoint
+  'flashback-log-waiting': {
+    severity: 'warning',
+    openedBy: 'host lane',
+    about: ['instanceId'],
+    page: 'instance/flashback',
+    graceMs: 1_800_000,
+    duringOperations: 'not opened',
+    resolved: 'The flashback log has a window, is off, or the instance is not running.',
   },
   // its id is "all" where all of the control database is in doubt
   'control-database-restored': {

@@ -137,6 +137,48 @@ export const settingWords: Record<string, { title: string; meaning: string; warn
     title: 'Recovery extend size',
     meaning: 'How much a table grows at once while WAL is replayed. 0 is PostgreSQL’s own behaviour.',
   },
+  polar_enable_flashback_log: {
+    title: 'Flashback log',
+    meaning:
+      'Keeps pages as they were before they are overwritten, so that tables can be flashed back to any moment in its window. Also turns on track_commit_timestamp.',
+    warning: 'Turned off, the log is removed at the next start: no moment before it can be reached any more.',
+  },
+  polar_enable_fast_recovery_area: {
+    title: 'Fast recovery area',
+    meaning:
+      'Keeps the WAL and commit status that the window of the flashback log needs, and the log for the rotation time. Off, a table can be flashed back only as far as WAL happens to be there.',
+  },
+  polar_flashback_log_mode: {
+    title: 'Flashback log mode',
+    meaning:
+      'async: the window ends when a page cannot be kept or the operating system crashes. sync: a page is durable in the log before it is overwritten; writes wait for it.',
+  },
+  polar_flashback_log_keep_segments: {
+    title: 'Flashback log segments',
+    meaning: 'How many segments of 256 MB the flashback log keeps without a fast recovery area.',
+  },
+  polar_flashback_log_max_size: {
+    title: 'Flashback log size limit',
+    meaning:
+      'How large the flashback log may become. At the limit its oldest points are dropped, and the window gets shorter. 0 means no limit.',
+  },
+  polar_fast_recovery_area_rotation: {
+    title: 'Fast recovery area rotation',
+    meaning: 'How far back the window reaches with a fast recovery area, where size and WAL allow it.',
+  },
+  polar_flashback_point_timeout: {
+    title: 'Flashback point timeout',
+    meaning:
+      'Longest time between two points of the flashback log. A checkpoint is requested when it has passed; rarer points make the log smaller and a flashback slower.',
+  },
+  polar_flashback_point_segments: {
+    title: 'Flashback point segments',
+    meaning: 'WAL segments after which a checkpoint is requested to have a new flashback point.',
+  },
+  polar_flashback_log_compression: {
+    title: 'Flashback log compression',
+    meaning: 'How pages in the flashback log are compressed: lz4, pglz or off.',
+  },
   max_wal_size: {
     title: 'Maximum WAL size',
     meaning:

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { InstanceObserved, SettingDrift } from '@floe/agent-contract'
 import {
   type Fault,
+  type FlashbackLog,
   foreseeableLogin,
   type InstanceRole,
   type InstanceState,
@@ -26,6 +27,7 @@ import { ensureServerCertificate } from './access/server-certificate'
 import { readFence } from './cluster/member-files'
 import { type ControlFile, readControlFile } from './directory/control-file'
 import { type InstanceLayout, instanceLayout } from './directory/layout'
+import { newsOfFlashback, readFlashbackLog } from './flashback/flashback-log'
 import { newsOf, readProtection, recoveryWithStart } from './page-repair/protection'
 import { type EngineAddress, withEngine } from './process/connection'
 import { type InstanceProcesses, sortProcesses } from './process/instance-processes'
@@ -57,6 +59,9 @@ const FILES_MS = 2_000
 
 /** A change of protection shows within this time; a look is two short questions. */
 const PROTECTION_MS = 1_000
+
+/** A change of the flashback log shows within this time; a look is two short questions. */
+const FLASHBACK_MS = 5_000
 
 /** What a standby said of its upstream counts for this long. */
 const COMPLAINT_MS = 60_000
@@ -140,6 +145,8 @@ export class Instance {
   #drift: SettingDrift[] = []
   #protection: Protection | null = null
   #protectionSeenAt = Number.NEGATIVE_INFINITY
+  #flashback: FlashbackLog | null = null
+  #flashbackSeenAt = Number.NEGATIVE_INFINITY
   #remoteAccess: RemoteAccess | null = null
   #remoteAccessSeenAt = Number.NEGATIVE_INFINITY
   #filesSeen = ''
@@ -459,6 +466,22 @@ export class Instance {
     }
   }
 
+  /** Asks how far its flashback log reaches, over the sampler's connection; at most every FLASHBACK_MS. */
+  async lookAtFlashback(): Promise<void> {
+    const now = performance.now()
+    if (!this.sampler.identity) {
+      this.#flashback = null
+      this.#flashbackSeenAt = Number.NEGATIVE_INFINITY
+      return
+    }
+    if (now - this.#flashbackSeenAt < FLASHBACK_MS) return
+    this.#flashbackSeenAt = now
+    const before = newsOfFlashback(this.#flashback)
+    // an answer that does not come leaves the last one
+    this.#flashback = await readFlashbackLog((sql) => this.sampler.ask(sql)).catch(() => this.#flashback)
+    if (newsOfFlashback(this.#flashback) !== before) this.#around.onChange()
+  }
+
   /** Asks how clients on other hosts come in, over the sampler's connection; at most every `everyMs`. */
   async lookAtRemoteAccess(everyMs = REMOTE_ACCESS_MS): Promise<void> {
     const now = performance.now()
@@ -610,6 +633,7 @@ export class Instance {
       settingDrift: this.#drift,
       user: { name: this.user.name, own: r.user !== undefined, separable: this.user.uid !== null },
       protection: this.#postmaster ? this.#protection : null,
+      flashback: this.#postmaster ? this.#flashback : null,
       logins: this.logins,
       remoteAccess: this.#postmaster ? this.#remoteAccess : null,
       primaryKnown: r.primaryKnown ?? null,

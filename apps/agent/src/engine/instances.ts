@@ -40,6 +40,7 @@ export class Instances {
       for (const i of this.list()) {
         void i.look().catch((error) => this.#failed(i, error))
         void i.lookAtProtection().catch((error) => this.#failed(i, error))
+        void i.lookAtFlashback().catch((error) => this.#failed(i, error))
         void i.lookAtRemoteAccess().catch((error) => this.#failed(i, error))
       }
     }, LOOK_MS)

@@ -260,6 +260,7 @@ export class SimulatedHost {
       checkSettings: none,
       listCommitModes: none,
       readProtection: none,
+      readFlashback: none,
       listKeptAside: async () => ({ keptAside: [] }),
       readKeptAside: none,
       readTelemetry: async (input) => parsed(this.#telemetry(input)),

@@ -1,5 +1,5 @@
 import type { KnownInstance } from '@floe/db'
-import type { Protection, ReplicationObserved } from '@floe/domain'
+import type { FlashbackLog, Protection, ReplicationObserved } from '@floe/domain'
 import { expect, test } from 'vitest'
 import { FakeAgent, facts, replication, standbySeen } from '../testing/fake-agent'
 import { deriveIncidents, type HostSeen, hostOffline, SLOT_RETAINED_BYTES } from './derive-incidents'
@@ -409,4 +409,53 @@ test('what an agent says of an instance’s processes is an incident, and it is 
       instanceId: 'i-1',
     },
   ])
+})
+
+/** A host whose instance says this of its flashback log. */
+function flashing(log: Partial<FlashbackLog>, at = 20_000, more: Partial<HostSeen> = {}): HostSeen {
+  const s = seen(more)
+  const [instance] = s.report.instances
+  if (instance)
+    instance.flashback = {
+      state: 'on',
+      mode: 'async',
+      oldestAt: 10_000,
+      newestPointAt: 10_000,
+      points: 1,
+      windowBeganAt: 10_000,
+      windowsEnded: 0,
+      lastEndedAt: null,
+      lastEndReason: null,
+      sizeBytes: 0,
+      bytesPerSecond: null,
+      failures: 0,
+      limits: { recoveryArea: true, rotationMs: 10_800_000, keepBytes: 0, maxBytes: null },
+      ...log,
+    }
+  s.report.at = at
+  return s
+}
+
+test('a window that ended is an incident for an hour, with the engine’s reason', () => {
+  const ended = { windowsEnded: 1, lastEndedAt: 20_000, lastEndReason: 'the operating system crashed' }
+  expect(keys(flashing({}))).toEqual([])
+  expect(deriveIncidents(flashing(ended))).toMatchObject([
+    {
+      key: 'flashback-window-ended:i-1',
+      detail: expect.stringContaining('the operating system crashed'),
+      hint: expect.stringContaining('sync'),
+    },
+  ])
+  expect(keys(flashing(ended, 20_000 + 3_599_000))).toEqual(['flashback-window-ended:i-1'])
+  expect(keys(flashing(ended, 20_000 + 3_600_000))).toEqual([])
+  expect(keys(flashing({ ...ended, state: 'off' }))).toEqual([])
+})
+
+test('a flashback log without a window is one as long as it waits; an operation on the instance opens none', () => {
+  const waiting = { state: 'waiting', windowBeganAt: null } as const
+  expect(keys(flashing(waiting))).toEqual(['flashback-log-waiting:i-1'])
+  expect(
+    keys(flashing({ ...waiting, state: 'on' }, 0, { open: opened('flashback-log-waiting:i-1') })),
+  ).toEqual([])
+  expect(keys(flashing(waiting, 0, { known: [known({ busy: true })] }))).toEqual([])
 })

@@ -12,6 +12,7 @@ import {
   incidentKindOf,
   type Protection,
   waitingForStandbys,
+  windowEndedLately,
 } from '@floe/domain'
 
 /** A file system with less free than this opens an incident, and keeps it until more than the second is free. */
@@ -58,6 +59,7 @@ export function deriveIncidents(seen: HostSeen): HostIncident[] {
     ...seen.known.flatMap((known) => fenceIncidents(seen, known, reported.get(known.instanceId))),
     ...seen.known.flatMap((known) => replicationIncidents(seen, known, reported.get(known.instanceId))),
     ...seen.known.flatMap((known) => protectionIncidents(seen, known, reported.get(known.instanceId))),
+    ...seen.known.flatMap((known) => flashbackIncidents(seen, known, reported.get(known.instanceId))),
     ...unregistered(seen),
   ]
   return found.filter((i) => !suspended(i))
@@ -295,6 +297,41 @@ function protectionIncidents(
       hint: unprotectedHint(p, sick),
     }),
   ]
+}
+
+/** A window that was lost, in part or as a whole, and one that does not begin: each member answers for its own. */
+function flashbackIncidents(
+  seen: HostSeen,
+  known: KnownInstance,
+  reported: InstanceObserved | undefined,
+): HostIncident[] {
+  const log = reported?.flashback
+  if (known.deleted || reported?.state !== 'running' || !log) return []
+  const ids = { hostId: seen.hostId, instanceId: known.instanceId }
+  const about: [string] = [known.instanceId]
+  const found: HostIncident[] = []
+  if (windowEndedLately(log, seen.report.at))
+    found.push(
+      incident('flashback-window-ended', about, {
+        ...ids,
+        title: `instance "${known.name}" cannot be flashed back to before ${new Date(log.lastEndedAt ?? 0).toISOString()}`,
+        detail: `The window of its flashback log ended then: ${log.lastEndReason ?? 'the engine gives no reason'}.`,
+        hint:
+          log.mode === 'async'
+            ? 'With polar_flashback_log_mode = sync the window survives a crash of the operating system.'
+            : 'Check the disk of its data directory.',
+      }),
+    )
+  if (log.state === 'waiting')
+    found.push(
+      incident('flashback-log-waiting', about, {
+        ...ids,
+        title: `the flashback log of instance "${known.name}" has no window`,
+        detail: log.lastEndReason === null ? undefined : `It ended last because: ${log.lastEndReason}.`,
+        hint: 'A window begins with a complete checkpoint. The instance’s log says why pages cannot be kept.',
+      }),
+    )
+  return found
 }
 
 function whyUnprotected(p: Protection, sick: boolean): string {

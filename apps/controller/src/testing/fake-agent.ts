@@ -197,6 +197,7 @@ export class FakeAgent {
       checkSettings: missing,
       listCommitModes: missing,
       readProtection: missing,
+      readFlashback: missing,
       listKeptAside: missing,
       readKeptAside: missing,
       readTelemetry: ({ instanceId, afterSeq, limit }) =>

@@ -4,6 +4,7 @@ import { audit } from './routers/audit'
 import { checkpoint } from './routers/checkpoint'
 import { cluster } from './routers/cluster'
 import { controlDatabase } from './routers/control-database'
+import { flashback } from './routers/flashback'
 import { host } from './routers/host'
 import { incident } from './routers/incident'
 import { instance } from './routers/instance'
@@ -27,6 +28,7 @@ export const appRouter = router({
   standby,
   keptAside,
   protection,
+  flashback,
   setting,
   operation,
   telemetry,

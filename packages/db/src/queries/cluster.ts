@@ -7,6 +7,7 @@ import {
   type ClusterObserved,
   CommitMode,
   ConnectionTarget,
+  FlashbackLog,
   HOST_OFFLINE_MS,
   holdingsAsReported,
   hostState,
@@ -47,7 +48,7 @@ const clusterQuery = `
              'hostRevoked', h."revokedAt" IS NOT NULL,
              'timeline', (i.observed->>'timeline')::int, 'connection', i.observed->'connection',
              'replication', i.observed->'replication', 'fenced', i.observed->'fenced',
-             'protection', i.observed->'protection', 'logins', i.observed->'logins',
+             'protection', i.observed->'protection', 'flashback', i.observed->'flashback', 'logins', i.observed->'logins',
              'remoteAccess', i.observed->'remoteAccess', 'primaryKnown', i.observed->'primaryKnown')
              ORDER BY i.id <> c."primaryInstanceId", i.name)
            FROM instance i JOIN host h ON h.id = i."hostId"
@@ -61,6 +62,7 @@ type MemberRow = Omit<
   | 'replication'
   | 'fenced'
   | 'protection'
+  | 'flashback'
   | 'logins'
   | 'remoteAccess'
   | 'primaryKnown'
@@ -71,6 +73,7 @@ type MemberRow = Omit<
   replication: unknown
   fenced: unknown
   protection: unknown
+  flashback: unknown
   logins: unknown
   remoteAccess: unknown
   primaryKnown: unknown
@@ -104,6 +107,7 @@ function clusterMember({ hostAgeMs, hostRevoked, ...row }: MemberRow): ClusterMe
     replication: known(ReplicationObserved, row.replication),
     fenced: known(Fenced, row.fenced),
     protection: known(Protection, row.protection),
+    flashback: known(FlashbackLog, row.flashback),
     logins: known(MemberLogins, row.logins),
     remoteAccess: known(RemoteAccess, row.remoteAccess),
     primaryKnown: known(PrimaryKnown, row.primaryKnown),

@@ -17,6 +17,7 @@ const tabs = [
   { path: '', label: 'Overview' },
   { path: '/connect', label: 'Connect' },
   { path: '/replication', label: 'Replication' },
+  { path: '/flashback', label: 'Flashback' },
   { path: '/settings', label: 'Settings' },
   { path: '/operations', label: 'Operations' },
   { path: '/danger-zone', label: 'Danger zone' },

@@ -3,6 +3,7 @@ import {
   ConnectionForms,
   ConnectionTarget,
   Fault,
+  FlashbackLog,
   HostId,
   HostState,
   InstanceId,
@@ -81,6 +82,8 @@ export const InstanceDetail = InstanceSummary.extend({
   newestSeq: z.number().int().nullable(),
   /** What protects it against torn pages, as last seen; null while it does not run, or without the views. */
   protection: ProtectionView.nullable(),
+  /** Its flashback log, as last seen; null while it does not run, or without the views. */
+  flashback: FlashbackLog.nullable(),
   /** How to reach it; the password is never in here. `connectionForms()` of @floe/domain writes all forms. */
   connection: ConnectionTarget.nullable(),
   forms: ConnectionForms.nullable(),

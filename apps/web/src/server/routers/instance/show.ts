@@ -31,5 +31,6 @@ export const show = viewerProcedure
     return {
       ...instanceDetail(instance, sparklines[0]?.points ?? [], newest, member?.remoteAccess ?? null),
       protection: protectionView(cluster, instanceId, seen),
+      flashback: member?.flashback ?? null,
     }
   })

@@ -18,7 +18,7 @@ import { wayBack } from './way-back'
 
 /**
  * What changes, or a roll-back, would do: said by every member's own binary, with the order in which members would take
- * them and what that means for clients. An engine is started on every member's host: a task, though nothing is changed.
+ * them and what that means for clients. An engine may be started on every member's host: a task, though nothing is changed.
  * What would be refused when it is asked for is refused here, too.
  */
 export const check = operatorProcedure

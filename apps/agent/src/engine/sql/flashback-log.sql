@@ -1,0 +1,18 @@
+-- The flashback log and its window (ms since the epoch), with the settings that bound it.
+select state,
+       mode,
+       extract(epoch from oldest_time) * 1000 as oldest_at,
+       extract(epoch from newest_point_time) * 1000 as newest_point_at,
+       coalesce(points, 0) as points,
+       extract(epoch from window_began) * 1000 as window_began_at,
+       coalesce(windows_ended, 0) as windows_ended,
+       extract(epoch from last_ended_at) * 1000 as last_ended_at,
+       left(last_end_reason, 1000) as last_end_reason,
+       coalesce(size_bytes, 0) as size_bytes,
+       bytes_per_second,
+       coalesce(failures, 0) as failures,
+       current_setting('polar_enable_fast_recovery_area')::bool as recovery_area,
+       (select setting::float8 * 60000 from pg_settings where name = 'polar_fast_recovery_area_rotation') as rotation_ms,
+       (select setting::float8 * 256 * 1048576 from pg_settings where name = 'polar_flashback_log_keep_segments') as keep_bytes,
+       (select setting::float8 * 1048576 from pg_settings where name = 'polar_flashback_log_max_size') as max_bytes
+  from polar_stat_flashback_log

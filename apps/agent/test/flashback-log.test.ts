@@ -1,0 +1,63 @@
+import { waitUntil } from '@floe/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { AgentFixture } from './agent-fixture'
+
+let f: AgentFixture
+let id: string
+beforeAll(async () => {
+  f = await AgentFixture.start(2)
+  id = await f.createRunning({
+    settings: {
+      polar_enable_flashback_log: 'on',
+      polar_enable_fast_recovery_area: 'on',
+      polar_flashback_log_max_size: '1GB',
+    },
+  })
+})
+afterAll(() => f.remove())
+
+const read = async (instanceId = id) => f.read.flashback.read.query({ instanceId: instanceId as never })
+const reported = async (instanceId = id) => (await f.observed(instanceId))?.flashback
+
+test('an instance reports its window, what bounds it, and the points in it', async () => {
+  await f.query(id, 'checkpoint')
+  const before = await waitUntil('the window is reported', async () => {
+    const log = await reported()
+    return log?.state === 'on' && log.oldestAt !== null ? log : null
+  })
+  expect(before).toMatchObject({
+    mode: 'async',
+    windowsEnded: 0,
+    failures: 0,
+    limits: {
+      recoveryArea: true,
+      rotationMs: 180 * 60_000,
+      keepBytes: 8 * 256 * 1_048_576,
+      maxBytes: 1_073_741_824,
+    },
+  })
+  expect(Math.abs(Date.now() - (before.oldestAt ?? 0))).toBeLessThan(120_000)
+  await f.query(id, 'checkpoint')
+  const { log, points } = await read()
+  expect(log?.points).toBe(points.length)
+  expect(points.length).toBeGreaterThanOrEqual(2)
+  expect(points[0]?.at).toBe(log?.oldestAt)
+  expect(points.at(-1)?.at).toBe(log?.newestPointAt)
+  expect(points.map((p) => p.at)).toEqual(points.map((p) => p.at).sort((a, b) => a - b))
+})
+
+test('the window survives an ordered restart', async () => {
+  const { log } = await read()
+  await f.must({ kind: 'restart-instance', instanceId: id, mode: 'fast' })
+  const after = await waitUntil('the instance answers', async () => (await read().catch(() => null))?.log)
+  expect(after).toMatchObject({ state: 'on', oldestAt: log?.oldestAt, windowsEnded: 0 })
+})
+
+test('one without the log reports that it is off, and no size that could be taken for a window', async () => {
+  const off = await f.createRunning()
+  const log = await waitUntil('its log is reported', async () => reported(off))
+  expect(log).toMatchObject({ state: 'off', mode: null, oldestAt: null, points: 0, sizeBytes: 0 })
+  await f.query(off, 'DROP EXTENSION flashback_log CASCADE')
+  expect(await read(off)).toMatchObject({ log: null, points: [] })
+  await waitUntil('the agent knows nothing of it', async () => (await reported(off)) === null)
+})

@@ -1,0 +1,172 @@
+'use client'
+import {
+  type FlashbackForecast,
+  type FlashbackLimits,
+  forecastFlashback,
+  formatBytes,
+  formatDuration,
+  type SettingChange,
+} from '@floe/domain'
+import { Alert, Button, Card, Field, KeyValue, Select, Skeleton } from '@floe/ui'
+import { useQuery } from '@tanstack/react-query'
+import { History } from 'lucide-react'
+import { useState } from 'react'
+import { useTRPC } from '@/trpc/client'
+import { faultOf } from '@/trpc/fault'
+import { useMayChange, viewerHint } from '../console/account-context'
+import { useInstance } from '../instance/instance-context'
+import { ReviewDialog } from '../setting/review'
+import { LEAST_MEASURED_MS, measuredWrites, newestOf, writesMetrics } from './measured-writes'
+
+const MINUTE_MS = 60_000
+const GB = 1024 ** 3
+/** What was written in this time foretells what will be. */
+const MEASURED_MINUTES = 60
+
+const windows = [60, 180, 360, 720, 1_440] as const
+const sizes = [2, 5, 10, 20, 50, 100] as const
+
+/** Says what the flashback log costs, needs and may take here, and turns it on through the settings of the instance. */
+export function TurnOnCard() {
+  const { instanceId, cluster, state } = useInstance()
+  const trpc = useTRPC()
+  const mayChange = useMayChange()
+  const [minutes, setMinutes] = useState<number>(180)
+  const [gigabytes, setGigabytes] = useState<number>(10)
+  const [mode, setMode] = useState('async')
+  const [reviewing, setReviewing] = useState(false)
+  const history = useQuery(
+    trpc.telemetry.history.queryOptions(
+      { instanceId, minutes: MEASURED_MINUTES, metrics: writesMetrics, maxPoints: 360 },
+      { refetchInterval: 30_000 },
+    ),
+  )
+  const limits: FlashbackLimits = {
+    recoveryArea: true,
+    rotationMs: minutes * MINUTE_MS,
+    keepBytes: 0,
+    maxBytes: gigabytes * GB,
+  }
+  const measured = history.data ? measuredWrites(history.data) : null
+  const enough = measured !== null && measured.measuredMs >= LEAST_MEASURED_MS
+  const forecast = enough ? forecastFlashback(measured, limits) : null
+  const free = history.data ? newestOf(history.data, 'disk_free') : null
+  const several = cluster.members > 1
+  const changes: SettingChange[] = [
+    { name: 'polar_enable_flashback_log', value: 'on' },
+    { name: 'polar_enable_fast_recovery_area', value: 'on' },
+    { name: 'polar_fast_recovery_area_rotation', value: `${minutes}min` },
+    { name: 'polar_flashback_log_max_size', value: `${gigabytes}GB` },
+    { name: 'polar_flashback_log_mode', value: mode },
+  ]
+  const unknown = history.isPending ? <Skeleton className="h-4 w-20" /> : 'unknown'
+  return (
+    <Card
+      title="Turn on the flashback log"
+      description="It keeps pages as they were before they are overwritten. From then on any table can be flashed back to any moment in its window, next to the present one."
+      actions={
+        <Button
+          variant="primary"
+          disabled={!mayChange || state !== 'running'}
+          title={mayChange ? undefined : viewerHint}
+          onClick={() => setReviewing(true)}
+        >
+          <History aria-hidden />
+          Turn on
+        </Button>
+      }
+    >
+      <div className="grid gap-3 sm:grid-cols-3">
+        <Field label="Window" hint="How far back, where size allows it">
+          {(control) => (
+            <Select {...control} value={minutes} onChange={(event) => setMinutes(Number(event.target.value))}>
+              {windows.map((choice) => (
+                <option key={choice} value={choice}>
+                  {choice === 60 ? '1 hour' : `${choice / 60} hours`}
+                </option>
+              ))}
+            </Select>
+          )}
+        </Field>
+        <Field label="Size limit" hint="At the limit the window gets shorter">
+          {(control) => (
+            <Select
+              {...control}
+              value={gigabytes}
+              onChange={(event) => setGigabytes(Number(event.target.value))}
+            >
+              {sizes.map((choice) => (
+                <option key={choice} value={choice}>
+                  {choice} GB
+                </option>
+              ))}
+            </Select>
+          )}
+        </Field>
+        <Field
+          label="Mode"
+          hint={
+            mode === 'async'
+              ? 'The window ends when the operating system crashes'
+              : 'Survives such a crash; writes wait for the log'
+          }
+        >
+          {(control) => (
+            <Select {...control} value={mode} onChange={(event) => setMode(event.target.value)}>
+              <option value="async">async</option>
+              <option value="sync">sync</option>
+            </Select>
+          )}
+        </Field>
+      </div>
+      <KeyValue
+        className="mt-4"
+        items={[
+          {
+            label: 'Growth of the log, predicted',
+            value: forecast ? `${formatBytes(forecast.bytesPerHour)}/h` : unknown,
+            source: 'Full-page images in the WAL, and those omitted (polar_stat_wal)',
+          },
+          { label: 'Window at that rate', value: forecast ? windowInWords(forecast) : unknown },
+          { label: 'Space of the log', value: forecast ? `${formatBytes(forecast.logBytes)}` : unknown },
+          { label: 'WAL kept for the window', value: forecast ? formatBytes(forecast.walBytes) : unknown },
+          {
+            label: 'Free on its file system',
+            value: free === null ? unknown : formatBytes(free),
+            source: 'statfs() of the data directory',
+          },
+          { label: 'Effect on TPS', value: 'unknown: not measured on this host' },
+          {
+            label: 'Needs',
+            value: several ? 'a restart of every member, one after the other' : 'a restart',
+          },
+        ]}
+      />
+      <p className="mt-3 max-w-3xl text-xs text-ink-muted">
+        {enough
+          ? `Predicted from what was written in the last ${formatDuration(measured.measuredMs)} that were measured: the WAL has an image of each page at its first change after a checkpoint, and the log keeps the same pages. Compression makes it smaller. Points are taken every 5 min at the latest; where checkpoints were rarer, the log grows faster than predicted.`
+          : history.error
+            ? `Nothing can be predicted: ${faultOf(history.error).message}.`
+            : `A prediction needs samples of ${formatDuration(LEAST_MEASURED_MS)}; there are ${formatDuration(measured?.measuredMs ?? 0)} of the last hour.`}
+        {several ? ' Each member keeps a log of its own.' : ''}
+      </p>
+      {forecast && free !== null && forecast.logBytes + forecast.walBytes > free ? (
+        <Alert tone="warn" className="mt-3" title="The file system of the data directory has less space free">
+          Choose a shorter window or a smaller size. WAL is kept for the whole window unless
+          max_slot_wal_keep_size limits it.
+        </Alert>
+      ) : null}
+      <ReviewDialog
+        scope={several ? { clusterId: cluster.clusterId } : { instanceId }}
+        wanted={reviewing ? { changes } : null}
+        settings={[]}
+        onClose={() => setReviewing(false)}
+        onApplied={() => setReviewing(false)}
+      />
+    </Card>
+  )
+}
+
+function windowInWords({ windowMs }: FlashbackForecast): string {
+  return windowMs === null ? 'unlimited' : formatDuration(windowMs)
+}

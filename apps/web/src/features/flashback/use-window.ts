@@ -1,0 +1,62 @@
+'use client'
+import { useNow } from '@floe/ui'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { useMemo } from 'react'
+import { useTRPC } from '@/trpc/client'
+import { faultOf } from '@/trpc/fault'
+import { useInstance } from '../instance/instance-context'
+import type { Stretch } from './window-scale'
+import type { RatePoint } from './window-timeline'
+
+/** The window moves on in steps of a pixel or so. */
+const STEPS = 600
+/** A window of a moment could not be drawn. */
+const SHORTEST_MS = 10_000
+const READ_MS = 5_000
+
+/** The window of this page's instance as its agent reads it now, with its points and the transaction rate in it. */
+export function useWindow() {
+  const { instanceId, state } = useInstance()
+  const trpc = useTRPC()
+  const now = useNow()
+  const read = useQuery(
+    trpc.flashback.read.queryOptions(
+      { instanceId },
+      { enabled: state === 'running', refetchInterval: READ_MS, retry: false },
+    ),
+  )
+  const oldestAt = read.data?.log?.oldestAt ?? null
+  const minutes = oldestAt === null || now === null ? null : Math.max(1, Math.ceil((now - oldestAt) / 60_000))
+  const history = useQuery(
+    trpc.telemetry.history.queryOptions(
+      { instanceId, minutes: minutes ?? 1, metrics: ['tps'], maxPoints: 300 },
+      { enabled: minutes !== null, refetchInterval: READ_MS, placeholderData: keepPreviousData },
+    ),
+  )
+  const step = oldestAt === null || now === null ? 1 : Math.max(1_000, (now - oldestAt) / STEPS)
+  const end = now === null ? null : Math.floor(now / step) * step
+  const stretch = useMemo<Stretch | null>(
+    () =>
+      oldestAt === null || end === null
+        ? null
+        : { from: Math.floor(oldestAt), to: Math.max(end, oldestAt + SHORTEST_MS) },
+    [oldestAt, end],
+  )
+  const rate = useMemo<RatePoint[]>(
+    () =>
+      (history.data?.points ?? []).map((p) => ({
+        at: p.at,
+        value: p.average[0] ?? null,
+        gapBefore: p.gapBefore,
+      })),
+    [history.data],
+  )
+  return {
+    read: read.data ?? null,
+    loading: read.isPending && state === 'running',
+    fault: read.error ? faultOf(read.error) : null,
+    retry: () => void read.refetch(),
+    stretch,
+    rate,
+  }
+}

@@ -1,0 +1,171 @@
+import { z } from 'zod'
+
+/** Of the flashback log, in the engine's words: off, waiting for the first point of a window, or on. */
+export const FlashbackLogState = z.enum(['off', 'waiting', 'on'])
+export type FlashbackLogState = z.infer<typeof FlashbackLogState>
+
+/** What bounds the window, as the instance runs with it. */
+export const FlashbackLimits = z.object({
+  /** `polar_enable_fast_recovery_area`: WAL and commit status are kept for the window. */
+  recoveryArea: z.boolean(),
+  /** `polar_fast_recovery_area_rotation` */
+  rotationMs: z.number(),
+  /** `polar_flashback_log_keep_segments`, in bytes. */
+  keepBytes: z.number(),
+  /** `polar_flashback_log_max_size`; null: no limit. */
+  maxBytes: z.number().nullable(),
+})
+export type FlashbackLimits = z.infer<typeof FlashbackLimits>
+
+/** The flashback log of an instance and its window (`polar_stat_flashback_log`). Times in ms since the epoch. */
+export const FlashbackLog = z.object({
+  state: FlashbackLogState,
+  /** Null while it is off. */
+  mode: z.enum(['async', 'sync']).nullable(),
+  /** The window reaches from here to now; null while there is none. */
+  oldestAt: z.number().nullable(),
+  newestPointAt: z.number().nullable(),
+  points: z.number().int(),
+  windowBeganAt: z.number().nullable(),
+  /** How often earlier windows, or parts of one, were lost; and when and why last. */
+  windowsEnded: z.number().int(),
+  lastEndedAt: z.number().nullable(),
+  lastEndReason: z.string().max(1_000).nullable(),
+  sizeBytes: z.number(),
+  /** Growth between the last two points; null before there are two. */
+  bytesPerSecond: z.number().nullable(),
+  /** How often a page could not be kept. */
+  failures: z.number().int(),
+  limits: FlashbackLimits,
+})
+export type FlashbackLog = z.infer<typeof FlashbackLog>
+
+/** A moment from which pages can be rebuilt (`polar_flashback_points`). */
+export const FlashbackPoint = z.object({ number: z.number().int(), at: z.number() })
+export type FlashbackPoint = z.infer<typeof FlashbackPoint>
+
+type LogWords = { title: string; tone: 'good' | 'warn' | 'neutral'; meaning: string }
+
+const words: Record<FlashbackLogState, LogWords> = {
+  off: {
+    title: 'Off',
+    tone: 'neutral',
+    meaning: 'No old pages are kept, so no table of this instance can be flashed back.',
+  },
+  waiting: {
+    title: 'Waiting for a window',
+    tone: 'warn',
+    meaning: 'The log is on. Its window begins when the next checkpoint is complete.',
+  },
+  on: {
+    title: 'On',
+    tone: 'good',
+    meaning: 'Tables can be flashed back to any moment in the window.',
+  },
+}
+
+/** What a person reads for the state of a flashback log. */
+export const flashbackWords = ({ state }: Pick<FlashbackLog, 'state'>): LogWords => words[state]
+
+/** An end of the window counts as news for this long; later the window is an ordinary one that began then. */
+export const WINDOW_ENDED_MS = 3_600_000
+
+/** Whether a window, or a part of one, was lost lately. */
+export const windowEndedLately = (log: FlashbackLog, now: number): boolean =>
+  log.state !== 'off' && log.lastEndedAt !== null && now - log.lastEndedAt < WINDOW_ENDED_MS
+
+/** What was measured of an instance whose flashback log is off, per second. */
+export type WritesMeasured = {
+  /** Full-page images in the WAL, and those that `full_page_writes = off` left out. */
+  imageBytesPerSecond: number
+  /** All WAL, images among it. */
+  walBytesPerSecond: number
+}
+
+/** What the flashback log would take. */
+export type FlashbackForecast = {
+  bytesPerHour: number
+  /** How far back the window reaches at that rate; null where nothing bounds it because nothing is written. */
+  windowMs: number | null
+  /** The log when the window is as long as it gets. */
+  logBytes: number
+  /** WAL kept for the window; 0 without a fast recovery area, which alone keeps it. */
+  walBytes: number
+}
+
+/**
+ * The flashback log keeps each page at its first overwriting after a point, and points are taken with checkpoints. The WAL has
+ * an image of each page at its first change after a checkpoint, so images measure the same pages. Both leave out the empty
+ * middle of a page; compression of the log makes it smaller, points that come more often than checkpoints did make it larger.
+ */
+export function forecastFlashback(measured: WritesMeasured, limits: FlashbackLimits): FlashbackForecast {
+  const perMs = measured.imageBytesPerSecond / 1_000
+  const ofSize = limits.maxBytes ?? Number.POSITIVE_INFINITY
+  const bytes = limits.recoveryArea ? ofSize : Math.min(ofSize, limits.keepBytes)
+  const filledAfterMs = perMs > 0 ? bytes / perMs : Number.POSITIVE_INFINITY
+  const windowMs = limits.recoveryArea ? Math.min(filledAfterMs, limits.rotationMs) : filledAfterMs
+  const finite = Number.isFinite(windowMs)
+  return {
+    bytesPerHour: measured.imageBytesPerSecond * 3_600,
+    windowMs: finite ? windowMs : null,
+    logBytes: finite ? perMs * windowMs : 0,
+    walBytes: finite && limits.recoveryArea ? (measured.walBytesPerSecond * windowMs) / 1_000 : 0,
+  }
+}
+
+/** A moment with its time zone, to the microsecond: `2026-11-23T23:40:00.5+01:00`. A space may stand for the T. */
+export const FlashbackTime = z
+  .string()
+  .regex(
+    /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?\s?(Z|[+-]\d{2}(:?\d{2})?)$/,
+    'must be a date and time with a time zone, e.g. 2026-11-23T23:40:00+01:00',
+  )
+  .refine((text) => !Number.isNaN(millisecondsOf(text)), 'must be a date and time that exist')
+
+/** ms since the epoch of a FlashbackTime. */
+export function millisecondsOf(time: string): number {
+  const iso = time
+    .replace(/^(\S{10}) /, '$1T')
+    .replace(/\s/, '')
+    .replace(/([+-]\d{2})$/, '$1:00')
+    .replace(/([+-]\d{2})(\d{2})$/, '$1:$2')
+  return Date.parse(iso)
+}
+
+/** Of a schema or a table, as PostgreSQL stores it: without quotes. */
+export const RelationName = z.string().min(1, 'must not be empty').max(63, 'must have at most 63 characters')
+
+/** Whether a table can be flashed back to a moment, in the engine's words (`polar_flashback_check`). */
+export const FlashbackCheck = z.object({
+  possible: z.boolean(),
+  reason: z.string().max(2_000).nullable(),
+  hint: z.string().max(2_000).nullable(),
+  /** The nearest moment that works, in ISO 8601 to the microsecond; null where none does. */
+  nearestTime: z.string().nullable(),
+  targetLsn: z.string().nullable(),
+  /** What has to be read: WAL from the point on, and pages of the table. */
+  walBytes: z.number().nullable(),
+  pages: z.number().nullable(),
+})
+export type FlashbackCheck = z.infer<typeof FlashbackCheck>
+
+/** A table as it can be chosen. */
+export const FlashbackTable = z.object({
+  schema: z.string(),
+  name: z.string(),
+  owner: z.string(),
+  bytes: z.number(),
+  partitioned: z.boolean(),
+  /** Of a table that a flashback made: the comment that it left, which says of which table and moment. */
+  resultOf: z.string().nullable(),
+})
+export type FlashbackTable = z.infer<typeof FlashbackTable>
+
+/** The table that a flashback made. Counts only: rows are stored nowhere but in the instance. */
+export const FlashedBack = z.object({
+  schema: z.string(),
+  name: z.string(),
+  rows: z.number(),
+  targetLsn: z.string(),
+})
+export type FlashedBack = z.infer<typeof FlashedBack>
