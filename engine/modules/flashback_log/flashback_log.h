@@ -264,6 +264,7 @@ extern uint64 flashback_log_last_begun(uint64 position);
 extern bool flashback_log_sync_segments(uint64 segment, uint64 end);
 extern bool flashback_log_create_file(const char *path);
 extern bool flashback_log_fill_file(const char *path);
+extern bool flashback_log_has_room(void);
 extern bool flashback_log_header_is_valid(const FlashbackLogHeader *header, uint64 segment);
 extern bool flashback_log_record_is_valid(const FlashbackLogRecord *record,
 										  uint64 position, uint64 salt, Size available);
@@ -273,6 +274,7 @@ extern void flashback_log_drain(void);
 /* points.c */
 extern void flashback_log_install_points(void);
 extern void flashback_log_begin(void);
+extern bool flashback_log_is_consistent(void);
 extern void flashback_log_break(const char *why);
 extern bool flashback_log_write_state(bool shutdown);
 extern void flashback_log_drop_points(int n);

@@ -41,7 +41,8 @@ typedef struct FlashbackPoint
 	TransactionId oldest_xid;	/* pages name no older transaction */
 	MultiXactId oldest_multi;
 	TimeLineID	timeline;
-	uint32		unused;
+	uint32		durable;		/* images since are durable before their
+								 * blocks are overwritten */
 } FlashbackPoint;
 
 typedef enum FlashbackImageKind
@@ -147,6 +148,27 @@ typedef struct FlashbackLogApi
 							 const RelFileLocator *rlocator);
 
 	const FlashbackRecycleApi *recycle;
+
+	/*
+	 * "off", "async" or "sync"; the same as long as the server runs.  This
+	 * and what follows raises no error.
+	 */
+	const char *(*mode) (void);
+
+	/*
+	 * Whether each block that was overwritten since the point of the
+	 * checkpoint with this redo location had a durable image before: then
+	 * those that a crash tore can be rebuilt, also if the log is kept in
+	 * async mode now.  If not, the reason.
+	 */
+	bool		(*protects) (XLogRecPtr redo, FlashbackPoint *point,
+							 char *why, Size why_size);
+
+	/* Whether there is, or can be, another segment; if not, the reason */
+	bool		(*has_room) (char *why, Size why_size);
+
+	/* How many images could not be kept since the server was started */
+	uint64		(*failures) (void);
 } FlashbackLogApi;
 
 #endif							/* FLASHBACK_LOG_API_H */

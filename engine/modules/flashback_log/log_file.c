@@ -67,25 +67,53 @@ flashback_log_segment_path(char *path, uint64 segment)
 }
 
 /*
+ * Whether a file of a segment may be added: as much must be left to others.
+ */
+static bool
+may_grow(void)
+{
+	struct statvfs fs;
+
+	if (statvfs(FLASHBACK_LOG_DIR, &fs) != 0 ||
+		(uint64) fs.f_bavail * fs.f_frsize >= 2 * FLASHBACK_LOG_SEGMENT_SIZE)
+		return true;
+	errno = ENOSPC;
+	return false;
+}
+
+/*
+ * Whether another segment can be begun without giving up a point.
+ */
+bool
+flashback_log_has_room(void)
+{
+	struct stat st;
+
+#ifdef USE_INJECTION_POINTS
+	if (IS_INJECTION_POINT_ATTACHED("flashback-log-disk-full"))
+	{
+		errno = ENOSPC;
+		return failed("reserve space for", NEW_SEGMENT);
+	}
+#endif
+	if (stat(SPARE, &st) == 0 && (uint64) st.st_size == FLASHBACK_LOG_SEGMENT_SIZE)
+		return true;
+	return may_grow() || failed("reserve space for", NEW_SEGMENT);
+}
+
+/*
  * Makes a file as large as a segment whose space is reserved.  The caller holds
- * the segment lock.
- *
- * As much must be left to others: even an attempt that fails takes all there
- * is for a moment, in which the WAL may need it.
+ * the segment lock.  Space is looked for first: even an attempt that fails
+ * takes all there is for a moment, in which the WAL may need it.
  */
 bool
 flashback_log_create_file(const char *path)
 {
-	struct statvfs fs;
 	int			fd;
 	int			result;
 
-	if (statvfs(FLASHBACK_LOG_DIR, &fs) == 0 &&
-		(uint64) fs.f_bavail * fs.f_frsize < 2 * FLASHBACK_LOG_SEGMENT_SIZE)
-	{
-		errno = ENOSPC;
+	if (!may_grow())
 		return failed("reserve space for", path);
-	}
 	fd = BasicOpenFile(path, O_RDWR | O_CREAT | O_TRUNC | PG_BINARY);
 	if (fd < 0)
 		return failed("create", path);

@@ -341,6 +341,24 @@ disk_is_consistent(const ControlFileData *control)
 }
 
 /*
+ * The same for who has not read pg_control.
+ */
+bool
+flashback_log_is_consistent(void)
+{
+	ControlFileData *control;
+	bool		crc_ok;
+	bool		result;
+
+	LWLockAcquire(ControlFileLock, LW_SHARED);
+	control = get_controlfile(DataDir, &crc_ok);
+	LWLockRelease(ControlFileLock);
+	result = crc_ok && disk_is_consistent(control);
+	pfree(control);
+	return result;
+}
+
+/*
  * Removes the first n points.  The caller holds the state lock.
  */
 void
@@ -350,6 +368,17 @@ flashback_log_drop_points(int n)
 
 	shared->npoints -= n;
 	memmove(shared->points, shared->points + n, shared->npoints * sizeof(FlashbackPoint));
+}
+
+/*
+ * Images since all points so far are no longer durable before their blocks are
+ * overwritten.  The caller holds the state lock, or is alone.
+ */
+static void
+forget_durability(void)
+{
+	for (int i = 0; i < flashback_log_shared->npoints; i++)
+		flashback_log_shared->points[i].durable = false;
 }
 
 /*
@@ -438,6 +467,7 @@ checkpoint_sync(XLogRecPtr redo, int flags)
 		point.timeline = GetWALInsertionTimeLineIfSet();
 	}
 	point.time = GetCurrentTimestamp();
+	point.durable = (flashback_log_mode == FLASHBACK_LOG_SYNC);
 
 	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK), LW_EXCLUSIVE);
 	if (point.lsn < pg_atomic_read_u64(&shared->lsn))
@@ -455,6 +485,8 @@ checkpoint_sync(XLogRecPtr redo, int flags)
 	SpinLockRelease(&shared->mutex);
 	if (broken)
 		shared->npoints = 0;
+	if (!point.durable)
+		forget_durability();
 
 	/*
 	 * A point whose checkpoint failed goes when the next one comes: the last
@@ -732,6 +764,13 @@ continue_window(uint64 last)
 	shared->npoints = state.npoints;
 	memcpy(shared->points, state.points, state.npoints * sizeof(FlashbackPoint));
 	flashback_log_drop_points(lost);
+
+	/*
+	 * From now on images are not durable.  After a crash those are of before
+	 * that recovery needs, until it ends with a point.
+	 */
+	if (flashback_log_mode == FLASHBACK_LOG_ASYNC && state.shutdown)
+		forget_durability();
 	pg_atomic_write_u64(&shared->lsn, state.lsn);
 	shared->first_segment = state.first_segment;
 
@@ -742,6 +781,31 @@ continue_window(uint64 last)
 	ereport(LOG,
 			(errmsg("the window of the flashback log continues with %d points", shared->npoints)));
 	return NULL;
+}
+
+/*
+ * Switched off after a crash, the log may be the only one who has what torn
+ * pages were: recovery must come first.
+ */
+static void
+refuse_removal(void)
+{
+	ControlFileData *control;
+	const char *why;
+	bool		crc_ok;
+
+	if (!read_state(&why) || why_not_continued() != NULL ||
+		state.shutdown || !state.points[state.npoints - 1].durable)
+		return;
+	control = get_controlfile(DataDir, &crc_ok);
+	if (!fullPageWrites || !control->checkPointCopy.fullPageWrites)
+		ereport(FATAL,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the flashback log cannot be switched off before recovery from a crash"),
+				 errdetail("Pages that the crash tore may be in the log alone, because \"full_page_writes\" was off."),
+				 errhint("Start the server once with polar_enable_flashback_log = on. If a page repair source has all pages, remove the file \"%s\" instead.",
+						 FLASHBACK_LOG_STATE)));
+	pfree(control);
 }
 
 /*
@@ -762,6 +826,7 @@ flashback_log_begin(void)
 	{
 		if (there)
 		{
+			refuse_removal();
 			/* Without this one the others mean nothing */
 			remove_state_or_stop();
 			remove_files(is_any);

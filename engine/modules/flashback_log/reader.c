@@ -758,6 +758,63 @@ first_image(const FlashbackPoint *point, const RelFileLocator *rlocator,
 	return kind;
 }
 
+static const char *
+mode(void)
+{
+	return flashback_log_enabled ? flashback_log_mode_names[flashback_log_mode] : "off";
+}
+
+static bool
+protects(XLogRecPtr redo, FlashbackPoint *point, char *why, Size why_size)
+{
+	FlashbackLogShared *shared = flashback_log_shared;
+	FlashbackPoint found;
+
+	if (!flashback_log_enabled)
+		strlcpy(why, "polar_enable_flashback_log is off", why_size);
+	else if (find_point_redo(redo, &found))
+	{
+		if (found.durable)
+		{
+			if (point)
+				*point = found;
+			return true;
+		}
+		snprintf(why, why_size, "it was kept with polar_flashback_log_mode = async since the checkpoint at %X/%X",
+				 LSN_FORMAT_ARGS(redo));
+	}
+	else if (find_point_lsn(PG_UINT64_MAX, NULL))
+		snprintf(why, why_size, "it has no point of the checkpoint at %X/%X", LSN_FORMAT_ARGS(redo));
+	else
+	{
+		char		reason[sizeof(shared->why)];
+
+		SpinLockAcquire(&shared->mutex);
+		memcpy(reason, shared->why, sizeof(reason));
+		SpinLockRelease(&shared->mutex);
+		if (reason[0] != '\0')
+			snprintf(why, why_size, "its window ended: %s", reason);
+		else
+			strlcpy(why, "it has no point yet", why_size);
+	}
+	return false;
+}
+
+static bool
+has_room(char *why, Size why_size)
+{
+	if (flashback_log_has_room())
+		return true;
+	strlcpy(why, flashback_log_error, why_size);
+	return false;
+}
+
+static uint64
+failures(void)
+{
+	return pg_atomic_read_u64(&flashback_log_shared->failures);
+}
+
 const FlashbackLogApi flashback_log_api = {
 	.find_point = find_point,
 	.find_point_lsn = find_point_lsn,
@@ -770,4 +827,9 @@ const FlashbackLogApi flashback_log_api = {
 	.is_complete = is_complete,
 	.may_read = may_read,
 	.recycle = &flashback_recycle_api,
+
+	.mode = mode,
+	.protects = protects,
+	.has_room = has_room,
+	.failures = failures,
 };

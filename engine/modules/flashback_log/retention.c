@@ -289,12 +289,18 @@ lose_segment(uint64 segment)
 
 /*
  * Indexes the segments that nobody writes any more.
+ *
+ * Not before recovery has brought all pages up to date: until then damage must
+ * not end a window whose other segments have what torn pages were.
  */
 static void
 index_segments(void)
 {
 	uint64		active = active_segment();
 	uint64		from;
+
+	if (RecoveryInProgress() && !flashback_log_is_consistent())
+		return;
 
 	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK), LW_SHARED);
 	from = flashback_log_shared->first_segment;

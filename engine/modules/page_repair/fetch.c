@@ -132,31 +132,20 @@ believe_missing(const Batch *batch, const PageRepairBlock *block)
 }
 
 /*
- * Use an answer.  Blocks of the batch that have got their page are marked.
- * Returns false when the source must not be asked further now.
+ * Put pages where torn ones are, if all is right with them.  A length of -1 says
+ * that the source has not the block, 0 that it cannot give it.  Blocks of the
+ * batch that have got their page are marked.  Returns false when the source
+ * must not be asked further now.
  */
 static bool
-apply_answer(PageSource *source, Batch *batch, PGresult *result, const PageSourceHeader *header)
+use_pages(PageSource *source, PageRepairSourceState *state, Batch *batch,
+		  const char **pages, int *lengths, const PageSourceHeader *header)
 {
-	const char **pages = palloc(batch->nblocks * sizeof(char *));
-	int		   *lengths = palloc(batch->nblocks * sizeof(int));
+	bool		from_log = (source == &recovery->log_source);
 	bool		unreadable = false;
 	int			usable = 0;
-	PageRepairSourceState *state = &page_repair_shared->sources[source - recovery->sources];
 	uint64		given = 0;
-
-	if (!accept_header(source, header))
-	{
-		recovery->failed |= 1U << (source - recovery->sources);
-		return false;
-	}
-	if (!page_source_pages(result, batch->nblocks, pages, lengths))
-	{
-		refuse(source, "its answer has another shape");
-		return false;
-	}
-	recovery->failed &= ~(1U << (source - recovery->sources));
-	batch->asked |= 1U << (source - recovery->sources);
+	XLogRecPtr	newest = InvalidXLogRecPtr;
 
 	/* Look at all pages before the first is written */
 	for (int i = 0; i < batch->nblocks; i++)
@@ -198,8 +187,10 @@ apply_answer(PageSource *source, Batch *batch, PGresult *result, const PageSourc
 		if (lengths[i] != BLCKSZ)
 		{
 			unreadable = true;
-			snprintf(source->why, sizeof(source->why), "it could not read block %u of relation \"%s\"",
-					 block->blkno, relpathperm(block->rlocator, block->forknum).str);
+			/* The log has said why */
+			if (!from_log)
+				snprintf(source->why, sizeof(source->why), "it could not read block %u of relation \"%s\"",
+						 block->blkno, relpathperm(block->rlocator, block->forknum).str);
 			continue;
 		}
 		memcpy(page.data, pages[i], BLCKSZ);
@@ -219,15 +210,21 @@ apply_answer(PageSource *source, Batch *batch, PGresult *result, const PageSourc
 				   LSN_FORMAT_ARGS(lsn), LSN_FORMAT_ARGS(header->end_lsn));
 			return false;
 		}
+		newest = Max(newest, lsn);
 		usable++;
 	}
 
-	/* Nobody may read before this has been replayed (R6) */
-	if (usable > 0 && header->end_lsn > recovery->newest)
+	/*
+	 * Nobody may read before this has been replayed (R6).  What was on this
+	 * server's own disk is no newer than its point of consistency.
+	 */
+	if (!from_log)
+		newest = header->end_lsn;
+	if (usable > 0 && newest > recovery->newest)
 	{
-		recovery->newest = header->end_lsn;
-		if (recovery->standby)
-			RaiseMinRecoveryPoint(header->end_lsn, header->timeline);
+		recovery->newest = newest;
+		if (recovery->standby && !from_log)
+			RaiseMinRecoveryPoint(newest, header->timeline);
 	}
 
 	for (int i = 0; i < batch->nblocks; i++)
@@ -245,7 +242,10 @@ apply_answer(PageSource *source, Batch *batch, PGresult *result, const PageSourc
 			memset(page.data, 0, BLCKSZ);
 			if (block->forknum == VISIBILITYMAP_FORKNUM)
 				PageInit((Page) page.data, BLCKSZ, 0);
-			recovery->stats.missing++;
+			if (block->forknum == VISIBILITYMAP_FORKNUM && from_log)
+				recovery->stats.vm_initialized++;
+			else
+				recovery->stats.missing++;
 		}
 		else
 		{
@@ -258,6 +258,8 @@ apply_answer(PageSource *source, Batch *batch, PGresult *result, const PageSourc
 				PageInit((Page) page.data, BLCKSZ, 0);
 			recovery->stats.repaired++;
 			recovery->stats.bytes += BLCKSZ;
+			if (from_log)
+				recovery->stats.log_pages++;
 			given++;
 		}
 		repair_write_page(reln, block->forknum, block->blkno, page.data);
@@ -285,11 +287,39 @@ apply_answer(PageSource *source, Batch *batch, PGresult *result, const PageSourc
 		SpinLockRelease(&page_repair_shared->mutex);
 	}
 	repair_publish_stats();
+	return !unreadable;
+}
+
+/*
+ * Use an answer.  Returns false when the source must not be asked further now.
+ */
+static bool
+apply_answer(PageSource *source, Batch *batch, PGresult *result, const PageSourceHeader *header)
+{
+	const char **pages = palloc(batch->nblocks * sizeof(char *));
+	int		   *lengths = palloc(batch->nblocks * sizeof(int));
+	uint32		bit = 1U << (source - recovery->sources);
+	bool		used;
+
+	if (!accept_header(source, header))
+	{
+		recovery->failed |= bit;
+		return false;
+	}
+	if (!page_source_pages(result, batch->nblocks, pages, lengths))
+	{
+		refuse(source, "its answer has another shape");
+		return false;
+	}
+	recovery->failed &= ~bit;
+	batch->asked |= bit;
+	used = use_pages(source, &page_repair_shared->sources[source - recovery->sources],
+					 batch, pages, lengths, header);
 	pfree(pages);
 	pfree(lengths);
-	if (unreadable)
+	if (!used && !source->refused)
 		source->next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), 200);
-	return !unreadable;
+	return used;
 }
 
 /*
@@ -301,6 +331,8 @@ all_reasons(void)
 	StringInfoData text;
 
 	initStringInfo(&text);
+	if (log_source_is_enabled())
+		appendStringInfo(&text, "\"%s\": %s. ", LOG_SOURCE_NAME, recovery->log_source.why);
 	for (int i = 0; i < recovery->nsources; i++)
 		appendStringInfo(&text, "%s\"%s\": %s.", i > 0 ? " " : "",
 						 recovery->sources[i].name,
@@ -425,7 +457,141 @@ next_batch(Batch *batch, PageRepairChunk **chunks, int nchunks, int *chunk, int 
 }
 
 /*
- * Fetch all blocks that are left in the chunks.  While one answer is written,
+ * The chunk of a block that WAL names, or NULL.
+ */
+static PageRepairChunk *
+find_chunk(const PageRepairBlock *block)
+{
+	PageRepairChunkKey key = {
+		.rlocator = block->rlocator,
+		.forknum = block->forknum,
+		.number = block->blkno / PAGE_REPAIR_CHUNK_BLOCKS,
+	};
+
+	return hash_search(recovery->map.chunks, &key, HASH_FIND, NULL);
+}
+
+static bool
+is_to_be_fetched(const PageRepairBlock *block)
+{
+	PageRepairChunk *chunk = find_chunk(block);
+
+	return chunk != NULL &&
+		(chunk->check[(block->blkno % PAGE_REPAIR_CHUNK_BLOCKS) / 64] & (UINT64CONST(1) << (block->blkno % 64))) != 0;
+}
+
+/*
+ * The log is needed: look up what it has.  Returns false if it is no source.
+ */
+static bool
+prepare_log(void)
+{
+	PageSource *source = &recovery->log_source;
+
+	if (recovery->log_ready)
+		return !source->refused;
+	recovery->log_ready = true;
+	if (recovery->log == NULL)
+	{
+		source->refused = true;
+		if (log_source_is_enabled())
+			ereport(LOG,
+					(errmsg("the flashback log is no page repair source: %s", source->why)));
+	}
+	/* R5 */
+	else if (!recovery->standby && log_source_lsn(recovery->log) > recovery->end)
+		refuse(source, "it has pages of up to %X/%X, but this server's WAL ends at %X/%X",
+			   LSN_FORMAT_ARGS(log_source_lsn(recovery->log)), LSN_FORMAT_ARGS(recovery->end));
+	else if (!log_source_index(recovery->log, recovery->standby ? NULL : is_to_be_fetched,
+							   source->why, sizeof(source->why)))
+		ereport(LOG,
+				(errmsg("the flashback log is damaged and may not have all pages"),
+				 errdetail("%s.", source->why)));
+	strlcpy(recovery->stats.log_why, source->why, sizeof(recovery->stats.log_why));
+	return !source->refused;
+}
+
+/*
+ * Is what is on disk from the point?  Without an image the block has not been
+ * written since, unless it held nothing then; and it had content if WAL from
+ * before changes it and does not remove it.
+ */
+static bool
+is_from_point(const PageRepairBlock *block)
+{
+	return recovery->stats.policy == PAGE_REPAIR_ALWAYS &&
+		!page_repair_removed(&recovery->map, block) &&
+		verify_is_whole(block) &&
+		PageGetLSN((Page) recovery->read_buffer) <= log_source_lsn(recovery->log);
+}
+
+/*
+ * Take what the flashback log has; those blocks are left in the chunks that
+ * other sources are to be asked for.
+ */
+static void
+fetch_from_log(PageRepairChunk **chunks, int nchunks)
+{
+	PageSource *source = &recovery->log_source;
+	Batch	   *batch = palloc(sizeof(Batch));
+	const char **pages = palloc(BATCH_BLOCKS * sizeof(char *));
+	int		   *lengths = palloc(BATCH_BLOCKS * sizeof(int));
+	char	   *buffer = palloc(BATCH_BLOCKS * BLCKSZ);
+	PageSourceHeader header = {0};
+	int			chunk = 0;
+	int			from = 0;
+
+	next_batch(batch, chunks, nchunks, &chunk, &from);
+	while (batch->nblocks > 0 && prepare_log())
+	{
+		ProcessStartupProcInterrupts();
+		header.timeline = log_source_timeline(recovery->log);
+		header.start_lsn = log_source_redo(recovery->log);
+		header.end_lsn = log_source_lsn(recovery->log);
+		if (recovery->standby)
+			header.end_lsn = Min(header.end_lsn, recovery->limit);
+
+		for (int i = 0; i < batch->nblocks; i++)
+		{
+			const PageRepairBlock *block = &batch->blocks[i];
+
+			pages[i] = buffer + (Size) i * BLCKSZ;
+			lengths[i] = log_source_read(recovery->log, block, buffer + (Size) i * BLCKSZ,
+										 source->why, sizeof(source->why));
+			if (lengths[i] != LOG_SOURCE_KEEP)
+				continue;
+			lengths[i] = LOG_SOURCE_NO_CONTENT;
+			if (is_from_point(block))
+			{
+				batch->done[i] = true;
+				batch->left--;
+				recovery->stats.log_kept++;
+			}
+		}
+		if (!log_source_is_complete(recovery->log))
+		{
+			refuse(source, "it has lost its point while it was read");
+			break;
+		}
+		(void) use_pages(source, &page_repair_shared->log, batch, pages, lengths, &header);
+		for (int i = 0; i < batch->nblocks; i++)
+		{
+			const PageRepairBlock *block = &batch->blocks[i];
+
+			if (batch->done[i])
+				find_chunk(block)->check[(block->blkno % PAGE_REPAIR_CHUNK_BLOCKS) / 64] &= ~(UINT64CONST(1) << (block->blkno % 64));
+		}
+		strlcpy(recovery->stats.log_why, source->why, sizeof(recovery->stats.log_why));
+		next_batch(batch, chunks, nchunks, &chunk, &from);
+	}
+	pfree(batch);
+	pfree(pages);
+	pfree(lengths);
+	pfree(buffer);
+}
+
+/*
+ * Fetch all blocks that are left in the chunks, from the flashback log first.  While one answer is written,
  * the source works on the next.
  */
 void
@@ -436,6 +602,7 @@ fetch_all(PageRepairChunk **chunks, int nchunks)
 	int			chunk = 0;
 	int			from = 0;
 
+	fetch_from_log(chunks, nchunks);
 	next_batch(batch, chunks, nchunks, &chunk, &from);
 	while (batch->nblocks > 0)
 	{

@@ -24,6 +24,7 @@
 #include "access/xlogrecovery.h"
 #include "catalog/pg_control.h"
 #include "guard.h"
+#include "log_source.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/bgwriter.h"
@@ -93,6 +94,29 @@ guard_replayed_images(const GuardControl *control)
 }
 
 /*
+ * Is there anybody whom recovery could ask for pages?
+ */
+bool
+guard_has_sources(void)
+{
+	return (page_repair_source_list != NULL && page_repair_source_list[0] != '\0') ||
+		log_source_is_configured();
+}
+
+/*
+ * Could pages be given back that are torn after a checkpoint with this redo
+ * location?  By a source that has reached it, or by the flashback log, which
+ * has a point of that checkpoint, or has lost it.
+ */
+bool
+guard_is_covered(XLogRecPtr redo, XLogRecPtr reached)
+{
+	char		why[256];
+
+	return reached >= redo || log_source_protects(redo, why, sizeof(why));
+}
+
+/*
  * How long the worker may give no sign of life, in milliseconds.
  */
 int
@@ -141,7 +165,7 @@ launch_worker(void)
 	BackgroundWorker worker = {0};
 	bool		launched;
 
-	if (page_repair_source_list == NULL || page_repair_source_list[0] == '\0')
+	if (!guard_has_sources())
 		return;
 	SpinLockAcquire(&page_repair_shared->mutex);
 	launched = page_repair_shared->launched;
@@ -187,7 +211,7 @@ tell_once(bool overruled)
 	if (overruled && !told)
 		ereport(LOG,
 				(errmsg("full-page images are written although \"%s\" is off", "full_page_writes"),
-				 errdetail("No page repair source is named in \"%s\".", "polar_page_repair_sources"),
+				 errdetail("No page repair source is named in \"%s\", and the flashback log is not kept in sync mode.", "polar_page_repair_sources"),
 				 errhint("If pages cannot be torn on this storage, set \"%s\" to off.", "polar_page_repair_guard")));
 }
 
@@ -253,12 +277,13 @@ guard_full_page_writes(bool setting)
 	{
 		GuardControl control;
 
-		if (!checkpointer || !guard_read_control(&control) || reached < control.redo)
+		if (!checkpointer || !guard_read_control(&control) ||
+			!guard_is_covered(control.redo, reached))
 			answer = true;
 	}
 
 	if (!checkpointer || !RecoveryInProgress())
-		tell_once(!setting && answer && page_repair_source_list[0] == '\0');
+		tell_once(!setting && answer && !guard_has_sources());
 
 	if (answer != was || !checkpointer)
 	{
@@ -289,7 +314,7 @@ guard_full_page_writes(bool setting)
 	 */
 	if (answer && checkpointer && !RecoveryInProgress() &&
 		!XLogRecPtrIsInvalid(since) && since != asked_for &&
-		(watched || page_repair_source_list[0] == '\0'))
+		(watched || !guard_has_sources()))
 	{
 		asked_for = since;
 		RequestCheckpoint(CHECKPOINT_IMMEDIATE | CHECKPOINT_FORCE);
@@ -360,14 +385,14 @@ guard_checkpoint_complete(XLogRecPtr redo, int flags)
 		worker = shared->worker;
 		SpinLockRelease(&shared->mutex);
 
-		if (!page_repair_guard || imaged || reached >= redo)
+		if (!page_repair_guard || imaged || guard_is_covered(redo, reached))
 			return;
 
 		/* What is not flushed is not sent */
 		if (!flushed)
 			XLogFlush(redo + 1);
 		flushed = true;
-		if (forced || worker == INVALID_PROC_NUMBER ||
+		if (forced || worker == INVALID_PROC_NUMBER || page_repair_source_list[0] == '\0' ||
 			GetCurrentTimestamp() >= deadline)
 			break;
 

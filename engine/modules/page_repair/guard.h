@@ -35,6 +35,8 @@ typedef struct GuardControl
 /* guard.c */
 extern bool guard_read_control(GuardControl *control);
 extern bool guard_replayed_images(const GuardControl *control);
+extern bool guard_has_sources(void);
+extern bool guard_is_covered(XLogRecPtr redo, XLogRecPtr reached);
 extern int	guard_patience_ms(void);
 extern bool guard_worker_is_stuck(void);
 extern void guard_force_images(const char *why);

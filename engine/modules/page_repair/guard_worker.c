@@ -21,6 +21,7 @@
 #include "access/xlog.h"
 #include "access/xlogrecovery.h"
 #include "guard.h"
+#include "log_source.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/bgwriter.h"
@@ -364,6 +365,69 @@ judge_sources(const GuardControl *control, bool standby, XLogRecPtr *reached,
 }
 
 /*
+ * What the flashback log is worth now
+ */
+typedef struct LogVerdict
+{
+	bool		covers;			/* what has been overwritten since the redo
+								 * location */
+	bool		healthy;		/* and will what comes next */
+	char		why[256];		/* if not */
+} LogVerdict;
+
+/*
+ * Judge the flashback log and show what was found.  Where it has no room, or
+ * could not be written, nothing is overwritten: that is no loss, but nobody
+ * can rely on it any longer.
+ */
+static void
+judge_log(const GuardControl *control, LogVerdict *log)
+{
+	static uint64 failures = 0;
+	static TimestampTz failed_at = 0;
+	PageRepairSourceState *state = &page_repair_shared->log;
+	TimestampTz now = GetCurrentTimestamp();
+	uint64		failed = log_source_failures();
+
+	memset(log, 0, sizeof(*log));
+	if (failed != failures)
+		failed_at = now;
+	failures = failed;
+	log->covers = log_source_protects(control->redo, log->why, sizeof(log->why));
+	if (log->covers)
+	{
+		/* Long enough that images come back, and try it again */
+		if (failed_at != 0 && now - failed_at < 2 * page_repair_grace * INT64CONST(1000))
+			strlcpy(log->why, "blocks could not be kept, see the server log", sizeof(log->why));
+		else
+			log->healthy = log_source_has_room(log->why, sizeof(log->why));
+	}
+
+	SpinLockAcquire(&page_repair_shared->mutex);
+	state->healthy = log->healthy;
+	strlcpy(state->why, log->why, sizeof(state->why));
+	state->checked_at = now;
+	SpinLockRelease(&page_repair_shared->mutex);
+}
+
+/*
+ * Who protects, in words: the flashback log, the first healthy source, or both.
+ */
+static const char *
+name_protectors(const LogVerdict *log, const char *source)
+{
+	char	   *names;
+
+	if (!log->covers)
+		return psprintf("source \"%s\"", source);
+	if (log->healthy)
+		names = pstrdup(LOG_SOURCE_NAME);
+	else
+		names = psprintf("%s, but: %s", LOG_SOURCE_NAME, log->why);
+	return source ? psprintf("%s%s source \"%s\"", names, log->healthy ? "," : ";", source) : names;
+}
+
+/*
  * What follows from what the sources said last.
  */
 static void
@@ -374,13 +438,18 @@ decide(void)
 	static XLogRecPtr requested_for = InvalidXLogRecPtr;
 	static TimestampTz requested_at = 0;
 	static bool was_broken = false;
+	static bool by_log = false;
 	bool		broken;
 	PageRepairShared *shared = page_repair_shared;
 	bool		standby = RecoveryInProgress();
 	GuardControl control;
 	XLogRecPtr	reached;
-	const char *protector;
+	LogVerdict	log = {0};
+	const char *source;
 	char		why[256];
+	bool		healthy;
+	bool		covered;
+	bool		lost;
 	bool		forced;
 	bool		in_force;
 	XLogRecPtr	in_force_since;
@@ -390,13 +459,30 @@ decide(void)
 		return;
 	current_redo = control.redo;
 
-	protector = judge_sources(&control, standby, &reached, why, sizeof(why));
-	for (int i = 0; i < nsources && protector == NULL; i++)
+	source = judge_sources(&control, standby, &reached, why, sizeof(why));
+	if (log_source_is_configured())
+	{
+		judge_log(&control, &log);
+		if (!log.healthy)
+		{
+			char	   *of_sources = pstrdup(why);
+
+			snprintf(why, sizeof(why), "%s: %s%s%s", LOG_SOURCE_NAME, log.why,
+					 nsources > 0 && of_sources[0] ? "; " : "", nsources > 0 ? of_sources : "");
+		}
+	}
+	healthy = source != NULL || log.healthy;
+	covered = (source != NULL && (standby || reached >= control.redo)) || log.covers;
+	for (int i = 0; i < nsources && !healthy; i++)
 	{
 		/* The first answers decide, not that there is none yet */
 		if (!seen[i].known)
 			return;
 	}
+
+	/* What the log has lost it does not get back, so no grace helps */
+	lost = by_log && !covered;
+	by_log = log.covers && source == NULL;
 
 	now = GetCurrentTimestamp();
 	SpinLockAcquire(&shared->mutex);
@@ -406,7 +492,7 @@ decide(void)
 	in_force_since = shared->in_force_since;
 	SpinLockRelease(&shared->mutex);
 
-	if (protector != NULL)
+	if (healthy)
 	{
 		unhealthy_since = 0;
 		/* A source that a checkpoint has waited for in vain begins anew */
@@ -426,8 +512,8 @@ decide(void)
 	{
 		if (guard_replayed_images(&control))
 			set_state(PAGE_REPAIR_FULL_PAGE_WRITES, "the WAL from the primary has full-page images");
-		else if (protector != NULL)
-			set_state(PAGE_REPAIR_PROTECTED, psprintf("source \"%s\"", protector));
+		else if (covered)
+			set_state(PAGE_REPAIR_PROTECTED, name_protectors(&log, source));
 		else
 			set_state(PAGE_REPAIR_EXPOSED, why);
 		return;
@@ -443,9 +529,9 @@ decide(void)
 	else if (in_force && control.redo >= in_force_since)
 		set_state(PAGE_REPAIR_FULL_PAGE_WRITES,
 				  fullPageWrites ? "full_page_writes is on" :
-				  protector ? "full_page_writes is off, a source is healthy, images end soon" : why);
-	else if (protector != NULL && reached >= control.redo)
-		set_state(PAGE_REPAIR_PROTECTED, psprintf("source \"%s\"", protector));
+				  healthy ? psprintf("full_page_writes is off, images end soon: %s", name_protectors(&log, source)) : why);
+	else if (covered)
+		set_state(PAGE_REPAIR_PROTECTED, name_protectors(&log, source));
 	else
 		set_state(PAGE_REPAIR_EXPOSED, why[0] ? why : GUARD_NOT_COMPLETE);
 
@@ -460,7 +546,7 @@ decide(void)
 		requested_at = now;
 		guard_wake_checkpointer();
 	}
-	else if (in_force && control.redo < in_force_since && (broken || protector == NULL) &&
+	else if (in_force && control.redo < in_force_since && (broken || !healthy) &&
 			 TimestampDifferenceExceeds(requested_at, now, GUARD_ASK_AGAIN_MS))
 	{
 		requested_at = now;
@@ -468,8 +554,8 @@ decide(void)
 	}
 
 	/* Decide what is to be, whatever the setting is at the moment */
-	if (!forced && protector == NULL &&
-		(fullPageWrites || !page_repair_guard ||
+	if (!forced && !healthy &&
+		(fullPageWrites || !page_repair_guard || lost ||
 		 now - unhealthy_since >= page_repair_grace * INT64CONST(1000)))
 	{
 		if (fullPageWrites || !page_repair_guard)
@@ -482,9 +568,9 @@ decide(void)
 		else
 			guard_force_images(why);
 	}
-	else if (forced && protector != NULL &&
+	else if (forced && healthy &&
 			 (!broken ||
-			  (in_force && control.redo >= in_force_since && reached >= control.redo &&
+			  (in_force && control.redo >= in_force_since && covered &&
 			   now - healthy_since >= page_repair_grace * INT64CONST(1000))))
 	{
 		SpinLockAcquire(&shared->mutex);
@@ -494,10 +580,10 @@ decide(void)
 		if (!fullPageWrites && page_repair_guard)
 			ereport(LOG,
 					(errmsg("full-page images are left out, because page repair source \"%s\" is healthy",
-							protector)));
+							log.healthy ? LOG_SOURCE_NAME : source)));
 		guard_wake_checkpointer();
 	}
-	else if (forced && protector == NULL && !broken && !fullPageWrites && page_repair_guard)
+	else if (forced && !healthy && !broken && !fullPageWrites && page_repair_guard)
 	{
 		set_broken(true);
 		ereport(LOG,
@@ -589,7 +675,7 @@ page_repair_worker_main(Datum arg)
 		enable_timeout_after(alarm_id, guard_patience_ms() + 100);
 
 		follow_setting();
-		if (nsources == 0)
+		if (!guard_has_sources())
 			leave();
 		ask_sources(woken);
 		decide();

@@ -62,6 +62,10 @@ typedef struct PageRepairStats
 	double		check_ms;
 	double		fetch_ms;
 	TimestampTz last_at;		/* of the last page that was replaced */
+	uint64		log_pages;		/* of "repaired": pages of the flashback log */
+	uint64		log_kept;		/* blocks that nobody has written since its
+								 * point */
+	char		log_why[256];	/* why it gave no pages, or not all */
 } PageRepairStats;
 
 typedef struct PageRepairSourceState
@@ -100,6 +104,7 @@ typedef struct PageRepairShared
 	char		why[256];
 
 	PageRepairStats stats;
+	PageRepairSourceState log;	/* the flashback log */
 	PageRepairSourceState sources[PAGE_REPAIR_MAX_SOURCES];
 } PageRepairShared;
 

@@ -189,8 +189,9 @@ finish_repair(void)
 				(errmsg("page repair: %llu blocks named by WAL, %llu read and verified, %llu torn",
 						(unsigned long long) stats->referenced, (unsigned long long) stats->checked,
 						(unsigned long long) stats->torn),
-				 errdetail("%llu taken from sources (%llu bytes), %llu zeroed as dropped, %llu visibility map pages initialized, %llu free space map pages zeroed; scan %.1f ms, check %.1f ms, fetch %.1f ms.",
+				 errdetail("%llu taken from sources (%llu bytes; %llu pages from the flashback log, which left %llu others as they are), %llu zeroed as dropped, %llu visibility map pages initialized, %llu free space map pages zeroed; scan %.1f ms, check %.1f ms, fetch %.1f ms.",
 						   (unsigned long long) stats->repaired, (unsigned long long) stats->bytes,
+						   (unsigned long long) stats->log_pages, (unsigned long long) stats->log_kept,
 						   (unsigned long long) stats->missing, (unsigned long long) stats->vm_initialized,
 						   (unsigned long long) stats->fsm_reset,
 						   stats->scan_ms, stats->check_ms, stats->fetch_ms)));
@@ -198,6 +199,9 @@ finish_repair(void)
 	page_repair_close_sources(recovery->sources, recovery->nsources);
 	recovery->sources = NULL;
 	recovery->nsources = 0;
+	if (recovery->log)
+		log_source_close(recovery->log);
+	recovery->log = NULL;
 	hash_destroy(recovery->map.chunks);
 	recovery->map.chunks = NULL;
 }
@@ -342,6 +346,13 @@ repair_startup(void)
 		control->wal_level >= WAL_LEVEL_REPLICA;
 	recovery->sources = sources;
 	recovery->nsources = nsources;
+
+	/*
+	 * What is in the log is older than what was on disk, so who shall stay
+	 * behind may have it
+	 */
+	recovery->log = log_source_open(recovery->redo, recovery->log_source.why, sizeof(recovery->log_source.why));
+	recovery->log_source.name = LOG_SOURCE_NAME;
 	recovery->read_buffer = palloc_aligned(REPAIR_READ_BUFFER, PG_IO_ALIGN_SIZE, 0);
 	recovery->stats.started_at = GetCurrentTimestamp();
 	recovery->stats.standby = recovery->standby;
@@ -357,6 +368,7 @@ repair_startup(void)
 		if (i < nsources)
 			strlcpy(state->name, sources[i].name, sizeof(state->name));
 	}
+	memset(&page_repair_shared->log, 0, sizeof(page_repair_shared->log));
 	SpinLockRelease(&page_repair_shared->mutex);
 	MemoryContextSwitchTo(old);
 

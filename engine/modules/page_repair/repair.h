@@ -13,6 +13,7 @@
 #ifndef PAGE_REPAIR_REPAIR_H
 #define PAGE_REPAIR_REPAIR_H
 
+#include "log_source.h"
 #include "page_repair.h"
 #include "storage/smgr.h"
 
@@ -36,6 +37,9 @@ typedef struct Recovery
 								 * be asked: nothing is looked at */
 	TimeLineID	unknown_timeline;	/* a source is on one that we do not know */
 	PageRepairMap map;
+	LogSource  *log;			/* the flashback log, asked first, or NULL */
+	bool		log_ready;		/* its images have been looked up */
+	PageSource	log_source;		/* its name, and its last reason */
 	PageSource *sources;
 	int			nsources;
 	int			current;		/* the source that answered last */

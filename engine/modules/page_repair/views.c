@@ -17,6 +17,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "guard.h"
+#include "log_source.h"
 #include "storage/proc.h"
 #include "utils/builtins.h"
 #include "utils/pg_lsn.h"
@@ -86,9 +87,11 @@ current_state(PageRepairState *state, TimestampTz *since,
 		if (fullPageWrites)
 			strlcpy(why, complete ? "full_page_writes is on" : GUARD_NOT_COMPLETE, why_size);
 	}
-	if (*state != PAGE_REPAIR_OVERRIDDEN && !fullPageWrites && page_repair_source_list[0] == '\0' &&
+	if (*state != PAGE_REPAIR_OVERRIDDEN && !fullPageWrites && !guard_has_sources() &&
 		(!standby || *state == PAGE_REPAIR_EXPOSED))
-		strlcpy(why, "polar_page_repair_sources is empty", why_size);
+		strlcpy(why, log_source_is_enabled() ?
+				"polar_page_repair_sources is empty, polar_flashback_log_mode is async" :
+				"polar_page_repair_sources is empty", why_size);
 }
 
 static void
@@ -145,6 +148,26 @@ polar_page_repair_get_status(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
 }
 
+static void
+put_source(ReturnSetInfo *rsinfo, int number, const PageRepairSourceState *source)
+{
+	Datum		values[10];
+	bool		nulls[10];
+	int			column = 0;
+
+	COLUMN(true, Int32GetDatum(number));
+	COLUMN(true, CStringGetTextDatum(source->name));
+	COLUMN(source->checked_at != 0, BoolGetDatum(source->healthy));
+	COLUMN(source->checked_at != 0 && !source->healthy, CStringGetTextDatum(source->why));
+	COLUMN(!XLogRecPtrIsInvalid(source->flush_lsn), LSNGetDatum(source->flush_lsn));
+	COLUMN(!XLogRecPtrIsInvalid(source->replay_lsn), LSNGetDatum(source->replay_lsn));
+	COLUMN(source->checked_at != 0, TimestampTzGetDatum(source->checked_at));
+	COLUMN(true, Int64GetDatum(source->pages));
+	COLUMN(true, Int64GetDatum(source->bytes));
+	COLUMN(source->last_at != 0, TimestampTzGetDatum(source->last_at));
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
 /*
  * polar_page_repair_get_sources()
  *		The rows of polar_page_repair_sources.
@@ -154,34 +177,25 @@ polar_page_repair_get_sources(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	PageRepairSourceState *sources = palloc(sizeof(page_repair_shared->sources));
+	PageRepairSourceState log;
 
 	check_loaded();
 	InitMaterializedSRF(fcinfo, 0);
 
 	SpinLockAcquire(&page_repair_shared->mutex);
+	log = page_repair_shared->log;
 	memcpy(sources, page_repair_shared->sources, sizeof(page_repair_shared->sources));
 	SpinLockRelease(&page_repair_shared->mutex);
 
+	if (log_source_is_configured() || log.pages > 0)
+	{
+		strlcpy(log.name, LOG_SOURCE_NAME, sizeof(log.name));
+		put_source(rsinfo, 0, &log);
+	}
 	for (int i = 0; i < PAGE_REPAIR_MAX_SOURCES; i++)
 	{
-		PageRepairSourceState *source = &sources[i];
-		Datum		values[10];
-		bool		nulls[10];
-		int			column = 0;
-
-		if (source->name[0] == '\0')
-			continue;
-		COLUMN(true, Int32GetDatum(i + 1));
-		COLUMN(true, CStringGetTextDatum(source->name));
-		COLUMN(source->checked_at != 0, BoolGetDatum(source->healthy));
-		COLUMN(source->checked_at != 0 && !source->healthy, CStringGetTextDatum(source->why));
-		COLUMN(!XLogRecPtrIsInvalid(source->flush_lsn), LSNGetDatum(source->flush_lsn));
-		COLUMN(!XLogRecPtrIsInvalid(source->replay_lsn), LSNGetDatum(source->replay_lsn));
-		COLUMN(source->checked_at != 0, TimestampTzGetDatum(source->checked_at));
-		COLUMN(true, Int64GetDatum(source->pages));
-		COLUMN(true, Int64GetDatum(source->bytes));
-		COLUMN(source->last_at != 0, TimestampTzGetDatum(source->last_at));
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		if (sources[i].name[0] != '\0')
+			put_source(rsinfo, i + 1, &sources[i]);
 	}
 	return (Datum) 0;
 }
@@ -196,8 +210,8 @@ polar_stat_get_page_repair(PG_FUNCTION_ARGS)
 	TupleDesc	tupdesc = result_tupdesc(fcinfo);
 	PageRepairStats stats;
 	bool		any;
-	Datum		values[18];
-	bool		nulls[18];
+	Datum		values[21];
+	bool		nulls[21];
 	int			column = 0;
 
 	SpinLockAcquire(&page_repair_shared->mutex);
@@ -223,5 +237,9 @@ polar_stat_get_page_repair(PG_FUNCTION_ARGS)
 	COLUMN(true, Float8GetDatum(stats.check_ms));
 	COLUMN(true, Float8GetDatum(stats.fetch_ms));
 	COLUMN(stats.last_at != 0, TimestampTzGetDatum(stats.last_at));
+	/* Version 1.0 ends here */
+	COLUMN(true, Int64GetDatum(stats.log_pages));
+	COLUMN(true, Int64GetDatum(stats.log_kept));
+	COLUMN(any && stats.log_why[0] != '\0', CStringGetTextDatum(stats.log_why));
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
 }

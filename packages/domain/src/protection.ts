@@ -7,9 +7,12 @@ import { z } from 'zod'
 export const ProtectionState = z.enum(['full_page_writes', 'protected', 'exposed', 'overridden'])
 export type ProtectionState = z.infer<typeof ProtectionState>
 
+/** The name under which the engine lists an instance's own flashback log among its sources. */
+export const FLASHBACK_LOG_SOURCE = 'flashback log'
+
 /** A source of pages as the engine last saw it (`polar_page_repair_sources`). */
 export const RepairSource = z.object({
-  /** host:port/database; never the whole connection string. */
+  /** host:port/database, never the whole connection string; or FLASHBACK_LOG_SOURCE. */
   source: z.string(),
   healthy: z.boolean(),
   /** Why it is not healthy. */
@@ -69,8 +72,15 @@ export type Protection = z.infer<typeof Protection>
 
 type ProtectionWords = { title: string; tone: 'good' | 'warn' | 'bad'; meaning: string }
 
+type ProtectionSeen = Pick<Protection, 'state' | 'imagesInForce'> & {
+  sources: readonly Pick<RepairSource, 'source' | 'healthy'>[]
+}
+
 /** What a person reads for the state of an instance, and how bad it is. */
-export function protectionWords(p: Pick<Protection, 'state' | 'imagesInForce'>): ProtectionWords {
+export function protectionWords(p: ProtectionSeen): ProtectionWords {
+  const healthy = p.sources.filter((s) => s.healthy).map((s) => s.source)
+  if (p.state === 'protected' && healthy.includes(FLASHBACK_LOG_SOURCE))
+    return healthy.length === 1 ? wordsOfLog : wordsOfLogAndSource
   return (p.imagesInForce === null ? wordsOfStandby : wordsOfPrimary)[p.state]
 }
 
@@ -97,6 +107,20 @@ const wordsOfPrimary: Record<ProtectionState, ProtectionWords> = {
     meaning:
       'full_page_writes alone decides about full-page images, whatever the state of the page repair sources.',
   },
+}
+
+const wordsOfLog: ProtectionWords = {
+  title: 'Protected by its flashback log',
+  tone: 'good',
+  meaning:
+    'The WAL may lack full-page images. A page torn by a crash is restored from the instance’s own flashback log, which needs no other host: one power failure may take them all.',
+}
+
+const wordsOfLogAndSource: ProtectionWords = {
+  title: 'Protected by its flashback log and another member',
+  tone: 'good',
+  meaning:
+    'The WAL may lack full-page images. A page torn by a crash is restored from the instance’s own flashback log, which one power failure of all hosts leaves in place, else fetched from another member.',
 }
 
 /** A standby replays WAL that its primary writes: its own guard decides nothing, and its sources are other ones. */

@@ -177,7 +177,7 @@ function addProtection(instance: Command): void {
     instance,
     'protection <name>',
     'show what protects an instance against torn pages',
-    'Queries the instance for what a page torn by a crash would be repaired from: full-page images, a standby, or nothing.',
+    'Queries the instance for what a page torn by a crash would be repaired from: full-page images, its flashback log, a standby, or nothing.',
   ).action(async (name: string, { json }: Verb) => {
     const client = openConsole()
     const { instanceId } = await findInstance(client, name)

@@ -176,6 +176,12 @@ test('why pages are exposed is what the engine says, unless no source is healthy
   expect(told({ why: behind, sources: [pageSource(false)] })?.detail).toBe(
     'No page repair source is healthy.',
   )
+  // of the flashback log's words and a source's the latter change, too
+  const log = 'flashback log: its window ended: a record is damaged'
+  expect(told({ why: `${log}; ${behind}`, sources: [pageSource(false)] })?.detail).toBe(
+    'No page repair source is healthy.',
+  )
+  expect(told({ why: log, sources: [pageSource(false)] })?.detail).toBe(`The engine reports: ${log}.`)
   expect(told({ why: 'polar_page_repair_sources is empty' })?.detail).toBe(
     'No standby is a page repair source.',
   )

@@ -338,7 +338,7 @@ function whyUnprotected(p: Protection, sick: boolean): string {
   if (p.sources.length === 0 && p.imagesInForce === null) return 'No other member is a page repair source.'
   if (p.sources.length === 0 && !p.fullPageWrites) return 'No standby is a page repair source.'
   // what is wrong with a source may have positions in it, and the text would change with every look
-  return sick && (p.why === '' || p.why.startsWith('source "'))
+  return sick && (p.why === '' || /(^|; )source "/.test(p.why))
     ? 'No page repair source is healthy.'
     : `The engine reports: ${p.why}.`
 }

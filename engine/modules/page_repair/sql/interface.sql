@@ -62,3 +62,10 @@ SELECT pages FROM polar_page_repair_read(array_fill(1::oid, '{1025}'), array_fil
                                          array_fill(0, '{1025}'), array_fill(0::int8, '{1025}'));
 DROP TABLE served;
 DROP EXTENSION page_repair;
+-- an extension of before shows what it did, and can be updated
+CREATE EXTENSION page_repair VERSION '1.0';
+SELECT recovery, repaired, last_at FROM polar_stat_page_repair;
+ALTER EXTENSION page_repair UPDATE;
+SELECT recovery, repaired, last_at, log_pages, log_kept, log_why FROM polar_stat_page_repair;
+SELECT has_table_privilege('pg_monitor', 'polar_page_repair_sources', 'SELECT'), has_table_privilege('public', 'polar_stat_page_repair', 'SELECT');
+DROP EXTENSION page_repair;

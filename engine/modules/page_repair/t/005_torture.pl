@@ -1,5 +1,7 @@
 # Load of many kinds, crashes at random moments, pages torn by sectors of 4096 and 512 bytes, truncations and removals undone:
 # every page is repaired, everything that was confirmed is there, all heaps and indexes are sound. Then the same for a standby.
+# FLOE_TORTURE_SOURCE says who gives the pages: standby (the default; a standby's come from its primary), or flashback-log, without
+# any other source, with the guard on; then there is a standby only if it is to crash, too.
 # FLOE_TORTURE_CRASHES and FLOE_TORTURE_STANDBY_CRASHES say how many of each (default 3); FLOE_TORTURE_RESULT names a file for
 # the figures.
 use strict;
@@ -13,7 +15,8 @@ use Floe::Test::Torn qw(forget_files tear_pages repair_source);
 use Floe::Test::Torture qw(prepare_load run_until_crash check_everything index_files);
 
 my $crashes = $ENV{FLOE_TORTURE_CRASHES} // 3;
-my $standby_crashes = $ENV{FLOE_TORTURE_STANDBY_CRASHES} // 3;
+my $from_log = ($ENV{FLOE_TORTURE_SOURCE} // 'standby') eq 'flashback-log';
+my $standby_crashes = $ENV{FLOE_TORTURE_STANDBY_CRASHES} // ($from_log ? 0 : 3);
 my $seed = $ENV{FLOE_TEST_SEED} || time;
 srand($seed);
 note("FLOE_TEST_SEED=$seed");
@@ -23,7 +26,6 @@ my $primary = new_primary('primary', q{
 autovacuum_naptime = 1s
 shared_buffers = 2MB
 full_page_writes = off
-polar_page_repair_guard = off
 polar_page_repair_timeout = 60s
 max_prepared_transactions = 20
 checkpoint_timeout = 1h
@@ -31,22 +33,36 @@ max_wal_size = 8GB
 wal_keep_size = 2GB
 max_connections = 50
 log_statement = none
-});
+} . ($from_log ? q{
+polar_enable_flashback_log = on
+polar_flashback_log_mode = sync
+polar_flashback_log_max_size = 2GB
+polar_flashback_log_keep_segments = 1000
+polar_flashback_point_timeout = 1d
+polar_flashback_point_segments = 10000
+# Small segments, where the engine lets tests ask for them
+polar_flashback_log_test_segment_size = 4MB
+} : q{
+polar_page_repair_guard = off
+}));
 $primary->safe_psql('postgres', q{
 	CREATE EXTENSION page_repair; CREATE EXTENSION amcheck;
 	CREATE ROLE page_repair LOGIN; GRANT EXECUTE ON FUNCTION polar_page_repair_read TO page_repair});
-my $standby = new_standby($primary, 'standby');
-$primary->append_conf('postgresql.conf', "polar_page_repair_sources = '" . repair_source($standby) . "'");
-$standby->append_conf('postgresql.conf', "polar_page_repair_sources = '" . repair_source($primary) . "'");
-$primary->reload;
-$standby->reload;
+my $standby = $from_log && !$standby_crashes ? undef : new_standby($primary, 'standby');
+my @instances = grep { defined } $primary, $standby;
+if (!$from_log)
+{
+	$primary->append_conf('postgresql.conf', "polar_page_repair_sources = '" . repair_source($standby) . "'");
+	$standby->append_conf('postgresql.conf', "polar_page_repair_sources = '" . repair_source($primary) . "'");
+	$_->reload foreach @instances;
+}
 prepare_load($primary);
 my $index_files = index_files($primary);
 my %written = map { $_ => 0 } qw(btree hash gin gist brin);
 
 my %figures = map { $_ => 0 } qw(crashes standby_crashes torn_pages unseen_pages lost_pages repaired unrepaired wrong stock_fails stock_silently_wrong stock_sound);
 
-foreach my $victim ($primary, $standby)
+foreach my $victim (@instances)
 {
 	foreach my $number (1 .. ($victim == $primary ? $crashes : $standby_crashes))
 	{
@@ -58,6 +74,8 @@ foreach my $victim ($primary, $standby)
 		}
 		my $policy = $number % 3 == 0 ? 'always' : 'checksum';
 		my $name = $victim->name . " crash $number, $policy";
+		# The guard has seen the source, and the load writes no images
+		$primary->poll_query_until('postgres', 'SELECT NOT images_in_force FROM polar_page_repair_status') or die 'images are still written';
 		my $round = run_until_crash($primary, crash => $victim, seconds => 2.5);
 		# Only "always" promises anything for a page whose checksum is right by accident
 		my $torn = tear_pages($victim, $round->{before}, sector => $number % 2 ? 512 : 4096, undo => $number % 4 == 0, unseen => $policy eq 'always');
@@ -76,7 +94,7 @@ foreach my $victim ($primary, $standby)
 			PostgreSQL::Test::RecursiveCopy::copypath($victim->data_dir, $copy->data_dir);
 			chmod 0700, $copy->data_dir;
 			unlink $copy->data_dir . '/postmaster.pid';
-			$copy->append_conf('postgresql.conf', 'port = ' . $copy->port . "\npolar_page_repair_policy = off\n");
+			$copy->append_conf('postgresql.conf', 'port = ' . $copy->port . "\npolar_page_repair_policy = off\npolar_enable_flashback_log = off\n");
 			my $kind = !$copy->start(fail_ok => 1) ? 'stock_fails' : check_everything($copy, $round) ? 'stock_silently_wrong' : 'stock_sound';
 			$figures{$kind}++;
 			# A baseline that fails for another reason would prove nothing
@@ -96,7 +114,8 @@ foreach my $victim ($primary, $standby)
 		}
 		my $repaired = $victim->safe_psql('postgres', 'SELECT repaired + missing + vm_initialized + fsm_reset FROM polar_stat_page_repair');
 		$figures{repaired} += $repaired;
-		wait_for_replay($primary, $standby);
+		is($victim->safe_psql('postgres', 'SELECT log_pages = repaired, log_why IS NULL FROM polar_stat_page_repair'), 't|t', "$name: the log gave all pages") if $from_log;
+		wait_for_replay($primary, $standby) if $standby;
 		my @faults = check_everything($victim, $round);
 		$figures{wrong} += @faults;
 		is("@faults", '', "$name: everything is right ($repaired pages repaired, $round->{acknowledged} commits confirmed)");
@@ -109,12 +128,14 @@ cmp_ok($figures{stock_fails} + $figures{stock_silently_wrong}, '>', 0,
 	"PostgreSQL fails ($figures{stock_fails}), is silently wrong ($figures{stock_silently_wrong}) or is lucky ($figures{stock_sound})")
   if $crashes;
 
-my $sum = q{SELECT md5(string_agg(aid || ':' || abalance, ',' ORDER BY aid)) FROM pgbench_accounts};
-wait_for_replay($primary, $standby);
-is($standby->safe_psql('postgres', $sum), $primary->safe_psql('postgres', $sum), 'primary and standby have the same contents');
-$primary->stop;
-$standby->stop;
-foreach my $instance ($primary, $standby)
+if ($standby)
+{
+	my $sum = q{SELECT md5(string_agg(aid || ':' || abalance, ',' ORDER BY aid)) FROM pgbench_accounts};
+	wait_for_replay($primary, $standby);
+	is($standby->safe_psql('postgres', $sum), $primary->safe_psql('postgres', $sum), 'primary and standby have the same contents');
+}
+$_->stop foreach @instances;
+foreach my $instance (@instances)
 {
 	command_ok([ 'pg_checksums', '--check', '-D', $instance->data_dir ], $instance->name . ': every page on disk verifies');
 }

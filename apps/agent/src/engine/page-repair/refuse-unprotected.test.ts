@@ -35,6 +35,7 @@ test('off needs a healthy source, and the reason says what is missing', () => {
     code: 'setting.unprotected',
     detail: 'No standby is a page repair source.',
   })
+  expect(unprotectedFault(off, seen([]))?.hint).toMatch(/standby.*polar_flashback_log_mode = sync/)
   expect(unprotectedFault(off, seen([source(false)]))?.detail).toContain('it does not stream')
   expect(unprotectedFault(off, seen([source(true)], { dataChecksums: false }))?.detail).toContain('checksums')
   expect(unprotectedFault(off, { ...seen([]), protection: null })?.hint).toContain('CREATE EXTENSION')

@@ -59,7 +59,7 @@ export function unprotectedFault(changes: readonly SettingChange[], seen: Protec
       ? 'No standby is a page repair source.'
       : `No page repair source is healthy: ${sick}.`,
     sources.length === 0
-      ? 'Create a standby: it becomes a source automatically. Turn polar_page_repair_guard off only for data that you can load again.'
+      ? 'Create a standby: it becomes a source automatically. Without one, keep a flashback log (polar_enable_flashback_log = on, polar_flashback_log_mode = sync). Turn polar_page_repair_guard off only for data that you can load again.'
       : 'Wait until the standby has caught up, or bring it back.',
   )
 }

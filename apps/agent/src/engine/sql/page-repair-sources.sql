@@ -1,6 +1,6 @@
--- The sources of pages as the guard last saw them, and what each has given in the last recovery.
+-- The sources of pages as the guard last saw them, and what each has given in the last recovery; one that it has not seen is not healthy.
 select source,
-       healthy,
+       coalesce(healthy, false) as healthy,
        why,
        flush_lsn::text as flush_lsn,
        replay_lsn::text as replay_lsn,

@@ -1,5 +1,5 @@
 'use client'
-import { exactBytes, NO_PAGE_REPAIR, protectionWords } from '@floe/domain'
+import { exactBytes, FLASHBACK_LOG_SOURCE, NO_PAGE_REPAIR, protectionWords } from '@floe/domain'
 import { Age, Badge, Button, Card } from '@floe/ui'
 import Link from 'next/link'
 import { useState } from 'react'
@@ -79,7 +79,9 @@ export function ProtectionCard({ className: place = '' }: { className?: string }
     >
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
         <Badge tone={words.tone}>
-          {protection.state === 'protected' && first ? `Protected by ${nameOf(first)}` : words.title}
+          {protection.state === 'protected' && first && first.source !== FLASHBACK_LOG_SOURCE
+            ? `Protected by ${nameOf(first)}`
+            : words.title}
         </Badge>
         <span className="text-sm text-ink-muted">
           since <Age at={protection.since} />
@@ -103,7 +105,9 @@ export function ProtectionCard({ className: place = '' }: { className?: string }
           {sources.map((source) => (
             <li key={source.source} className="flex flex-wrap items-center gap-x-3 gap-y-1 py-2">
               <span className="font-medium">{nameOf(source)}</span>
-              <span className="font-mono text-xs text-ink-muted">{source.source}</span>
+              {source.source === FLASHBACK_LOG_SOURCE ? null : (
+                <span className="font-mono text-xs text-ink-muted">{source.source}</span>
+              )}
               <Badge tone={source.healthy ? 'good' : 'warn'}>
                 {source.healthy ? 'healthy' : 'not healthy'}
               </Badge>

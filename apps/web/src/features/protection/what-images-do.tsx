@@ -1,3 +1,4 @@
+import { FLASHBACK_LOG_SOURCE } from '@floe/domain'
 import { Alert } from '@floe/ui'
 import type { RouterOutputs } from '@/server/api'
 
@@ -11,7 +12,9 @@ export type ProtectionChange = 'images on' | 'images off' | 'guard on'
 
 /** What turning full-page writes on or off, or the guard on again, will do. */
 export function WhatImagesDo({ to, protection }: { to: ProtectionChange; protection: Protection }) {
-  const healthy = protection.sources.filter((s) => s.healthy).map((s) => s.member ?? s.source)
+  const healthy = protection.sources
+    .filter((s) => s.healthy)
+    .map((s) => (s.source === FLASHBACK_LOG_SOURCE ? 'its own flashback log' : (s.member ?? s.source)))
   // a standby replays WAL with the images that its primary wrote
   const ofStandby =
     protection.imagesInForce === null ? (
@@ -50,7 +53,8 @@ export function WhatImagesDo({ to, protection }: { to: ProtectionChange; protect
         {ofStandby}
         <p>
           From then on, the WAL contains no full-page images while a source is healthy: a torn page is fetched
-          from the instance’s own standbys. While none is healthy the guard re-enables full-page images.
+          from the instance’s own standbys or its flashback log. While none is healthy the guard re-enables
+          full-page images.
         </p>
       </>
     )

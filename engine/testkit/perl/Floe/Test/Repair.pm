@@ -7,7 +7,7 @@ Floe::Test::Repair - instances whose torn pages a source can give back, and sour
 
 =head1 SYNOPSIS
 
-  use Floe::Test::Repair qw(new_repairable sound tear_standby attempt start_only liar);
+  use Floe::Test::Repair qw(new_repairable with_log sound tear_standby attempt start_only liar);
 
   my $primary = new_repairable('primary');
   my $standby = new_standby($primary, 'standby');
@@ -28,7 +28,7 @@ use Floe::Test::Crash qw(crash);
 use Floe::Test::Standby qw(new_primary wait_for_replay);
 use Floe::Test::Torn qw(remember_files tear_pages);
 
-our @EXPORT_OK = qw(new_repairable unguarded sound tear_standby copy_instance attempt start_only least_recovery_point liar);
+our @EXPORT_OK = qw(new_repairable unguarded with_log sound tear_standby copy_instance attempt start_only least_recovery_point liar);
 
 =pod
 
@@ -51,6 +51,25 @@ polar_page_repair_timeout = 2s
 checkpoint_timeout = 1h
 max_wal_size = 4GB
 wal_keep_size = 1GB
+};
+}
+
+=pod
+
+=item with_log()
+
+The configuration of a flashback log in sync mode, with small segments and no checkpoint of its own.
+
+=cut
+
+sub with_log
+{
+	return q{
+polar_enable_flashback_log = on
+polar_flashback_log_mode = sync
+polar_flashback_log_test_segment_size = 1MB
+polar_flashback_point_timeout = 1d
+polar_flashback_point_segments = 10000
 };
 }
 
