@@ -31,9 +31,9 @@ typedef struct FlashbackMoment
 	FlashbackPoint point;		/* where the pages come from */
 	XLogRecPtr	lsn;			/* L(T): each page is rebuilt as of here */
 	TransactionId settled_xid;	/* all before it had ended before L(T) */
-	TransactionId *replicated;	/* those with an origin that committed from the
-								 * point on until L(T), sorted; of the memory
-								 * context that was current */
+	TransactionId *replicated;	/* those with an origin that committed from
+								 * the point on until L(T), sorted; of the
+								 * memory context that was current */
 	uint32		nreplicated;
 } FlashbackMoment;
 
