@@ -53,6 +53,7 @@ extern FlashbackHeap *flashback_heap_open(Relation rel, const FlashbackMoment *m
 										  FlashbackPhase phase);
 extern const char *flashback_heap_next(FlashbackHeap *heap, BlockNumber *blkno, bool *rebuilt);
 extern const char *flashback_heap_fetch(FlashbackHeap *heap, BlockNumber blkno, bool *newer);
+extern void flashback_heap_pause(FlashbackHeap *heap);
 extern void flashback_heap_rebuild_newer(FlashbackHeap *heap);
 extern void flashback_heap_close(FlashbackHeap *heap);
 

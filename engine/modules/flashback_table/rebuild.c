@@ -70,6 +70,7 @@ struct FlashbackHeap
 	BufferAccessStrategy strategy;
 	ReadStream *stream;			/* NULL: all that is on disk has been read */
 	BlockRangeReadStreamPrivate range;
+	BlockNumber position;		/* the next block that is not yet taken */
 	block_hash *blocks;			/* to rebuild, or rebuilt */
 	FlashbackPageStore *store;
 	BlockNumber *order;			/* of what was rebuilt */
@@ -171,6 +172,7 @@ flashback_heap_next(FlashbackHeap *heap, BlockNumber *blkno, bool *rebuilt)
 		}
 		*blkno = BufferGetBlockNumber(buffer);
 		*rebuilt = false;
+		heap->position = *blkno + 1;
 		if ((++flashback_progress.blocks_done & 1023) == 0)
 			flashback_report(heap->phase);
 		if (copy_if_old(heap, buffer, false))
@@ -250,6 +252,19 @@ flashback_heap_rebuild_newer(FlashbackHeap *heap)
 			want(heap, blkno);
 	}
 	rebuild(heap);
+}
+
+/*
+ * Lets go of pages that were read ahead: something else takes its time now,
+ * and VACUUM may wait for them.
+ */
+void
+flashback_heap_pause(FlashbackHeap *heap)
+{
+	if (heap->stream == NULL)
+		return;
+	read_stream_reset(heap->stream);
+	heap->range.current_blocknum = heap->position;
 }
 
 void

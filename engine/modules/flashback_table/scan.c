@@ -206,6 +206,7 @@ reshape(FlashbackScan *scan)
 						(errcode(ERRCODE_DATA_CORRUPTED),
 						 errmsg("table \"%s\" has a TOAST value but no TOAST table",
 								RelationGetRelationName(scan->rel))));
+			flashback_heap_pause(scan->heap);
 			MemoryContextSwitchTo(scan->context);
 			scan->toast = flashback_toast_open(scan->rel->rd_rel->reltoastrelid,
 											   &scan->moment, scan->visibility);

@@ -20,6 +20,7 @@
 #include "access/table.h"
 #include "access/toast_internals.h"
 #include "flashback_internal.h"
+#include "utils/injection_point.h"
 #include "utils/memutils.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
@@ -158,6 +159,7 @@ list_chunks(FlashbackToast *toast)
 		}
 	}
 	qsort(toast->chunks, toast->nchunks, sizeof(Chunk), compare_chunks);
+	INJECTION_POINT("flashback-table-listed", NULL);
 
 	flashback_progress.blocks_total = before.blocks_total;
 	flashback_progress.blocks_done = before.blocks_done;
