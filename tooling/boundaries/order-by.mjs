@@ -31,6 +31,8 @@ function filesBelow(directory) {
   } catch {
     return []
   }
+  // another repository's: PostgreSQL's own, as `./floe engine patch import` makes it
+  if (entries.some((entry) => entry.name === '.git')) return []
   return entries.flatMap((entry) => {
     if (leftOut.test(entry.name)) return []
     const path = join(directory, entry.name)

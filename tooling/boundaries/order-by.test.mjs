@@ -47,6 +47,8 @@ test('queries are put together from the constants of their module and of others'
       'packages/db/three.ts': 'const f = (x: string) => `SELECT @{x} FROM t ORDER BY id`\n',
       'packages/db/fine.ts': 'export const fine = `SELECT @{columns} FROM t ORDER BY t.id`\n',
       'apps/agent/sql/four.sql': 'select id::text from t order by id;\n',
+      'packages/another-repository/.git': 'gitdir: elsewhere\n',
+      'packages/another-repository/left-out.sql': 'select id::text from t order by id;\n',
       'packages/db/node_modules/left-out.ts': "ask('SELECT id::text FROM t ORDER BY id')\n",
     })) {
       mkdirSync(dirname(join(root, file)), { recursive: true })
