@@ -1,7 +1,10 @@
 'use client'
+import type { SettingChange } from '@floe/domain'
 import { Alert, Card, EmptyState, FaultAlert, SkeletonRows } from '@floe/ui'
 import { History } from 'lucide-react'
+import { useState } from 'react'
 import { useInstance } from '../instance/instance-context'
+import { ReviewDialog } from '../setting/review'
 import { MemberWindows } from './member-windows'
 import { TurnOnCard } from './turn-on-card'
 import { useWindow } from './use-window'
@@ -9,15 +12,25 @@ import { WindowCard } from './window-card'
 
 /** How far back the tables of an instance can be flashed back, or how that is turned on. */
 export function Flashback() {
+  const { instanceId, cluster } = useInstance()
+  const [turningOn, setTurningOn] = useState<SettingChange[] | null>(null)
   return (
     <div className="flex flex-col gap-3">
-      <OwnWindow />
+      <OwnWindow onTurnOn={setTurningOn} />
       <MemberWindows />
+      {/* not in the card: the instance restarts meanwhile, and the card is then away */}
+      <ReviewDialog
+        scope={cluster.members > 1 ? { clusterId: cluster.clusterId } : { instanceId }}
+        wanted={turningOn ? { changes: turningOn } : null}
+        settings={[]}
+        onClose={() => setTurningOn(null)}
+        onApplied={() => setTurningOn(null)}
+      />
     </div>
   )
 }
 
-function OwnWindow() {
+function OwnWindow({ onTurnOn }: { onTurnOn: (changes: SettingChange[]) => void }) {
   const { state, name, pendingRestart, flashback, observedAt } = useInstance()
   const window = useWindow()
   const { fault, retry } = window
@@ -58,7 +71,7 @@ function OwnWindow() {
             It is set, and begins when the instance restarts.
           </Alert>
         ) : (
-          <TurnOnCard />
+          <TurnOnCard onTurnOn={onTurnOn} />
         )}
       </>
     )

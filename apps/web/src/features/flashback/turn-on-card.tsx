@@ -15,7 +15,6 @@ import { useTRPC } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { useInstance } from '../instance/instance-context'
-import { ReviewDialog } from '../setting/review'
 import { LEAST_MEASURED_MS, measuredWrites, newestOf, writesMetrics } from './measured-writes'
 
 const MINUTE_MS = 60_000
@@ -26,15 +25,14 @@ const MEASURED_MINUTES = 60
 const windows = [60, 180, 360, 720, 1_440] as const
 const sizes = [2, 5, 10, 20, 50, 100] as const
 
-/** Says what the flashback log costs, needs and may take here, and turns it on through the settings of the instance. */
-export function TurnOnCard() {
+/** Says what the flashback log costs, needs and may take here; `onTurnOn` gets the settings that turn it on. */
+export function TurnOnCard({ onTurnOn }: { onTurnOn: (changes: SettingChange[]) => void }) {
   const { instanceId, cluster, state } = useInstance()
   const trpc = useTRPC()
   const mayChange = useMayChange()
   const [minutes, setMinutes] = useState<number>(180)
   const [gigabytes, setGigabytes] = useState<number>(10)
   const [mode, setMode] = useState('async')
-  const [reviewing, setReviewing] = useState(false)
   const history = useQuery(
     trpc.telemetry.history.queryOptions(
       { instanceId, minutes: MEASURED_MINUTES, metrics: writesMetrics, maxPoints: 360 },
@@ -69,7 +67,7 @@ export function TurnOnCard() {
           variant="primary"
           disabled={!mayChange || state !== 'running'}
           title={mayChange ? undefined : viewerHint}
-          onClick={() => setReviewing(true)}
+          onClick={() => onTurnOn(changes)}
         >
           <History aria-hidden />
           Turn on
@@ -156,13 +154,6 @@ export function TurnOnCard() {
           max_slot_wal_keep_size limits it.
         </Alert>
       ) : null}
-      <ReviewDialog
-        scope={several ? { clusterId: cluster.clusterId } : { instanceId }}
-        wanted={reviewing ? { changes } : null}
-        settings={[]}
-        onClose={() => setReviewing(false)}
-        onApplied={() => setReviewing(false)}
-      />
     </Card>
   )
 }
