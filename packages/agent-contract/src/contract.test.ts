@@ -86,6 +86,7 @@ describe('keys', () => {
     'setting.check': { instanceId, changes: [{ name: 'work_mem', value: '8MB' }] },
     'commitMode.list': { instanceId },
     'protection.read': { instanceId },
+    'flashback.read': { instanceId },
     'telemetry.read': { instanceId, afterSeq: -1 },
     'checkpoint.read': { instanceId, afterSeq: 0 },
     'task.start': { key, task: { kind: 'start-instance', instanceId } },
