@@ -1,4 +1,5 @@
-# Blocks that a VACUUM cut off, and that the file has again since: with nothing in them, or while the point was made.
+# Blocks that a VACUUM cut off, and that the file has again since: with nothing in them, or while the point was made. Blocks
+# that were damaged on disk.
 use strict;
 use warnings FATAL => 'all';
 use PostgreSQL::Test::Cluster;
@@ -78,5 +79,42 @@ for my $again (0, 1)
 	checkpoint($node);
 	is(digest_then('c', $then), $is, 'also after a checkpoint');
 }
+
+# A block that held nothing at the point, and was unreadable when it was overwritten, as after a crash that tore it: WAL has all
+# of it; of one that held something, WAL has not
+$node->safe_psql('postgres', q{CREATE TABLE u (id int, n int, body text)});
+checkpoint($node);
+$node->safe_psql('postgres', q{INSERT INTO u SELECT g, g, repeat('x', 300) FROM generate_series(1, 100) g});
+my $first = moment();
+my $first_is = digest('u');
+checkpoint($node);
+$node->safe_psql('postgres', 'UPDATE u SET n = -n WHERE id = 100');
+my $second = moment();
+my $path = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('u')});
+sub damage
+{
+	my ($offset) = @_;
+	open my $handle, '+<', $path or die $!;
+	binmode $handle;
+	seek $handle, $offset, 0;
+	print $handle 'damage';
+	return close $handle;
+}
+damage(5000);
+$node->safe_psql('postgres', 'UPDATE u SET n = 0 WHERE id > 10');
+$node->safe_psql('postgres', 'UPDATE u SET n = 0');
+my ($out, $err);
+is(digest_then('u', $first), $first_is, 'nothing is needed of a damaged block that WAL makes');
+$node->psql('postgres', "SELECT polar_flashback_count('u', '$second')", stderr => \$err);
+like($err, qr/ERROR:  could not rebuild block 0 of relation/, 'else it is an error');
+checkpoint($node);
+is($node->safe_psql('postgres', 'SELECT unreadable FROM polar_stat_flashback_log'), '1', 'it has been overwritten');
+is(digest_then('u', $first), $first_is, 'it is still not needed');
+$node->psql('postgres', "SELECT polar_flashback_count('u', '$second')", stderr => \$err);
+like($err, qr/ERROR:  could not rebuild block 0 of relation/, 'and still an error else');
+damage(0);
+$node->safe_psql('postgres', 'UPDATE u SET n = 1');
+$node->psql('postgres', "SELECT polar_flashback_count('u', '$second')", stderr => \$err);
+like($err, qr/ERROR:  could not rebuild block 0 of relation/, 'damage is not taken for a newer page');
 $node->stop;
 done_testing();
