@@ -467,6 +467,9 @@ checkpoint_sync(XLogRecPtr redo, int flags)
 		point.timeline = GetWALInsertionTimeLineIfSet();
 	}
 	point.time = GetCurrentTimestamp();
+	/* What was committed before is not later, though the primary's clock be */
+	if (recovery)
+		point.time = Max(point.time, GetLatestXTime());
 	point.durable = (flashback_log_mode == FLASHBACK_LOG_SYNC);
 
 	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK), LW_EXCLUSIVE);

@@ -34,6 +34,8 @@ extern void flashback_condition_free(FlashbackCondition *condition);
 /* partitions.c */
 typedef struct FlashbackRows FlashbackRows;
 
+extern bool flashback_partitions_are_known(Relation rel, const FlashbackMoment *moment,
+										   FlashbackRefusal *refusal);
 extern List *flashback_partitions_then(Relation rel, const FlashbackMoment *moment,
 									   bool owned, bool report);
 extern FlashbackRows *flashback_rows_begin(Relation rel, TimestampTz time,

@@ -31,6 +31,16 @@ typedef struct FlashbackMoment
 	FlashbackPoint point;		/* where the pages come from */
 	XLogRecPtr	lsn;			/* L(T): each page is rebuilt as of here */
 	TransactionId settled_xid;	/* all before it had ended before L(T) */
+
+	/*
+	 * So had those before this one, except those that were running at some
+	 * position between R and L(T), sorted.  Their subtransactions may not be
+	 * among them.
+	 */
+	TransactionId next_xid;
+	TransactionId *running;		/* of the memory context that was current */
+	uint32		nrunning;
+	bool		lacks_subxids;
 	TransactionId *replicated;	/* those with an origin that committed from
 								 * the point on until L(T), sorted; of the
 								 * memory context that was current */

@@ -227,10 +227,13 @@ polar_flashback_check(PG_FUNCTION_ARGS)
 		flashback_try_resolve(PG_GETARG_TIMESTAMPTZ(1), &moment, &refusal))
 	{
 		List	   *leaves = list_make1_oid(RelationGetRelid(rel));
-		bool		possible = true;
+		bool		partitioned = (rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE);
+		bool		possible = !partitioned || flashback_partitions_are_known(rel, &moment, &refusal);
 		int64		pages = 0;
 
-		if (rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+		if (partitioned && !possible)
+			leaves = NIL;
+		else if (partitioned)
 			leaves = flashback_partitions_then(rel, &moment, true, false);
 		foreach_oid(leafid, leaves)
 		{

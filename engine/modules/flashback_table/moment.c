@@ -267,6 +267,44 @@ damaged:
 			 errmsg("invalid transaction record in WAL at %X/%X", LSN_FORMAT_ARGS(record->ReadRecPtr))));
 }
 
+/*
+ * Notes the transactions that were running at a position; a list with their
+ * subtransactions is not given up for one without them.
+ */
+static void
+note_running(XLogReaderState *record, FlashbackMoment *moment)
+{
+	Size		length = XLogRecGetDataLen(record);
+	xl_running_xacts running;
+	uint64		n;
+
+	if (length < MinSizeOfXactRunningXacts)
+		goto damaged;
+	memcpy(&running, XLogRecGetData(record), MinSizeOfXactRunningXacts);
+	moment->settled_xid = running.oldestRunningXid;
+	if (running.subxid_overflow && TransactionIdIsValid(moment->next_xid))
+		return;
+
+	if (running.xcnt < 0 || running.subxcnt < 0)
+		goto damaged;
+	n = (uint64) running.xcnt + running.subxcnt;
+	if (n > (length - MinSizeOfXactRunningXacts) / sizeof(TransactionId))
+		goto damaged;
+	if (moment->running)
+		pfree(moment->running);
+	moment->running = palloc_extended(Max(n, 1) * sizeof(TransactionId), MCXT_ALLOC_HUGE);
+	memcpy(moment->running, XLogRecGetData(record) + MinSizeOfXactRunningXacts, n * sizeof(TransactionId));
+	moment->nrunning = n;
+	moment->next_xid = running.nextXid;
+	moment->lacks_subxids = running.subxid_overflow;
+	return;
+
+damaged:
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("invalid record of running transactions in WAL at %X/%X", LSN_FORMAT_ARGS(record->ReadRecPtr))));
+}
+
 static int
 compare_xids(const void *a, const void *b)
 {
@@ -293,6 +331,9 @@ find_lsn(FlashbackMoment *moment, XLogRecPtr end, bool *certain)
 	*certain = false;
 	moment->lsn = InvalidXLogRecPtr;
 	moment->settled_xid = InvalidTransactionId;
+	moment->next_xid = InvalidTransactionId;
+	moment->running = NULL;
+	moment->nrunning = 0;
 	moment->replicated = NULL;
 	moment->nreplicated = 0;
 	flashback_report(FLASHBACK_FINDING_POSITION);
@@ -302,10 +343,8 @@ find_lsn(FlashbackMoment *moment, XLogRecPtr end, bool *certain)
 		bool		commit;
 
 		if (XLogRecGetRmid(record) == RM_STANDBY_ID &&
-			(XLogRecGetInfo(record) & ~XLR_INFO_MASK) == XLOG_RUNNING_XACTS &&
-			XLogRecGetDataLen(record) >= MinSizeOfXactRunningXacts)
-			memcpy(&moment->settled_xid, XLogRecGetData(record) + offsetof(xl_running_xacts, oldestRunningXid),
-				   sizeof(TransactionId));
+			(XLogRecGetInfo(record) & ~XLR_INFO_MASK) == XLOG_RUNNING_XACTS)
+			note_running(record, moment);
 		if (!end_time(record, &commit, &at))
 			continue;
 		if (newest != DT_NOBEGIN && at < newest - USECS_PER_SEC && !warned)
@@ -334,6 +373,8 @@ find_lsn(FlashbackMoment *moment, XLogRecPtr end, bool *certain)
 	if (XLogRecPtrIsInvalid(moment->lsn))
 		moment->lsn = flashback_wal_position(pass);
 	flashback_wal_end(pass);
+	if (moment->nrunning > 0)
+		qsort(moment->running, moment->nrunning, sizeof(TransactionId), compare_xids);
 	if (moment->nreplicated > 0)
 		qsort(moment->replicated, moment->nreplicated, sizeof(TransactionId), compare_xids);
 }

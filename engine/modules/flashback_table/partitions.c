@@ -74,12 +74,15 @@ descendants_then(Oid parent, const FlashbackMoment *moment)
 	{
 		bool		isnull;
 
+		/* DETACH CONCURRENTLY is half way: it is none any more */
+		if (DatumGetBool(slot_getattr(slot, Anum_pg_inherits_inhdetachpending, &isnull)))
+			continue;
 		children = lappend_oid(children, DatumGetObjectId(slot_getattr(slot, Anum_pg_inherits_inhrelid, &isnull)));
 		parents = lappend_oid(parents, DatumGetObjectId(slot_getattr(slot, Anum_pg_inherits_inhparent, &isnull)));
 	}
 	ExecDropSingleTupleTableSlot(slot);
 	flashback_scan_end(scan);
-	table_close(inherits, AccessShareLock);
+	table_close(inherits, NoLock);
 
 	while (level != NIL)
 	{
@@ -131,6 +134,25 @@ report_differences(Relation rel, List *detached, int attached, int dropped)
 }
 
 /*
+ * Whether it can be known which partitions a table had.
+ */
+bool
+flashback_partitions_are_known(Relation rel, const FlashbackMoment *moment,
+							   FlashbackRefusal *refusal)
+{
+	Relation	inherits;
+	int			natts;
+	bool		result;
+
+	if (!flashback_relation_is_same(rel, moment, &natts, refusal))
+		return false;
+	inherits = table_open(InheritsRelationId, AccessShareLock);
+	result = flashback_relation_is_same(inherits, moment, &natts, refusal);
+	table_close(inherits, NoLock);
+	return result;
+}
+
+/*
  * The partitions that a table had at the moment and that are still there,
  * locked.  If the caller reads them as the owner of the table, they must be
  * the caller's as well: one that has been detached may belong to somebody else
@@ -140,13 +162,18 @@ report_differences(Relation rel, List *detached, int attached, int dropped)
 List *
 flashback_partitions_then(Relation rel, const FlashbackMoment *moment, bool owned, bool report)
 {
-	List	   *then = descendants_then(RelationGetRelid(rel), moment);
-	List	   *now = find_all_inheritors(RelationGetRelid(rel), AccessShareLock, NULL);
+	FlashbackRefusal refusal;
+	List	   *then;
+	List	   *now;
 	List	   *leaves = NIL;
 	List	   *detached = NIL;
 	int			attached = 0;
 	int			dropped = 0;
 
+	if (!flashback_partitions_are_known(rel, moment, &refusal))
+		flashback_refuse(&refusal);
+	then = descendants_then(RelationGetRelid(rel), moment);
+	now = find_all_inheritors(RelationGetRelid(rel), AccessShareLock, NULL);
 	foreach_oid(relid, then)
 	{
 		if (!list_member_oid(now, relid))

@@ -35,7 +35,9 @@ typedef enum BlockSource
 	BLOCK_ZEROES,
 	BLOCK_IMAGE,				/* in the log */
 	BLOCK_STORED,				/* among our pages */
-	BLOCK_UNREADABLE,			/* it was when it was overwritten */
+	BLOCK_TORN,					/* what is on disk does not verify */
+	BLOCK_UNREADABLE,			/* not known: it could not be read when it was
+								 * overwritten, or is torn */
 } BlockSource;
 
 typedef struct FlashbackBlock
@@ -43,10 +45,15 @@ typedef struct FlashbackBlock
 	BlockNumber blkno;			/* hash key */
 	char		status;
 	bool		done;			/* it is as of the position */
+	bool		cut_off;		/* WAL of before the point changes it, but the
+								 * point has nothing of it */
 	BlockSource source;
 	uint32		slot;			/* if stored */
 	FlashbackImage image;		/* if from the log */
 } FlashbackBlock;
+
+/* How often a page that is perhaps being written is read */
+#define READ_ATTEMPTS 10
 
 #define SH_PREFIX block
 #define SH_ELEMENT_TYPE FlashbackBlock
@@ -116,6 +123,17 @@ flashback_heap_open(Relation rel, const FlashbackMoment *moment, FlashbackPhase 
 }
 
 /*
+ * Whether a page has nothing, and no position of its own either.  Then nothing
+ * is known of before: it may have been cut off, with rows, and added again.
+ */
+static bool
+is_blank(Page page)
+{
+	return PageIsNew(page) ||
+		(XLogRecPtrIsInvalid(PageGetLSN(page)) && PageGetMaxOffsetNumber(page) == 0);
+}
+
+/*
  * Copies a page out of shared buffers; returns whether it has not changed
  * since the moment.  Its changes are all there: they are made under the lock,
  * which is held until the page has the position of their record.
@@ -127,7 +145,7 @@ copy_if_old(FlashbackHeap *heap, Buffer buffer, bool copy_newer)
 	bool		old;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	old = PageGetLSN(page) <= heap->moment->lsn;
+	old = !is_blank(page) && PageGetLSN(page) <= heap->moment->lsn;
 	if (old || copy_newer)
 		memcpy(heap->page, page, BLCKSZ);
 	UnlockReleaseBuffer(buffer);
@@ -143,6 +161,7 @@ want(FlashbackHeap *heap, BlockNumber blkno)
 	if (!found)
 	{
 		block->done = false;
+		block->cut_off = false;
 		block->source = BLOCK_UNKNOWN;
 		flashback_progress.blocks_rebuilt++;
 	}
@@ -307,6 +326,23 @@ find_images(FlashbackHeap *heap, bool also_read)
 }
 
 /*
+ * Reads a block beside shared buffers; false if it does not verify, also not
+ * after whoever may have been writing it has had time to end.
+ */
+static bool
+read_from_disk(FlashbackHeap *heap, SMgrRelation smgr, BlockNumber blkno)
+{
+	for (int attempt = 0; attempt < READ_ATTEMPTS; attempt++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		smgrread(smgr, MAIN_FORKNUM, blkno, heap->page);
+		if (PageIsVerified((Page) heap->page, blkno, 0, NULL))
+			return true;
+	}
+	return false;
+}
+
+/*
  * Decides where the content of the wanted blocks at the point comes from.
  */
 static void
@@ -335,7 +371,11 @@ find_bases(FlashbackHeap *heap)
 		block->source = BLOCK_ZEROES;
 		if (block->blkno >= heap->nblocks)
 			continue;
-		smgrread(smgr, MAIN_FORKNUM, block->blkno, heap->page);
+		if (!read_from_disk(heap, smgr, block->blkno))
+		{
+			block->source = BLOCK_TORN;
+			continue;
+		}
 		if (PageIsNew((Page) heap->page) ||
 			PageGetLSN((Page) heap->page) > heap->moment->point.lsn)
 			continue;
@@ -357,11 +397,8 @@ find_bases(FlashbackHeap *heap)
 		CHECK_FOR_INTERRUPTS();
 		if (block->done)
 			continue;
-		if (block->source == BLOCK_UNREADABLE)
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("could not rebuild block %u of relation %u", block->blkno, heap->rlocator.relNumber),
-					 errdetail("It could not be read when it was overwritten.")));
+		if (block->source == BLOCK_TORN)
+			block->source = BLOCK_UNREADABLE;
 		if (block->source == BLOCK_STORED)
 		{
 			/* The check masks the checksum while it computes it */
@@ -429,7 +466,10 @@ truncate_blocks(FlashbackHeap *heap, XLogReaderState *record)
 		CHECK_FOR_INTERRUPTS();
 		if (block->done || block->blkno < truncation.blkno)
 			continue;
-		if (block->source == BLOCK_IMAGE && block->image.lsn < record->EndRecPtr)
+		block->cut_off = false;
+		if (block->source == BLOCK_UNREADABLE && record->EndRecPtr > heap->moment->point.lsn)
+			block->source = BLOCK_ZEROES;
+		else if (block->source == BLOCK_IMAGE && block->image.lsn < record->EndRecPtr)
 			block->source = BLOCK_ZEROES;
 		else if (block->source == BLOCK_STORED)
 		{
@@ -464,6 +504,8 @@ replay(FlashbackHeap *heap)
 		{
 			DecodedBkpBlock *named = XLogRecGetBlock(record, id);
 			FlashbackBlock *block;
+			char	   *page;
+			bool		makes_page;
 
 			if (!named->in_use || named->forknum != MAIN_FORKNUM ||
 				!RelFileLocatorEquals(named->rlocator, heap->rlocator) ||
@@ -478,10 +520,21 @@ replay(FlashbackHeap *heap)
 				block = want(heap, named->blkno);
 				block->source = BLOCK_ZEROES;
 			}
-			if (block->done)
+			makes_page = flashback_redo_makes_page(record, id);
+
+			/* What is not known may yet be made anew, or cut off */
+			if (block->done || (block->source == BLOCK_UNREADABLE && !makes_page))
 				continue;
-			flashback_redo_block(record, id,
-								 get_page(heap, block, !flashback_redo_makes_page(record, id)));
+			page = get_page(heap, block, !makes_page);
+			if (makes_page)
+				block->cut_off = false;
+			else if (is_blank((Page) page) && XLogRecGetRmid(record) != RM_XLOG_ID &&
+					 record->EndRecPtr <= heap->moment->point.lsn)
+			{
+				block->cut_off = true;
+				continue;
+			}
+			flashback_redo_block(record, id, page);
 		}
 	}
 	flashback_wal_end(pass);
@@ -497,6 +550,29 @@ compare_blocks(const void *a, const void *b)
 }
 
 /*
+ * Refuses blocks of which WAL has not brought to light what they were.
+ */
+static void
+check_rebuilt(FlashbackHeap *heap)
+{
+	block_iterator iterator;
+	FlashbackBlock *block;
+
+	block_start_iterate(heap->blocks, &iterator);
+	while ((block = block_iterate(heap->blocks, &iterator)) != NULL)
+	{
+		if (block->done || (block->source != BLOCK_UNREADABLE && !block->cut_off))
+			continue;
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("could not rebuild block %u of relation %u", block->blkno, heap->rlocator.relNumber),
+				 block->cut_off ?
+				 errdetail("WAL changes it, but there was nothing.") :
+				 errdetail("It cannot be read, or could not be when it was overwritten.")));
+	}
+}
+
+/*
  * Rebuilds the wanted blocks.
  */
 static void
@@ -508,6 +584,7 @@ rebuild(FlashbackHeap *heap)
 
 	find_bases(heap);
 	replay(heap);
+	check_rebuilt(heap);
 
 	heap->norder = 0;
 	heap->order = palloc_extended(Max((Size) heap->blocks->members, 1) * sizeof(BlockNumber), MCXT_ALLOC_HUGE);

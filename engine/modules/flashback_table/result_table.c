@@ -103,6 +103,10 @@ create_table(Relation rel, const char *name, const char *schema)
 				 errhint("Drop or rename it, or call polar_flashback_table() with another result_name.")));
 
 	tablespace = GetDefaultTablespace(RELPERSISTENCE_PERMANENT, false);
+	if (tablespace == GLOBALTABLESPACE_OID)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("only shared relations can be placed in pg_global tablespace")));
 	if (OidIsValid(tablespace) && tablespace != MyDatabaseTableSpace)
 	{
 		AclResult	aclresult = object_aclcheck(TableSpaceRelationId, tablespace, GetUserId(), ACL_CREATE);

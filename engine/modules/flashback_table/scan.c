@@ -12,14 +12,17 @@
  */
 #include "postgres.h"
 
+#include "access/commit_ts.h"
 #include "access/heapam.h"
 #include "access/table.h"
-#include "catalog/catalog.h"
+#include "access/transam.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_database.h"
 #include "flashback_internal.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 
 struct FlashbackScan
 {
@@ -112,6 +115,52 @@ read_class(Oid relid, Oid toastrelid, const FlashbackMoment *moment,
 	table_close(class, NoLock);
 }
 
+/*
+ * Whether this database existed.  CREATE DATABASE may copy the files of
+ * another one, with pages of before.
+ */
+static bool
+database_existed(const FlashbackMoment *moment)
+{
+	HeapTuple	row = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
+	Relation	database;
+	FlashbackScan *scan;
+	TupleTableSlot *slot;
+	TransactionId xmin;
+	TimestampTz at;
+	bool		found;
+
+	if (!HeapTupleIsValid(row))
+		elog(ERROR, "cache lookup failed for database %u", MyDatabaseId);
+	xmin = HeapTupleHeaderGetRawXmin(row->t_data);
+	if (!TransactionIdIsNormal(xmin))
+		found = true;
+	else if (TransactionIdGetCommitTsData(xmin, &at, NULL))
+		found = (at <= moment->time);
+	else
+		found = HeapTupleHeaderXminFrozen(row->t_data) ||
+			TransactionIdPrecedes(xmin, moment->settled_xid);
+	ReleaseSysCache(row);
+	if (found)
+		return true;
+
+	/* Its row has been changed since, or it was not there */
+	database = table_open(DatabaseRelationId, AccessShareLock);
+	scan = begin(database, moment, Natts_pg_database, FLASHBACK_READING_CATALOG);
+	slot = flashback_scan_slot(scan);
+	while (flashback_scan_next(scan, slot))
+	{
+		bool		isnull;
+
+		if (DatumGetObjectId(slot_getattr(slot, Anum_pg_database_oid, &isnull)) == MyDatabaseId)
+			found = true;
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	flashback_scan_end(scan);
+	table_close(database, NoLock);
+	return found;
+}
+
 bool
 flashback_relation_is_same(Relation rel, const FlashbackMoment *moment,
 						   int *natts, FlashbackRefusal *refusal)
@@ -122,13 +171,17 @@ flashback_relation_is_same(Relation rel, const FlashbackMoment *moment,
 	bool		complete;
 
 	*natts = RelationGetNumberOfAttributes(rel);
-	if (IsCatalogRelation(rel))
-		return true;
-
-	read_class(RelationGetRelid(rel), toastrelid, moment, &old, &old_toast, &complete);
 	memset(refusal, 0, sizeof(*refusal));
 	refusal->sqlerrcode = ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 	refusal->nearest_time = DT_NOEND;
+	if (!database_existed(moment))
+	{
+		snprintf(refusal->reason, sizeof(refusal->reason),
+				 "the database did not exist at the target time, or pg_database was rewritten since");
+		return false;
+	}
+
+	read_class(RelationGetRelid(rel), toastrelid, moment, &old, &old_toast, &complete);
 	*natts = old.natts;
 
 	/* Without its own row it is not the file that it was */

@@ -55,6 +55,34 @@ compare_xids(const void *a, const void *b)
 }
 
 static bool
+is_member(TransactionId xid, const TransactionId *xids, uint32 nxids)
+{
+	return nxids > 0 &&
+		bsearch(&xid, xids, nxids, sizeof(TransactionId), compare_xids) != NULL;
+}
+
+/*
+ * Whether a transaction that has committed had done so before the moment's
+ * position, as far as WAL shows that.
+ */
+static bool
+ended_before(TransactionId xid, const FlashbackMoment *moment)
+{
+	if (TransactionIdPrecedes(xid, moment->settled_xid) ||
+		is_member(xid, moment->replicated, moment->nreplicated))
+		return true;
+	if (!TransactionIdPrecedes(xid, moment->next_xid) ||
+		is_member(xid, moment->running, moment->nrunning))
+		return false;
+	if (moment->lacks_subxids)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("it is not known whether transaction %u had committed until the target time", xid),
+				 errdetail("A transaction with many subtransactions was running.")));
+	return true;
+}
+
+static bool
 committed_until(TransactionId xid, const FlashbackMoment *moment)
 {
 	TimestampTz at;
@@ -72,16 +100,14 @@ committed_until(TransactionId xid, const FlashbackMoment *moment)
 		 * when this server committed.  Its record does: it is before the
 		 * position, or not.
 		 */
-		return TransactionIdPrecedes(xid, moment->settled_xid) ||
-			(moment->nreplicated > 0 &&
-			 bsearch(&xid, moment->replicated, moment->nreplicated, sizeof(TransactionId), compare_xids) != NULL);
+		return ended_before(xid, moment);
 	}
 
 	/*
 	 * Commit timestamps were switched on later, or have been removed.  What
 	 * committed before the position did so with a time up to the moment.
 	 */
-	if (!TransactionIdPrecedes(xid, moment->settled_xid))
+	if (!ended_before(xid, moment))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the commit timestamp of transaction %u is missing", xid),

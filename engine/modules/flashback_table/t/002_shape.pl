@@ -94,5 +94,43 @@ $node->safe_psql('postgres', 'VACUUM FULL pg_class');
 is(reason('f', $ten), 'pg_class was rewritten since the target time', 'after pg_class was rewritten nothing is known about files');
 is($node->safe_psql('postgres', "SELECT polar_flashback_count('f', clock_timestamp() - interval '1 microsecond')"), '0', 'for moments before it');
 
+# Which partitions there were is known only while pg_inherits is the same file
+my $moment = moment();
+$node->safe_psql('postgres', q{CREATE TABLE p (a int) PARTITION BY LIST (a); CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1); INSERT INTO p VALUES (1)});
+my $one = moment();
+is(reason('p', $moment), 'table "p" did not exist at the target time', 'a partitioned table of later is no empty one');
+$node->safe_psql('postgres', 'DELETE FROM p');
+is($node->safe_psql('postgres', "SELECT polar_flashback_count('p', '$one')"), '1', 'its row');
+$node->safe_psql('postgres', 'VACUUM FULL pg_inherits');
+is(reason('p', $one), 'table "pg_inherits" was rewritten or truncated since the target time', 'after pg_inherits was rewritten nothing is known about partitions');
+$node->safe_psql('postgres', 'INSERT INTO p VALUES (1)');
+$one = moment();
+$node->safe_psql('postgres', 'DELETE FROM p');
+is($node->safe_psql('postgres', "SELECT polar_flashback_count('p', '$one')"), '1', 'except of later');
+
+# A database that was copied from another one has its past only since then
+$node->safe_psql('postgres', 'CREATE DATABASE model');
+$node->safe_psql('model', 'CREATE EXTENSION flashback_table; CREATE TABLE m AS SELECT generate_series(1, 1000) AS a');
+checkpoint($node);
+$node->safe_psql('model', 'INSERT INTO m SELECT generate_series(1, 1000)');
+my $model = moment();
+$node->safe_psql('postgres', "CREATE DATABASE $_ TEMPLATE model STRATEGY $_") for qw(file_copy wal_log);
+my $copied = moment();
+for my $database (qw(file_copy wal_log))
+{
+	$node->safe_psql($database, 'DELETE FROM m');
+	isnt($node->psql($database, "SELECT polar_flashback_count('m', '$model')", stderr => \$err), 0, "before $database it is an error");
+	like($err, qr/ERROR:  the database did not exist at the target time/, 'that says so');
+	is($node->safe_psql($database, "SELECT polar_flashback_count('m', '$copied')"), '2000', 'since then it has rows');
+	$node->safe_psql('postgres', "ALTER DATABASE $database CONNECTION LIMIT 20");
+	$node->safe_psql('postgres', 'VACUUM pg_database');
+	is($node->safe_psql($database, "SELECT polar_flashback_count('m', '$copied')"), '2000', 'also when its settings have changed');
+	isnt($node->psql($database, "SELECT polar_flashback_count('m', '$model')"), 0, 'and before, it is still an error');
+}
+
+# No result among the shared relations
+isnt($node->psql('postgres', "SET default_tablespace = pg_global; SELECT polar_flashback_table('f', '$one')", stderr => \$err), 0, 'no table is made in pg_global');
+like($err, qr/only shared relations can be placed in pg_global/, 'as nowhere else');
+
 $node->stop;
 done_testing();

@@ -99,6 +99,20 @@ for my $i (1 .. 4)
 	push @applied, $node->safe_psql('postgres', 'SELECT clock_timestamp()');
 }
 is($node->safe_psql('postgres', "SELECT polar_flashback_count('r', '$applied[$_ - 1]')"), $_, "row $_ of a subscription") for 1 .. 4;
+
+# Also while an older transaction runs on
+my $old = $node->background_psql('postgres');
+$old->query_safe('BEGIN; SAVEPOINT s; SELECT pg_current_xact_id()');
+$node->safe_psql('postgres', q{SELECT pg_replication_origin_session_setup('elsewhere');
+	BEGIN; SELECT pg_replication_origin_xact_setup('0/1', '2100-01-01'); SAVEPOINT s; INSERT INTO r VALUES (5); COMMIT});
+checkpoint($node);
+push @applied, $node->safe_psql('postgres', 'SELECT clock_timestamp()');
+$node->safe_psql('postgres', q{SELECT pg_replication_origin_session_setup('elsewhere');
+	BEGIN; SELECT pg_replication_origin_xact_setup('0/1', '2100-01-01'); SAVEPOINT s; INSERT INTO r VALUES (6); COMMIT});
+push @applied, $node->safe_psql('postgres', 'SELECT clock_timestamp()');
+is($node->safe_psql('postgres', "SELECT polar_flashback_count('r', '$applied[$_ - 1]')"), $_, "row $_, beside an older transaction") for 1 .. 6;
+$old->query_safe('COMMIT');
+$old->quit;
 $node->stop;
 
 # Without a fast recovery area the window gives way, also while a table is read

@@ -8,7 +8,7 @@ use Test::More;
 use Floe::Test::Flashback qw(new_flashback checkpoint in_background);
 use Floe::Test::Wait qw(wait_until);
 
-my $node = new_flashback('node', "polar_enable_fast_recovery_area = on\nshared_buffers = 1MB\nmaintenance_work_mem = 64kB\nwork_mem = 64kB\nfull_page_writes = off\nlogging_collector = off\n");
+my $node = new_flashback('node', "polar_enable_fast_recovery_area = on\nshared_buffers = 1MB\nmaintenance_work_mem = 64kB\nwork_mem = 64kB\nfull_page_writes = off\npolar_page_repair_guard = off\nlogging_collector = off\n");
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION flashback_table;
 	CREATE TABLE t (a int, b text, c text);

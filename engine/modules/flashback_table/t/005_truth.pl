@@ -1,5 +1,5 @@
 # Under concurrent load of many kinds, each moment that was recorded is given back exactly, while the load goes on, after it, and
-# after a crash. Each commit holds a lock shared that the recorder takes exclusively, so that none is between its timestamp and
+# after crashes. Each kind is counted, and must have occurred. Each commit holds a lock shared that the recorder takes exclusively, so that none is between its timestamp and
 # its visibility. PG_TEST_EXTRA=flashback_truth=SECONDS makes the load last longer than 60 s.
 use strict;
 use warnings FATAL => 'all';
@@ -19,6 +19,8 @@ polar_flashback_log_test_segment_size = 4MB
 shared_buffers = 4MB
 maintenance_work_mem = 1MB
 max_prepared_transactions = 20
+full_page_writes = off
+polar_page_repair_guard = off
 autovacuum = on
 autovacuum_naptime = 1s
 autovacuum_vacuum_threshold = 200
@@ -27,6 +29,7 @@ bgwriter_lru_maxpages = 100
 });
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION flashback_table;
+	CREATE EXTENSION pageinspect;
 	CREATE TABLE item (id int PRIMARY KEY, n int NOT NULL, label text, body text) WITH (fillfactor = 80);
 	CREATE FUNCTION noise(i int, n int) RETURNS text LANGUAGE sql AS
 		$$SELECT string_agg(md5((i * 1000 + g)::text), '') FROM generate_series(1, n) g$$;
@@ -34,6 +37,15 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE account (id int PRIMARY KEY, balance int) WITH (fillfactor = 50);
 	INSERT INTO account SELECT g, 1000 FROM generate_series(1, 500) g;
 	CREATE TABLE queue (id serial, payload text);
+	CREATE TABLE event (id int, part int, n int, note text) PARTITION BY LIST (part);
+	CREATE TABLE event_0 PARTITION OF event FOR VALUES IN (0);
+	CREATE TABLE event_1 (note text, gone int, n int, part int, id int);
+	ALTER TABLE event_1 DROP gone;
+	ALTER TABLE event ATTACH PARTITION event_1 FOR VALUES IN (1);
+	INSERT INTO event SELECT g, g % 2, 0, 'event ' || g FROM generate_series(1, 500) g;
+	CREATE TABLE shape (id int PRIMARY KEY, n int, c0 text DEFAULT 'c');
+	INSERT INTO shape SELECT g, 0 FROM generate_series(1, 300) g;
+	CREATE TABLE bulk (id int, n int, body text);
 	CREATE TABLE truth (moment timestamptz, tab text, content text)});
 
 # The kinds of transactions; each ends while it holds the lock
@@ -66,6 +78,9 @@ my %script = (
 		\set c random(50, 300)
 		BEGIN;
 		UPDATE item SET body = noise(:a, :c) WHERE id = :a;
+		UPDATE item SET body = repeat('compressible ', :c * 10) WHERE id = :a + 1;
+		UPDATE item SET body = noise(:a, 2) WHERE id = :a + 2;
+		UPDATE item SET body = NULL WHERE id = :a + 3;
 		SELECT pg_advisory_xact_lock_shared(1);
 		COMMIT;
 	},
@@ -82,6 +97,35 @@ my %script = (
 		BEGIN;
 		DELETE FROM item WHERE id = :a;
 		INSERT INTO item VALUES (:a, 1, 'again') ON CONFLICT (id) DO UPDATE SET n = item.n + 100;
+		SELECT pg_advisory_xact_lock_shared(1);
+		COMMIT;
+	},
+	conflict => q{
+		\set a random(1, 40)
+		BEGIN;
+		INSERT INTO account VALUES (-:a, 0) ON CONFLICT (id) DO NOTHING;
+		DELETE FROM account WHERE id = -:a;
+		SELECT pg_advisory_xact_lock_shared(1);
+		COMMIT;
+	},
+	move => q{
+		\set a random(1, 500)
+		BEGIN;
+		UPDATE event SET part = 1 - part, n = n + 1 WHERE id = :a;
+		SELECT pg_advisory_xact_lock_shared(1);
+		COMMIT;
+	},
+	combo => q{
+		\set a random(1, 300)
+		BEGIN;
+		SELECT id FROM shape WHERE id = :a FOR UPDATE;
+		UPDATE shape SET n = n + 1 WHERE id = :a;
+		SAVEPOINT s;
+		DELETE FROM shape WHERE id = :a;
+		ROLLBACK TO s;
+		UPDATE shape SET n = n + 1 WHERE id = :a;
+		INSERT INTO shape (id, n) VALUES (1000 + :client_id, 0);
+		DELETE FROM shape WHERE id = 1000 + :client_id;
 		SELECT pg_advisory_xact_lock_shared(1);
 		COMMIT;
 	},
@@ -114,18 +158,36 @@ my %script = (
 my @files;
 while (my ($name, $sql) = each %script)
 {
+	# Sequences are not rolled back, and count
+	$node->safe_psql('postgres', "CREATE SEQUENCE did_$name");
+	$sql .= "SELECT nextval('did_$name');\n";
 	my $file = $node->basedir . "/$name.sql";
 	append_to_file($file, $sql =~ s/^\t+//mgr);
 	push @files, '-f', $file . '@' . ($name =~ /^(abort|prepared|queue)$/ ? 1 : 3);
 }
 
+my $load;
+
 sub start_load
 {
-	return IPC::Run::start([ 'pgbench', '-n', '-c', '6', '-T', '100000', '--max-tries=10', '--failures-detailed', @files, $node->connstr('postgres') ],
+	$load = IPC::Run::start([ 'pgbench', '-n', '-c', '6', '-T', '100000', '--max-tries=10', '--failures-detailed', @files, $node->connstr('postgres') ],
 		'>', '/dev/null', '2>', $node->basedir . '/pgbench.err');
+	return;
 }
 
-my @tables = qw(item account queue);
+# No client may have given up by itself
+sub check_load
+{
+	my $trouble = join '', grep { !/deadlock|serializ/ } slurp_file($node->basedir . '/pgbench.err') =~ /^.*(?:aborted|error|fatal).*$/mgi;
+	die "the load died: $trouble" if $trouble ne '' || !$load->pumpable;
+	return;
+}
+
+my @tables = qw(item account queue event shape bulk);
+
+# What is compared of a row; a column that is added or dropped is none of it
+my %content = map { $_ => 'r::text' } @tables;
+$content{shape} = 'ROW(r.id, r.n)::text';
 my @moments;
 
 # Takes the content of all tables, and a moment that it belongs to
@@ -135,8 +197,7 @@ sub record
 		SET deadlock_timeout = '1h';
 		DO $$ BEGIN PERFORM pg_advisory_lock(1); END $$;
 		BEGIN ISOLATION LEVEL REPEATABLE READ;
-		CREATE TEMPORARY TABLE taken AS SELECT 'item' AS tab, i::text AS content FROM item i
-			UNION ALL SELECT 'account', a::text FROM account a UNION ALL SELECT 'queue', q::text FROM queue q;
+		CREATE TEMPORARY TABLE taken AS } . join(' UNION ALL ', map { "SELECT '$_' AS tab, $content{$_} AS content FROM $_ r" } @tables) . q{;
 		ALTER TABLE taken ADD moment timestamptz;
 		UPDATE taken SET moment = m FROM (SELECT clock_timestamp() AS m) t;
 		INSERT INTO truth SELECT moment, tab, content FROM taken;
@@ -156,7 +217,7 @@ sub compare
 	{
 		my ($missing, $surplus, $rows) = split /\|/, $node->safe_psql('postgres', qq{
 			WITH known AS MATERIALIZED (SELECT content FROM truth WHERE moment = '$moment' AND tab = '$table'),
-				found AS MATERIALIZED (SELECT r::text AS content FROM polar_flashback_rows(NULL::$table, '$moment') r)
+				found AS MATERIALIZED (SELECT $content{$table} AS content FROM polar_flashback_rows(NULL::$table, '$moment') r)
 			SELECT (SELECT count(*) FROM (SELECT * FROM known EXCEPT ALL SELECT * FROM found) m),
 				(SELECT count(*) FROM (SELECT * FROM found EXCEPT ALL SELECT * FROM known) s),
 				(SELECT count(*) FROM found)});
@@ -168,36 +229,109 @@ sub compare
 	return;
 }
 
-my $load = start_load();
+# What else happens, one after the other
+my %did = map { $_ => 0 } qw(crash restart checkpoint truncation freeze vacuum copy add_column drop_column late_default);
+my $file = $node->basedir . '/bulk';
+$node->safe_psql('postgres', "COPY (SELECT g, g, CASE WHEN g % 50 = 0 THEN noise(g, 100) ELSE repeat('x', g % 300) END FROM generate_series(1, 2000) g) TO '$file'");
+
+sub size_of
+{
+	my ($table) = @_;
+	return $node->safe_psql('postgres', "SELECT pg_relation_size('$table')");
+}
+
+my %step = (
+	copy => sub { $node->safe_psql('postgres', "COPY bulk FROM '$file'"); $did{copy}++ },
+	truncation => sub {
+		my $before = size_of('bulk');
+		return if $before < 20 * 8192;
+		my $keep = int(rand($before / 8192 / 2));
+		$node->safe_psql('postgres', "DELETE FROM bulk WHERE ctid >= '($keep,0)'");
+
+		# What transactions of the load may still see cannot be removed yet
+		wait_until(sub { $node->safe_psql('postgres', 'VACUUM bulk'); size_of('bulk') < $before }, 'VACUUM to truncate the table', 60);
+		$did{truncation}++;
+	},
+	change => sub { $node->safe_psql('postgres', 'UPDATE bulk SET n = n + 1 WHERE id % 3 = 0') },
+	freeze => sub { $node->safe_psql('postgres', 'VACUUM (FREEZE) item, shape, event'); $did{freeze}++ },
+	vacuum => sub { $node->safe_psql('postgres', 'VACUUM account, queue, pg_class, pg_inherits'); $did{vacuum}++ },
+	checkpoint => sub { checkpoint($node); $did{checkpoint}++ },
+	add_column => sub { $did{add_column}++; $node->safe_psql('postgres', "ALTER TABLE shape ADD c$did{add_column} text DEFAULT 'd'") },
+	drop_column => sub {
+		return if $did{drop_column} >= $did{add_column};
+		$node->safe_psql('postgres', "ALTER TABLE shape DROP c$did{drop_column}");
+		$did{drop_column}++;
+	},
+	late_default => sub { $node->safe_psql('postgres', "ALTER TABLE shape ALTER c$did{drop_column} SET DEFAULT 'e'"); $did{late_default}++ });
+
+sub stop_load
+{
+	my ($how) = @_;
+	check_load();
+	$how->();
+	IPC::Run::kill_kill($load);
+	$node->start;
+	$node->safe_psql('postgres', "ROLLBACK PREPARED '$_'") for split /\n/, $node->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts');
+	return;
+}
+
+start_load();
 my $began = time;
-my $crashed = 0;
-my $last = 0;
-while (time - $began < $seconds)
+my @stops = map { $began + $seconds * $_ / 5 } 1 .. 4;
+while (time - $began < $seconds || @stops)
 {
 	# A moment after each so many transactions
 	my $commits = sub { $node->safe_psql('postgres', q{SELECT xact_commit FROM pg_stat_database WHERE datname = 'postgres'}) };
-	$last = $commits->();
+	my $last = $commits->();
 	wait_until(sub { $commits->() > $last + 300 }, 'transactions of the load', 60);
+	check_load();
 	record();
-	checkpoint($node) if @moments % 4 == 0;
-	$node->safe_psql('postgres', 'VACUUM (FREEZE) item; VACUUM account') if @moments % 7 == 0;
+	my @names = sort keys %step;
+	$step{ $names[ int(rand(@names)) ] }->() for 1 .. 3;
 	compare($moments[ int(rand(@moments)) ], 'under load') if @moments % 2 == 0;
-	if (!$crashed && time - $began > $seconds / 2)
+	next unless @stops && time > $stops[0];
+	shift @stops;
+	if (@stops == 1)
 	{
-		crash($node);
-		IPC::Run::kill_kill($load);
-		$node->start;
-		$node->safe_psql('postgres', "ROLLBACK PREPARED '$_'") for split /\n/, $node->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts');
-		$load = start_load();
-		$crashed = 1;
+		stop_load(sub { $node->stop('fast') });
+		$did{restart}++;
 	}
+	else
+	{
+		stop_load(sub { crash($node) });
+		$did{crash}++;
+	}
+	start_load();
 }
+check_load();
 IPC::Run::kill_kill($load);
-ok($crashed, 'the server crashed meanwhile');
-compare($_, 'after the load') for @moments;
-$node->safe_psql('postgres', 'DELETE FROM item WHERE id % 2 = 0; VACUUM (FREEZE) item, account, queue; CHECKPOINT');
-compare($_, 'after VACUUM FREEZE') for @moments;
-cmp_ok($compared, '>', 20, "$compared comparisons of " . scalar(@moments) . ' moments');
+$step{$_}->() for qw(copy truncation change add_column late_default drop_column vacuum freeze checkpoint);
+
+cmp_ok($did{$_}, '>', $_ eq 'crash' ? 2 : 0, "$_ occurred $did{$_} times") for sort keys %did;
+for my $name (sort keys %script)
+{
+	my $times = $node->safe_psql('postgres', "SELECT last_value FROM did_$name");
+	cmp_ok($times, '>', 10, "$name occurred $times times");
+}
+my $hot = $node->safe_psql('postgres', q{SELECT count(*) FROM generate_series(0, pg_relation_size('account') / 8192 - 1) b, heap_page_items(get_raw_page('account', b::int)) WHERE t_infomask2 & x'8000'::int <> 0});
+cmp_ok($hot, '>', 50, "$hot heap-only tuples");
+my $multixacts = $node->safe_psql('postgres', 'CHECKPOINT; SELECT next_multixact_id FROM pg_control_checkpoint()');
+cmp_ok($multixacts, '>', 10, "$multixacts multixacts");
+my $values = $node->safe_psql('postgres', q{SELECT count(DISTINCT chunk_id) FROM pg_toast.pg_toast_} . $node->safe_psql('postgres', q{SELECT 'item'::regclass::oid}));
+cmp_ok($values, '>', 10, "$values TOAST values");
+
+# Of many moments some: each is read from WAL three times
+sub some
+{
+	my @some = @moments;
+	splice @some, int(rand(@some)), 1 while @some > 15;
+	return @some;
+}
+compare($_, 'after the load') for some();
+$node->safe_psql('postgres', 'DELETE FROM item WHERE id % 2 = 0; DELETE FROM bulk');
+$node->safe_psql('postgres', 'VACUUM (FREEZE) item, account, queue, event, shape, bulk; CHECKPOINT');
+compare($_, 'after VACUUM FREEZE') for some();
+cmp_ok($compared, '>', 100, "$compared comparisons of " . scalar(@moments) . ' moments');
 is($different, 0, 'no difference');
 $node->stop;
 done_testing();

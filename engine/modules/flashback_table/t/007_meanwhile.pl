@@ -6,7 +6,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Floe::Test::Flashback qw(new_flashback checkpoint in_background);
 
-my $node = new_flashback('node', "polar_enable_fast_recovery_area = on\nshared_buffers = 64MB\nfull_page_writes = off\n");
+my $node = new_flashback('node', "polar_enable_fast_recovery_area = on\nshared_buffers = 64MB\nfull_page_writes = off\npolar_page_repair_guard = off\n");
 $node->safe_psql('postgres', q{CREATE EXTENSION flashback_table;
 	CREATE FUNCTION noise(i int, n int) RETURNS text LANGUAGE sql AS
 		$$SELECT string_agg(md5((i * 1000 + g)::text), '') FROM generate_series(1, n) g$$});
