@@ -113,14 +113,14 @@ const wordsOfLog: ProtectionWords = {
   title: 'Protected by its flashback log',
   tone: 'good',
   meaning:
-    'The WAL may lack full-page images. A page torn by a crash is restored from the instance’s own flashback log, which needs no other host: one power failure may take them all.',
+    'The WAL may lack full-page images. A page torn by a crash is restored from the instance’s own flashback log, which needs no other host.',
 }
 
 const wordsOfLogAndSource: ProtectionWords = {
   title: 'Protected by its flashback log and another member',
   tone: 'good',
   meaning:
-    'The WAL may lack full-page images. A page torn by a crash is restored from the instance’s own flashback log, which one power failure of all hosts leaves in place, else fetched from another member.',
+    'The WAL may lack full-page images. A page torn by a crash is restored from the instance’s own flashback log, else fetched from another member.',
 }
 
 /** A standby replays WAL that its primary writes: its own guard decides nothing, and its sources are other ones. */

@@ -1,5 +1,5 @@
 import { type HbaRule, letsInWithoutTls, type RemoteAccess } from '@floe/domain'
-import type { AskRows } from '../page-repair/protection'
+import type { AskRows } from '../sql/extension-views'
 import remoteAccessSql from '../sql/remote-access.sql'
 
 type Row = { tls: boolean; listens: string; rules: HbaRule[]; sessions: number }

@@ -1,26 +1,13 @@
 import { FlashbackLog, FlashbackPoint } from '@floe/domain'
 import { z } from 'zod'
+import { type AskRows, viewsOf } from '../sql/extension-views'
 import flashbackLogSql from '../sql/flashback-log.sql'
 import flashbackPointsSql from '../sql/flashback-points.sql'
-import flashbackSchemaSql from '../sql/flashback-schema.sql'
-
-/** Asks something of the instance; null while there is no connection. */
-type AskRows = (sql: string) => Promise<Record<string, unknown>[] | null>
-
-/** The schema of the views, quoted; null for an engine, or a database, without the extension. */
-async function schemaOf(ask: AskRows): Promise<string | null> {
-  const schema = (await ask(flashbackSchemaSql))?.[0]?.schema
-  return typeof schema === 'string' ? schema : null
-}
-
-// the agent's search path holds only the catalog, for safety
-const within = (schema: string, sql: string) =>
-  sql.replace(/(?<=from )polar_(?:stat_)?flashback_\w+/, (view) => `${schema}.${view}`)
 
 /** The flashback log of an instance; null for an engine, or a database, without its views. */
 export async function readFlashbackLog(ask: AskRows): Promise<FlashbackLog | null> {
-  const schema = await schemaOf(ask)
-  const row = schema === null ? undefined : (await ask(within(schema, flashbackLogSql)))?.[0]
+  const within = await viewsOf(ask, 'flashback_log')
+  const row = within ? (await ask(within(flashbackLogSql)))?.[0] : undefined
   if (!row) return null
   const off = row.state === 'off'
   const seen = FlashbackLog.safeParse({
@@ -49,9 +36,9 @@ export async function readFlashbackLog(ask: AskRows): Promise<FlashbackLog | nul
 
 /** The moments from which pages can be rebuilt, oldest first. */
 export async function readFlashbackPoints(ask: AskRows): Promise<FlashbackPoint[]> {
-  const schema = await schemaOf(ask)
-  if (schema === null) return []
-  return z.array(FlashbackPoint).parse((await ask(within(schema, flashbackPointsSql))) ?? [])
+  const within = await viewsOf(ask, 'flashback_log')
+  if (!within) return []
+  return z.array(FlashbackPoint).parse((await ask(within(flashbackPointsSql))) ?? [])
 }
 
 /** What of it is news worth a report at once: size, rate and the newest point change all the time. */

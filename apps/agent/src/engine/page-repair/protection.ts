@@ -1,7 +1,7 @@
 import { NO_PAGE_REPAIR, type Protection, type RepairedRecovery } from '@floe/domain'
 import type { CrashStart } from '../../sampler/checkpoint-follower'
+import { type AskRows, viewsOf } from '../sql/extension-views'
 import pageRepairRecoverySql from '../sql/page-repair-recovery.sql'
-import pageRepairSchemaSql from '../sql/page-repair-schema.sql'
 import pageRepairSourcesSql from '../sql/page-repair-sources.sql'
 import pageRepairStatusSql from '../sql/page-repair-status.sql'
 
@@ -36,15 +36,10 @@ type RecoveryRow = {
 }
 type Answer = { status: StatusRow | null; sources: SourceRow[]; recovery: RecoveryRow | null }
 
-/** Asks something of the instance; null while there is no connection. */
-export type AskRows = (sql: string) => Promise<Record<string, unknown>[] | null>
-
 /** What protects the instance against torn pages; null for an engine, or a database, without the views. */
 export async function readProtection(ask: AskRows): Promise<Protection | null> {
-  const schema = (await ask(pageRepairSchemaSql))?.[0]?.schema
-  if (typeof schema !== 'string') return null
-  // the agent's search path holds only the catalog, for safety
-  const from = (sql: string) => sql.replace(/(?<=from )polar_\w+/, (view) => `${schema}.${view}`)
+  const from = await viewsOf(ask, 'page_repair')
+  if (!from) return null
   const rows = await ask(`
     select (select row_to_json(q) from (${from(pageRepairStatusSql)}) q) as status,
            (select coalesce(json_agg(q), '[]') from (${from(pageRepairSourcesSql)}) q) as sources,

@@ -61,7 +61,7 @@ export function TurnOnCard({ onTurnOn }: { onTurnOn: (changes: SettingChange[]) 
   return (
     <Card
       title="Turn on the flashback log"
-      description="It keeps pages as they were before they are overwritten. From then on any table can be flashed back to any moment in its window, next to the present one."
+      description="It keeps pages as they were before they are overwritten. From then on a table can be flashed back to any moment in its window, next to the present one, unless it was rewritten or dropped since."
       actions={
         <Button
           variant="primary"
