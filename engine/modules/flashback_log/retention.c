@@ -342,6 +342,8 @@ request_point(void)
 	FlashbackPoint last = {0};
 	bool		none;
 	bool		wanted;
+	bool		first;
+	int			flags;
 	uint64		log_bytes;
 
 	/* There are no points in crash recovery, see disk_is_consistent() */
@@ -375,10 +377,18 @@ request_point(void)
 		wait_ms = FIRST_WAIT_MS;
 	if (!wanted)
 		return;
+	first = (asked_at == 0);
 	asked_at = now;
 
-	/* The first point must not wait for a change */
-	RequestCheckpoint(none && !recovery ? CHECKPOINT_CAUSE_TIME | CHECKPOINT_FORCE : CHECKPOINT_CAUSE_TIME);
+	/*
+	 * The first point must not wait for a change, nor, right after a start,
+	 * for a checkpoint that is spread over minutes: there is little to write
+	 * then, and nothing can be given back until it ends.
+	 */
+	flags = CHECKPOINT_CAUSE_TIME;
+	if (none && !recovery)
+		flags |= CHECKPOINT_FORCE | (first ? CHECKPOINT_IMMEDIATE : 0);
+	RequestCheckpoint(flags);
 }
 
 static void
