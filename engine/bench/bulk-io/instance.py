@@ -100,16 +100,18 @@ def private_directory(parent):
 
 
 class Instance:
-    def __init__(self, prefix, directory, user):
+    def __init__(self, prefix, directory, user, environment=None):
         self.prefix = prefix
+        self.environment = environment or {}
         self.directory = directory
         self.pgdata = os.path.join(directory, 'pgdata')
         self.user = user
         self.running = False
 
-    def _command(self, program, *arguments):
+    def _command(self, program, *arguments, environment=None):
         return run([*self.user.prefix, os.path.join(self.prefix, 'bin', program), *arguments],
-                   cwd=self.directory, env={'PATH': '/usr/bin:/bin', 'LC_ALL': 'C', 'TZ': 'UTC', 'HOME': self.directory})
+                   cwd=self.directory, env={'PATH': '/usr/bin:/bin', 'LC_ALL': 'C', 'TZ': 'UTC', 'HOME': self.directory,
+                                            **(environment or {})})
 
     def create(self):
         os.mkdir(self.directory)
@@ -119,11 +121,13 @@ class Instance:
             file.write(CONFIGURATION.format(directory=self.directory))
         self.start()
 
-    def start(self):
+    def start(self, *settings):
+        """Starts it, with these settings ("name=value") for this run only, and with its environment."""
         self.running = True
         log = os.path.join(self.directory, 'log')
         try:
-            self._command('pg_ctl', '-w', '-s', '-D', self.pgdata, '-l', log, 'start')
+            self._command('pg_ctl', '-w', '-s', '-D', self.pgdata, '-l', log,
+                          '-o', ' '.join(f'-c {setting}' for setting in settings), 'start', environment=self.environment)
         except BenchError as error:
             with open(log, encoding='utf-8', errors='replace') as file:
                 raise BenchError(f'{error}\n{"".join(file.readlines()[-12:])}') from error
@@ -132,9 +136,9 @@ class Instance:
         self._command('pg_ctl', '-w', '-s', '-m', 'fast', '-D', self.pgdata, 'stop')
         self.running = False
 
-    def restart(self):
+    def restart(self, *settings):
         self.stop()
-        self.start()
+        self.start(*settings)
 
     def destroy(self):
         if self.running:

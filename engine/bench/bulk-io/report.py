@@ -24,7 +24,7 @@ def spread(times):
 
 
 def print_table(samples, figures):
-    variants = ('0', 'default', 'stock')
+    variants = list(next(iter(samples.values())))
     print(f'{"seconds, median (spread)":26}' + ''.join(f'{variant:>18}' for variant in variants))
     for name, by_variant in samples.items():
         cells = (f'{statistics.median(times):.3f} (±{spread(times):.0f} %)'
@@ -33,7 +33,7 @@ def print_table(samples, figures):
     print()
     print(f'{"figure":30}{"value":>8}{"goal":>8}  holds')
     for figure in figures:
-        goal = '' if figure.goal is None else f'{figure.goal:.1f}'
+        goal = '' if figure.goal is None else f'{figure.goal:.2f}'
         holds = {None: '', True: 'yes', False: 'no'}[figure.holds]
         print(f'{figure.name:30}{figure.value:>8.2f}{goal:>8}  {holds}')
 

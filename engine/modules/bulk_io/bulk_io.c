@@ -6,13 +6,13 @@
  * PostgreSQL extends a heap by as many blocks as it is willing to take
  * buffers for, an index build by one block at a time and replay by exactly
  * what a WAL record needs.  This module decides how far the file grows beyond
- * that.  The core does the work behind three hooks, except for replay, where
- * it is done here.  The size of combined reads needs no code at all: it is
- * io_combine_limit under a second name.
+ * that, behind three hooks of the core.  The size of combined reads needs no
+ * code at all: it is io_combine_limit under a second name, and that of combined
+ * writes is a variable of the core.
  *
- * One rule holds everywhere: what is smaller than a step grows as PostgreSQL
- * grows it.  So a small table stays small, with the plans it always had, and
- * a large one is never more than twice as large as it has to be.
+ * A table grows by at most a 16th of itself, and a small one as PostgreSQL
+ * grows it.  So it keeps the plans it always had, and what it has not used yet
+ * is never enough to make VACUUM truncate it.
  *
  * See README for the invariants.
  *
@@ -44,6 +44,7 @@
 #include "storage/freespace.h"
 #include "storage/ipc.h"
 #include "storage/lmgr.h"
+#include "storage/md.h"
 #include "storage/proc.h"
 #include "storage/smgr.h"
 #include "utils/guc.h"
@@ -57,6 +58,21 @@ PG_MODULE_MAGIC_EXT(
 
 #define BULK_EXTEND_DEFAULT		(4 * 1024 * 1024 / BLCKSZ)
 #define BULK_EXTEND_MAX			(8 * 1024 * 1024 / BLCKSZ)
+#define BULK_WRITE_DEFAULT		(128 * 1024 / BLCKSZ)
+
+/* A heap below so many blocks grows as PostgreSQL grows it */
+#define BULK_EXTEND_MIN_HEAP	512
+
+/*
+ * A step is at most one in so many of the blocks that a heap has, and no more
+ * than that.  With both, never-used pages are below what lets VACUUM truncate
+ * a heap: see REL_TRUNCATE_FRACTION and REL_TRUNCATE_MINIMUM in vacuumlazy.c.
+ */
+#define BULK_EXTEND_HEAP_SHARE	16
+#define BULK_EXTEND_HEAP_MAX	936
+
+/* Files below so many blocks are not extended ahead of a bulk writer */
+#define BULK_WRITE_MIN_FILE		64
 
 /* An extension takes buffers for at most one in so many of the buffer pool */
 #define BULK_EXTEND_POOL_SHARE	32
@@ -160,6 +176,18 @@ bulk_io_extend_file(SMgrRelation smgr, BlockNumber start, uint32 nblocks,
 }
 
 /*
+ * By how many blocks a heap of nblocks blocks grows at once, as far as a
+ * setting goes; 0 as PostgreSQL grows it.
+ */
+static uint32
+bulk_io_heap_step(BlockNumber nblocks, int setting)
+{
+	if (nblocks < BULK_EXTEND_MIN_HEAP)
+		return 0;
+	return Min(Min((uint32) setting, nblocks / BULK_EXTEND_HEAP_SHARE), BULK_EXTEND_HEAP_MAX);
+}
+
+/*
  * How many blocks to add to a heap of nblocks blocks that was just extended by
  * extended_by blocks.
  *
@@ -170,27 +198,13 @@ bulk_io_extend_file(SMgrRelation smgr, BlockNumber start, uint32 nblocks,
 static uint32
 bulk_io_heap_ahead(Relation relation, BlockNumber nblocks, uint32 extended_by)
 {
-	uint32		growth = bulk_extend_size;
+	uint32		step = bulk_io_heap_step(nblocks, bulk_extend_size);
 
-	if (IsCatalogRelation(relation))
-		return 0;
-
-	/*
-	 * VACUUM asks what may have been added, by sessions with other settings
-	 * than its own.  A heap smaller than the usual step has no such pages.
-	 */
-	if (extended_by == 0)
-	{
-		if (growth == 0 || growth > BULK_EXTEND_DEFAULT)
-			growth = BULK_EXTEND_DEFAULT;
-		return nblocks < growth ? 0 : Min(nblocks, BULK_EXTEND_MAX);
-	}
-
-	if (growth > nblocks || growth <= extended_by ||
+	if (step <= extended_by || IsCatalogRelation(relation) ||
 		RelFileLocatorSkippingWAL(relation->rd_locator) ||
-		!bulk_io_has_room(relation->rd_locator, growth))
+		!bulk_io_has_room(relation->rd_locator, step))
 		return 0;
-	return growth - extended_by;
+	return step - extended_by;
 }
 
 /*
@@ -223,11 +237,11 @@ bulk_io_extension_lock_is_held(Relation relation)
 /*
  * Add up to more_pages blocks to a heap after last_block.
  *
- * The pages come with buffers as long as that is no burden on the buffer pool
- * (BULK_EXTEND_POOL_SHARE), because reading an empty page back costs more than
- * zeroing a buffer, and no burden on the statement, which may have to write
- * what these buffers hold (BULK_EXTEND_MAX_SHARED).  No pins are kept, so pin
- * limits do not matter.  For the rest only the file is extended.
+ * All of them come with buffers: a page that has none is read back when it is
+ * used, one by one, which costs more than its extension saved.  So the step is
+ * no larger than what is no burden on the buffer pool (BULK_EXTEND_POOL_SHARE)
+ * and on the statement, which may have to write what these buffers hold
+ * (BULK_EXTEND_MAX_SHARED).  No pins are kept, so pin limits do not matter.
  *
  * All this is an optional extra, so it gives way to other backends: if one of
  * them extends the relation too, its pages will serve us as well.  What was
@@ -268,24 +282,6 @@ bulk_io_heap_extend(Relation relation, BufferAccessStrategy strategy,
 		end += nbuffers;
 	}
 
-	if (buffered < more_pages &&
-		(local || ConditionalLockRelationForExtension(relation, ExclusiveLock)))
-	{
-		BlockNumber buffered_end = end;
-		uint32		nblocks = more_pages - buffered;
-
-		if (smgrnblocks(RelationGetSmgr(relation), MAIN_FORKNUM) == end &&
-			(uint64) end + nblocks < MaxBlockNumber)
-			end = bulk_io_extend_file(RelationGetSmgr(relation), end, nblocks,
-									  strategy && !local ? IOCONTEXT_BULKWRITE : IOCONTEXT_NORMAL,
-									  false);
-		if (!local)
-			UnlockRelationForExtension(relation, ExclusiveLock);
-
-		INJECTION_POINT("bulk-io-heap-extended", NULL);
-		bulk_io_record_free_pages(relation, buffered_end, end);
-	}
-
 	return end - 1;
 }
 
@@ -308,21 +304,61 @@ bulk_io_bulk_write_ahead(Relation relation)
 }
 
 /*
- * Add blocks to the file of a relation that is written in bulk, as far as
- * there is room.  The bulk writer registers the fsync itself, and pg_stat_io
- * does not count its writes.
+ * Make the file of a relation that is written in bulk as large as needed, and
+ * larger as far as there is room.  The bulk writer registers the fsync itself,
+ * and pg_stat_io does not count its writes.
+ *
+ * The file grows by no more than its size, nor past the end of a segment
+ * unless a page lies there: a segment file would stay behind when the rest is
+ * cut off.
  */
 static BlockNumber
-bulk_io_bulk_write_extend(SMgrRelation smgr, BlockNumber start, uint32 nblocks)
+bulk_io_bulk_write_extend(SMgrRelation smgr, BlockNumber filesize,
+						  BlockNumber needed, BlockNumber ahead)
 {
-	if (!bulk_io_has_room(smgr->smgr_rlocator.locator, nblocks))
-		return start;
-	return bulk_io_extend_file(smgr, start, nblocks, IOCONTEXT_BULKWRITE, true);
+	uint64		segment_end = (uint64) ((needed - 1) / RELSEG_SIZE + 1) * RELSEG_SIZE;
+	uint64		target = filesize;
+
+	if (filesize >= BULK_WRITE_MIN_FILE)
+		target += Min(ahead, filesize);
+	target = Min(target, Min(segment_end, MaxBlockNumber));
+
+	if (target > needed && bulk_io_has_room(smgr->smgr_rlocator.locator, target - filesize))
+		filesize = bulk_io_extend_file(smgr, filesize, target - filesize, IOCONTEXT_BULKWRITE, true);
+	INJECTION_POINT("bulk-write-extended", NULL);
+
+	/* Without room for all of that, at least what is needed */
+	if (needed > filesize)
+	{
+		smgrzeroextend(smgr, MAIN_FORKNUM, filesize, needed - filesize, true);
+		filesize = needed;
+	}
+	return filesize;
+}
+
+/*
+ * Cut off what was added ahead of need, when a bulk writer is done.
+ *
+ * Not smgrtruncate(): nobody else has the file, and no buffers need to be
+ * looked for.  Looking at the size opens all segments again that a release of
+ * the handle may have closed since, which mdtruncate() relies on.
+ */
+static void
+bulk_io_bulk_write_finish(SMgrRelation smgr, BlockNumber relsize)
+{
+	BlockNumber filesize = smgrnblocks(smgr, MAIN_FORKNUM);
+
+	HOLD_INTERRUPTS();
+	smgr->smgr_cached_nblocks[MAIN_FORKNUM] = InvalidBlockNumber;
+	mdtruncate(smgr, MAIN_FORKNUM, filesize, relsize);
+	smgr->smgr_cached_nblocks[MAIN_FORKNUM] = relsize;
+	RESUME_INTERRUPTS();
 }
 
 static const BulkWriteExtendRoutine bulk_io_bulk_write_extend_routine = {
 	.ahead = bulk_io_bulk_write_ahead,
 	.extend = bulk_io_bulk_write_extend,
+	.finish = bulk_io_bulk_write_finish,
 };
 
 /*
@@ -361,17 +397,17 @@ static bool
 bulk_io_extend_in_recovery(XLogReaderState *record, SMgrRelation smgr,
 						   BlockNumber nblocks, BlockNumber needed)
 {
-	uint64		target = (uint64) nblocks + recovery_bulk_extend_size;
+	uint32		step = bulk_io_heap_step(nblocks, recovery_bulk_extend_size);
+	uint64		target = (uint64) nblocks + step;
 	RelFileLocator rlocator = smgr->smgr_rlocator.locator;
 	BlockNumber end;
 
 	if (record == NULL ||
 		(XLogRecGetRmid(record) != RM_HEAP_ID &&
 		 XLogRecGetRmid(record) != RM_HEAP2_ID) ||
-		recovery_bulk_extend_size > nblocks ||
 		target <= needed || target >= MaxBlockNumber ||
 		rlocator.relNumber < FirstNormalObjectId ||
-		!bulk_io_has_room(rlocator, recovery_bulk_extend_size))
+		!bulk_io_has_room(rlocator, step))
 		return prev_recovery_extend_hook &&
 			prev_recovery_extend_hook(record, smgr, nblocks, needed);
 
@@ -435,7 +471,7 @@ _PG_init(void)
 	DefineCustomIntVariable("polar_bulk_extend_size",
 							gettext_noop("How much a table grows at once under INSERT and COPY."),
 							gettext_noop("Also when it is rewritten by VACUUM FULL or CLUSTER. "
-										 "A table smaller than that grows as PostgreSQL grows it. "
+										 "A table grows by at most a 16th of its size, below 4MB as PostgreSQL grows it. "
 										 "0 extends it as PostgreSQL does by itself."),
 							&bulk_extend_size,
 							BULK_EXTEND_DEFAULT, 0, BULK_EXTEND_MAX,
@@ -451,9 +487,20 @@ _PG_init(void)
 							PGC_USERSET, GUC_UNIT_BLOCKS,
 							NULL, NULL, NULL);
 
+	/* A variable of the core, in which 1 stands for what PostgreSQL does */
+	buffer_write_run_limit = BULK_WRITE_DEFAULT;
+	DefineCustomIntVariable("polar_bulk_write_size",
+							gettext_noop("How much COPY, CREATE TABLE AS, VACUUM and checkpoints write at once."),
+							gettext_noop("Consecutive blocks that have to be written go out together. "
+										 "0 writes each block by itself, as PostgreSQL does."),
+							&buffer_write_run_limit,
+							BULK_WRITE_DEFAULT, 0, MAX_IO_COMBINE_LIMIT,
+							PGC_USERSET, GUC_UNIT_BLOCKS,
+							NULL, NULL, NULL);
+
 	DefineCustomIntVariable("polar_recovery_bulk_extend_size",
 							gettext_noop("How much a table grows at once during WAL replay."),
-							gettext_noop("A table smaller than that grows as PostgreSQL grows it. "
+							gettext_noop("A table grows by at most a 16th of its size, below 4MB as PostgreSQL grows it. "
 										 "0 extends it as PostgreSQL does by itself."),
 							&recovery_bulk_extend_size,
 							BULK_EXTEND_DEFAULT, 0, BULK_EXTEND_MAX,

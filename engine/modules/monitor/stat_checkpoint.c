@@ -113,8 +113,9 @@ stat_checkpoint_progress(CheckpointPhase phase, int flags,
 			break;
 		case CHECKPOINT_PHASE_WRITE:
 			stats->buffers_total = total;
-			stats->buffers_processed = processed;
+			/* Blocks are written in runs, ahead of those that it has come to */
 			stats->buffers_written = CheckpointStats.ckpt_bufs_written;
+			stats->buffers_processed = Max(processed, stats->buffers_written);
 			state = STAT_CHECKPOINT_WRITE;
 			break;
 		case CHECKPOINT_PHASE_SYNC:

@@ -33,6 +33,7 @@ END $$;
 CREATE TABLE heap_t (a int, b text STORAGE PLAIN);
 CREATE UNLOGGED TABLE unlogged_t (LIKE heap_t INCLUDING STORAGE);
 CREATE TEMP TABLE temp_t (LIKE heap_t INCLUDING STORAGE);
+-- By a 16th of its size, as far as that is no burden on the buffer pool.
 SELECT grow('heap_t', 1600);
 SELECT grow('unlogged_t', 600);
 SELECT grow('temp_t', 600);
@@ -45,11 +46,12 @@ SELECT blocks('temp_t') - 600 AS unused, count(*) AS known
 
 -- So other sessions use them before the table grows again.
 \c -
-INSERT INTO heap_t SELECT g, repeat('x', 7000) FROM generate_series(1, 448) g;
-SELECT blocks('heap_t');
+SELECT blocks('heap_t') AS before \gset
+INSERT INTO heap_t SELECT g, repeat('x', 7000) FROM generate_series(1, :before - 1600) g;
+SELECT blocks('heap_t') = :before AS used;
 INSERT INTO heap_t VALUES (0, repeat('x', 7000));
-SELECT blocks('heap_t');
-SELECT count(*) FROM heap_t;
+SELECT blocks('heap_t') - :before AS step;
+SELECT count(*) = :before + 1 AS all_rows FROM heap_t;
 SELECT * FROM verify_heapam('heap_t');
 
 -- 0 is PostgreSQL's own behaviour: one page for one row.
@@ -59,44 +61,47 @@ SELECT grow('zero_t', 600), blocks('zero_t');
 
 -- Smaller steps.
 SET polar_bulk_extend_size = 16;
-TRUNCATE zero_t;
 SELECT grow('zero_t', 100);
 RESET polar_bulk_extend_size;
 
+-- A page that was added ahead of need has its buffer: none is read back.
+CREATE TABLE unread_t (LIKE heap_t INCLUDING STORAGE);
+\c -
+INSERT INTO unread_t SELECT g, repeat('x', 7000) FROM generate_series(1, 1500) g;
+BEGIN;
+SELECT pg_stat_force_next_flush();
+COMMIT;
+SELECT heap_blks_read AS read_back FROM pg_statio_user_tables WHERE relname = 'unread_t';
+SELECT blocks('unread_t') BETWEEN 1500 AND 1500 + 65 AS no_waste;
+
 -- COPY and CREATE TABLE AS into a new table skip the free space map, which nevertheless is right afterwards.
-COPY (SELECT g, repeat('x', 7000) FROM generate_series(1, 700) g) TO :'copy_file';
+COPY (SELECT g, repeat('x', 7000) FROM generate_series(1, 2000) g) TO :'copy_file';
 BEGIN;
 CREATE TABLE copied_t (LIKE heap_t INCLUDING STORAGE);
 COPY copied_t FROM :'copy_file';
 COMMIT;
-SELECT blocks('copied_t') BETWEEN 700 AND 1400 AS no_waste, blocks('copied_t') - 700 = count(*) AS unused_known
-  FROM pg_freespace('copied_t') WHERE avail > 8000 AND blkno >= 700;
-SELECT count(*) AS wrong FROM pg_freespace('copied_t') WHERE avail > 8000 AND blkno < 699;
+SELECT blocks('copied_t') BETWEEN 2000 AND 2130 AS no_waste, blocks('copied_t') - 2000 = count(*) AS unused_known
+  FROM pg_freespace('copied_t') WHERE avail > 8000 AND blkno >= 2000;
+SELECT count(*) AS wrong FROM pg_freespace('copied_t') WHERE avail > 8000 AND blkno < 1999;
 -- Four rows a page, too short to be compressed.
 CREATE TABLE selected_t AS
   SELECT g AS a, (SELECT string_agg(md5((100 * g + i)::text), '') FROM generate_series(1, 60) i) AS b
-  FROM generate_series(1, 2800) g;
-SELECT blocks('selected_t') BETWEEN 700 AND 1400 AS no_waste, blocks('selected_t') - 700 = count(*) AS unused_known
-  FROM pg_freespace('selected_t') WHERE avail > 8000 AND blkno >= 700;
-SELECT count(*) AS wrong FROM pg_freespace('selected_t') WHERE avail > 8000 AND blkno < 699;
+  FROM generate_series(1, 8000) g;
+SELECT blocks('selected_t') BETWEEN 2000 AND 2130 AS no_waste, blocks('selected_t') - 2000 = count(*) AS unused_known
+  FROM pg_freespace('selected_t') WHERE avail > 8000 AND blkno >= 2000;
+SELECT count(*) AS wrong FROM pg_freespace('selected_t') WHERE avail > 8000 AND blkno < 1999;
 INSERT INTO selected_t SELECT a, b FROM selected_t;
-SELECT blocks('selected_t') BETWEEN 1400 AND 2800 AS no_waste, count(*) FROM selected_t;
+SELECT blocks('selected_t') BETWEEN 4000 AND 4260 AS no_waste, count(*) FROM selected_t;
 SELECT * FROM verify_heapam('selected_t');
 
--- VACUUM leaves the unused pages for the next rows, but gives back what DELETE emptied.
+-- Never-used pages are too few to make VACUUM truncate while rows come in; what DELETE emptied goes.
+INSERT INTO heap_t SELECT g, repeat('x', 7000) FROM generate_series(1, 500) g;
 SELECT blocks('heap_t') AS before \gset
 VACUUM heap_t;
 SELECT blocks('heap_t') = :before AS kept;
 -- Nor the next one, which skips all used pages because they are all-visible.
 VACUUM heap_t;
 SELECT blocks('heap_t') = :before AS kept;
--- What a small DELETE emptied is no reason to give back what is ahead, a larger one is.
-DELETE FROM heap_t WHERE ctid >= '(2030,0)';
-VACUUM (DISABLE_PAGE_SKIPPING) heap_t;
-SELECT blocks('heap_t') = :before AS kept;
-DELETE FROM heap_t WHERE ctid >= '(1900,0)';
-VACUUM heap_t;
-SELECT blocks('heap_t');
 DELETE FROM heap_t WHERE ctid >= '(100,0)';
 VACUUM heap_t;
 SELECT blocks('heap_t');
@@ -122,6 +127,6 @@ VACUUM FULL copied_t;
 SELECT blocks('copied_t');
 SELECT * FROM verify_heapam('copied_t');
 
-DROP TABLE heap_t, unlogged_t, zero_t, copied_t, selected_t;
+DROP TABLE heap_t, unlogged_t, zero_t, unread_t, copied_t, selected_t;
 DROP FUNCTION grow(regclass, int), blocks(regclass);
 DROP EXTENSION pg_freespacemap, amcheck;

@@ -1,5 +1,5 @@
 # Replay extends ahead of need on a standby and in crash recovery: the contents are the primary's, nothing is more
-# than twice as large, the free space map of a promoted standby knows the unused pages, and 0 turns it off.
+# than a 16th larger, the free space map of a promoted standby knows the unused pages, and 0 turns it off.
 use strict;
 use warnings FATAL => 'all';
 use PostgreSQL::Test::Cluster;
@@ -9,7 +9,7 @@ use Test::More;
 my $primary = PostgreSQL::Test::Cluster->new('primary');
 $primary->init(allows_streaming => 1);
 # Each instance by itself: what the standby has more than the primary is due to replay.
-$primary->append_conf('postgresql.conf', "autovacuum = off\npolar_bulk_extend_size = 0\nmax_wal_size = 4GB\n");
+$primary->append_conf('postgresql.conf', "autovacuum = off\npolar_bulk_extend_size = 0\nmax_wal_size = 4GB\nshared_buffers = 32MB\n");
 $primary->start;
 $primary->safe_psql('postgres', 'CREATE EXTENSION amcheck; CREATE EXTENSION pg_freespacemap');
 $primary->backup('base');
@@ -84,8 +84,8 @@ foreach my $standby ($off, $on)
 }
 my ($at_primary, $at_off, $at_on) = map { sizes($_) } $primary, $off, $on;
 is_deeply($at_off, $at_primary, 'with 0, sizes are the same as the primary\'s');
-my @wasteful = grep { $at_on->{$_} > 2 * $at_primary->{$_} } @relations;
-is_deeply(\@wasteful, [], 'nothing is more than twice as large');
+my @wasteful = grep { $at_on->{$_} > 1.07 * $at_primary->{$_} } @relations;
+is_deeply(\@wasteful, [], 'nothing is more than a 16th larger');
 is_deeply([ grep { $at_on->{$_} > $at_primary->{$_} } @relations ],
 	['t'], "replay extended the table ahead of need, and no index, which could change the standby's plans");
 is($at_on->{tiny}, 1, 'a small table stays small');
@@ -97,7 +97,8 @@ $primary->safe_psql('postgres', q{
 	SET polar_bulk_extend_size = '4MB';
 	DO $$ BEGIN FOR g IN 1..700 LOOP INSERT INTO ahead VALUES (g, repeat('x', 7000)); END LOOP; END $$;
 });
-is($primary->safe_psql('postgres', "SELECT pg_relation_size('ahead') / 8192"), '1024', 'pages ahead of need');
+my $ahead = $primary->safe_psql('postgres', "SELECT pg_relation_size('ahead') / 8192");
+cmp_ok($ahead, '>', 705, 'pages ahead of need');
 $on->safe_psql('postgres', 'ALTER SYSTEM SET max_standby_streaming_delay = 0');
 $on->reload;
 $primary->wait_for_catchup($on);
@@ -107,7 +108,7 @@ foreach my $time (1 .. 3)
 {
 	# with another size than the session's that added them
 	$primary->safe_psql('postgres', 'VACUUM ahead');
-	is($primary->safe_psql('postgres', "SELECT pg_relation_size('ahead') / 8192"), '1024', "VACUUM $time leaves them");
+	is($primary->safe_psql('postgres', "SELECT pg_relation_size('ahead') / 8192"), $ahead, "VACUUM $time leaves them");
 }
 $primary->wait_for_catchup($on);
 is($reader->query_safe('SELECT count(*) FROM ahead; COMMIT'), '700', 'and the query on the standby goes on');
@@ -138,28 +139,30 @@ $on->stop;
 	$on->_update_pid(1);
 	$primary->safe_psql('postgres', q{
 		CREATE TABLE tight (a int, b text STORAGE PLAIN);
-		INSERT INTO tight SELECT g, repeat('x', 7000) FROM generate_series(1, 2070) g});
+		INSERT INTO tight SELECT g, repeat('x', 7000) FROM generate_series(1, 2079) g});
 	$primary->wait_for_catchup($on);
-	is($on->safe_psql('postgres', 'SELECT count(*) FROM tight'), '2070', 'replay goes on without room for a whole step');
+	is($on->safe_psql('postgres', 'SELECT count(*) FROM tight'), '2079', 'replay goes on without room for a whole step');
 	ok($on->log_contains(qr/LOG:  could not add 64 blocks ahead of need: could not extend file/, $offset), 'and says so');
 	$on->stop;
 }
 $on->start;
-is($on->safe_psql('postgres', "SELECT count(*) FROM tight"), '2070', 'standby without the limit');
+is($on->safe_psql('postgres', "SELECT count(*) FROM tight"), '2079', 'standby without the limit');
 
-# A promoted standby uses what replay added. One row a page: 100 pages, and the step from 64 leads to 128.
+# A promoted standby uses what replay added. One row a page.
 $primary->safe_psql('postgres', q{
 	CREATE TABLE grows (a int, b text STORAGE PLAIN);
-	INSERT INTO grows SELECT g, repeat('x', 7000) FROM generate_series(1, 100) g});
+	INSERT INTO grows SELECT g, repeat('x', 7000) FROM generate_series(1, 1100) g});
 $primary->wait_for_catchup($on);
 my $blocks = "SELECT pg_relation_size('grows') / 8192";
-is($primary->safe_psql('postgres', $blocks), '100', 'the primary has as many pages as it needs');
-is($on->safe_psql('postgres', $blocks), '128', 'the standby has unused pages');
+is($primary->safe_psql('postgres', $blocks), '1100', 'the primary has as many pages as it needs');
+my $grown = $on->safe_psql('postgres', $blocks);
+cmp_ok($grown, '>', 1100, 'the standby has unused pages');
 $on->promote;
-is($on->safe_psql('postgres', "SELECT count(*) FROM pg_freespace('grows') WHERE blkno >= 100 AND avail > 8000"),
-	'28', 'the free space map of a promoted standby knows them');
-$on->safe_psql('postgres', "INSERT INTO grows SELECT g, repeat('y', 7000) FROM generate_series(1, 28) g");
-is($on->safe_psql('postgres', $blocks), '128', 'and they are used first');
+my $unused = $grown - 1100;
+is($on->safe_psql('postgres', "SELECT count(*) FROM pg_freespace('grows') WHERE blkno >= 1100 AND avail > 8000"),
+	$unused, 'the free space map of a promoted standby knows them');
+$on->safe_psql('postgres', "INSERT INTO grows SELECT g, repeat('y', 7000) FROM generate_series(1, $unused) g");
+is($on->safe_psql('postgres', $blocks), $grown, 'and they are used first');
 is($on->safe_psql('postgres', "SELECT * FROM verify_heapam('grows')"), '', 'promoted standby: heap that grew is sound');
 $on->safe_psql('postgres', 'VACUUM t; INSERT INTO t SELECT a + 200000, b, p, v FROM t');
 sound($on, 'promoted standby');
@@ -174,7 +177,7 @@ $primary->stop('immediate');
 $primary->start;
 is(contents($primary), $expected, 'crash recovery: contents');
 is($primary->safe_psql('postgres', "SELECT bt_index_parent_check('after_idx', true, true)"), '', 'crash recovery: B-tree is sound');
-cmp_ok($primary->safe_psql('postgres', "SELECT pg_relation_size('after_checkpoint')"), '<=', 2 * $size_after, 'crash recovery: no waste');
+cmp_ok($primary->safe_psql('postgres', "SELECT pg_relation_size('after_checkpoint')"), '<=', 1.07 * $size_after, 'crash recovery: no waste');
 
 $off->stop;
 $primary->stop;

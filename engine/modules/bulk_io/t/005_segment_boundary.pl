@@ -7,7 +7,7 @@ use Test::More;
 
 my $instance = PostgreSQL::Test::Cluster->new('main');
 $instance->init(allows_streaming => 1);
-$instance->append_conf('postgresql.conf', "autovacuum = off\nmax_wal_size = 4GB\n");
+$instance->append_conf('postgresql.conf', "autovacuum = off\nmax_wal_size = 4GB\nshared_buffers = 128MB\n");
 $instance->start;
 my $segment = $instance->safe_psql('postgres',
 	"SELECT setting::int FROM pg_settings WHERE name = 'segment_size'");

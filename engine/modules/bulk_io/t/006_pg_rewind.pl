@@ -7,7 +7,7 @@ use Test::More;
 
 my $old = PostgreSQL::Test::Cluster->new('old');
 $old->init(allows_streaming => 1, extra => ['--data-checksums']);
-$old->append_conf('postgresql.conf', "autovacuum = off\nwal_keep_size = 1GB\npolar_recovery_bulk_extend_size = 0\n");
+$old->append_conf('postgresql.conf', "autovacuum = off\nwal_keep_size = 1GB\npolar_recovery_bulk_extend_size = 0\nshared_buffers = 32MB\n");
 $old->start;
 $old->backup('base');
 my $new = PostgreSQL::Test::Cluster->new('new');
@@ -42,7 +42,7 @@ $old->safe_psql('postgres', q{
 	DO $$ BEGIN FOR g IN 1..10 LOOP INSERT INTO shrinks VALUES (g, repeat('y', 7000)); END LOOP; END $$;
 	SET polar_bulk_extend_size = '8MB';
 	INSERT INTO empties SELECT g, repeat('y', 7000) FROM generate_series(1, 1100) g});
-like($old->safe_psql('postgres', $blocks), qr/^1112\|/, 'and has grown again, without WAL');
+like($old->safe_psql('postgres', $blocks), qr/^637\|/, 'and has grown again, without WAL');
 $old->stop;
 
 my $connstr = $new->connstr('postgres');

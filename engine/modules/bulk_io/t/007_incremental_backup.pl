@@ -7,7 +7,7 @@ use Test::More;
 
 my $instance = PostgreSQL::Test::Cluster->new('main');
 $instance->init(has_archiving => 1, allows_streaming => 1);
-$instance->append_conf('postgresql.conf', "autovacuum = off\nsummarize_wal = on\n");
+$instance->append_conf('postgresql.conf', "autovacuum = off\nsummarize_wal = on\nshared_buffers = 32MB\n");
 $instance->start;
 
 # One row a page.
@@ -33,7 +33,7 @@ sub grow
 	my ($table) = @_;
 	$instance->safe_psql('postgres', "SET polar_bulk_extend_size = '4MB';\nINSERT INTO $table VALUES (2000, repeat('y', 7000))");
 	# one row on page 600, and then pages that are in no WAL
-	is($instance->safe_psql('postgres', "SELECT pg_relation_size('$table') / 8192"), '1112', "$table has grown again");
+	is($instance->safe_psql('postgres', "SELECT pg_relation_size('$table') / 8192"), '637', "$table has grown again");
 }
 
 sub incremental
