@@ -32,9 +32,6 @@
 /* Pages of one request: 2 MB, large enough that the way there and back does not matter */
 #define BATCH_BLOCKS 256
 
-/* A source that needs longer for one batch is taken for dead */
-#define ANSWER_MS 15000
-
 typedef struct Batch
 {
 	int			nblocks;
@@ -47,9 +44,8 @@ typedef struct Batch
 /*
  * Refuse a source for the rest of this recovery.
  */
-static void
-pg_attribute_printf(2, 3)
-refuse(PageSource *source, const char *format,...)
+void
+refuse_source(PageSource *source, const char *format,...)
 {
 	va_list		arguments;
 
@@ -66,19 +62,20 @@ refuse(PageSource *source, const char *format,...)
  * May pages with this header be used?  (R3, R4, R5)
  */
 static bool
-accept_header(PageSource *source, const PageSourceHeader *header)
+accept_header(PageSource *source, PageSourceHeader *header)
 {
 	/* Crash recovery ends on the timeline of the WAL that is here */
 	repair_follow_timeline(recovery->standby ? recoveryTargetTLI : recovery->map.timeline);
+	header->end_lsn = page_repair_record_end(header->end_lsn);
 
 	if (header->system_identifier != GetSystemIdentifier())
-		refuse(source, "it belongs to another system, " UINT64_FORMAT, header->system_identifier);
+		refuse_source(source, "it belongs to another system, " UINT64_FORMAT, header->system_identifier);
 	else if (!header->data_checksums)
-		refuse(source, "it has no data checksums");
+		refuse_source(source, "it has no data checksums");
 	else if (!recovery->standby && !header->in_recovery)
-		refuse(source, "it is not a standby any more");
+		refuse_source(source, "it is not a standby any more");
 	else if (XLogRecPtrIsInvalid(header->end_lsn) || header->start_lsn > header->end_lsn)
-		refuse(source, "its position makes no sense");
+		refuse_source(source, "its position makes no sense");
 	else if (recovery->standby && header->timeline > recovery->history_of)
 	{
 		/* The history may be in pg_wal at the next attempt */
@@ -89,13 +86,13 @@ accept_header(PageSource *source, const PageSourceHeader *header)
 	}
 	else if (!tliInHistory(header->timeline, recovery->history) ||
 			 tliOfPointInHistory(header->end_lsn - 1, recovery->history) != header->timeline)
-		refuse(source, "it is on timeline %u at %X/%X, which is not in this server's history",
-			   header->timeline, LSN_FORMAT_ARGS(header->end_lsn));
+		refuse_source(source, "it is on timeline %u at %X/%X, which is not in this server's history",
+					  header->timeline, LSN_FORMAT_ARGS(header->end_lsn));
 	else if (!recovery->standby && header->end_lsn > recovery->end)
-		refuse(source, "it has replayed up to %X/%X, but this server's WAL ends at %X/%X",
-			   LSN_FORMAT_ARGS(header->end_lsn), LSN_FORMAT_ARGS(recovery->end));
+		refuse_source(source, "it has replayed up to %X/%X, but this server's WAL ends at %X/%X",
+					  LSN_FORMAT_ARGS(header->end_lsn), LSN_FORMAT_ARGS(recovery->end));
 	else if (header->end_lsn > header->flush_lsn)
-		refuse(source, "its position makes no sense");
+		refuse_source(source, "its position makes no sense");
 	else if (header->start_lsn < recovery->least)
 	{
 		/* It may still come */
@@ -205,9 +202,9 @@ use_pages(PageSource *source, PageRepairSourceState *state, Batch *batch,
 		lsn = PageGetLSN((Page) page.data);
 		if (lsn > header->end_lsn)
 		{
-			refuse(source, "block %u of relation \"%s\" has position %X/%X, after its own, %X/%X",
-				   block->blkno, relpathperm(block->rlocator, block->forknum).str,
-				   LSN_FORMAT_ARGS(lsn), LSN_FORMAT_ARGS(header->end_lsn));
+			refuse_source(source, "block %u of relation \"%s\" has position %X/%X, after its own, %X/%X",
+						  block->blkno, relpathperm(block->rlocator, block->forknum).str,
+						  LSN_FORMAT_ARGS(lsn), LSN_FORMAT_ARGS(header->end_lsn));
 			return false;
 		}
 		newest = Max(newest, lsn);
@@ -291,7 +288,24 @@ use_pages(PageSource *source, PageRepairSourceState *state, Batch *batch,
 }
 
 /*
- * Use an answer.  Returns false when the source must not be asked further now.
+ * May this answer be used?  For a standby the WAL that its pages need is brought
+ * here first, so the connection must be idle.
+ */
+static bool
+accept_answer(PageSource *source, PageSourceHeader *header)
+{
+	if (accept_header(source, header) &&
+		(!recovery->standby || wal_fetch(source, header)))
+		return true;
+	recovery->failed |= 1U << (source - recovery->sources);
+	if (!source->refused && source->next_try < GetCurrentTimestamp())
+		source->next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), 200);
+	return false;
+}
+
+/*
+ * Use an answer that has been accepted.  Returns false when the source must not
+ * be asked further now.
  */
 static bool
 apply_answer(PageSource *source, Batch *batch, PGresult *result, const PageSourceHeader *header)
@@ -301,14 +315,9 @@ apply_answer(PageSource *source, Batch *batch, PGresult *result, const PageSourc
 	uint32		bit = 1U << (source - recovery->sources);
 	bool		used;
 
-	if (!accept_header(source, header))
-	{
-		recovery->failed |= bit;
-		return false;
-	}
 	if (!page_source_pages(result, batch->nblocks, pages, lengths))
 	{
-		refuse(source, "its answer has another shape");
+		refuse_source(source, "its answer has another shape");
 		return false;
 	}
 	recovery->failed &= ~bit;
@@ -364,10 +373,12 @@ give_up(const Batch *batch)
 			 errdetail("%s", all_reasons()),
 			 recovery->withheld ?
 			 errhint("Start once without a recovery target and without \"recovery_min_apply_delay\", or restore the backup again.") :
+			 recovery->wal_gone ?
+			 errhint("Copy the missing WAL segments from an archive to this server's directory pg_wal, or set \"restore_command\", and start this server again; or take a new base backup for it.") :
 			 recovery->unknown_timeline > 0 ?
 			 errhint("Copy \"%08X.history\" from the source's directory pg_wal to this server's, and start this server again.",
 					 recovery->unknown_timeline) :
-			 errhint("Recovery can be tried again as often as needed: start a source named in \"polar_page_repair_sources\", or add another one, and start this server again. If there is none any more, restore a backup.")));
+			 errhint("Nothing is lost by waiting, and recovery can be tried again as often as needed: bring up a source named in \"polar_page_repair_sources\", or add another one, and start this server again. A source that cannot start because it waits for this server was torn as well: keep both data directories, because each may have pages that the other lacks.")));
 }
 
 /*
@@ -387,7 +398,7 @@ fetch_slowly(Batch *batch)
 		for (int i = 0; i < recovery->nsources && batch->left > 0; i++)
 		{
 			PageSource *source = &recovery->sources[i];
-			TimestampTz answer_by = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ANSWER_MS);
+			TimestampTz answer_by = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), PAGE_REPAIR_ANSWER_MS);
 			PGresult   *result;
 			PageSourceHeader header;
 
@@ -404,7 +415,7 @@ fetch_slowly(Batch *batch)
 			result = page_source_receive(source, answer_by, &header);
 			if (result == NULL)
 				continue;
-			if (apply_answer(source, batch, result, &header))
+			if (accept_answer(source, &header) && apply_answer(source, batch, result, &header))
 				recovery->current = i;
 			PQclear(result);
 		}
@@ -500,8 +511,8 @@ prepare_log(void)
 	}
 	/* R5 */
 	else if (!recovery->standby && log_source_lsn(recovery->log) > recovery->end)
-		refuse(source, "it has pages of up to %X/%X, but this server's WAL ends at %X/%X",
-			   LSN_FORMAT_ARGS(log_source_lsn(recovery->log)), LSN_FORMAT_ARGS(recovery->end));
+		refuse_source(source, "it has pages of up to %X/%X, but this server's WAL ends at %X/%X",
+					  LSN_FORMAT_ARGS(log_source_lsn(recovery->log)), LSN_FORMAT_ARGS(recovery->end));
 	else if (!log_source_index(recovery->log, recovery->standby ? NULL : is_to_be_fetched,
 							   source->why, sizeof(source->why)))
 		ereport(LOG,
@@ -570,7 +581,7 @@ fetch_from_log(PageRepairChunk **chunks, int nchunks)
 		}
 		if (!log_source_is_complete(recovery->log))
 		{
-			refuse(source, "it has lost its point while it was read");
+			refuse_source(source, "it has lost its point while it was read");
 			break;
 		}
 		(void) use_pages(source, &page_repair_shared->log, batch, pages, lengths, &header);
@@ -620,15 +631,18 @@ fetch_all(PageRepairChunk **chunks, int nchunks)
 		if (source != NULL && source->conn != NULL && !source->busy)
 			page_source_send(source, batch->blocks, batch->nblocks);
 		if (source != NULL && source->busy)
-			result = page_source_receive(source, TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ANSWER_MS),
+			result = page_source_receive(source, TimestampTzPlusMilliseconds(GetCurrentTimestamp(), PAGE_REPAIR_ANSWER_MS),
 										 &header);
 		next_batch(next, chunks, nchunks, &chunk, &from);
 		if (result != NULL)
 		{
-			if (next->nblocks > 0)
-				page_source_send(source, next->blocks, next->nblocks);
 			old = MemoryContextSwitchTo(recovery->context);
-			(void) apply_answer(source, batch, result, &header);
+			if (accept_answer(source, &header))
+			{
+				if (next->nblocks > 0 && source->conn != NULL)
+					page_source_send(source, next->blocks, next->nblocks);
+				(void) apply_answer(source, batch, result, &header);
+			}
 			MemoryContextSwitchTo(old);
 			PQclear(result);
 			/* An answer to a question that will be asked again is of no use */

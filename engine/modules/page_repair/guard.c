@@ -247,6 +247,7 @@ guard_full_page_writes(bool setting)
 
 	if (checkpointer)
 	{
+		page_repair_watch_stop();
 		launch_worker();
 		if (!setting && page_repair_guard && !RecoveryInProgress() && guard_worker_is_stuck())
 		{

@@ -54,7 +54,10 @@ typedef struct GuardSource
 	bool		answered;		/* the last question was */
 	PageSourceHeader header;	/* what it has answered */
 	TimestampTz checked_at;
-	TimestampTz behind_since;	/* its replay has not come to the redo point */
+	TimestampTz behind_since;	/* its replay has not come to the redo point,
+								 * which it has been seen at before */
+	bool		caught_up;		/* seen there since it is asked, or has come
+								 * back */
 	XLogRecPtr	answered_for;
 	bool		healthy;
 } GuardSource;
@@ -145,7 +148,11 @@ heard(int i, PageSourceProgress progress)
 	seen[i].answered_for = seen[i].asked_for;
 	seen[i].checked_at = GetCurrentTimestamp();
 	if (!seen[i].answered)
+	{
 		memset(&seen[i].header, 0, sizeof(PageSourceHeader));
+		seen[i].caught_up = false;
+		seen[i].behind_since = 0;
+	}
 }
 
 /*
@@ -272,11 +279,16 @@ judge_source(int i, const GuardControl *control, bool standby)
 	UNLESS(header->flush_lsn >= control->redo, "it has flushed %X/%X, the last checkpoint's redo point is %X/%X",
 		   LSN_FORMAT_ARGS(header->flush_lsn), LSN_FORMAT_ARGS(control->redo));
 	if (header->end_lsn >= control->redo)
+	{
 		seen[i].behind_since = 0;
+		seen[i].caught_up = true;
+	}
 	else if (seen[i].behind_since == 0)
 		seen[i].behind_since = seen[i].checked_at;
-	UNLESS(seen[i].behind_since == 0 ||
-		   seen[i].checked_at - seen[i].behind_since <= page_repair_grace * INT64CONST(1000),
+	if (seen[i].behind_since != 0 &&
+		seen[i].checked_at - seen[i].behind_since > page_repair_grace * INT64CONST(1000))
+		seen[i].caught_up = false;
+	UNLESS(seen[i].caught_up,
 		   "it has replayed %X/%X, the last checkpoint's redo point is %X/%X",
 		   LSN_FORMAT_ARGS(header->end_lsn), LSN_FORMAT_ARGS(control->redo));
 #undef UNLESS

@@ -83,6 +83,7 @@ page_repair_shmem_startup(void)
 		page_repair_shared->since = GetCurrentTimestamp();
 		strlcpy(page_repair_shared->why, "no page repair source has been asked yet",
 				sizeof(page_repair_shared->why));
+		page_repair_shared->stopped_whole = page_repair_was_stopped_whole();
 	}
 	LWLockRelease(AddinShmemInitLock);
 }

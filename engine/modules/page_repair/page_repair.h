@@ -103,6 +103,11 @@ typedef struct PageRepairShared
 	TimestampTz since;
 	char		why[256];
 
+	bool		stopped_whole;	/* the last stop left nothing to be torn */
+	bool		whole;			/* nor has this recovery */
+	XLogRecPtr	recovered_from; /* its redo location; invalid: not one that
+								 * was looked at */
+
 	PageRepairStats stats;
 	PageRepairSourceState log;	/* the flashback log */
 	PageRepairSourceState sources[PAGE_REPAIR_MAX_SOURCES];
@@ -138,9 +143,11 @@ typedef struct PageSource
 	PostgresPollingStatusType polling;	/* what connecting waits for */
 	bool		busy;			/* a request is under way */
 	bool		unsent;			/* some of it may not be sent yet */
+	bool		asked_wal;		/* the request is for WAL */
 	PGresult   *result;			/* what has come of the answer */
 	TimestampTz next_try;
 	bool		refused;		/* never to be asked again in this recovery */
+	bool		without_wal;	/* its release gives pages only */
 	char		why[256];		/* the last reason for not serving */
 } PageSource;
 
@@ -193,6 +200,21 @@ typedef struct PageRepairMap
 	bool		imageless;		/* a first change has no image */
 } PageRepairMap;
 
+/* Where the WAL on this server's disk ends */
+typedef struct PageRepairWalEnd
+{
+	XLogRecPtr	last;			/* start of the last record, or where reading
+								 * began */
+	XLogRecPtr	end;			/* end of that */
+	TimeLineID	timeline;		/* of the file; 0: nothing was read */
+} PageRepairWalEnd;
+
+/* A source that needs longer for one answer is taken for dead */
+#define PAGE_REPAIR_ANSWER_MS 15000
+
+/* In a request, the fork of a page of WAL */
+#define PAGE_REPAIR_WAL_FORK InvalidForkNumber
+
 /* page_repair.c */
 extern int	page_repair_policy;
 extern char *page_repair_source_list;
@@ -206,7 +228,9 @@ extern const char *const page_repair_policy_names[];
 extern void page_repair_map_create(PageRepairMap *map);
 extern void page_repair_map_record(PageRepairMap *map, XLogReaderState *record);
 extern XLogRecPtr page_repair_scan(PageRepairMap *map, XLogRecPtr start,
-								   XLogRecPtr limit, List *history);
+								   XLogRecPtr limit, List *history, PageRepairWalEnd *wal);
+extern void page_repair_read_on(PageRepairWalEnd *wal, List *history);
+extern XLogRecPtr page_repair_record_end(XLogRecPtr position);
 extern bool page_repair_is_end_of_images(XLogReaderState *record);
 extern bool page_repair_removed(PageRepairMap *map, const PageRepairBlock *block);
 extern bool page_repair_replayed(PageRepairMap *map, const PageRepairBlock *block);
@@ -219,6 +243,7 @@ extern void page_repair_close_sources(PageSource *sources, int nsources);
 extern bool page_source_connect(PageSource *source, TimestampTz deadline);
 extern void page_source_disconnect(PageSource *source);
 extern bool page_source_send(PageSource *source, const PageRepairBlock *blocks, int nblocks);
+extern bool page_source_send_wal(PageSource *source, TimeLineID timeline, uint64 first_page, int npages);
 extern PGresult *page_source_receive(PageSource *source, TimestampTz deadline,
 									 PageSourceHeader *header);
 extern bool page_source_ask(PageSource *source);
@@ -230,6 +255,10 @@ extern bool page_source_pages(PGresult *result, int nblocks,
 
 /* repair.c */
 extern void page_repair_install_recovery(void);
+
+/* clean_stop.c */
+extern void page_repair_watch_stop(void);
+extern bool page_repair_was_stopped_whole(void);
 
 /* guard.c */
 extern void page_repair_install_guard(void);

@@ -124,7 +124,8 @@ repair_from(XLogRecPtr start, XLogReaderState *record)
 
 	INSTR_TIME_SET_CURRENT(started);
 	repair_follow_timeline(recoveryTargetTLI);
-	recovery->end = page_repair_scan(&recovery->map, start, recovery->limit, recovery->history);
+	recovery->end = page_repair_scan(&recovery->map, start, recovery->limit, recovery->history,
+									 &recovery->wal);
 
 	/*
 	 * Replay may have WAL that the scan does not find, and the part that is
@@ -182,6 +183,9 @@ finish_repair(void)
 	if (recovery->map.chunks == NULL)
 		return;
 	stats->ended_at = GetCurrentTimestamp();
+	SpinLockAcquire(&page_repair_shared->mutex);
+	page_repair_shared->whole = (stats->policy == PAGE_REPAIR_ALWAYS || page_repair_shared->stopped_whole);
+	SpinLockRelease(&page_repair_shared->mutex);
 	if (!recovery->imaged)
 	{
 		repair_publish_stats();
@@ -310,10 +314,22 @@ repair_startup(void)
 	}
 	if (skip)
 	{
+		SpinLockAcquire(&page_repair_shared->mutex);
+		page_repair_shared->whole = true;
+		page_repair_shared->recovered_from = control->checkPointCopy.redo;
+		SpinLockRelease(&page_repair_shared->mutex);
 		page_repair_close_sources(sources, nsources);
 		MemoryContextSwitchTo(old);
 		MemoryContextDelete(context);
 		return;
+	}
+
+	/* R19 */
+	if (policy == PAGE_REPAIR_ALWAYS && InArchiveRecovery && page_repair_shared->stopped_whole)
+	{
+		policy = PAGE_REPAIR_CHECKSUM;
+		ereport(LOG,
+				(errmsg("this server was stopped with all that it had written on disk, so only pages that fail verification are replaced")));
 	}
 
 	recovery = palloc0(sizeof(Recovery));
@@ -321,14 +337,7 @@ repair_startup(void)
 	recovery->standby = InArchiveRecovery;
 	recovery->redo = control->checkPointCopy.redo;
 
-	/*
-	 * A record that fills its page ends where the page does, not where the
-	 * next record starts
-	 */
-	recovery->least = recovery->redo;
-	if (recovery->redo % XLOG_BLCKSZ ==
-		(XLogSegmentOffset(recovery->redo, wal_segment_size) < XLOG_BLCKSZ ? SizeOfXLogLongPHD : SizeOfXLogShortPHD))
-		recovery->least -= recovery->redo % XLOG_BLCKSZ;
+	recovery->least = page_repair_record_end(recovery->redo);
 
 	/*
 	 * What was changed by a later record has not been written, except for
@@ -369,6 +378,7 @@ repair_startup(void)
 			strlcpy(state->name, sources[i].name, sizeof(state->name));
 	}
 	memset(&page_repair_shared->log, 0, sizeof(page_repair_shared->log));
+	page_repair_shared->recovered_from = recovery->redo;
 	SpinLockRelease(&page_repair_shared->mutex);
 	MemoryContextSwitchTo(old);
 

@@ -28,6 +28,10 @@ typedef struct Recovery
 	XLogRecPtr	limit;			/* of a standby: blocks changed later cannot
 								 * be torn */
 	XLogRecPtr	end;			/* E, how far WAL has been scanned */
+	PageRepairWalEnd wal;		/* and how far it is here */
+	uint64		wal_fetched;	/* bytes of it that came from sources */
+	bool		wal_gone;		/* a source has removed WAL that is needed */
+	bool		told_without_wal;	/* that a source gives pages only */
 	XLogRecPtr	newest;			/* position that must be replayed before all
 								 * is well */
 	List	   *history;		/* of the timeline that is recovered to */
@@ -71,5 +75,9 @@ extern int	verify_next_checked(PageRepairChunk *chunk, int from);
 
 /* fetch.c */
 extern void fetch_all(PageRepairChunk **chunks, int nchunks);
+extern void refuse_source(PageSource *source, const char *format,...) pg_attribute_printf(2, 3);
+
+/* wal_fetch.c */
+extern bool wal_fetch(PageSource *source, const PageSourceHeader *header);
 
 #endif							/* PAGE_REPAIR_REPAIR_H */

@@ -333,11 +333,7 @@ serve_all(const PageRepairBlock *blocks, ServeBlock *answers, int nblocks, bool 
 static XLogRecPtr
 generated_lsn(void)
 {
-	XLogRecPtr	lsn = GetXLogInsertRecPtr();
-	uint32		header = XLogSegmentOffset(lsn, wal_segment_size) < XLOG_BLCKSZ ?
-		SizeOfXLogLongPHD : SizeOfXLogShortPHD;
-
-	return lsn % XLOG_BLCKSZ == header ? lsn - header : lsn;
+	return page_repair_record_end(GetXLogInsertRecPtr());
 }
 
 /*
@@ -369,6 +365,141 @@ requested_block(Datum *const *arguments, int i)
 	return block;
 }
 
+/* What stands before the pages of an answer */
+typedef struct ServeHeader
+{
+	TimeLineID	timeline;
+	bool		standby;
+	XLogRecPtr	start_lsn;
+	XLogRecPtr	end_lsn;
+	XLogRecPtr	flush_lsn;
+} ServeHeader;
+
+static Datum
+make_answer(TupleDesc tupdesc, const ServeHeader *header, Datum *pages, bool *missing, int npages)
+{
+	Datum		values[9];
+	bool		nulls[9] = {0};
+	int			dims[1] = {npages};
+	int			bounds[1] = {1};
+
+	values[0] = Int64GetDatum((int64) GetSystemIdentifier());
+	values[1] = Int32GetDatum((int32) header->timeline);
+	values[2] = BoolGetDatum(RecoveryInProgress());
+	values[3] = BoolGetDatum(header->standby && WalRcvStreaming());
+	values[4] = BoolGetDatum(DataChecksumsEnabled());
+	values[5] = LSNGetDatum(header->start_lsn);
+	values[6] = LSNGetDatum(header->end_lsn);
+	values[7] = LSNGetDatum(header->flush_lsn);
+	values[8] = PointerGetDatum(npages == 0 ? construct_empty_array(BYTEAOID) :
+								construct_md_array(pages, missing, 1, dims, bounds,
+												   BYTEAOID, -1, false, TYPALIGN_INT));
+	return HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls));
+}
+
+/*
+ * Is the request for WAL?  Then all of it is.
+ */
+static bool
+is_for_wal(Datum *const *arguments, int n)
+{
+	int			pages = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (DatumGetInt32(arguments[3][i]) == PAGE_REPAIR_WAL_FORK)
+			pages++;
+	}
+	if (pages > 0 && pages < n)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("pages of WAL and blocks of relations cannot be read at once")));
+	return pages > 0;
+}
+
+/*
+ * Read a page of WAL from its file, which stays open in *fd for the next.  A file
+ * that is not there, or has been recycled, is missing.
+ */
+static ServeResult
+serve_wal_page(int *fd, TimeLineID timeline, XLogRecPtr at, char *page)
+{
+	static char path[MAXPGPATH];
+	char		wanted[MAXPGPATH];
+	XLogSegNo	segno;
+
+	XLByteToSeg(at, segno, wal_segment_size);
+	XLogFilePath(wanted, timeline, segno, wal_segment_size);
+	if (*fd < 0 || strcmp(wanted, path) != 0)
+	{
+		if (*fd >= 0)
+			CloseTransientFile(*fd);
+		strlcpy(path, wanted, sizeof(path));
+		*fd = OpenTransientFile(path, O_RDONLY | PG_BINARY);
+		if (*fd < 0 && errno == ENOENT)
+			return SERVE_MISSING;
+		if (*fd < 0)
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 errmsg("could not open file \"%s\": %m", path)));
+	}
+	if (pg_pread(*fd, page, XLOG_BLCKSZ, XLogSegmentOffset(at, wal_segment_size)) != XLOG_BLCKSZ)
+		return SERVE_UNREADABLE;
+
+	/* The rest of a segment after a switch is of zeroes, headers included */
+	return ((XLogPageHeader) page)->xlp_pageaddr == at || pg_memory_is_all_zeros(page, XLOG_BLCKSZ) ?
+		SERVE_PAGE : SERVE_MISSING;
+}
+
+/*
+ * Answer a request for WAL: the timeline comes as the tablespace, the number of
+ * a page of XLOG_BLCKSZ as the block.  What is not flushed here cannot be read.
+ */
+static Datum
+serve_wal(TupleDesc tupdesc, Datum *const *arguments, int n)
+{
+	ServeHeader header = {.standby = RecoveryInProgress()};
+	Datum	   *pages = palloc(n * sizeof(Datum));
+	bool	   *missing = palloc0(n * sizeof(bool));
+	int			fd = -1;
+
+	/* To the end of a record, and so that who waits for it gets it */
+	if (!header.standby)
+	{
+		XLogFlush(generated_lsn());
+		header.start_lsn = header.end_lsn = header.flush_lsn = GetFlushRecPtr(&header.timeline);
+	}
+	else
+	{
+		header.start_lsn = header.end_lsn = GetXLogReplayRecPtr(&header.timeline);
+		header.flush_lsn = Max(header.end_lsn, GetWalRcvFlushRecPtr(NULL, NULL));
+	}
+	for (int i = 0; i < n; i++)
+	{
+		int64		number = DatumGetInt64(arguments[4][i]);
+		XLogRecPtr	at = (XLogRecPtr) number * XLOG_BLCKSZ;
+		ServeResult result = SERVE_UNREADABLE;
+		int			length;
+		bytea	   *image;
+
+		CHECK_FOR_INTERRUPTS();
+		if (number < 0 || number > PG_INT64_MAX / XLOG_BLCKSZ)
+			ereport(ERROR,
+					(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+					 errmsg("invalid page of WAL")));
+		image = palloc(VARHDRSZ + XLOG_BLCKSZ);
+		if (at < header.flush_lsn)
+			result = serve_wal_page(&fd, DatumGetObjectId(arguments[0][i]), at, VARDATA(image));
+		length = (result == SERVE_PAGE) ? XLOG_BLCKSZ : 0;
+		missing[i] = (result == SERVE_MISSING);
+		SET_VARSIZE(image, VARHDRSZ + length);
+		pages[i] = PointerGetDatum(image);
+	}
+	if (fd >= 0)
+		CloseTransientFile(fd);
+	return make_answer(tupdesc, &header, pages, missing, n);
+}
+
 /*
  * polar_page_repair_read(tablespaces, databases, relations, forks, blocks)
  *		One row: who we are, where we are, and the pages.
@@ -396,10 +527,7 @@ polar_page_repair_read(PG_FUNCTION_ARGS)
 	ServeBlock *answers;
 	Datum	   *pages;
 	bool	   *missing;
-	Datum		values[9];
-	bool		nulls[9] = {0};
-	int			dims[1];
-	int			bounds[1] = {1};
+	ServeHeader header;
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
@@ -424,6 +552,15 @@ polar_page_repair_read(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("at most %d blocks can be read at once", SERVE_MAX_BLOCKS)));
+	/* Its pool may hold damaged pages, and would give them as whole */
+	if (ignore_checksum_failure)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("no page is given away while \"%s\" is on", "ignore_checksum_failure")));
+
+	if (is_for_wal(arguments, nblocks))
+		PG_RETURN_DATUM(serve_wal(tupdesc, arguments, nblocks));
+
 	blocks = palloc(Max(nblocks, 1) * sizeof(PageRepairBlock));
 	answers = palloc0(Max(nblocks, 1) * sizeof(ServeBlock));
 	for (int i = 0; i < nblocks; i++)
@@ -553,17 +690,10 @@ polar_page_repair_read(PG_FUNCTION_ARGS)
 		pages[i] = PointerGetDatum(image);
 	}
 
-	values[0] = Int64GetDatum((int64) GetSystemIdentifier());
-	values[1] = Int32GetDatum((int32) end_tli);
-	values[2] = BoolGetDatum(RecoveryInProgress());
-	values[3] = BoolGetDatum(standby && WalRcvStreaming());
-	values[4] = BoolGetDatum(DataChecksumsEnabled());
-	values[5] = LSNGetDatum(start_lsn);
-	values[6] = LSNGetDatum(end_lsn);
-	values[7] = LSNGetDatum(flush_lsn);
-	dims[0] = nblocks;
-	values[8] = PointerGetDatum(nblocks == 0 ? construct_empty_array(BYTEAOID) :
-								construct_md_array(pages, missing, 1, dims, bounds,
-												   BYTEAOID, -1, false, TYPALIGN_INT));
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+	header.timeline = end_tli;
+	header.standby = standby;
+	header.start_lsn = start_lsn;
+	header.end_lsn = end_lsn;
+	header.flush_lsn = flush_lsn;
+	PG_RETURN_DATUM(make_answer(tupdesc, &header, pages, missing, nblocks));
 }

@@ -35,6 +35,9 @@
 
 static const Oid source_parameter_types[5] = {0};
 
+/* SQLSTATE 22023, invalid_parameter_value */
+#define SOURCE_INVALID_PARAMETER "22023"
+
 /* One answer more than this late means that the source is gone */
 #define SOURCE_CONNECT_SECONDS "5"
 
@@ -310,35 +313,21 @@ page_source_disconnect(PageSource *source)
 	source->conn = NULL;
 	source->busy = false;
 	source->connecting = false;
+	source->asked_wal = false;
 }
 
 /*
- * Ask for these blocks; zero blocks ask how the source is.
+ * Send a request with these five arrays, and free them.
  */
-bool
-page_source_send(PageSource *source, const PageRepairBlock *blocks, int nblocks)
+static bool
+source_send(PageSource *source, StringInfo parameters)
 {
-	StringInfoData parameters[5];
 	const char *values[5];
 	bool		sent;
 
 	Assert(source->conn != NULL && !source->busy);
 	for (int p = 0; p < 5; p++)
 	{
-		initStringInfo(&parameters[p]);
-		appendStringInfoChar(&parameters[p], '{');
-		for (int i = 0; i < nblocks; i++)
-		{
-			const PageRepairBlock *block = &blocks[i];
-
-			if (i > 0)
-				appendStringInfoChar(&parameters[p], ',');
-			appendStringInfo(&parameters[p], "%u",
-							 p == 0 ? block->rlocator.spcOid :
-							 p == 1 ? block->rlocator.dbOid :
-							 p == 2 ? block->rlocator.relNumber :
-							 p == 3 ? (uint32) block->forknum : block->blkno);
-		}
 		appendStringInfoChar(&parameters[p], '}');
 		values[p] = parameters[p].data;
 	}
@@ -354,6 +343,63 @@ page_source_send(PageSource *source, const PageRepairBlock *blocks, int nblocks)
 	source->busy = true;
 	source->unsent = true;
 	return true;
+}
+
+static void
+source_init_arrays(StringInfo parameters)
+{
+	for (int p = 0; p < 5; p++)
+	{
+		initStringInfo(&parameters[p]);
+		appendStringInfoChar(&parameters[p], '{');
+	}
+}
+
+static void
+source_add_element(StringInfo array, int64 value)
+{
+	appendStringInfo(array, "%s" INT64_FORMAT, array->len > 1 ? "," : "", value);
+}
+
+/*
+ * Ask for these blocks; zero blocks ask how the source is.
+ */
+bool
+page_source_send(PageSource *source, const PageRepairBlock *blocks, int nblocks)
+{
+	StringInfoData parameters[5];
+
+	source_init_arrays(parameters);
+	for (int i = 0; i < nblocks; i++)
+	{
+		source_add_element(&parameters[0], blocks[i].rlocator.spcOid);
+		source_add_element(&parameters[1], blocks[i].rlocator.dbOid);
+		source_add_element(&parameters[2], blocks[i].rlocator.relNumber);
+		source_add_element(&parameters[3], blocks[i].forknum);
+		source_add_element(&parameters[4], blocks[i].blkno);
+	}
+	return source_send(source, parameters);
+}
+
+/*
+ * Ask for pages of WAL, those of XLOG_BLCKSZ from this one on.
+ */
+bool
+page_source_send_wal(PageSource *source, TimeLineID timeline, uint64 first_page, int npages)
+{
+	StringInfoData parameters[5];
+
+	source_init_arrays(parameters);
+	for (int i = 0; i < npages; i++)
+	{
+		source_add_element(&parameters[0], timeline);
+		source_add_element(&parameters[1], 0);
+		source_add_element(&parameters[2], 0);
+		source_add_element(&parameters[3], PAGE_REPAIR_WAL_FORK);
+		source_add_element(&parameters[4], first_page + i);
+	}
+	source->asked_wal = true;
+	return source_send(source, parameters);
 }
 
 static uint64
@@ -409,6 +455,12 @@ source_answer(PageSource *source, PageSourceHeader *header)
 	source->result = NULL;
 	if (PQresultStatus(result) != PGRES_TUPLES_OK)
 	{
+		const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+
+		/* A release that knows nothing of WAL finds the fork invalid */
+		if (source->asked_wal && sqlstate != NULL && strcmp(sqlstate, SOURCE_INVALID_PARAMETER) == 0)
+			source->without_wal = true;
+		source->asked_wal = false;
 		source_fail(source, result ? PQresultErrorMessage(result) : PQerrorMessage(source->conn));
 		PQclear(result);
 		return NULL;
@@ -438,6 +490,7 @@ source_answer(PageSource *source, PageSourceHeader *header)
 	header->start_lsn = result_uint64(result, 5);
 	header->end_lsn = result_uint64(result, 6);
 	header->flush_lsn = result_uint64(result, 7);
+	source->asked_wal = false;
 	return result;
 }
 

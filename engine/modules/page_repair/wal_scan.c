@@ -416,37 +416,93 @@ page_repair_sweep_first(PageRepairMap *map, const RelFileLocator *rlocator)
 }
 
 /*
- * Read the local WAL from the record at "start" to its end.  Of records that
- * start at or after "limit", if that is valid, only the relations are entered.
- *
- * Returns the end of the last record that was entered in full, "start" if none
- * was.
+ * A record that fills its page ends where the page does, not where the next
+ * record starts.
  */
 XLogRecPtr
-page_repair_scan(PageRepairMap *map, XLogRecPtr start, XLogRecPtr limit, List *history)
+page_repair_record_end(XLogRecPtr position)
 {
-	WalScan		scan = {0};
-	XLogReaderState *reader;
-	XLogRecPtr	end = start;
-	char	   *error;
+	uint32		header = XLogSegmentOffset(position, wal_segment_size) < XLOG_BLCKSZ ?
+		SizeOfXLogLongPHD : SizeOfXLogShortPHD;
 
-	scan.history = history;
-	scan.buffer = palloc(SCAN_READ_SIZE);
+	return position % XLOG_BLCKSZ == header ? position - header : position;
+}
+
+static XLogReaderState *
+scan_begin(WalScan *scan, List *history, XLogRecPtr start)
+{
+	XLogReaderState *reader;
+
+	memset(scan, 0, sizeof(*scan));
+	scan->history = history;
+	scan->buffer = palloc(SCAN_READ_SIZE);
 	reader = XLogReaderAllocate(wal_segment_size, NULL,
 								XL_ROUTINE(.page_read = scan_page_read,
 										   .segment_open = NULL,
 										   .segment_close = scan_close),
-								&scan);
+								scan);
 	if (reader == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory"),
 				 errdetail("Failed while allocating a WAL reading processor.")));
 	reader->system_identifier = GetSystemIdentifier();
-
 	XLogBeginRead(reader, start);
+	return reader;
+}
+
+static void
+scan_end(WalScan *scan, XLogReaderState *reader)
+{
+	scan_close(reader);
+	XLogReaderFree(reader);
+	pfree(scan->buffer);
+}
+
+/*
+ * More WAL has been brought here: find its new end.  From the last record on,
+ * because only a record that follows another is checked for following it.
+ */
+void
+page_repair_read_on(PageRepairWalEnd *wal, List *history)
+{
+	WalScan		scan;
+	XLogReaderState *reader = scan_begin(&scan, history, wal->last);
+	char	   *error;
+
 	while (XLogReadRecord(reader, &error) != NULL)
 	{
+		wal->last = reader->ReadRecPtr;
+		wal->end = reader->EndRecPtr;
+		wal->timeline = scan.tli;
+	}
+	scan_end(&scan, reader);
+}
+
+/*
+ * Read the local WAL from the record at "start" to its end.  Of records that
+ * start at or after "limit", if that is valid, only the relations are entered.
+ *
+ * Returns the end of the last record that was entered in full, "start" if none
+ * was; *wal says where the WAL itself ends.
+ */
+XLogRecPtr
+page_repair_scan(PageRepairMap *map, XLogRecPtr start, XLogRecPtr limit, List *history,
+				 PageRepairWalEnd *wal)
+{
+	WalScan		scan;
+	XLogReaderState *reader = scan_begin(&scan, history, start);
+	XLogRecPtr	end = start;
+	char	   *error;
+
+	wal->last = start;
+	wal->end = start;
+	wal->timeline = 0;
+	while (XLogReadRecord(reader, &error) != NULL)
+	{
+		wal->last = reader->ReadRecPtr;
+		wal->end = reader->EndRecPtr;
+		wal->timeline = scan.tli;
 		if (!XLogRecPtrIsInvalid(limit) && reader->ReadRecPtr >= limit)
 		{
 			scan_relations(map, reader);
@@ -456,9 +512,6 @@ page_repair_scan(PageRepairMap *map, XLogRecPtr start, XLogRecPtr limit, List *h
 		end = reader->EndRecPtr;
 		map->timeline = reader->latestPageTLI;
 	}
-
-	scan_close(reader);
-	XLogReaderFree(reader);
-	pfree(scan.buffer);
+	scan_end(&scan, reader);
 	return end;
 }

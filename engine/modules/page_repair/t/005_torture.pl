@@ -2,7 +2,7 @@
 # every page is repaired, everything that was confirmed is there, all heaps and indexes are sound. Then the same for a standby.
 # FLOE_TORTURE_SOURCE says who gives the pages: standby (the default; a standby's come from its primary), or flashback-log, without
 # any other source, with the guard on; then there is a standby only if it is to crash, too.
-# FLOE_TORTURE_CRASHES and FLOE_TORTURE_STANDBY_CRASHES say how many of each (default 3); FLOE_TORTURE_RESULT names a file for
+# FLOE_TORTURE_CRASHES and FLOE_TORTURE_STANDBY_CRASHES say how many of each (default 3); FLOE_TEST_RESULT names a file for
 # the figures.
 use strict;
 use warnings FATAL => 'all';
@@ -139,9 +139,9 @@ foreach my $instance (@instances)
 {
 	command_ok([ 'pg_checksums', '--check', '-D', $instance->data_dir ], $instance->name . ': every page on disk verifies');
 }
-if ($ENV{FLOE_TORTURE_RESULT})
+if ($ENV{FLOE_TEST_RESULT})
 {
-	open my $out, '>', $ENV{FLOE_TORTURE_RESULT} or die $!;
+	open my $out, '>', $ENV{FLOE_TEST_RESULT} or die $!;
 	print $out "$_ $figures{$_}\n" foreach sort keys %figures;
 	close $out;
 }

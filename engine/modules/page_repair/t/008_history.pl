@@ -146,10 +146,12 @@ foreach my $case (
 	[ 'pages newer than it', qr/refused: block \d+ of relation \S+ has position/, end_lsn => "'$least'", pages => $lent ],
 	[ 'damaged pages', qr/was damaged on its way/, pages => $garbage ],
 	[ 'unreadable pages', qr/it could not read block/ ],
+	[ 'WAL that is none', qr/it could not give WAL at/, pages => $lent, wal => q{array_fill(decode(repeat('01', 8192), 'hex'), ARRAY[cardinality($1)])} ],
+	[ 'no WAL', qr/refused: it has removed WAL segment/, pages => $lent, wal => q{array_fill(NULL::bytea, ARRAY[cardinality($1)])} ],
 	[ 'a timeline that nobody knows', qr/it is on timeline 7, whose history this server does not have/, timeline => 7 ])
 {
 	my ($what, $reason, %answer) = @$case;
-	$lie->(start_lsn => "'$least'", end_lsn => "'$flushed'", in_recovery => 'false', %answer);
+	$lie->(start_lsn => "'$least'", end_lsn => "'$flushed'", in_recovery => 'false', wal => $lent, %answer);
 	my $victim = copy_instance('told_' . ++$number, $standby->data_dir, "polar_page_repair_sources = '$lying_source'\n");
 	my ($started, $log) = attempt($victim);
 	is($started, 0, "$what: the standby does not start");
@@ -166,7 +168,7 @@ foreach my $case (
 foreach my $case ([ 'a source without files', 'NULL::bytea' ], [ 'a source of zeroes', q{decode(repeat('00', 8192), 'hex')} ])
 {
 	my ($what, $page) = @$case;
-	$lie->(start_lsn => "'$least'", end_lsn => "'$flushed'", in_recovery => 'false', pages => "array_fill($page, ARRAY[cardinality(\$1)])");
+	$lie->(start_lsn => "'$least'", end_lsn => "'$flushed'", in_recovery => 'false', wal => $lent, pages => "array_fill($page, ARRAY[cardinality(\$1)])");
 	my $name = 'lost_' . ++$number;
 	my $victim = copy_instance($name, $standby->data_dir, streams_from($primary, $name) . "polar_page_repair_sources = '$lying_source;$own_source'\n");
 	is((attempt($victim))[0], 1, "$what first: the standby starts");

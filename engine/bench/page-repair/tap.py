@@ -1,0 +1,58 @@
+"""Runs a module's TAP test on the release engine, as a benchmark: longer than as a test, with a file of results."""
+import collections
+import os
+import shutil
+import subprocess
+import sys
+
+from instance import BenchError
+
+ENGINE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
+
+
+def run_tap(prefixes, user, directory, test, environment, label):
+    """The results that the test has written, and the lines of its failed checks. `test` is <module>/<name>; the release engine
+    does the work, the assert build has PostgreSQL's test library. The test gets the file's name as FLOE_TEST_RESULT."""
+    prefix, library = prefixes
+    module, name = test.split('/')
+    perl = os.path.join(library, 'lib', 'postgresql', 'pgxs', 'src', 'test')
+    shutil.copytree(os.path.join(ENGINE, 'testkit', 'perl'), os.path.join(directory, 'perl'))
+    shutil.copy(os.path.join(ENGINE, 'modules', module, 't', name + '.pl'), directory)
+    for made in ('data', 'log'):
+        os.mkdir(os.path.join(directory, made))
+    os.chmod(directory, 0o755)
+    for root, _, names in os.walk(directory):
+        user.own(root)
+        for file in names:
+            user.own(os.path.join(root, file))
+    result = os.path.join(directory, 'result')
+    variables = {
+        'PATH': f'{prefix}/bin:/usr/local/bin:/usr/bin:/bin', 'HOME': directory, 'LC_ALL': 'C', 'TZ': 'UTC',
+        'PG_REGRESS': os.path.join(perl, 'regress', 'pg_regress'), 'top_builddir': directory,
+        'TESTDATADIR': os.path.join(directory, 'data'), 'TESTLOGDIR': os.path.join(directory, 'log'),
+        'FLOE_TEST_RESULT': result, **environment}
+    process = subprocess.Popen([*user.prefix, 'perl', '-I', os.path.join(perl, 'perl'), '-I', os.path.join(directory, 'perl'),
+                                name + '.pl'], cwd=directory, env=variables, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    failed = []
+    last = collections.deque(maxlen=5)
+    try:
+        for line in process.stdout:
+            if line.startswith('not ok'):
+                failed.append(line)
+            # What a failed check has found is below it
+            if line.startswith(('ok', 'not ok', '#')):
+                print(f'{label}: ' + line.rstrip(), file=sys.stderr)
+            else:
+                last.append(line.rstrip())
+        process.wait()
+    finally:
+        if process.poll() is None:
+            # Its END block stops the instances
+            process.terminate()
+            process.wait()
+    try:
+        with open(result, encoding='ascii') as file:
+            return {key: int(value) for key, value in (line.split() for line in file)}, failed
+    except OSError:
+        raise BenchError(f'the test {test} did not end; its last words: ' + (' | '.join(last) or 'none but those above')) from None
