@@ -12,9 +12,7 @@
  */
 #include "postgres.h"
 
-#include <fcntl.h>
 #include <lz4.h>
-#include <unistd.h>
 
 #include "access/xlog.h"
 #include "common/pg_lzcompress.h"
@@ -25,20 +23,10 @@
 #include "portability/instr_time.h"
 #include "storage/buf_internals.h"
 #include "storage/bufpage.h"
-#include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/md.h"
 #include "storage/smgr.h"
 #include "utils/injection_point.h"
-
-/*
- * Blocks whose image the checkpointer has made durable ahead of writing them;
- * a ring, as the batches of several tablespaces take turns.
- */
-#define BATCH_RING (4 * CHECKPOINT_BATCH_BUFFERS)
-static BufferTag batch[BATCH_RING];
-static int	batch_used = 0;
-static int	batch_next = 0;
 
 static PGIOAlignedBlock old_page;
 
@@ -46,16 +34,19 @@ static PGIOAlignedBlock old_page;
  * Writers pass the gate, so that a point that wants the epoch is not kept
  * waiting by an endless stream of them.
  */
-static void
-enter_epoch(void)
+void
+flashback_log_enter_epoch(void)
 {
 	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_GATE), LW_SHARED);
 	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_EPOCH), LW_SHARED);
 	LWLockRelease(flashback_log_lock(FLASHBACK_LOG_GATE));
 }
 
-static void
-leave_epoch(void)
+/*
+ * From here on a point may come.
+ */
+void
+flashback_log_leave_epoch(void)
 {
 	LWLockRelease(flashback_log_lock(FLASHBACK_LOG_EPOCH));
 }
@@ -106,14 +97,42 @@ find_hole(const char *page, uint16 *offset)
 }
 
 /*
+ * Makes the payload of an image, and notes in the record what it is; valid
+ * until the next.
+ */
+const char *
+flashback_log_pack(const char *page, FlashbackLogRecord *record)
+{
+	static char dense[BLCKSZ];
+	static char compressed[Max(LZ4_COMPRESSBOUND(BLCKSZ), PGLZ_MAX_OUTPUT(BLCKSZ))];
+	int32		length = -1;
+
+	record->lsn = PageGetLSN((Page) page);
+	record->hole_length = find_hole(page, &record->hole_offset);
+	record->length = BLCKSZ - record->hole_length;
+	memcpy(dense, page, record->hole_offset);
+	memcpy(dense + record->hole_offset,
+		   page + record->hole_offset + record->hole_length,
+		   BLCKSZ - record->hole_offset - record->hole_length);
+
+	if (flashback_log_compression == FLASHBACK_LOG_LZ4)
+		length = LZ4_compress_default(dense, compressed, record->length, sizeof(compressed));
+	else if (flashback_log_compression == FLASHBACK_LOG_PGLZ)
+		length = pglz_compress(dense, record->length, compressed, PGLZ_strategy_default);
+	if (length <= 0 || length >= (int32) record->length)
+		return dense;
+	record->compression = flashback_log_compression;
+	record->length = length;
+	return compressed;
+}
+
+/*
  * Adds an image, or the note that there is none to be had.
  */
 static bool
 append_image(const RelFileLocator *rlocator, BlockNumber blkno,
 			 FlashbackImageKind kind, const char *page, uint64 *position)
 {
-	static char dense[BLCKSZ];
-	static char compressed[Max(LZ4_COMPRESSBOUND(BLCKSZ), PGLZ_MAX_OUTPUT(BLCKSZ))];
 	FlashbackLogShared *shared = flashback_log_shared;
 	FlashbackLogRecord record;
 	const char *payload = NULL;
@@ -126,27 +145,7 @@ append_image(const RelFileLocator *rlocator, BlockNumber blkno,
 
 	if (kind == FLASHBACK_IMAGE_PAGE)
 	{
-		int32		length = -1;
-
-		record.lsn = PageGetLSN((Page) page);
-		record.hole_length = find_hole(page, &record.hole_offset);
-		record.length = BLCKSZ - record.hole_length;
-		memcpy(dense, page, record.hole_offset);
-		memcpy(dense + record.hole_offset,
-			   page + record.hole_offset + record.hole_length,
-			   BLCKSZ - record.hole_offset - record.hole_length);
-		payload = dense;
-
-		if (flashback_log_compression == FLASHBACK_LOG_LZ4)
-			length = LZ4_compress_default(dense, compressed, record.length, sizeof(compressed));
-		else if (flashback_log_compression == FLASHBACK_LOG_PGLZ)
-			length = pglz_compress(dense, record.length, compressed, PGLZ_strategy_default);
-		if (length > 0 && length < (int32) record.length)
-		{
-			record.compression = flashback_log_compression;
-			record.length = length;
-			payload = compressed;
-		}
+		payload = flashback_log_pack(page, &record);
 		pg_atomic_fetch_add_u64(&shared->raw_bytes, BLCKSZ);
 	}
 
@@ -155,6 +154,16 @@ append_image(const RelFileLocator *rlocator, BlockNumber blkno,
 	pg_atomic_fetch_add_u64(kind == FLASHBACK_IMAGE_PAGE ? &shared->images : &shared->unreadable, 1);
 	*position = record.position;
 	return true;
+}
+
+/*
+ * Adds the image of a page.  The caller holds the epoch.
+ */
+bool
+flashback_log_append_page(const RelFileLocator *rlocator, BlockNumber blkno,
+						  const char *page, uint64 *position)
+{
+	return append_image(rlocator, blkno, FLASHBACK_IMAGE_PAGE, page, position);
 }
 
 /*
@@ -186,6 +195,20 @@ read_block(SMgrRelation reln, BlockNumber blkno, char *page, bool *readable)
 }
 
 /*
+ * Counts a block that was looked at since then.
+ */
+void
+flashback_log_count_look(instr_time since)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, since);
+	pg_atomic_fetch_add_u64(&flashback_log_shared->looks, 1);
+	pg_atomic_fetch_add_u64(&flashback_log_shared->capture_us, INSTR_TIME_GET_MICROSEC(now));
+}
+
+/*
  * Keeps the present content of a block if it is the one of the last point.
  * Returns false if that could not be done; else sets *position when something
  * was added.  The caller holds the epoch.
@@ -194,8 +217,7 @@ static bool
 keep_block(SMgrRelation reln, BlockNumber blkno, uint64 *position)
 {
 	FlashbackLogShared *shared = flashback_log_shared;
-	instr_time	before,
-				after;
+	instr_time	before;
 	bool		there;
 	bool		readable;
 	bool		zero = false;
@@ -203,7 +225,6 @@ keep_block(SMgrRelation reln, BlockNumber blkno, uint64 *position)
 	bool		result = true;
 
 	INSTR_TIME_SET_CURRENT(before);
-	pg_atomic_fetch_add_u64(&shared->looks, 1);
 
 	/* A truncation may see a page half written, for a moment */
 	for (int attempt = 0; attempt < 3 && !zero && !verified; attempt++)
@@ -226,9 +247,7 @@ keep_block(SMgrRelation reln, BlockNumber blkno, uint64 *position)
 		result = append_image(&reln->smgr_rlocator.locator, blkno,
 							  FLASHBACK_IMAGE_PAGE, old_page.data, position);
 
-	INSTR_TIME_SET_CURRENT(after);
-	INSTR_TIME_SUBTRACT(after, before);
-	pg_atomic_fetch_add_u64(&shared->capture_us, INSTR_TIME_GET_MICROSEC(after));
+	flashback_log_count_look(before);
 	return result;
 }
 
@@ -255,81 +274,159 @@ sync_group(uint64 *pending, uint64 position)
  * window ends, visibly, and work goes on; in sync mode nothing is overwritten.
  */
 static void
-could_not_keep(SMgrRelation reln, BlockNumber blkno)
+could_not_keep(SMgrRelation reln, BlockNumber blkno, BlockNumber nblocks)
 {
+	RelPathStr	path = relpathperm(reln->smgr_rlocator.locator, MAIN_FORKNUM);
+
 	pg_atomic_fetch_add_u64(&flashback_log_shared->failures, 1);
 
 	if (flashback_log_mode == FLASHBACK_LOG_ASYNC)
+	{
 		flashback_log_break(flashback_log_error);
-	else
-		ereport(ERROR,
-				(errcode(ERRCODE_IO_ERROR),
-				 errmsg("could not keep block %u of relation \"%s\" in the flashback log",
-						blkno,
-						relpathperm(reln->smgr_rlocator.locator, MAIN_FORKNUM).str),
-				 errdetail("%s.", flashback_log_error),
-				 errhint("With polar_flashback_log_mode = sync no block is overwritten before its old content is durable.")));
-}
-
-/*
- * Keeps a block, durably in sync mode; a segment whose file fails is given up
- * for another one, once.
- */
-static bool
-keep_block_durably(SMgrRelation reln, BlockNumber blkno)
-{
-	for (int attempt = 0; attempt < 2; attempt++)
-	{
-		uint64		position = 0;
-
-		if (keep_block(reln, blkno, &position))
-		{
-			if (position == 0 || flashback_log_mode == FLASHBACK_LOG_ASYNC)
-				return true;
-			if (flashback_log_sync(position))
-			{
-				INJECTION_POINT("flashback-log-image-durable", NULL);
-				return true;
-			}
-			flashback_log_abandon(position / FLASHBACK_LOG_SEGMENT_SIZE);
-		}
-		else if (flashback_log_mode == FLASHBACK_LOG_ASYNC)
-			break;
-	}
-	return false;
-}
-
-/*
- * Whether this block's image has been made durable with its batch.
- */
-static bool
-in_batch(SMgrRelation reln, BlockNumber blkno)
-{
-	for (int i = 0; i < batch_used; i++)
-		if (batch[i].blockNum == blkno &&
-			BufTagMatchesRelFileLocator(&batch[i], &reln->smgr_rlocator.locator))
-			return true;
-	return false;
-}
-
-/*
- * Writes a block of a permanent relation.  See the claims P3 and P4.
- */
-static void
-overwrite(SMgrRelation reln, ForkNumber forknum, BlockNumber blkno, const void *buffer)
-{
-	if (forknum != MAIN_FORKNUM || SmgrIsTemp(reln))
-	{
-		smgrwrite(reln, forknum, blkno, buffer, false);
 		return;
 	}
 
-	enter_epoch();
-	if (flashback_log_is_wanted() && !in_batch(reln, blkno) && !keep_block_durably(reln, blkno))
-		could_not_keep(reln, blkno);
+	ereport(ERROR,
+			(errcode(ERRCODE_IO_ERROR),
+			 nblocks == 1 ?
+			 errmsg("could not keep block %u of relation \"%s\" in the flashback log",
+					blkno, path.str) :
+			 errmsg("could not keep blocks %u..%u of relation \"%s\" in the flashback log",
+					blkno, blkno + nblocks - 1, path.str),
+			 errdetail("%s.", flashback_log_error),
+			 errhint("With polar_flashback_log_mode = sync no block is overwritten before its old content is durable.")));
+}
+
+/*
+ * Sync mode: makes the images of a batch durable, each segment for itself; a
+ * segment whose file fails is given up, and the batch does not count.
+ */
+bool
+flashback_log_sync_batch(const FlashbackLogBatch *batch)
+{
+	for (int i = 0; i < batch->n; i++)
+	{
+		uint64		segment = batch->blocks[i].position / FLASHBACK_LOG_SEGMENT_SIZE;
+
+		/* The last of each: a segment is where it is from there on, too */
+		if (i + 1 < batch->n && batch->blocks[i + 1].position / FLASHBACK_LOG_SEGMENT_SIZE == segment)
+			continue;
+		if (batch->blocks[i].position != 0 && !flashback_log_sync(batch->blocks[i].position))
+		{
+			flashback_log_abandon(segment);
+			return false;
+		}
+	}
+	return true;
+}
+
+/*
+ * Sync mode: adds what a run of blocks replaces to a batch, except what is kept
+ * already or was nothing.  Returns false if that could not be done.
+ */
+static bool
+add_run(SMgrRelation reln, BlockNumber blkno, BlockNumber nblocks, FlashbackLogBatch *batch)
+{
+	batch->n = 0;
+	batch->lsn = pg_atomic_read_u64(&flashback_log_shared->lsn);
+	batch->point = flashback_log_shared->point_number;
+	for (BlockNumber i = 0; i < nblocks; i++)
+	{
+		FlashbackLogBlock *block = &batch->blocks[batch->n];
+
+		block->rlocator = reln->smgr_rlocator.locator;
+		block->blkno = blkno + i;
+		block->position = 0;
+		if (flashback_log_is_kept(&block->rlocator, block->blkno, batch->point))
+			continue;
+		if (!keep_block(reln, block->blkno, &block->position))
+			return false;
+		if (block->position != 0)
+			batch->n++;
+		else
+			flashback_log_note_kept(&block->rlocator, block->blkno, batch->point);
+	}
+	return true;
+}
+
+/*
+ * Sync mode: keeps a run of blocks durably, and those that follow with it; a
+ * segment whose file fails is given up for another one, once.
+ */
+static bool
+keep_run_durably(SMgrRelation reln, BlockNumber blkno, BlockNumber nblocks)
+{
+	static FlashbackLogBatch batch;
+
+	for (int attempt = 0; attempt < 2; attempt++)
+	{
+		if (!add_run(reln, blkno, nblocks, &batch))
+			continue;
+		if (batch.n > 0)
+		{
+			if (attempt == 0)
+				flashback_log_keep_neighbours(&batch);
+			if (!flashback_log_sync_batch(&batch))
+				continue;
+			INJECTION_POINT("flashback-log-image-durable", NULL);
+			flashback_log_wake_writer();
+		}
+		for (int i = 0; i < batch.n; i++)
+			flashback_log_note_kept(&batch.blocks[i].rlocator, batch.blocks[i].blkno, batch.point);
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Keeps what is about to be overwritten, if that has not been done since the
+ * last point.  The caller holds the epoch.
+ */
+static void
+keep_overwritten(SMgrRelation reln, BlockNumber blkno, BlockNumber nblocks)
+{
+	uint64		point = flashback_log_shared->point_number;
+
+	if (flashback_log_mode == FLASHBACK_LOG_SYNC)
+	{
+		if (!keep_run_durably(reln, blkno, nblocks))
+			could_not_keep(reln, blkno, nblocks);
+		return;
+	}
+	for (BlockNumber end = blkno + nblocks; blkno < end; blkno++)
+	{
+		uint64		position = 0;
+
+		if (flashback_log_is_kept(&reln->smgr_rlocator.locator, blkno, point))
+			continue;
+		if (!keep_block(reln, blkno, &position))
+		{
+			could_not_keep(reln, blkno, 1);
+			return;
+		}
+		flashback_log_note_kept(&reln->smgr_rlocator.locator, blkno, point);
+	}
+}
+
+/*
+ * Writes blocks of a permanent relation.  See the claims P3, P4, P6 and P15.
+ */
+static void
+overwrite(SMgrRelation reln, ForkNumber forknum, BlockNumber blkno,
+		  const void **buffers, BlockNumber nblocks)
+{
+	if (forknum != MAIN_FORKNUM || SmgrIsTemp(reln))
+	{
+		smgrwritev(reln, forknum, blkno, buffers, nblocks, false);
+		return;
+	}
+
+	flashback_log_enter_epoch();
+	if (flashback_log_is_wanted())
+		keep_overwritten(reln, blkno, nblocks);
 	INJECTION_POINT("flashback-log-overwrite", NULL);
-	smgrwrite(reln, forknum, blkno, buffer, false);
-	leave_epoch();
+	smgrwritev(reln, forknum, blkno, buffers, nblocks, false);
+	flashback_log_leave_epoch();
 }
 
 /*
@@ -387,13 +484,14 @@ keep_truncated(SMgrRelation reln, BlockNumber old_nblocks, BlockNumber nblocks)
 		uint64		position = 0;
 
 		CHECK_FOR_INTERRUPTS();
-		enter_epoch();
+		flashback_log_enter_epoch();
 		if (flashback_log_is_wanted() &&
-			(!keep_block(reln, blkno, &position) ||
+			((!flashback_log_is_kept(&reln->smgr_rlocator.locator, blkno, flashback_log_shared->point_number) &&
+			  !keep_block(reln, blkno, &position)) ||
 			 (position != 0 && !sync_group(&pending, position)) ||
 			 (blkno + 1 == old_nblocks && !sync_group(&pending, 0))))
-			could_not_keep(reln, blkno);
-		leave_epoch();
+			could_not_keep(reln, blkno, 1);
+		flashback_log_leave_epoch();
 	}
 }
 
@@ -421,101 +519,6 @@ truncate_relation(SMgrRelation reln, BlockNumber old_nblocks, BlockNumber nblock
 }
 
 /*
- * Opens the file of a block by name: it may be gone, which is no error.
- */
-static int
-open_batch_file(const BufferTag *tag)
-{
-	char		path[MAXPGPATH];
-	RelFileLocator rlocator = BufTagGetRelFileLocator(tag);
-	BlockNumber segment = tag->blockNum / RELSEG_SIZE;
-
-	if (segment == 0)
-		strlcpy(path, relpathperm(rlocator, MAIN_FORKNUM).str, sizeof(path));
-	else
-		snprintf(path, sizeof(path), "%s.%u", relpathperm(rlocator, MAIN_FORKNUM).str, segment);
-	return BasicOpenFile(path, O_RDONLY | PG_BINARY);
-}
-
-/*
- * Sync mode: makes the images of the buffers that a checkpoint writes next
- * durable with one sync.  These are reads beside the buffers' own locks: a
- * page that someone is writing may be seen half written; the checksum tells,
- * and then overwrite() looks again.
- */
-static void
-keep_batch(const CkptSortItem *items, int nitems)
-{
-	uint64		pending = 0;
-	bool		durable = true;
-	int			fd = -1;
-	BufferTag	last = {0};
-	XLogRecPtr	lsn;
-
-	if (flashback_log_mode != FLASHBACK_LOG_SYNC || !DataChecksumsEnabled() || !flashback_log_is_wanted())
-		return;
-
-	enter_epoch();
-	lsn = pg_atomic_read_u64(&flashback_log_shared->lsn);
-	for (int i = 0; i < nitems && durable; i++)
-	{
-		BufferDesc *buffer = GetBufferDescriptor(items[i].buf_id);
-		uint32		state = LockBufHdr(buffer);
-		BufferTag	tag = buffer->tag;
-		RelFileLocator rlocator = BufTagGetRelFileLocator(&tag);
-		uint64		position = 0;
-
-		UnlockBufHdr(buffer, state);
-		if ((state & BM_CHECKPOINT_NEEDED) == 0 || (state & BM_PERMANENT) == 0 ||
-			BufTagGetForkNum(&tag) != MAIN_FORKNUM)
-			continue;
-
-		if (fd < 0 || !BufTagMatchesRelFileLocator(&last, &rlocator) ||
-			last.blockNum / RELSEG_SIZE != tag.blockNum / RELSEG_SIZE)
-		{
-			if (fd >= 0)
-				close(fd);
-			fd = open_batch_file(&tag);
-			if (fd < 0)
-				continue;
-			last = tag;
-		}
-
-		pg_atomic_fetch_add_u64(&flashback_log_shared->looks, 1);
-		if (pg_pread(fd, old_page.data, BLCKSZ, (off_t) (tag.blockNum % RELSEG_SIZE) * BLCKSZ) != BLCKSZ ||
-			PageIsNew((Page) old_page.data) ||
-			PageGetLSN((Page) old_page.data) > lsn ||
-			!PageIsVerified((Page) old_page.data, tag.blockNum, 0, NULL))
-			continue;
-
-		if (!append_image(&rlocator, tag.blockNum, FLASHBACK_IMAGE_PAGE, old_page.data, &position))
-			break;
-		durable = sync_group(&pending, position);
-		batch[batch_next] = tag;
-		batch_next = (batch_next + 1) % BATCH_RING;
-		batch_used = Min(batch_used + 1, BATCH_RING);
-	}
-	if (fd >= 0)
-		close(fd);
-	durable = durable && sync_group(&pending, 0);
-	leave_epoch();
-
-	/* What is not durable does not count; overwrite() decides for each block */
-	if (!durable)
-		flashback_log_forget_batch();
-}
-
-/*
- * Images count for one point only.
- */
-void
-flashback_log_forget_batch(void)
-{
-	batch_used = 0;
-	batch_next = 0;
-}
-
-/*
  * Installs the hooks that see each block before it goes.
  */
 void
@@ -524,5 +527,5 @@ flashback_log_install_capture(void)
 	smgr_overwrite_hook = overwrite;
 	smgr_overwrite_check_hook = check_overwrite;
 	smgr_truncate_hook = truncate_relation;
-	checkpoint_batch_hook = keep_batch;
+	checkpoint_batch_hook = flashback_log_keep_checkpoint_batch;
 }

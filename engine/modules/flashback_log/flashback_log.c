@@ -74,7 +74,7 @@ flashback_log_shmem_request(void)
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
 
-	RequestAddinShmemSpace(MAXALIGN(sizeof(FlashbackLogShared)));
+	RequestAddinShmemSpace(add_size(MAXALIGN(sizeof(FlashbackLogShared)), flashback_log_kept_size()));
 	RequestNamedLWLockTranche("flashback_log", FLASHBACK_LOG_NLOCKS);
 }
 
@@ -98,6 +98,7 @@ flashback_log_shmem_startup(void)
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	flashback_log_shared = ShmemInitStruct("flashback_log", sizeof(FlashbackLogShared), &found);
 	flashback_log_locks = GetNamedLWLockTranche("flashback_log");
+	flashback_log_kept_startup();
 	if (!found)
 	{
 		FlashbackLogShared *shared = flashback_log_shared;
@@ -113,6 +114,7 @@ flashback_log_shmem_startup(void)
 		SpinLockInit(&shared->mutex);
 		ConditionVariableInit(&shared->truncations_done);
 		shared->worker = INVALID_PROC_NUMBER;
+		shared->writer = INVALID_PROC_NUMBER;
 		shared->whole = true;
 		for (int i = 0; i < lengthof(atomics); i++)
 			pg_atomic_init_u64(atomics[i], 0);
@@ -217,6 +219,7 @@ _PG_init(void)
 	flashback_log_install_points();
 	flashback_log_install_moves();
 	flashback_log_install_retention();
+	flashback_log_install_ahead();
 	if (flashback_log_keep_recovery_area)
 		flashback_log_install_recycle();
 }

@@ -16,6 +16,8 @@
 #include "flashback_log_api.h"
 #include "port/atomics.h"
 #include "port/pg_crc32c.h"
+#include "portability/instr_time.h"
+#include "storage/buf_internals.h"
 #include "storage/condition_variable.h"
 #include "storage/lwlock.h"
 #include "storage/spin.h"
@@ -111,6 +113,18 @@ typedef struct FlashbackLogIndexHeader
 	uint32		unused;
 } FlashbackLogIndexHeader;
 
+/* What tells an inode from all others; 0 = the file system does not say */
+#define FLASHBACK_LOG_MAX_HANDLE 128
+typedef struct FlashbackLogIdentity
+{
+	uint64		device;
+	uint64		inode;
+	int64		born_ns;
+	int32		handle_type;
+	uint32		handle_length;
+	unsigned char handle[FLASHBACK_LOG_MAX_HANDLE];
+} FlashbackLogIdentity;
+
 /* What identifies a kept file, and names it */
 typedef struct FlashbackKeptName
 {
@@ -158,6 +172,7 @@ typedef struct FlashbackLogShared
 	TimestampTz ended_at;
 	uint64		windows_ended;
 	ProcNumber	worker;			/* INVALID_PROC_NUMBER: not running */
+	ProcNumber	writer;			/* as well */
 	int64		recycled_files;
 	int64		recycled_bytes;
 
@@ -206,10 +221,28 @@ typedef enum FlashbackLogLock
 	FLASHBACK_LOG_GATE,
 	FLASHBACK_LOG_EPOCH,
 	FLASHBACK_LOG_SEGMENT,
+	FLASHBACK_LOG_WRITE,		/* shared: has a place that is being written */
 	FLASHBACK_LOG_STATE_LOCK,
 	FLASHBACK_LOG_SYNC_LOCK,
 	FLASHBACK_LOG_NLOCKS,
 } FlashbackLogLock;
+
+/* Blocks whose images are made durable together */
+#define FLASHBACK_LOG_MAX_BATCH 256
+typedef struct FlashbackLogBlock
+{
+	RelFileLocator rlocator;
+	BlockNumber blkno;
+	uint64		position;		/* of the image; 0: it needs none */
+} FlashbackLogBlock;
+
+typedef struct FlashbackLogBatch
+{
+	uint64		point;			/* number of the one that they count for */
+	XLogRecPtr	lsn;			/* F of that */
+	int			n;
+	FlashbackLogBlock blocks[FLASHBACK_LOG_MAX_BATCH];
+} FlashbackLogBatch;
 
 /* One segment that is read from record to record */
 typedef struct FlashbackLogScan
@@ -251,8 +284,27 @@ extern const char *const flashback_log_mode_names[];
 
 /* capture.c */
 extern void flashback_log_install_capture(void);
-extern void flashback_log_forget_batch(void);
 extern bool flashback_log_is_wanted(void);
+extern void flashback_log_enter_epoch(void);
+extern void flashback_log_leave_epoch(void);
+extern void flashback_log_count_look(instr_time since);
+extern const char *flashback_log_pack(const char *page, FlashbackLogRecord *record);
+extern bool flashback_log_append_page(const RelFileLocator *rlocator, BlockNumber blkno,
+									  const char *page, uint64 *position);
+extern bool flashback_log_sync_batch(const FlashbackLogBatch *batch);
+
+/* kept.c */
+extern Size flashback_log_kept_size(void);
+extern void flashback_log_kept_startup(void);
+extern bool flashback_log_is_kept(const RelFileLocator *rlocator, BlockNumber blkno, uint64 point);
+extern void flashback_log_note_kept(const RelFileLocator *rlocator, BlockNumber blkno, uint64 point);
+
+/* ahead.c */
+extern void flashback_log_install_ahead(void);
+extern void flashback_log_keep_checkpoint_batch(const CkptSortItem *items, int nitems);
+extern void flashback_log_keep_neighbours(FlashbackLogBatch *batch);
+extern void flashback_log_wake_writer(void);
+extern PGDLLEXPORT pg_noreturn void flashback_log_writer_main(Datum arg);
 
 /* log_file.c */
 extern char flashback_log_error[256];
@@ -263,13 +315,17 @@ extern void flashback_log_abandon(uint64 segment);
 extern uint64 flashback_log_last_begun(uint64 position);
 extern bool flashback_log_sync_segments(uint64 segment, uint64 end);
 extern bool flashback_log_create_file(const char *path);
-extern bool flashback_log_fill_file(const char *path);
+extern bool flashback_log_fill_file(const char *path, uint64 until);
 extern bool flashback_log_has_room(void);
 extern bool flashback_log_header_is_valid(const FlashbackLogHeader *header, uint64 segment);
 extern bool flashback_log_record_is_valid(const FlashbackLogRecord *record,
 										  uint64 position, uint64 salt, Size available);
 extern Size flashback_log_record_size(const FlashbackLogRecord *record);
 extern void flashback_log_drain(void);
+
+/* identity.c */
+extern bool flashback_log_identify(int fd, FlashbackLogIdentity *identity);
+extern bool flashback_log_is_same_inode(const FlashbackLogIdentity *before, const FlashbackLogIdentity *now);
 
 /* points.c */
 extern void flashback_log_install_points(void);

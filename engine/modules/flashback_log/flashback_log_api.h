@@ -63,6 +63,7 @@ typedef struct FlashbackImage
 } FlashbackImage;
 
 typedef struct FlashbackImages FlashbackImages;
+typedef struct FlashbackImageReader FlashbackImageReader;
 
 /* The main fork of a permanent relation that a commit has deleted */
 typedef struct FlashbackKeptFile
@@ -121,6 +122,15 @@ typedef struct FlashbackLogApi
 
 	/* The page of an image, of BLCKSZ bytes */
 	void		(*read_image) (const FlashbackImage *image, char *page);
+
+	/*
+	 * The same for many images, best in the order of the log: its files stay
+	 * open from one to the next, but not beyond the (sub)transaction.
+	 */
+	FlashbackImageReader *(*begin_reading) (void);
+	void		(*read_next) (FlashbackImageReader *reader,
+							  const FlashbackImage *image, char *page);
+	void		(*end_reading) (FlashbackImageReader *reader);
 
 	/*
 	 * The first image of a block after a point: its content at the point, or

@@ -34,6 +34,7 @@
 
 #define SPARE FLASHBACK_LOG_DIR "/spare"
 #define NEW_SEGMENT FLASHBACK_LOG_DIR "/segment.new"
+#define FILL_PIECE (1024 * 1024)
 
 char		flashback_log_error[256];
 
@@ -134,23 +135,33 @@ flashback_log_create_file(const char *path)
 }
 
 /*
- * Writes the file full of zeroes, which is slow, but without it each first
- * write of a place costs the file system a change of its own.
+ * Writes a piece of zeroes where a file has none yet, without which each first
+ * write of a place costs the file system a change of its own.  False when
+ * nothing is left to do before this offset, or it cannot be done.
  */
 bool
-flashback_log_fill_file(const char *path)
+flashback_log_fill_file(const char *path, uint64 until)
 {
-	int			fd = BasicOpenFile(path, O_RDWR | PG_BINARY);
-	bool		result;
+	bool		result = false;
+#ifdef SEEK_HOLE
+	static bool helps = true;
+	int			fd = helps ? BasicOpenFile(path, O_RDWR | PG_BINARY) : -1;
+	off_t		hole;
 
 	if (fd < 0)
-		return failed("open", path);
-	result = (pg_pwrite_zeros(fd, FLASHBACK_LOG_SEGMENT_SIZE, 0) >= 0 && pg_fdatasync(fd) == 0);
-	if (!result)
-		failed("fill", path);
+		return false;
+	/* Space that was reserved and not written counts as one */
+	hole = lseek(fd, 0, SEEK_HOLE);
+	if (hole >= 0 && hole < Min(until, FLASHBACK_LOG_SEGMENT_SIZE))
+	{
+		result = pg_pwrite_zeros(fd, Min(FILL_PIECE, FLASHBACK_LOG_SEGMENT_SIZE - hole), hole) >= 0 &&
+			pg_fdatasync(fd) == 0;
+		/* A file system may make holes of zeroes again */
+		if (lseek(fd, 0, SEEK_HOLE) <= hole)
+			helps = result = false;
+	}
 	close(fd);
-	if (!result)
-		unlink(path);
+#endif
 	return result;
 }
 
@@ -313,6 +324,26 @@ place_segment(const char *path)
 }
 
 /*
+ * Waits until everything that has a place in the segment before is written and,
+ * in sync mode, durable: see the claim P14.  Returns whether all of it is.
+ * Nobody has a place there any more who needs a lock that the caller holds.
+ */
+static bool
+close_segment(uint64 last)
+{
+	FlashbackLogShared *shared = flashback_log_shared;
+	bool		whole;
+
+	flashback_log_drain();
+	SpinLockAcquire(&shared->mutex);
+	whole = shared->whole;
+	SpinLockRelease(&shared->mutex);
+	if (whole && last != 0 && flashback_log_mode == FLASHBACK_LOG_SYNC)
+		whole = flashback_log_sync(last);
+	return whole;
+}
+
+/*
  * Begins the next segment, unless someone else has since the position was
  * read.
  */
@@ -325,7 +356,6 @@ begin_segment(uint64 expected)
 	uint64		position;
 	uint64		segment;
 	uint64		last;
-	bool		whole;
 	bool		result = false;
 
 	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_SEGMENT), LW_EXCLUSIVE);
@@ -347,7 +377,6 @@ begin_segment(uint64 expected)
 	SpinLockAcquire(&shared->mutex);
 	shared->insert_position = segment * FLASHBACK_LOG_SEGMENT_SIZE;
 	last = shared->last_record;
-	whole = shared->whole;
 	SpinLockRelease(&shared->mutex);
 
 	INJECTION_POINT("flashback-log-segment", NULL);
@@ -359,7 +388,7 @@ begin_segment(uint64 expected)
 	header.segment = segment;
 	header.segment_size = FLASHBACK_LOG_SEGMENT_SIZE;
 	header.previous_last = last;
-	header.previous_whole = whole;
+	header.previous_whole = close_segment(last);
 	flashback_log_segment_path(path, segment);
 
 	if (!pg_strong_random(&header.salt, sizeof(header.salt)))
@@ -439,12 +468,14 @@ flashback_log_append(FlashbackLogRecord *record, const char *payload)
 	}			buffer;
 	Size		size = flashback_log_record_size(record);
 	uint64		position;
+	bool		written;
 
 	for (;;)
 	{
 		uint64		offset;
 		bool		fits;
 
+		LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_WRITE), LW_SHARED);
 		SpinLockAcquire(&shared->mutex);
 		position = shared->insert_position;
 		offset = position % FLASHBACK_LOG_SEGMENT_SIZE;
@@ -459,9 +490,11 @@ flashback_log_append(FlashbackLogRecord *record, const char *payload)
 		SpinLockRelease(&shared->mutex);
 		if (fits)
 			break;
+		LWLockRelease(flashback_log_lock(FLASHBACK_LOG_WRITE));
 		if (!begin_segment(position))
 			return false;
 	}
+	INJECTION_POINT("flashback-log-reserved", NULL);
 
 	record->magic = FLASHBACK_LOG_MAGIC;
 	record->position = position;
@@ -473,15 +506,74 @@ flashback_log_append(FlashbackLogRecord *record, const char *payload)
 	memset(buffer.bytes + sizeof(FlashbackLogRecord) + record->length, 0,
 		   size - sizeof(FlashbackLogRecord) - record->length);
 
-	if (!write_record(position, buffer.bytes, size))
+	written = write_record(position, buffer.bytes, size);
+	if (!written)
 	{
-		/* It has its place, which stays empty */
+		/* It has its place, which stays empty; known before who waits goes on */
+		SpinLockAcquire(&shared->mutex);
+		if (flashback_log_last_begun(shared->insert_position) == position / FLASHBACK_LOG_SEGMENT_SIZE)
+			shared->whole = false;
+		SpinLockRelease(&shared->mutex);
+	}
+	LWLockRelease(flashback_log_lock(FLASHBACK_LOG_WRITE));
+	if (!written)
+	{
 		flashback_log_abandon(position / FLASHBACK_LOG_SEGMENT_SIZE);
 		return false;
 	}
 
 	pg_atomic_fetch_add_u64(&shared->bytes, size);
 	INJECTION_POINT("flashback-log-appended", NULL);
+	return true;
+}
+
+/*
+ * Whether a sync of this segment is over that began after another one, of that
+ * number, had begun.  The order of the two reads matters: what the segment is
+ * now was synced by the sync of that number, or by a later one.
+ */
+static bool
+is_synced(uint64 segment, uint64 started)
+{
+	uint64		done = pg_atomic_read_membarrier_u64(&flashback_log_shared->sync_done);
+
+	return done > started && pg_atomic_read_u64(&flashback_log_shared->sync_segment) == segment;
+}
+
+/*
+ * Syncs a segment.  The caller holds the sync lock.
+ */
+static bool
+sync_segment(uint64 segment)
+{
+	FlashbackLogShared *shared = flashback_log_shared;
+	uint64		mine = pg_atomic_fetch_add_u64(&shared->sync_started, 1) + 1;
+	int			error;
+
+	if (!open_for_writing(segment))
+		return false;
+	pgstat_report_wait_start(flashback_log_wait_event);
+	error = pg_fdatasync(open_file);
+	pgstat_report_wait_end();
+#ifdef USE_INJECTION_POINTS
+	if (IS_INJECTION_POINT_ATTACHED("flashback-log-sync-fails"))
+	{
+		errno = EIO;
+		error = -1;
+	}
+#endif
+	if (error != 0)
+	{
+		char		path[MAXPGPATH];
+
+		flashback_log_segment_path(path, segment);
+		failed("fdatasync", path);
+		pg_atomic_write_u64(&shared->failed_segment, segment);
+		return false;
+	}
+	pg_atomic_write_u64(&shared->sync_segment, segment);
+	pg_atomic_write_membarrier_u64(&shared->sync_done, mine);
+	pg_atomic_fetch_add_u64(&shared->syncs, 1);
 	return true;
 }
 
@@ -501,55 +593,26 @@ flashback_log_sync(uint64 position)
 	bool		result = true;
 
 	INSTR_TIME_SET_CURRENT(before);
-	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_SYNC_LOCK), LW_EXCLUSIVE);
-	if (segment <= pg_atomic_read_u64(&shared->failed_segment))
+	while (!is_synced(segment, started))
 	{
-		/*
-		 * What a failed sync has lost no later one brings back.  Of those
-		 * that failed only the last is known.
-		 */
-		snprintf(flashback_log_error, sizeof(flashback_log_error),
-				 "segment %" PRIX64 " of the flashback log could not be synced", segment);
-		result = false;
-	}
-	else if (pg_atomic_read_u64(&shared->sync_done) <= started ||
-			 pg_atomic_read_u64(&shared->sync_segment) != segment)
-	{
-		uint64		mine = pg_atomic_fetch_add_u64(&shared->sync_started, 1) + 1;
-
-		if (!open_for_writing(segment))
+		/* False when it was free only for a moment: look again */
+		if (!LWLockAcquireOrWait(flashback_log_lock(FLASHBACK_LOG_SYNC_LOCK), LW_EXCLUSIVE))
+			continue;
+		if (segment <= pg_atomic_read_u64(&shared->failed_segment))
+		{
+			/*
+			 * What a failed sync has lost no later one brings back.  Of those
+			 * that failed only the last is known.
+			 */
+			snprintf(flashback_log_error, sizeof(flashback_log_error),
+					 "segment %" PRIX64 " of the flashback log could not be synced", segment);
 			result = false;
-		else
-		{
-			int			error;
-
-			pgstat_report_wait_start(flashback_log_wait_event);
-			error = pg_fdatasync(open_file);
-			pgstat_report_wait_end();
-#ifdef USE_INJECTION_POINTS
-			if (IS_INJECTION_POINT_ATTACHED("flashback-log-sync-fails"))
-			{
-				errno = EIO;
-				error = -1;
-			}
-#endif
-			if (error != 0)
-			{
-				char		path[MAXPGPATH];
-
-				flashback_log_segment_path(path, segment);
-				result = failed("fdatasync", path);
-				pg_atomic_write_u64(&shared->failed_segment, segment);
-			}
 		}
-		if (result)
-		{
-			pg_atomic_write_u64(&shared->sync_segment, segment);
-			pg_atomic_write_membarrier_u64(&shared->sync_done, mine);
-			pg_atomic_fetch_add_u64(&shared->syncs, 1);
-		}
+		else if (!is_synced(segment, started))
+			result = sync_segment(segment);
+		LWLockRelease(flashback_log_lock(FLASHBACK_LOG_SYNC_LOCK));
+		break;
 	}
-	LWLockRelease(flashback_log_lock(FLASHBACK_LOG_SYNC_LOCK));
 	INSTR_TIME_SET_CURRENT(after);
 	INSTR_TIME_SUBTRACT(after, before);
 	pg_atomic_fetch_add_u64(&shared->sync_us, INSTR_TIME_GET_MICROSEC(after));
@@ -646,13 +709,11 @@ flashback_log_sync_segments(uint64 segment, uint64 end)
 }
 
 /*
- * Waits until everything that has a position is written.
+ * Waits until everything that has a position is written, or known not to be.
  */
 void
 flashback_log_drain(void)
 {
-	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_GATE), LW_EXCLUSIVE);
-	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_EPOCH), LW_EXCLUSIVE);
-	LWLockRelease(flashback_log_lock(FLASHBACK_LOG_EPOCH));
-	LWLockRelease(flashback_log_lock(FLASHBACK_LOG_GATE));
+	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_WRITE), LW_EXCLUSIVE);
+	LWLockRelease(flashback_log_lock(FLASHBACK_LOG_WRITE));
 }

@@ -32,6 +32,9 @@
 #include "utils/wait_event.h"
 
 #define STATE_NEW FLASHBACK_LOG_DIR "/state.new"
+
+/* The first version has no identities; all before them is the same */
+#define STATE_VERSION 2
 #define BOOT_ID_LENGTH 36
 
 /*
@@ -44,7 +47,7 @@ typedef struct FlashbackLogState
 	uint32		version;
 	uint64		system_identifier;
 	uint64		segment_size;
-	uint64		directory_device;
+	uint64		directory_device;	/* all that the first version has */
 	uint64		directory_inode;
 	char		boot_id[BOOT_ID_LENGTH + 4];
 	uint32		data_checksums;
@@ -63,10 +66,14 @@ typedef struct FlashbackLogState
 	uint64		first_segment;
 	uint32		whole;
 	uint32		at_rest;
+	FlashbackLogIdentity directory;
+	FlashbackLogIdentity file;	/* this one: a copy that is put back in its
+								 * place is another */
 	FlashbackPoint points[FLASHBACK_LOG_MAX_POINTS];
 	pg_crc32c	crc;			/* in the file: right after the last point */
 } FlashbackLogState;
 
+#define STATE_LENGTH_1(npoints) (offsetof(FlashbackLogState, directory) + (npoints) * sizeof(FlashbackPoint))
 #define STATE_LENGTH(npoints) (offsetof(FlashbackLogState, points) + (npoints) * sizeof(FlashbackPoint))
 
 /* Too large for the stack; the state lock, or being alone, protects it */
@@ -92,14 +99,30 @@ get_boot_id(char *boot_id)
 }
 
 static pg_crc32c
-state_crc(const FlashbackLogState *s)
+state_crc(const FlashbackLogState *s, size_t length)
 {
 	pg_crc32c	crc;
 
 	INIT_CRC32C(crc);
-	COMP_CRC32C(crc, s, STATE_LENGTH(s->npoints));
+	COMP_CRC32C(crc, s, length);
 	FIN_CRC32C(crc);
 	return crc;
+}
+
+/*
+ * What identifies a file or directory; all zeroes if it is not there.
+ */
+static void
+identify(const char *path, FlashbackLogIdentity *identity)
+{
+	int			fd = BasicOpenFile(path, O_RDONLY | PG_BINARY);
+
+	memset(identity, 0, sizeof(*identity));
+	if (fd >= 0)
+	{
+		(void) flashback_log_identify(fd, identity);
+		close(fd);
+	}
 }
 
 static bool
@@ -137,7 +160,6 @@ bool
 flashback_log_write_state(bool shutdown)
 {
 	FlashbackLogShared *shared = flashback_log_shared;
-	struct stat st;
 	bool		broken;
 	int			fd;
 
@@ -157,14 +179,12 @@ flashback_log_write_state(bool shutdown)
 		return remove_state();
 
 	state.magic = FLASHBACK_LOG_MAGIC;
-	state.version = FLASHBACK_LOG_VERSION;
+	state.version = STATE_VERSION;
 	state.system_identifier = GetSystemIdentifier();
 	state.segment_size = FLASHBACK_LOG_SEGMENT_SIZE;
-	if (stat(FLASHBACK_LOG_DIR, &st) == 0)
-	{
-		state.directory_device = st.st_dev;
-		state.directory_inode = st.st_ino;
-	}
+	identify(FLASHBACK_LOG_DIR, &state.directory);
+	state.directory_device = state.directory.device;
+	state.directory_inode = state.directory.inode;
 	get_boot_id(state.boot_id);
 	state.data_checksums = DataChecksumsEnabled();
 	state.mode = flashback_log_mode;
@@ -176,11 +196,12 @@ flashback_log_write_state(bool shutdown)
 	state.lsn = pg_atomic_read_u64(&shared->lsn);
 	state.first_segment = shared->first_segment;
 	memcpy(state.points, shared->points, shared->npoints * sizeof(FlashbackPoint));
-	state.crc = state_crc(&state);
 
 	fd = BasicOpenFile(STATE_NEW, O_WRONLY | O_CREAT | O_TRUNC | PG_BINARY);
 	if (fd < 0)
 		goto fail;
+	(void) flashback_log_identify(fd, &state.file);
+	state.crc = state_crc(&state, STATE_LENGTH(state.npoints));
 	if (!write_whole(fd, &state, STATE_LENGTH(state.npoints)) ||
 		!write_whole(fd, &state.crc, sizeof(state.crc)) ||
 		pg_fsync(fd) != 0)
@@ -421,7 +442,6 @@ checkpoint_sync(XLogRecPtr redo, int flags)
 	bool		moved;
 	bool		written;
 
-	flashback_log_forget_batch();
 	LWLockAcquire(ControlFileLock, LW_SHARED);
 	control = get_controlfile(DataDir, &crc_ok);
 	LWLockRelease(ControlFileLock);
@@ -560,6 +580,8 @@ static bool
 read_state(const char **why)
 {
 	int			fd = BasicOpenFile(FLASHBACK_LOG_STATE, O_RDONLY | PG_BINARY);
+	size_t		length = 0;
+	pg_crc32c	crc;
 	ssize_t		n;
 
 	memset(&state, 0, sizeof(state));
@@ -570,23 +592,50 @@ read_state(const char **why)
 	close(fd);
 
 	*why = "the state file is damaged";
-	if (n < (ssize_t) STATE_LENGTH(0) + (ssize_t) sizeof(pg_crc32c) ||
-		state.magic != FLASHBACK_LOG_MAGIC ||
-		state.npoints > FLASHBACK_LOG_MAX_POINTS ||
-		n != (ssize_t) (STATE_LENGTH(state.npoints) + sizeof(pg_crc32c)))
+	if (n >= (ssize_t) STATE_LENGTH_1(0) && state.npoints <= FLASHBACK_LOG_MAX_POINTS)
+		length = (state.version == 1) ? STATE_LENGTH_1(state.npoints) : STATE_LENGTH(state.npoints);
+	if (length == 0 || state.magic != FLASHBACK_LOG_MAGIC ||
+		n != (ssize_t) (length + sizeof(pg_crc32c)))
 	{
 		memset(&state, 0, sizeof(state));
 		return false;
 	}
-	memcpy(&state.crc, (char *) &state + STATE_LENGTH(state.npoints), sizeof(pg_crc32c));
-	if (!EQ_CRC32C(state.crc, state_crc(&state)))
+	memcpy(&crc, (char *) &state + length, sizeof(pg_crc32c));
+	if (!EQ_CRC32C(crc, state_crc(&state, length)))
 	{
 		memset(&state, 0, sizeof(state));
 		return false;
 	}
 	state.why[sizeof(state.why) - 1] = '\0';
+	if (state.version == 1)
+	{
+		memmove(state.points, &state.directory, state.npoints * sizeof(FlashbackPoint));
+		memset(&state.directory, 0, sizeof(state.directory));
+		memset(&state.file, 0, sizeof(state.file));
+		return true;
+	}
 	*why = "the state file is of another version";
-	return state.version == FLASHBACK_LOG_VERSION;
+	return state.version == STATE_VERSION;
+}
+
+/*
+ * Whether the log is in the place in which it was kept, and no copy of it or
+ * part of one.  See the table at P5.
+ */
+static bool
+is_in_place(bool rebooted)
+{
+	FlashbackLogIdentity directory;
+	FlashbackLogIdentity file;
+
+	identify(FLASHBACK_LOG_DIR, &directory);
+	identify(FLASHBACK_LOG_STATE, &file);
+
+	if (state.version == 1)
+		return state.directory_device == directory.device && state.directory_inode == directory.inode;
+	return flashback_log_is_same_inode(&state.directory, &directory) &&
+		flashback_log_is_same_inode(&state.file, &file) &&
+		(rebooted || (state.directory.device == directory.device && state.file.device == file.device));
 }
 
 /*
@@ -602,7 +651,7 @@ why_not_continued(void)
 	bool		crc_ok;
 	bool		known = false;
 	bool		shutdown;
-	const char *why = NULL;
+	bool		rebooted;
 
 	if (state.system_identifier != GetSystemIdentifier())
 		return "the data directory is another instance's";
@@ -636,14 +685,14 @@ why_not_continued(void)
 	if (shutdown)
 		return NULL;
 
-	if (stat(FLASHBACK_LOG_DIR, &st) != 0 ||
-		state.directory_device != st.st_dev || state.directory_inode != st.st_ino)
-		return "the data directory is a copy of a running one";
+	/* Without a name each start counts as one of the operating system */
 	get_boot_id(boot_id);
-	if (state.mode == FLASHBACK_LOG_ASYNC &&
-		(boot_id[0] == '\0' || memcmp(boot_id, state.boot_id, sizeof(boot_id)) != 0))
-		why = "the operating system stopped before the log was synced";
-	return why;
+	rebooted = (boot_id[0] == '\0' || memcmp(boot_id, state.boot_id, sizeof(boot_id)) != 0);
+	if (!is_in_place(rebooted))
+		return "the data directory is a copy of a running one";
+	if (rebooted && state.mode == FLASHBACK_LOG_ASYNC)
+		return "the operating system stopped before the log was synced";
+	return NULL;
 }
 
 static bool
@@ -740,6 +789,7 @@ continue_window(uint64 last)
 {
 	FlashbackLogShared *shared = flashback_log_shared;
 	uint64		begun = flashback_log_last_begun(state.insert_position);
+	uint64		from;
 	int			lost = 0;
 
 	if (last < begun)
@@ -756,10 +806,16 @@ continue_window(uint64 last)
 	if (lost == state.npoints)
 		return "segments are missing or damaged";
 
-	/* From now on an image counts as durable */
-	if (flashback_log_mode == FLASHBACK_LOG_SYNC && state.mode == FLASHBACK_LOG_ASYNC &&
-		!flashback_log_sync_segments(state.points[lost].position / FLASHBACK_LOG_SEGMENT_SIZE,
-									 (last + 1) * FLASHBACK_LOG_SEGMENT_SIZE))
+	/*
+	 * From now on an image counts as durable, also one that somebody had
+	 * appended and not synced when everything stopped.
+	 */
+	from = state.points[lost].position / FLASHBACK_LOG_SEGMENT_SIZE;
+	if (state.mode == FLASHBACK_LOG_SYNC)
+		from = Max(from, last);
+	if (flashback_log_mode == FLASHBACK_LOG_SYNC &&
+		!flashback_log_sync_segments(from, (last + 1) * FLASHBACK_LOG_SEGMENT_SIZE) &&
+		state.mode == FLASHBACK_LOG_ASYNC)
 		return flashback_log_error;
 
 	shared->window = state.window;

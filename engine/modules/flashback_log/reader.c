@@ -700,42 +700,80 @@ unpack_page(const FlashbackLogRecord *record, char *page)
 	return true;
 }
 
-static void
-read_image(const FlashbackImage *image, char *page)
+struct FlashbackImageReader
 {
+	int			fd;				/* of this segment, or -1 */
+	uint64		segment;
+	bool		valid;			/* its header is */
+	FlashbackLogHeader header;
 	union
 	{
 		FlashbackLogRecord record;
 		char		bytes[FLASHBACK_LOG_MAX_RECORD];
-	}		   *buffer = palloc(sizeof(*buffer));
+	}			buffer;
+};
+
+static FlashbackImageReader *
+begin_reading(void)
+{
+	FlashbackImageReader *reader = palloc(sizeof(FlashbackImageReader));
+
+	reader->fd = -1;
+	return reader;
+}
+
+static void
+end_reading(FlashbackImageReader *reader)
+{
+	if (reader->fd >= 0)
+		CloseTransientFile(reader->fd);
+	pfree(reader);
+}
+
+static void
+read_next(FlashbackImageReader *reader, const FlashbackImage *image, char *page)
+{
 	uint64		segment = image->position / FLASHBACK_LOG_SEGMENT_SIZE;
-	char		path[MAXPGPATH];
-	FlashbackLogHeader header;
 	ssize_t		n = -1;
-	int			fd;
 
-	flashback_log_segment_path(path, segment);
-	fd = OpenTransientFile(path, O_RDONLY | PG_BINARY);
-	if (fd < 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not open file \"%s\": %m", path)));
-	if (pg_pread(fd, &header, sizeof(header), 0) == sizeof(header) &&
-		flashback_log_header_is_valid(&header, segment))
-		n = pg_pread(fd, buffer, sizeof(*buffer), image->position % FLASHBACK_LOG_SEGMENT_SIZE);
-	CloseTransientFile(fd);
+	if (reader->fd < 0 || reader->segment != segment)
+	{
+		char		path[MAXPGPATH];
 
+		if (reader->fd >= 0)
+			CloseTransientFile(reader->fd);
+		flashback_log_segment_path(path, segment);
+		reader->fd = OpenTransientFile(path, O_RDONLY | PG_BINARY);
+		if (reader->fd < 0)
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 errmsg("could not open file \"%s\": %m", path)));
+		reader->segment = segment;
+		reader->valid = pg_pread(reader->fd, &reader->header, sizeof(reader->header), 0) == sizeof(reader->header) &&
+			flashback_log_header_is_valid(&reader->header, segment);
+	}
+	if (reader->valid)
+		n = pg_pread(reader->fd, &reader->buffer, sizeof(reader->buffer),
+					 image->position % FLASHBACK_LOG_SEGMENT_SIZE);
 	if (n < 0 ||
-		!flashback_log_record_is_valid(&buffer->record, image->position, header.salt, n) ||
-		!RelFileLocatorEquals(buffer->record.rlocator, image->rlocator) ||
-		buffer->record.blkno != image->blkno ||
-		!unpack_page(&buffer->record, page))
+		!flashback_log_record_is_valid(&reader->buffer.record, image->position, reader->header.salt, n) ||
+		!RelFileLocatorEquals(reader->buffer.record.rlocator, image->rlocator) ||
+		reader->buffer.record.blkno != image->blkno ||
+		!unpack_page(&reader->buffer.record, page))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("the flashback log is damaged"),
 				 errdetail("The record at %" PRIX64 " is not the one of block %u of relation %u.",
 						   image->position, image->blkno, image->rlocator.relNumber)));
-	pfree(buffer);
+}
+
+static void
+read_image(const FlashbackImage *image, char *page)
+{
+	FlashbackImageReader *reader = begin_reading();
+
+	read_next(reader, image, page);
+	end_reading(reader);
 }
 
 static FlashbackImageKind
@@ -823,6 +861,9 @@ const FlashbackLogApi flashback_log_api = {
 	.next_image = next_image,
 	.end_images = end_images,
 	.read_image = read_image,
+	.begin_reading = begin_reading,
+	.read_next = read_next,
+	.end_reading = end_reading,
 	.first_image = first_image,
 	.is_complete = is_complete,
 	.may_read = may_read,

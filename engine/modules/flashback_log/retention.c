@@ -41,6 +41,9 @@
 #define SPARE FLASHBACK_LOG_DIR "/spare"
 #define NEW_SPARE FLASHBACK_LOG_DIR "/spare.new"
 
+/* Of the next segment, before anything is written to the one before */
+#define FILL_AT_ONCE (16 * 1024 * 1024)
+
 /* How long the worker sleeps when nobody wakes it */
 #define NAP_MS 1000
 
@@ -239,18 +242,39 @@ make_spare(void)
 	if (stat(SPARE, &st) == 0)
 		return;
 	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_SEGMENT), LW_EXCLUSIVE);
-	created = flashback_log_create_file(NEW_SPARE);
+	created = flashback_log_create_file(NEW_SPARE) && rename(NEW_SPARE, SPARE) == 0;
 	LWLockRelease(flashback_log_lock(FLASHBACK_LOG_SEGMENT));
-	if (created &&
-		(flashback_log_mode == FLASHBACK_LOG_ASYNC || flashback_log_fill_file(NEW_SPARE)) &&
-		rename(NEW_SPARE, SPARE) == 0)
-		told = false;
-	else if (!told)
-	{
-		told = true;
+	if (!created && !told)
 		ereport(LOG,
 				(errmsg("could not reserve space for the flashback log"),
 				 errdetail("%s.", flashback_log_error)));
+	told = !created;
+}
+
+/*
+ * Sync mode: writes zeroes to the segment that is ready, in pieces and no
+ * faster than the active one fills up, so that nobody's writes wait for them.
+ * The lock is held for one piece, as the file may be taken into use next.
+ */
+static void
+fill_spare(void)
+{
+	uint64		position;
+	uint64		until;
+	bool		filled = true;
+
+	if (flashback_log_mode != FLASHBACK_LOG_SYNC)
+		return;
+	SpinLockAcquire(&flashback_log_shared->mutex);
+	position = flashback_log_shared->insert_position;
+	SpinLockRelease(&flashback_log_shared->mutex);
+	until = FILL_AT_ONCE + position % FLASHBACK_LOG_SEGMENT_SIZE * 5 / 4;
+	while (filled)
+	{
+		CHECK_FOR_INTERRUPTS();
+		LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_SEGMENT), LW_EXCLUSIVE);
+		filled = flashback_log_fill_file(SPARE, until);
+		LWLockRelease(flashback_log_lock(FLASHBACK_LOG_SEGMENT));
 	}
 }
 
@@ -430,6 +454,7 @@ flashback_log_worker_main(Datum arg)
 		retain();
 		recycle();
 		make_spare();
+		fill_spare();
 		index_segments();
 		request_point();
 

@@ -14,6 +14,9 @@ SELECT count(*) FROM pg_ls_dir('.') d WHERE d = 'polar_flog';
 SELECT * FROM polar_flashback_log_get_images(1);
 SELECT polar_flashback_log_page('kept', 0, 1);
 SELECT * FROM polar_flashback_log_verify();
+-- what pages would take can be asked all the same
+SELECT pages >= 64 AS enough, image_bytes < page_bytes AS compressed, page_bytes <= 8192 AS without_hole
+FROM polar_flashback_log_sample();
 -- old pages hold what was deleted: only superusers see them
 CREATE ROLE regress_flashback_nobody;
 SET ROLE regress_flashback_nobody;
@@ -22,8 +25,10 @@ SELECT * FROM polar_flashback_points;
 SELECT * FROM polar_flashback_log_get_images(1);
 SELECT polar_flashback_log_page('kept', 0, 1);
 SELECT * FROM polar_flashback_log_verify();
+SELECT pages FROM polar_flashback_log_sample();
 SET ROLE pg_monitor;
 SELECT state FROM polar_stat_flashback_log;
+SELECT pages > 0 AS sampled FROM polar_flashback_log_sample();
 SELECT count(*) FROM polar_flashback_points;
 SELECT polar_flashback_log_page('kept', 0, 1);
 RESET ROLE;

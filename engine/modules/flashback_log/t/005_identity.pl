@@ -46,19 +46,31 @@ sub crc32c
 	return $crc ^ 0xFFFFFFFF;
 }
 
-# Changes the state file, with its checksum or without
-my $patch = sub {
-	my ($from, $to, $right) = @_;
-	my $state = slurp_file("$log/state");
-	$state =~ s/\Q$from\E/$to/ or die "no $from in the state file";
+# Changes the state file in its place, with its checksum or without: at offsets, bytes
+my $write = sub {
+	my ($state, $right) = @_;
 	substr($state, -4) = pack('V', crc32c(substr($state, 0, -4))) if $right;
-	unlink "$log/state";
-	append_to_file("$log/state", $state);
+	open my $out, '+<:raw', "$log/state" or die $!;
+	truncate $out, 0 or die $!;
+	print $out $state;
+	close $out or die $!;
 	return;
 };
-my $boot = slurp_file('/proc/sys/kernel/random/boot_id') =~ s/\n//r;
-ends('the state file is damaged', 'crash', sub { $patch->($boot, '00000000-0000-0000-0000-000000000000') });
-ends('the operating system stopped', 'crash', sub { $patch->($boot, '00000000-0000-0000-0000-000000000000', 1) });
+my $patch = sub {
+	my ($right, %bytes) = @_;
+	my $state = slurp_file("$log/state");
+	substr($state, $_, length $bytes{$_}) = $bytes{$_} foreach keys %bytes;
+	$write->($state, $right);
+	return;
+};
+# Of FlashbackLogState, and in each of its identities
+my ($boot_at, @identities_at) = (40, 432, 592);
+my %at = (device => 0, inode => 8, born => 16, handle_length => 28, handle => 32);
+my @other_run = ($boot_at => '00000000-0000-0000-0000-000000000000');
+my $identity = sub { my ($what, $value, @which) = @_; return map { $_ + $at{$what} => $value } @which ? @which : @identities_at };
+my @other_device = $identity->('device', pack('Q<', 0xABCDEF));
+ends('the state file is damaged', 'crash', sub { $patch->(0, @other_run) });
+ends('the operating system stopped', 'crash', sub { $patch->(1, @other_run) });
 ends('there is no state file', 'crash', sub { unlink "$log/state" });
 ends('data checksums were switched', 'stop', sub {
 	command_ok([ 'pg_checksums', '--disable', '-D', $node->data_dir ], 'checksums are switched off');
@@ -71,7 +83,7 @@ ends('segments are missing', 'stop', sub { unlink glob("$log/0*") });
 # A stop in order outlives the operating system
 my $orderly = state($node);
 $node->stop;
-$patch->($boot, '00000000-0000-0000-0000-000000000000', 1);
+$patch->(1, @other_run);
 $node->start;
 continued($node, $orderly, 'after a stop in order the window continues in another run of the operating system');
 
@@ -112,6 +124,53 @@ await_point($copy);
 like(state($copy)->{why}, qr/a copy of a running one/, 'a copy of one that runs has not');
 $copy->stop;
 $node->start;
+
+# After the operating system was started again the device of the file system may have another number; the log is in its place all
+# the same, if it is what it was by all that the file system tells. Sync mode: async mode ends there anyway.
+$node->append_conf('postgresql.conf', "polar_flashback_log_mode = sync\n");
+$node->restart;
+sub continues
+{
+	my ($how, $act) = @_;
+	$node->safe_psql('postgres', 'UPDATE t SET a = a + 1; CHECKPOINT; UPDATE t SET a = a + 1; CHECKPOINT');
+	my $was = state($node);
+	crash($node);
+	$act->();
+	$node->start;
+	continued($node, $was, "the window continues: $how");
+	return;
+}
+my $copied = 'the data directory is a copy of a running one';
+my @nothing_known = ($identity->('born', pack('Q<', 0)), $identity->('handle_length', pack('V', 0)));
+my ($born, $handle_length) = unpack "x$identities_at[0] x16 q< x4 V", slurp_file("$log/state");
+note("born: $born, length of the handle: $handle_length");
+continues('another run of the operating system', sub { $patch->(1, @other_run) });
+continues('of which the file system tells no more than its device and inode', sub { $patch->(1, @other_run, @nothing_known) });
+continues('as the version before wrote it', sub {
+	my $state = slurp_file("$log/state");
+	substr($state, 432, 320) = '';
+	substr($state, 4, 4) = pack('V', 1);
+	$write->($state, 1);
+});
+SKIP:
+{
+	skip 'this file system tells neither birth nor handle', 5 unless $born || $handle_length;
+	continues('another run of the operating system, with another device', sub { $patch->(1, @other_run, @other_device) });
+	ends($copied, 'crash', sub { $patch->(1, @other_device) });
+	ends($copied, 'crash', sub { $patch->(1, @other_run, @other_device, @nothing_known) });
+}
+foreach my $which (@identities_at)
+{
+	ends($copied, 'crash', sub { $patch->(1, @other_run, $identity->('inode', pack('Q<', 12), $which)) });
+	ends($copied, 'crash', sub { $patch->(1, @other_run, $identity->('born', pack('Q<', $born + 1), $which)) }) if $born;
+	ends($copied, 'crash', sub { $patch->(1, @other_run, @other_device, $identity->('handle', 'XXXXXXXX', $which)) }) if $handle_length;
+}
+# Files that were put back, into the same directory
+ends($copied, 'crash', sub {
+	my $state = slurp_file("$log/state");
+	append_to_file("$log/state.put_back", $state);
+	rename "$log/state.put_back", "$log/state" or die $!;
+});
 
 # Base backups
 $node->backup('backup');
