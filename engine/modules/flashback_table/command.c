@@ -90,11 +90,11 @@ flashback_execute_command(ParseState *pstate, FlashbackTableStmt *stmt, ParamLis
 	Relation	rel;
 
 	if (stmt->query == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("FLASHBACK TABLE ... TO BEFORE DROP is not supported"),
-				 errdetail("Dropped tables are not kept."),
-				 errhint("Restore the table from a backup.")));
+	{
+		ObjectAddressSet(address, RelationRelationId,
+						 flashback_give_back(stmt->relation, stmt->newname));
+		return address;
+	}
 
 	time = evaluate_time(pstate, castNode(Query, stmt->query), params);
 	rel = relation_open(RangeVarGetRelidExtended(stmt->relation, AccessShareLock, 0,

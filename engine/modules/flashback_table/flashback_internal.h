@@ -15,16 +15,39 @@
 
 #include "flashback_table.h"
 #include "access/htup_details.h"
+#include "utils/hsearch.h"
 
 /* flashback_table.c */
 extern const FlashbackLogApi *flashback_log(void);
 extern void flashback_report(FlashbackPhase phase);
 extern FlashbackProgress flashback_progress;
 
+/* What a commit record has; valid as long as the record */
+typedef struct FlashbackCommitRecord
+{
+	TimestampTz time;
+	bool		replicated;		/* from an origin */
+	TransactionId xid;
+	const char *subxids;
+	uint32		nsubxids;
+	uint32		nfiles;			/* that it deletes */
+	const char *stats;			/* items of statistics that it drops */
+	uint32		nstats;
+} FlashbackCommitRecord;
+
+/* moment.c */
+extern XLogRecPtr flashback_end_of_wal(void);
+extern bool flashback_is_commit(XLogReaderState *record, FlashbackCommitRecord *commit);
+extern void flashback_take_commit(const FlashbackCommitRecord *record, FlashbackCommit *commit);
+
+/* mapped.c */
+extern bool flashback_mapped_file(Oid relid, const FlashbackMoment *moment, FlashbackFile *file);
+
 /* wal_pass.c */
 typedef struct FlashbackWalPass FlashbackWalPass;
 
 extern FlashbackWalPass *flashback_wal_begin(XLogRecPtr start, XLogRecPtr end);
+extern bool flashback_wal_seek(FlashbackWalPass *pass, XLogRecPtr position);
 extern XLogReaderState *flashback_wal_next(FlashbackWalPass *pass);
 extern XLogRecPtr flashback_wal_position(const FlashbackWalPass *pass);
 extern void flashback_wal_end(FlashbackWalPass *pass);
@@ -49,13 +72,58 @@ extern bool flashback_redo_concerns(XLogReaderState *record);
 /* rebuild.c */
 typedef struct FlashbackHeap FlashbackHeap;
 
-extern FlashbackHeap *flashback_heap_open(Relation rel, const FlashbackMoment *moment,
-										  FlashbackPhase phase);
+extern FlashbackHeap *flashback_heap_open(const FlashbackFile *file, Relation rel,
+										  const FlashbackMoment *moment, FlashbackPhase phase);
+extern BlockNumber flashback_heap_size(const FlashbackHeap *heap);
 extern const char *flashback_heap_next(FlashbackHeap *heap, BlockNumber *blkno, bool *rebuilt);
 extern const char *flashback_heap_fetch(FlashbackHeap *heap, BlockNumber blkno, bool *newer);
 extern void flashback_heap_pause(FlashbackHeap *heap);
 extern void flashback_heap_rebuild_newer(FlashbackHeap *heap);
 extern void flashback_heap_close(FlashbackHeap *heap);
+
+/* columns.c */
+extern void flashback_columns_begin(FlashbackFormer *former);
+extern void flashback_columns_take(FlashbackFormer *former, TupleTableSlot *slot);
+extern bool flashback_columns_are_complete(const FlashbackFormer *former);
+
+/* A file that was deleted by a commit that is looked at */
+typedef struct FlashbackDeletedFile
+{
+	RelFileLocator rlocator;	/* hash key, must be first */
+	int64		size;
+	bool		named;			/* a relation had it */
+}			FlashbackDeletedFile;
+
+/* former.c */
+extern FlashbackFormers *flashback_formers_of_files(HTAB *files, const FlashbackCommit *commit,
+													int *nnew, const FlashbackMoment *moment,
+													FlashbackRefusal *refusal);
+extern void flashback_formers_sort(FlashbackFormers *formers);
+extern void flashback_former_take(FlashbackFormer *former, TupleTableSlot *slot);
+extern Datum flashback_catalog_value(TupleTableSlot *slot, AttrNumber attnum);
+extern bool flashback_row_is_older(HeapTuple row, const FlashbackMoment *moment);
+
+/* scan.c */
+typedef struct FlashbackToast FlashbackToast;
+
+typedef struct FlashbackStored
+{
+	const char *name;			/* of the relation */
+	TupleDesc	desc;			/* of the tuples on its pages */
+	TupleDesc	shape;			/* of the rows that are returned */
+	int			natts;			/* that it had at the moment */
+	Oid			toastrelid;
+} FlashbackStored;
+
+extern FlashbackScan *flashback_scan_catalog(Relation rel, const FlashbackFile *file,
+											 const FlashbackMoment *moment);
+extern void flashback_scan_describe(const FlashbackScan *scan, FlashbackStored *stored);
+extern FlashbackToast *flashback_scan_open_toast(FlashbackScan *scan);
+extern const char *flashback_scan_next_page(FlashbackScan *scan, const OffsetNumber **visible,
+											int *nvisible);
+extern HeapTuple flashback_scan_tuple(FlashbackScan *scan, OffsetNumber offset);
+extern HeapTuple flashback_scan_reshape(FlashbackScan *scan, HeapTuple tuple, bool fetch);
+extern void flashback_scan_check_complete(FlashbackScan *scan);
 
 /* visibility.c */
 typedef struct FlashbackVisibility FlashbackVisibility;
@@ -64,11 +132,29 @@ extern FlashbackVisibility *flashback_visibility_create(const FlashbackMoment *m
 extern bool flashback_tuple_is_visible(FlashbackVisibility *visibility, HeapTupleHeader tuple);
 
 /* toast.c */
-typedef struct FlashbackToast FlashbackToast;
+typedef struct FlashbackChunk
+{
+	Oid			value;
+	int32		number;
+	const char *data;
+	Size		size;
+	BlockNumber blkno;
+	OffsetNumber offset;
+	HeapTupleHeader tuple;
+	uint32		tuple_length;
+} FlashbackChunk;
 
-extern FlashbackToast *flashback_toast_open(Oid toastrelid, const FlashbackMoment *moment,
+extern FlashbackToast *flashback_toast_open(Oid toastrelid, const FlashbackFile *file,
+											const FlashbackMoment *moment,
 											FlashbackVisibility *visibility);
 extern struct varlena *flashback_toast_fetch(FlashbackToast *toast, struct varlena *pointer);
+extern bool flashback_toast_next_chunk(FlashbackToast *toast, FlashbackChunk *chunk);
+pg_noreturn extern void flashback_toast_corrupted(const FlashbackToast *toast, Oid value,
+												  const char *what);
 extern void flashback_toast_close(FlashbackToast *toast);
+
+/* page_copy.c */
+extern bool flashback_pages_fit(const FlashbackScan *scan, Relation result);
+extern uint64 flashback_copy_pages(FlashbackScan *scan, Relation result);
 
 #endif							/* FLASHBACK_INTERNAL_H */

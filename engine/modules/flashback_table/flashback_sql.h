@@ -34,13 +34,23 @@ extern void flashback_condition_free(FlashbackCondition *condition);
 /* partitions.c */
 typedef struct FlashbackRows FlashbackRows;
 
-extern bool flashback_partitions_are_known(Relation rel, const FlashbackMoment *moment,
-										   FlashbackRefusal *refusal);
-extern List *flashback_partitions_then(Relation rel, const FlashbackMoment *moment,
-									   bool owned, bool report);
+/* The current user may see all rows of the table */
+#define FLASHBACK_OWNED 1
+/* Rows may have the columns of then */
+#define FLASHBACK_THEN 2
+/* Differences between the partitions of then and now are reported */
+#define FLASHBACK_REPORT 4
+
+extern bool flashback_is_possible(Relation rel, const FlashbackMoment *moment, int64 *pages,
+								  FlashbackRefusal *refusal);
 extern FlashbackRows *flashback_rows_begin(Relation rel, TimestampTz time,
-										   const char *condition, bool owned);
+										   const char *condition, int flags);
+extern FlashbackRows *flashback_rows_begin_before(Oid relid, XLogRecPtr commit_lsn);
+extern Relation flashback_rows_relation(const FlashbackRows *rows);
+extern const FlashbackFormer *flashback_rows_former(const FlashbackRows *rows);
+extern TupleDesc flashback_rows_columns(const FlashbackRows *rows, bool *then);
 extern const FlashbackMoment *flashback_rows_moment(const FlashbackRows *rows);
+extern FlashbackScan *flashback_rows_take_scan(FlashbackRows *rows);
 extern bool flashback_rows_next(FlashbackRows *rows, TupleTableSlot **slot);
 extern void flashback_rows_end(FlashbackRows *rows);
 
@@ -49,6 +59,7 @@ extern bool flashback_kind_is_possible(Relation rel, FlashbackRefusal *refusal);
 
 /* privileges.c */
 extern void flashback_check_owners(List *relids);
+extern void flashback_check_former_owner(Oid relid, const FlashbackFormer *former);
 pg_noreturn extern void flashback_refuse_undecided(Relation rel, const char *reason);
 
 /* progress.c */
@@ -71,5 +82,11 @@ typedef struct FlashbackResult
 extern void flashback_make_result(Relation rel, TimestampTz time, const char *name,
 								  const char *schema, bool with_indexes,
 								  const char *condition, FlashbackResult *result);
+extern void flashback_make_result_before(Oid relid, XLogRecPtr commit_lsn, const char *name,
+										 const char *schema, const char *condition,
+										 FlashbackResult *result);
+
+/* dropped.c */
+extern Oid	flashback_give_back(RangeVar *relation, const char *newname);
 
 #endif							/* FLASHBACK_SQL_H */

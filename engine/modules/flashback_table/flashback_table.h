@@ -21,6 +21,7 @@
 #include "datatype/timestamp.h"
 #include "executor/tuptable.h"
 #include "flashback_log_api.h"
+#include "nodes/pg_list.h"
 #include "storage/bufpage.h"
 #include "utils/rel.h"
 
@@ -41,11 +42,21 @@ typedef struct FlashbackMoment
 	TransactionId *running;		/* of the memory context that was current */
 	uint32		nrunning;
 	bool		lacks_subxids;
-	TransactionId *replicated;	/* those with an origin that committed from
-								 * the point on until L(T), sorted; of the
-								 * memory context that was current */
-	uint32		nreplicated;
+	TransactionId *committed;	/* those that did from the point on until
+								 * L(T): with an origin, or all, sorted; of
+								 * the memory context that was current */
+	uint32		ncommitted;
+	bool		by_position;	/* what committed before L(T) counts, whatever
+								 * its time */
 } FlashbackMoment;
+
+/* The commit that ends a moment */
+typedef struct FlashbackCommit
+{
+	TimestampTz time;
+	Oid		   *dropped;		/* relations that it dropped, sorted */
+	int			ndropped;
+} FlashbackCommit;
 
 /* Why one cannot be, or why a relation cannot be read as of it */
 typedef struct FlashbackRefusal
@@ -77,6 +88,7 @@ typedef struct FlashbackProgress
 	uint64		blocks_done;
 	uint64		blocks_rebuilt;
 	uint64		rows;
+	uint64		bytes_written;	/* of a result */
 } FlashbackProgress;
 
 /*
@@ -91,35 +103,80 @@ typedef struct FlashbackScan FlashbackScan;
 /* moment.c */
 extern bool flashback_try_resolve(TimestampTz time, FlashbackMoment *moment, FlashbackRefusal *refusal);
 extern void flashback_resolve(TimestampTz time, FlashbackMoment *moment);
+extern bool flashback_try_resolve_before(XLogRecPtr commit_lsn, FlashbackMoment *moment,
+										 FlashbackCommit *commit, FlashbackRefusal *refusal);
 pg_noreturn extern void flashback_refuse(const FlashbackRefusal *refusal);
+extern bool flashback_has_dropped(const FlashbackCommit *commit, Oid relid);
+extern bool flashback_oldest_point(FlashbackPoint *point);
 extern bool flashback_moment_lasts(const FlashbackMoment *moment);
+
+/* The file of a relation at a moment */
+typedef struct FlashbackFile
+{
+	RelFileLocator rlocator;
+	bool		kept;			/* deleted since, and kept; else the
+								 * relation's present one */
+	BlockNumber nblocks;		/* that it has */
+} FlashbackFile;
+
+/* What a relation was at a moment */
+typedef struct FlashbackFormer
+{
+	Oid			relid;
+	NameData	name;
+	Oid			namespace;
+	Oid			owner;
+	Oid			am;
+	char		kind;
+	char		persistence;
+	int			natts;			/* number of columns, with dropped ones */
+	FlashbackFile file;
+	Oid			toastrelid;		/* InvalidOid: it had no TOAST relation */
+	FlashbackFile toast;
+	TupleDesc	desc;			/* NULL: not read */
+} FlashbackFormer;
+
+typedef struct FlashbackFormers
+{
+	int			n;
+	FlashbackFormer *items;		/* sorted by relid */
+} FlashbackFormers;
+
+/* former.c: all of the memory context that is current */
+extern FlashbackFormers *flashback_formers_read(const List *relids, const FlashbackMoment *moment,
+												FlashbackRefusal *refusal);
+extern FlashbackFormer *flashback_former_of(FlashbackFormers *formers, Oid relid);
+extern bool flashback_former_find_files(FlashbackFormer *former, Relation rel,
+										const FlashbackMoment *moment, FlashbackRefusal *refusal);
+
+/* columns.c */
+extern bool flashback_columns_read(FlashbackFormers *formers, const FlashbackMoment *moment,
+								   FlashbackRefusal *refusal);
+extern bool flashback_columns_are_usable(const FlashbackFormer *former,
+										 const FlashbackMoment *moment, FlashbackRefusal *refusal);
+extern bool flashback_columns_fit(const FlashbackFormer *former, TupleDesc desc);
 
 /* scan.c */
 
 /*
- * Whether the file of this relation is the one that it had at the moment.
- * *natts is the number of columns, with dropped ones, that it had.
- */
-extern bool flashback_relation_is_same(Relation rel, const FlashbackMoment *moment,
-									   int *natts, FlashbackRefusal *refusal);
-
-/*
- * The relation must be a permanent heap, locked at least in AccessShareLock
- * until the end of the transaction.  An error is raised if it has not the file
- * that it had.
+ * Reads a relation of which the files have been found.  The relation (NULL: it
+ * has been dropped since) must be locked at least in AccessShareLock until the
+ * end of the transaction.  Rows have its shape of then, for which the columns
+ * must have been read, or its present one: dropped columns, and those added
+ * since the moment, are null.
  *
  * Rows are only to be believed once flashback_scan_next() has returned false:
  * only then is it known that the log was complete all the time.
  */
-extern FlashbackScan *flashback_scan_begin(Relation rel, const FlashbackMoment *moment);
+extern FlashbackScan *flashback_scan_begin(const FlashbackFormer *former, Relation rel, bool then,
+										   const FlashbackMoment *moment);
 
 /* A slot that flashback_scan_next() can fill */
 extern TupleTableSlot *flashback_scan_slot(FlashbackScan *scan);
 
 /*
- * The next row, in the shape of the relation's present descriptor: dropped
- * columns, and those added since the moment, are null.  Values of TOAST are
- * fetched, inline compressed ones stay compressed.  What is in the slot is
+ * The next row.  Values of TOAST are fetched, inline compressed ones stay
+ * compressed.  What is in the slot is
  * valid until the next call.  Without a slot the row is only counted.
  */
 extern bool flashback_scan_next(FlashbackScan *scan, TupleTableSlot *slot);

@@ -127,7 +127,7 @@ polar_flashback_rows(PG_FUNCTION_ARGS)
 	rel = open_possible(relid);
 	InitMaterializedSRF(fcinfo, MAT_SRF_BLESS);
 
-	rows = flashback_rows_begin(rel, PG_GETARG_TIMESTAMPTZ(1), get_text(fcinfo, 2), true);
+	rows = flashback_rows_begin(rel, PG_GETARG_TIMESTAMPTZ(1), get_text(fcinfo, 2), FLASHBACK_OWNED);
 	while (flashback_rows_next(rows, &slot))
 		tuplestore_puttupleslot(rsinfo->setResult, slot);
 	flashback_rows_end(rows);
@@ -146,7 +146,8 @@ polar_flashback_count(PG_FUNCTION_ARGS)
 	refuse_null(PG_ARGISNULL(0), "relation");
 	refuse_null(PG_ARGISNULL(1), "target_time");
 	rel = open_possible(PG_GETARG_OID(0));
-	rows = flashback_rows_begin(rel, PG_GETARG_TIMESTAMPTZ(1), get_text(fcinfo, 2), true);
+	rows = flashback_rows_begin(rel, PG_GETARG_TIMESTAMPTZ(1), get_text(fcinfo, 2),
+								FLASHBACK_OWNED | (PG_ARGISNULL(2) ? FLASHBACK_THEN : 0));
 	while (flashback_rows_next(rows, NULL))
 		count++;
 	flashback_rows_end(rows);
@@ -186,24 +187,6 @@ polar_flashback_table(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
 }
 
-/*
- * Of the relation and its TOAST relation.
- */
-static int64
-count_pages(Relation rel)
-{
-	int64		pages = RelationGetNumberOfBlocks(rel);
-
-	if (OidIsValid(rel->rd_rel->reltoastrelid))
-	{
-		Relation	toast = table_open(rel->rd_rel->reltoastrelid, AccessShareLock);
-
-		pages += RelationGetNumberOfBlocks(toast);
-		table_close(toast, NoLock);
-	}
-	return pages;
-}
-
 Datum
 polar_flashback_check(PG_FUNCTION_ARGS)
 {
@@ -213,7 +196,7 @@ polar_flashback_check(PG_FUNCTION_ARGS)
 	FlashbackMoment moment;
 	FlashbackRefusal refusal;
 	Relation	rel;
-	int			natts;
+	int64		pages;
 
 	refuse_null(PG_ARGISNULL(0), "relation");
 	refuse_null(PG_ARGISNULL(1), "target_time");
@@ -226,26 +209,8 @@ polar_flashback_check(PG_FUNCTION_ARGS)
 	if (flashback_kind_is_possible(rel, &refusal) &&
 		flashback_try_resolve(PG_GETARG_TIMESTAMPTZ(1), &moment, &refusal))
 	{
-		List	   *leaves = list_make1_oid(RelationGetRelid(rel));
-		bool		partitioned = (rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE);
-		bool		possible = !partitioned || flashback_partitions_are_known(rel, &moment, &refusal);
-		int64		pages = 0;
+		bool		possible = flashback_is_possible(rel, &moment, &pages, &refusal);
 
-		if (partitioned && !possible)
-			leaves = NIL;
-		else if (partitioned)
-			leaves = flashback_partitions_then(rel, &moment, true, false);
-		foreach_oid(leafid, leaves)
-		{
-			Relation	leaf = table_open(leafid, AccessShareLock);
-
-			/* The reason of the first is as good as another's */
-			possible = possible && flashback_kind_is_possible(leaf, &refusal);
-			if (RELKIND_HAS_STORAGE(leaf->rd_rel->relkind))
-				pages += count_pages(leaf);
-			possible = possible && flashback_relation_is_same(leaf, &moment, &natts, &refusal);
-			table_close(leaf, NoLock);
-		}
 		values[4] = Int64GetDatum(moment.point.number);
 		values[5] = LSNGetDatum(moment.lsn);
 		values[6] = Int64GetDatum(moment.lsn - moment.point.redo);

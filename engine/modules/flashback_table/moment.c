@@ -27,6 +27,7 @@
 #include "access/xlogrecovery.h"
 #include "flashback_internal.h"
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/procarray.h"
@@ -104,23 +105,32 @@ point_is_usable(const FlashbackPoint *point, FlashbackRefusal *refusal)
 }
 
 /*
- * The time of the oldest point that can be used; DT_NOEND if there is none.
+ * The oldest point that can be used; false if there is none.
  */
+bool
+flashback_oldest_point(FlashbackPoint *point)
+{
+	XLogRecPtr	before = PG_UINT64_MAX;
+	FlashbackPoint next;
+	FlashbackRefusal ignored;
+	bool		found = false;
+
+	while (before > 0 && flashback_log()->find_point_lsn(before, &next) &&
+		   point_is_usable(&next, &ignored))
+	{
+		*point = next;
+		found = true;
+		before = next.lsn - 1;
+	}
+	return found;
+}
+
 static TimestampTz
 oldest_usable_time(void)
 {
-	TimestampTz result = DT_NOEND;
-	XLogRecPtr	before = PG_UINT64_MAX;
 	FlashbackPoint point;
-	FlashbackRefusal ignored;
 
-	while (before > 0 && flashback_log()->find_point_lsn(before, &point) &&
-		   point_is_usable(&point, &ignored))
-	{
-		result = point.time;
-		before = point.lsn - 1;
-	}
-	return result;
+	return flashback_oldest_point(&point) ? point.time : DT_NOEND;
 }
 
 /*
@@ -183,18 +193,14 @@ take(const char **data, Size *left, Size n, Size size)
 }
 
 /*
- * Notes the transactions of a commit record that has an origin: they have the
- * origin's commit timestamp.
+ * Takes a commit record apart.
  */
 static void
-note_replicated(XLogReaderState *record, FlashbackMoment *moment, uint32 *allocated)
+read_commit(XLogReaderState *record, FlashbackCommitRecord *commit)
 {
 	const char *data = XLogRecGetData(record);
 	Size		left = XLogRecGetDataLen(record);
 	uint32		xinfo = 0;
-	TransactionId xid = XLogRecGetXid(record);
-	const char *subxids = NULL;
-	uint32		nsubxids = 0;
 	const char *at;
 
 	/* Sections of n items each, in this order */
@@ -209,6 +215,8 @@ note_replicated(XLogReaderState *record, FlashbackMoment *moment, uint32 *alloca
 		{XACT_XINFO_HAS_INVALS, sizeof(SharedInvalidationMessage)},
 	};
 
+	memset(commit, 0, sizeof(*commit));
+	commit->xid = XLogRecGetXid(record);
 	if (!take(&data, &left, 1, MinSizeOfXactCommit))
 		goto damaged;
 	if ((XLogRecGetInfo(record) & XLOG_XACT_HAS_INFO) == 0)
@@ -216,8 +224,7 @@ note_replicated(XLogReaderState *record, FlashbackMoment *moment, uint32 *alloca
 	if ((at = take(&data, &left, 1, sizeof(uint32))) == NULL)
 		goto damaged;
 	memcpy(&xinfo, at, sizeof(uint32));
-	if ((xinfo & XACT_XINFO_HAS_ORIGIN) == 0)
-		return;
+	commit->replicated = (xinfo & XACT_XINFO_HAS_ORIGIN) != 0;
 	if ((xinfo & XACT_XINFO_HAS_DBINFO) && !take(&data, &left, 1, sizeof(xl_xact_dbinfo)))
 		goto damaged;
 	for (int i = 0; i < lengthof(sections); i++)
@@ -233,38 +240,114 @@ note_replicated(XLogReaderState *record, FlashbackMoment *moment, uint32 *alloca
 			goto damaged;
 		if (sections[i].flag == XACT_XINFO_HAS_SUBXACTS)
 		{
-			subxids = at;
-			nsubxids = n;
+			commit->subxids = at;
+			commit->nsubxids = n;
+		}
+		if (sections[i].flag == XACT_XINFO_HAS_RELFILELOCATORS)
+			commit->nfiles = n;
+		if (sections[i].flag == XACT_XINFO_HAS_DROPPED_STATS)
+		{
+			commit->stats = at;
+			commit->nstats = n;
 		}
 	}
 	if (xinfo & XACT_XINFO_HAS_TWOPHASE)
 	{
 		if ((at = take(&data, &left, 1, sizeof(TransactionId))) == NULL)
 			goto damaged;
-		memcpy(&xid, at, sizeof(xid));
+		memcpy(&commit->xid, at, sizeof(commit->xid));
 	}
-
-	if (moment->nreplicated + nsubxids + 1 > *allocated)
-	{
-		Size		size;
-
-		*allocated = Max(*allocated * 2, moment->nreplicated + nsubxids + 64);
-		size = (Size) *allocated * sizeof(TransactionId);
-		if (moment->replicated)
-			moment->replicated = repalloc_huge(moment->replicated, size);
-		else
-			moment->replicated = MemoryContextAllocHuge(CurrentMemoryContext, size);
-	}
-	moment->replicated[moment->nreplicated++] = xid;
-	if (nsubxids > 0)
-		memcpy(&moment->replicated[moment->nreplicated], subxids, nsubxids * sizeof(TransactionId));
-	moment->nreplicated += nsubxids;
 	return;
 
 damaged:
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("invalid transaction record in WAL at %X/%X", LSN_FORMAT_ARGS(record->ReadRecPtr))));
+}
+
+/*
+ * Notes the transactions of a commit record, if their commit timestamp is that
+ * of an origin, or if timestamps do not matter.
+ */
+static void
+note_committed(XLogReaderState *record, FlashbackMoment *moment, uint32 *allocated)
+{
+	FlashbackCommitRecord commit;
+
+	read_commit(record, &commit);
+	if (!commit.replicated && !moment->by_position)
+		return;
+	if (moment->ncommitted + commit.nsubxids + 1 > *allocated)
+	{
+		Size		size;
+
+		*allocated = Max(*allocated * 2, moment->ncommitted + commit.nsubxids + 64);
+		size = (Size) *allocated * sizeof(TransactionId);
+		if (moment->committed)
+			moment->committed = repalloc_huge(moment->committed, size);
+		else
+			moment->committed = MemoryContextAllocHuge(CurrentMemoryContext, size);
+	}
+	moment->committed[moment->ncommitted++] = commit.xid;
+	if (commit.nsubxids > 0)
+		memcpy(&moment->committed[moment->ncommitted], commit.subxids, commit.nsubxids * sizeof(TransactionId));
+	moment->ncommitted += commit.nsubxids;
+}
+
+static int
+compare_oids(const void *a, const void *b)
+{
+	Oid			x = *(const Oid *) a;
+	Oid			y = *(const Oid *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * When a commit was, and the relations of this database that it has dropped:
+ * their statistics go with them.
+ */
+void
+flashback_take_commit(const FlashbackCommitRecord *record, FlashbackCommit *commit)
+{
+	commit->time = record->time;
+	commit->dropped = palloc_array(Oid, Max(record->nstats, 1));
+	commit->ndropped = 0;
+	for (uint32 i = 0; i < record->nstats; i++)
+	{
+		xl_xact_stats_item item;
+
+		memcpy(&item, record->stats + i * sizeof(item), sizeof(item));
+		if (item.kind == PGSTAT_KIND_RELATION && item.dboid == MyDatabaseId && item.objid_hi == 0)
+			commit->dropped[commit->ndropped++] = item.objid_lo;
+	}
+	qsort(commit->dropped, commit->ndropped, sizeof(Oid), compare_oids);
+}
+
+/*
+ * Whether a commit has dropped a relation.
+ */
+bool
+flashback_has_dropped(const FlashbackCommit *commit, Oid relid)
+{
+	return commit->ndropped > 0 &&
+		bsearch(&relid, commit->dropped, commit->ndropped, sizeof(Oid), compare_oids) != NULL;
+}
+
+/*
+ * Takes a record apart if it is that of a commit.
+ */
+bool
+flashback_is_commit(XLogReaderState *record, FlashbackCommitRecord *commit)
+{
+	bool		is_commit;
+	TimestampTz at;
+
+	if (!end_time(record, &is_commit, &at) || !is_commit)
+		return false;
+	read_commit(record, commit);
+	commit->time = at;
+	return true;
 }
 
 /*
@@ -318,9 +401,12 @@ compare_xids(const void *a, const void *b)
  * L(T), from a point's WAL, and what is known there of transactions.
  * *certain: WAL shows that no transaction is still to come with a commit
  * timestamp up to the moment.
+ *
+ * With a commit (not NULL), the start of its record instead, which ends at
+ * "end", and its time; *certain: there is one.
  */
 static void
-find_lsn(FlashbackMoment *moment, XLogRecPtr end, bool *certain)
+find_lsn(FlashbackMoment *moment, XLogRecPtr end, FlashbackCommit *of_commit, bool *certain)
 {
 	FlashbackWalPass *pass = flashback_wal_begin(moment->point.redo, end);
 	XLogReaderState *record;
@@ -334,8 +420,8 @@ find_lsn(FlashbackMoment *moment, XLogRecPtr end, bool *certain)
 	moment->next_xid = InvalidTransactionId;
 	moment->running = NULL;
 	moment->nrunning = 0;
-	moment->replicated = NULL;
-	moment->nreplicated = 0;
+	moment->committed = NULL;
+	moment->ncommitted = 0;
 	flashback_report(FLASHBACK_FINDING_POSITION);
 	while ((record = flashback_wal_next(pass)) != NULL)
 	{
@@ -347,6 +433,24 @@ find_lsn(FlashbackMoment *moment, XLogRecPtr end, bool *certain)
 			note_running(record, moment);
 		if (!end_time(record, &commit, &at))
 			continue;
+		if (of_commit)
+		{
+			FlashbackCommitRecord found;
+
+			if (!commit)
+				continue;
+			if (record->EndRecPtr == end)
+			{
+				*certain = true;
+				moment->lsn = record->ReadRecPtr;
+				moment->time = at - 1;
+				(void) flashback_is_commit(record, &found);
+				flashback_take_commit(&found, of_commit);
+				break;
+			}
+			note_committed(record, moment, &allocated);
+			continue;
+		}
 		if (newest != DT_NOBEGIN && at < newest - USECS_PER_SEC && !warned)
 		{
 			ereport(WARNING,
@@ -368,71 +472,69 @@ find_lsn(FlashbackMoment *moment, XLogRecPtr end, bool *certain)
 			}
 		}
 		if (commit)
-			note_replicated(record, moment, &allocated);
+			note_committed(record, moment, &allocated);
 	}
 	if (XLogRecPtrIsInvalid(moment->lsn))
 		moment->lsn = flashback_wal_position(pass);
 	flashback_wal_end(pass);
 	if (moment->nrunning > 0)
 		qsort(moment->running, moment->nrunning, sizeof(TransactionId), compare_xids);
-	if (moment->nreplicated > 0)
-		qsort(moment->replicated, moment->nreplicated, sizeof(TransactionId), compare_xids);
+	if (moment->ncommitted > 0)
+		qsort(moment->committed, moment->ncommitted, sizeof(TransactionId), compare_xids);
+}
+
+static bool
+refuse_before_window(FlashbackRefusal *refusal)
+{
+	refuse(refusal, ERRCODE_INVALID_PARAMETER_VALUE,
+		   "the target time is before the oldest moment of the flashback log");
+	refusal->nearest_time = oldest_usable_time();
+	if (refusal->nearest_time != DT_NOEND)
+		snprintf(refusal->hint, sizeof(refusal->hint),
+				 "The oldest moment is %s.", timestamptz_to_str(refusal->nearest_time));
+	else
+		snprintf(refusal->hint, sizeof(refusal->hint),
+				 "The flashback log has no point yet; a checkpoint makes one.");
+	return false;
+}
+
+static bool
+log_is_on(FlashbackRefusal *refusal)
+{
+	const char *enabled = GetConfigOption("polar_enable_flashback_log", true, false);
+
+	if (enabled != NULL && strcmp(enabled, "on") == 0)
+		return true;
+	refuse(refusal, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+		   "the flashback log is switched off");
+	snprintf(refusal->hint, sizeof(refusal->hint),
+			 "Set polar_enable_flashback_log to on and restart the server.");
+	return false;
 }
 
 /*
- * Finds out how a moment can be gone back to; false, with the reason, if it
- * cannot.
+ * The end of WAL that is there to be read.
  */
-bool
-flashback_try_resolve(TimestampTz time, FlashbackMoment *moment, FlashbackRefusal *refusal)
+XLogRecPtr
+flashback_end_of_wal(void)
 {
-	const FlashbackLogApi *api = flashback_log();
-	const char *enabled = GetConfigOption("polar_enable_flashback_log", true, false);
-	TimestampTz now = GetCurrentTimestamp();
-	bool		in_recovery = RecoveryInProgress();
 	XLogRecPtr	end;
-	bool		certain;
 
-	memset(moment, 0, sizeof(*moment));
-	moment->time = time;
-	if (enabled == NULL || strcmp(enabled, "on") != 0)
-	{
-		refuse(refusal, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-			   "the flashback log is switched off");
-		snprintf(refusal->hint, sizeof(refusal->hint),
-				 "Set polar_enable_flashback_log to on and restart the server.");
-		return false;
-	}
-	if (time >= now)
-	{
-		refuse(refusal, ERRCODE_INVALID_PARAMETER_VALUE,
-			   "the target time is in the future");
-		refusal->nearest_time = now;
-		return false;
-	}
-	if (!api->find_point(time, &moment->point))
-	{
-		refuse(refusal, ERRCODE_INVALID_PARAMETER_VALUE,
-			   "the target time is before the oldest moment of the flashback log");
-		refusal->nearest_time = oldest_usable_time();
-		if (refusal->nearest_time != DT_NOEND)
-			snprintf(refusal->hint, sizeof(refusal->hint),
-					 "The oldest moment is %s.", timestamptz_to_str(refusal->nearest_time));
-		else
-			snprintf(refusal->hint, sizeof(refusal->hint),
-					 "The flashback log has no point yet; a checkpoint makes one.");
-		return false;
-	}
+	if (RecoveryInProgress())
+		return GetXLogReplayRecPtr(NULL);
+	end = GetXLogInsertEndRecPtr();
+	XLogFlush(end);
+	return end;
+}
 
-	if (in_recovery)
-		end = GetXLogReplayRecPtr(NULL);
-	else
-	{
-		wait_for_commits();
-		end = GetXLogInsertEndRecPtr();
-		XLogFlush(end);
-	}
-
+/*
+ * Finds the position, from the moment's point or an earlier one; false, with
+ * the reason, if there is none that can be used.
+ */
+static bool
+find_from_points(FlashbackMoment *moment, XLogRecPtr end, FlashbackCommit *of_commit,
+				 bool *certain, FlashbackRefusal *refusal)
+{
 	for (;;)
 	{
 		if (!point_is_usable(&moment->point, refusal))
@@ -443,7 +545,7 @@ flashback_try_resolve(TimestampTz time, FlashbackMoment *moment, FlashbackRefusa
 						 "The oldest moment that works is %s.", timestamptz_to_str(refusal->nearest_time));
 			return false;
 		}
-		find_lsn(moment, end, &certain);
+		find_lsn(moment, end, of_commit, certain);
 
 		/*
 		 * The point must be before the position, and WAL between them must
@@ -451,8 +553,8 @@ flashback_try_resolve(TimestampTz time, FlashbackMoment *moment, FlashbackRefusa
 		 * shortly after its point; only before the first has nothing.
 		 */
 		if (moment->lsn >= moment->point.lsn && TransactionIdIsValid(moment->settled_xid))
-			break;
-		if (!api->find_point_lsn(Min(moment->lsn, moment->point.lsn - 1), &moment->point))
+			return true;
+		if (!flashback_log()->find_point_lsn(Min(moment->lsn, moment->point.lsn - 1), &moment->point))
 		{
 			refuse(refusal, ERRCODE_INVALID_PARAMETER_VALUE,
 				   "the target time is before the oldest moment of the flashback log");
@@ -461,6 +563,36 @@ flashback_try_resolve(TimestampTz time, FlashbackMoment *moment, FlashbackRefusa
 			return false;
 		}
 	}
+}
+
+/*
+ * Finds out how a moment can be gone back to; false, with the reason, if it
+ * cannot.
+ */
+bool
+flashback_try_resolve(TimestampTz time, FlashbackMoment *moment, FlashbackRefusal *refusal)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	bool		in_recovery = RecoveryInProgress();
+	bool		certain;
+
+	memset(moment, 0, sizeof(*moment));
+	moment->time = time;
+	if (!log_is_on(refusal))
+		return false;
+	if (time >= now)
+	{
+		refuse(refusal, ERRCODE_INVALID_PARAMETER_VALUE,
+			   "the target time is in the future");
+		refusal->nearest_time = now;
+		return false;
+	}
+	if (!flashback_log()->find_point(time, &moment->point))
+		return refuse_before_window(refusal);
+	if (!in_recovery)
+		wait_for_commits();
+	if (!find_from_points(moment, flashback_end_of_wal(), NULL, &certain, refusal))
+		return false;
 
 	if (in_recovery && !certain)
 	{
@@ -477,6 +609,34 @@ flashback_try_resolve(TimestampTz time, FlashbackMoment *moment, FlashbackRefusa
 		}
 		return false;
 	}
+	return true;
+}
+
+/*
+ * The moment before a commit, whose record ends at this position; false, with
+ * the reason, if there is none.
+ */
+bool
+flashback_try_resolve_before(XLogRecPtr commit_lsn, FlashbackMoment *moment,
+							 FlashbackCommit *commit, FlashbackRefusal *refusal)
+{
+	bool		certain = false;
+
+	memset(moment, 0, sizeof(*moment));
+	memset(commit, 0, sizeof(*commit));
+	moment->by_position = true;
+	if (!log_is_on(refusal))
+		return false;
+	if (!RecoveryInProgress())
+		wait_for_commits();
+	if (XLogRecPtrIsInvalid(commit_lsn) || !flashback_log()->find_point_lsn(commit_lsn - 1, &moment->point))
+		return refuse_before_window(refusal);
+	if (commit_lsn <= flashback_end_of_wal() &&
+		!find_from_points(moment, commit_lsn, commit, &certain, refusal))
+		return false;
+	if (!certain)
+		return refuse(refusal, ERRCODE_INVALID_PARAMETER_VALUE,
+					  "no transaction committed at %X/%X", LSN_FORMAT_ARGS(commit_lsn));
 	return true;
 }
 

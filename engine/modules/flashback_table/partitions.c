@@ -5,7 +5,10 @@
  *
  * Which tables were partitions at the moment is what pg_inherits said then:
  * it is read as of the moment like any other table.  Those that have been
- * detached since count, those attached since do not.
+ * detached or dropped since count, those attached since do not.
+ *
+ * Rows have the present columns of the table, unless these had other types
+ * then: then they have the columns of then, if the caller can take them.
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *
@@ -16,16 +19,19 @@
  */
 #include "postgres.h"
 
+#include "access/attmap.h"
 #include "access/relation.h"
 #include "access/table.h"
-#include "access/tupconvert.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "executor/executor.h"
+#include "flashback_console.h"
+#include "flashback_internal.h"
 #include "flashback_sql.h"
 #include "miscadmin.h"
-#include "rewrite/rewriteHandler.h"
 #include "storage/lmgr.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -34,25 +40,38 @@
 /* How often progress is reported */
 #define REPORT_ROWS 64
 
+/* The table itself, or a partition that it had */
+typedef struct Leaf
+{
+	FlashbackFormer *former;
+	bool		exists;			/* else it has been dropped since */
+} Leaf;
+
+/* A table, and what is read for it */
+typedef struct Tree
+{
+	FlashbackFormers *formers;
+	FlashbackFormer *root;
+	List	   *leaves;			/* of Leaf */
+	bool		then;			/* rows have the columns of then */
+} Tree;
+
 struct FlashbackRows
 {
-	Relation	rel;
+	Relation	rel;			/* NULL: it has been dropped since */
+	bool		opened;			/* by us */
+	TupleDesc	desc;			/* of the rows */
 	FlashbackMoment moment;
-	List	   *leaves;			/* of Oid; NIL: the relation itself */
+	Tree		tree;
 	int			next_leaf;
-	Relation	leaf;			/* that is being read; NULL before the first */
-	TupleConversionMap *map;	/* of the leaf to the relation; NULL: same */
-	FlashbackScan *scan;
+	Relation	leaf;			/* that is being read, if it exists */
+	AttrMap    *map;			/* of the leaf to the relation; NULL: same */
+	FlashbackScan *scan;		/* NULL before the first leaf */
 	TupleTableSlot *scanned;
 	TupleTableSlot *slot;		/* in the shape of the relation */
 	FlashbackCondition *condition;
 	uint64		count;			/* of rows that are wanted */
-
-	/* Columns that are computed when a row is read */
-	int			ncomputed;
-	AttrNumber *computed;
-	ExprState **expressions;
-	EState	   *estate;
+	FlashbackComputed *computed;
 };
 
 /*
@@ -60,10 +79,10 @@ struct FlashbackRows
  * that were partitioned themselves are among them.
  */
 static List *
-descendants_then(Oid parent, const FlashbackMoment *moment)
+descendants_then(Oid parent, const FlashbackFormer *inherits_then, Relation inherits,
+				 const FlashbackMoment *moment)
 {
-	Relation	inherits = table_open(InheritsRelationId, AccessShareLock);
-	FlashbackScan *scan = flashback_scan_begin(inherits, moment);
+	FlashbackScan *scan = flashback_scan_catalog(inherits, &inherits_then->file, moment);
 	TupleTableSlot *slot = flashback_scan_slot(scan);
 	List	   *children = NIL;
 	List	   *parents = NIL;
@@ -72,17 +91,14 @@ descendants_then(Oid parent, const FlashbackMoment *moment)
 
 	while (flashback_scan_next(scan, slot))
 	{
-		bool		isnull;
-
 		/* DETACH CONCURRENTLY is half way: it is none any more */
-		if (DatumGetBool(slot_getattr(slot, Anum_pg_inherits_inhdetachpending, &isnull)))
+		if (DatumGetBool(flashback_catalog_value(slot, Anum_pg_inherits_inhdetachpending)))
 			continue;
-		children = lappend_oid(children, DatumGetObjectId(slot_getattr(slot, Anum_pg_inherits_inhrelid, &isnull)));
-		parents = lappend_oid(parents, DatumGetObjectId(slot_getattr(slot, Anum_pg_inherits_inhparent, &isnull)));
+		children = lappend_oid(children, DatumGetObjectId(flashback_catalog_value(slot, Anum_pg_inherits_inhrelid)));
+		parents = lappend_oid(parents, DatumGetObjectId(flashback_catalog_value(slot, Anum_pg_inherits_inhparent)));
 	}
 	ExecDropSingleTupleTableSlot(slot);
 	flashback_scan_end(scan);
-	table_close(inherits, NoLock);
 
 	while (level != NIL)
 	{
@@ -108,10 +124,8 @@ descendants_then(Oid parent, const FlashbackMoment *moment)
  * Says how the partitions differ from those that the table has now.
  */
 static void
-report_differences(Relation rel, List *detached, int attached, int dropped)
+report_differences(const char *name, bool exists, List *detached, int attached, int dropped, int lost)
 {
-	const char *name = RelationGetRelationName(rel);
-
 	foreach_oid(relid, detached)
 	{
 		ereport(NOTICE,
@@ -125,167 +139,315 @@ report_differences(Relation rel, List *detached, int attached, int dropped)
 							   "%d tables have been attached to \"%s\" since then",
 							   attached, attached, name),
 				 errdetail("Rows that were there then are not included.")));
-	if (dropped > 0)
-		ereport(WARNING,
+	if (dropped > 0 && exists)
+		ereport(NOTICE,
 				(errmsg_plural("%d partition of table \"%s\" has been dropped since then",
 							   "%d partitions of table \"%s\" have been dropped since then",
 							   dropped, dropped, name),
+				 errdetail("Rows that were there are included.")));
+	if (lost > 0)
+		ereport(WARNING,
+				(errmsg_plural("%d partition of table \"%s\" has been dropped since then",
+							   "%d partitions of table \"%s\" have been dropped since then",
+							   lost, lost, name),
 				 errdetail("Rows that were there are missing.")));
 }
 
 /*
- * Whether it can be known which partitions a table had.
+ * Whether a relation that was there at the moment still is; then it is locked.
  */
-bool
-flashback_partitions_are_known(Relation rel, const FlashbackMoment *moment,
-							   FlashbackRefusal *refusal)
+static bool
+lock_if_exists(Oid relid)
 {
-	Relation	inherits;
-	int			natts;
+	LockRelationOid(relid, AccessShareLock);
+	if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)))
+		return true;
+	UnlockRelationOid(relid, AccessShareLock);
+	return false;
+}
+
+static void
+add_leaf(Tree *tree, FlashbackFormer *former, bool exists)
+{
+	Leaf	   *leaf = palloc(sizeof(Leaf));
+
+	leaf->former = former;
+	leaf->exists = exists;
+	tree->leaves = lappend(tree->leaves, leaf);
+}
+
+/*
+ * Finds the files of a partition; false, with the reason, if it cannot be read.
+ */
+static bool
+find_leaf_files(FlashbackFormer *former, Oid relid, bool exists, const FlashbackMoment *moment,
+				FlashbackRefusal *refusal)
+{
+	Relation	leaf;
 	bool		result;
 
-	if (!flashback_relation_is_same(rel, moment, &natts, refusal))
-		return false;
-	inherits = table_open(InheritsRelationId, AccessShareLock);
-	result = flashback_relation_is_same(inherits, moment, &natts, refusal);
-	table_close(inherits, NoLock);
+	if (!exists)
+		return flashback_former_find_files(former, NULL, moment, refusal);
+	leaf = relation_open(relid, AccessShareLock);
+	result = flashback_kind_is_possible(leaf, refusal) &&
+		flashback_former_find_files(former, leaf, moment, refusal);
+	relation_close(leaf, NoLock);
 	return result;
 }
 
 /*
- * The partitions that a table had at the moment and that are still there,
- * locked.  If the caller reads them as the owner of the table, they must be
- * the caller's as well: one that has been detached may belong to somebody else
- * now.  For others it is undecided what they may see if the partitions have
- * changed.
+ * The partitions that a table had at the moment, locked if they are still
+ * there.  If the caller reads them as the owner of the table, they must be the
+ * caller's as well: one that has been detached may belong to somebody else
+ * now, and one that has been dropped may have belonged to somebody else.  For
+ * others it is undecided what they may see if the partitions have changed.
  */
-List *
-flashback_partitions_then(Relation rel, const FlashbackMoment *moment, bool owned, bool report)
+static bool
+read_partitions(Relation rel, const FlashbackMoment *moment, int flags, Tree *tree,
+				FlashbackRefusal *refusal)
 {
-	FlashbackRefusal refusal;
+	Oid			relid = tree->root->relid;
+	Relation	inherits = table_open(InheritsRelationId, AccessShareLock);
+	FlashbackFormer *inherits_then = flashback_former_of(tree->formers, InheritsRelationId);
 	List	   *then;
-	List	   *now;
-	List	   *leaves = NIL;
+	List	   *now = NIL;
+	List	   *existing = NIL;
 	List	   *detached = NIL;
 	int			attached = 0;
 	int			dropped = 0;
+	int			lost = 0;
 
-	if (!flashback_partitions_are_known(rel, moment, &refusal))
-		flashback_refuse(&refusal);
-	then = descendants_then(RelationGetRelid(rel), moment);
-	now = find_all_inheritors(RelationGetRelid(rel), AccessShareLock, NULL);
-	foreach_oid(relid, then)
+	if (!flashback_former_find_files(inherits_then, inherits, moment, refusal))
+		return false;
+	then = descendants_then(relid, inherits_then, inherits, moment);
+	table_close(inherits, NoLock);
+	if (rel)
+		now = find_all_inheritors(relid, AccessShareLock, NULL);
+	foreach_oid(child, now)
 	{
-		if (!list_member_oid(now, relid))
-		{
-			LockRelationOid(relid, AccessShareLock);
-			if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)))
-			{
-				UnlockRelationOid(relid, AccessShareLock);
-				dropped++;
-				continue;
-			}
-			detached = lappend_oid(detached, relid);
-		}
-		if (get_rel_relkind(relid) != RELKIND_PARTITIONED_TABLE)
-			leaves = lappend_oid(leaves, relid);
-	}
-	foreach_oid(relid, now)
-	{
-		if (relid != RelationGetRelid(rel) && !list_member_oid(then, relid))
+		if (child != relid && !list_member_oid(then, child))
 			attached++;
 	}
 
-	if (owned)
-		flashback_check_owners(leaves);
-	else if (detached != NIL || attached > 0 || dropped > 0)
+	tree->formers = flashback_formers_read(lappend_oid(list_copy(then), relid), moment, refusal);
+	if (tree->formers == NULL)
+		return false;
+	tree->root = flashback_former_of(tree->formers, relid);
+	foreach_oid(child, then)
+	{
+		FlashbackFormer *former = flashback_former_of(tree->formers, child);
+		bool		exists = list_member_oid(now, child) || lock_if_exists(child);
+
+		if (exists && !list_member_oid(now, child))
+			detached = lappend_oid(detached, child);
+		if (former && former->kind == RELKIND_PARTITIONED_TABLE)
+			continue;
+		if (exists)
+			existing = lappend_oid(existing, child);
+		if (!exists && (former == NULL || !has_privs_of_role(GetUserId(), former->owner) ||
+						!find_leaf_files(former, child, false, moment, refusal)))
+		{
+			lost++;
+			continue;
+		}
+		if (exists && !find_leaf_files(former, child, true, moment, refusal))
+			return false;
+		dropped += !exists;
+		add_leaf(tree, former, exists);
+	}
+
+	if (flags & FLASHBACK_OWNED)
+		flashback_check_owners(existing);
+	else if (detached != NIL || attached > 0 || dropped > 0 || lost > 0)
 		flashback_refuse_undecided(rel, "Its partitions have changed since.");
-	if (report)
-		report_differences(rel, detached, attached, dropped);
-	list_free(then);
-	list_free(now);
+	if (flags & FLASHBACK_REPORT)
+		report_differences(NameStr(tree->root->name), rel != NULL, detached, attached, dropped, lost);
+	list_free(existing);
 	list_free(detached);
-	return leaves;
+	return true;
 }
 
 /*
- * Prepares the columns that a table computes when a row is read.  Their
- * expressions use nothing that users have made, so whoever reads may run them.
+ * Reads the columns of then, if a file of then is not the present one, and
+ * decides whether rows can have the present ones.
  */
-static void
-prepare_computed(FlashbackRows *rows)
+static bool
+read_columns(Relation rel, const FlashbackMoment *moment, Tree *tree, FlashbackRefusal *refusal)
 {
-	TupleDesc	desc = RelationGetDescr(rows->rel);
-	MemoryContext old_context;
+	bool		needed = (rel == NULL);
 
-	if (desc->constr == NULL || !desc->constr->has_generated_virtual)
-		return;
-	rows->estate = CreateExecutorState();
-	rows->computed = palloc_array(AttrNumber, desc->natts);
-	rows->expressions = palloc_array(ExprState *, desc->natts);
-	old_context = MemoryContextSwitchTo(rows->estate->es_query_cxt);
-	for (int i = 0; i < desc->natts; i++)
+	foreach_ptr(Leaf, leaf, tree->leaves)
+		needed |= !leaf->exists || leaf->former->file.kept;
+	tree->then = false;
+	if (!needed)
+		return true;
+	if (!flashback_columns_read(tree->formers, moment, refusal))
+		return false;
+	tree->then = (rel == NULL || !flashback_columns_fit(tree->root, RelationGetDescr(rel)));
+	if (tree->then && !flashback_columns_are_usable(tree->root, moment, refusal))
+		return false;
+	foreach_ptr(Leaf, leaf, tree->leaves)
 	{
-		Form_pg_attribute att = TupleDescAttr(desc, i);
-
-		if (att->attisdropped || att->attgenerated != ATTRIBUTE_GENERATED_VIRTUAL)
-			continue;
-		rows->computed[rows->ncomputed] = i + 1;
-		rows->expressions[rows->ncomputed++] =
-			ExecPrepareExpr((Expr *) build_generation_expression(rows->rel, i + 1), rows->estate);
+		if (leaf->former != tree->root && (!leaf->exists || leaf->former->file.kept || tree->then) &&
+			!flashback_columns_are_usable(leaf->former, moment, refusal))
+			return false;
 	}
-	MemoryContextSwitchTo(old_context);
+	return tree->then || !tree->root->file.kept ||
+		flashback_columns_are_usable(tree->root, moment, refusal);
 }
 
-static void
-compute_columns(FlashbackRows *rows, TupleTableSlot *slot)
+/*
+ * What a relation, and each partition that it had, was at a moment; false,
+ * with the reason, if that cannot be read.  The relation is locked, or NULL if
+ * it has been dropped since.
+ */
+static bool
+read_tree(Relation rel, Oid relid, const FlashbackMoment *moment, int flags, Tree *tree,
+		  FlashbackRefusal *refusal)
 {
-	ExprContext *econtext;
+	memset(tree, 0, sizeof(*tree));
+	tree->formers = flashback_formers_read(list_make2_oid(relid, InheritsRelationId), moment, refusal);
+	if (tree->formers == NULL)
+		return false;
+	tree->root = flashback_former_of(tree->formers, relid);
+	if (rel == NULL)
+		flashback_check_former_owner(relid, tree->root);
+	if (!flashback_former_find_files(tree->root, rel, moment, refusal))
+		return false;
+	if (tree->root->kind != RELKIND_PARTITIONED_TABLE)
+		add_leaf(tree, tree->root, rel != NULL);
+	else if (!read_partitions(rel, moment, flags, tree, refusal))
+		return false;
+	return read_columns(rel, moment, tree, refusal);
+}
 
-	if (rows->ncomputed == 0)
-		return;
-	econtext = GetPerTupleExprContext(rows->estate);
-	ResetExprContext(econtext);
-	econtext->ecxt_scantuple = slot;
-	for (int i = 0; i < rows->ncomputed; i++)
-	{
-		int			column = rows->computed[i] - 1;
+/*
+ * Whether a table of the caller's can be read as of a moment, as the command
+ * would, and how many pages that reads; if not, the reason.
+ */
+bool
+flashback_is_possible(Relation rel, const FlashbackMoment *moment, int64 *pages,
+					  FlashbackRefusal *refusal)
+{
+	Tree		tree;
+	bool		possible = read_tree(rel, RelationGetRelid(rel), moment, FLASHBACK_OWNED, &tree, refusal);
 
-		/* None depends on another: that is not allowed */
-		slot->tts_values[column] =
-			ExecEvalExprSwitchContext(rows->expressions[i], econtext, &slot->tts_isnull[column]);
-	}
+	*pages = 0;
+	foreach_ptr(Leaf, leaf, tree.leaves)
+		* pages += (int64) leaf->former->file.nblocks + leaf->former->toast.nblocks;
+	return possible;
+}
+
+/*
+ * The rows have been found: makes ready to read them.
+ */
+static void
+prepare(FlashbackRows *rows)
+{
+	rows->desc = rows->tree.then ? rows->tree.root->desc : RelationGetDescr(rows->rel);
+	rows->slot = MakeSingleTupleTableSlot(rows->desc, &TTSOpsVirtual);
+	/* Expressions of then are not evaluated */
+	if (rows->rel && !rows->tree.then)
+		rows->computed = flashback_computed_create(rows->rel);
 }
 
 /*
  * Begins to read a table, or all partitions of one, as it was at a time, and
  * to report progress, which the caller ends.  The caller has checked that the
- * current user may see all rows, or (not owned) shows what the user may see.
+ * current user may see all rows, or (not FLASHBACK_OWNED) shows what the user
+ * may see.  With FLASHBACK_THEN rows may have the columns of then, and if so
+ * the caller looks at the condition.
  */
 FlashbackRows *
-flashback_rows_begin(Relation rel, TimestampTz time, const char *condition, bool owned)
+flashback_rows_begin(Relation rel, TimestampTz time, const char *condition, int flags)
 {
 	FlashbackRows *rows = palloc0(sizeof(FlashbackRows));
+	FlashbackRefusal refusal;
 
-	/* What is wrong with a condition is reported before anything is read */
-	rows->condition = flashback_condition_create(rel, condition);
+	/*
+	 * What is wrong with a condition is reported before anything is read,
+	 * unless it may be one on other columns.
+	 */
+	if (!(flags & FLASHBACK_THEN))
+		rows->condition = flashback_condition_create(rel, condition);
 	flashback_progress_begin(RelationGetRelid(rel), time);
 	flashback_resolve(time, &rows->moment);
 	rows->rel = rel;
-	rows->slot = MakeSingleTupleTableSlot(RelationGetDescr(rel), &TTSOpsVirtual);
-	prepare_computed(rows);
-
-	if (rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
-		rows->leaves = flashback_partitions_then(rel, &rows->moment, owned, true);
-	else
-	{
-		rows->leaves = list_make1_oid(RelationGetRelid(rel));
-		if (rel->rd_rel->relhassubclass && has_subclass(RelationGetRelid(rel)))
-			ereport(NOTICE,
-					(errmsg("tables that inherit from \"%s\" are not flashed back with it",
-							RelationGetRelationName(rel))));
-	}
+	if (!read_tree(rel, RelationGetRelid(rel), &rows->moment, flags | FLASHBACK_REPORT, &rows->tree, &refusal))
+		flashback_refuse(&refusal);
+	if (rows->tree.then && !(flags & FLASHBACK_THEN))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("columns of table \"%s\" had other types at the target time",
+						RelationGetRelationName(rel)),
+				 errhint("Use FLASHBACK TABLE, which makes a table with the columns of then.")));
+	if ((flags & FLASHBACK_THEN) && !rows->tree.then)
+		rows->condition = flashback_condition_create(rel, condition);
+	prepare(rows);
+	if (rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE &&
+		rel->rd_rel->relhassubclass && has_subclass(RelationGetRelid(rel)))
+		ereport(NOTICE,
+				(errmsg("tables that inherit from \"%s\" are not flashed back with it",
+						RelationGetRelationName(rel))));
 	return rows;
+}
+
+/*
+ * Begins to read a table as it was before a commit, which may have dropped it;
+ * the rows may have the columns of then.  Its owner, or the one that it had if
+ * there is no such table any more, must be the caller's.
+ */
+FlashbackRows *
+flashback_rows_begin_before(Oid relid, XLogRecPtr commit_lsn)
+{
+	FlashbackRows *rows = palloc0(sizeof(FlashbackRows));
+	FlashbackRefusal refusal;
+	FlashbackCommit commit;
+
+	if (lock_if_exists(relid))
+	{
+		rows->rel = relation_open(relid, NoLock);
+		rows->opened = true;
+		flashback_check_owners(list_make1_oid(relid));
+		if (!flashback_kind_is_possible(rows->rel, &refusal))
+			flashback_refuse(&refusal);
+	}
+	if (!flashback_try_resolve_before(commit_lsn, &rows->moment, &commit, &refusal))
+		flashback_refuse(&refusal);
+	flashback_progress_begin(relid, rows->moment.time);
+	if (!read_tree(rows->rel, relid, &rows->moment,
+				   FLASHBACK_OWNED | FLASHBACK_THEN | FLASHBACK_REPORT, &rows->tree, &refusal))
+		flashback_refuse(&refusal);
+	prepare(rows);
+	return rows;
+}
+
+/*
+ * The relation, if it still exists.
+ */
+Relation
+flashback_rows_relation(const FlashbackRows *rows)
+{
+	return rows->rel;
+}
+
+/*
+ * What the relation was then.
+ */
+const FlashbackFormer *
+flashback_rows_former(const FlashbackRows *rows)
+{
+	return rows->tree.root;
+}
+
+/*
+ * The columns of the rows, and whether they are those of then.
+ */
+TupleDesc
+flashback_rows_columns(const FlashbackRows *rows, bool *then)
+{
+	*then = rows->tree.then;
+	return rows->desc;
 }
 
 /*
@@ -301,11 +463,46 @@ static void
 end_leaf(FlashbackRows *rows)
 {
 	flashback_scan_end(rows->scan);
+	rows->scan = NULL;
 	ExecDropSingleTupleTableSlot(rows->scanned);
 	if (rows->map)
-		free_conversion_map(rows->map);
-	table_close(rows->leaf, NoLock);
+		free_attrmap(rows->map);
+	if (rows->leaf)
+		table_close(rows->leaf, NoLock);
 	rows->leaf = NULL;
+}
+
+/*
+ * Which column of a partition, as it was, is which of the table's; by the
+ * names of then.
+ */
+static AttrMap *
+map_columns_then(const FlashbackRows *rows, const FlashbackFormer *leaf)
+{
+	TupleDesc	root = rows->tree.root->desc;
+	AttrMap    *map = make_attrmap(rows->desc->natts);
+
+	for (int i = 0; i < Min(rows->desc->natts, root->natts); i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(root, i);
+
+		if (att->attisdropped || TupleDescAttr(rows->desc, i)->attisdropped)
+			continue;
+		for (int k = 0; k < leaf->desc->natts; k++)
+		{
+			Form_pg_attribute of_leaf = TupleDescAttr(leaf->desc, k);
+
+			if (!of_leaf->attisdropped && namestrcmp(&of_leaf->attname, NameStr(att->attname)) == 0 &&
+				of_leaf->atttypid == att->atttypid && of_leaf->atttypmod == att->atttypmod)
+				map->attnums[i] = k + 1;
+		}
+		if (map->attnums[i] == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("partition \"%s\" had no column like \"%s\" of \"%s\" at the target time",
+							NameStr(leaf->name), NameStr(att->attname), NameStr(rows->tree.root->name))));
+	}
+	return map;
 }
 
 /*
@@ -314,20 +511,39 @@ end_leaf(FlashbackRows *rows)
 static bool
 next_leaf(FlashbackRows *rows)
 {
-	FlashbackRefusal refusal;
+	FlashbackFormer *former;
+	Leaf	   *leaf;
+	bool		then;
 
-	if (rows->next_leaf >= list_length(rows->leaves))
+	if (rows->next_leaf >= list_length(rows->tree.leaves))
 		return false;
-	flashback_progress_partition(rows->next_leaf, list_length(rows->leaves));
-	rows->leaf = table_open(list_nth_oid(rows->leaves, rows->next_leaf++), AccessShareLock);
-	if (!flashback_kind_is_possible(rows->leaf, &refusal))
-		flashback_refuse(&refusal);
+	flashback_progress_partition(rows->next_leaf, list_length(rows->tree.leaves));
+	leaf = list_nth(rows->tree.leaves, rows->next_leaf++);
+	former = leaf->former;
+	if (leaf->exists)
+		rows->leaf = table_open(former->relid, AccessShareLock);
+	then = rows->tree.then || !leaf->exists ||
+		(former->desc && !flashback_columns_fit(former, RelationGetDescr(rows->leaf)));
 	rows->map = NULL;
-	if (RelationGetRelid(rows->leaf) != RelationGetRelid(rows->rel))
-		rows->map = convert_tuples_by_name(RelationGetDescr(rows->leaf), RelationGetDescr(rows->rel));
-	rows->scan = flashback_scan_begin(rows->leaf, &rows->moment);
+	if (former != rows->tree.root)
+		rows->map = then ? map_columns_then(rows, former) :
+			build_attrmap_by_name_if_req(RelationGetDescr(rows->leaf), rows->desc, false);
+	rows->scan = flashback_scan_begin(former, rows->leaf, then, &rows->moment);
 	rows->scanned = flashback_scan_slot(rows->scan);
 	return true;
+}
+
+/*
+ * The scan that gives all rows, for whoever can take them as it gives them;
+ * NULL if they are those of several tables.  Rows can be read on as ever, if
+ * nothing has been read from it.
+ */
+FlashbackScan *
+flashback_rows_take_scan(FlashbackRows *rows)
+{
+	if (rows->tree.root->kind == RELKIND_PARTITIONED_TABLE || !next_leaf(rows))
+		return NULL;
+	return rows->scan;
 }
 
 /*
@@ -343,7 +559,7 @@ flashback_rows_next(FlashbackRows *rows, TupleTableSlot **slot)
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (rows->leaf == NULL && !next_leaf(rows))
+		if (rows->scan == NULL && !next_leaf(rows))
 		{
 			flashback_progress_rows(rows->count);
 			return false;
@@ -359,10 +575,10 @@ flashback_rows_next(FlashbackRows *rows, TupleTableSlot **slot)
 			TupleTableSlot *row = rows->scanned;
 
 			if (rows->map)
-				row = execute_attr_map_slot(rows->map->attrMap, rows->scanned, rows->slot);
-			else if (rows->ncomputed > 0)
+				row = execute_attr_map_slot(rows->map, rows->scanned, rows->slot);
+			else if (rows->computed)
 				row = ExecCopySlot(rows->slot, rows->scanned);
-			compute_columns(rows, row);
+			flashback_compute(rows->computed, row);
 			if (!flashback_condition_holds(rows->condition, row))
 				continue;
 			if (slot)
@@ -377,12 +593,12 @@ flashback_rows_next(FlashbackRows *rows, TupleTableSlot **slot)
 void
 flashback_rows_end(FlashbackRows *rows)
 {
-	if (rows->leaf)
+	if (rows->scan)
 		end_leaf(rows);
 	flashback_condition_free(rows->condition);
-	if (rows->estate)
-		FreeExecutorState(rows->estate);
+	flashback_computed_free(rows->computed);
 	ExecDropSingleTupleTableSlot(rows->slot);
-	list_free(rows->leaves);
+	if (rows->opened)
+		relation_close(rows->rel, NoLock);
 	pfree(rows);
 }

@@ -68,6 +68,28 @@ flashback_check_owners(List *relids)
 }
 
 /*
+ * A table that does not exist any more (former is NULL: it did not exist then
+ * either) is its former owner's, to whom it would be given.
+ */
+void
+flashback_check_former_owner(Oid relid, const FlashbackFormer *former)
+{
+	if (former == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation with OID %u did not exist then either", relid)));
+	if (!has_privs_of_role(GetUserId(), former->owner))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must have been owner of the relation with OID %u", relid)));
+	if (!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(former->owner)))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("the owner of table \"%s\" no longer exists", NameStr(former->name)),
+				 errdetail("It was the role with OID %u.", former->owner)));
+}
+
+/*
  * What somebody else may see cannot be known.
  */
 void
@@ -87,14 +109,18 @@ flashback_refuse_undecided(Relation rel, const char *reason)
 static bool
 changed_since(HeapTuple catalog_row, TimestampTz time)
 {
-	TransactionId xmin = HeapTupleHeaderGetXmin(catalog_row->t_data);
+	TransactionId xmin = HeapTupleHeaderGetRawXmin(catalog_row->t_data);
 	TransactionId oldest;
 	TimestampTz committed;
 
 	if (!TransactionIdIsNormal(xmin))
 		return false;
+
+	/* Frozen does not mean older */
 	if (TransactionIdGetCommitTsData(xmin, &committed, NULL))
 		return committed > time;
+	if (HeapTupleHeaderXminFrozen(catalog_row->t_data))
+		return false;
 
 	/* Before commit times were kept no time can be gone back to */
 	LWLockAcquire(CommitTsLock, LW_SHARED);
@@ -170,17 +196,13 @@ find_columns(Node *node, PolicyColumns *found)
  * been added since is null in them, which no policy was written for.
  */
 static void
-check_policies(Relation rel, List *policies, const FlashbackMoment *moment)
+check_policies(Relation rel, List *policies, int natts)
 {
 	PolicyColumns found = {0};
-	FlashbackRefusal refusal;
-	int			natts;
 	int			member = -1;
 
 	if (policies == NIL)
 		return;
-	if (!flashback_relation_is_same(rel, moment, &natts, &refusal))
-		flashback_refuse(&refusal);
 	(void) find_columns((Node *) policies, &found);
 	while ((member = bms_next_member(found.columns, member)) >= 0)
 	{
@@ -313,9 +335,9 @@ polar_flashback_visible_rows(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, MAT_SRF_BLESS);
 
 	old_rows = tuplestore_begin_heap(false, false, work_mem);
-	rows = flashback_rows_begin(rel, PG_GETARG_TIMESTAMPTZ(1), NULL, owned);
+	rows = flashback_rows_begin(rel, PG_GETARG_TIMESTAMPTZ(1), NULL, owned ? FLASHBACK_OWNED : 0);
 	check_policies(rel, linitial_node(RangeTblEntry, query->rtable)->securityQuals,
-				   flashback_rows_moment(rows));
+				   flashback_rows_former(rows)->natts);
 	while (flashback_rows_next(rows, &slot))
 		tuplestore_puttupleslot(old_rows, slot);
 	flashback_rows_end(rows);

@@ -238,7 +238,7 @@ flashback_progress_indexes(int done, int total)
 Datum
 polar_stat_get_progress_flashback_table(PG_FUNCTION_ARGS)
 {
-#define PROGRESS_COLUMNS 16
+#define PROGRESS_COLUMNS 17
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	bool		all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 
@@ -277,6 +277,7 @@ polar_stat_get_progress_flashback_table(PG_FUNCTION_ARGS)
 			values[column++] = Int32GetDatum(entry.partitions_done);
 			values[column++] = Int32GetDatum(entry.indexes_total);
 			values[column++] = Int32GetDatum(entry.indexes_done);
+			values[column++] = Int64GetDatum(entry.scan.bytes_written);
 			Assert(column == PROGRESS_COLUMNS);
 		}
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);

@@ -8,6 +8,11 @@
  * pass over WAL: from the image that the log has of them since the point, from
  * disk if they have not been written since, or from zeroes.
  *
+ * A file that has been deleted since, and kept, has nothing in shared buffers,
+ * and what it holds may lack changes of before the moment: those that were
+ * never written.  So each page is rebuilt, but only those that have an image,
+ * or that WAL changes, are remembered; others are as the file has them.
+ *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *
  * IDENTIFICATION
@@ -66,10 +71,20 @@ typedef struct FlashbackBlock
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
+/* A truncation of a kept file before the moment */
+typedef struct Cut
+{
+	BlockNumber blkno;
+	XLogRecPtr	end;			/* of its record */
+} Cut;
+
 struct FlashbackHeap
 {
 	MemoryContext context;
-	Relation	rel;
+	Relation	rel;			/* NULL: a kept file */
+	FlashbackKept *kept;		/* NULL: the present file of rel */
+	XLogRecPtr	deleted;		/* when, if kept */
+	List	   *cuts;			/* of Cut, if kept */
 	RelFileLocator rlocator;
 	const FlashbackMoment *moment;
 	FlashbackPhase phase;
@@ -80,6 +95,7 @@ struct FlashbackHeap
 	BlockNumber position;		/* the next block that is not yet taken */
 	block_hash *blocks;			/* to rebuild, or rebuilt */
 	FlashbackPageStore *store;
+	FlashbackImageReader *reader;	/* NULL: no image was needed yet */
 	BlockNumber *order;			/* of what was rebuilt */
 	uint32		norder;
 	uint32		next;
@@ -89,10 +105,29 @@ struct FlashbackHeap
 static void rebuild(FlashbackHeap *heap);
 
 /*
- * Begins to read a heap; the relation must be locked.
+ * Opens the kept file, which may have been removed since it was found.
+ */
+static void
+open_kept(FlashbackHeap *heap)
+{
+	FlashbackKeptFile file;
+
+	heap->kept = flashback_log()->recycle->open(&heap->rlocator, heap->moment->lsn, &file);
+	if (heap->kept == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the kept file of relation %u has been removed meanwhile", heap->rlocator.relNumber)));
+	heap->nblocks = file.nblocks;
+	heap->deleted = file.commit_lsn;
+}
+
+/*
+ * Begins to read a heap from a file: the present one of a relation, which must
+ * be locked, or one that was kept.
  */
 FlashbackHeap *
-flashback_heap_open(Relation rel, const FlashbackMoment *moment, FlashbackPhase phase)
+flashback_heap_open(const FlashbackFile *file, Relation rel, const FlashbackMoment *moment,
+					FlashbackPhase phase)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "flashback heap", ALLOCSET_DEFAULT_SIZES);
@@ -101,19 +136,25 @@ flashback_heap_open(Relation rel, const FlashbackMoment *moment, FlashbackPhase 
 
 	heap->context = context;
 	heap->page = palloc_aligned(BLCKSZ, PG_IO_ALIGN_SIZE, 0);
-	heap->rel = rel;
-	heap->rlocator = rel->rd_locator;
+	heap->rlocator = file->rlocator;
 	heap->moment = moment;
 	heap->phase = phase;
-	heap->nblocks = RelationGetNumberOfBlocks(rel);
-	heap->strategy = GetAccessStrategy(BAS_BULKREAD);
 	heap->blocks = block_create(context, 256, NULL);
 	heap->store = flashback_store_create();
-	heap->range.current_blocknum = 0;
-	heap->range.last_exclusive = heap->nblocks;
-	heap->stream = read_stream_begin_relation(READ_STREAM_FULL | READ_STREAM_SEQUENTIAL | READ_STREAM_USE_BATCHING,
-											  heap->strategy, rel, MAIN_FORKNUM,
-											  block_range_read_stream_cb, &heap->range, 0);
+	if (file->kept)
+		open_kept(heap);
+	else
+	{
+		Assert(RelFileLocatorEquals(rel->rd_locator, file->rlocator));
+		heap->rel = rel;
+		heap->nblocks = RelationGetNumberOfBlocks(rel);
+		heap->strategy = GetAccessStrategy(BAS_BULKREAD);
+		heap->range.current_blocknum = 0;
+		heap->range.last_exclusive = heap->nblocks;
+		heap->stream = read_stream_begin_relation(READ_STREAM_FULL | READ_STREAM_SEQUENTIAL | READ_STREAM_USE_BATCHING,
+												  heap->strategy, rel, MAIN_FORKNUM,
+												  block_range_read_stream_cb, &heap->range, 0);
+	}
 	MemoryContextSwitchTo(old_context);
 
 	flashback_progress.blocks_total = heap->nblocks;
@@ -152,6 +193,19 @@ copy_if_old(FlashbackHeap *heap, Buffer buffer, bool copy_newer)
 	return old;
 }
 
+static void
+read_image(FlashbackHeap *heap, const FlashbackBlock *block, char *page)
+{
+	if (heap->reader == NULL)
+	{
+		MemoryContext old_context = MemoryContextSwitchTo(heap->context);
+
+		heap->reader = flashback_log()->begin_reading();
+		MemoryContextSwitchTo(old_context);
+	}
+	flashback_log()->read_next(heap->reader, &block->image, page);
+}
+
 static FlashbackBlock *
 want(FlashbackHeap *heap, BlockNumber blkno)
 {
@@ -166,6 +220,65 @@ want(FlashbackHeap *heap, BlockNumber blkno)
 		flashback_progress.blocks_rebuilt++;
 	}
 	return block;
+}
+
+pg_noreturn static void refuse_block(const FlashbackHeap *heap, BlockNumber blkno, const char *wrong);
+
+static void
+refuse_block(const FlashbackHeap *heap, BlockNumber blkno, const char *wrong)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("could not rebuild block %u of relation %u", blkno, heap->rlocator.relNumber),
+			 errdetail_internal("%s.", wrong)));
+}
+
+/*
+ * What a kept file says of a block that has no image and that no record of WAL
+ * has changed up to where we are: it is newer than the point only if it came
+ * to be after it.
+ */
+static const char *
+read_kept(FlashbackHeap *heap, BlockNumber blkno)
+{
+	Page		page = (Page) heap->page;
+	const char *wrong;
+
+	flashback_log()->recycle->read(heap->kept, blkno, heap->page);
+	wrong = flashback_check_page(heap->page);
+	if (wrong != NULL)
+		refuse_block(heap, blkno, wrong);
+	if (!PageIsNew(page) && PageGetLSN(page) > heap->moment->point.lsn)
+		memset(heap->page, 0, BLCKSZ);
+	foreach_ptr(Cut, cut, heap->cuts)
+	{
+		if (cut->blkno <= blkno && !PageIsNew(page) && PageGetLSN(page) < cut->end)
+			memset(heap->page, 0, BLCKSZ);
+	}
+	return heap->page;
+}
+
+/*
+ * The next page of a kept file that is as the file has it, or NULL.
+ */
+static const char *
+next_kept(FlashbackHeap *heap, BlockNumber *blkno)
+{
+	while (heap->position < heap->nblocks)
+	{
+		const char *page;
+
+		CHECK_FOR_INTERRUPTS();
+		*blkno = heap->position++;
+		if ((++flashback_progress.blocks_done & 1023) == 0)
+			flashback_report(heap->phase);
+		if (block_lookup(heap->blocks, *blkno) != NULL)
+			continue;
+		page = read_kept(heap, *blkno);
+		if (!PageIsNew((Page) page))
+			return page;
+	}
+	return NULL;
 }
 
 /*
@@ -198,6 +311,16 @@ flashback_heap_next(FlashbackHeap *heap, BlockNumber *blkno, bool *rebuilt)
 			return heap->page;
 		want(heap, *blkno);
 	}
+	if (heap->kept)
+	{
+		const char *page;
+
+		if (heap->order == NULL)
+			rebuild(heap);
+		*rebuilt = true;
+		if ((page = next_kept(heap, blkno)) != NULL)
+			return page;
+	}
 	while (heap->next < heap->norder)
 	{
 		bool		newer;
@@ -225,6 +348,8 @@ flashback_heap_fetch(FlashbackHeap *heap, BlockNumber blkno, bool *newer)
 	const char *wrong;
 
 	*newer = false;
+	if (block == NULL && heap->kept)
+		return read_kept(heap, blkno);
 	if (block == NULL || !block->done)
 	{
 		*newer = !copy_if_old(heap, ReadBufferExtended(heap->rel, MAIN_FORKNUM, blkno,
@@ -237,7 +362,7 @@ flashback_heap_fetch(FlashbackHeap *heap, BlockNumber blkno, bool *newer)
 			memset(heap->page, 0, BLCKSZ);
 			break;
 		case BLOCK_IMAGE:
-			flashback_log()->read_image(&block->image, heap->page);
+			read_image(heap, block, heap->page);
 			break;
 		case BLOCK_STORED:
 			page = flashback_store_page(heap->store, block->slot, false);
@@ -249,10 +374,7 @@ flashback_heap_fetch(FlashbackHeap *heap, BlockNumber blkno, bool *newer)
 	if (wrong == NULL && PageGetLSN((Page) page) > heap->moment->lsn)
 		wrong = "it is newer";
 	if (wrong != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("could not rebuild block %u of relation %u", blkno, heap->rlocator.relNumber),
-				 errdetail_internal("%s.", wrong)));
+		refuse_block(heap, blkno, wrong);
 	return page;
 }
 
@@ -274,6 +396,15 @@ flashback_heap_rebuild_newer(FlashbackHeap *heap)
 }
 
 /*
+ * The number of blocks of the file.
+ */
+BlockNumber
+flashback_heap_size(const FlashbackHeap *heap)
+{
+	return heap->nblocks;
+}
+
+/*
  * Lets go of pages that were read ahead: something else takes its time now,
  * and VACUUM may wait for them.
  */
@@ -291,14 +422,20 @@ flashback_heap_close(FlashbackHeap *heap)
 {
 	if (heap->stream)
 		read_stream_end(heap->stream);
+	if (heap->reader)
+		flashback_log()->end_reading(heap->reader);
 	flashback_store_free(heap->store);
-	FreeAccessStrategy(heap->strategy);
+	if (heap->kept)
+		flashback_log()->recycle->close(heap->kept);
+	else
+		FreeAccessStrategy(heap->strategy);
 	MemoryContextDelete(heap->context);
 }
 
 /*
  * Looks up the first images of the blocks that are wanted.  What lay beyond
- * the end of the file and has an image is wanted, too.
+ * the end of the file and has an image is wanted, too; of a kept file all that
+ * has one, unless another relation had the number after it.
  */
 static void
 find_images(FlashbackHeap *heap, bool also_read)
@@ -311,7 +448,9 @@ find_images(FlashbackHeap *heap, bool also_read)
 	{
 		FlashbackBlock *block;
 
-		if (image.blkno >= heap->nblocks)
+		if (heap->kept && image.lsn >= heap->deleted)
+			continue;
+		if (image.blkno >= heap->nblocks || heap->kept)
 			block = want(heap, image.blkno);
 		else
 			block = block_lookup(heap->blocks, image.blkno);
@@ -348,13 +487,18 @@ read_from_disk(FlashbackHeap *heap, SMgrRelation smgr, BlockNumber blkno)
 static void
 find_bases(FlashbackHeap *heap)
 {
-	SMgrRelation smgr = RelationGetSmgr(heap->rel);
+	SMgrRelation smgr;
 	block_iterator iterator;
 	FlashbackBlock *block;
 	bool		read = false;
 
 	flashback_report(FLASHBACK_READING_IMAGES);
 	find_images(heap, false);
+
+	/* Of a kept file the others are read when they are needed */
+	if (heap->kept)
+		return;
+	smgr = RelationGetSmgr(heap->rel);
 
 	/*
 	 * One without an image has not been overwritten since the point, or was
@@ -427,15 +571,12 @@ get_page(FlashbackHeap *heap, FlashbackBlock *block, bool content)
 	page = flashback_store_page(heap->store, block->slot, true);
 	if (block->source == BLOCK_IMAGE && content)
 	{
-		flashback_log()->read_image(&block->image, page);
+		read_image(heap, block, page);
 		wrong = flashback_check_page(page);
 		if (wrong == NULL && PageGetLSN((Page) page) > heap->moment->point.lsn)
 			wrong = "its image is newer than the point";
 		if (wrong != NULL)
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("could not rebuild block %u of relation %u", block->blkno, heap->rlocator.relNumber),
-					 errdetail_internal("%s.", wrong)));
+			refuse_block(heap, block->blkno, wrong);
 	}
 	block->source = BLOCK_STORED;
 	return page;
@@ -459,6 +600,14 @@ truncate_blocks(FlashbackHeap *heap, XLogReaderState *record)
 	if (!RelFileLocatorEquals(truncation.rlocator, heap->rlocator) ||
 		(truncation.flags & SMGR_TRUNCATE_HEAP) == 0)
 		return;
+	if (heap->kept)
+	{
+		Cut		   *cut = palloc(sizeof(Cut));
+
+		cut->blkno = truncation.blkno;
+		cut->end = record->EndRecPtr;
+		heap->cuts = lappend(heap->cuts, cut);
+	}
 
 	block_start_iterate(heap->blocks, &iterator);
 	while ((block = block_iterate(heap->blocks, &iterator)) != NULL)
@@ -512,15 +661,22 @@ replay(FlashbackHeap *heap)
 				!flashback_redo_concerns(record))
 				continue;
 			block = block_lookup(heap->blocks, named->blkno);
+			makes_page = flashback_redo_makes_page(record, id);
 			if (block == NULL)
 			{
 				/* Of the file it has not changed since; else it was cut off */
-				if (named->blkno < heap->nblocks)
+				if (named->blkno < heap->nblocks && !heap->kept)
 					continue;
 				block = want(heap, named->blkno);
 				block->source = BLOCK_ZEROES;
+				if (named->blkno < heap->nblocks && !makes_page &&
+					!PageIsNew((Page) read_kept(heap, named->blkno)))
+				{
+					block->source = BLOCK_STORED;
+					block->slot = flashback_store_add(heap->store);
+					memcpy(flashback_store_page(heap->store, block->slot, true), heap->page, BLCKSZ);
+				}
 			}
-			makes_page = flashback_redo_makes_page(record, id);
 
 			/* What is not known may yet be made anew, or cut off */
 			if (block->done || (block->source == BLOCK_UNREADABLE && !makes_page))

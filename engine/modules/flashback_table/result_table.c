@@ -28,10 +28,11 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_tablespace_d.h"
 #include "catalog/toasting.h"
-#include "commands/comment.h"
 #include "commands/defrem.h"
 #include "commands/tablespace.h"
 #include "executor/executor.h"
+#include "flashback_console.h"
+#include "flashback_internal.h"
 #include "flashback_sql.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
@@ -42,7 +43,6 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
-#include "utils/timestamp.h"
 
 /* How much is inserted at once, as COPY does */
 #define BATCH_ROWS 1000
@@ -52,9 +52,8 @@
  * The columns that are not dropped.
  */
 static TupleDesc
-result_descriptor(Relation rel)
+result_descriptor(TupleDesc from)
 {
-	TupleDesc	from = RelationGetDescr(rel);
 	TupleDesc	desc;
 	int			natts = 0;
 
@@ -74,7 +73,7 @@ result_descriptor(Relation rel)
  * Creates the table.  Whoever calls must be allowed to create tables there.
  */
 static Oid
-create_table(Relation rel, const char *name, const char *schema)
+create_table(TupleDesc columns, Oid owner, const char *name, const char *schema)
 {
 	RangeVar   *target;
 	Oid			namespace;
@@ -82,14 +81,10 @@ create_table(Relation rel, const char *name, const char *schema)
 	Oid			tablespace;
 	Oid			relid;
 
-	if (name && name[0] == '\0')
+	if (name[0] == '\0')
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_NAME),
 				 errmsg("argument \"%s\" must not be empty", "result_name")));
-	if (name == NULL)
-		name = psprintf("polar_flashback_%u", RelationGetRelid(rel));
-	if (schema == NULL)
-		schema = get_namespace_name(RelationGetNamespace(rel));
 	target = makeRangeVar(unconstify(char *, schema), unconstify(char *, name), -1);
 	namespace = RangeVarGetAndCheckCreationNamespace(target, NoLock, &existing);
 	if (target->relpersistence != RELPERSISTENCE_PERMANENT)
@@ -100,7 +95,7 @@ create_table(Relation rel, const char *name, const char *schema)
 		ereport(ERROR,
 				(errcode(ERRCODE_DUPLICATE_TABLE),
 				 errmsg("relation \"%s\" already exists", name),
-				 errhint("Drop or rename it, or call polar_flashback_table() with another result_name.")));
+				 errhint("Drop or rename it, or give another name: with result_name, or TO BEFORE DROP RENAME TO.")));
 
 	tablespace = GetDefaultTablespace(RELPERSISTENCE_PERMANENT, false);
 	if (tablespace == GLOBALTABLESPACE_OID)
@@ -117,8 +112,8 @@ create_table(Relation rel, const char *name, const char *schema)
 
 	relid = heap_create_with_catalog(name, namespace, tablespace,
 									 InvalidOid, InvalidOid, InvalidOid,
-									 rel->rd_rel->relowner, HEAP_TABLE_AM_OID,
-									 result_descriptor(rel), NIL,
+									 owner, HEAP_TABLE_AM_OID,
+									 result_descriptor(columns), NIL,
 									 RELKIND_RELATION, RELPERSISTENCE_PERMANENT,
 									 false, false, ONCOMMIT_NOOP, (Datum) 0,
 									 false, /* no default privileges */
@@ -130,12 +125,11 @@ create_table(Relation rel, const char *name, const char *schema)
 }
 
 /*
- * Puts all rows into the table; returns their number.
+ * Inserts all rows into the table; returns their number.
  */
 static uint64
-fill_table(Relation result, Relation rel, FlashbackRows *rows)
+insert_rows(Relation result, TupleDesc from, FlashbackRows *rows, FlashbackCondition *condition)
 {
-	TupleDesc	from = RelationGetDescr(rel);
 	TupleTableSlot *slots[BATCH_ROWS];
 	TupleTableSlot *shaped = MakeSingleTupleTableSlot(RelationGetDescr(result), &TTSOpsVirtual);
 	bool		dropped = (from->natts != RelationGetNumberOfAttributes(result));
@@ -171,6 +165,8 @@ fill_table(Relation result, Relation rel, FlashbackRows *rows)
 				}
 				row = ExecStoreVirtualTuple(shaped);
 			}
+			if (!flashback_condition_holds(condition, row))
+				continue;
 			if (count == made)
 				slots[made++] = table_slot_create(result, NULL);
 			ExecCopySlot(slots[count], row);
@@ -199,6 +195,21 @@ fill_table(Relation result, Relation rel, FlashbackRows *rows)
 	ExecDropSingleTupleTableSlot(shaped);
 	MemoryContextDelete(batch);
 	return total;
+}
+
+/*
+ * Puts all rows into the table, page by page if they can be had so; returns
+ * their number.
+ */
+static uint64
+fill_table(Relation result, TupleDesc from, FlashbackRows *rows, bool selected,
+		   FlashbackCondition *condition)
+{
+	FlashbackScan *scan = selected ? NULL : flashback_rows_take_scan(rows);
+
+	if (scan && flashback_pages_fit(scan, result))
+		return flashback_copy_pages(scan, result);
+	return insert_rows(result, from, rows, condition);
 }
 
 /*
@@ -251,6 +262,16 @@ build_indexes(Oid relid, Relation rel)
 }
 
 /*
+ * Where in WAL, and from which point, the rows come.
+ */
+static char *
+describe(const FlashbackMoment *moment)
+{
+	return psprintf("position %X/%X, point " UINT64_FORMAT,
+					LSN_FORMAT_ARGS(moment->lsn), moment->point.number);
+}
+
+/*
  * Makes a table with the rows that a table had at a time.  The caller has
  * locked that, and checked that the current user owns it.
  */
@@ -260,14 +281,39 @@ flashback_make_result(Relation rel, TimestampTz time, const char *name,
 					  const char *condition, FlashbackResult *result)
 {
 	FlashbackRows *rows;
+	FlashbackCondition *on_result = NULL;
+	TupleDesc	columns;
 	Relation	table;
-	char	   *comment;
+	int			natts;
+	bool		then;
 
-	rows = flashback_rows_begin(rel, time, condition, true);
+	rows = flashback_rows_begin(rel, time, condition, FLASHBACK_OWNED | FLASHBACK_THEN);
+	columns = flashback_rows_columns(rows, &then);
+	if (then && with_indexes)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("columns of table \"%s\" had other types at the target time",
+						RelationGetRelationName(rel)),
+				 errdetail("Its present indexes cannot be built on them."),
+				 errhint("Set with_indexes to false.")));
 	result->moment = *flashback_rows_moment(rows);
-	result->relid = create_table(rel, name, schema);
+	natts = flashback_rows_former(rows)->natts;
+	if (name == NULL)
+		name = psprintf("polar_flashback_%u", RelationGetRelid(rel));
+	if (schema == NULL)
+		schema = get_namespace_name(RelationGetNamespace(rel));
+	result->relid = create_table(columns, rel->rd_rel->relowner, name, schema);
 	table = table_open(result->relid, AccessExclusiveLock);
-	result->rows = fill_table(table, rel, rows);
+	if (then)
+	{
+		ereport(NOTICE,
+				(errmsg("columns of table \"%s\" had other types at the target time",
+						RelationGetRelationName(rel)),
+				 errdetail("The result has the columns of then.")));
+		on_result = flashback_condition_create(table, condition);
+	}
+	result->rows = fill_table(table, columns, rows, condition != NULL, on_result);
+	flashback_condition_free(on_result);
 	flashback_rows_end(rows);
 	table_close(table, NoLock);
 	CommandCounterIncrement();
@@ -276,8 +322,50 @@ flashback_make_result(Relation rel, TimestampTz time, const char *name,
 		build_indexes(result->relid, rel);
 	flashback_progress_end();
 
-	comment = psprintf("\"%s\" as of %s (position %X/%X, point " UINT64_FORMAT ")",
-					   RelationGetRelationName(rel), timestamptz_to_str(result->moment.time),
-					   LSN_FORMAT_ARGS(result->moment.lsn), result->moment.point.number);
-	CreateComments(result->relid, RelationRelationId, 0, comment);
+	flashback_comment_result(result->relid, rel, natts, result->moment.time, describe(&result->moment));
+}
+
+/*
+ * Makes a table with the rows that a table had before a commit.  One that was
+ * dropped gets its name, schema and owner back.
+ */
+void
+flashback_make_result_before(Oid relid, XLogRecPtr commit_lsn, const char *name,
+							 const char *schema, const char *condition,
+							 FlashbackResult *result)
+{
+	FlashbackRows *rows = flashback_rows_begin_before(relid, commit_lsn);
+	const FlashbackFormer *former = flashback_rows_former(rows);
+	Relation	rel = flashback_rows_relation(rows);
+	bool		then;
+	TupleDesc	columns = flashback_rows_columns(rows, &then);
+	FlashbackCondition *on_result;
+	Relation	table;
+	const char *former_schema;
+
+	result->moment = *flashback_rows_moment(rows);
+	former_schema = get_namespace_name(rel ? RelationGetNamespace(rel) : former->namespace);
+	if (name == NULL)
+		name = rel ? psprintf("polar_flashback_%u", relid) : NameStr(former->name);
+	if (schema == NULL)
+		schema = former_schema;
+	if (former_schema == NULL)
+		former_schema = schema;
+	if (schema == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_SCHEMA),
+				 errmsg("the schema of table \"%s\" no longer exists", NameStr(former->name)),
+				 errhint("Name another one: polar_flashback_before_drop(%u, '%X/%X', result_schema => '...').",
+						 relid, LSN_FORMAT_ARGS(commit_lsn))));
+	result->relid = create_table(columns, rel ? rel->rd_rel->relowner : former->owner, name, schema);
+	table = table_open(result->relid, AccessExclusiveLock);
+	on_result = flashback_condition_create(table, condition);
+	result->rows = fill_table(table, columns, rows, condition != NULL, on_result);
+	flashback_condition_free(on_result);
+	flashback_comment_former(result->relid, relid, former_schema, NameStr(former->name),
+							 former->natts, result->moment.time, describe(&result->moment));
+	flashback_rows_end(rows);
+	table_close(table, NoLock);
+	CommandCounterIncrement();
+	flashback_progress_end();
 }

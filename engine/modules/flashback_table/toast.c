@@ -19,6 +19,7 @@
 #include "access/detoast.h"
 #include "access/table.h"
 #include "access/toast_internals.h"
+#include "catalog/pg_type_d.h"
 #include "flashback_internal.h"
 #include "utils/injection_point.h"
 #include "utils/memutils.h"
@@ -38,16 +39,40 @@ typedef struct Chunk
 struct FlashbackToast
 {
 	MemoryContext context;
-	Relation	rel;
+	Oid			relid;
+	Relation	rel;			/* NULL: it is a kept file */
+	TupleDesc	desc;
 	FlashbackHeap *heap;
 	FlashbackVisibility *visibility;
+	const char *page;			/* that next_chunk() reads; NULL before the
+								 * first */
+	BlockNumber blkno;
+	OffsetNumber offset;		/* the next on it */
 	Chunk	   *chunks;			/* NULL: not listed yet */
 	Size		nchunks;
 	Size		allocated;
 };
 
+/*
+ * The columns of every TOAST relation.
+ */
+static TupleDesc
+chunk_descriptor(void)
+{
+	TupleDesc	desc = CreateTemplateTupleDesc(3);
+
+	TupleDescInitEntry(desc, 1, "chunk_id", OIDOID, -1, 0);
+	TupleDescInitEntry(desc, 2, "chunk_seq", INT4OID, -1, 0);
+	TupleDescInitEntry(desc, 3, "chunk_data", BYTEAOID, -1, 0);
+	return desc;
+}
+
+/*
+ * Opens the TOAST relation that a relation had, in the file that it had.
+ */
 FlashbackToast *
-flashback_toast_open(Oid toastrelid, const FlashbackMoment *moment, FlashbackVisibility *visibility)
+flashback_toast_open(Oid toastrelid, const FlashbackFile *file, const FlashbackMoment *moment,
+					 FlashbackVisibility *visibility)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "flashback TOAST", ALLOCSET_DEFAULT_SIZES);
@@ -55,22 +80,27 @@ flashback_toast_open(Oid toastrelid, const FlashbackMoment *moment, FlashbackVis
 	FlashbackToast *toast = palloc0(sizeof(FlashbackToast));
 
 	toast->context = context;
-	toast->rel = table_open(toastrelid, AccessShareLock);
+	toast->relid = toastrelid;
+	toast->desc = chunk_descriptor();
 	toast->visibility = visibility;
-	toast->heap = flashback_heap_open(toast->rel, moment, FLASHBACK_READING_TOAST);
+	if (!file->kept)
+	{
+		toast->rel = table_open(toastrelid, AccessShareLock);
+		if (!RelFileLocatorEquals(toast->rel->rd_locator, file->rlocator))
+			elog(ERROR, "TOAST relation %u has another file", toastrelid);
+	}
+	toast->heap = flashback_heap_open(file, toast->rel, moment, FLASHBACK_READING_TOAST);
 	MemoryContextSwitchTo(old_context);
 	return toast;
 }
 
-pg_noreturn static void corrupted(const FlashbackToast *toast, Oid value, const char *what);
-
-static void
-corrupted(const FlashbackToast *toast, Oid value, const char *what)
+void
+flashback_toast_corrupted(const FlashbackToast *toast, Oid value, const char *what)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("TOAST value %u of relation \"%s\" cannot be read as of the target time",
-					value, RelationGetRelationName(toast->rel)),
+			 errmsg("TOAST value %u of relation %u cannot be read as of the target time",
+					value, toast->relid),
 			 errdetail_internal("%s.", what)));
 }
 
@@ -89,7 +119,7 @@ get_chunk(FlashbackToast *toast, const char *page, OffsetNumber offset,
 	if (!ItemIdIsNormal(lp))
 		return NULL;
 	tuple = (HeapTupleHeader) (page + ItemIdGetOffset(lp));
-	if (flashback_check_tuple(RelationGetDescr(toast->rel), tuple, ItemIdGetLength(lp)) != NULL ||
+	if (flashback_check_tuple(toast->desc, tuple, ItemIdGetLength(lp)) != NULL ||
 		HeapTupleHeaderGetNatts(tuple) != 3 || (tuple->t_infomask & HEAP_HASNULL))
 		return NULL;
 	content = (const char *) tuple + tuple->t_hoff;
@@ -101,6 +131,45 @@ get_chunk(FlashbackToast *toast, const char *page, OffsetNumber offset,
 	*data = VARDATA_ANY(content);
 	*size = VARSIZE_ANY_EXHDR(content);
 	return tuple;
+}
+
+/*
+ * The next chunk as of the moment, as they are stored; false after the last.
+ * It is valid until the next call.
+ */
+bool
+flashback_toast_next_chunk(FlashbackToast *toast, FlashbackChunk *chunk)
+{
+	for (;;)
+	{
+		ItemId		lp;
+
+		if (toast->page == NULL || toast->offset > PageGetMaxOffsetNumber((Page) toast->page))
+		{
+			bool		rebuilt;
+
+			toast->page = flashback_heap_next(toast->heap, &toast->blkno, &rebuilt);
+			toast->offset = FirstOffsetNumber;
+			if (toast->page == NULL)
+				return false;
+			continue;
+		}
+		chunk->blkno = toast->blkno;
+		chunk->offset = toast->offset++;
+		lp = PageGetItemId((Page) toast->page, chunk->offset);
+		if (!ItemIdIsNormal(lp) ||
+			!flashback_tuple_is_visible(toast->visibility, (HeapTupleHeader) (toast->page + ItemIdGetOffset(lp))))
+			continue;
+		chunk->tuple = get_chunk(toast, toast->page, chunk->offset,
+								 &chunk->value, &chunk->number, &chunk->data, &chunk->size);
+		if (chunk->tuple == NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("invalid TOAST tuple (%u,%u) of relation %u",
+							chunk->blkno, chunk->offset, toast->relid)));
+		chunk->tuple_length = ItemIdGetLength(lp);
+		return true;
+	}
 }
 
 static int
@@ -117,46 +186,28 @@ compare_chunks(const void *a, const void *b)
 static void
 list_chunks(FlashbackToast *toast)
 {
-	const char *page;
-	BlockNumber blkno;
-	bool		rebuilt;
+	FlashbackChunk found;
 	FlashbackProgress before = flashback_progress;
 
 	toast->allocated = 1024;
 	toast->chunks = MemoryContextAlloc(toast->context, toast->allocated * sizeof(Chunk));
-	flashback_progress.blocks_total = RelationGetNumberOfBlocks(toast->rel);
+	flashback_progress.blocks_total = flashback_heap_size(toast->heap);
 	flashback_progress.blocks_done = 0;
-	while ((page = flashback_heap_next(toast->heap, &blkno, &rebuilt)) != NULL)
+	while (flashback_toast_next_chunk(toast, &found))
 	{
-		OffsetNumber last = PageGetMaxOffsetNumber((Page) page);
+		Chunk	   *chunk;
 
-		for (OffsetNumber offset = FirstOffsetNumber; offset <= last; offset++)
+		if (toast->nchunks == toast->allocated)
 		{
-			ItemId		lp = PageGetItemId((Page) page, offset);
-			HeapTupleHeader tuple;
-			Chunk		chunk;
-			const char *data;
-			Size		size;
-
-			if (!ItemIdIsNormal(lp) ||
-				!flashback_tuple_is_visible(toast->visibility, (HeapTupleHeader) (page + ItemIdGetOffset(lp))))
-				continue;
-			tuple = get_chunk(toast, page, offset, &chunk.value, &chunk.number, &data, &size);
-			if (tuple == NULL)
-				ereport(ERROR,
-						(errcode(ERRCODE_DATA_CORRUPTED),
-						 errmsg("invalid TOAST tuple (%u,%u) of relation \"%s\"",
-								blkno, offset, RelationGetRelationName(toast->rel))));
-			chunk.blkno = blkno;
-			chunk.offset = offset;
-			chunk.xmin = HeapTupleHeaderGetRawXmin(tuple);
-			if (toast->nchunks == toast->allocated)
-			{
-				toast->allocated *= 2;
-				toast->chunks = repalloc_huge(toast->chunks, toast->allocated * sizeof(Chunk));
-			}
-			toast->chunks[toast->nchunks++] = chunk;
+			toast->allocated *= 2;
+			toast->chunks = repalloc_huge(toast->chunks, toast->allocated * sizeof(Chunk));
 		}
+		chunk = &toast->chunks[toast->nchunks++];
+		chunk->value = found.value;
+		chunk->number = found.number;
+		chunk->blkno = found.blkno;
+		chunk->offset = found.offset;
+		chunk->xmin = HeapTupleHeaderGetRawXmin(found.tuple);
 	}
 	qsort(toast->chunks, toast->nchunks, sizeof(Chunk), compare_chunks);
 	INJECTION_POINT("flashback-table-listed", NULL);
@@ -191,12 +242,12 @@ copy_chunk(FlashbackToast *toast, const Chunk *chunk, char *to, Size room)
 			HeapTupleHeaderGetRawXmin(tuple) == chunk->xmin)
 		{
 			if (size > room)
-				corrupted(toast, chunk->value, "a chunk is too long");
+				flashback_toast_corrupted(toast, chunk->value, "a chunk is too long");
 			memcpy(to, data, size);
 			return size;
 		}
 		if (!newer)
-			corrupted(toast, chunk->value, "a chunk has gone");
+			flashback_toast_corrupted(toast, chunk->value, "a chunk has gone");
 		flashback_heap_rebuild_newer(toast->heap);
 	}
 }
@@ -216,11 +267,11 @@ flashback_toast_fetch(FlashbackToast *toast, struct varlena *pointer)
 
 	VARATT_EXTERNAL_GET_POINTER(external, pointer);
 	size = VARATT_EXTERNAL_GET_EXTSIZE(external);
-	if (external.va_toastrelid != RelationGetRelid(toast->rel))
-		corrupted(toast, external.va_valueid, "it is of another TOAST relation");
+	if (external.va_toastrelid != toast->relid)
+		flashback_toast_corrupted(toast, external.va_valueid, "it is of another TOAST relation");
 	if (size > MaxAllocSize - VARHDRSZ ||
 		(VARATT_EXTERNAL_IS_COMPRESSED(external) && size < VARHDRSZ_COMPRESSED - VARHDRSZ))
-		corrupted(toast, external.va_valueid, "its size is impossible");
+		flashback_toast_corrupted(toast, external.va_valueid, "its size is impossible");
 	if (toast->chunks == NULL)
 		list_chunks(toast);
 
@@ -246,11 +297,11 @@ flashback_toast_fetch(FlashbackToast *toast, struct varlena *pointer)
 		if (low >= toast->nchunks ||
 			toast->chunks[low].value != external.va_valueid ||
 			toast->chunks[low].number != number)
-			corrupted(toast, external.va_valueid, "a chunk is missing");
+			flashback_toast_corrupted(toast, external.va_valueid, "a chunk is missing");
 		done += copy_chunk(toast, &toast->chunks[low], VARDATA(result) + done, size - done);
 	}
 	if (low < toast->nchunks && toast->chunks[low].value == external.va_valueid)
-		corrupted(toast, external.va_valueid, "it has too many chunks");
+		flashback_toast_corrupted(toast, external.va_valueid, "it has too many chunks");
 	return result;
 }
 
@@ -258,6 +309,7 @@ void
 flashback_toast_close(FlashbackToast *toast)
 {
 	flashback_heap_close(toast->heap);
-	table_close(toast->rel, NoLock);
+	if (toast->rel)
+		table_close(toast->rel, NoLock);
 	MemoryContextDelete(toast->context);
 }

@@ -69,7 +69,7 @@ static bool
 ended_before(TransactionId xid, const FlashbackMoment *moment)
 {
 	if (TransactionIdPrecedes(xid, moment->settled_xid) ||
-		is_member(xid, moment->replicated, moment->nreplicated))
+		is_member(xid, moment->committed, moment->ncommitted))
 		return true;
 	if (!TransactionIdPrecedes(xid, moment->next_xid) ||
 		is_member(xid, moment->running, moment->nrunning))
@@ -90,6 +90,8 @@ committed_until(TransactionId xid, const FlashbackMoment *moment)
 
 	if (!TransactionIdDidCommit(xid))
 		return false;
+	if (moment->by_position && !moment->lacks_subxids)
+		return ended_before(xid, moment);
 	if (TransactionIdGetCommitTsData(xid, &at, &origin))
 	{
 		if (origin == InvalidRepOriginId)

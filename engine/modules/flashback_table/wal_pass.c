@@ -82,6 +82,20 @@ flashback_wal_begin(XLogRecPtr start, XLogRecPtr end)
 }
 
 /*
+ * Goes on at the first record that starts at or after a position, which need
+ * not be the start of one; false if none does.
+ */
+bool
+flashback_wal_seek(FlashbackWalPass *pass, XLogRecPtr position)
+{
+	MemoryContext old_context = MemoryContextSwitchTo(pass->context);
+	XLogRecPtr	found = XLogFindNextRecord(pass->reader, position);
+
+	MemoryContextSwitchTo(old_context);
+	return !XLogRecPtrIsInvalid(found);
+}
+
+/*
  * The next record, or NULL if none is left.  That WAL ends too early is an
  * error: what is missing might have changed a page.
  */

@@ -81,7 +81,7 @@ FLASHBACK TABLE a_type TO TIMESTAMP :'t';
 FLASHBACK TABLE nowhere.test TO TIMESTAMP :'t';
 FLASHBACK TABLE nothing TO TIMESTAMP :'t';
 
--- dropped tables are not kept yet
+-- what was never there is not given back
 FLASHBACK TABLE gone TO BEFORE DROP;
 FLASHBACK TABLE public.gone TO BEFORE DROP RENAME TO back;
 FLASHBACK TABLE gone TO BEFORE DROP RENAME TO;
@@ -170,3 +170,4 @@ DEALLOCATE flashback;
 
 DROP VIEW flashback_view, a_view;
 DROP MATERIALIZED VIEW a_matview;
+DROP TYPE pair;

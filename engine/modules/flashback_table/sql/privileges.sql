@@ -119,6 +119,11 @@ SET ROLE regress_flashback_owner;
 ALTER TABLE notes DROP COLUMN secret;
 SET ROLE regress_flashback_other;
 SELECT id FROM polar_flashback_visible_rows(NULL::flashed.notes, :'t') ORDER BY id;
+-- also when its row in the catalog has been frozen
+RESET ROLE;
+VACUUM (FREEZE) pg_attribute;
+SET ROLE regress_flashback_other;
+SELECT id FROM polar_flashback_visible_rows(NULL::flashed.notes, :'t') ORDER BY id;
 SET ROLE regress_flashback_owner;
 SELECT * FROM polar_flashback_rows(NULL::notes, :'t') ORDER BY id;
 SELECT clock_timestamp() AS later \gset
@@ -132,7 +137,7 @@ ALTER DEFAULT PRIVILEGES FOR ROLE regress_flashback_owner IN SCHEMA flashed GRAN
 ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC;
 SELECT result AS r, rows FROM polar_flashback_table('flashed.notes', :'t', 'by_superuser') \gset
 SELECT relowner::regrole, relacl, relrowsecurity, reltoastrelid <> 0 AS toast FROM pg_class WHERE relname = 'by_superuser';
-SELECT regexp_replace(obj_description(:'r'::regclass), '(as of )[^(]*\(position \S+, point \d+\)', '\1...');
+SELECT regexp_replace(obj_description(:'r'::regclass), '(as of )[^(]*\(table \d+, (columns \d+), position \S+, point \d+\)', '\1... (\2)');
 SET ROLE regress_flashback_owner;
 SELECT result AS r, rows FROM polar_flashback_table('notes', :'t') \gset
 SELECT relowner::regrole, relacl FROM pg_class WHERE oid = :'r'::regclass;

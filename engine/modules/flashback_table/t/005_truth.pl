@@ -1,24 +1,31 @@
 # Under concurrent load of many kinds, each moment that was recorded is given back exactly, while the load goes on, after it, and
-# after crashes. Each kind is counted, and must have occurred. Each commit holds a lock shared that the recorder takes exclusively, so that none is between its timestamp and
-# its visibility. PG_TEST_EXTRA=flashback_truth=SECONDS makes the load last longer than 60 s.
+# after crashes. Each kind is counted, and must have occurred. Each commit holds a lock shared that the recorder takes exclusively,
+# so that none is between its timestamp and its visibility. FLOE_TRUTH_SECONDS says how long the load lasts (default 60),
+# FLOE_TRUTH_COMPARISONS how many are made at least, FLOE_TRUTH_SESSIONS how many sessions there are (6); FLOE_TEST_RESULT names a
+# file for the counts. ./floe bench flashback-truth is the long form.
 use strict;
 use warnings FATAL => 'all';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use List::Util qw(max shuffle);
 use Time::HiRes qw(time);
 use Floe::Test::Crash qw(crash);
 use Floe::Test::Flashback qw(new_flashback checkpoint);
 use Floe::Test::Wait qw(wait_until);
 
-my $seconds = ($ENV{PG_TEST_EXTRA} // '') =~ /flashback_truth=(\d+)/ ? $1 : 60;
+my $seconds = $ENV{FLOE_TRUTH_SECONDS} || 60;
+my $least = $ENV{FLOE_TRUTH_COMPARISONS} || 150;
+my $sessions = $ENV{FLOE_TRUTH_SESSIONS} || 6;
 my $node = new_flashback('node', q{
 polar_enable_fast_recovery_area = on
-polar_flashback_log_max_size = 4GB
+polar_flashback_log_max_size = 12GB
+polar_flashback_recycle_max_size = 12GB
 polar_flashback_log_test_segment_size = 4MB
 shared_buffers = 4MB
 maintenance_work_mem = 1MB
 max_prepared_transactions = 20
+max_connections = 50
 full_page_writes = off
 polar_page_repair_guard = off
 autovacuum = on
@@ -30,6 +37,7 @@ bgwriter_lru_maxpages = 100
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION flashback_table;
 	CREATE EXTENSION pageinspect;
+	CREATE EXTENSION amcheck;
 	CREATE TABLE item (id int PRIMARY KEY, n int NOT NULL, label text, body text) WITH (fillfactor = 80);
 	CREATE FUNCTION noise(i int, n int) RETURNS text LANGUAGE sql AS
 		$$SELECT string_agg(md5((i * 1000 + g)::text), '') FROM generate_series(1, n) g$$;
@@ -46,6 +54,9 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE shape (id int PRIMARY KEY, n int, c0 text DEFAULT 'c');
 	INSERT INTO shape SELECT g, 0 FROM generate_series(1, 300) g;
 	CREATE TABLE bulk (id int, n int, body text);
+	CREATE TABLE staged (id serial, n int, body text);
+	CREATE TABLE typed (id int, v int);
+	INSERT INTO typed SELECT g, g FROM generate_series(1, 400) g;
 	CREATE TABLE truth (moment timestamptz, tab text, content text)});
 
 # The kinds of transactions; each ends while it holds the lock
@@ -111,7 +122,7 @@ my %script = (
 	move => q{
 		\set a random(1, 500)
 		BEGIN;
-		UPDATE event SET part = 1 - part, n = n + 1 WHERE id = :a;
+		UPDATE event SET part = 1 - part, n = n + 1 WHERE id = :a AND part < 2;
 		SELECT pg_advisory_xact_lock_shared(1);
 		COMMIT;
 	},
@@ -146,6 +157,36 @@ my %script = (
 		SELECT pg_advisory_xact_lock_shared(1);
 		COMMIT;
 	},
+	stage => q{
+		\set n random(1, 40)
+		BEGIN;
+		SELECT pg_advisory_xact_lock_shared(1);
+		TRUNCATE staged;
+		INSERT INTO staged (n, body) SELECT g, CASE WHEN g % 8 = 0 THEN noise(g, 100) END FROM generate_series(1, :n) g;
+		COMMIT;
+		BEGIN;
+		SELECT pg_advisory_xact_lock_shared(1);
+		UPDATE staged SET n = n + 1 WHERE n % 3 = 0;
+		COMMIT;
+	},
+	undone => q{
+		BEGIN;
+		SELECT pg_advisory_xact_lock_shared(1);
+		TRUNCATE staged;
+		INSERT INTO staged (n) VALUES (-1);
+		SAVEPOINT s;
+		TRUNCATE staged;
+		ROLLBACK;
+	},
+	retype => q{
+		\set a random(1, 400)
+		BEGIN;
+		UPDATE typed SET v = v WHERE id = :a;
+		DELETE FROM typed WHERE id = :a + 1;
+		INSERT INTO typed (id) VALUES (:a + 1);
+		SELECT pg_advisory_xact_lock_shared(1);
+		COMMIT;
+	},
 	prepared => q{
 		\set a random(1, 3000)
 		BEGIN;
@@ -163,14 +204,14 @@ while (my ($name, $sql) = each %script)
 	$sql .= "SELECT nextval('did_$name');\n";
 	my $file = $node->basedir . "/$name.sql";
 	append_to_file($file, $sql =~ s/^\t+//mgr);
-	push @files, '-f', $file . '@' . ($name =~ /^(abort|prepared|queue)$/ ? 1 : 3);
+	push @files, '-f', $file . '@' . ($name =~ /^(abort|prepared|queue|stage|undone)$/ ? 1 : 3);
 }
 
 my $load;
 
 sub start_load
 {
-	$load = IPC::Run::start([ 'pgbench', '-n', '-c', '6', '-T', '100000', '--max-tries=10', '--failures-detailed', @files, $node->connstr('postgres') ],
+	$load = IPC::Run::start([ 'pgbench', '-n', '-c', $sessions, '-T', '100000', '--max-tries=10', '--failures-detailed', @files, $node->connstr('postgres') ],
 		'>', '/dev/null', '2>', $node->basedir . '/pgbench.err');
 	return;
 }
@@ -183,11 +224,12 @@ sub check_load
 	return;
 }
 
-my @tables = qw(item account queue event shape bulk);
+my @tables = qw(item account queue event shape bulk staged typed);
 
 # What is compared of a row; a column that is added or dropped is none of it
 my %content = map { $_ => 'r::text' } @tables;
 $content{shape} = 'ROW(r.id, r.n)::text';
+$content{typed} = 'ROW(r.id, r.v::text)::text';
 my @moments;
 
 # Takes the content of all tables, and a moment that it belongs to
@@ -208,29 +250,54 @@ sub record
 	return $moment;
 }
 
-my ($compared, $different) = (0, 0);
+my ($compared, $different, $made) = (0, 0, 0);
 
 sub compare
 {
 	my ($moment, $when) = @_;
 	for my $table (@tables)
 	{
-		my ($missing, $surplus, $rows) = split /\|/, $node->safe_psql('postgres', qq{
+		# Read, or made: copied where that can be, else inserted.  Rows with other types than now are only had in a table.
+		my $make = $table eq 'typed' || rand() < 0.5;
+		my $from = $make ? 'made' : "polar_flashback_rows(NULL::$table, '$moment')";
+		my ($found) = $node->safe_psql('postgres', ($make ? "SELECT FROM polar_flashback_table('$table', '$moment', result_name => 'made');" : '') . qq{
 			WITH known AS MATERIALIZED (SELECT content FROM truth WHERE moment = '$moment' AND tab = '$table'),
-				found AS MATERIALIZED (SELECT $content{$table} AS content FROM polar_flashback_rows(NULL::$table, '$moment') r)
+				found AS MATERIALIZED (SELECT $content{$table} AS content FROM $from r)
 			SELECT (SELECT count(*) FROM (SELECT * FROM known EXCEPT ALL SELECT * FROM found) m),
 				(SELECT count(*) FROM (SELECT * FROM found EXCEPT ALL SELECT * FROM known) s),
-				(SELECT count(*) FROM found)});
+				(SELECT count(*) FROM found);} . ($make ? q{SELECT 'findings', count(*) FROM verify_heapam('made', check_toast => true); DROP TABLE made} : '')) =~ /(\d+\|\d+\|\d+(?:\nfindings\|\d+)?)\z/;
+		my ($missing, $surplus, $rows) = split /[|\n]/, $found;
 		$compared++;
-		next if "$missing|$surplus" eq '0|0';
+		$made++ if $make;
+		next if $found =~ /\A0\|0\|\d+(\nfindings\|0)?\z/;
 		$different++;
-		diag("$when: $table as of $moment: $missing rows missing, $surplus too many of $rows");
+		diag("$when: $table as of $moment" . ($make ? ', made' : '') . ": $missing rows missing, $surplus too many of $rows: $found");
 	}
 	return;
 }
 
+# A dropped table as it was before that
+sub compare_lost
+{
+	my ($n, $when) = @_;
+	$node->safe_psql('postgres', "FLASHBACK TABLE lost_$n TO BEFORE DROP RENAME TO back");
+	my $result = $node->safe_psql('postgres', qq{
+		WITH known AS MATERIALIZED (SELECT content FROM truth WHERE moment = '-infinity' AND tab = 'lost_$n'),
+			found AS MATERIALIZED (SELECT r::text AS content FROM back r)
+		SELECT (SELECT count(*) FROM (SELECT * FROM known EXCEPT ALL SELECT * FROM found) m),
+			(SELECT count(*) FROM (SELECT * FROM found EXCEPT ALL SELECT * FROM known) s),
+			(SELECT count(*) FROM verify_heapam('back', check_toast => true))});
+	$node->safe_psql('postgres', 'DROP TABLE back');
+	$compared++;
+	return if $result eq '0|0|0';
+	$different++;
+	diag("$when: dropped table $n: $result rows missing, too many, findings");
+	return;
+}
+
 # What else happens, one after the other
-my %did = map { $_ => 0 } qw(crash restart checkpoint truncation freeze vacuum copy add_column drop_column late_default);
+my %did = map { $_ => 0 } qw(crash restart checkpoint truncation freeze vacuum copy add_column drop_column late_default
+  vacuum_full cluster truncate rewrite retype toast_full add_partition drop_partition drop);
 my $file = $node->basedir . '/bulk';
 $node->safe_psql('postgres', "COPY (SELECT g, g, CASE WHEN g % 50 = 0 THEN noise(g, 100) ELSE repeat('x', g % 300) END FROM generate_series(1, 2000) g) TO '$file'");
 
@@ -262,6 +329,41 @@ my %step = (
 		$node->safe_psql('postgres', "ALTER TABLE shape DROP c$did{drop_column}");
 		$did{drop_column}++;
 	},
+	vacuum_full => sub {
+		my @full = (qw(item account queue shape bulk staged), $node->safe_psql('postgres', q{SELECT string_agg(relid::regclass::text, ', ') FROM pg_partition_tree('event') WHERE isleaf}));
+		$node->safe_psql('postgres', 'VACUUM FULL ' . $full[ int(rand(@full)) ]);
+		$did{vacuum_full}++;
+	},
+	toast_full => sub {
+		my $toast = $node->safe_psql('postgres', q{SELECT reltoastrelid::regclass FROM pg_class WHERE relname = 'item'});
+		$node->safe_psql('postgres', "VACUUM FULL $toast");
+		$did{toast_full}++;
+	},
+	cluster => sub { $node->safe_psql('postgres', 'CLUSTER account USING account_pkey'); $did{cluster}++ },
+	truncate => sub { $node->safe_psql('postgres', 'TRUNCATE bulk'); $did{truncate}++ },
+	rewrite => sub { $did{add_column}++; $node->safe_psql('postgres', "ALTER TABLE shape ADD c$did{add_column} text DEFAULT random()::text"); $did{rewrite}++ },
+	retype => sub { $node->safe_psql('postgres', 'ALTER TABLE typed ALTER v TYPE ' . qw(text int8 int)[ $did{retype}++ % 3 ] . ' USING v::text::int') },
+	add_partition => sub {
+		my $n = 2 + $did{add_partition}++;
+		$node->safe_psql('postgres', "CREATE TABLE event_$n PARTITION OF event FOR VALUES IN ($n); INSERT INTO event SELECT g, $n, 0, noise(g, g) FROM generate_series(1, 100) g");
+	},
+	drop_partition => sub {
+		return if $did{drop_partition} >= $did{add_partition};
+		my $n = 2 + $did{drop_partition}++;
+		$node->safe_psql('postgres', "UPDATE event SET n = n + 1 WHERE part = $n AND id % 3 = 0; DROP TABLE event_$n");
+	},
+	drop => sub {
+		my $n = ++$did{drop};
+		$node->safe_psql('postgres', qq{
+			CREATE TABLE lost_$n AS SELECT id, n, label, body FROM item WHERE id % 10 = $n % 10;
+			UPDATE lost_$n SET n = n + 1 WHERE id % 3 = 0; DELETE FROM lost_$n WHERE id % 7 = 0;
+			ALTER TABLE lost_$n DROP label; ALTER TABLE lost_$n ADD added int DEFAULT $n; UPDATE lost_$n SET added = 0 WHERE id % 5 = 0});
+		$node->safe_psql('postgres', 'CHECKPOINT') if $n % 2;
+		$node->safe_psql('postgres', qq{
+			UPDATE lost_$n SET body = noise(id, 100) WHERE id % 11 = 0;
+			INSERT INTO truth SELECT '-infinity', 'lost_$n', r::text FROM lost_$n r});
+		$node->safe_psql('postgres', "BEGIN; TRUNCATE lost_$n; INSERT INTO lost_$n (id) VALUES (0); DROP TABLE lost_$n; COMMIT");
+	},
 	late_default => sub { $node->safe_psql('postgres', "ALTER TABLE shape ALTER c$did{drop_column} SET DEFAULT 'e'"); $did{late_default}++ });
 
 sub stop_load
@@ -275,6 +377,8 @@ sub stop_load
 	return;
 }
 
+# A crash resets the counts of the core
+my $hot = 0;
 start_load();
 my $began = time;
 my @stops = map { $began + $seconds * $_ / 5 } 1 .. 4;
@@ -286,9 +390,11 @@ while (time - $began < $seconds || @stops)
 	wait_until(sub { $commits->() > $last + 300 }, 'transactions of the load', 60);
 	check_load();
 	record();
+	$hot = max($hot, $node->safe_psql('postgres', q{SELECT n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'account'}));
 	my @names = sort keys %step;
 	$step{ $names[ int(rand(@names)) ] }->() for 1 .. 3;
 	compare($moments[ int(rand(@moments)) ], 'under load') if @moments % 2 == 0;
+	compare_lost(1 + int(rand($did{drop})), 'under load') if $did{drop} && @moments % 4 == 0;
 	next unless @stops && time > $stops[0];
 	shift @stops;
 	if (@stops == 1)
@@ -305,7 +411,8 @@ while (time - $began < $seconds || @stops)
 }
 check_load();
 IPC::Run::kill_kill($load);
-$step{$_}->() for qw(copy truncation change add_column late_default drop_column vacuum freeze checkpoint);
+$step{$_}->() for qw(copy truncation change add_column late_default drop_column vacuum freeze checkpoint vacuum_full cluster toast_full retype rewrite
+  add_partition drop_partition truncate drop);
 
 cmp_ok($did{$_}, '>', $_ eq 'crash' ? 2 : 0, "$_ occurred $did{$_} times") for sort keys %did;
 for my $name (sort keys %script)
@@ -313,25 +420,38 @@ for my $name (sort keys %script)
 	my $times = $node->safe_psql('postgres', "SELECT last_value FROM did_$name");
 	cmp_ok($times, '>', 10, "$name occurred $times times");
 }
-my $hot = $node->safe_psql('postgres', q{SELECT count(*) FROM generate_series(0, pg_relation_size('account') / 8192 - 1) b, heap_page_items(get_raw_page('account', b::int)) WHERE t_infomask2 & x'8000'::int <> 0});
-cmp_ok($hot, '>', 50, "$hot heap-only tuples");
+cmp_ok($hot, '>', 50, "$hot heap-only tuples between two crashes");
 my $multixacts = $node->safe_psql('postgres', 'CHECKPOINT; SELECT next_multixact_id FROM pg_control_checkpoint()');
 cmp_ok($multixacts, '>', 10, "$multixacts multixacts");
 my $values = $node->safe_psql('postgres', q{SELECT count(DISTINCT chunk_id) FROM pg_toast.pg_toast_} . $node->safe_psql('postgres', q{SELECT 'item'::regclass::oid}));
 cmp_ok($values, '>', 10, "$values TOAST values");
 
-# Of many moments some: each is read from WAL three times
-sub some
+# Random moments, one after the other, until there are so many comparisons
+sub compare_until
 {
-	my @some = @moments;
-	splice @some, int(rand(@some)), 1 while @some > 15;
-	return @some;
+	my ($when, $count) = @_;
+	while ($compared < $count)
+	{
+		my @left = shuffle(@moments);
+		while ($compared < $count && @left) { compare(shift @left, $when) }
+	}
+	return;
 }
-compare($_, 'after the load') for some();
+my $before = $compared;
+compare_until('after the load', $compared + max(($least - $compared) / 2, 15 * @tables));
+compare_lost($_, 'after the load') for 1 .. $did{drop};
 $node->safe_psql('postgres', 'DELETE FROM item WHERE id % 2 = 0; DELETE FROM bulk');
 $node->safe_psql('postgres', 'VACUUM (FREEZE) item, account, queue, event, shape, bulk; CHECKPOINT');
-compare($_, 'after VACUUM FREEZE') for some();
-cmp_ok($compared, '>', 100, "$compared comparisons of " . scalar(@moments) . ' moments');
+compare_until('after VACUUM FREEZE', max($least, $compared + 15 * @tables));
+cmp_ok($compared, '>=', $least, "$compared comparisons of " . scalar(@moments) . " moments, $before under load, $made of made tables");
 is($different, 0, 'no difference');
+cmp_ok($node->safe_psql('postgres', 'SELECT recycled_files FROM polar_stat_flashback_log'), '>', 50, 'many files are kept');
+if ($ENV{FLOE_TEST_RESULT})
+{
+	open my $out, '>', $ENV{FLOE_TEST_RESULT} or die $!;
+	print $out "comparisons $compared\ndifferences $different\nmade $made\nmoments " . scalar(@moments) . "\n";
+	print $out "$_ $did{$_}\n" foreach sort keys %did;
+	close $out;
+}
 $node->stop;
 done_testing();

@@ -24,7 +24,7 @@ $node->safe_psql('postgres', q{
 	$$BEGIN IF id = at THEN PERFORM pg_advisory_xact_lock(1); END IF; RETURN true; END$$;
 });
 my $moment = $node->safe_psql('postgres', 'SELECT clock_timestamp()');
-$node->safe_psql('postgres', 'UPDATE test SET id = 0');
+$node->safe_psql('postgres', $_) for 'UPDATE test SET id = 0', 'VACUUM test';
 
 sub progress
 {
@@ -105,7 +105,7 @@ like($err, qr/NOTICE:  table "test" as of .* is now in table "polar_flashback_\d
   or diag($err);
 
 my $comment = $node->safe_psql('postgres', q{SELECT obj_description(('polar_flashback_' || 'test'::regclass::oid)::regclass)});
-like($comment, qr/^"test" as of 20.* \(position [0-9A-F]+\/[0-9A-F]+, point \d+\)$/, 'which says what it is');
+like($comment, qr/^"public"\."test" as of 20.* \(table \d+, columns 2, position [0-9A-F]+\/[0-9A-F]+, point \d+\)$/, 'which says what it is');
 
 # Without the log it is refused
 $node->append_conf('postgresql.conf', "polar_enable_flashback_log = off\n");

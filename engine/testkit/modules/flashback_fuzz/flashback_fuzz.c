@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * flashback_fuzz.c
- *		Applies mutated records of WAL to pages that they do not fit to.
+ *		Applies mutated records of WAL to pages that they do not fit to, and
+ *		counts what they say.
  *
  * The code of flashback_table that does it is compiled into this module.  A
  * page lies between guards; whatever is left on it after a record was accepted
@@ -15,6 +16,8 @@
 
 #include "page_check.c"
 #include "page_redo.c"
+#include "wal_pass.c"
+#include "activity_pass.c"
 
 #include "access/relation.h"
 #include "access/xlog.h"
@@ -30,6 +33,15 @@
 PG_MODULE_MAGIC;
 
 PG_FUNCTION_INFO_V1(flashback_fuzz);
+PG_FUNCTION_INFO_V1(flashback_activity_fuzz);
+
+/* What the code that is included reports to */
+FlashbackProgress flashback_progress;
+
+void
+flashback_report(FlashbackPhase phase)
+{
+}
 
 #define GUARD 0x5A
 
@@ -244,4 +256,79 @@ flashback_fuzz(PG_FUNCTION_ARGS)
 	values[1] = Int64GetDatum(refused);
 	values[2] = Int64GetDatum(rows);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
+}
+
+/*
+ * A record whose data are not what they were.  They end where their memory
+ * does, so that a sanitizer sees who reads beyond.
+ */
+static void
+count_mutated(Activity *activity, XLogReaderState *reader)
+{
+	static const RmgrId rmgrs[] = {RM_HEAP_ID, RM_HEAP2_ID, RM_XACT_ID, RM_STANDBY_ID, RM_SMGR_ID};
+	DecodedXLogRecord *record = reader->record;
+	Size		length = record->main_data_len;
+	char	   *data;
+
+	if (choose(4) == 0)
+		length = choose(length + 1);
+	data = malloc(Max(length, 1));
+	if (data == NULL)
+		elog(ERROR, "out of memory");
+	if (length > 0)
+		memcpy(data, record->main_data, length);
+	if (choose(8) > 0)
+		mutate(data, length);
+	record->main_data = data;
+	record->main_data_len = length;
+	if (choose(8) == 0)
+		record->header.xl_info ^= 0x10 << choose(4);
+	if (choose(16) == 0)
+		record->header.xl_rmid = rmgrs[choose(lengthof(rmgrs))];
+	if (choose(16) == 0)
+		record->header.xl_xid = choose(2) ? choose(1000) : pg_prng_uint32(&prng);
+	if (choose(64) == 0)
+		record->max_block_id = -1;
+	read_record(activity, reader);
+	free(data);
+}
+
+/*
+ * Counts mutated records of the WAL that is there, over and over; returns how
+ * many events they made.
+ */
+Datum
+flashback_activity_fuzz(PG_FUNCTION_ARGS)
+{
+	const FlashbackLogApi *api = *find_rendezvous_variable(FLASHBACK_LOG_API);
+	int			rounds = PG_GETARG_INT32(1);
+	XLogRecPtr	end = GetFlushRecPtr(NULL);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "fuzz", ALLOCSET_DEFAULT_SIZES);
+	FlashbackPoint point;
+	int64		events = 0;
+
+	if (!api->find_point(GetCurrentTimestamp(), &point))
+		elog(ERROR, "no point");
+	pg_prng_seed(&prng, PG_GETARG_INT32(0));
+	while (rounds > 0)
+	{
+		MemoryContext old_context = MemoryContextSwitchTo(context);
+		Activity   *activity = flashback_activity_read(end, end, end, end, 1 + choose(100));
+		FlashbackWalPass *pass = flashback_wal_begin(point.redo, end);
+		XLogReaderState *reader;
+		int			before = rounds;
+
+		while (rounds > 0 && (reader = flashback_wal_next(pass)) != NULL)
+		{
+			count_mutated(activity, reader);
+			rounds--;
+		}
+		if (rounds == before)
+			elog(ERROR, "WAL has nothing after the point");
+		events += list_length(activity->changes) + list_length(activity->definitions);
+		flashback_wal_end(pass);
+		MemoryContextSwitchTo(old_context);
+		MemoryContextReset(context);
+	}
+	PG_RETURN_INT64(events);
 }

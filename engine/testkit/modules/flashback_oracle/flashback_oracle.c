@@ -197,11 +197,14 @@ flashback_oracle_check(PG_FUNCTION_ARGS)
 
 		for (; pg_pread(was_fd, was.data, BLCKSZ, (off_t) blkno * BLCKSZ) == BLCKSZ; blkno++)
 		{
-			FirstImage *first = hash_search(images, &blkno, HASH_FIND, NULL);
-			bool		on_disk = false;
+			FirstImage *first;
+			bool		on_disk = false,
+						looked_again = false;
 
 			CHECK_FOR_INTERRUPTS();
 			blocks++;
+	again:
+			first = hash_search(images, &blkno, HASH_FIND, NULL);
 			memset(base.data, 0, BLCKSZ);
 			if (first)
 			{
@@ -238,6 +241,18 @@ flashback_oracle_check(PG_FUNCTION_ARGS)
 			{
 				late++;
 				continue;
+			}
+
+			/*
+			 * A checkpoint may have overwritten it since the images were
+			 * listed; then its image is in the log by now.
+			 */
+			if (!first && !looked_again)
+			{
+				looked_again = true;
+				hash_destroy(images);
+				images = first_images(&point, &rlocator);
+				goto again;
 			}
 			if (wrong++ == 0)
 				snprintf(first_wrong, sizeof(first_wrong),

@@ -3,7 +3,7 @@
 
 =head1 NAME
 
-Floe::Test::Disk - blocks that a disk does not give any more, and what was synced
+Floe::Test::Disk - blocks that a disk does not give any more, what was synced, and what a power failure takes
 
 =head1 SYNOPSIS
 
@@ -29,7 +29,7 @@ use Carp;
 use Exporter 'import';
 use PostgreSQL::Test::Utils;
 
-our @EXPORT_OK = qw(bad_sectors record_syncs);
+our @EXPORT_OK = qw(bad_sectors record_syncs losable);
 
 my $library = <<'C';
 #define _GNU_SOURCE
@@ -156,6 +156,77 @@ int name(int fd) \
 SYNC(fsync) SYNC(fdatasync)
 C
 
+# What a file below polar_flog holds when it is synced is copied, by its inode; of a directory the names.
+my $shadow_library = <<'C';
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void
+keep(int fd)
+{
+	char link[64], path[4097], copy[4200], new[4300];
+	static char buffer[65536];
+	struct stat st;
+	ssize_t n;
+	off_t at = 0;
+	FILE *out;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n <= 0 || getenv("FLOE_DURABLE") == NULL || fstat(fd, &st) != 0)
+		return;
+	path[n] = '\0';
+	if (strstr(path, "/polar_flog") == NULL)
+		return;
+	snprintf(copy, sizeof(copy), "%s/%llu", getenv("FLOE_DURABLE"), (unsigned long long) st.st_ino);
+	snprintf(new, sizeof(new), "%s.%d", copy, (int) getpid());
+	out = fopen(new, "w");
+	if (out == NULL)
+		abort();
+	if (S_ISDIR(st.st_mode))
+	{
+		DIR *dir = opendir(path);
+		struct dirent *de;
+
+		while (dir && (de = readdir(dir)) != NULL)
+			fprintf(out, "%s\n", de->d_name);
+		if (dir)
+			closedir(dir);
+	}
+	else
+	{
+		/* The descriptor may be for writing alone */
+		int in = open(path, O_RDONLY);
+
+		while (in >= 0 && (n = pread(in, buffer, sizeof(buffer), at)) > 0)
+		{
+			fwrite(buffer, 1, n, out);
+			at += n;
+		}
+		if (in >= 0)
+			close(in);
+	}
+	if (fclose(out) != 0 || rename(new, copy) != 0)
+		abort();
+}
+
+#define SYNC(name) \
+int name(int fd) \
+{ \
+	int (*next) (int) = dlsym(RTLD_NEXT, #name); \
+	keep(fd); \
+	return next(fd); \
+}
+SYNC(fsync) SYNC(fdatasync)
+C
+
 sub _compile
 {
 	my ($code) = @_;
@@ -220,6 +291,61 @@ sub record_syncs
 			my @paths = -e $file ? split(/\n/, slurp_file($file)) : ();
 			unlink $file;
 			return @paths;
+		},
+	};
+}
+
+=pod
+
+=over
+
+=item losable()
+
+Returns undef without a C compiler, else {library, directory, lose}: with the library preloaded and FLOE_DURABLE set to the
+directory, lose(cluster) does to the flashback log of a crashed instance the worst that a power failure can: each file has what
+it held when it was synced last, and files are gone whose names were not synced. Returns how many files lost something.
+
+=back
+
+=cut
+
+sub losable
+{
+	my $target = _compile($shadow_library);
+	return undef unless $target;
+	my $directory = PostgreSQL::Test::Utils::tempdir('durable');
+	my $inode = sub { return (stat $_[0])[1] };
+	return {
+		library => $target,
+		directory => $directory,
+		lose => sub {
+			my ($cluster) = @_;
+			my $log = $cluster->data_dir . '/polar_flog';
+			my $names = "$directory/" . $inode->($log);
+			my %durable = map { $_ => 1 } -e $names ? split(/\n/, slurp_file($names)) : ();
+			my $lost = 0;
+			foreach my $name (grep { !/^\.+$/ } slurp_dir($log))
+			{
+				my $path = "$log/$name";
+				my $copy = "$directory/" . $inode->($path);
+				my $is = slurp_file($path);
+				my $was = -e $copy ? slurp_file($copy) : "\0" x length $is;
+				if (!$durable{$name})
+				{
+					unlink $path or croak "could not remove $path: $!";
+				}
+				elsif ($is ne $was)
+				{
+					# In its place: it stays the same file
+					open my $out, '+<:raw', $path or croak "could not write $path: $!";
+					truncate $out, length $was or croak "truncate: $!";
+					print $out $was;
+					close $out or croak "could not write $path: $!";
+				}
+				else { next }
+				$lost++;
+			}
+			return $lost;
 		},
 	};
 }

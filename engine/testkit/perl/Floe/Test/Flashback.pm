@@ -55,7 +55,8 @@ bgwriter_lru_maxpages = 0
 
 =item new_flashback(name [, configuration])
 
-A started instance with extensions flashback_log and injection_points in database postgres, and a first point.
+A started instance with extensions flashback_log and injection_points in database postgres, and a first point. A release engine,
+which has no injection points, has segments of its usual size.
 
 =cut
 
@@ -64,9 +65,14 @@ sub new_flashback
 	my ($name, $configuration) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
 	$node->init(allows_streaming => 1);
-	$node->append_conf('postgresql.conf', configuration() . ($configuration // ''));
+	my $lines = configuration() . ($configuration // '');
+	my ($share) = run_command([ 'pg_config', '--sharedir' ]);
+	my $for_tests = -e "$share/extension/injection_points.control";
+	$lines =~ s/^polar_flashback_log_test_.*\n//mg unless $for_tests;
+	$node->append_conf('postgresql.conf', $lines);
 	$node->start;
-	$node->safe_psql('postgres', 'CREATE EXTENSION flashback_log; CREATE EXTENSION injection_points');
+	$node->safe_psql('postgres', 'CREATE EXTENSION flashback_log');
+	$node->safe_psql('postgres', 'CREATE EXTENSION injection_points') if $for_tests;
 	await_point($node);
 	return $node;
 }

@@ -205,7 +205,8 @@ sub least_recovery_point
 =item liar(cluster, system identifier)
 
 Makes a running instance of another system a source that says what a test wants: returns a function that takes what
-polar_page_repair_read is to answer, as SQL expressions by column; C<before> is evaluated first.
+polar_page_repair_read is to answer, as SQL expressions by column; C<wal> are its pages when it is asked for WAL (default:
+as for blocks), C<before> is evaluated first.
 
 =back
 
@@ -223,8 +224,9 @@ sub liar
 		my (%answer) = (
 			system_identifier => $sysid, timeline => 1, in_recovery => 'true', streaming => 'true', data_checksums => 'true',
 			start_lsn => "'0/1'", end_lsn => "'0/1'", flush_lsn => undef,
-			pages => q{array_fill('\x'::bytea, ARRAY[cardinality($1)])}, before => 'NULL', @_);
+			pages => q{array_fill('\x'::bytea, ARRAY[cardinality($1)])}, wal => undef, before => 'NULL', @_);
 		$answer{flush_lsn} //= $answer{end_lsn};
+		$answer{wal} //= $answer{pages};
 		$cluster->safe_psql('postgres', qq{
 			DROP FUNCTION IF EXISTS pg_catalog.polar_page_repair_read;
 			CREATE FUNCTION pg_catalog.polar_page_repair_read(oid[], oid[], oid[], int4[], int8[],
@@ -233,7 +235,7 @@ sub liar
 			BEGIN
 				PERFORM $answer{before};
 				SELECT $answer{system_identifier}, $answer{timeline}, $answer{in_recovery}, $answer{streaming}, $answer{data_checksums},
-					$answer{start_lsn}, $answer{end_lsn}, $answer{flush_lsn}, $answer{pages}
+					$answer{start_lsn}, $answer{end_lsn}, $answer{flush_lsn}, CASE \$4[1] WHEN -1 THEN $answer{wal} ELSE $answer{pages} END
 				INTO system_identifier, timeline, in_recovery, streaming, data_checksums, start_lsn, end_lsn, flush_lsn, pages;
 			END \$\$});
 	};
