@@ -31,6 +31,28 @@ export interface AgentHandlers {
   listCommitModes(input: z.output<typeof s.CommitModeListInput>): Promise<z.output<typeof s.CommitModeList>>
   readProtection(input: z.output<typeof s.ProtectionReadInput>): Promise<z.output<typeof s.ProtectionRead>>
   readFlashback(input: z.output<typeof s.FlashbackReadInput>): Promise<z.output<typeof s.FlashbackRead>>
+  listFlashbackTables(
+    input: z.output<typeof s.FlashbackTablesInput>,
+    signal: AbortSignal | undefined,
+  ): Promise<z.output<typeof s.FlashbackTables>>
+  readFlashbackActivity(
+    input: z.output<typeof s.FlashbackActivityInput>,
+    signal: AbortSignal | undefined,
+  ): Promise<z.output<typeof s.FlashbackActivity>>
+  listFlashbackLost(
+    input: z.output<typeof s.FlashbackLostInput>,
+    signal: AbortSignal | undefined,
+  ): Promise<z.output<typeof s.FlashbackLostList>>
+  listFlashbackResults(
+    input: z.output<typeof s.FlashbackResultsInput>,
+    signal: AbortSignal | undefined,
+  ): Promise<z.output<typeof s.FlashbackResults>>
+  readFlashbackRows(
+    input: z.output<typeof s.FlashbackRowsInput>,
+  ): Promise<z.output<typeof s.FlashbackRowsRead>>
+  readFlashbackDownload(
+    input: z.output<typeof s.FlashbackDownloadInput>,
+  ): Promise<z.output<typeof s.FlashbackDownload>>
   readTelemetry(input: z.output<typeof s.TelemetryReadInput>): Promise<z.output<typeof s.TelemetryRead>>
   streamTelemetry(
     input: { instanceId: z.output<typeof s.TelemetryStreamInput>['instanceId']; afterSeq: number | null },
@@ -172,6 +194,36 @@ export function createAgentRouter(h: AgentHandlers) {
         .input(s.FlashbackReadInput)
         .output(s.FlashbackRead)
         .query(({ input }) => h.readFlashback(input)),
+      /** Tables of a database. Since contract 1.16. */
+      tables: read
+        .input(s.FlashbackTablesInput)
+        .output(s.FlashbackTables)
+        .query(({ input, signal }) => h.listFlashbackTables(input, signal)),
+      /** What happened to its tables, as the WAL of the window tells it. Since contract 1.16. */
+      activity: read
+        .input(s.FlashbackActivityInput)
+        .output(s.FlashbackActivity)
+        .query(({ input, signal }) => h.readFlashbackActivity(input, signal)),
+      /** Tables that were dropped, truncated or rewritten and can be had back. Since contract 1.16. */
+      lost: read
+        .input(s.FlashbackLostInput)
+        .output(s.FlashbackLostList)
+        .query(({ input, signal }) => h.listFlashbackLost(input, signal)),
+      /** Tables that flashbacks made. Since contract 1.16. */
+      results: read
+        .input(s.FlashbackResultsInput)
+        .output(s.FlashbackResults)
+        .query(({ input, signal }) => h.listFlashbackResults(input, signal)),
+      /** Sample rows of an operation of this agent, from its memory. Since contract 1.16. */
+      rows: read
+        .input(s.FlashbackRowsInput)
+        .output(s.FlashbackRowsRead)
+        .query(({ input }) => h.readFlashbackRows(input)),
+      /** A piece of the CSV that an export opened. Since contract 1.16. */
+      readDownload: read
+        .input(s.FlashbackDownloadInput)
+        .output(s.FlashbackDownload)
+        .query(({ input }) => h.readFlashbackDownload(input)),
     }),
     telemetry: t.router({
       /** Samples after a number from the ring of 60 minutes. */

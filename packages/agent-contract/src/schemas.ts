@@ -1,8 +1,15 @@
 import {
   CommitModeScope,
+  DatabaseName,
   Fault,
+  FlashbackEvent,
   FlashbackLog,
+  FlashbackLost,
   FlashbackPoint,
+  FlashbackResult,
+  FlashbackRows,
+  FlashbackSample,
+  FlashbackTableInfo,
   HostFacts,
   HostId,
   InstanceId,
@@ -12,6 +19,7 @@ import {
   KeptAsideName,
   Lsn,
   MemberLogins,
+  OperationId,
   PrimaryKnown,
   Protection,
   RemoteAccess,
@@ -19,6 +27,7 @@ import {
   Setting,
   SettingChange,
   StepWork,
+  TableOid,
 } from '@floe/domain'
 import { CheckpointRecord, RunningCheckpoint, Sample } from '@floe/telemetry'
 import { z } from 'zod'
@@ -215,13 +224,90 @@ export const ProtectionReadInput = z.object({ instanceId: InstanceId })
 /** What protects an instance against torn pages; null for an engine, or a database, without the views. */
 export const ProtectionRead = z.object({ protection: Protection.nullable(), observedAt: z.number() })
 
-export const FlashbackReadInput = z.object({ instanceId: InstanceId })
+export const FlashbackReadInput = z.object({
+  instanceId: InstanceId,
+  /** Also samples pages, to foretell what the log would take. Since contract 1.17. */
+  sample: z.boolean().default(false),
+})
 /** The flashback log and its points at this moment; null for an engine, or a database, without the views. */
 export const FlashbackRead = z.object({
   log: FlashbackLog.nullable(),
   /** The newest 1000 at most, oldest first. */
   points: z.array(FlashbackPoint).max(1_000),
+  /** Null where none was asked for, or none can be had. Since contract 1.17. */
+  sample: FlashbackSample.nullable().default(null),
   observedAt: z.number(),
+})
+
+export const FlashbackTablesInput = z.object({
+  instanceId: InstanceId,
+  /** Null: the one that has most, of those that are not a template. */
+  database: DatabaseName.nullable(),
+  /** A part of `schema.name`; empty: all. */
+  search: z.string().max(200).default(''),
+  limit: z.number().int().min(1).max(500).default(100),
+})
+/** Tables of a database that somebody may want back: those whose name begins as was searched for first, then the largest. */
+export const FlashbackTables = z.object({
+  databases: z.array(z.string()).max(1_000),
+  database: z.string(),
+  tables: z.array(FlashbackTableInfo).max(500),
+  /** How many there are that match. */
+  total: z.number().int(),
+})
+
+const ofDatabase = { instanceId: InstanceId, database: DatabaseName }
+export const FlashbackActivityInput = z.object({
+  ...ofDatabase,
+  /** Only of this one; null: of all. */
+  table: TableOid.nullable(),
+})
+/**
+ * Large changes, truncations, drops and the like, as the WAL of the window tells them. Each call reads on for some seconds from
+ * where the last one ended; while it is not `complete` there is more.
+ */
+export const FlashbackActivity = z.object({
+  /** The newest first. */
+  events: z.array(FlashbackEvent).max(1_000),
+  /** ms since the epoch; null where nothing was read. */
+  coveredFrom: z.number().nullable(),
+  coveredTo: z.number().nullable(),
+  complete: z.boolean(),
+})
+
+export const FlashbackLostInput = z.object(ofDatabase)
+export const FlashbackLostList = z.object({
+  /** The newest first. */
+  lost: z.array(FlashbackLost).max(500),
+})
+export const FlashbackResultsInput = z.object(ofDatabase)
+export const FlashbackResults = z.object({
+  /** The newest first. */
+  results: z.array(FlashbackResult).max(500),
+})
+
+/** Answered only for a preview, a comparison or a merge that this agent has carried out, for 15 minutes. */
+export const FlashbackRowsInput = z.object({ operationId: OperationId })
+export const FlashbackRowsRead = FlashbackRows
+
+export const FlashbackDownloadInput = z.object({
+  /** The export that opened it. */
+  operationId: OperationId,
+  /** One pass over the rows; named by the caller. */
+  download: z.uuid(),
+  /** Counted from 0; the last one may be asked for again. */
+  piece: z.number().int().min(0),
+  /** Nobody reads on: what is open for it is closed. */
+  end: z.boolean().default(false),
+})
+/**
+ * A result as CSV, piece by piece, so that whoever reads slowly lets the engine wait: no more than one piece is held. An
+ * answer of no text says that the engine has not come to it yet.
+ */
+export const FlashbackDownload = z.object({
+  text: z.string().max(300_000),
+  /** The piece to ask for next; null: this was the last. */
+  next: z.number().int().nullable(),
 })
 
 export const SettingCheckInput = z.object({

@@ -1,9 +1,16 @@
 import {
+  CatalogName,
   CheckedSetting,
   CommitMode,
   CommitModeScope,
   ConfirmedSetting,
   DatabaseName,
+  FlashbackCounts,
+  FlashbackMade,
+  FlashbackMerged,
+  FlashbackSwapped,
+  FlashbackTime,
+  HostDirectory,
   InstanceId,
   InstanceName,
   KeptAside,
@@ -12,11 +19,18 @@ import {
   MemberLogin,
   MemberLogins,
   MemberRole,
+  MergeCounts,
+  OperationId,
   PrimaryTold,
+  QualifiedName,
   Reindexed,
+  RestoredTable,
+  ResultName,
   ScramVerifier,
   SettingChange,
   StopMode,
+  TableName,
+  TableOid,
   TimelineEnd,
 } from '@floe/domain'
 import { z } from 'zod'
@@ -59,6 +73,15 @@ export type TriedSettings = z.infer<typeof TriedSettings>
 
 /** The managed file as name → value, so that it can be gone back to. */
 const ManagedSettings = z.record(z.string(), z.string())
+
+/** A table of a database, and one that a flashback made, each with the name under which the person saw it. */
+const ofTable = { instanceId: InstanceId, database: DatabaseName, table: TableOid }
+const ofResult = {
+  instanceId: InstanceId,
+  database: DatabaseName,
+  result: TableOid,
+  resultName: TableName,
+}
 
 const task = <Input extends z.core.$ZodLooseShape, Result extends z.ZodType>(
   input: Input,
@@ -616,6 +639,70 @@ export const tasks = {
   ),
   /** Rebuilds the indexes of a database one after the other, beside readers and writers. Since contract 1.14. */
   'reindex-database': task({ instanceId: InstanceId, database: DatabaseName }, Reindexed),
+  /**
+   * Installs or updates the extension flashback_table in a database of the primary, as do the other tasks of flashbacks where it
+   * is needed. Since contract 1.16, as are all of flashbacks.
+   */
+  'prepare-flashback': task(
+    { instanceId: InstanceId, database: DatabaseName },
+    z.object({ version: z.string(), schema: z.string() }),
+  ),
+  /**
+   * Compares the rows that a table had at a moment with those of now. Reads only, beside other tasks of the instance. Its
+   * sample rows stay in the agent's memory under the operation's id (`flashback.rows`).
+   */
+  'preview-flashback': task({ ...ofTable, at: FlashbackTime }, FlashbackCounts),
+  /** The same of a table that a flashback made and the one whose rows it has. */
+  'compare-flashback': task({ ...ofResult, tableName: TableName }, FlashbackCounts),
+  /** Makes a table with the rows of that moment; a run after a kill finds what was made, and makes no second one. */
+  'flashback-table': task(
+    { ...ofTable, at: FlashbackTime, resultName: ResultName.nullable() },
+    FlashbackMade,
+  ),
+  /** Makes a table with the rows that a dropped one had just before it was dropped at this position. */
+  'flashback-dropped-table': task({ ...ofTable, lsn: Lsn }, FlashbackMade),
+  /**
+   * Puts rows of a result back, in one transaction, and never twice: a run after a kill asks the engine whether the first one
+   * committed. Where `expected` is given and the merge would do anything else, nothing is changed.
+   */
+  'merge-flashback': task(
+    {
+      ...ofResult,
+      tableName: TableName,
+      insertMissing: z.boolean(),
+      restoreChanged: z.boolean(),
+      deleteAdded: z.boolean(),
+      /** Only these samples of the comparison or preview of that operation. */
+      selection: z
+        .object({ comparison: OperationId, selected: z.array(z.number().int().min(0)).min(1).max(1_000) })
+        .nullable(),
+      expected: MergeCounts.nullable(),
+      dryRun: z.boolean(),
+    },
+    FlashbackMerged,
+  ),
+  /** Exchanges the rows of a result and of its table, in one transaction and never twice. */
+  'swap-flashback': task({ ...ofResult, tableName: TableName }, FlashbackSwapped),
+  /** Drops a result; one that is not there is no error. */
+  'drop-flashback': task(ofResult, z.object({ dropped: z.boolean() })),
+  /** Lets `flashback.readDownload` read a result until then (ms since the epoch). */
+  'export-flashback': task(ofResult, z.object({ openUntil: z.number() })),
+  /**
+   * Restores a base backup and a WAL archive to a moment, in an engine of its own beside the instance, and copies one table out
+   * into a new one of the instance. Everything it reads of the host it reads as the instance's user. Since contract 1.16.
+   */
+  'restore-table': task(
+    {
+      instanceId: InstanceId,
+      database: DatabaseName,
+      tableName: QualifiedName,
+      at: FlashbackTime,
+      backupDirectory: HostDirectory,
+      walDirectory: HostDirectory,
+      resultName: CatalogName.nullable(),
+    },
+    RestoredTable,
+  ),
   /** ALTER DATABASE / ROLE … SET synchronous_commit; null resets it. */
   'set-commit-mode': task(
     {

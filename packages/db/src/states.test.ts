@@ -7,6 +7,7 @@ import {
   instanceStates,
   MemberRole,
   OperationState,
+  operationKindsThat,
   StepState,
 } from '@floe/domain'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
@@ -44,3 +45,17 @@ test.each([
 ])('%s admits exactly the words of the code', async (constraint, words) => {
   expect(await wordsOf(constraint)).toEqual([...words].sort())
 })
+
+test.each(['operation_one_open_per_instance', 'operation_one_open_per_cluster'])(
+  '%s leaves out exactly the operations that only read',
+  async (index) => {
+    const { rows } = await db.pool.query<{ predicate: string }>(
+      'SELECT pg_get_expr(indpred, indrelid) AS predicate FROM pg_index WHERE indexrelid = $1::regclass',
+      [index],
+    )
+    const [, excepted = ''] = (rows[0]?.predicate ?? '').split('<> ALL')
+    expect([...excepted.matchAll(/'([^']+)'::text/g)].map((m) => m[1]).sort()).toEqual(
+      operationKindsThat(({ readsOnly }) => readsOnly === true).sort(),
+    )
+  },
+)

@@ -8,10 +8,12 @@ import {
 } from './flashback'
 
 const limits = { recoveryArea: true, rotationMs: 10_800_000, keepBytes: 2 ** 31, maxBytes: 10 * 2 ** 30 }
-const measured = { imageBytesPerSecond: 100_000, walBytesPerSecond: 250_000 }
+// 50 images a second, half of them left out of the WAL, of 2,000 bytes each
+const measured = { imagesPerSecond: 25, omittedBytesPerSecond: 200_000, walBytesPerSecond: 250_000 }
+const sample = { pages: 64, pageBytes: 8_000, imageBytes: 2_000 }
 
 test('the window is as long as the rotation time where the log has room for it, with its WAL', () => {
-  expect(forecastFlashback(measured, limits)).toEqual({
+  expect(forecastFlashback(measured, sample, limits)).toEqual({
     bytesPerHour: 360_000_000,
     windowMs: 10_800_000,
     logBytes: 1_080_000_000,
@@ -20,20 +22,24 @@ test('the window is as long as the rotation time where the log has room for it, 
 })
 
 test('its size ends the window earlier', () => {
-  const { windowMs, logBytes } = forecastFlashback(measured, { ...limits, maxBytes: 360_000_000 })
+  const { windowMs, logBytes } = forecastFlashback(measured, sample, { ...limits, maxBytes: 360_000_000 })
   expect(windowMs).toBe(3_600_000)
   expect(logBytes).toBe(360_000_000)
-  expect(forecastFlashback(measured, { ...limits, maxBytes: null }).windowMs).toBe(10_800_000)
+  expect(forecastFlashback(measured, sample, { ...limits, maxBytes: null }).windowMs).toBe(10_800_000)
 })
 
 test('without a recovery area the segments to keep decide, and no WAL is kept for it', () => {
-  const forecast = forecastFlashback(measured, { ...limits, recoveryArea: false, keepBytes: 720_000_000 })
+  const forecast = forecastFlashback(measured, sample, {
+    ...limits,
+    recoveryArea: false,
+    keepBytes: 720_000_000,
+  })
   expect(forecast).toMatchObject({ windowMs: 7_200_000, logBytes: 720_000_000, walBytes: 0 })
 })
 
 test('of an instance that writes nothing no end of the window is foretold', () => {
-  const idle = { imageBytesPerSecond: 0, walBytesPerSecond: 0 }
-  expect(forecastFlashback(idle, { ...limits, recoveryArea: false })).toMatchObject({
+  const idle = { imagesPerSecond: 0, omittedBytesPerSecond: 0, walBytesPerSecond: 0 }
+  expect(forecastFlashback(idle, sample, { ...limits, recoveryArea: false })).toMatchObject({
     windowMs: null,
     logBytes: 0,
   })

@@ -44,6 +44,16 @@ export type FlashbackLog = z.infer<typeof FlashbackLog>
 export const FlashbackPoint = z.object({ number: z.number().int(), at: z.number() })
 export type FlashbackPoint = z.infer<typeof FlashbackPoint>
 
+/** What images take in the log, from pages that were changed last (`polar_flashback_log_sample()`). */
+export const FlashbackSample = z.object({
+  pages: z.number().int().positive(),
+  /** Mean size of a page without its empty middle, as an image in the WAL has it. */
+  pageBytes: z.number().positive(),
+  /** Mean size of its image in the log, compressed. */
+  imageBytes: z.number().positive(),
+})
+export type FlashbackSample = z.infer<typeof FlashbackSample>
+
 type LogWords = { title: string; tone: 'good' | 'warn' | 'neutral'; meaning: string }
 
 const words: Record<FlashbackLogState, LogWords> = {
@@ -76,8 +86,10 @@ export const windowEndedLately = (log: FlashbackLog, now: number): boolean =>
 
 /** What was measured of an instance whose flashback log is off, per second. */
 export type WritesMeasured = {
-  /** Full-page images in the WAL, and those that `full_page_writes = off` left out. */
-  imageBytesPerSecond: number
+  /** Full-page images in the WAL. */
+  imagesPerSecond: number
+  /** Bytes of those that `full_page_writes = off` left out, before compression. */
+  omittedBytesPerSecond: number
   /** All WAL, images among it. */
   walBytesPerSecond: number
 }
@@ -95,18 +107,23 @@ export type FlashbackForecast = {
 
 /**
  * The flashback log keeps each page at its first overwriting after a point, and points are taken with checkpoints. The WAL has
- * an image of each page at its first change after a checkpoint, so images measure the same pages. Both leave out the empty
- * middle of a page; compression of the log makes it smaller, points that come more often than checkpoints did make it larger.
+ * an image of each page at its first change after a checkpoint, so images tell how many pages it will keep. What one takes there
+ * a sample of such pages tells. Points that come more often than checkpoints did make the log larger.
  */
-export function forecastFlashback(measured: WritesMeasured, limits: FlashbackLimits): FlashbackForecast {
-  const perMs = measured.imageBytesPerSecond / 1_000
+export function forecastFlashback(
+  measured: WritesMeasured,
+  sample: FlashbackSample,
+  limits: FlashbackLimits,
+): FlashbackForecast {
+  const images = measured.imagesPerSecond + measured.omittedBytesPerSecond / sample.pageBytes
+  const perMs = (images * sample.imageBytes) / 1_000
   const ofSize = limits.maxBytes ?? Number.POSITIVE_INFINITY
   const bytes = limits.recoveryArea ? ofSize : Math.min(ofSize, limits.keepBytes)
   const filledAfterMs = perMs > 0 ? bytes / perMs : Number.POSITIVE_INFINITY
   const windowMs = limits.recoveryArea ? Math.min(filledAfterMs, limits.rotationMs) : filledAfterMs
   const finite = Number.isFinite(windowMs)
   return {
-    bytesPerHour: measured.imageBytesPerSecond * 3_600,
+    bytesPerHour: perMs * 3_600_000,
     windowMs: finite ? windowMs : null,
     logBytes: finite ? perMs * windowMs : 0,
     walBytes: finite && limits.recoveryArea ? (measured.walBytesPerSecond * windowMs) / 1_000 : 0,

@@ -69,9 +69,16 @@ export type OperationRecord = {
   makes?: 'new' | 'adopted'
   /** It may take hours and no primary is ever away by it: a failover need not wait for its end. */
   leavesPrimaryAlone?: true
+  /**
+   * It changes nothing: it neither waits for another operation on the instance or its cluster nor keeps one from being ordered.
+   * The indexes `operation_one_open_per_instance` and `…_per_cluster` have the same list; a test compares them.
+   */
+  readsOnly?: true
   /** The names of the settings that an input changes. */
   // biome-ignore lint/suspicious/noExplicitAny: each record declares its own input
   settings?(input: any): string[]
+  /** Who may ask for it, and take it up again, where a person who may change an instance may not. */
+  role?: 'admin'
   /** Its steps before anything is done, where clients are interrupted. */
   stages?: readonly OperationStage[]
   /**

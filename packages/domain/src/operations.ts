@@ -2,14 +2,18 @@ import { z } from 'zod'
 import { AutomaticFailover } from './automatic-failover'
 import { ClusterId } from './cluster'
 import { MemberSettings } from './cluster-settings'
+import { FlashbackTime } from './flashback'
+import { MergeCounts, ResultName, TableName, TableOid } from './flashback-table'
 import { formatBytes } from './format'
-import { InstanceId, InstanceName, ScramVerifier } from './ids'
+import { InstanceId, InstanceName, OperationId, ScramVerifier } from './ids'
 import { InstanceIntent, StopMode } from './instance'
 import { KeptAsideName } from './kept-aside'
+import { Lsn } from './lsn'
 import type { OperationOrder, OperationRecord } from './operation'
 import { PageRepair } from './page-repair'
 import { CommitMode, SynchronousStandbys } from './replication'
 import { ChangeReason, SettingChange } from './setting'
+import { CatalogName, HostDirectory, QualifiedName } from './table-restore'
 
 /** An instance as its agent reports it to a console that has no row of it. */
 export const ReportedInstance = z.object({
@@ -64,6 +68,24 @@ const revisionId = z
   .optional()
 /** Name of a host, typed by the person, where it cannot be reached. */
 const unreachableHost = z.string().nullable().default(null).meta({ title: 'Unreachable host' })
+
+/** The table that is flashed back, by the number that stays when it is renamed. */
+const ofTable = {
+  instanceId,
+  database: DatabaseName.meta({ title: 'Database' }),
+  table: TableOid.meta({ title: 'Table number' }),
+  tableName: TableName.meta({ title: 'Table' }),
+}
+/** A table that a flashback made. */
+const ofResult = {
+  instanceId,
+  database: DatabaseName.meta({ title: 'Database' }),
+  result: TableOid.meta({ title: 'Result number' }),
+  resultName: TableName.meta({ title: 'Result' }),
+}
+/** The table whose rows it has. */
+const tableOfResult = TableName.meta({ title: 'Table' })
+const at = FlashbackTime.meta({ title: 'Moment' })
 
 const define = <const R extends OperationRecord>(record: R): R & Omit<OperationRecord, keyof R> => record
 
@@ -429,6 +451,112 @@ export const operationRecords = {
         return `has ${rebuilt} rebuilt ${rebuilt === 1 ? 'index' : 'indexes'}: ${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`
       },
     },
+  }),
+  /** Gives a database what flashbacks in it need: the extension flashback_table, as the engine brings it. */
+  'prepare-flashback': define({
+    title: 'Prepare database for flashback',
+    action: 'flashback.prepare',
+    input: z.object({ instanceId, database: DatabaseName.meta({ title: 'Database' }) }),
+    leavesPrimaryAlone: true,
+  }),
+  /** Counts what a flashback to a moment would bring back: rows of then compared with those of now. On any member. */
+  'preview-flashback': define({
+    title: 'Preview flashback',
+    action: 'flashback.preview',
+    input: z.object({ ...ofTable, at }),
+    readsOnly: true,
+  }),
+  /** Makes a table with the rows that another one had at a moment. */
+  'flashback-table': define({
+    title: 'Flash back table',
+    action: 'flashback.table',
+    input: z.object({
+      ...ofTable,
+      at,
+      resultName: ResultName.optional().meta({ title: 'Name of the result' }),
+    }),
+    leavesPrimaryAlone: true,
+  }),
+  /** Makes a table with the rows that a dropped one had just before that. */
+  'flashback-dropped-table': define({
+    title: 'Flash back dropped table',
+    action: 'flashback.dropped_table',
+    input: z.object({ ...ofTable, lsn: Lsn.meta({ title: 'Position of the drop' }) }),
+    leavesPrimaryAlone: true,
+  }),
+  /** Compares a result with its table as it is now. On any member. */
+  'compare-flashback': define({
+    title: 'Compare flashback',
+    action: 'flashback.compare',
+    input: z.object({ ...ofResult, tableName: tableOfResult }),
+    readsOnly: true,
+  }),
+  /** Puts rows of a result back into its table, in one transaction; a dry run counts them and changes nothing. */
+  'merge-flashback': define({
+    title: 'Merge flashback',
+    action: 'flashback.merge',
+    input: z.object({
+      ...ofResult,
+      tableName: tableOfResult,
+      insertMissing: z.boolean().meta({ title: 'Insert missing rows' }),
+      restoreChanged: z.boolean().meta({ title: 'Restore changed rows' }),
+      deleteAdded: z.boolean().meta({ title: 'Delete added rows' }),
+      /** The comparison or preview whose samples `selected` numbers; key values are stored nowhere. */
+      comparison: OperationId.optional().meta({ title: 'Selected in' }),
+      selected: z
+        .array(z.number().int().min(0).max(10_000))
+        .min(1)
+        .max(1_000)
+        .optional()
+        .meta({ title: 'Selected rows' }),
+      /** Refused, and nothing changed, where the merge would do anything else. */
+      expected: MergeCounts.optional().meta({ title: 'Expected' }),
+      dryRun: z.boolean().default(false).meta({ title: 'Dry run' }),
+    }),
+    leavesPrimaryAlone: true,
+  }),
+  /** A table gets exactly the rows of a result, and the result those that the table had. */
+  'swap-flashback': define({
+    title: 'Swap flashback',
+    action: 'flashback.swap',
+    input: z.object({ ...ofResult, tableName: tableOfResult, confirmName }),
+    leavesPrimaryAlone: true,
+  }),
+  'drop-flashback': define({
+    title: 'Drop flashback',
+    action: 'flashback.drop',
+    input: z.object(ofResult),
+    leavesPrimaryAlone: true,
+  }),
+  /** Opens the download of a result as CSV for 15 minutes. On any member. */
+  'export-flashback': define({
+    title: 'Export flashback',
+    action: 'flashback.export',
+    input: z.object(ofResult),
+    // its download shows rows
+    role: 'admin',
+    readsOnly: true,
+  }),
+  /**
+   * A table as it was at a moment that no flashback window reaches: a base backup and a WAL archive on the instance's host are
+   * restored beside it, and the table is copied out into a new one.
+   */
+  'restore-table': define({
+    title: 'Restore table from backup',
+    action: 'flashback.restore',
+    input: z.object({
+      instanceId,
+      database: DatabaseName.meta({ title: 'Database' }),
+      tableName: QualifiedName.meta({ title: 'Table' }),
+      at: FlashbackTime.meta({ title: 'As of' }),
+      backupDirectory: HostDirectory.meta({ title: 'Base backup' }),
+      walDirectory: HostDirectory.meta({ title: 'WAL archive' }),
+      /** In the schema of the table; `polar_restored_…` where it is left out. */
+      resultName: CatalogName.optional().meta({ title: 'Name of the result' }),
+    }),
+    // it names paths of the host
+    role: 'admin',
+    leavesPrimaryAlone: true,
   }),
   /**
    * Stops a former primary that came back and keeps it from accepting writes. Asked for by the controller, for an instance

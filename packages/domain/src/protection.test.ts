@@ -38,3 +38,11 @@ test('an instance whose flashback log protects it is told so, whatever its role 
     'Protected by full-page images',
   )
 })
+
+test('the words say whether a power failure that stops every member at once is covered', () => {
+  const meaning = (...sources: (typeof log)[]) =>
+    protectionWords({ state: 'protected', imagesInForce: false, sources }).meaning
+  expect(meaning(standby)).toMatch(/stops both hosts at once .*a standby does not/)
+  expect(meaning(log)).toMatch(/also after a power failure that stops every member at once/)
+  expect(meaning(log, standby)).toMatch(/The log also serves after a power failure/)
+})

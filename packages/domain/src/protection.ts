@@ -93,7 +93,8 @@ const wordsOfPrimary: Record<ProtectionState, ProtectionWords> = {
   protected: {
     title: 'Protected by a standby',
     tone: 'good',
-    meaning: 'Full-page images are omitted. A page torn by a crash is fetched from the standby.',
+    meaning:
+      'Full-page images are omitted. A page torn by a crash is fetched from the standby. A power failure that stops both hosts at once can tear the same page on both: a flashback log in sync mode covers that, a standby does not.',
   },
   exposed: {
     title: 'Exposed',
@@ -113,14 +114,14 @@ const wordsOfLog: ProtectionWords = {
   title: 'Protected by its flashback log',
   tone: 'good',
   meaning:
-    'The WAL may lack full-page images. A page torn by a crash is restored from the instance’s own flashback log, which needs no other host.',
+    'The WAL may lack full-page images. A page torn by a crash is restored from the instance’s own flashback log, which needs no other host: also after a power failure that stops every member at once.',
 }
 
 const wordsOfLogAndSource: ProtectionWords = {
   title: 'Protected by its flashback log and another member',
   tone: 'good',
   meaning:
-    'The WAL may lack full-page images. A page torn by a crash is restored from the instance’s own flashback log, else fetched from another member.',
+    'The WAL may lack full-page images. A page torn by a crash is restored from the instance’s own flashback log, else fetched from another member. The log also serves after a power failure that stops every member at once.',
 }
 
 /** A standby replays WAL that its primary writes: its own guard decides nothing, and its sources are other ones. */

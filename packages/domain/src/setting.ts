@@ -129,6 +129,11 @@ export const settingWords: Record<string, { title: string; meaning: string; warn
     title: 'Bulk extend size',
     meaning: 'How much a table grows at once under INSERT and COPY. 0 is PostgreSQL’s own behaviour.',
   },
+  polar_bulk_write_size: {
+    title: 'Bulk write size',
+    meaning:
+      'How much COPY, CREATE TABLE AS, VACUUM and checkpoints write in one I/O. 0 writes single blocks, as PostgreSQL does.',
+  },
   polar_index_create_bulk_extend_size: {
     title: 'Index build extend size',
     meaning: 'How much an index grows at once while it is built. 0 is PostgreSQL’s own behaviour.',
@@ -219,6 +224,7 @@ export const settingWords: Record<string, { title: string; meaning: string; warn
 /** The settings of the I/O page, in the order shown. */
 export const ioSettings = [
   'polar_bulk_read_size',
+  'polar_bulk_write_size',
   'polar_bulk_extend_size',
   'polar_index_create_bulk_extend_size',
   'full_page_writes',

@@ -6,12 +6,20 @@ import { changeCommitMode } from './kinds/change-commit-mode'
 import { changePageRepair } from './kinds/change-page-repair'
 import { changeSettings } from './kinds/change-settings'
 import { changeSynchronous } from './kinds/change-synchronous'
+import { compareFlashback } from './kinds/compare-flashback'
 import { createInstance } from './kinds/create-instance'
 import { createStandby } from './kinds/create-standby'
 import { deleteInstance } from './kinds/delete-instance'
+import { dropFlashback } from './kinds/drop-flashback'
 import { dropKeptAside } from './kinds/drop-kept-aside'
+import { exportFlashback } from './kinds/export-flashback'
 import { failoverCluster } from './kinds/failover-cluster'
 import { fenceInstance } from './kinds/fence-instance'
+import { flashbackDroppedTable } from './kinds/flashback-dropped-table'
+import { flashbackTable } from './kinds/flashback-table'
+import { mergeFlashback } from './kinds/merge-flashback'
+import { prepareFlashback } from './kinds/prepare-flashback'
+import { previewFlashback } from './kinds/preview-flashback'
 import { promoteStandby } from './kinds/promote-standby'
 import { reindexDatabase } from './kinds/reindex-database'
 import { rejoinStandby } from './kinds/rejoin-standby'
@@ -21,9 +29,11 @@ import { renewRoles } from './kinds/renew-roles'
 import { requireTls } from './kinds/require-tls'
 import { resolveDrift } from './kinds/resolve-drift'
 import { restartInstance } from './kinds/restart-instance'
+import { restoreTable } from './kinds/restore-table'
 import { separateInstance } from './kinds/separate-instance'
 import { startInstance } from './kinds/start-instance'
 import { stopInstance } from './kinds/stop-instance'
+import { swapFlashback } from './kinds/swap-flashback'
 import { switchoverCluster } from './kinds/switchover-cluster'
 import type { OperationDefinition } from './step'
 
@@ -52,7 +62,17 @@ const definitions = {
   'change-page-repair': changePageRepair,
   'renew-roles': renewRoles,
   'reindex-database': reindexDatabase,
+  'restore-table': restoreTable,
   'require-tls': requireTls,
+  'prepare-flashback': prepareFlashback,
+  'preview-flashback': previewFlashback,
+  'flashback-table': flashbackTable,
+  'flashback-dropped-table': flashbackDroppedTable,
+  'compare-flashback': compareFlashback,
+  'merge-flashback': mergeFlashback,
+  'swap-flashback': swapFlashback,
+  'drop-flashback': dropFlashback,
+  'export-flashback': exportFlashback,
   'fence-instance': fenceInstance,
   'resolve-drift': resolveDrift,
 } satisfies { [K in OperationKind]: { kind: K } }

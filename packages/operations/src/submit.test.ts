@@ -482,3 +482,46 @@ test('an instance that an agent reports and no row tells of gets one, and a clus
   await markInstanceDeleted(db.pool, known)
   expect(await code(adopt(known, 'other'))).toBe('instance.was_deleted')
 })
+
+test('an operation that only reads neither waits for another one nor keeps one from being ordered', async () => {
+  const { instanceId } = await insertTestInstance(db)
+  const preview = () =>
+    submitOperation(db.as.web, {
+      kind: 'preview-flashback',
+      input: {
+        instanceId,
+        database: 'shop',
+        table: 16_400,
+        tableName: 'public.account',
+        at: '2026-11-23T23:40:00Z',
+      } as OperationInput<'preview-flashback'>,
+      actor,
+    })
+  await preview()
+  await start(instanceId)
+  await preview()
+  expect(await code(start(instanceId))).toBe('operation.conflict')
+  // not the one that reads is named as what the instance is busy with
+  expect((await showInstance(db.pool, instanceId))?.operation).toMatchObject({ kind: 'start-instance' })
+})
+
+test('so many of them at once and no more, also of many that ask at once', async () => {
+  const { instanceId } = await insertTestInstance(db)
+  const codes = await Promise.all(
+    Array.from({ length: 8 }, () =>
+      code(
+        submitOperation(db.as.web, {
+          kind: 'export-flashback',
+          input: {
+            instanceId,
+            database: 'shop',
+            result: 16_500,
+            resultName: 'public.polar_flashback_16400',
+          } as OperationInput<'export-flashback'>,
+          actor,
+        }),
+      ),
+    ),
+  )
+  expect(codes.sort()).toEqual([...Array(4).fill('none'), ...Array(4).fill('operation.too_many')])
+})

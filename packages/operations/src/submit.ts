@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import {
   type Actor,
   askToCancel,
+  countOpenReaders,
   type Database,
   escalateOperation,
   findOpenOperation,
@@ -27,6 +28,7 @@ import {
   type ClusterObserved,
   endedOperationStates,
   FaultError,
+  FLASHBACK_READERS_MAX,
   fault,
   InstanceId,
   isHiddenSetting,
@@ -79,6 +81,9 @@ export type Submitted<K extends OperationKind> = {
   created: boolean
 }
 
+/** Operations on an instance that only read and have not ended: some work, the others wait for their turn. */
+const OPEN_READERS_MAX = 2 * FLASHBACK_READERS_MAX
+
 /** Another operation on the instance, or on its cluster, has not ended. `blockingOperationId` is the one to wait for or to cancel. */
 export class OperationConflict extends FaultError {
   readonly blockingOperationId: string
@@ -101,7 +106,7 @@ export class OperationConflict extends FaultError {
  * immediate stop (or restart) while a fast one is open escalates that one and answers it: who cannot wait for a shutdown
  * that hangs must not be told to wait for it. Throws
  * OperationConflict, `instance.not_found`, `instance.name_taken`, `instance.name_mismatch` (delete), `host.not_found`,
- * `host.revoked`, `host.ambiguous`, `operation.key_reused`, `control_database.read_only` or `operation.invalid_input`; nothing
+ * `host.revoked`, `host.ambiguous`, `operation.too_many`, `operation.key_reused`, `control_database.read_only` or `operation.invalid_input`; nothing
  * is written then.
  */
 export async function submitOperation<K extends OperationKind>(
@@ -151,7 +156,13 @@ async function write<K extends OperationKind>(
       const inDoubt = await readInDoubt(tx, { instanceId, clusterId: submit.asked?.clusterId ?? clusterId })
       if (inDoubt) throw readOnlyFault(inDoubt)
       const name = await writeIntent(tx, submit, input, retryOf)
-      const blocking = await findOpenOperation(tx, input.instanceId)
+      const reads = operationRecord(submit.kind).readsOnly === true
+      if (reads && (await countOpenReaders(tx, input.instanceId)) >= OPEN_READERS_MAX)
+        throw fault('operation.too_many', `too many operations read on instance "${name}" at once`, {
+          detail: `${OPEN_READERS_MAX} have not ended.`,
+          hint: 'Wait until one of them has ended, or cancel it.',
+        })
+      const blocking = reads ? undefined : await findOpenOperation(tx, input.instanceId)
       if (blocking && (await escalates(tx, submit, input, blocking))) {
         escalated = blocking.operationId
         return

@@ -31,6 +31,7 @@ import type pg from 'pg'
 import { z } from 'zod'
 import { inTransaction, type Queryable, type Transaction } from '../database'
 import type { Actor } from './audit'
+import { isOpen } from './kinds-that-read'
 import { type LeaseHold, requireLease } from './lease'
 
 const Fenced = z.object({ at: z.number(), reason: z.string() })
@@ -144,7 +145,7 @@ export async function listWatchedClusters(
   )
   const { rows: busy } = await on.query<{ clusterId: string; withPrimary: boolean }>(
     `SELECT "clusterId", bool_or(kind <> ALL ($1)) AS "withPrimary" FROM operation
-      WHERE state IN ('queued', 'running', 'cancelling') AND "clusterId" IS NOT NULL GROUP BY "clusterId"`,
+      WHERE ${isOpen()} AND "clusterId" IS NOT NULL GROUP BY "clusterId"`,
     [leavePrimaryAlone],
   )
   const { rows: doubts } = await on.query<{ clusterId: string | null }>(
@@ -341,7 +342,7 @@ export async function keepHoldings(
       `SELECT id AS "instanceId", name FROM instance
         WHERE "clusterId" = $1 AND "deletedAt" IS NULL
           AND NOT EXISTS (SELECT FROM operation o WHERE o."clusterId" = $1
-                             AND o.state IN ('queued', 'running', 'cancelling'))
+                             AND ${isOpen('o.')})
           AND NOT EXISTS (SELECT FROM restored_record r
                            WHERE r."settledAt" IS NULL AND (r."clusterId" IS NULL OR r."clusterId" = $1))`,
       [clusterId],
@@ -419,7 +420,7 @@ export async function readAutomaticHistory(
         WHERE "clusterId" = $1 AND actor = $2 AND kind IN ('start-instance', 'failover-cluster'))
      SELECT (SELECT json_build_object('operationId', o.id, 'kind', o.kind,
                                       'own', EXISTS (SELECT FROM decided d WHERE d.id = o.id))
-               FROM operation o WHERE o."clusterId" = $1 AND o.state IN ('queued', 'running', 'cancelling')
+               FROM operation o WHERE o."clusterId" = $1 AND ${isOpen('o.')}
               ORDER BY o."createdAt" LIMIT 1) AS open,
             (SELECT (extract(epoch FROM clock_timestamp() - max("endedAt")) * 1000)::float8
                FROM decided WHERE kind = 'failover-cluster' AND state = 'succeeded') AS "sinceLastMs",

@@ -14,6 +14,7 @@ import {
 import type { Queryable } from '../database'
 import { agentAddressColumns } from './host'
 import { kindsThatMake } from './kinds-that-make'
+import { isOpen } from './kinds-that-read'
 
 /** How to reach an instance, as its agent said it; without a password. */
 export type InstanceConnection = {
@@ -98,7 +99,7 @@ const instanceQuery = `
     FROM instance i
     JOIN host h ON h.id = i."hostId"
     JOIN cluster c ON c.id = i."clusterId"
-    LEFT JOIN operation o ON o."clusterId" = i."clusterId" AND o.state IN ('queued', 'running', 'cancelling')`
+    LEFT JOIN operation o ON o."clusterId" = i."clusterId" AND ${isOpen('o.')}`
 
 type InstanceRow = {
   instanceId: string

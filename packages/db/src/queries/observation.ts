@@ -2,6 +2,7 @@ import type { Fault, HostFacts, InstanceState, MemberRole } from '@floe/domain'
 import type pg from 'pg'
 import { inTransaction, type Queryable } from '../database'
 import { kindsThatMake } from './kinds-that-make'
+import { isOpen } from './kinds-that-read'
 import { type LeaseHold, LeaseLostError, requireLease } from './lease'
 
 /** What a report says of an instance, as far as it is stored in columns; `observed` is all of it. */
@@ -59,7 +60,7 @@ export async function writeReport(
                          AND o.kind IN (${kindsThatMake('new', 'adopted')})
                          AND o.state = 'succeeded') AS created,
               EXISTS (SELECT 1 FROM operation o WHERE o."clusterId" = instance."clusterId"
-                         AND o.state IN ('queued', 'running', 'cancelling')) AS busy,
+                         AND ${isOpen('o.')}) AS busy,
               "memberRole", "fenceOrderedAt", "fenceTimeline", "clusterId",
               (SELECT c.holdings::text FROM cluster c WHERE c.id = "clusterId") AS holdings,
               CASE WHEN "fenceOrderedAt" IS NOT NULL THEN

@@ -1,5 +1,6 @@
 import { Fault, type OperationKind, type OperationState, type StepState, type StepWork } from '@floe/domain'
 import type { Queryable, Transaction } from '../database'
+import { isOpen, isOpenReader } from './kinds-that-read'
 
 export type OperationView = {
   operationId: string
@@ -146,7 +147,7 @@ export async function findOperationByKey(
   return rows[0]
 }
 
-/** The operation on an instance or its cluster that has not ended, undefined when there is none. */
+/** The operation on an instance or its cluster that has not ended and that others wait for, undefined when there is none. */
 export async function findOpenOperation(
   on: Queryable,
   instanceId: string,
@@ -156,10 +157,23 @@ export async function findOpenOperation(
   const { rows } = await on.query(
     `SELECT id AS "operationId", kind, state, "instanceId" FROM operation
       WHERE ("instanceId" = $1 OR "clusterId" = (SELECT i."clusterId" FROM instance i WHERE i.id = $1))
-        AND state IN ('queued', 'running', 'cancelling')`,
+        AND ${isOpen()}`,
     [instanceId],
   )
   return rows[0]
+}
+
+/**
+ * How many operations on an instance have not ended that only read. Whoever counts them in order to add one comes after
+ * everybody else who does.
+ */
+export async function countOpenReaders(tx: Transaction, instanceId: string): Promise<number> {
+  await tx.query('SELECT FROM instance WHERE id = $1 FOR NO KEY UPDATE', [instanceId])
+  const { rows } = await tx.query<{ n: number }>(
+    `SELECT count(*)::int AS n FROM operation WHERE "instanceId" = $1 AND ${isOpenReader()}`,
+    [instanceId],
+  )
+  return rows[0]?.n ?? 0
 }
 
 /**

@@ -1,0 +1,22 @@
+import { onItsMember } from '../flashback'
+import { refuseStandby } from '../guards'
+import { defineOperation } from '../step'
+import { taskStep } from '../task-step'
+
+/** Makes a table on the primary with the rows that the dropped one had. */
+export const flashbackDroppedTable = defineOperation('flashback-dropped-table', {
+  guard: refuseStandby,
+  plan: ({ tableName }) => [{ name: 'flashback', title: `Flash back ${tableName} to before it was dropped` }],
+  steps: {
+    flashback: taskStep('flashback-dropped-table', {
+      ...onItsMember,
+      task: ({ input }) => ({
+        kind: 'flashback-dropped-table',
+        instanceId: input.instanceId,
+        database: input.database,
+        table: input.table,
+        lsn: input.lsn,
+      }),
+    }),
+  },
+})
