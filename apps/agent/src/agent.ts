@@ -1,8 +1,10 @@
 import { chmodSync, mkdirSync } from 'node:fs'
 import type { AgentHandlers } from '@floe/agent-contract'
 import type { Log } from '@floe/host/log'
+import { Flashbacks } from './engine/flashback/flashbacks'
 import { Instances } from './engine/instances'
 import { InstanceRegistry } from './engine/registry/registry'
+import { removeRestorePlaces, restorePlacesIn } from './engine/restore/restore-place'
 import { removeSharedTrials } from './engine/settings/trial-place'
 import { findEngineUser } from './host/engine-user'
 import { becomeTheOnlyAgent } from './host/exclusive'
@@ -88,13 +90,22 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
   removeSharedTrials(installation, user).catch((error: unknown) =>
     log.error('trials.not_removed', { reason: String(error) }),
   )
+  // what runs again makes its own anew: these are named before it begins
+  for (const { layout, user: owner, instanceId } of instances.list())
+    removeRestorePlaces(
+      layout.directory,
+      installation.socketDirectory,
+      owner,
+      restorePlacesIn(layout.directory),
+    ).catch((error: unknown) => log.error('restore.not_removed', { instanceId, reason: String(error) }))
 
+  const flashbacks = new Flashbacks()
   const tasks = new TaskRunner(
     new TaskStore(installation.stateDirectory, (path, reason) =>
       log.error('task.unreadable', { path, reason }),
     ),
     taskBodies,
-    { instances, registry, installation, users },
+    { instances, registry, installation, users, flashbacks },
     log,
     problems,
   )
@@ -109,7 +120,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
     ...settingHandlers(instances, installation),
     ...commitModeHandlers(instances),
     ...protectionHandlers(instances),
-    ...flashbackHandlers(instances),
+    ...flashbackHandlers(instances, flashbacks),
     ...telemetryHandlers(instances),
     ...checkpointHandlers(instances),
     ...keptAsideHandlers(instances),
@@ -156,6 +167,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
     crashed.stop()
     isolated.stop()
     await close()
+    flashbacks.downloads.close()
     instances.close()
     leave()
     log.info('agent.stopped')

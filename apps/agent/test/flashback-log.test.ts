@@ -16,7 +16,8 @@ beforeAll(async () => {
 })
 afterAll(() => f.remove())
 
-const read = async (instanceId = id) => f.read.flashback.read.query({ instanceId: instanceId as never })
+const read = async (instanceId = id, sample = false) =>
+  f.read.flashback.read.query({ instanceId: instanceId as never, sample })
 const reported = async (instanceId = id) => (await f.observed(instanceId))?.flashback
 
 test('an instance reports its window, what bounds it, and the points in it', async () => {
@@ -57,6 +58,19 @@ test('one without the log reports that it is off, and no size that could be take
   const off = await f.createRunning()
   const log = await waitUntil('its log is reported', async () => reported(off))
   expect(log).toMatchObject({ state: 'off', mode: null, oldestAt: null, points: 0, sizeBytes: 0 })
+  // what it would take can be asked all the same
+  await f.query(
+    off,
+    'create table written as select n, repeat(md5(n::text), 3) from generate_series(1, 20000) n',
+  )
+  await f.query(off, 'checkpoint')
+  expect((await read(off)).sample).toBeNull()
+  const { sample } = await read(off, true)
+  expect(sample?.pages).toBeGreaterThanOrEqual(64)
+  expect(sample?.imageBytes).toBeLessThan(sample?.pageBytes ?? 0)
+  await f.query(off, 'ALTER EXTENSION flashback_log DROP FUNCTION polar_flashback_log_sample()')
+  await f.query(off, 'DROP FUNCTION polar_flashback_log_sample()')
+  expect((await read(off, true)).sample).toBeNull()
   await f.query(off, 'DROP EXTENSION flashback_log CASCADE')
   expect(await read(off)).toMatchObject({ log: null, points: [] })
   await waitUntil('the agent knows nothing of it', async () => (await reported(off)) === null)

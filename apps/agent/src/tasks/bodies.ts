@@ -1,3 +1,13 @@
+import { compareFlashback } from './flashback/compare-flashback'
+import { dropFlashback } from './flashback/drop-flashback'
+import { exportFlashback } from './flashback/export-flashback'
+import { flashbackDroppedTable } from './flashback/flashback-dropped-table'
+import { flashbackTable } from './flashback/flashback-table'
+import { mergeFlashback } from './flashback/merge-flashback'
+import { prepareFlashback } from './flashback/prepare-flashback'
+import { previewFlashback } from './flashback/preview-flashback'
+import { restoreTable } from './flashback/restore-table'
+import { swapFlashback } from './flashback/swap-flashback'
 import { adoptInstance } from './instance/adopt-instance'
 import { checkpointInstance } from './instance/checkpoint-instance'
 import { createInstance } from './instance/create-instance'
@@ -83,6 +93,16 @@ export const taskBodies: TaskBodies = {
   'replicate-as': replicateAs,
   'retire-roles': retireRoles,
   'reindex-database': reindexDatabase,
+  'prepare-flashback': prepareFlashback,
+  'preview-flashback': previewFlashback,
+  'compare-flashback': compareFlashback,
+  'flashback-table': flashbackTable,
+  'flashback-dropped-table': flashbackDroppedTable,
+  'merge-flashback': mergeFlashback,
+  'swap-flashback': swapFlashback,
+  'drop-flashback': dropFlashback,
+  'export-flashback': exportFlashback,
+  'restore-table': restoreTable,
   'require-tls': requireTls,
   'resolve-drift': resolveDrift,
   'check-settings': checkSettings,

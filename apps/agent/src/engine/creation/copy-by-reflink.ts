@@ -44,7 +44,7 @@ const emptied = [
   'pg_stat_tmp',
 ]
 /** Temporary relations of sessions, and caches that a copy creates again. */
-const passing = /^(pgsql_tmp.*|pg_internal\.init.*|t\d+_\d+(_\w+)?(\.\d+)?)$/
+export const passing = /^(pgsql_tmp.*|pg_internal\.init.*|t\d+_\d+(_\w+)?(\.\d+)?)$/
 const CONTROL_FILE = 'global/pg_control'
 
 /** The instance of this host that a copy can share its blocks with, or why there is none. */

@@ -14,6 +14,11 @@ export type ControlFile = {
   minRecoveryLsn: string
   walSegmentBytes: number
   dataChecksums: boolean
+  /** What an engine has to be built for to read it. */
+  catalogVersion: number
+  blockBytes: number
+  /** When its newest checkpoint began, ms since the epoch; null where that cannot be read. */
+  checkpointAt: number | null
   /** Where the newest checkpoint record lies, and from where it would be replayed. */
   checkpointLsn: string
   redoLsn: string
@@ -56,6 +61,10 @@ export function parseControlData(text: string): ControlFile | null {
     minRecoveryLsn: field('Minimum recovery ending location') ?? '0/0',
     walSegmentBytes: Number(field('Bytes per WAL segment') ?? 0),
     dataChecksums: Number(field('Data page checksum version')) > 0,
+    catalogVersion: Number(field('Catalog version number') ?? 0),
+    blockBytes: Number(field('Database block size') ?? 0),
+    // in UTC, as everything that the agent runs
+    checkpointAt: Date.parse(`${field('Time of latest checkpoint')} UTC`) || null,
     checkpointLsn: field('Latest checkpoint location') ?? '0/0',
     redoLsn: field("Latest checkpoint's REDO location") ?? '0/0',
     asked: Object.fromEntries(

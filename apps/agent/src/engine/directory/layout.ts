@@ -52,3 +52,10 @@ export function dataFiles(dataDirectory: string) {
     postmasterPid: join(dataDirectory, 'postmaster.pid'),
   }
 }
+
+/** How the directories beside a data directory are named in which a backup is restored for a moment. */
+export const RESTORE_PLACE = 'restore-'
+export const isRestorePlace = (name: string): boolean => /^restore-[0-9a-f]{12}$/.test(name)
+
+/** Whether a name beside a data directory is one in which engines of the agent's own run: trials of settings, and restores. */
+export const isAsideEngine = (name: string): boolean => name === 'trial' || isRestorePlace(name)

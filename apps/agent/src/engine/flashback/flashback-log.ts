@@ -1,8 +1,12 @@
-import { FlashbackLog, FlashbackPoint } from '@floe/domain'
+import { FlashbackLog, FlashbackPoint, FlashbackSample } from '@floe/domain'
 import { z } from 'zod'
+import { sqlState } from '../process/connection'
 import { type AskRows, viewsOf } from '../sql/extension-views'
 import flashbackLogSql from '../sql/flashback-log.sql'
 import flashbackPointsSql from '../sql/flashback-points.sql'
+import flashbackSampleSql from '../sql/flashback-sample.sql'
+
+const UNDEFINED_FUNCTION = '42883'
 
 /** The flashback log of an instance; null for an engine, or a database, without its views. */
 export async function readFlashbackLog(ask: AskRows): Promise<FlashbackLog | null> {
@@ -39,6 +43,25 @@ export async function readFlashbackPoints(ask: AskRows): Promise<FlashbackPoint[
   const within = await viewsOf(ask, 'flashback_log')
   if (!within) return []
   return z.array(FlashbackPoint).parse((await ask(within(flashbackPointsSql))) ?? [])
+}
+
+/** What images take in the log, on or off; null for an engine that cannot tell, and where no page was changed. */
+export async function sampleFlashbackPages(ask: AskRows): Promise<FlashbackSample | null> {
+  const within = await viewsOf(ask, 'flashback_log')
+  if (!within) return null
+  try {
+    const row = (await ask(within(flashbackSampleSql)))?.[0]
+    const seen = FlashbackSample.safeParse({
+      pages: row?.pages,
+      pageBytes: row?.page_bytes,
+      imageBytes: row?.image_bytes,
+    })
+    return seen.success ? seen.data : null
+  } catch (error) {
+    // an engine of before has no such function
+    if (sqlState(error) === UNDEFINED_FUNCTION) return null
+    throw error
+  }
 }
 
 /** What of it is news worth a report at once: size, rate and the newest point change all the time. */

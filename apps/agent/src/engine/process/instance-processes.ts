@@ -1,8 +1,7 @@
-import { join } from 'node:path'
 import type { EngineUser } from '../../host/engine-user'
 import type { ProcessSeen } from '../../host/process-table'
 import { commandSessions } from '../../host/run-command'
-import type { InstanceLayout } from '../directory/layout'
+import { type InstanceLayout, isAsideEngine } from '../directory/layout'
 import { ageMs, ENGINE_PROGRAM, isChildTitle } from './postmaster'
 
 /**
@@ -75,8 +74,7 @@ function belongs(b: Belonging, p: ProcessSeen, engine: boolean): boolean {
   if (b.supervised(p.stat.pid)) return true
   const { directory, dataDirectory } = b.layout
   const where = p.directory
-  const trials = join(directory, 'trial')
-  if (within(trials, where) || (engine && within(trials, dataDirectoryOf(p)))) return false
+  if (isAside(directory, where) || (engine && isAside(directory, dataDirectoryOf(p)))) return false
   const here =
     p.directoryNumber !== null &&
     (p.directoryNumber === b.worksIn || (p.directoryNumber === b.workedIn && !isOthers(b, where)))
@@ -87,6 +85,11 @@ function belongs(b: Belonging, p: ProcessSeen, engine: boolean): boolean {
 
 const within = (directory: string, path: string | null): boolean =>
   path !== null && (path === directory || path.startsWith(`${directory}/`))
+
+/** In a directory of the instance's own in which another engine runs, for a trial or a restore. */
+const isAside = (directory: string, path: string | null): boolean =>
+  path?.startsWith(`${directory}/`) === true &&
+  isAsideEngine(path.slice(directory.length + 1).split('/')[0] as string)
 
 /** What a number named before may be another instance's directory by now. */
 const isOthers = ({ layout, instancesDirectory }: Belonging, where: string | null): boolean =>

@@ -2,6 +2,7 @@ import { readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { fault } from '@floe/domain'
 import { syncDirectory } from '@floe/host/replace-file'
+import { removeRestorePlaces, restorePlacesIn } from '../../engine/restore/restore-place'
 import { removeTrial } from '../../engine/settings/trial'
 import { isThere, removeOuterDirectory } from '../../host/tree'
 import type { TaskBody } from '../runner/task'
@@ -39,6 +40,13 @@ export const deleteInstance: TaskBody<'delete-instance'> = async (task, context)
   await instance.look()
 
   await removeTrial(instance.layout.directory, instance.user)
+  const { directory } = instance.layout
+  await removeRestorePlaces(
+    directory,
+    installation.socketDirectory,
+    instance.user,
+    restorePlacesIn(directory),
+  )
   const kept = join(installation.instancesDirectory, `kept-${registered.name}-${task.instanceId}`)
   const destination = task.keepFiles ? kept : removed
   if (isThere(instance.layout.directory)) {

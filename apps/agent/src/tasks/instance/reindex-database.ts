@@ -1,15 +1,13 @@
-import type { Socket } from 'node:net'
 import { FaultError, fault, type Reindexed } from '@floe/domain'
 import type pg from 'pg'
 import { z } from 'zod'
 import { type EngineAddress, sqlState, withEngine } from '../../engine/process/connection'
+import { abandon, answered, pause } from '../../engine/process/patience'
 import indexesSql from '../../engine/sql/indexes.sql'
 import type { TaskBody, TaskContext } from '../runner/task'
 
 /** How often is asked how far the index is that is being built. */
 const WATCH_MS = 300
-/** An engine that answers nothing for so long hangs: the task fails, so that its operation keeps nobody from a failover. */
-const ANSWER_MS = 15_000
 /** What a rebuild has left is dropped unless a transaction stands in the way for longer: a cancel must not wait for it. */
 const DROP_WAIT = '10s'
 /** A drop waits for locks three times at the most. */
@@ -190,27 +188,6 @@ async function rebuild(
     0,
   )
 }
-
-/** What an engine answers within the time that one may take that does not hang; throws `instance.no_answer`. */
-async function answered<T>(answer: Promise<T>, withinMs = ANSWER_MS): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => {
-      const seconds = withinMs / 1_000
-      reject(
-        fault('instance.no_answer', `the instance has not answered for ${seconds} s`, {
-          hint: 'Its log says why.',
-        }),
-      )
-    }, withinMs)
-  })
-  return Promise.race([answer, late]).finally(() => clearTimeout(timer))
-}
-
-const abandon = (client: pg.Client) =>
-  (client as unknown as { connection: { stream: Socket } }).connection.stream.destroy()
-
-const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
 /**
  * Drops what a rebuild of ours has left: on its table, not valid, named as PostgreSQL names it after that index, and not there

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { taskBodies } from '../bodies'
 import { BY_ITSELF, TaskRunner } from './runner'
 import { TaskStore } from './store'
+import type { TaskBodies } from './task'
 
 let directory: string
 beforeEach(() => {
@@ -16,7 +17,7 @@ afterEach(() => rmSync(directory, { recursive: true }))
 
 const instanceId = randomUUID() as never
 /** A runner over an instance that starts for ever, and answers a reload at once. */
-function bench(): TaskRunner {
+function bench(bodies: TaskBodies = taskBodies): TaskRunner {
   const instance = {
     instanceId,
     activity: null,
@@ -37,7 +38,7 @@ function bench(): TaskRunner {
   }
   const log = { info() {}, warn() {}, error() {} }
   const problems = { begin() {}, end() {} }
-  return new TaskRunner(new TaskStore(directory), taskBodies, parts as never, log as never, problems as never)
+  return new TaskRunner(new TaskStore(directory), bodies, parts as never, log as never, problems as never)
 }
 const keyOf = (step: string) => ({ operationId: randomUUID(), step, attempt: 1 })
 const startOf = (step: string) => ({
@@ -64,4 +65,33 @@ test('a start by itself displaces nothing', async () => {
   expect(runner.check(ordered.key, 0).state).toBe('running')
   runner.cancel(ordered.key)
   await waitUntil('it is given up', async () => runner.check(ordered.key, 0).state === 'cancelled')
+})
+
+test('tasks that only read run beside any other, two of those that read tables at once', async () => {
+  const untilCancelled: TaskBodies['preview-flashback'] = (_task, { signal }) =>
+    new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason))
+    })
+  const runner = bench({ ...taskBodies, 'preview-flashback': untilCancelled })
+  const preview = (step: string) => ({
+    key: keyOf(step),
+    task: {
+      kind: 'preview-flashback' as const,
+      instanceId,
+      database: 'shop',
+      table: 1,
+      at: '2026-11-23T23:40:00Z',
+    },
+  })
+  const starting = startOf('start')
+  runner.start(starting)
+  const [first, second, third] = [preview('first'), preview('second'), preview('third')] as const
+  runner.start(first)
+  runner.start(second)
+  expect(() => runner.start(third)).toThrow('other tasks read from this instance')
+  runner.cancel(first.key)
+  await waitUntil('it is given up', async () => runner.check(first.key, 0).state === 'cancelled')
+  expect(runner.start(third).state).toBe('running')
+  for (const { key } of [starting, second, third]) runner.cancel(key)
+  await waitUntil('all are given up', async () => runner.running === 0)
 })

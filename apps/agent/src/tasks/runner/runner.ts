@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { TaskInput, TaskKey, TaskStartInput, TaskStatus } from '@floe/agent-contract'
-import { fault, toFault } from '@floe/domain'
+import { FLASHBACK_READERS_MAX, fault, toFault } from '@floe/domain'
 import type { Log } from '@floe/host/log'
 import type { z } from 'zod'
 import { isNoRoom, noRoom } from '../../host/no-room'
@@ -12,7 +12,7 @@ import type { TaskBodies, TaskBody, TaskContext } from './task'
 /** What tasks get of the agent. */
 export type AgentParts = Omit<
   TaskContext,
-  'startedAt' | 'resumed' | 'signal' | 'log' | 'say' | 'progress' | 'worked' | 'note'
+  'operationId' | 'startedAt' | 'resumed' | 'signal' | 'log' | 'say' | 'progress' | 'worked' | 'note'
 >
 
 /**
@@ -23,7 +23,15 @@ export type AgentParts = Omit<
 const needNoRoom: readonly TaskInput['kind'][] = ['stop-instance', 'delete-instance']
 
 /** Tasks that change nothing and so neither wait for others of their instance nor hold them up. */
-const besideOthers: readonly TaskInput['kind'][] = ['try-settings', 'try-new-settings']
+const besideOthers: readonly TaskInput['kind'][] = [
+  'try-settings',
+  'try-new-settings',
+  'preview-flashback',
+  'compare-flashback',
+  'export-flashback',
+]
+/** Those of them that may read a whole table, of which an instance works on so many at once. */
+const readers: readonly TaskInput['kind'][] = ['preview-flashback', 'compare-flashback']
 
 /** The step of a task that no operation asked for: any that one does ask for displaces it. */
 export const BY_ITSELF = 'start-by-itself'
@@ -108,6 +116,7 @@ export class TaskRunner {
         !beside(r.stored.task) &&
         !beside(input.task),
     )
+    this.#refuseReader(input.task)
     if (busy?.stored.key.step === BY_ITSELF && input.key.step !== BY_ITSELF) this.cancel(busy.stored.key)
     if (busy && !this.#escalates(input.task))
       throw fault('task.instance_busy', 'another task works on this instance', {
@@ -129,6 +138,19 @@ export class TaskRunner {
     this.#log.info('task.started', { ...input.key, kind: input.task.kind, instanceId: input.task.instanceId })
     this.#run(stored, kept ? null : 'there is no room to keep this task: it is begun all the same')
     return this.check(input.key, 0)
+  }
+
+  /** Whoever reads waits for others that do, where they are many. */
+  #refuseReader(task: TaskInput): void {
+    if (!readers.includes(task.kind)) return
+    const reading = [...this.#running.values()].filter(
+      (r) => !r.ended && r.stored.task.instanceId === task.instanceId && readers.includes(r.stored.task.kind),
+    )
+    if (reading.length >= FLASHBACK_READERS_MAX)
+      throw fault('task.instance_busy', 'other tasks read from this instance', {
+        detail: `${reading.length} compare tables.`,
+        hint: 'Wait until one of them has ended, or cancel it.',
+      })
   }
 
   /** A stop at once, of an instance that is being stopped: the one task that need not wait for another. */
@@ -222,6 +244,7 @@ export class TaskRunner {
     try {
       const result = await body(task, {
         ...this.#context,
+        operationId: key.operationId,
         startedAt: running.stored.startedAt,
         resumed,
         signal: running.abort.signal,

@@ -1,4 +1,5 @@
 import type { TaskInput, TaskKind, TaskResult } from '@floe/agent-contract'
+import type { Flashbacks } from '../../engine/flashback/flashbacks'
 import type { Instances } from '../../engine/instances'
 import type { InstanceRegistry } from '../../engine/registry/registry'
 import type { Work } from '../../engine/work'
@@ -11,6 +12,9 @@ export type TaskContext = Work & {
   instances: Instances
   registry: InstanceRegistry
   installation: AgentInstallation
+  flashbacks: Flashbacks
+  /** The operation that asked for it. */
+  operationId: string
   /** When the task was first started, ms since the epoch; the same when it is run again. */
   startedAt: number
   /** It runs again, because the agent was ended during its run before. */

@@ -1,0 +1,66 @@
+import { FaultError, fault } from '@floe/domain'
+import type pg from 'pg'
+import { connectEngine, type EngineAddress, sqlState } from '../process/connection'
+
+/** A lock of somebody else is waited for so long; behind one that waits, others wait too. */
+const LOCK_WAIT = '30s'
+
+/**
+ * What the owner of a database may have set for all its sessions must not decide what the agent's does there. Its backend looks
+ * whether the agent is still there, so that a killed one leaves none behind.
+ */
+const settings = {
+  standard_conforming_strings: 'on',
+  DateStyle: 'ISO',
+  TimeZone: 'UTC',
+  default_transaction_read_only: 'off',
+  default_transaction_deferrable: 'off',
+  default_transaction_isolation: 'read\\ committed',
+  default_tablespace: '',
+  idle_in_transaction_session_timeout: '0',
+  idle_session_timeout: '0',
+  transaction_timeout: '0',
+  lock_timeout: LOCK_WAIT,
+  client_connection_check_interval: '500',
+  // keys of rows that somebody has selected are no matter for the server's log
+  log_parameter_max_length: '0',
+  log_parameter_max_length_on_error: '0',
+}
+
+/** A session in a database of an instance; throws `database.not_found` or `instance.no_connection`. */
+export async function connectDatabase(
+  address: EngineAddress,
+  database: string,
+  statementMs: number,
+): Promise<pg.Client> {
+  try {
+    return await connectEngine(
+      { ...address, database },
+      { applicationName: 'floe agent task', connectMs: 5_000, statementMs, settings },
+    )
+  } catch (error) {
+    // invalid_catalog_name
+    if (sqlState(error) === '3D000')
+      throw fault('database.not_found', `database "${database}" does not exist`, { cause: error })
+    if (error instanceof FaultError) throw error
+    throw fault('instance.no_connection', 'could not connect to the instance', {
+      detail: error instanceof Error ? error.message : String(error),
+      cause: error,
+    })
+  }
+}
+
+/** Runs something in a database over a session of its own. */
+export async function inDatabase<T>(
+  address: EngineAddress,
+  database: string,
+  run: (client: pg.Client) => Promise<T>,
+  statementMs: number,
+): Promise<T> {
+  const client = await connectDatabase(address, database, statementMs)
+  try {
+    return await run(client)
+  } finally {
+    await client.end().catch(() => {})
+  }
+}

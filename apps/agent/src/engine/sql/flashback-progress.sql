@@ -1,0 +1,4 @@
+-- How far the flashback of a process is.
+select phase, wal_bytes_total, wal_bytes_done, blocks_total, blocks_done, rows
+  from polar_stat_get_progress_flashback_table()
+ where pid = $1
