@@ -37,6 +37,8 @@ describe('wants more than their role', () => {
     'no procedure does for a viewer or an operator what their role does not name',
     async () => {
       const beta = { instanceId: it.beta.instanceId }
+      const table = { database: 'postgres', table: 16_384, tableName: 'public.t' }
+      const result = { database: 'postgres', result: 16_385, resultName: 'public.r' }
       const changes: [Role, string, unknown][] = [
         ['viewer', 'instance.create', { name: 'taken' }],
         ['viewer', 'instance.stop', { ...beta, mode: 'immediate' }],
@@ -47,10 +49,21 @@ describe('wants more than their role', () => {
         ['operator', 'retention.set', { kind: 'sample-1s', keepSeconds: 7200 }],
         ['operator', 'webhook.add', { url: 'https://evil.example/' }],
         ['operator', 'host.revoke', { name: 'x', confirmName: 'x' }],
+        ['viewer', 'flashback.preview', { ...beta, ...table, at: '2026-01-01T00:00:00Z' }],
+        ['viewer', 'flashback.drop', { ...beta, ...result }],
+        ['operator', 'flashback.export', { ...beta, ...result }],
+        ['operator', 'flashback.rows', { operationId: '00000000-0000-4000-8000-000000000000' }],
       ]
       for (const [role, path, input] of changes) {
         const { status } = await call(as(role), 'mutation', path, input)
         gotIn(status === 200, `${role} called ${path}`)
+      }
+      for (const role of ['viewer', 'operator'] as const) {
+        const { status } = await ask(
+          '/api/flashback/download?operation=00000000-0000-4000-8000-000000000000',
+          { headers: { authorization: `Bearer ${it.people[role].token}` } },
+        )
+        gotIn(status !== 403, `${role} was answered ${status} where rows are downloaded`)
       }
       for (const authorization of ['Bearer x'.padEnd(40, 'x'), 'Bearer ', 'Basic eDp4'])
         gotIn(

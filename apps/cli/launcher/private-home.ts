@@ -55,7 +55,7 @@ export class PrivateHome {
     this.environment = { ...rest, FLOE_HOME: this.directory }
   }
 
-  /** Runs `./floe …` to its end. */
+  /** Runs `./floe …` to its end, or for ten minutes; who was ended by a signal has said so, and has status 128. */
   run(
     args: string[],
     options: { cwd?: string; file?: string; env?: NodeJS.ProcessEnv; input?: string } = {},
@@ -72,8 +72,16 @@ export class PrivateHome {
           timeout: 600_000,
         },
         (error, stdout, stderr) => {
-          const status = error === null ? 0 : typeof error.code === 'number' ? error.code : 128
-          resolve({ status, stdout, stderr, seconds: (Date.now() - began) / 1000 })
+          const seconds = (Date.now() - began) / 1000
+          if (error === null || typeof error.code === 'number')
+            return resolve({ status: Number(error?.code ?? 0), stdout, stderr, seconds })
+          const how = error.signal ? `ended by ${error.signal}` : error.message
+          resolve({
+            status: 128,
+            stdout,
+            stderr: `${stderr}${how} after ${Math.round(seconds)} s\n`,
+            seconds,
+          })
         },
       )
       if (options.input !== undefined) child.stdin?.end(options.input)

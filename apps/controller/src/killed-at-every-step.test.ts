@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TaskResult } from '@floe/agent-contract'
 import { scramVerifier } from '@floe/authority/scram-verifier'
@@ -643,6 +644,122 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
   walk('stop, start, restart, reload, settings and drift, the agents killed', { agents: lifeKinds }, () =>
     lifeAndSettings('agents', '10MB'),
   )
+
+  const flashbackKinds: OperationKind[] = [
+    'prepare-flashback',
+    'preview-flashback',
+    'flashback-table',
+    'compare-flashback',
+    'merge-flashback',
+    'swap-flashback',
+    'drop-flashback',
+    'export-flashback',
+    'flashback-dropped-table',
+  ]
+
+  async function flashbacks(who: keyof Walks, name: string) {
+    const through = who === 'controller' ? withControllerKilled : throughDeadAgents
+    const primary = primaryOf(await cluster()) as ClusterMember
+    const ask = async (sql: string) => (await fixture.ask(primary, sql)) as Record<string, string>[]
+    const of = { instanceId: primary.instanceId, database: 'postgres' }
+    await gate.arm(false)
+    await fixture.carryOut('change-settings', {
+      instanceId: primary.instanceId,
+      changes: ['polar_enable_flashback_log', 'polar_enable_fast_recovery_area'].map((setting) => ({
+        name: setting,
+        value: 'on',
+      })),
+    })
+    await fixture.carryOut('restart-instance', { instanceId: primary.instanceId, mode: 'fast' })
+    await ask(`create table ${name} (id int primary key, v text)`)
+    await ask(`insert into ${name} select n, 'then' from generate_series(1, 100) n`)
+    await waitUntil('the log has a window', async () => {
+      await ask('checkpoint')
+      const [log] = await ask('select state from polar_stat_flashback_log')
+      return log?.state === 'on'
+    })
+    const [moment] = await ask('select pg_sleep(0.1), clock_timestamp()::text as at')
+    await ask(`delete from ${name} where id <= 40`)
+    const [row] = await ask(`select '${name}'::regclass::oid::int as oid`)
+    const table = { table: Number(row?.oid), tableName: `public.${name}` }
+    const at = String(moment?.at)
+    const results = async () =>
+      ask(`select relname from pg_class where relname ~ '^polar_flashback_${table.table}$'`)
+    await through('prepare-flashback', of)
+    await through('preview-flashback', { ...of, ...table, at })
+    const { result } = await through('flashback-table', { ...of, ...table, at })
+    expect(result).toMatchObject({ rows: 100 })
+    expect(await results()).toHaveLength(1)
+    const made = { ...of, result: result?.result, resultName: result?.resultName }
+    const ofBoth = { ...made, tableName: table.tableName }
+    const compared = await through('compare-flashback', ofBoth)
+    expect(compared.result).toMatchObject({ removed: 40, added: 0, changed: 0 })
+    const merged = await through('merge-flashback', {
+      ...ofBoth,
+      insertMissing: true,
+      restoreChanged: false,
+      deleteAdded: false,
+      expected: { inserted: 40, restored: 0, deleted: 0 },
+    })
+    expect(merged.result).toMatchObject({ inserted: 40 })
+    await ask(`delete from ${name}`)
+    const swapped = await through('swap-flashback', { ...ofBoth, confirmName: primary.name })
+    expect(await ask(`select count(*)::int as n from ${name}`)).toEqual([{ n: 100 }])
+    const last = { ...made, result: swapped.result?.result }
+    await through('export-flashback', last)
+    await through('drop-flashback', last)
+    expect(await results()).toEqual([])
+    await ask(`drop table ${name}`)
+    const [gone] = await ask(
+      `select lsn::text from polar_flashback_dropped() where relation = ${table.table} and kind = 'dropped'`,
+    )
+    const back = await through('flashback-dropped-table', { ...of, ...table, lsn: gone?.lsn })
+    expect(back.result).toMatchObject({ rows: 100 })
+    await expectNothingLeft()
+  }
+  walk('flashbacks', { controller: flashbackKinds }, () => flashbacks('controller', 'first'))
+  walk('flashbacks, the agents killed', { agents: flashbackKinds }, () => flashbacks('agents', 'second'))
+
+  async function restores(who: keyof Walks, name: string) {
+    const through = who === 'controller' ? withControllerKilled : throughDeadAgents
+    const primary = primaryOf(await cluster()) as ClusterMember
+    const ask = async (sql: string) => (await fixture.ask(primary, sql)) as Record<string, string>[]
+    const room = mkdtempSync(join(tmpdir(), 'floe-restores-'))
+    chmodSync(room, 0o777)
+    try {
+      // its own user copies its files and, later on, its WAL
+      await ask(`select pg_backup_start('walk', true);
+        copy (select 1) to program 'cat > /dev/null; cp -R . ${room}/base; cd ${room}/base; rm -rf postmaster.pid pg_replslot/* pg_wal/*';
+        copy (select replace(encode(convert_to(labelfile, 'utf8'), 'base64'), E'\\n', '') from pg_backup_stop(false))
+          to program 'base64 -d > ${room}/base/backup_label'`)
+      await ask(`create table ${name} (id int primary key)`)
+      await ask(`insert into ${name} select generate_series(1, 100)`)
+      const [moment] = await ask(
+        `select pg_sleep(0.1), to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at`,
+      )
+      await ask(`delete from ${name}`)
+      await ask('select pg_switch_wal()')
+      await ask(
+        `copy (select 1) to program 'cat > /dev/null; mkdir ${room}/wal; cp pg_wal/0000* ${room}/wal/'`,
+      )
+      const { result } = await through('restore-table', {
+        instanceId: primary.instanceId,
+        database: 'postgres',
+        tableName: `public.${name}`,
+        at: moment?.at,
+        backupDirectory: `${room}/base`,
+        walDirectory: `${room}/wal`,
+      })
+      expect(result).toMatchObject({ resultName: `public.polar_restored_${name}`, rows: 100 })
+      expect(await ask(`select count(*)::int as n from polar_restored_${name}`)).toEqual([{ n: 100 }])
+      await ask(`drop table ${name}, polar_restored_${name}`)
+      await expectNothingLeft()
+    } finally {
+      rmSync(room, { recursive: true, force: true })
+    }
+  }
+  walk('restore-table', { controller: ['restore-table'] }, () => restores('controller', 'third'))
+  walk('restore-table, the agents killed', { agents: ['restore-table'] }, () => restores('agents', 'fourth'))
 
   walk(
     'create-instance, promote-standby, remove-standby and delete-instance, the agents killed',

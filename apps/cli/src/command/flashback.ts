@@ -2,6 +2,8 @@ import { type FlashbackLog, flashbackWords, formatBytes, formatDuration } from '
 import type { Command } from 'commander'
 import { moment, printResult } from '../output'
 import { findInstance, openConsole } from './find-instance'
+import { addFlashbackOfTables } from './flashback-table'
+import { addRestoreTable } from './restore-table'
 import { verb } from './verb'
 
 type Verb = { json?: boolean }
@@ -22,7 +24,7 @@ function formatLog(log: FlashbackLog, now: number): string {
 export function addFlashback(program: Command): void {
   const flashback = program
     .command('flashback')
-    .summary('how far back tables can be flashed back')
+    .summary('tables as they were at an earlier moment')
     .description(
       'Flashback: tables as they were at an earlier moment, from the flashback log of an instance.',
     )
@@ -43,4 +45,6 @@ export function addFlashback(program: Command): void {
           : formatLog(seen.log, seen.observedAt),
     )
   })
+  addFlashbackOfTables(flashback)
+  addRestoreTable(flashback)
 }

@@ -38,6 +38,8 @@ export function addTest(program: Command): void {
       // read by the tests themselves, in whatever program runs them
       if (long) process.env.FLOE_TEST_LONG = '1'
       const { progress } = progressOf('test')
+      const { endOnSignal } = await import('../suite/end-programs')
+      endOnSignal((line) => progress.say(line))
       // who names a suite wants to see it run
       const result = await runSuites(currentHome(), chosen, progress, {
         all: all === true || words.length > 0,

@@ -47,7 +47,17 @@ export function createConsoleClient(home: Home, installation: Installation) {
       }),
     ],
   })
-  return { trpc }
+  /** A file of the console's, to be read as it comes; throws the console's own fault. */
+  const get = async (path: string): Promise<ReadableStream<Uint8Array>> => {
+    const answer = await fetch(`${socketUrl(installation)}${path}`, { headers: { authorization } })
+    if (answer.ok && answer.body) return answer.body
+    const { fault: said } = (await answer.json().catch(() => ({}))) as { fault?: unknown }
+    const parsed = Fault.safeParse(said)
+    throw parsed.success
+      ? new FaultError(parsed.data)
+      : fault('console.unexpected', `the console answered with status ${answer.status}`)
+  }
+  return { trpc, get }
 }
 export type ConsoleClient = ReturnType<typeof createConsoleClient>
 

@@ -24,9 +24,6 @@ async function ensureBrowser(context: SuiteContext): Promise<boolean> {
   return status === 0
 }
 
-/** The journey that makes the owner; each of the others needs it before, and no other. */
-const firstJourney = '1-first-run.spec.ts'
-
 /** Runs Playwright on a private installation of its own. What a failure leaves behind goes to `output`. */
 async function playwright(
   context: Pick<SuiteContext, 'logFile' | 'more'>,
@@ -60,9 +57,7 @@ async function playwright(
       ...judged(run, status, checkout),
       again: (file) =>
         // what the first failure left stays there
-        playwright({ ...context, more: [...new Set([firstJourney, basename(file)])] }, 'results/second-try', {
-          traced: true,
-        }),
+        playwright({ ...context, more: [basename(file)] }, 'results/second-try', { traced: true }),
     }
   } finally {
     rmSync(scratch, { recursive: true, force: true })

@@ -81,6 +81,9 @@ export const standbySeen = (applicationName: string, syncState: string): Standby
 
 const VERIFIER = `SCRAM-SHA-256$4096:${'A'.repeat(24)}$${'A'.repeat(44)}:${'A'.repeat(44)}`
 
+/** As the runner of agents has it. */
+const beside = ({ kind }: StartInput['task']) =>
+  ['preview-flashback', 'compare-flashback', 'export-flashback'].includes(kind)
 const idOf = (key: TaskKey) => `${key.operationId}/${key.step}/${key.attempt}`
 
 /**
@@ -198,6 +201,12 @@ export class FakeAgent {
       listCommitModes: missing,
       readProtection: missing,
       readFlashback: missing,
+      listFlashbackTables: missing,
+      readFlashbackActivity: missing,
+      listFlashbackLost: missing,
+      listFlashbackResults: missing,
+      readFlashbackRows: missing,
+      readFlashbackDownload: missing,
       listKeptAside: missing,
       readKeptAside: missing,
       readTelemetry: ({ instanceId, afterSeq, limit }) =>
@@ -245,7 +254,11 @@ export class FakeAgent {
       throw fault('task.key_reused', 'a different task was started with this key')
     if (known || this.#refused.has(id)) return this.#check(input.key, 0)
     const busy = [...this.tasks.values()].find(
-      (t) => t.status.state === 'running' && t.input.task.instanceId === input.task.instanceId,
+      (t) =>
+        t.status.state === 'running' &&
+        t.input.task.instanceId === input.task.instanceId &&
+        !beside(t.input.task) &&
+        !beside(input.task),
     )
     if (busy) throw fault('task.instance_busy', 'another task works on this instance')
     this.tasks.set(id, {
@@ -424,6 +437,30 @@ export class FakeAgent {
         return { retired: [], kept: [] }
       case 'reindex-database':
         return { rebuilt: 0, bytesBefore: 0, bytesAfter: 0, skipped: [] }
+      case 'prepare-flashback':
+        return { version: '1.1', schema: 'public' }
+      case 'preview-flashback':
+      case 'compare-flashback':
+        return { rowsThen: 2, rowsNow: 1, same: 1, added: 0, removed: 1, changed: 0, keyColumns: ['id'] }
+      case 'flashback-table':
+      case 'flashback-dropped-table':
+        return { result: 16_400, resultName: `public.polar_flashback_${task.table}`, rows: 2, bytes: 8_192 }
+      case 'merge-flashback':
+        return { inserted: 1, restored: 0, deleted: 0, conflicts: 0 }
+      case 'swap-flashback':
+        return { rowsBefore: 1, rowsNow: 2, result: task.result }
+      case 'drop-flashback':
+        return { dropped: true }
+      case 'export-flashback':
+        return { openUntil: Date.now() + 900_000 }
+      case 'restore-table':
+        return {
+          resultName: 'public.polar_restored_account',
+          rows: 2,
+          bytes: 8_192,
+          reachedAt: '2026-11-23T23:39:59.5Z',
+          warnings: [],
+        }
       case 'require-tls':
         return { changed: true, sessionsWithoutTls: 0 }
       case 'set-commit-mode':
