@@ -2,24 +2,16 @@
 import { ArrowDown, ArrowUp, ChevronLeft, ChevronRight, ChevronsUpDown } from 'lucide-react'
 import { type ComponentProps, type ReactNode, type RefObject, useLayoutEffect, useRef, useState } from 'react'
 import { classNames } from './class-names'
-
-/** How far a box can be scrolled to either side, in pixels. */
-type Hidden = { left: number; right: number }
-const nothingHidden: Hidden = { left: 0, right: 0 }
+import { noOverflow, type Overflow, overflowAfter } from './table-overflow'
 
 /** What of a box's content lies beyond its edges, kept up to date. */
-function useHidden(): [RefObject<HTMLElement | null>, Hidden] {
+function useOverflow(): [RefObject<HTMLElement | null>, Overflow] {
   const box = useRef<HTMLElement | null>(null)
-  const [hidden, setHidden] = useState(nothingHidden)
+  const [overflow, setOverflow] = useState(noOverflow)
   useLayoutEffect(() => {
     const element = box.current
     if (!element) return
-    const measure = () => {
-      const left = Math.round(element.scrollLeft)
-      // a pixel of rounding hides nothing
-      const right = Math.max(0, element.scrollWidth - element.clientWidth - left - 1)
-      setHidden((before) => (before.left === left && before.right === right ? before : { left, right }))
-    }
+    const measure = () => setOverflow((before) => overflowAfter(before, element))
     measure()
     const observer = new ResizeObserver(measure)
     observer.observe(element)
@@ -30,28 +22,36 @@ function useHidden(): [RefObject<HTMLElement | null>, Hidden] {
       element.removeEventListener('scroll', measure)
     }
   }, [])
-  return [box, hidden]
+  return [box, overflow]
 }
 
 /**
  * A dense table. Where it is wider than its place it scrolls sideways by itself (also by keyboard) instead of widening the
  * page, says so with a bar of its own below, and keeps its first column and its actions (`actions` of cells) in view.
  */
-export function Table({ className, label, ...props }: ComponentProps<'table'> & { label: string }) {
-  const [box, hidden] = useHidden()
-  const scrolls = hidden.left > 0 || hidden.right > 0
+export function Table({
+  className,
+  label,
+  boxClassName,
+  ...props
+}: ComponentProps<'table'> & {
+  label: string
+  /** Of the box that scrolls: with a greatest height it scrolls both ways. */
+  boxClassName?: string
+}) {
+  const [box, { left, right, neededWidth }] = useOverflow()
   const step = (direction: 1 | -1) => {
     const element = box.current
     element?.scrollBy({ left: direction * element.clientWidth * 0.7, behavior: 'smooth' })
   }
   return (
-    <div data-scrolls={scrolls} className="group/table w-full min-w-0">
+    <div data-scrolls={neededWidth !== null} className="group/table w-full min-w-0">
       <section
         ref={box}
         aria-label={label}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
         tabIndex={0}
-        className="relative w-full overflow-x-auto"
+        className={classNames('relative w-full overflow-x-auto', boxClassName)}
       >
         <table
           aria-label={label}
@@ -59,7 +59,7 @@ export function Table({ className, label, ...props }: ComponentProps<'table'> & 
           {...props}
         />
       </section>
-      {scrolls ? (
+      {left > 0 || right > 0 ? (
         <div
           data-table-scroll
           className="flex items-center justify-end gap-1 border-t border-line bg-sunken/60 px-2 py-1 text-xs text-ink-muted"
@@ -67,14 +67,14 @@ export function Table({ className, label, ...props }: ComponentProps<'table'> & 
           <span className="mr-1">More columns</span>
           <ScrollButton
             label={`Columns of ${label} to the left`}
-            disabled={hidden.left === 0}
+            disabled={left === 0}
             onPress={() => step(-1)}
           >
             <ChevronLeft aria-hidden className="size-4" />
           </ScrollButton>
           <ScrollButton
             label={`Columns of ${label} to the right`}
-            disabled={hidden.right === 0}
+            disabled={right === 0}
             onPress={() => step(1)}
           >
             <ChevronRight aria-hidden className="size-4" />

@@ -1,22 +1,29 @@
 'use client'
-import type { SettingChange } from '@floe/domain'
+import { type FlashbackLog, FlashbackMade, type SettingChange } from '@floe/domain'
 import { Alert, Card, EmptyState, FaultAlert, SkeletonRows } from '@floe/ui'
 import { History } from 'lucide-react'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { useInstance } from '../instance/instance-context'
 import { ReviewDialog } from '../setting/review'
+import { FlashbackCard } from './flashback-card'
+import { LostTables } from './lost-tables'
 import { MemberWindows } from './member-windows'
+import { RestoreCard, ToRestoreCard } from './restore-card'
+import { ResultList, useResults } from './result-list'
 import { TurnOnCard } from './turn-on-card'
+import { useOrdered } from './use-order'
+import { useTables } from './use-tables'
+import { useTarget } from './use-target'
 import { useWindow } from './use-window'
 import { WindowCard } from './window-card'
 
-/** How far back the tables of an instance can be flashed back, or how that is turned on. */
+/** One press to have a table back as it was; how far back that reaches, or how it is turned on. */
 export function Flashback() {
   const { instanceId, cluster } = useInstance()
   const [turningOn, setTurningOn] = useState<SettingChange[] | null>(null)
   return (
     <div className="flex flex-col gap-3">
-      <OwnWindow onTurnOn={setTurningOn} />
+      <Page onTurnOn={setTurningOn} />
       <MemberWindows />
       {/* not in the card: the instance restarts meanwhile, and the card is then away */}
       <ReviewDialog
@@ -30,8 +37,8 @@ export function Flashback() {
   )
 }
 
-function OwnWindow({ onTurnOn }: { onTurnOn: (changes: SettingChange[]) => void }) {
-  const { state, name, pendingRestart, flashback, observedAt } = useInstance()
+function Page({ onTurnOn }: { onTurnOn: (changes: SettingChange[]) => void }) {
+  const { state, name, flashback, observedAt } = useInstance()
   const window = useWindow()
   const { fault, retry } = window
   // an agent that does not answer now has reported before
@@ -62,23 +69,87 @@ function OwnWindow({ onTurnOn }: { onTurnOn: (changes: SettingChange[]) => void 
         </EmptyState>
       </Card>
     )
-  if (read.log.state === 'off')
-    return (
-      <>
-        {problem}
-        {pendingRestart.includes('polar_enable_flashback_log') ? (
-          <Alert tone="warn" title="The flashback log waits for a restart">
-            It is set, and begins when the instance restarts.
-          </Alert>
-        ) : (
-          <TurnOnCard onTurnOn={onTurnOn} />
-        )}
-      </>
-    )
   return (
     <>
       {problem}
-      <WindowCard log={read.log} observedAt={read.observedAt} window={window} />
+      <Tables log={read.log} window={window} onTurnOn={onTurnOn}>
+        {read.log.state === 'off' ? null : <WindowCard log={read.log} observedAt={read.observedAt} />}
+      </Tables>
     </>
   )
+}
+
+/** The flashback itself where there is a window, else why there is none; and what flashbacks made, window or not. */
+function Tables({
+  log,
+  window,
+  onTurnOn,
+  children,
+}: {
+  log: FlashbackLog
+  window: ReturnType<typeof useWindow>
+  onTurnOn: (changes: SettingChange[]) => void
+  children: ReactNode
+}) {
+  const [target, setTarget] = useTarget()
+  const tables = useTables(target.database, '')
+  const database = target.database ?? tables.data?.database ?? null
+  const results = useResults(database)
+  const flashed = useOrdered(target.flashback)
+  const made = FlashbackMade.safeParse(flashed?.operation?.result).data ?? null
+  const taken = (results.results ?? []).map((r) => r.resultName)
+  // an agent that does not answer is told of at the top of the page
+  if (window.fault && !tables.data) return children
+  return (
+    <>
+      {log.oldestAt === null ? (
+        <NoWindow log={log} onTurnOn={onTurnOn} />
+      ) : (
+        <FlashbackCard
+          target={target}
+          database={database}
+          window={window}
+          results={results}
+          flashed={flashed}
+          onTarget={setTarget}
+        />
+      )}
+      {database === null ? null : (
+        <>
+          {log.oldestAt === null && !results.results?.length ? null : (
+            <ResultList
+              database={database}
+              results={results}
+              except={made?.resultName ?? null}
+              above={window.fault}
+            />
+          )}
+          {log.state === 'off' ? null : (
+            <LostTables database={database} taken={taken} above={window.fault} onTarget={setTarget} />
+          )}
+        </>
+      )}
+      {children}
+      <RestoreCard key={database} database={database} />
+    </>
+  )
+}
+
+/** Why no table can be flashed back, and what to do. */
+function NoWindow({ log, onTurnOn }: { log: FlashbackLog; onTurnOn: (changes: SettingChange[]) => void }) {
+  const { pendingRestart } = useInstance()
+  if (log.state !== 'off')
+    return (
+      <Alert tone="warn" title="No table can be flashed back yet" actions={<ToRestoreCard />}>
+        The flashback log is on, and its window begins when the next checkpoint is complete. Older moments
+        need a base backup and its WAL archive.
+      </Alert>
+    )
+  if (pendingRestart.includes('polar_enable_flashback_log'))
+    return (
+      <Alert tone="warn" title="The flashback log waits for a restart">
+        It is set, and begins when the instance restarts.
+      </Alert>
+    )
+  return <TurnOnCard onTurnOn={onTurnOn} />
 }

@@ -8,7 +8,8 @@ const history = (...averages: (number | null)[][]) => ({
 
 test('a point counts for as long as it was measured; images that were left out count too', () => {
   expect(measuredWrites(history([100, 0, 200, 1], [400, 200, 800, 1]))).toEqual({
-    imageBytesPerSecond: (100 * 1_000 + 600 * 2_000) / 3_000,
+    imagesPerSecond: (100 * 1_000 + 400 * 2_000) / 3_000,
+    omittedBytesPerSecond: (200 * 2_000) / 3_000,
     walBytesPerSecond: (200 * 1_000 + 800 * 2_000) / 3_000,
     measuredMs: 3_000,
   })
@@ -16,7 +17,8 @@ test('a point counts for as long as it was measured; images that were left out c
 
 test('what was not measured is not zero', () => {
   expect(measuredWrites(history([null, null, 500, 1], [50, null, 100, 1]))).toEqual({
-    imageBytesPerSecond: 50,
+    imagesPerSecond: 50,
+    omittedBytesPerSecond: 0,
     walBytesPerSecond: 100,
     measuredMs: 2_000,
   })

@@ -2,12 +2,7 @@ import type { WritesMeasured } from '@floe/domain'
 import type { MetricName } from '@floe/telemetry'
 
 /** What a forecast of the flashback log is made from. */
-export const writesMetrics: MetricName[] = [
-  'wal_fpi_bytes',
-  'wal_fpi_omitted_bytes',
-  'wal_bytes',
-  'disk_free',
-]
+export const writesMetrics: MetricName[] = ['wal_fpi', 'wal_fpi_omitted_bytes', 'wal_bytes', 'disk_free']
 
 /** What was written in less time foretells nothing. */
 export const LEAST_MEASURED_MS = 300_000
@@ -23,18 +18,21 @@ export function measuredWrites({
   const averageOf = (point: Point, name: MetricName) => point.average[metrics.indexOf(name)] ?? null
   let measuredMs = 0
   let images = 0
+  let omitted = 0
   let wal = 0
   for (const point of points) {
-    const [written, all] = [averageOf(point, 'wal_fpi_bytes'), averageOf(point, 'wal_bytes')]
+    const [written, all] = [averageOf(point, 'wal_fpi'), averageOf(point, 'wal_bytes')]
     if (written === null || all === null) continue
     measuredMs += point.intervalMs
+    images += written * point.intervalMs
     // an engine that omits none does not report any
-    images += (written + (averageOf(point, 'wal_fpi_omitted_bytes') ?? 0)) * point.intervalMs
+    omitted += (averageOf(point, 'wal_fpi_omitted_bytes') ?? 0) * point.intervalMs
     wal += all * point.intervalMs
   }
   if (measuredMs === 0) return null
   return {
-    imageBytesPerSecond: images / measuredMs,
+    imagesPerSecond: images / measuredMs,
+    omittedBytesPerSecond: omitted / measuredMs,
     walBytesPerSecond: wal / measuredMs,
     measuredMs,
   }

@@ -2,6 +2,7 @@
 import {
   type FlashbackForecast,
   type FlashbackLimits,
+  type FlashbackSample,
   forecastFlashback,
   formatBytes,
   formatDuration,
@@ -39,6 +40,9 @@ export function TurnOnCard({ onTurnOn }: { onTurnOn: (changes: SettingChange[]) 
       { refetchInterval: 30_000 },
     ),
   )
+  const sampled = useQuery(
+    trpc.flashback.read.queryOptions({ instanceId, sample: true }, { refetchInterval: 60_000 }),
+  )
   const limits: FlashbackLimits = {
     recoveryArea: true,
     rotationMs: minutes * MINUTE_MS,
@@ -47,7 +51,8 @@ export function TurnOnCard({ onTurnOn }: { onTurnOn: (changes: SettingChange[]) 
   }
   const measured = history.data ? measuredWrites(history.data) : null
   const enough = measured !== null && measured.measuredMs >= LEAST_MEASURED_MS
-  const forecast = enough ? forecastFlashback(measured, limits) : null
+  const sample = sampled.data?.sample ?? null
+  const forecast = enough && sample ? forecastFlashback(measured, sample, limits) : null
   const free = history.data ? newestOf(history.data, 'disk_free') : null
   const several = cluster.members > 1
   const changes: SettingChange[] = [
@@ -57,11 +62,11 @@ export function TurnOnCard({ onTurnOn }: { onTurnOn: (changes: SettingChange[]) 
     { name: 'polar_flashback_log_max_size', value: `${gigabytes}GB` },
     { name: 'polar_flashback_log_mode', value: mode },
   ]
-  const unknown = history.isPending ? <Skeleton className="h-4 w-20" /> : 'unknown'
+  const unknown = history.isPending || sampled.isPending ? <Skeleton className="h-4 w-20" /> : 'unknown'
   return (
     <Card
       title="Turn on the flashback log"
-      description="It keeps pages as they were before they are overwritten. From then on a table can be flashed back to any moment in its window, next to the present one, unless it was rewritten or dropped since."
+      description="It keeps pages as they were before they are overwritten. From then on a table can be flashed back to any moment in its window, next to the present one."
       actions={
         <Button
           variant="primary"
@@ -123,7 +128,8 @@ export function TurnOnCard({ onTurnOn }: { onTurnOn: (changes: SettingChange[]) 
           {
             label: 'Growth of the log, predicted',
             value: forecast ? `${formatBytes(forecast.bytesPerHour)}/h` : unknown,
-            source: 'Full-page images in the WAL, and those omitted (polar_stat_wal)',
+            source:
+              'Full-page images in the WAL, and those omitted (polar_stat_wal), times what a sample of changed pages takes in the log (polar_flashback_log_sample)',
           },
           { label: 'Window at that rate', value: forecast ? windowInWords(forecast) : unknown },
           { label: 'Space of the log', value: forecast ? `${formatBytes(forecast.logBytes)}` : unknown },
@@ -141,11 +147,12 @@ export function TurnOnCard({ onTurnOn }: { onTurnOn: (changes: SettingChange[]) 
         ]}
       />
       <p className="mt-3 max-w-3xl text-xs text-ink-muted">
-        {enough
-          ? `Predicted from what was written in the last ${formatDuration(measured.measuredMs)} that were measured: the WAL has an image of each page at its first change after a checkpoint, and the log keeps the same pages. Compression makes it smaller. Points are taken every 5 min at the latest; where checkpoints were rarer, the log grows faster than predicted.`
-          : history.error
-            ? `Nothing can be predicted: ${faultOf(history.error).message}.`
-            : `A prediction needs samples of ${formatDuration(LEAST_MEASURED_MS)}; there are ${formatDuration(measured?.measuredMs ?? 0)} of the last hour.`}
+        {forecastInWords({
+          measuredMs: measured?.measuredMs ?? 0,
+          sample,
+          pending: history.isPending || sampled.isPending,
+          fault: history.error ?? sampled.error,
+        })}
         {several ? ' Each member keeps a log of its own.' : ''}
       </p>
       {forecast && free !== null && forecast.logBytes + forecast.walBytes > free ? (
@@ -156,6 +163,22 @@ export function TurnOnCard({ onTurnOn }: { onTurnOn: (changes: SettingChange[]) 
       ) : null}
     </Card>
   )
+}
+
+/** What a prediction was made from, or why there is none. */
+function forecastInWords(from: {
+  measuredMs: number
+  sample: FlashbackSample | null
+  pending: boolean
+  fault: Parameters<typeof faultOf>[0] | null
+}): string {
+  if (from.pending) return ''
+  if (from.fault) return `Nothing can be predicted: ${faultOf(from.fault).message}.`
+  if (from.measuredMs < LEAST_MEASURED_MS)
+    return `A prediction needs samples of ${formatDuration(LEAST_MEASURED_MS)}; there are ${formatDuration(from.measuredMs)} of the last hour.`
+  if (!from.sample)
+    return 'Nothing can be predicted: the engine does not tell what pages take in the log, or none was changed yet.'
+  return `Predicted from what was written in the last ${formatDuration(from.measuredMs)} that were measured: the WAL has an image of each page at its first change after a checkpoint, and the log keeps the same pages. ${from.sample.pages.toLocaleString('en-US')} pages that were changed last take ${formatBytes(from.sample.imageBytes)} each in the log, compressed. Points are taken every 5 min at the latest; where checkpoints were rarer, the log grows faster than predicted.`
 }
 
 function windowInWords({ windowMs }: FlashbackForecast): string {

@@ -3,16 +3,40 @@ import { useNow } from '@floe/ui'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { useTRPC } from '@/trpc/client'
-import { faultOf } from '@/trpc/fault'
 import { useInstance } from '../instance/instance-context'
+import type { RatePoint } from './moment-timeline'
+import { useStandingFault } from './use-standing-fault'
 import type { Stretch } from './window-scale'
-import type { RatePoint } from './window-timeline'
 
 /** The window moves on in steps of a pixel or so. */
 const STEPS = 600
 /** A window of a moment could not be drawn. */
 const SHORTEST_MS = 10_000
 const READ_MS = 5_000
+
+type Point = { at: number; gapBefore: boolean; average: readonly (number | null)[] }
+const rateOf = (points: readonly Point[] = []): RatePoint[] =>
+  points.map((p) => ({ at: p.at, value: p.average[0] ?? null, gapBefore: p.gapBefore }))
+
+/** The transaction rate of a part of the window, as finely as it is stored; null while it is not read, or of no part. */
+export function useRate(view: Stretch | null): readonly RatePoint[] | null {
+  const { instanceId } = useInstance()
+  const trpc = useTRPC()
+  const history = useQuery(
+    trpc.telemetry.history.queryOptions(
+      {
+        instanceId,
+        from: Math.floor(view?.from ?? 0),
+        to: Math.ceil(view?.to ?? 1),
+        metrics: ['tps'],
+        maxPoints: 300,
+      },
+      { enabled: view !== null },
+    ),
+  )
+  const points = history.data?.points
+  return useMemo(() => (view && points ? rateOf(points) : null), [view, points])
+}
 
 /** The window of this page's instance as its agent reads it now, with its points and the transaction rate in it. */
 export function useWindow() {
@@ -42,19 +66,11 @@ export function useWindow() {
         : { from: Math.floor(oldestAt), to: Math.max(end, oldestAt + SHORTEST_MS) },
     [oldestAt, end],
   )
-  const rate = useMemo<RatePoint[]>(
-    () =>
-      (history.data?.points ?? []).map((p) => ({
-        at: p.at,
-        value: p.average[0] ?? null,
-        gapBefore: p.gapBefore,
-      })),
-    [history.data],
-  )
+  const rate = useMemo(() => rateOf(history.data?.points), [history.data])
   return {
     read: read.data ?? null,
     loading: read.isPending && state === 'running',
-    fault: read.error ? faultOf(read.error) : null,
+    fault: useStandingFault(read, instanceId),
     retry: () => void read.refetch(),
     stretch,
     rate,

@@ -9,19 +9,9 @@ import {
 import { Age, Alert, Badge, Button, Card, KeyValue, Moment, useNow } from '@floe/ui'
 import Link from 'next/link'
 import { useInstance } from '../instance/instance-context'
-import type { useWindow } from './use-window'
-import { WindowTimeline } from './window-timeline'
 
 /** How far back this member reaches, what that takes, and why it reaches no further. */
-export function WindowCard({
-  log,
-  observedAt,
-  window,
-}: {
-  log: FlashbackLog
-  observedAt: number
-  window: ReturnType<typeof useWindow>
-}) {
+export function WindowCard({ log, observedAt }: { log: FlashbackLog; observedAt: number }) {
   const { name, cluster, stale } = useInstance()
   const now = useNow()
   const words = flashbackWords(log)
@@ -52,11 +42,6 @@ export function WindowCard({
           No moment before <Moment at={log.lastEndedAt} /> can be reached.{' '}
           {log.lastEndReason ? `The engine’s reason: ${log.lastEndReason}.` : ''}
         </Alert>
-      ) : null}
-      {window.stretch && window.read ? (
-        <div className="mt-3">
-          <WindowTimeline window={window.stretch} rate={window.rate} points={window.read.points} />
-        </div>
       ) : null}
       <KeyValue
         className="mt-4"

@@ -12,10 +12,11 @@ test('a moment and its place in the window are inverse, and never outside', () =
   expect(within(hour, 4_000_000)).toBe(3_600_000)
 })
 
-test('keys move the moment, Shift by a second, and stop at the ends of the window', () => {
-  expect(movedBy('ArrowRight', false, hour, 0)).toBe(18_000)
-  expect(movedBy('ArrowLeft', true, hour, 60_000)).toBe(59_000)
-  expect(movedBy('PageUp', false, hour, 0)).toBe(180_000)
+test('keys move the moment by a second, with Shift by ten, and stop at the ends of the window', () => {
+  expect(movedBy('ArrowRight', false, hour, 0)).toBe(1_000)
+  expect(movedBy('ArrowLeft', true, hour, 60_000)).toBe(50_000)
+  expect(movedBy('PageUp', false, hour, 0)).toBe(360_000)
+  expect(movedBy('PageUp', false, hour, 0, { from: 0, to: 60_000 })).toBe(6_000)
   expect(movedBy('ArrowLeft', false, hour, 5)).toBe(0)
   expect(movedBy('End', false, hour, 5)).toBe(3_600_000)
   expect(movedBy('Home', false, hour, 5)).toBe(0)

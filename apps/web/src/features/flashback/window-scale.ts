@@ -9,21 +9,31 @@ export const momentAt = ({ from, to }: Stretch, share: number): number =>
 
 export const within = ({ from, to }: Stretch, at: number): number => Math.min(to, Math.max(from, at))
 
-/** The moment that a key moves to from another one; null of a key that moves nothing. Shift moves by one second. */
-export function movedBy(key: string, shift: boolean, stretch: Stretch, at: number): number | null {
-  const small = shift ? 1_000 : Math.max(1_000, (stretch.to - stretch.from) / 200)
+/**
+ * The moment that a key moves to from another one; null of a key that moves nothing. Arrows move by a second, with Shift by ten;
+ * PageUp and PageDown by a tenth of what is seen.
+ */
+export function movedBy(
+  key: string,
+  shift: boolean,
+  window: Stretch,
+  at: number,
+  view: Stretch = window,
+): number | null {
+  const small = shift ? 10_000 : 1_000
+  const large = Math.max(small, (view.to - view.from) / 10)
   const steps: Record<string, number> = {
     ArrowLeft: -small,
     ArrowDown: -small,
     ArrowRight: small,
     ArrowUp: small,
-    PageDown: -10 * small,
-    PageUp: 10 * small,
+    PageDown: -large,
+    PageUp: large,
     Home: Number.NEGATIVE_INFINITY,
     End: Number.POSITIVE_INFINITY,
   }
   const step = steps[key]
-  return step === undefined ? null : Math.round(within(stretch, at + step))
+  return step === undefined ? null : Math.round(within(window, at + step))
 }
 
 /** The largest known value in a stretch; null where none is known. */

@@ -10,6 +10,7 @@ import { Alert, KeyValue } from '@floe/ui'
 import type { ReactNode } from 'react'
 import { z } from 'zod'
 import { VerdictView } from '../cluster/held-wal'
+import { flashbackOutcome } from '../flashback/flashback-outcome'
 import type { OperationDetail } from '../operation/use-operation'
 import { changeInWords, confirmedIn } from '../setting/confirmed-changes'
 
@@ -70,6 +71,7 @@ export function OperationAsked({ operation }: { operation: OperationDetail }) {
   )
   const confirmed = confirmedIn(operation.result)
   const judged = Judged.safeParse(operation.result)
+  const flashback = flashbackOutcome(operation)
   const decided = Decided.safeParse(operation.input)
   const proof =
     operation.kind === 'switchover-cluster' && operation.state === 'succeeded'
@@ -119,7 +121,8 @@ export function OperationAsked({ operation }: { operation: OperationDetail }) {
           ...asked.map(([key, value]) => ({ label: titleOf(operation.kind, key), value: show(value) })),
         ]}
       />
-      {judged.success ? null : confirmed ? (
+      {flashback}
+      {judged.success || flashback ? null : confirmed ? (
         <div>
           <h3 className="mb-1 text-xs text-ink-muted">
             {confirmed.some((c) => c.member) ? 'Confirmed by every member' : 'Confirmed by the instance'}

@@ -12,7 +12,7 @@ import { currentText, type Draft, leadValue, rangeWords, settingDiff } from './s
 import { formatSize, nearestStop, parseSize, sizeStops } from './size-value'
 import { useSettings } from './use-settings'
 
-/** The three bulk sizes and full_page_writes, each with what it means; `children` stand above them. */
+/** The bulk sizes, full_page_writes and the guard, each with what it means; `children` stand above them. */
 export function IoSettings({ children }: { children: ReactNode }) {
   const { instanceId } = useInstance()
   const scope = { instanceId }

@@ -13,7 +13,7 @@ export const read = viewerProcedure
     try {
       return await ctx.ports.agents.probe(input.instanceId, (trpc) => trpc.flashback.read.query(input))
     } catch (error) {
-      if (isOlder(error)) return { log: null, points: [], observedAt: Date.now() }
+      if (isOlder(error)) return { log: null, points: [], sample: null, observedAt: Date.now() }
       throw error
     }
   })

@@ -1,6 +1,7 @@
 import { readOperationForRetry, showInstance } from '@floe/db'
 import { OperationId } from '@floe/domain'
 import { retryOperation, settingsNamedIn } from '@floe/operations/submit'
+import { requireOperationRole } from '../../operation-role'
 import { operatorProcedure } from '../../procedures'
 import { requireProgramRight } from '../../program-settings'
 import { OperationRef, OperationRetryInput } from './operation.types'
@@ -12,6 +13,8 @@ export const retry = operatorProcedure
   .mutation(async ({ ctx, input }) => {
     const ended = await readOperationForRetry(ctx.ports.database.pool, input.operationId)
     if (ended) {
+      const about = { action: 'operation.retry', objectId: ended.instanceId ?? undefined }
+      await requireOperationRole(ctx, ended.kind, about)
       const drifted =
         ended.kind === 'resolve-drift' && ended.instanceId
           ? await showInstance(ctx.ports.database.pool, ended.instanceId)
@@ -20,10 +23,7 @@ export const retry = operatorProcedure
         ...settingsNamedIn(ended.kind, ended.input),
         ...(drifted?.settingDrift.map((d) => d.name) ?? []),
       ]
-      await requireProgramRight(ctx, names, {
-        action: 'operation.retry',
-        objectId: ended.instanceId ?? undefined,
-      })
+      await requireProgramRight(ctx, names, about)
     }
     const { operationId } = await retryOperation(ctx.ports.database, {
       ...input,

@@ -1,0 +1,70 @@
+import type { FlashbackEvent } from '@floe/domain'
+import { expect, test } from 'vitest'
+import { groupEvents, groupInWords, justBefore, marksOver, suggestions } from './table-events'
+
+const event = (at: number, more: Partial<FlashbackEvent> = {}): FlashbackEvent => ({
+  kind: 'change',
+  at,
+  table: 1,
+  tableName: 'public.orders',
+  inserted: 0,
+  updated: 0,
+  deleted: 0,
+  ...more,
+})
+
+test('a script that deletes in batches is one event, and its first commit is the one to go before', () => {
+  const groups = groupEvents([
+    event(20_000, { deleted: 1_000 }),
+    event(11_000, { deleted: 2_000 }),
+    event(12_000, { deleted: 5, table: 2 }),
+    event(60_000, { deleted: 1 }),
+  ])
+  expect(groups.map((g) => [g.table, g.from, g.to, groupInWords(g)])).toEqual([
+    [1, 11_000, 20_000, '3,000 rows were deleted in 2 transactions'],
+    [2, 12_000, 12_000, '5 rows were deleted'],
+    [1, 60_000, 60_000, '1 row was deleted'],
+  ])
+})
+
+test('a transaction is named by what it did most of to the rows that were there', () => {
+  const words = (more: Partial<FlashbackEvent>) => groupEvents([event(0, more)]).map(groupInWords)[0]
+  expect(words({ updated: 7, deleted: 2, inserted: 9 })).toBe('7 rows were updated')
+  expect(words({ deleted: 2, inserted: 9 })).toBe('2 rows were deleted')
+  expect(words({ inserted: 9 })).toBe('9 rows were inserted')
+  expect(words({ kind: 'truncate' })).toBe('the table was truncated')
+  expect(words({ kind: 'ddl' })).toBe('the table was altered')
+})
+
+test('just before a commit is a moment at which it does not count, however its time was rounded', () => {
+  const committed = 345.6
+  for (const told of [345, 345.6, 346]) expect(justBefore(told)).toBeLessThan(committed)
+})
+
+test('losses are suggested before other events, the newest first, and none from outside the window', () => {
+  const groups = groupEvents([
+    event(500, { deleted: 9 }),
+    event(2_000, { updated: 3 }),
+    event(30_000, { kind: 'truncate' }),
+    event(40_000, { kind: 'ddl' }),
+    event(50_000, { deleted: 4, table: 2 }),
+  ])
+  const offered = suggestions(groups, 1, { from: 1_000, to: 60_000 })
+  expect(offered.map((g) => g.verb)).toEqual(['truncated', 'updated', 'altered'])
+})
+
+test('events too near each other share a mark, which has the looks of the worst of them', () => {
+  const groups = groupEvents([
+    event(1_000, { kind: 'ddl' }),
+    event(1_100, { deleted: 5 }),
+    event(9_000, { updated: 5 }),
+    event(99_000, { deleted: 5 }),
+  ])
+  const marks = marksOver(groups, { from: 0, to: 10_000 }, 500)
+  expect(marks.map((m) => [m.at, m.loss, m.groups.length])).toEqual([
+    [1_000, 'rows', 2],
+    [9_000, 'values', 1],
+  ])
+  // zoomed in, each has its own
+  expect(marksOver(groups, { from: 900, to: 1_900 }, 500)).toHaveLength(2)
+})

@@ -1,0 +1,12 @@
+import { operatorProcedure } from '../../procedures'
+import { OperationRef } from '../operation/operation.types'
+import { submit } from '../operation/submit'
+import { FlashbackBeforeDropInput } from './flashback.types'
+
+/** Makes a table with the rows that a dropped one had. */
+export const beforeDrop = operatorProcedure
+  .input(FlashbackBeforeDropInput)
+  .output(OperationRef)
+  .mutation(({ ctx, input: { idempotencyKey, ...input } }) =>
+    submit(ctx, { kind: 'flashback-dropped-table', input, idempotencyKey }),
+  )
