@@ -1,7 +1,7 @@
 import { expect, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { sql } from '../fixtures/instance'
-import { owner, signIn } from '../fixtures/owner'
+import { makeOwner, signIn } from '../fixtures/owner'
 
 test.describe.configure({ mode: 'serial' })
 
@@ -10,11 +10,7 @@ test('the set-up link makes the owner once, and leads to the empty list of insta
   expect(link, '"./floe up" printed a set-up link').toContain('/setup/')
   await page.goto(link)
   await checkAccessibility(page)
-  await page.getByLabel('Name').fill(owner.name)
-  await page.getByLabel('E-mail').fill(owner.email)
-  await page.getByLabel('Passphrase', { exact: true }).fill(owner.passphrase)
-  await page.getByRole('button', { name: 'Create owner' }).click()
-  await expect(page.getByRole('heading', { name: 'Instances', level: 1 })).toBeVisible()
+  await makeOwner(page)
   await expect(page.getByRole('link', { name: 'Create instance' }).first()).toBeVisible()
 
   // leave the console first: without its session it would go to the sign-in page by itself

@@ -1,7 +1,9 @@
-import { expect, test } from '@playwright/test'
+import { readFileSync } from 'node:fs'
+import { expect, type Locator, type Page, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { floeJson } from '../fixtures/floe-command'
 import { type CreatedInstance, createInstance, sql } from '../fixtures/instance'
+import { looksRight } from '../fixtures/looks-right'
 import { signIn } from '../fixtures/owner'
 
 test.describe.configure({ mode: 'serial' })
@@ -51,4 +53,185 @@ test('the command line shows the same window', async () => {
     'SELECT round(extract(epoch FROM oldest_time) * 1000) FROM polar_stat_flashback_log',
   )
   expect(Math.round(log.oldestAt ?? 0)).toBe(Number(oldest))
+})
+
+/** A table with a primary key, and values that are kept in TOAST. */
+const ordersSql = `CREATE TABLE orders (id int PRIMARY KEY, customer text, note text, attachment text);
+  INSERT INTO orders
+  SELECT i, 'Customer ' || i, CASE WHEN i % 3 = 0 THEN 'note ' || i END,
+         CASE WHEN i % 50 = 0 THEN (SELECT string_agg(md5(i::text || j), '') FROM generate_series(1, 400) j) END
+  FROM generate_series(1, 20000) i`
+
+/** What tells the rows of a table from any others. */
+const content = (table: string) =>
+  sql(shop.connectionString, `SELECT count(*), sum(hashtextextended(t::text, 0)) FROM ${table} t`)
+
+/** The page of the instance, and presses on it, counted as a person makes them. */
+async function flashbackPage(page: Page) {
+  await signIn(page)
+  await page.goto(`${process.env.FLOE_E2E_URL}/instances/shop/flashback`)
+  let presses = 0
+  return {
+    card: page.getByRole('region', { name: 'Flash back a table' }),
+    results: page.getByRole('region', { name: 'Results of flashbacks' }),
+    lost: page.getByRole('region', { name: 'Dropped, truncated and rewritten tables' }),
+    dialog: page.getByRole('dialog'),
+    presses: () => presses,
+    press: async (target: Locator) => {
+      await target.click()
+      presses += 1
+    },
+  }
+}
+
+test('deleted rows are back in their table after at most six presses', async ({ page }) => {
+  await sql(shop.connectionString, ordersSql)
+  await sql(shop.connectionString, 'CHECKPOINT')
+  const before = await content('orders')
+  await sql(shop.connectionString, 'DELETE FROM orders WHERE id % 4 = 0')
+  const { card, dialog, press, presses } = await flashbackPage(page)
+  await press(card.getByRole('table', { name: 'Tables' }).getByRole('button', { name: 'public.orders' }))
+  await press(card.getByRole('button', { name: 'Just before 5,000 rows were deleted' }))
+  await press(card.getByRole('button', { name: 'Preview', exact: true }))
+  await expect(card.getByText('Since then: 5,000 rows removed.')).toBeVisible()
+  await expect(card.getByText('Rows are matched by id.')).toBeVisible()
+  await press(card.getByRole('button', { name: 'Flash back', exact: true }))
+  await expect(
+    card.getByText(/public\.orders as of .* is in public\.polar_flashback_\d+ \(20,000 rows/),
+  ).toBeVisible()
+  await press(card.getByRole('button', { name: 'Merge…' }))
+  await expect(dialog.getByText('Counted in a transaction that was rolled back')).toBeVisible()
+  await press(dialog.getByRole('button', { name: 'Merge', exact: true }))
+  await expect(dialog.getByText('5,000 rows inserted in public.orders')).toBeVisible()
+  expect(await content('orders')).toBe(before)
+  expect(presses()).toBeLessThanOrEqual(6)
+  await dialog.getByRole('button', { name: 'Done' }).click()
+  await looksRight(page, 'merged')
+})
+
+test('rows that were overwritten are seen side by side, and only those that are ticked are restored', async ({
+  page,
+}) => {
+  await sql(shop.connectionString, "UPDATE orders SET note = 'wrong' WHERE id <= 2000")
+  const { card, dialog, press, presses } = await flashbackPage(page)
+  // one press for the table and the moment
+  await press(card.getByRole('button', { name: /^public\.orders 2,000 rows were updated/ }))
+  // the button moves down until the moments are listed
+  await expect(card.getByRole('button', { name: 'Just before 2,000 rows were updated' })).toBeVisible()
+  await press(card.getByRole('button', { name: 'Flash back', exact: true }))
+  await press(card.getByRole('button', { name: 'Compare' }))
+  await expect(card.getByText('Since then: 2,000 rows changed.')).toBeVisible()
+  await press(card.getByRole('button', { name: 'Show rows' }))
+  const rows = card.getByRole('table', { name: 'Changed rows' }).getByRole('row')
+  const keys = [
+    await rows.nth(1).getByRole('cell').nth(1).innerText(),
+    await rows.nth(2).getByRole('cell').nth(1).innerText(),
+  ]
+  await press(rows.nth(1).getByRole('checkbox'))
+  await press(rows.nth(2).getByRole('checkbox'))
+  await looksRight(page, 'compared')
+  await page.setViewportSize({ width: 1280, height: 860 })
+  await press(card.getByRole('button', { name: 'Merge selected rows…' }))
+  await expect(dialog.getByText('Counted in a transaction that was rolled back')).toBeVisible()
+  await looksRight(page, 'counted')
+  await press(dialog.getByRole('button', { name: 'Merge', exact: true }))
+  await expect(dialog.getByText('2 rows restored in public.orders')).toBeVisible()
+  expect(await sql(shop.connectionString, "SELECT count(*) FROM orders WHERE note = 'wrong'")).toBe('1998')
+  expect(
+    await sql(
+      shop.connectionString,
+      `SELECT count(*) FROM orders WHERE id IN (${keys}) AND note IS DISTINCT FROM 'wrong'`,
+    ),
+  ).toBe('2')
+  expect(presses()).toBeLessThanOrEqual(8)
+})
+
+test('a truncated table has its rows back after three presses', async ({ page }) => {
+  const before = await content('orders')
+  await sql(shop.connectionString, 'TRUNCATE orders')
+  const { lost, dialog, press, presses } = await flashbackPage(page)
+  const row = lost.getByRole('listitem').filter({ hasText: 'truncated' })
+  await press(row.getByRole('button', { name: 'Flash back' }))
+  await expect(row.getByText(/as it was just before is in .* \(20,000 rows/)).toBeVisible()
+  await press(row.getByRole('button', { name: 'Merge…' }))
+  await expect(dialog.getByText('Counted in a transaction that was rolled back')).toBeVisible()
+  await press(dialog.getByRole('button', { name: 'Merge', exact: true }))
+  await expect(dialog.getByText('20,000 rows inserted in public.orders')).toBeVisible()
+  expect(await content('orders')).toBe(before)
+  expect(presses()).toBe(3)
+})
+
+test('a dropped table is given back under another name, and its definition is shown', async ({ page }) => {
+  await sql(
+    shop.connectionString,
+    'CREATE TABLE prices AS SELECT i AS id, i * 1.5 AS price FROM generate_series(1, 3000) i',
+  )
+  await sql(shop.connectionString, 'CHECKPOINT')
+  const before = await content('prices')
+  await sql(shop.connectionString, 'DROP TABLE prices')
+  const { lost, results, press } = await flashbackPage(page)
+  const row = lost.getByRole('listitem').filter({ hasText: 'public.prices' })
+  await press(row.getByRole('button', { name: 'Definition' }))
+  await expect(row.getByText(/CREATE TABLE .*prices/)).toBeVisible()
+  await press(row.getByRole('button', { name: 'Flash back' }))
+  await expect(row.getByText(/as it was just before is in/)).toBeVisible()
+  const made = results.getByRole('listitem').filter({ hasText: 'public.prices does not exist any more' })
+  await expect(made).toBeVisible()
+  await expect(made.getByRole('button', { name: 'Merge…' })).toBeDisabled()
+  expect(await content((await made.getByRole('strong').first().innerText()).trim())).toBe(before)
+  await looksRight(page, 'lost')
+})
+
+test('a result is downloaded, swapped with its table, and dropped', async ({ page }) => {
+  const { results, dialog } = await flashbackPage(page)
+  const result = results.getByRole('listitem').filter({ hasText: 'public.orders as of' }).first()
+  const name = (await result.getByRole('strong').first().innerText()).trim()
+  const [then, now] = [await content(name), await content('orders')]
+  const downloading = page.waitForEvent('download')
+  await result.getByRole('button', { name: 'Download CSV' }).click()
+  const csv = readFileSync(await (await downloading).path(), 'utf8')
+  expect(csv.split('\n')[0]?.trim()).toBe('id,customer,note,attachment')
+  const menu = async (item: string) => {
+    await result.getByRole('button', { name: `More for ${name}` }).click()
+    await page.getByRole('menuitem', { name: item }).click()
+  }
+  await menu('Swap…')
+  await expect(dialog.getByRole('button', { name: 'Swap' })).toBeDisabled()
+  await dialog.getByRole('textbox').fill('shop')
+  await dialog.getByRole('button', { name: 'Swap' }).click()
+  await expect(dialog.getByText(/public\.orders has [\d,]+ rows now/)).toBeVisible()
+  expect([await content(name), await content('orders')]).toEqual([now, then])
+  await dialog.getByRole('button', { name: 'Done' }).click()
+  await menu('Drop result…')
+  await dialog.getByRole('button', { name: 'Drop result' }).click()
+  await expect(dialog).toBeHidden()
+  expect(await sql(shop.connectionString, `SELECT to_regclass('${name}') IS NULL`)).toBe('t')
+})
+
+test('the moment is moved by keys and typed, and one outside the window comes with the nearest that works', async ({
+  page,
+}) => {
+  await signIn(page)
+  await page.goto(
+    `${process.env.FLOE_E2E_URL}/instances/shop/flashback?database=postgres&table=public.orders`,
+  )
+  const time = page.getByLabel('Time', { exact: true })
+  await time.fill('10 s ago')
+  await time.press('Enter')
+  const chosen = () => Number(new URL(page.url()).searchParams.get('at'))
+  await expect.poll(chosen).toBeGreaterThan(0)
+  const at = chosen()
+  const slider = page.getByRole('slider', { name: 'Moment' })
+  await slider.press('ArrowLeft')
+  await slider.press('Shift+ArrowLeft')
+  await expect.poll(chosen).toBe(at - 11_000)
+  await slider.press('+')
+  await expect(page.getByRole('button', { name: 'Whole window' })).toBeVisible()
+  await time.fill('2020-01-01 00:00:00')
+  await time.press('Enter')
+  await expect(page.getByText('The window does not reach back to 2020-01-01 00:00:00')).toBeVisible()
+  await expect(page.getByRole('button', { name: 'Preview', exact: true })).toBeHidden()
+  await page.getByRole('button', { name: /^Use / }).click()
+  await expect(page.getByRole('button', { name: 'Preview', exact: true })).toBeVisible()
+  await looksRight(page, 'moment')
 })

@@ -153,11 +153,13 @@ test('the host comes back: the former primary is fenced, and is rejoined by its 
   await row.getByRole('button', { name: 'Rejoin' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Rejoin' }).click()
   await expect(row.getByRole('cell').nth(4)).toHaveText(/^active/, { timeout: 60_000 })
-  expect((await shown()).cluster.members.map((m) => m.memberRole).toSorted()).toEqual([
-    'primary',
-    'standby',
-    'standby',
-  ])
+  // it streams before the last step of its rejoin has recorded it
+  await expect
+    .poll(async () => (await shown()).cluster.members.map((m) => m.memberRole).toSorted(), {
+      timeout: 60_000,
+    })
+    .toEqual(['primary', 'standby', 'standby'])
+  await expect.poll(async () => (await shown()).openOperation, { timeout: 30_000 }).toBeNull()
   // the set that commits wait for has it again, and the next failover has its witnesses
   await expect(page.getByText('No automatic failover at the moment')).toHaveCount(0, { timeout: 30_000 })
 })
