@@ -11,8 +11,9 @@ regress-flashback-log (and with a flashback log), regress-defaults and isolation
 --quick leaves these four out. --list only names the suites. One TAP file of testkit or a module is named like
 page_repair/011_tls. --sanitize runs them on an engine built with the address and undefined-behaviour
 sanitizers, several times slower; any report of theirs is a failure. The last line reads
-"N passed, N failed, N skipped"; the exit status is 1 when anything failed. What a failed suite left behind is
-kept, and its place is printed.
+"N passed, N failed, N skipped"; the exit status is 1 when anything failed. Right before it each failed test is
+named ("failed: page_repair/011_tls: not ok 3 - …"), with the first lines of its diagnostics or its difference.
+What a failed suite left behind is kept, and its place is printed.
 HELP
 }
 
@@ -50,22 +51,85 @@ stop_instances() {
   done < <(find "$run_dir" -name postmaster.pid 2>/dev/null) || true
 }
 
-# record <suite> <exit status> <log>: counts the TAP lines of a suite and prints its result.
-record() {
-  local suite=$1 status=$2 log=$3 passed failed skipped
+# failures <part> <exit status> <log> [regression.diffs]: the failed tests of one run, for its summary: a line
+# "failed: PART: not ok …" for each, with a few indented lines of its diagnostics or of its difference below.
+# A run that died without such a line is named with the last that it printed.
+failures() {
+  awk -v part="$1" -v status="$2" -v diffs="${4:-}" '
+    function show(text) { print "  " substr(text, 1, 200) }
+    function tail() { for (j = count > 12 ? count - 11 : 1; j <= count; j++) show(last[j]) }
+    # the diagnostics go past prove: they come in the order of the failures, not beside them
+    /^not ok / { failed[++failures] = $0; next }
+    /^#   Failed test/ { block[++blocks] = $0; lines = 1; next }
+    /^# Looks like|^[^#]/ { lines = 0 }
+    /^#/ && lines > 0 && lines++ < 8 { block[blocks] = block[blocks] "\n" $0; next }
+    /^ *$|^ok / { next }
+    { last[++count] = $0 }
+    END {
+      if (diffs != "") while ((getline line < diffs) > 0) {
+        if (line ~ /^diff /) {
+          name = line
+          sub(/^.*\//, "", name)
+          sub(/\.out$/, "", name)
+          seen = 0
+        }
+        if (name != "" && seen++ < 20) diff[name] = diff[name] (seen > 1 ? "\n" : "") line
+      }
+      for (i = 1; i <= failures && i <= 10; i++) {
+        print "failed: " part ": " failed[i]
+        # of pg_regress: "not ok 5 + name 12 ms", "not ok 5 - name 12 ms"
+        name = failed[i]
+        sub(/^not ok +[0-9]+ +[-+] */, "", name)
+        sub(/ +[0-9]+ ms.*$/, "", name)
+        below = (name in diff) ? diff[name] : block[i]
+        n = split(below, shown, "\n")
+        for (j = 1; j <= n; j++) show(shown[j])
+        if (n == 0 && failures == 1) tail()
+      }
+      if (failures > 10) print "failed: " part ": " failures - 10 " more"
+      if (failures == 0 && status != 0) {
+        print "failed: " part ": it ended with exit status " status
+        tail()
+      }
+    }' "$3"
+}
+
+# judge <suite> <part> <exit status> <log> [regression.diffs]: adds what one run of a suite came to, and what failed in it.
+judge() {
+  local suite=$1 part=$2 status=$3 log=$4 passed failed skipped
   skipped=$(grep -Eci '^ok .*# skip' "$log" || true)
   passed=$(($(grep -c '^ok ' "$log" || true) - skipped))
   failed=$(grep -c '^not ok ' "$log" || true)
   # A test file that says why it runs nothing at all.
   skipped=$((skipped + $(grep -Eci '^1\.\.0 # skip' "$log" || true)))
-  # A suite that dies, or that runs nothing, has failed whatever it printed before.
+  # A run that dies, or that runs nothing, has failed whatever it printed before.
   if [ "$failed" -eq 0 ] && { [ "$status" -ne 0 ] || [ $((passed + skipped)) -eq 0 ]; }; then failed=1; fi
-  echo "$passed $failed $skipped" >"$run_dir/results/$suite"
+  echo "$passed $failed $skipped" >>"$run_dir/results/$suite"
   if [ "$failed" -gt 0 ]; then
-    { grep -E -A 3 '^not ok ' "$log" || tail -n 40 "$log"; } | head -n 60 >&2
-    printf 'floe: the log of suite %s is %s\n' "$suite" "$log" >&2
+    # nothing ran, though nothing went wrong
+    if [ $((passed + skipped)) -eq 0 ] && [ "$status" -eq 0 ]; then status='0, without a test'; fi
+    failures "$part" "$status" "$log" "${5:-}" >>"$run_dir/failures/$suite"
+    printf 'floe: the log of %s is %s\n' "$part" "$log" >&2
   fi
-  printf '%-28s %s passed, %s failed, %s skipped\n' "$suite" "$passed" "$failed" "$skipped"
+}
+
+# in_all <directory> [name]: what its files hold.
+in_all() { find "$1" -type f -name "${2:-*}" -print0 | sort -z | xargs -0 -r cat; }
+
+# counts_of [suite]: "passed failed skipped", of all suites without a name.
+counts_of() { in_all "$run_dir/results" "$@" | awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }'; }
+
+# print_result <suite>: what its runs came to.
+print_result() {
+  local passed failed skipped
+  read -r passed failed skipped <<<"$(counts_of "$1")"
+  printf '%-28s %s passed, %s failed, %s skipped\n' "$1" "$passed" "$failed" "$skipped"
+}
+
+# record <suite> <exit status> <log> [regression.diffs]: the result of a suite that is one run.
+record() {
+  judge "$1" "$@"
+  print_result "$1"
 }
 
 # took <part> <SECONDS when it began>: how long it ran; ./floe test names the slowest parts of all suites.
@@ -91,7 +155,7 @@ regress_suite() {
     # Without the excused ones the status says nothing; a run that broke off has too few results.
     status=$(($(grep -Ec '^(not )?ok ' "$log" || true) < $(grep -c . "$run_dir/core-tests" || true)))
   fi
-  record "$suite" "$status" "$log"
+  record "$suite" "$status" "$log" "$suite_dir/regression.diffs"
   took "$suite" "$began"
 }
 
@@ -158,21 +222,25 @@ tap_suite() {
 tap_file() {
   local inputs=$2 file=$3 status=0 began=$SECONDS suite_dir=$run_dir/suites/$1/${3%.pl} log=$run_dir/tap/$1/${3%.pl}
   echo 1 >"$log.status"
+  echo "${inputs##*/}/${file%.pl}" >"$log.part"
   as_engine_user mkdir -p "$suite_dir/data" "$suite_dir/log"
   (cd "$inputs" && as_engine_user prove -v --norc --nocolor -I "$prefix/lib/postgresql/pgxs/src/test/perl" \
     -I "$run_dir/testkit/perl" "t/$file") >"$log.log" 2>&1 || status=$?
   echo "$status" >"$log.status"
-  took "${inputs##*/}/${file%.pl}" "$began"
+  took "$(<"$log.part")" "$began"
 }
 
 # record_tap_suites: once all their files have ended.
 record_tap_suites() {
   local suite log
   for suite in "${tap_suites[@]}"; do
-    log=$run_dir/suites/$suite.log
-    cat "$run_dir/tap/$suite"/*.log >"$log"
-    # The summary of prove repeats nothing that starts with "ok "; its own lines are not counted.
-    record "$suite" "$(sort -n "$run_dir/tap/$suite"/*.status | tail -n 1)" "$log"
+    cat "$run_dir/tap/$suite"/*.log >"$run_dir/suites/$suite.log"
+    for log in "$run_dir/tap/$suite"/*.log; do
+      log=${log%.log}
+      # The summary of prove repeats nothing that starts with "ok "; its own lines are not counted.
+      judge "$suite" "$(<"$log.part")" "$(<"$log.status")" "$log.log"
+    done
+    print_result "$suite"
   done
 }
 
@@ -258,7 +326,7 @@ prepare_run() {
   run_dir=$(mktemp -d "$cache_dir/test/run.XXXXXX")
   chmod 755 "$run_dir"
   echo $$ >"$run_dir/tool.pid"
-  mkdir -p "$run_dir"/{suites,results,modules}
+  mkdir -p "$run_dir"/{suites,results,failures,modules}
   cp -r "$testkit_dir" "$run_dir/testkit"
   for module in $(modules); do cp -r "$modules_dir/$module" "$run_dir/modules/$module"; done
   # The suites do not outlive the machine, so they need not wait for its disk.
@@ -284,13 +352,10 @@ sanitizer_suite() {
 
 # conclude: sums the results and ends the tool.
 conclude() {
-  local passed=0 failed=0 skipped=0 a b c file
-  for file in "$run_dir"/results/*; do
-    [ -e "$file" ] || continue
-    read -r a b c <"$file"
-    passed=$((passed + a)) failed=$((failed + b)) skipped=$((skipped + c))
-  done
+  local passed failed skipped
+  read -r passed failed skipped <<<"$(counts_of)"
   stop_instances
+  in_all "$run_dir/failures"
   trap - EXIT
   if [ "$failed" -eq 0 ]; then rm -rf "$run_dir"; else printf 'floe: what the suites left is in %s\n' "$run_dir" >&2; fi
   echo "$passed passed, $failed failed, $skipped skipped"

@@ -11,7 +11,7 @@ export function addTest(program: Command): void {
     program,
     'test [suites...]',
     'run the test suites',
-    'Runs the named suites, or all of them, on private ports and directories, and installs what they need as "up" does. The engine’s suite and the tests of the agent and the controller are skipped, and not counted, while nothing that they depend on has changed since they last passed, unless they are named or --all is given. The ten slowest test files are listed at the end. The last line is "N passed, N failed, N skipped"; exit status 1 when any failed. After "engine" its parts may be named ("engine page_repair"; "./floe engine test --help" names them). What follows "--" is given to the one suite named.',
+    'Runs the named suites, or all of them, on private ports and directories, and installs what they need as "up" does. The engine’s suite and the tests of the agent and the controller are skipped, and not counted, while nothing that they depend on has changed since they last passed, unless they are named or --all is given. The ten slowest test files, and each failed test with the first line of its message, are listed at the end. The last line is "N passed, N failed, N skipped"; exit status 1 when any failed. After "engine" its parts may be named ("engine page_repair"; "./floe engine test --help" names them). What follows "--" is given to the one suite named.',
   )
     .option('--list', 'only list the suites')
     .option('--all', 'run also what has passed and has not changed since')

@@ -4,7 +4,7 @@ import { cacheDirectory, checkoutDirectory } from '../installation/home'
 import { engineSuiteKey, systemUnderTest } from './engine-suite-key'
 import { RememberedRuns } from './remembered-runs'
 import { type Counts, parseCounts, runInCheckout, type Suite, type SuiteContext } from './suite'
-import type { FileTime } from './test-files'
+import { type FileTime, firstLine } from './test-files'
 
 const tool = () => join(checkoutDirectory(), 'engine/tools/engine')
 
@@ -22,6 +22,25 @@ export function engineTimes(output: string): FileTime[] {
   }))
 }
 
+/**
+ * What the engine's tool names as failed, a line for each: the part (`page_repair/011_tls`), the TAP line, and what its
+ * diagnostics say; of a difference of pg_regress only the test, since its lines say little without each other.
+ */
+export function engineFailures(output: string): string[] {
+  const failures: string[] = []
+  for (const match of output.matchAll(/^failed: (.+)\n((?: {2}.*\n)*)/gm)) {
+    const said = (match[2] as string)
+      .split('\n')
+      .map((line) => line.trim())
+      .filter((line) => line !== '' && !/^#\s+Failed test/.test(line))
+      .map((line) => line.replace(/^#\s*/, ''))
+    const difference = said[0]?.startsWith('diff ') ?? false
+    const name = (match[1] as string).replace(/\s+/g, ' ')
+    failures.push(firstLine(said.length === 0 || difference ? name : `${name}: ${said.join(' ')}`))
+  }
+  return failures
+}
+
 /** The green runs of the whole suite, kept where the engines are. */
 const runs = () => new RememberedRuns(join(cacheDirectory(), 'engine-suite.json'))
 const key = () => engineSuiteKey(checkoutDirectory(), systemUnderTest(checkoutDirectory()))
@@ -32,6 +51,7 @@ async function engine(context: SuiteContext): Promise<Counts> {
     await context.enginePrefix()
     const { stdout, status } = await runInCheckout(context, tool(), ['test', ...context.more])
     for (const { file, seconds } of engineTimes(stdout)) context.took(file, seconds)
+    for (const line of engineFailures(stdout)) context.failed(line)
     const counts = parseCounts(stdout) ?? { passed: 0, failed: 0, skipped: 0 }
     return status !== 0 && counts.failed === 0 ? { ...counts, failed: 1 } : counts
   })

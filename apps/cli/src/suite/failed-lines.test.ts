@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { failedLines } from './failed-lines'
+import { failedLines, failureLines } from './failed-lines'
 
 test('failed tests of Vitest, TAP and Playwright are shown with their message', () => {
   const log = [
@@ -32,4 +32,23 @@ test('a log full of failures is cut, and says so', () => {
   const shown = failedLines(Array.from({ length: 100 }, (_, i) => `not ok ${i}`).join('\n'))
   expect(shown).toHaveLength(61)
   expect(shown.at(-1)).toBe('(40 more lines)')
+})
+
+test('of the engine’s failures the diagnostics are shown to their end', () => {
+  const diagnostics = Array.from({ length: 20 }, (_, i) => `  +line ${i}`)
+  const log = ['failed: regress: not ok 5 - hash', ...diagnostics, 'floe: what was left', 'noise']
+  expect(failedLines(log.join('\n'))).toEqual(['failed: regress: not ok 5 - hash', ...diagnostics])
+})
+
+test('at the end a suite’s failures are named; one that named none, by its log; and not without end', () => {
+  expect(failureLines('unit', ['a.test.ts > b: gone'], ['noise'])).toEqual(['unit: a.test.ts > b: gone'])
+  expect(failureLines('lint', [], ['  no room', 'at all'])).toEqual(['lint: no room'])
+  expect(failureLines('lint', [], [])).toEqual(['lint: it left no word of it'])
+  const many = failureLines(
+    'unit',
+    Array.from({ length: 50 }, () => 'x'),
+    [],
+  )
+  expect(many).toHaveLength(41)
+  expect(many.at(-1)).toBe('unit: 10 more')
 })

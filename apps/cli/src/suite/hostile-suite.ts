@@ -50,6 +50,8 @@ async function hostile(context: SuiteContext): Promise<Counts> {
     if (!existsSync(file)) return { ...counts, failed: Math.max(1, counts.failed) }
     const summary = JSON.parse(readFileSync(file, 'utf8')) as Summary
     for (const line of hostileLines(summary)) context.say(line)
+    // what got in or was not made is a failed test already
+    for (const line of [...summary.crashed, ...summary.leftBehind]) context.failed(line)
     return { ...counts, failed: counts.failed + summary.crashed.length + summary.leftBehind.length }
   } finally {
     rmSync(scratch, { recursive: true, force: true })

@@ -108,7 +108,10 @@ async function readmes(context: SuiteContext): Promise<Counts> {
   const judge = (what: string, faults: string[]) => {
     if (faults.length === 0) counts.passed++
     else counts.failed++
-    for (const fault of faults) context.log(`${what}: ${fault}`)
+    for (const fault of faults) {
+      context.log(`${what}: ${fault}`)
+      context.failed(`${what}: ${fault}`)
+    }
   }
   for (const room of rooms(root))
     judge(room, existsSync(join(root, room, 'README.md')) ? [] : ['it has no README.md'])

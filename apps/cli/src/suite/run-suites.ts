@@ -11,7 +11,7 @@ import {
   missingPackages,
 } from '../up/system-packages'
 import { engineSuite, engineSuiteNames } from './engine-suite'
-import { failedLines } from './failed-lines'
+import { failedLines, failureLines } from './failed-lines'
 import { hostileSuite } from './hostile-suite'
 import { inPhases } from './in-phases'
 import { journeysSuite } from './journeys-suite'
@@ -45,6 +45,8 @@ export type TestResult = Counts & {
   seconds: number
   slowest: FileTime[]
   flaky: string[]
+  /** What failed, a line for each: `suite: file > test: message`. */
+  failures: string[]
 }
 
 /** How many of the slowest test files are named at the end. */
@@ -83,6 +85,7 @@ export async function runSuites(
   const turn = inTurn()
   const times: FileTime[] = []
   const flaky: string[] = []
+  const failures: string[] = []
 
   const packages =
     (log: (line: string) => void) =>
@@ -126,6 +129,7 @@ export async function runSuites(
       progress.say(`${suite.name}: ${rememberedLine(remembered)}`)
       return { name: suite.name, ...none, seconds: 0, log: logFile, remembered }
     }
+    const named: string[] = []
     const context: SuiteContext = {
       log,
       logFile,
@@ -141,6 +145,7 @@ export async function runSuites(
         context.say(`flaky: ${line}`)
         flaky.push(line)
       },
+      failed: (line) => named.push(line),
       took: (file, seconds) => times.push({ file, seconds }),
       packages: packages(log),
     }
@@ -157,8 +162,11 @@ export async function runSuites(
     progress.say(
       `${suite.name}: ${countsLine(counts)} in ${clock(seconds)}${counts.failed > 0 ? ` (see ${logFile})` : ''}`,
     )
-    if (counts.failed > 0)
-      for (const line of failedLines(readFileSync(logFile, 'utf8'))) progress.say(`  ${line}`)
+    if (counts.failed > 0) {
+      const shown = failedLines(readFileSync(logFile, 'utf8'))
+      for (const line of shown) progress.say(`  ${line}`)
+      failures.push(...failureLines(suite.name, named, shown))
+    }
     return { name: suite.name, ...counts, seconds, log: logFile }
   }
 
@@ -175,12 +183,14 @@ export async function runSuites(
   for (const { file, seconds } of longest) progress.say(`${seconds.toFixed(1).padStart(7)} s  ${file}`)
   // the last of what is said, so that nobody takes the line of counts for the whole of it
   for (const line of flaky) progress.say(`flaky: ${line}`)
+  for (const line of failures) progress.say(`failed: ${line}`)
   return {
     ...total,
     suites: results,
     seconds: Math.round((Date.now() - began) / 1000),
     slowest: longest,
     flaky,
+    failures,
   }
 }
 

@@ -97,14 +97,16 @@ async function suiteOf(failing: number, secondTry: boolean) {
     },
   }
   const said: string[] = []
+  const named: string[] = []
   const context = {
     secondTry,
     log: () => {},
     took: () => {},
     say: (line: string) => said.push(line),
     flaky: (line: string) => flaky.push(line),
+    failed: (line: string) => named.push(line),
   }
-  return { counts: await settle(context, [run]), flaky, again, said }
+  return { counts: await settle(context, [run]), flaky, again, said, named }
 }
 
 test('only files that failed are run again, and without the flag none', async () => {
@@ -112,11 +114,13 @@ test('only files that failed are run again, and without the flag none', async ()
     counts: { passed: 3, failed: 0, skipped: 0 },
     flaky: [expect.stringMatching(/^0\.test\.ts > b: /), expect.stringMatching(/^1\.test\.ts > b: /)],
     again: ['0.test.ts', '1.test.ts'],
+    named: [],
   })
   expect(await suiteOf(2, false)).toMatchObject({
     counts: { passed: 1, failed: 2, skipped: 0 },
     flaky: [],
     again: [],
+    named: ['0.test.ts > b: not seen in 15 s', '1.test.ts > b: not seen in 15 s'],
   })
 })
 
@@ -130,6 +134,9 @@ test('many failures are no accident: nothing is tried again', async () => {
 
 test('what fails outside of any file is not mended by a second try', async () => {
   const run = { files: [], faults: ['no set-up'], again: async () => runOf() }
+  const named: string[] = []
   const context = { secondTry: true, log: () => {}, took: () => {}, say: () => {}, flaky: () => {} }
-  expect(await settle(context, [run])).toEqual({ passed: 0, failed: 1, skipped: 0 })
+  const failed = (line: string) => named.push(line)
+  expect(await settle({ ...context, failed }, [run])).toEqual({ passed: 0, failed: 1, skipped: 0 })
+  expect(named).toEqual(['no set-up'])
 })

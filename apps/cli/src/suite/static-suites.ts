@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { checkoutDirectory } from '../installation/home'
 import { type Counts, parseCounts, runInCheckout, type Suite, type SuiteContext } from './suite'
+import { firstLine } from './test-files'
 import { workspaces } from './workspaces'
 
 const program = (name: string) => join(checkoutDirectory(), 'node_modules/.bin', name)
@@ -33,6 +34,9 @@ async function lint(context: SuiteContext): Promise<Counts> {
     0,
   )
   const failed = status === 0 ? 0 : Math.max(1, Math.min(found, Math.max(checked, 1)))
+  // Biome's line of what it found where: a file, a line, a rule
+  for (const [where] of text.matchAll(/^\S+\.\w+(?::\d+:\d+ lint\/\S+| (?:format|organizeImports)\b).*$/gm))
+    context.failed(where.replace(/ ━.*$/, ''))
   return { passed: Math.max(0, checked - failed), failed, skipped: 0 }
 }
 
@@ -52,15 +56,23 @@ async function types(context: SuiteContext): Promise<Counts> {
   if (!(await generate(context))) return { ...counts, failed: 1 }
   for (const workspace of workspaces()) {
     if (workspace.scripts.typecheck === undefined) continue
-    const { status } = await runInCheckout(context, program('tsc'), ['-p', '.'], { cwd: workspace.directory })
+    const { stdout, status } = await runInCheckout(context, program('tsc'), ['-p', '.'], {
+      cwd: workspace.directory,
+    })
     if (status === 0) counts.passed++
     else counts.failed++
+    const room = relative(checkoutDirectory(), workspace.directory)
+    if (status !== 0) context.failed(`${room}: ${firstLine(stdout)}`)
   }
   return counts
 }
 
 async function boundaries(context: SuiteContext): Promise<Counts> {
-  const { stdout, status } = await runInCheckout(context, process.execPath, ['tooling/boundaries/check.mjs'])
+  const { stdout, tail, status } = await runInCheckout(context, process.execPath, [
+    'tooling/boundaries/check.mjs',
+  ])
+  if (status !== 0)
+    for (const line of tail) if (line !== '' && !/^\s|\d+ passed/.test(line)) context.failed(line)
   return parseCounts(stdout) ?? { passed: 0, failed: status === 0 ? 0 : 1, skipped: 0 }
 }
 
@@ -72,10 +84,11 @@ async function unused(context: SuiteContext): Promise<Counts> {
     '--reporter',
     'compact',
   ])
-  const found = stdout.split('\n').filter((line) => line.includes(': ')).length
+  const lines = stdout.split('\n').filter((line) => line.includes(': '))
+  if (status !== 0) for (const line of lines) context.failed(line)
   return status === 0
     ? { passed: workspaces().length, failed: 0, skipped: 0 }
-    : { passed: 0, failed: Math.max(1, found), skipped: 0 }
+    : { passed: 0, failed: Math.max(1, lines.length), skipped: 0 }
 }
 
 /** Shell scripts: those that say so in their first line, and parts that are read in by them. */
@@ -99,9 +112,10 @@ async function shell(context: SuiteContext): Promise<Counts> {
   }
   const counts = { passed: 0, failed: 0, skipped: 0 }
   for (const script of scripts) {
-    const { status } = await runInCheckout(context, 'shellcheck', ['-x', script])
+    const { stdout, status } = await runInCheckout(context, 'shellcheck', ['-x', '--format=gcc', script])
     if (status === 0) counts.passed++
     else counts.failed++
+    if (status !== 0) context.failed(`${script}: ${firstLine(stdout)}`)
   }
   return counts
 }

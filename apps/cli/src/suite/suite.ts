@@ -23,6 +23,8 @@ export type SuiteContext = {
   secondTry: boolean
   /** Takes down a test that failed in one of two runs and passed in the other: it is named wherever it counts as passed. */
   flaky: (line: string) => void
+  /** Takes down what failed: file, test, and the first line of its message. It is named at the end of the run. */
+  failed: (line: string) => void
   /** Takes down how long a file of tests ran. */
   took: (file: string, seconds: number) => void
   /** Installs packages of the distribution where that can be done; answers whether all are there. */

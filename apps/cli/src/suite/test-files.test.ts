@@ -94,7 +94,7 @@ test('the slowest files of all suites are named, the slowest first', async () =>
   ])
   const took = (file: string, seconds: number) => times.push({ file, seconds })
   const files = [{ file: 'apps/agent/test/standby.test.ts', seconds: 60.5, tests: [passed] }]
-  const quiet = { log: () => {}, say: () => {}, flaky: () => {}, secondTry: false }
+  const quiet = { log: () => {}, say: () => {}, flaky: () => {}, failed: () => {}, secondTry: false }
   const again = async () => ({ files: [], faults: [] })
   const counts = await settle({ ...quiet, took }, [
     { files, faults: [], again },

@@ -38,16 +38,29 @@ export function judged(run: TestRun, status: number, root: string): TestRun {
   return { files, faults: silent ? [`it ended with exit status ${status}`] : run.faults }
 }
 
+/** What failed in a run, a line for each: `file > test: message`. */
+export function failuresOf({ files, faults }: TestRun): string[] {
+  const ofFile = ({ file, tests, fault }: TestFile) => [
+    ...(fault === undefined ? [] : [`${file}: ${fault}`]),
+    ...tests
+      .filter(({ state }) => state === 'failed')
+      .map(({ name, message }) => `${file} > ${name}: ${message ?? 'no message'}`),
+  ]
+  return [...files.flatMap(ofFile), ...faults]
+}
+
 /** What the runs of a suite came to, by a second try too where one is allowed; takes down how long each file took. */
 export async function settle(
-  context: Pick<SuiteContext, 'log' | 'say' | 'took' | 'flaky' | 'secondTry'>,
+  context: Pick<SuiteContext, 'log' | 'say' | 'took' | 'failed' | 'flaky' | 'secondTry'>,
   runs: RepeatableRun[],
 ): Promise<Counts> {
   for (const { files, faults } of runs) {
     for (const { file, seconds } of files) context.took(file, seconds)
     for (const fault of faults) context.log(`failed: ${fault}`)
   }
-  return (context.secondTry ? await triedTwice(context, runs) : runs).map(countRun).reduce(add, none)
+  const settled = context.secondTry ? await triedTwice(context, runs) : runs
+  for (const line of settled.flatMap(failuresOf)) context.failed(line)
+  return settled.map(countRun).reduce(add, none)
 }
 
 /** The first line of a message, without colours, short enough for one line. */
