@@ -368,5 +368,6 @@ flashback_log_install_ahead(void)
 	strlcpy(worker.bgw_function_name, "flashback_log_writer_main", sizeof(worker.bgw_function_name));
 	strlcpy(worker.bgw_name, "flashback log writer", sizeof(worker.bgw_name));
 	strlcpy(worker.bgw_type, "flashback log writer", sizeof(worker.bgw_type));
-	RegisterBackgroundWorker(&worker);
+	if (IsPostmasterEnvironment)
+		RegisterBackgroundWorker(&worker);
 }

@@ -68,6 +68,10 @@ const char *const flashback_log_mode_names[] = {
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
+/*
+ * The first call after the settings have been read, which they have not when
+ * the module is loaded.
+ */
 static void
 flashback_log_shmem_request(void)
 {
@@ -76,6 +80,19 @@ flashback_log_shmem_request(void)
 
 	RequestAddinShmemSpace(add_size(MAXALIGN(sizeof(FlashbackLogShared)), flashback_log_kept_size()));
 	RequestNamedLWLockTranche("flashback_log", FLASHBACK_LOG_NLOCKS);
+
+	/* Switched off, no hook is there to be called */
+	if (!flashback_log_enabled)
+		return;
+	if (!track_commit_timestamp)
+		SetConfigOption("track_commit_timestamp", "on", PGC_POSTMASTER, PGC_S_OVERRIDE);
+	flashback_log_install_capture();
+	flashback_log_install_points();
+	flashback_log_install_moves();
+	flashback_log_install_retention();
+	flashback_log_install_ahead();
+	if (flashback_log_keep_recovery_area)
+		flashback_log_install_recycle();
 }
 
 /*
@@ -209,17 +226,4 @@ _PG_init(void)
 	shmem_startup_hook = flashback_log_shmem_startup;
 
 	*find_rendezvous_variable(FLASHBACK_LOG_API) = unconstify(FlashbackLogApi *, &flashback_log_api);
-
-	/* Switched off, no hook is there to be called */
-	if (!flashback_log_enabled)
-		return;
-	if (!track_commit_timestamp)
-		SetConfigOption("track_commit_timestamp", "on", PGC_POSTMASTER, PGC_S_OVERRIDE);
-	flashback_log_install_capture();
-	flashback_log_install_points();
-	flashback_log_install_moves();
-	flashback_log_install_retention();
-	flashback_log_install_ahead();
-	if (flashback_log_keep_recovery_area)
-		flashback_log_install_recycle();
 }

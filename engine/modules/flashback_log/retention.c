@@ -554,5 +554,6 @@ flashback_log_install_retention(void)
 	strlcpy(worker.bgw_function_name, "flashback_log_worker_main", sizeof(worker.bgw_function_name));
 	strlcpy(worker.bgw_name, "flashback log", sizeof(worker.bgw_name));
 	strlcpy(worker.bgw_type, "flashback log", sizeof(worker.bgw_type));
-	RegisterBackgroundWorker(&worker);
+	if (IsPostmasterEnvironment)
+		RegisterBackgroundWorker(&worker);
 }

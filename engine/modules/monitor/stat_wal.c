@@ -4,7 +4,7 @@
  *	  WAL statistics with the bytes of full-page images.
  *
  * The core counts in each process how many bytes of full-page images it has
- * inserted (pgWalFpiBytes) and calls us whenever the process adds its WAL
+ * inserted (pgWalInserted) and calls us whenever the process adds its WAL
  * counters to pg_stat_wal, with the lock on these statistics held.  So our
  * counters move, are read and are reset together with those of pg_stat_wal,
  * in every kind of process.
@@ -72,10 +72,7 @@ typedef struct StatWalFile
 static StatWal *shared = NULL;
 
 /* What this process has added to the above so far */
-static WalUsage flushed_usage;
-static uint64 flushed_fpi_bytes = 0;
-static uint64 flushed_fpi_omitted = 0;
-static uint64 flushed_fpi_omitted_bytes = 0;
+static WalInserted flushed;
 
 /* Belongs to this process's snapshot of pg_stat_wal */
 static StatWal snapshot;
@@ -93,8 +90,6 @@ PG_FUNCTION_INFO_V1(polar_stat_get_wal_1_1);
 static void
 stat_wal_flush(const PgStat_WalStats *stats)
 {
-	WalUsage	inserted = {0};
-
 	if (prev_pgstat_wal_flush_hook)
 		prev_pgstat_wal_flush_hook(stats);
 	if (shared == NULL)
@@ -107,16 +102,11 @@ stat_wal_flush(const PgStat_WalStats *stats)
 	}
 
 	/* Parallel workers flush what they have inserted themselves */
-	WalUsageAccumDiff(&inserted, &pgWalUsage, &pgWorkerWalUsage);
-
-	WalUsageAccumDiff(&shared->usage, &inserted, &flushed_usage);
-	shared->fpi_bytes += pgWalFpiBytes - flushed_fpi_bytes;
-	shared->fpi_omitted += pgWalFpiOmitted - flushed_fpi_omitted;
-	shared->fpi_omitted_bytes += pgWalFpiOmittedBytes - flushed_fpi_omitted_bytes;
-	flushed_usage = inserted;
-	flushed_fpi_bytes = pgWalFpiBytes;
-	flushed_fpi_omitted = pgWalFpiOmitted;
-	flushed_fpi_omitted_bytes = pgWalFpiOmittedBytes;
+	WalUsageAccumDiff(&shared->usage, &pgWalInserted.usage, &flushed.usage);
+	shared->fpi_bytes += pgWalInserted.fpi_bytes - flushed.fpi_bytes;
+	shared->fpi_omitted += pgWalInserted.fpi_omitted - flushed.fpi_omitted;
+	shared->fpi_omitted_bytes += pgWalInserted.fpi_omitted_bytes - flushed.fpi_omitted_bytes;
+	flushed = pgWalInserted;
 }
 
 /*

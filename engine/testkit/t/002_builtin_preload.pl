@@ -34,13 +34,13 @@ is(show('builtin_preload_libraries'), $list, 'the engine shows what it was built
 is(show('shared_preload_libraries'), '', q(the user's own list stays the user's own));
 all_loaded('nothing needs to be configured');
 
-$instance->append_conf('postgresql.conf', "shared_preload_libraries = 'guc_names'\ndynamic_library_path = '/nonexistent'");
+$instance->append_conf('postgresql.conf', "shared_preload_libraries = 'auto_explain'\ndynamic_library_path = '/nonexistent'");
 $instance->restart(fail_ok => 1);
-ok($instance->log_contains(qr/could not access file "guc_names"/), q(the user's list obeys dynamic_library_path));
-$instance->append_conf('postgresql.conf', q(shared_preload_libraries = '$libdir/guc_names'));
+ok($instance->log_contains(qr/could not access file "auto_explain"/), q(the user's list obeys dynamic_library_path));
+$instance->append_conf('postgresql.conf', q(shared_preload_libraries = '$libdir/auto_explain'));
 $instance->start;
-all_loaded(q(the user's list adds to the engine's, which obeys no search path), 'guc_names');
-is(show('shared_preload_libraries'), '$libdir/guc_names', q(the user's list shows what the user set));
+all_loaded(q(the user's list adds to the engine's, which obeys no search path), 'auto_explain');
+is(show('shared_preload_libraries'), '$libdir/auto_explain', q(the user's list shows what the user set));
 
 $instance->append_conf('postgresql.conf', "shared_preload_libraries = '$list'");
 $instance->restart;

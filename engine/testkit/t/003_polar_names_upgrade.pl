@@ -7,19 +7,15 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my @instances = map { PostgreSQL::Test::Cluster->new($_) } qw(old new);
-foreach my $instance (@instances)
-{
-	$instance->init;
-	$instance->append_conf('postgresql.conf', "shared_preload_libraries = 'guc_names'");
-}
+$_->init for @instances;
 my ($old, $new) = @instances;
 $old->start;
 $old->safe_psql('postgres', q{
 	CREATE ROLE alice LOGIN;
-	ALTER ROLE alice SET polar_names_user_size = 11;
-	ALTER DATABASE postgres SET polar_names_superuser_size = 12;
-	CREATE FUNCTION clause() RETURNS text LANGUAGE sql SET polar_names_user_size = 9
-		AS $$SELECT current_setting('polar_names_user_size')$$;
+	ALTER ROLE alice SET polar_bulk_extend_size = 11;
+	ALTER DATABASE postgres SET polar_index_create_bulk_extend_size = 12;
+	CREATE FUNCTION clause() RETURNS text LANGUAGE sql SET polar_bulk_extend_size = 9
+		AS $$SELECT current_setting('polar_bulk_extend_size')$$;
 });
 $old->stop;
 
@@ -34,8 +30,8 @@ command_ok(
 	'pg_upgrade succeeds');
 
 $new->start;
-is($new->safe_psql('postgres', 'SHOW polar_names_user_size', extra_params => [ '-U', 'alice' ]), '88kB', q(a role's setting is carried over));
-is($new->safe_psql('postgres', 'SHOW polar_names_superuser_size'), '96kB', q(a database's setting is carried over));
+is($new->safe_psql('postgres', 'SHOW polar_bulk_extend_size', extra_params => [ '-U', 'alice' ]), '88kB', q(a role's setting is carried over));
+is($new->safe_psql('postgres', 'SHOW polar_index_create_bulk_extend_size'), '96kB', q(a database's setting is carried over));
 is($new->safe_psql('postgres', 'SELECT clause()'), '72kB', q(a function's SET clause is carried over));
 $new->stop;
 done_testing();

@@ -40,8 +40,8 @@ is(sizes(), '512kB|512kB', 'of two lines the last one wins at start');
 is( $instance->safe_psql('postgres',
 		q{SELECT name, setting, applied FROM pg_file_settings
 		  WHERE name IN ('io_combine_limit', 'polar_bulk_read_size') ORDER BY seqno}),
-	"io_combine_limit|256kB|f\npolar_bulk_read_size|512kB|t",
-	'the line that does not count is reported as not applied');
+	"io_combine_limit|256kB|t\npolar_bulk_read_size|512kB|t",
+	'both lines are read, in their order');
 is( $instance->safe_psql('postgres',
 		q{SELECT count(DISTINCT sourceline), min(source) FROM pg_settings
 		  WHERE name IN ('io_combine_limit', 'polar_bulk_read_size')}),
@@ -60,11 +60,13 @@ is(scalar(grep { /polar_bulk_read_size|io_combine_limit/ } split /\n/,
 $instance->safe_psql('postgres', 'ALTER SYSTEM RESET polar_bulk_read_size');
 session_has('64kB', 'ALTER SYSTEM RESET by either name');
 
-# A line of another instance's auto.conf, brought along by hand
+# A line of another instance's auto.conf, brought along by hand: what is set later outranks it
 append_to_file($instance->data_dir . '/postgresql.auto.conf', "polar_bulk_read_size = '24kB'\n");
 session_has('24kB', 'second name written into postgresql.auto.conf');
-$instance->safe_psql('postgres', 'ALTER SYSTEM RESET io_combine_limit');
-session_has('64kB', 'which ALTER SYSTEM RESET finds');
+$instance->safe_psql('postgres', "ALTER SYSTEM SET polar_bulk_read_size = '32kB'");
+session_has('32kB', 'which ALTER SYSTEM outranks');
+$instance->safe_psql('postgres', 'ALTER SYSTEM RESET ALL');
+session_has('64kB', 'and ALTER SYSTEM RESET ALL removes');
 
 # A session's own value is not touched by a reload, and RESET returns to the file's.
 $session->query_safe("SET polar_bulk_read_size = '16kB'");
