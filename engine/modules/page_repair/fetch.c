@@ -93,6 +93,9 @@ accept_header(PageSource *source, PageSourceHeader *header)
 					  LSN_FORMAT_ARGS(header->end_lsn), LSN_FORMAT_ARGS(recovery->end));
 	else if (header->end_lsn > header->flush_lsn)
 		refuse_source(source, "its position makes no sense");
+	else if (header->start_lsn < recovery->least && source->copies)
+		refuse_source(source, "it has all changes up to %X/%X only, recovery starts at %X/%X",
+					  LSN_FORMAT_ARGS(header->start_lsn), LSN_FORMAT_ARGS(recovery->redo));
 	else if (header->start_lsn < recovery->least)
 	{
 		/* It may still come */
@@ -157,7 +160,8 @@ use_pages(PageSource *source, PageRepairSourceState *state, Batch *batch,
 		/* R7 */
 		if (block->forknum != VISIBILITYMAP_FORKNUM &&
 			(lengths[i] == -1 || (lengths[i] == BLCKSZ && pg_memory_is_all_zeros(pages[i], BLCKSZ))) &&
-			!page_repair_removed(&recovery->map, block) && !believe_missing(batch, block))
+			!page_repair_removed(&recovery->map, block) &&
+			(source->copies || !believe_missing(batch, block)))
 		{
 			/*
 			 * A standby's replay writes no hints, so what verifies is whole,
@@ -186,7 +190,8 @@ use_pages(PageSource *source, PageRepairSourceState *state, Batch *batch,
 			unreadable = true;
 			/* The log has said why */
 			if (!from_log)
-				snprintf(source->why, sizeof(source->why), "it could not read block %u of relation \"%s\"",
+				snprintf(source->why, sizeof(source->why), source->copies ? "it has no whole copy of block %u of relation \"%s\"" :
+						 "it could not read block %u of relation \"%s\"",
 						 block->blkno, relpathperm(block->rlocator, block->forknum).str);
 			continue;
 		}
@@ -298,9 +303,37 @@ accept_answer(PageSource *source, PageSourceHeader *header)
 		(!recovery->standby || wal_fetch(source, header)))
 		return true;
 	recovery->failed |= 1U << (source - recovery->sources);
+	/* A directory does not change */
+	if (source->copies && !source->refused)
+	{
+		char	   *why = pstrdup(source->why);
+
+		refuse_source(source, "%s", why);
+		pfree(why);
+	}
 	if (!source->refused && source->next_try < GetCurrentTimestamp())
 		source->next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), 200);
 	return false;
+}
+
+/*
+ * Make the directory of copies ready: have its WAL here (R18, R21).  Returns its
+ * position, up to which this server is going to replay, or an invalid one when
+ * it is refused.
+ */
+XLogRecPtr
+fetch_begin_copies(PageSource *source)
+{
+	PageSourceHeader header;
+	PGresult   *result;
+
+	if (!page_source_connect(source, 0) || !page_source_send(source, NULL, 0))
+		return InvalidXLogRecPtr;
+	result = page_source_receive(source, 0, &header);
+	if (result == NULL)
+		return InvalidXLogRecPtr;
+	PQclear(result);
+	return accept_answer(source, &header) ? header.end_lsn : InvalidXLogRecPtr;
 }
 
 /*
@@ -332,6 +365,36 @@ apply_answer(PageSource *source, Batch *batch, PGresult *result, const PageSourc
 }
 
 /*
+ * The chunk of a block that WAL names, or NULL.
+ */
+static PageRepairChunk *
+find_chunk(const PageRepairBlock *block)
+{
+	PageRepairChunkKey key = {
+		.rlocator = block->rlocator,
+		.forknum = block->forknum,
+		.number = block->blkno / PAGE_REPAIR_CHUNK_BLOCKS,
+	};
+
+	return hash_search(recovery->map.chunks, &key, HASH_FIND, NULL);
+}
+
+/*
+ * What has been replaced is not to be fetched any more.
+ */
+static void
+forget_fetched(const Batch *batch)
+{
+	for (int i = 0; i < batch->nblocks; i++)
+	{
+		const PageRepairBlock *block = &batch->blocks[i];
+
+		if (batch->done[i])
+			find_chunk(block)->check[(block->blkno % PAGE_REPAIR_CHUNK_BLOCKS) / 64] &= ~(UINT64CONST(1) << (block->blkno % 64));
+	}
+}
+
+/*
  * Each source's last words, for the error that ends the attempt.
  */
 static char *
@@ -357,12 +420,15 @@ static void
 give_up(const Batch *batch)
 {
 	const PageRepairBlock *block = NULL;
+	uint64		listed;
 
 	for (int i = 0; i < batch->nblocks && block == NULL; i++)
 	{
 		if (!batch->done[i])
 			block = &batch->blocks[i];
 	}
+	forget_fetched(batch);
+	listed = torn_list_write(recovery->chunks, recovery->nchunks);
 	ereport(FATAL,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 recovery->stats.policy == PAGE_REPAIR_ALWAYS ?
@@ -370,15 +436,22 @@ give_up(const Batch *batch)
 					block->blkno, relpathperm(block->rlocator, block->forknum).str) :
 			 errmsg("block %u of relation \"%s\" is torn, and no page repair source could give it",
 					block->blkno, relpathperm(block->rlocator, block->forknum).str),
-			 errdetail("%s", all_reasons()),
+			 errdetail("%s File \"%s\" lists all blocks that are still to be replaced: %llu.",
+					   all_reasons(), TORN_LIST_FILE, (unsigned long long) listed),
+			 recovery->withheld && !StandbyMode ?
+			 errhint("What is being restored can be restored once more from the same backup and archive, into another directory.") :
 			 recovery->withheld ?
-			 errhint("Start once without a recovery target and without \"recovery_min_apply_delay\", or restore the backup again.") :
+			 errhint("Start once without a recovery target and without \"recovery_min_apply_delay\".") :
+			 recovery->wal_gone && recovery->copies ?
+			 errhint("Copy the missing WAL segments to \"%s/wal\" or to this server's directory pg_wal, or set \"restore_command\", and start this server again.",
+					 COPIES_DIR) :
 			 recovery->wal_gone ?
 			 errhint("Copy the missing WAL segments from an archive to this server's directory pg_wal, or set \"restore_command\", and start this server again; or take a new base backup for it.") :
 			 recovery->unknown_timeline > 0 ?
 			 errhint("Copy \"%08X.history\" from the source's directory pg_wal to this server's, and start this server again.",
 					 recovery->unknown_timeline) :
-			 errhint("Nothing is lost by waiting, and recovery can be tried again as often as needed: bring up a source named in \"polar_page_repair_sources\", or add another one, and start this server again. A source that cannot start because it waits for this server was torn as well: keep both data directories, because each may have pages that the other lacks.")));
+			 errhint("Recovery needs a whole copy of each page that is listed, loses nothing by waiting, and can be tried again as often as needed: bring up a source named in \"polar_page_repair_sources\", or name another one that has these pages. A source that cannot start because it waits for this server was torn as well: keep both data directories, because each may have whole copies of pages that the other lacks, and a standby takes those of its primary from a directory \"%s\".",
+					 COPIES_DIR)));
 }
 
 /*
@@ -402,7 +475,7 @@ fetch_slowly(Batch *batch)
 			PGresult   *result;
 			PageSourceHeader header;
 
-			if (source->refused)
+			if (source->refused || (source->copies && (batch->asked & (1U << i)) != 0))
 				continue;
 			hope = true;
 			if (GetCurrentTimestamp() < source->next_try)
@@ -465,21 +538,6 @@ next_batch(Batch *batch, PageRepairChunk **chunks, int nchunks, int *chunk, int 
 	}
 	batch->left = batch->nblocks;
 	batch->asked = 0;
-}
-
-/*
- * The chunk of a block that WAL names, or NULL.
- */
-static PageRepairChunk *
-find_chunk(const PageRepairBlock *block)
-{
-	PageRepairChunkKey key = {
-		.rlocator = block->rlocator,
-		.forknum = block->forknum,
-		.number = block->blkno / PAGE_REPAIR_CHUNK_BLOCKS,
-	};
-
-	return hash_search(recovery->map.chunks, &key, HASH_FIND, NULL);
 }
 
 static bool
@@ -585,13 +643,7 @@ fetch_from_log(PageRepairChunk **chunks, int nchunks)
 			break;
 		}
 		(void) use_pages(source, &page_repair_shared->log, batch, pages, lengths, &header);
-		for (int i = 0; i < batch->nblocks; i++)
-		{
-			const PageRepairBlock *block = &batch->blocks[i];
-
-			if (batch->done[i])
-				find_chunk(block)->check[(block->blkno % PAGE_REPAIR_CHUNK_BLOCKS) / 64] &= ~(UINT64CONST(1) << (block->blkno % 64));
-		}
+		forget_fetched(batch);
 		strlcpy(recovery->stats.log_why, source->why, sizeof(recovery->stats.log_why));
 		next_batch(batch, chunks, nchunks, &chunk, &from);
 	}
@@ -651,6 +703,7 @@ fetch_all(PageRepairChunk **chunks, int nchunks)
 		}
 		if (batch->left > 0)
 			fetch_slowly(batch);
+		forget_fetched(batch);
 
 		{
 			Batch	   *swap = batch;

@@ -41,7 +41,7 @@
 #define GUARD_WAITED_FOR_MS 50
 
 static full_page_writes_hook_type prev_full_page_writes_hook = NULL;
-static checkpoint_complete_hook_type prev_checkpoint_complete_hook = NULL;
+static checkpoint_before_record_hook_type prev_checkpoint_before_record_hook = NULL;
 
 /*
  * Read pg_control.  Returns false when that is not possible now, never an
@@ -351,14 +351,14 @@ guard_force_images(const char *why)
  * Without images since then, a source must have it (G1).
  */
 static void
-guard_checkpoint_complete(XLogRecPtr redo, int flags)
+guard_checkpoint_before_record(XLogRecPtr redo, int flags)
 {
 	PageRepairShared *shared = page_repair_shared;
 	TimestampTz deadline;
 	bool		flushed = false;
 
-	if (prev_checkpoint_complete_hook)
-		prev_checkpoint_complete_hook(redo, flags);
+	if (prev_checkpoint_before_record_hook)
+		prev_checkpoint_before_record_hook(redo, flags);
 
 	/* Nothing unsynced is left behind these, and images follow */
 	if (shared == NULL || (flags & (CHECKPOINT_IS_SHUTDOWN | CHECKPOINT_END_OF_RECOVERY)) != 0)
@@ -423,6 +423,6 @@ page_repair_install_guard(void)
 {
 	prev_full_page_writes_hook = full_page_writes_hook;
 	full_page_writes_hook = guard_full_page_writes;
-	prev_checkpoint_complete_hook = checkpoint_complete_hook;
-	checkpoint_complete_hook = guard_checkpoint_complete;
+	prev_checkpoint_before_record_hook = checkpoint_before_record_hook;
+	checkpoint_before_record_hook = guard_checkpoint_before_record;
 }

@@ -14,6 +14,8 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_control.h"
+#include "common/controldata_utils.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "page_repair.h"
@@ -33,6 +35,7 @@ char	   *page_repair_source_list = NULL;
 int			page_repair_timeout = 120000;
 bool		page_repair_guard = true;
 int			page_repair_grace = 10000;
+bool		page_repair_list_only = false;
 
 PageRepairShared *page_repair_shared = NULL;
 
@@ -61,6 +64,26 @@ page_repair_shmem_request(void)
 	RequestAddinShmemSpace(MAXALIGN(sizeof(PageRepairShared)));
 }
 
+/*
+ * A server that shall only say what is torn must not run: after a clean stop
+ * there is no recovery that would end it.
+ */
+static void
+refuse_clean_start(void)
+{
+	bool		crc_ok;
+	ControlFileData *control = get_controlfile(DataDir, &crc_ok);
+
+	if (crc_ok && control->state != DB_SHUTDOWNED && control->state != DB_SHUTDOWNED_IN_RECOVERY)
+		return;
+	ereport(FATAL,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("there are no torn pages to be listed"),
+			 crc_ok ? errdetail("This server was shut down cleanly.") :
+			 errdetail("Its control file is damaged."),
+			 errhint("Start it with \"polar_page_repair_list_only\" off.")));
+}
+
 static void
 page_repair_shmem_startup(void)
 {
@@ -83,6 +106,8 @@ page_repair_shmem_startup(void)
 		page_repair_shared->since = GetCurrentTimestamp();
 		strlcpy(page_repair_shared->why, "no page repair source has been asked yet",
 				sizeof(page_repair_shared->why));
+		if (page_repair_list_only)
+			refuse_clean_start();
 		page_repair_shared->stopped_whole = page_repair_was_stopped_whole();
 	}
 	LWLockRelease(AddinShmemInitLock);
@@ -144,6 +169,13 @@ _PG_init(void)
 							&page_repair_grace,
 							10000, 2000, INT_MAX / 2,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("polar_page_repair_list_only",
+							 "Recovery lists torn pages in a file and ends, without replaying or replacing anything.",
+							 "The file is page_repair.torn in the data directory. The server never runs with this on.",
+							 &page_repair_list_only,
+							 false,
+							 PGC_POSTMASTER, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 
 	prev_shmem_request_hook = shmem_request_hook;
 	shmem_request_hook = page_repair_shmem_request;

@@ -134,6 +134,9 @@ typedef struct PageSourceHeader
 	XLogRecPtr	flush_lsn;
 } PageSourceHeader;
 
+/* A directory of copies (copies.c) */
+typedef struct PageCopies PageCopies;
+
 typedef struct PageSource
 {
 	char	   *conninfo;
@@ -148,6 +151,7 @@ typedef struct PageSource
 	TimestampTz next_try;
 	bool		refused;		/* never to be asked again in this recovery */
 	bool		without_wal;	/* its release gives pages only */
+	PageCopies *copies;			/* not a server but a directory, or NULL */
 	char		why[256];		/* the last reason for not serving */
 } PageSource;
 
@@ -187,16 +191,18 @@ typedef struct PageRepairRemoval
 	BlockNumber from;
 } PageRepairRemoval;
 
+/* Work goes to and fro between a few relations */
+#define PAGE_REPAIR_RECENT_CHUNKS 256
+
 typedef struct PageRepairMap
 {
 	HTAB	   *chunks;
 	HTAB	   *removals;		/* what WAL truncates and drops */
-	PageRepairChunk *last;		/* the one used last */
+	PageRepairChunk *recent[PAGE_REPAIR_RECENT_CHUNKS]; /* used last, by a hash of
+														 * the key */
 	uint64		referenced;
 	List	   *fresh;			/* chunks that nobody has looked at yet */
 	TimeLineID	timeline;		/* of the record that was read last */
-	bool		images_ended;	/* a record says so, or may hide it */
-	bool		restarted;		/* nobody logs what becomes of images then */
 	bool		imageless;		/* a first change has no image */
 } PageRepairMap;
 
@@ -212,6 +218,10 @@ typedef struct PageRepairWalEnd
 /* A source that needs longer for one answer is taken for dead */
 #define PAGE_REPAIR_ANSWER_MS 15000
 
+/* In the data directory: the list of torn blocks, and the directory of copies */
+#define TORN_LIST_FILE "page_repair.torn"
+#define COPIES_DIR "page_repair.copies"
+
 /* In a request, the fork of a page of WAL */
 #define PAGE_REPAIR_WAL_FORK InvalidForkNumber
 
@@ -221,6 +231,7 @@ extern char *page_repair_source_list;
 extern int	page_repair_timeout;
 extern bool page_repair_guard;
 extern int	page_repair_grace;
+extern bool page_repair_list_only;
 extern PageRepairShared *page_repair_shared;
 extern const char *const page_repair_policy_names[];
 
@@ -252,6 +263,12 @@ extern PageSourceProgress page_source_proceed(PageSource *source, PageSourceHead
 extern void page_source_timed_out(PageSource *source);
 extern bool page_source_pages(PGresult *result, int nblocks,
 							  const char **pages, int *lengths);
+
+/* copies.c */
+extern bool copies_open(PageSource *source);
+extern void copies_close(PageSource *source);
+extern bool copies_send(PageSource *source, const PageRepairBlock *blocks, int nblocks);
+extern bool copies_send_wal(PageSource *source, TimeLineID timeline, uint64 first_page, int npages);
 
 /* repair.c */
 extern void page_repair_install_recovery(void);

@@ -27,6 +27,7 @@
 #include "common/relpath.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
+#include "postmaster/startup.h"
 #include "repair.h"
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
@@ -111,6 +112,58 @@ repair_follow_timeline(TimeLineID timeline)
 }
 
 /*
+ * There is a directory of copies: have its WAL here, and read on to its
+ * position, because what it says of removed blocks is believed only with the
+ * record (R21).
+ */
+static void
+read_on_to_copies(XLogRecPtr start)
+{
+	XLogRecPtr	upto = fetch_begin_copies(&recovery->sources[0]);
+
+	if (XLogRecPtrIsInvalid(upto))
+		return;
+
+	/* Nobody is there who could give all pages */
+	recovery->stats.policy = PAGE_REPAIR_CHECKSUM;
+	ereport(LOG,
+			(errmsg("page repair asks directory \"%s\" first, and replaces only pages that fail verification", COPIES_DIR)));
+	recovery->limit = Max(recovery->limit, upto);
+	recovery->end = page_repair_scan(&recovery->map, start, recovery->limit, recovery->history,
+									 &recovery->wal);
+}
+
+/*
+ * All torn pages have been found, and more is not wanted.
+ */
+static void
+end_with_list(void)
+{
+	uint64		listed = torn_list_write(recovery->chunks, recovery->nchunks);
+
+	ereport(FATAL,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("torn pages have been listed in file \"%s\": %llu",
+					TORN_LIST_FILE, (unsigned long long) listed),
+			 errdetail("No page has been changed. WAL was read from %X/%X to %X/%X.",
+					   LSN_FORMAT_ARGS(recovery->redo), LSN_FORMAT_ARGS(recovery->wal.end)),
+			 errhint("Start the server with \"polar_page_repair_list_only\" off.")));
+}
+
+/*
+ * Only a recovery that looks at pages can list those that are torn.
+ */
+static void
+refuse_list(const char *why)
+{
+	ereport(FATAL,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("torn pages cannot be listed"),
+			 errdetail("%s", why),
+			 errhint("Start the server with \"polar_page_repair_list_only\" off.")));
+}
+
+/*
  * Make good what WAL names from "start" on, where the record is that is about
  * to be replayed, if there is one yet.
  */
@@ -123,9 +176,13 @@ repair_from(XLogRecPtr start, XLogReaderState *record)
 	instr_time	started;
 
 	INSTR_TIME_SET_CURRENT(started);
+	begin_startup_progress_phase();
 	repair_follow_timeline(recoveryTargetTLI);
 	recovery->end = page_repair_scan(&recovery->map, start, recovery->limit, recovery->history,
 									 &recovery->wal);
+
+	if (record == NULL && recovery->copies)
+		read_on_to_copies(start);
 
 	/*
 	 * Replay may have WAL that the scan does not find, and the part that is
@@ -136,29 +193,32 @@ repair_from(XLogRecPtr start, XLogReaderState *record)
 		page_repair_map_record(&recovery->map, record);
 		recovery->end = record->EndRecPtr;
 	}
-	if (recovery->map.images_ended)
-		recovery->imaged = false;
 	recovery->stats.end_lsn = recovery->end;
 	recovery->stats.referenced = recovery->map.referenced;
 	recovery->stats.scan_ms += elapsed_ms(started);
 
 	INSTR_TIME_SET_CURRENT(started);
+	begin_startup_progress_phase();
 	chunks = verify_sorted_chunks(&nchunks);
-	if (!recovery->imaged)
+	recovery->chunks = chunks;
+	recovery->nchunks = nchunks;
+	for (int i = 0; i < nchunks; i++)
 	{
-		for (int i = 0; i < nchunks; i++)
-		{
-			if (page_repair_sweep_first(&recovery->map, &chunks[i]->key.rlocator))
-				verify_sweep_maps(chunks[i]->key.rlocator);
-			verify_chunk(chunks[i]);
-		}
-		recovery->stats.check_ms += elapsed_ms(started);
-		repair_publish_stats();
-
-		INSTR_TIME_SET_CURRENT(started);
-		fetch_all(chunks, nchunks);
-		recovery->stats.fetch_ms += elapsed_ms(started);
+		ereport_startup_progress("page repair verifies pages, elapsed time: %ld.%02d s, part %d of %d, %llu pages read, %llu torn",
+								 i + 1, nchunks, (unsigned long long) recovery->stats.checked,
+								 (unsigned long long) recovery->stats.torn);
+		if (page_repair_sweep_first(&recovery->map, &chunks[i]->key.rlocator) && !page_repair_list_only)
+			verify_sweep_maps(chunks[i]->key.rlocator);
+		verify_chunk(chunks[i]);
 	}
+	recovery->stats.check_ms += elapsed_ms(started);
+	repair_publish_stats();
+	if (page_repair_list_only)
+		end_with_list();
+
+	INSTR_TIME_SET_CURRENT(started);
+	fetch_all(chunks, nchunks);
+	recovery->stats.fetch_ms += elapsed_ms(started);
 
 	/*
 	 * What has been dealt with must not be again: replay changes it from now
@@ -167,8 +227,15 @@ repair_from(XLogRecPtr start, XLogReaderState *record)
 	for (int i = 0; i < nchunks; i++)
 		memset(chunks[i]->check, 0, sizeof(chunks[i]->check));
 	pfree(chunks);
-	if (!recovery->imaged)
-		repair_publish_stats();
+	recovery->chunks = NULL;
+	recovery->nchunks = 0;
+	repair_publish_stats();
+
+	/* A standby's replay tells of none; another's does in a phase of its own */
+	if (StandbyMode)
+		disable_startup_progress_timeout();
+	else
+		begin_startup_progress_phase();
 	MemoryContextSwitchTo(old);
 }
 
@@ -225,6 +292,40 @@ refuse_replay(XLogRecPtr at)
 }
 
 /*
+ * Note what the next record names; false when it is the first change of a block
+ * without an image (R20).
+ */
+static bool
+follow_images(XLogReaderState *record)
+{
+	MemoryContext old = MemoryContextSwitchTo(recovery->context);
+
+	page_repair_map_record(&recovery->map, record);
+	MemoryContextSwitchTo(old);
+	return !recovery->map.imageless;
+}
+
+/*
+ * Stands before each record's replay as long as all WAL has had its images.
+ * What a standby replays behind its point of consistency, and a crashed primary
+ * that is to be one behind its own WAL, had not been written.
+ */
+static void
+imaged_redo(XLogReaderState *record)
+{
+	if (recovery->standby ? reachedConsistency || record->ReadRecPtr >= recovery->limit : InArchiveRecovery)
+		finish_repair();
+	else if (!follow_images(record))
+	{
+		recovery->imaged = false;
+		ereport(LOG,
+				(errmsg("page repair: WAL is read ahead from %X/%X, where a page is changed first without a full-page image",
+						LSN_FORMAT_ARGS(record->ReadRecPtr))));
+		repair_from(record->ReadRecPtr, record);
+	}
+}
+
+/*
  * Stands before each record's replay while a standby has not got all WAL that
  * it needs for consistency: what comes later is looked at when it is there.  A
  * crashed primary that is to be a standby has all that it had written.
@@ -232,6 +333,13 @@ refuse_replay(XLogRecPtr at)
 static void
 repair_redo(XLogReaderState *record)
 {
+	if (recovery->imaged)
+	{
+		if (recovery->map.chunks != NULL)
+			imaged_redo(record);
+		original_redo[XLogRecGetRmid(record)] (record);
+		return;
+	}
 	if (!recovery->standby && !InArchiveRecovery && record->ReadRecPtr >= recovery->end)
 		refuse_replay(record->ReadRecPtr);
 	if (recovery->map.chunks != NULL)
@@ -242,6 +350,29 @@ repair_redo(XLogReaderState *record)
 			repair_from(record->ReadRecPtr, record);
 	}
 	original_redo[XLogRecGetRmid(record)] (record);
+}
+
+/*
+ * Put the directory of copies, if there is one, before all other sources.
+ */
+static bool
+add_copies(PageSource **sources, int *nsources)
+{
+	PageSource	found;
+
+	if (!copies_open(&found))
+		return false;
+	if (*nsources == PAGE_REPAIR_MAX_SOURCES)
+	{
+		ereport(LOG,
+				(errmsg("page repair source \"%s\" is not asked, because directory \"%s\" is there",
+						(*sources)[*nsources - 1].name, COPIES_DIR)));
+		(*nsources)--;
+	}
+	memmove(*sources + 1, *sources, *nsources * sizeof(PageSource));
+	(*sources)[0] = found;
+	(*nsources)++;
+	return true;
 }
 
 /*
@@ -257,15 +388,19 @@ repair_startup(void)
 	char	   *error;
 	bool		skip = false;
 	const char *withheld = NULL;
+	bool		copies;
 	int			policy = page_repair_policy;
 	MemoryContext context;
 	MemoryContext old;
 
 	if (prev_rm_startup)
 		prev_rm_startup();
-	if (page_repair_shared == NULL || page_repair_policy == PAGE_REPAIR_OFF ||
-		reachedConsistency)
+	if (page_repair_list_only && (page_repair_shared == NULL || reachedConsistency))
+		refuse_list("Replay starts with a consistent database.");
+	if (page_repair_shared == NULL || reachedConsistency ||
+		(page_repair_policy == PAGE_REPAIR_OFF && !page_repair_list_only))
 		return;
+	torn_list_remove();
 
 	context = AllocSetContextCreate(TopMemoryContext, "page repair", ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
@@ -276,6 +411,8 @@ repair_startup(void)
 				 errmsg("incorrect checksum in control file")));
 	if (!DataChecksumsEnabled())
 	{
+		if (page_repair_list_only)
+			refuse_list("Data checksums are off.");
 		if (page_repair_source_list[0] != '\0' || !control->checkPointCopy.fullPageWrites)
 			ereport(WARNING,
 					(errmsg("torn pages cannot be found, because data checksums are off"),
@@ -314,6 +451,8 @@ repair_startup(void)
 	}
 	if (skip)
 	{
+		if (page_repair_list_only)
+			refuse_list("This is a base backup, whose WAL has images until its end.");
 		SpinLockAcquire(&page_repair_shared->mutex);
 		page_repair_shared->whole = true;
 		page_repair_shared->recovered_from = control->checkPointCopy.redo;
@@ -332,6 +471,10 @@ repair_startup(void)
 				(errmsg("this server was stopped with all that it had written on disk, so only pages that fail verification are replaced")));
 	}
 
+	if (page_repair_list_only)
+		policy = PAGE_REPAIR_CHECKSUM;
+	copies = !page_repair_list_only && InArchiveRecovery && withheld == NULL && add_copies(&sources, &nsources);
+
 	recovery = palloc0(sizeof(Recovery));
 	recovery->context = context;
 	recovery->standby = InArchiveRecovery;
@@ -346,15 +489,9 @@ repair_startup(void)
 	recovery->limit = InArchiveRecovery ? Max(control->minRecoveryPoint, recovery->redo) : InvalidXLogRecPtr;
 	recovery->withheld = withheld;
 
-	/*
-	 * As PostgreSQL, unless somebody has asked for something else.  Images
-	 * may have ended after the redo pointer: the scan tells.  With WAL of the
-	 * level minimal it does not.
-	 */
-	recovery->imaged = nsources == 0 && control->checkPointCopy.fullPageWrites &&
-		control->wal_level >= WAL_LEVEL_REPLICA;
 	recovery->sources = sources;
 	recovery->nsources = nsources;
+	recovery->copies = copies;
 
 	/*
 	 * What is in the log is older than what was on disk, so who shall stay
@@ -362,6 +499,13 @@ repair_startup(void)
 	 */
 	recovery->log = log_source_open(recovery->redo, recovery->log_source.why, sizeof(recovery->log_source.why));
 	recovery->log_source.name = LOG_SOURCE_NAME;
+
+	/*
+	 * R20.  The log must be read before recovery adds to it, and a standby's
+	 * sources before it has come to the end of its WAL.
+	 */
+	recovery->imaged = !page_repair_list_only && control->checkPointCopy.fullPageWrites &&
+		recovery->log == NULL && (nsources == 0 || !recovery->standby);
 	recovery->read_buffer = palloc_aligned(REPAIR_READ_BUFFER, PG_IO_ALIGN_SIZE, 0);
 	recovery->stats.started_at = GetCurrentTimestamp();
 	recovery->stats.standby = recovery->standby;
@@ -382,10 +526,13 @@ repair_startup(void)
 	SpinLockRelease(&page_repair_shared->mutex);
 	MemoryContextSwitchTo(old);
 
-	repair_from(recovery->redo, NULL);
-	if (!recovery->standby || recovery->end >= recovery->limit)
-		finish_repair();
-	if (recovery->standby ? recovery->end < recovery->limit : ArchiveRecoveryRequested && !recovery->imaged)
+	if (!recovery->imaged)
+	{
+		repair_from(recovery->redo, NULL);
+		if (!recovery->standby || recovery->end >= recovery->limit)
+			finish_repair();
+	}
+	if (recovery->imaged || (recovery->standby ? recovery->end < recovery->limit : ArchiveRecoveryRequested))
 	{
 		/* The table is complete now, custom resource managers included */
 		for (int i = 0; i <= RM_MAX_ID; i++)

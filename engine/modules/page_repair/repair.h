@@ -37,15 +37,18 @@ typedef struct Recovery
 	List	   *history;		/* of the timeline that is recovered to */
 	TimeLineID	history_of;
 	const char *withheld;		/* why sources are not asked, or NULL */
-	bool		imaged;			/* so far WAL has all images, and nobody could
-								 * be asked: nothing is looked at */
+	bool		imaged;			/* so far each first change has had its image:
+								 * nothing is looked at (R20) */
 	TimeLineID	unknown_timeline;	/* a source is on one that we do not know */
 	PageRepairMap map;
+	PageRepairChunk **chunks;	/* those that are being dealt with */
+	int			nchunks;
 	LogSource  *log;			/* the flashback log, asked first, or NULL */
 	bool		log_ready;		/* its images have been looked up */
 	PageSource	log_source;		/* its name, and its last reason */
 	PageSource *sources;
 	int			nsources;
+	bool		copies;			/* the first source is a directory of copies */
 	int			current;		/* the source that answered last */
 	uint32		failed;			/* sources that did not answer when they were
 								 * asked last, a bit for each */
@@ -75,7 +78,12 @@ extern int	verify_next_checked(PageRepairChunk *chunk, int from);
 
 /* fetch.c */
 extern void fetch_all(PageRepairChunk **chunks, int nchunks);
+extern XLogRecPtr fetch_begin_copies(PageSource *source);
 extern void refuse_source(PageSource *source, const char *format,...) pg_attribute_printf(2, 3);
+
+/* torn_list.c */
+extern uint64 torn_list_write(PageRepairChunk **chunks, int nchunks);
+extern void torn_list_remove(void);
 
 /* wal_fetch.c */
 extern bool wal_fetch(PageSource *source, const PageSourceHeader *header);

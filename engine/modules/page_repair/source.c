@@ -168,6 +168,8 @@ page_repair_close_sources(PageSource *sources, int nsources)
 {
 	for (int i = 0; i < nsources; i++)
 	{
+		if (sources[i].copies)
+			copies_close(&sources[i]);
 		page_source_disconnect(&sources[i]);
 		pfree(sources[i].conninfo);
 		pfree(sources[i].name);
@@ -283,6 +285,8 @@ page_source_connect(PageSource *source, TimestampTz deadline)
 {
 	if (source->refused)
 		return false;
+	if (source->copies)
+		return true;
 	if (source->conn == NULL && !source_connect_start(source))
 		return false;
 	while (source->connecting)
@@ -369,6 +373,8 @@ page_source_send(PageSource *source, const PageRepairBlock *blocks, int nblocks)
 {
 	StringInfoData parameters[5];
 
+	if (source->copies)
+		return copies_send(source, blocks, nblocks);
 	source_init_arrays(parameters);
 	for (int i = 0; i < nblocks; i++)
 	{
@@ -389,6 +395,8 @@ page_source_send_wal(PageSource *source, TimeLineID timeline, uint64 first_page,
 {
 	StringInfoData parameters[5];
 
+	if (source->copies)
+		return copies_send_wal(source, timeline, first_page, npages);
 	source_init_arrays(parameters);
 	for (int i = 0; i < npages; i++)
 	{
@@ -502,6 +510,8 @@ PGresult *
 page_source_receive(PageSource *source, TimestampTz deadline, PageSourceHeader *header)
 {
 	Assert(source->busy);
+	if (source->copies)
+		source->busy = false;
 	while (source->busy)
 	{
 		if (!source_receive_step(source))

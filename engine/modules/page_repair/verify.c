@@ -120,7 +120,8 @@ verify_block(SMgrRelation reln, ForkNumber forknum, BlockNumber blkno, char *pag
 	PageRepairBlock block = {reln->smgr_rlocator.locator, forknum, blkno};
 
 	if (page != NULL && PageIsVerified((PageData *) page, blkno, 0, NULL) &&
-		(!PageIsNew((Page) page) || (recovery->nsources == 0 && recovery->log == NULL) ||
+		(!PageIsNew((Page) page) ||
+		 (recovery->nsources == 0 && recovery->log == NULL && !page_repair_list_only) ||
 		 page_repair_removed(&recovery->map, &block)))
 		chunk->check[(blkno % PAGE_REPAIR_CHUNK_BLOCKS) / 64] &= ~(UINT64CONST(1) << (blkno % 64));
 	else

@@ -149,12 +149,10 @@ page_repair_map_create(PageRepairMap *map)
 	ctl.entrysize = sizeof(PageRepairRemoval);
 	map->removals = hash_create("page repair removals", 128, &ctl,
 								HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-	map->last = NULL;
+	memset(map->recent, 0, sizeof(map->recent));
 	map->referenced = 0;
 	map->fresh = NIL;
 	map->timeline = 0;
-	map->images_ended = false;
-	map->restarted = false;
 	map->imageless = false;
 }
 
@@ -268,6 +266,7 @@ map_chunk(PageRepairMap *map, const RelFileLocator *rlocator, ForkNumber forknum
 		  BlockNumber blkno)
 {
 	PageRepairChunkKey key;
+	PageRepairChunk **chunk;
 	bool		found;
 
 	StaticAssertStmt(sizeof(PageRepairChunkKey) == sizeof(RelFileLocator) + 2 * sizeof(uint32),
@@ -275,20 +274,21 @@ map_chunk(PageRepairMap *map, const RelFileLocator *rlocator, ForkNumber forknum
 	key.rlocator = *rlocator;
 	key.forknum = forknum;
 	key.number = blkno / PAGE_REPAIR_CHUNK_BLOCKS;
-	if (map->last == NULL || memcmp(&map->last->key, &key, sizeof(key)) != 0)
+	chunk = &map->recent[(key.rlocator.relNumber * 31 + key.forknum * 7 + key.number) % PAGE_REPAIR_RECENT_CHUNKS];
+	if (*chunk == NULL || memcmp(&(*chunk)->key, &key, sizeof(key)) != 0)
 	{
-		map->last = hash_search(map->chunks, &key, HASH_ENTER, &found);
+		*chunk = hash_search(map->chunks, &key, HASH_ENTER, &found);
 		if (!found)
 		{
-			memset(map->last->seen, 0, sizeof(map->last->seen));
-			memset(map->last->check, 0, sizeof(map->last->check));
-			memset(map->last->replayed, 0, sizeof(map->last->replayed));
-			map->last->swept = false;
-			map->last->fresh = true;
-			map->fresh = lappend(map->fresh, map->last);
+			memset((*chunk)->seen, 0, sizeof((*chunk)->seen));
+			memset((*chunk)->check, 0, sizeof((*chunk)->check));
+			memset((*chunk)->replayed, 0, sizeof((*chunk)->replayed));
+			(*chunk)->swept = false;
+			(*chunk)->fresh = true;
+			map->fresh = lappend(map->fresh, *chunk);
 		}
 	}
-	return map->last;
+	return *chunk;
 }
 
 /*
@@ -368,23 +368,6 @@ page_repair_map_record(PageRepairMap *map, XLogReaderState *record)
 {
 	scan_record(map, record);
 	scan_removals(map, record);
-
-	/*
-	 * Who ends recovery, as each start does, does not log what becomes of
-	 * images then.  After a clean stop they usually go on, so there the first
-	 * change without one tells.
-	 */
-	if (XLogRecGetRmid(record) == RM_XLOG_ID)
-	{
-		uint8		info = XLogRecGetInfo(record) & ~XLR_INFO_MASK;
-
-		if (info == XLOG_END_OF_RECOVERY || page_repair_is_end_of_images(record))
-			map->images_ended = true;
-		if (info == XLOG_CHECKPOINT_SHUTDOWN)
-			map->restarted = true;
-	}
-	if (map->restarted && map->imageless)
-		map->images_ended = true;
 }
 
 /*
@@ -503,6 +486,8 @@ page_repair_scan(PageRepairMap *map, XLogRecPtr start, XLogRecPtr limit, List *h
 		wal->last = reader->ReadRecPtr;
 		wal->end = reader->EndRecPtr;
 		wal->timeline = scan.tli;
+		ereport_startup_progress("page repair reads WAL ahead, elapsed time: %ld.%02d s, current LSN: %X/%X",
+								 LSN_FORMAT_ARGS(reader->ReadRecPtr));
 		if (!XLogRecPtrIsInvalid(limit) && reader->ReadRecPtr >= limit)
 		{
 			scan_relations(map, reader);

@@ -29,7 +29,7 @@ use Carp;
 use Exporter 'import';
 use PostgreSQL::Test::Utils;
 
-our @EXPORT_OK = qw(bad_sectors record_syncs losable);
+our @EXPORT_OK = qw(bad_sectors record_syncs losable compile);
 
 my $library = <<'C';
 #define _GNU_SOURCE
@@ -227,7 +227,19 @@ int name(int fd) \
 SYNC(fsync) SYNC(fdatasync)
 C
 
-sub _compile
+=pod
+
+=over
+
+=item compile(code)
+
+The path of a library made of the C code, or undef without a compiler.
+
+=back
+
+=cut
+
+sub compile
 {
 	my ($code) = @_;
 	my $source = PostgreSQL::Test::Utils::tempdir('disk') . '/disk.c';
@@ -252,7 +264,7 @@ file below the data directory unreadable, left() is the number of those that are
 sub bad_sectors
 {
 	my $directory = PostgreSQL::Test::Utils::tempdir('bad');
-	my $target = _compile($library);
+	my $target = compile($library);
 	return undef unless $target;
 	return {
 		library => $target,
@@ -281,7 +293,7 @@ synced() gives the paths of all files that were synced since its last call.
 
 sub record_syncs
 {
-	my $target = _compile($sync_library);
+	my $target = compile($sync_library);
 	return undef unless $target;
 	my $file = PostgreSQL::Test::Utils::tempdir('syncs') . '/syncs';
 	return {
@@ -311,7 +323,7 @@ it held when it was synced last, and files are gone whose names were not synced.
 
 sub losable
 {
-	my $target = _compile($shadow_library);
+	my $target = compile($shadow_library);
 	return undef unless $target;
 	my $directory = PostgreSQL::Test::Utils::tempdir('durable');
 	my $inode = sub { return (stat $_[0])[1] };

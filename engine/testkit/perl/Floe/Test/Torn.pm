@@ -34,7 +34,7 @@ use File::Basename qw(dirname);
 use File::Path qw(make_path remove_tree);
 use PostgreSQL::Test::Utils;
 
-our @EXPORT_OK = qw(remember_files forget_files tear_pages redo_pointer relation_files repair_source);
+our @EXPORT_OK = qw(remember_files forget_files tear_pages redo_pointer relation_files repair_source verifies);
 
 my $page_size = 8192;
 
@@ -45,8 +45,19 @@ my @base_offsets = (
 	0xE58F764B, 0x187636BC, 0x5D7B3BB1, 0xE73DE7DE, 0x92BEC979, 0xCCA6C0B2, 0x304A0979, 0x85AA43D4,
 	0x783125BB, 0x6CA8EAA2, 0xE407EAC6, 0x4B5CFC3E, 0x9FBF8C76, 0x15CA20BE, 0xF2CA9FD3, 0x959BD756);
 
-# Whether the checksum in the page is right for it
-sub _verifies
+=pod
+
+=over
+
+=item verifies(page, block)
+
+Whether the checksum in the page is right for it.
+
+=back
+
+=cut
+
+sub verifies
 {
 	my ($page, $block) = @_;
 	my ($stored) = unpack 'x8 v', $page;
@@ -227,7 +238,7 @@ sub tear_pages
 				{
 					substr($mixed, $s, $sector) = substr($was, $s, $sector) if rand() < 0.5;
 				}
-				last if $mixed eq $is || $mixed eq $was || !_verifies($mixed, $block);
+				last if $mixed eq $is || $mixed eq $was || !verifies($mixed, $block);
 				$result{unseen}++;
 				last if $options{unseen};
 			}
