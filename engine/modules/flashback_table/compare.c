@@ -40,6 +40,7 @@ typedef struct Comparison
 	FlashbackShape *shape;
 	TupleDesc	desc;			/* of what is returned */
 	TupleTableSlot *slot;
+	MemoryContext samples_context;
 	MemoryContext sample_context;	/* what is made while a sample is */
 	int			max_samples;
 	int64		counts[FLASHBACK_DIFFERENCES];
@@ -151,8 +152,9 @@ note_difference(void *arg, FlashbackDifference kind, const bytea *then, const by
 		nulls[4] = false;
 	}
 	sample = heap_form_tuple(comparison->desc, values, nulls);
-	MemoryContextSwitchTo(old_context);
+	MemoryContextSwitchTo(comparison->samples_context);
 	comparison->samples[kind] = lappend(comparison->samples[kind], heap_copytuple(sample));
+	MemoryContextSwitchTo(old_context);
 	ExecClearTuple(comparison->slot);
 	MemoryContextReset(comparison->sample_context);
 }
@@ -182,11 +184,21 @@ compare_rows(Comparison *comparison, Relation rel, TimestampTz time, Relation re
 	memset(comparison->counts, 0, sizeof(comparison->counts));
 	memset(comparison->samples, 0, sizeof(comparison->samples));
 
+	if (result && flashback_find_untouched(comparison->shape, result, origin, snapshot,
+										   note_difference, comparison,
+										   &comparison->counts[FLASHBACK_SAME], &unique))
+		return unique;
+	memset(comparison->counts, 0, sizeof(comparison->counts));
+	memset(comparison->samples, 0, sizeof(comparison->samples));
+
 	if (result)
 		flashback_result_source(&then, result, rel, flashback_map_columns(result, rel, natts, false), snapshot);
-	else
+	else if (!flashback_paired_sources(&then, &now, rows, snapshot))
 		flashback_then_source(&then, rows);
-	flashback_present_source(&now, rel, snapshot, AccessShareLock);
+	else
+		ereport(DEBUG1, (errmsg_internal("rows are compared by pages")));
+	if (then.scan == NULL)
+		flashback_present_source(&now, rel, snapshot, AccessShareLock);
 	unique = flashback_find_differences(comparison->shape, &then, &now, note_difference, comparison,
 										&comparison->counts[FLASHBACK_SAME]);
 	flashback_source_end(&now);
@@ -295,6 +307,7 @@ polar_flashback_compare(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	comparison.desc = rsinfo->setDesc;
 	comparison.slot = MakeSingleTupleTableSlot(RelationGetDescr(rel), &TTSOpsVirtual);
+	comparison.samples_context = CurrentMemoryContext;
 	comparison.sample_context = AllocSetContextCreate(CurrentMemoryContext, "flashback sample",
 													  ALLOCSET_DEFAULT_SIZES);
 	flashback_begin_as_owner(rel, &scope);

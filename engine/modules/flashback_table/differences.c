@@ -197,6 +197,7 @@ flashback_find_differences(FlashbackShape *shape, FlashbackRowSource *then, Flas
 	sort_begin(&then_rows, shape);
 	sort_begin(&now_rows, shape);
 	*same = flashback_match_rows(then, &then_rows, now, &now_rows);
+	*same += flashback_source_same(then);
 	unique = walk_differences(&then_rows, &now_rows, callback, arg, same);
 	sort_end(&then_rows);
 	sort_end(&now_rows);

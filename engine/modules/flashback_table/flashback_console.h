@@ -48,6 +48,7 @@ typedef struct FlashbackOrigin
 	char		name[NAMEDATALEN];
 	TimestampTz time;
 	int			natts;			/* with dropped ones, that the table had then */
+	XLogRecPtr	lsn;			/* invalid: not known */
 } FlashbackOrigin;
 
 extern void flashback_comment_former(Oid result, Oid relid, const char *schema, const char *name,
@@ -68,7 +69,10 @@ extern FlashbackPresent *flashback_present_begin(Relation rel, Snapshot snapshot
 extern bool flashback_present_next(FlashbackPresent *present, TupleTableSlot **slot);
 extern void flashback_present_end(FlashbackPresent *present);
 
-/* Rows in the shape of a relation, one after the other */
+/*
+ * Rows in the shape of a relation, one after the other.  The slot may come as
+ * NULL: the next is not there before the other side is read on.
+ */
 typedef struct FlashbackRowSource
 {
 	bool		(*next) (struct FlashbackRowSource *source, TupleTableSlot **slot);
@@ -76,6 +80,7 @@ typedef struct FlashbackRowSource
 	const AttrNumber *map;
 	TupleTableSlot *shaped;
 	struct FlashbackRows *then;
+	struct FlashbackScan *scan; /* of both sides */
 } FlashbackRowSource;
 
 extern void flashback_present_source(FlashbackRowSource *source, Relation rel, Snapshot snapshot,
@@ -83,6 +88,10 @@ extern void flashback_present_source(FlashbackRowSource *source, Relation rel, S
 extern void flashback_result_source(FlashbackRowSource *source, Relation result, Relation rel,
 									const AttrNumber *map, Snapshot snapshot);
 extern void flashback_then_source(FlashbackRowSource *source, struct FlashbackRows *then);
+extern bool flashback_paired_sources(FlashbackRowSource *then, FlashbackRowSource *now,
+									 struct FlashbackRows *rows, Snapshot snapshot);
+extern int64 flashback_source_then(const FlashbackRowSource *then);
+extern int64 flashback_source_same(const FlashbackRowSource *then);
 extern void flashback_source_end(FlashbackRowSource *source);
 
 /* row_image.c */
@@ -144,6 +153,19 @@ extern void flashback_sort_add_image(FlashbackRowSort *rows, const bytea *image)
 extern bool flashback_find_differences(FlashbackShape *shape,
 									   FlashbackRowSource *then, FlashbackRowSource *now,
 									   FlashbackDifferenceCallback callback, void *arg, int64 *same);
+
+/* untouched.c */
+typedef struct FlashbackDifferenceCounts
+{
+	int64		same;
+	int64		then;			/* rows of then, the same ones included */
+	bool		unique;
+} FlashbackDifferenceCounts;
+
+extern bool flashback_find_untouched(FlashbackShape *shape, Relation result,
+									 const FlashbackOrigin *origin, Snapshot snapshot,
+									 FlashbackDifferenceCallback callback, void *arg,
+									 int64 *same, bool *unique);
 
 /* matching.c */
 extern int64 flashback_match_rows(FlashbackRowSource *then, FlashbackRowSort *then_rows,

@@ -16,6 +16,7 @@
 #include "flashback_table.h"
 #include "access/htup_details.h"
 #include "utils/hsearch.h"
+#include "utils/snapshot.h"
 
 /* flashback_table.c */
 extern const FlashbackLogApi *flashback_log(void);
@@ -74,6 +75,21 @@ typedef struct FlashbackHeap FlashbackHeap;
 
 extern FlashbackHeap *flashback_heap_open(const FlashbackFile *file, Relation rel,
 										  const FlashbackMoment *moment, FlashbackPhase phase);
+
+/* A block then and now, and the tuples of it that are rows of now */
+typedef struct FlashbackPagePair
+{
+	BlockNumber blkno;
+	bool		rebuilt;
+	const char *then;
+	const char *now;			/* the very same: it has not changed since;
+								 * NULL: there is none */
+	int			nnow;
+	OffsetNumber now_visible[MaxHeapTuplesPerPage];
+} FlashbackPagePair;
+
+extern bool flashback_heap_is_present(const FlashbackHeap *heap);
+extern bool flashback_heap_next_pair(FlashbackHeap *heap, Snapshot snapshot, FlashbackPagePair *pair);
 extern BlockNumber flashback_heap_size(const FlashbackHeap *heap);
 extern const char *flashback_heap_next(FlashbackHeap *heap, BlockNumber *blkno, bool *rebuilt);
 extern const char *flashback_heap_fetch(FlashbackHeap *heap, BlockNumber blkno, bool *newer);

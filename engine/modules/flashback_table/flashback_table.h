@@ -24,6 +24,7 @@
 #include "nodes/pg_list.h"
 #include "storage/bufpage.h"
 #include "utils/rel.h"
+#include "utils/snapshot.h"
 
 /* A moment that can be gone back to */
 typedef struct FlashbackMoment
@@ -181,5 +182,24 @@ extern TupleTableSlot *flashback_scan_slot(FlashbackScan *scan);
  */
 extern bool flashback_scan_next(FlashbackScan *scan, TupleTableSlot *slot);
 extern void flashback_scan_end(FlashbackScan *scan);
+
+typedef enum FlashbackNext
+{
+	FLASHBACK_NEXT_END,
+	FLASHBACK_NEXT_ROW,
+	FLASHBACK_NEXT_OTHER,		/* not before the other side is read on */
+} FlashbackNext;
+
+/*
+ * Reads both sides of a relation, rows then and rows that a snapshot sees,
+ * which has been registered before the scan began, but for those that are the
+ * very same row: these are only counted.  False if the file of then is not the
+ * present one.  Afterwards the scan is read with these two, alternately.
+ */
+extern bool flashback_scan_pair(FlashbackScan *scan, Snapshot snapshot);
+extern FlashbackNext flashback_scan_next_then(FlashbackScan *scan, TupleTableSlot *slot);
+extern FlashbackNext flashback_scan_next_now(FlashbackScan *scan, TupleTableSlot *slot);
+extern int64 flashback_scan_then(const FlashbackScan *scan);
+extern int64 flashback_scan_same(const FlashbackScan *scan);
 
 #endif							/* FLASHBACK_TABLE_H */

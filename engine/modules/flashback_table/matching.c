@@ -172,6 +172,11 @@ flashback_match_rows(FlashbackRowSource *then, FlashbackRowSort *then_rows,
 			turn = 1 - turn;
 			continue;
 		}
+		if (slot == NULL)
+		{
+			turn = 1 - turn;
+			continue;
+		}
 		image = flashback_sort_image(side->rows, slot);
 		if (take_same(&sides[1 - turn], image))
 			same++;

@@ -631,6 +631,7 @@ check_table(Merge *merge)
 static bool
 find_rows(Merge *merge, Relation result, const FlashbackOrigin *origin)
 {
+	RowsToWrite *kinds[] = {&merge->removed, &merge->changed, &merge->added};
 	AttrNumber *map = flashback_map_columns(result, merge->rel, origin->natts, false);
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	FlashbackRowSource then;
@@ -638,6 +639,17 @@ find_rows(Merge *merge, Relation result, const FlashbackOrigin *origin)
 	int64		same;
 	bool		unique;
 
+	if (flashback_find_untouched(merge->shape, result, origin, snapshot, note_difference, merge, &same, &unique))
+	{
+		UnregisterSnapshot(snapshot);
+		return unique;
+	}
+	for (int i = 0; i < lengthof(kinds); i++)
+	{
+		if (kinds[i]->rows)
+			tuplestore_clear(kinds[i]->rows);
+		kinds[i]->count = 0;
+	}
 	flashback_result_source(&then, result, merge->rel, map, snapshot);
 	flashback_present_source(&now, merge->rel, snapshot, ShareRowExclusiveLock);
 	unique = flashback_find_differences(merge->shape, &then, &now, note_difference, merge, &same);

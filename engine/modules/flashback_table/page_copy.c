@@ -40,6 +40,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/bulk_write.h"
+#include "utils/guc.h"
 #include "utils/injection_point.h"
 #include "utils/memutils.h"
 #include "utils/relcache.h"
@@ -93,6 +94,23 @@ typedef struct PageCopy
 	Datum	   *datums;
 	bool	   *nulls;
 } PageCopy;
+
+/*
+ * Page images in WAL are compressed while a result is written: much less of it
+ * has to be written and synced, and replay gives the same pages.
+ */
+static int
+compress_images(void)
+{
+	int			nestlevel = NewGUCNestLevel();
+
+#ifdef USE_LZ4
+	if (wal_compression == WAL_COMPRESSION_NONE)
+		(void) set_config_option("wal_compression", "lz4", PGC_SUSET, PGC_S_SESSION,
+								 GUC_ACTION_SAVE, true, 0, false);
+#endif
+	return nestlevel;
+}
 
 static void
 begin_file(PageWriter *writer, Relation rel)
@@ -356,6 +374,7 @@ flashback_copy_pages(FlashbackScan *scan, Relation result)
 	const OffsetNumber *visible;
 	int			nvisible;
 	uint64		rows;
+	int			nestlevel;
 
 	if (result->rd_createSubid != GetCurrentSubTransactionId() || RelationGetNumberOfBlocks(result) != 0)
 		elog(ERROR, "table \"%s\" is not new", RelationGetRelationName(result));
@@ -366,6 +385,7 @@ flashback_copy_pages(FlashbackScan *scan, Relation result)
 		if (TupleDescAttr(copy.from.desc, i)->atthasmissing)
 			copy.least_natts = i + 1;
 
+	nestlevel = compress_images();
 	begin_file(&copy.writer, result);
 	while (flashback_scan_next_page(scan, &visible, &nvisible) != NULL)
 	{
@@ -388,6 +408,7 @@ flashback_copy_pages(FlashbackScan *scan, Relation result)
 		rows += tuplestore_tuple_count(copy.large);
 		insert_large(&copy);
 	}
+	AtEOXact_GUC(true, nestlevel);
 	flashback_progress_rows(rows);
 	pfree(copy.datums);
 	pfree(copy.nulls);

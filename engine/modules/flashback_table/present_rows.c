@@ -203,6 +203,66 @@ flashback_then_source(FlashbackRowSource *source, FlashbackRows *then)
 	source->then = then;
 }
 
+static bool
+give(TupleTableSlot *stored, FlashbackNext next, TupleTableSlot **slot)
+{
+	*slot = next == FLASHBACK_NEXT_ROW ? stored : NULL;
+	return next != FLASHBACK_NEXT_END;
+}
+
+static bool
+next_then_of_pair(FlashbackRowSource *source, TupleTableSlot **slot)
+{
+	return give(source->shaped, flashback_scan_next_then(source->scan, source->shaped), slot);
+}
+
+static bool
+next_now_of_pair(FlashbackRowSource *source, TupleTableSlot **slot)
+{
+	return give(source->shaped, flashback_scan_next_now(source->scan, source->shaped), slot);
+}
+
+/*
+ * Both sides of a table in one pass, without the rows that are the very same;
+ * false, and nothing has been read, if they are not in one file.
+ */
+bool
+flashback_paired_sources(FlashbackRowSource *then, FlashbackRowSource *now,
+						 FlashbackRows *rows, Snapshot snapshot)
+{
+	FlashbackScan *scan = flashback_rows_take_scan(rows);
+
+	if (scan == NULL || !flashback_scan_pair(scan, snapshot))
+		return false;
+	memset(then, 0, sizeof(*then));
+	then->next = next_then_of_pair;
+	then->then = rows;
+	memset(now, 0, sizeof(*now));
+	now->next = next_now_of_pair;
+	then->scan = now->scan = scan;
+	then->shaped = flashback_scan_slot(scan);
+	now->shaped = flashback_scan_slot(scan);
+	return true;
+}
+
+/*
+ * How many rows of then there were, those left out included.
+ */
+int64
+flashback_source_then(const FlashbackRowSource *then)
+{
+	return flashback_scan_then(then->scan);
+}
+
+/*
+ * How many rows the sources have left out, after their end.
+ */
+int64
+flashback_source_same(const FlashbackRowSource *then)
+{
+	return then->scan ? flashback_scan_same(then->scan) : 0;
+}
+
 void
 flashback_source_end(FlashbackRowSource *source)
 {

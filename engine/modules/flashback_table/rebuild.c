@@ -22,6 +22,7 @@
  */
 #include "postgres.h"
 
+#include "access/heapam.h"
 #include "access/xlog_internal.h"
 #include "catalog/storage_xlog.h"
 #include "common/hashfn.h"
@@ -29,6 +30,7 @@
 #include "utils/memutils.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
+#include "storage/predicate.h"
 #include "storage/read_stream.h"
 #include "storage/smgr.h"
 #include "utils/injection_point.h"
@@ -100,6 +102,7 @@ struct FlashbackHeap
 	uint32		norder;
 	uint32		next;
 	char	   *page;			/* aligned for reads from disk */
+	char	   *present;		/* the page of now beside it; NULL: not needed yet */
 };
 
 static void rebuild(FlashbackHeap *heap);
@@ -334,6 +337,121 @@ flashback_heap_next(FlashbackHeap *heap, BlockNumber *blkno, bool *rebuilt)
 			return page;
 	}
 	return NULL;
+}
+
+/*
+ * Whether the heap is the present file of its relation, so that each page has
+ * one of now.
+ */
+bool
+flashback_heap_is_present(const FlashbackHeap *heap)
+{
+	return heap->kept == NULL;
+}
+
+/*
+ * Notes which tuples of a page a snapshot sees.  It is locked, as hints may be
+ * set on it.
+ */
+static void
+note_visible(FlashbackHeap *heap, Buffer buffer, Snapshot snapshot, FlashbackPagePair *pair)
+{
+	Page		page = BufferGetPage(buffer);
+	bool		all_visible = PageIsAllVisible(page) && !snapshot->takenDuringRecovery;
+	bool		serializable = CheckForSerializableConflictOutNeeded(heap->rel, snapshot);
+	OffsetNumber last = PageGetMaxOffsetNumber(page);
+
+	Assert(last <= MaxHeapTuplesPerPage);
+	pair->nnow = 0;
+	for (OffsetNumber offset = FirstOffsetNumber; offset <= last; offset++)
+	{
+		ItemId		lp = PageGetItemId(page, offset);
+		HeapTupleData tuple;
+		bool		visible;
+
+		if (!ItemIdIsNormal(lp))
+			continue;
+		tuple.t_data = (HeapTupleHeader) PageGetItem(page, lp);
+		tuple.t_len = ItemIdGetLength(lp);
+		tuple.t_tableOid = RelationGetRelid(heap->rel);
+		ItemPointerSet(&tuple.t_self, pair->blkno, offset);
+		visible = all_visible || HeapTupleSatisfiesVisibility(&tuple, snapshot, buffer);
+		if (serializable)
+			HeapCheckForSerializableConflictOut(visible, heap->rel, &tuple, buffer, snapshot);
+		if (visible)
+			pair->now_visible[pair->nnow++] = offset;
+	}
+}
+
+/*
+ * The next block, in no particular order, as it was at the moment and as it is
+ * now, with the tuples of now that a snapshot sees, which has been registered
+ * before the heap was opened; false at the end.
+ */
+bool
+flashback_heap_next_pair(FlashbackHeap *heap, Snapshot snapshot, FlashbackPagePair *pair)
+{
+	bool		newer;
+	Buffer		buffer;
+
+	Assert(heap->kept == NULL);
+	if (heap->present == NULL)
+		heap->present = MemoryContextAllocAligned(heap->context, BLCKSZ, PG_IO_ALIGN_SIZE, 0);
+	while (heap->stream)
+	{
+		bool		old;
+
+		buffer = read_stream_next_buffer(heap->stream, NULL);
+		CHECK_FOR_INTERRUPTS();
+		if (!BufferIsValid(buffer))
+		{
+			read_stream_end(heap->stream);
+			heap->stream = NULL;
+			rebuild(heap);
+			flashback_report(FLASHBACK_READING_REBUILT);
+			break;
+		}
+		pair->blkno = BufferGetBlockNumber(buffer);
+		heap->position = pair->blkno + 1;
+		if ((++flashback_progress.blocks_done & 1023) == 0)
+			flashback_report(heap->phase);
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		old = !is_blank(BufferGetPage(buffer)) &&
+			PageGetLSN(BufferGetPage(buffer)) <= heap->moment->lsn;
+		if (old)
+		{
+			note_visible(heap, buffer, snapshot, pair);
+			memcpy(heap->page, BufferGetPage(buffer), BLCKSZ);
+		}
+		UnlockReleaseBuffer(buffer);
+		if (old)
+		{
+			pair->rebuilt = false;
+			pair->then = pair->now = heap->page;
+			return true;
+		}
+		want(heap, pair->blkno);
+	}
+	if (heap->next >= heap->norder)
+		return false;
+
+	CHECK_FOR_INTERRUPTS();
+	pair->blkno = heap->order[heap->next++];
+	pair->rebuilt = true;
+	pair->then = flashback_heap_fetch(heap, pair->blkno, &newer);
+	pair->now = NULL;
+	pair->nnow = 0;
+	if (pair->blkno >= heap->nblocks)
+		return true;
+
+	/* What the snapshot sees is still there, and was then */
+	buffer = ReadBufferExtended(heap->rel, MAIN_FORKNUM, pair->blkno, RBM_NORMAL, heap->strategy);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	note_visible(heap, buffer, snapshot, pair);
+	memcpy(heap->present, BufferGetPage(buffer), BLCKSZ);
+	UnlockReleaseBuffer(buffer);
+	pair->now = heap->present;
+	return true;
 }
 
 /*

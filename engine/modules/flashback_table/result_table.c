@@ -267,8 +267,8 @@ build_indexes(Oid relid, Relation rel)
 static char *
 describe(const FlashbackMoment *moment)
 {
-	return psprintf("position %X/%X, point " UINT64_FORMAT,
-					LSN_FORMAT_ARGS(moment->lsn), moment->point.number);
+	return psprintf("%sposition %X/%X, point " UINT64_FORMAT,
+					moment->by_position ? "before " : "", LSN_FORMAT_ARGS(moment->lsn), moment->point.number);
 }
 
 /*

@@ -179,6 +179,8 @@ static bool
 read_comment(const char *comment, FlashbackOrigin *origin)
 {
 	uint32		natts;
+	unsigned int high;
+	unsigned int low;
 
 	if (!read_quoted(&comment, origin->schema) || !read_word(&comment, ".") ||
 		!read_quoted(&comment, origin->name) || !read_word(&comment, " as of ") ||
@@ -188,6 +190,9 @@ read_comment(const char *comment, FlashbackOrigin *origin)
 		return false;
 	if (*comment != ',' && *comment != ')')
 		return false;
+	origin->lsn = InvalidXLogRecPtr;
+	if (sscanf(comment, ", position %X/%X,", &high, &low) == 2)
+		origin->lsn = ((XLogRecPtr) high) << 32 | low;
 	if (natts > MaxHeapAttributeNumber)
 		return false;
 	origin->natts = natts;

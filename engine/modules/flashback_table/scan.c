@@ -14,6 +14,7 @@
 
 #include "access/heapam.h"
 #include "flashback_internal.h"
+#include "storage/predicate.h"
 #include "utils/memutils.h"
 
 struct FlashbackScan
@@ -42,6 +43,15 @@ struct FlashbackScan
 	HeapTupleData tuple;
 	Datum	   *values;
 	bool	   *nulls;
+
+	/* Only if both sides are read */
+	Snapshot	snapshot;		/* NULL: they are not */
+	FlashbackPagePair *pair;
+	int			next_now;
+	HeapTupleData now_tuple;
+	bool		ended;
+	int64		then;			/* rows of then so far, the same ones included */
+	int64		same;
 };
 
 /*
@@ -194,21 +204,13 @@ flashback_scan_reshape(FlashbackScan *scan, HeapTuple tuple, bool fetch)
 }
 
 /*
- * The next page as of the moment, and which of its tuples are rows of then;
- * NULL at the end.  What is in it is valid until the next call.
+ * Finds the tuples of the page that are rows of then.
  */
-const char *
-flashback_scan_next_page(FlashbackScan *scan, const OffsetNumber **visible, int *nvisible)
+static void
+find_visible(FlashbackScan *scan)
 {
 	OffsetNumber last;
 
-	scan->nvisible = scan->next = 0;
-	scan->page = flashback_heap_next(scan->heap, &scan->blkno, &scan->rebuilt);
-	if (scan->page == NULL)
-	{
-		flashback_scan_check_complete(scan);
-		return NULL;
-	}
 	last = PageGetMaxOffsetNumber((Page) scan->page);
 	if (last > MaxHeapTuplesPerPage)
 		ereport(ERROR,
@@ -224,6 +226,23 @@ flashback_scan_next_page(FlashbackScan *scan, const OffsetNumber **visible, int 
 			scan->visible[scan->nvisible++] = offset;
 	}
 	flashback_progress.rows += scan->nvisible;
+}
+
+/*
+ * The next page as of the moment, and which of its tuples are rows of then;
+ * NULL at the end.  What is in it is valid until the next call.
+ */
+const char *
+flashback_scan_next_page(FlashbackScan *scan, const OffsetNumber **visible, int *nvisible)
+{
+	scan->nvisible = scan->next = 0;
+	scan->page = flashback_heap_next(scan->heap, &scan->blkno, &scan->rebuilt);
+	if (scan->page == NULL)
+	{
+		flashback_scan_check_complete(scan);
+		return NULL;
+	}
+	find_visible(scan);
 	*visible = scan->visible;
 	*nvisible = scan->nvisible;
 	return scan->page;
@@ -265,11 +284,26 @@ flashback_scan_check_complete(FlashbackScan *scan)
 				 errhint("Choose a later time, or a longer window with polar_fast_recovery_area_rotation.")));
 }
 
-bool
-flashback_scan_next(FlashbackScan *scan, TupleTableSlot *slot)
+/*
+ * Puts the row before the next one into a slot.
+ */
+static void
+store_row(FlashbackScan *scan, TupleTableSlot *slot)
 {
 	HeapTuple	tuple;
 
+	tuple = flashback_scan_tuple(scan, scan->visible[scan->next - 1]);
+	ExecClearTuple(slot);
+	if (scan->has_dropped || HeapTupleHasExternal(tuple) ||
+		HeapTupleHeaderGetNatts(tuple->t_data) != scan->shape->natts ||
+		scan->natts != scan->shape->natts)
+		tuple = flashback_scan_reshape(scan, tuple, true);
+	ExecStoreHeapTuple(tuple, slot, false);
+}
+
+bool
+flashback_scan_next(FlashbackScan *scan, TupleTableSlot *slot)
+{
 	while (scan->next == scan->nvisible)
 	{
 		const OffsetNumber *visible;
@@ -283,17 +317,153 @@ flashback_scan_next(FlashbackScan *scan, TupleTableSlot *slot)
 		}
 	}
 	scan->next++;
-	if (slot == NULL)
-		return true;
-
-	tuple = flashback_scan_tuple(scan, scan->visible[scan->next - 1]);
-	ExecClearTuple(slot);
-	if (scan->has_dropped || HeapTupleHasExternal(tuple) ||
-		HeapTupleHeaderGetNatts(tuple->t_data) != scan->shape->natts ||
-		scan->natts != scan->shape->natts)
-		tuple = flashback_scan_reshape(scan, tuple, true);
-	ExecStoreHeapTuple(tuple, slot, false);
+	if (slot)
+		store_row(scan, slot);
 	return true;
+}
+
+bool
+flashback_scan_pair(FlashbackScan *scan, Snapshot snapshot)
+{
+	if (!flashback_heap_is_present(scan->heap))
+		return false;
+	scan->snapshot = snapshot;
+	scan->pair = MemoryContextAlloc(scan->context, sizeof(FlashbackPagePair));
+	scan->pair->nnow = 0;
+	PredicateLockRelation(scan->rel, snapshot);
+	return true;
+}
+
+static HeapTuple
+present_tuple(FlashbackScan *scan, OffsetNumber offset)
+{
+	FlashbackPagePair *pair = scan->pair;
+	ItemId		lp = PageGetItemId((Page) pair->now, offset);
+
+	ItemPointerSet(&scan->now_tuple.t_self, pair->blkno, offset);
+	scan->now_tuple.t_tableOid = scan->relid;
+	scan->now_tuple.t_data = (HeapTupleHeader) (pair->now + ItemIdGetOffset(lp));
+	scan->now_tuple.t_len = ItemIdGetLength(lp);
+	return &scan->now_tuple;
+}
+
+/*
+ * Whether a place has the same row then and now: a tuple of the same
+ * transaction, with the same bytes.
+ */
+static bool
+is_same_row(FlashbackScan *scan, OffsetNumber offset)
+{
+	const Size	from = offsetof(HeapTupleHeaderData, t_bits);
+	HeapTuple	then;
+	HeapTuple	now;
+
+	if (scan->pair->then == scan->pair->now)
+		return true;
+	then = flashback_scan_tuple(scan, offset);
+	now = present_tuple(scan, offset);
+	return then->t_len == now->t_len &&
+		HeapTupleHeaderGetRawXmin(then->t_data) == HeapTupleHeaderGetRawXmin(now->t_data) &&
+		HeapTupleHeaderGetNatts(then->t_data) == HeapTupleHeaderGetNatts(now->t_data) &&
+		then->t_data->t_hoff == now->t_data->t_hoff &&
+		HeapTupleHasNulls(then) == HeapTupleHasNulls(now) &&
+		memcmp((char *) then->t_data + from, (char *) now->t_data + from, then->t_len - from) == 0;
+}
+
+/*
+ * Goes on to the next block; false if there is none.
+ */
+static bool
+next_pair(FlashbackScan *scan)
+{
+	FlashbackPagePair *pair = scan->pair;
+	int			nthen = 0;
+	int			nnow = 0;
+	int			at = 0;
+
+	scan->nvisible = scan->next = scan->next_now = pair->nnow = 0;
+	if (scan->ended)
+		return false;
+	if (!flashback_heap_next_pair(scan->heap, scan->snapshot, pair))
+	{
+		flashback_scan_check_complete(scan);
+		scan->ended = true;
+		return false;
+	}
+	scan->page = pair->then;
+	scan->blkno = pair->blkno;
+	scan->rebuilt = pair->rebuilt;
+	find_visible(scan);
+	scan->then += scan->nvisible;
+
+	/* Leaves only those that are not on both sides */
+	for (int i = 0; i < scan->nvisible; i++)
+	{
+		while (at < pair->nnow && pair->now_visible[at] < scan->visible[i])
+			pair->now_visible[nnow++] = pair->now_visible[at++];
+		if (at < pair->nnow && pair->now_visible[at] == scan->visible[i] &&
+			is_same_row(scan, scan->visible[i]))
+		{
+			scan->same++;
+			at++;
+		}
+		else
+			scan->visible[nthen++] = scan->visible[i];
+	}
+	while (at < pair->nnow)
+		pair->now_visible[nnow++] = pair->now_visible[at++];
+	scan->nvisible = nthen;
+	pair->nnow = nnow;
+	return true;
+}
+
+FlashbackNext
+flashback_scan_next_then(FlashbackScan *scan, TupleTableSlot *slot)
+{
+	ExecClearTuple(slot);
+	while (scan->next == scan->nvisible)
+	{
+		if (scan->next_now < scan->pair->nnow)
+			return FLASHBACK_NEXT_OTHER;
+		if (!next_pair(scan))
+			return FLASHBACK_NEXT_END;
+	}
+	scan->next++;
+	store_row(scan, slot);
+	return FLASHBACK_NEXT_ROW;
+}
+
+FlashbackNext
+flashback_scan_next_now(FlashbackScan *scan, TupleTableSlot *slot)
+{
+	ExecClearTuple(slot);
+	while (scan->next_now == scan->pair->nnow)
+	{
+		if (scan->next < scan->nvisible)
+			return FLASHBACK_NEXT_OTHER;
+		if (!next_pair(scan))
+			return FLASHBACK_NEXT_END;
+	}
+	ExecStoreHeapTuple(present_tuple(scan, scan->pair->now_visible[scan->next_now++]), slot, false);
+	return FLASHBACK_NEXT_ROW;
+}
+
+/*
+ * How many rows of then there were, once both sides have ended.
+ */
+int64
+flashback_scan_then(const FlashbackScan *scan)
+{
+	return scan->then;
+}
+
+/*
+ * How many rows were the same, once both sides have ended.
+ */
+int64
+flashback_scan_same(const FlashbackScan *scan)
+{
+	return scan->same;
 }
 
 void

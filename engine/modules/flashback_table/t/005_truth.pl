@@ -276,6 +276,32 @@ sub compare
 	return;
 }
 
+# What differs from now, which stands still meanwhile: told by pages where that can be, of a moment or of a result
+sub compare_differences
+{
+	my ($moment, $when) = @_;
+	for my $table (qw(item account queue event bulk staged))
+	{
+		my $make = rand() < 0.5;
+		my $with = $make ? q{result => 'made'} : "'$moment'";
+		my ($found) = $node->safe_psql('postgres', ($make ? "SELECT FROM polar_flashback_table('$table', '$moment', result_name => 'made');" : '') . qq{
+			BEGIN;
+			LOCK TABLE $table IN SHARE MODE;
+			WITH known AS MATERIALIZED (SELECT content FROM truth WHERE moment = '$moment' AND tab = '$table'),
+				present AS MATERIALIZED (SELECT $content{$table} AS content FROM $table r),
+				counts AS MATERIALIZED (SELECT json_object_agg(kind, rows) AS c FROM polar_flashback_compare('$table', $with, samples => 0) WHERE kind <> 'columns')
+			SELECT (c->>'then')::int - (SELECT count(*) FROM known), (c->>'now')::int - (SELECT count(*) FROM present),
+				(c->>'then')::int - (c->>'same')::int - (SELECT count(*) FROM (SELECT * FROM known EXCEPT ALL SELECT * FROM present) m),
+				(c->>'now')::int - (c->>'same')::int - (SELECT count(*) FROM (SELECT * FROM present EXCEPT ALL SELECT * FROM known) s) FROM counts;
+			COMMIT;} . ($make ? 'DROP TABLE made' : '')) =~ /(-?\d+\|-?\d+\|-?\d+\|-?\d+)\z/;
+		$compared++;
+		next if defined $found && $found eq '0|0|0|0';
+		$different++;
+		diag("$when: the differences of $table as of $moment" . ($make ? ', made' : '') . ": $found");
+	}
+	return;
+}
+
 # A dropped table as it was before that
 sub compare_lost
 {
@@ -394,6 +420,7 @@ while (time - $began < $seconds || @stops)
 	my @names = sort keys %step;
 	$step{ $names[ int(rand(@names)) ] }->() for 1 .. 3;
 	compare($moments[ int(rand(@moments)) ], 'under load') if @moments % 2 == 0;
+	compare_differences($moments[ int(rand(@moments)) ], 'under load') if @moments % 2 == 1;
 	compare_lost(1 + int(rand($did{drop})), 'under load') if $did{drop} && @moments % 4 == 0;
 	next unless @stops && time > $stops[0];
 	shift @stops;
@@ -433,7 +460,12 @@ sub compare_until
 	while ($compared < $count)
 	{
 		my @left = shuffle(@moments);
-		while ($compared < $count && @left) { compare(shift @left, $when) }
+		while ($compared < $count && @left)
+		{
+			my $moment = shift @left;
+			compare($moment, $when);
+			compare_differences($moment, $when) if $compared % 3 == 0;
+		}
 	}
 	return;
 }
