@@ -3,17 +3,18 @@
 
 test_usage() {
   cat <<'HELP'
-usage: ./floe engine test [--list] [--quick] [--sanitize] [suite…]
+usage: ./floe engine test [--list] [--quick] [--long] [--sanitize] [suite…]
 
 Without names runs all suites: patches, indent, verify (this tool's verb), PostgreSQL's own, testkit, and one
 for each module. PostgreSQL's own are regress (with the settings of engine/testkit/as-postgresql.conf),
 regress-flashback-log (and with a flashback log), regress-defaults and isolation (with the engine's defaults).
---quick leaves these four out. --list only names the suites. One TAP file of testkit or a module is named like
-page_repair/011_tls. --sanitize runs them on an engine built with the address and undefined-behaviour
-sanitizers, several times slower; any report of theirs is a failure. The last line reads
-"N passed, N failed, N skipped"; the exit status is 1 when anything failed. Right before it each failed test is
-named ("failed: page_repair/011_tls: not ok 3 - …"), with the first lines of its diagnostics or its difference.
-What a failed suite left behind is kept, and its place is printed.
+--quick leaves these four out. --long adds regress-size-8kB, regress-size-0 and regress-size-max, which run
+PostgreSQL's suite with every bulk size at that value and small pools, one after another. --list only names the
+suites. One TAP file of testkit or a module is named like page_repair/011_tls. --sanitize runs them on an engine
+built with the address and undefined-behaviour sanitizers, several times slower; any report of theirs is a failure.
+The last line reads "N passed, N failed, N skipped"; the exit status is 1 when anything failed. Right before it each
+failed test is named ("failed: page_repair/011_tls: not ok 3 - …"), with the first lines of its diagnostics or its
+difference. What a failed suite left behind is kept, and its place is printed.
 HELP
 }
 
@@ -150,7 +151,7 @@ regress_suite() {
   (cd "$inputs" && as_engine_user "$program" --inputdir="$inputs" --expecteddir="$inputs" --outputdir="$suite_dir" \
     --temp-instance="$suite_dir/instance" --temp-config="$run_dir/fast.conf" --bindir="$prefix/bin" \
     --dlpath="$prefix/lib/postgresql" --max-concurrent-tests=20 --no-locale --encoding=UTF8 "$@") >"$log" 2>&1 || status=$?
-  if [ "$suite" = regress-defaults ]; then
+  if [[ $suite == regress-defaults || $suite == regress-size-* ]]; then
     excuse_size_dependent "$log"
     # Without the excused ones the status says nothing; a run that broke off has too few results.
     status=$(($(grep -Ec '^(not )?ok ' "$log" || true) < $(grep -c . "$run_dir/core-tests" || true)))
@@ -167,6 +168,20 @@ excuse_size_dependent() {
   done < <(grep -v -e '^#' -e '^$' "$testkit_dir/size-dependent-tests")
 }
 
+# write_sizes <8kB | 0 | max>: every bulk size at that value, the last one at the end of each range.
+write_sizes() {
+  local setting size
+  for setting in polar_bulk_read_size polar_bulk_write_size polar_bulk_extend_size \
+    polar_index_create_bulk_extend_size polar_recovery_bulk_extend_size; do
+    size=$1
+    case $1,$setting in
+      max,*_extend_size) size=8MB ;;
+      max,*) size=1MB ;;
+    esac
+    echo "$setting = $size"
+  done
+}
+
 # core_regress: PostgreSQL's suite: as PostgreSQL behaves, so with a flashback log, with our defaults.
 core_regress() {
   local inputs=$prefix/lib/postgresql/pgxs/src/test/regress suite configurations
@@ -178,6 +193,10 @@ core_regress() {
       regress-flashback-log)
         configurations=("--temp-config=$run_dir/testkit/as-postgresql.conf"
           "--temp-config=$run_dir/testkit/flashback-log.conf")
+        ;;
+      regress-size-*)
+        write_sizes "${suite#regress-size-}" >"$run_dir/$suite.conf"
+        configurations=("--temp-config=$run_dir/testkit/small-pools.conf" "--temp-config=$run_dir/$suite.conf")
         ;;
     esac
     regress_suite "$suite" "$inputs/pg_regress" "$inputs" --schedule="$inputs/parallel_schedule" \
@@ -371,11 +390,12 @@ modules_longest_first() {
 }
 
 test_verb() {
-  local list='' quick='' variant=assert wanted=() suite only='' known prefix run_dir at_once core=() tap_suites=()
+  local list='' quick='' long=${FLOE_TEST_LONG:-} variant=assert wanted=() suite only='' known prefix run_dir at_once core=() tap_suites=()
   while [ $# -gt 0 ]; do
     case $1 in
       --list) list=yes ;;
       --quick) quick=yes ;;
+      --long) long=yes ;;
       --sanitize) variant=sanitize ;;
       --help | -h)
         test_usage
@@ -386,18 +406,20 @@ test_verb() {
     esac
     shift
   done
+  # Run when they are named, or with --long
+  local sizes=' regress-size-8kB regress-size-0 regress-size-max '
   known=" patches indent verify regress regress-flashback-log regress-defaults isolation $(modules_longest_first | tr '\n' ' ')testkit "
   if [ -n "$list" ]; then
-    xargs -n 1 <<<"$known"
+    xargs -n 1 <<<"$known${long:+$sizes}"
     return
   fi
   for suite in "${wanted[@]}"; do
-    case $known in
+    case $known$sizes in
       *" ${suite%%/*} "*)
         [ "$suite" = "${suite%%/*}" ] || [ -e "$modules_dir/${suite/\///t/}.pl" ] || [ -e "$engine_dir/${suite/\///t/}.pl" ] ||
           usage_error "there is no TAP file \"$suite\"" "./floe engine test --help"
         ;;
-      *) usage_error "unknown suite \"$suite\"; there are:${known% }" "./floe engine test --help" ;;
+      *) usage_error "unknown suite \"$suite\"; there are:$known${sizes% }" "./floe engine test --help" ;;
     esac
   done
   if [ ${#wanted[@]} -eq 0 ]; then
@@ -405,6 +427,7 @@ test_verb() {
     if [ -n "$quick" ]; then
       read -ra wanted <<<"${known/ regress regress-flashback-log regress-defaults isolation / }"
     fi
+    if [ -n "$long" ]; then read -ra wanted <<<"${wanted[*]}$sizes"; fi
   fi
 
   prefix=$(build_engine "$variant")
