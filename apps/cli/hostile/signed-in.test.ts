@@ -49,6 +49,7 @@ describe('wants more than their role', () => {
         ['operator', 'retention.set', { kind: 'sample-1s', keepSeconds: 7200 }],
         ['operator', 'webhook.add', { url: 'https://evil.example/' }],
         ['operator', 'host.revoke', { name: 'x', confirmName: 'x' }],
+        ['operator', 'host.powerSupply', { hostId: it.beta.instanceId, powerSupply: 'x' }],
         ['viewer', 'flashback.preview', { ...beta, ...table, at: '2026-01-01T00:00:00Z' }],
         ['viewer', 'flashback.drop', { ...beta, ...result }],
         ['operator', 'flashback.export', { ...beta, ...result }],

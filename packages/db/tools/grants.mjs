@@ -38,7 +38,7 @@ export const tables = {
   setup_link: { web: { select: true, update: ['usedAt'] } },
 
   host: {
-    web: { select: true, update: ['revokedAt', 'revokedBy', 'removedAt'] },
+    web: { select: true, update: ['revokedAt', 'revokedBy', 'removedAt', 'powerSupply'] },
     // a host that is enrolled again is not revoked any more
     controller: {
       select: true,

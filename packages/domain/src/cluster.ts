@@ -41,6 +41,8 @@ export const ClusterMember = z.object({
   name: z.string(),
   hostId: HostId,
   hostName: z.string(),
+  /** Of its host, as a person named it; null while nobody has. */
+  powerSupply: z.string().nullish(),
   hostState: HostState,
   memberRole: MemberRole,
   /** `unknown` when the last report is older than 30 s. */

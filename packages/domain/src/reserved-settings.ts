@@ -33,6 +33,7 @@ export const reservedSettings: Readonly<Record<string, string>> = {
     'It follows from the cluster: choose the synchronous standbys on its replication page or with "./floe cluster synchronous".',
   polar_page_repair_sources:
     'It follows from the cluster: standbys are page repair sources unless you choose otherwise on its replication page or with "./floe cluster page-repair".',
+  polar_page_repair_list_only: 'An instance with it never runs: recovery lists torn pages and ends.',
   ssl: 'Standbys and page repair sources use TLS only. Set ssl_cert_file and ssl_key_file for a certificate of your own (RSA or ECDSA).',
   restart_after_crash: 'Floe relies on the engine to restart its own processes.',
 }

@@ -1,5 +1,7 @@
 import {
   AutomaticFailover,
+  apartOf,
+  apartTitles,
   type CommitMode,
   commitModes,
   commitModeWords,
@@ -535,12 +537,25 @@ function addPageRepair(cluster: Command): void {
           const sources = (repairSources ?? []) as string[]
           const missing = (notHealthy ?? []) as string[]
           return [
-            sources.length === 0 ? 'No page repair sources.' : `Page repair sources: ${sources.join(', ')}.`,
+            sources.length === 0
+              ? 'No page repair sources.'
+              : `Page repair sources: ${sources.map((s) => `${s} (${apartOfMember(detail, s)})`).join(', ')}.`,
             ...(missing.length > 0 ? [`Not healthy yet: ${missing.join(', ')}.`] : []),
           ].join('\n')
         })
       },
     )
+}
+
+/** What a member does not share with the primary. */
+function apartOfMember({ cluster }: ClusterDetail, name: string): string {
+  const primary = cluster.members.find((m) => m.instanceId === cluster.primaryInstanceId)
+  const apart = apartOf(
+    primary,
+    { source: name },
+    cluster.members.find((m) => m.name === name),
+  )
+  return apart === null ? 'power supply unknown' : apartTitles[apart]
 }
 
 function addRenewRoles(cluster: Command): void {

@@ -1,4 +1,4 @@
-import { fault, HostId, HostName } from '@floe/domain'
+import { fault, HostId, HostName, PowerSupply } from '@floe/domain'
 import type { RouterOutputs } from '@floe/web/api'
 import type { Command } from 'commander'
 import { type ConsoleClient, consoleFault } from '../console/client'
@@ -36,6 +36,7 @@ function formatHost({ host, instanceList }: Detail): string {
     ...(host.revokedAt === null ? [] : [`revoked       ${moment(host.revokedAt)} by ${host.revokedBy}`]),
     ...(host.fault && host.state !== 'online' ? [`because       ${host.fault.message}`] : []),
     `agent         ${host.agentVersion ?? '–'} at ${host.agentUrl}`,
+    `power supply  ${host.powerSupply ?? 'unknown'}`,
     `certificate   ${host.certificateEndsAt === null ? '–' : `until ${moment(host.certificateEndsAt)}, renewed automatically`}`,
     `system        ${facts ? `${facts.operatingSystem}, kernel ${facts.kernel}, ${facts.architecture}` : '–'}`,
     `cpus          ${facts?.cpus ?? '–'}, load ${facts?.loadAverage1.toFixed(2) ?? '–'}`,
@@ -149,6 +150,35 @@ function addChanges(host: Command): void {
       printResult(json, withdrawn, () => `The token for host "${name}" was withdrawn.`)
     },
   )
+  verb(
+    host,
+    'power-supply <name> [supply]',
+    'name the power supply of a host',
+    'Names what the host gets its power from, such as a circuit or a site. Hosts with the same name are taken to fail together: the status of page repair warns when a source shares the power supply of its instance.',
+  )
+    .option('--unknown', 'it is not known')
+    .action(
+      async (name: string, supply: string | undefined, { json, unknown }: Verb & { unknown?: boolean }) => {
+        if ((supply === undefined) === !unknown)
+          throw fault('usage.power_supply', 'a power supply or --unknown must be given')
+        const parsed = PowerSupply.nullable().safeParse(supply ?? null)
+        if (!parsed.success)
+          throw fault('usage.power_supply', `"${supply}" cannot be the name of a power supply`, {
+            detail: `A name ${parsed.error.issues[0]?.message}.`,
+          })
+        const client = openConsole()
+        const { host: found } = await findHost(client, name)
+        const set = await client.trpc.host.powerSupply.mutate({
+          hostId: found.hostId,
+          powerSupply: parsed.data,
+        })
+        printResult(
+          json,
+          set,
+          () => `The power supply of host "${set.name}" is ${set.powerSupply ?? 'unknown'}.`,
+        )
+      },
+    )
   verb(
     host,
     'revoke <name>',

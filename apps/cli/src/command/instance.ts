@@ -1,4 +1,5 @@
 import {
+  apartTitles,
   connectionForms,
   decodePoints,
   exactBytes,
@@ -6,6 +7,7 @@ import {
   fault,
   InstanceName,
   NO_PAGE_REPAIR,
+  powerFailureCover,
   protectionWords,
   requiresTls,
   withoutTlsWarning,
@@ -172,6 +174,11 @@ function addLook(instance: Command): void {
   })
 }
 
+function coverOf(protection: Parameters<typeof powerFailureCover>[0]): string[] {
+  const cover = powerFailureCover(protection)
+  return cover ? [`cover         ${cover.title}. ${cover.meaning}`] : []
+}
+
 function addProtection(instance: Command): void {
   verb(
     instance,
@@ -189,17 +196,19 @@ function addProtection(instance: Command): void {
             `state         ${protectionWords(protection).title}`,
             `since         ${moment(protection.since)}`,
             `why           ${protection.why || '–'}`,
+            ...coverOf(protection),
             `setting       full_page_writes is ${protection.fullPageWrites ? 'on' : 'off'}, the guard is ${protection.guard ? 'on' : 'off'}`,
             `images        ${protection.imagesInForce === null ? '– (a standby writes no WAL)' : protection.imagesInForce ? 'written' : 'left out'}`,
             protection.sources.length === 0
               ? 'sources none; a standby becomes one automatically'
               : `\n${table(
-                  ['source', 'address', 'healthy', 'behind', 'why'],
+                  ['source', 'address', 'healthy', 'behind', 'apart', 'why'],
                   protection.sources.map((s) => [
                     s.member,
                     s.source,
                     s.healthy ? 'yes' : 'no',
                     s.lagBytes === null ? null : exactBytes(s.lagBytes),
+                    s.apart === null ? 'unknown' : apartTitles[s.apart],
                     s.why,
                   ]),
                 )}`,

@@ -40,7 +40,7 @@ const clusterQuery = `
   SELECT c.id AS "clusterId", c.name, c.control, c."primaryInstanceId", c.synchronous, c."commitMode", c."pageRepair", c.holdings,
          c.automatic, c."automaticWord",
          coalesce((SELECT json_agg(json_build_object(
-             'instanceId', i.id, 'name', i.name, 'hostId', h.id, 'hostName', h.name, 'memberRole', i."memberRole",
+             'instanceId', i.id, 'name', i.name, 'hostId', h.id, 'hostName', h.name, 'powerSupply', h."powerSupply", 'memberRole', i."memberRole",
              'intent', i.intent, 'whyNotStreaming', left(i.observed->>'whyNotStreaming', 1000),
              'state', i.state, 'because', i.because, 'role', i.role, 'engineVersion', i."engineVersion",
              'systemIdentifier', i."systemIdentifier",

@@ -20,6 +20,8 @@ export type HostView = {
   enrolledAt: Date | null
   revokedAt: Date | null
   revokedBy: string | null
+  /** As a person named it; null while nobody has. */
+  powerSupply: string | null
   /** When the newest certificate that was issued to it ends; null where none was issued by a controller yet. */
   certificateEndsAt: Date | null
   /** By the age of the agent's last answer; unknown once it is revoked. */
@@ -39,6 +41,7 @@ export type HostView = {
 
 const hostQuery = `
   SELECT h.id AS "hostId", h.name, h."agentUrl", h."createdAt", h."enrolledAt", h."revokedAt", h."revokedBy",
+         h."powerSupply",
          h."observedAt", h."agentVersion", h."contractVersion",
          h.capabilities, h.facts, h.fault,
          (extract(epoch FROM clock_timestamp() - h."observedAt") * 1000)::float8 AS "ageMs",
@@ -140,6 +143,25 @@ export async function revokeHost(tx: Transaction, hostId: string, by: string): P
     [hostId],
   )
   return host.name
+}
+
+/**
+ * Names the power supply of a host, or says with null that it is not known. Answers the host's name and what was named
+ * before; throws `host.not_found`.
+ */
+export async function setPowerSupply(
+  tx: Transaction,
+  hostId: string,
+  powerSupply: string | null,
+): Promise<{ name: string; before: string | null }> {
+  const { rows } = await tx.query<{ name: string; before: string | null }>(
+    `SELECT name, "powerSupply" AS before FROM host WHERE id = $1 AND "removedAt" IS NULL FOR UPDATE`,
+    [hostId],
+  )
+  const host = rows[0]
+  if (!host) throw hostNotFound(hostId)
+  await tx.query(`UPDATE host SET "powerSupply" = $2 WHERE id = $1`, [hostId, powerSupply])
+  return host
 }
 
 /**

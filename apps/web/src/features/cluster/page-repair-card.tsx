@@ -1,5 +1,5 @@
 'use client'
-import { automaticPageRepair, type InstanceId } from '@floe/domain'
+import { apartOf, apartTitles, automaticPageRepair, type InstanceId, sharesFailure } from '@floe/domain'
 import { Badge, Button, Card, Checkbox } from '@floe/ui'
 import { useId, useState } from 'react'
 import { useMayChange, viewerHint } from '../console/account-context'
@@ -37,6 +37,7 @@ export function PageRepairCard({ detail }: { detail: ClusterDetail }) {
           </legend>
           {standbys.map((m) => {
             const health = healthOf(m)
+            const apart = apartOf(primary, { source: m.name }, m)
             return (
               <div key={m.instanceId} className="flex flex-wrap items-center gap-2 text-sm">
                 <Checkbox
@@ -55,6 +56,9 @@ export function PageRepairCard({ detail }: { detail: ClusterDetail }) {
                   <Badge tone={health.healthy ? 'good' : 'warn'}>
                     {health.healthy ? 'healthy' : 'not healthy'}
                   </Badge>
+                ) : null}
+                {apart ? (
+                  <Badge tone={sharesFailure(apart) ? 'warn' : 'neutral'}>{apartTitles[apart]}</Badge>
                 ) : null}
                 {health && !health.healthy && health.why ? (
                   <span className="text-ink-muted">{health.why}</span>

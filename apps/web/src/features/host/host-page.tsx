@@ -34,6 +34,7 @@ import { Danger } from '../console/danger'
 import { NotThere } from '../console/not-there'
 import { AddHost } from './add-host'
 import { HostFactsView } from './host-facts'
+import { PowerSupplyCard } from './power-supply-card'
 import { useHostAge } from './use-host-age'
 
 type Detail = RouterOutputs['host']['show']
@@ -130,6 +131,7 @@ function HostView({ detail }: { detail: Detail }) {
         <Card title="Machine">
           <HostFactsView facts={host.facts} host={host.name} ageMs={ageMs} sharedUser={host.sharedUser} />
         </Card>
+        <PowerSupplyCard host={host} />
         <Instances instances={instanceList} old={host.state !== 'online'} />
         {host.own ? null : <HostDangerZone host={host} />}
       </div>

@@ -1,5 +1,13 @@
 'use client'
-import { exactBytes, FLASHBACK_LOG_SOURCE, NO_PAGE_REPAIR, protectionWords } from '@floe/domain'
+import {
+  apartTitles,
+  exactBytes,
+  FLASHBACK_LOG_SOURCE,
+  NO_PAGE_REPAIR,
+  powerFailureCover,
+  protectionWords,
+  sharesFailure,
+} from '@floe/domain'
 import { Age, Badge, Button, Card } from '@floe/ui'
 import Link from 'next/link'
 import { useState } from 'react'
@@ -47,6 +55,7 @@ export function ProtectionCard({ className: place = '' }: { className?: string }
       </Card>
     )
   const words = protectionWords(protection)
+  const cover = powerFailureCover(protection)
   const { recovery, sources } = protection
   const first = sources.find((s) => s.healthy)
   const to = protection.fullPageWrites ? 'off' : 'on'
@@ -86,8 +95,10 @@ export function ProtectionCard({ className: place = '' }: { className?: string }
         <span className="text-sm text-ink-muted">
           since <Age at={protection.since} />
         </span>
+        {cover ? <Badge tone={cover.tone}>{cover.title}</Badge> : null}
       </div>
       <p className="mt-2 max-w-3xl text-sm text-ink-muted">{words.meaning}</p>
+      {cover ? <p className="mt-1 max-w-3xl text-sm text-ink-muted">{cover.meaning}</p> : null}
       {protection.why && protection.state !== 'protected' ? (
         <p className="mt-1 text-sm break-words">{protection.why}</p>
       ) : null}
@@ -110,6 +121,9 @@ export function ProtectionCard({ className: place = '' }: { className?: string }
               )}
               <Badge tone={source.healthy ? 'good' : 'warn'}>
                 {source.healthy ? 'healthy' : 'not healthy'}
+              </Badge>
+              <Badge tone={sharesFailure(source.apart) ? 'warn' : 'neutral'}>
+                {source.apart === null ? 'power supply unknown' : apartTitles[source.apart]}
               </Badge>
               <span className="text-ink-muted">{source.healthy ? lagOf(source) : source.why}</span>
             </li>

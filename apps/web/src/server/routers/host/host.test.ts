@@ -186,13 +186,42 @@ test('hosts are added and revoked by an admin or owner, and a denial leaves a ro
     () => operator.host.revoke({ hostId, confirmName: name }),
     () => operator.host.remove({ hostId, confirmName: name }),
     () => operator.host.withdraw({ enrolmentId: randomUUID() }),
+    () => operator.host.powerSupply({ hostId, powerSupply: 'A' }),
   ]
   for (const attempt of tries) await expect(attempt()).rejects.toThrow('role "operator" may not do this')
   const { rows } = await it.database.pool.query(
     `SELECT DISTINCT action FROM audit_event WHERE outcome = 'denied' AND action LIKE 'host.%' AND actor <> 'anonymous' ORDER BY 1`,
   )
-  expect(rows.map((row) => row.action)).toEqual(['host.add', 'host.remove', 'host.revoke', 'host.withdraw'])
+  expect(rows.map((row) => row.action)).toEqual([
+    'host.add',
+    'host.powerSupply',
+    'host.remove',
+    'host.revoke',
+    'host.withdraw',
+  ])
   await expect((await it.callerOf()).host.add({ name })).rejects.toThrow('not signed in')
+})
+
+test('a person names the power supply of a host, and takes that back; each leaves a row', async () => {
+  const { hostId } = await enrolled(name)
+  const shown = async () => (await admin.host.show({ hostId })).host.powerSupply
+  expect(await shown()).toBeNull()
+  expect(await admin.host.powerSupply({ hostId, powerSupply: ' site A ' })).toEqual({
+    hostId,
+    name,
+    powerSupply: 'site A',
+  })
+  expect(await shown()).toBe('site A')
+  await admin.host.powerSupply({ hostId, powerSupply: null })
+  expect(await shown()).toBeNull()
+  expect(await audit(hostId)).toEqual(
+    expect.arrayContaining(['host.powerSupply allowed', 'host.powerSupply allowed']),
+  )
+  for (const powerSupply of ['', '  ', 'x'.repeat(64), 'a\nb'])
+    await expect(admin.host.powerSupply({ hostId, powerSupply })).rejects.toThrow()
+  await expect(
+    admin.host.powerSupply({ hostId: HostId.parse(randomUUID()), powerSupply: 'A' }),
+  ).rejects.toThrow('does not exist')
 })
 
 test('a name is taken while its host is there, and its host can be enrolled again with its instances', async () => {

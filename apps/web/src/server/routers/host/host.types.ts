@@ -7,6 +7,7 @@ import {
   HostState,
   InstanceId,
   InstanceState,
+  PowerSupply,
 } from '@floe/domain'
 import { z } from 'zod'
 
@@ -34,6 +35,8 @@ export const HostSummary = z.object({
   /** From then on nothing it answers is believed. */
   revokedAt: z.number().nullable(),
   revokedBy: z.string().nullable(),
+  /** As a person named it: hosts with the same one fail together. null while nobody has. */
+  powerSupply: z.string().nullable(),
   /** When its agent's certificate ends; it is renewed long before. null until a controller has issued one. */
   certificateEndsAt: z.number().nullable(),
 })
@@ -85,6 +88,13 @@ export const HostList = z.object({
 /** `confirmName`: the host's name, typed once more. */
 export const HostRevokeInput = z.object({ hostId: HostId, confirmName: z.string().max(100) })
 export const HostRemoveInput = HostRevokeInput
+/** null: not known. */
+export const HostPowerSupplyInput = z.object({ hostId: HostId, powerSupply: PowerSupply.nullable() })
+export const HostPowerSupply = z.object({
+  hostId: HostId,
+  name: z.string(),
+  powerSupply: z.string().nullable(),
+})
 export const HostRevoke = z.object({ hostId: HostId, name: z.string() })
 export const HostRemove = HostRevoke.extend({
   /** How many instances the console forgot with it. */

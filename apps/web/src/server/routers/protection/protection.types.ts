@@ -1,4 +1,4 @@
-import { InstanceId, Protection, RepairedRecovery, RepairSource } from '@floe/domain'
+import { InstanceId, Protection, RepairedRecovery, RepairSource, SourceApart } from '@floe/domain'
 import { z } from 'zod'
 
 export const ProtectionHistoryInput = z.object({
@@ -28,6 +28,8 @@ export const ProtectionView = Protection.extend({
     RepairSource.extend({
       /** Name of the member with that address; null where none has it. */
       member: z.string().nullable(),
+      /** What it does not share with this instance; null where no member has that address. */
+      apart: SourceApart.nullable(),
       /** WAL of this primary that the source has not flushed, in bytes; null while unknown, and on a standby. */
       lagBytes: z.number().nullable(),
     }),

@@ -4,8 +4,23 @@ import { protectionView } from './protection.views'
 
 const cluster = {
   members: [
-    { instanceId: 'p', name: 'one', role: 'primary', connection: null, replication: { endLsn: '0/3000100' } },
-    { instanceId: 's', name: 'one-2', role: 'standby', connection: { host: 'h', port: 5501 } },
+    {
+      instanceId: 'p',
+      hostId: 'a',
+      powerSupply: 'x',
+      name: 'one',
+      role: 'primary',
+      connection: null,
+      replication: { endLsn: '0/3000100' },
+    },
+    {
+      instanceId: 's',
+      hostId: 'b',
+      powerSupply: 'x',
+      name: 'one-2',
+      role: 'standby',
+      connection: { host: 'h', port: 5501 },
+    },
   ],
 } as never as ClusterObserved
 const seen = (flushLsn: string | null) =>
@@ -19,6 +34,7 @@ const seen = (flushLsn: string | null) =>
 test('a source has its member’s name and its lag to the byte; unknown stays unknown', () => {
   expect(protectionView(cluster, 'p', seen('0/3000000'))?.sources[0]).toMatchObject({
     member: 'one-2',
+    apart: 'same-supply',
     lagBytes: 256,
   })
   // its position is newer than what is stored of the primary
@@ -26,6 +42,7 @@ test('a source has its member’s name and its lag to the byte; unknown stays un
   expect(protectionView(cluster, 'p', seen(null))?.sources[0]?.lagBytes).toBeNull()
   expect(protectionView(undefined, 'p', seen('0/3000000'))?.sources[0]).toMatchObject({
     member: null,
+    apart: null,
     lagBytes: null,
   })
   expect(protectionView(cluster, 'p', null)).toBeNull()

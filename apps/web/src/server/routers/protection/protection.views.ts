@@ -1,4 +1,4 @@
-import { type ClusterObserved, lsnDistance, memberOfSource, type Protection } from '@floe/domain'
+import { apartOf, type ClusterObserved, lsnDistance, memberOfSource, type Protection } from '@floe/domain'
 import type { ProtectionView } from './protection.types'
 
 /** The member behind `host:port/database`; null where none has that address (any more). */
@@ -16,10 +16,12 @@ export function protectionView(
   return {
     ...protection,
     sources: protection.sources.map((source) => {
+      const member = cluster && memberOfSource(cluster, source.source)
       const behind = lsnDistance(source.flushLsn, own?.replication?.endLsn)
       return {
         ...source,
-        member: nameOfSource(cluster, source.source),
+        member: member?.name ?? null,
+        apart: apartOf(own, source, member),
         lagBytes: own?.role === 'primary' && behind !== null ? Math.max(0, behind) : null,
       }
     }),
