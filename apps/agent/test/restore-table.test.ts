@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
@@ -9,6 +9,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
@@ -340,6 +341,31 @@ const nothingLeft = async () => {
   })
   expect(await r.sql(`select from pg_namespace where nspname like 'floe_restore%'`)).toEqual([])
 }
+
+describe('a backup that is written meanwhile', () => {
+  test('a file that grows is not copied beyond what it was, and nothing is left', async () => {
+    const growing = copyOf('growing')
+    rmSync(join(growing, 'backup_manifest'))
+    const largest = join(growing, 'base', 'grows')
+    writeFileSync(largest, Buffer.alloc(64 * 1_048_576))
+    const user = statSync(join(growing, 'PG_VERSION'))
+    chownSync(largest, user.uid, user.gid)
+    // it goes on until it is stopped, or for a GB
+    const grow = 'i=0; while [ $i -lt 16384 ]; do head -c 65536 /dev/zero >>"$0"; i=$((i + 1)); done'
+    const writer = spawn('sh', ['-c', grow, largest])
+    const stopped = new Promise((resolve) => writer.once('close', resolve))
+    try {
+      expect(await faultOf({ at: before, backup: growing })).toMatchObject({
+        code: 'restore.not_copied',
+        detail: expect.stringMatching(/grew while it was copied|changed while it was copied/),
+      })
+    } finally {
+      writer.kill('SIGKILL')
+      await stopped
+    }
+    await nothingLeft()
+  })
+})
 
 describe('given up or killed in the middle', () => {
   test('cancelled while its engine stands still: the engine is ended, and nothing is left', async () => {

@@ -77,11 +77,14 @@ export async function copyBackup(
   let done = 0
   context.worked(0, backup.bytes)
   for (const batch of batches(backup.files)) {
+    // No copy becomes larger than the largest file was when they were listed: a file that grows fills no disk
+    const largest = Math.max(...batch.map(({ bytes }) => bytes))
     await made(
       runIn(
         user,
         backup.directory,
         [
+          ...['prlimit', `--fsize=${largest}`, '--core=0', '--'],
           ...['xargs', '-0', '-r', 'cp', '--no-dereference', '--no-preserve=mode,ownership'],
           ...['--reflink=auto', '--parents', `--target-directory=${place.dataDirectory}`, '--'],
         ],
@@ -149,6 +152,7 @@ async function made(
     throw fault('restore.disk_full', 'the disk became full while the base backup was copied', {
       hint: 'Free space, then try again. Nothing of the restore is left.',
     })
+  if (/File too large|terminated by signal 25$/.test(said)) throw notCopied('A file of it grew while it was copied')
   const denied = /cannot open ['‘](.*)['’] for reading: Permission denied/.exec(said)?.[1]
   if (denied !== undefined) throw notReadable(user, 'base backup', backup.directory, denied)
   throw notCopied(said)
