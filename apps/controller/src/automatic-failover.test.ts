@@ -56,8 +56,7 @@ describe.skipIf(missing !== null)(`a cluster fails over by itself${missing ? ` (
         [kind],
       )
     ).rows
-  const failovers = async () =>
-    (await operations('failover-cluster')).filter((o) => o.state === 'succeeded')
+  const failovers = async () => (await operations('failover-cluster')).filter((o) => o.state === 'succeeded')
   /** The failover that the controller has decided after those before. */
   const failedOver = (before: readonly { id: string }[]) =>
     waitUntil('a failover has succeeded', async () => (await failovers())[before.length], 60_000)

@@ -152,7 +152,8 @@ async function made(
     throw fault('restore.disk_full', 'the disk became full while the base backup was copied', {
       hint: 'Free space, then try again. Nothing of the restore is left.',
     })
-  if (/File too large|terminated by signal 25$/.test(said)) throw notCopied('A file of it grew while it was copied')
+  if (/File too large|terminated by signal 25$/.test(said))
+    throw notCopied('A file of it grew while it was copied')
   const denied = /cannot open ['‘](.*)['’] for reading: Permission denied/.exec(said)?.[1]
   if (denied !== undefined) throw notReadable(user, 'base backup', backup.directory, denied)
   throw notCopied(said)
