@@ -204,7 +204,7 @@ core_regress() {
   done
 }
 
-# verify_suite: the verb that reads a stopped instance; as who called, since it changes to the owner itself.
+# verify_suite: the verb that verifies pages; as who called, since it changes to the owner itself.
 verify_suite() {
   local status=0 began=$SECONDS suite_dir log
   announce verify

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The guarantees of `./floe engine verify`, in TAP: what verifies, what does not and is named, what is refused, and that nothing
-# is changed. Called by `./floe engine test verify` with the variant, its prefix and a directory of the engine's user.
+# The guarantees of `./floe engine verify`, in TAP: what verifies, what does not and is named, what is refused, that nothing is
+# changed, and that a file is said to belong to nothing only where that is so. Called by `./floe engine test verify` with the variant, its prefix and a directory of the engine's user.
 set -uo pipefail
 
 variant=$1 prefix=$2 room=$3
@@ -57,6 +57,8 @@ make_instance() {
 start() { as_user pg_ctl -s -w -D "$1" -l "$room/log" start </dev/null >/dev/null 2>&1 || bail "start of $1"; }
 stop() { as_user pg_ctl -s -w -D "$1" -m "${2:-fast}" stop >/dev/null 2>&1; }
 query() { as_user psql -XqAt -h "$sockets" -U postgres -d postgres -c "$1"; }
+# A byte of the middle of block 0 becomes another
+damage() { printf '\252' | as_user dd "of=$good/$1" bs=1 seek=5000 conv=notrunc status=none || bail "damage of $1"; }
 contents() { (cd "$1" && find . -type f -print0 | sort -z | xargs -0 sha256sum && find . -printf '%p %T@ %u %m\n' | sort); }
 
 # A short name: a socket's path has a bound
@@ -75,11 +77,13 @@ query 'CREATE TABLE t AS SELECT g AS a, md5(g::text) AS b FROM generate_series(1
 file=$(query "SELECT pg_relation_filepath('t')")
 
 verify "$good"
-ends 'a running instance is refused' 1 'in production' 'is in use or was not shut down cleanly'
+ends 'a running instance verifies' 0 'in production*pages that do not verify: 0 in 0 files that matter, 0 in 0 unknown files, 0 in 0' ''
+PGUSER=nobody_of_this_name verify "$good"
+ends 'it is asked as a superuser, or says who to be' 1 '' 'could not connect to the running instance*PGUSER'
 
 stop "$good" immediate
 verify "$good"
-ends 'one that was not shut down cleanly is refused, and what to do is said' 1 'in production' 'start it once, so that recovery repairs torn pages'
+ends 'one that was not shut down cleanly is refused, and what to do is said' 1 'in production' 'Start the instance once, so that recovery repairs torn pages'
 
 start "$good"
 stop "$good"
@@ -105,6 +109,85 @@ verify "$good"
 ends 'a torn page does not verify; its file and block are named' 1 "checksum verification failed in file \"*/$file\", block 3:*Bad checksums:  1" \
   'some pages of'
 check 'nor has anything changed then' [ "$before" = "$(contents "$good")" ]
+verify "$good"
+ends 'of a stopped instance no file is called harmless, and what can tell is said' 1 '' 'Start the instance and run this again'
+
+# What crashes leave: a file of an uncommitted CREATE TABLE (a real one), a directory of an uncommitted CREATE DATABASE, a database
+# that DROP DATABASE has marked; and beside them relations of every kind of name.
+start "$good"
+verify "$good"
+ends 'of the running instance the torn page is told as one that matters' 1 \
+  "matters  $file (pages: 1): relation public.t of database \"postgres\"*1 in 1 files that matter" 'some pages of'
+query 'CREATE TABLE big AS SELECT string_agg(md5(g::text), NULL) AS b FROM generate_series(1, 1000) g' || bail 'a TOAST table'
+query 'ALTER TABLE big ALTER b SET STORAGE EXTERNAL; UPDATE big SET b = b || b; CREATE TABLE whole AS SELECT g AS a FROM generate_series(1, 500) g; CREATE INDEX an_index ON whole (a)' || bail 'an index'
+for name in half broken 'other
+line'; do
+  query "CREATE DATABASE \"$name\"" || bail 'a database'
+done
+toast=$(query "SELECT pg_relation_filepath(reltoastrelid) FROM pg_class WHERE relname = 'big'")
+index=$(query "SELECT pg_relation_filepath('an_index')")
+mapped=$(query "SELECT pg_relation_filepath(reltoastrelid) FROM pg_class WHERE relname = 'pg_proc'")
+shared=$(query "SELECT pg_relation_filepath('pg_shdescription')")
+map=$(query "SELECT pg_relation_filepath('t') || '_vm'")
+number_of() { query "SELECT oid FROM pg_database WHERE datname = E'$1'"; }
+half=$(number_of half) broken=$(number_of broken) other=$(number_of 'other\nline') closed=$(number_of template0)
+exec {session}> >(as_user psql -Xq -h "$sockets" -U postgres -d postgres >"$room/session" 2>&1)
+session_ends=$!
+printf '%s\n' 'BEGIN; CREATE TABLE gone AS SELECT g FROM generate_series(1, 5000) g;' '\o uncommitted' '\pset format unaligned' '\pset tuples_only on' \
+  "SELECT pg_relation_filepath('gone');" '\o' >&$session
+for _ in $(seq 600); do
+  [ ! -s "$room/uncommitted" ] || break
+  sleep 0.1
+done
+uncommitted=$(<"$room/uncommitted")
+query CHECKPOINT
+damage "$uncommitted"
+verify --wait 1 "$good"
+ends 'a file of a transaction that runs is unknown, and the process is named' 1 \
+  "unknown  $uncommitted (pages: 1): a transaction that may have made it still runs: *process *1 in 1 unknown files" 'until it is proved'
+stop "$good" immediate
+exec {session}>&-
+wait "$session_ends"
+
+start "$good"
+query "UPDATE pg_database SET datconnlimit = -2 WHERE datname = 'half'" || bail 'an unfinished DROP DATABASE'
+stop "$good"
+as_user cp -a "$good/base/5" "$good/base/99999"
+for name in "$uncommitted" base/99999/1259 "base/$half/1259" "base/$broken/1259" "base/$closed/1259" "base/$other/77777" \
+  "$toast" "$index" "$mapped" "$shared" "$map"; do
+  [ -e "$good/$name" ] || as_user cp -a "$good/$uncommitted" "$good/$name"
+  damage "$name"
+done
+start "$good"
+before=$(cd "$good" && sha256sum "$uncommitted" "$file" base/99999/*)
+verify "$good"
+nothing=$(sed -n 's/^nothing *\([^ ]*\) .*/\1/p' <<<"$out" | sort)
+expected=$(printf '%s\n' "$uncommitted" base/99999/{1259,"${file##*/}","${uncommitted##*/}"} "base/$half/1259" "base/$other/77777" | sort)
+ends 'what a crash left of CREATE TABLE belongs to nothing' 1 "nothing  $uncommitted (pages: 1): no relation of database \"postgres\" has this file" ''
+ends 'so does what it left of CREATE DATABASE' 1 'nothing  base/99999/1259 (pages: 1): no database has the number 99999' ''
+ends 'and what it left of DROP DATABASE' 1 "nothing  base/$half/1259 (pages: 1): DROP DATABASE left database \"half\" unfinished" ''
+ends 'a database is asked by its whole name' 1 "nothing  base/$other/77777 (pages: 1): no relation of database \"other?line\"" ''
+check 'nothing else is called harmless' [ "$nothing" = "$expected" ]
+ends 'a TOAST table matters' 1 "matters  $toast (pages: 1): relation pg_toast." ''
+ends 'an index matters' 1 "matters  $index (pages: 1): relation public.an_index" ''
+ends 'a mapped relation matters' 1 "matters  $mapped (pages: 1): relation pg_toast.pg_toast_1255" ''
+ends 'a shared relation matters' 1 "matters  $shared (pages: 1): relation pg_shdescription" ''
+ends 'a visibility map matters' 1 "matters  $map (pages: 1): relation public.t" ''
+ends 'a database that cannot be asked is not judged' 1 "unknown  base/$closed/1259 (pages: 1): database \"template0\" accepts no connections" ''
+ends 'nor is one whose catalogs do not verify' 1 "unknown  base/$broken/1259 (pages: 1): *" ''
+check 'files are left as they are' [ "$before" = "$(cd "$good" && sha256sum "$uncommitted" "$file" base/99999/*)" ]
+stop "$good"
+(cd "$good" && rm "base/$broken/1259" "base/$closed/1259" "base/$half/1259" "$toast" "$index" "$mapped" "$shared" "$map" "$file")
+start "$good"
+verify "$good"
+ends 'files that belong to nothing are no failure' 0 'in 0 files that matter, 0 in 0 unknown files, 5 in 5 files that belong to nothing' ''
+stop "$good"
+as_user touch "$good/standby.signal"
+start "$good"
+verify "$good"
+ends 'of a standby they are unknown' 1 "unknown  $uncommitted (pages: 1): a standby does not see" ''
+stop "$good"
+as_user rm "$good/standby.signal"
 
 make_instance "$bare" --no-data-checksums
 verify "$bare"
