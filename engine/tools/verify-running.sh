@@ -145,9 +145,9 @@ read_catalogs() {
   done
 }
 
-# judge <file>: sets word (nothing, matters or unknown) and why. The first row that applies decides; "nothing" stands
+# judge_file <file>: sets word (nothing, matters or unknown) and why. The first row that applies decides; "nothing" stands
 # behind everything that could make it untrue.
-judge() {
+judge_file() {
   local file=$1 tablespace database number relation state
   if ! place_of "$file"; then
     word=unknown why="it has not the name of a relation's file"
@@ -195,7 +195,7 @@ verify_running() {
   fi
   while IFS= read -r file; do
     [ -n "$file" ] || continue
-    judge "$file"
+    judge_file "$file"
     printf '%-8s %s (pages: %s): %s\n' "$word" "$(printable "$file")" "${failed_pages["$file"]}" "$(printable "$why")"
     files["$word"]=$((${files["$word"]:-0} + 1)) sums["$word"]=$((${sums["$word"]:-0} + ${failed_pages["$file"]}))
   done < <(printf '%s\n' "${!failed_pages[@]}" | sort -V)

@@ -102,7 +102,8 @@ struct FlashbackHeap
 	uint32		norder;
 	uint32		next;
 	char	   *page;			/* aligned for reads from disk */
-	char	   *present;		/* the page of now beside it; NULL: not needed yet */
+	char	   *present;		/* the page of now beside it; NULL: not needed
+								 * yet */
 };
 
 static void rebuild(FlashbackHeap *heap);

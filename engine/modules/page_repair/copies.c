@@ -89,7 +89,7 @@ read_number(char **at, const char *name, uint64 *value)
 	const char *text = next_value(at, name);
 	char	   *end;
 
-	if (text == NULL || *text < '0' || *text > '9')
+	if (text == NULL || *text <'0' || *text >'9')
 		return false;
 	errno = 0;
 	*value = strtou64(text, &end, 10);
@@ -239,6 +239,7 @@ copies_open(PageSource *source)
 	copies->fd = -1;
 	source->copies = copies;
 	text = palloc0(ORIGIN_MAX);
+
 	length = fd < 0 ? -1 : pg_pread(fd, text, ORIGIN_MAX - 1, 0);
 	if (length < 0)
 		snprintf(source->why, sizeof(source->why), "its file \"origin\" cannot be read: %s", strerror(errno));
@@ -361,7 +362,7 @@ answer(PageSource *source, StringInfo pages)
 	static const int lengths[] = {8, 4, 1, 1, 1, 8, 8, 8};
 	const PageSourceHeader *header = &source->copies->header;
 	const uint64 values[] = {header->system_identifier, header->timeline, header->in_recovery,
-		header->streaming, header->data_checksums, header->start_lsn, header->end_lsn, header->flush_lsn};
+	header->streaming, header->data_checksums, header->start_lsn, header->end_lsn, header->flush_lsn};
 	PGresAttDesc columns[lengthof(lengths) + 1] = {0};
 	PGresult   *result = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
 	bool		good;

@@ -198,8 +198,8 @@ typedef struct PageRepairMap
 {
 	HTAB	   *chunks;
 	HTAB	   *removals;		/* what WAL truncates and drops */
-	PageRepairChunk *recent[PAGE_REPAIR_RECENT_CHUNKS]; /* used last, by a hash of
-														 * the key */
+	PageRepairChunk *recent[PAGE_REPAIR_RECENT_CHUNKS]; /* used last, by a hash
+														 * of the key */
 	uint64		referenced;
 	List	   *fresh;			/* chunks that nobody has looked at yet */
 	TimeLineID	timeline;		/* of the record that was read last */

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { checkoutDirectory } from '../installation/home'
 import { type Counts, parseCounts, runInCheckout, type Suite, type SuiteContext } from './suite'
 import { firstLine } from './test-files'
@@ -104,6 +104,18 @@ function shellScripts(): string[] {
   })
 }
 
+/** Functions that a script and the parts that it reads in define twice: the later one would silently be the one of both. */
+function functionsDefinedTwice(script: string): string[] {
+  const text = readFileSync(join(checkoutDirectory(), script), 'utf8')
+  const parts = [...text.matchAll(/^# shellcheck source=SCRIPTDIR\/(\S+)$/gm)].map(([, part]) =>
+    readFileSync(join(checkoutDirectory(), dirname(script), part as string), 'utf8'),
+  )
+  const names = [text, ...parts].flatMap((t) =>
+    [...t.matchAll(/^(\w+)\(\)/gm)].map(([, name]) => name as string),
+  )
+  return [...new Set(names.filter((name, i) => names.indexOf(name) !== i))]
+}
+
 async function shell(context: SuiteContext): Promise<Counts> {
   const scripts = shellScripts()
   if (!(await context.packages('shellcheck'))) {
@@ -113,9 +125,11 @@ async function shell(context: SuiteContext): Promise<Counts> {
   const counts = { passed: 0, failed: 0, skipped: 0 }
   for (const script of scripts) {
     const { stdout, status } = await runInCheckout(context, 'shellcheck', ['-x', '--format=gcc', script])
-    if (status === 0) counts.passed++
+    const twice = functionsDefinedTwice(script)
+    if (status === 0 && twice.length === 0) counts.passed++
     else counts.failed++
     if (status !== 0) context.failed(`${script}: ${firstLine(stdout)}`)
+    else if (twice.length > 0) context.failed(`${script}: defines ${twice.join(', ')} twice, with its parts`)
   }
   return counts
 }
