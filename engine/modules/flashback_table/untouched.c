@@ -27,6 +27,7 @@
 #include "flashback_sql.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
+#include "storage/predicate.h"
 #include "storage/read_stream.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
@@ -142,6 +143,7 @@ rows_are_of(Relation result, TransactionId xid, int64 *rows)
 				HeapTupleHeaderGetRawXmin(tuple) == xid &&
 				(tuple->t_infomask & HEAP_XMAX_INVALID) != 0 &&
 				!TransactionIdIsValid(HeapTupleHeaderGetRawXmax(tuple)) &&
+				(tuple->t_infomask & HEAP_COMBOCID) == 0 &&
 				HeapTupleHeaderGetRawCommandId(tuple) == FirstCommandId;
 			(*rows)++;
 		}
@@ -212,6 +214,8 @@ flashback_find_untouched(FlashbackShape *shape, Relation result, const Flashback
 	int64		rows;
 	volatile bool found = false;
 
+	/* That nobody has written it is read of it, too */
+	PredicateLockRelation(result, snapshot);
 	if (!is_untouched(result, shape->rel, origin, &rows))
 		return false;
 

@@ -10,6 +10,7 @@ my $node = new_flashback('node', "polar_enable_fast_recovery_area = on\nlock_tim
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION flashback_table;
 	CREATE TABLE other (a int);
+	CREATE TABLE plain AS SELECT g AS id, 0 AS n FROM generate_series(1, 1000) g;
 	CREATE TABLE t (id int PRIMARY KEY, n int, v text);
 	ALTER TABLE t ALTER v SET STORAGE EXTERNAL;
 	INSERT INTO t SELECT g, 0, CASE WHEN g % 50 = 0 THEN repeat(md5(g::text), 100) ELSE md5(g::text) END FROM generate_series(1, 20000) g});
@@ -123,6 +124,27 @@ for my $how (sort keys %touch)
 	is($found, $read, "$how: its rows as they are now are compared");
 	is($pages, 0, "$how: it is read");
 	$node->safe_psql('postgres', 'DROP TABLE as_read');
+}
+
+# A row that the transaction of the flashback has added, deleted and kept has the number of that pair, and the first is 0
+{
+	$node->safe_psql('postgres', "BEGIN; SELECT FROM polar_flashback_table('plain', '$third', result_name => 'paired');
+		INSERT INTO paired VALUES (60000, 1); DELETE FROM paired WHERE id = 5; SAVEPOINT s; DELETE FROM paired WHERE id = 60000; ROLLBACK TO s; COMMIT");
+	$node->safe_psql('postgres', 'VACUUM (FREEZE) paired');
+	my ($found, $pages) = by_pages(q{SELECT kind, rows FROM polar_flashback_compare('plain', result => 'paired', samples => 0) WHERE kind IN ('added', 'removed')});
+	is($found, "added|1\nremoved|1", 'added and deleted in the transaction of the flashback: its rows as they are now are compared');
+	is($pages, 0, 'and it is read');
+}
+
+# Whether a result is untouched is read of it: who writes it meanwhile is in the way of a serializable transaction
+{
+	$node->safe_psql('postgres', "SELECT FROM polar_flashback_table('plain', '$third', result_name => 'watched')");
+	my $reader = $node->background_psql('postgres', on_error_stop => 0);
+	$reader->query(q{BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT * FROM polar_flashback_compare('plain', result => 'watched', samples => 0); INSERT INTO other VALUES (2)});
+	$node->safe_psql('postgres', 'BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT count(*) FROM other; DELETE FROM watched WHERE id = 1; COMMIT');
+	$reader->query('COMMIT');
+	like($reader->{stderr}, qr/could not serialize access/, 'compared and written in serializable transactions: one of them fails');
+	$reader->quit;
 }
 
 # What does not touch its rows
