@@ -29,6 +29,7 @@
 #include "catalog/pg_type_d.h"
 #include "lib/stringinfo.h"
 #include "port/pg_bswap.h"
+#include "postmaster/startup.h"
 #include "repair.h"
 #include "storage/fd.h"
 #include "utils/memutils.h"
@@ -65,6 +66,25 @@ struct PageCopies
 	HTAB	   *entries;		/* NULL: there are no pages */
 	int			fd;
 };
+
+/*
+ * Open a file of the directory.  Whoever brought it may have left anything
+ * there: a link leads out of it, and a pipe would be waited for.
+ */
+static int
+open_copy(const char *path)
+{
+	int			fd = OpenTransientFile(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | PG_BINARY);
+	struct stat st;
+
+	if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)))
+	{
+		CloseTransientFile(fd);
+		errno = EINVAL;
+		fd = -1;
+	}
+	return fd;
+}
 
 /*
  * Read a line "name: value" of the header, which must be the next one.
@@ -182,7 +202,7 @@ index_pages(PageCopies *copies, char *why, Size why_size)
 
 	StaticAssertStmt(sizeof(PageRepairBlock) == 5 * sizeof(uint32), "the key must not have padding");
 	StaticAssertStmt(sizeof(CopyRecord) == BLCKSZ + 7 * sizeof(uint32), "the record must not have padding");
-	copies->fd = OpenTransientFile(COPIES_DIR "/pages", O_RDONLY | PG_BINARY);
+	copies->fd = open_copy(COPIES_DIR "/pages");
 	if (copies->fd < 0 && errno == ENOENT)
 		return true;
 	if (copies->fd < 0)
@@ -190,7 +210,7 @@ index_pages(PageCopies *copies, char *why, Size why_size)
 		snprintf(why, why_size, "its file \"pages\" cannot be opened: %s", strerror(errno));
 		return false;
 	}
-	if (fstat(copies->fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size % sizeof(CopyRecord) != 0)
+	if (fstat(copies->fd, &st) != 0 || st.st_size % sizeof(CopyRecord) != 0)
 	{
 		strlcpy(why, "its file \"pages\" is not complete", why_size);
 		return false;
@@ -202,6 +222,8 @@ index_pages(PageCopies *copies, char *why, Size why_size)
 		PageRepairBlock block;
 		CopyEntry  *entry;
 
+		if (number % 1024 == 0)
+			ProcessStartupProcInterrupts();
 		if (pg_pread(copies->fd, key, sizeof(key), number * sizeof(CopyRecord)) != sizeof(key))
 		{
 			strlcpy(why, "its file \"pages\" cannot be read", why_size);
@@ -228,7 +250,7 @@ copies_open(PageSource *source)
 	PageCopies *copies;
 	char	   *text;
 	ssize_t		length;
-	int			fd = OpenTransientFile(COPIES_DIR "/origin", O_RDONLY | O_NOFOLLOW | PG_BINARY);
+	int			fd = open_copy(COPIES_DIR "/origin");
 
 	if (fd < 0 && errno == ENOENT)
 		return false;
@@ -314,7 +336,7 @@ read_wal_page(TimeLineID timeline, uint64 number, char *page)
 
 	XLogFileName(name, timeline, number / pages_of_segment, wal_segment_size);
 	snprintf(path, sizeof(path), "%s/wal/%s", COPIES_DIR, name);
-	fd = OpenTransientFile(path, O_RDONLY | O_NOFOLLOW | PG_BINARY);
+	fd = open_copy(path);
 	if (fd < 0)
 		return errno == ENOENT ? NO_BLOCK : 0;
 	got = pg_pread(fd, page, XLOG_BLCKSZ, (off_t) (number % pages_of_segment) * XLOG_BLCKSZ);

@@ -420,7 +420,8 @@ static void
 give_up(const Batch *batch)
 {
 	const PageRepairBlock *block = NULL;
-	uint64		listed;
+	uint64		torn;
+	bool		listed;
 
 	for (int i = 0; i < batch->nblocks && block == NULL; i++)
 	{
@@ -428,7 +429,9 @@ give_up(const Batch *batch)
 			block = &batch->blocks[i];
 	}
 	forget_fetched(batch);
-	listed = torn_list_write(recovery->chunks, recovery->nchunks);
+
+	/* A full disk must not hide why this server does not start */
+	listed = torn_list_write(recovery->chunks, recovery->nchunks, LOG, &torn);
 	ereport(FATAL,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 recovery->stats.policy == PAGE_REPAIR_ALWAYS ?
@@ -436,8 +439,11 @@ give_up(const Batch *batch)
 					block->blkno, relpathperm(block->rlocator, block->forknum).str) :
 			 errmsg("block %u of relation \"%s\" is torn, and no page repair source could give it",
 					block->blkno, relpathperm(block->rlocator, block->forknum).str),
+			 listed ?
 			 errdetail("%s File \"%s\" lists all blocks that are still to be replaced: %llu.",
-					   all_reasons(), TORN_LIST_FILE, (unsigned long long) listed),
+					   all_reasons(), TORN_LIST_FILE, (unsigned long long) torn) :
+			 errdetail("%s %llu blocks are still to be replaced; file \"%s\" could not be written to list them.",
+					   all_reasons(), (unsigned long long) torn, TORN_LIST_FILE),
 			 recovery->withheld && !StandbyMode ?
 			 errhint("What is being restored can be restored once more from the same backup and archive, into another directory.") :
 			 recovery->withheld ?

@@ -139,8 +139,9 @@ read_on_to_copies(XLogRecPtr start)
 static void
 end_with_list(void)
 {
-	uint64		listed = torn_list_write(recovery->chunks, recovery->nchunks);
+	uint64		listed;
 
+	(void) torn_list_write(recovery->chunks, recovery->nchunks, FATAL, &listed);
 	ereport(FATAL,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("torn pages have been listed in file \"%s\": %llu",

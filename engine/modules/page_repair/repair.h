@@ -82,7 +82,7 @@ extern XLogRecPtr fetch_begin_copies(PageSource *source);
 extern void refuse_source(PageSource *source, const char *format,...) pg_attribute_printf(2, 3);
 
 /* torn_list.c */
-extern uint64 torn_list_write(PageRepairChunk **chunks, int nchunks);
+extern bool torn_list_write(PageRepairChunk **chunks, int nchunks, int elevel, uint64 *nblocks);
 extern void torn_list_remove(void);
 
 /* wal_fetch.c */

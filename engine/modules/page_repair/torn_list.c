@@ -27,38 +27,52 @@
 #define TORN_LIST_TEMP TORN_LIST_FILE ".tmp"
 
 /*
- * Write all of it, or raise an error.
+ * Write all of it, or report at elevel why not.
  */
-static void
-write_file(const StringInfo text)
+static bool
+write_file(const StringInfo text, int elevel)
 {
 	int			fd = OpenTransientFile(TORN_LIST_TEMP, O_WRONLY | O_CREAT | O_TRUNC | PG_BINARY);
+	int			at = 0;
 
 	if (fd < 0)
-		ereport(FATAL,
+	{
+		ereport(elevel,
 				(errcode_for_file_access(),
 				 errmsg("could not create file \"%s\": %m", TORN_LIST_TEMP)));
-	for (int at = 0; at < text->len;)
+		return false;
+	}
+	while (at < text->len)
 	{
 		ssize_t		written;
 
 		errno = 0;
 		written = pg_pwrite(fd, text->data + at, text->len - at, at);
 		if (written <= 0)
-		{
-			if (errno == 0)
-				errno = ENOSPC;
-			ereport(FATAL,
-					(errcode_for_file_access(),
-					 errmsg("could not write file \"%s\": %m", TORN_LIST_TEMP)));
-		}
+			break;
 		at += written;
 	}
+	if (at < text->len)
+	{
+		int			save_errno = errno ? errno : ENOSPC;
+
+		/* What is on a full disk for nothing must not stay there */
+		CloseTransientFile(fd);
+		(void) unlink(TORN_LIST_TEMP);
+		errno = save_errno;
+		ereport(elevel,
+				(errcode_for_file_access(),
+				 errmsg("could not write file \"%s\": %m", TORN_LIST_TEMP)));
+		return false;
+	}
 	if (CloseTransientFile(fd) != 0)
-		ereport(FATAL,
+	{
+		ereport(elevel,
 				(errcode_for_file_access(),
 				 errmsg("could not close file \"%s\": %m", TORN_LIST_TEMP)));
-	(void) durable_rename(TORN_LIST_TEMP, TORN_LIST_FILE, FATAL);
+		return false;
+	}
+	return durable_rename(TORN_LIST_TEMP, TORN_LIST_FILE, elevel) == 0;
 }
 
 /*
@@ -86,16 +100,18 @@ add_header(StringInfo text, uint64 nblocks)
 }
 
 /*
- * Write the list of what is still to be replaced in these chunks.  Returns how
- * many blocks that is.
+ * Write the list of what is still to be replaced in these chunks; *nblocks gets
+ * how many blocks that is.  Reports at elevel, and returns false, if it cannot
+ * be written.
  */
-uint64
-torn_list_write(PageRepairChunk **chunks, int nchunks)
+bool
+torn_list_write(PageRepairChunk **chunks, int nchunks, int elevel, uint64 *nblocks)
 {
+	bool		written;
 	StringInfoData lines;
 	StringInfoData text;
-	uint64		nblocks = 0;
 
+	*nblocks = 0;
 	initStringInfo(&lines);
 	for (int c = 0; c < nchunks; c++)
 	{
@@ -108,16 +124,16 @@ torn_list_write(PageRepairChunk **chunks, int nchunks)
 							 key->rlocator.spcOid, key->rlocator.dbOid, key->rlocator.relNumber, key->forknum,
 							 key->number * PAGE_REPAIR_CHUNK_BLOCKS + i,
 							 relpathperm(key->rlocator, key->forknum).str);
-			nblocks++;
+			(*nblocks)++;
 		}
 	}
 	initStringInfo(&text);
-	add_header(&text, nblocks);
+	add_header(&text, *nblocks);
 	appendBinaryStringInfo(&text, lines.data, lines.len);
-	write_file(&text);
+	written = write_file(&text, elevel);
 	pfree(lines.data);
 	pfree(text.data);
-	return nblocks;
+	return written;
 }
 
 /*

@@ -6,6 +6,7 @@ use warnings FATAL => 'all';
 use Compress::Zlib ();
 use File::Copy qw(copy);
 use File::Path qw(make_path remove_tree);
+use POSIX qw(mkfifo);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -155,6 +156,17 @@ foreach my $cluster ($primary, $standby)
 	like($log, qr/DETAIL: .*File "page_repair.torn" lists all blocks/, $cluster->name . ': the blocks are listed');
 	unlike($log, qr/HINT: .*(?:restore a backup|base backup)/, $cluster->name . ': nobody is told to throw anything away');
 }
+
+# ---- That it cannot be written does not hide what it would have said
+{
+	my $in_the_way = $standby->data_dir . '/page_repair.torn.tmp';
+	mkdir $in_the_way or die "mkdir: $!";
+	my ($started, $log) = attempt($standby);
+	is($started, 0, 'no place for the list: no start');
+	like($log, qr/could not create file "page_repair.torn.tmp"/, 'no place for the list: the log says so');
+	like($log, qr/FATAL: .*is torn, and no page repair source could give it.*\d+ blocks are still to be replaced/s, 'no place for the list: and why there is no start');
+	rmdir $in_the_way or die "rmdir: $!";
+}
 my $of_primary = list_torn($primary);
 my $of_standby = list_torn($standby);
 cmp_ok(scalar @{ $of_primary->{blocks} }, '>', 5, 'what is torn on the primary is listed');
@@ -176,6 +188,21 @@ like($log, qr/it has removed WAL segment $segment/, 'a segment that is not broug
 like($log, qr{HINT: .*"page_repair.copies/wal"}, 'a segment that is not brought: and says where to bring it');
 is(least_recovery_point($standby), $least, 'a segment that is not brought: the minimum recovery point has not moved');
 is_deeply(read_list($standby)->{blocks}, $of_standby->{blocks}, 'a segment that is not brought: no page was touched');
+
+# A file of the directory that is none
+sub refuse_odd
+{
+	my ($name, $what, $why) = @_;
+	bring_copies($standby, $primary, $of_standby, $header);
+	my $path = $standby->data_dir . "/page_repair.copies/$name";
+	rename $path, "$path.real" or die "rename: $!";
+	($what eq 'pipe' ? mkfifo($path, 0600) : symlink("$path.real", $path)) or die "$what: $!";
+	my ($started, $log) = attempt($standby);
+	is($started, 0, "$name is a $what: refused");
+	like($log, $why, "$name is a $what: the log says why");
+	return;
+}
+refuse_odd("wal/$segment", 'pipe', qr/it could not give WAL at/);
 my $high = 'FFFF/FFFFFF00';
 my @refused = (
 	[ 'another system', header_with($of_primary, 'system identifier' => 1), qr/it belongs to another system, 1/ ],
@@ -214,6 +241,12 @@ truncate $standby->data_dir . '/page_repair.copies/pages', 12345 or die "truncat
 ($started, $log) = attempt($standby);
 is($started, 0, 'a file that was cut: refused');
 like($log, qr/its file "pages" is not complete/, 'a file that was cut: the log says why');
+
+# ---- Nothing but plain files is read, or waited for
+refuse_odd('origin', 'pipe', qr/its file "origin" cannot be read/);
+refuse_odd('pages', 'pipe', qr/its file "pages" cannot be opened/);
+refuse_odd('pages', 'link', qr/its file "pages" cannot be opened/);
+
 # ---- With what the primary has, the standby is whole and consistent alone; then it gives the primary its pages
 sub both_come_up
 {
