@@ -101,7 +101,7 @@ flashback_execute_command(ParseState *pstate, FlashbackTableStmt *stmt, ParamLis
 												 RangeVarCallbackOwnsRelation, NULL), NoLock);
 	if (!flashback_kind_is_possible(rel, &refusal))
 		flashback_refuse(&refusal);
-	flashback_make_result(rel, time, NULL, NULL, false, NULL, &result);
+	flashback_make_result(rel, time, NULL, NULL, false, NULL, FLASHBACK_WORKERS_DEFAULT, &result);
 
 	ereport(NOTICE,
 			(errmsg("table \"%s\" as of %s is now in table \"%s\"",

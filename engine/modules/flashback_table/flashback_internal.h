@@ -57,6 +57,7 @@ extern void flashback_wal_end(FlashbackWalPass *pass);
 typedef struct FlashbackPageStore FlashbackPageStore;
 
 extern FlashbackPageStore *flashback_store_create(void);
+extern void flashback_store_share(FlashbackPageStore *store, int processes);
 extern uint32 flashback_store_add(FlashbackPageStore *store);
 extern char *flashback_store_page(FlashbackPageStore *store, uint32 slot, bool change);
 extern void flashback_store_free(FlashbackPageStore *store);
@@ -70,11 +71,20 @@ extern bool flashback_redo_makes_page(XLogReaderState *record, uint8 block_id);
 extern void flashback_redo_block(XLogReaderState *record, uint8 block_id, char *page);
 extern bool flashback_redo_concerns(XLogReaderState *record);
 
+/* The part of a file's blocks that one of several participants reads */
+typedef struct FlashbackShare
+{
+	int			number;			/* from 0 on */
+	int			of;				/* 1 or 0: there are no others */
+	BlockNumber run;			/* they take turns after so many blocks */
+} FlashbackShare;
+
 /* rebuild.c */
 typedef struct FlashbackHeap FlashbackHeap;
 
 extern FlashbackHeap *flashback_heap_open(const FlashbackFile *file, Relation rel,
 										  const FlashbackMoment *moment, FlashbackPhase phase);
+extern void flashback_heap_share(FlashbackHeap *heap, const FlashbackShare *share);
 
 /* A block then and now, and the tuples of it that are rows of now */
 typedef struct FlashbackPagePair
@@ -133,6 +143,14 @@ typedef struct FlashbackStored
 
 extern FlashbackScan *flashback_scan_catalog(Relation rel, const FlashbackFile *file,
 											 const FlashbackMoment *moment);
+extern FlashbackScan *flashback_scan_join(const FlashbackFormer *former, Relation rel,
+										  TupleDesc desc, TupleDesc shape,
+										  const FlashbackMoment *moment, const FlashbackShare *share);
+extern void flashback_scan_share(FlashbackScan *scan, const FlashbackShare *share);
+extern void flashback_scan_former(const FlashbackScan *scan, FlashbackFormer *former);
+extern BlockNumber flashback_scan_size(const FlashbackScan *scan);
+extern const FlashbackMoment *flashback_scan_moment(const FlashbackScan *scan);
+extern Relation flashback_scan_relation(const FlashbackScan *scan);
 extern void flashback_scan_describe(const FlashbackScan *scan, FlashbackStored *stored);
 extern FlashbackToast *flashback_scan_open_toast(FlashbackScan *scan);
 extern const char *flashback_scan_next_page(FlashbackScan *scan, const OffsetNumber **visible,
@@ -163,6 +181,8 @@ typedef struct FlashbackChunk
 extern FlashbackToast *flashback_toast_open(Oid toastrelid, const FlashbackFile *file,
 											const FlashbackMoment *moment,
 											FlashbackVisibility *visibility);
+extern void flashback_toast_share(FlashbackToast *toast, const FlashbackShare *share);
+extern BlockNumber flashback_toast_size(const FlashbackToast *toast);
 extern struct varlena *flashback_toast_fetch(FlashbackToast *toast, struct varlena *pointer);
 extern bool flashback_toast_next_chunk(FlashbackToast *toast, FlashbackChunk *chunk);
 pg_noreturn extern void flashback_toast_corrupted(const FlashbackToast *toast, Oid value,
@@ -171,6 +191,6 @@ extern void flashback_toast_close(FlashbackToast *toast);
 
 /* page_copy.c */
 extern bool flashback_pages_fit(const FlashbackScan *scan, Relation result);
-extern uint64 flashback_copy_pages(FlashbackScan *scan, Relation result);
+extern uint64 flashback_copy_pages(FlashbackScan *scan, Relation result, int workers);
 
 #endif							/* FLASHBACK_INTERNAL_H */

@@ -66,8 +66,12 @@ pg_noreturn extern void flashback_refuse_undecided(Relation rel, const char *rea
 extern void flashback_progress_request(void);
 extern void flashback_progress_startup(void);
 extern void flashback_progress_begin(Oid relid, TimestampTz time);
+extern int	flashback_progress_number(void);
+extern void flashback_progress_join(int number);
+extern void flashback_progress_next_relation(void);
 extern void flashback_progress_partition(int done, int total);
 extern void flashback_progress_rows(uint64 rows);
+extern void flashback_progress_all_rows(uint64 rows);
 extern void flashback_progress_indexes(int done, int total);
 extern void flashback_progress_end(void);
 
@@ -79,9 +83,12 @@ typedef struct FlashbackResult
 	FlashbackMoment moment;
 } FlashbackResult;
 
+/* As many workers as the settings make of the size of the table */
+#define FLASHBACK_WORKERS_DEFAULT (-1)
+
 extern void flashback_make_result(Relation rel, TimestampTz time, const char *name,
 								  const char *schema, bool with_indexes,
-								  const char *condition, FlashbackResult *result);
+								  const char *condition, int workers, FlashbackResult *result);
 extern void flashback_make_result_before(Oid relid, XLogRecPtr commit_lsn, const char *name,
 										 const char *schema, const char *condition,
 										 FlashbackResult *result);

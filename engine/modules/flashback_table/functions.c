@@ -24,6 +24,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "postmaster/bgworker_internals.h"
 #include "storage/bufmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -34,6 +35,7 @@
 PG_FUNCTION_INFO_V1(polar_flashback_rows);
 PG_FUNCTION_INFO_V1(polar_flashback_count);
 PG_FUNCTION_INFO_V1(polar_flashback_table);
+PG_FUNCTION_INFO_V1(polar_flashback_table_workers);
 PG_FUNCTION_INFO_V1(polar_flashback_check);
 
 /*
@@ -156,8 +158,11 @@ polar_flashback_count(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(count);
 }
 
-Datum
-polar_flashback_table(PG_FUNCTION_ARGS)
+/*
+ * Makes a table, with options that begin at the argument "first".
+ */
+static Datum
+make_table(FunctionCallInfo fcinfo, int first, int workers)
 {
 	TupleDesc	desc;
 	Datum		values[4];
@@ -167,7 +172,7 @@ polar_flashback_table(PG_FUNCTION_ARGS)
 
 	refuse_null(PG_ARGISNULL(0), "relation");
 	refuse_null(PG_ARGISNULL(1), "target_time");
-	refuse_null(PG_ARGISNULL(4), "with_indexes");
+	refuse_null(PG_ARGISNULL(first + 2), "with_indexes");
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	PreventCommandIfReadOnly("polar_flashback_table()");
@@ -175,9 +180,9 @@ polar_flashback_table(PG_FUNCTION_ARGS)
 
 	rel = open_possible(PG_GETARG_OID(0));
 	flashback_make_result(rel, PG_GETARG_TIMESTAMPTZ(1),
-						  PG_ARGISNULL(2) ? NULL : NameStr(*PG_GETARG_NAME(2)),
-						  PG_ARGISNULL(3) ? NULL : NameStr(*PG_GETARG_NAME(3)),
-						  PG_GETARG_BOOL(4), get_text(fcinfo, 5), &result);
+						  PG_ARGISNULL(first) ? NULL : NameStr(*PG_GETARG_NAME(first)),
+						  PG_ARGISNULL(first + 1) ? NULL : NameStr(*PG_GETARG_NAME(first + 1)),
+						  PG_GETARG_BOOL(first + 2), get_text(fcinfo, first + 3), workers, &result);
 	table_close(rel, NoLock);
 
 	values[0] = ObjectIdGetDatum(result.relid);
@@ -185,6 +190,27 @@ polar_flashback_table(PG_FUNCTION_ARGS)
 	values[2] = LSNGetDatum(result.moment.lsn);
 	values[3] = Int64GetDatum(result.moment.point.number);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
+}
+
+Datum
+polar_flashback_table(PG_FUNCTION_ARGS)
+{
+	return make_table(fcinfo, 2, FLASHBACK_WORKERS_DEFAULT);
+}
+
+/*
+ * The same with a number of workers; null stands for that of the settings.
+ */
+Datum
+polar_flashback_table_workers(PG_FUNCTION_ARGS)
+{
+	int32		workers = PG_ARGISNULL(2) ? FLASHBACK_WORKERS_DEFAULT : PG_GETARG_INT32(2);
+
+	if (!PG_ARGISNULL(2) && (workers < 0 || workers > MAX_PARALLEL_WORKER_LIMIT))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("argument \"%s\" must be between %d and %d", "workers", 0, MAX_PARALLEL_WORKER_LIMIT)));
+	return make_table(fcinfo, 3, workers);
 }
 
 Datum

@@ -71,6 +71,16 @@ flashback_store_create(void)
 }
 
 /*
+ * So many processes share the memory of one, before any page was added.
+ */
+void
+flashback_store_share(FlashbackPageStore *store, int processes)
+{
+	Assert(store->nslots == 0);
+	store->max_frames = Max(store->max_frames / processes, 16);
+}
+
+/*
  * A new page of zeroes.
  */
 uint32

@@ -4,7 +4,8 @@
  *	  How far the running flashbacks are.
  *
  * The core reports progress only of commands that it knows, so each backend
- * has an entry here.  Only its own process writes to it.
+ * has an entry here.  Only its own process writes to it, and the workers that
+ * it has started: these add what they have done.
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *
@@ -49,6 +50,12 @@ typedef struct ProgressEntry
 	int			partitions_done;
 	uint64		rows;
 	FlashbackProgress scan;
+
+	/* By workers, in the present phase and all in all */
+	uint64		workers_blocks;
+	uint64		workers_rebuilt;
+	uint64		workers_rows;
+	uint64		workers_written;
 } ProgressEntry;
 
 static const char *const phase_names[] = {
@@ -67,6 +74,10 @@ static ProgressEntry *entries = NULL;
 static ProgressEntry *mine = NULL;
 static uintptr_t mine_serial;
 static int	depth = 0;
+
+/* Of the process that we work for, and what it has been told */
+static ProgressEntry *joined = NULL;
+static FlashbackProgress told;
 
 void
 flashback_progress_request(void)
@@ -179,12 +190,64 @@ flashback_progress_begin(Oid relid, TimestampTz time)
 	entry->indexes_total = entry->indexes_done = 0;
 	entry->partitions_total = entry->partitions_done = 0;
 	entry->rows = 0;
+	entry->workers_blocks = entry->workers_rebuilt = entry->workers_rows = entry->workers_written = 0;
 	memset(&entry->scan, 0, sizeof(FlashbackProgress));
 	SpinLockRelease(&entry->mutex);
 	memset(&flashback_progress, 0, sizeof(FlashbackProgress));
 	mine = entry;
 	mine_serial = serial;
 	flashback_progress_hook = report_scan;
+}
+
+/*
+ * What workers need to join; -1 if nothing is shown.
+ */
+int
+flashback_progress_number(void)
+{
+	return mine ? (int) (mine - entries) : -1;
+}
+
+static void
+report_to_joined(const FlashbackProgress *progress)
+{
+	/* Blocks are counted anew for each relation */
+	if (progress->blocks_done < told.blocks_done)
+		told.blocks_done = 0;
+	SpinLockAcquire(&joined->mutex);
+	joined->workers_blocks += progress->blocks_done - told.blocks_done;
+	joined->workers_rebuilt += progress->blocks_rebuilt - told.blocks_rebuilt;
+	joined->workers_rows += progress->rows - told.rows;
+	joined->workers_written += progress->bytes_written - told.bytes_written;
+	SpinLockRelease(&joined->mutex);
+	told = *progress;
+}
+
+/*
+ * From now on this process, a worker, counts for another one.
+ */
+void
+flashback_progress_join(int number)
+{
+	memset(&flashback_progress, 0, sizeof(FlashbackProgress));
+	memset(&told, 0, sizeof(FlashbackProgress));
+	if (number < 0)
+		return;
+	joined = &entries[number];
+	flashback_progress_hook = report_to_joined;
+}
+
+/*
+ * The workers go on to another relation together.
+ */
+void
+flashback_progress_next_relation(void)
+{
+	if (mine == NULL)
+		return;
+	SpinLockAcquire(&mine->mutex);
+	mine->workers_blocks = 0;
+	SpinLockRelease(&mine->mutex);
 }
 
 /*
@@ -213,6 +276,20 @@ flashback_progress_rows(uint64 rows)
 	SpinLockAcquire(&mine->mutex);
 	mine->rows = rows;
 	mine->scan = flashback_progress;
+	SpinLockRelease(&mine->mutex);
+}
+
+/*
+ * So many have been found in the end, by workers, too.
+ */
+void
+flashback_progress_all_rows(uint64 rows)
+{
+	if (mine == NULL)
+		return;
+	SpinLockAcquire(&mine->mutex);
+	mine->rows = rows;
+	mine->workers_rows = 0;
 	SpinLockRelease(&mine->mutex);
 }
 
@@ -270,14 +347,14 @@ polar_stat_get_progress_flashback_table(PG_FUNCTION_ARGS)
 			values[column++] = Int64GetDatum(entry.scan.wal_bytes_total);
 			values[column++] = Int64GetDatum(entry.scan.wal_bytes_done);
 			values[column++] = Int64GetDatum(entry.scan.blocks_total);
-			values[column++] = Int64GetDatum(entry.scan.blocks_done);
-			values[column++] = Int64GetDatum(entry.scan.blocks_rebuilt);
-			values[column++] = Int64GetDatum(entry.rows);
+			values[column++] = Int64GetDatum(entry.scan.blocks_done + entry.workers_blocks);
+			values[column++] = Int64GetDatum(entry.scan.blocks_rebuilt + entry.workers_rebuilt);
+			values[column++] = Int64GetDatum(entry.rows + entry.workers_rows);
 			values[column++] = Int32GetDatum(entry.partitions_total);
 			values[column++] = Int32GetDatum(entry.partitions_done);
 			values[column++] = Int32GetDatum(entry.indexes_total);
 			values[column++] = Int32GetDatum(entry.indexes_done);
-			values[column++] = Int64GetDatum(entry.scan.bytes_written);
+			values[column++] = Int64GetDatum(entry.scan.bytes_written + entry.workers_written);
 			Assert(column == PROGRESS_COLUMNS);
 		}
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);

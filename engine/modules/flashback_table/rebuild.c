@@ -13,6 +13,9 @@
  * never written.  So each page is rebuilt, but only those that have an image,
  * or that WAL changes, are remembered; others are as the file has them.
  *
+ * Several processes can read the same file, each its share of the blocks: a
+ * block is rebuilt from what concerns it alone.
+ *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *
  * IDENTIFICATION
@@ -93,7 +96,8 @@ struct FlashbackHeap
 	BlockNumber nblocks;		/* of the file, when we began */
 	BufferAccessStrategy strategy;
 	ReadStream *stream;			/* NULL: all that is on disk has been read */
-	BlockRangeReadStreamPrivate range;
+	FlashbackShare share;		/* of the blocks, that are read */
+	BlockNumber ahead;			/* the next block for the stream */
 	BlockNumber position;		/* the next block that is not yet taken */
 	block_hash *blocks;			/* to rebuild, or rebuilt */
 	FlashbackPageStore *store;
@@ -126,6 +130,27 @@ open_kept(FlashbackHeap *heap)
 }
 
 /*
+ * Whether a block is ours, and not another participant's.
+ */
+static bool
+is_ours(const FlashbackHeap *heap, BlockNumber blkno)
+{
+	const FlashbackShare *share = &heap->share;
+
+	return share->of <= 1 || (int) (blkno / share->run % share->of) == share->number;
+}
+
+static BlockNumber
+next_of_stream(ReadStream *stream, void *callback_private_data, void *per_buffer_data)
+{
+	FlashbackHeap *heap = callback_private_data;
+
+	while (heap->ahead < heap->nblocks && !is_ours(heap, heap->ahead))
+		heap->ahead++;
+	return heap->ahead < heap->nblocks ? heap->ahead++ : InvalidBlockNumber;
+}
+
+/*
  * Begins to read a heap from a file: the present one of a relation, which must
  * be locked, or one that was kept.
  */
@@ -153,11 +178,9 @@ flashback_heap_open(const FlashbackFile *file, Relation rel, const FlashbackMome
 		heap->rel = rel;
 		heap->nblocks = RelationGetNumberOfBlocks(rel);
 		heap->strategy = GetAccessStrategy(BAS_BULKREAD);
-		heap->range.current_blocknum = 0;
-		heap->range.last_exclusive = heap->nblocks;
 		heap->stream = read_stream_begin_relation(READ_STREAM_FULL | READ_STREAM_SEQUENTIAL | READ_STREAM_USE_BATCHING,
 												  heap->strategy, rel, MAIN_FORKNUM,
-												  block_range_read_stream_cb, &heap->range, 0);
+												  next_of_stream, heap, 0);
 	}
 	MemoryContextSwitchTo(old_context);
 
@@ -165,6 +188,18 @@ flashback_heap_open(const FlashbackFile *file, Relation rel, const FlashbackMome
 	flashback_progress.blocks_done = 0;
 	flashback_report(phase);
 	return heap;
+}
+
+/*
+ * Leaves blocks to other participants, that read the same file.  Nothing has
+ * been read yet.
+ */
+void
+flashback_heap_share(FlashbackHeap *heap, const FlashbackShare *share)
+{
+	Assert(heap->position == 0 && heap->order == NULL && heap->blocks->members == 0);
+	heap->share = *share;
+	flashback_store_share(heap->store, share->of);
 }
 
 /*
@@ -274,6 +309,8 @@ next_kept(FlashbackHeap *heap, BlockNumber *blkno)
 
 		CHECK_FOR_INTERRUPTS();
 		*blkno = heap->position++;
+		if (!is_ours(heap, *blkno))
+			continue;
 		if ((++flashback_progress.blocks_done & 1023) == 0)
 			flashback_report(heap->phase);
 		if (block_lookup(heap->blocks, *blkno) != NULL)
@@ -533,7 +570,7 @@ flashback_heap_pause(FlashbackHeap *heap)
 	if (heap->stream == NULL)
 		return;
 	read_stream_reset(heap->stream);
-	heap->range.current_blocknum = heap->position;
+	heap->ahead = heap->position;
 }
 
 void
@@ -567,7 +604,7 @@ find_images(FlashbackHeap *heap, bool also_read)
 	{
 		FlashbackBlock *block;
 
-		if (heap->kept && image.lsn >= heap->deleted)
+		if (!is_ours(heap, image.blkno) || (heap->kept && image.lsn >= heap->deleted))
 			continue;
 		if (image.blkno >= heap->nblocks || heap->kept)
 			block = want(heap, image.blkno);
@@ -777,7 +814,7 @@ replay(FlashbackHeap *heap)
 
 			if (!named->in_use || named->forknum != MAIN_FORKNUM ||
 				!RelFileLocatorEquals(named->rlocator, heap->rlocator) ||
-				!flashback_redo_concerns(record))
+				!is_ours(heap, named->blkno) || !flashback_redo_concerns(record))
 				continue;
 			block = block_lookup(heap->blocks, named->blkno);
 			makes_page = flashback_redo_makes_page(record, id);

@@ -203,12 +203,12 @@ insert_rows(Relation result, TupleDesc from, FlashbackRows *rows, FlashbackCondi
  */
 static uint64
 fill_table(Relation result, TupleDesc from, FlashbackRows *rows, bool selected,
-		   FlashbackCondition *condition)
+		   FlashbackCondition *condition, int workers)
 {
 	FlashbackScan *scan = selected ? NULL : flashback_rows_take_scan(rows);
 
 	if (scan && flashback_pages_fit(scan, result))
-		return flashback_copy_pages(scan, result);
+		return flashback_copy_pages(scan, result, workers);
 	return insert_rows(result, from, rows, condition);
 }
 
@@ -278,7 +278,7 @@ describe(const FlashbackMoment *moment)
 void
 flashback_make_result(Relation rel, TimestampTz time, const char *name,
 					  const char *schema, bool with_indexes,
-					  const char *condition, FlashbackResult *result)
+					  const char *condition, int workers, FlashbackResult *result)
 {
 	FlashbackRows *rows;
 	FlashbackCondition *on_result = NULL;
@@ -312,7 +312,7 @@ flashback_make_result(Relation rel, TimestampTz time, const char *name,
 				 errdetail("The result has the columns of then.")));
 		on_result = flashback_condition_create(table, condition);
 	}
-	result->rows = fill_table(table, columns, rows, condition != NULL, on_result);
+	result->rows = fill_table(table, columns, rows, condition != NULL, on_result, workers);
 	flashback_condition_free(on_result);
 	flashback_rows_end(rows);
 	table_close(table, NoLock);
@@ -360,7 +360,8 @@ flashback_make_result_before(Oid relid, XLogRecPtr commit_lsn, const char *name,
 	result->relid = create_table(columns, rel ? rel->rd_rel->relowner : former->owner, name, schema);
 	table = table_open(result->relid, AccessExclusiveLock);
 	on_result = flashback_condition_create(table, condition);
-	result->rows = fill_table(table, columns, rows, condition != NULL, on_result);
+	result->rows = fill_table(table, columns, rows, condition != NULL, on_result,
+							  FLASHBACK_WORKERS_DEFAULT);
 	flashback_condition_free(on_result);
 	flashback_comment_former(result->relid, relid, former_schema, NameStr(former->name),
 							 former->natts, result->moment.time, describe(&result->moment));

@@ -27,6 +27,7 @@ struct FlashbackScan
 	TupleDesc	desc;			/* of the tuples on its pages */
 	TupleDesc	shape;			/* of the rows that are returned */
 	FlashbackMoment moment;
+	FlashbackFile file;
 	FlashbackHeap *heap;
 	FlashbackVisibility *visibility;
 	Oid			toastrelid;		/* that the relation had at the moment */
@@ -78,6 +79,7 @@ begin(const FlashbackFormer *former, Relation rel, TupleDesc desc, TupleDesc sha
 	scan->natts = former->natts;
 	scan->toastrelid = former->toastrelid;
 	scan->toast_file = former->toast;
+	scan->file = former->file;
 	for (int i = 0; i < desc->natts; i++)
 		if (TupleDescCompactAttr(desc, i)->attisdropped)
 			scan->has_dropped = true;
@@ -120,6 +122,61 @@ flashback_scan_begin(const FlashbackFormer *former, Relation rel, bool then,
 
 	return begin(former, rel, desc, then ? desc : RelationGetDescr(rel), moment,
 				 FLASHBACK_READING_TABLE);
+}
+
+/*
+ * Takes part in a scan of another process, with our share of its blocks.
+ */
+FlashbackScan *
+flashback_scan_join(const FlashbackFormer *former, Relation rel, TupleDesc desc, TupleDesc shape,
+					const FlashbackMoment *moment, const FlashbackShare *share)
+{
+	FlashbackScan *scan = begin(former, rel, desc, shape, moment, FLASHBACK_READING_TABLE);
+
+	flashback_scan_share(scan, share);
+	return scan;
+}
+
+/*
+ * Leaves blocks to other participants.  Nothing has been read yet.
+ */
+void
+flashback_scan_share(FlashbackScan *scan, const FlashbackShare *share)
+{
+	flashback_heap_share(scan->heap, share);
+}
+
+/*
+ * What a participant needs to know; it has no descriptors of its own.
+ */
+void
+flashback_scan_former(const FlashbackScan *scan, FlashbackFormer *former)
+{
+	memset(former, 0, sizeof(*former));
+	former->relid = scan->relid;
+	former->name = scan->name;
+	former->natts = scan->natts;
+	former->file = scan->file;
+	former->toastrelid = scan->toastrelid;
+	former->toast = scan->toast_file;
+}
+
+BlockNumber
+flashback_scan_size(const FlashbackScan *scan)
+{
+	return flashback_heap_size(scan->heap);
+}
+
+const FlashbackMoment *
+flashback_scan_moment(const FlashbackScan *scan)
+{
+	return &scan->moment;
+}
+
+Relation
+flashback_scan_relation(const FlashbackScan *scan)
+{
+	return scan->rel;
 }
 
 TupleTableSlot *

@@ -94,6 +94,21 @@ flashback_toast_open(Oid toastrelid, const FlashbackFile *file, const FlashbackM
 	return toast;
 }
 
+/*
+ * Leaves chunks to other participants: next_chunk() gives those of our share.
+ */
+void
+flashback_toast_share(FlashbackToast *toast, const FlashbackShare *share)
+{
+	flashback_heap_share(toast->heap, share);
+}
+
+BlockNumber
+flashback_toast_size(const FlashbackToast *toast)
+{
+	return flashback_heap_size(toast->heap);
+}
+
 void
 flashback_toast_corrupted(const FlashbackToast *toast, Oid value, const char *what)
 {

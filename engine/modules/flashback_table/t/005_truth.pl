@@ -26,6 +26,7 @@ shared_buffers = 4MB
 maintenance_work_mem = 1MB
 max_prepared_transactions = 20
 max_connections = 50
+max_worker_processes = 16
 full_page_writes = off
 polar_page_repair_guard = off
 autovacuum = on
@@ -252,6 +253,14 @@ sub record
 
 my ($compared, $different, $made) = (0, 0, 0);
 
+# Makes a table, with as many workers as it comes
+sub make_sql
+{
+	my ($table, $moment) = @_;
+	my $workers = (0, 1, 2, 3, 'NULL')[ int(rand(5)) ];
+	return "SELECT FROM polar_flashback_table('$table', '$moment', workers => $workers, result_name => 'made');";
+}
+
 sub compare
 {
 	my ($moment, $when) = @_;
@@ -260,7 +269,7 @@ sub compare
 		# Read, or made: copied where that can be, else inserted.  Rows with other types than now are only had in a table.
 		my $make = $table eq 'typed' || rand() < 0.5;
 		my $from = $make ? 'made' : "polar_flashback_rows(NULL::$table, '$moment')";
-		my ($found) = $node->safe_psql('postgres', ($make ? "SELECT FROM polar_flashback_table('$table', '$moment', result_name => 'made');" : '') . qq{
+		my ($found) = $node->safe_psql('postgres', ($make ? make_sql($table, $moment) : '') . qq{
 			WITH known AS MATERIALIZED (SELECT content FROM truth WHERE moment = '$moment' AND tab = '$table'),
 				found AS MATERIALIZED (SELECT $content{$table} AS content FROM $from r)
 			SELECT (SELECT count(*) FROM (SELECT * FROM known EXCEPT ALL SELECT * FROM found) m),
@@ -284,7 +293,7 @@ sub compare_differences
 	{
 		my $make = rand() < 0.5;
 		my $with = $make ? q{result => 'made'} : "'$moment'";
-		my ($found) = $node->safe_psql('postgres', ($make ? "SELECT FROM polar_flashback_table('$table', '$moment', result_name => 'made');" : '') . qq{
+		my ($found) = $node->safe_psql('postgres', ($make ? make_sql($table, $moment) : '') . qq{
 			BEGIN;
 			LOCK TABLE $table IN SHARE MODE;
 			WITH known AS MATERIALIZED (SELECT content FROM truth WHERE moment = '$moment' AND tab = '$table'),

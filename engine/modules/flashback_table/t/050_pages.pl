@@ -1,5 +1,6 @@
 # A result that is copied page by page has the rows that one has into which they are inserted, for every kind of table. It is sound,
-# stays so after a crash and on a standby, and nothing is left of one that fails. A condition is what makes rows be inserted.
+# stays so after a crash and on a standby, and nothing is left of one that fails. A condition is what makes rows be inserted. Tables
+# are copied with 0 to 2 workers in turn.
 use strict;
 use warnings FATAL => 'all';
 use PostgreSQL::Test::Cluster;
@@ -137,10 +138,10 @@ for my $moment (@moments)
 		# The present shape has columns that were not there then
 		my $columns = $table eq 'plain' ? 'id, n, label' : '*';
 		my ($sound) = map {
-			my ($name, $condition) = @$_;
-			$node->safe_psql('postgres', "SELECT polar_flashback_table('$table', '$moment->{at}', result_name => '$name', condition => $condition)");
+			my ($name, $condition, $workers) = @$_;
+			$node->safe_psql('postgres', "SELECT polar_flashback_table('$table', '$moment->{at}', result_name => '$name', condition => $condition, workers => $workers)");
 			result_is_sound($name);
-		} ([ 'inserted', q{'true'} ], [ 'copied', 'NULL' ]);
+		} ([ 'inserted', q{'true'}, 0 ], [ 'copied', 'NULL', ($compared + int($compared / @tables)) % 3 ]);
 		my ($missing, $surplus) = split /\|/, $node->safe_psql('postgres', q{
 			SELECT (SELECT count(*) FROM (SELECT r::text FROM inserted r EXCEPT ALL SELECT r::text FROM copied r) m),
 				(SELECT count(*) FROM (SELECT r::text FROM copied r EXCEPT ALL SELECT r::text FROM inserted r) s)});
