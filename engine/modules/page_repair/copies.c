@@ -106,13 +106,13 @@ next_value(char **at, const char *name)
 static bool
 read_number(char **at, const char *name, uint64 *value)
 {
-	const char *text = next_value(at, name);
+	const char *number = next_value(at, name);
 	char	   *end;
 
-	if (text == NULL || *text <'0' || *text >'9')
+	if (number == NULL || *number < '0' || *number > '9')
 		return false;
 	errno = 0;
-	*value = strtou64(text, &end, 10);
+	*value = strtou64(number, &end, 10);
 	return errno == 0 && *end == '\0';
 }
 

@@ -19,6 +19,7 @@
 #include "access/xlog.h"
 #include "access/xlogrecovery.h"
 #include "common/relpath.h"
+#include "decision.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "postmaster/startup.h"
@@ -41,6 +42,19 @@ typedef struct Batch
 	uint32		asked;			/* sources that have answered, a bit for each */
 } Batch;
 
+/* What becomes of a block that a source was asked for */
+typedef enum PageFate
+{
+	PAGE_GIVEN,					/* written over the torn one */
+	PAGE_EMPTY,					/* the source is right that it has none */
+	PAGE_KEPT,					/* what is on disk stays */
+	PAGE_NOT_GIVEN,				/* the next source is asked */
+	PAGE_IMPOSSIBLE,			/* and this one never again */
+	PAGE_KEPT_IF_WHOLE,			/* PAGE_KEPT or PAGE_NOT_GIVEN */
+} PageFate;
+
+#define PAGE_FATES (PAGE_KEPT_IF_WHOLE + 1)
+
 /*
  * Refuse a source for the rest of this recovery.
  */
@@ -62,10 +76,10 @@ refuse_source(PageSource *source, const char *format,...)
  * May pages with this header be used?  (R3, R4, R5)
  */
 static bool
-accept_header(PageSource *source, PageSourceHeader *header)
+accept_header(Recovery *recovery, PageSource *source, PageSourceHeader *header)
 {
 	/* Crash recovery ends on the timeline of the WAL that is here */
-	repair_follow_timeline(recovery->standby ? recoveryTargetTLI : recovery->map.timeline);
+	repair_follow_timeline(recovery, recovery->standby ? recoveryTargetTLI : recovery->map.timeline);
 	header->end_lsn = page_repair_record_end(header->end_lsn);
 
 	if (header->system_identifier != GetSystemIdentifier())
@@ -110,19 +124,11 @@ accept_header(PageSource *source, PageSourceHeader *header)
 }
 
 /*
- * A source has no content for this block, and our WAL does not say why.  Is
- * that to be believed?  (R7)
- *
- * In crash recovery nobody asks later whether a page that replay missed was
- * dropped, so it is not.  A standby's replay asks, before it is consistent,
- * with WAL that it has not got yet; but not for a block that only hints have
- * changed, and whoever is right, a source that has the page knows better.
+ * Could no other source have what this batch still lacks?
  */
 static bool
-believe_missing(const Batch *batch, const PageRepairBlock *block)
+all_are_asked(Recovery *recovery, const Batch *batch)
 {
-	if (!recovery->standby || !page_repair_replayed(&recovery->map, block))
-		return false;
 	for (int i = 0; i < recovery->nsources; i++)
 	{
 		if (!recovery->sources[i].refused && ((batch->asked | recovery->failed) & (1U << i)) == 0)
@@ -132,88 +138,175 @@ believe_missing(const Batch *batch, const PageRepairBlock *block)
 }
 
 /*
- * Put pages where torn ones are, if all is right with them.  A length of -1 says
- * that the source has not the block, 0 that it cannot give it.  Blocks of the
- * batch that have got their page are marked.  Returns false when the source
- * must not be asked further now.
+ * What becomes of a block that the source lacks, or has as zeroes (R7).
+ *
+ * In crash recovery nobody asks later whether a page that replay missed was
+ * dropped, so only our WAL is believed.  A standby's replay asks, before it is
+ * consistent, with WAL that it has not got yet; but not for a block that only
+ * hints have changed, and whoever is right, a source that has the page knows
+ * better.  Replay writes no hints there, so what verifies is whole, and who has
+ * dropped it need not be waited for.
  */
-static bool
-use_pages(PageSource *source, PageRepairSourceState *state, Batch *batch,
-		  const char **pages, int *lengths, const PageSourceHeader *header)
+static PageFate
+fate_without_content(Recovery *recovery, const PageSource *source, const Batch *batch,
+					 const PageRepairBlock *block)
+{
+	const Fact	facts[] = {
+		FACT(block->forknum == VISIBILITYMAP_FORKNUM),
+		FACT(page_repair_removed(&recovery->map, block)),
+		FACT(recovery->standby),
+		FACT(page_repair_replayed(&recovery->map, block)),
+		FACT(source->copies != NULL),
+		FACT(all_are_asked(recovery, batch)),
+	};
+	static const struct
+	{
+		Fact		facts[lengthof(facts)];
+		PageFate	fate;
+	}			table[] = {
+		/* map, removed by WAL, standby, replayed, copies, all asked */
+		{{YES, ANY, ANY, ANY, ANY, ANY}, PAGE_EMPTY},
+		{{ANY, YES, ANY, ANY, ANY, ANY}, PAGE_EMPTY},
+		{{ANY, ANY, NO, ANY, ANY, ANY}, PAGE_NOT_GIVEN},
+		{{ANY, ANY, ANY, YES, YES, ANY}, PAGE_NOT_GIVEN},
+		{{ANY, ANY, ANY, YES, ANY, NO}, PAGE_NOT_GIVEN},
+		{{ANY, ANY, ANY, YES, ANY, YES}, PAGE_EMPTY},
+		{{ANY, ANY, ANY, NO, ANY, ANY}, PAGE_KEPT_IF_WHOLE},
+	};
+
+	for (int i = 0; i < lengthof(table); i++)
+	{
+		if (row_applies(table[i].facts, facts, lengthof(facts)))
+			return table[i].fate;
+	}
+	pg_unreachable();
+}
+
+/*
+ * What becomes of a block that a source was asked for?  A length of -1 says that
+ * the source has not the block, 0 that it cannot give it.  The source's "why"
+ * says why it has not given it; "newest" rises to the position of its page.
+ */
+static PageFate
+judge_page(Recovery *recovery, PageSource *source, const Batch *batch, const PageRepairBlock *block,
+		   const char *content, int length, const PageSourceHeader *header, XLogRecPtr *newest)
+{
+	PGIOAlignedBlock page;
+	XLogRecPtr	lsn;
+
+	if (length == -1 || (length == BLCKSZ && pg_memory_is_all_zeros(content, BLCKSZ)))
+	{
+		PageFate	fate = fate_without_content(recovery, source, batch, block);
+
+		if (fate == PAGE_KEPT_IF_WHOLE)
+			fate = verify_is_whole(recovery, block) ? PAGE_KEPT : PAGE_NOT_GIVEN;
+		if (fate == PAGE_NOT_GIVEN)
+			snprintf(source->why, sizeof(source->why), "it has no content for block %u of relation \"%s\", which was not dropped",
+					 block->blkno, relpathperm(block->rlocator, block->forknum).str);
+		if (length == -1 || fate != PAGE_EMPTY)
+			return fate;
+	}
+	if (length != BLCKSZ)
+	{
+		/* Of the flashback log its own message has said why */
+		if (source != &recovery->log_source)
+			snprintf(source->why, sizeof(source->why), source->copies ? "it has no whole copy of block %u of relation \"%s\"" :
+					 "it could not read block %u of relation \"%s\"",
+					 block->blkno, relpathperm(block->rlocator, block->forknum).str);
+		return PAGE_NOT_GIVEN;
+	}
+	memcpy(page.data, content, BLCKSZ);
+	if (!PageIsVerified((PageData *) page.data, block->blkno, 0, NULL))
+	{
+		snprintf(source->why, sizeof(source->why), "block %u of relation \"%s\" was damaged on its way",
+				 block->blkno, relpathperm(block->rlocator, block->forknum).str);
+		return PAGE_NOT_GIVEN;
+	}
+	lsn = PageGetLSN((Page) page.data);
+	if (lsn > header->end_lsn)
+	{
+		refuse_source(source, "block %u of relation \"%s\" has position %X/%X, after its own, %X/%X",
+					  block->blkno, relpathperm(block->rlocator, block->forknum).str,
+					  LSN_FORMAT_ARGS(lsn), LSN_FORMAT_ARGS(header->end_lsn));
+		return PAGE_IMPOSSIBLE;
+	}
+	*newest = Max(*newest, lsn);
+	return PAGE_GIVEN;
+}
+
+/*
+ * Put a page, or an empty one, where a torn one is.
+ */
+static void
+replace_page(Recovery *recovery, const PageSource *source, const PageRepairBlock *block, PageFate fate,
+			 const char *content, const PageSourceHeader *header)
 {
 	bool		from_log = (source == &recovery->log_source);
-	bool		unreadable = false;
-	int			usable = 0;
-	uint64		given = 0;
+	bool		map = (block->forknum == VISIBILITYMAP_FORKNUM);
+	PGIOAlignedBlock page;
+
+	if (fate == PAGE_GIVEN)
+	{
+		memcpy(page.data, content, BLCKSZ);
+		recovery->stats.repaired++;
+		recovery->stats.bytes += BLCKSZ;
+		if (from_log)
+			recovery->stats.log_pages++;
+	}
+	else
+	{
+		memset(page.data, 0, BLCKSZ);
+		if (map && from_log)
+			recovery->stats.vm_initialized++;
+		else
+			recovery->stats.missing++;
+	}
+	/* Replay takes a visibility map page of zeroes for a missing one (R8) */
+	if (map && PageIsNew((Page) page.data))
+		PageInit((Page) page.data, BLCKSZ, 0);
+	repair_write_page(recovery, smgropen(block->rlocator, INVALID_PROC_NUMBER), block->forknum, block->blkno, page.data);
+	if (recovery->stats.policy == PAGE_REPAIR_CHECKSUM)
+	{
+		char		what[256];
+
+		if (fate == PAGE_EMPTY)
+			snprintf(what, sizeof(what), "zeroed, source \"%s\" has no such block at %X/%X",
+					 source->name, LSN_FORMAT_ARGS(header->end_lsn));
+		else
+			snprintf(what, sizeof(what), "taken from source \"%s\", page LSN %X/%X",
+					 source->name, LSN_FORMAT_ARGS(PageGetLSN((Page) page.data)));
+		repair_log(recovery, block, what);
+	}
+}
+
+/*
+ * Put pages where torn ones are, if all is right with them.  Blocks of the batch
+ * that have got their page are marked.  Returns false when the source must not
+ * be asked further now.
+ */
+static bool
+use_pages(Recovery *recovery, PageSource *source, PageRepairSourceState *state, Batch *batch,
+		  const char **pages, const int *lengths, const PageSourceHeader *header)
+{
+	bool		from_log = (source == &recovery->log_source);
+	PageFate	fates[BATCH_BLOCKS];
+	int			counts[PAGE_FATES] = {0};
 	XLogRecPtr	newest = InvalidXLogRecPtr;
 
 	/* Look at all pages before the first is written */
 	for (int i = 0; i < batch->nblocks; i++)
 	{
-		const PageRepairBlock *block = &batch->blocks[i];
-		PGIOAlignedBlock page;
-		XLogRecPtr	lsn;
-
 		if (batch->done[i])
 			continue;
-
-		/* R7 */
-		if (block->forknum != VISIBILITYMAP_FORKNUM &&
-			(lengths[i] == -1 || (lengths[i] == BLCKSZ && pg_memory_is_all_zeros(pages[i], BLCKSZ))) &&
-			!page_repair_removed(&recovery->map, block) &&
-			(source->copies || !believe_missing(batch, block)))
-		{
-			/*
-			 * A standby's replay writes no hints, so what verifies is whole,
-			 * and who has dropped it need not be waited for
-			 */
-			if (recovery->standby && !page_repair_replayed(&recovery->map, block) && verify_is_whole(block))
-			{
-				batch->done[i] = true;
-				batch->left--;
-				lengths[i] = 0;
-				continue;
-			}
-			unreadable = true;
-			snprintf(source->why, sizeof(source->why), "it has no content for block %u of relation \"%s\", which was not dropped",
-					 block->blkno, relpathperm(block->rlocator, block->forknum).str);
-			lengths[i] = 0;
-			continue;
-		}
-		if (lengths[i] == -1)
-		{
-			usable++;
-			continue;
-		}
-		if (lengths[i] != BLCKSZ)
-		{
-			unreadable = true;
-			/* The log has said why */
-			if (!from_log)
-				snprintf(source->why, sizeof(source->why), source->copies ? "it has no whole copy of block %u of relation \"%s\"" :
-						 "it could not read block %u of relation \"%s\"",
-						 block->blkno, relpathperm(block->rlocator, block->forknum).str);
-			continue;
-		}
-		memcpy(page.data, pages[i], BLCKSZ);
-		if (!PageIsVerified((PageData *) page.data, block->blkno, 0, NULL))
-		{
-			unreadable = true;
-			lengths[i] = 0;
-			snprintf(source->why, sizeof(source->why), "block %u of relation \"%s\" was damaged on its way",
-					 block->blkno, relpathperm(block->rlocator, block->forknum).str);
-			continue;
-		}
-		lsn = PageGetLSN((Page) page.data);
-		if (lsn > header->end_lsn)
-		{
-			refuse_source(source, "block %u of relation \"%s\" has position %X/%X, after its own, %X/%X",
-						  block->blkno, relpathperm(block->rlocator, block->forknum).str,
-						  LSN_FORMAT_ARGS(lsn), LSN_FORMAT_ARGS(header->end_lsn));
+		fates[i] = judge_page(recovery, source, batch, &batch->blocks[i], pages[i], lengths[i], header, &newest);
+		counts[fates[i]]++;
+		if (fates[i] == PAGE_IMPOSSIBLE)
 			return false;
+		if (fates[i] == PAGE_KEPT)
+		{
+			batch->done[i] = true;
+			batch->left--;
 		}
-		newest = Max(newest, lsn);
-		usable++;
 	}
 
 	/*
@@ -222,7 +315,7 @@ use_pages(PageSource *source, PageRepairSourceState *state, Batch *batch,
 	 */
 	if (!from_log)
 		newest = header->end_lsn;
-	if (usable > 0 && newest > recovery->newest)
+	if (counts[PAGE_GIVEN] + counts[PAGE_EMPTY] > 0 && newest > recovery->newest)
 	{
 		recovery->newest = newest;
 		if (recovery->standby && !from_log)
@@ -231,65 +324,22 @@ use_pages(PageSource *source, PageRepairSourceState *state, Batch *batch,
 
 	for (int i = 0; i < batch->nblocks; i++)
 	{
-		const PageRepairBlock *block = &batch->blocks[i];
-		SMgrRelation reln;
-		PGIOAlignedBlock page;
-
-		if (batch->done[i] || lengths[i] == 0)
+		if (batch->done[i] || fates[i] == PAGE_NOT_GIVEN)
 			continue;
-		reln = smgropen(block->rlocator, INVALID_PROC_NUMBER);
-		if (lengths[i] == -1)
-		{
-			/* R7; for a visibility map R8 */
-			memset(page.data, 0, BLCKSZ);
-			if (block->forknum == VISIBILITYMAP_FORKNUM)
-				PageInit((Page) page.data, BLCKSZ, 0);
-			if (block->forknum == VISIBILITYMAP_FORKNUM && from_log)
-				recovery->stats.vm_initialized++;
-			else
-				recovery->stats.missing++;
-		}
-		else
-		{
-			/*
-			 * Replay takes a visibility map page of zeroes for a missing one
-			 * (R8)
-			 */
-			memcpy(page.data, pages[i], BLCKSZ);
-			if (block->forknum == VISIBILITYMAP_FORKNUM && PageIsNew((Page) page.data))
-				PageInit((Page) page.data, BLCKSZ, 0);
-			recovery->stats.repaired++;
-			recovery->stats.bytes += BLCKSZ;
-			if (from_log)
-				recovery->stats.log_pages++;
-			given++;
-		}
-		repair_write_page(reln, block->forknum, block->blkno, page.data);
-		if (recovery->stats.policy == PAGE_REPAIR_CHECKSUM)
-		{
-			char		what[256];
-
-			if (lengths[i] == -1)
-				snprintf(what, sizeof(what), "zeroed, source \"%s\" has no such block at %X/%X",
-						 source->name, LSN_FORMAT_ARGS(header->end_lsn));
-			else
-				snprintf(what, sizeof(what), "taken from source \"%s\", page LSN %X/%X",
-						 source->name, LSN_FORMAT_ARGS(PageGetLSN((Page) page.data)));
-			repair_log(block, what);
-		}
+		replace_page(recovery, source, &batch->blocks[i], fates[i], pages[i], header);
 		batch->done[i] = true;
 		batch->left--;
 	}
-	if (given > 0)
+	if (counts[PAGE_GIVEN] > 0)
 	{
 		SpinLockAcquire(&page_repair_shared->mutex);
-		state->pages += given;
-		state->bytes += given * BLCKSZ;
+		state->pages += counts[PAGE_GIVEN];
+		state->bytes += (uint64) counts[PAGE_GIVEN] * BLCKSZ;
 		state->last_at = recovery->stats.last_at;
 		SpinLockRelease(&page_repair_shared->mutex);
 	}
-	repair_publish_stats();
-	return !unreadable;
+	repair_publish_stats(recovery);
+	return counts[PAGE_NOT_GIVEN] == 0;
 }
 
 /*
@@ -297,10 +347,10 @@ use_pages(PageSource *source, PageRepairSourceState *state, Batch *batch,
  * here first, so the connection must be idle.
  */
 static bool
-accept_answer(PageSource *source, PageSourceHeader *header)
+accept_answer(Recovery *recovery, PageSource *source, PageSourceHeader *header)
 {
-	if (accept_header(source, header) &&
-		(!recovery->standby || wal_fetch(source, header)))
+	if (accept_header(recovery, source, header) &&
+		(!recovery->standby || wal_fetch(recovery, source, header)))
 		return true;
 	recovery->failed |= 1U << (source - recovery->sources);
 	/* A directory does not change */
@@ -322,7 +372,7 @@ accept_answer(PageSource *source, PageSourceHeader *header)
  * it is refused.
  */
 XLogRecPtr
-fetch_begin_copies(PageSource *source)
+fetch_begin_copies(Recovery *recovery, PageSource *source)
 {
 	PageSourceHeader header;
 	PGresult   *result;
@@ -333,7 +383,7 @@ fetch_begin_copies(PageSource *source)
 	if (result == NULL)
 		return InvalidXLogRecPtr;
 	PQclear(result);
-	return accept_answer(source, &header) ? header.end_lsn : InvalidXLogRecPtr;
+	return accept_answer(recovery, source, &header) ? header.end_lsn : InvalidXLogRecPtr;
 }
 
 /*
@@ -341,7 +391,7 @@ fetch_begin_copies(PageSource *source)
  * be asked further now.
  */
 static bool
-apply_answer(PageSource *source, Batch *batch, PGresult *result, const PageSourceHeader *header)
+apply_answer(Recovery *recovery, PageSource *source, Batch *batch, PGresult *result, const PageSourceHeader *header)
 {
 	const char **pages = palloc(batch->nblocks * sizeof(char *));
 	int		   *lengths = palloc(batch->nblocks * sizeof(int));
@@ -355,7 +405,7 @@ apply_answer(PageSource *source, Batch *batch, PGresult *result, const PageSourc
 	}
 	recovery->failed &= ~bit;
 	batch->asked |= bit;
-	used = use_pages(source, &page_repair_shared->sources[source - recovery->sources],
+	used = use_pages(recovery, source, &page_repair_shared->sources[source - recovery->sources],
 					 batch, pages, lengths, header);
 	pfree(pages);
 	pfree(lengths);
@@ -368,7 +418,7 @@ apply_answer(PageSource *source, Batch *batch, PGresult *result, const PageSourc
  * The chunk of a block that WAL names, or NULL.
  */
 static PageRepairChunk *
-find_chunk(const PageRepairBlock *block)
+find_chunk(Recovery *recovery, const PageRepairBlock *block)
 {
 	PageRepairChunkKey key = {
 		.rlocator = block->rlocator,
@@ -383,14 +433,14 @@ find_chunk(const PageRepairBlock *block)
  * What has been replaced is not to be fetched any more.
  */
 static void
-forget_fetched(const Batch *batch)
+forget_fetched(Recovery *recovery, const Batch *batch)
 {
 	for (int i = 0; i < batch->nblocks; i++)
 	{
 		const PageRepairBlock *block = &batch->blocks[i];
 
 		if (batch->done[i])
-			find_chunk(block)->check[(block->blkno % PAGE_REPAIR_CHUNK_BLOCKS) / 64] &= ~(UINT64CONST(1) << (block->blkno % 64));
+			find_chunk(recovery, block)->check[(block->blkno % PAGE_REPAIR_CHUNK_BLOCKS) / 64] &= ~(UINT64CONST(1) << (block->blkno % 64));
 	}
 }
 
@@ -398,7 +448,7 @@ forget_fetched(const Batch *batch)
  * Each source's last words, for the error that ends the attempt.
  */
 static char *
-all_reasons(void)
+all_reasons(Recovery *recovery)
 {
 	StringInfoData text;
 
@@ -417,7 +467,7 @@ all_reasons(void)
 }
 
 static void
-give_up(const Batch *batch)
+give_up(Recovery *recovery, const Batch *batch)
 {
 	const PageRepairBlock *block = NULL;
 	uint64		torn;
@@ -428,10 +478,10 @@ give_up(const Batch *batch)
 		if (!batch->done[i])
 			block = &batch->blocks[i];
 	}
-	forget_fetched(batch);
+	forget_fetched(recovery, batch);
 
 	/* A full disk must not hide why this server does not start */
-	listed = torn_list_write(recovery->chunks, recovery->nchunks, LOG, &torn);
+	listed = torn_list_write(recovery, recovery->chunks, recovery->nchunks, LOG, &torn);
 	ereport(FATAL,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 recovery->stats.policy == PAGE_REPAIR_ALWAYS ?
@@ -441,9 +491,9 @@ give_up(const Batch *batch)
 					block->blkno, relpathperm(block->rlocator, block->forknum).str),
 			 listed ?
 			 errdetail("%s File \"%s\" lists all blocks that are still to be replaced: %llu.",
-					   all_reasons(), TORN_LIST_FILE, (unsigned long long) torn) :
+					   all_reasons(recovery), TORN_LIST_FILE, (unsigned long long) torn) :
 			 errdetail("%s %llu blocks are still to be replaced; file \"%s\" could not be written to list them.",
-					   all_reasons(), (unsigned long long) torn, TORN_LIST_FILE),
+					   all_reasons(recovery), (unsigned long long) torn, TORN_LIST_FILE),
 			 recovery->withheld && !StandbyMode ?
 			 errhint("What is being restored can be restored once more from the same backup and archive, into another directory.") :
 			 recovery->withheld ?
@@ -465,7 +515,7 @@ give_up(const Batch *batch)
  * now, and give up at the deadline, or when none ever will.
  */
 static void
-fetch_slowly(Batch *batch)
+fetch_slowly(Recovery *recovery, Batch *batch)
 {
 	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), page_repair_timeout);
 	TimestampTz next_report = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), 10000);
@@ -494,19 +544,19 @@ fetch_slowly(Batch *batch)
 			result = page_source_receive(source, answer_by, &header);
 			if (result == NULL)
 				continue;
-			if (accept_answer(source, &header) && apply_answer(source, batch, result, &header))
+			if (accept_answer(recovery, source, &header) && apply_answer(recovery, source, batch, result, &header))
 				recovery->current = i;
 			PQclear(result);
 		}
 		if (batch->left == 0)
 			break;
 		if (!hope || GetCurrentTimestamp() >= deadline)
-			give_up(batch);
+			give_up(recovery, batch);
 		if (GetCurrentTimestamp() >= next_report)
 		{
 			ereport(LOG,
 					(errmsg("recovery waits for a page repair source"),
-					 errdetail("%s", all_reasons())));
+					 errdetail("%s", all_reasons(recovery))));
 			next_report = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), 10000);
 		}
 		ProcessStartupProcInterrupts();
@@ -547,9 +597,9 @@ next_batch(Batch *batch, PageRepairChunk **chunks, int nchunks, int *chunk, int 
 }
 
 static bool
-is_to_be_fetched(const PageRepairBlock *block)
+is_to_be_fetched(const PageRepairBlock *block, void *arg)
 {
-	PageRepairChunk *chunk = find_chunk(block);
+	PageRepairChunk *chunk = find_chunk((Recovery *) arg, block);
 
 	return chunk != NULL &&
 		(chunk->check[(block->blkno % PAGE_REPAIR_CHUNK_BLOCKS) / 64] & (UINT64CONST(1) << (block->blkno % 64))) != 0;
@@ -559,7 +609,7 @@ is_to_be_fetched(const PageRepairBlock *block)
  * The log is needed: look up what it has.  Returns false if it is no source.
  */
 static bool
-prepare_log(void)
+prepare_log(Recovery *recovery)
 {
 	PageSource *source = &recovery->log_source;
 
@@ -577,7 +627,7 @@ prepare_log(void)
 	else if (!recovery->standby && log_source_lsn(recovery->log) > recovery->end)
 		refuse_source(source, "it has pages of up to %X/%X, but this server's WAL ends at %X/%X",
 					  LSN_FORMAT_ARGS(log_source_lsn(recovery->log)), LSN_FORMAT_ARGS(recovery->end));
-	else if (!log_source_index(recovery->log, recovery->standby ? NULL : is_to_be_fetched,
+	else if (!log_source_index(recovery->log, recovery->standby ? NULL : is_to_be_fetched, recovery,
 							   source->why, sizeof(source->why)))
 		ereport(LOG,
 				(errmsg("the flashback log is damaged and may not have all pages"),
@@ -592,11 +642,11 @@ prepare_log(void)
  * before changes it and does not remove it.
  */
 static bool
-is_from_point(const PageRepairBlock *block)
+is_from_point(Recovery *recovery, const PageRepairBlock *block)
 {
 	return recovery->stats.policy == PAGE_REPAIR_ALWAYS &&
 		!page_repair_removed(&recovery->map, block) &&
-		verify_is_whole(block) &&
+		verify_is_whole(recovery, block) &&
 		PageGetLSN((Page) recovery->read_buffer) <= log_source_lsn(recovery->log);
 }
 
@@ -605,7 +655,7 @@ is_from_point(const PageRepairBlock *block)
  * other sources are to be asked for.
  */
 static void
-fetch_from_log(PageRepairChunk **chunks, int nchunks)
+fetch_from_log(Recovery *recovery, PageRepairChunk **chunks, int nchunks)
 {
 	PageSource *source = &recovery->log_source;
 	Batch	   *batch = palloc(sizeof(Batch));
@@ -617,7 +667,7 @@ fetch_from_log(PageRepairChunk **chunks, int nchunks)
 	int			from = 0;
 
 	next_batch(batch, chunks, nchunks, &chunk, &from);
-	while (batch->nblocks > 0 && prepare_log())
+	while (batch->nblocks > 0 && prepare_log(recovery))
 	{
 		ProcessStartupProcInterrupts();
 		header.timeline = log_source_timeline(recovery->log);
@@ -636,7 +686,7 @@ fetch_from_log(PageRepairChunk **chunks, int nchunks)
 			if (lengths[i] != LOG_SOURCE_KEEP)
 				continue;
 			lengths[i] = LOG_SOURCE_NO_CONTENT;
-			if (is_from_point(block))
+			if (is_from_point(recovery, block))
 			{
 				batch->done[i] = true;
 				batch->left--;
@@ -648,8 +698,8 @@ fetch_from_log(PageRepairChunk **chunks, int nchunks)
 			refuse_source(source, "it has lost its point while it was read");
 			break;
 		}
-		(void) use_pages(source, &page_repair_shared->log, batch, pages, lengths, &header);
-		forget_fetched(batch);
+		(void) use_pages(recovery, source, &page_repair_shared->log, batch, pages, lengths, &header);
+		forget_fetched(recovery, batch);
 		strlcpy(recovery->stats.log_why, source->why, sizeof(recovery->stats.log_why));
 		next_batch(batch, chunks, nchunks, &chunk, &from);
 	}
@@ -664,14 +714,14 @@ fetch_from_log(PageRepairChunk **chunks, int nchunks)
  * the source works on the next.
  */
 void
-fetch_all(PageRepairChunk **chunks, int nchunks)
+fetch_all(Recovery *recovery, PageRepairChunk **chunks, int nchunks)
 {
 	Batch	   *batch = palloc(sizeof(Batch));
 	Batch	   *next = palloc(sizeof(Batch));
 	int			chunk = 0;
 	int			from = 0;
 
-	fetch_from_log(chunks, nchunks);
+	fetch_from_log(recovery, chunks, nchunks);
 	next_batch(batch, chunks, nchunks, &chunk, &from);
 	while (batch->nblocks > 0)
 	{
@@ -695,11 +745,11 @@ fetch_all(PageRepairChunk **chunks, int nchunks)
 		if (result != NULL)
 		{
 			old = MemoryContextSwitchTo(recovery->context);
-			if (accept_answer(source, &header))
+			if (accept_answer(recovery, source, &header))
 			{
 				if (next->nblocks > 0 && source->conn != NULL)
 					page_source_send(source, next->blocks, next->nblocks);
-				(void) apply_answer(source, batch, result, &header);
+				(void) apply_answer(recovery, source, batch, result, &header);
 			}
 			MemoryContextSwitchTo(old);
 			PQclear(result);
@@ -708,8 +758,8 @@ fetch_all(PageRepairChunk **chunks, int nchunks)
 				page_source_disconnect(source);
 		}
 		if (batch->left > 0)
-			fetch_slowly(batch);
-		forget_fetched(batch);
+			fetch_slowly(recovery, batch);
+		forget_fetched(recovery, batch);
 
 		{
 			Batch	   *swap = batch;

@@ -216,6 +216,22 @@ tell_once(bool overruled)
 }
 
 /*
+ * What a worker said that gives no sign of life does not count any more.
+ */
+static void
+distrust_worker(void)
+{
+	bool		forced;
+
+	SpinLockAcquire(&page_repair_shared->mutex);
+	forced = page_repair_shared->forced;
+	page_repair_shared->reached = InvalidXLogRecPtr;
+	SpinLockRelease(&page_repair_shared->mutex);
+	if (!forced)
+		guard_force_images(GUARD_STUCK);
+}
+
+/*
  * Are full-page images to be written?  Called by the checkpointer in each turn
  * of its loop, and by the process that ends recovery.
  */
@@ -250,16 +266,7 @@ guard_full_page_writes(bool setting)
 		page_repair_watch_stop();
 		launch_worker();
 		if (!setting && page_repair_guard && !RecoveryInProgress() && guard_worker_is_stuck())
-		{
-			bool		forced;
-
-			SpinLockAcquire(&shared->mutex);
-			forced = shared->forced;
-			shared->reached = InvalidXLogRecPtr;
-			SpinLockRelease(&shared->mutex);
-			if (!forced)
-				guard_force_images(GUARD_STUCK);
-		}
+			distrust_worker();
 	}
 
 	SpinLockAcquire(&shared->mutex);

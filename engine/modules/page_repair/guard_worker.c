@@ -20,6 +20,7 @@
 
 #include "access/xlog.h"
 #include "access/xlogrecovery.h"
+#include "decision.h"
 #include "guard.h"
 #include "log_source.h"
 #include "miscadmin.h"
@@ -439,174 +440,316 @@ name_protectors(const LogVerdict *log, const char *source)
 	return source ? psprintf("%s%s source \"%s\"", names, log->healthy ? "," : ";", source) : names;
 }
 
+/* What is known in one turn */
+typedef struct Turn
+{
+	GuardControl control;
+	LogVerdict	log;
+	const char *source;			/* the first that is healthy, or NULL */
+	char		why[256];		/* why nobody is */
+	bool		healthy;
+	bool		covered;		/* pages torn now could be given back */
+	bool		lost;			/* not any more by the log, which alone could */
+	bool		acting;			/* only the guard keeps images on */
+	TimestampTz now;
+
+	/* What the checkpointer has been told, and has made of it */
+	bool		forced;
+	bool		broken;
+	bool		in_force;
+	XLogRecPtr	in_force_since;
+} Turn;
+
+/* And remembered from one turn to the next */
+static struct
+{
+	TimestampTz unhealthy_since;	/* 0: healthy */
+	TimestampTz healthy_since;	/* 0: not */
+	XLogRecPtr	requested_for;	/* images since then wait for a checkpoint */
+	TimestampTz requested_at;
+	bool		was_broken;
+	bool		by_log;			/* the log alone has covered */
+}			memory;
+
+/*
+ * Ask everybody.  Returns false if nothing can be decided yet.
+ */
+static bool
+learn(Turn *turn, bool standby)
+{
+	PageRepairShared *shared = page_repair_shared;
+	XLogRecPtr	reached;
+
+	if (!guard_read_control(&turn->control))
+		return false;
+	current_redo = turn->control.redo;
+
+	turn->source = judge_sources(&turn->control, standby, &reached, turn->why, sizeof(turn->why));
+	if (log_source_is_configured())
+	{
+		judge_log(&turn->control, &turn->log);
+		if (!turn->log.healthy)
+		{
+			char	   *of_sources = pstrdup(turn->why);
+
+			snprintf(turn->why, sizeof(turn->why), "%s: %s%s%s", LOG_SOURCE_NAME, turn->log.why,
+					 nsources > 0 && of_sources[0] ? "; " : "", nsources > 0 ? of_sources : "");
+		}
+	}
+	turn->healthy = turn->source != NULL || turn->log.healthy;
+	turn->covered = (turn->source != NULL && (standby || reached >= turn->control.redo)) || turn->log.covers;
+	for (int i = 0; i < nsources && !turn->healthy; i++)
+	{
+		/* The first answers decide, not that there is none yet */
+		if (!seen[i].known)
+			return false;
+	}
+
+	/* What the log has lost it does not get back, so no grace helps */
+	turn->lost = memory.by_log && !turn->covered;
+	memory.by_log = turn->log.covers && turn->source == NULL;
+
+	turn->acting = !fullPageWrites && page_repair_guard;
+	turn->now = GetCurrentTimestamp();
+	SpinLockAcquire(&shared->mutex);
+	turn->forced = shared->forced;
+	turn->broken = shared->broken;
+	turn->in_force = shared->in_force;
+	turn->in_force_since = shared->in_force_since;
+	SpinLockRelease(&shared->mutex);
+
+	if (turn->healthy)
+	{
+		memory.unhealthy_since = 0;
+		/* A source that a checkpoint has waited for in vain begins anew */
+		if (memory.healthy_since == 0 || (turn->broken && !memory.was_broken))
+			memory.healthy_since = turn->now;
+	}
+	else
+	{
+		memory.healthy_since = 0;
+		if (memory.unhealthy_since == 0)
+			memory.unhealthy_since = turn->now;
+	}
+	memory.was_broken = turn->broken;
+	return true;
+}
+
+/*
+ * Do images protect whatever has been changed since the redo location?
+ */
+static bool
+images_protect(const Turn *turn)
+{
+	return turn->in_force && turn->control.redo >= turn->in_force_since;
+}
+
+/*
+ * Has this lasted for longer than the grace period?
+ */
+static bool
+outlasted_grace(const Turn *turn, TimestampTz since)
+{
+	return turn->now - since >= page_repair_grace * INT64CONST(1000);
+}
+
+/*
+ * The state on a standby, which replays what another writes, and has nothing to
+ * decide.
+ */
+static void
+show_standby_state(const Turn *turn)
+{
+	if (guard_replayed_images(&turn->control))
+		set_state(PAGE_REPAIR_FULL_PAGE_WRITES, "the WAL from the primary has full-page images");
+	else if (turn->covered)
+		set_state(PAGE_REPAIR_PROTECTED, name_protectors(&turn->log, turn->source));
+	else
+		set_state(PAGE_REPAIR_EXPOSED, turn->why);
+}
+
+/*
+ * The state on a primary: README has this table, its rows in this order.
+ */
+static void
+show_primary_state(const Turn *turn)
+{
+	const Fact	facts[] = {
+		FACT(fullPageWrites),
+		FACT(page_repair_guard),
+		FACT(images_protect(turn)),
+		FACT(turn->covered),
+	};
+	static const struct
+	{
+		Fact		facts[lengthof(facts)];
+		PageRepairState state;
+	}			table[] = {
+		/* full_page_writes, guard, images since redo, covered */
+		{{NO, NO, ANY, ANY}, PAGE_REPAIR_OVERRIDDEN},
+		{{ANY, ANY, YES, ANY}, PAGE_REPAIR_FULL_PAGE_WRITES},
+		{{ANY, ANY, NO, YES}, PAGE_REPAIR_PROTECTED},
+		{{ANY, ANY, NO, NO}, PAGE_REPAIR_EXPOSED},
+	};
+	int			row = 0;
+
+	while (!row_applies(table[row].facts, facts, lengthof(facts)))
+		row++;
+	switch (table[row].state)
+	{
+		case PAGE_REPAIR_OVERRIDDEN:
+			set_state(PAGE_REPAIR_OVERRIDDEN, "polar_page_repair_guard is off");
+			break;
+		case PAGE_REPAIR_FULL_PAGE_WRITES:
+			set_state(PAGE_REPAIR_FULL_PAGE_WRITES,
+					  fullPageWrites ? "full_page_writes is on" :
+					  turn->healthy ? psprintf("full_page_writes is off, images end soon: %s", name_protectors(&turn->log, turn->source)) :
+					  turn->why);
+			break;
+		case PAGE_REPAIR_PROTECTED:
+			set_state(PAGE_REPAIR_PROTECTED, name_protectors(&turn->log, turn->source));
+			break;
+		case PAGE_REPAIR_EXPOSED:
+			set_state(PAGE_REPAIR_EXPOSED, turn->why[0] ? turn->why : GUARD_NOT_COMPLETE);
+			break;
+	}
+}
+
+/*
+ * Images that came back count once a checkpoint has begun after them, for which
+ * the checkpointer asks.  It may fail, for want of space, and is asked for again
+ * then.
+ */
+static void
+see_to_checkpoint(const Turn *turn)
+{
+	if (memory.requested_for != turn->in_force_since)
+	{
+		memory.requested_for = turn->in_force_since;
+		memory.requested_at = turn->now;
+		guard_wake_checkpointer();
+	}
+	else if (turn->in_force && !images_protect(turn) && (turn->broken || !turn->healthy) &&
+			 TimestampDifferenceExceeds(memory.requested_at, turn->now, GUARD_ASK_AGAIN_MS))
+	{
+		memory.requested_at = turn->now;
+		RequestCheckpoint(CHECKPOINT_IMMEDIATE | CHECKPOINT_FORCE);
+	}
+}
+
+/* What is done about images */
+typedef enum GuardStep
+{
+	GUARD_NOTHING,
+	GUARD_REMEMBER,				/* that they are to be forced when it matters */
+	GUARD_FORCE,
+	GUARD_LET_GO,				/* of images */
+	GUARD_TELL,					/* that the setting has no effect */
+	GUARD_WAKE,					/* the checkpointer, which has refused so far */
+} GuardStep;
+
+/*
+ * What is to be, whatever the setting is at the moment: README has this table,
+ * its rows in this order.
+ */
+static GuardStep
+next_step(const Turn *turn)
+{
+	const Fact	facts[] = {
+		FACT(turn->forced),
+		FACT(turn->healthy),
+		FACT(turn->acting),
+		FACT(turn->broken),
+		FACT(!turn->healthy && (turn->lost || outlasted_grace(turn, memory.unhealthy_since))),
+		FACT(turn->healthy && turn->covered && images_protect(turn) && outlasted_grace(turn, memory.healthy_since)),
+		FACT(turn->in_force),
+	};
+	static const struct
+	{
+		Fact		facts[lengthof(facts)];
+		GuardStep	step;
+	}			table[] = {
+		/* forced, healthy, acting, broken, long unhealthy, sound, in force */
+		{{NO, NO, NO, ANY, ANY, ANY, ANY}, GUARD_REMEMBER},
+		{{NO, NO, YES, ANY, YES, ANY, ANY}, GUARD_FORCE},
+		{{YES, YES, ANY, NO, ANY, ANY, ANY}, GUARD_LET_GO},
+		{{YES, YES, ANY, YES, ANY, YES, ANY}, GUARD_LET_GO},
+		{{YES, NO, YES, NO, ANY, ANY, ANY}, GUARD_TELL},
+		{{NO, ANY, YES, ANY, ANY, ANY, YES}, GUARD_WAKE},
+		{{ANY, ANY, ANY, ANY, ANY, ANY, ANY}, GUARD_NOTHING},
+	};
+	int			row = 0;
+
+	while (!row_applies(table[row].facts, facts, lengthof(facts)))
+		row++;
+	return table[row].step;
+}
+
+static void
+take_step(const Turn *turn, GuardStep step)
+{
+	PageRepairShared *shared = page_repair_shared;
+
+	switch (step)
+	{
+		case GUARD_NOTHING:
+			break;
+		case GUARD_REMEMBER:
+			SpinLockAcquire(&shared->mutex);
+			shared->forced = true;
+			SpinLockRelease(&shared->mutex);
+			break;
+		case GUARD_FORCE:
+			guard_force_images(turn->why);
+			break;
+		case GUARD_LET_GO:
+			SpinLockAcquire(&shared->mutex);
+			shared->forced = false;
+			shared->broken = false;
+			SpinLockRelease(&shared->mutex);
+			if (turn->acting)
+				ereport(LOG,
+						(errmsg("full-page images are left out, because page repair source \"%s\" is healthy",
+								turn->log.healthy ? LOG_SOURCE_NAME : turn->source)));
+			guard_wake_checkpointer();
+			break;
+		case GUARD_TELL:
+			set_broken(true);
+			ereport(LOG,
+					(errmsg("full-page images are written although \"%s\" is off", "full_page_writes"),
+					 errdetail("No page repair source is healthy: %s.", turn->why)));
+			break;
+		case GUARD_WAKE:
+			/* A checkpoint was faster than we are */
+			guard_wake_checkpointer();
+			break;
+	}
+}
+
 /*
  * What follows from what the sources said last.
  */
 static void
 decide(void)
 {
-	static TimestampTz unhealthy_since = 0;
-	static TimestampTz healthy_since = 0;
-	static XLogRecPtr requested_for = InvalidXLogRecPtr;
-	static TimestampTz requested_at = 0;
-	static bool was_broken = false;
-	static bool by_log = false;
-	bool		broken;
-	PageRepairShared *shared = page_repair_shared;
 	bool		standby = RecoveryInProgress();
-	GuardControl control;
-	XLogRecPtr	reached;
-	LogVerdict	log = {0};
-	const char *source;
-	char		why[256];
-	bool		healthy;
-	bool		covered;
-	bool		lost;
-	bool		forced;
-	bool		in_force;
-	XLogRecPtr	in_force_since;
-	TimestampTz now;
+	Turn		turn = {0};
 
-	if (!guard_read_control(&control))
+	if (!learn(&turn, standby))
 		return;
-	current_redo = control.redo;
-
-	source = judge_sources(&control, standby, &reached, why, sizeof(why));
-	if (log_source_is_configured())
-	{
-		judge_log(&control, &log);
-		if (!log.healthy)
-		{
-			char	   *of_sources = pstrdup(why);
-
-			snprintf(why, sizeof(why), "%s: %s%s%s", LOG_SOURCE_NAME, log.why,
-					 nsources > 0 && of_sources[0] ? "; " : "", nsources > 0 ? of_sources : "");
-		}
-	}
-	healthy = source != NULL || log.healthy;
-	covered = (source != NULL && (standby || reached >= control.redo)) || log.covers;
-	for (int i = 0; i < nsources && !healthy; i++)
-	{
-		/* The first answers decide, not that there is none yet */
-		if (!seen[i].known)
-			return;
-	}
-
-	/* What the log has lost it does not get back, so no grace helps */
-	lost = by_log && !covered;
-	by_log = log.covers && source == NULL;
-
-	now = GetCurrentTimestamp();
-	SpinLockAcquire(&shared->mutex);
-	forced = shared->forced;
-	broken = shared->broken;
-	in_force = shared->in_force;
-	in_force_since = shared->in_force_since;
-	SpinLockRelease(&shared->mutex);
-
-	if (healthy)
-	{
-		unhealthy_since = 0;
-		/* A source that a checkpoint has waited for in vain begins anew */
-		if (healthy_since == 0 || (broken && !was_broken))
-			healthy_since = now;
-	}
-	else
-	{
-		healthy_since = 0;
-		if (unhealthy_since == 0)
-			unhealthy_since = now;
-	}
-	was_broken = broken;
-
-	/* Who replays what another writes has nothing to decide */
 	if (standby)
 	{
-		if (guard_replayed_images(&control))
-			set_state(PAGE_REPAIR_FULL_PAGE_WRITES, "the WAL from the primary has full-page images");
-		else if (covered)
-			set_state(PAGE_REPAIR_PROTECTED, name_protectors(&log, source));
-		else
-			set_state(PAGE_REPAIR_EXPOSED, why);
+		show_standby_state(&turn);
 		return;
 	}
-
-	if (fullPageWrites || !page_repair_guard)
+	if (!turn.acting)
 	{
 		set_broken(false);
-		broken = false;
+		turn.broken = false;
 	}
-	if (!fullPageWrites && !page_repair_guard)
-		set_state(PAGE_REPAIR_OVERRIDDEN, "polar_page_repair_guard is off");
-	else if (in_force && control.redo >= in_force_since)
-		set_state(PAGE_REPAIR_FULL_PAGE_WRITES,
-				  fullPageWrites ? "full_page_writes is on" :
-				  healthy ? psprintf("full_page_writes is off, images end soon: %s", name_protectors(&log, source)) : why);
-	else if (covered)
-		set_state(PAGE_REPAIR_PROTECTED, name_protectors(&log, source));
-	else
-		set_state(PAGE_REPAIR_EXPOSED, why[0] ? why : GUARD_NOT_COMPLETE);
-
-	/*
-	 * Images that came back count once a checkpoint has begun after them, for
-	 * which the checkpointer asks.  It may fail, for want of space, and is
-	 * asked for again then.
-	 */
-	if (requested_for != in_force_since)
-	{
-		requested_for = in_force_since;
-		requested_at = now;
-		guard_wake_checkpointer();
-	}
-	else if (in_force && control.redo < in_force_since && (broken || !healthy) &&
-			 TimestampDifferenceExceeds(requested_at, now, GUARD_ASK_AGAIN_MS))
-	{
-		requested_at = now;
-		RequestCheckpoint(CHECKPOINT_IMMEDIATE | CHECKPOINT_FORCE);
-	}
-
-	/* Decide what is to be, whatever the setting is at the moment */
-	if (!forced && !healthy &&
-		(fullPageWrites || !page_repair_guard || lost ||
-		 now - unhealthy_since >= page_repair_grace * INT64CONST(1000)))
-	{
-		if (fullPageWrites || !page_repair_guard)
-		{
-			/* Only remembered for the time when it matters */
-			SpinLockAcquire(&shared->mutex);
-			shared->forced = true;
-			SpinLockRelease(&shared->mutex);
-		}
-		else
-			guard_force_images(why);
-	}
-	else if (forced && healthy &&
-			 (!broken ||
-			  (in_force && control.redo >= in_force_since && covered &&
-			   now - healthy_since >= page_repair_grace * INT64CONST(1000))))
-	{
-		SpinLockAcquire(&shared->mutex);
-		shared->forced = false;
-		shared->broken = false;
-		SpinLockRelease(&shared->mutex);
-		if (!fullPageWrites && page_repair_guard)
-			ereport(LOG,
-					(errmsg("full-page images are left out, because page repair source \"%s\" is healthy",
-							log.healthy ? LOG_SOURCE_NAME : source)));
-		guard_wake_checkpointer();
-	}
-	else if (forced && !healthy && !broken && !fullPageWrites && page_repair_guard)
-	{
-		set_broken(true);
-		ereport(LOG,
-				(errmsg("full-page images are written although \"%s\" is off", "full_page_writes"),
-				 errdetail("No page repair source is healthy: %s.", why)));
-	}
-	else if (!forced && in_force && !fullPageWrites && page_repair_guard)
-	{
-		/* It has refused so far, because a checkpoint was faster than we are */
-		guard_wake_checkpointer();
-	}
+	show_primary_state(&turn);
+	see_to_checkpoint(&turn);
+	take_step(&turn, next_step(&turn));
 }
 
 /*

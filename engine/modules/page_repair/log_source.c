@@ -171,7 +171,7 @@ take_error(MemoryContext context, char *why, Size why_size)
  * not be read to its end: then only what was found is known.
  */
 bool
-log_source_index(LogSource *log, bool (*is_wanted) (const PageRepairBlock *block),
+log_source_index(LogSource *log, bool (*is_wanted) (const PageRepairBlock *block, void *arg), void *arg,
 				 char *why, Size why_size)
 {
 	HASHCTL		control = {.keysize = LOG_IMAGE_KEY_SIZE,.entrysize = sizeof(LogImage),
@@ -193,7 +193,7 @@ log_source_index(LogSource *log, bool (*is_wanted) (const PageRepairBlock *block
 			LogImage   *entry;
 			bool		found;
 
-			if (is_wanted != NULL && !is_wanted(&block))
+			if (is_wanted != NULL && !is_wanted(&block, arg))
 				continue;
 			entry = hash_search(log->images, &key, HASH_ENTER, &found);
 			if (!found)

@@ -32,7 +32,7 @@ extern bool log_source_has_room(char *why, Size why_size);
 extern uint64 log_source_failures(void);
 
 extern LogSource *log_source_open(XLogRecPtr redo, char *why, Size why_size);
-extern bool log_source_index(LogSource *log, bool (*is_wanted) (const PageRepairBlock *block),
+extern bool log_source_index(LogSource *log, bool (*is_wanted) (const PageRepairBlock *block, void *arg), void *arg,
 							 char *why, Size why_size);
 extern XLogRecPtr log_source_redo(const LogSource *log);
 extern XLogRecPtr log_source_lsn(const LogSource *log);

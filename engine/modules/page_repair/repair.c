@@ -38,7 +38,8 @@
 /* Repaired pages that are logged one by one; the summary counts all */
 #define LOGGED_REPAIRS 100
 
-Recovery   *recovery = NULL;
+/* The hooks below have no other way to it; they hand it to everybody else */
+static Recovery *this_recovery = NULL;
 
 static void (*prev_rm_startup) (void) = NULL;
 static void (*prev_rm_cleanup) (void) = NULL;
@@ -49,7 +50,7 @@ static void (*original_redo[RM_MAX_ID + 1]) (XLogReaderState *record);
  * Show how far it is.
  */
 void
-repair_publish_stats(void)
+repair_publish_stats(Recovery *recovery)
 {
 	SpinLockAcquire(&page_repair_shared->mutex);
 	page_repair_shared->stats = recovery->stats;
@@ -71,7 +72,7 @@ elapsed_ms(instr_time start)
  * so the page is durable before the redo pointer moves.
  */
 void
-repair_write_page(SMgrRelation reln, ForkNumber forknum, BlockNumber blkno, char *page)
+repair_write_page(Recovery *recovery, SMgrRelation reln, ForkNumber forknum, BlockNumber blkno, char *page)
 {
 	if (!PageIsNew((Page) page))
 		PageSetChecksumInplace((Page) page, blkno);
@@ -83,7 +84,7 @@ repair_write_page(SMgrRelation reln, ForkNumber forknum, BlockNumber blkno, char
  * Tell of one repaired page.
  */
 void
-repair_log(const PageRepairBlock *block, const char *what)
+repair_log(Recovery *recovery, const PageRepairBlock *block, const char *what)
 {
 	int			level = (recovery->logged++ < LOGGED_REPAIRS) ? LOG : DEBUG1;
 
@@ -98,7 +99,7 @@ repair_log(const PageRepairBlock *block, const char *what)
  * Know the history of this timeline.
  */
 void
-repair_follow_timeline(TimeLineID timeline)
+repair_follow_timeline(Recovery *recovery, TimeLineID timeline)
 {
 	MemoryContext old;
 
@@ -117,9 +118,9 @@ repair_follow_timeline(TimeLineID timeline)
  * record (R21).
  */
 static void
-read_on_to_copies(XLogRecPtr start)
+read_on_to_copies(Recovery *recovery, XLogRecPtr start)
 {
-	XLogRecPtr	upto = fetch_begin_copies(&recovery->sources[0]);
+	XLogRecPtr	upto = fetch_begin_copies(recovery, &recovery->sources[0]);
 
 	if (XLogRecPtrIsInvalid(upto))
 		return;
@@ -137,11 +138,11 @@ read_on_to_copies(XLogRecPtr start)
  * All torn pages have been found, and more is not wanted.
  */
 static void
-end_with_list(void)
+end_with_list(Recovery *recovery)
 {
 	uint64		listed;
 
-	(void) torn_list_write(recovery->chunks, recovery->nchunks, FATAL, &listed);
+	(void) torn_list_write(recovery, recovery->chunks, recovery->nchunks, FATAL, &listed);
 	ereport(FATAL,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("torn pages have been listed in file \"%s\": %llu",
@@ -169,7 +170,7 @@ refuse_list(const char *why)
  * to be replayed, if there is one yet.
  */
 static void
-repair_from(XLogRecPtr start, XLogReaderState *record)
+repair_from(Recovery *recovery, XLogRecPtr start, XLogReaderState *record)
 {
 	MemoryContext old = MemoryContextSwitchTo(recovery->context);
 	PageRepairChunk **chunks;
@@ -178,12 +179,12 @@ repair_from(XLogRecPtr start, XLogReaderState *record)
 
 	INSTR_TIME_SET_CURRENT(started);
 	begin_startup_progress_phase();
-	repair_follow_timeline(recoveryTargetTLI);
+	repair_follow_timeline(recovery, recoveryTargetTLI);
 	recovery->end = page_repair_scan(&recovery->map, start, recovery->limit, recovery->history,
 									 &recovery->wal);
 
 	if (record == NULL && recovery->copies)
-		read_on_to_copies(start);
+		read_on_to_copies(recovery, start);
 
 	/*
 	 * Replay may have WAL that the scan does not find, and the part that is
@@ -200,7 +201,7 @@ repair_from(XLogRecPtr start, XLogReaderState *record)
 
 	INSTR_TIME_SET_CURRENT(started);
 	begin_startup_progress_phase();
-	chunks = verify_sorted_chunks(&nchunks);
+	chunks = verify_sorted_chunks(recovery, &nchunks);
 	recovery->chunks = chunks;
 	recovery->nchunks = nchunks;
 	for (int i = 0; i < nchunks; i++)
@@ -209,16 +210,16 @@ repair_from(XLogRecPtr start, XLogReaderState *record)
 								 i + 1, nchunks, (unsigned long long) recovery->stats.checked,
 								 (unsigned long long) recovery->stats.torn);
 		if (page_repair_sweep_first(&recovery->map, &chunks[i]->key.rlocator) && !page_repair_list_only)
-			verify_sweep_maps(chunks[i]->key.rlocator);
-		verify_chunk(chunks[i]);
+			verify_sweep_maps(recovery, chunks[i]->key.rlocator);
+		verify_chunk(recovery, chunks[i]);
 	}
 	recovery->stats.check_ms += elapsed_ms(started);
-	repair_publish_stats();
+	repair_publish_stats(recovery);
 	if (page_repair_list_only)
-		end_with_list();
+		end_with_list(recovery);
 
 	INSTR_TIME_SET_CURRENT(started);
-	fetch_all(chunks, nchunks);
+	fetch_all(recovery, chunks, nchunks);
 	recovery->stats.fetch_ms += elapsed_ms(started);
 
 	/*
@@ -230,7 +231,7 @@ repair_from(XLogRecPtr start, XLogReaderState *record)
 	pfree(chunks);
 	recovery->chunks = NULL;
 	recovery->nchunks = 0;
-	repair_publish_stats();
+	repair_publish_stats(recovery);
 
 	/* A standby's replay tells of none; another's does in a phase of its own */
 	if (StandbyMode)
@@ -244,7 +245,7 @@ repair_from(XLogRecPtr start, XLogReaderState *record)
  * Nothing more is to be done in this recovery.
  */
 static void
-finish_repair(void)
+finish_repair(Recovery *recovery)
 {
 	PageRepairStats *stats = &recovery->stats;
 
@@ -256,7 +257,7 @@ finish_repair(void)
 	SpinLockRelease(&page_repair_shared->mutex);
 	if (!recovery->imaged)
 	{
-		repair_publish_stats();
+		repair_publish_stats(recovery);
 		ereport(LOG,
 				(errmsg("page repair: %llu blocks named by WAL, %llu read and verified, %llu torn",
 						(unsigned long long) stats->referenced, (unsigned long long) stats->checked,
@@ -282,7 +283,7 @@ finish_repair(void)
  * Replay has, or ends with, other WAL than the scan has seen (R5).
  */
 static void
-refuse_replay(XLogRecPtr at)
+refuse_replay(Recovery *recovery, XLogRecPtr at)
 {
 	ereport(FATAL,
 			(errcode(ERRCODE_DATA_CORRUPTED),
@@ -297,7 +298,7 @@ refuse_replay(XLogRecPtr at)
  * without an image (R20).
  */
 static bool
-follow_images(XLogReaderState *record)
+follow_images(Recovery *recovery, XLogReaderState *record)
 {
 	MemoryContext old = MemoryContextSwitchTo(recovery->context);
 
@@ -312,17 +313,17 @@ follow_images(XLogReaderState *record)
  * that is to be one behind its own WAL, had not been written.
  */
 static void
-imaged_redo(XLogReaderState *record)
+imaged_redo(Recovery *recovery, XLogReaderState *record)
 {
 	if (recovery->standby ? reachedConsistency || record->ReadRecPtr >= recovery->limit : InArchiveRecovery)
-		finish_repair();
-	else if (!follow_images(record))
+		finish_repair(recovery);
+	else if (!follow_images(recovery, record))
 	{
 		recovery->imaged = false;
 		ereport(LOG,
 				(errmsg("page repair: WAL is read ahead from %X/%X, where a page is changed first without a full-page image",
 						LSN_FORMAT_ARGS(record->ReadRecPtr))));
-		repair_from(record->ReadRecPtr, record);
+		repair_from(recovery, record->ReadRecPtr, record);
 	}
 }
 
@@ -334,21 +335,23 @@ imaged_redo(XLogReaderState *record)
 static void
 repair_redo(XLogReaderState *record)
 {
+	Recovery   *recovery = this_recovery;
+
 	if (recovery->imaged)
 	{
 		if (recovery->map.chunks != NULL)
-			imaged_redo(record);
+			imaged_redo(recovery, record);
 		original_redo[XLogRecGetRmid(record)] (record);
 		return;
 	}
 	if (!recovery->standby && !InArchiveRecovery && record->ReadRecPtr >= recovery->end)
-		refuse_replay(record->ReadRecPtr);
+		refuse_replay(recovery, record->ReadRecPtr);
 	if (recovery->map.chunks != NULL)
 	{
 		if (reachedConsistency || recovery->end >= recovery->limit)
-			finish_repair();
+			finish_repair(recovery);
 		else if (record->ReadRecPtr >= recovery->end)
-			repair_from(record->ReadRecPtr, record);
+			repair_from(recovery, record->ReadRecPtr, record);
 	}
 	original_redo[XLogRecGetRmid(record)] (record);
 }
@@ -377,20 +380,187 @@ add_copies(PageSource **sources, int *nsources)
 }
 
 /*
+ * Can torn pages be told at all?
+ */
+static bool
+has_checksums(const ControlFileData *control)
+{
+	if (DataChecksumsEnabled())
+		return true;
+	if (page_repair_list_only)
+		refuse_list("Data checksums are off.");
+	if (page_repair_source_list[0] != '\0' || !control->checkPointCopy.fullPageWrites)
+		ereport(WARNING,
+				(errmsg("torn pages cannot be found, because data checksums are off"),
+				 errdetail("\"%s\" has no effect; recovery goes on as if all pages were whole.",
+						   page_repair_source_list[0] != '\0' ? "polar_page_repair_sources" : "polar_page_repair_policy"),
+				 errhint("Stop the server and enable them with pg_checksums.")));
+	return false;
+}
+
+/*
+ * Is this a base backup that is being restored?  Images were forced while it was
+ * taken (R12).
+ */
+static bool
+is_base_backup(const ControlFileData *control)
+{
+	if (XLogRecPtrIsInvalid(control->backupStartPoint) &&
+		XLogRecPtrIsInvalid(control->backupEndPoint) && !control->backupEndRequired)
+		return false;
+	if (page_repair_list_only)
+		refuse_list("This is a base backup, whose WAL has images until its end.");
+	SpinLockAcquire(&page_repair_shared->mutex);
+	page_repair_shared->whole = true;
+	page_repair_shared->recovered_from = control->checkPointCopy.redo;
+	SpinLockRelease(&page_repair_shared->mutex);
+	return true;
+}
+
+/*
+ * Who shall stay behind must not get pages of now: torn ones are found, not
+ * replaced (R13).  Returns why, or NULL.
+ */
+static const char *
+why_withheld(void)
+{
+	if (!InArchiveRecovery)
+		return NULL;
+	if (!StandbyMode)
+		return "this is a recovery from an archive, which must not get pages of now";
+	if (recoveryTarget != RECOVERY_TARGET_UNSET)
+		return "recovery has a target, and a source's pages may be newer";
+	if (recovery_min_apply_delay > 0)
+		return "\"recovery_min_apply_delay\" is set, and a source's pages may be newer";
+	return NULL;
+}
+
+/*
+ * The policy of this recovery.
+ */
+static int
+policy_in_force(const char *withheld)
+{
+	if (withheld != NULL)
+		return PAGE_REPAIR_CHECKSUM;
+	/* R19 */
+	if (page_repair_policy == PAGE_REPAIR_ALWAYS && InArchiveRecovery && page_repair_shared->stopped_whole)
+	{
+		ereport(LOG,
+				(errmsg("this server was stopped with all that it had written on disk, so only pages that fail verification are replaced")));
+		return PAGE_REPAIR_CHECKSUM;
+	}
+	return page_repair_list_only ? PAGE_REPAIR_CHECKSUM : page_repair_policy;
+}
+
+/*
+ * Who may be asked in this recovery.
+ */
+static void
+choose_sources(Recovery *recovery)
+{
+	recovery->withheld = why_withheld();
+	if (recovery->withheld != NULL)
+	{
+		page_repair_close_sources(recovery->sources, recovery->nsources);
+		recovery->sources = NULL;
+		recovery->nsources = 0;
+	}
+	else
+		recovery->copies = !page_repair_list_only && InArchiveRecovery &&
+			add_copies(&recovery->sources, &recovery->nsources);
+
+	/*
+	 * What is in the log is older than what was on disk, so who shall stay
+	 * behind may have it
+	 */
+	recovery->log = log_source_open(recovery->redo, recovery->log_source.why, sizeof(recovery->log_source.why));
+	recovery->log_source.name = LOG_SOURCE_NAME;
+}
+
+/*
+ * Show in the views that a recovery has begun.
+ */
+static void
+publish_start(const Recovery *recovery)
+{
+	SpinLockAcquire(&page_repair_shared->mutex);
+	for (int i = 0; i < PAGE_REPAIR_MAX_SOURCES; i++)
+	{
+		PageRepairSourceState *state = &page_repair_shared->sources[i];
+
+		memset(state, 0, sizeof(*state));
+		if (i < recovery->nsources)
+			strlcpy(state->name, recovery->sources[i].name, sizeof(state->name));
+	}
+	memset(&page_repair_shared->log, 0, sizeof(page_repair_shared->log));
+	page_repair_shared->recovered_from = recovery->redo;
+	SpinLockRelease(&page_repair_shared->mutex);
+}
+
+/*
+ * What this recovery is and may do, or NULL when nothing is looked at in it.
+ */
+static Recovery *
+begin_recovery(MemoryContext context)
+{
+	Recovery   *recovery = palloc0(sizeof(Recovery));
+	bool		crc_ok;
+	ControlFileData *control = get_controlfile(DataDir, &crc_ok);
+	char	   *error;
+
+	if (!crc_ok)
+		ereport(FATAL,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("incorrect checksum in control file")));
+	if (!has_checksums(control))
+		return NULL;
+	if (!page_repair_parse_sources(page_repair_source_list, &recovery->sources, &recovery->nsources, &error))
+		ereport(FATAL,
+				(errcode(ERRCODE_CONFIG_FILE_ERROR),
+				 errmsg("invalid value for parameter \"%s\"", "polar_page_repair_sources"),
+				 errdetail("%s", error)));
+	if (is_base_backup(control))
+	{
+		page_repair_close_sources(recovery->sources, recovery->nsources);
+		return NULL;
+	}
+
+	recovery->context = context;
+	recovery->standby = InArchiveRecovery;
+	recovery->redo = control->checkPointCopy.redo;
+	recovery->least = page_repair_record_end(recovery->redo);
+
+	/*
+	 * What was changed by a later record has not been written, except for
+	 * free space maps
+	 */
+	recovery->limit = InArchiveRecovery ? Max(control->minRecoveryPoint, recovery->redo) : InvalidXLogRecPtr;
+	choose_sources(recovery);
+
+	/*
+	 * R20.  The log must be read before recovery adds to it, and a standby's
+	 * sources before it has come to the end of its WAL.
+	 */
+	recovery->imaged = !page_repair_list_only && control->checkPointCopy.fullPageWrites &&
+		recovery->log == NULL && (recovery->nsources == 0 || !recovery->standby);
+	recovery->read_buffer = palloc_aligned(REPAIR_READ_BUFFER, PG_IO_ALIGN_SIZE, 0);
+	recovery->stats.started_at = GetCurrentTimestamp();
+	recovery->stats.standby = recovery->standby;
+	recovery->stats.policy = policy_in_force(recovery->withheld);
+	recovery->stats.redo_lsn = recovery->redo;
+	page_repair_map_create(&recovery->map);
+	publish_start(recovery);
+	return recovery;
+}
+
+/*
  * Before the first record is replayed
  */
 static void
 repair_startup(void)
 {
-	ControlFileData *control;
-	bool		crc_ok;
-	PageSource *sources = NULL;
-	int			nsources = 0;
-	char	   *error;
-	bool		skip = false;
-	const char *withheld = NULL;
-	bool		copies;
-	int			policy = page_repair_policy;
+	Recovery   *recovery;
 	MemoryContext context;
 	MemoryContext old;
 
@@ -405,133 +575,20 @@ repair_startup(void)
 
 	context = AllocSetContextCreate(TopMemoryContext, "page repair", ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	control = get_controlfile(DataDir, &crc_ok);
-	if (!crc_ok)
-		ereport(FATAL,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("incorrect checksum in control file")));
-	if (!DataChecksumsEnabled())
-	{
-		if (page_repair_list_only)
-			refuse_list("Data checksums are off.");
-		if (page_repair_source_list[0] != '\0' || !control->checkPointCopy.fullPageWrites)
-			ereport(WARNING,
-					(errmsg("torn pages cannot be found, because data checksums are off"),
-					 errdetail("\"%s\" has no effect; recovery goes on as if all pages were whole.",
-							   page_repair_source_list[0] != '\0' ? "polar_page_repair_sources" : "polar_page_repair_policy"),
-					 errhint("Stop the server and enable them with pg_checksums.")));
-		MemoryContextSwitchTo(old);
-		MemoryContextDelete(context);
-		return;
-	}
-	if (!page_repair_parse_sources(page_repair_source_list, &sources, &nsources, &error))
-		ereport(FATAL,
-				(errcode(ERRCODE_CONFIG_FILE_ERROR),
-				 errmsg("invalid value for parameter \"%s\"", "polar_page_repair_sources"),
-				 errdetail("%s", error)));
-
-	/* R12 */
-	if (!XLogRecPtrIsInvalid(control->backupStartPoint) ||
-		!XLogRecPtrIsInvalid(control->backupEndPoint) || control->backupEndRequired)
-		skip = true;
-
-	/*
-	 * Who shall stay behind must not get pages of now: torn ones are found,
-	 * not replaced
-	 */
-	if (InArchiveRecovery &&
-		(!StandbyMode || recoveryTarget != RECOVERY_TARGET_UNSET || recovery_min_apply_delay > 0))
-	{
-		page_repair_close_sources(sources, nsources);
-		sources = NULL;
-		nsources = 0;
-		policy = PAGE_REPAIR_CHECKSUM;
-		withheld = !StandbyMode ? "this is a recovery from an archive, which must not get pages of now" :
-			recoveryTarget != RECOVERY_TARGET_UNSET ? "recovery has a target, and a source's pages may be newer" :
-			"\"recovery_min_apply_delay\" is set, and a source's pages may be newer";
-	}
-	if (skip)
-	{
-		if (page_repair_list_only)
-			refuse_list("This is a base backup, whose WAL has images until its end.");
-		SpinLockAcquire(&page_repair_shared->mutex);
-		page_repair_shared->whole = true;
-		page_repair_shared->recovered_from = control->checkPointCopy.redo;
-		SpinLockRelease(&page_repair_shared->mutex);
-		page_repair_close_sources(sources, nsources);
-		MemoryContextSwitchTo(old);
-		MemoryContextDelete(context);
-		return;
-	}
-
-	/* R19 */
-	if (policy == PAGE_REPAIR_ALWAYS && InArchiveRecovery && page_repair_shared->stopped_whole)
-	{
-		policy = PAGE_REPAIR_CHECKSUM;
-		ereport(LOG,
-				(errmsg("this server was stopped with all that it had written on disk, so only pages that fail verification are replaced")));
-	}
-
-	if (page_repair_list_only)
-		policy = PAGE_REPAIR_CHECKSUM;
-	copies = !page_repair_list_only && InArchiveRecovery && withheld == NULL && add_copies(&sources, &nsources);
-
-	recovery = palloc0(sizeof(Recovery));
-	recovery->context = context;
-	recovery->standby = InArchiveRecovery;
-	recovery->redo = control->checkPointCopy.redo;
-
-	recovery->least = page_repair_record_end(recovery->redo);
-
-	/*
-	 * What was changed by a later record has not been written, except for
-	 * free space maps
-	 */
-	recovery->limit = InArchiveRecovery ? Max(control->minRecoveryPoint, recovery->redo) : InvalidXLogRecPtr;
-	recovery->withheld = withheld;
-
-	recovery->sources = sources;
-	recovery->nsources = nsources;
-	recovery->copies = copies;
-
-	/*
-	 * What is in the log is older than what was on disk, so who shall stay
-	 * behind may have it
-	 */
-	recovery->log = log_source_open(recovery->redo, recovery->log_source.why, sizeof(recovery->log_source.why));
-	recovery->log_source.name = LOG_SOURCE_NAME;
-
-	/*
-	 * R20.  The log must be read before recovery adds to it, and a standby's
-	 * sources before it has come to the end of its WAL.
-	 */
-	recovery->imaged = !page_repair_list_only && control->checkPointCopy.fullPageWrites &&
-		recovery->log == NULL && (nsources == 0 || !recovery->standby);
-	recovery->read_buffer = palloc_aligned(REPAIR_READ_BUFFER, PG_IO_ALIGN_SIZE, 0);
-	recovery->stats.started_at = GetCurrentTimestamp();
-	recovery->stats.standby = recovery->standby;
-	recovery->stats.policy = policy;
-	recovery->stats.redo_lsn = recovery->redo;
-	page_repair_map_create(&recovery->map);
-	SpinLockAcquire(&page_repair_shared->mutex);
-	for (int i = 0; i < PAGE_REPAIR_MAX_SOURCES; i++)
-	{
-		PageRepairSourceState *state = &page_repair_shared->sources[i];
-
-		memset(state, 0, sizeof(*state));
-		if (i < nsources)
-			strlcpy(state->name, sources[i].name, sizeof(state->name));
-	}
-	memset(&page_repair_shared->log, 0, sizeof(page_repair_shared->log));
-	page_repair_shared->recovered_from = recovery->redo;
-	SpinLockRelease(&page_repair_shared->mutex);
+	recovery = begin_recovery(context);
 	MemoryContextSwitchTo(old);
+	if (recovery == NULL)
+	{
+		MemoryContextDelete(context);
+		return;
+	}
+	this_recovery = recovery;
 
 	if (!recovery->imaged)
 	{
-		repair_from(recovery->redo, NULL);
+		repair_from(recovery, recovery->redo, NULL);
 		if (!recovery->standby || recovery->end >= recovery->limit)
-			finish_repair();
+			finish_repair(recovery);
 	}
 	if (recovery->imaged || (recovery->standby ? recovery->end < recovery->limit : ArchiveRecoveryRequested))
 	{
@@ -552,6 +609,8 @@ repair_startup(void)
 static void
 repair_cleanup(void)
 {
+	Recovery   *recovery = this_recovery;
+
 	if (recovery != NULL)
 	{
 		XLogRecPtr	end = GetXLogReplayRecPtr(NULL);
@@ -563,8 +622,8 @@ repair_cleanup(void)
 							LSN_FORMAT_ARGS(end), LSN_FORMAT_ARGS(recovery->newest)),
 					 errhint("WAL is missing, or a recovery target lies before that position.")));
 		if (!recovery->standby && !recovery->imaged && !ArchiveRecoveryRequested && end != recovery->end)
-			refuse_replay(end);
-		finish_repair();
+			refuse_replay(recovery, end);
+		finish_repair(recovery);
 	}
 	if (prev_rm_cleanup)
 		prev_rm_cleanup();

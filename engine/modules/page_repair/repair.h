@@ -57,35 +57,33 @@ typedef struct Recovery
 	int			logged;
 } Recovery;
 
-extern Recovery *recovery;
-
 /* For as many blocks as are read at once, and one to be made */
 #define REPAIR_READ_BLOCKS 16
 #define REPAIR_READ_BUFFER ((Size) (REPAIR_READ_BLOCKS + 1) * BLCKSZ)
 
 /* repair.c */
-extern void repair_follow_timeline(TimeLineID timeline);
-extern void repair_publish_stats(void);
-extern void repair_write_page(SMgrRelation reln, ForkNumber forknum, BlockNumber blkno, char *page);
-extern void repair_log(const PageRepairBlock *block, const char *what);
+extern void repair_follow_timeline(Recovery *recovery, TimeLineID timeline);
+extern void repair_publish_stats(Recovery *recovery);
+extern void repair_write_page(Recovery *recovery, SMgrRelation reln, ForkNumber forknum, BlockNumber blkno, char *page);
+extern void repair_log(Recovery *recovery, const PageRepairBlock *block, const char *what);
 
 /* verify.c */
-extern PageRepairChunk **verify_sorted_chunks(int *nchunks);
-extern void verify_chunk(PageRepairChunk *chunk);
-extern void verify_sweep_maps(RelFileLocator rlocator);
-extern bool verify_is_whole(const PageRepairBlock *block);
+extern PageRepairChunk **verify_sorted_chunks(Recovery *recovery, int *nchunks);
+extern void verify_chunk(Recovery *recovery, PageRepairChunk *chunk);
+extern void verify_sweep_maps(Recovery *recovery, RelFileLocator rlocator);
+extern bool verify_is_whole(Recovery *recovery, const PageRepairBlock *block);
 extern int	verify_next_checked(PageRepairChunk *chunk, int from);
 
 /* fetch.c */
-extern void fetch_all(PageRepairChunk **chunks, int nchunks);
-extern XLogRecPtr fetch_begin_copies(PageSource *source);
+extern void fetch_all(Recovery *recovery, PageRepairChunk **chunks, int nchunks);
+extern XLogRecPtr fetch_begin_copies(Recovery *recovery, PageSource *source);
 extern void refuse_source(PageSource *source, const char *format,...) pg_attribute_printf(2, 3);
 
 /* torn_list.c */
-extern bool torn_list_write(PageRepairChunk **chunks, int nchunks, int elevel, uint64 *nblocks);
+extern bool torn_list_write(Recovery *recovery, PageRepairChunk **chunks, int nchunks, int elevel, uint64 *nblocks);
 extern void torn_list_remove(void);
 
 /* wal_fetch.c */
-extern bool wal_fetch(PageSource *source, const PageSourceHeader *header);
+extern bool wal_fetch(Recovery *recovery, PageSource *source, const PageSourceHeader *header);
 
 #endif							/* PAGE_REPAIR_REPAIR_H */

@@ -79,7 +79,7 @@ write_file(const StringInfo text, int elevel)
  * The header.  The last line has the CRC of those before it.
  */
 static void
-add_header(StringInfo text, uint64 nblocks)
+add_header(Recovery *recovery, StringInfo text, uint64 nblocks)
 {
 	pg_crc32	crc;
 
@@ -105,7 +105,7 @@ add_header(StringInfo text, uint64 nblocks)
  * be written.
  */
 bool
-torn_list_write(PageRepairChunk **chunks, int nchunks, int elevel, uint64 *nblocks)
+torn_list_write(Recovery *recovery, PageRepairChunk **chunks, int nchunks, int elevel, uint64 *nblocks)
 {
 	bool		written;
 	StringInfoData lines;
@@ -128,7 +128,7 @@ torn_list_write(PageRepairChunk **chunks, int nchunks, int elevel, uint64 *nbloc
 		}
 	}
 	initStringInfo(&text);
-	add_header(&text, *nblocks);
+	add_header(recovery, &text, *nblocks);
 	appendBinaryStringInfo(&text, lines.data, lines.len);
 	written = write_file(&text, elevel);
 	pfree(lines.data);

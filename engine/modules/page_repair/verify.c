@@ -22,7 +22,7 @@
 #include "storage/bufpage.h"
 #include "utils/memutils.h"
 
-typedef void (*BlockCallback) (SMgrRelation reln, ForkNumber forknum, BlockNumber blkno,
+typedef void (*BlockCallback) (Recovery *recovery, SMgrRelation reln, ForkNumber forknum, BlockNumber blkno,
 							   char *page, void *arg);
 
 /*
@@ -65,7 +65,7 @@ read_blocks(SMgrRelation reln, ForkNumber forknum, BlockNumber first, void **buf
  * or with NULL when it cannot be read.
  */
 static void
-read_run(SMgrRelation reln, ForkNumber forknum, BlockNumber first, int nblocks,
+read_run(Recovery *recovery, SMgrRelation reln, ForkNumber forknum, BlockNumber first, int nblocks,
 		 BlockCallback each, void *arg)
 {
 	while (nblocks > 0)
@@ -80,13 +80,13 @@ read_run(SMgrRelation reln, ForkNumber forknum, BlockNumber first, int nblocks,
 		if (read_blocks(reln, forknum, first, buffers, n))
 		{
 			for (int i = 0; i < n; i++)
-				each(reln, forknum, first + i, buffers[i], arg);
+				each(recovery, reln, forknum, first + i, buffers[i], arg);
 		}
 		else
 		{
 			/* Which one was it? */
 			for (int i = 0; i < n; i++)
-				each(reln, forknum, first + i,
+				each(recovery, reln, forknum, first + i,
 					 n > 1 && read_blocks(reln, forknum, first + i, buffers, 1) ? buffers[0] : NULL,
 					 arg);
 		}
@@ -99,7 +99,7 @@ read_run(SMgrRelation reln, ForkNumber forknum, BlockNumber first, int nblocks,
  * Does this block verify, and is it not of zeroes?
  */
 bool
-verify_is_whole(const PageRepairBlock *block)
+verify_is_whole(Recovery *recovery, const PageRepairBlock *block)
 {
 	void	   *buffer = recovery->read_buffer;
 
@@ -114,7 +114,7 @@ verify_is_whole(const PageRepairBlock *block)
  * that verify may be what a source has given that had lost it.
  */
 static void
-verify_block(SMgrRelation reln, ForkNumber forknum, BlockNumber blkno, char *page, void *arg)
+verify_block(Recovery *recovery, SMgrRelation reln, ForkNumber forknum, BlockNumber blkno, char *page, void *arg)
 {
 	PageRepairChunk *chunk = (PageRepairChunk *) arg;
 	PageRepairBlock block = {reln->smgr_rlocator.locator, forknum, blkno};
@@ -132,7 +132,7 @@ verify_block(SMgrRelation reln, ForkNumber forknum, BlockNumber blkno, char *pag
  * A block of a visibility map or free space map (R8).
  */
 static void
-sweep_block(SMgrRelation reln, ForkNumber forknum, BlockNumber blkno, char *page, void *arg)
+sweep_block(Recovery *recovery, SMgrRelation reln, ForkNumber forknum, BlockNumber blkno, char *page, void *arg)
 {
 	PageRepairBlock block = {reln->smgr_rlocator.locator, forknum, blkno};
 
@@ -144,29 +144,29 @@ sweep_block(SMgrRelation reln, ForkNumber forknum, BlockNumber blkno, char *page
 	{
 		PageInit((Page) page, BLCKSZ, 0);
 		recovery->stats.vm_initialized++;
-		repair_log(&block, "all bits cleared");
+		repair_log(recovery, &block, "all bits cleared");
 	}
 	else
 	{
 		memset(page, 0, BLCKSZ);
 		recovery->stats.fsm_reset++;
-		repair_log(&block, "zeroed");
+		repair_log(recovery, &block, "zeroed");
 	}
-	repair_write_page(reln, forknum, blkno, page);
+	repair_write_page(recovery, reln, forknum, blkno, page);
 }
 
 /*
  * Look at all pages of a relation's maps, whether WAL names them or not.
  */
 void
-verify_sweep_maps(RelFileLocator rlocator)
+verify_sweep_maps(Recovery *recovery, RelFileLocator rlocator)
 {
 	SMgrRelation reln = smgropen(rlocator, INVALID_PROC_NUMBER);
 
 	for (ForkNumber forknum = FSM_FORKNUM; forknum <= VISIBILITYMAP_FORKNUM; forknum++)
 	{
 		if (smgrexists(reln, forknum))
-			read_run(reln, forknum, 0, (int) smgrnblocks(reln, forknum), sweep_block, NULL);
+			read_run(recovery, reln, forknum, 0, (int) smgrnblocks(reln, forknum), sweep_block, NULL);
 	}
 }
 
@@ -193,7 +193,7 @@ compare_chunks(const void *a, const void *b)
  * The chunks that nobody has looked at yet, in the order of the files.
  */
 PageRepairChunk **
-verify_sorted_chunks(int *nchunks)
+verify_sorted_chunks(Recovery *recovery, int *nchunks)
 {
 	List	   *fresh = recovery->map.fresh;
 	PageRepairChunk **chunks;
@@ -247,7 +247,7 @@ verify_next_checked(PageRepairChunk *chunk, int from)
  * Leave only those blocks in the chunk that have to be fetched.
  */
 void
-verify_chunk(PageRepairChunk *chunk)
+verify_chunk(Recovery *recovery, PageRepairChunk *chunk)
 {
 	SMgrRelation reln = smgropen(chunk->key.rlocator, INVALID_PROC_NUMBER);
 	ForkNumber	forknum = chunk->key.forknum;
@@ -288,7 +288,7 @@ verify_chunk(PageRepairChunk *chunk)
 		int			n = run_length(chunk, from);
 
 		ProcessStartupProcInterrupts();
-		read_run(reln, forknum, base + from, n, verify_block, chunk);
+		read_run(recovery, reln, forknum, base + from, n, verify_block, chunk);
 		from = verify_next_checked(chunk, from + n);
 	}
 }

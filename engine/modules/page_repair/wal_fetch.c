@@ -69,7 +69,7 @@ typedef struct WalTarget
  * have it, and that the source has.
  */
 static TimeLineID
-segment_timeline(XLogSegNo segno, TimeLineID newest)
+segment_timeline(Recovery *recovery, XLogSegNo segno, TimeLineID newest)
 {
 	foreach_ptr(TimeLineHistoryEntry, entry, recovery->history)
 	{
@@ -201,7 +201,7 @@ is_wal_page(const char *page, XLogRecPtr at, TimeLineID tli)
  * Does the page agree with what this server has before the end of its WAL?
  */
 static bool
-agrees_with_local(const WalTarget *target, const char *page, XLogRecPtr at)
+agrees_with_local(Recovery *recovery, const WalTarget *target, const char *page, XLogRecPtr at)
 {
 	PGAlignedXLogBlock local;
 	size_t		length = recovery->wal.end - at;
@@ -219,7 +219,7 @@ agrees_with_local(const WalTarget *target, const char *page, XLogRecPtr at)
  * to where the source's WAL that has been written ends.
  */
 static WalAnswer
-receive_pages(PageSource *source, const PageSourceHeader *promised, const WalTarget *target,
+receive_pages(Recovery *recovery, PageSource *source, const PageSourceHeader *promised, const WalTarget *target,
 			  XLogRecPtr at, int npages, XLogRecPtr *reached)
 {
 	const char *pages[WAL_BATCH_PAGES];
@@ -264,7 +264,7 @@ receive_pages(PageSource *source, const PageSourceHeader *promised, const WalTar
 			snprintf(source->why, sizeof(source->why), "it could not give WAL at %X/%X", LSN_FORMAT_ARGS(at));
 			answer = WAL_FAILED;
 		}
-		else if (!agrees_with_local(target, page.data, at))
+		else if (!agrees_with_local(recovery, target, page.data, at))
 		{
 			snprintf(source->why, sizeof(source->why), "its WAL before %X/%X is not this server's",
 					 LSN_FORMAT_ARGS(Min(at + XLOG_BLCKSZ, recovery->wal.end)));
@@ -307,10 +307,10 @@ restore_segment(const WalTarget *target)
  * *whole to whether all of it is here.
  */
 static WalAnswer
-fetch_segment(PageSource *source, const PageSourceHeader *header, XLogSegNo segno, XLogRecPtr upto,
+fetch_segment(Recovery *recovery, PageSource *source, const PageSourceHeader *header, XLogSegNo segno, XLogRecPtr upto,
 			  bool *whole)
 {
-	WalTarget	target = {.segno = segno,.tli = segment_timeline(segno, header->timeline)};
+	WalTarget	target = {.segno = segno,.tli = segment_timeline(recovery, segno, header->timeline)};
 	WalAnswer	answer = WAL_RECEIVED;
 	XLogRecPtr	at;
 	XLogRecPtr	reached;
@@ -327,7 +327,7 @@ fetch_segment(PageSource *source, const PageSourceHeader *header, XLogSegNo segn
 		ProcessStartupProcInterrupts();
 		ereport_startup_progress("fetching WAL for page repair, elapsed time: %ld.%02d s, current: %X/%X",
 								 LSN_FORMAT_ARGS(at));
-		answer = receive_pages(source, header, &target, at, npages, &reached);
+		answer = receive_pages(recovery, source, header, &target, at, npages, &reached);
 		at += (XLogRecPtr) npages * XLOG_BLCKSZ;
 		if (reached < Min(at, upto))
 			break;
@@ -347,7 +347,7 @@ fetch_segment(PageSource *source, const PageSourceHeader *header, XLogSegNo segn
  * It will not come from this source any more.
  */
 static void
-refuse_wal(PageSource *source, XLogSegNo segno, TimeLineID tli)
+refuse_wal(Recovery *recovery, PageSource *source, XLogSegNo segno, TimeLineID tli)
 {
 	char		name[MAXFNAMELEN];
 
@@ -360,7 +360,7 @@ refuse_wal(PageSource *source, XLogSegNo segno, TimeLineID tli)
  * Has this server WAL that the history it recovers to has left before?
  */
 static bool
-is_off_the_way(void)
+is_off_the_way(Recovery *recovery)
 {
 	XLogRecPtr	left;
 
@@ -377,7 +377,7 @@ is_off_the_way(void)
  * right, but this server needs its primary's WAL until it has caught up.
  */
 static bool
-go_without(PageSource *source, XLogRecPtr target)
+go_without(Recovery *recovery, PageSource *source, XLogRecPtr target)
 {
 	if (!recovery->told_without_wal)
 		ereport(WARNING,
@@ -393,7 +393,7 @@ go_without(PageSource *source, XLogRecPtr target)
  * Bring all segments from the end of the local WAL on.
  */
 static bool
-fetch_range(PageSource *source, const PageSourceHeader *header, XLogRecPtr upto)
+fetch_range(Recovery *recovery, PageSource *source, const PageSourceHeader *header, XLogRecPtr upto)
 {
 	XLogSegNo	segno;
 	XLogSegNo	last;
@@ -404,14 +404,14 @@ fetch_range(PageSource *source, const PageSourceHeader *header, XLogRecPtr upto)
 	{
 		bool		whole;
 
-		switch (fetch_segment(source, header, segno, upto, &whole))
+		switch (fetch_segment(recovery, source, header, segno, upto, &whole))
 		{
 			case WAL_RECEIVED:
 				break;
 			case WAL_FAILED:
 				return false;
 			case WAL_GONE:
-				refuse_wal(source, segno, segment_timeline(segno, header->timeline));
+				refuse_wal(recovery, source, segno, segment_timeline(recovery, segno, header->timeline));
 				return false;
 		}
 		if (!whole)
@@ -440,7 +440,7 @@ wait_a_moment(TimestampTz deadline)
  * false if it has ended before that was enough.
  */
 static bool
-wait_for_receiver(XLogRecPtr target, TimestampTz deadline)
+wait_for_receiver(Recovery *recovery, XLogRecPtr target, TimestampTz deadline)
 {
 	XLogRecPtr	wanted = InvalidXLogRecPtr;
 
@@ -466,11 +466,11 @@ wait_for_receiver(XLogRecPtr target, TimestampTz deadline)
  * Have the WAL up to this position written here.
  */
 static bool
-fetch_up_to(PageSource *source, const PageSourceHeader *header, XLogRecPtr target, TimestampTz deadline)
+fetch_up_to(Recovery *recovery, PageSource *source, const PageSourceHeader *header, XLogRecPtr target, TimestampTz deadline)
 {
 	XLogRecPtr	upto = Max(target, header->flush_lsn) + WAL_AHEAD;
 
-	if (is_off_the_way())
+	if (is_off_the_way(recovery))
 	{
 		refuse_source(source, "this server has WAL of timeline %u up to %X/%X, which is not on the way to timeline %u",
 					  recovery->wal.timeline, LSN_FORMAT_ARGS(recovery->wal.end), recovery->history_of);
@@ -479,8 +479,8 @@ fetch_up_to(PageSource *source, const PageSourceHeader *header, XLogRecPtr targe
 	begin_startup_progress_phase();
 	while (recovery->wal.end < target)
 	{
-		if (!fetch_range(source, header, upto))
-			return source->without_wal && go_without(source, target);
+		if (!fetch_range(recovery, source, header, upto))
+			return source->without_wal && go_without(recovery, source, target);
 		page_repair_read_on(&recovery->wal, recovery->history);
 		if (recovery->wal.end < target && !wait_a_moment(deadline))
 		{
@@ -501,7 +501,7 @@ fetch_up_to(PageSource *source, const PageSourceHeader *header, XLogRecPtr targe
  * source says why, if it cannot be had from it now.
  */
 bool
-wal_fetch(PageSource *source, const PageSourceHeader *header)
+wal_fetch(Recovery *recovery, PageSource *source, const PageSourceHeader *header)
 {
 	XLogRecPtr	target = header->end_lsn;
 	XLogRecPtr	from = recovery->wal.end;
@@ -509,7 +509,7 @@ wal_fetch(PageSource *source, const PageSourceHeader *header)
 
 	if (WalRcvStreaming())
 	{
-		if (wait_for_receiver(target, deadline))
+		if (wait_for_receiver(recovery, target, deadline))
 			return true;
 		if (WalRcvStreaming())
 		{
@@ -521,8 +521,8 @@ wal_fetch(PageSource *source, const PageSourceHeader *header)
 	if (recovery->wal.end >= target)
 		return true;
 	if (source->without_wal)
-		return go_without(source, target);
-	if (!fetch_up_to(source, header, target, deadline))
+		return go_without(recovery, source, target);
+	if (!fetch_up_to(recovery, source, header, target, deadline))
 		return false;
 	if (recovery->wal_fetched == 0 && recovery->wal.end > from)
 		ereport(LOG,
