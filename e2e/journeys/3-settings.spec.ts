@@ -75,6 +75,18 @@ test('a bulk size is changed, confirmed by SHOW, and stands in the history with 
   await page.getByRole('dialog').getByRole('button', { name: 'Apply' }).click()
   await expect(page.getByText(/confirmed/i).first()).toBeVisible({ timeout: 10_000 })
   expect(await sql(tuned.connectionString, 'SHOW polar_bulk_extend_size')).toBe('1MB')
+  // what it did is told of samples; the seconds around the change count for neither side, so the table grows until one does
+  const did = page.getByRole('region', { name: 'Last change of polar_bulk_extend_size' })
+  await expect(did).toContainText(/4MB.*1MB/)
+  await sql(tuned.connectionString, 'CREATE TABLE extended (a text)')
+  await expect(async () => {
+    await sql(
+      tuned.connectionString,
+      "INSERT INTO extended SELECT repeat('x', 900) FROM generate_series(1, 20000)",
+    )
+    await expect(did).toContainText(/After: ?[\d.]+ [kM]B per extension/, { timeout: 2_000 })
+  }).toPass({ timeout: 60_000 })
+  await checkAccessibility(page)
   await page.getByRole('link', { name: 'History', exact: true }).click()
   const row = page
     .getByRole('table', { name: 'History of settings' })

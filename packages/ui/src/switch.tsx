@@ -36,21 +36,32 @@ export function Checkbox({ className, ...props }: ComponentProps<typeof RadixChe
   )
 }
 
-/** One thumb on a track of whole steps; `thumbLabel` and `valueText` are what a screen reader says. */
+/** A mark below the track of a slider; `label` only where there is room for one. */
+export type SliderTick = { at: number; label?: string }
+
+/** Its middle stays half of it away from the ends of the track. */
+const THUMB_PX = 16
+
+/**
+ * One thumb on a track of whole steps; `thumbLabel` and `valueText` are what a screen reader says, so the ticks are only
+ * for the eye.
+ */
 export function Slider({
   className,
   thumbLabel,
   valueText,
   thumbId,
   describedBy,
+  ticks,
   ...props
 }: ComponentProps<typeof RadixSlider.Root> & {
   thumbLabel: string
   valueText?: string
   thumbId?: string
   describedBy?: string
+  ticks?: readonly SliderTick[]
 }) {
-  return (
+  const slider = (
     <RadixSlider.Root
       className={classNames(
         'relative flex h-5 w-full touch-none items-center select-none data-[disabled]:opacity-55',
@@ -69,5 +80,27 @@ export function Slider({
         className="block size-4 rounded-full border-2 border-accent-strong bg-surface shadow-raised"
       />
     </RadixSlider.Root>
+  )
+  if (!ticks) return slider
+  const { min = 0, max = 100 } = props
+  return (
+    <div>
+      {slider}
+      <div aria-hidden className="relative h-5 text-[11px] leading-3 text-ink-muted">
+        {ticks.map(({ at, label }) => {
+          const share = (at - min) / (max - min)
+          return (
+            <span
+              key={at}
+              className="absolute top-0 flex -translate-x-1/2 flex-col items-center gap-0.5 whitespace-nowrap"
+              style={{ left: `calc(${share * 100}% + ${(0.5 - share) * THUMB_PX}px)` }}
+            >
+              <span className={classNames('w-px bg-field-line', label ? 'h-1.5' : 'h-1')} />
+              {label}
+            </span>
+          )
+        })}
+      </div>
+    </div>
   )
 }

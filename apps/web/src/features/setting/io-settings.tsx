@@ -7,9 +7,11 @@ import { useMayChange, viewerHint } from '../console/account-context'
 import { useInstance } from '../instance/instance-context'
 import { ConfirmedAlert, type ConfirmedChanges } from './confirmed-changes'
 import { ImpactBadge } from './impact-badge'
+import { LastChange } from './last-change'
+import { requestsOf } from './last-change-of-size'
 import { ReviewDialog, type Wanted } from './review'
 import { currentText, type Draft, leadValue, rangeWords, settingDiff } from './setting-diff'
-import { formatSize, nearestStop, parseSize, sizeStops } from './size-value'
+import { formatSize, nearestStop, parseSize, sizeStops, sizeTicks } from './size-value'
 import { useSettings } from './use-settings'
 
 /** The bulk sizes, full_page_writes and the guard, each with what it means; `children` stand above them. */
@@ -146,6 +148,8 @@ function SizeRow({
   onChange: (value: string) => void
 }) {
   const id = useId()
+  const { instanceId } = useInstance()
+  const requests = requestsOf(setting.name)
   const stops = sizeStops(setting.unit, setting.max)
   const bytes = parseSize(value, setting.unit)
   const top = stops.at(-1)
@@ -183,6 +187,7 @@ function SizeRow({
             min={0}
             max={stops.length - 1}
             step={1}
+            ticks={sizeTicks(stops)}
             disabled={disabled}
             value={[nearestStop(stops, bytes ?? 0)]}
             onValueChange={([index]) => {
@@ -191,20 +196,15 @@ function SizeRow({
             }}
           />
         ) : null}
-        <p
-          id={`${id}-range`}
-          className={problem ? 'text-xs font-medium text-bad' : 'flex justify-between text-xs text-ink-muted'}
-        >
-          {problem ? (
-            `Must be ${problem}.`
-          ) : (
-            <>
-              <span>0</span>
-              <span>{top === undefined ? rangeWords(setting) : formatSize(top)}</span>
-            </>
-          )}
+        <p id={`${id}-range`} className={problem ? 'text-xs font-medium text-bad' : 'sr-only'}>
+          {problem
+            ? `Must be ${problem}.`
+            : top === undefined
+              ? rangeWords(setting)
+              : `0 to ${formatSize(top)}`}
         </p>
       </div>
+      {requests ? <LastChange instanceId={instanceId} name={setting.name} kind={requests} /> : null}
     </div>
   )
 }

@@ -48,3 +48,9 @@ export function nearestStop(stops: readonly number[], bytes: number): number {
   })
   return best
 }
+
+/** Every stop as a tick of the slider; from the last one on every second has its size, so that none touches another. */
+export function sizeTicks(stops: readonly number[]): { at: number; label?: string }[] {
+  const labelled = (i: number) => i === 0 || ((stops.length - 1 - i) % 2 === 0 && i > 1)
+  return stops.map((bytes, at) => (labelled(at) ? { at, label: formatSize(bytes) } : { at }))
+}
