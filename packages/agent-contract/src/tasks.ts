@@ -1,6 +1,9 @@
 import {
+  BlockAddress,
   CatalogName,
   CheckedSetting,
+  COPIED_SEGMENTS_MAX,
+  COPY_RECORD_BYTES,
   CommitMode,
   CommitModeScope,
   ConfirmedSetting,
@@ -21,6 +24,8 @@ import {
   MemberRole,
   MergeCounts,
   OperationId,
+  PIECE_BLOCKS_MAX,
+  PIECE_WAL_BYTES,
   PrimaryTold,
   QualifiedName,
   Reindexed,
@@ -32,6 +37,8 @@ import {
   TableName,
   TableOid,
   TimelineEnd,
+  TORN_BLOCKS_MAX,
+  TornList,
 } from '@floe/domain'
 import { z } from 'zod'
 
@@ -81,6 +88,26 @@ const ofResult = {
   database: DatabaseName,
   result: TableOid,
   resultName: TableName,
+}
+
+const uint32 = z.number().int().min(0).max(0xffff_ffff)
+
+/** Bytes in base64, and the CRC-32 of the bytes: whoever receives them checks it. */
+const Piece = { data: z.string().max(Math.ceil(PIECE_WAL_BYTES / 3) * 4), crc32: uint32 }
+
+/** A stretch of a segment of WAL, by numbers: the name of the file follows from them. */
+const WalStretch = {
+  timeline: uint32.min(1),
+  segment: z
+    .number()
+    .int()
+    .min(0)
+    .max(2 ** 44),
+  offset: z
+    .number()
+    .int()
+    .min(0)
+    .max(2 ** 30),
 }
 
 const task = <Input extends z.core.$ZodLooseShape, Result extends z.ZodType>(
@@ -627,6 +654,68 @@ export const tasks = {
       /** False where it did not run and takes them when it starts. */
       inForce: z.boolean(),
     }),
+  ),
+  /**
+   * Of an instance that is stopped after a crash: has its engine list the pages that are torn, which starts and changes nothing.
+   * Since contract 1.18, as the next two.
+   */
+  'list-torn': task(
+    { instanceId: InstanceId },
+    z.object({
+      /** Null where the engine has nothing to list; `why` has its words. */
+      list: TornList.nullable(),
+      why: z.string().nullable(),
+    }),
+  ),
+  /**
+   * A piece of what an instance that is stopped has on its disk: blocks, or WAL. By numbers, never by a path. Refused once it
+   * was started since `control` was read.
+   */
+  'read-copies': task(
+    {
+      instanceId: InstanceId,
+      /** Checksum of its control file, as its list has it. */
+      control: TornList.shape.control,
+      piece: z.discriminatedUnion('kind', [
+        z.object({ kind: z.literal('pages'), blocks: z.array(BlockAddress).min(1).max(PIECE_BLOCKS_MAX) }),
+        z.object({
+          kind: z.literal('wal'),
+          ...WalStretch,
+          segmentBytes: TornList.shape.segmentBytes,
+          length: z.number().int().min(1).max(PIECE_WAL_BYTES),
+        }),
+      ]),
+    },
+    z.object({
+      ...Piece,
+      /** Blocks that are not whole there either; they are not in the piece. */
+      damaged: z.array(BlockAddress).max(PIECE_BLOCKS_MAX),
+    }),
+  ),
+  /**
+   * Writes a piece into the directory of copies of a standby that is stopped, and nowhere else. Blocks have to be those of its
+   * own list, in that order, and WAL begins where its own ends. `origin` makes it count; `remove` takes all of it away.
+   */
+  'write-copies': task(
+    {
+      instanceId: InstanceId,
+      piece: z.discriminatedUnion('kind', [
+        /** An empty directory, once there is room for so many bytes. */
+        z.object({
+          kind: z.literal('begin'),
+          bytes: z
+            .number()
+            .int()
+            .min(0)
+            .max(TORN_BLOCKS_MAX * COPY_RECORD_BYTES + COPIED_SEGMENTS_MAX * 2 ** 30),
+        }),
+        z.object({ kind: z.literal('pages'), first: z.number().int().min(0).max(TORN_BLOCKS_MAX), ...Piece }),
+        z.object({ kind: z.literal('wal'), ...WalStretch, ...Piece }),
+        z.object({ kind: z.literal('origin'), header: TornList.shape.header }),
+        z.object({ kind: z.literal('remove') }),
+      ]),
+    },
+    z.object({ bytes: z.number().int() }),
   ),
   /**
    * The lines of pg_hba.conf that Floe wrote require TLS from clients on other hosts from now on. Refused where a person
