@@ -77,6 +77,7 @@ export const agentRooms = {
   'engine/access': ['host', ...ofEngine('directory', 'page-repair', 'process', 'settings')],
   'engine/cluster': ['host', ...ofEngine('access', 'directory', 'process', 'registry', 'settings')],
   'engine/wal': ['host', ...ofEngine('cluster', 'directory')],
+  'engine/copies': ['host', ...ofEngine('directory', 'wal')],
   'engine/creation': ['host', ...ofEngine('access', 'directory', 'libraries', 'page-repair', 'settings')],
   'engine/restore': ['host', ...ofEngine('creation', 'directory', 'process')],
   metrics: ['engine'],

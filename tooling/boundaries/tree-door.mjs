@@ -74,7 +74,7 @@ const agentCalls = {
   'host/kernel-log.ts': ['kernel', 'closeSync openSync readSync'],
   'host/owned-files.ts': [
     'door',
-    'chmodSync closeSync fstatSync lchownSync lstatSync mkdirSync readDescriptor readSync',
+    'chmodSync closeSync fstatSync lchownSync lstatSync mkdirSync readDescriptor readSync statfsSync',
   ],
   'host/supervise-detached.ts': ['outer', 'closeSync openSync rmSync writeFileSync'],
   'host/supervise-systemd.ts': ['outer', 'rmSync'],

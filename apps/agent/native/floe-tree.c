@@ -143,6 +143,7 @@ static _Noreturn void usage(void)
 {
   fputs("usage: floe-tree [--as UID:GID] VERB\n"
         "  replace [--mode OCTAL] PATH             standard input becomes the file\n"
+        "  write --at OFFSET ROOT PATH             standard input stands in the file there, which lies below ROOT, from that byte on\n"
         "  fill DIRECTORY                          standard input holds NAME NUL TEXT NUL of files directly in there; not synced\n"
         "  remove [--inside] PATH                  the file or directory and all below; --inside keeps the directory\n"
         "  mkdir [--mode OCTAL] PATH\n"
@@ -454,7 +455,7 @@ static void print(const char *text, size_t length)
   }
 }
 
-/* ---- replace, fill, mkdir, rename ---- */
+/* ---- replace, write, fill, mkdir, rename ---- */
 
 /* A temporary file beside the name whose text it is to become. */
 static int begin_file(const struct place *place, char temporary[NAME_MAX + 1], const char *path)
@@ -505,6 +506,60 @@ static void replace(const char *path, mode_t mode)
     fail(errno, path);
   finish_file(fd, &place, temporary, path);
   sync_directory(place.parent, path);
+}
+
+/* True for a relative path that leads nowhere but down. */
+static bool leads_down(const char *path)
+{
+  if (*path == '\0' || *path == '/')
+    return false;
+  for (;;) {
+    size_t length = strcspn(path, "/");
+    if (length == 0 || (length == 1 && path[0] == '.') || (length == 2 && path[0] == '.' && path[1] == '.'))
+      return false;
+    if (path[length] == '\0')
+      return true;
+    path += length + 1;
+  }
+}
+
+/* Puts standard input into a file below a directory, made where it is missing; nothing on the way may be a link. */
+static void write_at(const char *root, const char *path, off_t offset)
+{
+  if (!leads_down(path))
+    misfit(path, "is not a path below the root");
+  int directory = open_directory(root, O_PATH | O_NOFOLLOW);
+  if (directory < 0)
+    fail(errno, root);
+  bool made = false;
+  int fd = open_below(directory, path, O_WRONLY, 0);
+  if (fd < 0 && errno == ENOENT) {
+    fd = open_below(directory, path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    made = true;
+  }
+  struct stat found;
+  if (fd < 0 || fstat(fd, &found) != 0)
+    fail(errno, path);
+  if (!S_ISREG(found.st_mode))
+    misfit(path, "is not a regular file");
+  if (found.st_nlink != 1)
+    misfit(path, "has %lu links", (unsigned long) found.st_nlink);
+  if (lseek(fd, offset, SEEK_SET) != offset)
+    fail(errno, path);
+  static char buffer[1 << 16];
+  for (size_t have; (have = read_input(buffer, sizeof buffer)) > 0;)
+    put(fd, buffer, have, path);
+  if (fsync(fd) != 0 || close(fd) != 0)
+    fail(errno, path);
+  if (!made)
+    return;
+  const char *slash = strrchr(path, '/');
+  char above[PATH_MAX];
+  snprintf(above, sizeof above, "%.*s", slash == NULL ? 0 : (int) (slash - path), path);
+  int parent = slash == NULL ? reopen(directory, O_RDONLY | O_DIRECTORY) : open_below(directory, above, O_RDONLY | O_DIRECTORY, 0);
+  if (parent < 0)
+    fail(errno, path);
+  sync_directory(parent, path);
 }
 
 /* The bytes up to the next NUL of what was read; fails where there is none. */
@@ -743,21 +798,6 @@ static void remove_tree(const char *path, bool inside)
 }
 
 /* ---- clone ---- */
-
-/* True for a relative path that leads nowhere but down. */
-static bool leads_down(const char *path)
-{
-  if (*path == '\0' || *path == '/')
-    return false;
-  for (;;) {
-    size_t length = strcspn(path, "/");
-    if (length == 0 || (length == 1 && path[0] == '.') || (length == 2 && path[0] == '.' && path[1] == '.'))
-      return false;
-    if (path[length] == '\0')
-      return true;
-    path += length + 1;
-  }
-}
 
 /* The directory below `root` that holds `path`, made where it is missing; stays open for the next file beside it. */
 static int directory_for(int root, const char *path)
@@ -1066,6 +1106,8 @@ int main(int count, char **words)
   struct identity as = {geteuid(), getegid()}, from = as;
   bool has_as = false, has_from = false, has_to = false, has_mode = false, inside = false, check = false;
   mode_t mode = 0;
+  off_t offset = 0;
+  bool has_offset = false;
   int at = 1;
 
   prepare_process();
@@ -1078,7 +1120,7 @@ int main(int count, char **words)
     usage();
   verb = words[at++];
   bool replaces = strcmp(verb, "replace") == 0, removes = strcmp(verb, "remove") == 0;
-  bool fills = strcmp(verb, "fill") == 0;
+  bool fills = strcmp(verb, "fill") == 0, writes = strcmp(verb, "write") == 0;
   bool makes = strcmp(verb, "mkdir") == 0, renames = strcmp(verb, "rename") == 0;
   bool clones = strcmp(verb, "clone") == 0, hands_over = strcmp(verb, "hand-over") == 0;
   while (at < count && strncmp(words[at], "--", 2) == 0) {
@@ -1094,6 +1136,9 @@ int main(int count, char **words)
     else if (strcmp(option, "--mode") == 0 && (replaces || makes)) {
       mode = (mode_t) number(words[at++], 8, 0777, '\0', NULL);
       has_mode = true;
+    } else if (strcmp(option, "--at") == 0 && writes) {
+      offset = (off_t) number(words[at++], 10, INT64_MAX, '\0', NULL);
+      has_offset = true;
     } else if (strcmp(option, "--from") == 0 && clones) {
       from = identity_of(words[at++]);
       has_from = true;
@@ -1106,8 +1151,8 @@ int main(int count, char **words)
     } else
       usage();
   }
-  if (count - at != (renames || clones ? 2 : 1) ||
-      !(replaces || fills || removes || makes || renames || (clones && has_from) || (hands_over && has_from && has_to)))
+  if (count - at != (renames || clones || writes ? 2 : 1) ||
+      !(replaces || fills || (writes && has_offset) || removes || makes || renames || (clones && has_from) || (hands_over && has_from && has_to)))
     usage();
   root_path = words[at];
 
@@ -1136,6 +1181,8 @@ int main(int count, char **words)
 
   if (replaces)
     replace(root_path, has_mode ? mode : 0600);
+  else if (writes)
+    write_at(words[at], words[at + 1], offset);
   else if (fills)
     fill(root_path);
   else if (removes)

@@ -17,6 +17,7 @@ import { directoryNumber } from '@floe/host/process-facts'
 import type pg from 'pg'
 import type { EngineUser } from '../host/engine-user'
 import type { ProcessesOfUsers, ProcessSeen, ProcessTree } from '../host/process-table'
+import { type CommandResult, runCommand } from '../host/run-command'
 import type { Supervision } from '../host/supervision'
 import { isThere } from '../host/tree'
 import type { AgentInstallation } from '../installation'
@@ -299,6 +300,34 @@ export class Instance {
       outputFile: this.layout.startLog,
       user: this.user,
       writableDirectories: [this.layout.directory, sockets.directory],
+    })
+  }
+
+  /**
+   * Runs its engine, with further settings, until it ends by itself: for a start that is none. No client reaches it by the
+   * network, and what it says is the answer.
+   */
+  async runToEnd(
+    settings: Record<string, string>,
+    { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
+  ): Promise<CommandResult> {
+    const { installation } = this.#around
+    const r = this.registered
+    const sockets = new InstanceSocket(installation.socketDirectory, r)
+    await sockets.prepare(this.user)
+    const all = {
+      ...commandLineSettings(r, sockets.directory, this.layout.logDirectory),
+      listen_addresses: '',
+      logging_collector: 'off',
+      log_destination: 'stderr',
+      log_min_messages: 'log',
+      ...settings,
+    }
+    const words = Object.entries(all).flatMap(([n, v]) => ['-c', `${n}=${v}`])
+    return runCommand(join(r.enginePrefix, 'bin', 'postgres'), ['-D', this.layout.dataDirectory, ...words], {
+      user: this.user,
+      timeoutMs,
+      signal,
     })
   }
 

@@ -118,6 +118,11 @@ test('what is not understood ends with status 2 and says how it is called', () =
     ['--as', '4294967295:4294967295', 'remove', file('a')],
     ['rename', file('a')],
     ['clone', tree, tree],
+    ['write', tree, 'a'],
+    ['write', '--at', '-1', tree, 'a'],
+    ['write', '--at', '99999999999999999999', tree, 'a'],
+    ['write', '--at', '0', tree],
+    ['replace', '--at', '0', file('a')],
     ['hand-over', '--from', '1', tree],
     ['hand-over', '--from', '0', '--to', '1:1', tree],
     ['hand-over', '--from', '1', '--to', '0:0', tree],
@@ -170,6 +175,35 @@ describe('as the caller', () => {
     expect(run(['replace', file(name)], large)).toMatchObject(done)
     expect(readFileSync(file(name)).equals(large)).toBe(true)
     expect(temporaries(tree)).toEqual([])
+  })
+
+  test.each([
+    ['with openat2', () => door],
+    ['without openat2', () => doorOfOldKernels],
+  ])('bytes are put at their place in a file below a directory, and through no link (%s)', (_, program) => {
+    const write = (offset: number, path: string, bytes: string) =>
+      run(['write', '--at', String(offset), tree, path], bytes, program())
+    mkdirSync(file('d'))
+    expect(write(4, 'd/a', 'EF')).toMatchObject(done)
+    expect(write(0, 'd/a', 'abcd')).toMatchObject(done)
+    expect(write(2, 'd/a', 'CD')).toMatchObject(done)
+    expect(text(file('d', 'a'))).toBe('abCDEF')
+    expect(lstatSync(file('d', 'a')).mode & 0o7777).toBe(0o600)
+    expect(write(0, 'b', 'x')).toMatchObject(done)
+    symlinkSync(join(vault, 'f0'), file('link'))
+    symlinkSync(vault, file('away'))
+    linkSync(join(vault, 'f1'), file('hard'))
+    expect(spawnSync('mkfifo', [file('pipe')]).status).toBe(0)
+    expect(write(0, 'link', 'x')).toMatchObject(refused('ELOOP', 'write', 'link'))
+    expect(write(0, 'away/f0', 'x')).toMatchObject(refused('ELOOP', 'write', 'away/f0'))
+    expect(write(0, 'away/new', 'x')).toMatchObject(refused('ELOOP', 'write', 'away/new'))
+    expect(write(0, 'hard', 'x')).toMatchObject(refused('MISFIT', 'write', 'hard'))
+    expect(write(0, 'd', 'x').status).toBe(1)
+    expect(write(0, 'pipe', 'x').status).toBe(1)
+    expect(write(0, '../vault/f2', 'x').status).toBe(1)
+    expect(run(['write', '--at', '0', file('away'), 'f0'], 'x', program()).status).toBe(1)
+    rmSync(file('hard'))
+    expect(inventory(vault)).toEqual(untouched)
   })
 
   test('several files are written at once, each over what was there', () => {
@@ -258,6 +292,9 @@ describe.skipIf(!isRoot)('as the owner of a tree', () => {
     expect(run(['--as', as(OWNER), 'replace', file('a')], 'x')).toMatchObject(done)
     expect(asOwner('mkdir', file('d'))).toMatchObject(done)
     expect(run(['--as', as(OWNER), 'fill', tree], 'b\0x\0')).toMatchObject(done)
+    expect(run(['--as', as(OWNER), 'write', '--at', '0', tree, 'd/c'], 'x')).toMatchObject(done)
+    expect(statSync(file('d', 'c')).uid).toBe(OWNER)
+    expect(run(['--as', as(OWNER), 'write', '--at', '0', vault, 'f0'], 'x').status).toBe(1)
     for (const path of [file('a'), file('b'), file('d')]) {
       const { uid, gid } = statSync(path)
       expect([uid, gid]).toEqual([OWNER, OWNER])

@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readSync,
   type Stats,
+  statfsSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fault } from '@floe/domain'
@@ -64,6 +65,26 @@ function readWhole(fd: number | null, path: string): string | null {
   } finally {
     closeSync(fd)
   }
+}
+
+/** Bytes of what openBelow() opened; fewer at its end. */
+export function readOwnedBytes(fd: number, offset: number, length: number): Buffer {
+  const bytes = Buffer.alloc(length)
+  let have = 0
+  while (have < length) {
+    const got = readSync(fd, bytes, have, length - have, offset + have)
+    if (got === 0) break
+    have += got
+  }
+  return bytes.subarray(0, have)
+}
+
+export const closeOwnedFile = (fd: number): void => closeSync(fd)
+
+/** What the file system of an instance's outer directory has left for others than root. */
+export function freeBytes(directory: string): number {
+  const { bavail, bsize } = statfsSync(directory)
+  return bavail * bsize
 }
 
 const beginning = Buffer.alloc(4_096)

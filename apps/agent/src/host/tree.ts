@@ -50,7 +50,7 @@ function failed(stderr: string, how: string): Error {
   return Object.assign(new Error(m[2]), { code: m[1] })
 }
 
-function change(owner: EngineUser, words: readonly string[], input = ''): void {
+function change(owner: EngineUser, words: readonly string[], input: string | Uint8Array = ''): void {
   const r = spawnSync(program, [...as(owner), ...words], {
     input,
     timeout: CHANGE_MS,
@@ -60,7 +60,9 @@ function change(owner: EngineUser, words: readonly string[], input = ''): void {
     encoding: 'utf8',
     maxBuffer: 1 << 20,
   })
-  if (r.error) throw r.error
+  // one that refuses does not read all of its input; why, it says
+  const refused = r.stderr && (r.error as NodeJS.ErrnoException | undefined)?.code === 'EPIPE'
+  if (r.error && !refused) throw r.error
   if (r.status !== 0) throw failed(r.stderr, `ended with ${r.status ?? r.signal}`)
 }
 
@@ -77,6 +79,31 @@ export function fillDirectory(path: string, texts: ReadonlyMap<string, string>, 
   const pieces = [...texts].flat()
   if (pieces.some((piece) => piece.includes('\0'))) throw new Error('a file would hold a NUL')
   change(owner, ['fill', path], pieces.map((piece) => `${piece}\0`).join(''))
+}
+
+/**
+ * Puts bytes into a file below a directory of the owner's, from an offset on and durably; the file is made where it is missing.
+ * No part of `relative` may be a link. Throws with the system's code.
+ */
+export function writeInTree(
+  root: string,
+  relative: string,
+  offset: number,
+  bytes: Uint8Array,
+  owner: EngineUser,
+): void {
+  change(owner, ['write', '--at', String(offset), root, relative], bytes)
+}
+
+/** Makes a directory inside the owner's tree; one that is there is fine, anything else in its place is not. */
+export function makeDirectoryInTree(path: string, owner: EngineUser): void {
+  change(owner, ['mkdir', path])
+}
+
+/** Removes a file, or a directory with all that is in it, inside the owner's tree; missing is fine. */
+export async function removeBelow(path: string, owner: EngineUser): Promise<void> {
+  const r = await runCommand(program, [...as(owner), 'remove', path], { timeoutMs: REMOVE_MS })
+  if (r.status !== 0) throw failed(r.stderr, `ended with ${r.status ?? r.signal}`)
 }
 
 /** Removes a file inside the owner's tree, durably; one that is missing is fine. */

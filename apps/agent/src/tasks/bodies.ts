@@ -25,8 +25,11 @@ import { prepareRole } from './member-role/prepare-role'
 import { replicateAs } from './member-role/replicate-as'
 import { retireRoles } from './member-role/retire-roles'
 import { admitPageRepair } from './page-repair/admit-page-repair'
+import { listTorn } from './page-repair/list-torn'
 import { preparePageRepair } from './page-repair/prepare-page-repair'
+import { readCopies } from './page-repair/read-copies'
 import { setPageRepairSources } from './page-repair/set-page-repair-sources'
+import { writeCopies } from './page-repair/write-copies'
 import { demoteInstance } from './primary/demote-instance'
 import { keepPrimaryTold } from './primary/keep-primary'
 import { promoteInstance } from './primary/promote-instance'
@@ -88,6 +91,9 @@ export const taskBodies: TaskBodies = {
   'prepare-page-repair': preparePageRepair,
   'admit-page-repair': admitPageRepair,
   'set-page-repair-sources': setPageRepairSources,
+  'list-torn': listTorn,
+  'read-copies': readCopies,
+  'write-copies': writeCopies,
   'prepare-role': prepareRole,
   'admit-roles': admitRoles,
   'replicate-as': replicateAs,

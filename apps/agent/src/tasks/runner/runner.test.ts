@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { waitUntil } from '@floe/testkit'
@@ -94,4 +94,37 @@ test('tasks that only read run beside any other, two of those that read tables a
   expect(runner.start(third).state).toBe('running')
   for (const { key } of [starting, second, third]) runner.cancel(key)
   await waitUntil('all are given up', async () => runner.running === 0)
+})
+
+test('a piece is in memory only: no file has it, the newest can be asked for, and a forgotten one runs again', async () => {
+  const ran: string[] = []
+  const runner = bench({
+    ...taskBodies,
+    'read-copies': async () => {
+      ran.push('read')
+      return { data: 'a row of a user', crc32: 1, damaged: [] }
+    },
+  })
+  const operationId = randomUUID()
+  const piece = {
+    kind: 'pages' as const,
+    blocks: [{ tablespace: 1663, database: 5, relation: 7, fork: 0, block: 0 }],
+  }
+  const task = { kind: 'read-copies' as const, instanceId, control: '0'.repeat(64), piece }
+  const keys = Array.from({ length: 10 }, (_, i) => ({ operationId, step: `pages.read.${i}`, attempt: 1 }))
+  for (const key of keys) {
+    runner.start({ key, task })
+    await waitUntil('it has ended', async () => runner.check(key, 0).state === 'succeeded')
+  }
+  expect(runner.check(keys[9] as never, 0).result).toMatchObject({ data: 'a row of a user' })
+  expect(readdirSync(join(directory, 'tasks'))).toEqual([])
+  // sent twice it runs once, and as another task never
+  runner.start({ key: keys[9] as never, task })
+  expect(ran).toHaveLength(10)
+  const other = { ...task, control: '1'.repeat(64) }
+  expect(() => runner.start({ key: keys[9] as never, task: other })).toThrow('a different task')
+  expect(runner.check(keys[0] as never, 0)).toMatchObject({ state: 'not-started', result: null })
+  runner.start({ key: keys[0] as never, task })
+  await waitUntil('it has run again', async () => runner.check(keys[0] as never, 0).state === 'succeeded')
+  expect(ran).toHaveLength(11)
 })

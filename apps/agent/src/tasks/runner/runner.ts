@@ -22,6 +22,13 @@ export type AgentParts = Omit<
  */
 const needNoRoom: readonly TaskInput['kind'][] = ['stop-instance', 'delete-instance']
 
+/**
+ * Pieces of files on their way from host to host, each a moment's work and safe to repeat: pages of users' tables, of which no
+ * file of the agent's gets a copy. They are begun, and end, unstored; a few that have ended can still be asked for.
+ */
+const inMemory: readonly TaskInput['kind'][] = ['read-copies', 'write-copies']
+const IN_MEMORY_MAX = 8
+
 /** Tasks that change nothing and so neither wait for others of their instance nor hold them up. */
 const besideOthers: readonly TaskInput['kind'][] = [
   'try-settings',
@@ -56,6 +63,8 @@ export class TaskRunner {
   readonly #context: AgentParts
   readonly #problems: Problems
   readonly #running = new Map<string, Running>()
+  /** The newest of those that are kept in memory only, the oldest first. */
+  readonly #unstored = new Map<string, StoredTask>()
 
   constructor(store: TaskStore, bodies: TaskBodies, context: AgentParts, log: Log, problems: Problems) {
     this.#store = store
@@ -99,7 +108,7 @@ export class TaskRunner {
   }
 
   start(input: z.output<typeof TaskStartInput>): TaskStatus {
-    const known = this.#store.find(input.key)
+    const known = this.#find(input.key)
     if (known) {
       if (JSON.stringify(known.task) !== JSON.stringify(input.task))
         throw fault('task.key_reused', 'a different task was started with this key', {
@@ -134,10 +143,18 @@ export class TaskRunner {
       startedAt: Date.now(),
       endedAt: null,
     }
+    if (inMemory.includes(input.task.kind)) {
+      this.#run(stored, null)
+      return this.check(input.key, 0)
+    }
     const kept = this.#keep(stored)
     this.#log.info('task.started', { ...input.key, kind: input.task.kind, instanceId: input.task.instanceId })
     this.#run(stored, kept ? null : 'there is no room to keep this task: it is begun all the same')
     return this.check(input.key, 0)
+  }
+
+  #find(key: TaskKey): StoredTask | null {
+    return this.#running.get(idOf(key))?.stored ?? this.#unstored.get(idOf(key)) ?? this.#store.find(key)
   }
 
   /** Whoever reads waits for others that do, where they are many. */
@@ -175,7 +192,7 @@ export class TaskRunner {
 
   check(key: TaskKey, afterLogSeq: number): TaskStatus {
     const running = this.#running.get(idOf(key))
-    const stored = running?.stored ?? this.#store.find(key)
+    const stored = this.#find(key)
     return {
       key,
       state: stored?.state ?? (this.#store.isRefused(key) ? 'cancelled' : 'not-started'),
@@ -195,14 +212,14 @@ export class TaskRunner {
     if (running && !running.stored.cancelAsked) {
       running.stored = { ...running.stored, cancelAsked: true }
       try {
-        this.#store.put(running.stored)
+        if (!inMemory.includes(running.stored.task.kind)) this.#store.put(running.stored)
       } catch (error) {
         // given up all the same; a run after a kill would have to be asked again
         this.#log.error('task.not_stored', { ...key, reason: String(error) })
       }
       this.#log.info('task.cancel_asked', key)
       running.abort.abort(cancelled())
-    } else if (!running && !this.#store.find(key)) {
+    } else if (!running && !this.#find(key)) {
       // a start that is still on its way must not begin what somebody was told is cancelled
       this.#store.refuse(key)
       this.#log.info('task.refused', key)
@@ -226,6 +243,7 @@ export class TaskRunner {
     if (stored.cancelAsked) running.abort.abort(cancelled())
     const say = (text: string) => {
       running.message = text
+      if (inMemory.includes(stored.task.kind)) return
       try {
         this.#store.appendLog(stored.key, { seq: ++running.logSeq, at: Date.now(), text })
       } catch (error) {
@@ -278,9 +296,19 @@ export class TaskRunner {
     }
     running.stored = { ...running.stored, ...end, endedAt: Date.now() }
     running.ended = true
+    if (inMemory.includes(task.kind)) return this.#keepInMemory(running.stored)
     await this.#keepEnd(running)
     this.#log.info('task.ended', { ...key, kind: task.kind, state: end.state, fault: end.fault?.code })
     this.#running.delete(idOf(key))
+  }
+
+  #keepInMemory(stored: StoredTask): void {
+    this.#unstored.set(idOf(stored.key), stored)
+    for (const oldest of this.#unstored.keys()) {
+      if (this.#unstored.size <= IN_MEMORY_MAX) break
+      this.#unstored.delete(oldest)
+    }
+    this.#running.delete(idOf(stored.key))
   }
 
   /** Stores the end of a task; on a full disk it is answered from memory until there is room, and runs again if the agent is killed before. */
