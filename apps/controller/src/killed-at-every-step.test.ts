@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TaskResult } from '@floe/agent-contract'
@@ -484,6 +484,96 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
       await expectNothingLeft()
     },
   )
+
+  /** Destroys a sector of every fourth page of a file. */
+  function tearPages(path: string, blocks: number) {
+    const fd = openSync(path, 'r+')
+    for (let block = 0; block < blocks; block += 4)
+      writeSync(fd, Buffer.alloc(512, 0xa5), 0, 512, block * 8_192 + 4_096)
+    closeSync(fd)
+  }
+
+  /**
+   * All members end at once; the primary is torn, and has WAL that no standby got. A standby’s own pages, which only an engine
+   * that has written them can have torn, are the agent’s test.
+   */
+  async function recoverCluster(who: keyof Walks) {
+    await gate.arm(false)
+    const before = await cluster()
+    const primary = primaryOf(before) as ClusterMember
+    const standbys = before.members.filter((m) => m.memberRole === 'standby')
+    const table = `torn_${who}`
+    const images = ['full_page_writes', 'polar_page_repair_guard']
+    for (const setting of images) await fixture.ask(primary, `alter system set ${setting} = off`)
+    await fixture.ask(primary, 'select pg_reload_conf()')
+    await fixture.ask(
+      primary,
+      `create table ${table} as select n as a, 0 as b, repeat(md5(n::text), 6) as c from generate_series(1, 4000) n`,
+    )
+    await waitUntil('no images are written', async () => {
+      const [row] = await fixture.ask<{ on: string }>(
+        primary,
+        `select current_setting('full_page_writes') as on`,
+      )
+      return row?.on === 'off'
+    })
+    await fixture.ask(primary, `vacuum ${table}`)
+    await fixture.ask(primary, 'checkpoint')
+    const [file] = await fixture.ask<{ path: string; blocks: number }>(
+      primary,
+      `select pg_relation_filepath('${table}') as path, (pg_relation_size('${table}') / 8192)::int as blocks`,
+    )
+    const caughtUp = async () => {
+      const [row] = await fixture.ask<{ lsn: string }>(
+        primary,
+        'select pg_current_wal_flush_lsn()::text as lsn',
+      )
+      for (const m of standbys)
+        await waitUntil('a standby has replayed it', async () => {
+          const [seen] = await fixture.ask<{ there: boolean }>(
+            m,
+            `select pg_last_wal_replay_lsn() >= '${row?.lsn}'::pg_lsn as there`,
+          )
+          return seen?.there
+        })
+    }
+    await caughtUp()
+    for (const m of standbys) await fixture.ask(m, 'checkpoint')
+    await fixture.ask(primary, `update ${table} set b = b + 1`)
+    await caughtUp()
+    const stop = (m: ClusterMember) =>
+      fixture.carryOut('stop-instance', { instanceId: m.instanceId, mode: 'immediate' })
+    for (const m of standbys) await stop(m)
+    await fixture.ask(
+      primary,
+      `set synchronous_commit = local; update ${table} set b = b + 1 where a % 7 = 0`,
+    )
+    const sum = `select count(*)::int as n, sum(b)::int as b from ${table}`
+    const truth = await fixture.ask(primary, sum)
+    await stop(primary)
+    tearPages(join(fixture.directoryOf(primary), 'pgdata', file?.path as string), file?.blocks as number)
+    await waitUntil('all are seen stopped', async () =>
+      (await cluster()).members.every((m) => m.state === 'stopped'),
+    )
+    const through = who === 'controller' ? withControllerKilled : throughDeadAgents
+    const { result } = await through('recover-cluster', {
+      clusterId: before.clusterId,
+      instanceId: primary.instanceId,
+      confirmName: primary.name,
+    })
+    expect(result).toMatchObject({ left: [], notStarted: [] })
+    expect(result?.broughtBytes).toBeGreaterThan(0)
+    for (const m of [primary, ...standbys])
+      expect(existsSync(join(fixture.directoryOf(m), 'pgdata/page_repair.copies'))).toBe(false)
+    await caughtUp()
+    for (const m of [primary, ...standbys]) expect(await fixture.ask(m, sum)).toEqual(truth)
+    for (const setting of images) await fixture.ask(primary, `alter system reset ${setting}`)
+    await fixture.ask(primary, 'select pg_reload_conf()')
+    await fixture.ask(primary, `drop table ${table}`)
+    await expectNothingLeft()
+  }
+  walk('recover-cluster', { controller: ['recover-cluster'] }, () => recoverCluster('controller'))
+  walk('recover-cluster, the agents killed', { agents: ['recover-cluster'] }, () => recoverCluster('agents'))
 
   /**
    * Every member with roles that anybody could foresee, as an earlier version left them: in what agents know, in the

@@ -347,6 +347,22 @@ export const operationRecords = {
       { name: 'repair', title: 'Let members fetch torn pages from each other', clientsCanWrite: true },
     ],
   }),
+  /**
+   * Primary and standby crashed at once, each needs pages or WAL that only the other has: a standby gets those of the primary’s
+   * disk, and then gives the primary its own.
+   */
+  'recover-cluster': define({
+    title: 'Recover cluster',
+    action: 'cluster.recover',
+    input: z.object({
+      clusterId: ClusterId,
+      instanceId: primaryId,
+      confirmName: z.string().meta({ description: 'the name of the primary, once more' }),
+    }),
+    intent: 'running',
+    // it stops every member, and has files of users' data carried from host to host
+    role: 'admin',
+  }),
   /** Which standbys a commit waits for, and how long. */
   'change-synchronous': define({
     title: 'Change synchronous replication',

@@ -221,6 +221,7 @@ function contextOf(
       attempt: step.attempt,
       startedAt: step.startedAt ?? ports.now(),
       taskLogSeq: step.taskLogSeq,
+      doneBytes: step.doneBytes,
     },
     results: Object.fromEntries(operation.steps.map((s) => [s.name, s.result ?? {}])),
     cancelAskedAt: cancelAskedAt(operation, step, ports),

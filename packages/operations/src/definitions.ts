@@ -21,6 +21,7 @@ import { mergeFlashback } from './kinds/merge-flashback'
 import { prepareFlashback } from './kinds/prepare-flashback'
 import { previewFlashback } from './kinds/preview-flashback'
 import { promoteStandby } from './kinds/promote-standby'
+import { recoverCluster } from './kinds/recover-cluster'
 import { reindexDatabase } from './kinds/reindex-database'
 import { rejoinStandby } from './kinds/rejoin-standby'
 import { reloadInstance } from './kinds/reload-instance'
@@ -55,6 +56,7 @@ const definitions = {
   'promote-standby': promoteStandby,
   'switchover-cluster': switchoverCluster,
   'failover-cluster': failoverCluster,
+  'recover-cluster': recoverCluster,
   'change-synchronous': changeSynchronous,
   'change-automatic': changeAutomatic,
   'change-commit-mode': changeCommitMode,

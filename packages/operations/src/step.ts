@@ -50,7 +50,8 @@ export type StepContext<K extends OperationKind = OperationKind> = {
   operationId: string
   input: OperationInput<K>
   hostName: string
-  step: { name: string; attempt: number; startedAt: Date; taskLogSeq: number }
+  /** `doneBytes`: as it said when it last waited; null before that. */
+  step: { name: string; attempt: number; startedAt: Date; taskLogSeq: number; doneBytes?: number | null }
   /** Results of the steps before, by name. */
   results: Readonly<Record<string, Record<string, unknown>>>
   /** When a cancel was asked for, else null. */

@@ -85,6 +85,19 @@ test('a crashed instance is an incident with the engine’s own words', () => {
   ])
 })
 
+test('an engine that waits for torn pages is told of with the verb for members that all do', () => {
+  const hint = (because: string) => {
+    const s = seen({ state: 'crashed' })
+    for (const i of s.report.instances) Object.assign(i, { because })
+    return deriveIncidents(s)[0]?.hint
+  }
+  const torn = 'block 15 of relation "base/5/1247" is torn, and no page repair source could give it'
+  expect(hint(torn)).toMatch(
+    /If every member crashed .* run "\.\/floe cluster recover one --confirm PRIMARY"/,
+  )
+  expect(hint('out of memory')).not.toMatch(/recover/)
+})
+
 test('a crash is over when the instance runs, not when it starts', () => {
   const starting = seen({ open: opened('instance-crashed:i-1') })
   const [instance] = starting.report.instances

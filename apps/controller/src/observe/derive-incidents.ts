@@ -109,6 +109,15 @@ function problemIncidents(seen: HostSeen): HostIncident[] {
   )
 }
 
+/** An engine that waits for torn pages: whoever could give them may be down and wait for this one. */
+const TORN =
+  /is torn, and no page repair source could give it|could not get block \d+ .* from any page repair source/
+
+const hintOfCrash = (name: string, detail: string | null): string =>
+  detail !== null && TORN.test(detail)
+    ? `Its torn pages come from another member: start one that is whole, then run "./floe instance start ${name}". If every member crashed and each waits for another one, run "./floe cluster recover ${name} --confirm PRIMARY", with the name of its primary; keep all data directories until then.`
+    : `Its agent restarts it automatically, three times within minutes. If it stays down, fix what its log reports, then run "./floe instance start ${name}".`
+
 function instanceIncidents(
   seen: HostSeen,
   known: KnownInstance,
@@ -133,15 +142,17 @@ function instanceIncidents(
   }
   const crashed = incidentKey('instance-crashed', ...about)
   // one that is starting after a crash has not come back yet
-  if (reported?.state === 'crashed' || (reported?.state === 'starting' && seen.open.has(crashed)))
+  if (reported?.state === 'crashed' || (reported?.state === 'starting' && seen.open.has(crashed))) {
+    const detail = whyCrashed(seen.open.get(crashed) ?? null, reported)
     return [
       incident('instance-crashed', about, {
         ...ids,
         title: `instance "${known.name}" crashed`,
-        detail: whyCrashed(seen.open.get(crashed) ?? null, reported),
-        hint: `Its agent restarts it automatically, three times within minutes. If it stays down, fix what its log reports, then run "./floe instance start ${known.name}".`,
+        detail,
+        hint: hintOfCrash(known.name, detail),
       }),
     ]
+  }
   if (reported?.settingDrift?.length)
     return [
       incident('setting-drift', about, {

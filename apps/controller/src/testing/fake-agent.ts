@@ -11,7 +11,15 @@ import {
   type TaskStartInput,
   type TaskStatus,
 } from '@floe/agent-contract'
-import { fault, type HostFacts, Lsn, type ReplicationObserved, rightOf, type StandbySeen } from '@floe/domain'
+import {
+  fault,
+  type HostFacts,
+  Lsn,
+  type ReplicationObserved,
+  rightOf,
+  type StandbySeen,
+  type TornList,
+} from '@floe/domain'
 import type { Sample } from '@floe/telemetry'
 import type { TestAuthority } from '@floe/testkit'
 import { createHTTPHandler } from '@trpc/server/adapters/standalone'
@@ -101,6 +109,8 @@ export class FakeAgent {
   taskMs = 20
   /** Fault of the next tasks of these kinds. */
   readonly failing = new Map<string, { code: string; message: string }>()
+  /** What is torn of an instance; of others there is nothing to list. */
+  readonly tornLists = new Map<string, TornList>()
   /** While set, tasks do not end. */
   held = false
   /** Every answer takes this much longer. */
@@ -427,6 +437,15 @@ export class FakeAgent {
         return { dropped: 0 }
       case 'set-page-repair-sources':
         return { inForce: true }
+      case 'list-torn':
+        return {
+          list: this.tornLists.get(task.instanceId) ?? null,
+          why: 'there are no torn pages to be listed',
+        }
+      case 'read-copies':
+        return { data: '', crc32: 0, damaged: [] }
+      case 'write-copies':
+        return { bytes: 0 }
       case 'prepare-role':
         return { role: null, former: null, verifier: null }
       case 'admit-roles':
