@@ -52,6 +52,8 @@ describe('wants more than their role', () => {
         ['operator', 'host.powerSupply', { hostId: it.beta.instanceId, powerSupply: 'x' }],
         ['viewer', 'flashback.preview', { ...beta, ...table, at: '2026-01-01T00:00:00Z' }],
         ['viewer', 'flashback.drop', { ...beta, ...result }],
+        ['viewer', 'cluster.recover', { clusterId: it.beta.instanceId, confirmName: 'beta' }],
+        ['operator', 'cluster.recover', { clusterId: it.beta.instanceId, confirmName: 'beta' }],
         ['operator', 'flashback.export', { ...beta, ...result }],
         ['operator', 'flashback.rows', { operationId: '00000000-0000-4000-8000-000000000000' }],
       ]

@@ -11,6 +11,7 @@ import {
   IsolatedPrimary,
   type OperationId,
   proofSentence,
+  recoverWords,
   standbySeenOf,
   switchoverProof,
   Verdict,
@@ -582,6 +583,37 @@ function addRenewRoles(cluster: Command): void {
     })
 }
 
+function addRecover(cluster: Command): void {
+  submittingVerb(
+    cluster,
+    'recover <name>',
+    'bring back a cluster whose members crashed at once and wait for each other',
+    Object.values(recoverWords).join('\n'),
+  )
+    .requiredOption('--confirm <name>', 'the name of the primary, once more')
+    .option('--no-wait', 'do not wait for the operation to end')
+    .action(async (name: string, options: Submitting & { confirm: string }) => {
+      const client = openConsole()
+      const { clusterId } = (await findCluster(client, name)).cluster
+      const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+        client.trpc.cluster.recover.mutate({ clusterId, confirmName: options.confirm, idempotencyKey }),
+      )
+      await carryOut(
+        client,
+        started,
+        options,
+        ({ recovered, blocks, broughtBytes, left, notStarted, notSeen }) => {
+          const lines = [...((left ?? []) as string[]), ...((notStarted ?? []) as string[])]
+          return [
+            `Cluster "${name}" is recovered: "${String(recovered)}" got ${String(blocks)} pages, ${bytes(Number(broughtBytes))} with the WAL, and gave the primary its own.`,
+            ...lines.map((line) => `Not recovered: ${line}`),
+            ...notSeenLines(notSeen),
+          ].join('\n')
+        },
+      )
+    })
+}
+
 export function addCluster(program: Command): void {
   const cluster = program
     .command('cluster')
@@ -597,4 +629,5 @@ export function addCluster(program: Command): void {
   addClusterSetting(cluster)
   addPageRepair(cluster)
   addRenewRoles(cluster)
+  addRecover(cluster)
 }

@@ -16,6 +16,7 @@ import { KeptAsideLines } from './kept-aside'
 import { LagChart } from './lag-chart'
 import { MemberTable } from './member-table'
 import { PageRepairCard } from './page-repair-card'
+import { RecoverCluster } from './recover-cluster'
 import { SynchronousCard } from './synchronous-card'
 import { Topology } from './topology'
 import { type Member, useCluster } from './use-cluster'
@@ -55,6 +56,7 @@ export function Replication() {
     <div className="flex min-w-0 flex-col gap-3">
       {query.error ? <FaultAlert fault={faultOf(query.error)} tone="warn" /> : null}
       <CommitsWait detail={detail} />
+      <RecoverCluster detail={detail} />
       {cluster.automatic && cluster.automaticWord ? (
         <AutomaticWordAlert
           word={cluster.automaticWord}

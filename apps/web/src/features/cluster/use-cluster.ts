@@ -52,6 +52,7 @@ export function useClusterVerbs() {
     synchronous: useMutation(trpc.cluster.synchronous.mutationOptions(asked('Change requested'))),
     automatic: useMutation(trpc.cluster.automatic.mutationOptions(asked('Change requested'))),
     pageRepair: useMutation(trpc.cluster.pageRepair.mutationOptions(asked('Change requested'))),
+    recover: useMutation(trpc.cluster.recover.mutationOptions(asked('Recovery requested'))),
     commitMode: useMutation(trpc.cluster.commitMode.mutationOptions(asked('Change requested'))),
   }
 }

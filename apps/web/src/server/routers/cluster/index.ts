@@ -2,6 +2,7 @@ import { router } from '../../procedures'
 import { automatic } from './automatic'
 import { list } from './list'
 import { pageRepair } from './page-repair'
+import { recover } from './recover'
 import { renewRoles } from './renew-roles'
 import { show } from './show'
 import { failover, switchover } from './switchover'
@@ -18,4 +19,5 @@ export const cluster = router({
   commitModes,
   pageRepair,
   renewRoles,
+  recover,
 })
