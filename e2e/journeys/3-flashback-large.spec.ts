@@ -64,7 +64,9 @@ if (process.env.FLOE_TEST_LONG)
     await expect(dialog.getByText('Counted in a transaction that was rolled back')).toBeVisible(patience)
     step('counted')
     await press(dialog.getByRole('button', { name: 'Merge', exact: true }))
-    await expect(dialog.getByText(/7,400 rows inserted .*in public\.documents/)).toBeVisible(patience)
+    await expect(
+      dialog.getByText(/7,400 rows inserted, 7,400 rows restored in public\.documents/),
+    ).toBeVisible(patience)
     step('merged')
     const seconds = (performance.now() - began) / 1000
     process.stdout.write(
