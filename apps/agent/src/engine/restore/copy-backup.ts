@@ -77,14 +77,15 @@ export async function copyBackup(
   let done = 0
   context.worked(0, backup.bytes)
   for (const batch of batches(backup.files)) {
-    // No copy becomes larger than the largest file was when they were listed: a file that grows fills no disk
-    const largest = Math.max(...batch.map(({ bytes }) => bytes))
+    // No copy becomes larger than the largest file was when they were listed: a file that grows fills no disk. With the
+    // byte more "cp" sees the end of that file; the kernel refuses to look beyond the limit.
+    const limit = Math.max(...batch.map(({ bytes }) => bytes)) + 1
     await made(
       runIn(
         user,
         backup.directory,
         [
-          ...['prlimit', `--fsize=${largest}`, '--core=0', '--'],
+          ...['prlimit', `--fsize=${limit}`, '--core=0', '--'],
           ...['xargs', '-0', '-r', 'cp', '--no-dereference', '--no-preserve=mode,ownership'],
           ...['--reflink=auto', '--parents', `--target-directory=${place.dataDirectory}`, '--'],
         ],
