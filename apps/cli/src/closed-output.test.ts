@@ -97,10 +97,10 @@ test('a reader that closes the pipe after its first line ends a verb without a w
   expect(lines[0]).toMatch(/^name +value/)
   expect(lines.slice(1)).toEqual(['status 141'])
   expect((await listing('')).lines).toHaveLength(settings.length + 2)
-})
+}, 30_000)
 
 test('output that cannot be written is a failure with its reason', async () => {
   const { lines, stderr } = await listing('> /dev/full')
   expect(lines).toEqual(['status 1'])
   expect(stderr).toMatch(/^floe: error: could not write the output\nDETAIL: +.*ENOSPC.*\n$/)
-})
+}, 30_000)
