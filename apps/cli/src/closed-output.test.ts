@@ -65,7 +65,7 @@ beforeAll(async () => {
       js: "import { createRequire as floeRequire } from 'node:module'; const require = floeRequire(import.meta.url);",
     },
   })
-})
+}, 60_000)
 afterAll(async () => {
   await new Promise((resolve) => server.close(resolve))
   rmSync(home, { recursive: true })
