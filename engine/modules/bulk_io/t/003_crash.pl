@@ -5,6 +5,7 @@ use warnings FATAL => 'all';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Floe::Test::Wait qw(wait_for_restart);
 
 if (($ENV{enable_injection_points} // '') ne 'yes')
 {
@@ -47,8 +48,7 @@ sub crash_while
 		my $pid = $instance->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE wait_event = '$point'");
 		my $offset = -s $instance->logfile;
 		kill 'KILL', $pid;
-		$instance->wait_for_log(qr/all server processes terminated; reinitializing/, $offset);
-		$instance->poll_query_until('postgres', 'SELECT true');
+		wait_for_restart($instance, $offset);
 	}
 	else
 	{

@@ -7,7 +7,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Floe::Test::Crash qw(crash);
 use Floe::Test::Flashback qw(new_flashback checkpoint);
-use Floe::Test::Wait qw(wait_until);
+use Floe::Test::Wait qw(wait_until wait_for_restart);
 
 my $node = new_flashback('node', q{
 polar_enable_fast_recovery_area = on
@@ -207,9 +207,10 @@ for my $who ('a worker', 'the leader')
 {
 	$session = stop_at('flashback-table-copied', 4, $make);
 	my ($pid) = $who eq 'a worker' ? waiting('flashback-table-copied', 'parallel worker') : waiting('flashback-table-copied', 'client backend');
+	my $offset = -s $node->logfile;
 	kill 'KILL', $pid;
 	eval { $session->{run}->finish };
-	wait_until(sub { $node->psql('postgres', 'SELECT 1', stdout => \my $out, stderr => \my $err) == 0 }, 'the server to restart');
+	wait_for_restart($node, $offset);
 	is($node->safe_psql('postgres', q{SELECT (SELECT count(*) FROM pg_class WHERE relname = 'failed') + (SELECT count(*) FROM pg_ls_tmpdir())
 		+ (SELECT count(*) FROM polar_stat_progress_flashback_table)}), '0', "nothing is left when $who is killed");
 }

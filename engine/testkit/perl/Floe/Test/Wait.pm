@@ -7,7 +7,7 @@ Floe::Test::Wait - wait for a condition, never for a time
 
 =head1 SYNOPSIS
 
-  use Floe::Test::Wait qw(wait_until);
+  use Floe::Test::Wait qw(wait_until wait_for_restart);
 
   wait_until(sub { -e $file }, 'the file to appear');
 
@@ -22,7 +22,7 @@ use Exporter 'import';
 use PostgreSQL::Test::Utils;
 use Time::HiRes qw(time usleep);
 
-our @EXPORT_OK = qw(wait_until);
+our @EXPORT_OK = qw(wait_until wait_for_restart);
 
 =pod
 
@@ -32,8 +32,6 @@ our @EXPORT_OK = qw(wait_until);
 
 Asks every 20 ms until the condition holds and returns its value; croaks with "timed out waiting for
 <what>" after the given time (default: PostgreSQL's own bound for tests, 180 s).
-
-=back
 
 =cut
 
@@ -48,6 +46,25 @@ sub wait_until
 		croak "timed out waiting for $what" if time > $deadline;
 		usleep(20_000);
 	}
+}
+
+=pod
+
+=item wait_for_restart(node, offset)
+
+Waits until the postmaster has started all processes again, by what it has logged since that offset. Who asks the server
+meanwhile is refused, now and then before the query was taken, and then psql's pipe breaks.
+
+=back
+
+=cut
+
+sub wait_for_restart
+{
+	my ($node, $offset) = @_;
+	return wait_until(
+		sub { slurp_file($node->logfile, $offset) =~ /all server processes terminated; reinitializing.*database system is ready to accept/s },
+		'all processes to be started again');
 }
 
 1;
