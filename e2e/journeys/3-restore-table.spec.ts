@@ -39,9 +39,13 @@ test('where no window reaches, a table is restored from a base backup and WAL th
 }) => {
   await signIn(page)
   await page.goto(`${process.env.FLOE_E2E_URL}/instances/archived/flashback`)
-  await page.getByRole('button', { name: 'Restore…' }).click()
   const restore = page.getByRole('button', { name: 'Restore', exact: true })
-  await expect(restore).toBeDisabled()
+  // a press before the page's script has come is none
+  await expect(async () => {
+    if (!(await restore.isVisible()))
+      await page.getByRole('button', { name: 'Restore…' }).click({ timeout: 1_000 })
+    await expect(restore).toBeDisabled({ timeout: 1_000 })
+  }).toPass()
   await page.getByLabel('Database', { exact: true }).fill('postgres')
   await page.getByLabel('Table', { exact: true }).fill('account')
   await expect(page.getByText('It must be a schema and a name, e.g. public.account')).toBeVisible()

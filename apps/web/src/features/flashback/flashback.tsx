@@ -130,7 +130,7 @@ function Tables({
         </>
       )}
       {children}
-      <RestoreCard key={database} database={database} />
+      <RestoreCard database={database} />
     </>
   )
 }

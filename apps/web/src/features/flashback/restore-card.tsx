@@ -79,13 +79,15 @@ function RestoreForm({ database, onClose }: { database: string | null; onClose: 
   const { instanceId } = useInstance()
   const trpc = useTRPC()
   const now = useNow() ?? Date.now()
-  const [inputs, setInputs] = useState<Inputs>({
-    database: database ?? '',
+  // the database that is shown beside may come later than the form is opened
+  const [typed, setInputs] = useState<Omit<Inputs, 'database'> & { database: string | null }>({
+    database: null,
     table: '',
     at: '',
     backup: '',
     wal: '',
   })
+  const inputs: Inputs = { ...typed, database: typed.database ?? database ?? '' }
   const [operationId, setOperationId] = useState<OperationId | null>(null)
   const watched = useOrdered(operationId)
   const restore = useMutation(
