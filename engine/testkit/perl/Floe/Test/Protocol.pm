@@ -22,6 +22,7 @@ package Floe::Test::Protocol;
 use strict;
 use warnings FATAL => 'all';
 use Carp;
+use IO::Socket::INET;
 use PostgreSQL::Test::Utils;
 use Time::HiRes qw(time);
 
@@ -38,8 +39,29 @@ Connects to the database postgres. The parameters are those of the startup messa
 sub new
 {
 	my ($class, $node, %parameters) = @_;
+	return $class->_start($node->raw_connect, %parameters);
+}
+
+=pod
+
+=item Floe::Test::Protocol->to_port(port [, parameter => value …])
+
+The same by TCP, to a port of 127.0.0.1.
+
+=cut
+
+sub to_port
+{
+	my ($class, $port, %parameters) = @_;
+	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Proto => 'tcp') or croak "could not connect: $!";
+	return $class->_start($socket, %parameters);
+}
+
+sub _start
+{
+	my ($class, $socket, %parameters) = @_;
 	%parameters = (user => scalar getpwuid($<), database => 'postgres', %parameters);
-	my $self = bless { socket => $node->raw_connect, bytes => '' }, $class;
+	my $self = bless { socket => $socket, bytes => '', status => {} }, $class;
 	my $startup = join '', map { "$_\0$parameters{$_}\0" } sort keys %parameters;
 	$self->_write(pack('N N a*', length($startup) + 9, 196608, "$startup\0"));
 	$self->until_ready;
@@ -55,6 +77,36 @@ The process that serves this connection.
 =cut
 
 sub pid { my ($self) = @_; return $self->{pid}; }
+
+=pod
+
+=item $client->key
+
+The key with which a command of this connection can be cancelled.
+
+=cut
+
+sub key { my ($self) = @_; return $self->{key}; }
+
+=pod
+
+=item $client->status
+
+What the server has reported of its settings: the last value of each, by name.
+
+=cut
+
+sub status { my ($self) = @_; return $self->{status}; }
+
+=pod
+
+=item $client->socket
+
+The socket, for a client that behaves badly.
+
+=cut
+
+sub socket { my ($self) = @_; return $self->{socket}; }
 
 =pod
 
@@ -204,7 +256,8 @@ sub _message
 			{
 				my $body = substr $self->{bytes}, 5, $length - 4;
 				substr($self->{bytes}, 0, $length + 1) = '';
-				$self->{pid} = unpack 'N', $body if $type eq 'K';
+				($self->{pid}, $self->{key}) = unpack 'N a*', $body if $type eq 'K';
+				if ($type eq 'S') { my ($name, $value) = split /\0/, $body; $self->{status}{$name} = $value // ''; }
 				next if $type =~ /[RSK]/;
 				return $self->_words($type, $body);
 			}

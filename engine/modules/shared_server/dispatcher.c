@@ -1,0 +1,1136 @@
+/*-------------------------------------------------------------------------
+ *
+ * dispatcher.c
+ *	  Who accepts clients and says which worker serves which session.
+ *
+ * The dispatcher holds the socket of every session and the image of those that
+ * are parked.  It reads nothing of a client: it looks whether there is
+ * something to read.  The data go between client and worker directly.
+ *
+ * A session is parked only when somebody needs its worker.  So with no more
+ * clients than workers the dispatcher has nothing to do after the login.
+ *
+ * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
+ *
+ * IDENTIFICATION
+ *	  engine/modules/shared_server/dispatcher.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "lib/ilist.h"
+#include "libpq/libpq.h"
+#include "libpq/pqsignal.h"
+#include "libpq/protocol.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "port/pg_bswap.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "postmaster/postmaster.h"
+#include "shared_server.h"
+#include "storage/fd.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "storage/waiteventset.h"
+#include "tcop/session_state.h"
+#include "tcop/tcopprot.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/ps_status.h"
+#include "utils/timestamp.h"
+#include "utils/varlena.h"
+#include "utils/wait_event.h"
+
+/* More logins at the same time would only wait for each other */
+#define LOGINS_MAX 64
+
+/* After a worker could not be started */
+#define SPAWN_PAUSE_MS 200
+
+/* As many workers of each pool take turns when every transaction migrates */
+#define FORCED_WORKERS 3
+
+#define LISTEN_MAX 16
+#define EVENTS_MAX 128
+
+typedef struct Pool
+{
+	dlist_node	link;
+	StringInfoData key;
+	StringInfoData resume;		/* what makes a worker of it */
+	dlist_head	free;			/* workers, the last used first */
+	dlist_head	waiting;		/* sessions, the longest first */
+	int			workers;		/* free, bound or starting */
+	int			starting;
+	int			sessions;
+	TimestampTz next_spawn;
+} Pool;
+
+typedef enum WorkerState
+{
+	WORKER_NONE = 0,
+	WORKER_HELLO,				/* asked for, has not answered */
+	WORKER_LOGIN,				/* has the client, authenticates it */
+	WORKER_STARTING,			/* without a client */
+	WORKER_BOUND,
+	WORKER_FREE,
+	WORKER_QUITTING,
+} WorkerState;
+
+typedef struct Worker
+{
+	WorkerState state;
+	int			sock;
+	Pool	   *pool;
+	int			session;
+	bool		asked;			/* to yield */
+	dlist_node	link;			/* in its pool's list of free workers */
+	TimestampTz since;
+	StringInfoData input;
+} Worker;
+
+typedef struct Session
+{
+	int			sock;
+	Pool	   *pool;
+	int			worker;			/* or -1 */
+	dlist_node	link;			/* in its pool's list, or that of logins */
+	TimestampTz since;
+	char	   *identity;
+	int			identity_length;
+	char	   *image;
+	int			image_length;
+} Session;
+
+/* What an event is about: the kind above the number */
+#define EVENT_LISTEN	((uint64) 1 << 32)
+#define EVENT_WORKER	((uint64) 2 << 32)
+#define EVENT_SESSION	((uint64) 3 << 32)
+
+static int	epoll_fd = -1;
+static Worker *workers;
+static int	workers_max;
+static Session *sessions;
+static int	sessions_max;
+static int *free_sessions;
+static int	free_sessions_count;
+static dlist_head pools = DLIST_STATIC_INIT(pools);
+static dlist_head logins_waiting = DLIST_STATIC_INIT(logins_waiting);
+static int	logins = 0;
+static int	total_workers = 0;
+static int	listen_count = 0;
+static pgsocket listen_sockets[LISTEN_MAX];
+
+static void schedule(Pool *pool);
+static void schedule_all(void);
+
+static int
+workers_wanted(void)
+{
+	int			max = shared_server_backend_max_count;
+
+	if (max == 0 || max == -1)
+		max = MaxConnections;
+	else if (max < 0)
+		max = MaxConnections / -max;
+	return Max(1, max);
+}
+
+static void
+set_state(int number, SharedServerState state)
+{
+	SharedServerSession *slot = &shared_server->sessions[number];
+
+	LWLockAcquire(shared_server->lock, LW_EXCLUSIVE);
+	slot->state = state;
+	slot->state_time = GetCurrentTimestamp();
+	LWLockRelease(shared_server->lock);
+}
+
+static void
+set_pinned(int number, const char *reason)
+{
+	SharedServerSession *slot = &shared_server->sessions[number];
+
+	LWLockAcquire(shared_server->lock, LW_EXCLUSIVE);
+	strlcpy(slot->pinned, reason, sizeof(slot->pinned));
+	LWLockRelease(shared_server->lock);
+}
+
+/*
+ * The last words to a client that nobody serves, in the protocol's form.  What
+ * does not fit into its socket is lost.
+ */
+static void
+say_fatal(int sock, const char *sqlstate, const char *message)
+{
+	StringInfoData text;
+	uint32		length;
+
+	initStringInfo(&text);
+	appendStringInfoChar(&text, PqMsg_ErrorResponse);
+	appendBinaryStringInfo(&text, "\0\0\0\0", 4);
+	appendStringInfo(&text, "SFATAL%cVFATAL%cC%s%cM%s%c", 0, 0, sqlstate, 0, message, 0);
+	appendStringInfoChar(&text, '\0');
+	length = pg_hton32((uint32) text.len - 1);
+	memcpy(text.data + 1, &length, sizeof(length));
+	(void) send(sock, text.data, text.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	pfree(text.data);
+
+	/* what the client has sent would, unread, take the words back */
+	(void) shutdown(sock, SHUT_WR);
+	for (int i = 0; i < 16; i++)
+	{
+		if (recv(sock, NULL, 1024 * 1024, MSG_TRUNC | MSG_DONTWAIT) <= 0)
+			break;
+	}
+}
+
+static void
+close_session(int number)
+{
+	Session    *session = &sessions[number];
+	SharedServerSession *slot = &shared_server->sessions[number];
+
+	/* a duplicate in a worker would keep the registration alive */
+	(void) epoll_ctl(epoll_fd, EPOLL_CTL_DEL, session->sock, NULL);
+	close(session->sock);
+	ReleaseExternalFD();
+	session->sock = -1;
+	session->worker = -1;
+	if (session->pool)
+		session->pool->sessions--;
+	session->pool = NULL;
+	if (session->identity)
+		pfree(session->identity);
+	if (session->image)
+		pfree(session->image);
+	session->identity = session->image = NULL;
+
+	SpinLockAcquire(&slot->mutex);
+	slot->pid = 0;
+	slot->key_length = 0;
+	slot->worker_pid = 0;
+	SpinLockRelease(&slot->mutex);
+	set_state(number, SHARED_SERVER_FREE);
+	free_sessions[free_sessions_count++] = number;
+}
+
+static void
+end_waiting(int number, const char *sqlstate, const char *message)
+{
+	dlist_delete(&sessions[number].link);
+	say_fatal(sessions[number].sock, sqlstate, message);
+	close_session(number);
+}
+
+/*
+ * Wait for the client of a parked session to say something.
+ */
+static void
+watch_session(int number)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT};
+
+	event.data.u64 = EVENT_SESSION | number;
+	if (epoll_ctl(epoll_fd, EPOLL_CTL_MOD, sessions[number].sock, &event) < 0)
+		elog(LOG, "could not watch a client: %m");
+}
+
+/*
+ * Ask the postmaster for a backend.  Returns false if it has no room for the
+ * connection now.
+ */
+static bool
+start_worker(int session, Pool *pool)
+{
+	struct
+	{
+		uint32		length;
+		uint32		code;
+		SharedServerAdopt adopt;
+	}			packet;
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	List	   *directories;
+	char	   *raw = pstrdup(Unix_socket_directories);
+	struct epoll_event event = {.events = EPOLLIN};
+	uid_t		uid;
+	gid_t		gid;
+	int			number;
+	int			sock;
+
+	for (number = 0; number < workers_max; number++)
+	{
+		if (workers[number].state == WORKER_NONE)
+			break;
+	}
+	if (number == workers_max || !SplitDirectoriesString(raw, ',', &directories) || directories == NIL)
+		return false;
+
+	if (!AcquireExternalFD())
+		return false;
+	sock = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/.s.PGSQL.%d",
+			 (char *) linitial(directories), PostPortNumber);
+	if (sock < 0 || connect(sock, (struct sockaddr *) &address, sizeof(address)) < 0 ||
+		getpeereid(sock, &uid, &gid) != 0 || uid != geteuid())
+	{
+		if (sock >= 0)
+			close(sock);
+		ReleaseExternalFD();
+		return false;
+	}
+
+	packet.length = pg_hton32(sizeof(packet));
+	packet.code = pg_hton32(ADOPT_CONNECTION_CODE);
+	memcpy(packet.adopt.token, shared_server->token, SHARED_SERVER_TOKEN_LENGTH);
+	packet.adopt.session = session;
+	packet.adopt.resume = session < 0;
+	event.data.u64 = EVENT_WORKER | number;
+	if (send(sock, &packet, sizeof(packet), MSG_NOSIGNAL) != sizeof(packet) ||
+		epoll_ctl(epoll_fd, EPOLL_CTL_ADD, sock, &event) < 0)
+	{
+		close(sock);
+		ReleaseExternalFD();
+		return false;
+	}
+
+	workers[number].state = WORKER_HELLO;
+	workers[number].sock = sock;
+	workers[number].pool = pool;
+	workers[number].session = session;
+	workers[number].asked = false;
+	workers[number].since = GetCurrentTimestamp();
+	resetStringInfo(&workers[number].input);
+	if (session >= 0)
+	{
+		sessions[session].worker = number;
+		logins++;
+	}
+	else
+	{
+		pool->workers++;
+		pool->starting++;
+		total_workers++;
+		shared_server->spawns++;
+	}
+	return true;
+}
+
+static void
+leave_starting(Worker *worker)
+{
+	if (worker->state != WORKER_HELLO && worker->state != WORKER_LOGIN &&
+		worker->state != WORKER_STARTING)
+		return;
+	if (worker->session >= 0)
+		logins--;
+	else
+		worker->pool->starting--;
+}
+
+/*
+ * A worker has ended, or must not be used any more.
+ */
+static void
+close_worker(int number)
+{
+	Worker	   *worker = &workers[number];
+	Pool	   *pool = worker->pool;
+
+	(void) epoll_ctl(epoll_fd, EPOLL_CTL_DEL, worker->sock, NULL);
+	close(worker->sock);
+	ReleaseExternalFD();
+	leave_starting(worker);
+	if (worker->state == WORKER_FREE)
+		dlist_delete(&worker->link);
+	if (pool)
+	{
+		pool->workers--;
+		total_workers--;
+		if (worker->state == WORKER_HELLO || worker->state == WORKER_STARTING)
+			pool->next_spawn = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), SPAWN_PAUSE_MS);
+	}
+	/* its session has ended with it; what there was to say the worker has said */
+	if (worker->session >= 0)
+		close_session(worker->session);
+	worker->state = WORKER_NONE;
+	worker->pool = NULL;
+	worker->session = -1;
+	worker->sock = -1;
+	schedule_all();
+}
+
+static void
+quit_worker(int number)
+{
+	Worker	   *worker = &workers[number];
+
+	Assert(worker->state == WORKER_FREE);
+	dlist_delete(&worker->link);
+	worker->state = WORKER_QUITTING;
+	(void) shared_server_send(worker->sock, SHARED_SERVER_QUIT, -1, NULL, 0, -1);
+}
+
+static void
+ask_to_yield(int number)
+{
+	Worker	   *worker = &workers[number];
+
+	if (worker->state != WORKER_BOUND || worker->asked)
+		return;
+	worker->asked = true;
+	(void) shared_server_send(worker->sock, SHARED_SERVER_YIELD, worker->session, NULL, 0, -1);
+}
+
+/*
+ * Give a waiting session to a free worker of its pool.
+ */
+static void
+bind_session(int session_number, int worker_number)
+{
+	Session    *session = &sessions[session_number];
+	Worker	   *worker = &workers[worker_number];
+	SharedServerSession *slot = &shared_server->sessions[session_number];
+	TimestampTz now = GetCurrentTimestamp();
+	StringInfoData body;
+
+	initStringInfo(&body);
+	shared_server_append_int(&body, session->identity_length);
+	appendBinaryStringInfo(&body, session->identity, session->identity_length);
+	shared_server_append_int(&body, session->image_length);
+	appendBinaryStringInfo(&body, session->image, session->image_length);
+
+	dlist_delete(&session->link);
+	dlist_delete(&worker->link);
+	worker->state = WORKER_BOUND;
+	worker->session = session_number;
+	worker->asked = false;
+	worker->since = now;
+	session->worker = worker_number;
+
+	LWLockAcquire(shared_server->lock, LW_EXCLUSIVE);
+	slot->state = SHARED_SERVER_BOUND;
+	slot->state_time = now;
+	slot->binds++;
+	slot->wait_us += now - session->since;
+	LWLockRelease(shared_server->lock);
+	shared_server->binds++;
+
+	if (!shared_server_send(worker->sock, SHARED_SERVER_BIND, session_number,
+							body.data, body.len, session->sock))
+	{
+		/* it does not listen; the client has lost nothing yet */
+		worker->session = -1;
+		session->worker = -1;
+		set_state(session_number, SHARED_SERVER_WAITING);
+		dlist_push_head(&session->pool->waiting, &session->link);
+		elog(LOG, "could not reach a worker: %m");
+		close_worker(worker_number);
+	}
+	pfree(body.data);
+}
+
+/*
+ * See that the sessions that wait in a pool are served.
+ */
+static void
+schedule(Pool *pool)
+{
+	TimestampTz now;
+	Session    *first;
+	int			wanted;
+
+	while (!dlist_is_empty(&pool->waiting) && !dlist_is_empty(&pool->free))
+	{
+		Session    *session = dlist_head_element(Session, link, &pool->waiting);
+		Worker	   *worker = shared_server_force_migrate ?
+			dlist_tail_element(Worker, link, &pool->free) :
+			dlist_head_element(Worker, link, &pool->free);
+
+		bind_session(session - sessions, worker - workers);
+	}
+	now = GetCurrentTimestamp();
+	if (shared_server_force_migrate && pool->workers < FORCED_WORKERS &&
+		pool->workers > 0 && pool->starting == 0 && now >= pool->next_spawn)
+		(void) start_worker(-1, pool);
+	if (dlist_is_empty(&pool->waiting))
+		return;
+
+	first = dlist_head_element(Session, link, &pool->waiting);
+	wanted = workers_wanted();
+
+	/*
+	 * Nobody has got a worker for too long: those that are bound may wait for
+	 * something that a waiting session has to do.
+	 */
+	if (TimestampDifferenceExceeds(first->since, now, shared_server_stall_limit))
+		wanted += shared_server_reserved_workers;
+
+	if (pool->starting == 0 && now >= pool->next_spawn)
+	{
+		if (total_workers < wanted)
+		{
+			if (!start_worker(-1, pool))
+				pool->next_spawn = TimestampTzPlusMilliseconds(now, SPAWN_PAUSE_MS);
+		}
+		else
+		{
+			/* the place of a worker that nobody of its pool waits for */
+			int			oldest = -1;
+
+			for (int i = 0; i < workers_max; i++)
+			{
+				if (workers[i].state == WORKER_QUITTING)
+				{
+					oldest = -1;
+					break;
+				}
+				if (workers[i].state == WORKER_FREE &&
+					(oldest < 0 || workers[i].since < workers[oldest].since))
+					oldest = i;
+			}
+			if (oldest >= 0)
+				quit_worker(oldest);
+		}
+	}
+
+	/* Who is idle between transactions may let another in */
+	for (int i = 0; i < workers_max; i++)
+	{
+		if (workers[i].pool == pool || (workers[i].pool && pool->workers == 0))
+			ask_to_yield(i);
+	}
+}
+
+static void
+schedule_all(void)
+{
+	static bool running = false;
+	static bool again = false;
+	dlist_iter	iter;
+
+	/* called by what scheduling does */
+	if (running)
+	{
+		again = true;
+		return;
+	}
+	running = true;
+	do
+	{
+		again = false;
+		dlist_foreach(iter, &pools)
+			schedule(dlist_container(Pool, link, iter.cur));
+	} while (again);
+	running = false;
+
+	/* Logins come on top of the workers; too many must not stay */
+	if (total_workers > workers_wanted())
+	{
+		for (int i = 0; i < workers_max; i++)
+			ask_to_yield(i);
+	}
+}
+
+static void
+release_worker(int number)
+{
+	Worker	   *worker = &workers[number];
+
+	worker->state = WORKER_FREE;
+	worker->session = -1;
+	worker->asked = false;
+	worker->since = GetCurrentTimestamp();
+	dlist_push_head(&worker->pool->free, &worker->link);
+	schedule_all();
+	if (worker->state == WORKER_FREE && total_workers > workers_wanted())
+		quit_worker(number);
+}
+
+static Pool *
+find_pool(const char *key, int key_length, const char *resume, int resume_length)
+{
+	Pool	   *pool;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &pools)
+	{
+		pool = dlist_container(Pool, link, iter.cur);
+		if (pool->key.len == key_length && memcmp(pool->key.data, key, key_length) == 0)
+			return pool;
+	}
+	pool = palloc0_object(Pool);
+	initStringInfo(&pool->key);
+	appendBinaryStringInfo(&pool->key, key, key_length);
+	initStringInfo(&pool->resume);
+	appendBinaryStringInfo(&pool->resume, resume, resume_length);
+	dlist_init(&pool->free);
+	dlist_init(&pool->waiting);
+	dlist_push_tail(&pools, &pool->link);
+	return pool;
+}
+
+static void
+forget_empty_pools(void)
+{
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, &pools)
+	{
+		Pool	   *pool = dlist_container(Pool, link, iter.cur);
+
+		if (pool->workers > 0 || pool->sessions > 0)
+			continue;
+		dlist_delete(&pool->link);
+		pfree(pool->key.data);
+		pfree(pool->resume.data);
+		pfree(pool);
+	}
+}
+
+static const char *
+get_part(StringInfo body, int *length)
+{
+	const char *part;
+
+	*length = shared_server_get_int(body);
+	part = body->data + body->cursor;
+	if (*length < 0 || body->cursor + *length > body->len)
+		elog(FATAL, "message of a worker ends too early");
+	body->cursor += *length;
+	return part;
+}
+
+static char *
+copy_bytes(const char *bytes, int length)
+{
+	char	   *copy = palloc(length + 1);
+
+	memcpy(copy, bytes, length);
+	copy[length] = '\0';
+	return copy;
+}
+
+/*
+ * A client has logged in, in a backend that may be a worker from now on.
+ */
+static void
+register_session(int worker_number, StringInfo body)
+{
+	Worker	   *worker = &workers[worker_number];
+	Session    *session = &sessions[worker->session];
+	SharedServerSession *slot = &shared_server->sessions[worker->session];
+	const char *key,
+			   *resume,
+			   *identity;
+	int			key_length,
+				resume_length;
+	StringInfoData names;
+	const char *database;
+	const char *user;
+
+	key = get_part(body, &key_length);
+	resume = get_part(body, &resume_length);
+	identity = get_part(body, &session->identity_length);
+	session->identity = copy_bytes(identity, session->identity_length);
+	session->pool = find_pool(key, key_length, resume, resume_length);
+	session->pool->sessions++;
+	leave_starting(worker);
+	worker->state = WORKER_BOUND;
+	worker->pool = session->pool;
+	worker->pool->workers++;
+	total_workers++;
+
+	initReadOnlyStringInfo(&names, unconstify(char *, key), key_length);
+	database = shared_server_get_string(&names);
+	user = shared_server_get_string(&names);
+	LWLockAcquire(shared_server->lock, LW_EXCLUSIVE);
+	slot->state = SHARED_SERVER_BOUND;
+	slot->state_time = GetCurrentTimestamp();
+	namestrcpy(&slot->database, database);
+	namestrcpy(&slot->user, user);
+	LWLockRelease(shared_server->lock);
+	shared_server->logins++;
+	schedule_all();
+}
+
+/*
+ * A message of a worker.  Returns false if it makes no sense.
+ */
+static bool
+serve_worker(int number, SharedServerHeader *header, StringInfo body)
+{
+	Worker	   *worker = &workers[number];
+	int			session = worker->session;
+
+	switch (header->kind)
+	{
+		case SHARED_SERVER_HELLO:
+			if (worker->state != WORKER_HELLO)
+				return false;
+			if (session >= 0)
+			{
+				worker->state = WORKER_LOGIN;
+				return shared_server_send(worker->sock, SHARED_SERVER_CLIENT, session,
+										  NULL, 0, sessions[session].sock);
+			}
+			worker->state = WORKER_STARTING;
+			return shared_server_send(worker->sock, SHARED_SERVER_RESUME, -1,
+									  worker->pool->resume.data, worker->pool->resume.len, -1);
+
+		case SHARED_SERVER_REGISTER:
+			if (worker->state != WORKER_LOGIN || session < 0)
+				return false;
+			register_session(number, body);
+			return true;
+
+		case SHARED_SERVER_READY:
+			{
+				int			length;
+				const char *key = get_part(body, &length);
+
+				if (worker->state != WORKER_STARTING)
+					return false;
+				/* the role, or the database, is not what it was */
+				if (length != worker->pool->key.len ||
+					memcmp(key, worker->pool->key.data, length) != 0)
+				{
+					ereport(LOG,
+							(errmsg("a worker for role \"%s\" does not fit the sessions that wait for it",
+									shared_server_get_string(&(StringInfoData) {.data = worker->pool->key.data,.len = worker->pool->key.len}))));
+					return false;
+				}
+				leave_starting(worker);
+				release_worker(number);
+				return true;
+			}
+
+		case SHARED_SERVER_PARK:
+			if (worker->state != WORKER_BOUND || header->session != session)
+				return false;
+			if (sessions[session].image)
+				pfree(sessions[session].image);
+			sessions[session].image = copy_bytes(body->data, body->len);
+			sessions[session].image_length = body->len;
+			sessions[session].worker = -1;
+			set_pinned(session, "");
+			set_state(session, SHARED_SERVER_PARKED);
+			shared_server->parks++;
+			watch_session(session);
+			release_worker(number);
+			return true;
+
+		case SHARED_SERVER_PINNED:
+			if (worker->state != WORKER_BOUND || header->session != session)
+				return false;
+			set_pinned(session, body->data);
+			return true;
+
+		case SHARED_SERVER_END:
+			if (worker->state != WORKER_BOUND || header->session != session)
+				return false;
+			worker->session = -1;
+			close_session(session);
+			release_worker(number);
+			return true;
+	}
+	return false;
+}
+
+static void
+read_worker(int number)
+{
+	Worker	   *worker = &workers[number];
+
+	for (;;)
+	{
+		SharedServerHeader header;
+		StringInfoData body;
+		ssize_t		got;
+
+		/* one message at a time: it may change whose worker this is */
+		if (worker->input.len >= sizeof(header))
+		{
+			memcpy(&header, worker->input.data, sizeof(header));
+			if (header.length > 4 * SHARED_SERVER_IMAGE_MAX)
+			{
+				close_worker(number);
+				return;
+			}
+			if (worker->input.len >= sizeof(header) + header.length)
+			{
+				bool		good;
+
+				initStringInfo(&body);
+				appendBinaryStringInfo(&body, worker->input.data + sizeof(header), header.length);
+				worker->input.len -= sizeof(header) + header.length;
+				memmove(worker->input.data, worker->input.data + sizeof(header) + header.length,
+						worker->input.len);
+				good = serve_worker(number, &header, &body);
+				pfree(body.data);
+				if (worker->state == WORKER_NONE)
+					return;
+				if (!good)
+				{
+					close_worker(number);
+					return;
+				}
+				continue;
+			}
+		}
+		enlargeStringInfo(&worker->input, 8192);
+		got = shared_server_receive(worker->sock, worker->input.data + worker->input.len, 8192, NULL);
+		if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+			return;
+		if (got <= 0)
+		{
+			close_worker(number);
+			return;
+		}
+		worker->input.len += got;
+		worker->input.data[worker->input.len] = '\0';
+	}
+}
+
+/*
+ * The client of a parked session has said something, or gone.
+ */
+static void
+wake_session(int number)
+{
+	Session    *session = &sessions[number];
+	SharedServerSession *slot = &shared_server->sessions[number];
+	char		byte;
+	ssize_t		got;
+
+	if (session->sock < 0 || slot->state != SHARED_SERVER_PARKED)
+		return;
+	got = recv(session->sock, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+	{
+		watch_session(number);
+		return;
+	}
+	if (got <= 0)
+	{
+		close_session(number);
+		return;
+	}
+	session->since = GetCurrentTimestamp();
+	set_state(number, SHARED_SERVER_WAITING);
+	slot->waits++;
+	dlist_push_tail(&session->pool->waiting, &session->link);
+	schedule(session->pool);
+}
+
+static void
+accept_client(pgsocket listening)
+{
+	SharedServerSession *slot;
+	SockAddr	raddr = {.salen = sizeof(raddr.addr)};
+	struct epoll_event event = {0};
+	int			sock = accept4(listening, (struct sockaddr *) &raddr.addr, &raddr.salen,
+							   SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int			number;
+
+	if (sock < 0)
+	{
+		if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR && errno != ECONNABORTED)
+			elog(LOG, "could not accept new connection: %m");
+		return;
+	}
+	if (free_sessions_count == 0 || !AcquireExternalFD())
+	{
+		say_fatal(sock, "53300", "sorry, too many clients already");
+		close(sock);
+		return;
+	}
+	number = free_sessions[--free_sessions_count];
+	sessions[number].sock = sock;
+	sessions[number].since = GetCurrentTimestamp();
+	event.data.u64 = EVENT_SESSION | number;
+	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, sock, &event) < 0)
+		elog(LOG, "could not watch a client: %m");
+
+	slot = &shared_server->sessions[number];
+	LWLockAcquire(shared_server->lock, LW_EXCLUSIVE);
+	slot->generation++;
+	slot->state = SHARED_SERVER_LOGIN;
+	slot->login_time = slot->state_time = sessions[number].since;
+	slot->raddr = raddr;
+	slot->pinned[0] = '\0';
+	NameStr(slot->database)[0] = NameStr(slot->user)[0] = '\0';
+	slot->binds = slot->waits = slot->wait_us = 0;
+	LWLockRelease(shared_server->lock);
+	SpinLockAcquire(&slot->mutex);
+	slot->pid = SHARED_SERVER_FIRST_PID +
+		(slot->generation % (SHARED_SERVER_FIRST_PID / sessions_max)) * sessions_max + number;
+	SpinLockRelease(&slot->mutex);
+	dlist_push_tail(&logins_waiting, &sessions[number].link);
+}
+
+static void
+start_logins(void)
+{
+	while (!dlist_is_empty(&logins_waiting) && logins < LOGINS_MAX)
+	{
+		Session    *session = dlist_head_element(Session, link, &logins_waiting);
+
+		if (!start_worker(session - sessions, NULL))
+			return;
+		dlist_delete(&session->link);
+	}
+}
+
+/*
+ * Sessions that have waited too long, workers that nobody needs.  Returns when
+ * to look again, in milliseconds.
+ */
+static long
+keep_time(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	long		next = 1000;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &pools)
+	{
+		Pool	   *pool = dlist_container(Pool, link, iter.cur);
+		dlist_mutable_iter waiting;
+
+		dlist_foreach_modify(waiting, &pool->waiting)
+		{
+			Session    *session = dlist_container(Session, link, waiting.cur);
+			long		left = shared_server_session_wait_timeout -
+				TimestampDifferenceMilliseconds(session->since, now);
+
+			if (shared_server_session_wait_timeout <= 0)
+				left = next;
+			if (left <= 0)
+			{
+				shared_server->timeouts++;
+				end_waiting(session - sessions, "53300",
+							"terminating connection because no worker became free in time");
+				continue;
+			}
+			next = Min(next, Min(left, Max(10, shared_server_stall_limit)));
+		}
+	}
+	if (!dlist_is_empty(&logins_waiting))
+		next = Min(next, 20);
+
+	for (int i = 0; i < workers_max; i++)
+	{
+		if (workers[i].state == WORKER_FREE && shared_server_backend_idle_timeout > 0 &&
+			workers[i].pool->workers > shared_server_backend_pool_min_size &&
+			TimestampDifferenceExceeds(workers[i].since, now, shared_server_backend_idle_timeout * 1000))
+			quit_worker(i);
+	}
+	schedule_all();
+	forget_empty_pools();
+	return next;
+}
+
+/*
+ * What the views show of the whole.
+ */
+static void
+publish(void)
+{
+	int			free = 0;
+	int			count = 0;
+	dlist_iter	iter;
+
+	for (int i = 0; i < workers_max; i++)
+		free += workers[i].state == WORKER_FREE;
+	LWLockAcquire(shared_server->lock, LW_EXCLUSIVE);
+	dlist_foreach(iter, &pools)
+	{
+		Pool	   *pool = dlist_container(Pool, link, iter.cur);
+		SharedServerPool *shown = &shared_server->shown[count];
+		StringInfoData names;
+		dlist_iter	each;
+
+		if (count == SHARED_SERVER_POOLS_SHOWN)
+			break;
+		initReadOnlyStringInfo(&names, pool->key.data, pool->key.len);
+		namestrcpy(&shown->database, shared_server_get_string(&names));
+		namestrcpy(&shown->user, shared_server_get_string(&names));
+		shown->sessions = pool->sessions;
+		shown->workers = pool->workers;
+		shown->free = shown->waiting = 0;
+		dlist_foreach(each, &pool->free)
+			shown->free++;
+		dlist_foreach(each, &pool->waiting)
+			shown->waiting++;
+		count++;
+	}
+	shared_server->pools = count;
+	shared_server->workers = total_workers;
+	shared_server->free_workers = free;
+	LWLockRelease(shared_server->lock);
+}
+
+static void
+shared_server_dispatcher_exit(int code, Datum arg)
+{
+	shared_server->token_valid = false;
+	shared_server->dispatcher_pid = 0;
+	for (int i = 0; i < sessions_max; i++)
+	{
+		SharedServerState state = shared_server->sessions[i].state;
+
+		if (state == SHARED_SERVER_PARKED || state == SHARED_SERVER_WAITING)
+			say_fatal(sessions[i].sock, "57P01", "terminating connection due to administrator command");
+		shared_server->sessions[i].state = SHARED_SERVER_FREE;
+	}
+}
+
+static void
+listen_on(const char *host)
+{
+	if (ListenServerPort(AF_UNSPEC, strcmp(host, "*") == 0 ? NULL : host,
+						 (unsigned short) shared_server_port, NULL,
+						 listen_sockets, &listen_count, LISTEN_MAX) != STATUS_OK)
+		ereport(WARNING,
+				(errmsg("could not create listen socket for \"%s\" on port %d",
+						host, shared_server_port)));
+}
+
+void
+shared_server_dispatcher_main(Datum arg)
+{
+	WaitEventSet *set;
+	List	   *hosts;
+	MemoryContext turn;
+	uint32		wait_event;
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+
+	/* a worker is registered before settings are known; this one is for good */
+	if (shared_server == NULL)
+		proc_exit(0);
+
+	workers_max = 2 * MaxConnections;
+	workers = palloc0_array(Worker, workers_max);
+	sessions_max = shared_server->sessions_max;
+	sessions = palloc0_array(Session, sessions_max);
+	free_sessions = palloc_array(int, sessions_max);
+	for (int i = 0; i < workers_max; i++)
+	{
+		workers[i].sock = workers[i].session = -1;
+		initStringInfo(&workers[i].input);
+	}
+	for (int i = sessions_max - 1; i >= 0; i--)
+	{
+		sessions[i].sock = sessions[i].worker = -1;
+		free_sessions[free_sessions_count++] = i;
+	}
+	before_shmem_exit(shared_server_dispatcher_exit, 0);
+
+	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (epoll_fd < 0)
+		elog(FATAL, "epoll_create1() failed: %m");
+	ReserveExternalFD();
+
+	for (int i = 0; i < LISTEN_MAX; i++)
+		listen_sockets[i] = PGINVALID_SOCKET;
+	if (!SplitGUCList(pstrdup(ListenAddresses), ',', &hosts))
+		hosts = NIL;
+	foreach_ptr(char, host, hosts)
+		listen_on(host);
+	if (listen_count == 0)
+		ereport(FATAL,
+				(errmsg("could not listen on port %d for shared sessions", shared_server_port)));
+	for (int i = 0; i < listen_count; i++)
+	{
+		struct epoll_event event = {.events = EPOLLIN};
+
+		event.data.u64 = EVENT_LISTEN | i;
+		if (!pg_set_noblock(listen_sockets[i]) ||
+			epoll_ctl(epoll_fd, EPOLL_CTL_ADD, listen_sockets[i], &event) < 0)
+			elog(FATAL, "could not watch a listen socket: %m");
+	}
+
+	if (!pg_strong_random(shared_server->token, SHARED_SERVER_TOKEN_LENGTH))
+		elog(FATAL, "could not generate a token");
+	shared_server->dispatcher_pid = MyProcPid;
+	shared_server->dispatcher_start = GetCurrentTimestamp();
+	shared_server->token_valid = true;
+
+	wait_event = WaitEventExtensionNew("SharedServerDispatcherMain");
+	set = CreateWaitEventSet(NULL, 3);
+	AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+	AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
+	AddWaitEventToSet(set, WL_SOCKET_READABLE, epoll_fd, NULL, NULL);
+	turn = AllocSetContextCreate(TopMemoryContext, "shared_server turn", ALLOCSET_DEFAULT_SIZES);
+
+	for (;;)
+	{
+		WaitEvent	woken;
+		struct epoll_event events[EVENTS_MAX];
+		int			count;
+		long		next;
+
+		start_logins();
+		next = keep_time();
+		publish();
+		MemoryContextReset(turn);
+		(void) WaitEventSetWait(set, next, &woken, 1, wait_event);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+
+		count = epoll_wait(epoll_fd, events, EVENTS_MAX, 0);
+		for (int i = 0; i < count; i++)
+		{
+			int			number = (int) (events[i].data.u64 & 0xFFFFFFFF);
+
+			switch (events[i].data.u64 & ~(uint64) 0xFFFFFFFF)
+			{
+				case EVENT_LISTEN:
+					accept_client(listen_sockets[number]);
+					break;
+				case EVENT_WORKER:
+					if (workers[number].state != WORKER_NONE)
+						read_worker(number);
+					break;
+				case EVENT_SESSION:
+					wake_session(number);
+					break;
+			}
+		}
+	}
+}
+
+void
+shared_server_register_dispatcher(void)
+{
+	BackgroundWorker worker = {0};
+
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
+	worker.bgw_start_time = BgWorkerStart_ConsistentState;
+	worker.bgw_restart_time = 1;
+	strlcpy(worker.bgw_library_name, "shared_server", MAXPGPATH);
+	strlcpy(worker.bgw_function_name, "shared_server_dispatcher_main", BGW_MAXLEN);
+	strlcpy(worker.bgw_name, "shared server dispatcher", BGW_MAXLEN);
+	strlcpy(worker.bgw_type, "shared server dispatcher", BGW_MAXLEN);
+	RegisterBackgroundWorker(&worker);
+}

@@ -1,0 +1,188 @@
+/*-------------------------------------------------------------------------
+ *
+ * shared_server.h
+ *	  Sessions that are not tied to a backend.
+ *
+ * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
+ *
+ * IDENTIFICATION
+ *	  engine/modules/shared_server/shared_server.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SHARED_SERVER_H
+#define SHARED_SERVER_H
+
+#include "lib/stringinfo.h"
+#include "libpq/libpq-be.h"
+#include "libpq/pqcomm.h"
+#include "port/atomics.h"
+#include "storage/lwlock.h"
+#include "storage/procsignal.h"
+#include "storage/spin.h"
+
+#define SHARED_SERVER_TOKEN_LENGTH 32
+#define SHARED_SERVER_REASON_LENGTH 64
+
+/* Virtual process ids begin where no kernel's end */
+#define SHARED_SERVER_FIRST_PID (1 << 30)
+
+typedef enum SharedServerState
+{
+	SHARED_SERVER_FREE = 0,
+	SHARED_SERVER_LOGIN,		/* a backend authenticates the client */
+	SHARED_SERVER_BOUND,		/* a worker serves it */
+	SHARED_SERVER_PARKED,		/* nobody does; its client is silent */
+	SHARED_SERVER_WAITING,		/* nobody does, and its client has spoken */
+} SharedServerState;
+
+/*
+ * What others may see of a session.  Written by the dispatcher under the lock,
+ * except for what the mutex protects.
+ */
+typedef struct SharedServerSession
+{
+	SharedServerState state;
+	uint32		generation;		/* of the use of this slot */
+	NameData	database;
+	NameData	user;
+	SockAddr	raddr;
+	TimestampTz login_time;
+	TimestampTz state_time;
+	char		pinned[SHARED_SERVER_REASON_LENGTH];	/* why, or empty */
+	uint64		binds;
+	uint64		waits;
+	uint64		wait_us;
+
+	/*
+	 * For cancel requests.  Who asks has no PGPROC, so that a spinlock must
+	 * do; it is held over the signal, so that a session which has left its
+	 * worker cannot have that worker's next one cancelled.
+	 */
+	slock_t		mutex;
+	int			pid;			/* what the client knows */
+	uint8		key[MAX_CANCEL_KEY_LENGTH];
+	int			key_length;
+	int			worker_pid;		/* who serves it, or 0 */
+} SharedServerSession;
+
+/* What the views show of a pool */
+typedef struct SharedServerPool
+{
+	NameData	database;
+	NameData	user;
+	int			sessions;
+	int			workers;
+	int			free;
+	int			waiting;
+} SharedServerPool;
+
+#define SHARED_SERVER_POOLS_SHOWN 128
+
+typedef struct SharedServerShared
+{
+	LWLock	   *lock;
+	uint8		token[SHARED_SERVER_TOKEN_LENGTH];
+	bool		token_valid;
+	int			dispatcher_pid;
+	TimestampTz dispatcher_start;
+	int			workers;
+	int			free_workers;
+	int			pools;
+	uint64		logins;
+	uint64		binds;
+	uint64		parks;
+	uint64		spawns;
+	uint64		timeouts;
+	SharedServerPool shown[SHARED_SERVER_POOLS_SHOWN];
+	int			sessions_max;
+	SharedServerSession sessions[FLEXIBLE_ARRAY_MEMBER];
+} SharedServerShared;
+
+/* What the dispatcher and a worker say to each other */
+typedef enum SharedServerMessageKind
+{
+	/* worker to dispatcher */
+	SHARED_SERVER_HELLO = 0x53530001,	/* the token was right: send the rest */
+	SHARED_SERVER_REGISTER,		/* key, identity, image: logged in */
+	SHARED_SERVER_READY,		/* key: a spawned worker can take a session */
+	SHARED_SERVER_PARK,			/* image: the session is the dispatcher's */
+	SHARED_SERVER_PINNED,		/* reason, empty when it has gone */
+	SHARED_SERVER_END,			/* the session is over, the worker free */
+	/* dispatcher to worker */
+	SHARED_SERVER_CLIENT,		/* with the client's socket */
+	SHARED_SERVER_RESUME,		/* what a spawned worker is to be */
+	SHARED_SERVER_YIELD,		/* park when you can */
+	SHARED_SERVER_BIND,			/* identity, image, with the socket */
+	SHARED_SERVER_QUIT,			/* a free worker is to end */
+} SharedServerMessageKind;
+
+typedef struct SharedServerHeader
+{
+	uint32		kind;
+	uint32		length;			/* of what follows */
+	int32		session;		/* its slot, or -1 */
+} SharedServerHeader;
+
+/* What follows ADOPT_CONNECTION_CODE in the startup packet */
+typedef struct SharedServerAdopt
+{
+	uint8		token[SHARED_SERVER_TOKEN_LENGTH];
+	int32		session;
+	int32		resume;			/* no client, but a worker */
+} SharedServerAdopt;
+
+/* The most that a session may need to move; else it stays where it is */
+#define SHARED_SERVER_IMAGE_MAX (96 * 1024)
+
+/* settings */
+extern bool shared_server_enabled;
+extern int	shared_server_port;
+extern int	shared_server_dispatcher_count;
+extern int	shared_server_backend_max_count;
+extern int	shared_server_backend_idle_timeout;
+extern int	shared_server_backend_pool_min_size;
+extern int	shared_server_session_wait_timeout;
+extern char *shared_server_dedicated_dbuser_names;
+extern char *shared_server_dedicated_guc_names;
+extern char *shared_server_safe_modules;
+extern int	shared_server_max_sessions;
+extern int	shared_server_stall_limit;
+extern int	shared_server_reserved_workers;
+extern bool shared_server_shm_aset;
+extern bool shared_server_force_migrate;
+
+extern SharedServerShared *shared_server;
+
+/* wire.c */
+extern bool shared_server_send(int sock, SharedServerMessageKind kind,
+							   int session, const void *data, uint32 length,
+							   int passed);
+extern ssize_t shared_server_receive(int sock, void *data, size_t length,
+									 int *passed);
+
+/* worker.c */
+extern void shared_server_worker_init(void);
+
+/* image.c */
+extern void shared_server_append_key(StringInfo buf);
+extern void shared_server_append_settings(StringInfo buf);
+extern void shared_server_append_identity(StringInfo buf);
+extern const char *shared_server_append_image(StringInfo buf);
+extern void shared_server_apply_settings(StringInfo buf);
+extern void shared_server_apply_identity(StringInfo buf);
+extern void shared_server_apply_image(StringInfo buf);
+extern void shared_server_append_string(StringInfo buf, const char *text);
+extern const char *shared_server_get_string(StringInfo buf);
+extern int32 shared_server_get_int(StringInfo buf);
+extern void shared_server_append_int(StringInfo buf, int32 value);
+
+/* taint.c */
+extern void shared_server_taint_init(void);
+extern const char *shared_server_taint(void);
+
+/* dispatcher.c */
+extern void shared_server_register_dispatcher(void);
+extern PGDLLEXPORT void shared_server_dispatcher_main(Datum arg);
+
+#endif							/* SHARED_SERVER_H */

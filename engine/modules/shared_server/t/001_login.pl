@@ -1,0 +1,95 @@
+# A login through the shared port is the stock one: the password is asked for, pg_hba.conf sees the client's own address, cancel
+# requests reach the session, and nobody without the token is believed.
+use strict;
+use warnings FATAL => 'all';
+use IO::Socket::INET;
+use IO::Socket::UNIX;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Floe::Test::Protocol;
+use Floe::Test::SharedServer qw(new_shared port ask session);
+
+my $node = new_shared('shared');
+my $port = port($node);
+$node->safe_psql('postgres', q{
+	SET password_encryption = 'scram-sha-256';
+	CREATE ROLE with_password LOGIN PASSWORD 'right';
+	CREATE ROLE elsewhere LOGIN;
+	CREATE ROLE limited LOGIN});
+open my $file, '>', $node->data_dir . '/pg_hba.conf' or die $!;
+print $file qq{
+local all all trust
+host all with_password 127.0.0.1/32 scram-sha-256
+host all elsewhere 127.0.0.2/32 trust
+host all all 127.0.0.1/32 trust
+};
+close $file;
+$node->reload;
+
+my $connection = "host=127.0.0.1 port=$port dbname=postgres";
+my ($status, $out, $error);
+
+($status, $out, $error) = $node->psql('postgres', 'SELECT inet_client_addr(), inet_server_port()', connstr => $connection);
+is($out, "127.0.0.1|$port", 'the client and the port are the real ones');
+
+{
+	local $ENV{PGPASSWORD} = 'right';
+	($status, $out, $error) = $node->psql('postgres', 'SELECT current_user', connstr => "$connection user=with_password");
+	is($out, 'with_password', 'the right password');
+	local $ENV{PGPASSWORD} = 'wrong';
+	($status, $out, $error) = $node->psql('postgres', 'SELECT current_user', connstr => "$connection user=with_password");
+	like($error, qr/password authentication failed/, 'the wrong password');
+}
+($status, $out, $error) = $node->psql('postgres', 'SELECT 1', connstr => "$connection user=nobody");
+like($error, qr/role "nobody" does not exist/, 'no such role');
+($status, $out, $error) = $node->psql('postgres', 'SELECT 1', connstr => "host=127.0.0.1 port=$port dbname=nothing");
+like($error, qr/database "nothing" does not exist/, 'no such database');
+
+my $client = Floe::Test::Protocol->to_port($port);
+cmp_ok($client->pid, '>=', 2**30, 'a session has an id of its own');
+is(session($node, $client, 'state || $$ $$ || mode'), 'bound shared', 'the view shows it');
+is(ask($client, 'SELECT client_addr || $$:$$ || client_port FROM pg_stat_activity WHERE pid = pg_backend_pid()'),
+	'127.0.0.1:' . $client->socket->sockport, 'pg_stat_activity shows the address');
+
+# cancel
+sub cancel
+{
+	my ($pid, $key) = @_;
+	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) or die $!;
+	syswrite $socket, pack('N N N a*', 12 + length $key, 80877102, $pid, $key);
+	sysread $socket, my $end, 1;
+	return;
+}
+my $active = 'SELECT count(*) = 1 FROM pg_stat_activity WHERE state = $$active$$ AND query LIKE $$%pg_sleep%$$ AND pid <> pg_backend_pid()';
+$client->query('SELECT pg_sleep(1000)');
+$node->poll_query_until('postgres', $active) or die 'not active';
+cancel($client->pid, 'abcd');
+is($node->safe_psql('postgres', $active), 't', 'a wrong key cancels nothing');
+cancel($client->pid, $client->key);
+is((grep { /^E ERROR: canceling statement due to user request/ } $client->until_ready), 1, 'the key of the session does');
+is(ask($client, 'SELECT 1'), '1', 'and the session goes on');
+
+# who has no token is not believed
+my $socket = IO::Socket::UNIX->new(Peer => $node->host . '/.s.PGSQL.' . $node->port) or die $!;
+syswrite $socket, pack('N N a32 l l', 48, (1234 << 16) + 5690, 'x' x 32, 0, 1);
+is(sysread($socket, my $bytes, 1), 0, 'a hand-over without the token is refused without a word');
+$socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) or die $!;
+syswrite $socket, pack('N N a32 l l', 48, (1234 << 16) + 5690, 'x' x 32, 0, 1);
+sysread $socket, $bytes, 200;
+like($bytes // '', qr/unsupported frontend protocol|^$/, 'nor is one by TCP');
+
+# off: an ordinary backend, which needs the dispatcher no more
+$node->append_conf('postgresql.conf', 'polar_enable_shared_server = off');
+$node->reload;
+$node->poll_query_until('postgres', 'SELECT NOT current_setting($$polar_enable_shared_server$$)::bool');
+my $native = Floe::Test::Protocol->to_port($port);
+cmp_ok($native->pid, '<', 2**30, 'off: the session is its backend');
+is(ask($native, 'SELECT 1'), '1', 'which serves it');
+is(ask($client, 'SELECT 1'), '1', 'and the shared one goes on');
+$native->query('SELECT pg_sleep(1000)');
+$node->poll_query_until('postgres', $active) or die 'not active';
+cancel($native->pid, $native->key);
+is((grep { /^E ERROR: canceling statement due to user request/ } $native->until_ready), 1, 'and is cancelled by its key');
+$node->stop;
+done_testing();

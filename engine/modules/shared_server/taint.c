@@ -1,0 +1,271 @@
+/*-------------------------------------------------------------------------
+ *
+ * taint.c
+ *	  Why a session has to stay with its worker.
+ *
+ * Computed when somebody waits for the worker, from what is there, and not
+ * remembered: what is gone does not pin.  What cannot be looked at, such as
+ * the variables of a library, pins for good.
+ *
+ * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
+ *
+ * IDENTIFICATION
+ *	  engine/modules/shared_server/taint.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "access/xlogbackup.h"
+#include "access/xlog.h"
+#include "catalog/dependency.h"
+#include "catalog/indexing.h"
+#include "catalog/namespace.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_depend.h"
+#include "catalog/pg_namespace.h"
+#include "catalog/pg_proc.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "replication/slot.h"
+#include "shared_server.h"
+#include "storage/lock.h"
+#include "storage/proc.h"
+#include "tcop/session_state.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/memutils.h"
+#include "utils/timeout.h"
+#include "utils/timestamp.h"
+#include "utils/varlena.h"
+
+/*
+ * Libraries that keep nothing of a session but what is carried or computed
+ * again: the engine's own, and PL/pgSQL.
+ */
+static const char *const harmless[] = {
+	"plpgsql", "shared_server", "bulk_io", "commit_floor", "monitor",
+	"page_repair", "flashback_log", "flashback_table",
+	"dict_snowball",
+	NULL
+};
+
+static object_access_hook_type prev_object_access_hook = NULL;
+static bool seeded = false;
+
+/* The libraries that were there before any session, and how many are known */
+static int	libraries_known = 0;
+static const char *library = NULL;
+
+static void
+shared_server_object_access(ObjectAccessType access, Oid classId, Oid objectId,
+							int subId, void *arg)
+{
+	if (prev_object_access_hook)
+		prev_object_access_hook(access, classId, objectId, subId, arg);
+	if (access == OAT_FUNCTION_EXECUTE && objectId == F_SETSEED)
+		seeded = true;
+}
+
+static int
+count_libraries(void)
+{
+	int			count = 0;
+
+	for (DynamicFileList *file = get_first_loaded_module(); file; file = get_next_loaded_module(file))
+		count++;
+	return count;
+}
+
+/*
+ * Called once in each worker, before any session has done anything.
+ */
+void
+shared_server_taint_init(void)
+{
+	prev_object_access_hook = object_access_hook;
+	object_access_hook = shared_server_object_access;
+	libraries_known = count_libraries();
+}
+
+static bool
+is_harmless(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char	   *name = pstrdup(slash ? slash + 1 : path);
+	char	   *dot = strrchr(name, '.');
+	List	   *listed;
+	char	   *raw;
+	bool		found = false;
+
+	if (dot)
+		*dot = '\0';
+	for (int i = 0; harmless[i]; i++)
+	{
+		if (strcmp(name, harmless[i]) == 0)
+			return true;
+	}
+	raw = pstrdup(shared_server_safe_modules);
+	if (SplitIdentifierString(raw, ',', &listed))
+	{
+		foreach_ptr(char, item, listed)
+			found |= strcmp(item, name) == 0;
+	}
+	return found;
+}
+
+/*
+ * Libraries that came since the start, in the order of their loading.
+ */
+static const char *
+foreign_library(void)
+{
+	int			count = count_libraries();
+	int			i = 0;
+
+	if (library || count == libraries_known)
+		return library;
+	for (DynamicFileList *file = get_first_loaded_module(); file; file = get_next_loaded_module(file))
+	{
+		const char *path,
+				   *name,
+				   *version;
+
+		if (i++ < libraries_known)
+			continue;
+		get_loaded_module_details(file, &path, &name, &version);
+		if (!is_harmless(path))
+		{
+			const char *slash = strrchr(path, '/');
+
+			library = MemoryContextStrdup(TopMemoryContext,
+										  psprintf("library %.40s", slash ? slash + 1 : path));
+			return library;
+		}
+	}
+	libraries_known = count;
+	return NULL;
+}
+
+/*
+ * Is there anything in the temporary schema?  The schema itself stays after
+ * the last table is dropped, and pins nobody.
+ */
+static bool
+has_temporary_objects(void)
+{
+	Oid			schema,
+				toast;
+	Relation	depend;
+	ScanKeyData key[2];
+	SysScanDesc scan;
+	bool		found;
+
+	GetTempNamespaceState(&schema, &toast);
+	if (!OidIsValid(schema))
+		return false;
+
+	StartTransactionCommand();
+	depend = table_open(DependRelationId, AccessShareLock);
+	ScanKeyInit(&key[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(NamespaceRelationId));
+	ScanKeyInit(&key[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(schema));
+	scan = systable_beginscan(depend, DependReferenceIndexId, true, NULL, 2, key);
+	found = HeapTupleIsValid(systable_getnext(scan));
+	systable_endscan(scan);
+	table_close(depend, AccessShareLock);
+	CommitTransactionCommand();
+	return found;
+}
+
+static bool
+has_session_locks(void)
+{
+	HASH_SEQ_STATUS status;
+	LOCALLOCK  *lock;
+
+	if (hash_get_num_entries(GetLockMethodLocalHash()) == 0)
+		return false;
+	hash_seq_init(&status, GetLockMethodLocalHash());
+	while ((lock = hash_seq_search(&status)) != NULL)
+	{
+		if (lock->nLocks > 0)
+		{
+			hash_seq_term(&status);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool
+has_temporary_slots(void)
+{
+	bool		found = false;
+
+	if (max_replication_slots <= 0)
+		return false;
+	LWLockAcquire(ReplicationSlotControlLock, LW_SHARED);
+	for (int i = 0; i < max_replication_slots && !found; i++)
+	{
+		ReplicationSlot *slot = &ReplicationSlotCtl->replication_slots[i];
+
+		found = slot->in_use && slot->active_pid == MyProcPid;
+	}
+	LWLockRelease(ReplicationSlotControlLock);
+	return found;
+}
+
+static const char *
+pinned_setting(void)
+{
+	List	   *names;
+
+	if (shared_server_dedicated_guc_names[0] == '\0' ||
+		!SplitIdentifierString(pstrdup(shared_server_dedicated_guc_names), ',', &names))
+		return NULL;
+	foreach_ptr(char, name, names)
+	{
+		struct config_generic *gen = find_option(name, false, true, DEBUG5);
+
+		if (gen && gen->source == PGC_S_SESSION)
+			return psprintf("setting %.40s", gen->name);
+	}
+	return NULL;
+}
+
+/*
+ * Why the session cannot leave this worker, or NULL.  Besides this there is
+ * what the image says when it is made.
+ */
+const char *
+shared_server_taint(void)
+{
+	if (seeded)
+		return "setseed";
+	if (unnamed_stmt_psrc != NULL ||
+		(prepared_queries && hash_get_num_entries(prepared_queries) > 0))
+		return "prepared statements";
+	if (listenChannels != NIL)
+		return "LISTEN";
+	if (hash_get_num_entries(PortalHashTable) > 0)
+		return "cursors WITH HOLD";
+	if (has_session_locks())
+		return "session locks";
+	if (get_backup_status() != SESSION_BACKUP_NONE)
+		return "base backup";
+	if (has_temporary_slots())
+		return "temporary replication slots";
+	if (IdleSessionTimeout > 0)
+		return "idle_session_timeout";
+	if (foreign_library())
+		return library;
+	if (has_temporary_objects())
+		return "temporary objects";
+	return pinned_setting();
+}

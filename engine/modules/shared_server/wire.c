@@ -1,0 +1,116 @@
+/*-------------------------------------------------------------------------
+ *
+ * wire.c
+ *	  Messages between the dispatcher and a worker, with sockets in them.
+ *
+ * Both ends are processes of one server and one build.  Each message is sent
+ * with one call; a socket travels with its first byte.
+ *
+ * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
+ *
+ * IDENTIFICATION
+ *	  engine/modules/shared_server/wire.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "shared_server.h"
+
+/*
+ * Send a message, with a socket unless "passed" is -1.
+ *
+ * Never waits: a message that does not fit into the socket's buffer at once is
+ * for somebody who does not listen, which is the same as nobody.
+ */
+bool
+shared_server_send(int sock, SharedServerMessageKind kind, int session,
+				   const void *data, uint32 length, int passed)
+{
+	SharedServerHeader header = {.kind = kind,.length = length,.session = session};
+	struct iovec iov[2];
+	struct msghdr msg = {0};
+	union
+	{
+		struct cmsghdr header;
+		char		space[CMSG_SPACE(sizeof(int))];
+	}			control;
+	size_t		total = sizeof(header) + length;
+	ssize_t		sent;
+
+	iov[0].iov_base = &header;
+	iov[0].iov_len = sizeof(header);
+	iov[1].iov_base = unconstify(void *, data);
+	iov[1].iov_len = length;
+	msg.msg_iov = iov;
+	msg.msg_iovlen = length > 0 ? 2 : 1;
+	if (passed >= 0)
+	{
+		struct cmsghdr *cmsg;
+
+		memset(&control, 0, sizeof(control));
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control.space);
+		cmsg = CMSG_FIRSTHDR(&msg);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(cmsg), &passed, sizeof(int));
+	}
+	do
+	{
+		sent = sendmsg(sock, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	} while (sent < 0 && errno == EINTR);
+	return sent == (ssize_t) total;
+}
+
+/*
+ * Receive what is there, at most "length" bytes, and the socket that came with
+ * it; *passed is left alone without one.  As recv(): 0 at the end, -1 with
+ * errno.
+ */
+ssize_t
+shared_server_receive(int sock, void *data, size_t length, int *passed)
+{
+	struct iovec iov = {.iov_base = data,.iov_len = length};
+	union
+	{
+		struct cmsghdr header;
+		char		space[CMSG_SPACE(sizeof(int))];
+	}			control;
+	struct msghdr msg = {0};
+	struct cmsghdr *cmsg;
+	ssize_t		got;
+
+	msg.msg_iov = &iov;
+	msg.msg_iovlen = 1;
+	msg.msg_control = &control;
+	msg.msg_controllen = sizeof(control.space);
+	do
+	{
+		got = recvmsg(sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	} while (got < 0 && errno == EINTR);
+	if (got <= 0)
+		return got;
+
+	for (cmsg = CMSG_FIRSTHDR(&msg); cmsg != NULL; cmsg = CMSG_NXTHDR(&msg, cmsg))
+	{
+		int			fd;
+
+		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS ||
+			cmsg->cmsg_len != CMSG_LEN(sizeof(int)))
+			continue;
+		memcpy(&fd, CMSG_DATA(cmsg), sizeof(int));
+		if (passed && *passed < 0)
+			*passed = fd;
+		else
+			close(fd);
+	}
+	return got;
+}

@@ -1,0 +1,773 @@
+/*-------------------------------------------------------------------------
+ *
+ * worker.c
+ *	  An ordinary backend that lets go of its client between transactions.
+ *
+ * The dispatcher hands over a client in the startup packet's place, and the
+ * stock code serves it from its first byte: TLS, pg_hba.conf with the client's
+ * own address, the password exchange, the login.  When the client is told for
+ * the first time that the server is ready, the session is registered; from
+ * then on the worker parks it when the dispatcher asks, and is given another.
+ *
+ * While nobody waits nothing moves: a worker that is bound costs a look at the
+ * socket of the dispatcher when it is idle anyway.
+ *
+ * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
+ *
+ * IDENTIFICATION
+ *	  engine/modules/shared_server/worker.c
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "access/xact.h"
+#include "libpq/libpq.h"
+#include "libpq/protocol.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "replication/walsender.h"
+#include "shared_server.h"
+#include "storage/fd.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/waiteventset.h"
+#include "storage/pmsignal.h"
+#include "storage/proc.h"
+#include "tcop/dest.h"
+#include "tcop/session_state.h"
+#include "tcop/tcopprot.h"
+#include "utils/backend_status.h"
+#include "utils/memutils.h"
+#include "utils/ps_status.h"
+#include "utils/timeout.h"
+#include "utils/varlena.h"
+#include "utils/wait_event.h"
+
+/* The socket of the dispatcher, or -1 in a backend that is no worker */
+static int	control = -1;
+
+/* The slot of the session that this process serves, or -1 */
+static int	session = -1;
+
+static bool registered = false;
+static bool native = false;
+static bool yield_wanted = false;
+static char pinned[SHARED_SERVER_REASON_LENGTH] = "";
+
+/* What this process was when it let go of its last session */
+static StringInfoData last_image;
+
+/* A session that was sent to us when we started */
+static StringInfoData resumed;
+
+static WaitEventSet *wait_set = NULL;
+static uint32 wait_event_park = 0;
+static MemoryContext idle_context = NULL;
+
+static adopt_connection_hook_type prev_adopt_connection_hook = NULL;
+static session_idle_hook_type prev_session_idle_hook = NULL;
+static cancel_key_hook_type prev_cancel_key_hook = NULL;
+static cancel_request_hook_type prev_cancel_request_hook = NULL;
+
+/*
+ * What is written while there is no client goes nowhere.
+ */
+static void
+nowhere_comm_reset(void)
+{
+}
+static int
+nowhere_flush(void)
+{
+	return 0;
+}
+static bool
+nowhere_is_send_pending(void)
+{
+	return false;
+}
+static int
+nowhere_putmessage(char msgtype, const char *s, size_t len)
+{
+	return 0;
+}
+static void
+nowhere_putmessage_noblock(char msgtype, const char *s, size_t len)
+{
+}
+
+static const PQcommMethods nowhere = {
+	.comm_reset = nowhere_comm_reset,
+	.flush = nowhere_flush,
+	.flush_if_writable = nowhere_flush,
+	.is_send_pending = nowhere_is_send_pending,
+	.putmessage = nowhere_putmessage,
+	.putmessage_noblock = nowhere_putmessage_noblock
+};
+static const PQcommMethods *client_methods = NULL;
+
+static void
+lost_dispatcher(void)
+{
+	ereport(FATAL,
+			(errcode(ERRCODE_ADMIN_SHUTDOWN),
+			 errmsg("terminating connection because the dispatcher has ended")));
+}
+
+static void
+tell(SharedServerMessageKind kind, const void *data, int length)
+{
+	if (!shared_server_send(control, kind, session, data, length, -1))
+		lost_dispatcher();
+}
+
+/*
+ * The next bytes from the dispatcher.  Before the login there is no latch to
+ * wait on; the alarm of the startup packet ends a wait that is too long.
+ */
+static bool
+receive_all(void *data, size_t length, int *passed)
+{
+	size_t		done = 0;
+
+	while (done < length)
+	{
+		ssize_t		got = shared_server_receive(control, (char *) data + done, length - done, passed);
+
+		if (got == 0)
+			return false;
+		if (got < 0)
+		{
+			struct pollfd wait = {.fd = control,.events = POLLIN};
+
+			if (errno != EAGAIN && errno != EWOULDBLOCK)
+				return false;
+			if (poll(&wait, 1, 1000) < 0 && errno != EINTR)
+				return false;
+			/* what follows a header has been sent with it */
+			if (!PostmasterIsAlive())
+				return false;
+			continue;
+		}
+		done += got;
+	}
+	return true;
+}
+
+static bool
+receive_message(SharedServerHeader *header, StringInfo body, int *passed)
+{
+	*passed = -1;
+	if (!receive_all(header, sizeof(*header), passed) ||
+		header->length > 4 * SHARED_SERVER_IMAGE_MAX)
+		return false;
+	resetStringInfo(body);
+	if (header->length > 0)
+	{
+		enlargeStringInfo(body, header->length);
+		if (!receive_all(body->data, header->length, passed))
+			return false;
+		body->len = header->length;
+		body->data[body->len] = '\0';
+	}
+	return true;
+}
+
+/*
+ * Put a client's socket into the port: what pq_init() does for one that the
+ * postmaster has accepted.
+ */
+static bool
+take_socket(Port *port, int sock)
+{
+	int			on = 1;
+
+	port->raddr.salen = sizeof(port->raddr.addr);
+	port->laddr.salen = sizeof(port->laddr.addr);
+	if (getpeername(sock, (struct sockaddr *) &port->raddr.addr, &port->raddr.salen) < 0 ||
+		getsockname(sock, (struct sockaddr *) &port->laddr.addr, &port->laddr.salen) < 0 ||
+		!pg_set_noblock(sock) || fcntl(sock, F_SETFD, FD_CLOEXEC) < 0)
+		return false;
+	port->sock = sock;
+	port->noblock = false;
+	port->local_host[0] = '\0';
+	port->keepalives_idle = port->keepalives_interval = port->keepalives_count = 0;
+	port->tcp_user_timeout = 0;
+	if (port->laddr.addr.ss_family != AF_UNIX)
+	{
+		if (setsockopt(sock, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0 ||
+			setsockopt(sock, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) < 0)
+			return false;
+		(void) pq_setkeepalivesidle(tcp_keepalives_idle, port);
+		(void) pq_setkeepalivesinterval(tcp_keepalives_interval, port);
+		(void) pq_setkeepalivescount(tcp_keepalives_count, port);
+		(void) pq_settcpusertimeout(tcp_user_timeout, port);
+	}
+
+	if (FeBeWaitSet)
+		FreeWaitEventSet(FeBeWaitSet);
+	FeBeWaitSet = CreateWaitEventSet(NULL, FeBeWaitSetNEvents);
+	AddWaitEventToSet(FeBeWaitSet, WL_SOCKET_WRITEABLE, port->sock, NULL, NULL);
+	AddWaitEventToSet(FeBeWaitSet, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+	AddWaitEventToSet(FeBeWaitSet, WL_POSTMASTER_DEATH, PGINVALID_SOCKET, NULL, NULL);
+	return true;
+}
+
+/*
+ * A connection with the code of a hand-over.  Believed only from a process of
+ * our own user that knows what the dispatcher has put into shared memory.
+ */
+static AdoptedConnection
+shared_server_adopt(Port *port, const char *data, int length)
+{
+	SharedServerAdopt request;
+	SharedServerHeader header;
+	StringInfoData body;
+	uid_t		uid;
+	gid_t		gid;
+	int			passed = -1;
+
+	if (shared_server == NULL || length != sizeof(request) || pq_buffer_remaining_data() > 0 ||
+		getpeereid(port->sock, &uid, &gid) != 0 || uid != geteuid())
+		return ADOPT_REFUSED;
+	memcpy(&request, data, sizeof(request));
+	if (!shared_server->token_valid ||
+		timingsafe_bcmp(request.token, shared_server->token, SHARED_SERVER_TOKEN_LENGTH) != 0 ||
+		request.session < -1 || request.session >= shared_server->sessions_max)
+		return ADOPT_REFUSED;
+
+	/*
+	 * A plain read would have thrown away a socket that came with the packet,
+	 * so it is asked for.
+	 */
+	control = port->sock;
+	session = request.session;
+	if (!shared_server_send(control, SHARED_SERVER_HELLO, session, NULL, 0, -1))
+		return ADOPT_REFUSED;
+	{
+		MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+		initStringInfo(&body);
+		MemoryContextSwitchTo(old);
+	}
+	if (!receive_message(&header, &body, &passed))
+		return ADOPT_REFUSED;
+
+	if (header.kind == SHARED_SERVER_CLIENT && passed >= 0 && !request.resume)
+	{
+		pfree(body.data);
+		/* our end of the other socket is not counted as the client's */
+		ReserveExternalFD();
+		return take_socket(port, passed) ? ADOPT_CLIENT : ADOPT_REFUSED;
+	}
+	if (header.kind == SHARED_SERVER_RESUME && passed < 0 && request.resume)
+	{
+		MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+		const char *authn_id;
+
+		/* as in shared_server_append_key() */
+		resumed = body;
+		port->database_name = pstrdup(shared_server_get_string(&resumed));
+		port->user_name = pstrdup(shared_server_get_string(&resumed));
+		authn_id = shared_server_get_string(&resumed);
+		MyClientConnectionInfo.authn_id = authn_id ? pstrdup(authn_id) : NULL;
+		MyClientConnectionInfo.auth_method = shared_server_get_int(&resumed);
+		port->proto = PG_PROTOCOL_LATEST;
+		session = -1;
+		client_methods = PqCommMethods;
+		PqCommMethods = &nowhere;
+		ReserveExternalFD();
+		MemoryContextSwitchTo(old);
+		return ADOPT_SESSION;
+	}
+	return ADOPT_REFUSED;
+}
+
+/*
+ * In a worker that is started without a client: the settings of the login that
+ * it continues, and no login trigger, which has fired.
+ */
+static void
+shared_server_session_settings(void)
+{
+	shared_server_apply_settings(&resumed);
+	pfree(resumed.data);
+	MyDatabaseHasLoginEventTriggers = false;
+}
+
+/*
+ * Pairs of a database and a role with a slash between, separated by commas.  A
+ * star stands for all, and so does "_", as the original's manual has it.
+ */
+static bool
+is_dedicated(const char *database, const char *user)
+{
+	char	   *list = pstrdup(shared_server_dedicated_dbuser_names);
+	bool		found = false;
+
+	for (char *item = strtok(list, ", "); item && !found; item = strtok(NULL, ", "))
+	{
+		char	   *slash = strchr(item, '/');
+
+		if (slash == NULL)
+			continue;
+		*slash++ = '\0';
+		found = (strcmp(item, "*") == 0 || strcmp(item, "_") == 0 || strcmp(item, database) == 0) &&
+			(strcmp(slash, "*") == 0 || strcmp(slash, "_") == 0 || strcmp(slash, user) == 0);
+	}
+	pfree(list);
+	return found;
+}
+
+/*
+ * A session that is to be an ordinary one for its whole life: the dispatcher
+ * forgets it when it sees the end of our socket.
+ */
+static bool
+is_native(void)
+{
+	return !shared_server_enabled || am_walsender ||
+		MyProcPort->ssl_in_use || MyProcPort->laddr.addr.ss_family == AF_UNIX ||
+#ifdef ENABLE_GSS
+		(MyProcPort->gss && MyProcPort->gss->enc) ||
+#endif
+		is_dedicated(MyProcPort->database_name, MyProcPort->user_name);
+}
+
+/*
+ * A session's key for cancel requests is its own: the worker's, known to a
+ * client that has moved on, would cancel somebody else.
+ */
+static void
+shared_server_cancel_key(int32 *pid, uint8 *key, int length)
+{
+	if (prev_cancel_key_hook)
+		prev_cancel_key_hook(pid, key, length);
+	if (control < 0 || session < 0)
+		return;
+	native = is_native();
+	if (native)
+		return;
+	{
+		SharedServerSession *slot = &shared_server->sessions[session];
+		uint8		own[MAX_CANCEL_KEY_LENGTH];
+
+		Assert(length <= MAX_CANCEL_KEY_LENGTH);
+		if (!pg_strong_random(own, length))
+			ereport(FATAL,
+					(errcode(ERRCODE_INTERNAL_ERROR),
+					 errmsg("could not generate random cancel key")));
+		SpinLockAcquire(&slot->mutex);
+		memcpy(slot->key, own, length);
+		slot->key_length = length;
+		slot->worker_pid = MyProcPid;
+		*pid = slot->pid;
+		SpinLockRelease(&slot->mutex);
+		memcpy(key, own, length);
+	}
+}
+
+static bool
+shared_server_cancel_request(int pid, const uint8 *key, int length)
+{
+	if (shared_server && pid >= SHARED_SERVER_FIRST_PID)
+	{
+		SharedServerSession *slot = &shared_server->sessions[(pid - SHARED_SERVER_FIRST_PID) % shared_server->sessions_max];
+
+		SpinLockAcquire(&slot->mutex);
+		if (slot->pid == pid && slot->key_length == length && slot->worker_pid != 0 &&
+			timingsafe_bcmp(slot->key, key, length) == 0)
+			kill(slot->worker_pid, SIGINT);
+		SpinLockRelease(&slot->mutex);
+		return true;
+	}
+	return prev_cancel_request_hook && prev_cancel_request_hook(pid, key, length);
+}
+
+static void
+set_cancel_target(int target)
+{
+	SharedServerSession *slot = &shared_server->sessions[session];
+
+	SpinLockAcquire(&slot->mutex);
+	slot->worker_pid = target;
+	SpinLockRelease(&slot->mutex);
+}
+
+static void
+forget_wait_set(void)
+{
+	if (wait_set)
+		FreeWaitEventSet(wait_set);
+	wait_set = NULL;
+}
+
+static void
+become_native(void)
+{
+	close(control);
+	ReleaseExternalFD();
+	control = -1;
+}
+
+static void
+become_nobody(void)
+{
+	forget_wait_set();
+	FreeWaitEventSet(FeBeWaitSet);
+	FeBeWaitSet = NULL;
+	close(MyProcPort->sock);
+	MyProcPort->sock = PGINVALID_SOCKET;
+	session = -1;
+	yield_wanted = false;
+	pinned[0] = '\0';
+	if (PqCommMethods != &nowhere)
+		client_methods = PqCommMethods;
+	PqCommMethods = &nowhere;
+	disable_timeout(IDLE_SESSION_TIMEOUT, false);
+}
+
+/*
+ * Give the session to the dispatcher, unless something keeps it here.
+ */
+static bool
+park(void)
+{
+	StringInfoData image;
+	const char *reason = shared_server_taint();
+
+	initStringInfo(&image);
+	if (reason == NULL)
+		reason = shared_server_append_image(&image);
+	if (reason != NULL)
+	{
+		if (strncmp(pinned, reason, sizeof(pinned) - 1) != 0)
+		{
+			strlcpy(pinned, reason, sizeof(pinned));
+			tell(SHARED_SERVER_PINNED, pinned, strlen(pinned));
+		}
+		return false;
+	}
+
+	/* from here on a cancel request finds nobody */
+	set_cancel_target(0);
+	tell(SHARED_SERVER_PARK, image.data, image.len);
+	resetStringInfo(&last_image);
+	appendBinaryStringInfo(&last_image, image.data, image.len);
+	become_nobody();
+	return true;
+}
+
+/*
+ * The client has gone, between two transactions.  A worker that could have
+ * parked the session serves others; else it ends with it.
+ */
+static bool
+end_session(void)
+{
+	StringInfoData image;
+
+	initStringInfo(&image);
+	if (shared_server_taint() != NULL || shared_server_append_image(&image) != NULL)
+		return false;
+	set_cancel_target(0);
+	tell(SHARED_SERVER_END, NULL, 0);
+	resetStringInfo(&last_image);
+	appendBinaryStringInfo(&last_image, image.data, image.len);
+	become_nobody();
+	return true;
+}
+
+/*
+ * Become the backend of the session that the dispatcher has sent.
+ */
+static void
+bind_session(int slot, StringInfo body, int sock)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	StringInfoData part;
+
+	if (sock < 0 || slot < 0 || slot >= shared_server->sessions_max || !take_socket(MyProcPort, sock))
+		lost_dispatcher();
+	forget_wait_set();
+	PqCommMethods = client_methods;
+	session = slot;
+
+	PG_TRY();
+	{
+		int			length = shared_server_get_int(body);
+
+		initReadOnlyStringInfo(&part, body->data + body->cursor, length);
+		shared_server_apply_identity(&part);
+		body->cursor += length;
+		length = shared_server_get_int(body);
+		initReadOnlyStringInfo(&part, body->data + body->cursor, length);
+		if (length != last_image.len || memcmp(part.data, last_image.data, length) != 0)
+		{
+			StringInfoData check;
+
+			shared_server_apply_image(&part);
+
+			/* what was made must be what was sent */
+			initStringInfo(&check);
+			if (shared_server_append_image(&check) != NULL ||
+				check.len != length || memcmp(check.data, part.data, length) != 0)
+				elog(ERROR, "session image differs after it was restored");
+		}
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		/* half a session must not go on */
+		MemoryContextSwitchTo(caller);
+		edata = CopyErrorData();
+		FlushErrorState();
+		ereport(FATAL,
+				(errcode(edata->sqlerrcode),
+				 errmsg("could not restore the session"),
+				 errdetail("%s", edata->message)));
+	}
+	PG_END_TRY();
+
+	pgstat_bestart_initial();
+	pgstat_bestart_security();
+	pgstat_bestart_final();
+	pgstat_report_activity(STATE_IDLE, NULL);
+	{
+		StringInfoData title;
+
+		initStringInfo(&title);
+		appendStringInfo(&title, "%s %s %s", MyProcPort->user_name,
+						 MyProcPort->database_name, MyProcPort->remote_host);
+		if (MyProcPort->remote_port[0] != '\0')
+			appendStringInfo(&title, "(%s)", MyProcPort->remote_port);
+		init_ps_display(title.data);
+		set_ps_display("idle");
+	}
+	set_cancel_target(MyProcPid);
+}
+
+/*
+ * A message of the dispatcher, which has come.
+ */
+static void
+serve_dispatcher(void)
+{
+	SharedServerHeader header;
+	StringInfoData body;
+	int			passed;
+
+	initStringInfo(&body);
+	if (!receive_message(&header, &body, &passed))
+		lost_dispatcher();
+	switch (header.kind)
+	{
+		case SHARED_SERVER_YIELD:
+			/* it may have been sent to the session before */
+			if (header.session == session)
+				yield_wanted = true;
+			break;
+		case SHARED_SERVER_BIND:
+			if (session >= 0)
+				lost_dispatcher();
+			bind_session(header.session, &body, passed);
+			break;
+		case SHARED_SERVER_QUIT:
+			if (session < 0)
+				proc_exit(0);
+			break;
+		default:
+			lost_dispatcher();
+	}
+}
+
+/*
+ * What an idle worker waits for: the dispatcher, and its client if it has one.
+ */
+static WaitEventSet *
+idle_wait_set(void)
+{
+	if (wait_set == NULL)
+	{
+		wait_set = CreateWaitEventSet(NULL, 4);
+		AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+		AddWaitEventToSet(wait_set, WL_POSTMASTER_DEATH, PGINVALID_SOCKET, NULL, NULL);
+		AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, control, NULL, NULL);
+		if (session >= 0)
+			AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, MyProcPort->sock, NULL, NULL);
+	}
+	return wait_set;
+}
+
+/*
+ * Has the client said goodbye, or gone without?  Nothing is read.
+ */
+static bool
+client_has_ended(void)
+{
+	char		bytes[5];
+	ssize_t		got = recv(MyProcPort->sock, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
+
+	if (got < 0)
+		return errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR;
+	return got == 0 || (got == 5 && bytes[0] == PqMsg_Terminate);
+}
+
+/*
+ * The session is idle outside a transaction, and the client knows.  Returns
+ * when there is something to read of a client.
+ */
+static void
+shared_server_idle(void)
+{
+	MemoryContext old;
+
+	if (prev_session_idle_hook)
+		prev_session_idle_hook();
+	if (control < 0)
+		return;
+
+	if (!registered)
+	{
+		StringInfoData key,
+					part,
+					all;
+
+		if (native)
+		{
+			become_native();
+			return;
+		}
+		registered = true;
+		{
+			MemoryContext top = MemoryContextSwitchTo(TopMemoryContext);
+
+			initStringInfo(&last_image);
+			idle_context = AllocSetContextCreate(TopMemoryContext, "shared_server idle",
+												 ALLOCSET_DEFAULT_SIZES);
+			MemoryContextSwitchTo(top);
+		}
+		wait_event_park = WaitEventExtensionNew("SharedServerWorkerFree");
+		shared_server_taint_init();
+
+		initStringInfo(&key);
+		initStringInfo(&all);
+		shared_server_append_key(&key);
+		shared_server_append_int(&all, key.len);
+		appendBinaryStringInfo(&all, key.data, key.len);
+		if (session >= 0)
+		{
+			/* what a worker must be told to continue this login */
+			initStringInfo(&part);
+			shared_server_append_string(&part, MyProcPort->database_name);
+			shared_server_append_string(&part, MyProcPort->user_name);
+			shared_server_append_string(&part, MyClientConnectionInfo.authn_id);
+			shared_server_append_int(&part, MyClientConnectionInfo.auth_method);
+			shared_server_append_settings(&part);
+			shared_server_append_int(&all, part.len);
+			appendBinaryStringInfo(&all, part.data, part.len);
+
+			resetStringInfo(&part);
+			shared_server_append_identity(&part);
+			shared_server_append_int(&all, part.len);
+			appendBinaryStringInfo(&all, part.data, part.len);
+
+			/* the number of variables before the session has set any */
+			resetStringInfo(&part);
+			(void) shared_server_append_image(&part);
+			if (all.len > SHARED_SERVER_IMAGE_MAX)
+			{
+				become_native();
+				return;
+			}
+			tell(SHARED_SERVER_REGISTER, all.data, all.len);
+		}
+		else
+		{
+			initStringInfo(&part);
+			(void) shared_server_append_image(&part);
+			tell(SHARED_SERVER_READY, all.data, all.len);
+			MyProcPort->sock = PGINVALID_SOCKET;
+			FreeWaitEventSet(FeBeWaitSet);
+			FeBeWaitSet = NULL;
+		}
+	}
+
+	/* Bytes that have been read belong to this session */
+	if (pq_buffer_remaining_data() > 0)
+		return;
+
+	old = MemoryContextSwitchTo(idle_context);
+	if (shared_server_force_migrate && session >= 0)
+		yield_wanted = true;
+	if (yield_wanted && session >= 0)
+		(void) park();
+
+	for (;;)
+	{
+		WaitEvent	events[4];
+		int			count;
+		int			served = session;
+		bool		told = false;
+		bool		spoken = false;
+
+		MemoryContextReset(idle_context);
+		count = WaitEventSetWait(idle_wait_set(), -1, events, lengthof(events),
+								 session >= 0 ? WAIT_EVENT_CLIENT_READ : wait_event_park);
+		for (int i = 0; i < count; i++)
+		{
+			if (events[i].events & WL_POSTMASTER_DEATH)
+				ereport(FATAL,
+						(errcode(ERRCODE_ADMIN_SHUTDOWN),
+						 errmsg("terminating connection due to unexpected postmaster exit")));
+			if (events[i].events & WL_LATCH_SET)
+			{
+				ResetLatch(MyLatch);
+				ProcessClientReadInterrupt(true);
+			}
+			else if (events[i].fd == control)
+				told = true;
+			else
+				spoken = true;
+		}
+
+		if (told)
+		{
+			serve_dispatcher();
+			if (yield_wanted && session >= 0 && park())
+				continue;
+		}
+		if (session >= 0 && session == served && spoken)
+		{
+			if (!client_has_ended())
+				break;
+			if (!end_session())
+				break;			/* the stock code reads the end, and ends */
+		}
+	}
+	MemoryContextSwitchTo(old);
+}
+
+void
+shared_server_worker_init(void)
+{
+	prev_adopt_connection_hook = adopt_connection_hook;
+	adopt_connection_hook = shared_server_adopt;
+	session_settings_hook = shared_server_session_settings;
+	prev_session_idle_hook = session_idle_hook;
+	session_idle_hook = shared_server_idle;
+	prev_cancel_key_hook = cancel_key_hook;
+	cancel_key_hook = shared_server_cancel_key;
+	prev_cancel_request_hook = cancel_request_hook;
+	cancel_request_hook = shared_server_cancel_request;
+}
