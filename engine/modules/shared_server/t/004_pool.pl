@@ -1,0 +1,112 @@
+# Few workers for many sessions: who holds a lock is never queued behind who waits for it, what pins a session says so and lets
+# go, a wait ends with 53300, and a client, a worker or the dispatcher that dies costs what it must.
+use strict;
+use warnings FATAL => 'all';
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Socket qw(SOL_SOCKET SO_LINGER);
+use Test::More;
+use Floe::Test::Protocol;
+use Floe::Test::SharedServer qw(new_shared port ask session);
+use Floe::Test::Wait qw(wait_until wait_for_restart);
+
+my $node = new_shared('shared', q{
+polar_ss_backend_max_count = 2
+polar_ss_reserved_workers = 0
+restart_after_crash = on
+});
+my $port = port($node);
+$node->safe_psql('postgres', 'CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0); CREATE TABLE copied (a int)');
+
+sub connected { return Floe::Test::Protocol->to_port($port); }
+
+
+# many sessions, two workers
+my @client = map { connected() } 1 .. 12;
+foreach my $n (0 .. $#client) { ask($client[$n], "SET app.n = '$n'"); }
+is(join(' ', map { ask($_, 'SHOW app.n') } @client), join(' ', 0 .. $#client), 'twelve sessions');
+$node->poll_query_until('postgres', 'SELECT n_backends <= 2 FROM polar_stat_dispatcher') or fail('too many workers stay');
+is(join(' ', map { ask($_, 'SHOW app.n') } reverse @client), join(' ', reverse 0 .. $#client), 'on two workers');
+
+# the one who holds a lock goes on while others wait for it
+my ($holder, @waiter) = @client[ 0 .. 5 ];
+ask($holder, 'BEGIN; UPDATE t SET v = v + 1');
+$_->query('UPDATE t SET v = v + 1') foreach @waiter;
+$node->poll_query_until('postgres', 'SELECT count(*) = 4 FROM polar_stat_session WHERE state = $$waiting$$') or fail('nobody waits');
+is(ask($holder, 'SELECT v FROM t'), '1', 'the holder of the lock is served');
+is(ask($holder, 'COMMIT'), '', 'and commits');
+is(join(' ', map { ($_->until_ready)[0] } @waiter), join(' ', ('C UPDATE 1') x 5), 'then the others');
+is(ask($client[7], 'SELECT v FROM t'), '6', 'all of them');
+
+# what pins
+my $pinned = $client[1];
+my @pins = (
+	[ 'CREATE TEMP TABLE x ()', 'DROP TABLE x', 'temporary objects' ],
+	[ 'PREPARE p AS SELECT 1', 'DEALLOCATE p', 'prepared statements' ],
+	[ 'SELECT pg_advisory_lock(1)', 'SELECT pg_advisory_unlock(1)', 'session locks' ],
+	[ 'LISTEN x', 'UNLISTEN x', 'LISTEN' ],
+	[ 'DECLARE c CURSOR WITH HOLD FOR SELECT 1', 'CLOSE c', 'cursors WITH HOLD' ],
+	[ 'SET SESSION AUTHORIZATION DEFAULT; SET ROLE pg_monitor', 'RESET ROLE; RESET SESSION AUTHORIZATION', 'role' ],
+	[ 'SET idle_session_timeout = 1000000', 'RESET idle_session_timeout', 'idle_session_timeout' ],
+);
+foreach my $pin (@pins)
+{
+	my ($begin, $end, $reason) = @$pin;
+	ask($pinned, $begin);
+	# the others make its worker wanted
+	wait_until(sub { ask($_, 'SELECT 1') foreach @client[ 2 .. 6 ]; return session($node, $pinned, 'pinned_by') eq $reason; }, "the reason: $reason");
+	is(session($node, $pinned, 'mode || $$ $$ || state'), 'dedicated bound', "$reason pins");
+	ask($pinned, $end);
+	wait_until(sub { ask($_, 'SELECT 1') foreach @client[ 2 .. 6 ]; return session($node, $pinned, 'mode || $$ $$ || state') eq 'shared parked'; }, "$reason to let go");
+	pass("$reason lets go");
+}
+
+# a wait has an end
+$node->append_conf('postgresql.conf', 'polar_ss_session_wait_timeout = 500ms');
+$node->reload;
+ask($_, 'BEGIN') foreach @client[ 0, 1 ];
+$client[2]->query('SELECT 1');
+is(join(' ', $client[2]->until_closed), 'E FATAL: terminating connection because no worker became free in time', 'a wait ends');
+$node->append_conf('postgresql.conf', 'polar_ss_session_wait_timeout = 1min');
+$node->reload;
+ask($_, 'ROLLBACK') foreach @client[ 0, 1 ];
+is(ask($client[3], 'SHOW app.n'), '3', 'others go on');
+
+# a client that breaks off in the middle of COPY
+$client[4]->query('COPY copied FROM STDIN');
+$client[4]->until(qr/^G/);
+syswrite $client[4]->socket, 'd' . pack('N', 6) . "1\n" . 'd' . pack('N', 100) . '2';
+setsockopt $client[4]->socket, SOL_SOCKET, SO_LINGER, pack('l l', 1, 0);
+close $client[4]->socket;
+$node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM polar_stat_session WHERE session_pid = ' . $client[4]->pid) or fail('its session stays');
+is(ask($client[5], 'SELECT count(*) FROM copied'), '0', 'a reset in COPY ends the session, and nothing of it stays');
+
+# a client that goes while it is parked
+close $client[6]->socket;
+$node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM polar_stat_session WHERE session_pid = ' . $client[6]->pid) or fail('its session stays');
+pass('a parked session ends with its client');
+
+# a worker that is terminated
+my $worker = ask($client[7], 'BEGIN; SELECT pg_backend_pid()');
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($worker)");
+is(join(' ', $client[7]->until_closed), 'E FATAL: terminating connection due to administrator command', 'a worker takes its session along');
+is(ask($client[8], 'SHOW app.n'), '8', 'and no other');
+
+# a crash costs everything, and the next login finds all as it should be
+foreach my $victim ('SELECT pid FROM polar_stat_dispatcher', 'worker')
+{
+	my $crashing = connected();
+	my $pid = $victim eq 'worker' ? ask($crashing, 'SELECT pg_backend_pid()') : $node->safe_psql('postgres', $victim);
+	my $offset = -s $node->logfile;
+	kill 'KILL', $pid;
+	wait_for_restart($node, $offset);
+	$node->poll_query_until('postgres', 'SELECT count(*) = 1 FROM polar_stat_dispatcher') or fail('no dispatcher');
+	is(ask(connected(), 'SELECT 1'), '1', 'after a crash it begins again');
+}
+
+# and it stops while sessions are parked
+my @last = map { connected() } 1 .. 6;
+ask($_, 'SELECT 1') foreach @last, @last;
+$node->stop('fast');
+is((grep { join(' ', $_->until_closed) =~ /^E FATAL: terminating connection due to/ } @last), 6, 'a stop tells every session');
+done_testing();
