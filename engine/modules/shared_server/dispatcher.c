@@ -462,7 +462,8 @@ schedule(Pool *pool)
 	}
 	now = GetCurrentTimestamp();
 	if (shared_server_force_migrate && pool->workers < FORCED_WORKERS &&
-		pool->workers > 0 && pool->starting == 0 && now >= pool->next_spawn)
+		pool->workers > 0 && pool->starting == 0 && now >= pool->next_spawn &&
+		total_workers < workers_wanted())
 		(void) start_worker(-1, pool);
 	if (dlist_is_empty(&pool->waiting))
 		return;

@@ -15,13 +15,12 @@ my $port = port($node);
 $node->safe_psql('postgres', q{
 	SET password_encryption = 'scram-sha-256';
 	CREATE ROLE with_password LOGIN PASSWORD 'right';
-	CREATE ROLE elsewhere LOGIN;
-	CREATE ROLE limited LOGIN});
+	CREATE ROLE elsewhere LOGIN});
 open my $file, '>', $node->data_dir . '/pg_hba.conf' or die $!;
 print $file qq{
 local all all trust
 host all with_password 127.0.0.1/32 scram-sha-256
-host all elsewhere 127.0.0.2/32 trust
+host all elsewhere 127.0.0.1/32 reject
 host all all 127.0.0.1/32 trust
 };
 close $file;
@@ -41,6 +40,8 @@ is($out, "127.0.0.1|$port", 'the client and the port are the real ones');
 	($status, $out, $error) = $node->psql('postgres', 'SELECT current_user', connstr => "$connection user=with_password");
 	like($error, qr/password authentication failed/, 'the wrong password');
 }
+($status, $out, $error) = $node->psql('postgres', 'SELECT 1', connstr => "$connection user=elsewhere");
+like($error, qr/pg_hba.conf rejects connection for host "127.0.0.1", user "elsewhere"/, 'pg_hba.conf judges by the address of the client');
 ($status, $out, $error) = $node->psql('postgres', 'SELECT 1', connstr => "$connection user=nobody");
 like($error, qr/role "nobody" does not exist/, 'no such role');
 ($status, $out, $error) = $node->psql('postgres', 'SELECT 1', connstr => "host=127.0.0.1 port=$port dbname=nothing");
@@ -49,7 +50,7 @@ like($error, qr/database "nothing" does not exist/, 'no such database');
 my $client = Floe::Test::Protocol->to_port($port);
 cmp_ok($client->pid, '>=', 2**30, 'a session has an id of its own');
 is(session($node, $client, 'state || $$ $$ || mode'), 'bound shared', 'the view shows it');
-is(ask($client, 'SELECT client_addr || $$:$$ || client_port FROM pg_stat_activity WHERE pid = pg_backend_pid()'),
+is(ask($client, 'SELECT host(client_addr) || $$:$$ || client_port FROM pg_stat_activity WHERE pid = pg_backend_pid()'),
 	'127.0.0.1:' . $client->socket->sockport, 'pg_stat_activity shows the address');
 
 # cancel

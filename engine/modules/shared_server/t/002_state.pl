@@ -48,25 +48,30 @@ my @statements = (
 	sub { 'SET seq_page_cost = ' . one_of('1.1', '0.30000000000000004', 'DEFAULT') },
 	sub { 'SET default_transaction_isolation = ' . one_of(q{'serializable'}, q{'read committed'}, 'DEFAULT') },
 	sub { 'SHOW transaction_isolation' },
-	sub { 'SET ROLE ' . one_of(qw(r1 r2 NONE)) },
-	sub { 'RESET ROLE' },
-	sub { 'SET SESSION AUTHORIZATION ' . one_of(qw(r1 DEFAULT)) },
-	sub { 'RESET SESSION AUTHORIZATION' },
 	sub { 'SELECT current_user = session_user, current_user' },
 	sub { 'SELECT nextval($$s_NAME$$)' },
 	sub { 'SELECT currval($$s_NAME$$)' },
 	sub { 'SELECT lastval()' },
 	sub { 'SELECT setval($$s_NAME$$, ' . int(rand 1000 + 1) . ')' },
-	sub { 'PREPARE p' . int(rand 3) . ' AS SELECT v FROM t WHERE id = $1' },
-	sub { 'EXECUTE p' . int(rand 3) . '(' . (1 + int rand 10) . ')' },
-	sub { 'DEALLOCATE ' . one_of('p0', 'p1', 'p2', 'ALL') },
-	sub { 'SELECT name, statement, parameter_types FROM pg_prepared_statements ORDER BY 1' },
 	sub { 'BEGIN' },
 	sub { 'COMMIT' },
 	sub { 'ROLLBACK' },
 	sub { 'SAVEPOINT a' },
 	sub { 'ROLLBACK TO a' },
 	sub { 'SELECT 1 / 0' },
+	sub { 'UPDATE t SET v = v WHERE id = 1' },
+	sub { 'DISCARD ' . one_of(qw(ALL PLANS SEQUENCES TEMP)) },
+	sub { 'SELECT name, setting, source, reset_val, boot_val FROM pg_settings WHERE source NOT IN ($$default$$, $$override$$) ORDER BY name' },
+);
+my @pinning = (
+	sub { 'SET ROLE ' . one_of(qw(r1 r2 NONE)) },
+	sub { 'RESET ROLE' },
+	sub { 'SET SESSION AUTHORIZATION ' . one_of(qw(r1 DEFAULT)) },
+	sub { 'RESET SESSION AUTHORIZATION' },
+	sub { 'PREPARE p' . int(rand 3) . ' AS SELECT v FROM t WHERE id = $1' },
+	sub { 'EXECUTE p' . int(rand 3) . '(' . (1 + int rand 10) . ')' },
+	sub { 'DEALLOCATE ' . one_of('p0', 'p1', 'p2', 'ALL') },
+	sub { 'SELECT name, statement, parameter_types FROM pg_prepared_statements ORDER BY 1' },
 	sub { 'CREATE TEMP TABLE IF NOT EXISTS temporary AS SELECT 1 AS a' },
 	sub { 'SELECT count(*) FROM temporary' },
 	sub { 'DROP TABLE IF EXISTS temporary' },
@@ -79,16 +84,18 @@ my @statements = (
 	sub { 'LISTEN l' . int(rand 2) },
 	sub { 'UNLISTEN ' . one_of('l0', '*') },
 	sub { 'SELECT * FROM pg_listening_channels() ORDER BY 1' },
-	sub { 'UPDATE t SET v = v WHERE id = 1' },
-	sub { 'DISCARD ' . one_of(qw(ALL PLANS SEQUENCES TEMP)) },
-	sub { 'SELECT name, setting, source, reset_val, boot_val FROM pg_settings WHERE source NOT IN ($$default$$, $$override$$) ORDER BY name' },
+);
+my @release = (
+	'ROLLBACK', 'RESET SESSION AUTHORIZATION', 'RESET ROLE', 'DEALLOCATE ALL', 'DISCARD TEMP', 'CLOSE ALL', 'SELECT pg_advisory_unlock_all()', 'UNLISTEN *',
 );
 
 # A transaction that holds a lock on t would stop the other session.
 my $differences = 0;
 for my $n (1 .. $length)
 {
-	my $statement = one_of(@statements)->();
+	# stretches that move, stretches with what pins, and what lets go again
+	my $stretch = $n % 100;
+	my $statement = $stretch < @release ? $release[$stretch] : $stretch < 60 || rand() < 0.5 ? one_of(@statements)->() : one_of(@pinning)->();
 	my %answer;
 	foreach (@session)
 	{
