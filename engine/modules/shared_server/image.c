@@ -10,8 +10,8 @@
  *			authenticated, and the settings that this login began with
  * identity	what belongs to the client for its whole life: protocol, start,
  *			and the settings that came with its startup packet
- * image	what changes: settings of the session, what was last reported to
- *			the client, sequences
+ * image	what changes: settings of the session, its role, what was last
+ *			reported to the client, sequences, prepared statements
  *
  * Whatever a session has beyond that is found by taint.c, and keeps it where it
  * is.
@@ -74,6 +74,12 @@ get_bytes(StringInfo buf, int length)
 				 errmsg("session image ends too early")));
 	buf->cursor += length;
 	return bytes;
+}
+
+void
+shared_server_get_value(StringInfo buf, void *value, int length)
+{
+	memcpy(value, get_bytes(buf, length), length);
 }
 
 int32
@@ -332,14 +338,17 @@ shared_server_append_identity(StringInfo buf)
 }
 
 /*
- * Does the encoding of the client have to be set?  Only inside a transaction
- * can its conversion be looked up.
+ * Conversions and roles can be looked up only inside a transaction.  All else
+ * is set outside of one, where check hooks believe what has been checked before:
+ * a tablespace that is gone by now does not end the session, as it would not
+ * natively.
  */
 static void
 set_client_variable(const char *name, const char *value, GucSource source,
 					GucContext context, Oid role)
 {
-	bool		transaction = strcmp(name, "client_encoding") == 0;
+	bool		transaction = strcmp(name, "client_encoding") == 0 ||
+		strcmp(name, "role") == 0 || strcmp(name, "session_authorization") == 0;
 
 	if (transaction)
 		StartTransactionCommand();
@@ -480,8 +489,6 @@ shared_server_append_image(StringInfo buf)
 			continue;
 		if (gen->source != PGC_S_SESSION)
 			return psprintf("setting %.40s", gen->name);
-		if (strcmp(gen->name, "role") == 0 || strcmp(gen->name, "session_authorization") == 0)
-			return "role";
 		if (strcmp(gen->name, "seed") == 0)
 			return "setseed";
 		value = value_text(gen, false);
@@ -526,6 +533,12 @@ shared_server_append_image(StringInfo buf)
 		shared_server_append_string(buf, reported[i]->last_reported);
 
 	append_sequences(buf);
+
+	/* Names may be another's by then */
+	shared_server_append_int(buf, GetSessionUserId());
+	shared_server_append_int(buf, GetCurrentRoleId());
+	if (!shared_server_append_statements(buf))
+		return "prepared statements";
 
 	return buf->len > SHARED_SERVER_IMAGE_MAX ? "size" : NULL;
 }
@@ -589,9 +602,14 @@ shared_server_apply_image(StringInfo buf)
 {
 	const char *name;
 	int			kind;
+	const char *role_name = NULL;
+	GucContext	role_context = PGC_USERSET;
+	Oid			role_setter = InvalidOid;
+	Oid			user;
 
 	if (reported == NULL)
 		find_reported();
+	shared_server_forget_statements();
 	forget_settings();
 
 	while ((name = shared_server_get_string(buf)) != NULL)
@@ -600,8 +618,18 @@ shared_server_apply_image(StringInfo buf)
 		Oid			role = shared_server_get_int(buf);
 		const char *value = shared_server_get_string(buf);
 
+		/* a role is the session user's, who comes first */
+		if (strcmp(name, "role") == 0)
+		{
+			role_name = value;
+			role_context = context;
+			role_setter = role;
+			continue;
+		}
 		set_client_variable(name, value, PGC_S_SESSION, context, role);
 	}
+	if (role_name)
+		set_client_variable("role", role_name, PGC_S_SESSION, role_context, role_setter);
 	while ((name = shared_server_get_string(buf)) != NULL)
 	{
 		set_variable(name, "", PGC_S_SESSION, PGC_USERSET, BOOTSTRAP_SUPERUSERID);
@@ -632,4 +660,11 @@ shared_server_apply_image(StringInfo buf)
 		if (kind == 2)
 			last_used_seq = seq;
 	}
+
+	user = shared_server_get_int(buf);
+	if (user != GetSessionUserId() || (Oid) shared_server_get_int(buf) != GetCurrentRoleId())
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("the role of the session has been renamed or dropped")));
+	shared_server_apply_statements(buf);
 }

@@ -177,6 +177,13 @@ extern const char *shared_server_get_string(StringInfo buf);
 extern int32 shared_server_get_int(StringInfo buf);
 extern void shared_server_append_int(StringInfo buf, int32 value);
 
+extern void shared_server_get_value(StringInfo buf, void *value, int length);
+
+/* statements.c */
+extern bool shared_server_append_statements(StringInfo buf);
+extern void shared_server_apply_statements(StringInfo buf);
+extern void shared_server_forget_statements(void);
+
 /* taint.c */
 extern void shared_server_taint_init(void);
 extern const char *shared_server_taint(void);

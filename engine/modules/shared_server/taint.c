@@ -248,9 +248,6 @@ shared_server_taint(void)
 {
 	if (seeded)
 		return "setseed";
-	if (unnamed_stmt_psrc != NULL ||
-		(prepared_queries && hash_get_num_entries(prepared_queries) > 0))
-		return "prepared statements";
 	if (listenChannels != NIL)
 		return "LISTEN";
 	if (hash_get_num_entries(PortalHashTable) > 0)

@@ -542,6 +542,11 @@ bind_session(int slot, StringInfo body, int sock)
 	pgstat_bestart_initial();
 	pgstat_bestart_security();
 	pgstat_bestart_final();
+
+	/* who has logged in, whatever SET SESSION AUTHORIZATION has said since */
+	PGSTAT_BEGIN_WRITE_ACTIVITY(MyBEEntry);
+	MyBEEntry->st_userid = GetAuthenticatedUserId();
+	PGSTAT_END_WRITE_ACTIVITY(MyBEEntry);
 	pgstat_report_activity(STATE_IDLE, NULL);
 	{
 		StringInfoData title;

@@ -53,6 +53,19 @@ my @statements = (
 	sub { 'SELECT currval($$s_NAME$$)' },
 	sub { 'SELECT lastval()' },
 	sub { 'SELECT setval($$s_NAME$$, ' . int(rand 1000 + 1) . ')' },
+	sub { 'SET ROLE ' . one_of(qw(r1 r2 NONE)) },
+	sub { 'RESET ROLE' },
+	sub { 'SET SESSION AUTHORIZATION ' . one_of(qw(r1 DEFAULT)) },
+	sub { 'RESET SESSION AUTHORIZATION' },
+	sub { 'PREPARE p' . int(rand 3) . ' AS SELECT v FROM t WHERE id = $1' },
+	sub { 'EXECUTE p' . int(rand 3) . '(' . (1 + int rand 10) . ')' },
+	sub { 'DEALLOCATE ' . one_of('p0', 'p1', 'p2', 'ALL') },
+	sub { 'SELECT name, statement, parameter_types FROM pg_prepared_statements ORDER BY 1' },
+	sub { 'parse:' . one_of('', 'e1', 'e2') . ':' . one_of('SELECT v FROM t WHERE id = $1', 'SELECT $1::int + 1, current_user', 'SHOW work_mem', '') },
+	sub { 'run:' . one_of('', 'e1', 'e2') . ':' . one_of(1, 5, 11) },
+	sub { 'describe:' . one_of('', 'e1', 'e2') },
+	sub { 'close:' . one_of('', 'e1', 'e2') },
+	sub { 'ALTER TABLE t ALTER v TYPE ' . one_of('text', 'varchar(20)') },
 	sub { 'BEGIN' },
 	sub { 'COMMIT' },
 	sub { 'ROLLBACK' },
@@ -64,14 +77,6 @@ my @statements = (
 	sub { 'SELECT name, setting, source, reset_val, boot_val FROM pg_settings WHERE source NOT IN ($$default$$, $$override$$) ORDER BY name' },
 );
 my @pinning = (
-	sub { 'SET ROLE ' . one_of(qw(r1 r2 NONE)) },
-	sub { 'RESET ROLE' },
-	sub { 'SET SESSION AUTHORIZATION ' . one_of(qw(r1 DEFAULT)) },
-	sub { 'RESET SESSION AUTHORIZATION' },
-	sub { 'PREPARE p' . int(rand 3) . ' AS SELECT v FROM t WHERE id = $1' },
-	sub { 'EXECUTE p' . int(rand 3) . '(' . (1 + int rand 10) . ')' },
-	sub { 'DEALLOCATE ' . one_of('p0', 'p1', 'p2', 'ALL') },
-	sub { 'SELECT name, statement, parameter_types FROM pg_prepared_statements ORDER BY 1' },
 	sub { 'CREATE TEMP TABLE IF NOT EXISTS temporary AS SELECT 1 AS a' },
 	sub { 'SELECT count(*) FROM temporary' },
 	sub { 'DROP TABLE IF EXISTS temporary' },
@@ -101,8 +106,9 @@ for my $n (1 .. $length)
 	{
 		my ($name, $client) = @$_;
 		my $text = $statement =~ s/NAME/$name/r;
-		$text = 'SELECT 1' if $text =~ /^UPDATE/ && $in_transaction{$name};
-		$client->query($text);
+		$text = 'SELECT 1' if $text =~ /^(UPDATE|ALTER)/ && $in_transaction{$name};
+		if ($text =~ /^(parse|run|describe|close):(\w*):?(.*)/) { $client->$1($2, $3); }
+		else { $client->query($text); }
 		my @messages = $client->until_ready;
 		$in_transaction{$name} = $messages[-1] ne 'Z I';
 		$answer{$name} = join "\n", map { s/s_$name/s_NAME/gr } @messages, map { "$_=" . $client->status->{$_} } sort keys %{ $client->status };

@@ -141,6 +141,46 @@ sub extended
 
 =pod
 
+=item $client->parse(name, text), $client->run(name, value), $client->describe(name), $client->close(name)
+
+The messages of the extended protocol one at a time, each with a Sync: a statement is prepared, run (with the value for its
+parameter, if it has one), described, closed.
+
+=cut
+
+sub parse
+{
+	my ($self, $name, $text) = @_;
+	$self->_send('P', "$name\0$text\0" . pack('n', 0));
+	$self->{parameters}{$name} = $text =~ /\$1/ ? 1 : 0;
+	return $self->_send('S', '');
+}
+
+sub run
+{
+	my ($self, $name, $value) = @_;
+	my $values = $self->{parameters}{$name} ? pack('n N/a*', 1, $value) : pack('n', 0);
+	$self->_send('B', "\0$name\0" . pack('n', 0) . $values . pack('n', 0));
+	$self->_send('E', "\0" . pack('N', 0));
+	return $self->_send('S', '');
+}
+
+sub describe
+{
+	my ($self, $name) = @_;
+	$self->_send('D', "S$name\0");
+	return $self->_send('S', '');
+}
+
+sub close
+{
+	my ($self, $name) = @_;
+	$self->_send('C', "S$name\0");
+	return $self->_send('S', '');
+}
+
+=pod
+
 =item $client->until_ready
 
 The messages up to ReadyForQuery, each a string: its type and what it says. Dies when the connection ends before.
