@@ -628,8 +628,12 @@ shared_server_apply_image(StringInfo buf)
 		}
 		set_client_variable(name, value, PGC_S_SESSION, context, role);
 	}
+
+	/* SET and RESET SESSION AUTHORIZATION say SET ROLE NONE as well */
 	if (role_name)
 		set_client_variable("role", role_name, PGC_S_SESSION, role_context, role_setter);
+	else if (find_option("role", false, false, ERROR)->source == PGC_S_SESSION)
+		set_client_variable("role", NULL, PGC_S_SESSION, PGC_USERSET, InvalidOid);
 	while ((name = shared_server_get_string(buf)) != NULL)
 	{
 		set_variable(name, "", PGC_S_SESSION, PGC_USERSET, BOOTSTRAP_SUPERUSERID);

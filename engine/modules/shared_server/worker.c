@@ -60,6 +60,9 @@ static int	session = -1;
 static bool registered = false;
 static bool native = false;
 static bool yield_wanted = false;
+
+/* Bound since, and has not been served yet */
+static bool fresh = false;
 static char pinned[SHARED_SERVER_REASON_LENGTH] = "";
 
 /* What this process was when it let go of its last session */
@@ -501,6 +504,7 @@ bind_session(int slot, StringInfo body, int sock)
 	forget_wait_set();
 	PqCommMethods = client_methods;
 	session = slot;
+	fresh = true;
 
 	PG_TRY();
 	{
@@ -612,6 +616,14 @@ idle_wait_set(void)
 			AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, MyProcPort->sock, NULL, NULL);
 	}
 	return wait_set;
+}
+
+static bool
+client_has_spoken(void)
+{
+	struct pollfd wait = {.fd = MyProcPort->sock,.events = POLLIN};
+
+	return poll(&wait, 1, 0) > 0;
 }
 
 /*
@@ -749,7 +761,12 @@ shared_server_idle(void)
 		if (told)
 		{
 			serve_dispatcher();
-			if (yield_wanted && session >= 0 && park())
+
+			/*
+			 * Who has just been bound is served first: with many sessions for
+			 * each worker all would be moved, and none served.
+			 */
+			if (yield_wanted && session >= 0 && !(fresh && client_has_spoken()) && park())
 				continue;
 		}
 		if (session >= 0 && session == served && spoken)
@@ -760,6 +777,7 @@ shared_server_idle(void)
 				break;			/* the stock code reads the end, and ends */
 		}
 	}
+	fresh = false;
 	MemoryContextSwitchTo(old);
 }
 

@@ -11,7 +11,7 @@ use Floe::Test::SharedServer qw(new_shared port ask session);
 my $node = new_shared('shared', 'polar_ss_debug_force_migrate = on');
 my $port = port($node);
 my $seed = $ENV{FLOE_TEST_SEED} // time;
-my $length = $ENV{FLOE_TEST_LONG} ? 100_000 : 400;
+my $length = $ENV{FLOE_TEST_STATEMENTS} // ($ENV{FLOE_TEST_LONG} ? 100_000 : 400);
 note "seed $seed";
 srand $seed;
 
