@@ -107,5 +107,5 @@ foreach my $victim ('SELECT pid FROM polar_stat_dispatcher', 'worker')
 my @last = map { connected() } 1 .. 6;
 ask($_, 'SELECT 1') foreach @last, @last;
 $node->stop('fast');
-is((grep { join(' ', $_->until_closed) =~ /^E FATAL: terminating connection due to/ } @last), 6, 'a stop tells every session');
+is((grep { join(' ', $_->until_closed) =~ /^E FATAL: terminating connection (due to|because)/ } @last), 6, 'a stop tells every session');
 done_testing();
