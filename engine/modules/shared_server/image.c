@@ -473,6 +473,7 @@ shared_server_append_image(StringInfo buf)
 	int			count;
 	struct config_generic **changed;
 	int			placeholders = 0;
+	const char *reason;
 
 	if (reported == NULL)
 		find_reported();
@@ -494,6 +495,9 @@ shared_server_append_image(StringInfo buf)
 		value = value_text(gen, false);
 		if (value == NULL)
 			return psprintf("setting %.40s", gen->name);
+		/* a string cannot grow for ever */
+		if (buf->len + strlen(value) > SHARED_SERVER_IMAGE_MAX)
+			return "size";
 		if ((gen->flags & GUC_CUSTOM_PLACEHOLDER) && !is_login_setting(gen))
 			placeholders++;
 		shared_server_append_string(buf, gen->name);
@@ -537,8 +541,9 @@ shared_server_append_image(StringInfo buf)
 	/* Names may be another's by then */
 	shared_server_append_int(buf, GetSessionUserId());
 	shared_server_append_int(buf, GetCurrentRoleId());
-	if (!shared_server_append_statements(buf))
-		return "prepared statements";
+	reason = shared_server_append_statements(buf);
+	if (reason)
+		return reason;
 
 	return buf->len > SHARED_SERVER_IMAGE_MAX ? "size" : NULL;
 }

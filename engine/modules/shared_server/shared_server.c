@@ -83,6 +83,7 @@ shared_server_shmem_startup(void)
 
 	if (shared_server_port == 0)
 		return;
+	shared_server_libraries_init();
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	shared_server = ShmemInitStruct("shared_server", shared_server_size(), &found);
 	if (!found)

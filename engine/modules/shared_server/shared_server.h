@@ -50,6 +50,7 @@ typedef struct SharedServerSession
 	TimestampTz login_time;
 	TimestampTz state_time;
 	char		pinned[SHARED_SERVER_REASON_LENGTH];	/* why, or empty */
+	bool		idle;			/* its worker waits for it; a hint, no lock */
 	uint64		binds;
 	uint64		waits;
 	uint64		wait_us;
@@ -180,11 +181,12 @@ extern void shared_server_append_int(StringInfo buf, int32 value);
 extern void shared_server_get_value(StringInfo buf, void *value, int length);
 
 /* statements.c */
-extern bool shared_server_append_statements(StringInfo buf);
+extern const char *shared_server_append_statements(StringInfo buf);
 extern void shared_server_apply_statements(StringInfo buf);
 extern void shared_server_forget_statements(void);
 
 /* taint.c */
+extern void shared_server_libraries_init(void);
 extern void shared_server_taint_init(void);
 extern const char *shared_server_taint(void);
 

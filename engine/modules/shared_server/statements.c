@@ -104,15 +104,18 @@ is_reproducible(CachedPlanSource *source, bool from_sql)
 	return again && equal(again, raw);
 }
 
-static bool
+static const char *
 append_source(StringInfo buf, const char *name, bool from_sql, TimestampTz time,
 			  CachedPlanSource *source)
 {
 	RawStmt    *raw = source->raw_parse_tree;
 	TupleDesc	desc = source->resultDesc;
 
+	/* a text that is too large need not be parsed to know that it stays */
+	if (buf->len + strlen(source->query_string) > SHARED_SERVER_IMAGE_MAX)
+		return "size";
 	if (!is_reproducible(source, from_sql))
-		return false;
+		return "prepared statements";
 	shared_server_append_string(buf, name);
 	shared_server_append_int(buf, from_sql);
 	appendBinaryStringInfo(buf, &time, sizeof(time));
@@ -136,7 +139,7 @@ append_source(StringInfo buf, const char *name, bool from_sql, TimestampTz time,
 		for (int i = 0; i < desc->natts; i++)
 			appendBinaryStringInfo(buf, TupleDescAttr(desc, i), ATTRIBUTE_FIXED_PART_SIZE);
 	}
-	return true;
+	return NULL;
 }
 
 static int
@@ -147,19 +150,20 @@ compare_statements(const void *a, const void *b)
 }
 
 /*
- * Save all statements.  Returns false if there is one that cannot be carried.
+ * Save all statements.  Returns why that is impossible, or NULL.
  */
-bool
+const char *
 shared_server_append_statements(StringInfo buf)
 {
 	int			count = prepared_queries ? (int) hash_get_num_entries(prepared_queries) : 0;
 	PreparedStatement **sorted = palloc_array(PreparedStatement *, count + 1);
 	HASH_SEQ_STATUS status;
 	int			n = 0;
+	const char *reason = NULL;
 
 	/* with the old rule of backslashes, parsing warns */
 	if ((count > 0 || unnamed_stmt_psrc) && !standard_conforming_strings)
-		return false;
+		return "prepared statements";
 
 	if (prepared_queries)
 	{
@@ -168,17 +172,14 @@ shared_server_append_statements(StringInfo buf)
 			n++;
 	}
 	qsort(sorted, n, sizeof(*sorted), compare_statements);
-	for (int i = 0; i < n; i++)
-	{
-		if (!append_source(buf, sorted[i]->stmt_name, sorted[i]->from_sql,
-						   sorted[i]->prepare_time, sorted[i]->plansource))
-			return false;
-	}
-	if (unnamed_stmt_psrc && !append_source(buf, "", false, 0, unnamed_stmt_psrc))
-		return false;
+	for (int i = 0; i < n && reason == NULL; i++)
+		reason = append_source(buf, sorted[i]->stmt_name, sorted[i]->from_sql,
+							   sorted[i]->prepare_time, sorted[i]->plansource);
+	if (unnamed_stmt_psrc && reason == NULL)
+		reason = append_source(buf, "", false, 0, unnamed_stmt_psrc);
 	shared_server_append_string(buf, NULL);
 	pfree(sorted);
-	return true;
+	return reason;
 }
 
 /*

@@ -31,6 +31,7 @@
 #include "catalog/pg_proc.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "replication/origin.h"
 #include "replication/slot.h"
 #include "shared_server.h"
 #include "storage/lock.h"
@@ -50,14 +51,17 @@
 static const char *const harmless[] = {
 	"plpgsql", "shared_server", "bulk_io", "commit_floor", "monitor",
 	"page_repair", "flashback_log", "flashback_table",
-	"dict_snowball",
+	"dict_snowball", "llvmjit",
+	/* conversions, which a client_encoding loads; see also is_harmless() */
+	"cyrillic_and_mic", "euc2004_sjis2004", "euc_cn_and_mic", "euc_jp_and_sjis",
+	"euc_kr_and_mic", "euc_tw_and_big5", "latin2_and_win1250", "latin_and_mic",
 	NULL
 };
 
 static object_access_hook_type prev_object_access_hook = NULL;
 static bool seeded = false;
 
-/* The libraries that were there before any session, and how many are known */
+/* How many libraries are known; the first are those of the postmaster */
 static int	libraries_known = 0;
 static const char *library = NULL;
 
@@ -82,6 +86,16 @@ count_libraries(void)
 }
 
 /*
+ * Called in the postmaster when it has loaded its libraries.  Those that come
+ * later were loaded for one login: by its settings, or by its login trigger.
+ */
+void
+shared_server_libraries_init(void)
+{
+	libraries_known = count_libraries();
+}
+
+/*
  * Called once in each worker, before any session has done anything.
  */
 void
@@ -89,7 +103,6 @@ shared_server_taint_init(void)
 {
 	prev_object_access_hook = object_access_hook;
 	object_access_hook = shared_server_object_access;
-	libraries_known = count_libraries();
 }
 
 static bool
@@ -109,6 +122,8 @@ is_harmless(const char *path)
 		if (strcmp(name, harmless[i]) == 0)
 			return true;
 	}
+	if (strncmp(name, "utf8_and_", strlen("utf8_and_")) == 0)
+		return true;
 	raw = pstrdup(shared_server_safe_modules);
 	if (SplitIdentifierString(raw, ',', &listed))
 	{
@@ -256,6 +271,8 @@ shared_server_taint(void)
 		return "session locks";
 	if (get_backup_status() != SESSION_BACKUP_NONE)
 		return "base backup";
+	if (replorigin_session_origin != InvalidRepOriginId)
+		return "replication origin";
 	if (has_temporary_slots())
 		return "temporary replication slots";
 	if (IdleSessionTimeout > 0)

@@ -71,6 +71,9 @@ static StringInfoData last_image;
 /* A session that was sent to us when we started */
 static StringInfoData resumed;
 
+/* The most that key, names, settings and identity of a login may take */
+#define LOGIN_MAX (SHARED_SERVER_IMAGE_MAX / 2)
+
 static WaitEventSet *wait_set = NULL;
 static uint32 wait_event_park = 0;
 static MemoryContext idle_context = NULL;
@@ -192,13 +195,20 @@ static bool
 take_socket(Port *port, int sock)
 {
 	int			on = 1;
+	SockAddr	raddr = {.salen = sizeof(raddr.addr)};
+	SockAddr	laddr = {.salen = sizeof(laddr.addr)};
 
-	port->raddr.salen = sizeof(port->raddr.addr);
-	port->laddr.salen = sizeof(port->laddr.addr);
-	if (getpeername(sock, (struct sockaddr *) &port->raddr.addr, &port->raddr.salen) < 0 ||
-		getsockname(sock, (struct sockaddr *) &port->laddr.addr, &port->laddr.salen) < 0 ||
+	/* all that fails for a client that has gone, before anything is changed */
+	if (getpeername(sock, (struct sockaddr *) &raddr.addr, &raddr.salen) < 0 ||
+		getsockname(sock, (struct sockaddr *) &laddr.addr, &laddr.salen) < 0 ||
 		!pg_set_noblock(sock) || fcntl(sock, F_SETFD, FD_CLOEXEC) < 0)
 		return false;
+	if (laddr.addr.ss_family != AF_UNIX &&
+		(setsockopt(sock, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0 ||
+		 setsockopt(sock, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) < 0))
+		return false;
+	port->raddr = raddr;
+	port->laddr = laddr;
 	port->sock = sock;
 	port->noblock = false;
 	port->local_host[0] = '\0';
@@ -206,9 +216,6 @@ take_socket(Port *port, int sock)
 	port->tcp_user_timeout = 0;
 	if (port->laddr.addr.ss_family != AF_UNIX)
 	{
-		if (setsockopt(sock, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0 ||
-			setsockopt(sock, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) < 0)
-			return false;
 		(void) pq_setkeepalivesidle(tcp_keepalives_idle, port);
 		(void) pq_setkeepalivesinterval(tcp_keepalives_interval, port);
 		(void) pq_setkeepalivescount(tcp_keepalives_count, port);
@@ -347,6 +354,37 @@ is_native(void)
 }
 
 /*
+ * What a worker must be told to continue this login.
+ */
+static void
+append_resume(StringInfo buf)
+{
+	shared_server_append_string(buf, MyProcPort->database_name);
+	shared_server_append_string(buf, MyProcPort->user_name);
+	shared_server_append_string(buf, MyClientConnectionInfo.authn_id);
+	shared_server_append_int(buf, MyClientConnectionInfo.auth_method);
+	shared_server_append_settings(buf);
+}
+
+/*
+ * Has this login settings that are too large to be told to another worker?
+ */
+static bool
+is_too_large(void)
+{
+	StringInfoData all;
+	bool		result;
+
+	initStringInfo(&all);
+	shared_server_append_key(&all);
+	append_resume(&all);
+	shared_server_append_identity(&all);
+	result = all.len > LOGIN_MAX;
+	pfree(all.data);
+	return result;
+}
+
+/*
  * A session's key for cancel requests is its own: the worker's, known to a
  * client that has moved on, would cancel somebody else.
  */
@@ -357,7 +395,7 @@ shared_server_cancel_key(int32 *pid, uint8 *key, int length)
 		prev_cancel_key_hook(pid, key, length);
 	if (control < 0 || session < 0)
 		return;
-	native = is_native();
+	native = is_native() || is_too_large();
 	if (native)
 		return;
 	{
@@ -396,14 +434,29 @@ shared_server_cancel_request(int pid, const uint8 *key, int length)
 	return prev_cancel_request_hook && prev_cancel_request_hook(pid, key, length);
 }
 
+/*
+ * Begin or end to be whom cancel requests for the session reach.  After the end
+ * of a dispatcher the slot may be somebody else's.
+ */
 static void
-set_cancel_target(int target)
+set_cancel_target(bool begin)
 {
 	SharedServerSession *slot = &shared_server->sessions[session];
 
 	SpinLockAcquire(&slot->mutex);
-	slot->worker_pid = target;
+	if (begin)
+		slot->worker_pid = MyProcPid;
+	else if (slot->worker_pid == MyProcPid)
+		slot->worker_pid = 0;
 	SpinLockRelease(&slot->mutex);
+}
+
+/* Our process id may be another's soon */
+static void
+worker_exit(int code, Datum arg)
+{
+	if (session >= 0 && control >= 0)
+		set_cancel_target(false);
 }
 
 static void
@@ -440,17 +493,56 @@ become_nobody(void)
 }
 
 /*
+ * An error that is thrown while the session is idle would be sent to a client
+ * that has asked nothing, and takes it for the answer to what it asks next.
+ */
+static pg_noreturn void
+fatal_instead(MemoryContext context, const char *message)
+{
+	ErrorData  *edata;
+
+	MemoryContextSwitchTo(context);
+	edata = CopyErrorData();
+	FlushErrorState();
+	ereport(FATAL,
+			(errcode(edata->sqlerrcode),
+			 errmsg("%s", message),
+			 errdetail("%s", edata->message)));
+}
+
+/*
+ * Why the session cannot leave, or NULL and its image.
+ */
+static const char *
+save_session(StringInfo image)
+{
+	MemoryContext context = CurrentMemoryContext;
+	const char *volatile reason = NULL;
+
+	initStringInfo(image);
+	PG_TRY();
+	{
+		reason = shared_server_taint();
+		if (reason == NULL)
+			reason = shared_server_append_image(image);
+	}
+	PG_CATCH();
+	{
+		fatal_instead(context, "could not save the session");
+	}
+	PG_END_TRY();
+	return reason;
+}
+
+/*
  * Give the session to the dispatcher, unless something keeps it here.
  */
 static bool
 park(void)
 {
 	StringInfoData image;
-	const char *reason = shared_server_taint();
+	const char *reason = save_session(&image);
 
-	initStringInfo(&image);
-	if (reason == NULL)
-		reason = shared_server_append_image(&image);
 	if (reason != NULL)
 	{
 		if (strncmp(pinned, reason, sizeof(pinned) - 1) != 0)
@@ -462,7 +554,7 @@ park(void)
 	}
 
 	/* from here on a cancel request finds nobody */
-	set_cancel_target(0);
+	set_cancel_target(false);
 	tell(SHARED_SERVER_PARK, image.data, image.len);
 	resetStringInfo(&last_image);
 	appendBinaryStringInfo(&last_image, image.data, image.len);
@@ -478,11 +570,14 @@ static bool
 end_session(void)
 {
 	StringInfoData image;
+	char		bytes[5];
 
-	initStringInfo(&image);
-	if (shared_server_taint() != NULL || shared_server_append_image(&image) != NULL)
+	if (save_session(&image) != NULL)
 		return false;
-	set_cancel_target(0);
+
+	/* a goodbye that is closed unread would take back what is under way to the client */
+	(void) recv(MyProcPort->sock, bytes, sizeof(bytes), MSG_DONTWAIT);
+	set_cancel_target(false);
 	tell(SHARED_SERVER_END, NULL, 0);
 	resetStringInfo(&last_image);
 	appendBinaryStringInfo(&last_image, image.data, image.len);
@@ -499,11 +594,19 @@ bind_session(int slot, StringInfo body, int sock)
 	MemoryContext caller = CurrentMemoryContext;
 	StringInfoData part;
 
-	if (sock < 0 || slot < 0 || slot >= shared_server->sessions_max || !take_socket(MyProcPort, sock))
+	if (sock < 0 || slot < 0 || slot >= shared_server->sessions_max)
 		lost_dispatcher();
+	session = slot;
+	if (!take_socket(MyProcPort, sock))
+	{
+		/* its client has gone while it waited */
+		close(sock);
+		tell(SHARED_SERVER_END, NULL, 0);
+		session = -1;
+		return;
+	}
 	forget_wait_set();
 	PqCommMethods = client_methods;
-	session = slot;
 	fresh = true;
 
 	PG_TRY();
@@ -530,16 +633,8 @@ bind_session(int slot, StringInfo body, int sock)
 	}
 	PG_CATCH();
 	{
-		ErrorData  *edata;
-
 		/* half a session must not go on */
-		MemoryContextSwitchTo(caller);
-		edata = CopyErrorData();
-		FlushErrorState();
-		ereport(FATAL,
-				(errcode(edata->sqlerrcode),
-				 errmsg("could not restore the session"),
-				 errdetail("%s", edata->message)));
+		fatal_instead(caller, "could not restore the session");
 	}
 	PG_END_TRY();
 
@@ -563,7 +658,7 @@ bind_session(int slot, StringInfo body, int sock)
 		init_ps_display(title.data);
 		set_ps_display("idle");
 	}
-	set_cancel_target(MyProcPid);
+	set_cancel_target(true);
 }
 
 /*
@@ -675,6 +770,7 @@ shared_server_idle(void)
 			MemoryContextSwitchTo(top);
 		}
 		wait_event_park = WaitEventExtensionNew("SharedServerWorkerFree");
+		before_shmem_exit(worker_exit, 0);
 		shared_server_taint_init();
 
 		initStringInfo(&key);
@@ -684,13 +780,8 @@ shared_server_idle(void)
 		appendBinaryStringInfo(&all, key.data, key.len);
 		if (session >= 0)
 		{
-			/* what a worker must be told to continue this login */
 			initStringInfo(&part);
-			shared_server_append_string(&part, MyProcPort->database_name);
-			shared_server_append_string(&part, MyProcPort->user_name);
-			shared_server_append_string(&part, MyClientConnectionInfo.authn_id);
-			shared_server_append_int(&part, MyClientConnectionInfo.auth_method);
-			shared_server_append_settings(&part);
+			append_resume(&part);
 			shared_server_append_int(&all, part.len);
 			appendBinaryStringInfo(&all, part.data, part.len);
 
@@ -702,11 +793,6 @@ shared_server_idle(void)
 			/* the number of variables before the session has set any */
 			resetStringInfo(&part);
 			(void) shared_server_append_image(&part);
-			if (all.len > SHARED_SERVER_IMAGE_MAX)
-			{
-				become_native();
-				return;
-			}
 			tell(SHARED_SERVER_REGISTER, all.data, all.len);
 		}
 		else
@@ -720,6 +806,13 @@ shared_server_idle(void)
 		}
 	}
 
+	/*
+	 * What could not be written to the client ends this process, as natively:
+	 * else it would end when it serves the next.
+	 */
+	if (ClientConnectionLost)
+		CHECK_FOR_INTERRUPTS();
+
 	/* Bytes that have been read belong to this session */
 	if (pq_buffer_remaining_data() > 0)
 		return;
@@ -732,6 +825,7 @@ shared_server_idle(void)
 
 	for (;;)
 	{
+		volatile SharedServerSession *slot = session >= 0 ? &shared_server->sessions[session] : NULL;
 		WaitEvent	events[4];
 		int			count;
 		int			served = session;
@@ -739,8 +833,14 @@ shared_server_idle(void)
 		bool		spoken = false;
 
 		MemoryContextReset(idle_context);
+
+		/* the dispatcher asks first who can yield at once */
+		if (slot)
+			slot->idle = true;
 		count = WaitEventSetWait(idle_wait_set(), -1, events, lengthof(events),
 								 session >= 0 ? WAIT_EVENT_CLIENT_READ : wait_event_park);
+		if (slot)
+			slot->idle = false;
 		for (int i = 0; i < count; i++)
 		{
 			if (events[i].events & WL_POSTMASTER_DEATH)

@@ -13,6 +13,7 @@ use Floe::Test::Wait qw(wait_until wait_for_restart);
 my $node = new_shared('shared', q{
 polar_ss_backend_max_count = 2
 polar_ss_reserved_workers = 0
+polar_ss_stall_limit = 1h
 restart_after_crash = on
 });
 my $port = port($node);
@@ -46,6 +47,9 @@ my @pins = (
 	[ 'SELECT pg_advisory_lock(1)', 'SELECT pg_advisory_unlock(1)', 'session locks' ],
 	[ 'LISTEN x', 'UNLISTEN x', 'LISTEN' ],
 	[ 'DECLARE c CURSOR WITH HOLD FOR SELECT 1', 'CLOSE c', 'cursors WITH HOLD' ],
+	[ q{SELECT set_config('app.big', repeat('x', 200000), false) IS NULL}, 'RESET app.big', 'size' ],
+	[ q{SELECT pg_replication_origin_create('o'); SELECT pg_replication_origin_session_setup('o')},
+		q{SELECT pg_replication_origin_session_reset(); SELECT pg_replication_origin_drop('o')}, 'replication origin' ],
 	[ 'SET idle_session_timeout = 1000000', 'RESET idle_session_timeout', 'idle_session_timeout' ],
 );
 foreach my $pin (@pins)
