@@ -21,6 +21,7 @@
 
 #include <fcntl.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -40,6 +41,7 @@
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/proc.h"
+#include "storage/procarray.h"
 #include "storage/waiteventset.h"
 #include "tcop/session_state.h"
 #include "tcop/tcopprot.h"
@@ -56,6 +58,15 @@
 
 /* After a worker could not be started */
 #define SPAWN_PAUSE_MS 200
+
+/* Pools take turns of this length when there are more of them than workers */
+#define TURN_MS 100
+
+/* Growth beyond the cap is taken back when this much time has passed since */
+#define GROWN_MS 1000
+
+/* Files of the dispatcher that are neither clients nor workers */
+#define OTHER_FILES 64
 
 /* As many workers of each pool take turns when every transaction migrates */
 #define FORCED_WORKERS 3
@@ -94,8 +105,10 @@ typedef struct Worker
 	Pool	   *pool;
 	int			session;
 	bool		asked;			/* to yield */
+	bool		pinned;			/* has answered that it cannot */
 	dlist_node	link;			/* in its pool's list of free workers */
-	TimestampTz since;
+	TimestampTz since;			/* what it does now */
+	TimestampTz begun;
 	StringInfoData input;
 } Worker;
 
@@ -131,7 +144,13 @@ static int	total_workers = 0;
 static int	listen_count = 0;
 static pgsocket listen_sockets[LISTEN_MAX];
 
-static void schedule(Pool *pool);
+/* When to accept again, after there was no room for another socket; or 0 */
+static TimestampTz accept_again = 0;
+
+/* When a session has last got a worker, and when there was last one too many */
+static TimestampTz last_bind = 0;
+static TimestampTz last_growth = 0;
+
 static void schedule_all(void);
 
 static int
@@ -205,7 +224,6 @@ close_session(int number)
 	/* a duplicate in a worker would keep the registration alive */
 	(void) epoll_ctl(epoll_fd, EPOLL_CTL_DEL, session->sock, NULL);
 	close(session->sock);
-	ReleaseExternalFD();
 	session->sock = -1;
 	session->worker = -1;
 	if (session->pool)
@@ -274,20 +292,20 @@ start_worker(int session, Pool *pool)
 		if (workers[number].state == WORKER_NONE)
 			break;
 	}
-	if (number == workers_max || !SplitDirectoriesString(raw, ',', &directories) || directories == NIL)
+	if (SplitDirectoriesString(raw, ',', &directories) && directories != NIL)
+		snprintf(address.sun_path, sizeof(address.sun_path), "%s/.s.PGSQL.%d",
+				 (char *) linitial(directories), PostPortNumber);
+	list_free_deep(directories);
+	pfree(raw);
+	if (number == workers_max || address.sun_path[0] == '\0')
 		return false;
 
-	if (!AcquireExternalFD())
-		return false;
 	sock = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s/.s.PGSQL.%d",
-			 (char *) linitial(directories), PostPortNumber);
 	if (sock < 0 || connect(sock, (struct sockaddr *) &address, sizeof(address)) < 0 ||
 		getpeereid(sock, &uid, &gid) != 0 || uid != geteuid())
 	{
 		if (sock >= 0)
 			close(sock);
-		ReleaseExternalFD();
 		return false;
 	}
 
@@ -301,7 +319,6 @@ start_worker(int session, Pool *pool)
 		epoll_ctl(epoll_fd, EPOLL_CTL_ADD, sock, &event) < 0)
 	{
 		close(sock);
-		ReleaseExternalFD();
 		return false;
 	}
 
@@ -309,8 +326,8 @@ start_worker(int session, Pool *pool)
 	workers[number].sock = sock;
 	workers[number].pool = pool;
 	workers[number].session = session;
-	workers[number].asked = false;
-	workers[number].since = GetCurrentTimestamp();
+	workers[number].asked = workers[number].pinned = false;
+	workers[number].since = workers[number].begun = GetCurrentTimestamp();
 	resetStringInfo(&workers[number].input);
 	if (session >= 0)
 	{
@@ -350,7 +367,6 @@ close_worker(int number)
 
 	(void) epoll_ctl(epoll_fd, EPOLL_CTL_DEL, worker->sock, NULL);
 	close(worker->sock);
-	ReleaseExternalFD();
 	leave_starting(worker);
 	if (worker->state == WORKER_FREE)
 		dlist_delete(&worker->link);
@@ -394,6 +410,21 @@ ask_to_yield(int number)
 }
 
 /*
+ * A worker has not taken the session that it was given: the client has lost
+ * nothing, and waits on.
+ */
+static void
+wait_again(int number)
+{
+	int			session = workers[number].session;
+
+	workers[number].session = -1;
+	sessions[session].worker = -1;
+	set_state(session, SHARED_SERVER_WAITING);
+	dlist_push_head(&sessions[session].pool->waiting, &sessions[session].link);
+}
+
+/*
  * Give a waiting session to a free worker of its pool.
  */
 static void
@@ -415,13 +446,15 @@ bind_session(int session_number, int worker_number)
 	dlist_delete(&worker->link);
 	worker->state = WORKER_BOUND;
 	worker->session = session_number;
-	worker->asked = false;
+	worker->asked = worker->pinned = false;
 	worker->since = now;
 	session->worker = worker_number;
+	last_bind = now;
 
 	LWLockAcquire(shared_server->lock, LW_EXCLUSIVE);
 	slot->state = SHARED_SERVER_BOUND;
 	slot->state_time = now;
+	slot->idle = false;
 	slot->binds++;
 	slot->wait_us += now - session->since;
 	LWLockRelease(shared_server->lock);
@@ -430,27 +463,26 @@ bind_session(int session_number, int worker_number)
 	if (!shared_server_send(worker->sock, SHARED_SERVER_BIND, session_number,
 							body.data, body.len, session->sock))
 	{
-		/* it does not listen; the client has lost nothing yet */
-		worker->session = -1;
-		session->worker = -1;
-		set_state(session_number, SHARED_SERVER_WAITING);
-		dlist_push_head(&session->pool->waiting, &session->link);
+		/* it does not listen */
+		wait_again(worker_number);
 		elog(LOG, "could not reach a worker: %m");
 		close_worker(worker_number);
 	}
 	pfree(body.data);
 }
 
+static TimestampTz
+waiting_since(Pool *pool)
+{
+	return dlist_head_element(Session, link, &pool->waiting)->since;
+}
+
 /*
- * See that the sessions that wait in a pool are served.
+ * Give the free workers of a pool to its sessions.
  */
 static void
 schedule(Pool *pool)
 {
-	TimestampTz now;
-	Session    *first;
-	int			wanted;
-
 	while (!dlist_is_empty(&pool->waiting) && !dlist_is_empty(&pool->free))
 	{
 		Session    *session = dlist_head_element(Session, link, &pool->waiting);
@@ -460,57 +492,224 @@ schedule(Pool *pool)
 
 		bind_session(session - sessions, worker - workers);
 	}
-	now = GetCurrentTimestamp();
 	if (shared_server_force_migrate && pool->workers < FORCED_WORKERS &&
-		pool->workers > 0 && pool->starting == 0 && now >= pool->next_spawn &&
+		pool->workers > 0 && pool->starting == 0 && GetCurrentTimestamp() >= pool->next_spawn &&
 		total_workers < workers_wanted())
 		(void) start_worker(-1, pool);
-	if (dlist_is_empty(&pool->waiting))
-		return;
+}
 
-	first = dlist_head_element(Session, link, &pool->waiting);
-	wanted = workers_wanted();
+/*
+ * As many workers as each pool that has any, or waits for one, may have while
+ * others wait.
+ */
+static int
+fair_share(void)
+{
+	int			count = 0;
+	dlist_iter	iter;
 
-	/*
-	 * Nobody has got a worker for too long: those that are bound may wait for
-	 * something that a waiting session has to do.
-	 */
-	if (TimestampDifferenceExceeds(first->since, now, shared_server_stall_limit))
-		wanted += shared_server_reserved_workers;
-
-	if (pool->starting == 0 && now >= pool->next_spawn)
+	dlist_foreach(iter, &pools)
 	{
-		if (total_workers < wanted)
+		Pool	   *pool = dlist_container(Pool, link, iter.cur);
+
+		count += pool->workers > 0 || !dlist_is_empty(&pool->waiting);
+	}
+	return Max(1, workers_wanted() / Max(1, count));
+}
+
+/* Is a worker to be started for this pool, if there is room? */
+static bool
+wants_worker(Pool *pool, TimestampTz now)
+{
+	return !dlist_is_empty(&pool->waiting) && pool->starting == 0 && now >= pool->next_spawn;
+}
+
+/*
+ * The pool whose turn it is: with the fewest workers, then the longest wait.
+ */
+static Pool *
+neediest_pool(TimestampTz now)
+{
+	Pool	   *best = NULL;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &pools)
+	{
+		Pool	   *pool = dlist_container(Pool, link, iter.cur);
+
+		if (wants_worker(pool, now) &&
+			(best == NULL || pool->workers < best->workers ||
+			 (pool->workers == best->workers && waiting_since(pool) < waiting_since(best))))
+			best = pool;
+	}
+	return best;
+}
+
+/*
+ * May a pool that waits have the place of this worker?  One that nobody of its
+ * own pool has needed for a while, yes.  Else a pool that has more than its
+ * share gives it to one with less.  Where each has one, or none, they take
+ * turns: without a minimal length of these, all would be spent on starting
+ * backends.
+ */
+static bool
+may_take(Pool *pool, Worker *worker, int share, TimestampTz now)
+{
+	bool		impatient;
+
+	if (worker->pool == NULL || worker->pool == pool)
+		return false;
+	impatient = TimestampDifferenceExceeds(waiting_since(pool), now, TURN_MS);
+	if (dlist_is_empty(&worker->pool->waiting) &&
+		TimestampDifferenceExceeds(worker->since, now, TURN_MS) &&
+		(worker->state == WORKER_FREE ||
+		 (impatient && worker->state == WORKER_BOUND &&
+		  shared_server->sessions[worker->session].idle)))
+		return true;
+	if (pool->workers >= share)
+		return false;
+	return worker->pool->workers > share ||
+		(pool->workers == 0 && impatient &&
+		 TimestampDifferenceExceeds(worker->begun, now, TURN_MS));
+}
+
+static int
+count_quitting(Pool *pool)
+{
+	int			count = 0;
+
+	for (int i = 0; i < workers_max; i++)
+		count += workers[i].state == WORKER_QUITTING && (pool == NULL || workers[i].pool == pool);
+	return count;
+}
+
+/*
+ * Does no worker work?  Each waits for its client, in a transaction or pinned,
+ * or for a lock that one of them holds; and clients may do nothing before one
+ * that waits has been served.
+ */
+static bool
+is_stuck(void)
+{
+	for (int i = 0; i < workers_max; i++)
+	{
+		PGPROC	   *proc;
+		uint32		class;
+
+		/* a login waits for nobody's transaction */
+		if (workers[i].pool == NULL)
+			continue;
+		if (workers[i].state != WORKER_BOUND)
+			return false;
+		proc = BackendPidGetProc(shared_server->sessions[workers[i].session].worker_pid);
+		if (proc == NULL)
+			return false;
+		class = *(volatile uint32 *) &proc->wait_event_info & 0xFF000000;
+		if (class != PG_WAIT_CLIENT && class != PG_WAIT_LOCK)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * How many workers there may be now.
+ */
+static int
+workers_limit(Pool *pool, TimestampTz now)
+{
+	int			limit = workers_wanted();
+	int			most;
+
+	if (!TimestampDifferenceExceeds(waiting_since(pool), now, shared_server_stall_limit))
+		return limit;
+
+	/* nobody has got a worker for too long */
+	limit += shared_server_reserved_workers;
+	if (total_workers < limit ||
+		!TimestampDifferenceExceeds(last_bind, now, shared_server_stall_limit) ||
+		!is_stuck())
+		return limit;
+
+	/* a quarter stays for logins, and for who comes by the other port */
+	most = (MaxConnections - SuperuserReservedConnections - ReservedConnections) * 3 / 4;
+	if (total_workers < most)
+		last_growth = now;
+	return Max(limit, most);
+}
+
+/*
+ * Workers for those pools in which nobody is free: new ones, or somebody's
+ * place.
+ */
+static void
+distribute(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	int			share = fair_share();
+	Pool	   *pool;
+	dlist_iter	iter;
+
+	while ((pool = neediest_pool(now)) != NULL)
+	{
+		if (total_workers >= workers_limit(pool, now))
 		{
-			if (!start_worker(-1, pool))
-				pool->next_spawn = TimestampTzPlusMilliseconds(now, SPAWN_PAUSE_MS);
-		}
-		else
-		{
-			/* the place of a worker that nobody of its pool waits for */
 			int			oldest = -1;
 
+			/* a place is free soon */
+			if (count_quitting(NULL) > 0)
+				break;
 			for (int i = 0; i < workers_max; i++)
 			{
-				if (workers[i].state == WORKER_QUITTING)
-				{
-					oldest = -1;
-					break;
-				}
-				if (workers[i].state == WORKER_FREE &&
+				if (workers[i].state == WORKER_FREE && may_take(pool, &workers[i], share, now) &&
 					(oldest < 0 || workers[i].since < workers[oldest].since))
 					oldest = i;
 			}
 			if (oldest >= 0)
 				quit_worker(oldest);
+			break;
 		}
+		if (!start_worker(-1, pool))
+			pool->next_spawn = TimestampTzPlusMilliseconds(now, SPAWN_PAUSE_MS);
 	}
 
-	/* Who is idle between transactions may let another in */
-	for (int i = 0; i < workers_max; i++)
+	/*
+	 * Who is idle between transactions may let another in: as many as wait.  If
+	 * there are not enough of them, whoever ends a transaction first.
+	 */
+	dlist_foreach(iter, &pools)
 	{
-		if (workers[i].pool == pool || (workers[i].pool && pool->workers == 0))
-			ask_to_yield(i);
+		int			wanted = 0;
+		bool		outside;
+		dlist_iter	each;
+
+		pool = dlist_container(Pool, link, iter.cur);
+		dlist_foreach(each, &pool->waiting)
+		{
+			if (++wanted == workers_max)
+				break;
+		}
+		if (wanted == 0)
+			continue;
+		outside = total_workers >= workers_wanted() && pool->starting == 0;
+		for (int i = 0; i < workers_max; i++)
+		{
+			if (workers[i].state == WORKER_BOUND && workers[i].pool == pool && workers[i].asked &&
+				shared_server->sessions[workers[i].session].idle && !workers[i].pinned)
+				wanted--;
+		}
+		for (int busy = 0; busy <= 1 && wanted > 0; busy++)
+		{
+			for (int i = 0; i < workers_max && wanted > 0; i++)
+			{
+				if (workers[i].state != WORKER_BOUND || workers[i].asked ||
+					shared_server->sessions[workers[i].session].idle == busy ||
+					(workers[i].pool != pool && !(outside && may_take(pool, &workers[i], share, now))))
+					continue;
+				ask_to_yield(i);
+				if (!busy)
+					wanted--;
+			}
+		}
 	}
 }
 
@@ -519,6 +718,7 @@ schedule_all(void)
 {
 	static bool running = false;
 	static bool again = false;
+	int			excess;
 	dlist_iter	iter;
 
 	/* called by what scheduling does */
@@ -533,15 +733,52 @@ schedule_all(void)
 		again = false;
 		dlist_foreach(iter, &pools)
 			schedule(dlist_container(Pool, link, iter.cur));
+		distribute();
 	} while (again);
 	running = false;
 
 	/* Logins come on top of the workers; too many must not stay */
-	if (total_workers > workers_wanted())
+	excess = total_workers - count_quitting(NULL) - workers_wanted();
+	for (int busy = 0; busy <= 1 && excess > 0; busy++)
 	{
-		for (int i = 0; i < workers_max; i++)
+		for (int i = 0; i < workers_max && excess > 0; i++)
+		{
+			if (workers[i].state != WORKER_BOUND || workers[i].pinned ||
+				shared_server->sessions[workers[i].session].idle == busy)
+				continue;
 			ask_to_yield(i);
+			excess--;
+		}
 	}
+}
+
+/*
+ * Is a worker that has let go of its session to make room, although others of
+ * its pool wait?
+ */
+static bool
+is_due_elsewhere(Worker *worker)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	int			share = fair_share();
+	int			wanted = workers_wanted();
+	int			needed = 0;
+	int			leaving = count_quitting(NULL);
+	dlist_iter	iter;
+
+	/* what was started because nobody went on */
+	if (total_workers - leaving > wanted + shared_server_reserved_workers &&
+		TimestampDifferenceExceeds(last_growth, now, GROWN_MS))
+		return true;
+	if (total_workers - leaving < wanted)
+		return false;
+	dlist_foreach(iter, &pools)
+	{
+		Pool	   *pool = dlist_container(Pool, link, iter.cur);
+
+		needed += wants_worker(pool, now) && may_take(pool, worker, share, now);
+	}
+	return needed > leaving;
 }
 
 static void
@@ -551,9 +788,11 @@ release_worker(int number)
 
 	worker->state = WORKER_FREE;
 	worker->session = -1;
-	worker->asked = false;
+	worker->asked = worker->pinned = false;
 	worker->since = GetCurrentTimestamp();
 	dlist_push_head(&worker->pool->free, &worker->link);
+	if (is_due_elsewhere(worker))
+		quit_worker(number);
 	schedule_all();
 	if (worker->state == WORKER_FREE && total_workers > workers_wanted())
 		quit_worker(number);
@@ -708,7 +947,7 @@ serve_worker(int number, SharedServerHeader *header, StringInfo body)
 					memcmp(key, worker->pool->key.data, length) != 0)
 				{
 					ereport(LOG,
-							(errmsg("a worker for role \"%s\" does not fit the sessions that wait for it",
+							(errmsg("a worker for database \"%s\" does not fit the sessions that wait for it",
 									shared_server_get_string(&(StringInfoData) {.data = worker->pool->key.data,.len = worker->pool->key.len}))));
 					return false;
 				}
@@ -736,6 +975,8 @@ serve_worker(int number, SharedServerHeader *header, StringInfo body)
 			if (worker->state != WORKER_BOUND || header->session != session)
 				return false;
 			set_pinned(session, body->data);
+			worker->pinned = body->len > 0;
+			schedule_all();
 			return true;
 
 		case SHARED_SERVER_END:
@@ -796,6 +1037,13 @@ read_worker(int number)
 			return;
 		if (got <= 0)
 		{
+			/*
+			 * A connection is reset when something is left unread: the session,
+			 * if that was the last that we sent.
+			 */
+			if (got < 0 && errno == ECONNRESET && worker->state == WORKER_BOUND && !worker->asked &&
+				sessions[worker->session].image)
+				wait_again(number);
 			close_worker(number);
 			return;
 		}
@@ -833,6 +1081,21 @@ wake_session(int number)
 	slot->waits++;
 	dlist_push_tail(&session->pool->waiting, &session->link);
 	schedule(session->pool);
+	if (!dlist_is_empty(&session->pool->waiting))
+		schedule_all();
+}
+
+static void
+set_listening(bool on)
+{
+	for (int i = 0; i < listen_count; i++)
+	{
+		struct epoll_event event = {.events = on ? EPOLLIN : 0};
+
+		event.data.u64 = EVENT_LISTEN | i;
+		if (epoll_ctl(epoll_fd, EPOLL_CTL_MOD, listen_sockets[i], &event) < 0)
+			elog(LOG, "could not watch a listen socket: %m");
+	}
 }
 
 static void
@@ -840,7 +1103,8 @@ accept_client(pgsocket listening)
 {
 	SharedServerSession *slot;
 	SockAddr	raddr = {.salen = sizeof(raddr.addr)};
-	struct epoll_event event = {0};
+	/* once: an error, which is always reported, would be reported for ever */
+	struct epoll_event event = {.events = EPOLLONESHOT};
 	int			sock = accept4(listening, (struct sockaddr *) &raddr.addr, &raddr.salen,
 							   SOCK_NONBLOCK | SOCK_CLOEXEC);
 	int			number;
@@ -849,9 +1113,15 @@ accept_client(pgsocket listening)
 	{
 		if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR && errno != ECONNABORTED)
 			elog(LOG, "could not accept new connection: %m");
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+		{
+			/* who knocks would keep us awake */
+			accept_again = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), 1000);
+			set_listening(false);
+		}
 		return;
 	}
-	if (free_sessions_count == 0 || !AcquireExternalFD())
+	if (free_sessions_count == 0)
 	{
 		say_fatal(sock, "53300", "sorry, too many clients already");
 		close(sock);
@@ -872,9 +1142,12 @@ accept_client(pgsocket listening)
 	slot->raddr = raddr;
 	slot->pinned[0] = '\0';
 	NameStr(slot->database)[0] = NameStr(slot->user)[0] = '\0';
+	slot->idle = false;
 	slot->binds = slot->waits = slot->wait_us = 0;
 	LWLockRelease(shared_server->lock);
 	SpinLockAcquire(&slot->mutex);
+	slot->key_length = 0;
+	slot->worker_pid = 0;
 	slot->pid = SHARED_SERVER_FIRST_PID +
 		(slot->generation % (SHARED_SERVER_FIRST_PID / sessions_max)) * sessions_max + number;
 	SpinLockRelease(&slot->mutex);
@@ -905,6 +1178,23 @@ keep_time(void)
 	long		next = 1000;
 	dlist_iter	iter;
 
+	if (accept_again != 0 && now >= accept_again)
+	{
+		accept_again = 0;
+		set_listening(true);
+	}
+
+	/* a client that no backend could be started for */
+	while (!dlist_is_empty(&logins_waiting))
+	{
+		Session    *session = dlist_head_element(Session, link, &logins_waiting);
+
+		if (!TimestampDifferenceExceeds(session->since, now, AuthenticationTimeout * 1000))
+			break;
+		shared_server->timeouts++;
+		end_waiting(session - sessions, "53300", "sorry, too many clients already");
+	}
+
 	dlist_foreach(iter, &pools)
 	{
 		Pool	   *pool = dlist_container(Pool, link, iter.cur);
@@ -925,7 +1215,9 @@ keep_time(void)
 							"terminating connection because no worker became free in time");
 				continue;
 			}
-			next = Min(next, Min(left, Max(10, shared_server_stall_limit)));
+			/* who is behind it has come later */
+			next = Min(next, Min(left, 20));
+			break;
 		}
 	}
 	if (!dlist_is_empty(&logins_waiting))
@@ -934,7 +1226,7 @@ keep_time(void)
 	for (int i = 0; i < workers_max; i++)
 	{
 		if (workers[i].state == WORKER_FREE && shared_server_backend_idle_timeout > 0 &&
-			workers[i].pool->workers > shared_server_backend_pool_min_size &&
+			workers[i].pool->workers - count_quitting(workers[i].pool) > shared_server_backend_pool_min_size &&
 			TimestampDifferenceExceeds(workers[i].since, now, shared_server_backend_idle_timeout * 1000))
 			quit_worker(i);
 	}
@@ -1014,8 +1306,10 @@ shared_server_dispatcher_main(Datum arg)
 {
 	WaitEventSet *set;
 	List	   *hosts;
-	MemoryContext turn;
 	uint32		wait_event;
+	struct rlimit files;
+	rlim_t		needed;
+	int			usable;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
@@ -1025,9 +1319,32 @@ shared_server_dispatcher_main(Datum arg)
 	if (shared_server == NULL)
 		proc_exit(0);
 
+	/*
+	 * A client is a file, and so is a worker; what files of the data directory
+	 * this process may open besides does not matter here.
+	 */
 	workers_max = 2 * MaxConnections;
-	workers = palloc0_array(Worker, workers_max);
 	sessions_max = shared_server->sessions_max;
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		elog(FATAL, "getrlimit() failed: %m");
+	needed = (rlim_t) sessions_max + workers_max + OTHER_FILES;
+	if (files.rlim_cur < needed)
+	{
+		files.rlim_cur = Min(needed, files.rlim_max);
+		if (setrlimit(RLIMIT_NOFILE, &files) < 0 && getrlimit(RLIMIT_NOFILE, &files) < 0)
+			elog(FATAL, "getrlimit() failed: %m");
+	}
+	usable = sessions_max;
+	if (files.rlim_cur < needed)
+	{
+		usable = Max(1, (int) files.rlim_cur - workers_max - OTHER_FILES);
+		ereport(WARNING,
+				(errmsg("the limit of open files allows %d sessions, not \"polar_ss_max_sessions\" = %d",
+						usable, sessions_max),
+				 errhint("Raise the hard limit of open files (RLIMIT_NOFILE) of the server to %lu.",
+						 (unsigned long) needed)));
+	}
+	workers = palloc0_array(Worker, workers_max);
 	sessions = palloc0_array(Session, sessions_max);
 	free_sessions = palloc_array(int, sessions_max);
 	for (int i = 0; i < workers_max; i++)
@@ -1038,7 +1355,8 @@ shared_server_dispatcher_main(Datum arg)
 	for (int i = sessions_max - 1; i >= 0; i--)
 	{
 		sessions[i].sock = sessions[i].worker = -1;
-		free_sessions[free_sessions_count++] = i;
+		if (i < usable)
+			free_sessions[free_sessions_count++] = i;
 	}
 	before_shmem_exit(shared_server_dispatcher_exit, 0);
 
@@ -1077,7 +1395,6 @@ shared_server_dispatcher_main(Datum arg)
 	AddWaitEventToSet(set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
 	AddWaitEventToSet(set, WL_SOCKET_READABLE, epoll_fd, NULL, NULL);
-	turn = AllocSetContextCreate(TopMemoryContext, "shared_server turn", ALLOCSET_DEFAULT_SIZES);
 
 	for (;;)
 	{
@@ -1089,7 +1406,6 @@ shared_server_dispatcher_main(Datum arg)
 		start_logins();
 		next = keep_time();
 		publish();
-		MemoryContextReset(turn);
 		(void) WaitEventSetWait(set, next, &woken, 1, wait_event);
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();

@@ -860,6 +860,9 @@ shared_server_idle(void)
 
 		if (told)
 		{
+			/* what is to end this worker must not end a session that it takes now */
+			if (session < 0)
+				CHECK_FOR_INTERRUPTS();
 			serve_dispatcher();
 
 			/*
