@@ -106,21 +106,19 @@ for my $round (1 .. 3)
 	is(join(' ', map { map { /^[DE] (.*)/ } $_->until_ready } @pool), join(' ', map { "u$_" } 0 .. 4), 'five pools on two workers');
 }
 
-# one that never rests does not keep another out
-my $quiet = $pool[0];
+# one that never rests does not keep the others out
+my %quiet = map { fileno $_->socket => $_ } @pool;
 $_->query('SELECT 1') foreach @client[ 0 .. 5 ];
-$quiet->query('SELECT 2');
-my $answered = 0;
-for my $turn (1 .. 100_000)
+$_->query('SELECT 2') foreach @pool;
+while (%quiet)
 {
 	my $ready = '';
-	vec($ready, fileno $_->socket, 1) = 1 foreach $quiet, @client[ 0 .. 5 ];
-	select $ready, undef, undef, $PostgreSQL::Test::Utils::timeout_default or last;
-	if (vec $ready, fileno $quiet->socket, 1) { $answered = $turn; last; }
+	vec($ready, $_, 1) = 1 foreach keys %quiet, map { fileno $_->socket } @client[ 0 .. 5 ];
+	select($ready, undef, undef, $PostgreSQL::Test::Utils::timeout_default) or last;
+	foreach my $file (grep { vec $ready, $_, 1 } keys %quiet) { (delete $quiet{$file})->until_ready; }
 	foreach my $busy (grep { vec $ready, fileno $_->socket, 1 } @client[ 0 .. 5 ]) { $busy->until_ready; $busy->query('SELECT 1'); }
 }
-cmp_ok($answered, '>', 0, 'a pool that is never idle lets another in');
-is(join(' ', map { /^[DE] (.*)/ } $quiet->until_ready), '2', 'which is answered');
+is(scalar keys %quiet, 0, 'a pool that is never idle lets the others in');
 $_->until_ready foreach @client[ 0 .. 5 ];
 
 # clients that wait for each other: a transaction on each worker, and one who must be served before they go on
