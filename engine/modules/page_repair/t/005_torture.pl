@@ -10,6 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::RecursiveCopy;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Floe::Test::Flashback qw(known_settings);
 use Floe::Test::Standby qw(new_primary new_standby wait_for_replay);
 use Floe::Test::Torn qw(forget_files tear_pages repair_source);
 use Floe::Test::Torture qw(prepare_load run_until_crash check_everything index_files);
@@ -33,16 +34,15 @@ max_wal_size = 8GB
 wal_keep_size = 2GB
 max_connections = 50
 log_statement = none
-} . ($from_log ? q{
+} . ($from_log ? known_settings(q{
 polar_enable_flashback_log = on
 polar_flashback_log_mode = sync
 polar_flashback_log_max_size = 2GB
 polar_flashback_log_keep_segments = 1000
 polar_flashback_point_timeout = 1d
 polar_flashback_point_segments = 10000
-# Small segments, where the engine lets tests ask for them
 polar_flashback_log_test_segment_size = 4MB
-} : q{
+}) : q{
 polar_page_repair_guard = off
 }));
 $primary->safe_psql('postgres', q{

@@ -20,9 +20,6 @@ srand($seed);
 note("FLOE_TEST_SEED=$seed");
 
 my $power = unsynced() or plan skip_all => 'no C compiler';
-local $ENV{LD_PRELOAD} = $power->{library};
-local $ENV{FLOE_UNSYNCED} = $power->{directory};
-
 my $primary = new_primary('primary', q{
 fsync = on
 autovacuum_naptime = 1s
@@ -37,6 +34,10 @@ wal_keep_size = 2GB
 max_connections = 50
 log_statement = none
 });
+# The library comes after initdb, which syncs nothing in tests
+local $ENV{LD_PRELOAD} = $power->{library};
+local $ENV{FLOE_UNSYNCED} = $power->{directory};
+$primary->restart;
 $primary->safe_psql('postgres', q{
 	CREATE EXTENSION page_repair; CREATE EXTENSION amcheck;
 	CREATE ROLE page_repair LOGIN; GRANT EXECUTE ON FUNCTION polar_page_repair_read TO page_repair});
