@@ -1,5 +1,5 @@
 import {
-  apartTitles,
+  apartTitle,
   connectionForms,
   decodePoints,
   exactBytes,
@@ -208,7 +208,7 @@ function addProtection(instance: Command): void {
                     s.source,
                     s.healthy ? 'yes' : 'no',
                     s.lagBytes === null ? null : exactBytes(s.lagBytes),
-                    s.apart === null ? 'unknown' : apartTitles[s.apart],
+                    apartTitle(s.apart),
                     s.why,
                   ]),
                 )}`,
