@@ -10,6 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::RecursiveCopy;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Floe::Test::Figures qw(write_figures);
 use Floe::Test::Flashback qw(known_settings);
 use Floe::Test::Standby qw(new_primary new_standby wait_for_replay);
 use Floe::Test::Torn qw(forget_files tear_pages repair_source);
@@ -139,11 +140,5 @@ foreach my $instance (@instances)
 {
 	command_ok([ 'pg_checksums', '--check', '-D', $instance->data_dir ], $instance->name . ': every page on disk verifies');
 }
-if ($ENV{FLOE_TEST_RESULT})
-{
-	open my $out, '>', $ENV{FLOE_TEST_RESULT} or die $!;
-	print $out "$_ $figures{$_}\n" foreach sort keys %figures;
-	close $out;
-}
-note("$_ $figures{$_}") foreach sort keys %figures;
+write_figures(%figures);
 done_testing();

@@ -8,6 +8,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Floe::Test::Crash qw(crash);
+use Floe::Test::Figures qw(write_figures);
 use Floe::Test::Power qw(unsynced);
 use Floe::Test::Standby qw(new_primary new_standby wait_for_replay);
 use Floe::Test::Torn qw(forget_files repair_source);
@@ -142,11 +143,5 @@ if (!$figures{unrepaired})
 	is($standby->safe_psql('postgres', $sum), $primary->safe_psql('postgres', $sum), 'primary and standby have the same contents');
 	$_->stop foreach $standby, $primary;
 }
-if ($ENV{FLOE_TEST_RESULT})
-{
-	open my $out, '>', $ENV{FLOE_TEST_RESULT} or die $!;
-	print $out "$_ $figures{$_}\n" foreach sort keys %figures;
-	close $out;
-}
-note("$_ $figures{$_}") foreach sort keys %figures;
+write_figures(%figures);
 done_testing();
