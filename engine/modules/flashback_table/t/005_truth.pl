@@ -59,7 +59,8 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE staged (id serial, n int, body text);
 	CREATE TABLE typed (id int, v int);
 	INSERT INTO typed SELECT g, g FROM generate_series(1, 400) g;
-	CREATE TABLE truth (moment timestamptz, tab text, content text)});
+	CREATE TABLE truth (moment timestamptz, tab text, content text);
+	CREATE INDEX ON truth (moment, tab)});
 
 # The kinds of transactions; each ends while it holds the lock
 my %script = (
