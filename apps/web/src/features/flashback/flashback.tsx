@@ -43,6 +43,18 @@ function Page({ onTurnOn }: { onTurnOn: (changes: SettingChange[]) => void }) {
   const { fault, retry } = window
   // an agent that does not answer now has reported before
   const read = window.read ?? (fault && flashback && observedAt ? { log: flashback, observedAt } : null)
+  if (state === 'unknown') {
+    const seen = flashback && flashback.state !== 'off' && observedAt ? { log: flashback, observedAt } : null
+    return (
+      <>
+        <Alert tone="warn" title={`Whether ${name} runs is unknown`}>
+          The agent of its host does not answer. {seen ? 'The window is the one that was last seen. ' : ''}
+          Tables can be flashed back once it answers again.
+        </Alert>
+        {seen ? <WindowCard log={seen.log} observedAt={seen.observedAt} /> : null}
+      </>
+    )
+  }
   if (state !== 'running')
     return (
       <Card>
