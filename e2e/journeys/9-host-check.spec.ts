@@ -53,7 +53,7 @@ test('a profile is a draft of ordinary settings with reasons, reviewed and appli
   await page.goto(`${process.env.FLOE_E2E_URL}/instances/profiled/settings/all`)
   await page.getByRole('button', { name: 'From a profile' }).click()
   const dialog = page.getByRole('dialog')
-  await dialog.getByLabel('Profile').selectOption('tiny')
+  await dialog.getByLabel('Profile', { exact: true }).selectOption('tiny')
   const line = dialog.getByRole('row', { name: /max_wal_size/ })
   await expect(line).toContainText('256MB')
   await expect(line).toContainText('WAL takes little of the disk')

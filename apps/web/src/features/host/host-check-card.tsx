@@ -183,7 +183,8 @@ function Line({ line }: { line: HostCheckLine }) {
         {line.actual ?? <span className="text-ink-muted">unknown</span>}
       </TableCell>
       <TableCell className="min-w-28 break-words">{line.wanted}</TableCell>
-      <TableCell className="min-w-80 whitespace-normal">
+      {/* takes what is left, and no more for a long command */}
+      <TableCell className="w-full min-w-80 max-w-0 whitespace-normal">
         <p className="text-ink-muted">{line.why}</p>
         {line.command === null ? null : (
           <div className="mt-2">

@@ -145,7 +145,11 @@ function ProfileForm({ scope, settings, refusalOf, onPick, onClose }: Props & { 
           </Table>
           {unknown > 0 ? (
             <Alert
-              title={`${unknown} settings of the profile do not exist in this engine and are left out.`}
+              title={
+                unknown === 1
+                  ? 'One setting of the profile does not exist in this engine and is left out.'
+                  : `${unknown} settings of the profile do not exist in this engine and are left out.`
+              }
             />
           ) : null}
         </>
