@@ -117,15 +117,17 @@ function ProfileForm({ scope, settings, refusalOf, onPick, onClose }: Props & { 
           <Table label="Settings of the profile" boxClassName="max-h-80">
             <TableHead>
               <tr>
-                <TableHeader>Setting</TableHeader>
+                <TableHeader>Setting, and why</TableHeader>
                 <TableHeader>Now and proposed</TableHeader>
-                <TableHeader>Why</TableHeader>
               </tr>
             </TableHead>
             <TableBody>
               {lines.map(({ name, value, reason, setting, refusal }) => (
                 <TableRow key={name} className="align-top" data-changes={changing.has(name)}>
-                  <TableCell className="font-mono text-xs">{name}</TableCell>
+                  <TableCell className="whitespace-normal">
+                    <p className="font-mono text-xs">{name}</p>
+                    <p className="mt-1 text-ink-muted">{refusal ?? reason}</p>
+                  </TableCell>
                   <TableCell className="whitespace-nowrap">
                     {changing.has(name) ? (
                       <OldToNew from={currentText(setting)} to={value} arrow="becomes" />
@@ -135,9 +137,6 @@ function ProfileForm({ scope, settings, refusalOf, onPick, onClose }: Props & { 
                         {refusal === null ? ', as proposed' : ''}
                       </span>
                     )}
-                  </TableCell>
-                  <TableCell className="min-w-60 whitespace-normal text-ink-muted">
-                    {refusal ?? reason}
                   </TableCell>
                 </TableRow>
               ))}
