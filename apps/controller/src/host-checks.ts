@@ -1,12 +1,12 @@
 import { endHostCheck, inTransaction, keepHostCheck, takeHostChecks } from '@floe/db'
 import { type Fault, fault, HostCheck, InstanceId } from '@floe/domain'
 import { askTask, keepWhile } from './ask-task'
-import { runLoop, type Wake } from './loop'
+import { carryOutWhatIsTaken } from './carry-out'
+import type { Wake } from './loop'
 import type { ControllerParts } from './parts'
 
 /** Looked for at least this often, also when no notification came. */
 const EVERY_MS = 2_000
-const AT_ONCE = 16
 /** A controller that was killed is followed by another after this. */
 const LEASE_MS = 10_000
 /** As long as the agent's own bound, and a moment. */
@@ -15,23 +15,13 @@ const DEADLINE_MS = 70_000
 type Parts = Pick<ControllerParts, 'db' | 'agents' | 'log' | 'database'> & { wake: Wake }
 
 /** Carries out the checks of machines that web asks for: a task on the host, and what it told into the row. */
-export async function carryOutHostChecks(parts: Parts, signal: AbortSignal): Promise<void> {
+export function carryOutHostChecks(parts: Parts, signal: AbortSignal): Promise<void> {
   const { db, log, database, wake } = parts
-  const running = new Set<Promise<void>>()
-  await runLoop({ name: 'check hosts', everyMs: EVERY_MS, signal, log, database, wake }, async () => {
-    const limit = AT_ONCE - running.size
-    if (limit <= 0) return
-    for (const check of await takeHostChecks(db.pool, { leaseMs: LEASE_MS, limit })) {
-      const run = carryOut(check, parts, signal)
-        .catch((error: unknown) => database.missed(error))
-        .finally(() => {
-          running.delete(run)
-          if (running.size === AT_ONCE - 1) wake.now()
-        })
-      running.add(run)
-    }
-  })
-  await Promise.all(running)
+  return carryOutWhatIsTaken(
+    { name: 'check hosts', everyMs: EVERY_MS, signal, log, database, wake },
+    (limit) => takeHostChecks(db.pool, { leaseMs: LEASE_MS, limit }),
+    (check) => carryOut(check, parts, signal),
+  )
 }
 
 async function carryOut(

@@ -9,12 +9,12 @@ import {
 } from '@floe/db'
 import { fault, InstanceId } from '@floe/domain'
 import { askTask, type Deadline, keepWhile } from './ask-task'
-import { runLoop, type Wake } from './loop'
+import { carryOutWhatIsTaken } from './carry-out'
+import type { Wake } from './loop'
 import type { ControllerParts } from './parts'
 
 /** Looked for at least this often, also when no notification came. */
 const EVERY_MS = 2_000
-const AT_ONCE = 16
 /** A controller that was killed is followed by another after this. */
 const LEASE_MS = 10_000
 /** A check of all its targets: longer than an agent itself tries a start, and waits for its turn. */
@@ -28,28 +28,20 @@ type Parts = Pick<ControllerParts, 'db' | 'agents' | 'log' | 'database'> & {
 }
 
 /** Carries out what web asks about settings: a task on each target's host, and the answer into the row. */
-export async function carryOutSettingChecks(parts: Parts, signal: AbortSignal): Promise<void> {
+export function carryOutSettingChecks(parts: Parts, signal: AbortSignal): Promise<void> {
   const { db, log, database, wake } = parts
-  const running = new Set<Promise<void>>()
   let prunedAt = 0
-  await runLoop({ name: 'check settings', everyMs: EVERY_MS, signal, log, database, wake }, async () => {
-    if (Date.now() - prunedAt >= PRUNE_EVERY_MS) {
-      await pruneSettingChecks(db.pool)
-      prunedAt = Date.now()
-    }
-    const limit = AT_ONCE - running.size
-    if (limit <= 0) return
-    for (const check of await takeSettingChecks(db.pool, { leaseMs: LEASE_MS, limit })) {
-      const run = carryOut(check, parts, signal)
-        .catch((error: unknown) => database.missed(error))
-        .finally(() => {
-          running.delete(run)
-          if (running.size === AT_ONCE - 1) wake.now()
-        })
-      running.add(run)
-    }
-  })
-  await Promise.all(running)
+  return carryOutWhatIsTaken(
+    { name: 'check settings', everyMs: EVERY_MS, signal, log, database, wake },
+    async (limit) => {
+      if (Date.now() - prunedAt >= PRUNE_EVERY_MS) {
+        await pruneSettingChecks(db.pool)
+        prunedAt = Date.now()
+      }
+      return takeSettingChecks(db.pool, { leaseMs: LEASE_MS, limit })
+    },
+    (check) => carryOut(check, parts, signal),
+  )
 }
 
 async function carryOut(
