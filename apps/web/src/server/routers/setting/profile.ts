@@ -1,4 +1,4 @@
-import { listInstances, showHost } from '@floe/db'
+import { showHost } from '@floe/db'
 import { fault, profileSettings, proposedShare } from '@floe/domain'
 import { viewerProcedure } from '../../procedures'
 import { readScope } from './scope'
@@ -17,7 +17,6 @@ export const profile = viewerProcedure
     const hosts = await Promise.all(
       [...new Set(members.map((m) => m.hostId))].map((id) => showHost(pool, id)),
     )
-    const instances = await listInstances(pool)
     const known = hosts.flatMap((host) =>
       host?.facts && host.observedAt
         ? {
@@ -25,7 +24,7 @@ export const profile = viewerProcedure
             observedAt: host.observedAt.getTime(),
             memoryBytes: host.facts.memoryBytes,
             cpus: host.facts.cpus,
-            instances: instances.filter((i) => i.host.hostId === host.hostId).length,
+            instances: host.instances,
           }
         : [],
     )
