@@ -123,6 +123,9 @@ test('a host that is revoked in the middle of an operation: the operation fails 
   await page.goto(`${process.env.FLOE_E2E_URL}/operations/${operationId}`)
   await expect(page.getByText('host "second" was revoked').first()).toBeVisible()
 
+  await page.goto(`${process.env.FLOE_E2E_URL}/instances/on-second/flashback`)
+  await expect(page.getByText('Whether on-second runs is unknown')).toBeVisible()
+
   // its agent runs again, and is not believed
   expect((await second.run('./floe agent start')).status).toBe(0)
   expect(await hostNamed('second')).toMatchObject({ state: 'unknown', instances: 1 })

@@ -365,6 +365,7 @@ extern void flashback_recycle_discard(const FlashbackKeptName *name);
 extern bool flashback_recycle_remove(const FlashbackKeptName *name, int flags);
 extern bool flashback_recycle_drop_area(Oid tablespace, int flags);
 extern int	flashback_recycle_remove_relation(const RelFileLocator *rlocator);
+extern bool flashback_recycle_find(const RelFileLocator *rlocator, XLogRecPtr lsn, FlashbackKeptName *name);
 extern FlashbackKeptName *flashback_recycle_list(int *n);
 extern void flashback_recycle_retain(XLogRecPtr oldest_lsn);
 extern bool flashback_recycle_make_room(Oid tablespace);

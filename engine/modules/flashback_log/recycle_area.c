@@ -33,6 +33,10 @@
 #include "flashback_log.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
+#include "utils/timestamp.h"
+
+/* How often files of dropped databases are looked for */
+#define RETENTION_LOOK_MS	10000
 
 /* Takes one name of the area; false ends the walk */
 typedef bool (*NameVisitor) (const FlashbackKeptName *name, void *arg);
@@ -168,29 +172,55 @@ flashback_recycle_is_over_limit(void)
 }
 
 /*
+ * A number as we write it: decimal, without leading zeros, and an underscore
+ * after it.  Returns what follows, or NULL.
+ */
+static const char *
+parse_number(const char *at, uint32 *number)
+{
+	uint64		value = 0;
+	const char *from = at;
+
+	if (at[0] == '0' && at[1] != '_')
+		return NULL;
+	for (; *at >= '0' && *at <= '9' && value <= PG_UINT32_MAX; at++)
+		value = value * 10 + (*at - '0');
+	if (at == from || value > PG_UINT32_MAX || *at != '_')
+		return NULL;
+	*number = (uint32) value;
+	return at + 1;
+}
+
+/*
  * Takes a name of the area apart; what follows it is left in *suffix.  Only
- * what this module would have written passes.
+ * what this module would have written passes.  There may be very many names:
+ * the library's conversions would take most of the time of a walk.
  */
 static bool
 parse_name(const char *file, Oid tablespace, FlashbackKeptName *name, const char **suffix)
 {
-	uint64		lsn;
-	Oid			database;
-	RelFileNumber number;
-	int			length = 0;
-	char		again[64];
+	const char *at;
 
-	if (sscanf(file, "%u_%u_%16" SCNx64 "%n", &database, &number, &lsn, &length) != 3 || length == 0)
-		return false;
-	snprintf(again, sizeof(again), "%u_%u_%016" PRIX64, database, number, lsn);
-	if (strlen(again) != length || strncmp(again, file, length) != 0)
-		return false;
 	memset(name, 0, sizeof(*name));
 	name->rlocator.spcOid = tablespace;
-	name->rlocator.dbOid = database;
-	name->rlocator.relNumber = number;
-	name->commit_lsn = lsn;
-	*suffix = file + length;
+	at = parse_number(file, &name->rlocator.dbOid);
+	if (at)
+		at = parse_number(at, &name->rlocator.relNumber);
+	if (at == NULL)
+		return false;
+	for (int i = 0; i < 16; i++, at++)
+	{
+		int			digit;
+
+		if (*at >= '0' && *at <= '9')
+			digit = *at - '0';
+		else if (*at >= 'A' && *at <= 'F')
+			digit = *at - 'A' + 10;
+		else
+			return false;
+		name->commit_lsn = name->commit_lsn << 4 | digit;
+	}
+	*suffix = at;
 	return true;
 }
 
@@ -500,6 +530,41 @@ compare_names(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+typedef struct FirstAfter
+{
+	const RelFileLocator *rlocator;
+	XLogRecPtr	lsn;
+	FlashbackKeptName *name;
+	bool		found;
+} FirstAfter;
+
+static bool
+find_first_after(const FlashbackKeptName *name, void *arg)
+{
+	FirstAfter *first = arg;
+
+	if (RelFileLocatorEquals(name->rlocator, *first->rlocator) && name->commit_lsn > first->lsn &&
+		(!first->found || name->commit_lsn < first->name->commit_lsn))
+	{
+		*first->name = *name;
+		first->found = true;
+	}
+	return true;
+}
+
+/*
+ * The first kept file of a relation that was deleted after a position; false
+ * if there is none.
+ */
+bool
+flashback_recycle_find(const RelFileLocator *rlocator, XLogRecPtr lsn, FlashbackKeptName *name)
+{
+	FirstAfter	first = {.rlocator = rlocator,.lsn = lsn,.name = name};
+
+	(void) visit_area(rlocator->spcOid, find_first_after, &first);
+	return first.found;
+}
+
 /*
  * The names of all kept files, oldest first.
  */
@@ -536,11 +601,33 @@ database_is_gone(const RelFileLocator *rlocator)
 }
 
 /*
+ * Whether names are worth a look: there may be very many, and what decides
+ * seldom changes.  Databases are dropped without telling us.
+ */
+static bool
+is_retention_due(XLogRecPtr oldest_lsn)
+{
+	static XLogRecPtr looked_with = InvalidXLogRecPtr;
+	static TimestampTz looked_at = 0;
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (looked_at <= now && oldest_lsn == looked_with &&
+		!TimestampDifferenceExceeds(looked_at, now, RETENTION_LOOK_MS) &&
+		!flashback_recycle_is_over_limit())
+		return false;
+	looked_with = oldest_lsn;
+	looked_at = now;
+	return true;
+}
+
+/*
  * The worker: removes what no point needs, and the oldest of what is too much.
  */
 void
 flashback_recycle_retain(XLogRecPtr oldest_lsn)
 {
+	RelFileLocator last = {0};
+	bool		gone = false;
 	FlashbackKeptName *names;
 	int64		files;
 	int			n;
@@ -548,14 +635,19 @@ flashback_recycle_retain(XLogRecPtr oldest_lsn)
 	SpinLockAcquire(&flashback_log_shared->mutex);
 	files = flashback_log_shared->recycled_files;
 	SpinLockRelease(&flashback_log_shared->mutex);
-	if (files <= 0)
+	if (files <= 0 || !is_retention_due(oldest_lsn))
 		return;
 
 	names = flashback_recycle_list(&n);
 	for (int i = 0; i < n; i++)
 	{
-		bool		gone = database_is_gone(&names[i].rlocator);
+		const RelFileLocator *rlocator = &names[i].rlocator;
 
+		if (i == 0 || rlocator->spcOid != last.spcOid || rlocator->dbOid != last.dbOid)
+		{
+			gone = database_is_gone(rlocator);
+			last = *rlocator;
+		}
 		if (gone || names[i].commit_lsn <= oldest_lsn || flashback_recycle_is_over_limit())
 			(void) flashback_recycle_remove(&names[i], gone ? FLASHBACK_RECYCLE_FORCE : 0);
 	}

@@ -99,34 +99,26 @@ list_kept(int *nfiles)
 static FlashbackKept *
 open_kept(const RelFileLocator *rlocator, XLogRecPtr lsn, FlashbackKeptFile *file)
 {
-	FlashbackKeptName *names;
-	FlashbackKept *kept = NULL;
-	int			n;
+	FlashbackKeptName name;
+	FlashbackKept *kept;
 
-	/* Oldest first: the first that was deleted after the position is it */
-	names = flashback_recycle_list(&n);
-	for (int i = 0; i < n && kept == NULL; i++)
+	/* The first that was deleted after the position is it */
+	if (!flashback_recycle_find(rlocator, lsn, &name) ||
+		flashback_log_purged_before(rlocator) >= name.commit_lsn)
+		return NULL;
+	kept = palloc(sizeof(FlashbackKept));
+	kept->name = name;
+	kept->fd = -1;
+	kept->segno = InvalidBlockNumber;
+	kept->lock_fd = open_descriptor(&name, &kept->file);
+	if (kept->lock_fd < 0)
 	{
-		if (!RelFileLocatorEquals(names[i].rlocator, *rlocator) || names[i].commit_lsn <= lsn)
-			continue;
-		if (flashback_log_purged_before(rlocator) >= names[i].commit_lsn)
-			break;
-		kept = palloc(sizeof(FlashbackKept));
-		kept->name = names[i];
-		kept->fd = -1;
-		kept->segno = InvalidBlockNumber;
-		kept->lock_fd = open_descriptor(&names[i], &kept->file);
-		if (kept->lock_fd < 0)
-		{
-			/* A later one is another relation's with the same number */
-			pfree(kept);
-			kept = NULL;
-			break;
-		}
-		if (file)
-			*file = kept->file;
+		/* A later one is another relation's with the same number */
+		pfree(kept);
+		return NULL;
 	}
-	pfree(names);
+	if (file)
+		*file = kept->file;
 	return kept;
 }
 

@@ -154,6 +154,13 @@ extern bool flashback_find_differences(FlashbackShape *shape,
 									   FlashbackRowSource *then, FlashbackRowSource *now,
 									   FlashbackDifferenceCallback callback, void *arg, int64 *same);
 
+/* attempt.c */
+/* 55000 alone is an SQLSTATE: of its class are locks that took too long, too */
+#define FLASHBACK_CLASS(sqlerrcode) (-(sqlerrcode))
+
+extern ErrorData *flashback_attempt(void (*act) (void *arg), void *arg, bool undo,
+									const int *expected);
+
 /* untouched.c */
 typedef struct FlashbackDifferenceCounts
 {

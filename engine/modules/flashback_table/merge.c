@@ -44,7 +44,6 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/queryenvironment.h"
-#include "utils/resowner.h"
 #include "utils/rls.h"
 #include "utils/snapmgr.h"
 #include "utils/tuplestore.h"
@@ -465,40 +464,41 @@ find_conflict(Merge *merge)
 	return found;
 }
 
+/* A row that cannot be inserted: what forbids it is an answer */
+typedef struct Conflict
+{
+	Merge	   *merge;
+	const char *name;			/* of what has the row */
+} Conflict;
+
+static const int errors_of_row[] = {
+	FLASHBACK_CLASS(ERRCODE_DATA_EXCEPTION),
+	FLASHBACK_CLASS(ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION),
+	FLASHBACK_CLASS(ERRCODE_PLPGSQL_ERROR),
+	0
+};
+
+static void
+insert_conflict(void *arg)
+{
+	Conflict   *conflict = arg;
+
+	(void) insert_rows(conflict->merge, conflict->name, true);
+}
+
 /*
  * Why a row cannot be inserted: what the core says when it is tried.
  */
 static char *
 find_reason(Merge *merge, const char *from)
 {
-	MemoryContext old_context = CurrentMemoryContext;
-	ResourceOwner old_owner = CurrentResourceOwner;
-	char	   *reason = NULL;
+	Conflict	conflict = {.merge = merge,.name = from};
+	ErrorData  *error = flashback_attempt(insert_conflict, &conflict, true, errors_of_row);
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(old_context);
-	PG_TRY();
-	{
-		(void) insert_rows(merge, from, true);
-		RollbackAndReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		MemoryContextSwitchTo(old_context);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
-			ReThrowError(error);
-		reason = psprintf("%s%s%s", error->message, error->detail ? ": " : "",
-						  error->detail ? error->detail : "");
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(old_context);
-	CurrentResourceOwner = old_owner;
-	return reason ? reason : pstrdup("a trigger did not insert it");
+	if (error == NULL)
+		return pstrdup("a trigger did not insert it");
+	return psprintf("%s%s%s", error->message, error->detail ? ": " : "",
+					error->detail ? error->detail : "");
 }
 
 /*
@@ -558,35 +558,31 @@ write_rows(Merge *merge, MergeCounts *counts)
 		counts->example = describe_conflict(merge);
 }
 
+/* A dry run */
+typedef struct DryRun
+{
+	Merge	   *merge;
+	MergeCounts *counts;
+} DryRun;
+
+static void
+write_dry_run(void *arg)
+{
+	DryRun	   *run = arg;
+
+	write_rows(run->merge, run->counts);
+}
+
 /*
  * Writes the rows, and takes that back.
  */
 static void
 try_to_write_rows(Merge *merge, MergeCounts *counts)
 {
-	MemoryContext old_context = CurrentMemoryContext;
-	ResourceOwner old_owner = CurrentResourceOwner;
+	DryRun		run = {.merge = merge,.counts = counts};
+	static const int none[] = {0};
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(old_context);
-	PG_TRY();
-	{
-		write_rows(merge, counts);
-		RollbackAndReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		MemoryContextSwitchTo(old_context);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		ReThrowError(error);
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(old_context);
-	CurrentResourceOwner = old_owner;
+	(void) flashback_attempt(write_dry_run, &run, true, none);
 }
 
 /*

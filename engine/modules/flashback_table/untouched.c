@@ -31,7 +31,6 @@
 #include "storage/read_stream.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
-#include "utils/resowner.h"
 #include "utils/syscache.h"
 
 /*
@@ -168,88 +167,111 @@ is_untouched(Relation result, Relation rel, const FlashbackOrigin *origin, int64
 		rows_are_of(result, xid, rows);
 }
 
-/*
- * Finds the differences; false if the pages of now do not tell them.
- */
-static bool
-find_differences(FlashbackShape *shape, int64 result_rows, const FlashbackOrigin *origin,
-				 Snapshot snapshot, FlashbackDifferenceCallback callback, void *arg,
-				 FlashbackDifferenceCounts *counts)
+/* What is tried */
+typedef struct Untouched
 {
+	FlashbackShape *shape;
+	int64		result_rows;
+	const FlashbackOrigin *origin;
+	Snapshot	snapshot;
+	MemoryContext context;
+	FlashbackDifferenceCallback callback;
+	void	   *arg;
+	FlashbackDifferenceCounts counts;
+	bool		found;
+} Untouched;
+
+/*
+ * Errors that say that the log does not give the rows of then: the moment is
+ * not to be had, what would be read is damaged, or a file is not there or
+ * cannot be read.
+ */
+static const int errors_of_log[] = {
+	ERRCODE_INVALID_PARAMETER_VALUE,
+	ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+	ERRCODE_WRONG_OBJECT_TYPE,
+	ERRCODE_FEATURE_NOT_SUPPORTED,
+	ERRCODE_DATA_CORRUPTED,
+	ERRCODE_INDEX_CORRUPTED,
+	ERRCODE_INSUFFICIENT_PRIVILEGE, /* of the server, to read the file */
+	FLASHBACK_CLASS(ERRCODE_SYSTEM_ERROR),
+	0
+};
+
+/*
+ * Finds the differences, unless the pages of now do not tell them.
+ */
+static void
+find_differences(void *arg)
+{
+	Untouched  *untouched = arg;
+	FlashbackShape *shape = untouched->shape;
+	const FlashbackOrigin *origin = untouched->origin;
+	FlashbackDifferenceCounts *counts = &untouched->counts;
+	MemoryContext old_context = MemoryContextSwitchTo(untouched->context);
 	FlashbackRows *rows = flashback_rows_begin(shape->rel, origin->time, NULL, FLASHBACK_OWNED);
 	FlashbackRowSource then;
 	FlashbackRowSource now;
 
 	if (flashback_rows_moment(rows)->lsn != origin->lsn ||
 		flashback_rows_former(rows)->natts != origin->natts ||
-		!flashback_paired_sources(&then, &now, rows, snapshot))
+		!flashback_paired_sources(&then, &now, rows, untouched->snapshot))
 	{
 		flashback_rows_end(rows);
 		flashback_progress_end();
-		return false;
 	}
-	counts->unique = flashback_find_differences(shape, &then, &now, callback, arg, &counts->same);
-	counts->then = flashback_source_then(&then);
-	flashback_source_end(&now);
-	flashback_source_end(&then);
-	return counts->then == result_rows;
+	else
+	{
+		counts->unique = flashback_find_differences(shape, &then, &now, untouched->callback,
+													untouched->arg, &counts->same);
+		counts->then = flashback_source_then(&then);
+		flashback_source_end(&now);
+		flashback_source_end(&then);
+		untouched->found = counts->then == untouched->result_rows;
+	}
+	MemoryContextSwitchTo(old_context);
 }
 
 /*
  * Finds the differences between a result and its table without reading the
- * rows that both have.  False if that cannot be done, for whatever reason:
- * then nothing that was called back counts, and the rows of the result have to
- * be read.  The log is not needed for that, so no error of it is one of the
- * caller's.
+ * rows that both have.  False if that cannot be done: then nothing that was
+ * called back counts, and the rows of the result have to be read.  The log is
+ * not needed for that, so no error of it is one of the caller's.
  */
 bool
 flashback_find_untouched(FlashbackShape *shape, Relation result, const FlashbackOrigin *origin,
 						 Snapshot snapshot, FlashbackDifferenceCallback callback, void *arg,
 						 int64 *same, bool *unique)
 {
-	MemoryContext old_context = CurrentMemoryContext;
-	ResourceOwner old_owner = CurrentResourceOwner;
-	MemoryContext context;
-	FlashbackDifferenceCounts counts = {0};
-	int64		rows;
-	volatile bool found = false;
+	Untouched	untouched = {
+		.shape = shape,
+		.origin = origin,
+		.snapshot = snapshot,
+		.callback = callback,
+		.arg = arg,
+	};
+	ErrorData  *error;
 
 	/* That nobody has written it is read of it, too */
 	PredicateLockRelation(result, snapshot);
-	if (!is_untouched(result, shape->rel, origin, &rows))
+	if (!is_untouched(result, shape->rel, origin, &untouched.result_rows))
 		return false;
 
-	context = AllocSetContextCreate(CurrentMemoryContext, "flashback by pages", ALLOCSET_DEFAULT_SIZES);
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
+	untouched.context = AllocSetContextCreate(CurrentMemoryContext, "flashback by pages",
+											  ALLOCSET_DEFAULT_SIZES);
+	error = flashback_attempt(find_differences, &untouched, false, errors_of_log);
+	if (error)
 	{
-		found = find_differences(shape, rows, origin, snapshot, callback, arg, &counts);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		MemoryContextSwitchTo(old_context);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
-			ReThrowError(error);
+		ereport(DEBUG1, (errmsg_internal("rows are not compared by pages: %s", error->message)));
 		FreeErrorData(error);
-		found = false;
 	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(old_context);
-	CurrentResourceOwner = old_owner;
-	if (found)
+	if (error || !untouched.found)
 	{
-		ereport(DEBUG1, (errmsg_internal("rows are compared by pages")));
-		*same = counts.same;
-		*unique = counts.unique;
+		MemoryContextDelete(untouched.context);
+		return false;
 	}
-	else
-		MemoryContextDelete(context);
-	return found;
+	ereport(DEBUG1, (errmsg_internal("rows are compared by pages")));
+	*same = untouched.counts.same;
+	*unique = untouched.counts.unique;
+	return true;
 }

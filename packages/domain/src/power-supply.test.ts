@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest'
-import { apartOf, PowerSupply, powerFailureCover, type SourceApart, sharesFailure } from './power-supply'
+import {
+  apartOf,
+  apartTitle,
+  PowerSupply,
+  powerFailureCover,
+  SourceApart,
+  sharesFailure,
+} from './power-supply'
 import { FLASHBACK_LOG_SOURCE } from './protection'
 
 const at = (hostId: string, powerSupply: string | null = null) => ({ hostId: hostId as never, powerSupply })
@@ -23,6 +30,13 @@ test('the same host and the same supply share a failure; what is unknown is not 
     ['own-log', 'same-host', 'same-supply', 'other-supply', 'unknown-supply', null] as const
   ).filter(sharesFailure)
   expect(shared).toEqual(['same-host', 'same-supply'])
+})
+
+test('each distance has words of its own; of a source whose host is unknown, so is the supply', () => {
+  const titles = [...SourceApart.options, null].map(apartTitle)
+  expect(new Set(titles).size).toBe(titles.length)
+  expect(apartTitle(null)).toBe('power supply unknown')
+  expect(apartTitle('unknown-supply')).toBe('other host, power supply unknown')
 })
 
 const cover = (...apart: (SourceApart | null)[]) =>

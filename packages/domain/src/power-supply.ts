@@ -32,14 +32,17 @@ export function apartOf(
   return own.powerSupply === member.powerSupply ? 'same-supply' : 'other-supply'
 }
 
-/** What a person reads of that, in a list of sources. */
-export const apartTitles: Record<SourceApart, string> = {
+const apartTitles: Record<SourceApart, string> = {
   'own-log': 'needs no other host',
   'same-host': 'same host',
   'same-supply': 'other host, same power supply',
   'other-supply': 'other host, other power supply',
   'unknown-supply': 'other host, power supply unknown',
 }
+
+/** What a person reads of that, in a list of sources. */
+export const apartTitle = (apart: SourceApart | null) =>
+  apart === null ? 'power supply unknown' : apartTitles[apart]
 
 /** Whether one failure can tear pages of the instance and of the source at once. */
 export const sharesFailure = (apart: SourceApart | null) => apart === 'same-host' || apart === 'same-supply'

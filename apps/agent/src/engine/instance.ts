@@ -35,7 +35,8 @@ import { type InstanceProcesses, sortProcesses } from './process/instance-proces
 import { InstanceSocket } from './process/instance-socket'
 import { findPostmaster, type Postmaster, uidOf, unnamedPostmaster } from './process/postmaster'
 import { processFault } from './process/process-fault'
-import { lastWords, recentComplaints, whyItEnded } from './process/server-log'
+import { entriesSince, lastWords, recentComplaints, whyItEnded } from './process/server-log'
+import { startProgress } from './process/start-progress'
 import { decideState, walk } from './process/state'
 import type { RegisteredInstance } from './registry/registered-instance'
 import type { InstanceRegistry } from './registry/registry'
@@ -132,6 +133,8 @@ export class Instance {
   #astray: { fault: Fault; since: number } | null = null
   #state: InstanceState | null = null
   #because: string | null = null
+  /** While it starts; null where its log says nothing of it. */
+  #progress: string | null = null
   #faultSaid = 'null'
   #control: ControlFile | null = null
   #controlLook: Promise<void> | null = null
@@ -413,6 +416,7 @@ export class Instance {
             wasStarting: this.#state === 'starting',
             shutDownCleanly,
           })
+    this.#lookAtStart(next === 'starting')
     if (next === this.#state) return this.#tellFault()
     for (const step of walk(this.#state, next)) {
       if (step.state === 'stopping' && left.length > 0) step.because = WITHOUT_POSTMASTER
@@ -465,6 +469,13 @@ export class Instance {
     const fault = processFault({ ...this.registered, layout: this.layout }, engine, postmaster)
     this.#astray = fault && { fault, since: this.#astray?.since ?? performance.now() }
     return postmaster ? [] : engine
+  }
+
+  /** How far its start is, as its log has it. */
+  #lookAtStart(starts: boolean): void {
+    const before = this.#progress
+    this.#progress = starts ? startProgress(entriesSince(this.layout, this.#orderedStartAt)) : null
+    if (this.#progress !== before) this.#around.onChange()
   }
 
   /** A report tells it when it has lasted, and what it is now. */
@@ -635,7 +646,7 @@ export class Instance {
       instanceId: r.instanceId,
       name: r.name,
       state: this.state,
-      because: this.processFault?.message ?? this.#whyInDoubt() ?? this.#because,
+      because: this.processFault?.message ?? this.#whyInDoubt() ?? this.#progress ?? this.#because,
       role,
       engineVersion: live?.version ?? null,
       systemIdentifier: live?.systemIdentifier ?? this.#control?.systemIdentifier ?? null,

@@ -1,7 +1,7 @@
 import {
   AutomaticFailover,
   apartOf,
-  apartTitles,
+  apartTitle,
   type CommitMode,
   commitModes,
   commitModeWords,
@@ -556,7 +556,7 @@ function apartOfMember({ cluster }: ClusterDetail, name: string): string {
     { source: name },
     cluster.members.find((m) => m.name === name),
   )
-  return apart === null ? 'power supply unknown' : apartTitles[apart]
+  return apartTitle(apart)
 }
 
 function addRenewRoles(cluster: Command): void {

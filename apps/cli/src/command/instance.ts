@@ -1,5 +1,5 @@
 import {
-  apartTitles,
+  apartTitle,
   connectionForms,
   decodePoints,
   exactBytes,
@@ -20,6 +20,7 @@ import { findInstance, type InstanceDetail, openConsole } from './find-instance'
 import { findHost } from './host'
 import { addKeptAside } from './kept-aside'
 import { addOrders } from './order'
+import { addProfile } from './profile'
 import { assignment, type Submitting, submittingVerb, verb } from './verb'
 
 type Verb = { json?: boolean }
@@ -208,7 +209,7 @@ function addProtection(instance: Command): void {
                     s.source,
                     s.healthy ? 'yes' : 'no',
                     s.lagBytes === null ? null : exactBytes(s.lagBytes),
-                    s.apart === null ? 'unknown' : apartTitles[s.apart],
+                    apartTitle(s.apart),
                     s.why,
                   ]),
                 )}`,
@@ -328,6 +329,7 @@ export function addInstance(program: Command): void {
   addLook(instance)
   addProtection(instance)
   addAdopt(instance)
+  addProfile(instance)
   addOrders(instance)
   addKeptAside(instance)
 }

@@ -242,4 +242,63 @@ SELECT * FROM polar_flashback_merge(:'result', 'large', true, true, true, dry_ru
 SELECT * FROM polar_flashback_merge(:'result', 'large', true, true, true);
 DROP TABLE large, old_large;
 RESET work_mem;
+
+-- an error while rows are looked for by pages: the result is read instead if the log was in the way, any other ends the merge
+CREATE TABLE pages (id int PRIMARY KEY);
+INSERT INTO pages SELECT g FROM generate_series(1, 100) g;
+SELECT clock_timestamp() AS t \gset
+DELETE FROM pages WHERE id <= 10;
+SELECT result FROM polar_flashback_table('pages', :'t', 'old_pages') \gset
+CREATE SEQUENCE calls;
+CREATE FUNCTION raise_once(state text) RETURNS bool LANGUAGE plpgsql AS $$
+BEGIN
+  IF nextval('public.calls') = 1 THEN
+    RAISE EXCEPTION 'raised' USING ERRCODE = state;
+  END IF;
+  RETURN true;
+END$$;
+CREATE FUNCTION merge_raising(state text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM setval('calls', 1, false);
+  RETURN inserted || ' inserted' FROM polar_flashback_merge('old_pages', 'pages', true, false, false, dry_run => true,
+    condition => format('public.raise_once(%L)', state));
+EXCEPTION WHEN OTHERS OR query_canceled THEN
+  RETURN sqlstate || ': ' || sqlerrm;
+END$$;
+SELECT state, merge_raising(state) FROM unnest(ARRAY[
+  -- a moment that is not to be had, a log that is damaged or cannot be read
+  '22023', '55000', '58P01', '58030', 'XX001',
+  -- conflicts with other transactions and with recovery, deadlocks
+  '40001', '40P01',
+  -- no memory, no room, temporary files that are too large
+  '53200', '53100', '53400',
+  -- a cancel, a shutdown, a lock that took too long
+  '57014', '57P01', '55P03',
+  -- what somebody wrote, a bug
+  '22012', 'P0001', 'XX000']) state;
+DROP TABLE pages, old_pages;
+DROP FUNCTION merge_raising, raise_once;
+-- while the reason of a conflict is looked for: what forbids the row is one, any other error ends the merge
+CREATE TABLE conflicting (id int PRIMARY KEY, u int UNIQUE);
+INSERT INTO conflicting VALUES (1, 1);
+SELECT clock_timestamp() AS t \gset
+UPDATE conflicting SET id = 2;
+SELECT result FROM polar_flashback_table('conflicting', :'t', 'old_conflicting') \gset
+CREATE FUNCTION raise_second() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF nextval('public.calls') % 2 = 0 THEN
+    RAISE EXCEPTION 'raised' USING ERRCODE = tg_argv[0];
+  END IF;
+  RETURN new;
+END$$;
+SELECT setval('calls', 2);
+CREATE TRIGGER raises BEFORE INSERT ON conflicting FOR EACH ROW EXECUTE FUNCTION raise_second('P0001');
+SELECT * FROM polar_flashback_merge('old_conflicting', 'conflicting', true, false, false);
+CREATE OR REPLACE TRIGGER raises BEFORE INSERT ON conflicting FOR EACH ROW EXECUTE FUNCTION raise_second('40P01');
+\set VERBOSITY sqlstate
+SELECT * FROM polar_flashback_merge('old_conflicting', 'conflicting', true, false, false);
+\set VERBOSITY default
+DROP TABLE conflicting, old_conflicting;
+DROP FUNCTION raise_second;
+DROP SEQUENCE calls;
 RESET client_min_messages;

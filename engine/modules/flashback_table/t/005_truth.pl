@@ -11,6 +11,7 @@ use Test::More;
 use List::Util qw(max shuffle);
 use Time::HiRes qw(time);
 use Floe::Test::Crash qw(crash);
+use Floe::Test::Figures qw(write_figures);
 use Floe::Test::Flashback qw(new_flashback checkpoint);
 use Floe::Test::Wait qw(wait_until);
 
@@ -58,7 +59,8 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE staged (id serial, n int, body text);
 	CREATE TABLE typed (id int, v int);
 	INSERT INTO typed SELECT g, g FROM generate_series(1, 400) g;
-	CREATE TABLE truth (moment timestamptz, tab text, content text)});
+	CREATE TABLE truth (moment timestamptz, tab text, content text);
+	CREATE INDEX ON truth (moment, tab)});
 
 # The kinds of transactions; each ends while it holds the lock
 my %script = (
@@ -487,12 +489,6 @@ compare_until('after VACUUM FREEZE', max($least, $compared + 15 * @tables));
 cmp_ok($compared, '>=', $least, "$compared comparisons of " . scalar(@moments) . " moments, $before under load, $made of made tables");
 is($different, 0, 'no difference');
 cmp_ok($node->safe_psql('postgres', 'SELECT recycled_files FROM polar_stat_flashback_log'), '>', 50, 'many files are kept');
-if ($ENV{FLOE_TEST_RESULT})
-{
-	open my $out, '>', $ENV{FLOE_TEST_RESULT} or die $!;
-	print $out "comparisons $compared\ndifferences $different\nmade $made\nmoments " . scalar(@moments) . "\n";
-	print $out "$_ $did{$_}\n" foreach sort keys %did;
-	close $out;
-}
+write_figures(%did, comparisons => $compared, differences => $different, made => $made, moments => scalar(@moments));
 $node->stop;
 done_testing();

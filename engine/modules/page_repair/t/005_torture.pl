@@ -10,6 +10,8 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::RecursiveCopy;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Floe::Test::Figures qw(write_figures);
+use Floe::Test::Flashback qw(known_settings);
 use Floe::Test::Standby qw(new_primary new_standby wait_for_replay);
 use Floe::Test::Torn qw(forget_files tear_pages repair_source);
 use Floe::Test::Torture qw(prepare_load run_until_crash check_everything index_files);
@@ -33,16 +35,15 @@ max_wal_size = 8GB
 wal_keep_size = 2GB
 max_connections = 50
 log_statement = none
-} . ($from_log ? q{
+} . ($from_log ? known_settings(q{
 polar_enable_flashback_log = on
 polar_flashback_log_mode = sync
 polar_flashback_log_max_size = 2GB
 polar_flashback_log_keep_segments = 1000
 polar_flashback_point_timeout = 1d
 polar_flashback_point_segments = 10000
-# Small segments, where the engine lets tests ask for them
 polar_flashback_log_test_segment_size = 4MB
-} : q{
+}) : q{
 polar_page_repair_guard = off
 }));
 $primary->safe_psql('postgres', q{
@@ -91,7 +92,8 @@ foreach my $victim (@instances)
 		if ($victim == $primary)
 		{
 			my $copy = PostgreSQL::Test::Cluster->new("stock_$number");
-			PostgreSQL::Test::RecursiveCopy::copypath($victim->data_dir, $copy->data_dir);
+			# The log is off there, and is most of the bytes
+			PostgreSQL::Test::RecursiveCopy::copypath($victim->data_dir, $copy->data_dir, filterfn => sub { $_[0] ne 'polar_flog' });
 			chmod 0700, $copy->data_dir;
 			unlink $copy->data_dir . '/postmaster.pid';
 			$copy->append_conf('postgresql.conf', 'port = ' . $copy->port . "\npolar_page_repair_policy = off\npolar_enable_flashback_log = off\n");
@@ -139,11 +141,5 @@ foreach my $instance (@instances)
 {
 	command_ok([ 'pg_checksums', '--check', '-D', $instance->data_dir ], $instance->name . ': every page on disk verifies');
 }
-if ($ENV{FLOE_TEST_RESULT})
-{
-	open my $out, '>', $ENV{FLOE_TEST_RESULT} or die $!;
-	print $out "$_ $figures{$_}\n" foreach sort keys %figures;
-	close $out;
-}
-note("$_ $figures{$_}") foreach sort keys %figures;
+write_figures(%figures);
 done_testing();

@@ -8,6 +8,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Floe::Test::Crash qw(crash);
+use Floe::Test::Figures qw(write_figures);
 use Floe::Test::Power qw(unsynced);
 use Floe::Test::Standby qw(new_primary new_standby wait_for_replay);
 use Floe::Test::Torn qw(forget_files repair_source);
@@ -20,9 +21,6 @@ srand($seed);
 note("FLOE_TEST_SEED=$seed");
 
 my $power = unsynced() or plan skip_all => 'no C compiler';
-local $ENV{LD_PRELOAD} = $power->{library};
-local $ENV{FLOE_UNSYNCED} = $power->{directory};
-
 my $primary = new_primary('primary', q{
 fsync = on
 autovacuum_naptime = 1s
@@ -37,6 +35,10 @@ wal_keep_size = 2GB
 max_connections = 50
 log_statement = none
 });
+# The library comes after initdb, which syncs nothing in tests
+local $ENV{LD_PRELOAD} = $power->{library};
+local $ENV{FLOE_UNSYNCED} = $power->{directory};
+$primary->restart;
 $primary->safe_psql('postgres', q{
 	CREATE EXTENSION page_repair; CREATE EXTENSION amcheck;
 	CREATE ROLE page_repair LOGIN; GRANT EXECUTE ON FUNCTION polar_page_repair_read TO page_repair});
@@ -141,11 +143,5 @@ if (!$figures{unrepaired})
 	is($standby->safe_psql('postgres', $sum), $primary->safe_psql('postgres', $sum), 'primary and standby have the same contents');
 	$_->stop foreach $standby, $primary;
 }
-if ($ENV{FLOE_TEST_RESULT})
-{
-	open my $out, '>', $ENV{FLOE_TEST_RESULT} or die $!;
-	print $out "$_ $figures{$_}\n" foreach sort keys %figures;
-	close $out;
-}
-note("$_ $figures{$_}") foreach sort keys %figures;
+write_figures(%figures);
 done_testing();

@@ -69,7 +69,7 @@ const endsServer = (e: LogEntry) =>
 const promotion = /^(received promote request|selected new timeline ID|archive recovery complete)/
 
 /** What the server wrote to its log since a time, oldest first, as far as the tail of the newest file goes. */
-function entriesSince(layout: InstanceLayout, sinceMs: number): LogEntry[] {
+export function entriesSince(layout: InstanceLayout, sinceMs: number): LogEntry[] {
   const newest = logFiles(layout.logDirectory, '.json').at(-1)
   if (!newest) return []
   return readTail(join(layout.logDirectory, newest))

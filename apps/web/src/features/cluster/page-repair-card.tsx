@@ -1,5 +1,5 @@
 'use client'
-import { apartOf, apartTitles, automaticPageRepair, type InstanceId, sharesFailure } from '@floe/domain'
+import { apartOf, apartTitle, automaticPageRepair, type InstanceId, sharesFailure } from '@floe/domain'
 import { Badge, Button, Card, Checkbox } from '@floe/ui'
 import { useId, useState } from 'react'
 import { useMayChange, viewerHint } from '../console/account-context'
@@ -58,7 +58,7 @@ export function PageRepairCard({ detail }: { detail: ClusterDetail }) {
                   </Badge>
                 ) : null}
                 {apart ? (
-                  <Badge tone={sharesFailure(apart) ? 'warn' : 'neutral'}>{apartTitles[apart]}</Badge>
+                  <Badge tone={sharesFailure(apart) ? 'warn' : 'neutral'}>{apartTitle(apart)}</Badge>
                 ) : null}
                 {health && !health.healthy && health.why ? (
                   <span className="text-ink-muted">{health.why}</span>

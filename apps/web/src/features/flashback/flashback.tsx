@@ -38,11 +38,26 @@ export function Flashback() {
 }
 
 function Page({ onTurnOn }: { onTurnOn: (changes: SettingChange[]) => void }) {
-  const { state, name, flashback, observedAt } = useInstance()
+  const { state, name, flashback, observedAt, hostName, hostState } = useInstance()
   const window = useWindow()
   const { fault, retry } = window
   // an agent that does not answer now has reported before
   const read = window.read ?? (fault && flashback && observedAt ? { log: flashback, observedAt } : null)
+  if (state === 'unknown') {
+    const seen = flashback && flashback.state !== 'off' && observedAt ? { log: flashback, observedAt } : null
+    return (
+      <>
+        <Alert tone="warn" title={`Whether ${name} runs is unknown`}>
+          {hostState === 'online'
+            ? `The agent of host “${hostName}” does not know it. `
+            : `The agent of host “${hostName}” does not answer. `}
+          {seen ? 'The window is the one that was last seen. ' : ''}
+          Tables can be flashed back once it is known to run.
+        </Alert>
+        {seen ? <WindowCard log={seen.log} observedAt={seen.observedAt} /> : null}
+      </>
+    )
+  }
   if (state !== 'running')
     return (
       <Card>

@@ -13,6 +13,7 @@ import { ComparePanel } from './compare-panel'
 import { DownloadButton } from './download-button'
 import { DropDialog } from './drop-dialog'
 import { MergeDialog } from './merge-dialog'
+import { whyNotRunning } from './not-running'
 import { SwapDialog } from './swap-dialog'
 import type { Selection } from './use-merge'
 import type { ResultRef } from './use-order'
@@ -22,7 +23,8 @@ function useWhyNot(result: Pick<FlashbackResult, 'table' | 'tableName'>): string
   const mayChange = useMayChange()
   const { cluster, state } = useInstance()
   if (!mayChange) return viewerHint
-  if (state !== 'running') return 'The instance does not run.'
+  const notRunning = whyNotRunning(state)
+  if (notRunning) return notRunning
   if (cluster.memberRole === 'standby') return 'A standby is read-only: do this on the primary.'
   if (result.table === null) return `${result.tableName} does not exist any more.`
   return null

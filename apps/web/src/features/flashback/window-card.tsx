@@ -12,7 +12,7 @@ import { useInstance } from '../instance/instance-context'
 
 /** How far back this member reaches, what that takes, and why it reaches no further. */
 export function WindowCard({ log, observedAt }: { log: FlashbackLog; observedAt: number }) {
-  const { name, cluster, stale } = useInstance()
+  const { name, state, cluster, stale } = useInstance()
   const now = useNow()
   const words = flashbackWords(log)
   const { limits } = log
@@ -34,8 +34,15 @@ export function WindowCard({ log, observedAt }: { log: FlashbackLog; observedAt:
       }
     >
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
-        <Badge tone={words.tone}>{words.title}</Badge>
-        <span className="text-sm text-ink-muted">{words.meaning}</span>
+        {/* what was so may not be so now: no promise by it */}
+        {state === 'unknown' ? (
+          <Badge tone="neutral">{words.title} when last seen</Badge>
+        ) : (
+          <>
+            <Badge tone={words.tone}>{words.title}</Badge>
+            <span className="text-sm text-ink-muted">{words.meaning}</span>
+          </>
+        )}
       </div>
       {now !== null && windowEndedLately(log, now) ? (
         <Alert tone="warn" className="mt-3" title="An earlier window, or a part of one, was lost">

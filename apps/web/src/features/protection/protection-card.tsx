@@ -1,6 +1,6 @@
 'use client'
 import {
-  apartTitles,
+  apartTitle,
   exactBytes,
   FLASHBACK_LOG_SOURCE,
   NO_PAGE_REPAIR,
@@ -123,7 +123,7 @@ export function ProtectionCard({ className: place = '' }: { className?: string }
                 {source.healthy ? 'healthy' : 'not healthy'}
               </Badge>
               <Badge tone={sharesFailure(source.apart) ? 'warn' : 'neutral'}>
-                {source.apart === null ? 'power supply unknown' : apartTitles[source.apart]}
+                {apartTitle(source.apart)}
               </Badge>
               <span className="text-ink-muted">{source.healthy ? lagOf(source) : source.why}</span>
             </li>

@@ -28,37 +28,22 @@ use warnings FATAL => 'all';
 use Carp;
 use Exporter 'import';
 use PostgreSQL::Test::Utils;
+use Floe::Test::Library qw(build_library);
 
-our @EXPORT_OK = qw(bad_sectors record_syncs losable compile);
+our @EXPORT_OK = qw(bad_sectors record_syncs losable);
 
 my $library = <<'C';
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/types.h>
-#include <sys/uio.h>
-#include <unistd.h>
-
 /* The mark of a block: <directory>/<path with _ for />@<block>.  Reading fails; writing takes the mark away. */
 static int
 marked(int fd, off_t offset, size_t length, int writing)
 {
 	const char *directory = getenv("FLOE_BAD_SECTORS");
-	char link[64], path[4096], mark[8192];
+	char path[PATH_SIZE], mark[8192];
 	char *relation;
-	ssize_t n;
 	int any = 0;
 
-	if (directory == NULL)
+	if (directory == NULL || !path_of(fd, path))
 		return 0;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, path, sizeof(path) - 1);
-	if (n <= 0)
-		return 0;
-	path[n] = '\0';
 	relation = strstr(path, "/pgdata/base/");
 	if (relation == NULL)
 		return 0;
@@ -77,68 +62,42 @@ marked(int fd, off_t offset, size_t length, int writing)
 	return any;
 }
 
-static size_t
-total(const struct iovec *iov, int n)
+static void
+take_marks_away(int fd, off_t offset, size_t length)
 {
-	size_t sum = 0;
-
-	for (int i = 0; i < n; i++)
-		sum += iov[i].iov_len;
-	return sum;
+	marked(fd, offset, length, 1);
 }
 
 #define READ(name) \
 ssize_t name(int fd, void *buffer, size_t length, off_t offset) \
 { \
-	ssize_t (*next) (int, void *, size_t, off_t) = dlsym(RTLD_NEXT, #name); \
+	ssize_t (*next) (int, void *, size_t, off_t) = NEXT(name); \
 	if (marked(fd, offset, length, 0)) { errno = EIO; return -1; } \
 	return next(fd, buffer, length, offset); \
 }
 #define READV(name) \
 ssize_t name(int fd, const struct iovec *iov, int n, off_t offset) \
 { \
-	ssize_t (*next) (int, const struct iovec *, int, off_t) = dlsym(RTLD_NEXT, #name); \
+	ssize_t (*next) (int, const struct iovec *, int, off_t) = NEXT(name); \
 	if (marked(fd, offset, total(iov, n), 0)) { errno = EIO; return -1; } \
 	return next(fd, iov, n, offset); \
 }
-#define WRITE(name) \
-ssize_t name(int fd, const void *buffer, size_t length, off_t offset) \
-{ \
-	ssize_t (*next) (int, const void *, size_t, off_t) = dlsym(RTLD_NEXT, #name); \
-	marked(fd, offset, length, 1); \
-	return next(fd, buffer, length, offset); \
-}
-#define WRITEV(name) \
-ssize_t name(int fd, const struct iovec *iov, int n, off_t offset) \
-{ \
-	ssize_t (*next) (int, const struct iovec *, int, off_t) = dlsym(RTLD_NEXT, #name); \
-	marked(fd, offset, total(iov, n), 1); \
-	return next(fd, iov, n, offset); \
-}
 READ(pread) READ(pread64) READV(preadv) READV(preadv64)
-WRITE(pwrite) WRITE(pwrite64) WRITEV(pwritev) WRITEV(pwritev64)
+BEFORE_WRITES(take_marks_away)
 C
 
 # Each file that is synced is written down, by its path.
 my $sync_library = <<'C';
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 static void
 note(int fd)
 {
-	char link[64], path[4097];
+	char path[PATH_SIZE];
 	ssize_t n;
 	int out;
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, path, sizeof(path) - 1);
-	if (n <= 0 || getenv("FLOE_SYNCS") == NULL)
+	if (getenv("FLOE_SYNCS") == NULL || !path_of(fd, path))
 		return;
+	n = strlen(path);
 	path[n] = '\n';
 	out = open(getenv("FLOE_SYNCS"), O_WRONLY | O_CREAT | O_APPEND, 0600);
 	if (out < 0 || write(out, path, n + 1) != n + 1)
@@ -146,44 +105,24 @@ note(int fd)
 	close(out);
 }
 
-#define SYNC(name) \
-int name(int fd) \
-{ \
-	int (*next) (int) = dlsym(RTLD_NEXT, #name); \
-	note(fd); \
-	return next(fd); \
-}
-SYNC(fsync) SYNC(fdatasync)
+BEFORE_SYNCS(note)
 C
 
 # What a file below polar_flog holds when it is synced is copied, by its inode; of a directory the names.
 my $shadow_library = <<'C';
-#define _GNU_SOURCE
 #include <dirent.h>
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static void
 keep(int fd)
 {
-	char link[64], path[4097], copy[4200], new[4300];
+	char path[PATH_SIZE], copy[4200], new[4300];
 	static char buffer[65536];
 	struct stat st;
 	ssize_t n;
 	off_t at = 0;
 	FILE *out;
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, path, sizeof(path) - 1);
-	if (n <= 0 || getenv("FLOE_DURABLE") == NULL || fstat(fd, &st) != 0)
-		return;
-	path[n] = '\0';
-	if (strstr(path, "/polar_flog") == NULL)
+	if (getenv("FLOE_DURABLE") == NULL || !path_of(fd, path) || fstat(fd, &st) != 0 || strstr(path, "/polar_flog") == NULL)
 		return;
 	snprintf(copy, sizeof(copy), "%s/%llu", getenv("FLOE_DURABLE"), (unsigned long long) st.st_ino);
 	snprintf(new, sizeof(new), "%s.%d", copy, (int) getpid());
@@ -217,36 +156,8 @@ keep(int fd)
 		abort();
 }
 
-#define SYNC(name) \
-int name(int fd) \
-{ \
-	int (*next) (int) = dlsym(RTLD_NEXT, #name); \
-	keep(fd); \
-	return next(fd); \
-}
-SYNC(fsync) SYNC(fdatasync)
+BEFORE_SYNCS(keep)
 C
-
-=pod
-
-=over
-
-=item compile(code)
-
-The path of a library made of the C code, or undef without a compiler.
-
-=back
-
-=cut
-
-sub compile
-{
-	my ($code) = @_;
-	my $source = PostgreSQL::Test::Utils::tempdir('disk') . '/disk.c';
-	my $target = $source =~ s/\.c$/.so/r;
-	append_to_file($source, $code);
-	return system('gcc', '-shared', '-fPIC', '-O1', '-o', $target, $source, '-ldl') == 0 ? $target : undef;
-}
 
 =pod
 
@@ -264,7 +175,7 @@ file below the data directory unreadable, left() is the number of those that are
 sub bad_sectors
 {
 	my $directory = PostgreSQL::Test::Utils::tempdir('bad');
-	my $target = compile($library);
+	my $target = build_library($library);
 	return undef unless $target;
 	return {
 		library => $target,
@@ -293,7 +204,7 @@ synced() gives the paths of all files that were synced since its last call.
 
 sub record_syncs
 {
-	my $target = compile($sync_library);
+	my $target = build_library($sync_library);
 	return undef unless $target;
 	my $file = PostgreSQL::Test::Utils::tempdir('syncs') . '/syncs';
 	return {
@@ -323,7 +234,7 @@ it held when it was synced last, and files are gone whose names were not synced.
 
 sub losable
 {
-	my $target = compile($shadow_library);
+	my $target = build_library($shadow_library);
 	return undef unless $target;
 	my $directory = PostgreSQL::Test::Utils::tempdir('durable');
 	my $inode = sub { return (stat $_[0])[1] };

@@ -27,7 +27,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Floe::Test::Wait qw(wait_until);
 
-our @EXPORT_OK = qw(configuration new_flashback await_point checkpoint state continued record_points check_points in_background);
+our @EXPORT_OK = qw(configuration known_settings new_flashback await_point checkpoint state continued record_points check_points in_background);
 
 =pod
 
@@ -53,10 +53,30 @@ bgwriter_lru_maxpages = 0
 
 =pod
 
+=item known_settings(lines)
+
+The lines without the settings that only an engine with injection points knows: a release engine has segments of its usual size.
+
+=cut
+
+sub has_injection_points
+{
+	my ($share) = run_command([ 'pg_config', '--sharedir' ]);
+	return -e "$share/extension/injection_points.control";
+}
+
+sub known_settings
+{
+	my ($lines) = @_;
+	$lines =~ s/^polar_flashback_log_test_.*\n//mg unless has_injection_points();
+	return $lines;
+}
+
+=pod
+
 =item new_flashback(name [, configuration])
 
-A started instance with extensions flashback_log and injection_points in database postgres, and a first point. A release engine,
-which has no injection points, has segments of its usual size.
+A started instance with extensions flashback_log and injection_points in database postgres, and a first point.
 
 =cut
 
@@ -65,14 +85,10 @@ sub new_flashback
 	my ($name, $configuration) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
 	$node->init(allows_streaming => 1);
-	my $lines = configuration() . ($configuration // '');
-	my ($share) = run_command([ 'pg_config', '--sharedir' ]);
-	my $for_tests = -e "$share/extension/injection_points.control";
-	$lines =~ s/^polar_flashback_log_test_.*\n//mg unless $for_tests;
-	$node->append_conf('postgresql.conf', $lines);
+	$node->append_conf('postgresql.conf', known_settings(configuration() . ($configuration // '')));
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION flashback_log');
-	$node->safe_psql('postgres', 'CREATE EXTENSION injection_points') if $for_tests;
+	$node->safe_psql('postgres', 'CREATE EXTENSION injection_points') if has_injection_points();
 	await_point($node);
 	return $node;
 }

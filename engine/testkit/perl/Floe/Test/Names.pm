@@ -27,20 +27,17 @@ use strict;
 use warnings FATAL => 'all';
 use Exporter 'import';
 use PostgreSQL::Test::Utils;
+use Floe::Test::Library qw(build_library);
 
 our @EXPORT_OK = qw(slow_names);
 
 my $library = <<'C';
-#define _GNU_SOURCE
-#include <dlfcn.h>
 #include <netdb.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 int
 getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **result)
 {
-	int (*next) (const char *, const char *, const struct addrinfo *, struct addrinfo **) = dlsym(RTLD_NEXT, "getaddrinfo");
+	int (*next) (const char *, const char *, const struct addrinfo *, struct addrinfo **) = NEXT(getaddrinfo);
 	const char *mark = getenv("FLOE_SLOW_NAMES");
 
 	/* A signal ends one nap, not the waiting: as with a resolver */
@@ -64,12 +61,11 @@ Returns undef without a C compiler, else {library, mark, block, release}.
 
 sub slow_names
 {
-	my $directory = PostgreSQL::Test::Utils::tempdir('names');
-	append_to_file("$directory/names.c", $library);
-	return undef if system('gcc', '-shared', '-fPIC', '-O1', '-o', "$directory/names.so", "$directory/names.c", '-ldl') != 0;
-	my $mark = "$directory/mark";
+	my $target = build_library($library);
+	return undef unless $target;
+	my $mark = PostgreSQL::Test::Utils::tempdir('names') . '/mark';
 	return {
-		library => "$directory/names.so",
+		library => $target,
 		mark => $mark,
 		block => sub { append_to_file($mark, ''); return },
 		release => sub { unlink $mark; return },

@@ -32,7 +32,7 @@ use warnings FATAL => 'all';
 use Carp;
 use Exporter 'import';
 use PostgreSQL::Test::Utils;
-use Floe::Test::Disk qw(compile);
+use Floe::Test::Library qw(build_library);
 use Floe::Test::Torn qw(verifies);
 
 our @EXPORT_OK = qw(unsynced);
@@ -41,34 +41,16 @@ my $sector = 512;
 my $page_size = 8192;
 
 my $code = <<'C';
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
-#include <unistd.h>
-
 /* Where the versions of this file are kept; 0 if nobody wants them */
 static int
 kept(int fd, char *name, size_t size)
 {
 	const char *directory = getenv("FLOE_UNSYNCED");
-	char link[64], path[4096];
+	char path[PATH_SIZE];
 	struct stat st;
-	ssize_t n;
 
-	if (directory == NULL)
+	if (directory == NULL || !path_of(fd, path))
 		return 0;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, path, sizeof(path) - 1);
-	if (n <= 0)
-		return 0;
-	path[n] = '\0';
 	if (strstr(path, "/pgdata/base/") == NULL && strstr(path, "/pgdata/global/") == NULL &&
 		strstr(path, "/pgdata/pg_wal/0") == NULL && strstr(path, "/pgdata/pg_xact/") == NULL &&
 		strstr(path, "/pgdata/pg_multixact/") == NULL)
@@ -111,52 +93,23 @@ keep(int fd, off_t offset, size_t length)
 	errno = saved;
 }
 
-static size_t
-total(const struct iovec *iov, int n)
-{
-	size_t sum = 0;
-
-	for (int i = 0; i < n; i++)
-		sum += iov[i].iov_len;
-	return sum;
-}
-
-#define WRITE(name) \
-ssize_t name(int fd, const void *buffer, size_t length, off_t offset) \
-{ \
-	ssize_t (*next) (int, const void *, size_t, off_t) = dlsym(RTLD_NEXT, #name); \
-	keep(fd, offset, length); \
-	return next(fd, buffer, length, offset); \
-}
-#define WRITEV(name) \
-ssize_t name(int fd, const struct iovec *iov, int n, off_t offset) \
-{ \
-	ssize_t (*next) (int, const struct iovec *, int, off_t) = dlsym(RTLD_NEXT, #name); \
-	keep(fd, offset, total(iov, n)); \
-	return next(fd, iov, n, offset); \
-}
-WRITE(pwrite) WRITE(pwrite64) WRITEV(pwritev) WRITEV(pwritev64)
+BEFORE_WRITES(keep)
 
 /* Else WAL and commit status would hardly ever be written and not synced at a crash */
 static void
 take_time(int fd)
 {
-	char link[64], path[4096];
-	ssize_t n;
+	char path[PATH_SIZE];
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, path, sizeof(path) - 1);
-	if (n <= 0)
-		return;
-	path[n] = '\0';
-	if (strstr(path, "/pgdata/pg_") != NULL)
+	if (path_of(fd, path) && strstr(path, "/pgdata/pg_") != NULL)
 		usleep(5000);
 }
 
-#define SYNC(name) \
+/* Instead of a sync, what is kept is forgotten */
+#define FORGET(name) \
 int name(int fd) \
 { \
-	int (*next) (int) = dlsym(RTLD_NEXT, #name); \
+	int (*next) (int) = NEXT(name); \
 	char file[4200]; \
 	if (!kept(fd, file, sizeof(file))) \
 		return next(fd); \
@@ -164,13 +117,13 @@ int name(int fd) \
 	unlink(file); \
 	return 0; \
 }
-SYNC(fsync) SYNC(fdatasync)
+FORGET(fsync) FORGET(fdatasync)
 
 /* Another file may get its inode */
 int
 unlink(const char *path)
 {
-	int (*next) (const char *) = dlsym(RTLD_NEXT, "unlink");
+	int (*next) (const char *) = NEXT(unlink);
 	const char *directory = getenv("FLOE_UNSYNCED");
 	struct stat st;
 	char name[4200];
@@ -271,7 +224,7 @@ Returns how many pages were changed of each kind: {relation, torn, wal, status};
 
 sub unsynced
 {
-	my $target = compile($code);
+	my $target = build_library($code);
 	return undef unless $target;
 	my $directory = PostgreSQL::Test::Utils::tempdir('unsynced');
 	my $fail = sub {
