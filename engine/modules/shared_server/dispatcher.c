@@ -32,6 +32,7 @@
 #include "libpq/protocol.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "port/pg_bitutils.h"
 #include "port/pg_bswap.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
@@ -65,6 +66,9 @@
 /* Growth beyond the cap is taken back when this much time has passed since */
 #define GROWN_MS 1000
 
+/* The views show pools and workers as they were at most this long ago */
+#define PUBLISH_MS 20
+
 /* Files of the dispatcher that are neither clients nor workers */
 #define OTHER_FILES 64
 
@@ -85,6 +89,9 @@ typedef struct Pool
 	int			starting;
 	int			sessions;
 	TimestampTz next_spawn;
+	uint64		binds;
+	uint64		waits;
+	uint64		wait_us;
 } Pool;
 
 typedef enum WorkerState
@@ -123,6 +130,7 @@ typedef struct Session
 	int			identity_length;
 	char	   *image;
 	int			image_length;
+	bool		part_said;		/* its socket waits for the rest of a message */
 } Session;
 
 /* What an event is about: the kind above the number */
@@ -187,6 +195,20 @@ set_pinned(int number, const char *reason)
 }
 
 /*
+ * What is there to read would, unread, take back what is under way to the
+ * client.
+ */
+static void
+drain(int sock)
+{
+	for (int i = 0; i < 16; i++)
+	{
+		if (recv(sock, NULL, 1024 * 1024, MSG_TRUNC | MSG_DONTWAIT) <= 0)
+			break;
+	}
+}
+
+/*
  * The last words to a client that nobody serves, in the protocol's form.  What
  * does not fit into its socket is lost.
  */
@@ -205,14 +227,8 @@ say_fatal(int sock, const char *sqlstate, const char *message)
 	memcpy(text.data + 1, &length, sizeof(length));
 	(void) send(sock, text.data, text.len, MSG_NOSIGNAL | MSG_DONTWAIT);
 	pfree(text.data);
-
-	/* what the client has sent would, unread, take the words back */
 	(void) shutdown(sock, SHUT_WR);
-	for (int i = 0; i < 16; i++)
-	{
-		if (recv(sock, NULL, 1024 * 1024, MSG_TRUNC | MSG_DONTWAIT) <= 0)
-			break;
-	}
+	drain(sock);
 }
 
 static void
@@ -226,6 +242,7 @@ close_session(int number)
 	close(session->sock);
 	session->sock = -1;
 	session->worker = -1;
+	session->part_said = false;
 	if (session->pool)
 		session->pool->sessions--;
 	session->pool = NULL;
@@ -239,7 +256,14 @@ close_session(int number)
 	slot->pid = 0;
 	slot->key_length = 0;
 	slot->worker_pid = 0;
+	slot->ending = false;
+	pg_atomic_fetch_sub_u64(&shared_server->image_memory, slot->memory);
+	slot->memory = 0;
 	SpinLockRelease(&slot->mutex);
+	LWLockAcquire(shared_server->lock, LW_EXCLUSIVE);
+	shared_server->transactions += slot->transactions;
+	slot->transactions = 0;
+	LWLockRelease(shared_server->lock);
 	set_state(number, SHARED_SERVER_FREE);
 	free_sessions[free_sessions_count++] = number;
 }
@@ -421,7 +445,15 @@ wait_again(int number)
 	workers[number].session = -1;
 	sessions[session].worker = -1;
 	set_state(session, SHARED_SERVER_WAITING);
+	if (shared_server->sessions[session].ending)
+		pg_atomic_write_u32(&shared_server->ending, 1);
 	dlist_push_head(&sessions[session].pool->waiting, &sessions[session].link);
+}
+
+static int
+wait_bucket(int64 us)
+{
+	return us < 2 ? 0 : Min(pg_leftmost_one_pos64(us), SHARED_SERVER_WAIT_BUCKETS - 1);
 }
 
 /*
@@ -450,6 +482,8 @@ bind_session(int session_number, int worker_number)
 	worker->since = now;
 	session->worker = worker_number;
 	last_bind = now;
+	session->pool->binds++;
+	session->pool->wait_us += now - session->since;
 
 	LWLockAcquire(shared_server->lock, LW_EXCLUSIVE);
 	slot->state = SHARED_SERVER_BOUND;
@@ -457,8 +491,9 @@ bind_session(int session_number, int worker_number)
 	slot->idle = false;
 	slot->binds++;
 	slot->wait_us += now - session->since;
-	LWLockRelease(shared_server->lock);
 	shared_server->binds++;
+	shared_server->waits[wait_bucket(now - session->since)]++;
+	LWLockRelease(shared_server->lock);
 
 	if (!shared_server_send(worker->sock, SHARED_SERVER_BIND, session_number,
 							body.data, body.len, session->sock))
@@ -879,6 +914,7 @@ register_session(int worker_number, StringInfo body)
 	StringInfoData names;
 	const char *database;
 	const char *user;
+	Oid			role;
 
 	key = get_part(body, &key_length);
 	resume = get_part(body, &resume_length);
@@ -892,14 +928,18 @@ register_session(int worker_number, StringInfo body)
 	worker->pool->workers++;
 	total_workers++;
 
+	/* as in shared_server_append_key() */
 	initReadOnlyStringInfo(&names, unconstify(char *, key), key_length);
 	database = shared_server_get_string(&names);
 	user = shared_server_get_string(&names);
+	(void) shared_server_get_int(&names);
+	role = shared_server_get_int(&names);
 	LWLockAcquire(shared_server->lock, LW_EXCLUSIVE);
 	slot->state = SHARED_SERVER_BOUND;
 	slot->state_time = GetCurrentTimestamp();
 	namestrcpy(&slot->database, database);
 	namestrcpy(&slot->user, user);
+	slot->role = role;
 	LWLockRelease(shared_server->lock);
 	shared_server->logins++;
 	schedule_all();
@@ -964,6 +1004,7 @@ serve_worker(int number, SharedServerHeader *header, StringInfo body)
 			sessions[session].image = copy_bytes(body->data, body->len);
 			sessions[session].image_length = body->len;
 			sessions[session].worker = -1;
+			sessions[session].since = GetCurrentTimestamp();
 			set_pinned(session, "");
 			set_state(session, SHARED_SERVER_PARKED);
 			shared_server->parks++;
@@ -1060,23 +1101,32 @@ wake_session(int number)
 {
 	Session    *session = &sessions[number];
 	SharedServerSession *slot = &shared_server->sessions[number];
-	char		byte;
-	ssize_t		got;
+	SharedServerSaid said;
+	TimestampTz now;
 
 	if (session->sock < 0 || slot->state != SHARED_SERVER_PARKED)
 		return;
-	got = recv(session->sock, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+	said = shared_server_peek(session->sock);
+	if (said <= SHARED_SERVER_SAID_PART)
 	{
+		session->part_said = said == SHARED_SERVER_SAID_PART;
 		watch_session(number);
 		return;
 	}
-	if (got <= 0)
+	if (said == SHARED_SERVER_SAID_GOODBYE)
 	{
+		drain(session->sock);
 		close_session(number);
 		return;
 	}
-	session->since = GetCurrentTimestamp();
+	if (session->part_said)
+		shared_server_await_bytes(session->sock, 1);
+	session->part_said = false;
+	now = GetCurrentTimestamp();
+	if (now - session->since < SHARED_SERVER_GRACE_US)
+		slot->talkative = true;
+	session->since = now;
+	session->pool->waits++;
 	set_state(number, SHARED_SERVER_WAITING);
 	slot->waits++;
 	dlist_push_tail(&session->pool->waiting, &session->link);
@@ -1143,11 +1193,18 @@ accept_client(pgsocket listening)
 	slot->pinned[0] = '\0';
 	NameStr(slot->database)[0] = NameStr(slot->user)[0] = '\0';
 	slot->idle = false;
-	slot->binds = slot->waits = slot->wait_us = 0;
+	slot->binds = slot->waits = slot->wait_us = slot->transactions = 0;
+	slot->role = InvalidOid;
+	slot->last_worker_pid = 0;
+	slot->talkative = true;
 	LWLockRelease(shared_server->lock);
 	SpinLockAcquire(&slot->mutex);
 	slot->key_length = 0;
 	slot->worker_pid = 0;
+	slot->ending = false;
+	/* what is left of a session that an earlier dispatcher had */
+	pg_atomic_fetch_sub_u64(&shared_server->image_memory, slot->memory);
+	slot->memory = 0;
 	slot->pid = SHARED_SERVER_FIRST_PID +
 		(slot->generation % (SHARED_SERVER_FIRST_PID / sessions_max)) * sessions_max + number;
 	SpinLockRelease(&slot->mutex);
@@ -1236,15 +1293,46 @@ keep_time(void)
 }
 
 /*
- * What the views show of the whole.
+ * Sessions that were terminated while nobody served them.
  */
 static void
+end_terminated(void)
+{
+	if (pg_atomic_exchange_u32(&shared_server->ending, 0) == 0)
+		return;
+	for (int i = 0; i < sessions_max; i++)
+	{
+		SharedServerSession *slot = &shared_server->sessions[i];
+
+		/* one that is bound by now ends itself */
+		if (!slot->ending)
+			continue;
+		if (slot->state == SHARED_SERVER_WAITING)
+			end_waiting(i, "57P01", "terminating connection due to administrator command");
+		else if (slot->state == SHARED_SERVER_PARKED)
+		{
+			say_fatal(sessions[i].sock, "57P01", "terminating connection due to administrator command");
+			close_session(i);
+		}
+	}
+}
+
+/*
+ * What the views show of the whole, no more often than anybody can look.
+ * Returns when to do it again, in milliseconds, or -1.
+ */
+static long
 publish(void)
 {
+	static TimestampTz published = 0;
+	TimestampTz now = GetCurrentTimestamp();
 	int			free = 0;
 	int			count = 0;
 	dlist_iter	iter;
 
+	if (!TimestampDifferenceExceeds(published, now, PUBLISH_MS))
+		return PUBLISH_MS;
+	published = now;
 	for (int i = 0; i < workers_max; i++)
 		free += workers[i].state == WORKER_FREE;
 	LWLockAcquire(shared_server->lock, LW_EXCLUSIVE);
@@ -1262,17 +1350,23 @@ publish(void)
 		namestrcpy(&shown->user, shared_server_get_string(&names));
 		shown->sessions = pool->sessions;
 		shown->workers = pool->workers;
-		shown->free = shown->waiting = 0;
+		shown->binds = pool->binds;
+		shown->waits = pool->waits;
+		shown->wait_us = pool->wait_us;
+		shown->free = shown->waiting = shown->pinned = 0;
 		dlist_foreach(each, &pool->free)
 			shown->free++;
 		dlist_foreach(each, &pool->waiting)
 			shown->waiting++;
+		for (int i = 0; i < workers_max; i++)
+			shown->pinned += workers[i].pinned && workers[i].pool == pool;
 		count++;
 	}
 	shared_server->pools = count;
 	shared_server->workers = total_workers;
 	shared_server->free_workers = free;
 	LWLockRelease(shared_server->lock);
+	return -1;
 }
 
 static void
@@ -1386,6 +1480,7 @@ shared_server_dispatcher_main(Datum arg)
 
 	if (!pg_strong_random(shared_server->token, SHARED_SERVER_TOKEN_LENGTH))
 		elog(FATAL, "could not generate a token");
+	shared_server->dispatcher_latch = MyLatch;
 	shared_server->dispatcher_pid = MyProcPid;
 	shared_server->dispatcher_start = GetCurrentTimestamp();
 	shared_server->token_valid = true;
@@ -1402,11 +1497,13 @@ shared_server_dispatcher_main(Datum arg)
 		struct epoll_event events[EVENTS_MAX];
 		int			count;
 		long		next;
+		long		again;
 
 		start_logins();
+		end_terminated();
 		next = keep_time();
-		publish();
-		(void) WaitEventSetWait(set, next, &woken, 1, wait_event);
+		again = publish();
+		(void) WaitEventSetWait(set, again < 0 ? next : Min(next, again), &woken, 1, wait_event);
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 		if (ConfigReloadPending)

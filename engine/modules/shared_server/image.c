@@ -63,8 +63,8 @@ shared_server_append_string(StringInfo buf, const char *text)
 		appendBinaryStringInfo(buf, text, length);
 }
 
-static const void *
-get_bytes(StringInfo buf, int length)
+const void *
+shared_server_get_bytes(StringInfo buf, int length)
 {
 	const void *bytes = buf->data + buf->cursor;
 
@@ -79,7 +79,7 @@ get_bytes(StringInfo buf, int length)
 void
 shared_server_get_value(StringInfo buf, void *value, int length)
 {
-	memcpy(value, get_bytes(buf, length), length);
+	memcpy(value, shared_server_get_bytes(buf, length), length);
 }
 
 int32
@@ -87,7 +87,7 @@ shared_server_get_int(StringInfo buf)
 {
 	int32		value;
 
-	memcpy(&value, get_bytes(buf, sizeof(value)), sizeof(value));
+	memcpy(&value, shared_server_get_bytes(buf, sizeof(value)), sizeof(value));
 	return value;
 }
 
@@ -100,7 +100,7 @@ shared_server_get_string(StringInfo buf)
 
 	if (length == 0)
 		return NULL;
-	text = get_bytes(buf, length);
+	text = shared_server_get_bytes(buf, length);
 	if (text[length - 1] != '\0')
 		ereport(FATAL,
 				(errcode(ERRCODE_DATA_CORRUPTED),
@@ -185,9 +185,12 @@ compare_names(const void *a, const void *b)
 				  (*(struct config_generic *const *) b)->name);
 }
 
-/* The variables that have a value, in the order of their names */
+/*
+ * The variables that have a value, in the order of their names: all, or those
+ * whose value is not the one that the session began with.
+ */
 static struct config_generic **
-changed_variables(int *count)
+changed_variables(int *count, bool since_login)
 {
 	struct config_generic **result;
 	dlist_iter	iter;
@@ -198,7 +201,12 @@ changed_variables(int *count)
 	result = palloc_array(struct config_generic *, n + 1);
 	*count = 0;
 	dlist_foreach(iter, &guc_nondef_list)
-		result[(*count)++] = dlist_container(struct config_generic, nondef_link, iter.cur);
+	{
+		struct config_generic *gen = dlist_container(struct config_generic, nondef_link, iter.cur);
+
+		if (!since_login || gen->source > PGC_S_CLIENT)
+			result[(*count)++] = gen;
+	}
 	qsort(result, *count, sizeof(*result), compare_names);
 	return result;
 }
@@ -211,7 +219,7 @@ void
 shared_server_append_key(StringInfo buf)
 {
 	int			count;
-	struct config_generic **changed = changed_variables(&count);
+	struct config_generic **changed = changed_variables(&count, false);
 
 	shared_server_append_string(buf, MyProcPort->database_name);
 	shared_server_append_string(buf, MyProcPort->user_name);
@@ -242,7 +250,7 @@ void
 shared_server_append_settings(StringInfo buf)
 {
 	int			count;
-	struct config_generic **changed = changed_variables(&count);
+	struct config_generic **changed = changed_variables(&count, false);
 
 	for (int i = 0; i < count; i++)
 	{
@@ -315,7 +323,7 @@ void
 shared_server_append_identity(StringInfo buf)
 {
 	int			count;
-	struct config_generic **changed = changed_variables(&count);
+	struct config_generic **changed = changed_variables(&count, false);
 
 	shared_server_append_int(buf, MyProcPort->proto);
 	appendBinaryStringInfo(buf, &MyStartTimestamp, sizeof(MyStartTimestamp));
@@ -359,11 +367,12 @@ set_client_variable(const char *name, const char *value, GucSource source,
 
 /*
  * Put this backend in the client's place.  The port has its socket and its
- * address.
+ * address.  Returns whether a setting had to be changed.
  */
-void
+bool
 shared_server_apply_identity(StringInfo buf)
 {
+	bool		changed = false;
 	const char *name;
 	static MemoryContext context = NULL;
 	MemoryContext old;
@@ -379,7 +388,7 @@ shared_server_apply_identity(StringInfo buf)
 
 	MyProcPort->proto = shared_server_get_int(buf);
 	FrontendProtocol = MyProcPort->proto;
-	memcpy(&MyStartTimestamp, get_bytes(buf, sizeof(MyStartTimestamp)), sizeof(MyStartTimestamp));
+	memcpy(&MyStartTimestamp, shared_server_get_bytes(buf, sizeof(MyStartTimestamp)), sizeof(MyStartTimestamp));
 	MyStartTime = timestamptz_to_time_t(MyStartTimestamp);
 	name = shared_server_get_string(buf);
 	MyProcPort->remote_host = pstrdup(name ? name : "");
@@ -399,8 +408,12 @@ shared_server_apply_identity(StringInfo buf)
 
 		if (current == NULL || strcmp(current, value) != 0 ||
 			gen->reset_scontext != scontext || gen->reset_srole != role)
+		{
 			set_client_variable(name, value, PGC_S_CLIENT, scontext, role);
+			changed = true;
+		}
 	}
+	return changed;
 }
 
 static void
@@ -464,6 +477,22 @@ append_sequences(StringInfo buf)
 	pfree(sorted);
 }
 
+/* Each part begins with its length, so that it can be compared as a whole */
+static int
+begin_part(StringInfo buf)
+{
+	shared_server_append_int(buf, 0);
+	return buf->len;
+}
+
+static void
+end_part(StringInfo buf, int begin)
+{
+	int32		length = buf->len - begin;
+
+	memcpy(buf->data + begin - sizeof(length), &length, sizeof(length));
+}
+
 /*
  * Save what changes.  Returns why that is impossible, or NULL.
  */
@@ -473,18 +502,19 @@ shared_server_append_image(StringInfo buf)
 	int			count;
 	struct config_generic **changed;
 	int			placeholders = 0;
+	int			part;
 	const char *reason;
 
 	if (reported == NULL)
 		find_reported();
-	changed = changed_variables(&count);
-
+	part = begin_part(buf);
+	changed = changed_variables(&count, true);
 	for (int i = 0; i < count; i++)
 	{
 		struct config_generic *gen = changed[i];
 		const char *value;
 
-		if (gen->source <= PGC_S_CLIENT || is_transaction_setting(gen))
+		if (is_transaction_setting(gen))
 			continue;
 		if (gen->source == PGC_S_OVERRIDE && gen->reset_source == PGC_S_OVERRIDE)
 			continue;
@@ -532,18 +562,26 @@ shared_server_append_image(StringInfo buf)
 	}
 	shared_server_append_string(buf, NULL);
 
-	/* What the client believes */
-	for (int i = 0; i < reported_count; i++)
-		shared_server_append_string(buf, reported[i]->last_reported);
-
-	append_sequences(buf);
-
 	/* Names may be another's by then */
 	shared_server_append_int(buf, GetSessionUserId());
 	shared_server_append_int(buf, GetCurrentRoleId());
+	end_part(buf, part);
+
+	/* What the client believes */
+	part = begin_part(buf);
+	for (int i = 0; i < reported_count; i++)
+		shared_server_append_string(buf, reported[i]->last_reported);
+	end_part(buf, part);
+
+	part = begin_part(buf);
+	append_sequences(buf);
+	end_part(buf, part);
+
+	part = begin_part(buf);
 	reason = shared_server_append_statements(buf);
 	if (reason)
 		return reason;
+	end_part(buf, part);
 
 	return buf->len > SHARED_SERVER_IMAGE_MAX ? "size" : NULL;
 }
@@ -555,7 +593,7 @@ static void
 forget_settings(void)
 {
 	int			count;
-	struct config_generic **changed = changed_variables(&count);
+	struct config_generic **changed = changed_variables(&count, true);
 
 	for (int i = 0; i < count; i++)
 	{
@@ -598,23 +636,15 @@ believe(struct config_generic *gen, const char *value)
 	pfree(current);
 }
 
-/*
- * Make this backend what another one was when it saved the image.  Errors mean
- * that it is neither, and must end.
- */
-void
-shared_server_apply_image(StringInfo buf)
+static void
+apply_settings(StringInfo buf)
 {
 	const char *name;
-	int			kind;
 	const char *role_name = NULL;
 	GucContext	role_context = PGC_USERSET;
 	Oid			role_setter = InvalidOid;
 	Oid			user;
 
-	if (reported == NULL)
-		find_reported();
-	shared_server_forget_statements();
 	forget_settings();
 
 	while ((name = shared_server_get_string(buf)) != NULL)
@@ -645,8 +675,17 @@ shared_server_apply_image(StringInfo buf)
 		set_variable(name, NULL, PGC_S_SESSION, PGC_USERSET, BOOTSTRAP_SUPERUSERID);
 	}
 
-	for (int i = 0; i < reported_count; i++)
-		believe(reported[i], shared_server_get_string(buf));
+	user = shared_server_get_int(buf);
+	if (user != GetSessionUserId() || (Oid) shared_server_get_int(buf) != GetCurrentRoleId())
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("the role of the session has been renamed or dropped")));
+}
+
+static void
+apply_sequences(StringInfo buf)
+{
+	int			kind;
 
 	if (seqhashtab)
 		hash_destroy(seqhashtab);
@@ -663,17 +702,69 @@ shared_server_apply_image(StringInfo buf)
 
 			seqhashtab = hash_create("Sequence values", 16, &ctl, HASH_ELEM | HASH_BLOBS);
 		}
-		memcpy(&saved, get_bytes(buf, sizeof(saved)), sizeof(saved));
+		shared_server_get_value(buf, &saved, sizeof(saved));
 		seq = hash_search(seqhashtab, &saved.relid, HASH_ENTER, NULL);
 		*seq = saved;			/* with no transaction that uses it */
 		if (kind == 2)
 			last_used_seq = seq;
 	}
+}
 
-	user = shared_server_get_int(buf);
-	if (user != GetSessionUserId() || (Oid) shared_server_get_int(buf) != GetCurrentRoleId())
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("the role of the session has been renamed or dropped")));
-	shared_server_apply_statements(buf);
+/*
+ * The next part of an image, and whether the other one has the same.
+ */
+static StringInfoData
+next_part(StringInfo buf, StringInfo other, bool *same)
+{
+	StringInfoData part;
+	int			length = shared_server_get_int(buf);
+
+	initReadOnlyStringInfo(&part, unconstify(char *, (const char *) shared_server_get_bytes(buf, length)), length);
+	*same = false;
+	if (other->cursor < other->len)
+	{
+		int			other_length = shared_server_get_int(other);
+		const void *other_bytes = shared_server_get_bytes(other, other_length);
+
+		*same = length == other_length && memcmp(part.data, other_bytes, length) == 0;
+	}
+	return part;
+}
+
+/*
+ * Make this backend what another one was when it saved the image.  "last" is
+ * the image of what it has been since it let go of its last session, or empty;
+ * "known" says that this was the same client, "told" that the client has
+ * settings of its own, which may have to be reported.  Errors mean that it is
+ * neither, and must end.
+ */
+void
+shared_server_apply_image(StringInfo buf, StringInfo last, bool known, bool told)
+{
+	StringInfoData part;
+	bool		same;
+
+	if (reported == NULL)
+		find_reported();
+	last->cursor = 0;
+
+	part = next_part(buf, last, &same);
+	if (!same)
+		apply_settings(&part);
+	told |= !same;
+
+	part = next_part(buf, last, &same);
+	if (!same || told)
+	{
+		for (int i = 0; i < reported_count; i++)
+			believe(reported[i], shared_server_get_string(&part));
+	}
+
+	part = next_part(buf, last, &same);
+	if (!same)
+		apply_sequences(&part);
+
+	part = next_part(buf, last, &same);
+	if (!same || !known)
+		shared_server_apply_statements(&part);
 }

@@ -6,6 +6,7 @@
 CREATE FUNCTION polar_stat_get_session(
     OUT session_pid int4,
     OUT worker_pid int4,
+    OUT last_worker_pid int4,
     OUT datname name,
     OUT usename name,
     OUT client_addr text,
@@ -15,9 +16,12 @@ CREATE FUNCTION polar_stat_get_session(
     OUT pinned_by text,
     OUT login_time timestamptz,
     OUT state_change timestamptz,
+    OUT transactions int8,
     OUT binds int8,
     OUT waits int8,
-    OUT wait_time float8
+    OUT wait_time float8,
+    OUT wait_start timestamptz,
+    OUT memory int4
 )
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'polar_stat_get_session'
@@ -43,7 +47,12 @@ CREATE FUNCTION polar_stat_get_dispatcher(
     OUT binds int8,
     OUT parks int8,
     OUT spawns int8,
-    OUT timeouts int8
+    OUT timeouts int8,
+    OUT transactions int8,
+    OUT session_memory int8,
+    OUT wait_p50 float8,
+    OUT wait_p99 float8,
+    OUT wait_histogram int8[]
 )
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'polar_stat_get_dispatcher'
@@ -60,7 +69,11 @@ CREATE FUNCTION polar_stat_get_worker_pool(
     OUT sessions int4,
     OUT workers int4,
     OUT free int4,
-    OUT waiting int4
+    OUT waiting int4,
+    OUT dedicated int4,
+    OUT binds int8,
+    OUT waits int8,
+    OUT wait_time float8
 )
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'polar_stat_get_worker_pool'

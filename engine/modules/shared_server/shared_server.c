@@ -40,6 +40,9 @@ char	   *shared_server_dedicated_dbuser_names = NULL;
 char	   *shared_server_dedicated_guc_names = NULL;
 char	   *shared_server_safe_modules = NULL;
 int			shared_server_max_sessions = 10000;
+int			shared_server_shared_memory_size = 128 * 1024;
+int			shared_server_worker_cache_size = 8 * 1024;
+int			shared_server_quantum = 2;
 int			shared_server_stall_limit = 100;
 int			shared_server_reserved_workers = 2;
 bool		shared_server_shm_aset = false;
@@ -91,6 +94,8 @@ shared_server_shmem_startup(void)
 		memset(shared_server, 0, shared_server_size());
 		shared_server->lock = &GetNamedLWLockTranche("shared_server")->lock;
 		shared_server->sessions_max = shared_server_max_sessions;
+		pg_atomic_init_u64(&shared_server->image_memory, 0);
+		pg_atomic_init_u32(&shared_server->ending, 0);
 		for (int i = 0; i < shared_server->sessions_max; i++)
 			SpinLockInit(&shared_server->sessions[i].mutex);
 	}
@@ -161,6 +166,22 @@ _PG_init(void)
 							NULL,
 							&shared_server_max_sessions, 10000, 1, 1000000,
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("polar_ss_shared_memory_size",
+							gettext_noop("Memory for what sessions take along when they leave a backend."),
+							gettext_noop("Who logs in when it is used up is refused; who no longer fits keeps its backend. "
+										 "0 means that no session is shared."),
+							&shared_server_shared_memory_size, 128 * 1024, 0, MAX_KILOBYTES,
+							PGC_SIGHUP, GUC_UNIT_KB, NULL, NULL, NULL);
+	DefineCustomIntVariable("polar_ss_worker_cache_size",
+							gettext_noop("Memory in which a shared backend keeps prepared statements of sessions that have left it."),
+							gettext_noop("0 means that they are made again whenever a session comes back."),
+							&shared_server_worker_cache_size, 8 * 1024, 0, MAX_KILOBYTES,
+							PGC_SIGHUP, GUC_UNIT_KB, NULL, NULL, NULL);
+	DefineCustomIntVariable("polar_ss_quantum",
+							gettext_noop("How long a session that goes on keeps its backend while others wait for one."),
+							gettext_noop("0 means that it leaves after each transaction."),
+							&shared_server_quantum, 2, 0, 1000,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("polar_ss_stall_limit",
 							gettext_noop("Starts a reserved backend when sessions have waited for this long."),
 							NULL,

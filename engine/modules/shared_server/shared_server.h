@@ -54,6 +54,13 @@ typedef struct SharedServerSession
 	uint64		binds;
 	uint64		waits;
 	uint64		wait_us;
+	Oid			role;			/* that has logged in */
+	int			last_worker_pid;
+
+	/* written by its worker, or by the dispatcher while it has none */
+	bool		talkative;		/* goes on at once when it has been answered */
+	uint64		transactions;
+	int			memory;			/* bytes, see image_memory */
 
 	/*
 	 * For cancel requests.  Who asks has no PGPROC, so that a spinlock must
@@ -65,6 +72,7 @@ typedef struct SharedServerSession
 	uint8		key[MAX_CANCEL_KEY_LENGTH];
 	int			key_length;
 	int			worker_pid;		/* who serves it, or 0 */
+	bool		ending;			/* has been terminated while nobody did */
 } SharedServerSession;
 
 /* What the views show of a pool */
@@ -76,7 +84,14 @@ typedef struct SharedServerPool
 	int			workers;
 	int			free;
 	int			waiting;
+	int			pinned;
+	uint64		binds;
+	uint64		waits;
+	uint64		wait_us;
 } SharedServerPool;
+
+/* Waits of less than 2, 4, 8 ... microseconds, and of more in the last */
+#define SHARED_SERVER_WAIT_BUCKETS 32
 
 #define SHARED_SERVER_POOLS_SHOWN 128
 
@@ -87,6 +102,7 @@ typedef struct SharedServerShared
 	bool		token_valid;
 	int			dispatcher_pid;
 	TimestampTz dispatcher_start;
+	struct Latch *dispatcher_latch;
 	int			workers;
 	int			free_workers;
 	int			pools;
@@ -95,6 +111,10 @@ typedef struct SharedServerShared
 	uint64		parks;
 	uint64		spawns;
 	uint64		timeouts;
+	uint64		transactions;	/* of sessions that have ended */
+	uint64		waits[SHARED_SERVER_WAIT_BUCKETS];
+	pg_atomic_uint64 image_memory;	/* of all sessions, bytes */
+	pg_atomic_uint32 ending;	/* is a slot's set? */
 	SharedServerPool shown[SHARED_SERVER_POOLS_SHOWN];
 	int			sessions_max;
 	SharedServerSession sessions[FLEXIBLE_ARRAY_MEMBER];
@@ -125,6 +145,15 @@ typedef struct SharedServerHeader
 	int32		session;		/* its slot, or -1 */
 } SharedServerHeader;
 
+/* What a client has said, see shared_server_peek() */
+typedef enum SharedServerSaid
+{
+	SHARED_SERVER_SAID_NOTHING,
+	SHARED_SERVER_SAID_PART,	/* of a message */
+	SHARED_SERVER_SAID_SOMETHING,
+	SHARED_SERVER_SAID_GOODBYE, /* or it has gone without */
+} SharedServerSaid;
+
 /* What follows ADOPT_CONNECTION_CODE in the startup packet */
 typedef struct SharedServerAdopt
 {
@@ -132,6 +161,9 @@ typedef struct SharedServerAdopt
 	int32		session;
 	int32		resume;			/* no client, but a worker */
 } SharedServerAdopt;
+
+/* A client that goes on within this time is worth waiting for */
+#define SHARED_SERVER_GRACE_US 1000
 
 /* The most that a session may need to move; else it stays where it is */
 #define SHARED_SERVER_IMAGE_MAX (96 * 1024)
@@ -148,6 +180,9 @@ extern char *shared_server_dedicated_dbuser_names;
 extern char *shared_server_dedicated_guc_names;
 extern char *shared_server_safe_modules;
 extern int	shared_server_max_sessions;
+extern int	shared_server_shared_memory_size;
+extern int	shared_server_worker_cache_size;
+extern int	shared_server_quantum;
 extern int	shared_server_stall_limit;
 extern int	shared_server_reserved_workers;
 extern bool shared_server_shm_aset;
@@ -161,6 +196,8 @@ extern bool shared_server_send(int sock, SharedServerMessageKind kind,
 							   int passed);
 extern ssize_t shared_server_receive(int sock, void *data, size_t length,
 									 int *passed);
+extern SharedServerSaid shared_server_peek(int sock);
+extern void shared_server_await_bytes(int sock, int count);
 
 /* worker.c */
 extern void shared_server_worker_init(void);
@@ -171,19 +208,21 @@ extern void shared_server_append_settings(StringInfo buf);
 extern void shared_server_append_identity(StringInfo buf);
 extern const char *shared_server_append_image(StringInfo buf);
 extern void shared_server_apply_settings(StringInfo buf);
-extern void shared_server_apply_identity(StringInfo buf);
-extern void shared_server_apply_image(StringInfo buf);
+extern bool shared_server_apply_identity(StringInfo buf);
+extern void shared_server_apply_image(StringInfo buf, StringInfo last,
+									  bool known, bool told);
 extern void shared_server_append_string(StringInfo buf, const char *text);
 extern const char *shared_server_get_string(StringInfo buf);
 extern int32 shared_server_get_int(StringInfo buf);
 extern void shared_server_append_int(StringInfo buf, int32 value);
-
+extern const void *shared_server_get_bytes(StringInfo buf, int length);
 extern void shared_server_get_value(StringInfo buf, void *value, int length);
 
 /* statements.c */
 extern const char *shared_server_append_statements(StringInfo buf);
 extern void shared_server_apply_statements(StringInfo buf);
 extern void shared_server_forget_statements(void);
+extern bool shared_server_switch_statements(int slot, uint32 generation);
 
 /* taint.c */
 extern void shared_server_libraries_init(void);

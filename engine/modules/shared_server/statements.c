@@ -10,8 +10,13 @@
  * error.
  *
  * Parsing depends on settings that may have changed since.  So the text is
- * parsed when the session leaves, and if that gives another tree than the one
- * the statement has, the session stays.
+ * parsed when the session first leaves with it, and if that gives another tree
+ * than the one the statement has, the session stays.
+ *
+ * A worker keeps the statements of the sessions that it had, with their plans,
+ * up to "polar_ss_worker_cache_size".  They stay on the plan cache's list, so
+ * that they are invalidated as others are.  When the session comes back, each
+ * is compared with what the image says, and used if that is the same.
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *
@@ -25,6 +30,7 @@
 #include "access/tupdesc.h"
 #include "access/xact.h"
 #include "commands/prepare.h"
+#include "lib/ilist.h"
 #include "nodes/parsenodes.h"
 #include "parser/analyze.h"
 #include "parser/parser.h"
@@ -37,6 +43,40 @@
 #include "utils/memutils.h"
 #include "utils/plancache.h"
 #include "utils/snapmgr.h"
+
+/*
+ * What the image says of a statement for as long as it lives, once it is known
+ * that it can be made again from it.  Lives in the statement's own memory, and
+ * hangs at parserSetupArg, which nobody reads where there is no parserSetup: a
+ * new statement has none, even one at the same address.
+ */
+typedef struct SavedStatement
+{
+	uint32		round;			/* the last restoring that has met it */
+	int			length;
+	char		record[FLEXIBLE_ARRAY_MEMBER];
+} SavedStatement;
+
+/* The statements of a session that is elsewhere, or silent */
+typedef struct KeptStatements
+{
+	int			slot;			/* hash key */
+	uint32		generation;
+	HTAB	   *named;
+	CachedPlanSource *unnamed;
+	Size		size;
+	dlist_node	link;			/* in the list of all, the last used first */
+} KeptStatements;
+
+static HTAB *kept = NULL;
+static dlist_head kept_list = DLIST_STATIC_INIT(kept_list);
+static Size kept_size = 0;
+
+/* Whose statements are in prepared_queries and unnamed_stmt_psrc; -1: nobody's */
+static int	owner_slot = -1;
+static uint32 owner_generation = 0;
+
+static uint32 restoring = 0;
 
 /*
  * The statement that stands at a place of a text, or NULL if the text is
@@ -104,19 +144,16 @@ is_reproducible(CachedPlanSource *source, bool from_sql)
 	return again && equal(again, raw);
 }
 
-static const char *
-append_source(StringInfo buf, const char *name, bool from_sql, TimestampTz time,
-			  CachedPlanSource *source)
+/*
+ * What of a statement does not change.  The row type is one of that: a prepared
+ * statement may not change it.
+ */
+static void
+append_record(StringInfo buf, bool from_sql, TimestampTz time, CachedPlanSource *source)
 {
 	RawStmt    *raw = source->raw_parse_tree;
 	TupleDesc	desc = source->resultDesc;
 
-	/* a text that is too large need not be parsed to know that it stays */
-	if (buf->len + strlen(source->query_string) > SHARED_SERVER_IMAGE_MAX)
-		return "size";
-	if (!is_reproducible(source, from_sql))
-		return "prepared statements";
-	shared_server_append_string(buf, name);
 	shared_server_append_int(buf, from_sql);
 	appendBinaryStringInfo(buf, &time, sizeof(time));
 	shared_server_append_string(buf, source->query_string);
@@ -127,10 +164,6 @@ append_source(StringInfo buf, const char *name, bool from_sql, TimestampTz time,
 	appendBinaryStringInfo(buf, source->param_types, source->num_params * sizeof(Oid));
 	shared_server_append_int(buf, source->cursor_options);
 	shared_server_append_int(buf, source->fixed_result);
-	appendBinaryStringInfo(buf, &source->generic_cost, sizeof(double));
-	appendBinaryStringInfo(buf, &source->total_custom_cost, sizeof(double));
-	appendBinaryStringInfo(buf, &source->num_custom_plans, sizeof(int64));
-	appendBinaryStringInfo(buf, &source->num_generic_plans, sizeof(int64));
 	shared_server_append_int(buf, desc ? desc->natts : -1);
 	if (desc)
 	{
@@ -139,6 +172,50 @@ append_source(StringInfo buf, const char *name, bool from_sql, TimestampTz time,
 		for (int i = 0; i < desc->natts; i++)
 			appendBinaryStringInfo(buf, TupleDescAttr(desc, i), ATTRIBUTE_FIXED_PART_SIZE);
 	}
+}
+
+static void
+save_statement(CachedPlanSource *source, StringInfo record)
+{
+	SavedStatement *saved = MemoryContextAlloc(source->context,
+											   offsetof(SavedStatement, record) + record->len);
+
+	saved->round = restoring;
+	saved->length = record->len;
+	memcpy(saved->record, record->data, record->len);
+	source->parserSetupArg = saved;
+}
+
+static const char *
+append_source(StringInfo buf, const char *name, bool from_sql, TimestampTz time,
+			  CachedPlanSource *source)
+{
+	SavedStatement *saved;
+
+	/* a text that is too large need not be parsed to know that it stays */
+	if (buf->len + strlen(source->query_string) > SHARED_SERVER_IMAGE_MAX)
+		return "size";
+	if (source->parserSetup || !source->fixed_result)
+		return "prepared statements";
+	if (source->parserSetupArg == NULL)
+	{
+		StringInfoData record;
+
+		if (!is_reproducible(source, from_sql))
+			return "prepared statements";
+		initStringInfo(&record);
+		append_record(&record, from_sql, time, source);
+		save_statement(source, &record);
+		pfree(record.data);
+	}
+	saved = source->parserSetupArg;
+	shared_server_append_string(buf, name);
+	shared_server_append_int(buf, saved->length);
+	appendBinaryStringInfo(buf, saved->record, saved->length);
+	appendBinaryStringInfo(buf, &source->generic_cost, sizeof(double));
+	appendBinaryStringInfo(buf, &source->total_custom_cost, sizeof(double));
+	appendBinaryStringInfo(buf, &source->num_custom_plans, sizeof(int64));
+	appendBinaryStringInfo(buf, &source->num_generic_plans, sizeof(int64));
 	return NULL;
 }
 
@@ -165,13 +242,13 @@ shared_server_append_statements(StringInfo buf)
 	if ((count > 0 || unnamed_stmt_psrc) && !standard_conforming_strings)
 		return "prepared statements";
 
-	if (prepared_queries)
+	if (count > 0)
 	{
 		hash_seq_init(&status, prepared_queries);
 		while ((sorted[n] = hash_seq_search(&status)) != NULL)
 			n++;
+		qsort(sorted, n, sizeof(*sorted), compare_statements);
 	}
-	qsort(sorted, n, sizeof(*sorted), compare_statements);
 	for (int i = 0; i < n && reason == NULL; i++)
 		reason = append_source(buf, sorted[i]->stmt_name, sorted[i]->from_sql,
 							   sorted[i]->prepare_time, sorted[i]->plansource);
@@ -183,12 +260,13 @@ shared_server_append_statements(StringInfo buf)
 }
 
 /*
- * Make a statement of the image.
+ * Make a statement of what the image says of it.
  */
-static void
-apply_statement(StringInfo buf, const char *name)
+static CachedPlanSource *
+make_statement(StringInfo record, const char *name)
 {
-	bool		from_sql = shared_server_get_int(buf);
+	StringInfoData again;
+	bool		from_sql = shared_server_get_int(record);
 	TimestampTz time;
 	const char *text;
 	bool		has_tree;
@@ -204,16 +282,16 @@ apply_statement(StringInfo buf, const char *name)
 	CachedPlanSource *source;
 	bool		analyzed_later;
 
-	shared_server_get_value(buf, &time, sizeof(time));
-	text = shared_server_get_string(buf);
-	has_tree = shared_server_get_int(buf);
-	location = shared_server_get_int(buf);
-	length = shared_server_get_int(buf);
-	count = shared_server_get_int(buf);
+	shared_server_get_value(record, &time, sizeof(time));
+	text = shared_server_get_string(record);
+	has_tree = shared_server_get_int(record);
+	location = shared_server_get_int(record);
+	length = shared_server_get_int(record);
+	count = shared_server_get_int(record);
 	types = palloc_array(Oid, count + 1);
-	shared_server_get_value(buf, types, count * sizeof(Oid));
-	options = shared_server_get_int(buf);
-	fixed = shared_server_get_int(buf);
+	shared_server_get_value(record, types, count * sizeof(Oid));
+	options = shared_server_get_int(record);
+	fixed = shared_server_get_int(record);
 
 	if (has_tree)
 	{
@@ -231,27 +309,31 @@ apply_statement(StringInfo buf, const char *name)
 	if (analyzed_later)
 		source->is_valid = false;
 
-	shared_server_get_value(buf, &source->generic_cost, sizeof(double));
-	shared_server_get_value(buf, &source->total_custom_cost, sizeof(double));
-	shared_server_get_value(buf, &source->num_custom_plans, sizeof(int64));
-	shared_server_get_value(buf, &source->num_generic_plans, sizeof(int64));
-	columns = shared_server_get_int(buf);
+	columns = shared_server_get_int(record);
 	source->resultDesc = NULL;
 	if (columns >= 0)
 	{
 		MemoryContext old = MemoryContextSwitchTo(source->context);
 		TupleDesc	desc = CreateTemplateTupleDesc(columns);
 
-		desc->tdtypeid = shared_server_get_int(buf);
-		desc->tdtypmod = shared_server_get_int(buf);
+		desc->tdtypeid = shared_server_get_int(record);
+		desc->tdtypmod = shared_server_get_int(record);
 		for (int i = 0; i < columns; i++)
 		{
-			shared_server_get_value(buf, TupleDescAttr(desc, i), ATTRIBUTE_FIXED_PART_SIZE);
+			shared_server_get_value(record, TupleDescAttr(desc, i), ATTRIBUTE_FIXED_PART_SIZE);
 			populate_compact_attribute(desc, i);
 		}
 		source->resultDesc = desc;
 		MemoryContextSwitchTo(old);
 	}
+
+	/* what was made must be what was sent */
+	initStringInfo(&again);
+	append_record(&again, from_sql, time, source);
+	if (again.len != record->len || memcmp(again.data, record->data, again.len) != 0)
+		elog(ERROR, "prepared statement \"%s\" differs after it was restored", name);
+	save_statement(source, &again);
+	pfree(again.data);
 
 	if (name[0] == '\0')
 	{
@@ -263,23 +345,101 @@ apply_statement(StringInfo buf, const char *name)
 		StorePreparedStatement(name, source, from_sql);
 		FetchPreparedStatement(name, true)->prepare_time = time;
 	}
+	return source;
 }
 
+static void
+drop_unnamed(void)
+{
+	CachedPlanSource *source = unnamed_stmt_psrc;
+
+	unnamed_stmt_psrc = NULL;
+	if (source)
+		DropCachedPlan(source);
+}
+
+/* Is what this worker has of a statement what the image says? */
+static bool
+is_current(CachedPlanSource *source, StringInfo record)
+{
+	SavedStatement *saved = source->parserSetupArg;
+
+	return source->parserSetup == NULL && saved && saved->length == record->len &&
+		memcmp(saved->record, record->data, record->len) == 0;
+}
+
+/*
+ * Have the statements of the image, and no others.
+ */
 void
 shared_server_apply_statements(StringInfo buf)
 {
 	const char *name;
 	bool		transaction = false;
+	bool		unnamed = false;
+	int			met = 0;
 
+	restoring++;
 	while ((name = shared_server_get_string(buf)) != NULL)
 	{
-		if (!transaction)
-			StartTransactionCommand();
-		transaction = true;
-		apply_statement(buf, name);
+		int			length = shared_server_get_int(buf);
+		StringInfoData record;
+		CachedPlanSource *source = NULL;
+
+		initReadOnlyStringInfo(&record, unconstify(char *, (const char *) shared_server_get_bytes(buf, length)), length);
+		if (name[0] == '\0')
+		{
+			unnamed = true;
+			source = unnamed_stmt_psrc;
+			if (source && !is_current(source, &record))
+			{
+				drop_unnamed();
+				source = NULL;
+			}
+		}
+		else
+		{
+			PreparedStatement *entry = FetchPreparedStatement(name, false);
+
+			if (entry && !is_current(entry->plansource, &record))
+				DropPreparedStatement(name, true);
+			else if (entry)
+				source = entry->plansource;
+			met++;
+		}
+		if (source == NULL)
+		{
+			if (!transaction)
+				StartTransactionCommand();
+			transaction = true;
+			source = make_statement(&record, name);
+		}
+		((SavedStatement *) source->parserSetupArg)->round = restoring;
+		shared_server_get_value(buf, &source->generic_cost, sizeof(double));
+		shared_server_get_value(buf, &source->total_custom_cost, sizeof(double));
+		shared_server_get_value(buf, &source->num_custom_plans, sizeof(int64));
+		shared_server_get_value(buf, &source->num_generic_plans, sizeof(int64));
 	}
 	if (transaction)
 		CommitTransactionCommand();
+
+	/* the session has dropped some elsewhere */
+	if (!unnamed)
+		drop_unnamed();
+	if (prepared_queries && hash_get_num_entries(prepared_queries) != met)
+	{
+		HASH_SEQ_STATUS status;
+		PreparedStatement *entry;
+
+		hash_seq_init(&status, prepared_queries);
+		while ((entry = hash_seq_search(&status)) != NULL)
+		{
+			SavedStatement *saved = entry->plansource->parserSetupArg;
+
+			if (saved == NULL || saved->round != restoring)
+				DropPreparedStatement(entry->stmt_name, true);
+		}
+	}
 }
 
 /*
@@ -289,11 +449,133 @@ void
 shared_server_forget_statements(void)
 {
 	DropAllPreparedStatements();
-	if (unnamed_stmt_psrc)
-	{
-		CachedPlanSource *source = unnamed_stmt_psrc;
+	drop_unnamed();
+	owner_slot = -1;
+}
 
-		unnamed_stmt_psrc = NULL;
-		DropCachedPlan(source);
+static Size
+source_size(CachedPlanSource *source)
+{
+	return MemoryContextMemAllocated(source->context, true) +
+		(source->gplan ? MemoryContextMemAllocated(source->gplan->context, true) : 0);
+}
+
+/* Take it off the list; the caller does with the statements what it will. */
+static void
+unlink_kept(KeptStatements *entry)
+{
+	dlist_delete(&entry->link);
+	kept_size -= entry->size;
+	hash_search(kept, &entry->slot, HASH_REMOVE, NULL);
+}
+
+static void
+drop_kept(KeptStatements *entry)
+{
+	HTAB	   *named = entry->named;
+	CachedPlanSource *unnamed = entry->unnamed;
+
+	unlink_kept(entry);
+	if (named)
+	{
+		HASH_SEQ_STATUS status;
+		PreparedStatement *statement;
+
+		hash_seq_init(&status, named);
+		while ((statement = hash_seq_search(&status)) != NULL)
+			DropCachedPlan(statement->plansource);
+		hash_destroy(named);
 	}
+	if (unnamed)
+		DropCachedPlan(unnamed);
+}
+
+/*
+ * Put the statements aside for when their session comes back.
+ */
+static void
+keep_statements(void)
+{
+	KeptStatements *entry;
+	bool		found;
+	int			count = prepared_queries ? (int) hash_get_num_entries(prepared_queries) : 0;
+	Size		limit = (Size) shared_server_worker_cache_size * 1024;
+
+	if (count == 0 && unnamed_stmt_psrc == NULL)
+		return;
+	if (limit == 0)
+	{
+		shared_server_forget_statements();
+		return;
+	}
+	if (kept == NULL)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(int),.entrysize = sizeof(KeptStatements)};
+
+		kept = hash_create("shared_server statements", 64, &ctl, HASH_ELEM | HASH_BLOBS);
+	}
+	entry = hash_search(kept, &owner_slot, HASH_ENTER, &found);
+	Assert(!found);
+	entry->generation = owner_generation;
+	entry->named = NULL;
+	entry->unnamed = unnamed_stmt_psrc;
+	entry->size = sizeof(KeptStatements);
+	dlist_push_head(&kept_list, &entry->link);
+	unnamed_stmt_psrc = NULL;
+	if (entry->unnamed)
+		entry->size += source_size(entry->unnamed);
+	if (count > 0)
+	{
+		HASH_SEQ_STATUS status;
+		PreparedStatement *statement;
+
+		entry->named = prepared_queries;
+		prepared_queries = NULL;
+		/* a table has room for 32 from the beginning, and a directory */
+		entry->size += 4096 + Max(count, 32) * (sizeof(PreparedStatement) + 16);
+		hash_seq_init(&status, entry->named);
+		while ((statement = hash_seq_search(&status)) != NULL)
+			entry->size += source_size(statement->plansource);
+	}
+	kept_size += entry->size;
+	while (kept_size > limit)
+		drop_kept(dlist_tail_element(KeptStatements, link, &kept_list));
+}
+
+/*
+ * This worker serves that session from now on.  Returns whether its statements
+ * are what they were when it left this worker; otherwise they may have changed
+ * elsewhere.
+ */
+bool
+shared_server_switch_statements(int slot, uint32 generation)
+{
+	KeptStatements *entry;
+
+	if (owner_slot == slot && owner_generation == generation)
+		return true;
+	if (owner_slot >= 0)
+		keep_statements();
+	owner_slot = slot;
+	owner_generation = generation;
+	entry = kept ? hash_search(kept, &slot, HASH_FIND, NULL) : NULL;
+	if (entry && entry->generation != generation)
+	{
+		/* another client's, who had the place before */
+		drop_kept(entry);
+		entry = NULL;
+	}
+	if (entry)
+	{
+		Assert(unnamed_stmt_psrc == NULL);
+		if (entry->named)
+		{
+			if (prepared_queries)
+				hash_destroy(prepared_queries);
+			prepared_queries = entry->named;
+		}
+		unnamed_stmt_psrc = entry->unnamed;
+		unlink_kept(entry);
+	}
+	return false;
 }

@@ -14,12 +14,14 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_authid.h"
+#include "catalog/pg_type.h"
 #include "common/ip.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "shared_server.h"
 #include "utils/acl.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
@@ -55,8 +57,9 @@ polar_stat_get_session(PG_FUNCTION_ARGS)
 					worker_pid;
 		char		host[NI_MAXHOST] = "",
 					port[NI_MAXSERV] = "";
-		Datum		values[14];
-		bool		nulls[14] = {0};
+		Datum		values[18];
+		bool		nulls[18] = {0};
+		int			n = 0;
 
 		LWLockAcquire(shared_server->lock, LW_SHARED);
 		memcpy(&seen, slot, offsetof(SharedServerSession, mutex));
@@ -72,34 +75,64 @@ polar_stat_get_session(PG_FUNCTION_ARGS)
 		(void) pg_getnameinfo_all(&seen.raddr.addr, seen.raddr.salen, host, sizeof(host),
 								  port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
 
-		values[0] = Int32GetDatum(pid);
-		values[1] = Int32GetDatum(worker_pid);
-		nulls[1] = worker_pid == 0;
-		values[2] = NameGetDatum(&seen.database);
-		values[3] = NameGetDatum(&seen.user);
-		nulls[2] = nulls[3] = NameStr(seen.user)[0] == '\0';
-		values[4] = CStringGetTextDatum(host);
-		values[5] = Int32GetDatum(atoi(port));
-		values[6] = CStringGetTextDatum(state_names[seen.state]);
-		values[7] = CStringGetTextDatum(seen.pinned[0] ? "dedicated" : "shared");
-		values[8] = CStringGetTextDatum(seen.pinned);
-		nulls[8] = seen.pinned[0] == '\0';
-		values[9] = TimestampTzGetDatum(seen.login_time);
-		values[10] = TimestampTzGetDatum(seen.state_time);
-		values[11] = Int64GetDatum(seen.binds);
-		values[12] = Int64GetDatum(seen.waits);
-		values[13] = Float8GetDatum(seen.wait_us / 1000.0);
+		values[n++] = Int32GetDatum(pid);
+		nulls[n] = worker_pid == 0;
+		values[n++] = Int32GetDatum(worker_pid);
+		nulls[n] = seen.last_worker_pid == 0;
+		values[n++] = Int32GetDatum(seen.last_worker_pid);
+		nulls[n] = NameStr(seen.database)[0] == '\0';
+		values[n++] = NameGetDatum(&seen.database);
+		nulls[n] = NameStr(seen.user)[0] == '\0';
+		values[n++] = NameGetDatum(&seen.user);
+		values[n++] = CStringGetTextDatum(host);
+		values[n++] = Int32GetDatum(atoi(port));
+		values[n++] = CStringGetTextDatum(state_names[seen.state]);
+		values[n++] = CStringGetTextDatum(seen.pinned[0] ? "dedicated" : "shared");
+		nulls[n] = seen.pinned[0] == '\0';
+		values[n++] = CStringGetTextDatum(seen.pinned);
+		values[n++] = TimestampTzGetDatum(seen.login_time);
+		values[n++] = TimestampTzGetDatum(seen.state_time);
+		values[n++] = Int64GetDatum(seen.transactions);
+		values[n++] = Int64GetDatum(seen.binds);
+		values[n++] = Int64GetDatum(seen.waits);
+		values[n++] = Float8GetDatum(seen.wait_us / 1000.0);
+		nulls[n] = seen.state != SHARED_SERVER_WAITING;
+		values[n++] = TimestampTzGetDatum(seen.state_time);
+		values[n++] = Int32GetDatum(seen.memory);
+		Assert(n == lengthof(values));
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
+}
+
+/*
+ * A wait, in milliseconds, that this part of all waits has not exceeded.
+ */
+static double
+wait_percentile(double part)
+{
+	uint64		total = 0;
+	uint64		seen = 0;
+
+	for (int i = 0; i < SHARED_SERVER_WAIT_BUCKETS; i++)
+		total += shared_server->waits[i];
+	for (int i = 0; i < SHARED_SERVER_WAIT_BUCKETS; i++)
+	{
+		seen += shared_server->waits[i];
+		if (total > 0 && seen >= part * total)
+			return (double) (UINT64CONST(2) << i) / 1000;
+	}
+	return 0;
 }
 
 Datum
 polar_stat_get_dispatcher(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	Datum		values[15];
-	bool		nulls[15] = {0};
+	Datum		values[20];
+	bool		nulls[20] = {0};
+	Datum		buckets[SHARED_SERVER_WAIT_BUCKETS];
+	uint64		transactions = 0;
 	int			sessions[lengthof(state_names)] = {0};
 	int			pinned = 0;
 	int			n = 0;
@@ -112,6 +145,8 @@ polar_stat_get_dispatcher(PG_FUNCTION_ARGS)
 	for (int i = 0; i < shared_server->sessions_max; i++)
 	{
 		sessions[shared_server->sessions[i].state]++;
+		if (shared_server->sessions[i].state != SHARED_SERVER_FREE)
+			transactions += shared_server->sessions[i].transactions;
 		if (shared_server->sessions[i].state != SHARED_SERVER_FREE && shared_server->sessions[i].pinned[0])
 			pinned++;
 	}
@@ -130,6 +165,13 @@ polar_stat_get_dispatcher(PG_FUNCTION_ARGS)
 	values[n++] = Int64GetDatum(shared_server->parks);
 	values[n++] = Int64GetDatum(shared_server->spawns);
 	values[n++] = Int64GetDatum(shared_server->timeouts);
+	values[n++] = Int64GetDatum(shared_server->transactions + transactions);
+	values[n++] = Int64GetDatum(pg_atomic_read_u64(&shared_server->image_memory));
+	values[n++] = Float8GetDatum(wait_percentile(0.5));
+	values[n++] = Float8GetDatum(wait_percentile(0.99));
+	for (int i = 0; i < SHARED_SERVER_WAIT_BUCKETS; i++)
+		buckets[i] = Int64GetDatum(shared_server->waits[i]);
+	values[n++] = PointerGetDatum(construct_array_builtin(buckets, SHARED_SERVER_WAIT_BUCKETS, INT8OID));
 	LWLockRelease(shared_server->lock);
 	Assert(n == lengthof(values));
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
@@ -152,8 +194,8 @@ polar_stat_get_worker_pool(PG_FUNCTION_ARGS)
 	LWLockRelease(shared_server->lock);
 	for (int i = 0; i < count; i++)
 	{
-		Datum		values[6];
-		bool		nulls[6] = {0};
+		Datum		values[10];
+		bool		nulls[10] = {0};
 
 		values[0] = NameGetDatum(&seen[i].database);
 		values[1] = NameGetDatum(&seen[i].user);
@@ -161,6 +203,10 @@ polar_stat_get_worker_pool(PG_FUNCTION_ARGS)
 		values[3] = Int32GetDatum(seen[i].workers);
 		values[4] = Int32GetDatum(seen[i].free);
 		values[5] = Int32GetDatum(seen[i].waiting);
+		values[6] = Int32GetDatum(seen[i].pinned);
+		values[7] = Int64GetDatum(seen[i].binds);
+		values[8] = Int64GetDatum(seen[i].waits);
+		values[9] = Float8GetDatum(seen[i].wait_us / 1000.0);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * wire.c
- *	  Messages between the dispatcher and a worker, with sockets in them.
+ *	  Messages between the dispatcher and a worker, with sockets in them; and
+ *	  a look at what a client has said.
  *
  * Both ends are processes of one server and one build.  Each message is sent
  * with one call; a socket travels with its first byte.
@@ -17,10 +18,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "libpq/protocol.h"
+#include "port/pg_bswap.h"
 #include "shared_server.h"
 
 /*
@@ -113,4 +117,62 @@ shared_server_receive(int sock, void *data, size_t length, int *passed)
 			close(fd);
 	}
 	return got;
+}
+
+/*
+ * After how many bytes a client is believed to have something to say, although
+ * its message is longer: it might not fit into the socket's buffer.
+ */
+#define MESSAGE_AWAITED (16 * 1024)
+
+/* Type and length */
+#define MESSAGE_HEAD 5
+
+void
+shared_server_await_bytes(int sock, int count)
+{
+	(void) setsockopt(sock, SOL_SOCKET, SO_RCVLOWAT, &count, sizeof(count));
+}
+
+/*
+ * What has a client said that waits between two transactions?  Nothing is
+ * read.  If it has said a part of a message, its socket is not readable until
+ * the rest is there; that must be undone before anybody reads from it.
+ */
+SharedServerSaid
+shared_server_peek(int sock)
+{
+	unsigned char said[256];
+	ssize_t		got;
+	uint32		length;
+	int			needed = MESSAGE_HEAD;
+	int			there;
+	struct pollfd hangup = {.fd = sock,.events = POLLRDHUP};
+
+	got = recv(sock, said, sizeof(said), MSG_PEEK | MSG_DONTWAIT);
+	if (got < 0)
+		return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ?
+			SHARED_SERVER_SAID_NOTHING : SHARED_SERVER_SAID_GOODBYE;
+	if (got == 0)
+		return SHARED_SERVER_SAID_GOODBYE;
+	if (got >= MESSAGE_HEAD)
+	{
+		memcpy(&length, said + 1, sizeof(length));
+		length = pg_ntoh32(length);
+		if (said[0] == PqMsg_Terminate && length == MESSAGE_HEAD - 1)
+			return SHARED_SERVER_SAID_GOODBYE;
+
+		/* a length that cannot be is for the stock code to refuse */
+		needed = length < MESSAGE_AWAITED ? (int) length + 1 : MESSAGE_AWAITED;
+		if (got >= needed)
+			return SHARED_SERVER_SAID_SOMETHING;
+		if (got == sizeof(said) && (ioctl(sock, FIONREAD, &there) < 0 || there >= needed))
+			return SHARED_SERVER_SAID_SOMETHING;
+	}
+
+	/* the rest will never come */
+	if (poll(&hangup, 1, 0) != 0)
+		return SHARED_SERVER_SAID_GOODBYE;
+	shared_server_await_bytes(sock, needed);
+	return SHARED_SERVER_SAID_PART;
 }

@@ -10,7 +10,9 @@
  * then on the worker parks it when the dispatcher asks, and is given another.
  *
  * While nobody waits nothing moves: a worker that is bound costs a look at the
- * socket of the dispatcher when it is idle anyway.
+ * socket of the dispatcher when it is idle anyway.  When somebody does, a client
+ * that goes on at once keeps its worker for a little while: to move a session
+ * costs as much as a small transaction.
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *
@@ -25,10 +27,12 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "access/xact.h"
+#include "catalog/pg_authid.h"
 #include "libpq/libpq.h"
 #include "libpq/protocol.h"
 #include "miscadmin.h"
@@ -44,6 +48,7 @@
 #include "tcop/dest.h"
 #include "tcop/session_state.h"
 #include "tcop/tcopprot.h"
+#include "utils/acl.h"
 #include "utils/backend_status.h"
 #include "utils/memutils.h"
 #include "utils/ps_status.h"
@@ -71,10 +76,28 @@ static StringInfoData last_image;
 /* A session that was sent to us when we started */
 static StringInfoData resumed;
 
+/* What an image takes at least, which a login must find */
+#define LOGIN_IMAGE 512
+
 /* The most that key, names, settings and identity of a login may take */
 #define LOGIN_MAX (SHARED_SERVER_IMAGE_MAX / 2)
 
+/* Since when we have the session, and wait for its next message */
+static TimestampTz bound_since = 0;
+static TimestampTz idle_since = 0;
+
+/* What it keeps of the dispatcher's memory besides its image */
+static int	identity_length = 0;
+
+/* Has a part of a message been seen, so that the socket waits for the rest? */
+static bool part_said = false;
+
+/*
+ * An idle worker waits for the dispatcher and for its client.  The set of events
+ * is made once; who comes and goes is the client in the epoll inside of it.
+ */
 static WaitEventSet *wait_set = NULL;
+static int	client_epoll = -1;
 static uint32 wait_event_park = 0;
 static MemoryContext idle_context = NULL;
 
@@ -82,6 +105,8 @@ static adopt_connection_hook_type prev_adopt_connection_hook = NULL;
 static session_idle_hook_type prev_session_idle_hook = NULL;
 static cancel_key_hook_type prev_cancel_key_hook = NULL;
 static cancel_request_hook_type prev_cancel_request_hook = NULL;
+static signal_session_hook_type prev_signal_session_hook = NULL;
+static session_backend_hook_type prev_session_backend_hook = NULL;
 
 /*
  * What is written while there is no client goes nowhere.
@@ -345,7 +370,7 @@ is_dedicated(const char *database, const char *user)
 static bool
 is_native(void)
 {
-	return !shared_server_enabled || am_walsender ||
+	return !shared_server_enabled || shared_server_shared_memory_size == 0 || am_walsender ||
 		MyProcPort->ssl_in_use || MyProcPort->laddr.addr.ss_family == AF_UNIX ||
 #ifdef ENABLE_GSS
 		(MyProcPort->gss && MyProcPort->gss->enc) ||
@@ -385,6 +410,50 @@ is_too_large(void)
 }
 
 /*
+ * Take as much of what all sessions may have as this one needs now.
+ */
+static bool
+reserve_memory(int needed)
+{
+	SharedServerSession *slot = &shared_server->sessions[session];
+	uint64		limit = (uint64) shared_server_shared_memory_size * 1024;
+	bool		enough = true;
+
+	/* after the end of a dispatcher the slot may be somebody else's */
+	SpinLockAcquire(&slot->mutex);
+	if (slot->worker_pid != MyProcPid)
+		enough = false;
+	else if (needed > slot->memory)
+	{
+		int			more = needed - slot->memory;
+
+		if (pg_atomic_fetch_add_u64(&shared_server->image_memory, more) + more > limit)
+		{
+			pg_atomic_fetch_sub_u64(&shared_server->image_memory, more);
+			enough = false;
+		}
+	}
+	else
+		pg_atomic_fetch_sub_u64(&shared_server->image_memory, slot->memory - needed);
+	if (enough)
+		slot->memory = needed;
+	SpinLockRelease(&slot->mutex);
+	return enough;
+}
+
+/* The length of shared_server_append_identity() */
+static int
+measure_identity(void)
+{
+	StringInfoData identity;
+
+	initStringInfo(&identity);
+	shared_server_append_identity(&identity);
+	pfree(identity.data);
+	return identity.len;
+}
+
+/*
  * A session's key for cancel requests is its own: the worker's, known to a
  * client that has moved on, would cancel somebody else.
  */
@@ -414,16 +483,35 @@ shared_server_cancel_key(int32 *pid, uint8 *key, int length)
 		*pid = slot->pid;
 		SpinLockRelease(&slot->mutex);
 		memcpy(key, own, length);
+		MySessionPid = *pid;
+
+		identity_length = measure_identity();
+		if (!reserve_memory(identity_length + LOGIN_IMAGE))
+			ereport(FATAL,
+					(errcode(ERRCODE_OUT_OF_MEMORY),
+					 errmsg("out of memory for shared sessions"),
+					 errdetail("Sessions use %" PRIu64 " kB of the %d kB that \"%s\" allows.",
+							   pg_atomic_read_u64(&shared_server->image_memory) / 1024,
+							   shared_server_shared_memory_size, "polar_ss_shared_memory_size"),
+					 errhint("Increase \"%s\", or end sessions.", "polar_ss_shared_memory_size")));
 	}
+}
+
+static SharedServerSession *
+find_session(int pid)
+{
+	if (shared_server == NULL || pid < SHARED_SERVER_FIRST_PID)
+		return NULL;
+	return &shared_server->sessions[(pid - SHARED_SERVER_FIRST_PID) % shared_server->sessions_max];
 }
 
 static bool
 shared_server_cancel_request(int pid, const uint8 *key, int length)
 {
-	if (shared_server && pid >= SHARED_SERVER_FIRST_PID)
-	{
-		SharedServerSession *slot = &shared_server->sessions[(pid - SHARED_SERVER_FIRST_PID) % shared_server->sessions_max];
+	SharedServerSession *slot = find_session(pid);
 
+	if (slot)
+	{
 		SpinLockAcquire(&slot->mutex);
 		if (slot->pid == pid && slot->key_length == length && slot->worker_pid != 0 &&
 			timingsafe_bcmp(slot->key, key, length) == 0)
@@ -435,20 +523,100 @@ shared_server_cancel_request(int pid, const uint8 *key, int length)
 }
 
 /*
- * Begin or end to be whom cancel requests for the session reach.  After the end
- * of a dispatcher the slot may be somebody else's.
+ * pg_cancel_backend() and pg_terminate_backend() with a session's id: the rules
+ * are pg_signal_backend()'s.  A session that nobody serves has nothing to
+ * cancel, and is ended by the dispatcher.
+ */
+static int
+shared_server_signal(int pid, int sig)
+{
+	SharedServerSession *slot = find_session(pid);
+	Oid			role = InvalidOid;
+	bool		found;
+
+	if (slot == NULL)
+		return prev_signal_session_hook ? prev_signal_session_hook(pid, sig) : SIGNAL_BACKEND_UNKNOWN;
+
+	LWLockAcquire(shared_server->lock, LW_SHARED);
+	if (slot->state != SHARED_SERVER_FREE)
+		role = slot->role;
+	LWLockRelease(shared_server->lock);
+	if (sig != 0 && OidIsValid(role))
+	{
+		if (superuser_arg(role))
+		{
+			if (!superuser())
+				return SIGNAL_BACKEND_NOSUPERUSER;
+		}
+		else if (!has_privs_of_role(GetUserId(), role) &&
+				 !has_privs_of_role(GetUserId(), ROLE_PG_SIGNAL_BACKEND))
+			return SIGNAL_BACKEND_NOPERMISSION;
+	}
+
+	/* the slot may have become another session's meanwhile; its id tells */
+	SpinLockAcquire(&slot->mutex);
+	found = slot->pid == pid && OidIsValid(role);
+	if (found && sig != 0)
+	{
+		if (slot->worker_pid != 0)
+			kill(-slot->worker_pid, sig);
+		else if (sig == SIGTERM)
+			slot->ending = true;
+		else
+			sig = 0;
+	}
+	SpinLockRelease(&slot->mutex);
+	if (!found)
+		return SIGNAL_BACKEND_UNKNOWN;
+	if (sig == SIGTERM)
+	{
+		pg_atomic_write_u32(&shared_server->ending, 1);
+		if (shared_server->dispatcher_pid != 0)
+			SetLatch(shared_server->dispatcher_latch);
+	}
+	return SIGNAL_BACKEND_SUCCESS;
+}
+
+static int
+shared_server_backend(int pid)
+{
+	SharedServerSession *slot = find_session(pid);
+	int			backend = pid;
+
+	if (slot)
+	{
+		SpinLockAcquire(&slot->mutex);
+		backend = slot->pid == pid ? slot->worker_pid : 0;
+		SpinLockRelease(&slot->mutex);
+	}
+	else if (prev_session_backend_hook)
+		backend = prev_session_backend_hook(pid);
+	return backend;
+}
+
+/*
+ * Begin or end to be whom signals for the session reach.  After the end of a
+ * dispatcher the slot may be somebody else's.
  */
 static void
 set_cancel_target(bool begin)
 {
 	SharedServerSession *slot = &shared_server->sessions[session];
+	bool		ending = false;
 
 	SpinLockAcquire(&slot->mutex);
 	if (begin)
+	{
 		slot->worker_pid = MyProcPid;
+		slot->last_worker_pid = MyProcPid;
+		MySessionPid = slot->pid;
+		ending = slot->ending;
+	}
 	else if (slot->worker_pid == MyProcPid)
 		slot->worker_pid = 0;
 	SpinLockRelease(&slot->mutex);
+	if (ending)
+		kill(MyProcPid, SIGTERM);
 }
 
 /* Our process id may be another's soon */
@@ -459,12 +627,29 @@ worker_exit(int code, Datum arg)
 		set_cancel_target(false);
 }
 
+/*
+ * Begin or end to wait for the client when we are idle.
+ */
 static void
-forget_wait_set(void)
+watch_client(bool begin)
 {
-	if (wait_set)
-		FreeWaitEventSet(wait_set);
-	wait_set = NULL;
+	struct epoll_event event = {.events = EPOLLIN};
+
+	if (epoll_ctl(client_epoll, begin ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, MyProcPort->sock, &event) < 0)
+		ereport(FATAL,
+				(errcode_for_socket_access(),
+				 errmsg("could not watch a client: %m")));
+}
+
+/*
+ * The whole of the message is there, or somebody else will look.
+ */
+static void
+forget_part(void)
+{
+	if (part_said)
+		shared_server_await_bytes(MyProcPort->sock, 1);
+	part_said = false;
 }
 
 static void
@@ -478,12 +663,13 @@ become_native(void)
 static void
 become_nobody(void)
 {
-	forget_wait_set();
 	FreeWaitEventSet(FeBeWaitSet);
 	FeBeWaitSet = NULL;
+	watch_client(false);
 	close(MyProcPort->sock);
 	MyProcPort->sock = PGINVALID_SOCKET;
 	session = -1;
+	MySessionPid = 0;
 	yield_wanted = false;
 	pinned[0] = '\0';
 	if (PqCommMethods != &nowhere)
@@ -543,6 +729,8 @@ park(void)
 	StringInfoData image;
 	const char *reason = save_session(&image);
 
+	if (reason == NULL && !reserve_memory(identity_length + image.len))
+		reason = "polar_ss_shared_memory_size";
 	if (reason != NULL)
 	{
 		if (strncmp(pinned, reason, sizeof(pinned) - 1) != 0)
@@ -553,8 +741,15 @@ park(void)
 		return false;
 	}
 
-	/* from here on a cancel request finds nobody */
+	/*
+	 * From here on a signal for the session finds nobody.  One that has been
+	 * sent arrives with the next system call at the latest: who was to be
+	 * terminated must not leave.
+	 */
 	set_cancel_target(false);
+	forget_part();
+	(void) getppid();
+	CHECK_FOR_INTERRUPTS();
 	tell(SHARED_SERVER_PARK, image.data, image.len);
 	resetStringInfo(&last_image);
 	appendBinaryStringInfo(&last_image, image.data, image.len);
@@ -579,6 +774,7 @@ end_session(void)
 	(void) recv(MyProcPort->sock, bytes, sizeof(bytes), MSG_DONTWAIT);
 	set_cancel_target(false);
 	tell(SHARED_SERVER_END, NULL, 0);
+	shared_server_forget_statements();
 	resetStringInfo(&last_image);
 	appendBinaryStringInfo(&last_image, image.data, image.len);
 	become_nobody();
@@ -605,31 +801,32 @@ bind_session(int slot, StringInfo body, int sock)
 		session = -1;
 		return;
 	}
-	forget_wait_set();
+	watch_client(true);
 	PqCommMethods = client_methods;
 	fresh = true;
+	bound_since = GetCurrentTimestamp();
 
 	PG_TRY();
 	{
-		int			length = shared_server_get_int(body);
+		StringInfoData check;
+		bool		known;
+		bool		told;
+		int			length;
 
-		initReadOnlyStringInfo(&part, body->data + body->cursor, length);
-		shared_server_apply_identity(&part);
-		body->cursor += length;
+		identity_length = shared_server_get_int(body);
+		initReadOnlyStringInfo(&part, body->data + body->cursor, identity_length);
+		told = shared_server_apply_identity(&part);
+		body->cursor += identity_length;
 		length = shared_server_get_int(body);
 		initReadOnlyStringInfo(&part, body->data + body->cursor, length);
-		if (length != last_image.len || memcmp(part.data, last_image.data, length) != 0)
-		{
-			StringInfoData check;
+		known = shared_server_switch_statements(slot, shared_server->sessions[slot].generation);
+		shared_server_apply_image(&part, &last_image, known, told);
 
-			shared_server_apply_image(&part);
-
-			/* what was made must be what was sent */
-			initStringInfo(&check);
-			if (shared_server_append_image(&check) != NULL ||
-				check.len != length || memcmp(check.data, part.data, length) != 0)
-				elog(ERROR, "session image differs after it was restored");
-		}
+		/* what was made must be what was sent */
+		initStringInfo(&check);
+		if (shared_server_append_image(&check) != NULL ||
+			check.len != length || memcmp(check.data, part.data, length) != 0)
+			elog(ERROR, "session image differs after it was restored");
 	}
 	PG_CATCH();
 	{
@@ -696,43 +893,41 @@ serve_dispatcher(void)
 }
 
 /*
- * What an idle worker waits for: the dispatcher, and its client if it has one.
+ * For how many milliseconds more may the session keep us although others wait?
  */
-static WaitEventSet *
-idle_wait_set(void)
+static long
+turn_left(void)
 {
-	if (wait_set == NULL)
+	TimestampTz now;
+	TimestampTz until;
+
+	if (shared_server_quantum == 0 || shared_server_force_migrate ||
+		!shared_server->sessions[session].talkative)
+		return 0;
+	now = GetCurrentTimestamp();
+	if (now >= idle_since + SHARED_SERVER_GRACE_US)
 	{
-		wait_set = CreateWaitEventSet(NULL, 4);
-		AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
-		AddWaitEventToSet(wait_set, WL_POSTMASTER_DEATH, PGINVALID_SOCKET, NULL, NULL);
-		AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, control, NULL, NULL);
-		if (session >= 0)
-			AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, MyProcPort->sock, NULL, NULL);
+		/* next time it is not waited for */
+		shared_server->sessions[session].talkative = false;
+		return 0;
 	}
-	return wait_set;
-}
-
-static bool
-client_has_spoken(void)
-{
-	struct pollfd wait = {.fd = MyProcPort->sock,.events = POLLIN};
-
-	return poll(&wait, 1, 0) > 0;
+	until = Min(idle_since + SHARED_SERVER_GRACE_US, bound_since + shared_server_quantum * INT64CONST(1000));
+	return until > now ? (long) ((until - now + 999) / 1000) : 0;
 }
 
 /*
- * Has the client said goodbye, or gone without?  Nothing is read.
+ * Is there something of the client for us to read?
  */
-static bool
-client_has_ended(void)
+static SharedServerSaid
+look_at_client(void)
 {
-	char		bytes[5];
-	ssize_t		got = recv(MyProcPort->sock, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
+	SharedServerSaid said = shared_server_peek(MyProcPort->sock);
 
-	if (got < 0)
-		return errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR;
-	return got == 0 || (got == 5 && bytes[0] == PqMsg_Terminate);
+	if (said == SHARED_SERVER_SAID_PART)
+		part_said = true;
+	else
+		forget_part();
+	return said;
 }
 
 /*
@@ -743,6 +938,7 @@ static void
 shared_server_idle(void)
 {
 	MemoryContext old;
+	bool		stays = false;
 
 	if (prev_session_idle_hook)
 		prev_session_idle_hook();
@@ -770,6 +966,17 @@ shared_server_idle(void)
 			MemoryContextSwitchTo(top);
 		}
 		wait_event_park = WaitEventExtensionNew("SharedServerWorkerFree");
+		client_epoll = epoll_create1(EPOLL_CLOEXEC);
+		if (client_epoll < 0)
+			ereport(FATAL,
+					(errcode_for_socket_access(),
+					 errmsg("%s() failed: %m", "epoll_create1")));
+		ReserveExternalFD();
+		wait_set = CreateWaitEventSet(NULL, 4);
+		AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+		AddWaitEventToSet(wait_set, WL_POSTMASTER_DEATH, PGINVALID_SOCKET, NULL, NULL);
+		AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, control, NULL, NULL);
+		AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, client_epoll, NULL, NULL);
 		before_shmem_exit(worker_exit, 0);
 		shared_server_taint_init();
 
@@ -793,6 +1000,9 @@ shared_server_idle(void)
 			/* the number of variables before the session has set any */
 			resetStringInfo(&part);
 			(void) shared_server_append_image(&part);
+			(void) shared_server_switch_statements(session, shared_server->sessions[session].generation);
+			watch_client(true);
+			bound_since = GetCurrentTimestamp();
 			tell(SHARED_SERVER_REGISTER, all.data, all.len);
 		}
 		else
@@ -818,10 +1028,11 @@ shared_server_idle(void)
 		return;
 
 	old = MemoryContextSwitchTo(idle_context);
+	idle_since = GetCurrentTimestamp();
+	if (session >= 0)
+		shared_server->sessions[session].transactions++;
 	if (shared_server_force_migrate && session >= 0)
 		yield_wanted = true;
-	if (yield_wanted && session >= 0)
-		(void) park();
 
 	for (;;)
 	{
@@ -831,13 +1042,36 @@ shared_server_idle(void)
 		int			served = session;
 		bool		told = false;
 		bool		spoken = false;
+		long		timeout = -1;
 
 		MemoryContextReset(idle_context);
+
+		/*
+		 * Who has just been bound is served first: with many sessions for each
+		 * worker all would be moved, and none served.
+		 */
+		if (session >= 0 && yield_wanted && !stays)
+		{
+			timeout = turn_left();
+			if (timeout == 0)
+			{
+				if (fresh && look_at_client() >= SHARED_SERVER_SAID_SOMETHING)
+					timeout = -1;
+				else if (park())
+					continue;
+				else
+				{
+					/* nothing changes before it speaks */
+					stays = true;
+					timeout = -1;
+				}
+			}
+		}
 
 		/* the dispatcher asks first who can yield at once */
 		if (slot)
 			slot->idle = true;
-		count = WaitEventSetWait(idle_wait_set(), -1, events, lengthof(events),
+		count = WaitEventSetWait(wait_set, timeout, events, lengthof(events),
 								 session >= 0 ? WAIT_EVENT_CLIENT_READ : wait_event_park);
 		if (slot)
 			slot->idle = false;
@@ -864,20 +1098,28 @@ shared_server_idle(void)
 			if (session < 0)
 				CHECK_FOR_INTERRUPTS();
 			serve_dispatcher();
-
-			/*
-			 * Who has just been bound is served first: with many sessions for
-			 * each worker all would be moved, and none served.
-			 */
-			if (yield_wanted && session >= 0 && !(fresh && client_has_spoken()) && park())
+			if (session != served)
+			{
+				idle_since = bound_since;
+				stays = false;
 				continue;
+			}
 		}
-		if (session >= 0 && session == served && spoken)
+		if (session >= 0 && spoken)
 		{
-			if (!client_has_ended())
+			SharedServerSaid said = look_at_client();
+
+			if (said == SHARED_SERVER_SAID_SOMETHING)
+			{
+				/* of one that had to wait the dispatcher knows when it spoke */
+				if (!fresh)
+					slot->talkative = GetCurrentTimestamp() - idle_since < SHARED_SERVER_GRACE_US;
 				break;
-			if (!end_session())
-				break;			/* the stock code reads the end, and ends */
+			}
+
+			/* the stock code reads the end of one that cannot leave, and ends */
+			if (said == SHARED_SERVER_SAID_GOODBYE && !end_session())
+				break;
 		}
 	}
 	fresh = false;
@@ -896,4 +1138,8 @@ shared_server_worker_init(void)
 	cancel_key_hook = shared_server_cancel_key;
 	prev_cancel_request_hook = cancel_request_hook;
 	cancel_request_hook = shared_server_cancel_request;
+	prev_signal_session_hook = signal_session_hook;
+	signal_session_hook = shared_server_signal;
+	prev_session_backend_hook = session_backend_hook;
+	session_backend_hook = shared_server_backend;
 }

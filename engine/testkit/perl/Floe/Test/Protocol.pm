@@ -90,6 +90,16 @@ sub key { my ($self) = @_; return $self->{key}; }
 
 =pod
 
+=item $client->notifier
+
+Whose the last notification was.
+
+=cut
+
+sub notifier { my ($self) = @_; return $self->{notifier}; }
+
+=pod
+
 =item $client->status
 
 What the server has reported of its settings: the last value of each, by name.
@@ -297,6 +307,7 @@ sub _message
 				my $body = substr $self->{bytes}, 5, $length - 4;
 				substr($self->{bytes}, 0, $length + 1) = '';
 				($self->{pid}, $self->{key}) = unpack 'N a*', $body if $type eq 'K';
+				$self->{notifier} = unpack 'N', $body if $type eq 'A';
 				if ($type eq 'S') { my ($name, $value) = split /\0/, $body; $self->{status}{$name} = $value // ''; }
 				next if $type =~ /[RSK]/;
 				return $self->_words($type, $body);

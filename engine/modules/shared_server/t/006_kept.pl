@@ -1,0 +1,325 @@
+# What a worker keeps of a session that has left is used by that session only, and only while it is still true; a client that says
+# half a message holds nobody; one that goes on at once keeps its worker for a moment; memory has an end; a session's id reaches it
+# wherever it is.
+use strict;
+use warnings FATAL => 'all';
+use IO::Socket::INET;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Floe::Test::Protocol;
+use Floe::Test::SharedServer qw(new_shared port ask session);
+use Floe::Test::Wait qw(wait_until);
+
+my $node = new_shared('shared', q{
+polar_ss_backend_max_count = 1
+polar_ss_reserved_workers = 0
+polar_ss_stall_limit = 1h
+polar_ss_quantum = 0
+});
+my $port = port($node);
+$node->safe_psql('postgres', q{
+	CREATE TABLE t (id int PRIMARY KEY, v text);
+	INSERT INTO t VALUES (1, 'one'), (2, 'two');
+	CREATE TABLE private (owner name, v text);
+	INSERT INTO private VALUES ('u1', 'of u1'), ('u2', 'of u2');
+	ALTER TABLE private ENABLE ROW LEVEL SECURITY;
+	CREATE POLICY own ON private USING (owner = current_user);
+	CREATE ROLE u1; CREATE ROLE u2; CREATE ROLE stranger LOGIN; CREATE ROLE plain LOGIN;
+	GRANT SELECT ON private TO u1, u2});
+
+sub connected { return Floe::Test::Protocol->to_port($port, @_); }
+
+sub run
+{
+	my ($client, $name, $value) = @_;
+	$client->run($name, $value);
+	return join "\n", map { /^[DE] (.*)/s ? $1 : () } $client->until_ready;
+}
+
+sub prepare
+{
+	my ($client, $name, $text) = @_;
+	$client->parse($name, $text);
+	return join "\n", map { /^[DE] (.*)/s ? $1 : () } $client->until_ready;
+}
+
+sub settle { return $node->poll_query_until('postgres', 'SELECT n_backends = 1 FROM polar_stat_dispatcher') || fail('too many workers stay'); }
+
+sub reload
+{
+	my ($name, $value) = @_;
+	$node->append_conf('postgresql.conf', "$name = $value");
+	$node->reload;
+	return $node->poll_query_until('postgres', "SELECT current_setting('$name') = '$value'") || die "$name is not $value";
+}
+
+# two sessions, one worker: each has its own statements of the same name
+my ($one, $two) = (connected(), connected());
+prepare($one, 's', 'SELECT v FROM t WHERE id = $1');
+settle();
+prepare($two, 's', 'SELECT $1 || $$ of two$$');
+foreach my $round (1 .. 8)
+{
+	is(run($one, 's', 1), 'one', "the first's statement, $round");
+	is(run($two, 's', 'x'), 'x of two', "the second's, $round");
+}
+like(run($one, 'other', 1), qr/prepared statement "other" does not exist/, 'a statement that nobody has');
+prepare($two, 'other', 'SELECT $1 || $$ other$$');
+like(run($one, 'other', 1), qr/prepared statement "other" does not exist/, 'or another session');
+is(ask($one, 'SELECT name, generic_plans + custom_plans FROM pg_prepared_statements'), 's|8', 'the count of plans is the session\'s');
+
+# its plan stays in the worker, and is the one that is used
+is(ask($one, 'PREPARE g AS SELECT v FROM t WHERE id = 1; EXECUTE g'), 'one', 'a statement without parameters');
+sub plans { return ask($one, q{SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'CachedPlan' AND ident LIKE 'PREPARE g %'}); }
+ask($two, 'SELECT 1');
+is(plans(), '1', 'its plan is kept');
+is(ask($one, q{EXECUTE g; SELECT generic_plans FROM pg_prepared_statements WHERE name = 'g'}), "one\n2", 'and counted when it is used');
+
+# what changes meanwhile reaches what is kept
+ask($two, 'ALTER TABLE t RENAME v TO w');
+like(run($one, 's', 1), qr/column "v" does not exist/, 'a table that has changed');
+ask($two, 'ALTER TABLE t RENAME w TO v; ALTER TABLE t ALTER v TYPE varchar(9)');
+like(run($one, 's', 1), qr/cached plan must not change result type/, 'a row type that has changed');
+ask($two, 'ALTER TABLE t ALTER v TYPE text');
+is(run($one, 's', 1), 'one', 'and has changed back');
+
+# the row security of a role
+prepare($one, 'p', 'SELECT v FROM private WHERE $1::int > 0');
+ask($one, 'SET ROLE u1');
+is(run($one, 'p', 1), 'of u1', 'a role');
+prepare($two, 'p', 'SELECT v FROM private WHERE $1::int > 0');
+ask($two, 'SET ROLE u2');
+is(run($two, 'p', 1), 'of u2', 'another role, the same text');
+is(run($one, 'p', 1), 'of u1', 'each its own');
+ask($one, 'SET ROLE u2');
+is(run($two, 'p', 1), 'of u2', 'a role that has changed while the statement was kept');
+is(run($one, 'p', 1), 'of u2', 'is seen by it');
+ask($_, 'RESET ROLE') foreach $one, $two;
+
+# the same name again, with the same text and another meaning
+ask($one, q{CREATE SCHEMA a; CREATE TABLE a.x AS SELECT 'a' AS v; CREATE SCHEMA b; CREATE TABLE b.x AS SELECT 'b' AS v; SET search_path = a});
+prepare($one, 'x', 'SELECT v FROM x WHERE $1::int > 0');
+is(run($one, 'x', 1), 'a', 'a search path');
+ask($two, 'SET search_path = b');
+is(run($one, 'x', 1), 'a', 'is its own');
+ask($one, 'SET search_path = b');
+ask($two, 'SET search_path = a');
+is(run($one, 'x', 1), 'b', 'and what it is now');
+ask($_, 'RESET search_path') foreach $one, $two;
+
+# what was dropped while another worker had the session
+reload('polar_ss_backend_max_count', 2);
+my $held = connected();
+sub elsewhere
+{
+	my ($client, $text) = @_;
+	my $before = session($node, $client, 'last_worker_pid');
+	my $holder = connected();
+	# whose worker it was is busy: the next is another's
+	wait_until(
+		sub {
+			ask($holder, 'BEGIN');
+			my $there = ask($holder, 'SELECT pg_backend_pid()') eq $before;
+			my $answer = $there ? ask($client, $text) : undef;
+			ask($holder, 'COMMIT');
+			ask($_, 'SELECT 1') foreach $held, $client, $holder;
+			$before = session($node, $client, 'last_worker_pid') unless $there;
+			return $there;
+		}, 'another worker to have the session');
+	close $holder->socket;
+	return;
+}
+prepare($one, 'd', 'SELECT 1 + $1::int');
+is(run($one, 'd', 1), '2', 'a statement');
+elsewhere($one, 'DEALLOCATE d; PREPARE d AS SELECT 10 + $1::int');
+for (1 .. 6)
+{
+	is(run($one, 'd', 1), '11', "what took its place elsewhere, $_");
+	ask($_, 'SELECT 1') foreach $two, $held;
+}
+elsewhere($one, 'DEALLOCATE d');
+for (1 .. 6)
+{
+	like(run($one, 'd', 1), qr/prepared statement "d" does not exist/, "dropped elsewhere, $_");
+	ask($_, 'SELECT 1') foreach $two, $held;
+}
+close $held->socket;
+reload('polar_ss_backend_max_count', 1);
+settle();
+
+# a session that takes the place of another finds nothing of it
+my $before = connected();
+prepare($before, 'left', 'SELECT $1');
+ask($_, 'SELECT 1') foreach $one, $two;
+close $before->socket;
+$node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM polar_stat_session WHERE session_pid = ' . $before->pid) or die 'it stays';
+my $after = connected();
+is(($after->pid - $before->pid) % $node->safe_psql('postgres', 'SHOW polar_ss_max_sessions'), 0, 'the place is the same');
+like(run($after, 'left', 1), qr/prepared statement "left" does not exist/, 'what it had is gone');
+ask($one, 'SELECT 1');
+is(ask($after, 'SELECT count(*) FROM pg_prepared_statements'), '0', 'for good');
+
+# memory of what is kept has an end
+sub kept
+{
+	# what all prepared statements of the worker have, of whichever session
+	return ask($two, q{SELECT sum(total_bytes) FROM pg_backend_memory_contexts WHERE name = 'CachedPlanSource'});
+}
+my @many = map { connected() } 1 .. 20;
+settle();
+foreach my $client (@many) { prepare($client, "m$_", 'SELECT ' . join(' + ', ('$1::int') x 50)) foreach 1 .. 5; }
+my $all = kept();
+reload('polar_ss_worker_cache_size', '256kB');
+ask($_, 'SELECT 1') foreach @many;
+my $some = kept();
+cmp_ok($all, '>', 1000 * 1024, "without a limit $all bytes");
+cmp_ok($some, '<', 600 * 1024, "with one $some bytes");
+is(join(' ', map { run($_, 'm3', 2) } @many), join(' ', (100) x 20), 'and every statement is still there');
+reload('polar_ss_worker_cache_size', '0');
+is(join(' ', map { run($_, 'm3', 2) } @many), join(' ', (100) x 20), 'also when nothing is kept');
+is(plans(), '0', 'no plan is');
+reload('polar_ss_worker_cache_size', '8MB');
+close $_->socket foreach splice @many, 2;
+
+# half a message
+sub part
+{
+	my ($client, $bytes) = @_;
+	syswrite $client->socket, $bytes;
+	return;
+}
+my ($half, $other) = @many;
+foreach my $cut (1, 4, 5, 6, 12)
+{
+	my $message = 'Q' . pack('N', 4 + 9) . "SELECT 5\0";
+	part($half, substr $message, 0, $cut);
+	is(join(' ', map { ask($_, 'SELECT 1') } $other, $one, $other), '1 1 1', "who has said $cut bytes holds nobody");
+	part($half, substr $message, $cut);
+	is(join(' ', map { /^[DE] (.*)/ } $half->until_ready), '5', 'and is served when it has said the rest');
+}
+my $long = 'SELECT length($$' . ('x' x 100000) . '$$)';
+part($half, 'Q' . pack('N', 5 + length $long) . substr $long, 0, 8000);
+is(ask($other, 'SELECT 1'), '1', 'nor does a part of a long message');
+part($half, substr($long, 8000) . "\0");
+is(join(' ', map { /^[DE] (.*)/ } $half->until_ready), '100000', 'and it arrives whole');
+part($half, 'Q' . pack('N', 100) . 'SELECT');
+shutdown $half->socket, 1;
+$node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM polar_stat_session WHERE session_pid = ' . $half->pid) or fail('its session stays');
+is(ask($other, 'SELECT 1'), '1', 'one that will never say the rest ends');
+part($other, 'Q' . pack('N', 2));
+like(join(' ', $other->until_closed), qr/invalid (message length|frontend message)|^$/, 'a length that cannot be ends it');
+is(ask($one, 'SELECT 1'), '1', 'and nobody else');
+
+# a goodbye needs no worker
+my ($busy, $leaving) = (connected(), connected());
+settle();
+ask($_, 'SELECT 1') foreach $leaving, $busy;
+ask($busy, 'BEGIN');
+part($leaving, 'X' . pack('N', 4));
+$node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM polar_stat_session WHERE session_pid = ' . $leaving->pid) or fail('its session stays');
+pass('a parked session ends while no worker is free');
+
+# a session that goes on keeps its worker
+sub parks { return $node->safe_psql('postgres', 'SELECT parks FROM polar_stat_dispatcher'); }
+ask($busy, 'COMMIT');
+my %moves;
+foreach my $quantum (0, 200)
+{
+	reload('polar_ss_quantum', $quantum ? '200ms' : '0');
+	ask($_, 'SELECT 1') foreach $one, $two;
+	my $begin = parks();
+	# both clients always have something to say
+	my %client = map { fileno $_->socket => $_ } $one, $two;
+	my %left = map { $_ => 200 } keys %client;
+	$_->query('SELECT 1') foreach values %client;
+	while (%left)
+	{
+		my $ready = '';
+		vec($ready, $_, 1) = 1 foreach keys %left;
+		select($ready, undef, undef, $PostgreSQL::Test::Utils::timeout_default) or last;
+		foreach my $file (grep { vec $ready, $_, 1 } keys %left)
+		{
+			$client{$file}->until_ready;
+			if (--$left{$file}) { $client{$file}->query('SELECT 1'); }
+			else { delete $left{$file}; }
+		}
+	}
+	is(scalar keys %left, 0, 'both are served');
+	$moves{$quantum} = parks() - $begin;
+}
+cmp_ok($moves{0}, '>', 200, 'without a quantum they are moved again and again');
+cmp_ok($moves{200}, '<', $moves{0} / 2, "a quantum spares moves: $moves{200} of $moves{0}");
+reload('polar_ss_quantum', '1s');
+ask($one, 'SELECT 1');
+my $begin = $node->safe_psql('postgres', 'SELECT extract(epoch FROM clock_timestamp())');
+is(ask($_, 'SELECT 1'), '1') foreach ($two, $one) x 10;
+cmp_ok($node->safe_psql('postgres', "SELECT extract(epoch FROM clock_timestamp()) - $begin"), '<', 10, 'who is silent is not waited for until the quantum ends');
+reload('polar_ss_quantum', '0');
+
+# a session's id, wherever it is
+is(ask($two, 'SELECT pg_cancel_backend(' . $one->pid . ')'), 't', 'a parked session has nothing to cancel');
+is(ask($one, 'SELECT 1'), '1', 'and goes on');
+my $running = connected();
+ask($running, 'BEGIN');
+$running->query('SELECT pg_sleep(1000)');
+$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'}) or die 'it does not sleep';
+my ($status, $out, $error) = $node->psql('postgres', 'SELECT pg_cancel_backend(' . $running->pid . ')', extra_params => [ '-U', 'stranger' ]);
+like($error, qr/permission denied to cancel query.*SUPERUSER/s, 'a stranger may not cancel it');
+is($node->safe_psql('postgres', 'SELECT pg_cancel_backend(' . $running->pid . ')'), 't', 'a superuser may');
+is((grep { /^E ERROR: canceling statement due to user request/ } $running->until_ready), 1, 'and it is cancelled');
+is($node->safe_psql('postgres', 'SELECT pg_terminate_backend(' . $running->pid . ', 60000)'), 't', 'it is terminated where it runs');
+is(join(' ', $running->until_closed), 'E FATAL: terminating connection due to administrator command', 'and is told');
+settle();
+ask($_, 'SELECT 1') foreach $one, $two;
+my $offset = -s $node->logfile;
+is(session($node, $one, 'state'), 'parked', 'a session is parked');
+is($node->safe_psql('postgres', 'SELECT pg_terminate_backend(' . $one->pid . ', 60000)'), 't', 'it is terminated there too');
+is(join(' ', $one->until_closed), 'E FATAL: terminating connection due to administrator command', 'and is told');
+is(ask($two, 'SELECT 1'), '1', 'the others are not');
+is($node->safe_psql('postgres', 'SELECT pg_terminate_backend(' . $one->pid . ')'), 'f', 'an id of nobody');
+my $plain = connected(user => 'plain');
+($status, $out, $error) = $node->psql('postgres', 'SELECT pg_terminate_backend(' . $plain->pid . ')', extra_params => [ '-U', 'stranger' ]);
+like($error, qr/permission denied to terminate process/, 'a stranger may not terminate one');
+($status, $out, $error) = $node->psql('postgres', 'SELECT pg_terminate_backend(' . $plain->pid . ', 60000)', extra_params => [ '-U', 'plain' ]);
+is($out, 't', 'its own role may');
+
+# notifications name the session
+my $listener = connected();
+ask($listener, 'LISTEN l');
+$listener->query('NOTIFY l');
+$listener->until_ready;
+is($listener->notifier, $listener->pid, 'a client knows its own notification');
+close $listener->socket;
+
+# memory of sessions has an end
+is($node->safe_psql('postgres', 'SELECT session_memory > 0 AND session_memory = (SELECT sum(memory) FROM polar_stat_session) FROM polar_stat_dispatcher'), 't', 'the memory of all sessions is the sum');
+my $asking = connected();
+reload('polar_ss_shared_memory_size', '8kB');
+ask($two, q{SELECT set_config('app.big', repeat('x', 9000), false) IS NULL});
+$asking->query('SELECT 1');
+wait_until(sub { return session($node, $two, 'pinned_by') eq 'polar_ss_shared_memory_size'; }, 'a session that does not fit to stay');
+is(ask($two, 'SELECT length(current_setting($$app.big$$))'), '9000', 'a session that does not fit keeps its worker');
+ask($two, 'RESET app.big');
+is(join(' ', map { /^[DE] (.*)/ } $asking->until_ready), '1', 'and lets go when it is smaller');
+my @open;
+my $refused = 0;
+while (!$refused && @open < 40)
+{
+	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Proto => 'tcp') or die $!;
+	push @open, $socket;
+	my $startup = "user\0" . getpwuid($<) . "\0database\0postgres\0\0";
+	syswrite $socket, pack('N N a*', 8 + length $startup, 196608, $startup);
+	my $bytes = '';
+	while ($bytes !~ /Z\0\0\0\5I\z/ && sysread $socket, my $piece, 4096) { $bytes .= $piece; }
+	$refused = $bytes =~ /C53200\0Mout of memory for shared sessions\0/;
+}
+ok($refused, 'a login that does not fit ends with 53200, the ' . @open . 'th');
+close $_ foreach @open;
+reload('polar_ss_shared_memory_size', '128MB');
+ok(connected(), 'until there is room');
+reload('polar_ss_shared_memory_size', '0');
+cmp_ok(connected()->pid, '<', 2**30, 'with none sessions are native');
+$node->stop;
+is($node->log_contains('TRAP|PANIC|session image differs'), '', 'nothing went wrong that nobody saw');
+done_testing();
