@@ -9,8 +9,9 @@ Without names runs all suites: patches, indent, verify (this tool's verb), Postg
 for each module. PostgreSQL's own are regress (with the settings of engine/testkit/as-postgresql.conf),
 regress-flashback-log (and with a flashback log), regress-defaults and isolation (with the engine's defaults).
 --quick leaves these four out. --long adds regress-size-8kB, regress-size-0 and regress-size-max, which run
-PostgreSQL's suite with every bulk size at that value and small pools, one after another. --list only names the
-suites. One TAP file of testkit or a module is named like page_repair/011_tls. --sanitize runs them on an engine
+PostgreSQL's suite with every bulk size at that value and small pools, one after another, and PostgreSQL's suites
+through the port of shared sessions: regress-shared and isolation-shared with the defaults, -moved where each
+transaction is another worker's, regress-shared-two on two workers. --list only names the suites. One TAP file of testkit or a module is named like page_repair/011_tls. --sanitize runs them on an engine
 built with the address and undefined-behaviour sanitizers, several times slower; any report of theirs is a failure.
 The last line reads "N passed, N failed, N skipped"; the exit status is 1 when anything failed. Right before it each
 failed test is named ("failed: page_repair/011_tls: not ok 3 - …"), with the first lines of its diagnostics or its
@@ -202,6 +203,63 @@ core_regress() {
     regress_suite "$suite" "$inputs/pg_regress" "$inputs" --schedule="$inputs/parallel_schedule" \
       "${configurations[@]}"
   done
+}
+
+# free_ports <count>: ports of 127.0.0.1 that nobody uses.
+free_ports() {
+  perl -MIO::Socket::INET -e '
+    my @s = map { IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1") or die $! } 1 .. shift;
+    print join(" ", map { $_->sockport } @s), "\n"' "$1"
+}
+
+# shared_suite <suite>: PostgreSQL's suite through the port of shared sessions. What testkit/shared-differences names
+# counts as skipped when it differs.
+shared_suite() {
+  local suite=$1 kind=${1%%-*} status=0 began=$SECONDS suite_dir log native shared inputs program schedule
+  local pgxs=$prefix/lib/postgresql/pgxs client=()
+  case $kind in
+    regress) inputs=$pgxs/src/test/regress program=pg_regress schedule=$inputs/parallel_schedule ;;
+    isolation) inputs=$pgxs/src/test/isolation program=pg_isolation_regress schedule=$inputs/isolation_schedule ;;
+  esac
+  announce "$suite"
+  read -r native shared < <(free_ports 2)
+  as_engine_user cp -a "$run_dir/template" "$suite_dir/instance"
+  {
+    cat "$run_dir/fast.conf" "$run_dir/testkit/as-postgresql.conf"
+    printf '%s\n' "listen_addresses = '127.0.0.1'" "port = $native" "unix_socket_directories = '$suite_dir'" \
+      'max_prepared_transactions = 2' 'log_lock_waits = on' "polar_ss_port = $shared" 'polar_enable_shared_server = on'
+    case $suite in
+      *-moved) printf '%s\n' 'polar_ss_debug_force_migrate = on' 'polar_ss_backend_max_count = -2' ;;
+      *-two) echo 'polar_ss_backend_max_count = 2' ;;
+      isolation-*) echo 'polar_ss_backend_max_count = -2' ;;
+    esac
+  } >>"$suite_dir/instance/postgresql.conf"
+  client=(as_engine_user "$prefix/bin/psql" -XAt -h 127.0.0.1 -p "$native" -d postgres)
+  {
+    as_engine_user "$prefix/bin/pg_ctl" -D "$suite_dir/instance" -l "$suite_dir/server.log" -w start >/dev/null
+    (cd "$inputs" && as_engine_user "$inputs/$program" --inputdir="$inputs" --expecteddir="$inputs" \
+      --outputdir="$suite_dir" --host=127.0.0.1 --port="$shared" --bindir="$prefix/bin" \
+      --dlpath="$prefix/lib/postgresql" --max-concurrent-tests=20 --encoding=UTF8 \
+      --schedule="$schedule") || status=$?
+    "${client[@]}" -c 'CREATE EXTENSION IF NOT EXISTS shared_server' -c "SELECT '# sessions moved: ' || binds
+      FROM polar_stat_dispatcher WHERE logins > 100" | grep '^#' || echo 'not ok 9999 - nobody came through the shared port'
+    as_engine_user "$prefix/bin/pg_ctl" -D "$suite_dir/instance" -m fast -w stop >/dev/null
+    if grep -E 'TRAP|PANIC|image differs' "$suite_dir/server.log"; then echo 'not ok 9999 - the server did not stumble'; fi
+  } >"$log" 2>&1
+  excuse_differences "$suite" "$log"
+  status=$(($(grep -Ec '^(not )?ok ' "$log" || true) < $(sed -n 's/^test: *//p' "$schedule" | wc -w)))
+  record "$suite" "$status" "$log" "$suite_dir/regression.diffs"
+  took "$suite" "$began"
+}
+
+# excuse_differences <suite> <log>: lines of "SUITE-PATTERN TEST reason".
+excuse_differences() {
+  local pattern name
+  while read -r pattern name _; do
+    # shellcheck disable=SC2053
+    [[ $1 == $pattern ]] || continue
+    sed -i -E "s/^not ok ([0-9]+ +[-+] $name +[0-9]+ ms.*)/ok \\1 # SKIP differs through the shared port/" "$2"
+  done < <(grep -v -e '^#' -e '^$' "$testkit_dir/shared-differences")
 }
 
 # verify_suite: the verb that verifies pages; as who called, since it changes to the owner itself.
@@ -407,19 +465,20 @@ test_verb() {
     shift
   done
   # Run when they are named, or with --long
-  local sizes=' regress-size-8kB regress-size-0 regress-size-max '
+  local optional=' regress-size-8kB regress-size-0 regress-size-max regress-shared regress-shared-moved'
+  optional+=' regress-shared-two isolation-shared isolation-shared-moved '
   known=" patches indent verify regress regress-flashback-log regress-defaults isolation $(modules_longest_first | tr '\n' ' ')testkit "
   if [ -n "$list" ]; then
-    xargs -n 1 <<<"$known${long:+$sizes}"
+    xargs -n 1 <<<"$known${long:+$optional}"
     return
   fi
   for suite in "${wanted[@]}"; do
-    case $known$sizes in
+    case $known$optional in
       *" ${suite%%/*} "*)
         [ "$suite" = "${suite%%/*}" ] || [ -e "$modules_dir/${suite/\///t/}.pl" ] || [ -e "$engine_dir/${suite/\///t/}.pl" ] ||
           usage_error "there is no TAP file \"$suite\"" "./floe engine test --help"
         ;;
-      *) usage_error "unknown suite \"$suite\"; there are:$known${sizes% }" "./floe engine test --help" ;;
+      *) usage_error "unknown suite \"$suite\"; there are:$known${optional% }" "./floe engine test --help" ;;
     esac
   done
   if [ ${#wanted[@]} -eq 0 ]; then
@@ -427,7 +486,7 @@ test_verb() {
     if [ -n "$quick" ]; then
       read -ra wanted <<<"${known/ regress regress-flashback-log regress-defaults isolation / }"
     fi
-    if [ -n "$long" ]; then read -ra wanted <<<"${wanted[*]}$sizes"; fi
+    if [ -n "$long" ]; then read -ra wanted <<<"${wanted[*]}$optional"; fi
   fi
 
   prefix=$(build_engine "$variant")
@@ -438,7 +497,10 @@ test_verb() {
   local pgxs=$prefix/lib/postgresql/pgxs
   at_once=$(($(nproc) + 1))
   for suite in "${wanted[@]}"; do
-    case $suite in regress | regress-*) core+=("$suite") ;; esac
+    case $suite in
+      *-shared*) ;;
+      regress | regress-*) core+=("$suite") ;;
+    esac
   done
   for suite in "${wanted[@]}"; do
     only=''
@@ -447,6 +509,7 @@ test_verb() {
       patches) command_suite patches patch_check "$work_tree" ;;
       indent) command_suite indent indent_check "$prefix" ;;
       verify) verify_suite ;;
+      *-shared | *-shared-*) beside shared_suite "$suite" ;;
       # both are one job: each is twenty sessions at once by itself
       regress | regress-*)
         [ "$suite" = "${core[0]}" ] && beside core_regress "${core[@]}"

@@ -914,6 +914,7 @@ register_session(int worker_number, StringInfo body)
 	StringInfoData names;
 	const char *database;
 	const char *user;
+	Oid			database_oid;
 	Oid			role;
 
 	key = get_part(body, &key_length);
@@ -932,7 +933,7 @@ register_session(int worker_number, StringInfo body)
 	initReadOnlyStringInfo(&names, unconstify(char *, key), key_length);
 	database = shared_server_get_string(&names);
 	user = shared_server_get_string(&names);
-	(void) shared_server_get_int(&names);
+	database_oid = shared_server_get_int(&names);
 	role = shared_server_get_int(&names);
 	LWLockAcquire(shared_server->lock, LW_EXCLUSIVE);
 	slot->state = SHARED_SERVER_BOUND;
@@ -940,6 +941,7 @@ register_session(int worker_number, StringInfo body)
 	namestrcpy(&slot->database, database);
 	namestrcpy(&slot->user, user);
 	slot->role = role;
+	slot->database_oid = database_oid;
 	LWLockRelease(shared_server->lock);
 	shared_server->logins++;
 	schedule_all();
@@ -1194,7 +1196,7 @@ accept_client(pgsocket listening)
 	NameStr(slot->database)[0] = NameStr(slot->user)[0] = '\0';
 	slot->idle = false;
 	slot->binds = slot->waits = slot->wait_us = slot->transactions = 0;
-	slot->role = InvalidOid;
+	slot->role = slot->database_oid = InvalidOid;
 	slot->last_worker_pid = 0;
 	slot->talkative = true;
 	LWLockRelease(shared_server->lock);

@@ -49,6 +49,7 @@ bool		shared_server_shm_aset = false;
 bool		shared_server_force_migrate = false;
 
 SharedServerShared *shared_server = NULL;
+SharedServerWorker *shared_server_workers = NULL;
 
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
@@ -58,6 +59,12 @@ shared_server_size(void)
 {
 	return add_size(offsetof(SharedServerShared, sessions),
 					mul_size(shared_server_max_sessions, sizeof(SharedServerSession)));
+}
+
+static Size
+shared_server_workers_size(void)
+{
+	return mul_size(MaxBackends, sizeof(SharedServerWorker));
 }
 
 /*
@@ -71,9 +78,12 @@ shared_server_shmem_request(void)
 
 	if (shared_server_port == 0)
 		return;
-	RequestAddinShmemSpace(MAXALIGN(shared_server_size()));
+	RequestAddinShmemSpace(add_size(MAXALIGN(shared_server_size()),
+									MAXALIGN(shared_server_workers_size())));
 	RequestNamedLWLockTranche("shared_server", 1);
 	shared_server_worker_init();
+	if (IsPostmasterEnvironment)
+		shared_server_register_dispatcher();
 }
 
 static void
@@ -99,6 +109,10 @@ shared_server_shmem_startup(void)
 		for (int i = 0; i < shared_server->sessions_max; i++)
 			SpinLockInit(&shared_server->sessions[i].mutex);
 	}
+	shared_server_workers = ShmemInitStruct("shared_server workers",
+											shared_server_workers_size(), &found);
+	if (!found)
+		memset(shared_server_workers, 0, shared_server_workers_size());
 	LWLockRelease(AddinShmemInitLock);
 }
 
@@ -207,6 +221,4 @@ _PG_init(void)
 	shmem_request_hook = shared_server_shmem_request;
 	prev_shmem_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = shared_server_shmem_startup;
-	if (IsPostmasterEnvironment)
-		shared_server_register_dispatcher();
 }

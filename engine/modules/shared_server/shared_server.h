@@ -54,7 +54,8 @@ typedef struct SharedServerSession
 	uint64		binds;
 	uint64		waits;
 	uint64		wait_us;
-	Oid			role;			/* that has logged in */
+	Oid			role;			/* that has logged in, and where; or invalid */
+	Oid			database_oid;
 	int			last_worker_pid;
 
 	/* written by its worker, or by the dispatcher while it has none */
@@ -94,6 +95,13 @@ typedef struct SharedServerPool
 #define SHARED_SERVER_WAIT_BUCKETS 32
 
 #define SHARED_SERVER_POOLS_SHOWN 128
+
+/* Whose a worker is, by its number among all processes */
+typedef struct SharedServerWorker
+{
+	Oid			database;		/* invalid: it is no worker */
+	Oid			role;
+} SharedServerWorker;
 
 typedef struct SharedServerShared
 {
@@ -189,6 +197,7 @@ extern bool shared_server_shm_aset;
 extern bool shared_server_force_migrate;
 
 extern SharedServerShared *shared_server;
+extern SharedServerWorker *shared_server_workers;
 
 /* wire.c */
 extern bool shared_server_send(int sock, SharedServerMessageKind kind,

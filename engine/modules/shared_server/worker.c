@@ -107,6 +107,7 @@ static cancel_key_hook_type prev_cancel_key_hook = NULL;
 static cancel_request_hook_type prev_cancel_request_hook = NULL;
 static signal_session_hook_type prev_signal_session_hook = NULL;
 static session_backend_hook_type prev_session_backend_hook = NULL;
+static count_connections_hook_type prev_count_connections_hook = NULL;
 
 /*
  * What is written while there is no client goes nowhere.
@@ -595,6 +596,41 @@ shared_server_backend(int pid)
 }
 
 /*
+ * Limits of connections: a session is one, whether it has a worker or not, and
+ * a worker without a session is none.  A worker that is started for sessions
+ * which have logged in is not asked.
+ */
+static int
+shared_server_count(Oid database, Oid role, int count)
+{
+	if (prev_count_connections_hook)
+		count = prev_count_connections_hook(database, role, count);
+	if (shared_server == NULL)
+		return count;
+	if (session_resumed)
+		return 0;
+	for (int i = 0; i < MaxBackends; i++)
+	{
+		SharedServerWorker worker = shared_server_workers[i];
+
+		if (OidIsValid(worker.database) &&
+			(OidIsValid(role) ? worker.role == role : worker.database == database))
+			count--;
+	}
+	LWLockAcquire(shared_server->lock, LW_SHARED);
+	for (int i = 0; i < shared_server->sessions_max; i++)
+	{
+		SharedServerSession *slot = &shared_server->sessions[i];
+
+		if (slot->state != SHARED_SERVER_FREE && OidIsValid(slot->role) &&
+			(OidIsValid(role) ? slot->role == role : slot->database_oid == database))
+			count++;
+	}
+	LWLockRelease(shared_server->lock);
+	return count;
+}
+
+/*
  * Begin or end to be whom signals for the session reach.  After the end of a
  * dispatcher the slot may be somebody else's.
  */
@@ -623,6 +659,7 @@ set_cancel_target(bool begin)
 static void
 worker_exit(int code, Datum arg)
 {
+	shared_server_workers[MyProcNumber].database = InvalidOid;
 	if (session >= 0 && control >= 0)
 		set_cancel_target(false);
 }
@@ -803,6 +840,9 @@ bind_session(int slot, StringInfo body, int sock)
 	}
 	watch_client(true);
 	PqCommMethods = client_methods;
+
+	/* who was here could foresee random() */
+	prng_seed_set = false;
 	fresh = true;
 	bound_since = GetCurrentTimestamp();
 
@@ -938,6 +978,7 @@ static void
 shared_server_idle(void)
 {
 	MemoryContext old;
+	bool		first = !registered;
 	bool		stays = false;
 
 	if (prev_session_idle_hook)
@@ -977,6 +1018,8 @@ shared_server_idle(void)
 		AddWaitEventToSet(wait_set, WL_POSTMASTER_DEATH, PGINVALID_SOCKET, NULL, NULL);
 		AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, control, NULL, NULL);
 		AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, client_epoll, NULL, NULL);
+		shared_server_workers[MyProcNumber].role = GetAuthenticatedUserId();
+		shared_server_workers[MyProcNumber].database = MyDatabaseId;
 		before_shmem_exit(worker_exit, 0);
 		shared_server_taint_init();
 
@@ -1029,7 +1072,7 @@ shared_server_idle(void)
 
 	old = MemoryContextSwitchTo(idle_context);
 	idle_since = GetCurrentTimestamp();
-	if (session >= 0)
+	if (session >= 0 && !first)
 		shared_server->sessions[session].transactions++;
 	if (shared_server_force_migrate && session >= 0)
 		yield_wanted = true;
@@ -1142,4 +1185,6 @@ shared_server_worker_init(void)
 	signal_session_hook = shared_server_signal;
 	prev_session_backend_hook = session_backend_hook;
 	session_backend_hook = shared_server_backend;
+	prev_count_connections_hook = count_connections_hook;
+	count_connections_hook = shared_server_count;
 }

@@ -35,6 +35,7 @@ export function isStandbySensitive(name: string): boolean {
 export const settingsOfOneMember: Readonly<Record<string, string>> = {
   listen_addresses: 'Every member listens on addresses of its own host.',
   polar_page_repair_sources: 'Floe writes it: it lists a primary’s standbys, or a standby’s primary.',
+  polar_ss_port: 'Members that share a host cannot share a port.',
   synchronous_commit:
     'It is the cluster’s commit mode: set it on the replication page or with "./floe cluster synchronous".',
 }

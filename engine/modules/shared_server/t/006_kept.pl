@@ -284,6 +284,18 @@ like($error, qr/permission denied to terminate process/, 'a stranger may not ter
 ($status, $out, $error) = $node->psql('postgres', 'SELECT pg_terminate_backend(' . $plain->pid . ', 60000)', extra_params => [ '-U', 'plain' ]);
 is($out, 't', 'its own role may');
 
+# limits of connections count sessions, parked or not, and no workers
+$node->safe_psql('postgres', 'CREATE ROLE limited LOGIN CONNECTION LIMIT 2');
+my @limited = map { connected(user => 'limited') } 1 .. 2;
+ask($two, 'SELECT 1');
+ok(!eval { connected(user => 'limited') }, 'a third session of a role that may have two');
+is(join(' ', map { ask($_, 'SELECT 1') } @limited, @limited), '1 1 1 1', 'the two are served');
+close((shift @limited)->socket);
+$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM polar_stat_session WHERE usename = 'limited'}) or die 'it stays';
+push @limited, connected(user => 'limited');
+is(join(' ', map { ask($_, 'SELECT 1') } @limited), '1 1', 'and another one in place of one that has ended');
+close $_->socket foreach @limited;
+
 # notifications name the session
 my $listener = connected();
 ask($listener, 'LISTEN l');
@@ -311,8 +323,8 @@ while (!$refused && @open < 40)
 	my $startup = "user\0" . getpwuid($<) . "\0database\0postgres\0\0";
 	syswrite $socket, pack('N N a*', 8 + length $startup, 196608, $startup);
 	my $bytes = '';
-	while ($bytes !~ /Z\0\0\0\5I\z/ && sysread $socket, my $piece, 4096) { $bytes .= $piece; }
-	$refused = $bytes =~ /C53200\0Mout of memory for shared sessions\0/;
+	while ($bytes !~ /Z\x00{3}\x05I\z/ && sysread $socket, my $piece, 4096) { $bytes .= $piece; }
+	$refused = $bytes =~ /C53200\x00Mout of memory for shared sessions\x00/;
 }
 ok($refused, 'a login that does not fit ends with 53200, the ' . @open . 'th');
 close $_ foreach @open;
