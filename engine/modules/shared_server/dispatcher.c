@@ -401,7 +401,11 @@ close_worker(int number)
 		if (worker->state == WORKER_HELLO || worker->state == WORKER_STARTING)
 			pool->next_spawn = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), SPAWN_PAUSE_MS);
 	}
-	/* its session has ended with it; what there was to say the worker has said */
+
+	/*
+	 * its session has ended with it; what there was to say the worker has
+	 * said
+	 */
 	if (worker->session >= 0)
 		close_session(worker->session);
 	worker->state = WORKER_NONE;
@@ -708,8 +712,8 @@ distribute(void)
 	}
 
 	/*
-	 * Who is idle between transactions may let another in: as many as wait.  If
-	 * there are not enough of them, whoever ends a transaction first.
+	 * Who is idle between transactions may let another in: as many as wait.
+	 * If there are not enough of them, whoever ends a transaction first.
 	 */
 	dlist_foreach(iter, &pools)
 	{
@@ -948,6 +952,18 @@ register_session(int worker_number, StringInfo body)
 }
 
 /*
+ * No worker can be started for these sessions any more, so that none of them
+ * waits in vain.  Who is parked is told when it speaks.
+ */
+static void
+end_pool(Pool *pool)
+{
+	while (!dlist_is_empty(&pool->waiting))
+		end_waiting(dlist_head_element(Session, link, &pool->waiting) - sessions, "57P01",
+					"terminating connection because its role or database has changed");
+}
+
+/*
  * A message of a worker.  Returns false if it makes no sense.
  */
 static bool
@@ -988,9 +1004,13 @@ serve_worker(int number, SharedServerHeader *header, StringInfo body)
 				if (length != worker->pool->key.len ||
 					memcmp(key, worker->pool->key.data, length) != 0)
 				{
+					StringInfoData names;
+
+					initReadOnlyStringInfo(&names, worker->pool->key.data, worker->pool->key.len);
 					ereport(LOG,
 							(errmsg("a worker for database \"%s\" does not fit the sessions that wait for it",
-									shared_server_get_string(&(StringInfoData) {.data = worker->pool->key.data,.len = worker->pool->key.len}))));
+									shared_server_get_string(&names))));
+					end_pool(worker->pool);
 					return false;
 				}
 				leave_starting(worker);
@@ -1081,8 +1101,8 @@ read_worker(int number)
 		if (got <= 0)
 		{
 			/*
-			 * A connection is reset when something is left unread: the session,
-			 * if that was the last that we sent.
+			 * A connection is reset when something is left unread: the
+			 * session, if that was the last that we sent.
 			 */
 			if (got < 0 && errno == ECONNRESET && worker->state == WORKER_BOUND && !worker->asked &&
 				sessions[worker->session].image)
@@ -1155,6 +1175,7 @@ accept_client(pgsocket listening)
 {
 	SharedServerSession *slot;
 	SockAddr	raddr = {.salen = sizeof(raddr.addr)};
+
 	/* once: an error, which is always reported, would be reported for ever */
 	struct epoll_event event = {.events = EPOLLONESHOT};
 	int			sock = accept4(listening, (struct sockaddr *) &raddr.addr, &raddr.salen,
@@ -1416,8 +1437,8 @@ shared_server_dispatcher_main(Datum arg)
 		proc_exit(0);
 
 	/*
-	 * A client is a file, and so is a worker; what files of the data directory
-	 * this process may open besides does not matter here.
+	 * A client is a file, and so is a worker; what files of the data
+	 * directory this process may open besides does not matter here.
 	 */
 	workers_max = 2 * MaxConnections;
 	sessions_max = shared_server->sessions_max;

@@ -96,16 +96,16 @@ const char *
 shared_server_get_string(StringInfo buf)
 {
 	int32		length = shared_server_get_int(buf);
-	const char *text;
+	const char *string;
 
 	if (length == 0)
 		return NULL;
-	text = shared_server_get_bytes(buf, length);
-	if (text[length - 1] != '\0')
+	string = shared_server_get_bytes(buf, length);
+	if (string[length - 1] != '\0')
 		ereport(FATAL,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("session image has a string without an end")));
-	return text;
+	return string;
 }
 
 /*

@@ -268,7 +268,7 @@ make_statement(StringInfo record, const char *name)
 	StringInfoData again;
 	bool		from_sql = shared_server_get_int(record);
 	TimestampTz time;
-	const char *text;
+	const char *query;
 	bool		has_tree;
 	int			location,
 				length,
@@ -283,7 +283,7 @@ make_statement(StringInfo record, const char *name)
 	bool		analyzed_later;
 
 	shared_server_get_value(record, &time, sizeof(time));
-	text = shared_server_get_string(record);
+	query = shared_server_get_string(record);
 	has_tree = shared_server_get_int(record);
 	location = shared_server_get_int(record);
 	length = shared_server_get_int(record);
@@ -295,16 +295,16 @@ make_statement(StringInfo record, const char *name)
 
 	if (has_tree)
 	{
-		raw = parse_statement(text, location, length, from_sql);
+		raw = parse_statement(query, location, length, from_sql);
 		if (raw == NULL)
 			elog(ERROR, "prepared statement \"%s\" could not be parsed again", name);
 	}
 	analyzed_later = raw && stmt_requires_parse_analysis(raw);
-	source = CreateCachedPlan(raw, text, raw ? CreateCommandTag(raw->stmt) : CMDTAG_UNKNOWN);
+	source = CreateCachedPlan(raw, query, raw ? CreateCommandTag(raw->stmt) : CMDTAG_UNKNOWN);
 
 	/* what touches no catalog is never analyzed again */
 	if (raw && !analyzed_later)
-		queries = pg_analyze_and_rewrite_fixedparams(copyObject(raw), text, types, count, NULL);
+		queries = pg_analyze_and_rewrite_fixedparams(copyObject(raw), query, types, count, NULL);
 	CompleteCachedPlan(source, queries, NULL, types, count, NULL, NULL, options, fixed);
 	if (analyzed_later)
 		source->is_valid = false;

@@ -807,7 +807,7 @@ end_session(void)
 	if (save_session(&image) != NULL)
 		return false;
 
-	/* a goodbye that is closed unread would take back what is under way to the client */
+	/* unread, a goodbye would take back what is under way to the client */
 	(void) recv(MyProcPort->sock, bytes, sizeof(bytes), MSG_DONTWAIT);
 	set_cancel_target(false);
 	tell(SHARED_SERVER_END, NULL, 0);
@@ -1090,8 +1090,8 @@ shared_server_idle(void)
 		MemoryContextReset(idle_context);
 
 		/*
-		 * Who has just been bound is served first: with many sessions for each
-		 * worker all would be moved, and none served.
+		 * Who has just been bound is served first: with many sessions for
+		 * each worker all would be moved, and none served.
 		 */
 		if (session >= 0 && yield_wanted && !stays)
 		{
@@ -1137,7 +1137,7 @@ shared_server_idle(void)
 
 		if (told)
 		{
-			/* what is to end this worker must not end a session that it takes now */
+			/* what ends this worker must not end a session that it takes now */
 			if (session < 0)
 				CHECK_FOR_INTERRUPTS();
 			serve_dispatcher();

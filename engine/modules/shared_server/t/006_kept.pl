@@ -110,55 +110,46 @@ ask($_, 'RESET search_path') foreach $one, $two;
 
 # what was dropped while another worker had the session
 reload('polar_ss_backend_max_count', 2);
-my $held = connected();
+my @blocker = map { connected() } 1 .. 2;
+
+# What a session says in another worker than its present one.
 sub elsewhere
 {
 	my ($client, $text) = @_;
-	my $before = session($node, $client, 'last_worker_pid');
-	my $holder = connected();
-	# whose worker it was is busy: the next is another's
-	wait_until(
+	return wait_until(
 		sub {
-			ask($holder, 'BEGIN');
-			my $there = ask($holder, 'SELECT pg_backend_pid()') eq $before;
+			my $here = ask($client, 'SELECT pg_backend_pid()');
+			# both workers are busy, and the one where it was stays so
+			my %by = map { ask($_, 'BEGIN'); ask($_, 'SELECT pg_backend_pid()') => $_ } @blocker;
+			my $there = delete $by{$here};
+			ask($_, 'COMMIT') foreach values %by;
 			my $answer = $there ? ask($client, $text) : undef;
-			ask($holder, 'COMMIT');
-			ask($_, 'SELECT 1') foreach $held, $client, $holder;
-			$before = session($node, $client, 'last_worker_pid') unless $there;
-			return $there;
+			ask($there, 'COMMIT') if $there;
+			return defined $answer && "answer: $answer";
 		}, 'another worker to have the session');
-	close $holder->socket;
-	return;
 }
 prepare($one, 'd', 'SELECT 1 + $1::int');
 is(run($one, 'd', 1), '2', 'a statement');
-elsewhere($one, 'DEALLOCATE d; PREPARE d AS SELECT 10 + $1::int');
-for (1 .. 6)
-{
-	is(run($one, 'd', 1), '11', "what took its place elsewhere, $_");
-	ask($_, 'SELECT 1') foreach $two, $held;
-}
+elsewhere($one, 'DEALLOCATE d; PREPARE d(text) AS SELECT 10 + $1::int');
+is(run($one, 'd', 1), '11', 'what took its place elsewhere');
+is(elsewhere($one, 'EXECUTE d(2)'), 'answer: 12', 'is everywhere');
 elsewhere($one, 'DEALLOCATE d');
-for (1 .. 6)
-{
-	like(run($one, 'd', 1), qr/prepared statement "d" does not exist/, "dropped elsewhere, $_");
-	ask($_, 'SELECT 1') foreach $two, $held;
-}
-close $held->socket;
-reload('polar_ss_backend_max_count', 1);
-settle();
+like(run($one, 'd', 1), qr/prepared statement "d" does not exist/, 'dropped elsewhere');
+like(elsewhere($one, 'EXECUTE d(2)'), qr/prepared statement "d" does not exist/, 'it is gone everywhere');
 
 # a session that takes the place of another finds nothing of it
 my $before = connected();
 prepare($before, 'left', 'SELECT $1');
-ask($_, 'SELECT 1') foreach $one, $two;
+elsewhere($before, 'SELECT 1');
 close $before->socket;
 $node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM polar_stat_session WHERE session_pid = ' . $before->pid) or die 'it stays';
 my $after = connected();
 is(($after->pid - $before->pid) % $node->safe_psql('postgres', 'SHOW polar_ss_max_sessions'), 0, 'the place is the same');
 like(run($after, 'left', 1), qr/prepared statement "left" does not exist/, 'what it had is gone');
-ask($one, 'SELECT 1');
-is(ask($after, 'SELECT count(*) FROM pg_prepared_statements'), '0', 'for good');
+is(elsewhere($after, 'SELECT count(*) FROM pg_prepared_statements'), 'answer: 0', 'everywhere');
+close $_->socket foreach @blocker, $after;
+reload('polar_ss_backend_max_count', 1);
+settle();
 
 # memory of what is kept has an end
 sub kept
@@ -295,6 +286,15 @@ $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM polar_stat_sessio
 push @limited, connected(user => 'limited');
 is(join(' ', map { ask($_, 'SELECT 1') } @limited), '1 1', 'and another one in place of one that has ended');
 close $_->socket foreach @limited;
+
+# a role that is no longer what it was when its session logged in: no worker can be started for it
+$plain = connected(user => 'plain');
+ask($_, 'SELECT 1') foreach $two, $plain, $two;
+$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE usename = 'plain'}) or die 'its worker stays';
+$node->safe_psql('postgres', 'ALTER ROLE plain SUPERUSER');
+$plain->query('SELECT 1');
+is(join(' ', $plain->until_closed), 'E FATAL: terminating connection because its role or database has changed', 'it does not wait in vain');
+is(ask($two, 'SELECT 1'), '1', 'others go on');
 
 # notifications name the session
 my $listener = connected();
