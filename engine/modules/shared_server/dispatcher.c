@@ -131,6 +131,7 @@ typedef struct Session
 	char	   *image;
 	int			image_length;
 	bool		part_said;		/* its socket waits for the rest of a message */
+	bool		silent;			/* has not said who it is, and has no backend */
 } Session;
 
 /* What an event is about: the kind above the number */
@@ -147,6 +148,7 @@ static int *free_sessions;
 static int	free_sessions_count;
 static dlist_head pools = DLIST_STATIC_INIT(pools);
 static dlist_head logins_waiting = DLIST_STATIC_INIT(logins_waiting);
+static dlist_head logins_silent = DLIST_STATIC_INIT(logins_silent);
 static int	logins = 0;
 static int	total_workers = 0;
 static int	listen_count = 0;
@@ -242,7 +244,7 @@ close_session(int number)
 	close(session->sock);
 	session->sock = -1;
 	session->worker = -1;
-	session->part_said = false;
+	session->part_said = session->silent = false;
 	if (session->pool)
 		session->pool->sessions--;
 	session->pool = NULL;
@@ -1126,15 +1128,17 @@ wake_session(int number)
 	SharedServerSaid said;
 	TimestampTz now;
 
-	if (session->sock < 0 || slot->state != SHARED_SERVER_PARKED)
+	if (session->sock < 0 || (slot->state != SHARED_SERVER_PARKED && !session->silent))
 		return;
-	said = shared_server_peek(session->sock);
+	said = session->silent ? shared_server_peek_startup(session->sock) : shared_server_peek(session->sock);
 	if (said <= SHARED_SERVER_SAID_PART)
 	{
 		session->part_said = said == SHARED_SERVER_SAID_PART;
 		watch_session(number);
 		return;
 	}
+	if (session->silent)
+		dlist_delete(&session->link);
 	if (said == SHARED_SERVER_SAID_GOODBYE)
 	{
 		drain(session->sock);
@@ -1144,6 +1148,14 @@ wake_session(int number)
 	if (session->part_said)
 		shared_server_await_bytes(session->sock, 1);
 	session->part_said = false;
+	if (session->silent)
+	{
+		/* a backend has the client's time again, as one that was accepted now */
+		session->silent = false;
+		session->since = GetCurrentTimestamp();
+		dlist_push_tail(&logins_waiting, &session->link);
+		return;
+	}
 	now = GetCurrentTimestamp();
 	if (now - session->since < SHARED_SERVER_GRACE_US)
 		slot->talkative = true;
@@ -1177,7 +1189,7 @@ accept_client(pgsocket listening)
 	SockAddr	raddr = {.salen = sizeof(raddr.addr)};
 
 	/* once: an error, which is always reported, would be reported for ever */
-	struct epoll_event event = {.events = EPOLLONESHOT};
+	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT};
 	int			sock = accept4(listening, (struct sockaddr *) &raddr.addr, &raddr.salen,
 							   SOCK_NONBLOCK | SOCK_CLOEXEC);
 	int			number;
@@ -1231,7 +1243,8 @@ accept_client(pgsocket listening)
 	slot->pid = SHARED_SERVER_FIRST_PID +
 		(slot->generation % (SHARED_SERVER_FIRST_PID / sessions_max)) * sessions_max + number;
 	SpinLockRelease(&slot->mutex);
-	dlist_push_tail(&logins_waiting, &sessions[number].link);
+	sessions[number].silent = true;
+	dlist_push_tail(&logins_silent, &sessions[number].link);
 }
 
 static void
@@ -1262,6 +1275,17 @@ keep_time(void)
 	{
 		accept_again = 0;
 		set_listening(true);
+	}
+
+	/* natively a backend would wait for it, and end as silently */
+	while (!dlist_is_empty(&logins_silent))
+	{
+		Session    *session = dlist_head_element(Session, link, &logins_silent);
+
+		if (!TimestampDifferenceExceeds(session->since, now, AuthenticationTimeout * 1000))
+			break;
+		dlist_delete(&session->link);
+		close_session(session - sessions);
 	}
 
 	/* a client that no backend could be started for */

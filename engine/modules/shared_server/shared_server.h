@@ -206,6 +206,7 @@ extern bool shared_server_send(int sock, SharedServerMessageKind kind,
 extern ssize_t shared_server_receive(int sock, void *data, size_t length,
 									 int *passed);
 extern SharedServerSaid shared_server_peek(int sock);
+extern SharedServerSaid shared_server_peek_startup(int sock);
 extern void shared_server_await_bytes(int sock, int count);
 
 /* worker.c */

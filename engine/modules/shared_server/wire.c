@@ -23,6 +23,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "libpq/pqcomm.h"
 #include "libpq/protocol.h"
 #include "port/pg_bswap.h"
 #include "shared_server.h"
@@ -135,6 +136,47 @@ shared_server_await_bytes(int sock, int count)
 }
 
 /*
+ * Is the rest there?  If not, the socket waits for it, unless it will never
+ * come.
+ */
+static SharedServerSaid
+await_rest(int sock, int needed)
+{
+	struct pollfd hangup = {.fd = sock,.events = POLLRDHUP};
+
+	if (poll(&hangup, 1, 0) != 0)
+		return SHARED_SERVER_SAID_GOODBYE;
+	shared_server_await_bytes(sock, needed);
+	return SHARED_SERVER_SAID_PART;
+}
+
+/*
+ * What has a client said that has not logged in yet?  As below.
+ */
+SharedServerSaid
+shared_server_peek_startup(int sock)
+{
+	uint32		length;
+	int			there;
+	ssize_t		got = recv(sock, &length, sizeof(length), MSG_PEEK | MSG_DONTWAIT);
+
+	if (got < 0)
+		return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ?
+			SHARED_SERVER_SAID_NOTHING : SHARED_SERVER_SAID_GOODBYE;
+	if (got == 0)
+		return SHARED_SERVER_SAID_GOODBYE;
+	if (got < sizeof(length))
+		return await_rest(sock, sizeof(length));
+
+	/* what is no startup packet, such as TLS, is for the stock code */
+	length = pg_ntoh32(length);
+	if (length > MAX_STARTUP_PACKET_LENGTH ||
+		ioctl(sock, FIONREAD, &there) < 0 || there >= length)
+		return SHARED_SERVER_SAID_SOMETHING;
+	return await_rest(sock, length);
+}
+
+/*
  * What has a client said that waits between two transactions?  Nothing is
  * read.  If it has said a part of a message, its socket is not readable until
  * the rest is there; that must be undone before anybody reads from it.
@@ -147,7 +189,6 @@ shared_server_peek(int sock)
 	uint32		length;
 	int			needed = MESSAGE_HEAD;
 	int			there;
-	struct pollfd hangup = {.fd = sock,.events = POLLRDHUP};
 
 	got = recv(sock, said, sizeof(said), MSG_PEEK | MSG_DONTWAIT);
 	if (got < 0)
@@ -169,10 +210,5 @@ shared_server_peek(int sock)
 		if (got == sizeof(said) && (ioctl(sock, FIONREAD, &there) < 0 || there >= needed))
 			return SHARED_SERVER_SAID_SOMETHING;
 	}
-
-	/* the rest will never come */
-	if (poll(&hangup, 1, 0) != 0)
-		return SHARED_SERVER_SAID_GOODBYE;
-	shared_server_await_bytes(sock, needed);
-	return SHARED_SERVER_SAID_PART;
+	return await_rest(sock, needed);
 }

@@ -2,6 +2,7 @@
 # others go on.
 use strict;
 use warnings FATAL => 'all';
+use IO::Socket::INET;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Socket qw(SOL_SOCKET SO_LINGER);
@@ -45,6 +46,16 @@ my @client = map { connected() } 1 .. 30;
 is(join(' ', map { ask($_, 'SELECT 1') } @client), join(' ', (1) x 30), 'more clients than files of a process');
 settled();
 
+# who says nothing, or not all of who it is, keeps nobody from logging in
+my @silent = map { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Proto => 'tcp') or die $! } 1 .. 100;
+syswrite $_, pack 'N', 40 foreach @silent[ 50 .. 99 ];
+$node->poll_query_until('postgres', 'SELECT n_login = 100 FROM polar_stat_dispatcher') or fail('they are not there');
+push @client, connected();
+is(ask($client[-1], 'SELECT 1'), '1', 'a hundred that say nothing stop no login');
+close $_ foreach @silent;
+$node->poll_query_until('postgres', 'SELECT n_login = 0 FROM polar_stat_dispatcher') or fail('they stay');
+settled();
+
 # what can be told to no other worker is native from the start, with a key that works
 my $large = connected(user => 'large');
 cmp_ok($large->pid, '<', 2**30, 'a login with settings that are too large is native');
@@ -64,7 +75,7 @@ $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity 
 reset_connection($lost);
 gone($lost);
 cmp_ok(dispatcher_ticks() - $ticks, '<', 25, 'a lost client keeps nobody busy');
-is(join(' ', map { ask($_, 'SELECT 1') } @client), join(' ', (1) x 30), 'a lost client costs nobody else the connection');
+is(join(' ', map { ask($_, 'SELECT 1') } @client), join(' ', (1) x 31), 'a lost client costs nobody else the connection');
 settled();
 
 # a client that goes while it waits
@@ -76,7 +87,7 @@ my $spawns = $node->safe_psql('postgres', 'SELECT spawns FROM polar_stat_dispatc
 reset_connection($waiter);
 ask($_, 'ROLLBACK') foreach @client[ 0, 1 ];
 gone($waiter);
-is(join(' ', map { ask($_, 'SELECT 1') } @client), join(' ', (1) x 29), 'one that goes while it waits costs nobody');
+is(join(' ', map { ask($_, 'SELECT 1') } @client), join(' ', (1) x 30), 'one that goes while it waits costs nobody');
 is($node->safe_psql('postgres', 'SELECT spawns FROM polar_stat_dispatcher'), $spawns, 'not even a worker');
 
 # a worker that ends before it has taken a session
