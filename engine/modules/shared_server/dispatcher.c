@@ -258,7 +258,7 @@ close_session(int number)
 	slot->pid = 0;
 	slot->key_length = 0;
 	slot->worker_pid = 0;
-	slot->ending = false;
+	slot->ending = slot->cancelled = false;
 	pg_atomic_fetch_sub_u64(&shared_server->image_memory, slot->memory);
 	slot->memory = 0;
 	SpinLockRelease(&slot->mutex);
@@ -1236,7 +1236,7 @@ accept_client(pgsocket listening)
 	SpinLockAcquire(&slot->mutex);
 	slot->key_length = 0;
 	slot->worker_pid = 0;
-	slot->ending = false;
+	slot->ending = slot->cancelled = false;
 	/* what is left of a session that an earlier dispatcher had */
 	pg_atomic_fetch_sub_u64(&shared_server->image_memory, slot->memory);
 	slot->memory = 0;

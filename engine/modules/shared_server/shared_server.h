@@ -74,6 +74,7 @@ typedef struct SharedServerSession
 	int			key_length;
 	int			worker_pid;		/* who serves it, or 0 */
 	bool		ending;			/* has been terminated while nobody did */
+	bool		cancelled;		/* what it waits to be served with has been */
 } SharedServerSession;
 
 /* What the views show of a pool */

@@ -514,9 +514,14 @@ shared_server_cancel_request(int pid, const uint8 *key, int length)
 	if (slot)
 	{
 		SpinLockAcquire(&slot->mutex);
-		if (slot->pid == pid && slot->key_length == length && slot->worker_pid != 0 &&
+		if (slot->pid == pid && slot->key_length == length &&
 			timingsafe_bcmp(slot->key, key, length) == 0)
-			kill(slot->worker_pid, SIGINT);
+		{
+			if (slot->worker_pid != 0)
+				kill(slot->worker_pid, SIGINT);
+			else
+				slot->cancelled = slot->state == SHARED_SERVER_WAITING;
+		}
 		SpinLockRelease(&slot->mutex);
 		return true;
 	}
@@ -526,7 +531,7 @@ shared_server_cancel_request(int pid, const uint8 *key, int length)
 /*
  * pg_cancel_backend() and pg_terminate_backend() with a session's id: the rules
  * are pg_signal_backend()'s.  A session that nobody serves has nothing to
- * cancel, and is ended by the dispatcher.
+ * cancel unless it waits, and is ended by the dispatcher.
  */
 static int
 shared_server_signal(int pid, int sig)
@@ -564,7 +569,7 @@ shared_server_signal(int pid, int sig)
 		else if (sig == SIGTERM)
 			slot->ending = true;
 		else
-			sig = 0;
+			slot->cancelled = slot->state == SHARED_SERVER_WAITING;
 	}
 	SpinLockRelease(&slot->mutex);
 	if (!found)
@@ -647,6 +652,8 @@ set_cancel_target(bool begin)
 		slot->last_worker_pid = MyProcPid;
 		MySessionPid = slot->pid;
 		ending = slot->ending;
+		session_cancelled = slot->cancelled;
+		slot->cancelled = false;
 	}
 	else if (slot->worker_pid == MyProcPid)
 		slot->worker_pid = 0;

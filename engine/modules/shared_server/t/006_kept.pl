@@ -253,6 +253,13 @@ is(ask($two, 'SELECT pg_cancel_backend(' . $one->pid . ')'), 't', 'a parked sess
 is(ask($one, 'SELECT 1'), '1', 'and goes on');
 my $running = connected();
 ask($running, 'BEGIN');
+$one->query('SELECT 1');
+$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM polar_stat_session WHERE state = 'waiting'}) or die 'it does not wait';
+is($node->safe_psql('postgres', 'SELECT pg_cancel_backend(' . $one->pid . ')'), 't', 'what waits to be served');
+ask($running, 'COMMIT');
+is(join(' ', $one->until_ready), 'E ERROR: canceling statement due to user request Z I', 'is cancelled');
+is(ask($one, 'SELECT 1'), '1', 'and nothing after it');
+ask($running, 'BEGIN');
 $running->query('SELECT pg_sleep(1000)');
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'}) or die 'it does not sleep';
 my ($status, $out, $error) = $node->psql('postgres', 'SELECT pg_cancel_backend(' . $running->pid . ')', extra_params => [ '-U', 'stranger' ]);
