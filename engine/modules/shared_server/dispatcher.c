@@ -142,6 +142,7 @@ typedef struct Session
 static int	epoll_fd = -1;
 static Worker *workers;
 static int	workers_max;
+static int	workers_used = 0;	/* all beyond are WORKER_NONE */
 static Session *sessions;
 static int	sessions_max;
 static int *free_sessions;
@@ -348,6 +349,7 @@ start_worker(int session, Pool *pool)
 		return false;
 	}
 
+	workers_used = Max(workers_used, number + 1);
 	workers[number].state = WORKER_HELLO;
 	workers[number].sock = sock;
 	workers[number].pool = pool;
@@ -414,6 +416,8 @@ close_worker(int number)
 	worker->pool = NULL;
 	worker->session = -1;
 	worker->sock = -1;
+	while (workers_used > 0 && workers[workers_used - 1].state == WORKER_NONE)
+		workers_used--;
 	schedule_all();
 }
 
@@ -619,7 +623,7 @@ count_quitting(Pool *pool)
 {
 	int			count = 0;
 
-	for (int i = 0; i < workers_max; i++)
+	for (int i = 0; i < workers_used; i++)
 		count += workers[i].state == WORKER_QUITTING && (pool == NULL || workers[i].pool == pool);
 	return count;
 }
@@ -632,7 +636,7 @@ count_quitting(Pool *pool)
 static bool
 is_stuck(void)
 {
-	for (int i = 0; i < workers_max; i++)
+	for (int i = 0; i < workers_used; i++)
 	{
 		PGPROC	   *proc;
 		uint32		class;
@@ -699,7 +703,7 @@ distribute(void)
 			/* a place is free soon */
 			if (count_quitting(NULL) > 0)
 				break;
-			for (int i = 0; i < workers_max; i++)
+			for (int i = 0; i < workers_used; i++)
 			{
 				if (workers[i].state == WORKER_FREE && may_take(pool, &workers[i], share, now) &&
 					(oldest < 0 || workers[i].since < workers[oldest].since))
@@ -732,7 +736,7 @@ distribute(void)
 		if (wanted == 0)
 			continue;
 		outside = total_workers >= workers_wanted() && pool->starting == 0;
-		for (int i = 0; i < workers_max; i++)
+		for (int i = 0; i < workers_used; i++)
 		{
 			if (workers[i].state == WORKER_BOUND && workers[i].pool == pool && workers[i].asked &&
 				shared_server->sessions[workers[i].session].idle && !workers[i].pinned)
@@ -740,7 +744,7 @@ distribute(void)
 		}
 		for (int busy = 0; busy <= 1 && wanted > 0; busy++)
 		{
-			for (int i = 0; i < workers_max && wanted > 0; i++)
+			for (int i = 0; i < workers_used && wanted > 0; i++)
 			{
 				if (workers[i].state != WORKER_BOUND || workers[i].asked ||
 					shared_server->sessions[workers[i].session].idle == busy ||
@@ -782,7 +786,7 @@ schedule_all(void)
 	excess = total_workers - count_quitting(NULL) - workers_wanted();
 	for (int busy = 0; busy <= 1 && excess > 0; busy++)
 	{
-		for (int i = 0; i < workers_max && excess > 0; i++)
+		for (int i = 0; i < workers_used && excess > 0; i++)
 		{
 			if (workers[i].state != WORKER_BOUND || workers[i].pinned ||
 				shared_server->sessions[workers[i].session].idle == busy)
@@ -1327,7 +1331,7 @@ keep_time(void)
 	if (!dlist_is_empty(&logins_waiting))
 		next = Min(next, 20);
 
-	for (int i = 0; i < workers_max; i++)
+	for (int i = 0; i < workers_used; i++)
 	{
 		if (workers[i].state == WORKER_FREE && shared_server_backend_idle_timeout > 0 &&
 			workers[i].pool->workers - count_quitting(workers[i].pool) > shared_server_backend_pool_min_size &&
@@ -1380,7 +1384,7 @@ publish(void)
 	if (!TimestampDifferenceExceeds(published, now, PUBLISH_MS))
 		return PUBLISH_MS;
 	published = now;
-	for (int i = 0; i < workers_max; i++)
+	for (int i = 0; i < workers_used; i++)
 		free += workers[i].state == WORKER_FREE;
 	LWLockAcquire(shared_server->lock, LW_EXCLUSIVE);
 	dlist_foreach(iter, &pools)
@@ -1405,7 +1409,7 @@ publish(void)
 			shown->free++;
 		dlist_foreach(each, &pool->waiting)
 			shown->waiting++;
-		for (int i = 0; i < workers_max; i++)
+		for (int i = 0; i < workers_used; i++)
 			shown->pinned += workers[i].pinned && workers[i].pool == pool;
 		count++;
 	}
