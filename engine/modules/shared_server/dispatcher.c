@@ -158,6 +158,9 @@ static pgsocket listen_sockets[LISTEN_MAX];
 /* When to accept again, after there was no room for another socket; or 0 */
 static TimestampTz accept_again = 0;
 
+/* When to look for sessions whose idle_session_timeout has passed */
+static TimestampTz next_idle_timeout = DT_NOEND;
+
 /* When a session has last got a worker, and when there was last one too many */
 static TimestampTz last_bind = 0;
 static TimestampTz last_growth = 0;
@@ -209,6 +212,16 @@ drain(int sock)
 		if (recv(sock, NULL, 1024 * 1024, MSG_TRUNC | MSG_DONTWAIT) <= 0)
 			break;
 	}
+}
+
+/* When a session that is parked ends because its client is silent */
+static TimestampTz
+idle_timeout_of(int number)
+{
+	SharedServerSession *slot = &shared_server->sessions[number];
+
+	return slot->idle_timeout > 0 ?
+		TimestampTzPlusMilliseconds(slot->idle_since, slot->idle_timeout) : DT_NOEND;
 }
 
 /*
@@ -1035,6 +1048,7 @@ serve_worker(int number, SharedServerHeader *header, StringInfo body)
 			sessions[session].since = GetCurrentTimestamp();
 			set_pinned(session, "");
 			set_state(session, SHARED_SERVER_PARKED);
+			next_idle_timeout = Min(next_idle_timeout, idle_timeout_of(session));
 			shared_server->parks++;
 			watch_session(session);
 			release_worker(number);
@@ -1265,6 +1279,33 @@ start_logins(void)
 }
 
 /*
+ * Sessions that were silent for too long while nobody served them; where
+ * somebody does, the stock code looks at the time.
+ */
+static void
+end_idle(TimestampTz now)
+{
+	if (now < next_idle_timeout)
+		return;
+	next_idle_timeout = DT_NOEND;
+	for (int i = 0; i < sessions_max; i++)
+	{
+		TimestampTz end;
+
+		if (shared_server->sessions[i].state != SHARED_SERVER_PARKED)
+			continue;
+		end = idle_timeout_of(i);
+		if (now < end)
+			next_idle_timeout = Min(next_idle_timeout, end);
+		else
+		{
+			say_fatal(sessions[i].sock, "57P05", "terminating connection due to idle-session timeout");
+			close_session(i);
+		}
+	}
+}
+
+/*
  * Sessions that have waited too long, workers that nobody needs.  Returns when
  * to look again, in milliseconds.
  */
@@ -1280,6 +1321,10 @@ keep_time(void)
 		accept_again = 0;
 		set_listening(true);
 	}
+
+	end_idle(now);
+	if (next_idle_timeout != DT_NOEND)
+		next = Min(next, TimestampDifferenceMilliseconds(now, next_idle_timeout) + 1);
 
 	/* natively a backend would wait for it, and end as silently */
 	while (!dlist_is_empty(&logins_silent))

@@ -61,6 +61,8 @@ typedef struct SharedServerSession
 	/* written by its worker, or by the dispatcher while it has none */
 	bool		talkative;		/* goes on at once when it has been answered */
 	uint64		transactions;
+	int			idle_timeout;	/* idle_session_timeout, or 0 */
+	TimestampTz idle_since;
 	int			memory;			/* bytes, see image_memory */
 
 	/*

@@ -275,8 +275,6 @@ shared_server_taint(void)
 		return "replication origin";
 	if (has_temporary_slots())
 		return "temporary replication slots";
-	if (IdleSessionTimeout > 0)
-		return "idle_session_timeout";
 	if (foreign_library())
 		return library;
 	if (has_temporary_objects())

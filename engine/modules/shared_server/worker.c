@@ -794,6 +794,8 @@ park(void)
 	forget_part();
 	(void) getppid();
 	CHECK_FOR_INTERRUPTS();
+	shared_server->sessions[session].idle_timeout = IdleSessionTimeout;
+	shared_server->sessions[session].idle_since = idle_since;
 	tell(SHARED_SERVER_PARK, image.data, image.len);
 	resetStringInfo(&last_image);
 	appendBinaryStringInfo(&last_image, image.data, image.len);

@@ -50,7 +50,6 @@ my @pins = (
 	[ q{SELECT set_config('app.big', repeat('x', 200000), false) IS NULL}, 'RESET app.big', 'size' ],
 	[ q{SELECT pg_replication_origin_create('o'); SELECT pg_replication_origin_session_setup('o')},
 		q{SELECT pg_replication_origin_session_reset(); SELECT pg_replication_origin_drop('o')}, 'replication origin' ],
-	[ 'SET idle_session_timeout = 1000000', 'RESET idle_session_timeout', 'idle_session_timeout' ],
 );
 foreach my $pin (@pins)
 {
@@ -63,6 +62,15 @@ foreach my $pin (@pins)
 	wait_until(sub { ask($_, 'SELECT 1') foreach @client[ 2 .. 6 ]; return session($node, $pinned, 'mode || $$ $$ || state') eq 'shared parked'; }, "$reason to let go");
 	pass("$reason lets go");
 }
+
+# a parked session ends when it has been silent for too long, and not before
+my $silent = connected();
+ask($silent, q{SET idle_session_timeout = '1s'});
+wait_until(sub { ask($_, 'SELECT 1') foreach @client[ 2 .. 6 ]; return session($node, $silent, 'state') ne 'bound'; }, 'it to be parked');
+is(join(' ', $silent->until_closed), 'E FATAL: terminating connection due to idle-session timeout', 'idle_session_timeout ends a parked session');
+ask($client[1], q{SET idle_session_timeout = '1h'});
+wait_until(sub { ask($_, 'SELECT 1') foreach @client[ 2 .. 6 ]; return session($node, $client[1], 'state') eq 'parked'; }, 'it to be parked');
+is(ask($client[1], 'SHOW idle_session_timeout; RESET idle_session_timeout'), '1h', 'one that has more time stays');
 
 # a wait has an end
 $node->append_conf('postgresql.conf', 'polar_ss_session_wait_timeout = 500ms');
