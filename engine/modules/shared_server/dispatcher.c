@@ -797,6 +797,13 @@ schedule_all(void)
 
 	/* Logins come on top of the workers; too many must not stay */
 	excess = total_workers - count_quitting(NULL) - workers_wanted();
+	for (int i = 0; i < workers_used && excess > 0; i++)
+	{
+		if (workers[i].state != WORKER_FREE || !dlist_is_empty(&workers[i].pool->waiting))
+			continue;
+		quit_worker(i);
+		excess--;
+	}
 	for (int busy = 0; busy <= 1 && excess > 0; busy++)
 	{
 		for (int i = 0; i < workers_used && excess > 0; i++)

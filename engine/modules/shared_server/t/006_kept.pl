@@ -44,7 +44,7 @@ sub prepare
 	return join "\n", map { /^[DE] (.*)/s ? $1 : () } $client->until_ready;
 }
 
-sub settle { return $node->poll_query_until('postgres', 'SELECT n_backends = 1 FROM polar_stat_dispatcher') || fail('too many workers stay'); }
+sub settle { return $node->poll_query_until('postgres', 'SELECT n_backends <= 1 FROM polar_stat_dispatcher') || fail('too many workers stay'); }
 
 sub reload
 {
