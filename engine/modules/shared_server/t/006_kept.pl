@@ -207,6 +207,7 @@ my ($busy, $leaving) = (connected(), connected());
 settle();
 ask($_, 'SELECT 1') foreach $leaving, $busy;
 ask($busy, 'BEGIN');
+settle();
 part($leaving, 'X' . pack('N', 4));
 $node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM polar_stat_session WHERE session_pid = ' . $leaving->pid) or fail('its session stays');
 pass('a parked session ends while no worker is free');
@@ -253,6 +254,7 @@ is(ask($two, 'SELECT pg_cancel_backend(' . $one->pid . ')'), 't', 'a parked sess
 is(ask($one, 'SELECT 1'), '1', 'and goes on');
 my $running = connected();
 ask($running, 'BEGIN');
+settle();
 $one->query('SELECT 1');
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM polar_stat_session WHERE state = 'waiting'}) or die 'it does not wait';
 is($node->safe_psql('postgres', 'SELECT pg_cancel_backend(' . $one->pid . ')'), 't', 'what waits to be served');
