@@ -52,6 +52,7 @@ describe('wants more than their role', () => {
         ['operator', 'host.powerSupply', { hostId: it.beta.instanceId, powerSupply: 'x' }],
         ['viewer', 'flashback.preview', { ...beta, ...table, at: '2026-01-01T00:00:00Z' }],
         ['viewer', 'flashback.drop', { ...beta, ...result }],
+        ['viewer', 'cluster.deletionProtection', { clusterId: it.beta.instanceId, on: false }],
         ['viewer', 'cluster.recover', { clusterId: it.beta.instanceId, confirmName: 'beta' }],
         ['operator', 'cluster.recover', { clusterId: it.beta.instanceId, confirmName: 'beta' }],
         ['operator', 'flashback.export', { ...beta, ...result }],

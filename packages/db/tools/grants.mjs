@@ -91,7 +91,7 @@ export const tables = {
 
   // a cluster of one is made with its instance, by trigger
   cluster: {
-    web: { select: true },
+    web: { select: true, update: ['deletionProtected'] },
     controller: {
       select: true,
       insert: ['id', 'name', 'primaryInstanceId'],

@@ -289,6 +289,11 @@ test('only a revoked host can be removed; its name is free then and its instance
   )
   await expect(admin.host.remove({ hostId, confirmName: name })).rejects.toThrow('still part of this console')
   await admin.host.revoke({ hostId, confirmName: name })
+  // what is protected from deletion is not forgotten, either
+  const protect = (on: boolean) => admin.cluster.deletionProtection({ name: `gone-${name}`, on })
+  expect(await protect(true)).toMatchObject({ name: `gone-${name}`, on: true })
+  await expect(admin.host.remove({ hostId, confirmName: name })).rejects.toThrow('has deletion protection')
+  await protect(false)
   expect(await admin.host.remove({ hostId, confirmName: name })).toEqual({ hostId, name, instances: 1 })
   expect((await admin.host.list()).hosts.some((h) => h.name === name)).toBe(false)
   await expect(admin.host.show({ name })).rejects.toThrow('does not exist')
