@@ -63,6 +63,8 @@ const inputs: Record<string, object> = {
   'webhook.add': { url: 'https://example.org/hook' },
   'webhook.remove': { webhookId: randomUUID() },
   'webhook.test': { webhookId: randomUUID() },
+  'token.create': { name: 'ci', role: 'viewer' },
+  'token.revoke': { tokenId: randomUUID() },
   'setting.rollBack': { revisionId: '1' },
   'setting.adopt': {},
   'setting.revert': {},
