@@ -144,7 +144,9 @@ describe('a token', () => {
   })
 
   test('that expired, was withdrawn, was replaced, or was never given out opens nothing', async () => {
-    const expired = await admin.host.add({ name })
+    const expired = await admin.host.add({ name, minutes: 24 * 60 })
+    expect(Math.abs(expired.expiresAt - Date.now() - 24 * 3_600_000)).toBeLessThan(60_000)
+    await expect(admin.host.add({ name, minutes: 24 * 60 + 1 })).rejects.toThrow()
     await it.database.pool.query(
       `UPDATE host_enrolment SET "expiresAt" = now() - interval '1 second' WHERE id = $1`,
       [expired.enrolmentId],
