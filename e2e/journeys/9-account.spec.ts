@@ -1,6 +1,7 @@
+import { join } from 'node:path'
 import { expect, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
-import { floe, floeJson } from '../fixtures/floe-command'
+import { checkout, floe, floeJson, runProgram } from '../fixtures/floe-command'
 import { looksRight } from '../fixtures/looks-right'
 import { owner, signIn } from '../fixtures/owner'
 
@@ -102,6 +103,15 @@ test('a token is created for a program, shown once, used and revoked', async ({ 
     '--role',
     'operator',
   )
-  expect(operator).toMatch(/^floe-/)
+  const elsewhere = {
+    FLOE_CONSOLE_URL: new URL(process.env.FLOE_E2E_URL as string).origin,
+    FLOE_CONSOLE_TOKEN: operator,
+  }
+  const asToken = (...args: string[]) =>
+    runProgram(join(checkout, 'floe'), args, { ...elsewhere, FLOE_HOME: '/nonexistent' })
+  expect(JSON.parse(await asToken('host', 'list', '--json'))).toContainEqual(
+    expect.objectContaining({ own: true }),
+  )
+  expect(await asToken('token', 'list').catch(String)).not.toContain('nightly report')
   expect(await floe('token', 'revoke', 'ci')).toContain('was revoked')
 })
