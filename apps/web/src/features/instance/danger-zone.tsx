@@ -154,6 +154,7 @@ function DeletionProtection() {
       <Danger
         title={`Deletion protection is ${on ? 'on' : 'off'}`}
         button={on ? 'Turn off' : 'Turn on'}
+        guards={!on}
         disabled={!mayChange || change.isPending}
         hint={mayChange ? undefined : viewerHint}
         onPress={() => change.mutate({ clusterId: cluster.clusterId, on: !on })}
