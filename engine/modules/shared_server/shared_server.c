@@ -42,7 +42,7 @@ char	   *shared_server_safe_modules = NULL;
 int			shared_server_max_sessions = 10000;
 int			shared_server_shared_memory_size = 128 * 1024;
 int			shared_server_worker_cache_size = 8 * 1024;
-int			shared_server_quantum = 2;
+int			shared_server_quantum = 20;
 int			shared_server_stall_limit = 100;
 int			shared_server_reserved_workers = 2;
 bool		shared_server_shm_aset = false;
@@ -194,7 +194,7 @@ _PG_init(void)
 	DefineCustomIntVariable("polar_ss_quantum",
 							gettext_noop("How long a session that goes on keeps its backend while others wait for one."),
 							gettext_noop("0 means that it leaves after each transaction."),
-							&shared_server_quantum, 2, 0, 1000,
+							&shared_server_quantum, 20, 0, 1000,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("polar_ss_stall_limit",
 							gettext_noop("Starts a reserved backend when sessions have waited for this long."),

@@ -126,6 +126,7 @@ typedef struct SharedServerShared
 	uint64		waits[SHARED_SERVER_WAIT_BUCKETS];
 	pg_atomic_uint64 image_memory;	/* of all sessions, bytes */
 	pg_atomic_uint32 ending;	/* is a slot's set? */
+	bool		saturated;		/* has no processor been without work lately? */
 	SharedServerPool shown[SHARED_SERVER_POOLS_SHOWN];
 	int			sessions_max;
 	SharedServerSession sessions[FLEXIBLE_ARRAY_MEMBER];
@@ -173,8 +174,8 @@ typedef struct SharedServerAdopt
 	int32		resume;			/* no client, but a worker */
 } SharedServerAdopt;
 
-/* A client that goes on within this time is worth waiting for */
-#define SHARED_SERVER_GRACE_US 1000
+/* For each millisecond of the quantum a client may be silent for so long */
+#define SHARED_SERVER_SILENCE_US INT64CONST(250)
 
 /* The most that a session may need to move; else it stays where it is */
 #define SHARED_SERVER_IMAGE_MAX (96 * 1024)

@@ -10,9 +10,9 @@
  * then on the worker parks it when the dispatcher asks, and is given another.
  *
  * While nobody waits nothing moves: a worker that is bound costs a look at the
- * socket of the dispatcher when it is idle anyway.  When somebody does, a client
- * that goes on at once keeps its worker for a little while: to move a session
- * costs as much as a small transaction.
+ * socket of the dispatcher when it is idle anyway.  When somebody does and all
+ * processors have work, a client that goes on at once keeps its worker for a
+ * little while: to move a session costs as much as a small transaction.
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *
@@ -81,6 +81,10 @@ static StringInfoData resumed;
 
 /* The most that key, names, settings and identity of a login may take */
 #define LOGIN_MAX (SHARED_SERVER_IMAGE_MAX / 2)
+
+/* After so many a move costs little, however short they were */
+#define QUANTUM_TRANSACTIONS 16
+static int	served_transactions = 0;
 
 /* Since when we have the session, and wait for its next message */
 static TimestampTz bound_since = 0;
@@ -853,6 +857,7 @@ bind_session(int slot, StringInfo body, int sock)
 	/* who was here could foresee random() */
 	prng_seed_set = false;
 	fresh = true;
+	served_transactions = 0;
 	bound_since = GetCurrentTimestamp();
 
 	PG_TRY();
@@ -943,25 +948,31 @@ serve_dispatcher(void)
 
 /*
  * For how many milliseconds more may the session keep us although others wait?
+ * While there is a processor without work, for none: whoever waits could use
+ * it.  Else nothing is gained by letting somebody in, and a move is lost.
  */
 static long
 turn_left(void)
 {
+	SharedServerSession *slot = &shared_server->sessions[session];
 	TimestampTz now;
 	TimestampTz until;
 
-	if (shared_server_quantum == 0 || shared_server_force_migrate ||
-		!shared_server->sessions[session].talkative)
+	if (shared_server_quantum == 0 || shared_server_force_migrate || !slot->talkative ||
+		served_transactions >= QUANTUM_TRANSACTIONS ||
+		!shared_server->saturated)
 		return 0;
 	now = GetCurrentTimestamp();
-	if (now >= idle_since + SHARED_SERVER_GRACE_US)
+	if (now >= idle_since + shared_server_quantum * SHARED_SERVER_SILENCE_US)
 	{
 		/* next time it is not waited for */
-		shared_server->sessions[session].talkative = false;
+		slot->talkative = false;
 		return 0;
 	}
-	until = Min(idle_since + SHARED_SERVER_GRACE_US, bound_since + shared_server_quantum * INT64CONST(1000));
-	return until > now ? (long) ((until - now + 999) / 1000) : 0;
+	until = bound_since + shared_server_quantum * INT64CONST(1000);
+
+	/* who works is looked at again soon */
+	return until > now ? 1 : 0;
 }
 
 /*
@@ -1082,7 +1093,10 @@ shared_server_idle(void)
 	old = MemoryContextSwitchTo(idle_context);
 	idle_since = GetCurrentTimestamp();
 	if (session >= 0 && !first)
+	{
 		shared_server->sessions[session].transactions++;
+		served_transactions++;
+	}
 	if (shared_server_force_migrate && session >= 0)
 		yield_wanted = true;
 
@@ -1165,7 +1179,8 @@ shared_server_idle(void)
 			{
 				/* of one that had to wait the dispatcher knows when it spoke */
 				if (!fresh)
-					slot->talkative = GetCurrentTimestamp() - idle_since < SHARED_SERVER_GRACE_US;
+					slot->talkative = GetCurrentTimestamp() - idle_since <
+						shared_server_quantum * SHARED_SERVER_SILENCE_US;
 				break;
 			}
 
