@@ -494,6 +494,18 @@ end_part(StringInfo buf, int begin)
 }
 
 /*
+ * Settings that another worker might refuse: once it has had temporary tables,
+ * another size of their buffers; once it has loaded PL/pgSQL, names under its
+ * prefix that it does not know.
+ */
+static bool
+is_tied_to_worker(struct config_generic *gen)
+{
+	return strcmp(gen->name, "temp_buffers") == 0 ||
+		((gen->flags & GUC_CUSTOM_PLACEHOLDER) && pg_strncasecmp(gen->name, "plpgsql.", 8) == 0);
+}
+
+/*
  * Save what changes.  Returns why that is impossible, or NULL.
  */
 const char *
@@ -518,7 +530,7 @@ shared_server_append_image(StringInfo buf)
 			continue;
 		if (gen->source == PGC_S_OVERRIDE && gen->reset_source == PGC_S_OVERRIDE)
 			continue;
-		if (gen->source != PGC_S_SESSION)
+		if (gen->source != PGC_S_SESSION || is_tied_to_worker(gen))
 			return psprintf("setting %.40s", gen->name);
 		if (strcmp(gen->name, "seed") == 0)
 			return "setseed";
@@ -552,6 +564,8 @@ shared_server_append_image(StringInfo buf)
 		{
 			if ((all[i]->flags & GUC_CUSTOM_PLACEHOLDER) && all[i]->source == PGC_S_DEFAULT)
 			{
+				if (is_tied_to_worker(all[i]))
+					return psprintf("setting %.40s", all[i]->name);
 				shared_server_append_string(buf, all[i]->name);
 				empty++;
 			}

@@ -45,6 +45,7 @@ my @pins = (
 	[ 'CREATE TEMP TABLE x ()', 'DROP TABLE x', 'temporary objects' ],
 	[ 'SET standard_conforming_strings = off; PREPARE p AS SELECT 1', 'DEALLOCATE p', 'prepared statements' ],
 	[ 'SELECT pg_advisory_lock(1)', 'SELECT pg_advisory_unlock(1)', 'session locks' ],
+	[ 'SET temp_buffers = 200', 'RESET temp_buffers', 'setting temp_buffers' ],
 	[ 'LISTEN x', 'UNLISTEN x', 'LISTEN' ],
 	[ 'DECLARE c CURSOR WITH HOLD FOR SELECT 1', 'CLOSE c', 'cursors WITH HOLD' ],
 	[ q{SELECT set_config('app.big', repeat('x', 200000), false) IS NULL}, 'RESET app.big', 'size' ],
