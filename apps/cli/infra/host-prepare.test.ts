@@ -162,9 +162,7 @@ describe.skipIf(why !== null)(`a disk that holds anything is never touched${here
     expect(machine.prepare(machine.disk(299)).stderr).toContain('smaller than 300 MB')
     expect(machine.prepare(machine.disk(400, '--read-only')).stderr).toContain('it is read-only')
     const disk = machine.disk(400)
-    const { status, stderr } = machine.inside(
-      `$prepare ${machine.words(disk).replace('--min-size 300', '')}`,
-    )
+    const { status, stderr } = machine.inside(`$prepare ${machine.words(disk).replace('--min-size 300', '')}`)
     expect([status, stderr]).toEqual([3, expect.stringContaining('smaller than 10240 MB')])
   })
 
@@ -223,7 +221,10 @@ describe.skipIf(why !== null)(`a place that is taken, or strange${here}`, () => 
       [/^target .*/m, 'target /dev/../etc/x y'],
     ] as [RegExp, string][]) {
       machine.put('etc/floe/host-prepare.state', good.replace(from, to))
-      expect(machine.prepare(disk)).toMatchObject({ status: 3, stderr: expect.stringContaining('is damaged') })
+      expect(machine.prepare(disk)).toMatchObject({
+        status: 3,
+        stderr: expect.stringContaining('is damaged'),
+      })
     }
   })
 
@@ -289,7 +290,10 @@ describe.skipIf(why !== null)(`killed in the middle and run again${here}`, () =>
     machine.inside(`${killing('mkfs.xfs', '')}\n$prepare ${machine.words(disk)}`)
     execFileSync('mkfs.xfs', ['-q', disk.device])
     const before = machine.fingerprint(disk)
-    expect(machine.prepare(disk)).toMatchObject({ status: 3, stderr: expect.stringContaining('holds data: xfs') })
+    expect(machine.prepare(disk)).toMatchObject({
+      status: 3,
+      stderr: expect.stringContaining('holds data: xfs'),
+    })
     expect(machine.fingerprint(disk)).toBe(before)
   })
 })
@@ -312,8 +316,7 @@ describe.skipIf(why !== null)(`NVMe disks are found by themselves${here}`, () =>
     }
     return `set -e; ${lines.join('; ')}; mount --bind ${machine.root}/block /sys/block; set +e`
   }
-  const words = () =>
-    `--no-settings --min-size 300 --mount ${machine.mount} --confirm ${machine.name}`
+  const words = () => `--no-settings --min-size 300 --mount ${machine.mount} --confirm ${machine.name}`
 
   test('the one that is empty and of the model asked for', () => {
     const { status, stdout, stderr } = machine.inside(
@@ -337,12 +340,21 @@ describe.skipIf(why !== null)(`NVMe disks are found by themselves${here}`, () =>
       `${asNvme({ nvme0n1: '$(touch /etc/x)\u001b[31m%s' }, 'tcp')}\n$prepare ${words()}`,
     )
     expect([status, stderr]).toEqual([3, expect.stringContaining('no empty local NVMe disk')])
-    expect(stdout).toContain('model $(touch /etc/x)?[31m%s, serial S1): it is not known to be in this machine')
+    expect(stdout).toContain(
+      'model $(touch /etc/x)?[31m%s, serial S1): it is not known to be in this machine',
+    )
     expect(machine.has('etc/x')).toBe(false)
   })
 })
 
 test('wrong use is told apart from a refusal', () => {
-  for (const words of ['--layout raid5', '--min-size 1', '--min-size x', '--mount', '--nothing', '--confirm ""'])
+  for (const words of [
+    '--layout raid5',
+    '--min-size 1',
+    '--min-size x',
+    '--mount',
+    '--nothing',
+    '--confirm ""',
+  ])
     expect(machine.inside(`$prepare ${words}`).status, words).toBe(process.getuid?.() === 0 ? 2 : 1)
 })

@@ -51,6 +51,9 @@ export class MachineOfLoops {
   constructor() {
     for (const name of ['etc', 'run']) mkdirSync(join(this.root, name))
     this.put('etc/fstab', '# of the system\n')
+    // awk is one of several
+    if (existsSync('/etc/alternatives'))
+      execFileSync('cp', ['-a', '/etc/alternatives', join(this.root, 'etc')])
   }
 
   put(path: string, text: string) {
@@ -67,7 +70,9 @@ export class MachineOfLoops {
     return { file, device: this.attach(file, ...options) }
   }
   attach(file: string, ...options: string[]): string {
-    const device = execFileSync('losetup', ['--find', '--show', ...options, file], { encoding: 'utf8' }).trim()
+    const device = execFileSync('losetup', ['--find', '--show', ...options, file], {
+      encoding: 'utf8',
+    }).trim()
     this.#devices.push(device)
     return device
   }
