@@ -1,0 +1,113 @@
+import { spawnSync } from 'node:child_process'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+const infra = join(import.meta.dirname, '../../../infra')
+
+/** Where providers lie that cannot be fetched from here, as Terraform's own layout has them. */
+const mirrors = [process.env.FLOE_TEST_TERRAFORM_PLUGINS, '/opt/tf-plugins'].filter(
+  (place) => place !== undefined && existsSync(place),
+)
+const program = ['terraform', 'tofu'].find((name) => spawnSync(name, ['-version']).status === 0)
+
+const folders = (of: string) =>
+  readdirSync(join(infra, of), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => `${of}/${entry.name}`)
+const rooms = [...folders('modules'), ...folders('environments')]
+
+/** Providers that a room asks for, its own and those of the modules that it is made of. */
+function providersOf(room: string): string[] {
+  const text = readdirSync(join(infra, room))
+    .filter((file) => file.endsWith('.tf'))
+    .map((file) => readFileSync(join(infra, room, file), 'utf8'))
+    .join('\n')
+  const below = [...text.matchAll(/source\s*=\s*"(\.\.?\/[^"]+)"/g)].flatMap(([, path]) =>
+    providersOf(join(room, path as string)),
+  )
+  const own = [...text.matchAll(/source\s*=\s*"(registry\.terraform\.io\/[^"]+)"/g)].map(
+    (m) => m[1] as string,
+  )
+  return [...new Set([...own, ...below])]
+}
+const absent = (room: string) =>
+  providersOf(room).filter(
+    (provider) => !mirrors.some((mirror) => existsSync(join(mirror as string, provider))),
+  )
+
+/** Why a room cannot be tried here; null where it can. */
+function why(room: string): string | null {
+  if (!program) return 'neither terraform nor tofu is installed'
+  const providers = absent(room)
+  return providers.length > 0 ? `no provider ${providers.join(', ')}` : null
+}
+
+describe.each(rooms)('%s', (room) => {
+  const readme = existsSync(join(infra, room, 'README.md'))
+    ? readFileSync(join(infra, room, 'README.md'), 'utf8')
+    : ''
+
+  test('its README has a line for each variable and output', () => {
+    const named = readdirSync(join(infra, room))
+      .filter((file) => file.endsWith('.tf'))
+      .flatMap((file) => [
+        ...readFileSync(join(infra, room, file), 'utf8').matchAll(/^(?:variable|output) "(\w+)"/gm),
+      ])
+      .map((match) => match[1] as string)
+    const described = [...readme.matchAll(/^\| `(\w+)` /gm)].map((match) => match[1])
+    expect(described.sort()).toEqual(named.sort())
+  })
+
+  test('its providers are pinned', () => {
+    for (const file of readdirSync(join(infra, room)).filter((name) => name.endsWith('.tf')))
+      for (const [, version] of readFileSync(join(infra, room, file), 'utf8').matchAll(
+        /^\s+version\s*=\s*"(.*)"/gm,
+      ))
+        expect(version).toMatch(/^\d+\.\d+\.\d+$/)
+  })
+})
+
+describe('terraform', () => {
+  let copy: string
+  beforeAll(() => {
+    // what init makes stays out of the checkout
+    copy = mkdtempSync(join(tmpdir(), 'floe-infra-'))
+    cpSync(infra, copy, { recursive: true, filter: (path) => !path.endsWith('.terraform') })
+    const lines = mirrors.map((mirror) => `  filesystem_mirror {\n    path = "${mirror}"\n  }`)
+    writeFileSync(
+      join(copy, 'cli.rc'),
+      `disable_checkpoint = true\nprovider_installation {\n${lines.join('\n')}\n}\n`,
+    )
+  })
+  afterAll(() => rmSync(copy, { recursive: true, force: true }))
+  const run = (room: string, ...words: string[]) => {
+    const { status, stdout, stderr } = spawnSync(program as string, words, {
+      cwd: join(copy, room),
+      encoding: 'utf8',
+      timeout: 240_000,
+      env: { ...process.env, TF_CLI_CONFIG_FILE: join(copy, 'cli.rc'), TF_IN_AUTOMATION: '1' },
+    })
+    expect(`${status} ${words.join(' ')}\n${status === 0 ? '' : stdout + stderr}`).toBe(
+      `0 ${words.join(' ')}\n`,
+    )
+  }
+
+  test.skipIf(!program)(`fmt${program ? '' : ' (neither terraform nor tofu is installed)'}`, () =>
+    run('.', 'fmt', '-check', '-recursive'),
+  )
+
+  for (const room of rooms) {
+    const reason = why(room)
+    test.skipIf(reason !== null)(
+      `${room}: init, validate, test${reason ? ` (${reason})` : ''}`,
+      { timeout: 600_000 },
+      () => {
+        run(room, 'init', '-input=false', '-no-color')
+        run(room, 'validate', '-no-color')
+        if (existsSync(join(copy, room, 'tests'))) run(room, 'test', '-no-color')
+      },
+    )
+  }
+})
