@@ -20,6 +20,7 @@ import { findInstance, type InstanceDetail, openConsole } from './find-instance'
 import { findHost } from './host'
 import { addKeptAside } from './kept-aside'
 import { addOrders } from './order'
+import { addProfile } from './profile'
 import { assignment, type Submitting, submittingVerb, verb } from './verb'
 
 type Verb = { json?: boolean }
@@ -328,6 +329,7 @@ export function addInstance(program: Command): void {
   addLook(instance)
   addProtection(instance)
   addAdopt(instance)
+  addProfile(instance)
   addOrders(instance)
   addKeptAside(instance)
 }
