@@ -300,22 +300,9 @@ describe.skipIf(why !== null)(`killed in the middle and run again${here}`, () =>
 
 describe.skipIf(why !== null)(`NVMe disks are found by themselves${here}`, () => {
   /** Shows loop devices as local NVMe disks of strange models. */
-  const asNvme = (models: Record<string, string>, transport = 'pcie') => {
-    const lines = ['mount -t tmpfs none /dev', 'mknod /dev/null c 1 3', 'mknod /dev/zero c 1 5']
-    for (const [name, model] of Object.entries(models)) {
-      const { device } = machine.disk(400)
-      const loop = device.replace('/dev/', '')
-      const number = readFileSync(`/sys/block/${loop}/dev`, 'utf8').trim()
-      const [major, minor] = number.split(':')
-      for (const [file, text] of Object.entries({
-        ...{ dev: number, ro: '0', size: String(400 * 2048) },
-        ...{ 'device/model': model, 'device/serial': 'S1', 'device/transport': transport },
-      }))
-        machine.put(`block/${name}/${file}`, `${text}\n`)
-      for (const node of [name, loop]) lines.push(`mknod /dev/${node} b ${major} ${minor}`)
-    }
-    return `set -e; ${lines.join('; ')}; mount --bind ${machine.root}/block /sys/block; set +e`
-  }
+  const asNvme = (models: Record<string, string>, transport = 'pcie') =>
+    `set -e; mount -t tmpfs none /dev; mknod /dev/null c 1 3; mknod /dev/zero c 1 5
+     ${machine.nvme(models, { transport }).nodes}; mount --bind ${machine.root}/block /sys/block; set +e`
   const words = () => `--no-settings --min-size 300 --mount ${machine.mount} --confirm ${machine.name}`
 
   test('the one that is empty and of the model asked for', () => {

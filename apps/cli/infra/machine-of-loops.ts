@@ -76,6 +76,26 @@ export class MachineOfLoops {
     return device
   }
 
+  /** Loop devices that can be shown as NVMe disks of these models: what /sys/block is to hold, and lines that make their nodes. */
+  nvme(models: Record<string, string>, o: { transport?: string; megabytes?: number } = {}) {
+    const { transport = 'pcie', megabytes = 400 } = o
+    const disks: Disk[] = []
+    const nodes: string[] = []
+    for (const [name, model] of Object.entries(models)) {
+      const disk = this.disk(megabytes)
+      disks.push(disk)
+      const loop = disk.device.replace('/dev/', '')
+      const number = readFileSync(`/sys/block/${loop}/dev`, 'utf8').trim()
+      for (const [file, text] of Object.entries({
+        ...{ dev: number, ro: '0', size: String(megabytes * 2048) },
+        ...{ 'device/model': model, 'device/serial': 'S1', 'device/transport': transport },
+      }))
+        this.put(`block/${name}/${file}`, `${text}\n`)
+      for (const node of [name, loop]) nodes.push(`mknod /dev/${node} b ${number.replace(':', ' ')}`)
+    }
+    return { disks, nodes: nodes.join('; ') }
+  }
+
   /** What is on a disk and where it has holes, which are not read: an image is hardly ever written. */
   fingerprint({ file, device }: Disk): string {
     execFileSync('blockdev', ['--flushbufs', device])

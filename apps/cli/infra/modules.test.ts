@@ -6,11 +6,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 const infra = join(import.meta.dirname, '../../../infra')
 
-/** Where providers lie that cannot be fetched from here, as Terraform's own layout has them. */
-const mirrors = [process.env.FLOE_TEST_TERRAFORM_PLUGINS, '/opt/tf-plugins'].filter(
-  (place) => place !== undefined && existsSync(place),
-)
-const program = ['terraform', 'tofu'].find((name) => spawnSync(name, ['-version']).status === 0)
+// what src/suite/infra-tools.ts found or built: nothing is fetched from here
+const {
+  FLOE_TEST_TERRAFORM: program = '',
+  FLOE_TEST_TERRAFORM_PLUGINS = '',
+  FLOE_TEST_TFLINT: tflint = '',
+} = process.env
+const mirrors = FLOE_TEST_TERRAFORM_PLUGINS.split(':').filter(Boolean)
 
 const folders = (of: string) =>
   readdirSync(join(infra, of), { withFileTypes: true })
@@ -33,13 +35,13 @@ function providersOf(room: string): string[] {
   return [...new Set([...own, ...below])]
 }
 const absent = (room: string) =>
-  providersOf(room).filter(
-    (provider) => !mirrors.some((mirror) => existsSync(join(mirror as string, provider))),
-  )
+  providersOf(room).filter((provider) => !mirrors.some((mirror) => existsSync(join(mirror, provider))))
+
+const noProgram = 'neither terraform nor tofu is here: run it by ./floe test infra'
 
 /** Why a room cannot be tried here; null where it can. */
 function why(room: string): string | null {
-  if (!program) return 'neither terraform nor tofu is installed'
+  if (program === '') return noProgram
   const providers = absent(room)
   return providers.length > 0 ? `no provider ${providers.join(', ')}` : null
 }
@@ -83,7 +85,7 @@ describe('terraform', () => {
   })
   afterAll(() => rmSync(copy, { recursive: true, force: true }))
   const run = (room: string, ...words: string[]) => {
-    const { status, stdout, stderr } = spawnSync(program as string, words, {
+    const { status, stdout, stderr } = spawnSync(program, words, {
       cwd: join(copy, room),
       encoding: 'utf8',
       timeout: 240_000,
@@ -94,9 +96,21 @@ describe('terraform', () => {
     )
   }
 
-  test.skipIf(!program)(`fmt${program ? '' : ' (neither terraform nor tofu is installed)'}`, () =>
+  test.skipIf(program === '')(`fmt${program === '' ? ` (${noProgram})` : ''}`, () =>
     run('.', 'fmt', '-check', '-recursive'),
   )
+
+  for (const room of rooms)
+    test.skipIf(tflint === '')(
+      `${room}: tflint${tflint === '' ? ' (./floe test --long infra builds it)' : ''}`,
+      () => {
+        const { status, stdout, stderr } = spawnSync(tflint, ['--no-color'], {
+          cwd: join(copy, room),
+          encoding: 'utf8',
+        })
+        expect([status, stdout + stderr]).toEqual([0, ''])
+      },
+    )
 
   for (const room of rooms) {
     const reason = why(room)
