@@ -1,5 +1,14 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -111,6 +120,46 @@ describe('terraform', () => {
         expect([status, stdout + stderr]).toEqual([0, ''])
       },
     )
+
+  const noXslt = spawnSync('xsltproc', ['--version']).status === 0 ? '' : ' (needs xsltproc)'
+  test.skipIf(program === '' || noXslt !== '')(
+    `nvme_host_libvirt: QEMU gets the disks and the token, whatever their files are called${noXslt}`,
+    () => {
+      const files = ['/pool/a,,b&amp;&quot;.raw', '/pool/b.raw']
+      const template = join(copy, 'modules/nvme_host_libvirt/nvme.xsl.tftpl')
+      const empty = join(copy, 'empty')
+      mkdirSync(empty)
+      const rendered = spawnSync(program, ['console'], {
+        cwd: empty,
+        encoding: 'utf8',
+        input: `jsonencode(templatefile("${template}", { files = ${JSON.stringify(files)}, token_file = "/tokens/db1" }))\n`,
+        env: { ...process.env, TF_CLI_CONFIG_FILE: join(copy, 'cli.rc') },
+      })
+      writeFileSync(join(empty, 'nvme.xsl'), JSON.parse(JSON.parse(rendered.stdout)))
+      writeFileSync(
+        join(empty, 'domain.xml'),
+        '<domain type="kvm"><name>db1</name><devices><disk type="file"/></devices></domain>',
+      )
+      const { status, stdout, stderr } = spawnSync('xsltproc', ['nvme.xsl', 'domain.xml'], {
+        cwd: empty,
+        encoding: 'utf8',
+      })
+      expect([status, stderr]).toEqual([0, ''])
+      expect(stdout).toMatch(/<domain [^>]*type="kvm">[\s\S]*<name>db1<\/name>[\s\S]*<disk type="file"\/>/)
+      expect([...stdout.matchAll(/<qemu:arg value="([^"]*)"\/>/g)].map((match) => match[1])).toEqual([
+        '-drive',
+        'file=/pool/a,,b&amp;&quot;.raw,if=none,id=floe-nvme0,format=raw,cache=none,discard=unmap',
+        '-device',
+        'nvme,drive=floe-nvme0,serial=floe0',
+        '-drive',
+        'file=/pool/b.raw,if=none,id=floe-nvme1,format=raw,cache=none,discard=unmap',
+        '-device',
+        'nvme,drive=floe-nvme1,serial=floe1',
+        '-fw_cfg',
+        'name=opt/floe.enrolment-token,file=/tokens/db1',
+      ])
+    },
+  )
 
   for (const room of rooms) {
     const reason = why(room)

@@ -12,7 +12,8 @@ async function infra(context: SuiteContext): Promise<Counts> {
   await context.enginePrefix()
   await buildWorkspace({ now: context.log, log: context.log }, ['agent'])
   // tests say why they are left out without
-  for (const name of ['xfsprogs', 'strace', 'iproute2', 'curl', 'openssl']) await context.packages(name)
+  for (const name of ['xfsprogs', 'strace', 'iproute2', 'curl', 'openssl', 'xsltproc'])
+    await context.packages(name)
   const { program, mirrors, tflint } = await infraTools(context)
   const env = {
     FLOE_TEST_TERRAFORM: program ?? '',
