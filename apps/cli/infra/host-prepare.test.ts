@@ -285,6 +285,25 @@ describe.skipIf(why !== null)(`killed in the middle and run again${here}`, () =>
     expect(machine.read('etc/fstab')).toContain(`UUID=${uuidOf()} `)
   })
 
+  test('a file system of its own that was finished and cannot be mounted is not made again', () => {
+    const disk = machine.disk(400)
+    machine.inside(`${killing('mkfs.xfs', '"$real" "$@"')}\n$prepare ${machine.words(disk)}`)
+    // somebody mounted it by hand, and then its superblock was damaged
+    const used = machine.inside(
+      `mkdir /run/m; mount ${disk.device} /run/m && echo precious >/run/m/file && umount /run/m`,
+    )
+    expect(used.status).toBe(0)
+    execFileSync('blockdev', ['--flushbufs', disk.device])
+    write(disk.file, 110, '!')
+    execFileSync('blockdev', ['--flushbufs', disk.device])
+    const before = machine.fingerprint(disk)
+    expect(machine.prepare(disk)).toMatchObject({
+      status: 3,
+      stderr: expect.stringMatching(/cannot be mounted|holds data/),
+    })
+    expect(machine.fingerprint(disk)).toBe(before)
+  })
+
   test('what somebody else put on the disk meanwhile stays', () => {
     const disk = machine.disk(400)
     machine.inside(`${killing('mkfs.xfs', '')}\n$prepare ${machine.words(disk)}`)
