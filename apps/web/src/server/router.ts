@@ -16,6 +16,7 @@ import { setting } from './routers/setting'
 import { setup } from './routers/setup'
 import { standby } from './routers/standby'
 import { telemetry } from './routers/telemetry'
+import { token } from './routers/token'
 import { webhook } from './routers/webhook'
 
 /** The console's API: the same nouns and verbs as the command line. */
@@ -35,6 +36,7 @@ export const appRouter = router({
   checkpoint,
   incident,
   webhook,
+  token,
   retention,
   audit,
   controlDatabase,

@@ -86,3 +86,12 @@ test('the newest that told something is kept, and beside it why a later one did 
   })
   expect(await rows()).toBe(2)
 })
+
+test('a check that another version stored is told as such, and not as none', async () => {
+  const { checkId } = await ask()
+  await take()
+  await end(checkId, told('later'))
+  await db.pool.query(`UPDATE host_check SET result = '{"version": 2}' WHERE id = $1`, [checkId])
+  const unreadable = { fault: { code: 'host.check_unreadable' } }
+  expect(await showHostCheck(db.pool, hostId)).toMatchObject({ last: null, failed: unreadable })
+})

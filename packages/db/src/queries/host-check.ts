@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { Fault, HostCheck } from '@floe/domain'
+import { Fault, HostCheck, fault as makeFault } from '@floe/domain'
 import type { Queryable, Transaction } from '../database'
 import type { Actor } from './audit'
 
@@ -10,6 +10,14 @@ export type HostCheckView = {
   /** Since when one is being carried out. */
   openSince: Date | null
 }
+
+const notReadable = makeFault(
+  'host.check_unreadable',
+  'the last check was stored by another version of Floe',
+  {
+    hint: 'Check the host again.',
+  },
+)
 
 /** Asks for a check of a host; while one is open, also one that no controller took yet, it is that one. `created` says whether it is new. */
 export async function askHostCheck(
@@ -62,6 +70,8 @@ export async function showHostCheck(on: Queryable, hostId: string): Promise<Host
   const ended = rows.find((row) => row.endedAt !== null)
   const check = HostCheck.safeParse(told?.result)
   const fault = Fault.safeParse(ended?.fault)
+  // a later version wrote it; a check that failed since says its own reason
+  const unreadable = told?.endedAt && !check.success && !fault.success ? told : null
   return {
     last:
       told?.endedAt && check.success
@@ -70,7 +80,9 @@ export async function showHostCheck(on: Queryable, hostId: string): Promise<Host
     failed:
       ended?.endedAt && fault.success
         ? { at: ended.endedAt, actorName: ended.actorName, fault: fault.data }
-        : null,
+        : unreadable?.endedAt
+          ? { at: unreadable.endedAt, actorName: unreadable.actorName, fault: notReadable.fault }
+          : null,
     openSince: rows.find((row) => row.endedAt === null)?.createdAt ?? null,
   }
 }
