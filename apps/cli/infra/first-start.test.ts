@@ -169,7 +169,7 @@ END
       refusal: {
         code: 'enrolment.token_expired',
         message: 'this token has expired',
-        detail: 'A token is good for 15 minutes.',
+        hint: 'Get a new one with "./floe host add".',
       },
     })
     expect(stdout).toContain('asked 1 times')
