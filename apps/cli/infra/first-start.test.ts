@@ -70,7 +70,8 @@ END
 ${given.token ?? `echo floe-${'A'.repeat(43)}; echo asked >>/run/token-asked`}
 END
        chmod 700 /usr/local/sbin/floe-enrolment-token
-       first() { ${join(module, 'first-start')}; }
+       install -m 755 ${join(module, 'first-start')} /usr/local/sbin/floe-first-start
+       first() { floe-first-start; }
        ${given.before ?? ''}
        set +e
        first; echo "ended with $?"

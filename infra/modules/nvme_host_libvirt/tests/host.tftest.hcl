@@ -53,7 +53,7 @@ run "striped" {
     error_message = "Both disks are there, with serial numbers of their own."
   }
   assert {
-    condition     = contains(yamldecode(libvirt_cloudinit_disk.seed.user_data).packages, "lvm2")
+    condition     = contains(yamldecode(module.user_data.user_data).packages, "lvm2")
     error_message = "A stripe by LVM needs lvm2."
   }
 }
