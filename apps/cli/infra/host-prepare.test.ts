@@ -100,6 +100,8 @@ describe.skipIf(why !== null)(`an empty disk${here}`, () => {
     // the kernel's own are those of the real machine: others lie over them
     const { status, stdout, stderr } = machine.inside(
       `set -e
+       # a session that began before keeps its limit, which is no difference any more once it is set for others
+       ulimit -n 1024
        mount --bind /proc/sys/kernel/random ${machine.root}/kernel/kernel/random
        mount --rbind ${machine.root}/kernel /proc/sys
        [ ! -e /sys/kernel/mm/transparent_hugepage/enabled ] ||
