@@ -10,12 +10,14 @@ export type InfraTools = {
   program: string | null
   /** Directories of providers, laid out as Terraform's own mirrors are. */
   mirrors: string[]
-  /** The linter; null where it is not built, which takes minutes. */
+  /** The linter; null where it is not installed. */
   tflint: string | null
 }
 
 /** Ephemeral variables and write-only arguments are from here on, of either. */
 const LEAST = [1, 11]
+/** Where Terraform looks for that provider in a mirror. */
+const LIBVIRT = 'registry.terraform.io/dmacvicar/libvirt/0.8.3/linux_amd64/terraform-provider-libvirt_v0.8.3'
 /** Building takes three minutes on two cores; a proxy that does not answer must not cost an hour. */
 const BUILD_SECONDS_MAX = 900
 
@@ -29,38 +31,33 @@ export function isRecent(versionLine: string): boolean {
 
 async function installed(context: SuiteContext): Promise<string | null> {
   for (const name of ['terraform', 'tofu']) {
-    const { stdout, status } = await runInCheckout(context, name, ['-version'])
+    // a configuration that somebody named is not ours, and may not be there
+    const env = { TF_CLI_CONFIG_FILE: undefined }
+    const { stdout, status } = await runInCheckout(context, name, ['-version'], { env })
     if (status === 0 && isRecent(stdout)) return name
   }
   return null
 }
 
-/**
- * A program of infra/tools: from the cache, else built where `build` says so. What it is built from names its place in the
- * cache, so another version is another file.
- */
-async function cached(
-  context: SuiteContext,
-  name: string,
-  { file = name, build }: { file?: string; build: boolean },
-): Promise<{ directory: string; program: string } | null> {
-  const tools = join(checkoutDirectory(), 'infra/tools')
+/** A program of infra/tools in the cache: what it is built from names its place, so another version is another file. */
+function placeOf(name: string, file = name): { directory: string; program: string } {
   const hash = createHash('sha256')
   for (const part of ['build', `${name}/go.mod`, `${name}/go.sum`, `${name}/tools.go`])
-    hash.update(readFileSync(join(tools, part)))
+    hash.update(readFileSync(join(checkoutDirectory(), 'infra/tools', part)))
   const directory = join(cacheDirectory(), 'tools', `${name}-${hash.digest('hex').slice(0, 12)}`)
-  const program = join(directory, file)
-  if (existsSync(program)) return { directory, program }
-  if (!build) return null
+  return { directory, program: join(directory, file) }
+}
+
+/** Builds a program of infra/tools; answers whether it is there now. */
+async function build(context: SuiteContext, name: string, program: string): Promise<boolean> {
   context.say(`building ${name} from Go modules, once (minutes)`)
   // Debian's own does for fetching a newer one
   if ((await runInCheckout(context, 'go', ['version'])).status !== 0) await context.packages('golang-go')
   const { status, tail } = await runInCheckout(context, 'timeout', [
-    ...[String(BUILD_SECONDS_MAX), join(tools, 'build'), name, program],
+    ...[String(BUILD_SECONDS_MAX), join(checkoutDirectory(), 'infra/tools/build'), name, program],
   ])
-  if (status === 0) return { directory, program }
-  context.say(`${name} could not be built: ${tail.at(-1) ?? `status ${status}`}`)
-  return null
+  if (status !== 0) context.say(`${name} could not be built: ${tail.at(-1) ?? `status ${status}`}`)
+  return status === 0
 }
 
 /** Where providers lie on this machine already: where Terraform itself looks, and beside other software. */
@@ -74,19 +71,22 @@ function installedMirrors(): string[] {
   return [...named, ...usual].filter((path) => path !== '' && existsSync(path))
 }
 
-/** Finds what the tests of the modules need, and builds what this machine lacks. */
+/** Finds what the tests of the modules need, and builds what this machine lacks: one program a run, more with --long. */
 export async function infraTools(context: SuiteContext): Promise<InfraTools> {
-  const long = process.env.FLOE_TEST_LONG === '1'
-  const program =
-    (await installed(context)) ?? (await cached(context, 'tofu', { build: true }))?.program ?? null
+  const tofu = placeOf('tofu')
+  let program = (await installed(context)) ?? (existsSync(tofu.program) ? tofu.program : null)
+  let builds = process.env.FLOE_TEST_LONG === '1' ? 2 : 1
+  if (program === null && builds-- > 0 && (await build(context, 'tofu', tofu.program))) program = tofu.program
   const mirrors = installedMirrors()
-  const libvirt = await cached(context, 'terraform-provider-libvirt', {
-    file: 'registry.terraform.io/dmacvicar/libvirt/0.8.3/linux_amd64/terraform-provider-libvirt_v0.8.3',
-    build: program !== null,
-  })
-  if (libvirt) mirrors.push(libvirt.directory)
-  const tflint = (await cached(context, 'tflint', { build: long }))?.program ?? null
+  const libvirt = placeOf('terraform-provider-libvirt', LIBVIRT)
+  if (
+    existsSync(libvirt.program) ||
+    (program !== null && builds > 0 && (await build(context, 'terraform-provider-libvirt', libvirt.program)))
+  )
+    mirrors.push(libvirt.directory)
+  else context.say('left out: the modules of libvirt, whose provider the next run builds')
+  const tflint = (await runInCheckout(context, 'tflint', ['--version'])).status === 0 ? 'tflint' : null
   if (program === null) context.say('left out: the Terraform modules, without terraform or OpenTofu')
-  if (tflint === null) context.say('left out: tflint, which --long builds once')
+  if (tflint === null) context.say('left out: tflint, which is not installed')
   return { program, mirrors, tflint }
 }
