@@ -193,11 +193,13 @@ make_segment_bytes(void)
 			record->hole_offset = 24 + choose(1000);
 			record->hole_length = choose(4000);
 			dense = BLCKSZ - record->hole_length;
-			record->compression = choose(3);
+			record->compression = choose(4);
 			if (record->compression == FLASHBACK_LOG_PGLZ)
 				length = pglz_compress(page, dense, packed, PGLZ_strategy_always);
 			else if (record->compression == FLASHBACK_LOG_LZ4)
 				length = LZ4_compress_default(page, packed, dense, sizeof(packed));
+			else if (record->compression == FLASHBACK_LOG_ZSTD)
+				length = ZSTD_compress(packed, sizeof(packed), page, dense, 1);
 			if (length <= 0 || length > BLCKSZ)
 			{
 				record->compression = FLASHBACK_LOG_PLAIN;
