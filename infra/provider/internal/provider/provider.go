@@ -65,7 +65,14 @@ func (floeProvider) Configure(ctx context.Context, req provider.ConfigureRequest
 			"Create the console first, in an apply or a configuration of its own.")
 		return
 	}
-	client, err := console.New(valueOr(config.URL, urlVariable), valueOr(config.Token, tokenVariable))
+	address, token := valueOr(config.URL, urlVariable), valueOr(config.Token, tokenVariable)
+	if address == "" || token == "" {
+		resp.Diagnostics.AddError("the provider floe is not configured",
+			"Set url and token, or "+urlVariable+" and "+tokenVariable+" in the environment. "+
+				"An API token is made in the console (page Account), or by \"floe token create\".")
+		return
+	}
+	client, err := console.New(address, token)
 	if err != nil {
 		resp.Diagnostics.AddError("the provider floe is not configured", err.Error())
 		return
