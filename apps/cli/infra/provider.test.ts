@@ -17,12 +17,14 @@ const newEnough = (version: string | null) => {
   return major > leastMajor || (major === leastMajor && minor >= leastMinor)
 }
 const terraform = ['terraform', 'tofu'].find((name) => newEnough(versionOf(name)))
-const go = spawnSync('go', ['version']).status === 0
-const why = !go
-  ? 'go is not installed'
-  : !terraform
-    ? `neither terraform nor tofu ${LEAST} is installed`
-    : null
+/** Why the provider cannot be built here; null where it can. */
+const notBuilt =
+  spawnSync('go', ['version']).status !== 0
+    ? 'go is not installed'
+    : spawnSync('go', ['mod', 'download'], { cwd: room, timeout: 300_000 }).status !== 0
+      ? 'its modules cannot be fetched'
+      : null
+const why = notBuilt ?? (terraform ? null : `neither terraform nor tofu ${LEAST} is installed`)
 
 /** Runs go to its end; answers its status and what it printed. */
 const run = (
@@ -40,8 +42,8 @@ const run = (
   })
 
 describe('the provider of Floe', () => {
-  test.skipIf(!go)(
-    `is sound, and its client holds to what it says${go ? '' : ': go is not installed'}`,
+  test.skipIf(notBuilt !== null)(
+    `is sound, and its client holds to what it says${notBuilt ? `: ${notBuilt}` : ''}`,
     async () => {
       expect(spawnSync('gofmt', ['-l', '.'], { cwd: room, encoding: 'utf8' }).stdout).toBe('')
       expect(await run(['vet', './...'])).toMatchObject({ status: 0 })
