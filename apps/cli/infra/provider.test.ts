@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freePorts, PrivateHome } from '../launcher/private-home'
 
@@ -16,7 +16,10 @@ const newEnough = (version: string | null) => {
   const [leastMajor, leastMinor] = LEAST.split('.').map(Number) as [number, number]
   return major > leastMajor || (major === leastMajor && minor >= leastMinor)
 }
-const terraform = ['terraform', 'tofu'].find((name) => newEnough(versionOf(name)))
+const terraform = [process.env.FLOE_TEST_TERRAFORM || 'terraform', 'tofu'].find((name) =>
+  newEnough(versionOf(name)),
+)
+const openTofu = terraform !== undefined && basename(terraform) === 'tofu'
 /** Why the provider cannot be built here; null where it can. */
 const notBuilt =
   spawnSync('go', ['version']).status !== 0
@@ -76,7 +79,7 @@ describe('against a console', () => {
         encoding: 'utf8',
       }).stdout.trim(),
       // OpenTofu's providers have other addresses
-      ...(terraform === 'tofu'
+      ...(openTofu
         ? { TF_ACC_PROVIDER_HOST: 'registry.opentofu.org', TF_ACC_PROVIDER_NAMESPACE: 'hashicorp' }
         : {}),
       CHECKPOINT_DISABLE: '1',
