@@ -83,6 +83,7 @@ typedef struct Pool
 	dlist_node	link;
 	StringInfoData key;
 	StringInfoData resume;		/* what makes a worker of it */
+	Oid			database;
 	dlist_head	free;			/* workers, the last used first */
 	dlist_head	waiting;		/* sessions, the longest first */
 	int			workers;		/* free, bound or starting */
@@ -976,7 +977,7 @@ register_session(int worker_number, StringInfo body)
 	namestrcpy(&slot->database, database);
 	namestrcpy(&slot->user, user);
 	slot->role = role;
-	slot->database_oid = database_oid;
+	slot->database_oid = session->pool->database = database_oid;
 	LWLockRelease(shared_server->lock);
 	shared_server->logins++;
 	schedule_all();
@@ -1426,6 +1427,24 @@ end_terminated(void)
 }
 
 /*
+ * Somebody needs a database for itself: who serves nobody there leaves.  Those
+ * that are asked for at the same moment ask again.
+ */
+static void
+leave_database(void)
+{
+	Oid			database = pg_atomic_exchange_u32(&shared_server->vacated, InvalidOid);
+
+	if (!OidIsValid(database))
+		return;
+	for (int i = 0; i < workers_used; i++)
+	{
+		if (workers[i].state == WORKER_FREE && workers[i].pool->database == database)
+			quit_worker(i);
+	}
+}
+
+/*
  * Have the processors of this machine had work for all of the last moments,
  * whoever gave it to them?  The kernel says how many processes could run; we
  * are one of them while we ask.
@@ -1540,49 +1559,45 @@ listen_on(const char *host)
 						host, shared_server_port)));
 }
 
-void
-shared_server_dispatcher_main(Datum arg)
+/*
+ * How many sessions there may be.  A client is a file, and so is a worker; what
+ * files of the data directory this process may open besides does not matter
+ * here.
+ */
+static int
+usable_sessions(void)
 {
-	WaitEventSet *set;
-	List	   *hosts;
-	uint32		wait_event;
 	struct rlimit files;
-	rlim_t		needed;
+	rlim_t		needed = (rlim_t) sessions_max + workers_max + OTHER_FILES;
 	int			usable;
 
-	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	pqsignal(SIGTERM, die);
-	BackgroundWorkerUnblockSignals();
-
-	/* a worker is registered before settings are known; this one is for good */
-	if (shared_server == NULL)
-		proc_exit(0);
-
-	/*
-	 * A client is a file, and so is a worker; what files of the data
-	 * directory this process may open besides does not matter here.
-	 */
-	workers_max = 2 * MaxConnections;
-	sessions_max = shared_server->sessions_max;
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
 		elog(FATAL, "getrlimit() failed: %m");
-	needed = (rlim_t) sessions_max + workers_max + OTHER_FILES;
 	if (files.rlim_cur < needed)
 	{
 		files.rlim_cur = Min(needed, files.rlim_max);
 		if (setrlimit(RLIMIT_NOFILE, &files) < 0 && getrlimit(RLIMIT_NOFILE, &files) < 0)
 			elog(FATAL, "getrlimit() failed: %m");
 	}
-	usable = sessions_max;
-	if (files.rlim_cur < needed)
-	{
-		usable = Max(1, (int) files.rlim_cur - workers_max - OTHER_FILES);
-		ereport(WARNING,
-				(errmsg("the limit of open files allows %d sessions, not \"polar_ss_max_sessions\" = %d",
-						usable, sessions_max),
-				 errhint("Raise the hard limit of open files (RLIMIT_NOFILE) of the server to %lu.",
-						 (unsigned long) needed)));
-	}
+	if (files.rlim_cur >= needed)
+		return sessions_max;
+	usable = Max(1, (int) files.rlim_cur - workers_max - OTHER_FILES);
+	ereport(WARNING,
+			(errmsg("the limit of open files allows %d sessions, not \"polar_ss_max_sessions\" = %d",
+					usable, sessions_max),
+			 errhint("Raise the hard limit of open files (RLIMIT_NOFILE) of the server to %lu.",
+					 (unsigned long) needed)));
+	return usable;
+}
+
+static void
+make_tables(void)
+{
+	int			usable;
+
+	workers_max = 2 * MaxConnections;
+	sessions_max = shared_server->sessions_max;
+	usable = usable_sessions();
 	workers = palloc0_array(Worker, workers_max);
 	sessions = palloc0_array(Session, sessions_max);
 	free_sessions = palloc_array(int, sessions_max);
@@ -1597,12 +1612,12 @@ shared_server_dispatcher_main(Datum arg)
 		if (i < usable)
 			free_sessions[free_sessions_count++] = i;
 	}
-	before_shmem_exit(shared_server_dispatcher_exit, 0);
+}
 
-	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (epoll_fd < 0)
-		elog(FATAL, "epoll_create1() failed: %m");
-	ReserveExternalFD();
+static void
+begin_listening(void)
+{
+	List	   *hosts;
 
 	for (int i = 0; i < LISTEN_MAX; i++)
 		listen_sockets[i] = PGINVALID_SOCKET;
@@ -1622,6 +1637,55 @@ shared_server_dispatcher_main(Datum arg)
 			epoll_ctl(epoll_fd, EPOLL_CTL_ADD, listen_sockets[i], &event) < 0)
 			elog(FATAL, "could not watch a listen socket: %m");
 	}
+}
+
+static void
+serve_events(void)
+{
+	struct epoll_event events[EVENTS_MAX];
+	int			count = epoll_wait(epoll_fd, events, EVENTS_MAX, 0);
+
+	for (int i = 0; i < count; i++)
+	{
+		int			number = (int) (events[i].data.u64 & 0xFFFFFFFF);
+
+		switch (events[i].data.u64 & ~(uint64) 0xFFFFFFFF)
+		{
+			case EVENT_LISTEN:
+				accept_client(listen_sockets[number]);
+				break;
+			case EVENT_WORKER:
+				if (workers[number].state != WORKER_NONE)
+					read_worker(number);
+				break;
+			case EVENT_SESSION:
+				wake_session(number);
+				break;
+		}
+	}
+}
+
+void
+shared_server_dispatcher_main(Datum arg)
+{
+	WaitEventSet *set;
+	uint32		wait_event;
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+
+	/* a worker is registered before settings are known; this one is for good */
+	if (shared_server == NULL)
+		proc_exit(0);
+
+	make_tables();
+	before_shmem_exit(shared_server_dispatcher_exit, 0);
+	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (epoll_fd < 0)
+		elog(FATAL, "epoll_create1() failed: %m");
+	ReserveExternalFD();
+	begin_listening();
 
 	if (!pg_strong_random(shared_server->token, SHARED_SERVER_TOKEN_LENGTH))
 		elog(FATAL, "could not generate a token");
@@ -1639,13 +1703,12 @@ shared_server_dispatcher_main(Datum arg)
 	for (;;)
 	{
 		WaitEvent	woken;
-		struct epoll_event events[EVENTS_MAX];
-		int			count;
 		long		next;
 		long		again;
 
 		start_logins();
 		end_terminated();
+		leave_database();
 		next = keep_time();
 		again = publish();
 		(void) WaitEventSetWait(set, again < 0 ? next : Min(next, again), &woken, 1, wait_event);
@@ -1656,26 +1719,7 @@ shared_server_dispatcher_main(Datum arg)
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
 		}
-
-		count = epoll_wait(epoll_fd, events, EVENTS_MAX, 0);
-		for (int i = 0; i < count; i++)
-		{
-			int			number = (int) (events[i].data.u64 & 0xFFFFFFFF);
-
-			switch (events[i].data.u64 & ~(uint64) 0xFFFFFFFF)
-			{
-				case EVENT_LISTEN:
-					accept_client(listen_sockets[number]);
-					break;
-				case EVENT_WORKER:
-					if (workers[number].state != WORKER_NONE)
-						read_worker(number);
-					break;
-				case EVENT_SESSION:
-					wake_session(number);
-					break;
-			}
-		}
+		serve_events();
 	}
 }
 

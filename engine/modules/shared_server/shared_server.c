@@ -82,6 +82,7 @@ shared_server_shmem_request(void)
 									MAXALIGN(shared_server_workers_size())));
 	RequestNamedLWLockTranche("shared_server", 1);
 	shared_server_worker_init();
+	shared_server_sessions_init();
 	if (IsPostmasterEnvironment)
 		shared_server_register_dispatcher();
 }
@@ -106,6 +107,7 @@ shared_server_shmem_startup(void)
 		shared_server->sessions_max = shared_server_max_sessions;
 		pg_atomic_init_u64(&shared_server->image_memory, 0);
 		pg_atomic_init_u32(&shared_server->ending, 0);
+		pg_atomic_init_u32(&shared_server->vacated, InvalidOid);
 		for (int i = 0; i < shared_server->sessions_max; i++)
 			SpinLockInit(&shared_server->sessions[i].mutex);
 	}
@@ -116,15 +118,9 @@ shared_server_shmem_startup(void)
 	LWLockRelease(AddinShmemInitLock);
 }
 
-void
-_PG_init(void)
+static void
+define_pool_settings(void)
 {
-	if (!process_shared_preload_libraries_in_progress)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("module \"%s\" must be loaded at server start", "shared_server"),
-				 errhint("Add it to \"shared_preload_libraries\".")));
-
 	DefineCustomBoolVariable("polar_enable_shared_server",
 							 gettext_noop("Shares backends between the sessions that come through \"polar_ss_port\"."),
 							 gettext_noop("Sessions that log in while it is off keep a backend for themselves."),
@@ -160,6 +156,11 @@ _PG_init(void)
 							gettext_noop("0 disables the timeout."),
 							&shared_server_session_wait_timeout, 60000, 0, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+}
+
+static void
+define_session_settings(void)
+{
 	DefineCustomStringVariable("polar_ss_dedicated_dbuser_names",
 							   gettext_noop("Databases and roles whose sessions keep a backend for themselves."),
 							   gettext_noop("A list such as \"d1/*,*/u1,d2/u2\"."),
@@ -216,6 +217,19 @@ _PG_init(void)
 							 NULL,
 							 &shared_server_force_migrate, false,
 							 PGC_SIGHUP, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+}
+
+void
+_PG_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("module \"%s\" must be loaded at server start", "shared_server"),
+				 errhint("Add it to \"shared_preload_libraries\".")));
+
+	define_pool_settings();
+	define_session_settings();
 
 	prev_shmem_request_hook = shmem_request_hook;
 	shmem_request_hook = shared_server_shmem_request;

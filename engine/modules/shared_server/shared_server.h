@@ -126,6 +126,7 @@ typedef struct SharedServerShared
 	uint64		waits[SHARED_SERVER_WAIT_BUCKETS];
 	pg_atomic_uint64 image_memory;	/* of all sessions, bytes */
 	pg_atomic_uint32 ending;	/* is a slot's set? */
+	pg_atomic_uint32 vacated;	/* database that free workers are to leave */
 	bool		saturated;		/* has no processor been without work lately? */
 	SharedServerPool shown[SHARED_SERVER_POOLS_SHOWN];
 	int			sessions_max;
@@ -215,6 +216,9 @@ extern void shared_server_await_bytes(int sock, int count);
 
 /* worker.c */
 extern void shared_server_worker_init(void);
+
+/* sessions.c */
+extern void shared_server_sessions_init(void);
 
 /* image.c */
 extern void shared_server_append_key(StringInfo buf);

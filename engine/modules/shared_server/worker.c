@@ -32,7 +32,6 @@
 #include <unistd.h>
 
 #include "access/xact.h"
-#include "catalog/pg_authid.h"
 #include "libpq/libpq.h"
 #include "libpq/protocol.h"
 #include "miscadmin.h"
@@ -48,7 +47,6 @@
 #include "tcop/dest.h"
 #include "tcop/session_state.h"
 #include "tcop/tcopprot.h"
-#include "utils/acl.h"
 #include "utils/backend_status.h"
 #include "utils/memutils.h"
 #include "utils/ps_status.h"
@@ -108,10 +106,6 @@ static MemoryContext idle_context = NULL;
 static adopt_connection_hook_type prev_adopt_connection_hook = NULL;
 static session_idle_hook_type prev_session_idle_hook = NULL;
 static cancel_key_hook_type prev_cancel_key_hook = NULL;
-static cancel_request_hook_type prev_cancel_request_hook = NULL;
-static signal_session_hook_type prev_signal_session_hook = NULL;
-static session_backend_hook_type prev_session_backend_hook = NULL;
-static count_connections_hook_type prev_count_connections_hook = NULL;
 
 /*
  * What is written while there is no client goes nowhere.
@@ -502,143 +496,6 @@ shared_server_cancel_key(int32 *pid, uint8 *key, int length)
 	}
 }
 
-static SharedServerSession *
-find_session(int pid)
-{
-	if (shared_server == NULL || pid < SHARED_SERVER_FIRST_PID)
-		return NULL;
-	return &shared_server->sessions[(pid - SHARED_SERVER_FIRST_PID) % shared_server->sessions_max];
-}
-
-static bool
-shared_server_cancel_request(int pid, const uint8 *key, int length)
-{
-	SharedServerSession *slot = find_session(pid);
-
-	if (slot)
-	{
-		SpinLockAcquire(&slot->mutex);
-		if (slot->pid == pid && slot->key_length == length &&
-			timingsafe_bcmp(slot->key, key, length) == 0)
-		{
-			if (slot->worker_pid != 0)
-				kill(slot->worker_pid, SIGINT);
-			else
-				slot->cancelled = slot->state == SHARED_SERVER_WAITING;
-		}
-		SpinLockRelease(&slot->mutex);
-		return true;
-	}
-	return prev_cancel_request_hook && prev_cancel_request_hook(pid, key, length);
-}
-
-/*
- * pg_cancel_backend() and pg_terminate_backend() with a session's id: the rules
- * are pg_signal_backend()'s.  A session that nobody serves has nothing to
- * cancel unless it waits, and is ended by the dispatcher.
- */
-static int
-shared_server_signal(int pid, int sig)
-{
-	SharedServerSession *slot = find_session(pid);
-	Oid			role = InvalidOid;
-	bool		found;
-
-	if (slot == NULL)
-		return prev_signal_session_hook ? prev_signal_session_hook(pid, sig) : SIGNAL_BACKEND_UNKNOWN;
-
-	LWLockAcquire(shared_server->lock, LW_SHARED);
-	if (slot->state != SHARED_SERVER_FREE)
-		role = slot->role;
-	LWLockRelease(shared_server->lock);
-	if (sig != 0 && OidIsValid(role))
-	{
-		if (superuser_arg(role))
-		{
-			if (!superuser())
-				return SIGNAL_BACKEND_NOSUPERUSER;
-		}
-		else if (!has_privs_of_role(GetUserId(), role) &&
-				 !has_privs_of_role(GetUserId(), ROLE_PG_SIGNAL_BACKEND))
-			return SIGNAL_BACKEND_NOPERMISSION;
-	}
-
-	/* the slot may have become another session's meanwhile; its id tells */
-	SpinLockAcquire(&slot->mutex);
-	found = slot->pid == pid && OidIsValid(role);
-	if (found && sig != 0)
-	{
-		if (slot->worker_pid != 0)
-			kill(-slot->worker_pid, sig);
-		else if (sig == SIGTERM)
-			slot->ending = true;
-		else
-			slot->cancelled = slot->state == SHARED_SERVER_WAITING;
-	}
-	SpinLockRelease(&slot->mutex);
-	if (!found)
-		return SIGNAL_BACKEND_UNKNOWN;
-	if (sig == SIGTERM)
-	{
-		pg_atomic_write_u32(&shared_server->ending, 1);
-		if (shared_server->dispatcher_pid != 0)
-			SetLatch(shared_server->dispatcher_latch);
-	}
-	return SIGNAL_BACKEND_SUCCESS;
-}
-
-static int
-shared_server_backend(int pid)
-{
-	SharedServerSession *slot = find_session(pid);
-	int			backend = pid;
-
-	if (slot)
-	{
-		SpinLockAcquire(&slot->mutex);
-		backend = slot->pid == pid ? slot->worker_pid : 0;
-		SpinLockRelease(&slot->mutex);
-	}
-	else if (prev_session_backend_hook)
-		backend = prev_session_backend_hook(pid);
-	return backend;
-}
-
-/*
- * Limits of connections: a session is one, whether it has a worker or not, and
- * a worker without a session is none.  A worker that is started for sessions
- * which have logged in is not asked.
- */
-static int
-shared_server_count(Oid database, Oid role, int count)
-{
-	if (prev_count_connections_hook)
-		count = prev_count_connections_hook(database, role, count);
-	if (shared_server == NULL)
-		return count;
-	if (session_resumed)
-		return 0;
-	for (int i = 0; i < MaxBackends; i++)
-	{
-		SharedServerWorker worker = shared_server_workers[i];
-
-		if (OidIsValid(worker.database) &&
-			(OidIsValid(role) ? worker.role == role : worker.database == database))
-			count--;
-	}
-	LWLockAcquire(shared_server->lock, LW_SHARED);
-	for (int i = 0; i < shared_server->sessions_max; i++)
-	{
-		SharedServerSession *slot = &shared_server->sessions[i];
-
-		if (slot->state != SHARED_SERVER_FREE && OidIsValid(slot->role) &&
-			(OidIsValid(role) ? slot->role == role : slot->database_oid == database))
-			count++;
-	}
-	LWLockRelease(shared_server->lock);
-	return count;
-}
-
 /*
  * Begin or end to be whom signals for the session reach.  After the end of a
  * dispatcher the slot may be somebody else's.
@@ -798,6 +655,7 @@ park(void)
 	forget_part();
 	(void) getppid();
 	CHECK_FOR_INTERRUPTS();
+	pgstat_report_stat(true);
 	shared_server->sessions[session].idle_timeout = IdleSessionTimeout;
 	shared_server->sessions[session].idle_since = idle_since;
 	tell(SHARED_SERVER_PARK, image.data, image.len);
@@ -823,6 +681,7 @@ end_session(void)
 	/* unread, a goodbye would take back what is under way to the client */
 	(void) recv(MyProcPort->sock, bytes, sizeof(bytes), MSG_DONTWAIT);
 	set_cancel_target(false);
+	pgstat_report_stat(true);
 	tell(SHARED_SERVER_END, NULL, 0);
 	shared_server_forget_statements();
 	resetStringInfo(&last_image);
@@ -990,93 +849,234 @@ look_at_client(void)
 	return said;
 }
 
+/* As get_part() in the dispatcher reads it */
+static void
+append_part(StringInfo buf, const StringInfo part)
+{
+	shared_server_append_int(buf, part->len);
+	appendBinaryStringInfo(buf, part->data, part->len);
+}
+
 /*
- * The session is idle outside a transaction, and the client knows.  Returns
- * when there is something to read of a client.
+ * What this process needs as a worker, made when it is idle for the first time.
+ */
+static void
+become_worker(void)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+	initStringInfo(&last_image);
+	idle_context = AllocSetContextCreate(TopMemoryContext, "shared_server idle",
+										 ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(old);
+	wait_event_park = WaitEventExtensionNew("SharedServerWorkerFree");
+	client_epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (client_epoll < 0)
+		ereport(FATAL,
+				(errcode_for_socket_access(),
+				 errmsg("%s() failed: %m", "epoll_create1")));
+	ReserveExternalFD();
+	wait_set = CreateWaitEventSet(NULL, 4);
+	AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+	AddWaitEventToSet(wait_set, WL_POSTMASTER_DEATH, PGINVALID_SOCKET, NULL, NULL);
+	AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, control, NULL, NULL);
+	AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, client_epoll, NULL, NULL);
+	shared_server_workers[MyProcNumber].role = GetAuthenticatedUserId();
+	shared_server_workers[MyProcNumber].database = MyDatabaseId;
+	before_shmem_exit(worker_exit, 0);
+	shared_server_taint_init();
+}
+
+/*
+ * Tell the dispatcher what this process is: the worker of a client that has
+ * logged in, or one that was started to continue others.
+ */
+static void
+register_worker(void)
+{
+	StringInfoData part,
+				all;
+
+	initStringInfo(&part);
+	initStringInfo(&all);
+	shared_server_append_key(&part);
+	append_part(&all, &part);
+	resetStringInfo(&part);
+	if (session >= 0)
+	{
+		append_resume(&part);
+		append_part(&all, &part);
+		resetStringInfo(&part);
+		shared_server_append_identity(&part);
+		append_part(&all, &part);
+
+		/* the number of variables before the session has set any */
+		resetStringInfo(&part);
+		(void) shared_server_append_image(&part);
+		(void) shared_server_switch_statements(session, shared_server->sessions[session].generation);
+		watch_client(true);
+		bound_since = GetCurrentTimestamp();
+		tell(SHARED_SERVER_REGISTER, all.data, all.len);
+	}
+	else
+	{
+		(void) shared_server_append_image(&part);
+		tell(SHARED_SERVER_READY, all.data, all.len);
+		MyProcPort->sock = PGINVALID_SOCKET;
+		FreeWaitEventSet(FeBeWaitSet);
+		FeBeWaitSet = NULL;
+	}
+}
+
+/*
+ * Somebody else waits for this worker.  Returns for how many milliseconds it may
+ * wait for its client all the same, or -1 for any time; 0 when it has let go.
+ */
+static long
+let_go(bool *stays)
+{
+	long		timeout = turn_left();
+
+	if (timeout > 0)
+		return timeout;
+
+	/*
+	 * Who has just been bound is served first: with many sessions for each
+	 * worker all would be moved, and none served.
+	 */
+	if (fresh && look_at_client() >= SHARED_SERVER_SAID_SOMETHING)
+		return -1;
+	if (park())
+		return 0;
+
+	/* nothing changes before it speaks */
+	*stays = true;
+	return -1;
+}
+
+/*
+ * Wait for the dispatcher or the client to say something.
+ */
+static void
+await_either(long timeout, bool *told, bool *spoken)
+{
+	volatile SharedServerSession *slot = session >= 0 ? &shared_server->sessions[session] : NULL;
+	WaitEvent	events[4];
+	int			count;
+
+	/* the dispatcher asks first who can yield at once */
+	if (slot)
+		slot->idle = true;
+	count = WaitEventSetWait(wait_set, timeout, events, lengthof(events),
+							 slot ? WAIT_EVENT_CLIENT_READ : wait_event_park);
+	if (slot)
+		slot->idle = false;
+	*told = *spoken = false;
+	for (int i = 0; i < count; i++)
+	{
+		if (events[i].events & WL_POSTMASTER_DEATH)
+			ereport(FATAL,
+					(errcode(ERRCODE_ADMIN_SHUTDOWN),
+					 errmsg("terminating connection due to unexpected postmaster exit")));
+		if (events[i].events & WL_LATCH_SET)
+		{
+			ResetLatch(MyLatch);
+			ProcessClientReadInterrupt(true);
+		}
+		else if (events[i].fd == control)
+			*told = true;
+		else
+			*spoken = true;
+	}
+}
+
+/*
+ * The client has spoken, or gone.  Is there something to read?
+ */
+static bool
+hear_client(void)
+{
+	SharedServerSaid said = look_at_client();
+
+	if (said == SHARED_SERVER_SAID_SOMETHING)
+	{
+		/* of one that had to wait the dispatcher knows when it spoke */
+		if (!fresh)
+			shared_server->sessions[session].talkative = GetCurrentTimestamp() - idle_since <
+				shared_server_quantum * SHARED_SERVER_SILENCE_US;
+		return true;
+	}
+
+	/* the stock code reads the end of one that cannot leave, and ends */
+	return said == SHARED_SERVER_SAID_GOODBYE && !end_session();
+}
+
+/*
+ * Returns when there is something to read of a client, whose session is this
+ * process's by then.
+ */
+static void
+serve_until_spoken(void)
+{
+	bool		stays = false;
+
+	for (;;)
+	{
+		int			served = session;
+		bool		told;
+		bool		spoken;
+		long		timeout = -1;
+
+		MemoryContextReset(idle_context);
+		if (session >= 0 && yield_wanted && !stays)
+		{
+			timeout = let_go(&stays);
+			if (timeout == 0)
+				continue;
+		}
+		await_either(timeout, &told, &spoken);
+		if (told)
+		{
+			/* what ends this worker must not end a session that it takes now */
+			if (session < 0)
+				CHECK_FOR_INTERRUPTS();
+			serve_dispatcher();
+			if (session != served)
+			{
+				idle_since = bound_since;
+				stays = false;
+				continue;
+			}
+		}
+		if (session >= 0 && spoken && hear_client())
+			return;
+	}
+}
+
+/*
+ * The session is idle outside a transaction, and the client knows.
  */
 static void
 shared_server_idle(void)
 {
 	MemoryContext old;
 	bool		first = !registered;
-	bool		stays = false;
 
 	if (prev_session_idle_hook)
 		prev_session_idle_hook();
 	if (control < 0)
 		return;
 
-	if (!registered)
+	if (first)
 	{
-		StringInfoData key,
-					part,
-					all;
-
 		if (native)
 		{
 			become_native();
 			return;
 		}
 		registered = true;
-		{
-			MemoryContext top = MemoryContextSwitchTo(TopMemoryContext);
-
-			initStringInfo(&last_image);
-			idle_context = AllocSetContextCreate(TopMemoryContext, "shared_server idle",
-												 ALLOCSET_DEFAULT_SIZES);
-			MemoryContextSwitchTo(top);
-		}
-		wait_event_park = WaitEventExtensionNew("SharedServerWorkerFree");
-		client_epoll = epoll_create1(EPOLL_CLOEXEC);
-		if (client_epoll < 0)
-			ereport(FATAL,
-					(errcode_for_socket_access(),
-					 errmsg("%s() failed: %m", "epoll_create1")));
-		ReserveExternalFD();
-		wait_set = CreateWaitEventSet(NULL, 4);
-		AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
-		AddWaitEventToSet(wait_set, WL_POSTMASTER_DEATH, PGINVALID_SOCKET, NULL, NULL);
-		AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, control, NULL, NULL);
-		AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, client_epoll, NULL, NULL);
-		shared_server_workers[MyProcNumber].role = GetAuthenticatedUserId();
-		shared_server_workers[MyProcNumber].database = MyDatabaseId;
-		before_shmem_exit(worker_exit, 0);
-		shared_server_taint_init();
-
-		initStringInfo(&key);
-		initStringInfo(&all);
-		shared_server_append_key(&key);
-		shared_server_append_int(&all, key.len);
-		appendBinaryStringInfo(&all, key.data, key.len);
-		if (session >= 0)
-		{
-			initStringInfo(&part);
-			append_resume(&part);
-			shared_server_append_int(&all, part.len);
-			appendBinaryStringInfo(&all, part.data, part.len);
-
-			resetStringInfo(&part);
-			shared_server_append_identity(&part);
-			shared_server_append_int(&all, part.len);
-			appendBinaryStringInfo(&all, part.data, part.len);
-
-			/* the number of variables before the session has set any */
-			resetStringInfo(&part);
-			(void) shared_server_append_image(&part);
-			(void) shared_server_switch_statements(session, shared_server->sessions[session].generation);
-			watch_client(true);
-			bound_since = GetCurrentTimestamp();
-			tell(SHARED_SERVER_REGISTER, all.data, all.len);
-		}
-		else
-		{
-			initStringInfo(&part);
-			(void) shared_server_append_image(&part);
-			tell(SHARED_SERVER_READY, all.data, all.len);
-			MyProcPort->sock = PGINVALID_SOCKET;
-			FreeWaitEventSet(FeBeWaitSet);
-			FeBeWaitSet = NULL;
-		}
+		become_worker();
+		register_worker();
 	}
 
 	/*
@@ -1099,96 +1099,7 @@ shared_server_idle(void)
 	}
 	if (shared_server_force_migrate && session >= 0)
 		yield_wanted = true;
-
-	for (;;)
-	{
-		volatile SharedServerSession *slot = session >= 0 ? &shared_server->sessions[session] : NULL;
-		WaitEvent	events[4];
-		int			count;
-		int			served = session;
-		bool		told = false;
-		bool		spoken = false;
-		long		timeout = -1;
-
-		MemoryContextReset(idle_context);
-
-		/*
-		 * Who has just been bound is served first: with many sessions for
-		 * each worker all would be moved, and none served.
-		 */
-		if (session >= 0 && yield_wanted && !stays)
-		{
-			timeout = turn_left();
-			if (timeout == 0)
-			{
-				if (fresh && look_at_client() >= SHARED_SERVER_SAID_SOMETHING)
-					timeout = -1;
-				else if (park())
-					continue;
-				else
-				{
-					/* nothing changes before it speaks */
-					stays = true;
-					timeout = -1;
-				}
-			}
-		}
-
-		/* the dispatcher asks first who can yield at once */
-		if (slot)
-			slot->idle = true;
-		count = WaitEventSetWait(wait_set, timeout, events, lengthof(events),
-								 session >= 0 ? WAIT_EVENT_CLIENT_READ : wait_event_park);
-		if (slot)
-			slot->idle = false;
-		for (int i = 0; i < count; i++)
-		{
-			if (events[i].events & WL_POSTMASTER_DEATH)
-				ereport(FATAL,
-						(errcode(ERRCODE_ADMIN_SHUTDOWN),
-						 errmsg("terminating connection due to unexpected postmaster exit")));
-			if (events[i].events & WL_LATCH_SET)
-			{
-				ResetLatch(MyLatch);
-				ProcessClientReadInterrupt(true);
-			}
-			else if (events[i].fd == control)
-				told = true;
-			else
-				spoken = true;
-		}
-
-		if (told)
-		{
-			/* what ends this worker must not end a session that it takes now */
-			if (session < 0)
-				CHECK_FOR_INTERRUPTS();
-			serve_dispatcher();
-			if (session != served)
-			{
-				idle_since = bound_since;
-				stays = false;
-				continue;
-			}
-		}
-		if (session >= 0 && spoken)
-		{
-			SharedServerSaid said = look_at_client();
-
-			if (said == SHARED_SERVER_SAID_SOMETHING)
-			{
-				/* of one that had to wait the dispatcher knows when it spoke */
-				if (!fresh)
-					slot->talkative = GetCurrentTimestamp() - idle_since <
-						shared_server_quantum * SHARED_SERVER_SILENCE_US;
-				break;
-			}
-
-			/* the stock code reads the end of one that cannot leave, and ends */
-			if (said == SHARED_SERVER_SAID_GOODBYE && !end_session())
-				break;
-		}
-	}
+	serve_until_spoken();
 	fresh = false;
 	MemoryContextSwitchTo(old);
 }
@@ -1203,12 +1114,4 @@ shared_server_worker_init(void)
 	session_idle_hook = shared_server_idle;
 	prev_cancel_key_hook = cancel_key_hook;
 	cancel_key_hook = shared_server_cancel_key;
-	prev_cancel_request_hook = cancel_request_hook;
-	cancel_request_hook = shared_server_cancel_request;
-	prev_signal_session_hook = signal_session_hook;
-	signal_session_hook = shared_server_signal;
-	prev_session_backend_hook = session_backend_hook;
-	session_backend_hook = shared_server_backend;
-	prev_count_connections_hook = count_connections_hook;
-	count_connections_hook = shared_server_count;
 }
