@@ -122,4 +122,5 @@ is($differences, 0, "$length statements get the same answers");
 my ($binds, $parks) = split /\|/, $node->safe_psql('postgres', 'SELECT binds, parks FROM polar_stat_dispatcher');
 cmp_ok($binds, '>', $length / 20, "and the session has moved: $binds times");
 $node->stop;
+append_to_file($ENV{FLOE_TEST_RESULT}, "statements $length\ndifferences $differences\nmoves $binds\n") if $ENV{FLOE_TEST_RESULT};
 done_testing();

@@ -67,4 +67,5 @@ cmp_ok($node->safe_psql('postgres', 'SELECT parks FROM polar_stat_dispatcher'), 
 # a role sees its own sessions
 is($node->safe_psql('postgres', 'SET ROLE u0; SELECT DISTINCT usename FROM polar_stat_session'), 'u0', 'a role sees its own sessions');
 $node->stop;
+append_to_file($ENV{FLOE_TEST_RESULT}, "answers $asked\nleaks $leaks\n") if $ENV{FLOE_TEST_RESULT};
 done_testing();
