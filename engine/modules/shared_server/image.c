@@ -416,6 +416,30 @@ shared_server_apply_identity(StringInfo buf)
 	return changed;
 }
 
+/* How many variables there are, placeholders included */
+static int
+variable_count(void)
+{
+	return (int) hash_get_num_entries(guc_hashtab);
+}
+
+/*
+ * Forget a placeholder that has no value, as if nobody had ever set it.
+ */
+static void
+remove_placeholder(struct config_generic *gen)
+{
+	Assert((gen->flags & GUC_CUSTOM_PLACEHOLDER) != 0);
+	Assert(gen->source == PGC_S_DEFAULT && gen->stack == NULL);
+	Assert((gen->status & GUC_NEEDS_REPORT) == 0);
+
+	hash_search(guc_hashtab, &gen->name, HASH_REMOVE, NULL);
+	guc_free(gen->sourcefile);
+	guc_free(gen->last_reported);
+	guc_free(unconstify(char *, gen->name));
+	guc_free(gen);
+}
+
 static void
 find_reported(void)
 {
@@ -429,7 +453,7 @@ find_reported(void)
 			reported[reported_count++] = all[i];
 	}
 	pfree(all);
-	variables_known = guc_variable_count();
+	variables_known = variable_count();
 }
 
 static int
@@ -555,7 +579,7 @@ shared_server_append_image(StringInfo buf)
 	 * lists it but the table of all variables, which is looked through when
 	 * there are more of them than are accounted for.
 	 */
-	if (guc_variable_count() != variables_known + placeholders)
+	if (variable_count() != variables_known + placeholders)
 	{
 		struct config_generic **all = get_guc_variables(&count);
 		int			empty = 0;
@@ -572,7 +596,7 @@ shared_server_append_image(StringInfo buf)
 		}
 		pfree(all);
 		/* a library may have defined others since */
-		variables_known = guc_variable_count() - placeholders - empty;
+		variables_known = variable_count() - placeholders - empty;
 	}
 	shared_server_append_string(buf, NULL);
 
@@ -618,17 +642,17 @@ forget_settings(void)
 	}
 	pfree(changed);
 
-	if (guc_variable_count() != variables_known)
+	if (variable_count() != variables_known)
 	{
 		struct config_generic **all = get_guc_variables(&count);
 
 		for (int i = 0; i < count; i++)
 		{
 			if ((all[i]->flags & GUC_CUSTOM_PLACEHOLDER) && all[i]->source == PGC_S_DEFAULT)
-				remove_guc_placeholder(all[i]);
+				remove_placeholder(all[i]);
 		}
 		pfree(all);
-		variables_known = guc_variable_count();
+		variables_known = variable_count();
 	}
 }
 

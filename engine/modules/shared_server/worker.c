@@ -24,6 +24,7 @@
 #include "postgres.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
@@ -32,6 +33,7 @@
 #include <unistd.h>
 
 #include "access/xact.h"
+#include "fmgr.h"
 #include "libpq/libpq.h"
 #include "libpq/protocol.h"
 #include "miscadmin.h"
@@ -48,6 +50,7 @@
 #include "tcop/session_state.h"
 #include "tcop/tcopprot.h"
 #include "utils/backend_status.h"
+#include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
 #include "utils/ps_status.h"
 #include "utils/timeout.h"
@@ -691,6 +694,21 @@ end_session(void)
 }
 
 /*
+ * Who was here before could foresee random().
+ */
+static void
+begin_random(void)
+{
+	uint64		seed;
+
+	if (!pg_strong_random(&seed, sizeof(seed)))
+		ereport(FATAL,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate a random seed")));
+	(void) DirectFunctionCall1(setseed, Float8GetDatum(ldexp((double) (seed >> 12), -52)));
+}
+
+/*
  * Become the backend of the session that the dispatcher has sent.
  */
 static void
@@ -713,8 +731,7 @@ bind_session(int slot, StringInfo body, int sock)
 	watch_client(true);
 	PqCommMethods = client_methods;
 
-	/* who was here could foresee random() */
-	prng_seed_set = false;
+	begin_random();
 	fresh = true;
 	served_transactions = 0;
 	bound_since = GetCurrentTimestamp();
