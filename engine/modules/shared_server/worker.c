@@ -619,6 +619,10 @@ save_session(StringInfo image)
 		reason = shared_server_taint();
 		if (reason == NULL)
 			reason = shared_server_append_image(image);
+
+		/* the next one to count something must find what this one has */
+		if (reason == NULL)
+			pgstat_report_stat(true);
 	}
 	PG_CATCH();
 	{
@@ -658,7 +662,6 @@ park(void)
 	forget_part();
 	(void) getppid();
 	CHECK_FOR_INTERRUPTS();
-	pgstat_report_stat(true);
 	shared_server->sessions[session].idle_timeout = IdleSessionTimeout;
 	shared_server->sessions[session].idle_since = idle_since;
 	tell(SHARED_SERVER_PARK, image.data, image.len);
@@ -684,7 +687,6 @@ end_session(void)
 	/* unread, a goodbye would take back what is under way to the client */
 	(void) recv(MyProcPort->sock, bytes, sizeof(bytes), MSG_DONTWAIT);
 	set_cancel_target(false);
-	pgstat_report_stat(true);
 	tell(SHARED_SERVER_END, NULL, 0);
 	shared_server_forget_statements();
 	resetStringInfo(&last_image);
