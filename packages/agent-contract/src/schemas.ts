@@ -17,6 +17,7 @@ import {
   InstanceState,
   KeptAside,
   KeptAsideName,
+  LimitsObserved,
   Lsn,
   MemberLogins,
   OperationId,
@@ -147,6 +148,8 @@ export const InstanceObserved = z.object({
   primaryKnown: PrimaryKnown.nullish(),
   /** Whether it starts as a standby, or runs as one: its standby.signal is there. Since contract 1.13. */
   standbySignal: z.boolean().optional(),
+  /** How much of its host it may use, and what of that is in force. Since contract 1.19. */
+  limits: LimitsObserved.optional(),
 })
 export type InstanceObserved = z.infer<typeof InstanceObserved>
 

@@ -15,9 +15,12 @@ import {
   FlashbackTime,
   HostDirectory,
   InstanceId,
+  InstanceLimits,
   InstanceName,
   KeptAside,
   KeptAsideName,
+  LimitChanges,
+  LimitsObserved,
   Lsn,
   MemberLogin,
   MemberLogins,
@@ -801,6 +804,11 @@ export const tasks = {
       commitMode: CommitMode.nullable(),
     },
     z.object({ commitMode: CommitMode.nullable() }),
+  ),
+  /** How much of the host it may use from now on; kept by the agent for every start. Since contract 1.19. */
+  'limit-instance': task(
+    { instanceId: InstanceId, changes: LimitChanges },
+    z.object({ limits: InstanceLimits, observed: LimitsObserved }),
   ),
 }
 
