@@ -10,6 +10,7 @@ import { findEngineUser } from './host/engine-user'
 import { becomeTheOnlyAgent } from './host/exclusive'
 import { readHostFacts } from './host/facts'
 import { InstanceUsers } from './host/instance-users'
+import { chooseLimitDriver } from './host/limits/choose'
 import { makeSharedDirectory } from './host/owned-files'
 import { ProcessesOfUsers, ProcessTree } from './host/process-table'
 import { chooseSupervision } from './host/supervision'
@@ -59,6 +60,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
   const onChange = () => reports.changed()
   const problems = new Problems(log, onChange)
   const supervision = chooseSupervision()
+  const limits = chooseLimitDriver(supervision.kind)
   const facts = () =>
     readHostFacts({
       supervision: supervision.kind,
@@ -79,6 +81,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
     installation,
     registry,
     supervision,
+    limits,
     user,
     tree,
     processes,
@@ -158,6 +161,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
   log.info('agent.started', {
     port: installation.agentPort,
     supervision: supervision.kind,
+    limits: limits.whyNot?.message ?? limits.driver?.kind,
     engineUser: user.name,
     instances: instances.list().length,
   })

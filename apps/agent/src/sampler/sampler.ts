@@ -1,7 +1,12 @@
 import { statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CheckpointRead } from '@floe/agent-contract'
-import { parseTimelineHistory, ReplicationObserved, type TimelineEnd } from '@floe/domain'
+import {
+  type InstanceLimits,
+  parseTimelineHistory,
+  ReplicationObserved,
+  type TimelineEnd,
+} from '@floe/domain'
 import type { Log } from '@floe/host/log'
 import { SAMPLE_INTERVAL_MS, type Sample } from '@floe/telemetry'
 import type pg from 'pg'
@@ -11,6 +16,7 @@ import { CANNOT_CONNECT_NOW, connectEngine, type EngineAddress, sqlState } from 
 import type { Postmaster } from '../engine/process/postmaster'
 import pendingRestartSql from '../engine/sql/pending-restart.sql'
 import type { EngineUser } from '../host/engine-user'
+import type { GroupUse } from '../host/limits/driver'
 import type { ProcessTree } from '../host/process-table'
 import { CheckpointFollower, type CrashStart } from './checkpoint-follower'
 import { CheckpointStore } from './checkpoint-store'
@@ -78,6 +84,9 @@ export type LiveIdentity = {
   replication: ReplicationObserved | null
 }
 
+/** What its cgroup counted, and what is in force there. */
+export type LimitReading = { use: GroupUse; inForce: InstanceLimits | null; dataDevice: string | null }
+
 export type SamplerOptions = {
   name: string
   address: () => EngineAddress
@@ -88,6 +97,7 @@ export type SamplerOptions = {
   directory: string
   postmaster: () => Postmaster | null
   tree: ProcessTree
+  limits: () => LimitReading | null
   log: Log
   onHealth: () => void
   /** Told the error when samples or checkpoints cannot be stored, and null when they are again. */
@@ -345,6 +355,7 @@ export class Sampler {
       reading.gauges.process_memory = totals.memoryBytes
       reading.gauges.processes = totals.processes
     }
+    this.#addLimits(reading)
     try {
       const fs = statfsSync(this.#o.layout.dataDirectory)
       reading.gauges.disk_size = fs.blocks * fs.bsize
@@ -352,6 +363,28 @@ export class Sampler {
     } catch {
       // unknown stays unknown
     }
+  }
+
+  #addLimits({ counters, gauges }: Reading): void {
+    const read = this.#o.limits()
+    if (!read) return
+    const { use, inForce, dataDevice } = read
+    const device = dataDevice === null ? undefined : use.devices.get(dataDevice)
+    if (use.cpuThrottledSeconds !== null) counters.cpu_throttled = use.cpuThrottledSeconds
+    if (use.ioWaitSeconds !== null) counters.io_stall = use.ioWaitSeconds
+    if (device) {
+      counters.data_device_reads = device.reads
+      counters.data_device_writes = device.writes
+    }
+    const known = {
+      memory_held: use.memoryHeldBytes,
+      cpu_limit: inForce?.cpu,
+      memory_limit: inForce?.memoryMax,
+      data_device_read_limit: inForce?.dataReadIops,
+      data_device_write_limit: inForce?.dataWriteIops,
+    }
+    for (const [name, value] of Object.entries(known) as [keyof typeof known, number | null | undefined][])
+      if (typeof value === 'number') gauges[name] = value
   }
 
   #addCheckpoint(row: Record<string, unknown>, reading: Reading): void {
