@@ -129,6 +129,7 @@ export const tables = {
         'systemIdentifier',
         'port',
         'observed',
+        'limits',
       ],
     },
   },
@@ -158,6 +159,7 @@ export const tables = {
   },
   operation_step: controllersOwn(),
   operation_log: { web: { select: true }, controller: { select: true, insert: true } },
+  limit_change: { web: { select: true }, controller: { select: true, insert: true } },
   setting_change: { web: { select: true }, controller: { select: true, insert: true } },
   setting_revision: { web: { select: true }, controller: { select: true, insert: true } },
   // asked by web, answered by the controller, which also drops what is old
@@ -221,6 +223,7 @@ export const tables = {
 
 /** Sequences behind the columns that a role may insert into. */
 export const sequences = {
+  limit_change_id_seq: ['controller'],
   operation_log_id_seq: ['controller'],
   setting_change_id_seq: ['controller'],
   setting_revision_id_seq: ['controller'],

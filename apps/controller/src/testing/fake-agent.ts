@@ -15,10 +15,12 @@ import {
   fault,
   type HostFacts,
   Lsn,
+  noLimits,
   type ReplicationObserved,
   rightOf,
   type StandbySeen,
   type TornList,
+  withLimits,
 } from '@floe/domain'
 import type { Sample } from '@floe/telemetry'
 import type { TestAuthority } from '@floe/testkit'
@@ -482,6 +484,23 @@ export class FakeAgent {
         }
       case 'require-tls':
         return { changed: true, sessionsWithoutTls: 0 }
+      case 'limit-instance': {
+        const limits = withLimits(noLimits, task.changes)
+        return {
+          limits,
+          observed: {
+            driver: 'cgroup-v2',
+            whyNot: null,
+            ordered: limits,
+            inForce: limits,
+            gaps: [],
+            exempt: [],
+            devices: { data: 'vda', wal: 'vda' },
+            memoryNearLimit: false,
+            outOfMemoryKills: 0,
+          },
+        }
+      }
       case 'set-commit-mode':
         return { commitMode: task.commitMode }
       case 'check-settings':
