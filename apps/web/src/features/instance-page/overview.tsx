@@ -17,6 +17,7 @@ import { RunningCheckpoint } from '../checkpoint/running-checkpoint'
 import { useCheckpoints } from '../checkpoint/use-checkpoints'
 import { CommitsWaitNotice } from '../cluster/commits-wait'
 import { useInstance } from '../instance/instance-context'
+import { LimitsCard } from '../limit/limits-card'
 import { ProtectionCard } from '../protection/protection-card'
 import { RecoveryHistory } from '../protection/recovery-history'
 import {
@@ -132,6 +133,11 @@ export function Overview() {
         loading={checkpoints.loading}
         fault={checkpoints.fault}
         onRetry={checkpoints.retry}
+      />
+      <LimitsCard
+        instanceId={instance.instanceId}
+        name={instance.name}
+        busy={instance.openOperation !== null}
       />
       <ProtectionCard />
       <RecoveryHistory />
