@@ -60,6 +60,7 @@ export class InstanceLimiter {
   /** What was ordered and in force when limits were set last. */
   #set: string | null = null
   #setting: Promise<void> | null = null
+  #applying = false
   #inForce: InstanceLimits | null = null
   #refused: Fault | null = null
   #memoryNearLimit = false
@@ -186,7 +187,12 @@ export class InstanceLimiter {
       .then(async () => {
         this.#devices = findDevices(dataDirectory)
         const limits = ordered()
-        await driver.apply(instanceId, limits, this.#devices)
+        this.#applying = true
+        try {
+          await driver.apply(instanceId, limits, this.#devices)
+        } finally {
+          this.#applying = false
+        }
         this.#inForce = driver.inForce(instanceId, this.#devices)
         this.#set = JSON.stringify([limits, this.#inForce])
         this.#refused = null
@@ -201,7 +207,7 @@ export class InstanceLimiter {
     if (!chosen.driver || !this.#postmaster || now - this.#checkedAt < CHECK_MS) return
     this.#checkedAt = now
     this.#inForce = chosen.driver.inForce(instanceId, this.#devices)
-    if (this.#set !== JSON.stringify([ordered(), this.#inForce]))
+    if (!this.#applying && this.#set !== JSON.stringify([ordered(), this.#inForce]))
       this.#apply()
         .catch((error) => this.#refuse(error))
         .finally(() => this.#tell())
