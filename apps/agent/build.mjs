@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, renameSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { build } from 'esbuild'
 
@@ -29,6 +29,11 @@ if (compiled.status !== 0) {
   process.exit(1)
 }
 renameSync(`${door}.new`, door)
+
+// the check of the machine, which a host without a checkout has only here
+const check = join(dirname(outfile), 'floe-host-check')
+copyFileSync('../../infra/host-check/floe-host-check', `${check}.new`)
+renameSync(`${check}.new`, check)
 
 /** Messages of schemas are written by us, or in English: the other fifty languages of zod would only take memory. */
 const englishOnly = {

@@ -84,6 +84,7 @@ export const agentRooms = {
   metrics: ['engine'],
   'tasks/runner': ['host', 'engine'],
   'tasks/instance': ['host', 'engine', 'tasks/runner'],
+  'tasks/host': ['host', 'tasks/runner'],
   'tasks/primary': ['host', 'engine', 'tasks/runner', 'tasks/instance'],
   'tasks/standby': ['host', 'engine', 'tasks/runner', 'tasks/instance'],
   'tasks/member-role': ['host', 'engine', 'tasks/runner'],

@@ -13,6 +13,7 @@ import {
   FlashbackMerged,
   FlashbackSwapped,
   FlashbackTime,
+  HostCheck,
   HostDirectory,
   InstanceId,
   InstanceLimits,
@@ -589,6 +590,11 @@ export const tasks = {
     },
     TriedSettings,
   ),
+  /**
+   * Checks the machine: kernel, limits, and the disks that the agent and its instances use. Changes nothing; it is about no
+   * instance, and its id is of nobody. Since contract 1.19.
+   */
+  'check-host': task({ instanceId: InstanceId }, HostCheck),
   /**
    * On a standby: waits until its primary's WAL, as far as it has replayed it, asks for no more than these values (by
    * setting), and makes a restartpoint, so that it never again begins before that. At most 10 minutes.

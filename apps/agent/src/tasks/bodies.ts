@@ -8,6 +8,7 @@ import { prepareFlashback } from './flashback/prepare-flashback'
 import { previewFlashback } from './flashback/preview-flashback'
 import { restoreTable } from './flashback/restore-table'
 import { swapFlashback } from './flashback/swap-flashback'
+import { checkTheHost } from './host/check-host'
 import { adoptInstance } from './instance/adopt-instance'
 import { checkpointInstance } from './instance/checkpoint-instance'
 import { createInstance } from './instance/create-instance'
@@ -116,6 +117,7 @@ export const taskBodies: TaskBodies = {
   'check-settings': checkSettings,
   'try-settings': trySettings,
   'try-new-settings': tryNewSettings,
+  'check-host': checkTheHost,
   'await-settings': awaitSettings,
   'confirm-settings': confirmSettings,
 }

@@ -10,9 +10,9 @@ import { type Workspace, workspaces } from './workspaces'
  * is remembered by everything that decides it, so that a change elsewhere does not run it.
  */
 const remembered: Record<string, string[]> = {
-  '@floe/agent': ['engine/modules'],
+  '@floe/agent': ['engine/modules', 'infra/host-check'],
   // its hosts run the agent
-  '@floe/controller': ['apps/agent', 'engine/modules'],
+  '@floe/controller': ['apps/agent', 'engine/modules', 'infra/host-check'],
 }
 
 /** What decides every one: versions of packages, how TypeScript is read, and what runs the tests. */

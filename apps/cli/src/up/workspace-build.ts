@@ -27,7 +27,8 @@ function fingerprintOf(hash: ReturnType<typeof createHash>, path: string): void 
 /** Names the state of everything that the TypeScript build reads: path, time and size of each source file. */
 function sourcesFingerprint(checkout: string): string {
   const hash = createHash('sha256')
-  for (const name of ['apps', 'packages', 'tooling']) fingerprintOf(hash, join(checkout, name))
+  for (const name of ['apps', 'infra/host-check', 'packages', 'tooling'])
+    fingerprintOf(hash, join(checkout, name))
   for (const name of ['package-lock.json', 'package.json', 'turbo.json'])
     hash.update(readFileSync(join(checkout, name)))
   return hash.digest('hex')

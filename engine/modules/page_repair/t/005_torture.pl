@@ -92,7 +92,8 @@ foreach my $victim (@instances)
 		if ($victim == $primary)
 		{
 			my $copy = PostgreSQL::Test::Cluster->new("stock_$number");
-			PostgreSQL::Test::RecursiveCopy::copypath($victim->data_dir, $copy->data_dir);
+			# The log is off there, and is most of the bytes
+			PostgreSQL::Test::RecursiveCopy::copypath($victim->data_dir, $copy->data_dir, filterfn => sub { $_[0] ne 'polar_flog' });
 			chmod 0700, $copy->data_dir;
 			unlink $copy->data_dir . '/postmaster.pid';
 			$copy->append_conf('postgresql.conf', 'port = ' . $copy->port . "\npolar_page_repair_policy = off\npolar_enable_flashback_log = off\n");

@@ -33,6 +33,7 @@ const IN_MEMORY_MAX = 8
 const besideOthers: readonly TaskInput['kind'][] = [
   'try-settings',
   'try-new-settings',
+  'check-host',
   'preview-flashback',
   'compare-flashback',
   'export-flashback',
