@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { backgroundKind } from './background'
+import { BackgroundProcesses, backgroundKind } from './background'
 
 describe('processes that limits of I/O do not hold for', () => {
   test.each([
@@ -27,5 +27,28 @@ describe('processes that limits of I/O do not hold for', () => {
     '',
   ])('%s is none', (title) => {
     expect(backgroundKind(title)).toBeNull()
+  })
+})
+
+describe('which process is the one of its kind', () => {
+  const first = { pid: 70, startTicks: 1_000 }
+  const ticks = (all: Record<number, number>) => (pid: number) => all[pid] ?? null
+
+  test('a second one with the same title is none while the first runs', () => {
+    const known = new BackgroundProcesses()
+    known.take('checkpointer', first)
+    expect(known.mayBe('checkpointer', first)).toBe(true)
+    expect(known.mayBe('checkpointer', { pid: 71, startTicks: 2_000 })).toBe(false)
+    expect(known.mayBe('archiver', { pid: 71, startTicks: 2_000 })).toBe(true)
+    expect(known.dropEnded(ticks({ 70: 1_000 }))).toEqual([])
+    expect(known.kinds).toEqual(['checkpointer'])
+  })
+
+  test('a session that got the pid of one that ended does not keep its place', () => {
+    const known = new BackgroundProcesses()
+    known.take('checkpointer', first)
+    expect(known.mayBe('checkpointer', { pid: 70, startTicks: 3_000 })).toBe(false)
+    expect(known.dropEnded(ticks({ 70: 3_000 }))).toEqual([70])
+    expect(known.mayBe('checkpointer', { pid: 80, startTicks: 3_001 })).toBe(true)
   })
 })

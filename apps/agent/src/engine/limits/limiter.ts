@@ -18,7 +18,7 @@ import { devicesOf } from '../../host/limits/device'
 import type { Devices, GroupUse } from '../../host/limits/driver'
 import type { ProcessTree } from '../../host/process-table'
 import { ENGINE_PROGRAM, isChildTitle, type Postmaster } from '../process/postmaster'
-import { type BackgroundKind, backgroundKind } from './background'
+import { BackgroundProcesses, backgroundKind } from './background'
 
 /** What is in force, and how much memory is held, is read back this often. */
 const CHECK_MS = 1_000
@@ -54,7 +54,7 @@ export class InstanceLimiter {
   #devices: Devices = NO_DEVICES
   /** Processes that are where they belong. */
   readonly #placed = new Set<number>()
-  readonly #background = new Map<BackgroundKind, number>()
+  readonly #background = new BackgroundProcesses()
   #placedAgainAt = Number.NEGATIVE_INFINITY
   #checkedAt = Number.NEGATIVE_INFINITY
   /** What was ordered and in force when limits were set last. */
@@ -158,7 +158,7 @@ export class InstanceLimiter {
       ordered: ordered(),
       inForce,
       gaps: this.#gaps(),
-      exempt: [...this.#background.keys()],
+      exempt: this.#background.kinds,
       devices: { data: this.#devices.data?.name ?? null, wal: this.#devices.wal?.name ?? null },
       memoryNearLimit: this.#memoryNearLimit,
       outOfMemoryKills: this.#kills,
@@ -185,7 +185,9 @@ export class InstanceLimiter {
     this.#setting = before
       .catch(() => {})
       .then(async () => {
-        this.#devices = findDevices(dataDirectory)
+        const found = findDevices(dataDirectory)
+        // limits of devices that cannot be told for a moment stay where they are, and are set again at the next look
+        if (found) this.#devices = found
         const limits = ordered()
         this.#applying = true
         try {
@@ -194,7 +196,7 @@ export class InstanceLimiter {
           this.#applying = false
         }
         this.#inForce = driver.inForce(instanceId, this.#devices)
-        this.#set = JSON.stringify([limits, this.#inForce])
+        this.#set = found && JSON.stringify([limits, this.#inForce])
         this.#refused = null
       })
     await this.#setting
@@ -274,11 +276,13 @@ export class InstanceLimiter {
     const pids = [postmaster.pid, ...this.#o.tree.childrenOf(postmaster.pid)]
     const there = new Set(pids)
     for (const pid of this.#placed) if (!there.has(pid)) this.#placed.delete(pid)
-    for (const [kind, pid] of this.#background) if (!there.has(pid)) this.#background.delete(kind)
+    // who has the pid of one that ended is somebody else, and is looked at
+    for (const pid of this.#background.dropEnded((pid) => readProcess(pid)?.startTicks ?? null))
+      this.#placed.delete(pid)
     const unplaced = pids.filter((pid) => !this.#placed.has(pid)).flatMap((pid) => readProcess(pid) ?? [])
     // of two with the same title the older one is the engine's own
     for (const stat of unplaced.sort((a, b) => a.startTicks - b.startTicks))
-      this.#place(postmaster, stat, stat.pid === postmaster.pid || stat.parent === postmaster.pid)
+      if (isOf(postmaster, stat)) this.#place(postmaster, stat, true)
   }
 
   #place(postmaster: Postmaster, stat: ProcessStat, own: boolean): void {
@@ -288,14 +292,14 @@ export class InstanceLimiter {
     const command = commandOf(pid)
     const child = pid !== postmaster.pid
     const kind = own && child && programOf(pid) === ENGINE_PROGRAM ? backgroundKind(command[0] ?? '') : null
-    const background = kind !== null && (this.#background.get(kind) ?? pid) === pid
+    const background = kind !== null && this.#background.mayBe(kind, stat)
     const placed = chosen.driver.place(instanceId, pid, background ? 'background' : 'sessions')
     const after = readProcess(pid)
     if (after && after.startTicks !== stat.startTicks) {
       chosen.driver.giveBack(pid, after.parent)
       return
     }
-    if (background) this.#background.set(kind, pid)
+    if (background) this.#background.take(kind, stat)
     // one that has just been forked has its parent's command line: it is looked at again
     if (placed && own && (!child || isChildTitle(command))) this.#placed.add(pid)
   }
@@ -314,11 +318,18 @@ export class InstanceLimiter {
 const refusedByKernel = (error: unknown) =>
   fault('limit.refused', 'the kernel refused the limits', { detail: `${toFault(error).detail}.` })
 
-function findDevices(dataDirectory: string): Devices {
+/** The tree of processes may be behind: a pid in it may be another instance's process by now. */
+export const isOf = (
+  postmaster: Pick<ProcessStat, 'pid' | 'startTicks'>,
+  stat: Pick<ProcessStat, 'pid' | 'startTicks' | 'parent'>,
+): boolean =>
+  stat.pid === postmaster.pid ? stat.startTicks === postmaster.startTicks : stat.parent === postmaster.pid
+
+/** Null: it is being made, or has another name for a moment. */
+function findDevices(dataDirectory: string): Devices | null {
   try {
     return devicesOf(dataDirectory)
   } catch {
-    // it is being made, or has another name for a moment
-    return NO_DEVICES
+    return null
   }
 }
