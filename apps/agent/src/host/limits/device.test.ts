@@ -1,8 +1,8 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeScratchDirectory } from '@floe/testkit'
 import { afterAll, expect, test } from 'vitest'
-import { mountOf, numberOf, parseMountedDevices, wholeDevice } from './device'
+import { devicesOf, mountOf, numberOf, parseMountedDevices, wholeDevice } from './device'
 
 const scratch = makeScratchDirectory('device')
 afterAll(() => scratch.remove())
@@ -41,4 +41,16 @@ test('the deepest mount point above a path is its file system', () => {
   expect(on('/srv/wal')).toBe('7:2')
   expect(on('/srv/wal/pg_wal')).toBe('7:2')
   expect(on('/srv/with space/a')).toBe('7:1')
+})
+
+test('a pg_wal that is missing, a file or a link to nowhere costs no limit of the data', () => {
+  const data = join(scratch.path, 'data')
+  mkdirSync(data)
+  const { data: device } = devicesOf(data)
+  expect(devicesOf(data)).toEqual({ data: device, wal: device })
+  writeFileSync(join(data, 'pg_wal'), '')
+  expect(devicesOf(data)).toEqual({ data: device, wal: device })
+  rmSync(join(data, 'pg_wal'))
+  symlinkSync('/nowhere/at/all', join(data, 'pg_wal'))
+  expect(devicesOf(data).data).toEqual(device)
 })

@@ -12,12 +12,20 @@ type MountedDevice = { path: string; number: string }
  */
 export function devicesOf(dataDirectory: string): { data: Device | null; wal: Device | null } {
   const data = wholeDevice(numberOf(statSync(dataDirectory, { bigint: true }).dev))
-  const wal = join(dataDirectory, 'pg_wal')
-  if (!lstatSync(wal, { throwIfNoEntry: false })?.isSymbolicLink()) return { data, wal: data }
-  const target = readlinkSync(wal)
+  const target = linkTarget(join(dataDirectory, 'pg_wal'))
+  if (target === null) return { data, wal: data }
   const path = isAbsolute(target) ? join(target) : join(dataDirectory, target)
   const mounted = mountOf(path, parseMountedDevices(readFileSync('/proc/self/mountinfo', 'utf8')))
   return { data, wal: mounted && wholeDevice(mounted.number) }
+}
+
+/** Null where there is no link, or none any more: what its owner does to it must not cost the limits of the data. */
+function linkTarget(path: string): string | null {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return null
+  }
 }
 
 /** `major:minor` of a device number as stat tells it (glibc's gnu_dev_major and gnu_dev_minor). */
