@@ -118,7 +118,9 @@ export function parseGroupMounts(text: string): GroupMount[] {
 
 /** The directory of a group, which mountinfo may show from below another one than the first. */
 export function directoryOf(mount: GroupMount, group: string): string {
-  const below =
-    mount.root === '/' ? group : group.startsWith(mount.root) ? group.slice(mount.root.length) : ''
-  return join(mount.path, below)
+  // from outside of a cgroup namespace the kernel writes a group as /../other: nothing of it can be seen here
+  if (group.split('/').includes('..')) return mount.path
+  const below = mount.root === '/' ? group : group.slice(mount.root.length)
+  const isBelow = mount.root === '/' || group === mount.root || group.startsWith(`${mount.root}/`)
+  return join(mount.path, isBelow ? below : '')
 }
