@@ -139,20 +139,21 @@ export class CgroupV1 implements LimitDriver {
   async apply(instanceId: string, limits: InstanceLimits, devices: Devices): Promise<void> {
     const of = (controller: Controller) => this.#directory(controller, instanceId, 'sessions')
     const cpu = of('cpu')
-    if (cpu) {
-      writeGroupFile(cpu, 'cpu.cfs_period_us', String(CPU_PERIOD_US))
-      writeGroupFile(cpu, 'cpu.cfs_quota_us', String(limits.cpu === null ? -1 : quotaOf(limits.cpu)))
-    }
     const memory = of('memory')
-    if (memory) writeGroupFile(memory, 'memory.limit_in_bytes', String(limits.memoryMax ?? -1))
     const blkio = of('blkio')
-    if (!blkio) return
-    const wanted = limitsByDevice(limits, devices)
-    for (const [name, file] of Object.entries(throttles) as [keyof IoLimits, string][]) {
-      const numbers = new Set([...devicesIn(readGroupFile(blkio, file)).keys(), ...wanted.keys()])
-      for (const number of numbers)
-        writeGroupFile(blkio, file, `${number} ${wanted.get(number)?.[name] ?? 0}`)
-    }
+    // one that the kernel refuses leaves no other unset
+    const refused: unknown[] = []
+    for (const set of [
+      () => cpu && setProcessors(cpu, limits.cpu),
+      () => memory && writeGroupFile(memory, 'memory.limit_in_bytes', String(limits.memoryMax ?? -1)),
+      () => blkio && setThrottles(blkio, limits, devices),
+    ])
+      try {
+        set()
+      } catch (error) {
+        refused.push(error)
+      }
+    if (refused.length > 0) throw refused[0]
   }
 
   inForce(instanceId: string, devices: Devices): InstanceLimits | null {
@@ -241,6 +242,20 @@ export class CgroupV1 implements LimitDriver {
     for (const parent of new Set(all.map(dirname))) removeGroup(parent)
     for (const controller of v1Controllers) this.#elsewhere.delete(`${controller} ${instanceId}`)
     return true
+  }
+}
+
+function setProcessors(directory: string, cores: number | null): void {
+  writeGroupFile(directory, 'cpu.cfs_period_us', String(CPU_PERIOD_US))
+  writeGroupFile(directory, 'cpu.cfs_quota_us', String(cores === null ? -1 : quotaOf(cores)))
+}
+
+function setThrottles(directory: string, limits: InstanceLimits, devices: Devices): void {
+  const wanted = limitsByDevice(limits, devices)
+  for (const [name, file] of Object.entries(throttles) as [keyof IoLimits, string][]) {
+    const numbers = new Set([...devicesIn(readGroupFile(directory, file)).keys(), ...wanted.keys()])
+    for (const number of numbers)
+      writeGroupFile(directory, file, `${number} ${wanted.get(number)?.[name] ?? 0}`)
   }
 }
 
