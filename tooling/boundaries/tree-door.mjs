@@ -92,6 +92,7 @@ const agentCalls = {
     'closeSync fstatSync mkdirSync openSync readSync readdirSync rmSync writeSync',
   ],
   'sampler/sampler.ts': ['outer', 'statfsSync'],
+  'sampler/stall-store.ts': ['state', 'appendFileSync mkdirSync replaceFile'],
   'tasks/instance/adopt-instance.ts': ['engine', 'existsSync'],
   'tasks/instance/delete-instance.ts': ['outer', 'readdirSync renameSync syncDirectory'],
   'tasks/instance/register-instance.ts': ['engine', 'existsSync'],

@@ -77,6 +77,9 @@ const REMOTE_ACCESS_MS = 10_000
 /** pg_controldata answers within some ms; a report is waited for by a controller for a few seconds. */
 const CONTROL_MS = 1_000
 
+/** How long an instance has work and commits none of it before that is a stall, unless the host says otherwise. */
+const STALL_AFTER_MS = 1_000
+
 function stampOf(path: string): string {
   const stat = lstatSync(path, { throwIfNoEntry: false })
   return stat ? `${stat.ino}:${stat.size}:${stat.mtimeMs}` : '-'
@@ -188,6 +191,7 @@ export class Instance {
       postmaster: () => this.#postmaster,
       tree: around.tree,
       limits: () => this.limiter.reading(),
+      stallAfterMs: around.installation.stallAfterMs ?? STALL_AFTER_MS,
       log: around.log,
       onHealth: () => {
         around.onChange()
@@ -197,7 +201,7 @@ export class Instance {
     })
   }
 
-  #stored(what: 'samples' | 'checkpoints', error: unknown): void {
+  #stored(what: 'samples' | 'checkpoints' | 'stalls', error: unknown): void {
     const { problems, registry } = this.#around
     const key = `${what}-not-stored:${this.instanceId}`
     if (error === null) {

@@ -6,6 +6,7 @@ import {
   createAgentRouter,
   type InstanceObserved,
   type NumberedCheckpoint,
+  type NumberedStall,
   type Report,
   type TaskKey,
   type TaskStartInput,
@@ -106,6 +107,7 @@ export class FakeAgent {
   readonly instances = new Map<string, InstanceObserved>()
   readonly samples = new Map<string, Sample[]>()
   readonly checkpoints = new Map<string, NumberedCheckpoint[]>()
+  readonly stalls = new Map<string, NumberedStall[]>()
   /** Calls of task.start by key, also those that started nothing. */
   readonly startCalls = new Map<string, number>()
   taskMs = 20
@@ -236,12 +238,14 @@ export class FakeAgent {
       },
       requestCertificate: missing,
       installCertificate: missing,
-      readCheckpoints: ({ instanceId, afterSeq, limit }) =>
+      readCheckpoints: ({ instanceId, afterSeq, limit, afterStallSeq }) =>
         slow(() => ({
           checkpoints: (this.checkpoints.get(instanceId) ?? [])
             .filter((c) => c.seq > afterSeq)
             .slice(0, limit),
           running: null,
+          stalls: (this.stalls.get(instanceId) ?? []).filter((s) => s.seq > (afterStallSeq ?? Infinity)),
+          runningStall: null,
         })),
     }
   }

@@ -146,7 +146,7 @@ export class InstanceLimiter {
   /** For a sample. */
   reading() {
     const use = this.use()
-    return use && { use, inForce: this.#inForce, dataDevice: this.#devices.data?.number ?? null }
+    return use && { use, inForce: this.#inForce, devices: this.#devices }
   }
 
   observed(): LimitsObserved {
