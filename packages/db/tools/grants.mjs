@@ -167,8 +167,9 @@ export const tables = {
     web: { select: true, insert: ['id', 'targets', 'digest', 'actor', 'actorName'] },
     controller: { select: true, update: ['takenUntil', 'endedAt', 'answers'], delete: true },
   },
-  // checkpoints go with the coarsest samples
+  // checkpoints and stalls go with the coarsest samples
   checkpoint_record: { web: { select: true }, controller: { select: true, insert: true, delete: true } },
+  stall_record: { web: { select: true }, controller: { select: true, insert: true, delete: true } },
   recovery_record: controllersOwn(),
   incident: {
     web: { select: true, update: ['acknowledgedAt', 'acknowledgedBy', 'acknowledgedByName'] },
