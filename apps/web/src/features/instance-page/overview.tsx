@@ -20,6 +20,9 @@ import { useInstance } from '../instance/instance-context'
 import { LimitsCard } from '../limit/limits-card'
 import { ProtectionCard } from '../protection/protection-card'
 import { RecoveryHistory } from '../protection/recovery-history'
+import { stallBands } from '../stall/stall-bands'
+import { StallTable } from '../stall/stall-table'
+import { useStalls } from '../stall/use-stalls'
 import {
   type ChartDefinition,
   linesShown,
@@ -66,6 +69,8 @@ export function Overview() {
     () => checkpointBands(checkpoints.checkpoints, running, bandsEnd),
     [checkpoints.checkpoints, running, bandsEnd],
   )
+  const stalls = useStalls(instanceId, range)
+  const marked = useMemo(() => [...bands, ...stallBands(stalls.stalls)], [bands, stalls.stalls])
   const zoom = useCallback(
     (a: number, b: number) => setRange({ kind: 'between', from: a, to: b }),
     [setRange],
@@ -114,7 +119,7 @@ export function Overview() {
                 rows={timeline.rows}
                 from={from}
                 to={to}
-                bands={chart.checkpoints ? bands : noBands}
+                bands={chart.stalls ? marked : chart.checkpoints ? bands : noBands}
                 generation={`${timeline.generation}|${live ? 'live' : `${from}:${to}`}`}
                 delayMs={i * 70}
                 loading={timeline.loading}
@@ -126,6 +131,14 @@ export function Overview() {
           ))}
         </div>
       </ChartCursor>
+      <StallTable
+        stalls={stalls.stalls}
+        range={timeRangeLabel(range)}
+        cut={stalls.cut}
+        loading={stalls.loading}
+        fault={stalls.fault}
+        onRetry={stalls.retry}
+      />
       <CheckpointTable
         checkpoints={checkpoints.checkpoints}
         range={timeRangeLabel(range)}

@@ -21,6 +21,8 @@ export type ChartDefinition = {
   stacked?: boolean
   /** Draw checkpoints behind it. */
   checkpoints?: boolean
+  /** Mark stalls on it. */
+  stalls?: boolean
   leastTop?: number
   /** One value far above all others does not set the scale: a mean of very few transactions can be anything. */
   clipsExceptions?: boolean
@@ -60,9 +62,11 @@ export const overviewCharts: readonly ChartDefinition[] = [
   {
     id: 'tps',
     title: 'TPS',
-    description: 'Transactions ended per second, commits and rollbacks together, with checkpoints behind.',
+    description:
+      'Transactions ended per second, commits and rollbacks together, with checkpoints and stalls behind.',
     unit: '1/s',
     checkpoints: true,
+    stalls: true,
     leastTop: 10,
     series: [of('tps', 'transactions', 1, { maximum: true }), of('xact_rollback', 'of these rolled back', 5)],
     alsoExported: ['xact_commit'],
