@@ -242,6 +242,7 @@ export class Sampler {
     void this.#live?.client.end().catch(() => {})
     this.#live = null
     this.#sleep?.wake()
+    this.#keepStall(this.#detector.end())
     this.ring.close()
   }
 

@@ -70,7 +70,11 @@ export function Overview() {
     [checkpoints.checkpoints, running, bandsEnd],
   )
   const stalls = useStalls(instanceId, range)
-  const marked = useMemo(() => [...bands, ...stallBands(stalls.stalls)], [bands, stalls.stalls])
+  const lasting = staleMs === null ? checkpoints.stall : null
+  const marked = useMemo(
+    () => [...bands, ...stallBands(stalls.stalls, lasting)],
+    [bands, stalls.stalls, lasting],
+  )
   const zoom = useCallback(
     (a: number, b: number) => setRange({ kind: 'between', from: a, to: b }),
     [setRange],
