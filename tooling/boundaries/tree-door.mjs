@@ -72,6 +72,13 @@ const agentCalls = {
     'closeSync existsSync lstatSync mkdirSync openSync readFileSync readdirSync replaceFile rmSync unlinkSync writeFileSync',
   ],
   'host/kernel-log.ts': ['kernel', 'closeSync openSync readSync'],
+  'host/limits/cgroup-systemd.ts': ['kernel', 'lchownSync'],
+  'host/limits/choose.ts': ['kernel', 'readFileSync'],
+  'host/limits/device.ts': ['leaf', 'lstatSync readFileSync readlinkSync statSync'],
+  'host/limits/group-files.ts': [
+    'kernel',
+    'closeSync lstatSync mkdirSync openSync readSync rmdirSync writeSync',
+  ],
   'host/owned-files.ts': [
     'door',
     'chmodSync closeSync fstatSync lchownSync lstatSync mkdirSync readDescriptor readSync statfsSync',
@@ -111,7 +118,10 @@ const agentPrograms = {
   // reads what the kernel says and the sizes of file systems; changes nothing as it is called there
   'host/host-check.ts': ['own', '(program)'],
   'host/instance-users.ts': ['system', 'flock', 'getent', 'ipcrm'],
+  'host/limits/cgroup-systemd.ts': ['system', '*'],
   'host/run-command.ts': ['starter', '(program)'],
+  // a shell that writes its pid into the kernel’s files and becomes the engine, as the instance’s user
+  'host/supervise-detached.ts': ['owner', '(file)'],
   // given to the caller of the service manager, so that tests can replace it
   'host/supervise-systemd.ts': ['system', '*'],
   'host/tree.ts': ['door', '(program)'],

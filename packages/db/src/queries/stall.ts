@@ -18,11 +18,11 @@ export async function listStalls(
   const { rows } = await on.query<StallView>(
     `SELECT seq::float8, (extract(epoch FROM "startedAt") * 1000)::float8 AS "startedAt",
             (extract(epoch FROM "endedAt") * 1000)::float8 AS "endedAt", ${columns}
-       FROM stall_record
+       FROM stall_record s
       WHERE "instanceId" = $1
         AND ($2::float8 IS NULL OR "endedAt" >= to_timestamp($2 / 1000.0))
         AND ($3::float8 IS NULL OR "startedAt" <= to_timestamp($3 / 1000.0))
-      ORDER BY "endedAt" DESC, seq DESC LIMIT $4`,
+      ORDER BY s."endedAt" DESC, s.seq DESC LIMIT $4`,
     [input.instanceId, input.from ?? null, input.to ?? null, input.limit ?? 200],
   )
   return rows.map((row) => ({ ...StallRecord.parse(row), seq: row.seq }))
