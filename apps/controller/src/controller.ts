@@ -13,6 +13,7 @@ import { Agents } from './agents'
 import { failOverAutomatically } from './automatic-failover'
 import { type OwnIdentities, renewOwnCertificates } from './certificates'
 import { signEnrolments } from './enrolment'
+import { carryOutHostChecks } from './host-checks'
 import { DatabaseWatch, runLoop, Wake } from './loop'
 import { runMaintenance } from './maintenance'
 import { watchClusters } from './observe/cluster-watch'
@@ -79,24 +80,27 @@ export function startController(options: ControllerOptions) {
   const standstills = new Standstills(log)
   const operations = new OperationLoop({ db, agents, log, database, owner, times, patience, standstills })
   // a host was enrolled, revoked or removed, or wants to be enrolled
-  const [lanesWake, signWake, webhooksWake, checksWake] = [new Wake(), new Wake(), new Wake(), new Wake()]
+  const [lanesWake, signWake, webhooksWake] = [new Wake(), new Wake(), new Wake()]
+  const [checksWake, hostChecksWake] = [new Wake(), new Wake()]
   const wakeHosts = () => {
     lanesWake.now()
     signWake.now()
   }
   const notifications = listenForNotifications({
     connectionString: options.connectionString,
-    channels: ['operation_queued', 'host', 'webhook_delivery', 'setting_check'],
+    channels: ['operation_queued', 'host', 'webhook_delivery', 'setting_check', 'host_check'],
     onNotification: (channel) => {
       if (channel === 'host') wakeHosts()
       else if (channel === 'webhook_delivery') webhooksWake.now()
       else if (channel === 'setting_check') checksWake.now()
+      else if (channel === 'host_check') hostChecksWake.now()
       else operations.wake()
     },
     onConnected: () => {
       operations.wake()
       wakeHosts()
       checksWake.now()
+      hostChecksWake.now()
     },
     onLost: (error) => database.missed(error),
   })
@@ -120,6 +124,7 @@ export function startController(options: ControllerOptions) {
       lanes.lookedOnce(FIRST_LOOK_MS, stop.signal).then(() => failOverAutomatically(parts, stop.signal)),
       runMaintenance(parts, stop.signal),
       carryOutSettingChecks({ ...parts, wake: checksWake, deadlineMs: options.settingCheckMs }, stop.signal),
+      carryOutHostChecks({ ...parts, wake: hostChecksWake }, stop.signal),
       deliverWebhooks(
         { ...parts, authSecret: options.authSecret, rule: options.webhookRule, wake: webhooksWake },
         stop.signal,

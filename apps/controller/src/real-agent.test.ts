@@ -5,6 +5,7 @@ import type { TaskInput } from '@floe/agent-contract'
 import { createAgentClient } from '@floe/agent-contract/client'
 import { scramVerifier } from '@floe/authority/scram-verifier'
 import {
+  askHostCheck,
   askSettingCheck,
   inTransaction,
   listCheckpoints,
@@ -16,6 +17,7 @@ import {
   readSettingCheck,
   type SettingCheckAnswer,
   type SettingCheckTarget,
+  showHostCheck,
   showInstance,
 } from '@floe/db'
 import { InstanceId, InstanceName } from '@floe/domain'
@@ -102,6 +104,24 @@ test('a check of settings is carried out on its host and answered once, for inst
     { instanceId: randomUUID(), hostId, changes: [{ name: 'work_mem', value: '9MB' }], acrossCluster: false },
   ])
   expect(unknown.answers[0]?.fault?.code).toBe('instance.not_found')
+})
+
+test('a host’s machine is checked by its agent, and what that tells is kept', async () => {
+  const { hostId } = agent.home.installation
+  await inTransaction(fixture.db.pool, (tx) => askHostCheck(tx, { hostId, actor }))
+  const { last, failed } = await waitUntil(
+    'the machine is checked',
+    async () => {
+      const shown = await showHostCheck(fixture.db.pool, hostId)
+      return shown.last || shown.failed ? shown : null
+    },
+    60_000,
+    10,
+  )
+  expect(failed).toBeNull()
+  const names = last?.check.lines.map((line) => line.name) ?? []
+  expect(names).toEqual(expect.arrayContaining(['vm.swappiness', 'nofile', 'clocksource']))
+  expect(names.some((name) => name.startsWith('durability of /'))).toBe(true)
 })
 
 test('a check has one deadline for all its targets; over it, it is answered so and goes on nowhere', async () => {

@@ -148,7 +148,7 @@ export const InstanceObserved = z.object({
   primaryKnown: PrimaryKnown.nullish(),
   /** Whether it starts as a standby, or runs as one: its standby.signal is there. Since contract 1.13. */
   standbySignal: z.boolean().optional(),
-  /** How much of its host it may use, and what of that is in force. Since contract 1.19. */
+  /** How much of its host it may use, and what of that is in force. Since contract 1.20. */
   limits: LimitsObserved.optional(),
 })
 export type InstanceObserved = z.infer<typeof InstanceObserved>
@@ -346,7 +346,7 @@ export const CheckpointReadInput = z.object({
   /** Records with a greater number; 0 reads from the oldest kept. */
   afterSeq: z.number().int().min(0),
   limit: z.number().int().min(1).max(1_000).default(200),
-  /** Also stalls with a greater number; left out: none of them. */
+  /** Also stalls with a greater number; left out: none of them. Since contract 1.20. */
   afterStallSeq: z.number().int().min(0).optional(),
 })
 export const NumberedCheckpoint = CheckpointRecord.extend({ seq: z.number().int() })

@@ -811,7 +811,7 @@ export const tasks = {
     },
     z.object({ commitMode: CommitMode.nullable() }),
   ),
-  /** How much of the host it may use from now on; kept by the agent for every start. Since contract 1.19. */
+  /** How much of the host it may use from now on; kept by the agent for every start. Since contract 1.20. */
   'limit-instance': task(
     { instanceId: InstanceId, changes: LimitChanges },
     z.object({ limits: InstanceLimits, observed: LimitsObserved }),

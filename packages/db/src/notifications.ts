@@ -10,6 +10,8 @@ export const notificationChannels = [
   'webhook_delivery',
   'setting_check',
   'setting_check_answered',
+  'host_check',
+  'host_check_answered',
 ] as const
 export type NotificationChannel = (typeof notificationChannels)[number]
 

@@ -73,3 +73,6 @@ export function hostCheckSummary(lines: readonly Pick<HostCheckLine, 'severity'>
   ].filter((part) => part !== false)
   return parts.join(', ') || 'nothing was checked'
 }
+
+/** A check is said to be old after a day: mounts and settings change with upgrades and restarts. */
+export const HOST_CHECK_OLD_MS = 24 * 3_600_000

@@ -1,4 +1,13 @@
-import { fault, HostId, HostName, PowerSupply } from '@floe/domain'
+import {
+  fault,
+  HOST_CHECK_OLD_MS,
+  type HostCheckSeverity,
+  HostId,
+  HostName,
+  hostCheckSummary,
+  PowerSupply,
+  sortedHostCheck,
+} from '@floe/domain'
 import type { RouterOutputs } from '@floe/web/api'
 import type { Command } from 'commander'
 import { type ConsoleClient, consoleFault } from '../console/client'
@@ -27,7 +36,7 @@ export async function findHost({ trpc }: ConsoleClient, nameOrId: string): Promi
   }
 }
 
-function formatHost({ host, instanceList }: Detail): string {
+function formatHost({ host, check, instanceList }: Detail): string {
   const { facts } = host
   const lines = [
     `name          ${host.name}${host.own ? ' (the console’s own machine)' : ''}`,
@@ -36,6 +45,7 @@ function formatHost({ host, instanceList }: Detail): string {
     ...(host.revokedAt === null ? [] : [`revoked       ${moment(host.revokedAt)} by ${host.revokedBy}`]),
     ...(host.fault && host.state !== 'online' ? [`because       ${host.fault.message}`] : []),
     `agent         ${host.agentVersion ?? '–'} at ${host.agentUrl}`,
+    `checked       ${check.last === null ? 'never' : `${moment(check.last.at)}: ${hostCheckSummary(check.last.check.lines)}`}`,
     `power supply  ${host.powerSupply ?? 'unknown'}`,
     `certificate   ${host.certificateEndsAt === null ? '–' : `until ${moment(host.certificateEndsAt)}, renewed automatically`}`,
     `system        ${facts ? `${facts.operatingSystem}, kernel ${facts.kernel}, ${facts.architecture}` : '–'}`,
@@ -67,6 +77,70 @@ function formatHost({ host, instanceList }: Detail): string {
     ]),
   )
   return [lines.join('\n'), disks, instanceList.length === 0 ? 'no instances' : instances].join('\n\n')
+}
+
+/** How a severity is called in a terminal; what gives up durability is not to be overlooked there. */
+const severityWords: Record<HostCheckSeverity, string> = {
+  fault: 'FAULT',
+  advice: 'advice',
+  unknown: 'unknown',
+  ok: 'ok',
+}
+
+function formatCheck({ host, check }: Pick<Detail, 'host' | 'check'>, all: boolean): string {
+  const { last, failed } = check
+  const why = failed
+    ? [
+        `The check of ${moment(failed.at)} told nothing: ${failed.fault.message}${failed.fault.detail ? ` (${failed.fault.detail})` : ''}`,
+      ]
+    : []
+  if (!last) return [...why, `Host "${host.name}" was never checked.`].join('\n')
+  const ageMs = Date.now() - last.at
+  const lines = sortedHostCheck(last.check.lines)
+  const shown = all ? lines : lines.filter((line) => line.severity !== 'ok')
+  return [
+    ...why,
+    `host ${host.name}, checked ${moment(last.at)} by ${last.actorName}${ageMs > HOST_CHECK_OLD_MS ? ` (${duration(ageMs)} ago: it may be otherwise now)` : ''}`,
+    ...(last.check.container
+      ? ['It is a container: settings of the kernel are those of the machine around it.']
+      : []),
+    ...shown.flatMap((line) => [
+      '',
+      `${severityWords[line.severity].padEnd(8)}${line.name}: ${line.actual ?? 'unknown'}${line.severity === 'ok' ? '' : `, wanted: ${line.wanted}`}`,
+      ...(line.severity === 'ok' ? [] : [`        ${line.why}`]),
+      ...(line.command === null ? [] : [`        As root: ${line.command}`]),
+    ]),
+    '',
+    hostCheckSummary(last.check.lines),
+  ].join('\n')
+}
+
+function addCheck(host: Command): void {
+  verb(
+    host,
+    'check [name]',
+    'check a host’s machine against the recommendations',
+    'Has the agent of a host check its machine: kernel settings, limits, file systems and disks. Nothing is changed; each difference is printed with the command that mends it. Without a name: the console’s own machine. The exit status is 1 where a fault was found.',
+  )
+    .option('--last', 'print what the last check told, without a new one')
+    .option('--all', 'print also what is as wanted')
+    .action(
+      async (name: string | undefined, { json, last, all }: Verb & { last?: boolean; all?: boolean }) => {
+        const client = openConsole()
+        const detail = name === undefined ? await ownHost(client) : await findHost(client, name)
+        const { hostId } = detail.host
+        const check = last ? detail.check : await client.trpc.host.check.mutate({ hostId })
+        printResult(json, check, () => formatCheck({ ...detail, check }, all ?? false))
+        if (check.last?.check.lines.some((line) => line.severity === 'fault')) process.exitCode = 1
+      },
+    )
+}
+
+async function ownHost(client: ConsoleClient): Promise<Detail> {
+  const { hosts } = await client.trpc.host.list.query()
+  const own = hosts.find((h) => h.own)
+  if (!own) throw fault('host.not_found', 'the console does not know its own machine yet')
+  return findHost(client, own.hostId)
 }
 
 function addLook(host: Command): void {
@@ -217,5 +291,6 @@ export function addHost(program: Command): void {
     .summary('add, list, show, revoke and remove hosts')
     .description('Hosts: machines with an agent. A name or an id names one.')
   addLook(host)
+  addCheck(host)
   addChanges(host)
 }

@@ -21,6 +21,7 @@ import { findHost } from './host'
 import { addLimit, limitOptions, limitsAsked } from './instance-limit'
 import { addKeptAside } from './kept-aside'
 import { addOrders } from './order'
+import { addProfile } from './profile'
 import { assignment, type Submitting, submittingVerb, verb } from './verb'
 
 type Verb = { json?: boolean }
@@ -334,6 +335,7 @@ export function addInstance(program: Command): void {
   addProtection(instance)
   addLimit(instance)
   addAdopt(instance)
+  addProfile(instance)
   addOrders(instance)
   addKeptAside(instance)
 }

@@ -390,7 +390,7 @@ function changesOf(words: readonly string[], example: string): SettingChange[] {
 }
 
 /** Waits for an operation on settings and shows what every member confirmed. */
-async function follow(
+export async function follow(
   client: ConsoleClient,
   scope: SettingScope,
   operationId: OperationId,

@@ -8,6 +8,8 @@ export const changeNouns = [
   'incident',
   'host',
 ] as const satisfies NotificationChannel[]
+/** Somebody waits for these. */
+const answered = ['setting_check_answered', 'host_check_answered'] as const satisfies NotificationChannel[]
 export type ChangeNoun = (typeof changeNouns)[number]
 export type Change = { noun: ChangeNoun; id: string }
 
@@ -32,8 +34,8 @@ export class ChangeWatch {
     return () => this.#readers.delete(tell)
   }
 
-  /** Calls `tell` when a check of settings is answered, until the answer is called. */
-  onSettingCheck(checkId: string, tell: () => void): () => void {
+  /** Calls `tell` when a check is answered, until the answer is called. */
+  onCheck(checkId: string, tell: () => void): () => void {
     const key = `${checkId} ${randomUUID()}`
     this.#waiting.set(key, tell)
     this.#listen()
@@ -43,9 +45,9 @@ export class ChangeWatch {
   #listen(): void {
     this.#listening ??= listenForNotifications({
       connectionString: this.#connectionString,
-      channels: [...changeNouns, 'setting_check_answered'],
+      channels: [...changeNouns, ...answered],
       onNotification: (channel, id) => {
-        if (channel === 'setting_check_answered') this.#answered(id)
+        if (answered.some((of) => of === channel)) this.#answered(id)
         else this.#tell({ noun: channel as ChangeNoun, id })
       },
       onConnected: () => {

@@ -2,12 +2,12 @@ import { createDatabase, type Database, findHostAgent, findInstanceAgent } from 
 import { Agents } from './agents'
 import { type Auth, createAuth } from './auth/auth'
 import type { LateChecks } from './auth/late-checks'
+import { CHECK_TIMES, type CheckTimes } from './await-check'
 import { ChangeWatch } from './changes'
 import { DenialRows } from './denial-rows'
 import { controlDatabaseUrl, type InstallationFiles, readInstallation } from './installation'
 import { Feeds } from './live/feeds'
 import { log } from './log'
-import { SETTING_CHECK_TIMES, type SettingCheckTimes } from './setting-checks'
 
 /** Everything a procedure may act through. One per process; tests make their own. */
 export type Ports = {
@@ -18,7 +18,7 @@ export type Ports = {
   feeds: Feeds
   changes: ChangeWatch
   denialRows: DenialRows
-  settingCheckTimes: SettingCheckTimes
+  checkTimes: CheckTimes
   close(): Promise<void>
 }
 
@@ -57,7 +57,7 @@ export function createPorts(
     feeds,
     changes,
     denialRows,
-    settingCheckTimes: SETTING_CHECK_TIMES,
+    checkTimes: CHECK_TIMES,
     async close() {
       await denialRows.close()
       feeds.close()

@@ -87,7 +87,7 @@ test('settings that run programs are checked for an admin only, and the row name
 test('without a controller it is said so in time, and asked again it is the same check', async () => {
   const { headers } = await it.signedIn('operator')
   const caller = await it.callerOf(headers)
-  const hasty = await it.callerOf(headers, { settingCheckTimes: { takenMs: 50, answeredMs: 60_000 } })
+  const hasty = await it.callerOf(headers, { checkTimes: { takenMs: 50, answeredMs: 60_000 } })
   const instanceId = await instance()
   expect(await faultOfCall(hasty.setting.check({ scope: { instanceId }, changes }))).toBe(
     'setting.check_not_taken',
@@ -101,7 +101,7 @@ test('without a controller it is said so in time, and asked again it is the same
 test('nobody waits longer than the deadline: it is said that the check goes on, and asked again it is the same one', async () => {
   const { headers } = await it.signedIn('operator')
   const caller = await it.callerOf(headers)
-  const hasty = await it.callerOf(headers, { settingCheckTimes: { takenMs: 60_000, answeredMs: 50 } })
+  const hasty = await it.callerOf(headers, { checkTimes: { takenMs: 60_000, answeredMs: 50 } })
   const instanceId = await instance()
   const asked = await hasty.setting.check({ scope: { instanceId }, changes }).then(
     () => undefined,

@@ -6,24 +6,11 @@ import {
   type SettingCheckAnswer,
   type SettingCheckTarget,
 } from '@floe/db'
-import { fault } from '@floe/domain'
 import { auditClass } from '@floe/operations/submit'
-import { Bell } from './bell'
+import { awaitCheck } from './await-check'
 import type { Context } from './context'
 import { requireProgramRight } from './program-settings'
 import type { Account } from './routers/account/account.types'
-
-/** How long somebody waits for a check at most: in a moment he knows what changes do, or why he does not. */
-export type SettingCheckTimes = {
-  /** A controller takes a check within milliseconds; one that has not after this is not there. */
-  takenMs: number
-  /** A check takes a second; a host that is busy starting other engines may take longer. */
-  answeredMs: number
-}
-export const SETTING_CHECK_TIMES: SettingCheckTimes = { takenMs: 6_000, answeredMs: 20_000 }
-
-/** Looked at this often also when no notification came. */
-const LOOK_MS = 500
 
 /**
  * Has the controller find out what changes of settings would do: a task on each target's host, which starts an engine, and
@@ -54,30 +41,13 @@ export async function checkSettings(
   return answerOf(ctx, checkId)
 }
 
-async function answerOf(ctx: Context, checkId: string): Promise<SettingCheckAnswer[]> {
-  const begun = performance.now()
-  const { takenMs, answeredMs } = ctx.ports.settingCheckTimes
-  const answered = new Bell()
-  const stop = ctx.ports.changes.onSettingCheck(checkId, () => answered.ring())
-  try {
-    for (;;) {
-      answered.takeRing()
+const answerOf = (ctx: Context, checkId: string): Promise<SettingCheckAnswer[]> =>
+  awaitCheck(ctx, checkId, {
+    of: 'the settings',
+    code: 'setting',
+    detail: 'the host may be starting other engines',
+    read: async () => {
       const check = await readSettingCheck(ctx.ports.database.pool, checkId)
-      if (check?.answers) return check.answers
-      const waited = performance.now() - begun
-      if (!check?.taken && waited > takenMs)
-        throw fault('setting.check_not_taken', 'nobody carries out the check of the settings', {
-          detail: `The controller has not taken it within ${takenMs / 1_000} s.`,
-          hint: 'Look whether the controller runs ("./floe status"), then try again.',
-        })
-      if (waited > answeredMs)
-        throw fault('setting.check_running', 'the check of the settings has not ended', {
-          detail: `It has been running for ${Math.round(waited / 1_000)} s; the host may be starting other engines.`,
-          hint: 'Try again: it goes on, and the next try waits for the same answer.',
-        })
-      await answered.wait(Math.min(LOOK_MS, answeredMs - waited + 1))
-    }
-  } finally {
-    stop()
-  }
-}
+      return { taken: check?.taken ?? false, answer: check?.answers ?? null }
+    },
+  })

@@ -67,6 +67,15 @@ is($node->safe_psql('postgres', q{SELECT bool_and(dropped_at BETWEEN now() - int
 	AND commit_lsn <= pg_current_wal_insert_lsn()), count(*) = (SELECT recycled_files FROM polar_stat_flashback_log),
 	sum(size_bytes) = (SELECT recycled_bytes FROM polar_stat_flashback_log) FROM polar_flashback_recycled}), 't|t|t', 'the views agree');
 
+# A name that only looks like one of ours is none: it would be read as a damaged descriptor
+my $kept_files = $node->safe_psql('postgres', 'SELECT count(*) FROM polar_flashback_recycled');
+my ($one) = map { m{/(\d+_\d+_[0-9A-F]{16})\.kept$} } glob($node->data_dir . "/base/$area/*.kept");
+my @strange = map { $node->data_dir . "/base/$area/$_.kept" } "0$one", "+$one", " $one", "${one}0", $one =~ s/_/_0/r, $one =~ s/_\d+_/_4294967296_/r,
+  $one =~ s/_([0-9A-F]+)$/_0123456789abcdef/r, $one =~ s/.$//r, $one =~ s/^\d+//r;
+append_to_file($_, 'strange') foreach @strange;
+is($node->safe_psql('postgres', 'SELECT count(*) FROM polar_flashback_recycled'), $kept_files, 'strange names are no kept files');
+unlink @strange;
+
 # What is not to be kept
 $number{unlogged} = $create->('UNLOGGED TABLE unlogged');
 $node->safe_psql('postgres', 'DROP TABLE unlogged');

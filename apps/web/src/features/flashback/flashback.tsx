@@ -38,7 +38,7 @@ export function Flashback() {
 }
 
 function Page({ onTurnOn }: { onTurnOn: (changes: SettingChange[]) => void }) {
-  const { state, name, flashback, observedAt } = useInstance()
+  const { state, name, flashback, observedAt, hostName, hostState } = useInstance()
   const window = useWindow()
   const { fault, retry } = window
   // an agent that does not answer now has reported before
@@ -48,8 +48,11 @@ function Page({ onTurnOn }: { onTurnOn: (changes: SettingChange[]) => void }) {
     return (
       <>
         <Alert tone="warn" title={`Whether ${name} runs is unknown`}>
-          The agent of its host does not answer. {seen ? 'The window is the one that was last seen. ' : ''}
-          Tables can be flashed back once it answers again.
+          {hostState === 'online'
+            ? `The agent of host “${hostName}” does not know it. `
+            : `The agent of host “${hostName}” does not answer. `}
+          {seen ? 'The window is the one that was last seen. ' : ''}
+          Tables can be flashed back once it is known to run.
         </Alert>
         {seen ? <WindowCard log={seen.log} observedAt={seen.observedAt} /> : null}
       </>

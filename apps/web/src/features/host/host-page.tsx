@@ -33,6 +33,7 @@ import { administratorHint, useMayAdminister } from '../console/account-context'
 import { Danger } from '../console/danger'
 import { NotThere } from '../console/not-there'
 import { AddHost } from './add-host'
+import { HostCheckCard } from './host-check-card'
 import { HostFactsView } from './host-facts'
 import { PowerSupplyCard } from './power-supply-card'
 import { useHostAge } from './use-host-age'
@@ -131,6 +132,7 @@ function HostView({ detail }: { detail: Detail }) {
         <Card title="Machine">
           <HostFactsView facts={host.facts} host={host.name} ageMs={ageMs} sharedUser={host.sharedUser} />
         </Card>
+        <HostCheckCard host={host} check={detail.check} />
         <PowerSupplyCard host={host} />
         <Instances instances={instanceList} old={host.state !== 'online'} />
         {host.own ? null : <HostDangerZone host={host} />}

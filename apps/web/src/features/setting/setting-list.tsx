@@ -10,6 +10,7 @@ import { useInstance } from '../instance/instance-context'
 import { ChangeDialog } from './change-dialog'
 import { ConfirmedAlert, type ConfirmedChanges } from './confirmed-changes'
 import { groupSettings } from './group-settings'
+import { ProfileDialog } from './profile-dialog'
 import { ReviewDialog, type Wanted } from './review'
 import { type Draft, settingDiff } from './setting-diff'
 import { programSettingHint, SettingTable } from './setting-table'
@@ -33,7 +34,9 @@ export function SettingList({ scope }: { scope: SettingScope }) {
   const [changing, setChanging] = useState<SettingView | null>(null)
   const [applied, setApplied] = useState<ConfirmedChanges | null>(null)
   const [reviewing, setReviewing] = useState<Wanted | null>(null)
+  const [profiling, setProfiling] = useState(false)
   const refusalOf = useRefusal(several)
+  const mayChange = useMayChange()
   // a search looks everywhere
   const few = notable && wanted.trim() === ''
   const groups = useMemo(
@@ -89,6 +92,14 @@ export function SettingList({ scope }: { scope: SettingScope }) {
         <span className="text-xs text-ink-muted">
           pg_settings of {several ? 'each member' : name}, read <Age at={observedAt} />
         </span>
+        <Button
+          className="ml-auto"
+          disabled={!mayChange}
+          title={mayChange ? undefined : viewerHint}
+          onClick={() => setProfiling(true)}
+        >
+          From a profile
+        </Button>
       </div>
       <ConfirmedAlert changes={applied} />
       {changes.length > 0 ? (
@@ -157,6 +168,18 @@ export function SettingList({ scope }: { scope: SettingScope }) {
         }}
         onClose={() => setChanging(null)}
         onApplied={confirm}
+      />
+      <ProfileDialog
+        scope={scope}
+        settings={settings}
+        refusalOf={refusalOf}
+        open={profiling}
+        onClose={() => setProfiling(false)}
+        onPick={(picked) => {
+          // what was drafted by hand stays where the profile says nothing of it
+          setDraft(new Map([...draft, ...picked]))
+          setProfiling(false)
+        }}
       />
       <ReviewDialog
         scope={scope}

@@ -58,7 +58,7 @@ export async function throwawayConsole(options: {
     /** A caller as a request with these headers would be; of a console that may wait less long, or with other agents. */
     async callerOf(
       headers: Record<string, string> = {},
-      other: Partial<Pick<Ports, 'settingCheckTimes' | 'agents'>> = {},
+      other: Partial<Pick<Ports, 'checkTimes' | 'agents'>> = {},
     ) {
       return appRouter.createCaller(await createContext({ ...ports, ...other }, new Headers(headers)))
     },

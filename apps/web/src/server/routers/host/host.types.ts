@@ -1,6 +1,7 @@
 import {
   EnrolmentState,
   Fault,
+  HostCheck,
   HostFacts,
   HostId,
   HostName,
@@ -102,9 +103,19 @@ export const HostRemove = HostRevoke.extend({
 })
 export const EnrolmentWithdrawInput = z.object({ enrolmentId: z.uuid() })
 
+export const HostCheckInput = z.object({ hostId: HostId })
+/** What is known of the machine by its checks: the last that told something, and why a later one did not. */
+export const HostCheckShown = z.object({
+  last: z.object({ at: z.number(), actorName: z.string(), check: HostCheck }).nullable(),
+  failed: z.object({ at: z.number(), actorName: z.string(), fault: Fault }).nullable(),
+  openSince: z.number().nullable(),
+})
+export type HostCheckShown = z.infer<typeof HostCheckShown>
+
 export const HostShowInput = z.union([z.object({ hostId: HostId }), z.object({ name: HostName })])
 export const HostDetail = z.object({
   host: HostSummary,
+  check: HostCheckShown,
   /** Its instances by name, as last observed. */
   instanceList: z.array(
     z.object({

@@ -1,7 +1,7 @@
-import type { EnrolmentView, HostView } from '@floe/db'
+import type { EnrolmentView, HostCheckView, HostView } from '@floe/db'
 import type { HostId } from '@floe/domain'
 import { ms } from '../operation/operation.views'
-import type { EnrolmentSummary, HostSummary } from './host.types'
+import type { EnrolmentSummary, HostCheckShown, HostSummary } from './host.types'
 
 /** `ownHostId`: of the console's own machine. */
 export function hostSummary({ createdAt: _createdAt, ...host }: HostView, ownHostId: string): HostSummary {
@@ -26,3 +26,9 @@ export function enrolmentSummary(enrolment: EnrolmentView): EnrolmentSummary {
     expiresAt: enrolment.expiresAt.getTime(),
   }
 }
+
+export const hostCheckShown = ({ last, failed, openSince }: HostCheckView): HostCheckShown => ({
+  last: last && { ...last, at: last.at.getTime() },
+  failed: failed && { ...failed, at: failed.at.getTime() },
+  openSince: ms(openSince),
+})

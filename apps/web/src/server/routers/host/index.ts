@@ -1,5 +1,6 @@
 import { router } from '../../procedures'
 import { add } from './add'
+import { check } from './check'
 import { list } from './list'
 import { powerSupply } from './power-supply'
 import { remove } from './remove'
@@ -7,4 +8,4 @@ import { revoke } from './revoke'
 import { show } from './show'
 import { withdraw } from './withdraw'
 
-export const host = router({ list, show, add, withdraw, revoke, remove, powerSupply })
+export const host = router({ list, show, check, add, withdraw, revoke, remove, powerSupply })

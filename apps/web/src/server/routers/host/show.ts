@@ -1,9 +1,9 @@
-import { findHost, hostNotFound, listInstances, showHost } from '@floe/db'
+import { findHost, hostNotFound, listInstances, showHost, showHostCheck } from '@floe/db'
 import type { InstanceId } from '@floe/domain'
 import { viewerProcedure } from '../../procedures'
 import { ms } from '../operation/operation.views'
 import { HostDetail, HostShowInput } from './host.types'
-import { hostSummary } from './host.views'
+import { hostCheckShown, hostSummary } from './host.views'
 
 /** One host by id or name with its instances, as last observed. Throws `host.not_found`. */
 export const show = viewerProcedure
@@ -19,6 +19,7 @@ export const show = viewerProcedure
     const instances = (await listInstances(database.pool)).filter((i) => i.host.hostId === host.hostId)
     return {
       host: hostSummary(host, files.installation.hostId),
+      check: hostCheckShown(await showHostCheck(database.pool, host.hostId)),
       instanceList: instances.map((i) => ({
         instanceId: i.instanceId as InstanceId,
         name: i.name,

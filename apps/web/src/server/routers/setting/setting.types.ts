@@ -3,9 +3,12 @@ import {
   CheckedSetting,
   ConfirmedSetting,
   Fault,
+  HostShare,
   InstanceId,
   MemberRole,
   OperationId,
+  ProfileLine,
+  ProfileName,
   Setting,
   SettingChange,
   SettingImpact,
@@ -178,6 +181,25 @@ export const SettingRollBackInput = z.object({
   revisionId: RevisionId,
   reason: ChangeReason.optional(),
   idempotencyKey: IdempotencyKey.optional(),
+})
+
+export const SettingProfileInput = z.object({
+  scope: SettingScope,
+  profile: ProfileName,
+  /** The part of the host that is meant for it; left out: the host divided by its instances. */
+  share: HostShare.optional(),
+})
+export const SettingProfile = z.object({
+  /** The smallest host of the members, from whose size the values are computed. */
+  host: z.object({
+    hostName: z.string(),
+    observedAt: z.number(),
+    memoryBytes: z.number(),
+    cpus: z.number().int(),
+    instances: z.number().int(),
+  }),
+  share: HostShare,
+  lines: z.array(ProfileLine),
 })
 
 export const SettingDriftInput = z.object({ scope: SettingScope })

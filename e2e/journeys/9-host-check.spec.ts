@@ -1,0 +1,69 @@
+import { expect, test } from '@playwright/test'
+import { floe, floeJson } from '../fixtures/floe-command'
+import { createInstance } from '../fixtures/instance'
+import { looksRight } from '../fixtures/looks-right'
+import { signIn } from '../fixtures/owner'
+
+type Line = { name: string; actual: string | null; severity: string; command: string | null }
+type Checked = { last: { at: number; check: { lines: Line[] } } | null; failed: unknown }
+
+test('a host’s machine is checked by a button and by a verb: what is, what is wanted, why, and what mends it', async ({
+  page,
+}) => {
+  await signIn(page)
+  const [own] = await floeJson<{ name: string }[]>('host', 'list')
+  await page.goto(`${process.env.FLOE_E2E_URL}/hosts/${own?.name}`)
+  await expect(page.getByText('Never checked')).toBeVisible()
+  await page.getByRole('button', { name: 'Check now' }).click()
+  await expect(page.getByRole('button', { name: 'Check again' })).toBeEnabled({ timeout: 60_000 })
+  await expect(page.getByText(/checked .* ago by Olga Owner/)).toBeVisible()
+
+  const told = await floeJson<Checked>('host', 'check', '--last')
+  expect(told.failed).toBeNull()
+  const lines = told.last?.check.lines ?? []
+  expect(lines.map((line) => line.name)).toEqual(expect.arrayContaining(['vm.swappiness', 'nofile']))
+  await page.getByRole('button', { name: /^Show \d+ as wanted$/ }).click()
+  const table = page.getByRole('table', { name: `Check of ${own?.name}` })
+  await expect(table.locator('tbody tr')).toHaveCount(lines.length)
+  for (const { name, severity, command } of lines) {
+    const row = table.locator('tbody tr').filter({ has: page.getByText(name, { exact: true }) })
+    await expect(row).toHaveAttribute('data-severity', severity)
+    await expect(row.getByRole('button', { name: `Copy the command for ${name}` })).toHaveCount(
+      command === null ? 0 : 1,
+    )
+  }
+  await looksRight(page, 'host-check')
+
+  // the same by the verb: a new one, later than the first
+  expect(await floe('host', 'check', '--all')).toContain('vm.swappiness: ')
+  const again = await floeJson<Checked>('host', 'check', '--last')
+  expect(again.last?.at).toBeGreaterThan(told.last?.at ?? Number.MAX_VALUE)
+  await expect(page.getByText(/checked .* ago by command line/i)).toBeVisible({ timeout: 10_000 })
+})
+
+test('a profile is a draft of ordinary settings with reasons, reviewed and applied like any change', async ({
+  page,
+}) => {
+  await createInstance('profiled')
+  const proposed = await floeJson<{ lines: { name: string; value: string; reason: string }[] }>(
+    ...['instance', 'profile', 'profiled', 'tiny'],
+  )
+  expect(proposed.lines.map((line) => line.name)).toContain('max_wal_size')
+  await signIn(page)
+  await page.goto(`${process.env.FLOE_E2E_URL}/instances/profiled/settings/all`)
+  await page.getByRole('button', { name: 'From a profile' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Profile', { exact: true }).selectOption('tiny')
+  const line = dialog.getByRole('row', { name: /max_wal_size/ })
+  await expect(line).toContainText('256MB')
+  await expect(line).toContainText('WAL takes little of the disk')
+  await looksRight(page, 'profile')
+  await dialog.getByRole('button', { name: /^Draft \d+ changes$/ }).click()
+  await page.getByRole('button', { name: 'Review changes' }).click()
+  await expect(dialog.getByRole('cell', { name: 'max_wal_size' })).toBeVisible({ timeout: 60_000 })
+  await dialog.getByRole('button', { name: 'Apply' }).click()
+  await expect
+    .poll(async () => floe('setting', 'list', 'profiled', 'max_wal_size'), { timeout: 60_000 })
+    .toContain('256MB')
+  expect(await floe('setting', 'history', 'profiled')).toContain('autovacuum_naptime')
+})
