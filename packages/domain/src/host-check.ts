@@ -4,7 +4,13 @@ import { z } from 'zod'
 export const HostCheckSeverity = z.enum(['fault', 'advice', 'unknown', 'ok'])
 export type HostCheckSeverity = z.infer<typeof HostCheckSeverity>
 
-const text = z.string().max(1_000)
+/** Nothing that a terminal or a page would take for more than text: the host may be hostile, and people paste commands. */
+const printable = (most: number) =>
+  z
+    .string()
+    .max(most)
+    .regex(/^[\x20-\x7e]*$/, 'must be printable ASCII')
+const text = printable(1_000)
 
 /** One recommendation as the check judged it; `actual` null: could not be read. */
 export const HostCheckLine = z.object({
@@ -21,12 +27,12 @@ export type HostCheckLine = z.infer<typeof HostCheckLine>
 
 /** A file system and the disk below it. What the kernel does not tell is null. */
 export const HostCheckDisk = z.object({
-  mount: z.string().max(2_000),
-  device: z.string().max(2_000),
+  mount: printable(2_000),
+  device: printable(2_000),
   /** Its name below /sys/block. */
   disk: text.nullable(),
-  fileSystem: z.string().max(2_000),
-  options: z.string().max(2_000),
+  fileSystem: printable(2_000),
+  options: printable(2_000),
   sizeBytes: z.number().nonnegative().nullable(),
   freeBytes: z.number().nonnegative().nullable(),
   nvme: z.boolean().nullable(),
@@ -76,3 +82,6 @@ export function hostCheckSummary(lines: readonly Pick<HostCheckLine, 'severity'>
 
 /** A check is said to be old after a day: mounts and settings change with upgrades and restarts. */
 export const HOST_CHECK_OLD_MS = 24 * 3_600_000
+
+/** A host is checked though nobody asks so long after the last check: before that one is said to be old. */
+export const HOST_CHECK_EVERY_MS = HOST_CHECK_OLD_MS - 3_600_000

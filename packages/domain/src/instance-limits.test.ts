@@ -43,6 +43,8 @@ test('what would stop the engine is refused, and so is a high above the max', ()
     detail: 'High is 4 GB, max is 3 GB.',
   })
   expect(whyNoLimits(limits({ dataReadIops: 100.5 }))?.code).toBe('limit.not_whole')
+  for (const name of limitNames)
+    expect(whyNoLimits(limits({ [name]: 1e308 }))?.code).toBe('limit.out_of_range')
 })
 
 describe('a limit in words', () => {

@@ -14,6 +14,8 @@ type LimitRecord = {
 }
 
 const MB = 1024 ** 2
+/** More than any machine has; the kernel counts a quota in whole microseconds. */
+const MOST_CORES = 65_536
 const io = (of: 'data' | 'wal', what: 'read' | 'write', unit: 'IOPS' | 'bytes/s'): LimitRecord => ({
   title: `${of === 'data' ? 'Data' : 'WAL'} ${what === 'read' ? 'reads' : 'writes'}`,
   option: `${of}-${what}-${unit === 'IOPS' ? 'iops' : 'bytes'}`,
@@ -78,6 +80,12 @@ export function whyNoLimits(limits: InstanceLimits): Fault | null {
         code: 'limit.out_of_range',
         message: `limit "${title}" of ${formatLimit(name, value)} is too small`,
         detail: `The smallest is ${formatLimit(name, least)}.`,
+      }
+    if (unit === 'cores' ? value > MOST_CORES : value > Number.MAX_SAFE_INTEGER)
+      return {
+        code: 'limit.out_of_range',
+        message: `limit "${title}" of ${value} is too large`,
+        hint: 'To have no limit, take it away.',
       }
     if (unit !== 'cores' && !Number.isSafeInteger(value))
       return {

@@ -14,7 +14,11 @@ export const StallCause = z.enum(Object.keys(stallCauses) as [keyof typeof stall
 export type StallCause = z.infer<typeof StallCause>
 
 /** Sessions found waiting for an event, added up over the samples of a stall. */
-export const WaitCount = z.object({ type: z.string(), event: z.string(), count: z.number().int() })
+export const WaitCount = z.object({
+  type: z.string().max(64),
+  event: z.string().max(64),
+  count: z.number().int(),
+})
 export type WaitCount = z.infer<typeof WaitCount>
 
 /** A stretch of time in which sessions had work and none of it was committed. Moments in ms since the epoch. */
@@ -29,11 +33,11 @@ export const StallRecord = z.object({
   /** Most sessions that waited at once. */
   sessions: z.number().int(),
   /** The checkpoint that ran meanwhile, as far as it came; its phase is known where the engine has module monitor. */
-  checkpoint: z.object({ kind: z.string(), phase: z.string().nullable() }).nullable(),
+  checkpoint: z.object({ kind: z.string().max(64), phase: z.string().max(64).nullable() }).nullable(),
   /** The checkpointer's process was stopped by a signal: it does not run, and has not ended. */
   checkpointerStopped: z.boolean(),
   /** Name of the device that was at its limit. */
-  device: z.string().nullable(),
+  device: z.string().max(64).nullable(),
 })
 export type StallRecord = z.infer<typeof StallRecord>
 
