@@ -167,10 +167,15 @@ export const tables = {
     web: { select: true, insert: ['id', 'targets', 'digest', 'actor', 'actorName'] },
     controller: { select: true, update: ['takenUntil', 'endedAt', 'answers'], delete: true },
   },
-  // asked by web, ended by the controller, which also drops what that replaces
+  // asked by web, and by the controller once a day; ended by the controller, which also drops what that replaces
   host_check: {
     web: { select: true, insert: ['id', 'hostId', 'actor', 'actorName'] },
-    controller: { select: true, update: ['takenUntil', 'endedAt', 'result', 'fault'], delete: true },
+    controller: {
+      select: true,
+      insert: ['id', 'hostId', 'actor', 'actorName'],
+      update: ['takenUntil', 'endedAt', 'result', 'fault'],
+      delete: true,
+    },
   },
   // checkpoints and stalls go with the coarsest samples
   checkpoint_record: { web: { select: true }, controller: { select: true, insert: true, delete: true } },

@@ -505,6 +505,11 @@ export class FakeAgent {
           },
         }
       }
+      case 'check-host':
+        return {
+          ...{ version: 1, host: 'double', kernel: '6', cpus: 2, memoryBytes: 2 ** 34, container: false },
+          ...{ disks: [], lines: [] },
+        }
       case 'set-commit-mode':
         return { commitMode: task.commitMode }
       case 'check-settings':
