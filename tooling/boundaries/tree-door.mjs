@@ -64,7 +64,7 @@ const agentCalls = {
   'engine/wal/compare-histories.ts': ['descriptor', 'closeSync readSync'],
   'engine/wal/kept-aside.ts': ['outer', 'readdirSync removeFile replaceFile'],
   'enrol.ts': ['state', 'mkdirSync readFileSync replaceFile rmSync'],
-  'host/disks.ts': ['kernel', 'readFileSync realpathSync statfsSync'],
+  'host/disks.ts': ['kernel', 'readFileSync realpathSync statSync statfsSync'],
   'host/engine-user.ts': ['kernel', 'readFileSync'],
   'host/facts.ts': ['kernel', 'readFileSync'],
   'host/instance-users.ts': [

@@ -9,6 +9,7 @@ import { removeSharedTrials } from './engine/settings/trial-place'
 import { findEngineUser } from './host/engine-user'
 import { becomeTheOnlyAgent } from './host/exclusive'
 import { readHostFacts } from './host/facts'
+import { HostUseMeter } from './host/host-use'
 import { InstanceUsers } from './host/instance-users'
 import { chooseLimitDriver } from './host/limits/choose'
 import { makeSharedDirectory } from './host/owned-files'
@@ -61,8 +62,10 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
   const problems = new Problems(log, onChange)
   const supervision = chooseSupervision()
   const limits = chooseLimitDriver(supervision.kind)
+  const meter = new HostUseMeter()
   const facts = () =>
     readHostFacts({
+      use: meter.look(),
       supervision: supervision.kind,
       ports: { ...installation.instancePorts, used: registry.list().length },
       paths: [installation.instancesDirectory, installation.home, '/'],

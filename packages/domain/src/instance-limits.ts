@@ -184,15 +184,16 @@ export const LimitsObserved = z.object({
 })
 export type LimitsObserved = z.infer<typeof LimitsObserved>
 
-/** Sums of limits against the size of a host; more than there is is said, not refused. */
-export type LimitSum = {
-  resource: 'cpu' | 'memory'
-  limited: number
-  size: number
+/** A sum of limits against the size of a host; more than there is is said, not refused. */
+export const LimitSum = z.object({
+  resource: z.enum(['cpu', 'memory']),
+  limited: z.number(),
+  size: z.number(),
   /** How many instances have no such limit: they may take all there is. */
-  unlimited: number
-  over: boolean
-}
+  unlimited: z.number().int(),
+  over: z.boolean(),
+})
+export type LimitSum = z.infer<typeof LimitSum>
 
 export function sumLimits(
   all: readonly InstanceLimits[],

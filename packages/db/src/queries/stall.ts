@@ -1,4 +1,4 @@
-import { StallRecord } from '@floe/telemetry'
+import { metricPosition, StallRecord } from '@floe/telemetry'
 import type { Queryable } from '../database'
 
 export type StallView = StallRecord & { seq: number }
@@ -26,6 +26,46 @@ export async function listStalls(
     [input.instanceId, input.from ?? null, input.to ?? null, input.limit ?? 200],
   )
   return rows.map((row) => ({ ...StallRecord.parse(row), seq: row.seq }))
+}
+
+/** A stall of one of a host's instances, and which of them read and wrote most meanwhile. */
+export type StallOfHost = StallRecord & {
+  instanceId: string
+  name: string
+  /** `share` is of what all instances of the host read and wrote; null: nobody did anything, or nothing is known. */
+  most: { name: string; share: number } | null
+}
+
+/** The newest stalls of a host's instances that ended in the last `withinMs`, newest first; at most 100. */
+export async function listStallsOfHost(
+  on: Queryable,
+  hostId: string,
+  withinMs: number,
+): Promise<StallOfHost[]> {
+  const bytes = (metric: 'process_read_bytes' | 'process_write_bytes') =>
+    `coalesce(t."values"[${metricPosition(metric) + 1}], 0)`
+  const { rows } = await on.query<StallOfHost>(
+    `SELECT i.id AS "instanceId", i.name, (extract(epoch FROM s."startedAt") * 1000)::float8 AS "startedAt",
+            (extract(epoch FROM s."endedAt") * 1000)::float8 AS "endedAt", s.cause, s.waits, s.sessions, s.checkpoint,
+            s."checkpointerStopped", s.device, m.most
+       FROM stall_record s JOIN instance i ON i.id = s."instanceId" AND i."deletedAt" IS NULL
+       LEFT JOIN LATERAL (
+            SELECT jsonb_build_object('name', o.name, 'share', o.bytes / o.all_bytes) AS most
+              FROM (SELECT n.name, sum(${bytes('process_read_bytes')} + ${bytes('process_write_bytes')}) AS bytes,
+                           sum(sum(${bytes('process_read_bytes')} + ${bytes('process_write_bytes')})) OVER () AS all_bytes
+                      FROM instance n JOIN telemetry.sample t ON t.instance_id = n.id
+                     WHERE n."hostId" = i."hostId" AND n."deletedAt" IS NULL
+                       AND t.at >= s."startedAt" AND t.at <= s."endedAt"
+                     GROUP BY n.id) o
+             WHERE o.all_bytes > 0 ORDER BY o.bytes DESC LIMIT 1) m ON true
+      WHERE i."hostId" = $1 AND s."endedAt" > now() - make_interval(secs => $2 / 1000.0)
+      ORDER BY s."endedAt" DESC LIMIT 100`,
+    [hostId, withinMs],
+  )
+  return rows.map(({ instanceId, name, most, ...stall }) => ({
+    ...StallRecord.parse(stall),
+    ...{ instanceId, name, most },
+  }))
 }
 
 /** Number of the newest stall stored of an instance, 0 when there is none. */

@@ -1,7 +1,6 @@
 'use client'
 import {
   changedLimits,
-  formatBytes,
   formatLimit,
   type InstanceId,
   limitDriverTitles,
@@ -31,6 +30,7 @@ import { faultOf } from '@/trpc/fault'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { OperationLink } from '../operation/operation-link'
 import { LimitDialog } from './limit-dialog'
+import { LimitSums } from './limit-sums'
 
 type Limits = RouterOutputs['instance']['limits']
 
@@ -148,12 +148,7 @@ function LimitsView({ limits: { limits, observed, sums, history } }: { limits: L
         {observed?.outOfMemoryKills ? (
           <li>The kernel killed {observed.outOfMemoryKills} of its processes at the memory limit.</li>
         ) : null}
-        {sums.map((sum) => (
-          <li key={sum.resource} className="flex flex-wrap items-center gap-2">
-            <span>{sumWords(sum)}</span>
-            {sum.over ? <Badge tone="warn">over-committed</Badge> : null}
-          </li>
-        ))}
+        <LimitSums sums={sums} />
       </ul>
       {history.length > 0 ? (
         <details>
@@ -195,12 +190,4 @@ function LimitsView({ limits: { limits, observed, sums, history } }: { limits: L
       ) : null}
     </div>
   )
-}
-
-function sumWords({ resource, limited, size, unlimited }: Limits['sums'][number]): string {
-  const show = (value: number) =>
-    resource === 'cpu' ? `${Math.round(value * 100) / 100} cores` : formatBytes(value)
-  const without =
-    unlimited === 0 ? '' : `; ${unlimited} ${unlimited === 1 ? 'has' : 'have'} none and may take all of it`
-  return `${resource === 'cpu' ? 'CPU' : 'Memory'} limits of all instances on the host: ${show(limited)} of ${show(size)}${without}.`
 }

@@ -14,6 +14,7 @@ import {
   InstanceRole,
   InstanceState,
   LimitChanges,
+  LimitSum,
   LimitsObserved,
   MemberRole,
   OperationId,
@@ -161,15 +162,7 @@ export const InstanceLimitsView = z.object({
   observed: LimitsObserved.nullable(),
   host: z.object({ name: z.string(), cpus: z.number(), memoryBytes: z.number() }).nullable(),
   /** What all instances of the host may use together, by resource; empty while its size is not known. */
-  sums: z.array(
-    z.object({
-      resource: z.enum(['cpu', 'memory']),
-      limited: z.number(),
-      size: z.number(),
-      unlimited: z.number().int(),
-      over: z.boolean(),
-    }),
-  ),
+  sums: z.array(LimitSum),
   /** Newest first. */
   history: z.array(
     z.object({
