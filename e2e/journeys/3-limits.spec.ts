@@ -1,7 +1,7 @@
 import { expect, test } from '@playwright/test'
-import { checkAccessibility } from '../fixtures/accessibility'
 import { floeJson } from '../fixtures/floe-command'
 import { createInstance } from '../fixtures/instance'
+import { looksRight } from '../fixtures/looks-right'
 import { signIn } from '../fixtures/owner'
 
 test.describe.configure({ mode: 'serial' })
@@ -29,7 +29,7 @@ test('an instance gets limits on its page, which shows what is in force, and the
   await dialog.getByLabel('CPU, cores').fill('half')
   await dialog.getByRole('button', { name: 'Change limits' }).click()
   await expect(dialog.getByText('invalid value for limit "CPU": "half"')).toBeVisible()
-  await checkAccessibility(page)
+  await looksRight(page, 'limits-dialog')
   await dialog.getByLabel('CPU, cores').fill('0.5')
   await dialog.getByLabel('Data writes, IOPS').fill('800')
   await dialog.getByLabel('Why').fill('a good neighbour')
@@ -37,7 +37,7 @@ test('an instance gets limits on its page, which shows what is in force, and the
   await expect(dialog).toBeHidden()
   const row = page.getByRole('table', { name: 'Limits', exact: true }).getByRole('row', { name: /^CPU/ })
   await expect(row.getByText('0.5 cores')).toHaveCount(2, { timeout: 30_000 })
-  await checkAccessibility(page)
+  await looksRight(page, 'limits')
 })
 
 test('the command line tells the same, and takes one limit away while the other stays', async () => {
