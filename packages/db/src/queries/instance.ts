@@ -223,12 +223,13 @@ export async function findInstanceAgent(
 /** Instances that are not deleted, by name, each with its host and its open operation; `search` is part of a name. */
 export async function listInstances(
   on: Queryable,
-  input: { search?: string | undefined } = {},
+  input: { search?: string | undefined; hostId?: string | undefined } = {},
 ): Promise<InstanceView[]> {
   const { rows } = await on.query<InstanceRow>(
     `${instanceQuery}
-      WHERE i."deletedAt" IS NULL AND ($1::text IS NULL OR strpos(i.name, lower($1)) > 0) ORDER BY i.name`,
-    [input.search ?? null],
+      WHERE i."deletedAt" IS NULL AND ($1::text IS NULL OR strpos(i.name, lower($1)) > 0)
+        AND ($2::uuid IS NULL OR i."hostId" = $2) ORDER BY i.name`,
+    [input.search ?? null, input.hostId ?? null],
   )
   return rows.map(instanceView)
 }

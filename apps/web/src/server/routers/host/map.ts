@@ -36,7 +36,7 @@ export const map = viewerProcedure
     const { pool } = ctx.ports.database
     const host = await showHost(pool, hostId)
     if (!host) throw hostNotFound(hostId)
-    const instances = (await listInstances(pool)).filter((i) => i.host.hostId === hostId)
+    const instances = await listInstances(pool, { hostId })
     const [samples, stalls] = await Promise.all([
       newestSamples(
         pool,
