@@ -1,5 +1,5 @@
 import { askDueHostChecks, endHostCheck, inTransaction, keepHostCheck, takeHostChecks } from '@floe/db'
-import { type Fault, fault, HOST_CHECK_EVERY_MS, HostCheck, InstanceId } from '@floe/domain'
+import { type Fault, fault, HOST_CHECK_EVERY_MS, HostCheck, InstanceId, isPlainText } from '@floe/domain'
 import { askTask, keepWhile } from './ask-task'
 import { carryOutWhatIsTaken } from './carry-out'
 import { runLoop, type Wake } from './loop'
@@ -64,7 +64,7 @@ async function carryOut(
 /** An agent is a peer like any other: what it tells is kept only as far as it is what a check tells. */
 function endOf(result: unknown): { check: HostCheck } | { fault: Fault } {
   const check = HostCheck.safeParse(result)
-  return check.success
+  return check.success && isPlainText(check.data)
     ? { check: check.data }
     : { fault: fault('host.check_unreadable', 'what the agent told of its machine could not be read').fault }
 }

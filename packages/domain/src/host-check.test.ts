@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { HostCheckLine, hostCheckSummary, hostCheckTally, sortedHostCheck } from './host-check'
+import { HostCheck, hostCheckSummary, hostCheckTally, isPlainText, sortedHostCheck } from './host-check'
 
 const lines = (['ok', 'advice', 'fault', 'ok', 'unknown', 'advice'] as const).map((severity, i) => ({
   severity,
@@ -21,14 +21,19 @@ test('what a host tells is text and nothing more', () => {
   const line = {
     name: 'n',
     group: 'clock',
-    actual: 'a',
+    actual: null,
     wanted: 'w',
     severity: 'advice',
     why: 'y',
     command: 'c',
   }
-  expect(HostCheckLine.safeParse(line).success).toBe(true)
-  for (const odd of ['\u001b[2J', 'a\nrm -rf /', 'a\u202eb', '\u0000', 'x'.repeat(1_001)])
+  const check = (more: object) =>
+    HostCheck.parse({
+      ...{ version: 1, host: 'h', kernel: null, cpus: 2, memoryBytes: null, container: false, disks: [] },
+      lines: [{ ...line, ...more }],
+    })
+  expect(isPlainText(check({ actual: 'a\\040b' }))).toBe(true)
+  for (const odd of ['\u001b[2J', 'a\nrm -rf /', 'a\u202eb', '\u0000', '\u007f'])
     for (const part of ['name', 'actual', 'wanted', 'why', 'command'])
-      expect(HostCheckLine.safeParse({ ...line, [part]: odd }).success).toBe(false)
+      expect(isPlainText(check({ [part]: odd }))).toBe(false)
 })

@@ -4,13 +4,7 @@ import { z } from 'zod'
 export const HostCheckSeverity = z.enum(['fault', 'advice', 'unknown', 'ok'])
 export type HostCheckSeverity = z.infer<typeof HostCheckSeverity>
 
-/** Nothing that a terminal or a page would take for more than text: the host may be hostile, and people paste commands. */
-const printable = (most: number) =>
-  z
-    .string()
-    .max(most)
-    .regex(/^[\x20-\x7e]*$/, 'must be printable ASCII')
-const text = printable(1_000)
+const text = z.string().max(1_000)
 
 /** One recommendation as the check judged it; `actual` null: could not be read. */
 export const HostCheckLine = z.object({
@@ -27,12 +21,12 @@ export type HostCheckLine = z.infer<typeof HostCheckLine>
 
 /** A file system and the disk below it. What the kernel does not tell is null. */
 export const HostCheckDisk = z.object({
-  mount: printable(2_000),
-  device: printable(2_000),
+  mount: z.string().max(2_000),
+  device: z.string().max(2_000),
   /** Its name below /sys/block. */
   disk: text.nullable(),
-  fileSystem: printable(2_000),
-  options: printable(2_000),
+  fileSystem: z.string().max(2_000),
+  options: z.string().max(2_000),
   sizeBytes: z.number().nonnegative().nullable(),
   freeBytes: z.number().nonnegative().nullable(),
   nvme: z.boolean().nullable(),
@@ -54,6 +48,20 @@ export const HostCheck = z.object({
   lines: z.array(HostCheckLine).max(500),
 })
 export type HostCheck = z.infer<typeof HostCheck>
+
+/**
+ * Whether it is printable ASCII, as the program writes it: nothing that a terminal or a page takes for more than text. The host
+ * may be hostile, and people paste its commands.
+ */
+export const isPlainText = (check: HostCheck): boolean =>
+  stringsIn(check).every((s) => /^[\x20-\x7e]*$/.test(s))
+
+const stringsIn = (value: unknown): string[] =>
+  typeof value === 'string'
+    ? [value]
+    : typeof value === 'object' && value !== null
+      ? Object.values(value).flatMap(stringsIn)
+      : []
 
 /** How many lines there are of each severity. */
 export function hostCheckTally(
