@@ -135,6 +135,23 @@ test('a host that answers is checked though nobody asks: once it is there, and t
   expect(await due()).toEqual([])
 })
 
+test('what another version stored is said to be unreadable, and is no check of today', async () => {
+  hosts.add(hostId)
+  await seen(hostId, '1.20')
+  expect(await due()).toEqual([hostId])
+  await endOpen(told('first'))
+  expect(await due()).toEqual([])
+  await db.pool.query(
+    `UPDATE host_check SET result = jsonb_set(result, '{version}', '2') WHERE "hostId" = $1`,
+    [hostId],
+  )
+  expect(await showHostCheck(db.pool, hostId)).toMatchObject({
+    last: null,
+    failed: { fault: { code: 'host.check_of_other_version' }, actorName: 'Controller' },
+  })
+  expect(await due()).toEqual([hostId])
+})
+
 test('nobody is asked who does not answer, does not know the task, or is revoked', async () => {
   hosts.add(hostId)
   for (const contract of ['1.18', '0.99', '1', 'x.y', '1.20.1', '99999999999.1']) {

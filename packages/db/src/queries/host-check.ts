@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { Fault, HOST_STALE_MS, HostCheck } from '@floe/domain'
+import { Fault, HOST_CHECK_VERSION, HOST_STALE_MS, HostCheck } from '@floe/domain'
 import type { Queryable, Transaction } from '../database'
 import type { Actor } from './audit'
 import { CONTROLLER_ACTOR } from './cluster'
@@ -40,7 +40,7 @@ export async function askHostCheck(
 
 /**
  * Asks for the checks that are due though nobody asks: of hosts that answer, by agents that know the task (contract 1.19), and
- * of which no check told anything for `everyMs`. Answers the hosts.
+ * of which no check told anything for `everyMs`, or none that this version can read. Answers the hosts.
  */
 export async function askDueHostChecks(on: Queryable, everyMs: number): Promise<string[]> {
   const { rows } = await on.query<{ hostId: string }>(
@@ -49,7 +49,7 @@ export async function askDueHostChecks(on: Queryable, everyMs: number): Promise<
        FROM host h
       CROSS JOIN LATERAL (
             SELECT coalesce(bool_or(c."endedAt" IS NULL), false) AS open,
-                   max(c."endedAt") FILTER (WHERE c.result IS NOT NULL) AS told,
+                   max(c."endedAt") FILTER (WHERE c.result ->> 'version' = $7) AS told,
                    max(c."endedAt") FILTER (WHERE c.fault IS NOT NULL) AS failed
               FROM host_check c WHERE c."hostId" = h.id) AS c
       WHERE h."removedAt" IS NULL AND h."revokedAt" IS NULL
@@ -63,7 +63,10 @@ export async function askDueHostChecks(on: Queryable, everyMs: number): Promise<
       LIMIT greatest(0, $6 - (SELECT count(*) FROM host_check WHERE "endedAt" IS NULL))
      ON CONFLICT DO NOTHING
      RETURNING "hostId"`,
-    [CONTROLLER_ACTOR.id, CONTROLLER_ACTOR.name, HOST_STALE_MS, everyMs, AFTER_A_FAULT_MS, OPEN_AT_MOST],
+    [
+      ...[CONTROLLER_ACTOR.id, CONTROLLER_ACTOR.name, HOST_STALE_MS, everyMs, AFTER_A_FAULT_MS, OPEN_AT_MOST],
+      String(HOST_CHECK_VERSION),
+    ],
   )
   return rows.map((row) => row.hostId)
 }
@@ -79,6 +82,12 @@ export async function readHostCheck(
   )
   const row = rows[0]
   return row && { taken: row.taken, ended: row.ended ? { fault: Fault.nullable().parse(row.fault) } : null }
+}
+
+const UNREADABLE: Fault = {
+  code: 'host.check_of_other_version',
+  message: 'the last check was stored by another version of Floe and cannot be read',
+  hint: 'Check the host again.',
 }
 
 /** What is known of a host by its checks. */
@@ -97,7 +106,7 @@ export async function showHostCheck(on: Queryable, hostId: string): Promise<Host
   const told = rows.find((row) => row.result !== null)
   const ended = rows.find((row) => row.endedAt !== null)
   const check = HostCheck.safeParse(told?.result)
-  const fault = Fault.safeParse(ended?.fault)
+  const fault = Fault.safeParse(told && told === ended && !check.success ? UNREADABLE : ended?.fault)
   return {
     last:
       told?.endedAt && check.success
