@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { Fault, HOST_CHECK_VERSION, HOST_STALE_MS, HostCheck } from '@floe/domain'
+import { Fault, HOST_CHECK_VERSION, HOST_STALE_MS, HostCheck, fault as makeFault } from '@floe/domain'
 import type { Queryable, Transaction } from '../database'
 import type { Actor } from './audit'
 import { CONTROLLER_ACTOR } from './cluster'
@@ -16,6 +16,14 @@ export type HostCheckView = {
   /** Since when one is being carried out. */
   openSince: Date | null
 }
+
+const notReadable = makeFault(
+  'host.check_unreadable',
+  'the last check was stored by another version of Floe',
+  {
+    hint: 'Check the host again.',
+  },
+)
 
 /** Asks for a check of a host; while one is open, also one that no controller took yet, it is that one. `created` says whether it is new. */
 export async function askHostCheck(
@@ -84,12 +92,6 @@ export async function readHostCheck(
   return row && { taken: row.taken, ended: row.ended ? { fault: Fault.nullable().parse(row.fault) } : null }
 }
 
-const UNREADABLE: Fault = {
-  code: 'host.check_of_other_version',
-  message: 'the last check was stored by another version of Floe and cannot be read',
-  hint: 'Check the host again.',
-}
-
 /** What is known of a host by its checks. */
 export async function showHostCheck(on: Queryable, hostId: string): Promise<HostCheckView> {
   const { rows } = await on.query<{
@@ -106,7 +108,9 @@ export async function showHostCheck(on: Queryable, hostId: string): Promise<Host
   const told = rows.find((row) => row.result !== null)
   const ended = rows.find((row) => row.endedAt !== null)
   const check = HostCheck.safeParse(told?.result)
-  const fault = Fault.safeParse(told && told === ended && !check.success ? UNREADABLE : ended?.fault)
+  const fault = Fault.safeParse(ended?.fault)
+  // a later version wrote it; a check that failed since says its own reason
+  const unreadable = told?.endedAt && !check.success && !fault.success ? told : null
   return {
     last:
       told?.endedAt && check.success
@@ -115,7 +119,9 @@ export async function showHostCheck(on: Queryable, hostId: string): Promise<Host
     failed:
       ended?.endedAt && fault.success
         ? { at: ended.endedAt, actorName: ended.actorName, fault: fault.data }
-        : null,
+        : unreadable?.endedAt
+          ? { at: unreadable.endedAt, actorName: unreadable.actorName, fault: notReadable.fault }
+          : null,
     openSince: rows.find((row) => row.endedAt === null)?.createdAt ?? null,
   }
 }
