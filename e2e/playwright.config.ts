@@ -1,5 +1,8 @@
 import { existsSync } from 'node:fs'
 import { defineConfig } from '@playwright/test'
+import { takeOwnInstallation } from './fixtures/installation'
+
+takeOwnInstallation()
 
 // Debian's Chromium where Playwright's own cannot be downloaded
 const chromium = [
@@ -9,14 +12,14 @@ const chromium = [
 ].find((path) => path !== undefined && existsSync(path))
 
 /**
- * The journeys of product.md against a private installation that `fixtures/installation.ts` brings up with `./floe up`.
- * They share one installation and build on each other's instances, so they run in order and in one worker.
+ * The journeys of product.md against private installations that `fixtures/installation.ts` brings up with `./floe up`, one
+ * for each worker. A file's journeys build on each other, so they run in order and in one worker; no file needs another.
  */
 export default defineConfig({
   testDir: './journeys',
   outputDir: './results',
   fullyParallel: false,
-  workers: 1,
+  workers: Number(process.env.FLOE_JOURNEY_WORKERS ?? 1),
   timeout: 180_000,
   expect: { timeout: 15_000 },
   reporter: [['list'], ['json', { outputFile: process.env.FLOE_JOURNEY_REPORT ?? './results/report.json' }]],

@@ -12,6 +12,7 @@ type Told = {
   history: { reason: string | null }[]
 }
 const limit = (...words: string[]) => floeJson<Told>('instance', 'limit', 'limited', ...words)
+const toldOf = (name: string) => floeJson<Told>('instance', 'limit', name)
 
 test.beforeAll(async () => {
   await createInstance('limited')
@@ -45,4 +46,27 @@ test('the command line tells the same, and takes one limit away while the other 
   expect(told.limits).toMatchObject({ cpu: null, dataWriteIops: 800 })
   expect(told.history[1]?.reason).toBe('a good neighbour')
   await expect(limit('--memory-high', '2GB', '--memory-max', '1GB')).rejects.toThrow(/must not be above/)
+})
+
+test('an instance is created with limits, which are in force from its first start on', async ({ page }) => {
+  await signIn(page)
+  await page.goto(`${process.env.FLOE_E2E_URL}/instances/new`)
+  await page.getByLabel('Name').fill('limited-at-birth')
+  await page.getByText('Advanced: limits').click()
+  const high = page.getByLabel('Memory, high, bytes')
+  await high.fill('2GB')
+  await page.getByLabel('Memory, max, bytes').fill('1GB')
+  await page.getByLabel('CPU, cores').fill('0.75')
+  const create = page.getByRole('button', { name: 'Create instance' })
+  await create.click()
+  await expect(page.getByText(/must not be above/)).toBeVisible()
+  await looksRight(page, 'creation')
+  await high.fill('')
+  await create.click()
+  await expect(page.getByText('Set its limits')).toBeVisible({ timeout: 30_000 })
+  await expect
+    .poll(async () => (await toldOf('limited-at-birth').catch(() => null))?.observed?.inForce, {
+      timeout: 60_000,
+    })
+    .toMatchObject({ cpu: 0.75, memoryMax: 1024 ** 3 })
 })

@@ -1,5 +1,8 @@
+import { join } from 'node:path'
 import { expect, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
+import { checkout, floe, floeJson, runProgram } from '../fixtures/floe-command'
+import { looksRight } from '../fixtures/looks-right'
 import { owner, signIn } from '../fixtures/owner'
 
 const fresh = 'four quite other random words'
@@ -63,4 +66,52 @@ test('a person changes their name and passphrase, and ends sessions in other bro
   await expect(page.getByText('No other sessions.')).toBeVisible()
   await leave()
   await expect(elsewhere.getByRole('heading', { name: 'Sign in', level: 1 })).toBeVisible()
+})
+
+test('a token is created for a program, shown once, used and revoked', async ({ page, request }) => {
+  await signIn(page)
+  await page.goto(`${process.env.FLOE_E2E_URL}/account`)
+  await expect(page.getByText('No API tokens.')).toBeVisible()
+  await page.getByLabel('Token name').fill('controller')
+  await page.getByRole('button', { name: 'Create token' }).click()
+  await expect(page.getByText('is a name that Floe uses itself')).toBeVisible()
+  await page.getByLabel('Token name').fill('nightly report')
+  await page.getByRole('button', { name: 'Create token' }).click()
+  await expect(page.getByText('The new token, shown this once')).toBeVisible()
+  const secret = await page.locator('code', { hasText: /^floe-/ }).innerText()
+  await looksRight(page, 'token-created')
+
+  const asked = () =>
+    request.get(`${process.env.FLOE_E2E_URL}/api/trpc/instance.list`, {
+      headers: { authorization: `Bearer ${secret}` },
+    })
+  expect((await asked()).status()).toBe(200)
+  await page.reload()
+  await expect(page.getByText('nightly report')).toBeVisible()
+  await expect(page.getByText('shown this once')).toHaveCount(0)
+  const [listed] = await floeJson<{ name: string; role: string }[]>('token', 'list')
+  expect(listed).toMatchObject({ name: 'nightly report', role: 'viewer', lastUsedAt: expect.any(Number) })
+  await page.getByRole('button', { name: 'Revoke nightly report' }).click()
+  await expect(page.getByText('No API tokens.')).toBeVisible()
+  expect((await asked()).status()).toBe(401)
+
+  // the command line has the same verbs
+  const { secret: operator } = await floeJson<{ secret: string }>(
+    'token',
+    'create',
+    'ci',
+    '--role',
+    'operator',
+  )
+  const elsewhere = {
+    FLOE_CONSOLE_URL: new URL(process.env.FLOE_E2E_URL as string).origin,
+    FLOE_CONSOLE_TOKEN: operator,
+  }
+  const asToken = (...args: string[]) =>
+    runProgram(join(checkout, 'floe'), args, { ...elsewhere, FLOE_HOME: '/nonexistent' })
+  expect(JSON.parse(await asToken('host', 'list', '--json'))).toContainEqual(
+    expect.objectContaining({ own: true }),
+  )
+  expect(await asToken('token', 'list').catch(String)).not.toContain('nightly report')
+  expect(await floe('token', 'revoke', 'ci')).toContain('was revoked')
 })

@@ -114,6 +114,27 @@ test('the command line refuses and frees a name the same way', async () => {
   await floe('instance', 'delete', 'typed', '--confirm', 'typed')
 })
 
+test('an instance that is protected from deletion is deleted by nobody, until that is turned off', async ({
+  page,
+}) => {
+  await floe('instance', 'create', 'treasure')
+  await signIn(page)
+  await page.goto(`${process.env.FLOE_E2E_URL}/instances/treasure/danger-zone`)
+  await page.getByRole('button', { name: 'Turn on', exact: true }).click()
+  await expect(page.getByText('Deletion protection is on')).toBeVisible()
+  await expect(page.getByRole('button', { name: 'Delete instance' })).toBeDisabled()
+  await checkAccessibility(page)
+  await picture(page, 'protected-from-deletion')
+  const remove = () => floe('instance', 'delete', 'treasure', '--confirm', 'treasure')
+  expect(await remove().then(() => '', String)).toContain('instance "treasure" has deletion protection')
+  expect(await floe('instance', 'deletion-protection', 'treasure')).toContain('is on')
+  await page.getByRole('button', { name: 'Turn off', exact: true }).click()
+  await expect(page.getByText('Deletion protection is off')).toBeVisible()
+  await expect(page.getByRole('button', { name: 'Delete instance' })).toBeEnabled()
+  await remove()
+  expect(await names()).not.toContain('treasure')
+})
+
 test('an address of what does not exist says so at once, and where to go', async ({ page }) => {
   await signIn(page)
   const unknown = randomUUID()

@@ -772,7 +772,7 @@ describe('has limits', () => {
       const cannot = async () =>
         (await observed())?.gaps.some(
           (gap) => gap.limit === 'dataWriteIops' && /not on a block/.test(gap.why),
-        )
+        ) ?? false
       await until(
         'the limit is in force, or it is said why not',
         async () => (await isHeld()) || (await cannot()),

@@ -19,6 +19,7 @@ import { addStandby } from './command/standby'
 import { addStatus } from './command/status'
 import { addTelemetry } from './command/telemetry'
 import { addTest } from './command/test'
+import { addToken } from './command/token'
 import { addUp } from './command/up'
 import { addWebhook } from './command/webhook'
 import { consoleFault } from './console/client'
@@ -50,6 +51,7 @@ function program(): Command {
     addHost,
     addIncident,
     addWebhook,
+    addToken,
     addRetention,
     addAudit,
     addAgent,

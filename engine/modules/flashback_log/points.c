@@ -423,24 +423,15 @@ thin_points(void)
 }
 
 /*
- * A checkpoint or restartpoint has written all its buffers and synced nothing
- * yet: a point.  See the claims P1 to P5.
+ * The redo position of the last checkpoint that is complete.  False if pages on
+ * disk are of different moments still: no point can be told.
  */
-static void
-checkpoint_sync(XLogRecPtr redo, int flags)
+static bool
+last_completed(bool recovery, XLogRecPtr *completed)
 {
-	FlashbackLogShared *shared = flashback_log_shared;
-	bool		recovery = RecoveryInProgress() && !(flags & CHECKPOINT_END_OF_RECOVERY);
-	bool		shutdown = (flags & CHECKPOINT_IS_SHUTDOWN) != 0;
 	ControlFileData *control;
-	XLogRecPtr	completed;
-	FlashbackPoint point;
-	MultiXactId next_multi;
 	bool		crc_ok;
 	bool		consistent;
-	bool		broken;
-	bool		moved;
-	bool		written;
 
 	LWLockAcquire(ControlFileLock, LW_SHARED);
 	control = get_controlfile(DataDir, &crc_ok);
@@ -449,51 +440,50 @@ checkpoint_sync(XLogRecPtr redo, int flags)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("calculated CRC checksum does not match value stored in control file")));
-	completed = control->checkPointCopy.redo;
+	*completed = control->checkPointCopy.redo;
 	consistent = !recovery || disk_is_consistent(control);
 	pfree(control);
-	if (!consistent)
-		return;
+	return consistent;
+}
 
-	memset(&point, 0, sizeof(point));
-	point.redo = redo;
-	point.next_xid = ReadNextFullTransactionId();
-	LWLockAcquire(XidGenLock, LW_SHARED);
-	point.oldest_xid = TransamVariables->oldestXid;
-	LWLockRelease(XidGenLock);
-	ReadMultiXactIdRange(&point.oldest_multi, &next_multi);
-
-	INJECTION_POINT("flashback-log-before-point", NULL);
-	flashback_log_close_gate();
-
-	/*
-	 * Recovery may have ended since, and newer pages have been written.  If
-	 * it ends from here on they have not.
-	 */
-	if (recovery && !RecoveryInProgress())
-		recovery = false;
-
+/*
+ * Where WAL and the clock are.  The gate is closed.
+ */
+static void
+locate_point(FlashbackPoint *point, bool recovery)
+{
 	/*
 	 * The position of the record that is being replayed, not of the last one
 	 * that has been: its pages may be on disk already.  After a restart
 	 * replay may be before the last point for a while; pages are not.
 	 */
 	if (recovery)
-		point.lsn = Max(GetCurrentReplayRecPtr(&point.timeline),
-						pg_atomic_read_u64(&shared->lsn));
+		point->lsn = Max(GetCurrentReplayRecPtr(&point->timeline),
+						 pg_atomic_read_u64(&flashback_log_shared->lsn));
 	else
 	{
-		point.lsn = GetXLogInsertEndRecPtr();
-		point.timeline = GetWALInsertionTimeLineIfSet();
+		point->lsn = GetXLogInsertEndRecPtr();
+		point->timeline = GetWALInsertionTimeLineIfSet();
 	}
-	point.time = GetCurrentTimestamp();
+	point->time = GetCurrentTimestamp();
 	/* What was committed before is not later, though the primary's clock be */
 	if (recovery)
-		point.time = Max(point.time, GetLatestXTime());
-	point.durable = (flashback_log_mode == FLASHBACK_LOG_SYNC);
+		point->time = Max(point->time, GetLatestXTime());
+	point->durable = (flashback_log_mode == FLASHBACK_LOG_SYNC);
+}
 
-	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK), LW_EXCLUSIVE);
-	if (point.lsn < pg_atomic_read_u64(&shared->lsn))
+/*
+ * Takes the point into the window, and out of it the points that do not belong
+ * there any more.  The gate is closed and the caller holds the state lock.
+ */
+static void
+admit_point(FlashbackPoint *point, XLogRecPtr completed)
+{
+	FlashbackLogShared *shared = flashback_log_shared;
+	bool		broken;
+	bool		moved;
+
+	if (point->lsn < pg_atomic_read_u64(&shared->lsn))
 	{
 		flashback_log_note_end("WAL ends before the last point");
 		SpinLockAcquire(&shared->mutex);
@@ -504,11 +494,11 @@ checkpoint_sync(XLogRecPtr redo, int flags)
 	broken = shared->broken;
 	shared->broken = false;
 	moved = (shared->moves > 0);
-	point.position = shared->insert_position;
+	point->position = shared->insert_position;
 	SpinLockRelease(&shared->mutex);
 	if (broken)
 		shared->npoints = 0;
-	if (!point.durable)
+	if (!point->durable)
 		forget_durability();
 
 	/*
@@ -527,29 +517,31 @@ checkpoint_sync(XLogRecPtr redo, int flags)
 	if (shared->npoints == 0)
 	{
 		shared->window++;
-		shared->window_began = point.time;
+		shared->window_began = point->time;
 	}
 	thin_points();
-	point.number = ++shared->point_number;
-	shared->points[shared->npoints++] = point;
-	pg_atomic_write_u64(&shared->lsn, point.lsn);
-	INJECTION_POINT("flashback-log-point", &point);
-	LWLockRelease(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK));
-	flashback_log_open_gate();
+	point->number = ++shared->point_number;
+	shared->points[shared->npoints++] = *point;
+	pg_atomic_write_u64(&shared->lsn, point->lsn);
+	INJECTION_POINT("flashback-log-point", point);
+}
 
-	INJECTION_POINT("flashback-log-after-point", NULL);
-
-	/* A crash must not leave a point that is beyond the end of WAL */
-	if (!recovery)
-		XLogFlush(point.lsn);
+/*
+ * Stores the points, so that a restart knows the newest one, which is at that
+ * position of the log.
+ */
+static void
+store_point(uint64 position, bool shutdown)
+{
+	bool		written;
 
 	/*
 	 * Nothing is written after the point of a shutdown, so if what is in the
 	 * log is durable, the window outlives the operating system.
 	 */
 	if (shutdown && flashback_log_mode == FLASHBACK_LOG_ASYNC &&
-		(!flashback_log_sync_segments(shared->points[0].position / FLASHBACK_LOG_SEGMENT_SIZE,
-									  point.position) ||
+		(!flashback_log_sync_segments(flashback_log_shared->points[0].position / FLASHBACK_LOG_SEGMENT_SIZE,
+									  position) ||
 		 !flashback_recycle_sync()))
 		shutdown = false;
 
@@ -570,6 +562,53 @@ checkpoint_sync(XLogRecPtr redo, int flags)
 		flashback_log_break(flashback_log_error);
 	}
 	INJECTION_POINT("flashback-log-point-stored", NULL);
+}
+
+/*
+ * A checkpoint or restartpoint has written all its buffers and synced nothing
+ * yet: a point.  See the claims P1 to P5.
+ */
+static void
+checkpoint_sync(XLogRecPtr redo, int flags)
+{
+	bool		recovery = RecoveryInProgress() && !(flags & CHECKPOINT_END_OF_RECOVERY);
+	XLogRecPtr	completed;
+	FlashbackPoint point;
+	MultiXactId next_multi;
+
+	if (!last_completed(recovery, &completed))
+		return;
+
+	memset(&point, 0, sizeof(point));
+	point.redo = redo;
+	point.next_xid = ReadNextFullTransactionId();
+	LWLockAcquire(XidGenLock, LW_SHARED);
+	point.oldest_xid = TransamVariables->oldestXid;
+	LWLockRelease(XidGenLock);
+	ReadMultiXactIdRange(&point.oldest_multi, &next_multi);
+
+	INJECTION_POINT("flashback-log-before-point", NULL);
+	flashback_log_close_gate();
+
+	/*
+	 * Recovery may have ended since, and newer pages have been written.  If
+	 * it ends from here on they have not.
+	 */
+	if (recovery && !RecoveryInProgress())
+		recovery = false;
+	locate_point(&point, recovery);
+
+	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK), LW_EXCLUSIVE);
+	admit_point(&point, completed);
+	LWLockRelease(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK));
+	flashback_log_open_gate();
+
+	INJECTION_POINT("flashback-log-after-point", NULL);
+
+	/* A crash must not leave a point that is beyond the end of WAL */
+	if (!recovery)
+		XLogFlush(point.lsn);
+	store_point(point.position, (flags & CHECKPOINT_IS_SHUTDOWN) != 0);
 	flashback_log_wake_worker();
 }
 

@@ -281,13 +281,80 @@ replace_relation(Query *query, TupleDesc desc, double rows)
 }
 
 /*
+ * Runs the query, which reads the table as a relation that holds old_rows, and
+ * frees these.  columns are those of the rows that are returned.
+ */
+static Tuplestorestate *
+run_query(Query *query, TupleDesc desc, Tuplestorestate *old_rows, TupleDesc *columns)
+{
+	EphemeralNamedRelation named = palloc0(sizeof(EphemeralNamedRelationData));
+	QueryEnvironment *environment = create_queryEnv();
+	Tuplestorestate *visible = tuplestore_begin_heap(false, false, work_mem);
+	QueryDesc  *execution;
+
+	named->md.name = OLD_ROWS;
+	named->md.tupdesc = CreateTupleDescCopy(desc);
+	named->md.enrtype = ENR_NAMED_TUPLESTORE;
+	named->md.enrtuples = tuplestore_tuple_count(old_rows);
+	named->reldata = old_rows;
+	register_ENR(environment, named);
+	replace_relation(query, desc, named->md.enrtuples);
+
+	execution = CreateQueryDesc(pg_plan_query(query, "", 0, NULL), "",
+								GetActiveSnapshot(), InvalidSnapshot,
+								CreateDestReceiver(DestTuplestore), NULL, environment, 0);
+	SetTuplestoreDestReceiverParams(execution->dest, visible, CurrentMemoryContext,
+									false, NULL, NULL);
+	ExecutorStart(execution, 0);
+	ExecutorRun(execution, ForwardScanDirection, 0);
+	ExecutorFinish(execution);
+	*columns = CreateTupleDescCopy(execution->tupDesc);
+	ExecutorEnd(execution);
+	FreeQueryDesc(execution);
+	tuplestore_end(old_rows);
+	return visible;
+}
+
+/*
+ * Returns the rows as rows of the table's type, which has its dropped columns
+ * too, and frees them.
+ */
+static void
+return_rows(ReturnSetInfo *rsinfo, TupleDesc desc, Tuplestorestate *visible, TupleDesc columns)
+{
+	TupleTableSlot *read = MakeSingleTupleTableSlot(columns, &TTSOpsMinimalTuple);
+	TupleTableSlot *returned = MakeSingleTupleTableSlot(rsinfo->setDesc, &TTSOpsVirtual);
+
+	while (tuplestore_gettupleslot(visible, true, false, read))
+	{
+		int			column = 0;
+
+		slot_getallattrs(read);
+		ExecClearTuple(returned);
+		for (int i = 0; i < desc->natts; i++)
+		{
+			bool		dropped = TupleDescAttr(desc, i)->attisdropped;
+
+			returned->tts_isnull[i] = dropped || read->tts_isnull[column];
+			returned->tts_values[i] = returned->tts_isnull[i] ? (Datum) 0 : read->tts_values[column];
+			if (!dropped)
+				column++;
+		}
+		ExecStoreVirtualTuple(returned);
+		tuplestore_puttupleslot(rsinfo->setResult, returned);
+	}
+	ExecDropSingleTupleTableSlot(returned);
+	ExecDropSingleTupleTableSlot(read);
+	tuplestore_end(visible);
+}
+
+/*
  * polar_flashback_visible_rows(relation anyelement, target_time timestamptz,
  *								condition text)
  */
 Datum
 polar_flashback_visible_rows(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	Oid			relid;
 	Relation	rel;
 	TupleDesc	desc;
@@ -299,11 +366,7 @@ polar_flashback_visible_rows(PG_FUNCTION_ARGS)
 	TupleTableSlot *slot;
 	Tuplestorestate *old_rows;
 	Tuplestorestate *visible;
-	EphemeralNamedRelation named;
-	QueryEnvironment *environment;
-	QueryDesc  *execution;
-	TupleTableSlot *read;
-	TupleTableSlot *returned;
+	TupleDesc	columns;
 
 	/* Whoever calls must hold EXECUTE, which is checked before this is run */
 	relid = get_typ_typrelid(get_fn_expr_argtype(fcinfo->flinfo, 0));
@@ -343,53 +406,8 @@ polar_flashback_visible_rows(PG_FUNCTION_ARGS)
 	flashback_rows_end(rows);
 	flashback_progress_end();
 
-	named = palloc0(sizeof(EphemeralNamedRelationData));
-	named->md.name = OLD_ROWS;
-	named->md.tupdesc = CreateTupleDescCopy(desc);
-	named->md.enrtype = ENR_NAMED_TUPLESTORE;
-	named->md.enrtuples = tuplestore_tuple_count(old_rows);
-	named->reldata = old_rows;
-	environment = create_queryEnv();
-	register_ENR(environment, named);
-	replace_relation(query, desc, named->md.enrtuples);
-
-	visible = tuplestore_begin_heap(false, false, work_mem);
-	execution = CreateQueryDesc(pg_plan_query(query, "", 0, NULL), "",
-								GetActiveSnapshot(), InvalidSnapshot,
-								CreateDestReceiver(DestTuplestore), NULL, environment, 0);
-	SetTuplestoreDestReceiverParams(execution->dest, visible, CurrentMemoryContext,
-									false, NULL, NULL);
-	ExecutorStart(execution, 0);
-	ExecutorRun(execution, ForwardScanDirection, 0);
-	ExecutorFinish(execution);
-	read = MakeSingleTupleTableSlot(CreateTupleDescCopy(execution->tupDesc), &TTSOpsMinimalTuple);
-	ExecutorEnd(execution);
-	FreeQueryDesc(execution);
-	tuplestore_end(old_rows);
-
-	/* The query returns no dropped columns, the type of the table has them */
-	returned = MakeSingleTupleTableSlot(rsinfo->setDesc, &TTSOpsVirtual);
-	while (tuplestore_gettupleslot(visible, true, false, read))
-	{
-		int			column = 0;
-
-		slot_getallattrs(read);
-		ExecClearTuple(returned);
-		for (int i = 0; i < desc->natts; i++)
-		{
-			bool		dropped = TupleDescAttr(desc, i)->attisdropped;
-
-			returned->tts_isnull[i] = dropped || read->tts_isnull[column];
-			returned->tts_values[i] = returned->tts_isnull[i] ? (Datum) 0 : read->tts_values[column];
-			if (!dropped)
-				column++;
-		}
-		ExecStoreVirtualTuple(returned);
-		tuplestore_puttupleslot(rsinfo->setResult, returned);
-	}
-	ExecDropSingleTupleTableSlot(returned);
-	ExecDropSingleTupleTableSlot(read);
-	tuplestore_end(visible);
+	visible = run_query(query, desc, old_rows, &columns);
+	return_rows((ReturnSetInfo *) fcinfo->resultinfo, desc, visible, columns);
 	relation_close(rel, NoLock);
 	return (Datum) 0;
 }

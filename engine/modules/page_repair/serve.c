@@ -46,6 +46,9 @@ PG_FUNCTION_INFO_V1(polar_page_repair_read);
 /* An answer has to fit into memory on both sides, and soon be there */
 #define SERVE_MAX_BLOCKS 1024
 
+/* Tablespaces, databases, relations, forks, blocks */
+#define SERVE_ARGUMENTS 5
+
 /* How often a page that does not verify is read again: somebody may be writing it */
 #define SERVE_TRIES 200
 
@@ -501,37 +504,15 @@ serve_wal(TupleDesc tupdesc, Datum *const *arguments, int n)
 }
 
 /*
- * polar_page_repair_read(tablespaces, databases, relations, forks, blocks)
- *		One row: who we are, where we are, and the pages.
+ * The five arrays of the arguments; returns how long each of them is.
  */
-Datum
-polar_page_repair_read(PG_FUNCTION_ARGS)
+static int
+read_arguments(FunctionCallInfo fcinfo, Datum **arguments)
 {
-	TupleDesc	tupdesc;
-	Datum	   *arguments[5];
+	static const Oid types[SERVE_ARGUMENTS] = {OIDOID, OIDOID, OIDOID, INT4OID, INT8OID};
 	int			nblocks = 0;
-	static const Oid types[5] = {OIDOID, OIDOID, OIDOID, INT4OID, INT8OID};
-	bool		standby = RecoveryInProgress();
-	TimeLineID	start_tli = 0;
-	TimeLineID	end_tli = 0;
-	XLogRecPtr	start_lsn;
-	XLogRecPtr	end_lsn;
-	XLogRecPtr	flush_lsn;
-	XLogRecPtr	possible;
-	XLogRecPtr	newest = InvalidXLogRecPtr;
-	bool		any_missing = false;
-	bool		going = false;
-	Oid			looked_at = InvalidOid;
-	ServeFile	file = {.fd = -1};
-	PageRepairBlock *blocks;
-	ServeBlock *answers;
-	Datum	   *pages;
-	bool	   *missing;
-	ServeHeader header;
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < SERVE_ARGUMENTS; i++)
 	{
 		bool	   *nullp;
 		int			n;
@@ -552,17 +533,17 @@ polar_page_repair_read(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("at most %d blocks can be read at once", SERVE_MAX_BLOCKS)));
-	/* Its pool may hold damaged pages, and would give them as whole */
-	if (ignore_checksum_failure)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("no page is given away while \"%s\" is on", "ignore_checksum_failure")));
+	return nblocks;
+}
 
-	if (is_for_wal(arguments, nblocks))
-		PG_RETURN_DATUM(serve_wal(tupdesc, arguments, nblocks));
+/*
+ * The blocks that are asked for, each of which can exist.
+ */
+static PageRepairBlock *
+requested_blocks(Datum *const *arguments, int nblocks)
+{
+	PageRepairBlock *blocks = palloc(Max(nblocks, 1) * sizeof(PageRepairBlock));
 
-	blocks = palloc(Max(nblocks, 1) * sizeof(PageRepairBlock));
-	answers = palloc0(Max(nblocks, 1) * sizeof(ServeBlock));
 	for (int i = 0; i < nblocks; i++)
 	{
 		int32		forknum = DatumGetInt32(arguments[3][i]);
@@ -579,8 +560,17 @@ polar_page_repair_read(PG_FUNCTION_ARGS)
 					 errmsg("a relation in tablespace %u belongs to no database",
 							GLOBALTABLESPACE_OID)));
 	}
+	return blocks;
+}
 
-	/* Many of them may lie on a slow disk; let it fetch them together */
+/*
+ * Many of the blocks may lie on a slow disk; let it fetch them together.
+ */
+static void
+announce_blocks(const PageRepairBlock *blocks, int nblocks)
+{
+	ServeFile	file = {.fd = -1};
+
 	for (int i = 0; i < nblocks; i++)
 	{
 		BufferTag	tag;
@@ -591,40 +581,49 @@ polar_page_repair_read(PG_FUNCTION_ARGS)
 	}
 	/* What counts is opened after our position is known */
 	serve_close(&file);
+}
 
-	/* Before any page */
-	start_lsn = standby ? GetXLogReplayRecPtr(&start_tli) : GetFlushRecPtr(&start_tli);
+/*
+ * A block that is missing because its database is going is none that this
+ * server knows to be missing.
+ */
+static void
+doubt_missing(const PageRepairBlock *blocks, ServeBlock *answers, int nblocks)
+{
+	bool		going = false;
+	Oid			looked_at = InvalidOid;
 
-	serve_all(blocks, answers, nblocks, standby);
+	for (int i = 0; i < nblocks; i++)
+	{
+		if (answers[i].result != SERVE_MISSING)
+			continue;
+		/* Blocks of one database mostly stand together */
+		if (looked_at != blocks[i].rlocator.dbOid)
+			going = database_is_going(blocks[i].rlocator.dbOid);
+		looked_at = blocks[i].rlocator.dbOid;
+		if (going)
+			answers[i].result = SERVE_UNREADABLE;
+	}
+}
 
-	/*
-	 * The record that is being replayed may have removed a file already; so
-	 * may a transaction that aborts, before its record is flushed.
-	 */
-	possible = standby ? GetCurrentReplayRecPtr(&end_tli) : GetXLogInsertRecPtr();
+/*
+ * Takes back the pages with a position that this server has not reached, which
+ * ends at "possible".  Such a position is garbage, and so may be the rest; it
+ * must not become anybody's point of consistency.  Returns the newest position
+ * of the others.
+ */
+static XLogRecPtr
+check_positions(const PageRepairBlock *blocks, ServeBlock *answers, int nblocks, XLogRecPtr possible)
+{
+	XLogRecPtr	newest = InvalidXLogRecPtr;
+
 	for (int i = 0; i < nblocks; i++)
 	{
 		ServeBlock *answer = &answers[i];
 		XLogRecPtr	lsn;
 
-		if (!standby && answer->result == SERVE_MISSING)
-		{
-			/* Blocks of one database mostly stand together */
-			if (looked_at != blocks[i].rlocator.dbOid)
-				going = database_is_going(blocks[i].rlocator.dbOid);
-			looked_at = blocks[i].rlocator.dbOid;
-			if (going)
-				answer->result = SERVE_UNREADABLE;
-		}
-		if (answer->result == SERVE_MISSING)
-			any_missing = true;
 		if (answer->result != SERVE_PAGE || !answer->settled)
 			continue;
-
-		/*
-		 * A position that we have not reached is garbage, and so may be the
-		 * rest.  It must not become anybody's point of consistency.
-		 */
 		lsn = PageGetLSN((Page) answer->page);
 		if (lsn > possible)
 		{
@@ -639,40 +638,27 @@ polar_page_repair_read(PG_FUNCTION_ARGS)
 		else
 			newest = Max(newest, lsn);
 	}
+	return newest;
+}
 
-	/*
-	 * After the last one.  A standby that takes them must find their WAL with
-	 * us for ever.
-	 */
-	if (standby)
-		end_lsn = possible;
-	else
-	{
-		if (any_missing)
-			newest = Max(newest, generated_lsn());
-		if (newest > GetFlushRecPtr(NULL))
-			XLogFlush(newest);
-		end_lsn = GetFlushRecPtr(&end_tli);
-	}
-	flush_lsn = standby ? Max(end_lsn, GetWalRcvFlushRecPtr(NULL, NULL)) : end_lsn;
-	if (start_tli != end_tli || standby != RecoveryInProgress())
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the timeline changed while pages were read")));
+/*
+ * The pages that were found as they are sent; of a block that cannot be read
+ * none of its bytes, and null for one that is missing.
+ */
+static Datum *
+make_pages(const PageRepairBlock *blocks, const ServeBlock *answers, int nblocks, bool *missing)
+{
+	Datum	   *pages = palloc(Max(nblocks, 1) * sizeof(Datum));
 
-	pages = palloc(Max(nblocks, 1) * sizeof(Datum));
-	missing = palloc0(Max(nblocks, 1) * sizeof(bool));
 	for (int i = 0; i < nblocks; i++)
 	{
-		ServeBlock *answer = &answers[i];
+		const ServeBlock *answer = &answers[i];
 		bytea	   *image;
 		int			length = 0;
 
-		if (answer->result == SERVE_MISSING)
-		{
-			missing[i] = true;
+		missing[i] = (answer->result == SERVE_MISSING);
+		if (missing[i])
 			continue;
-		}
 		if (answer->result == SERVE_PAGE && answer->settled)
 			length = BLCKSZ;
 		image = (bytea *) palloc(VARHDRSZ + length);
@@ -689,11 +675,90 @@ polar_page_repair_read(PG_FUNCTION_ARGS)
 		}
 		pages[i] = PointerGetDatum(image);
 	}
+	return pages;
+}
 
-	header.timeline = end_tli;
-	header.standby = standby;
-	header.start_lsn = start_lsn;
-	header.end_lsn = end_lsn;
-	header.flush_lsn = flush_lsn;
-	PG_RETURN_DATUM(make_answer(tupdesc, &header, pages, missing, nblocks));
+/*
+ * Answer a request for blocks of relations.
+ */
+static Datum
+serve_blocks(TupleDesc tupdesc, Datum *const *arguments, int nblocks)
+{
+	PageRepairBlock *blocks = requested_blocks(arguments, nblocks);
+	ServeBlock *answers = palloc0(Max(nblocks, 1) * sizeof(ServeBlock));
+	bool	   *missing = palloc0(Max(nblocks, 1) * sizeof(bool));
+	ServeHeader header = {.standby = RecoveryInProgress()};
+	TimeLineID	start_tli = 0;
+	XLogRecPtr	possible;
+	XLogRecPtr	newest;
+	bool		any_missing = false;
+	Datum	   *pages;
+
+	announce_blocks(blocks, nblocks);
+
+	/* Before any page */
+	header.start_lsn = header.standby ? GetXLogReplayRecPtr(&start_tli) : GetFlushRecPtr(&start_tli);
+
+	serve_all(blocks, answers, nblocks, header.standby);
+
+	/*
+	 * The record that is being replayed may have removed a file already; so
+	 * may a transaction that aborts, before its record is flushed.
+	 */
+	possible = header.standby ? GetCurrentReplayRecPtr(&header.timeline) : GetXLogInsertRecPtr();
+	if (!header.standby)
+		doubt_missing(blocks, answers, nblocks);
+	newest = check_positions(blocks, answers, nblocks, possible);
+	pages = make_pages(blocks, answers, nblocks, missing);
+	for (int i = 0; i < nblocks; i++)
+		any_missing |= missing[i];
+
+	/*
+	 * After the last one.  A standby that takes them must find their WAL with
+	 * us for ever.
+	 */
+	if (header.standby)
+	{
+		header.end_lsn = possible;
+		header.flush_lsn = Max(header.end_lsn, GetWalRcvFlushRecPtr(NULL, NULL));
+	}
+	else
+	{
+		if (any_missing)
+			newest = Max(newest, generated_lsn());
+		if (newest > GetFlushRecPtr(NULL))
+			XLogFlush(newest);
+		header.end_lsn = header.flush_lsn = GetFlushRecPtr(&header.timeline);
+	}
+	if (start_tli != header.timeline || header.standby != RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the timeline changed while pages were read")));
+	return make_answer(tupdesc, &header, pages, missing, nblocks);
+}
+
+/*
+ * polar_page_repair_read(tablespaces, databases, relations, forks, blocks)
+ *		One row: who we are, where we are, and the pages.
+ */
+Datum
+polar_page_repair_read(PG_FUNCTION_ARGS)
+{
+	TupleDesc	tupdesc;
+	Datum	   *arguments[SERVE_ARGUMENTS];
+	int			nblocks;
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	nblocks = read_arguments(fcinfo, arguments);
+
+	/* Its pool may hold damaged pages, and would give them as whole */
+	if (ignore_checksum_failure)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("no page is given away while \"%s\" is on", "ignore_checksum_failure")));
+
+	PG_RETURN_DATUM(is_for_wal(arguments, nblocks) ?
+					serve_wal(tupdesc, arguments, nblocks) :
+					serve_blocks(tupdesc, arguments, nblocks));
 }

@@ -33,7 +33,7 @@ export const tables = {
   organization: people,
   member: people,
   invitation: people,
-  // tokens of the command line and set-up links are made by the launcher, as the owner
+  // tokens of the command line and set-up links are made by the launcher, as the owner; limited tokens by a function
   api_token: { web: { select: true, update: ['lastUsedAt'] } },
   setup_link: { web: { select: true, update: ['usedAt'] } },
 
@@ -91,7 +91,7 @@ export const tables = {
 
   // a cluster of one is made with its instance, by trigger
   cluster: {
-    web: { select: true },
+    web: { select: true, update: ['deletionProtected'] },
     controller: {
       select: true,
       insert: ['id', 'name', 'primaryInstanceId'],
@@ -242,6 +242,8 @@ export const sequences = {
 
 /** Functions that act as the owner, and who may call them; triggers need no privilege. */
 export const functions = {
+  'make_api_token(uuid,text,text,text,text,interval,text)': ['web'],
+  'revoke_api_token(uuid)': ['web'],
   'hasten_operation(uuid)': ['web'],
   'give_up_own_operation(uuid)': ['controller'],
   'queue_webhook_test(uuid)': ['web'],

@@ -13,7 +13,8 @@ try {
   await client.query('BEGIN')
   // a token that was replaced in the secrets must not stay good
   await client.query(
-    `UPDATE api_token SET "revokedAt" = now() WHERE "userId" IS NULL AND "tokenHash" <> $1 AND "revokedAt" IS NULL`,
+    `UPDATE api_token SET "revokedAt" = now()
+      WHERE "userId" IS NULL AND role IS NULL AND "tokenHash" <> $1 AND "revokedAt" IS NULL`,
     [commandLineTokenHash],
   )
   await client.query(

@@ -8,8 +8,9 @@ export type AgentRight = z.infer<typeof AgentRight>
 export const CERTIFICATE_LIFETIME_MS = 14 * 86_400_000
 /** A certificate is renewed once this share of its time is over; a host may then be away for the rest without harm. */
 export const RENEW_AT_SHARE = 1 / 3
-/** A token for enrolling a host is good for 15 minutes. */
+/** How long a token for enrolling a host is good unless something else is said, and at most: a machine may have to be made first. */
 export const ENROLMENT_MINUTES = 15
+export const ENROLMENT_MINUTES_MAX = 24 * 60
 
 /** What a certificate says of its owner, as a URI among its alternative names. */
 export const hostUri = (hostId: string) => `urn:floe:host:${hostId}`

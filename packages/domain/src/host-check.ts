@@ -35,9 +35,12 @@ export const HostCheckDisk = z.object({
   scheduler: text.nullable(),
 })
 
+/** Of what the program prints: grows when it means something else than before. */
+export const HOST_CHECK_VERSION = 1
+
 /** What infra/host-check/floe-host-check prints of a machine as JSON. */
 export const HostCheck = z.object({
-  version: z.literal(1),
+  version: z.literal(HOST_CHECK_VERSION),
   host: text.nullable(),
   kernel: text.nullable(),
   cpus: z.number().int().positive().nullable(),

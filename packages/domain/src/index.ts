@@ -1,3 +1,4 @@
+export * from './api-token'
 export * from './automatic-failover'
 export * from './batch'
 export * from './certificate'

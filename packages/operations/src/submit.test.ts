@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import {
+  type InstanceView,
+  inTransaction,
   listAuditEvents,
   listInstances,
   listOperations,
   markInstanceDeleted,
+  setDeletionProtected,
   showInstance,
   showOperation,
 } from '@floe/db'
@@ -261,6 +264,39 @@ test('a delete needs the name typed as it is', async () => {
   expect((await showInstance(db.pool, instanceId))?.intent).toBe('running')
   await remove(name)
   expect((await showInstance(db.pool, instanceId))?.intent).toBe('deleted')
+})
+
+test('what is protected from deletion is not deleted, and a deletion that is ordered is past protecting', async () => {
+  const { instanceId, name } = await insertTestInstance(db)
+  const { cluster } = (await showInstance(db.pool, instanceId)) as InstanceView
+  const protect = (on: boolean) =>
+    code(inTransaction(db.as.web.pool, (tx) => setDeletionProtected(tx, cluster, on)))
+  const remove = () =>
+    submitOperation(db.as.web, {
+      kind: 'delete-instance',
+      input: { instanceId, confirmName: name, keepFiles: false } as OperationInput<'delete-instance'>,
+      actor,
+    })
+  expect(await protect(true)).toBe('none')
+  expect(await code(remove())).toBe('cluster.deletion_protected')
+  expect(await showInstance(db.pool, instanceId)).toMatchObject({
+    intent: 'running',
+    operation: null,
+    cluster: { deletionProtected: true },
+  })
+  expect(await protect(false)).toBe('none')
+  // of two at once one comes first: never is a protected instance being deleted
+  const deleted = code(remove())
+  const both = await Promise.all([deleted, protect(true)])
+  expect([
+    ['none', 'cluster.being_deleted'],
+    ['cluster.deletion_protected', 'none'],
+  ]).toContainEqual(both)
+  if (both[0] !== 'none') {
+    await protect(false)
+    await remove()
+  }
+  expect(await protect(true)).toBe('cluster.being_deleted')
 })
 
 test('bad input, an unknown instance and an unknown host are refused by name', async () => {

@@ -119,7 +119,7 @@ function addEnrol(agent: Command): void {
     .requiredOption('--console <url>', 'address of the console', consoleUrl)
     .option(
       '--token <token>',
-      'the one-time token, good for 15 minutes; "-" reads it from standard input (default: FLOE_ENROL_TOKEN, else it is asked for)',
+      'the one-time token; "-" reads it from standard input (default: FLOE_ENROL_TOKEN, else it is asked for)',
     )
     .requiredOption('--authority <sha256>', 'fingerprint of the console’s authority', fingerprint)
     .option(

@@ -1,12 +1,15 @@
 import { fault, InstanceId, InstanceName } from '@floe/domain'
 import type { RouterOutputs } from '@floe/web/api'
-import { type ConsoleClient, consoleFault, createConsoleClient } from '../console/client'
+import { type ConsoleClient, consoleFault, createClientOf, createConsoleClient } from '../console/client'
+import { consoleElsewhere } from '../console/elsewhere'
 import { currentHome, requireInstallation } from '../installation/home'
 
 export type InstanceDetail = RouterOutputs['instance']['show']
 
-/** A client of this installation's console. */
+/** A client of this installation's console, or of the one on another machine that the environment names. */
 export function openConsole(): ConsoleClient {
+  const elsewhere = consoleElsewhere(process.env)
+  if (elsewhere) return createClientOf(elsewhere)
   const home = currentHome()
   return createConsoleClient(home, requireInstallation(home))
 }

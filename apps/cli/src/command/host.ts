@@ -1,4 +1,6 @@
 import {
+  ENROLMENT_MINUTES,
+  ENROLMENT_MINUTES_MAX,
   fault,
   formatUse,
   HOST_CHECK_OLD_MS,
@@ -15,7 +17,7 @@ import type { Command } from 'commander'
 import { type ConsoleClient, consoleFault } from '../console/client'
 import { duration, moment, printResult, table } from '../output'
 import { openConsole } from './find-instance'
-import { verb } from './verb'
+import { verb, wholeNumber } from './verb'
 
 type Host = RouterOutputs['host']['list']['hosts'][number]
 type Detail = RouterOutputs['host']['show']
@@ -244,19 +246,29 @@ function addChanges(host: Command): void {
     host,
     'add <name>',
     'get a one-time token for a new host',
-    'Creates a one-time token, valid for 15 minutes, and prints the command to run in a checkout of Floe on the host.',
+    'Creates a one-time token, valid for 15 minutes unless told otherwise, and prints the command to run in a checkout of Floe on the host.',
   )
     .option(
       '--again',
       'enrol an existing host again that was revoked, or away for too long; its instances stay',
     )
-    .action(async (name: string, { json, again }: Verb & { again?: boolean }) => {
+    .option(
+      '--minutes <minutes>',
+      'how long the token is valid, up to a day: for a machine that has to be made first',
+      wholeNumber(1, ENROLMENT_MINUTES_MAX),
+      ENROLMENT_MINUTES,
+    )
+    .action(async (name: string, { json, again, minutes }: Verb & { again?: boolean; minutes: number }) => {
       const parsed = HostName.safeParse(name)
       if (!parsed.success)
         throw fault('usage.host_name', `"${name}" cannot be the name of a host`, {
           detail: `A name ${parsed.error.issues[0]?.message}.`,
         })
-      const added = await openConsole().trpc.host.add.mutate({ name: parsed.data, again: again ?? false })
+      const added = await openConsole().trpc.host.add.mutate({
+        name: parsed.data,
+        again: again ?? false,
+        minutes,
+      })
       printResult(json, added, () =>
         [
           `Run this on the host, in a checkout of Floe, before ${moment(added.expiresAt)} (the token is shown only now):`,

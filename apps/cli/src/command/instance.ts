@@ -48,6 +48,7 @@ function formatInstance(i: InstanceDetail): string {
     `seen          ${i.ageMs === null ? 'never' : `${duration(i.ageMs)} ago`}${i.stale ? ' (stale)' : ''}`,
     `restart due   ${i.pendingRestart.length === 0 ? 'no' : `for ${i.pendingRestart.join(', ')}`}`,
     `connect       ${i.forms?.psql ?? '–'}`,
+    `deletion      ${i.cluster.deletionProtected ? 'protected' : 'not protected'}`,
     ...warningOf(i),
     `id            ${i.instanceId}`,
   ].join('\n')
@@ -325,6 +326,35 @@ function addAdopt(instance: Command): void {
     })
 }
 
+function addDeletionProtection(instance: Command): void {
+  verb(
+    instance,
+    'deletion-protection <name> [on|off]',
+    'keep an instance from being deleted, or show whether it is',
+    'Turns deletion protection on or off; without either word it shows it. While it is on, the primary of the instance’s cluster is not deleted and its host is not removed; standbys can be.',
+  ).action(async (name: string, word: string | undefined, { json }: Verb) => {
+    if (word !== undefined && word !== 'on' && word !== 'off')
+      throw fault('usage.deletion_protection', `"${word}" is neither "on" nor "off"`)
+    const client = openConsole()
+    const { cluster } = await findInstance(client, name)
+    const { on } =
+      word === undefined
+        ? { on: cluster.deletionProtected }
+        : await client.trpc.cluster.deletionProtection.mutate({
+            clusterId: cluster.clusterId,
+            on: word === 'on',
+          })
+    printResult(
+      json,
+      { cluster: cluster.name, deletionProtection: on },
+      () => `Deletion protection of ${protectedThing(name, cluster)} is ${on ? 'on' : 'off'}.`,
+    )
+  })
+}
+
+const protectedThing = (name: string, { members, name: cluster }: InstanceDetail['cluster']) =>
+  members > 1 ? `cluster "${cluster}"` : `instance "${name}"`
+
 export function addInstance(program: Command): void {
   const instance = program
     .command('instance')
@@ -334,6 +364,7 @@ export function addInstance(program: Command): void {
   addLook(instance)
   addProtection(instance)
   addLimit(instance)
+  addDeletionProtection(instance)
   addAdopt(instance)
   addProfile(instance)
   addOrders(instance)

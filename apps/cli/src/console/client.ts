@@ -15,11 +15,21 @@ import { socketFetch, socketUrl } from './socket'
 
 const CALL_MS = 15_000
 
+/** A console: what its addresses begin with, the token it is asked with, and the way to it. */
+export type ConsoleAt = { origin: string; token: string; fetch: ReturnType<typeof socketFetch> }
+
 /** A typed client of this installation's console, over its Unix socket and with the command line's token. */
-export function createConsoleClient(home: Home, installation: Installation) {
-  const url = `${socketUrl(installation)}/api/trpc`
-  const fetch = socketFetch(installation)
-  const authorization = `Bearer ${readSecret(home, 'cliToken')}`
+export const createConsoleClient = (home: Home, installation: Installation) =>
+  createClientOf({
+    origin: socketUrl(installation),
+    token: readSecret(home, 'cliToken'),
+    fetch: socketFetch(installation),
+  })
+
+/** A typed client of a console. */
+export function createClientOf({ origin, token, fetch }: ConsoleAt) {
+  const url = `${origin}/api/trpc`
+  const authorization = `Bearer ${token}`
   class TokenEventSource extends EventSource {
     constructor(source: string | URL) {
       super(source, {
@@ -49,7 +59,7 @@ export function createConsoleClient(home: Home, installation: Installation) {
   })
   /** A file of the console's, to be read as it comes; throws the console's own fault. */
   const get = async (path: string): Promise<ReadableStream<Uint8Array>> => {
-    const answer = await fetch(`${socketUrl(installation)}${path}`, { headers: { authorization } })
+    const answer = await fetch(`${origin}${path}`, { headers: { authorization } })
     if (answer.ok && answer.body) return answer.body
     const { fault: said } = (await answer.json().catch(() => ({}))) as { fault?: unknown }
     const parsed = Fault.safeParse(said)

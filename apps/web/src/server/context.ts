@@ -6,7 +6,7 @@ import { orDatabaseUnreachable } from './database-check'
 import { httpCodeOf } from './faults'
 import { auditAddress } from './peer-address'
 import type { Ports } from './ports'
-import { type Account, AccountRole } from './routers/account/account.types'
+import { type Account, AccountRole, lowerRole } from './routers/account/account.types'
 
 export type Context = {
   ports: Ports
@@ -54,12 +54,21 @@ export async function actorOf(ports: Ports, headers: Headers): Promise<Account |
 }
 
 /**
- * A token without a user is that of the machine's own command line: a user who may read it controls the installation.
+ * A token without a user is that of the machine's own command line, or was made with it: a user who may read it controls the
+ * installation. One that a person made never may more than that person now does.
  */
 async function actorOfToken(ports: Ports, token: string): Promise<Account | null> {
   const row = await findApiToken(ports.database.pool, token)
   if (!row) return null
-  if (row.userId === null) return { kind: 'token', id: row.id, name: row.name, email: null, role: 'owner' }
-  const role = AccountRole.safeParse(await memberRole(ports.database.pool, row.userId))
-  return role.success ? { kind: 'token', id: row.id, name: row.name, email: null, role: role.data } : null
+  const { limited, userId, id } = row
+  // its maker's name first, so that no token can be called like a person
+  const name = limited ? `token of ${limited.madeByName}: ${row.name}` : row.name
+  const asToken = (role: AccountRole): Account => ({ kind: 'token', id, name, email: null, role })
+  const most = limited
+    ? AccountRole.safeParse(limited.role)
+    : { success: true as const, data: 'owner' as const }
+  if (!most.success) return null
+  if (userId === null) return asToken(most.data)
+  const role = AccountRole.safeParse(await memberRole(ports.database.pool, userId))
+  return role.success ? asToken(lowerRole(role.data, most.data)) : null
 }

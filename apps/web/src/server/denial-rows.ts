@@ -2,7 +2,7 @@ import { type AuditEvent, type Database, insertAuditEvent } from '@floe/db'
 import { log } from './log'
 
 /** Rows that one cause may write in a window. */
-const ROWS_MAX = 60
+export const ROWS_MAX = 60
 const WINDOW_MS = 60_000
 const CAUSES_MAX = 10_000
 

@@ -17,6 +17,7 @@ import { setup } from './routers/setup'
 import { stall } from './routers/stall'
 import { standby } from './routers/standby'
 import { telemetry } from './routers/telemetry'
+import { token } from './routers/token'
 import { webhook } from './routers/webhook'
 
 /** The console's API: the same nouns and verbs as the command line. */
@@ -37,6 +38,7 @@ export const appRouter = router({
   checkpoint,
   incident,
   webhook,
+  token,
   retention,
   audit,
   controlDatabase,

@@ -117,6 +117,180 @@ is_zero(const char *page)
 	return true;
 }
 
+typedef struct Tally
+{
+	int64		blocks;
+	int64		from_log;
+	int64		from_kept;
+	int64		late;
+	int64		wrong;
+	char		first_wrong[256];
+} Tally;
+
+/* A relation's file as it was, and what gives its blocks now */
+typedef struct OldFile
+{
+	const FlashbackPoint *point;
+	RelFileLocator rlocator;
+	const char *name;
+	int			was_fd;
+	int			now_fd;			/* or -1 */
+	FlashbackKept *kept;		/* or NULL */
+	FlashbackKeptFile kept_file;
+	HTAB	   *images;
+} OldFile;
+
+/* What gave a block */
+typedef enum BlockSource
+{
+	FROM_NOTHING,
+	FROM_DISK,
+	FROM_KEPT,
+	FROM_LOG,
+} BlockSource;
+
+static const char *const source_names[] = {
+	[FROM_NOTHING] = "nothing",
+	[FROM_DISK] = "disk",
+	[FROM_KEPT] = "kept file",
+	[FROM_LOG] = "image",
+};
+
+/*
+ * The block as the log and the files of now give it; zeroes if nothing does.
+ */
+static BlockSource
+give_block(const OldFile *file, BlockNumber blkno, char *page)
+{
+	const FlashbackLogApi *api = get_api();
+	FirstImage *first = hash_search(file->images, &blkno, HASH_FIND, NULL);
+
+	memset(page, 0, BLCKSZ);
+	if (first)
+	{
+		if (first->image.kind == FLASHBACK_IMAGE_PAGE)
+			api->read_image(&first->image, page);
+		return FROM_LOG;
+	}
+	if (file->kept && blkno < file->kept_file.nblocks)
+	{
+		api->recycle->read(file->kept, blkno, page);
+		if (PageGetLSN((Page) page) <= file->point->lsn)
+			return FROM_KEPT;
+	}
+	else if (file->now_fd >= 0 &&
+			 pg_pread(file->now_fd, page, BLCKSZ, (off_t) blkno * BLCKSZ) == BLCKSZ &&
+			 PageGetLSN((Page) page) <= file->point->lsn)
+		return FROM_DISK;
+	memset(page, 0, BLCKSZ);
+	return FROM_NOTHING;
+}
+
+/*
+ * A block that held nothing was first written after the point, with changes
+ * from before it or, while its file was copied, from after it.
+ */
+static bool
+is_late(const OldFile *file, BlockSource source, const char *was, const char *page)
+{
+	return (is_zero(was) && PageGetLSN((Page) page) <= file->point->lsn) ||
+		(source != FROM_LOG && PageGetLSN((Page) was) > file->point->lsn);
+}
+
+/*
+ * Compares all blocks of a file.
+ */
+static void
+check_file(OldFile *file, Tally *tally)
+{
+	PGAlignedBlock was,
+				page;
+
+	for (BlockNumber blkno = 0;
+		 pg_pread(file->was_fd, was.data, BLCKSZ, (off_t) blkno * BLCKSZ) == BLCKSZ; blkno++)
+	{
+		BlockSource source;
+
+		CHECK_FOR_INTERRUPTS();
+		source = give_block(file, blkno, page.data);
+
+		/*
+		 * A checkpoint may have overwritten it since the images were listed;
+		 * then its image is in the log by now.
+		 */
+		if (memcmp(page.data, was.data, BLCKSZ) != 0 && source != FROM_LOG &&
+			!is_late(file, source, was.data, page.data))
+		{
+			hash_destroy(file->images);
+			file->images = first_images(file->point, &file->rlocator);
+			source = give_block(file, blkno, page.data);
+		}
+
+		tally->blocks++;
+		tally->from_log += (source == FROM_LOG);
+		tally->from_kept += (source == FROM_KEPT);
+		if (memcmp(page.data, was.data, BLCKSZ) == 0)
+			continue;
+		if (is_late(file, source, was.data, page.data))
+			tally->late++;
+		else if (tally->wrong++ == 0)
+			snprintf(tally->first_wrong, sizeof(tally->first_wrong),
+					 "block %u of %s: %s, lsn %X/%08X, was %X/%08X",
+					 blkno, file->name, source_names[source],
+					 LSN_FORMAT_ARGS(PageGetLSN((Page) page.data)),
+					 LSN_FORMAT_ARGS(PageGetLSN((Page) was.data)));
+	}
+}
+
+/*
+ * Compares the file of that name in the copy at the path, unless it was kept
+ * nowhere.
+ */
+static void
+check_name(const FlashbackPoint *point, const char *path, const char *name, Tally *tally)
+{
+	const FlashbackLogApi *api = get_api();
+	OldFile		file = {.point = point,.name = name};
+	char		was_file[MAXPGPATH * 2];
+	char		now_file[MAXPGPATH * 2];
+	struct stat st;
+
+	snprintf(was_file, sizeof(was_file), "%s/%s_init", path, name);
+	if (stat(was_file, &st) == 0)
+		return;					/* unlogged */
+	snprintf(was_file, sizeof(was_file), "%s/%s", path, name);
+	snprintf(now_file, sizeof(now_file), "base/%u/%s", MyDatabaseId, name);
+	file.rlocator.spcOid = DEFAULTTABLESPACE_OID;
+	file.rlocator.dbOid = MyDatabaseId;
+	file.rlocator.relNumber = strtoul(name, NULL, 10);
+
+	/* An empty file of a deleted relation keeps its number from reuse */
+	file.now_fd = OpenTransientFile(now_file, O_RDONLY | PG_BINARY);
+	if (file.now_fd >= 0 && (fstat(file.now_fd, &st) != 0 || st.st_size == 0))
+	{
+		CloseTransientFile(file.now_fd);
+		file.now_fd = -1;
+	}
+	if (file.now_fd < 0)
+	{
+		file.kept = api->recycle->open(&file.rlocator, point->lsn, &file.kept_file);
+		if (file.kept == NULL)
+			return;
+	}
+	file.was_fd = OpenTransientFile(was_file, O_RDONLY | PG_BINARY);
+	if (file.was_fd < 0)
+		elog(ERROR, "could not open %s: %m", was_file);
+
+	file.images = first_images(point, &file.rlocator);
+	check_file(&file, tally);
+	hash_destroy(file.images);
+	CloseTransientFile(file.was_fd);
+	if (file.now_fd >= 0)
+		CloseTransientFile(file.now_fd);
+	if (file.kept)
+		api->recycle->close(file.kept);
+}
+
 /*
  * Compares the files of this database as they were at a point, given by its
  * position, with what the log and the files of now give, those of deleted
@@ -133,12 +307,7 @@ flashback_oracle_check(PG_FUNCTION_ARGS)
 	TupleDesc	desc;
 	Datum		values[6];
 	bool		nulls[6] = {0};
-	int64		blocks = 0,
-				from_log = 0,
-				from_kept = 0,
-				late = 0,
-				wrong = 0;
-	char		first_wrong[256] = "";
+	Tally		tally = {0};
 	char		path[MAXPGPATH];
 	DIR		   *dir;
 	struct dirent *de;
@@ -151,134 +320,18 @@ flashback_oracle_check(PG_FUNCTION_ARGS)
 	snprintf(path, sizeof(path), "%s/%" PRId64 "/base/%u", directory, point.time, MyDatabaseId);
 	dir = AllocateDir(path);
 	while ((de = ReadDir(dir, path)) != NULL)
-	{
-		char		file[MAXPGPATH * 2];
-		char		now_file[MAXPGPATH * 2];
-		struct stat st;
-		RelFileLocator rlocator;
-		HTAB	   *images;
-		int			was_fd,
-					now_fd;
-		FlashbackKept *kept = NULL;
-		FlashbackKeptFile kept_file;
-		BlockNumber blkno = 0;
-		PGAlignedBlock was,
-					base;
-
-		if (strspn(de->d_name, "0123456789") != strlen(de->d_name))
-			continue;
-		snprintf(file, sizeof(file), "%s/%s_init", path, de->d_name);
-		if (stat(file, &st) == 0)
-			continue;			/* unlogged */
-		snprintf(file, sizeof(file), "%s/%s", path, de->d_name);
-		snprintf(now_file, sizeof(now_file), "base/%u/%s", MyDatabaseId, de->d_name);
-		rlocator.spcOid = DEFAULTTABLESPACE_OID;
-		rlocator.dbOid = MyDatabaseId;
-		rlocator.relNumber = strtoul(de->d_name, NULL, 10);
-
-		/* An empty file of a deleted relation keeps its number from reuse */
-		now_fd = OpenTransientFile(now_file, O_RDONLY | PG_BINARY);
-		if (now_fd >= 0 && (fstat(now_fd, &st) != 0 || st.st_size == 0))
-		{
-			CloseTransientFile(now_fd);
-			now_fd = -1;
-		}
-		if (now_fd < 0)
-		{
-			kept = api->recycle->open(&rlocator, point.lsn, &kept_file);
-			if (kept == NULL)
-				continue;
-		}
-		was_fd = OpenTransientFile(file, O_RDONLY | PG_BINARY);
-		if (was_fd < 0)
-			elog(ERROR, "could not open %s: %m", file);
-
-		images = first_images(&point, &rlocator);
-
-		for (; pg_pread(was_fd, was.data, BLCKSZ, (off_t) blkno * BLCKSZ) == BLCKSZ; blkno++)
-		{
-			FirstImage *first;
-			bool		on_disk = false,
-						looked_again = false;
-
-			CHECK_FOR_INTERRUPTS();
-			blocks++;
-	again:
-			first = hash_search(images, &blkno, HASH_FIND, NULL);
-			memset(base.data, 0, BLCKSZ);
-			if (first)
-			{
-				from_log++;
-				if (first->image.kind == FLASHBACK_IMAGE_PAGE)
-					api->read_image(&first->image, base.data);
-			}
-			else if (kept && blkno < kept_file.nblocks)
-			{
-				api->recycle->read(kept, blkno, base.data);
-				on_disk = PageGetLSN((Page) base.data) <= point.lsn;
-				if (on_disk)
-					from_kept++;
-				else
-					memset(base.data, 0, BLCKSZ);
-			}
-			else if (now_fd >= 0 &&
-					 pg_pread(now_fd, base.data, BLCKSZ, (off_t) blkno * BLCKSZ) == BLCKSZ &&
-					 PageGetLSN((Page) base.data) <= point.lsn)
-				on_disk = true;
-			else
-				memset(base.data, 0, BLCKSZ);
-
-			if (memcmp(base.data, was.data, BLCKSZ) == 0)
-				continue;
-
-			/*
-			 * A block that held nothing was first written after the point,
-			 * with changes from before it or, while its file was copied, from
-			 * after it.
-			 */
-			if ((is_zero(was.data) && PageGetLSN((Page) base.data) <= point.lsn) ||
-				(!first && PageGetLSN((Page) was.data) > point.lsn))
-			{
-				late++;
-				continue;
-			}
-
-			/*
-			 * A checkpoint may have overwritten it since the images were
-			 * listed; then its image is in the log by now.
-			 */
-			if (!first && !looked_again)
-			{
-				looked_again = true;
-				hash_destroy(images);
-				images = first_images(&point, &rlocator);
-				goto again;
-			}
-			if (wrong++ == 0)
-				snprintf(first_wrong, sizeof(first_wrong),
-						 "block %u of %s: %s, lsn %X/%08X, was %X/%08X",
-						 blkno, de->d_name,
-						 first ? "image" : on_disk ? "disk" : "nothing",
-						 LSN_FORMAT_ARGS(PageGetLSN((Page) base.data)),
-						 LSN_FORMAT_ARGS(PageGetLSN((Page) was.data)));
-		}
-		hash_destroy(images);
-		CloseTransientFile(was_fd);
-		if (now_fd >= 0)
-			CloseTransientFile(now_fd);
-		if (kept)
-			api->recycle->close(kept);
-	}
+		if (strspn(de->d_name, "0123456789") == strlen(de->d_name))
+			check_name(&point, path, de->d_name, &tally);
 	FreeDir(dir);
 	if (!api->is_complete(&point))
 		elog(ERROR, "point %" PRIu64 " is gone", number);
 
-	values[0] = Int64GetDatum(blocks);
-	values[1] = Int64GetDatum(from_log);
-	values[2] = Int64GetDatum(late);
-	values[3] = Int64GetDatum(wrong);
-	values[4] = CStringGetTextDatum(first_wrong);
-	values[5] = Int64GetDatum(from_kept);
+	values[0] = Int64GetDatum(tally.blocks);
+	values[1] = Int64GetDatum(tally.from_log);
+	values[2] = Int64GetDatum(tally.late);
+	values[3] = Int64GetDatum(tally.wrong);
+	values[4] = CStringGetTextDatum(tally.first_wrong);
+	values[5] = Int64GetDatum(tally.from_kept);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
 }
 

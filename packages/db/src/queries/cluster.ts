@@ -8,6 +8,7 @@ import {
   CommitMode,
   ConnectionTarget,
   FlashbackLog,
+  fault,
   HOST_OFFLINE_MS,
   holdingsAsReported,
   hostState,
@@ -210,6 +211,41 @@ export async function findCluster(on: Queryable, name: string): Promise<ClusterO
     [name],
   )
   return rows[0] && clusterObserved(rows[0])
+}
+
+/**
+ * Whether the primary of a cluster is protected from deletion. It stays so to the end of the transaction that asks, which may
+ * order a deletion.
+ */
+export async function readDeletionProtected(tx: Transaction, clusterId: string): Promise<boolean> {
+  const { rows } = await tx.query<{ deletionProtected: boolean }>(
+    'SELECT "deletionProtected" FROM cluster WHERE id = $1 FOR NO KEY UPDATE',
+    [clusterId],
+  )
+  return rows[0]?.deletionProtected ?? false
+}
+
+/**
+ * Protects the primary of a cluster from deletion, or takes that back. Answers what was before. Throws
+ * `cluster.being_deleted` where its deletion is ordered already.
+ */
+export async function setDeletionProtected(
+  tx: Transaction,
+  { clusterId, name }: { clusterId: string; name: string },
+  deletionProtected: boolean,
+): Promise<{ before: boolean }> {
+  const before = await readDeletionProtected(tx, clusterId)
+  const { rows } = await tx.query<{ deleting: boolean }>(
+    `SELECT EXISTS (SELECT FROM operation o WHERE o."clusterId" = $1 AND o.kind = 'delete-instance' AND ${isOpen('o.')})
+         OR EXISTS (SELECT FROM cluster c WHERE c.id = $1 AND c."deletedAt" IS NOT NULL) AS deleting`,
+    [clusterId],
+  )
+  if (rows[0]?.deleting)
+    throw fault('cluster.being_deleted', `the deletion of cluster "${name}" has been ordered`, {
+      hint: 'Cancel that operation if it has not begun.',
+    })
+  await tx.query('UPDATE cluster SET "deletionProtected" = $2 WHERE id = $1', [clusterId, deletionProtected])
+  return { before }
 }
 
 /** Makes the row of a standby; throws a unique violation where the name is taken. */

@@ -148,7 +148,6 @@ export async function takeEnrolment(
   const first = found.request === null
   if (first && found.expired)
     throw fault('enrolment.token_expired', 'this token has expired', {
-      detail: 'A token is good for 15 minutes.',
       hint,
     })
   if (!first && (found.request !== asked.request || found.agentUrl !== asked.agentUrl))

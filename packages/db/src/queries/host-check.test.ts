@@ -135,6 +135,19 @@ test('a host that answers is checked though nobody asks: once it is there, and t
   expect(await due()).toEqual([])
 })
 
+test('what another version stored is no check of today', async () => {
+  hosts.add(hostId)
+  await seen(hostId, '1.20')
+  expect(await due()).toEqual([hostId])
+  await endOpen(told('first'))
+  expect(await due()).toEqual([])
+  await db.pool.query(
+    `UPDATE host_check SET result = jsonb_set(result, '{version}', '2') WHERE "hostId" = $1`,
+    [hostId],
+  )
+  expect(await due()).toEqual([hostId])
+})
+
 test('nobody is asked who does not answer, does not know the task, or is revoked', async () => {
   hosts.add(hostId)
   for (const contract of ['1.18', '0.99', '1', 'x.y', '1.20.1', '99999999999.1']) {
@@ -161,4 +174,13 @@ test('a whole fleet that is due is asked a few at a time', async () => {
   expect(await due()).toEqual([])
   for (let i = 0; i < 3; i++) await endOpen(told('one'))
   expect(await due()).toHaveLength(3)
+})
+
+test('a check that another version stored is told as such, and not as none', async () => {
+  const { checkId } = await ask()
+  await take()
+  await end(checkId, told('later'))
+  await db.pool.query(`UPDATE host_check SET result = '{"version": 2}' WHERE id = $1`, [checkId])
+  const unreadable = { fault: { code: 'host.check_unreadable' } }
+  expect(await showHostCheck(db.pool, hostId)).toMatchObject({ last: null, failed: unreadable })
 })

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { Fault, HOST_STALE_MS, HostCheck } from '@floe/domain'
+import { Fault, HOST_CHECK_VERSION, HOST_STALE_MS, HostCheck, fault as makeFault } from '@floe/domain'
 import type { Queryable, Transaction } from '../database'
 import type { Actor } from './audit'
 import { CONTROLLER_ACTOR } from './cluster'
@@ -16,6 +16,14 @@ export type HostCheckView = {
   /** Since when one is being carried out. */
   openSince: Date | null
 }
+
+const notReadable = makeFault(
+  'host.check_unreadable',
+  'the last check was stored by another version of Floe',
+  {
+    hint: 'Check the host again.',
+  },
+)
 
 /** Asks for a check of a host; while one is open, also one that no controller took yet, it is that one. `created` says whether it is new. */
 export async function askHostCheck(
@@ -40,7 +48,7 @@ export async function askHostCheck(
 
 /**
  * Asks for the checks that are due though nobody asks: of hosts that answer, by agents that know the task (contract 1.19), and
- * of which no check told anything for `everyMs`. Answers the hosts.
+ * of which no check told anything for `everyMs`, or none that this version can read. Answers the hosts.
  */
 export async function askDueHostChecks(on: Queryable, everyMs: number): Promise<string[]> {
   const { rows } = await on.query<{ hostId: string }>(
@@ -49,7 +57,7 @@ export async function askDueHostChecks(on: Queryable, everyMs: number): Promise<
        FROM host h
       CROSS JOIN LATERAL (
             SELECT coalesce(bool_or(c."endedAt" IS NULL), false) AS open,
-                   max(c."endedAt") FILTER (WHERE c.result IS NOT NULL) AS told,
+                   max(c."endedAt") FILTER (WHERE c.result ->> 'version' = $7) AS told,
                    max(c."endedAt") FILTER (WHERE c.fault IS NOT NULL) AS failed
               FROM host_check c WHERE c."hostId" = h.id) AS c
       WHERE h."removedAt" IS NULL AND h."revokedAt" IS NULL
@@ -63,7 +71,10 @@ export async function askDueHostChecks(on: Queryable, everyMs: number): Promise<
       LIMIT greatest(0, $6 - (SELECT count(*) FROM host_check WHERE "endedAt" IS NULL))
      ON CONFLICT DO NOTHING
      RETURNING "hostId"`,
-    [CONTROLLER_ACTOR.id, CONTROLLER_ACTOR.name, HOST_STALE_MS, everyMs, AFTER_A_FAULT_MS, OPEN_AT_MOST],
+    [
+      ...[CONTROLLER_ACTOR.id, CONTROLLER_ACTOR.name, HOST_STALE_MS, everyMs, AFTER_A_FAULT_MS, OPEN_AT_MOST],
+      String(HOST_CHECK_VERSION),
+    ],
   )
   return rows.map((row) => row.hostId)
 }
@@ -98,6 +109,8 @@ export async function showHostCheck(on: Queryable, hostId: string): Promise<Host
   const ended = rows.find((row) => row.endedAt !== null)
   const check = HostCheck.safeParse(told?.result)
   const fault = Fault.safeParse(ended?.fault)
+  // a later version wrote it; a check that failed since says its own reason
+  const unreadable = told?.endedAt && !check.success && !fault.success ? told : null
   return {
     last:
       told?.endedAt && check.success
@@ -106,7 +119,9 @@ export async function showHostCheck(on: Queryable, hostId: string): Promise<Host
     failed:
       ended?.endedAt && fault.success
         ? { at: ended.endedAt, actorName: ended.actorName, fault: fault.data }
-        : null,
+        : unreadable?.endedAt
+          ? { at: unreadable.endedAt, actorName: unreadable.actorName, fault: notReadable.fault }
+          : null,
     openSince: rows.find((row) => row.endedAt === null)?.createdAt ?? null,
   }
 }

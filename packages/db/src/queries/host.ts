@@ -202,6 +202,21 @@ export async function removeHost(
       detail: 'Its standbys on other hosts would be left without a primary.',
       hint: 'Fail over to one of them first.',
     })
+  const { rows: kept } = await tx.query<{ name: string }>(
+    `SELECT c.name FROM cluster c JOIN instance p ON p.id = c."primaryInstanceId"
+      WHERE p."hostId" = $1 AND p."deletedAt" IS NULL AND c."deletedAt" IS NULL AND c."deletionProtected"
+      ORDER BY c.name FOR NO KEY UPDATE OF c`,
+    [hostId],
+  )
+  if (kept[0])
+    throw fault(
+      'cluster.deletion_protected',
+      `cluster "${kept[0].name}", whose primary is on host "${host.name}", has deletion protection`,
+      {
+        detail: 'With the host the console would forget it.',
+        hint: 'Turn deletion protection off first.',
+      },
+    )
   await tx.query(`UPDATE host SET "removedAt" = clock_timestamp() WHERE id = $1`, [hostId])
   // clusters end with their last member, and instances are told why (triggers)
   const { rowCount } = await tx.query(

@@ -41,7 +41,13 @@ export type InstanceView = {
   name: string
   host: { hostId: string; name: string; state: HostState }
   /** The cluster it belongs to and what it is meant to be there. */
-  cluster: { clusterId: string; name: string; memberRole: MemberRole; members: number }
+  cluster: {
+    clusterId: string
+    name: string
+    memberRole: MemberRole
+    members: number
+    deletionProtected: boolean
+  }
   createdAt: Date
   deletedAt: Date | null
   intent: InstanceIntent
@@ -88,7 +94,7 @@ export type InstanceView = {
 const instanceQuery = `
   SELECT i.id AS "instanceId", i.name, i."createdAt", i."deletedAt", i.intent, i.state, i.because, i."observedAt",
          i.role, i."engineVersion", i."systemIdentifier", i.port, i.observed, i.limits, h.id AS "hostId", h.name AS "hostName",
-         c.id AS "clusterId", c.name AS "clusterName", i."memberRole",
+         c.id AS "clusterId", c.name AS "clusterName", c."deletionProtected", i."memberRole",
          (SELECT count(*)::int FROM instance m WHERE m."clusterId" = c.id AND m."deletedAt" IS NULL) AS "members",
          (extract(epoch FROM clock_timestamp() - i."observedAt") * 1000)::float8 AS "ageMs",
          (extract(epoch FROM clock_timestamp() - h."observedAt") * 1000)::float8 AS "hostAgeMs",
@@ -138,6 +144,7 @@ type InstanceRow = {
   hostName: string
   clusterId: string
   clusterName: string
+  deletionProtected: boolean
   memberRole: MemberRole
   members: number
   ageMs: number | null
@@ -167,6 +174,7 @@ function instanceView(row: InstanceRow): InstanceView {
       name: row.clusterName,
       memberRole: row.memberRole,
       members: row.members,
+      deletionProtected: row.deletionProtected,
     },
     createdAt: row.createdAt,
     deletedAt: row.deletedAt,

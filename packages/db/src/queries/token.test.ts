@@ -1,7 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { inTransaction } from '../database'
 import { createTestDatabase, type TestDatabase } from '../testing/control-database'
-import { checkSetupLink, consumeSetupLink, findApiToken, hashToken } from './token'
+import {
+  checkSetupLink,
+  consumeSetupLink,
+  findApiToken,
+  hashToken,
+  listLimitedTokens,
+  makeLimitedToken,
+  revokeLimitedToken,
+} from './token'
 
 let db: TestDatabase
 beforeAll(async () => {
@@ -41,4 +50,43 @@ test('an API token is found by its secret until it is revoked; only its hash is 
   expect(rows).toEqual([{ used: true, tokenHash: hashToken('secret') }])
   await db.pool.query(`UPDATE api_token SET "revokedAt" = now()`)
   expect(await findApiToken(db.pool, 'secret')).toBeUndefined()
+})
+
+test('a limited token has a role and an end, is revoked for good, and web can make no other', async () => {
+  const web = db.as.web.pool
+  const make = (name: string, seconds: number, role = 'operator') =>
+    makeLimitedToken(web, {
+      ...{ tokenId: randomUUID(), name, secret: name, userId: null, role, seconds, madeByName: 'Ann' },
+    })
+  await make('ci', 3_600)
+  expect(await findApiToken(web, 'ci')).toMatchObject({
+    limited: { role: 'operator', madeByName: 'Ann' },
+  })
+  for (const [seconds, role] of [
+    [0, 'viewer'],
+    [-1, 'viewer'],
+    [367 * 86_400, 'viewer'],
+    [60, 'owner'],
+    [60, null],
+  ] as const)
+    await expect(make(`bad ${seconds}`, seconds, role as string)).rejects.toMatchObject({ code: '23514' })
+  const [ci] = await listLimitedTokens(web, null)
+  expect(ci).toMatchObject({ name: 'ci', role: 'operator', expired: false })
+  const { tokenId } = ci as { tokenId: string }
+  const revoke = (userId: string | null) =>
+    inTransaction(web, (tx) => revokeLimitedToken(tx, tokenId, userId))
+  expect(await revoke('somebody else')).toBeUndefined()
+  expect(await revoke(null)).toBe('ci')
+  expect(await revoke(null)).toBeUndefined()
+  expect(await findApiToken(web, 'ci')).toBeUndefined()
+  expect(await listLimitedTokens(web, null)).toEqual([])
+  await expect(web.query(`UPDATE api_token SET "revokedAt" = NULL`)).rejects.toThrow('permission denied')
+  // one that is over is nobody's any more, and is still named for a while
+  await make('short', 60)
+  await db.pool.query(
+    `UPDATE api_token SET "expiresAt" = now() - interval '1 second' WHERE "tokenHash" = $1`,
+    [hashToken('short')],
+  )
+  expect(await findApiToken(web, 'short')).toBeUndefined()
+  expect(await listLimitedTokens(web, null)).toMatchObject([{ name: 'short', expired: true }])
 })

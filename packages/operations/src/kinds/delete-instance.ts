@@ -1,3 +1,4 @@
+import { readDeletionProtected } from '@floe/db'
 import { fault } from '@floe/domain'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
@@ -8,7 +9,7 @@ import { taskStep } from '../task-step'
  * the host: no engine of it was ever seen to start. Should it show up, it is fenced.
  */
 export const deleteInstance = defineOperation('delete-instance', {
-  guard: ({ instance: { name, cluster } }) => {
+  guard: async ({ tx, instance: { name, cluster } }) => {
     if (cluster.memberRole !== 'primary')
       throw fault('instance.is_standby', `instance "${name}" is a standby`, {
         hint: 'Remove the standby instead.',
@@ -21,6 +22,11 @@ export const deleteInstance = defineOperation('delete-instance', {
           hint: 'Remove its standbys first, or switch over.',
         },
       )
+    // read anew: it holds until the deletion is ordered
+    if (await readDeletionProtected(tx, cluster.clusterId))
+      throw fault('cluster.deletion_protected', `instance "${name}" has deletion protection`, {
+        hint: 'Turn it off in the danger zone of the instance, or by "./floe instance deletion-protection".',
+      })
   },
   plan: (input) => [
     { name: 'delete', title: input.keepFiles ? 'Stop the engine, keep its files' : 'Remove the instance' },

@@ -4,8 +4,9 @@ import { useAccount } from '../console/account-context'
 import { NameCard } from './name-card'
 import { PassphraseCard } from './passphrase-card'
 import { SessionsCard } from './sessions-card'
+import { TokensCard } from './tokens-card'
 
-/** One's own name, passphrase and sessions. */
+/** One's own name, passphrase, sessions and API tokens. */
 export function AccountPage() {
   const { email, role } = useAccount()
   return (
@@ -17,6 +18,7 @@ export function AccountPage() {
           <PassphraseCard />
         </div>
         <SessionsCard />
+        <TokensCard />
       </div>
     </>
   )

@@ -1,12 +1,13 @@
 import { Button } from '@floe/ui'
 import type { ReactNode } from 'react'
 
-/** A row of a danger zone: what a verb does that cannot be taken back, and its button. */
+/** A row of a danger zone: what a verb does that cannot be taken back, and its button; `guards`: what keeps from that. */
 export function Danger({
   title,
   button,
   disabled,
   hint,
+  guards = false,
   onPress,
   children,
 }: {
@@ -14,6 +15,7 @@ export function Danger({
   button: string
   disabled: boolean
   hint?: string | undefined
+  guards?: boolean
   onPress: () => void
   children: ReactNode
 }) {
@@ -23,7 +25,12 @@ export function Danger({
         <h3 className="text-sm font-medium">{title}</h3>
         <p className="text-sm text-ink-muted">{children}</p>
       </div>
-      <Button variant="danger-quiet" disabled={disabled} title={hint} onClick={onPress}>
+      <Button
+        variant={guards ? 'secondary' : 'danger-quiet'}
+        disabled={disabled}
+        title={hint}
+        onClick={onPress}
+      >
         {button}
       </Button>
     </div>

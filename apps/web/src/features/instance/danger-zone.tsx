@@ -1,7 +1,10 @@
 'use client'
-import { Card, Checkbox, ConfirmDialog } from '@floe/ui'
+import { Card, Checkbox, ConfirmDialog, FaultAlert } from '@floe/ui'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useRouter } from 'next/navigation'
 import { useId, useState } from 'react'
+import { useTRPC } from '@/trpc/client'
+import { faultOf } from '@/trpc/fault'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { Danger } from '../console/danger'
 import { newIdempotencyKey } from '../console/idempotency-key'
@@ -13,7 +16,7 @@ type Asking = 'restart' | 'stop' | 'delete' | null
 
 /** What interrupts or destroys; each asks first, and deleting wants the name typed. */
 export function DangerZone() {
-  const { instanceId, name, state, openOperation } = useInstance()
+  const { instanceId, name, state, openOperation, cluster } = useInstance()
   const verbs = useInstanceVerbs(name)
   const router = useRouter()
   const mayChange = useMayChange()
@@ -52,11 +55,12 @@ export function DangerZone() {
         Ends every process without a checkpoint; the next start recovers from the WAL. Committed transactions
         are kept.
       </Danger>
+      <DeletionProtection />
       <Danger
         title="Delete this instance"
         button="Delete instance"
-        disabled={!mayChange || busy}
-        hint={title}
+        disabled={!mayChange || busy || cluster.deletionProtected}
+        hint={title ?? (cluster.deletionProtected ? 'Deletion protection is on.' : undefined)}
         onPress={() => setAsking('delete')}
       >
         Stops it and removes its data directory from the host. This cannot be undone.
@@ -129,5 +133,41 @@ export function DangerZone() {
         </div>
       </ConfirmDialog>
     </Card>
+  )
+}
+
+/** Of the whole cluster: its primary is its last copy, and no operation deletes that while it is protected. */
+function DeletionProtection() {
+  const { cluster } = useInstance()
+  const trpc = useTRPC()
+  const queries = useQueryClient()
+  const mayChange = useMayChange()
+  const change = useMutation(
+    trpc.cluster.deletionProtection.mutationOptions({
+      onSettled: () => void queries.invalidateQueries(trpc.instance.pathFilter()),
+    }),
+  )
+  const on = cluster.deletionProtected
+  const whole = cluster.members > 1 ? `cluster ${cluster.name}` : 'the instance'
+  return (
+    <>
+      <Danger
+        title={`Deletion protection is ${on ? 'on' : 'off'}`}
+        button={on ? 'Turn off' : 'Turn on'}
+        guards={!on}
+        disabled={!mayChange || change.isPending}
+        hint={mayChange ? undefined : viewerHint}
+        onPress={() => change.mutate({ clusterId: cluster.clusterId, on: !on })}
+      >
+        {on
+          ? `Nobody can delete ${whole} before it is turned off${cluster.members > 1 ? '; standbys can be removed' : ''}.`
+          : `While it is on, nobody can delete ${whole}: not here, not on the command line, not by removing its host.`}
+      </Danger>
+      {change.error ? (
+        <div className="px-4 pb-3">
+          <FaultAlert fault={faultOf(change.error)} tone="bad" />
+        </div>
+      ) : null}
+    </>
   )
 }

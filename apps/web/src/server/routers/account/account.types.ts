@@ -34,6 +34,10 @@ export const SessionList = z.object({ sessions: z.array(Session), now: z.number(
 export const AccountRole = z.enum(['viewer', 'operator', 'admin', 'owner'])
 export type AccountRole = z.infer<typeof AccountRole>
 
+/** The one of two that may less. */
+export const lowerRole = (a: AccountRole, b: AccountRole): AccountRole =>
+  AccountRole.options.indexOf(a) < AccountRole.options.indexOf(b) ? a : b
+
 export const Account = z.object({
   kind: z.enum(['user', 'token']),
   id: z.string(),

@@ -92,6 +92,9 @@ export const ClusterDetail = z.object({
 })
 export type ClusterDetail = z.infer<typeof ClusterDetail>
 
+export const ClusterDeletionProtectionInput = z.intersection(ClusterRef, z.object({ on: z.boolean() }))
+export const ClusterDeletionProtection = z.object({ clusterId: ClusterId, name: z.string(), on: z.boolean() })
+
 export const ClusterAutomaticInput = z.object({
   clusterId: ClusterId,
   /** Times in ms; null: it does not fail over by itself. */

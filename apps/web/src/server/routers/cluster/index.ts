@@ -1,5 +1,6 @@
 import { router } from '../../procedures'
 import { automatic } from './automatic'
+import { deletionProtection } from './deletion-protection'
 import { list } from './list'
 import { pageRepair } from './page-repair'
 import { recover } from './recover'
@@ -15,6 +16,7 @@ export const cluster = router({
   failover,
   synchronous,
   automatic,
+  deletionProtection,
   commitMode,
   commitModes,
   pageRepair,

@@ -2,18 +2,18 @@ import { randomUUID } from 'node:crypto'
 import { fingerprintOf } from '@floe/authority/inspect'
 import { enrolmentTokenHash, makeEnrolmentToken } from '@floe/authority/token'
 import { insertAuditEvent, insertEnrolment, inTransaction } from '@floe/db'
-import { ENROLMENT_MINUTES, fault, HostId } from '@floe/domain'
+import { fault, HostId } from '@floe/domain'
 import { adminProcedure } from '../../procedures'
 import { HostAdd, HostAddInput } from './host.types'
 
 /**
- * Gives out a one-time token for a host, good for 15 minutes, with the command to run there. The token leaves only with
+ * Gives out a one-time token for a host, good for so many minutes, with the command to run there. The token leaves only with
  * this answer. Throws `host.name_taken`, `host.not_found` (again) or `host.own`.
  */
 export const add = adminProcedure
   .input(HostAddInput)
   .output(HostAdd)
-  .mutation(async ({ ctx, input: { name, again } }) => {
+  .mutation(async ({ ctx, input: { name, again, minutes } }) => {
     const { database, files } = ctx.ports
     const { installation } = files
     const token = makeEnrolmentToken()
@@ -26,7 +26,7 @@ export const add = adminProcedure
         again,
         tokenHash: enrolmentTokenHash(token),
         actor: ctx.actor,
-        minutes: ENROLMENT_MINUTES,
+        minutes,
       })
       if (enrolment.hostId === installation.hostId)
         throw fault('host.own', 'this is the console’s own machine', {
@@ -38,7 +38,7 @@ export const add = adminProcedure
         outcome: 'allowed',
         objectKind: 'host',
         objectId: enrolment.hostId,
-        detail: { name, again, enrolmentId },
+        detail: { name, again, minutes, enrolmentId },
         ipAddress: ctx.ipAddress,
       })
       return enrolment

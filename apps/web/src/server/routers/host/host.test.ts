@@ -144,7 +144,9 @@ describe('a token', () => {
   })
 
   test('that expired, was withdrawn, was replaced, or was never given out opens nothing', async () => {
-    const expired = await admin.host.add({ name })
+    const expired = await admin.host.add({ name, minutes: 24 * 60 })
+    expect(Math.abs(expired.expiresAt - Date.now() - 24 * 3_600_000)).toBeLessThan(60_000)
+    await expect(admin.host.add({ name, minutes: 24 * 60 + 1 })).rejects.toThrow()
     await it.database.pool.query(
       `UPDATE host_enrolment SET "expiresAt" = now() - interval '1 second' WHERE id = $1`,
       [expired.enrolmentId],
@@ -289,6 +291,11 @@ test('only a revoked host can be removed; its name is free then and its instance
   )
   await expect(admin.host.remove({ hostId, confirmName: name })).rejects.toThrow('still part of this console')
   await admin.host.revoke({ hostId, confirmName: name })
+  // what is protected from deletion is not forgotten, either
+  const protect = (on: boolean) => admin.cluster.deletionProtection({ name: `gone-${name}`, on })
+  expect(await protect(true)).toMatchObject({ name: `gone-${name}`, on: true })
+  await expect(admin.host.remove({ hostId, confirmName: name })).rejects.toThrow('has deletion protection')
+  await protect(false)
   expect(await admin.host.remove({ hostId, confirmName: name })).toEqual({ hostId, name, instances: 1 })
   expect((await admin.host.list()).hosts.some((h) => h.name === name)).toBe(false)
   await expect(admin.host.show({ name })).rejects.toThrow('does not exist')

@@ -1,4 +1,6 @@
 import {
+  ENROLMENT_MINUTES,
+  ENROLMENT_MINUTES_MAX,
   EnrolmentState,
   Fault,
   HostCheck,
@@ -65,6 +67,8 @@ export const HostAddInput = z.object({
   name: HostName,
   /** Enrols an existing host again: after it was revoked, or away for longer than its certificate was valid. */
   again: z.boolean().default(false),
+  /** How long the token is good. */
+  minutes: z.number().int().min(1).max(ENROLMENT_MINUTES_MAX).default(ENROLMENT_MINUTES),
 })
 export const HostAdd = z.object({
   enrolmentId: z.uuid(),

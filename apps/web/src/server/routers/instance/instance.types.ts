@@ -34,12 +34,13 @@ export const InstanceSummary = z.object({
   hostId: HostId,
   hostName: z.string(),
   hostState: HostState,
-  /** The cluster it belongs to, how many members that has, and what this one is meant to be there. */
+  /** The cluster it belongs to, how many members that has, what this one is meant to be there; whether its primary can be deleted. */
   cluster: z.object({
     clusterId: ClusterId,
     name: z.string(),
     memberRole: MemberRole,
     members: z.number().int(),
+    deletionProtected: z.boolean(),
   }),
   intent: InstanceIntent,
   /** As last observed; `unknown` when the host has been silent for 30 s. */
