@@ -7,8 +7,10 @@ import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest'
 import { type ThrowawayConsole, throwawayConsole } from '../../testing/throwaway-console'
 
 let it: ThrowawayConsole
+let caller: Awaited<ReturnType<ThrowawayConsole['callerOf']>>
 beforeAll(async () => {
   it = await throwawayConsole({ engine: inject('engineConnectionString') })
+  caller = await it.callerOf((await it.signedIn('viewer')).headers)
 })
 afterAll(() => it.close())
 
@@ -38,17 +40,16 @@ const make = async (name: string, state: string) => {
   )
   return made
 }
-const seen = (ageSeconds = 0) =>
+/** What is of now stays so for a while: a busy machine takes its time until it is looked at. */
+const AHEAD_MS = 60_000
+const seen = (ageSeconds = -AHEAD_MS / 1_000) =>
   it.database.pool.query(
     'UPDATE host SET facts = $2, "observedAt" = now() - make_interval(secs => $3) WHERE id = $1',
     [hostId, JSON.stringify(facts), ageSeconds],
   )
-const sampled = (instanceId: string, values: MetricValues, at = Date.now()) =>
+const sampled = (instanceId: string, values: MetricValues, at = Date.now() + AHEAD_MS) =>
   insertSamples(it.database.pool, [{ instanceId, samples: [{ seq: 1, at, intervalMs: 1_000, values }] }])
-const told = async () => {
-  const caller = await it.callerOf((await it.signedIn('viewer')).headers)
-  return caller.host.map({ hostId })
-}
+const told = () => caller.host.map({ hostId })
 beforeEach(() => {
   hostId = HostId.parse(randomUUID())
 })
