@@ -138,7 +138,7 @@ test('the map of a host is a table whose rows add up, and says what hurts whom',
     pressures: [{ title: 'beta stalled', detail: 'Once.', hint: 'Limit alpha.' }],
   }
   const text = await floe('host', 'map', 'db-1')
-  expect(text).toContain('The machine as last seen 9.0 s ago.')
+  expect(text).toContain('The machine as last seen 9 s ago.')
   expect(text).toMatch(/alpha +running +2\.00 cores +2 kB\/s/)
   expect(text).toMatch(/beta +unknown +– +0 B\/s/)
   expect(text).toMatch(/everything else +1\.00 core +–/)

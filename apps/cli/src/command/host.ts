@@ -162,17 +162,17 @@ function formatMap(host: Host, { resources, instances, pressures }: RouterOutput
         ),
         row(
           'everything else',
-          '',
+          ' ',
           resources.map((r) => r.others),
         ),
         row(
           'left',
-          '',
+          ' ',
           resources.map((r) => r.left),
         ),
         row(
           'all there is',
-          '',
+          ' ',
           resources.map((r) => r.size),
         ),
       ],
