@@ -1,4 +1,5 @@
 import { expect, test } from '@playwright/test'
+import { checkAccessibility } from '../fixtures/accessibility'
 import { floeJson } from '../fixtures/floe-command'
 import { createInstance } from '../fixtures/instance'
 import { looksRight } from '../fixtures/looks-right'
@@ -30,7 +31,7 @@ test('an instance gets limits on its page, which shows what is in force, and the
   await dialog.getByLabel('CPU, cores').fill('half')
   await dialog.getByRole('button', { name: 'Change limits' }).click()
   await expect(dialog.getByText('invalid value for limit "CPU": "half"')).toBeVisible()
-  await looksRight(page, 'limits-dialog')
+  await checkAccessibility(page)
   await dialog.getByLabel('CPU, cores').fill('0.5')
   await dialog.getByLabel('Data writes, IOPS').fill('800')
   await dialog.getByLabel('Why').fill('a good neighbour')
