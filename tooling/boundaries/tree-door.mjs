@@ -184,6 +184,7 @@ const cliCalls = {
   'suite/engine-suite-key.ts': ['checkout', 'lstatSync readFileSync readlinkSync'],
   'suite/end-programs.ts': ['kernel', 'readFileSync'],
   'suite/hostile-suite.ts': ['trial', 'existsSync mkdtempSync readFileSync rmSync'],
+  'suite/infra-tools.ts': ['checkout', 'existsSync globSync readFileSync'],
   'suite/journeys-suite.ts': ['trial', 'existsSync mkdtempSync readFileSync rmSync'],
   'suite/readme-suite.ts': ['checkout', 'existsSync readFileSync readdirSync'],
   'suite/remembered-runs.ts': ['checkout', 'readFileSync replaceFile'],

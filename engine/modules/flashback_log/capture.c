@@ -13,6 +13,8 @@
 #include "postgres.h"
 
 #include <lz4.h>
+#include <zstd.h>
+#include <zstd_errors.h>
 
 #include "access/xlog.h"
 #include "common/pg_lzcompress.h"
@@ -97,6 +99,41 @@ find_hole(const char *page, uint16 *offset)
 }
 
 /*
+ * Compresses with a context that is made once; false if there is no memory for
+ * it.  A length of 0 says that the result would not be shorter.
+ */
+static bool
+compress_zstd(const char *from, char *to, uint32 size, int32 *length)
+{
+	static ZSTD_CCtx *context = NULL;
+	size_t		result;
+
+	if (context == NULL)
+	{
+		ZSTD_CCtx  *made = ZSTD_createCCtx();
+
+		if (made == NULL)
+			return false;
+		/* A page is small, and somebody may wait for it */
+		if (ZSTD_isError(ZSTD_CCtx_setParameter(made, ZSTD_c_compressionLevel, -1)) ||
+			ZSTD_isError(ZSTD_CCtx_setParameter(made, ZSTD_c_contentSizeFlag, 0)))
+		{
+			ZSTD_freeCCtx(made);
+			return false;
+		}
+		context = made;
+	}
+	result = ZSTD_compress2(context, to, size, from, size);
+	if (!ZSTD_isError(result))
+		*length = result;
+	else if (ZSTD_getErrorCode(result) == ZSTD_error_dstSize_tooSmall)
+		*length = 0;
+	else
+		return false;
+	return true;
+}
+
+/*
  * Makes the payload of an image, and notes in the record what it is; valid
  * until the next.
  */
@@ -105,6 +142,7 @@ flashback_log_pack(const char *page, FlashbackLogRecord *record)
 {
 	static char dense[BLCKSZ];
 	static char compressed[Max(LZ4_COMPRESSBOUND(BLCKSZ), PGLZ_MAX_OUTPUT(BLCKSZ))];
+	FlashbackLogCompression how = flashback_log_compression;
 	int32		length = -1;
 
 	record->lsn = PageGetLSN((Page) page);
@@ -115,13 +153,15 @@ flashback_log_pack(const char *page, FlashbackLogRecord *record)
 		   page + record->hole_offset + record->hole_length,
 		   BLCKSZ - record->hole_offset - record->hole_length);
 
-	if (flashback_log_compression == FLASHBACK_LOG_LZ4)
+	if (how == FLASHBACK_LOG_ZSTD && !compress_zstd(dense, compressed, record->length, &length))
+		how = FLASHBACK_LOG_LZ4;
+	if (how == FLASHBACK_LOG_LZ4)
 		length = LZ4_compress_default(dense, compressed, record->length, sizeof(compressed));
-	else if (flashback_log_compression == FLASHBACK_LOG_PGLZ)
+	else if (how == FLASHBACK_LOG_PGLZ)
 		length = pglz_compress(dense, record->length, compressed, PGLZ_strategy_default);
 	if (length <= 0 || length >= (int32) record->length)
 		return dense;
-	record->compression = flashback_log_compression;
+	record->compression = how;
 	record->length = length;
 	return compressed;
 }

@@ -34,7 +34,7 @@ PG_MODULE_MAGIC_EXT(
 bool		flashback_log_enabled = false;
 bool		flashback_log_keep_recovery_area = false;
 int			flashback_log_mode = FLASHBACK_LOG_ASYNC;
-int			flashback_log_compression = FLASHBACK_LOG_LZ4;
+int			flashback_log_compression = FLASHBACK_LOG_ZSTD;
 int			flashback_log_keep_segments = 8;
 int			flashback_log_rotation = 180;
 int			flashback_log_point_timeout = 300;
@@ -57,6 +57,7 @@ static const struct config_enum_entry compression_options[] = {
 	{"off", FLASHBACK_LOG_PLAIN, false},
 	{"pglz", FLASHBACK_LOG_PGLZ, false},
 	{"lz4", FLASHBACK_LOG_LZ4, false},
+	{"zstd", FLASHBACK_LOG_ZSTD, false},
 	{NULL, 0, false}
 };
 
@@ -173,7 +174,7 @@ _PG_init(void)
 							 "Compresses pages in the flashback log.",
 							 NULL,
 							 &flashback_log_compression,
-							 FLASHBACK_LOG_LZ4, compression_options,
+							 FLASHBACK_LOG_ZSTD, compression_options,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("polar_flashback_log_keep_segments",
 							"Segments of the flashback log, of 256 MB each, that are kept without a fast recovery area.",

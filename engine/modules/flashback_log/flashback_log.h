@@ -46,6 +46,7 @@ typedef enum FlashbackLogCompression
 	FLASHBACK_LOG_PLAIN,
 	FLASHBACK_LOG_PGLZ,
 	FLASHBACK_LOG_LZ4,
+	FLASHBACK_LOG_ZSTD,
 } FlashbackLogCompression;
 
 /*

@@ -21,6 +21,7 @@
 #include <lz4.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include "access/xlogdefs.h"
 #include "common/pg_lzcompress.h"
@@ -661,6 +662,23 @@ end_images(FlashbackImages *images)
 }
 
 /*
+ * Decompresses with a context that is made once; -1 if that is not possible.
+ */
+static int
+decompress_zstd(const char *from, uint32 size, char *to, int capacity)
+{
+	static ZSTD_DCtx *context = NULL;
+	size_t		result;
+
+	if (context == NULL && (context = ZSTD_createDCtx()) == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory")));
+	result = ZSTD_decompressDCtx(context, to, capacity, from, size);
+	return ZSTD_isError(result) ? -1 : (int) result;
+}
+
+/*
  * The page of a record.
  */
 static bool
@@ -684,6 +702,10 @@ unpack_page(const FlashbackLogRecord *record, char *page)
 			break;
 		case FLASHBACK_LOG_PGLZ:
 			if (pglz_decompress(payload, record->length, dense, length, true) != length)
+				return false;
+			break;
+		case FLASHBACK_LOG_ZSTD:
+			if (decompress_zstd(payload, record->length, dense, length) != length)
 				return false;
 			break;
 		case FLASHBACK_LOG_LZ4:

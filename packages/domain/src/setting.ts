@@ -182,7 +182,7 @@ export const settingWords: Record<string, { title: string; meaning: string; warn
   },
   polar_flashback_log_compression: {
     title: 'Flashback log compression',
-    meaning: 'How pages in the flashback log are compressed: lz4, pglz or off.',
+    meaning: 'How pages in the flashback log are compressed: zstd (the smallest), lz4, pglz or off.',
   },
   max_wal_size: {
     title: 'Maximum WAL size',

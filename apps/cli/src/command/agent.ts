@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { isAbsolute, resolve } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { fault, type HostConfiguration, secretFiles } from '@floe/domain'
 import { endProcess } from '@floe/host/process'
@@ -21,6 +22,8 @@ type Enrol = {
   authority: string
   listen?: { address: string | null; port: number | null }
   instancePorts?: { from: number; to: number }
+  instances?: string
+  start: boolean
   json?: boolean
 }
 
@@ -34,6 +37,11 @@ export function listenAddress(text: string): { address: string | null; port: num
     address: address === '' ? null : hostAddress(address),
     port: match[3] === undefined ? null : port(match[3]),
   }
+}
+
+function directory(text: string): string {
+  if (!isAbsolute(text)) throw new InvalidArgumentError('It must be an absolute path.')
+  return resolve(text)
 }
 
 function consoleUrl(text: string): string {
@@ -132,13 +140,26 @@ function addEnrol(agent: Command): void {
       'ports given to instances (default: port + 2499 to port + 2998)',
       portRange,
     )
+    .option(
+      '--instances <directory>',
+      'where a directory for this host’s instances is made (default: FLOE_HOME, else /var/lib/floe); a host that is enrolled again keeps its own',
+      directory,
+    )
+    .option(
+      '--no-start',
+      'do not start the agent: "agent start" does, once a disk for the instances is there',
+    )
     .action(async ({ json, ...options }: Enrol) => {
       const asked = { ...options, token: await enrolmentToken(options.token) }
       const { enrolHost } = await import('../up/agent-host')
       const result = await alone('agent-enrol', (home, { progress, log }) =>
         enrolHost(home, asked, progress, log),
       )
-      printResult(json, result, () => formatResult(result, 'is enrolled'))
+      printResult(json, result, () =>
+        options.start
+          ? formatResult(result, 'is enrolled')
+          : `Host "${result.hostName}" is enrolled; "./floe agent start" starts its agent.`,
+      )
     })
 }
 

@@ -24,9 +24,6 @@ async function ensureBrowser(context: SuiteContext): Promise<boolean> {
   return status === 0
 }
 
-/** Files of journeys that run beside each other, each with an installation of its own: they wait much. */
-const WORKERS = 2
-
 /** Runs Playwright on private installations of its own. What a failure leaves behind goes to `output`. */
 async function playwright(
   context: Pick<SuiteContext, 'logFile' | 'more'>,
@@ -45,7 +42,8 @@ async function playwright(
         cwd: join(checkout, 'e2e'),
         env: {
           FLOE_JOURNEY_REPORT: report,
-          FLOE_JOURNEY_WORKERS: String(context.more.length === 0 ? WORKERS : 1),
+          // files that are named, also for a second try, need one installation
+          ...(context.more.length > 0 ? { FLOE_JOURNEY_WORKERS: '1' } : {}),
           ...(traced ? { FLOE_JOURNEY_TRACE: '1' } : {}),
           FLOE_LOG: undefined,
           FLOE_STARTED: undefined,

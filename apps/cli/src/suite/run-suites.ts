@@ -14,6 +14,7 @@ import { engineSuite, engineSuiteNames } from './engine-suite'
 import { failedLines, failureLines } from './failed-lines'
 import { hostileSuite } from './hostile-suite'
 import { inPhases } from './in-phases'
+import { infraSuite } from './infra-suite'
 import { journeysSuite } from './journeys-suite'
 import { readmeSuite } from './readme-suite'
 import { type RememberedRun, rememberedLine } from './remembered-runs'
@@ -31,6 +32,7 @@ export const suites: Suite[] = [
   engineSuite,
   journeysSuite,
   launcherSuite,
+  infraSuite,
 ]
 
 /** `remembered` is of a suite that was not run: none of it is in the counts. */

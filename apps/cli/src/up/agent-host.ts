@@ -40,6 +40,10 @@ export type EnrolOptions = {
   authority: string
   listen?: { address: string | null; port: number | null }
   instancePorts?: { from: number; to: number }
+  /** Where a directory for this host's instances is made; chosen where none is named. */
+  instances?: string
+  /** False: nothing is made outside FLOE_HOME and nothing is started, which startHost does. */
+  start: boolean
 }
 
 export type AgentHostResult = {
@@ -77,7 +81,10 @@ export function requireAgentHost(home: Home): HostConfiguration {
   return configuration
 }
 
-/** Makes this machine a host of a console elsewhere: prepares it, sends the request for its certificate, starts its agent. */
+/**
+ * Makes this machine a host of a console elsewhere: prepares it, sends the request for its certificate, starts its agent.
+ * Whoever prepares the disk of the instances in between has it not started: a token that is refused then costs no disk.
+ */
 export async function enrolHost(
   home: Home,
   asked: EnrolOptions,
@@ -122,11 +129,13 @@ export async function enrolHost(
         // by the host's own id: two hosts of one installation may be on one machine
         instancesDirectory: same
           ? before.instancesDirectory
-          : chooseInstancesDirectory(home, user, enrolled.hostId),
+          : asked.instances !== undefined
+            ? join(asked.instances, enrolled.hostId)
+            : chooseInstancesDirectory(home, user, enrolled.hostId),
         socketDirectory: same ? before.socketDirectory : chooseSocketDirectory(home, user, enrolled.hostId),
         engineUser: user.switchTo ? user.name : null,
       }
-      makeEngineDirectories(configuration, user)
+      if (asked.start) makeEngineDirectories(configuration, user)
       writeHostConfiguration(home, configuration)
       // it reads its certificate when it starts
       const running = runningProgram(home, 'agent')
@@ -139,7 +148,8 @@ export async function enrolHost(
     if (configuration === undefined) throw new Error('steps ran out of order')
     return configuration
   })
-  await progress.run(preparation.possible ? [...preparation.steps, enrol, start] : preparation.steps)
+  const wanted = asked.start ? [enrol, start] : [enrol]
+  await progress.run(preparation.possible ? [...preparation.steps, ...wanted] : preparation.steps)
   if (!preparation.possible) preparation.refuse('agent enrol')
   return resultOf(home, requireAgentHost(home), log)
 }

@@ -70,7 +70,7 @@ is($image->(3, $first), $then->(3), 'through indexes, too');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM polar_flashback_log_verify() WHERE damage IS NOT NULL'), 0, 'the log is in order');
 
 # Compression
-foreach my $how ('off', 'pglz', 'lz4')
+foreach my $how ('off', 'pglz', 'lz4', 'zstd')
 {
 	$node->append_conf('postgresql.conf', "polar_flashback_log_compression = $how");
 	$node->reload;

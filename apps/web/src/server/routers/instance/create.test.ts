@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { scramVerifier } from '@floe/authority/scram-verifier'
 import { registerHost } from '@floe/db'
 import { InstanceName } from '@floe/domain'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
@@ -52,6 +53,25 @@ test('settings that are known to be refused begin nothing: no instance, no opera
     await expect(caller.instance.create({ name, settings: { [setting]: '3000' } })).rejects.toThrow(message)
   expect(await count()).toBe(before)
   expect((await caller.operation.list({})).operations.filter((o) => o.instanceName === name)).toEqual([])
+})
+
+test('who has a password already sends its verifier, and is told none', async () => {
+  const caller = await it.callerOf((await it.signedIn('operator')).headers)
+  const input = {
+    name: InstanceName.parse('own-password'),
+    passwordVerifier: scramVerifier('correct horse'),
+    idempotencyKey: randomUUID(),
+  }
+  const first = await caller.instance.create(input)
+  expect(first.password).toBeNull()
+  expect(await caller.instance.create(input)).toEqual(first)
+  const { rows } = await it.database.pool.query('SELECT input FROM operation WHERE id = $1', [
+    first.operationId,
+  ])
+  expect(rows[0].input.ownerPasswordVerifier).toBe(input.passwordVerifier)
+  await expect(
+    caller.instance.create({ name: InstanceName.parse('plain'), passwordVerifier: 'correct horse' }),
+  ).rejects.toThrow()
 })
 
 test('the password is stored nowhere; the operation carries the verifier and shows it to nobody', async () => {

@@ -9,18 +9,18 @@ import { RecentPasswords } from './recent-passwords'
 const recent = new RecentPasswords()
 
 /**
- * Orders a new instance. Its password is made here, leaves only with this answer and is stored nowhere; what the
- * operation carries is PostgreSQL's verifier of it.
+ * Orders a new instance. Its password is made here, leaves only with this answer and is stored nowhere, unless the caller has
+ * one and sends its verifier; what the operation carries is PostgreSQL's verifier.
  */
 export const create = operatorProcedure
   .input(InstanceCreateInput)
   .output(InstanceCreate)
   .mutation(async ({ ctx, input }) => {
-    const { name, settings, limits, hostId, idempotencyKey } = input
+    const { name, settings, limits, hostId, passwordVerifier, idempotencyKey } = input
     // what is known to be refused begins nothing: there is no operation to look into and no name to free
     const refused = newSettingFaults(Object.keys(settings).map((n) => ({ name: n }))).find((f) => f !== null)
     if (refused) throw new FaultError(refused)
-    const password = makePassword()
+    const password = passwordVerifier === undefined ? makePassword() : null
     const submitted = await submit(ctx, {
       kind: 'create-instance',
       input: {
@@ -28,14 +28,20 @@ export const create = operatorProcedure
         name,
         settings,
         ...(limits === undefined ? {} : { limits }),
-        ownerPasswordVerifier: scramVerifier(password),
+        ownerPasswordVerifier: passwordVerifier ?? scramVerifier(password as string),
       },
       hostId,
       idempotencyKey,
     })
-    if (submitted.created && idempotencyKey) recent.keep(ctx.actor.id, idempotencyKey, password)
+    if (password !== null && submitted.created && idempotencyKey)
+      recent.keep(ctx.actor.id, idempotencyKey, password)
     // asked before: the first request's instance, with its password as long as this process still knows it
-    const known = submitted.created ? password : recent.find(ctx.actor.id, idempotencyKey ?? '')
+    const known =
+      password === null
+        ? null
+        : submitted.created
+          ? password
+          : recent.find(ctx.actor.id, idempotencyKey ?? '')
     return {
       operationId: submitted.operationId,
       instanceId: submitted.instanceId,

@@ -21,6 +21,7 @@ import {
   OperationKind,
   OperationState,
   RemoteAccess,
+  ScramVerifier,
 } from '@floe/domain'
 import { z } from 'zod'
 import { IdempotencyKey } from '../operation/operation.types'
@@ -130,6 +131,8 @@ export const InstanceCreateInput = z.object({
   settings: z.record(z.string().min(1).max(63), z.string().max(10_000)).default({}),
   /** In force before the first start; left out: none. */
   limits: LimitChanges.optional(),
+  /** Of the password that role `postgres` gets; left out: one is made and answered. */
+  passwordVerifier: ScramVerifier.optional(),
   idempotencyKey: IdempotencyKey.optional(),
 })
 export const InstanceCreate = z.object({
@@ -139,8 +142,8 @@ export const InstanceCreate = z.object({
   user: z.string(),
   database: z.string(),
   /**
-   * Of role `postgres`; made for this answer and stored nowhere. null when the same idempotency key was answered before
-   * and the password is not known any more.
+   * Of role `postgres`; made for this answer and stored nowhere. null when a verifier of another one was given, or when the
+   * same idempotency key was answered before and the password is not known any more.
    */
   password: z.string().nullable(),
 })
