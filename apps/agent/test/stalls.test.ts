@@ -37,7 +37,8 @@ async function commitAlways(sessions: number) {
 }
 const read = (afterStallSeq: number) =>
   f.read.checkpoint.read.query({ instanceId: InstanceId.parse(id), afterSeq: 0, afterStallSeq })
-const committed = async () => Number((await f.query<{ n: string }>(id, 'select count(*) as n from load'))[0]?.n)
+const committed = async () =>
+  Number((await f.query<{ n: string }>(id, 'select count(*) as n from load'))[0]?.n)
 /** A busy machine may have stalled by itself: what counts is what is found from now on. */
 const newest = async () => (await read(0)).stalls.at(-1)?.seq ?? 0
 
