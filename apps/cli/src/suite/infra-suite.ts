@@ -26,7 +26,8 @@ async function infra(context: SuiteContext): Promise<Counts> {
 
 export const infraSuite: Suite = {
   name: 'infra',
-  about: 'hosts’ disks and first start, on loop devices, and the Terraform modules, with mocked clouds',
+  about:
+    'hosts’ disks and first start, on loop devices, the Terraform modules, with mocked clouds, and the provider',
   needs: 'own',
   run: infra,
 }

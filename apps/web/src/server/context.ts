@@ -6,7 +6,7 @@ import { orDatabaseUnreachable } from './database-check'
 import { httpCodeOf } from './faults'
 import { auditAddress } from './peer-address'
 import type { Ports } from './ports'
-import { type Account, AccountRole, lowerRole } from './routers/account/account.types'
+import { type Account, AccountRole, mayAsMuch } from './routers/account/account.types'
 
 export type Context = {
   ports: Ports
@@ -70,5 +70,5 @@ async function actorOfToken(ports: Ports, token: string): Promise<Account | null
   if (!most.success) return null
   if (userId === null) return asToken(most.data)
   const role = AccountRole.safeParse(await memberRole(ports.database.pool, userId))
-  return role.success ? asToken(lowerRole(role.data, most.data)) : null
+  return role.success ? asToken(mayAsMuch(role.data, most.data) ? most.data : role.data) : null
 }

@@ -9,7 +9,7 @@ import { auditDenial } from './denials'
 import { faultOf, httpCodeOf } from './faults'
 import { eachWithoutHiddenSettings, withoutHiddenSettings } from './hidden-values'
 import { log } from './log'
-import { type AccountRole, AccountRole as Roles } from './routers/account/account.types'
+import { type AccountRole, mayAsMuch } from './routers/account/account.types'
 import { unstorableText } from './text'
 
 const t = initTRPC.context<Context>().create({
@@ -67,8 +67,6 @@ const storable = t.middleware(async ({ next, getRawInput }) => {
 /** Anyone may ask, also without a session. */
 export const publicProcedure = procedure.use(storable)
 
-const rank = (role: AccountRole) => Roles.options.indexOf(role)
-
 /** Said to somebody whose role is not enough. */
 export const roleTooLow = (role: AccountRole, needed: AccountRole): FaultError =>
   fault('session.role_too_low', `role "${role}" may not do this`, {
@@ -94,7 +92,7 @@ const requiring = (role: AccountRole) =>
           'UNAUTHORIZED',
           fault('session.missing', 'you are not signed in', { hint: 'Sign in and try again.' }),
         )
-      if (rank(actor.role) < rank(role)) return deny('FORBIDDEN', roleTooLow(actor.role, role))
+      if (!mayAsMuch(actor.role, role)) return deny('FORBIDDEN', roleTooLow(actor.role, role))
       if ((type === 'mutation' || role !== 'viewer') && actor.kind === 'user' && !ctx.sameOrigin)
         return deny(
           'FORBIDDEN',

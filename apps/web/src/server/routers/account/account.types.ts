@@ -34,9 +34,9 @@ export const SessionList = z.object({ sessions: z.array(Session), now: z.number(
 export const AccountRole = z.enum(['viewer', 'operator', 'admin', 'owner'])
 export type AccountRole = z.infer<typeof AccountRole>
 
-/** The one of two that may less. */
-export const lowerRole = (a: AccountRole, b: AccountRole): AccountRole =>
-  AccountRole.options.indexOf(a) < AccountRole.options.indexOf(b) ? a : b
+/** Whether a role may all that another one may. */
+export const mayAsMuch = (role: AccountRole, as: AccountRole): boolean =>
+  AccountRole.options.indexOf(role) >= AccountRole.options.indexOf(as)
 
 export const Account = z.object({
   kind: z.enum(['user', 'token']),

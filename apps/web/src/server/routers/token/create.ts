@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { insertAuditEvent, inTransaction, makeLimitedToken } from '@floe/db'
 import { fault } from '@floe/domain'
 import { operatorProcedure, roleTooLow } from '../../procedures'
-import { lowerRole } from '../account/account.types'
+import { mayAsMuch } from '../account/account.types'
 import { TokenCreated, TokenCreateInput } from './token.types'
 import { makesTokens } from './whose'
 
@@ -20,7 +20,7 @@ export const create = operatorProcedure
       throw fault('token.makes_none', 'an API token cannot create API tokens', {
         hint: 'Create it in the console, or with the command line of its machine.',
       })
-    if (lowerRole(actor.role, role) !== role) throw roleTooLow(actor.role, role)
+    if (!mayAsMuch(actor.role, role)) throw roleTooLow(actor.role, role)
     const tokenId = randomUUID()
     const secret = `floe-${randomBytes(32).toString('base64url')}`
     const expiresAt = await inTransaction(ctx.ports.database.pool, async (tx) => {
