@@ -147,7 +147,7 @@ function Told({
           <TableHead>
             <tr>
               <TableHeader>Severity</TableHeader>
-              <TableHeader>What and why, and the command for root</TableHeader>
+              <TableHeader>What and why</TableHeader>
               <TableHeader className="max-sm:hidden">Actual</TableHeader>
               <TableHeader className="max-sm:hidden">Wanted</TableHeader>
             </tr>
