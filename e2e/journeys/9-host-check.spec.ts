@@ -1,4 +1,4 @@
-import { expect, test } from '@playwright/test'
+import { expect, type Page, test } from '@playwright/test'
 import { floe, floeJson } from '../fixtures/floe-command'
 import { createInstance } from '../fixtures/instance'
 import { looksRight } from '../fixtures/looks-right'
@@ -13,10 +13,10 @@ test('a host’s machine is checked by a button and by a verb: what is, what is 
   await signIn(page)
   const [own] = await floeJson<{ name: string }[]>('host', 'list')
   await page.goto(`${process.env.FLOE_E2E_URL}/hosts/${own?.name}`)
-  await expect(page.getByText('Never checked')).toBeVisible()
-  await page.getByRole('button', { name: 'Check now' }).click()
-  await expect(page.getByRole('button', { name: 'Check again' })).toBeEnabled({ timeout: 60_000 })
-  await expect(page.getByText(/checked .* ago by Olga Owner/)).toBeVisible()
+  // nobody asked: a host is checked once it is there, and once a day
+  await expect(page.getByText(/checked .* ago by Controller/)).toBeVisible({ timeout: 60_000 })
+  await page.getByRole('button', { name: 'Check again' }).click()
+  await expect(page.getByText(/checked .* ago by Olga Owner/)).toBeVisible({ timeout: 60_000 })
 
   const told = await floeJson<Checked>('host', 'check', '--last')
   expect(told.failed).toBeNull()
@@ -66,4 +66,55 @@ test('a profile is a draft of ordinary settings with reasons, reviewed and appli
     .poll(async () => floe('setting', 'list', 'profiled', 'max_wal_size'), { timeout: 60_000 })
     .toContain('256MB')
   expect(await floe('setting', 'history', 'profiled')).toContain('autovacuum_naptime')
+})
+
+type Mapped = {
+  instances: { name: string }[]
+  resources: {
+    resource: string
+    size: number | null
+    used: (number | null)[]
+    others: number | null
+    left: number | null
+  }[]
+}
+
+/** Width of the parts of a bar together, as a share of it. */
+const filled = (page: Page, resource: string) =>
+  page
+    .locator(`[data-resource="${resource}"]`)
+    .evaluate(
+      (bar) =>
+        [...bar.children].reduce((sum, part) => sum + part.getBoundingClientRect().width, 0) /
+        bar.clientWidth,
+    )
+
+test('the host’s page is a map of the machine: who uses how much now, in parts that add up', async ({
+  page,
+}) => {
+  const [own] = await floeJson<{ name: string }[]>('host', 'list')
+  await signIn(page)
+  await page.goto(`${process.env.FLOE_E2E_URL}/hosts/${own?.name}`)
+  const row = page
+    .getByRole('table', { name: `Who uses what of ${own?.name}` })
+    .getByRole('row', { name: /^profiled/ })
+  // its size is known once a minute
+  await expect(row).toContainText(/core.*[kMG]B.*[kMG]B.*B\/s.*B\/s/, { timeout: 90_000 })
+  await looksRight(page, 'host-map')
+  const told = await floeJson<Mapped>('host', 'map')
+  const at = told.instances.findIndex((i) => i.name === 'profiled')
+  for (const { resource, size, used, others, left } of told.resources) {
+    expect(used[at], resource).not.toBeNull()
+    expect(others, resource).not.toBeNull()
+    if (size === null) continue
+    const sum = used.reduce<number>((all, value) => all + (value ?? 0), 0) + (others ?? 0) + (left ?? 0)
+    expect(Math.abs(sum - size) / size, `${resource} of ${size}`).toBeLessThan(0.01)
+  }
+  const space = told.resources.find((r) => r.resource === 'space')
+  const share = 1 - (space?.left ?? 0) / (space?.size ?? 1)
+  expect(Math.abs((await filled(page, 'space')) - share)).toBeLessThan(0.05)
+  await floe('instance', 'limit', 'profiled', '--cpu', '500')
+  await expect(page.getByText('over-committed')).toBeVisible({ timeout: 30_000 })
+  await floe('instance', 'stop', 'profiled')
+  await expect(row).toContainText(/stopped.*0\.00 cores/, { timeout: 30_000 })
 })

@@ -70,6 +70,7 @@ export const agentRooms = {
   ...{ 'engine/libraries': [], 'engine/sql': [], 'engine/directory': ['host'] },
   'engine/registry': ['host', ...ofEngine('directory')],
   'engine/process': ['host', ...ofEngine('directory', 'registry')],
+  'engine/limits': ['host', ...ofEngine('process')],
   sampler: ['host', ...ofEngine('directory', 'process')],
   'engine/page-repair': ['sampler'],
   'engine/flashback': ofEngine('process'),

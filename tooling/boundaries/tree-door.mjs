@@ -64,7 +64,7 @@ const agentCalls = {
   'engine/wal/compare-histories.ts': ['descriptor', 'closeSync readSync'],
   'engine/wal/kept-aside.ts': ['outer', 'readdirSync removeFile replaceFile'],
   'enrol.ts': ['state', 'mkdirSync readFileSync replaceFile rmSync'],
-  'host/disks.ts': ['kernel', 'readFileSync realpathSync statfsSync'],
+  'host/disks.ts': ['kernel', 'readFileSync realpathSync statSync statfsSync'],
   'host/engine-user.ts': ['kernel', 'readFileSync'],
   'host/facts.ts': ['kernel', 'readFileSync'],
   'host/instance-users.ts': [
@@ -72,6 +72,13 @@ const agentCalls = {
     'closeSync existsSync lstatSync mkdirSync openSync readFileSync readdirSync replaceFile rmSync unlinkSync writeFileSync',
   ],
   'host/kernel-log.ts': ['kernel', 'closeSync openSync readSync'],
+  'host/limits/cgroup-systemd.ts': ['kernel', 'lchownSync'],
+  'host/limits/choose.ts': ['kernel', 'readFileSync'],
+  'host/limits/device.ts': ['leaf', 'lstatSync readFileSync readlinkSync statSync'],
+  'host/limits/group-files.ts': [
+    'kernel',
+    'closeSync lstatSync mkdirSync openSync readSync rmdirSync writeSync',
+  ],
   'host/owned-files.ts': [
     'door',
     'chmodSync closeSync fstatSync lchownSync lstatSync mkdirSync readDescriptor readSync statfsSync',
@@ -92,6 +99,7 @@ const agentCalls = {
     'closeSync fstatSync mkdirSync openSync readSync readdirSync rmSync writeSync',
   ],
   'sampler/sampler.ts': ['outer', 'statfsSync'],
+  'sampler/stall-store.ts': ['state', 'appendFileSync mkdirSync replaceFile'],
   'tasks/instance/adopt-instance.ts': ['engine', 'existsSync'],
   'tasks/instance/delete-instance.ts': ['outer', 'readdirSync renameSync syncDirectory'],
   'tasks/instance/register-instance.ts': ['engine', 'existsSync'],
@@ -110,7 +118,10 @@ const agentPrograms = {
   // reads what the kernel says and the sizes of file systems; changes nothing as it is called there
   'host/host-check.ts': ['own', '(program)'],
   'host/instance-users.ts': ['system', 'flock', 'getent', 'ipcrm'],
+  'host/limits/cgroup-systemd.ts': ['system', '*'],
   'host/run-command.ts': ['starter', '(program)'],
+  // a shell that writes its pid into the kernel’s files and becomes the engine, as the instance’s user
+  'host/supervise-detached.ts': ['owner', '(file)'],
   // given to the caller of the service manager, so that tests can replace it
   'host/supervise-systemd.ts': ['system', '*'],
   'host/tree.ts': ['door', '(program)'],
@@ -139,6 +150,8 @@ const cliCalls = {
   'bench/chaos/story.ts': ['home', 'appendFileSync mkdirSync'],
   'bench/chaos/users-of-a-home.ts': ['trial', 'readFileSync readdirSync rmSync'],
   'bench/fleet.ts': ['trial', 'mkdtempSync rmSync'],
+  'bench/loop-device.ts': ['trial', 'chmodSync existsSync mkdirSync mkdtempSync rmSync'],
+  'bench/neighbours.ts': ['trial', 'mkdtempSync readFileSync readdirSync rmSync'],
   'bench/private-installation.ts': ['trial', 'chmodSync mkdtempSync readFileSync rmSync'],
   'bench/switchover.ts': ['outer', 'statSync'],
   'bench/synchronous-commit.ts': ['trial', 'mkdtempSync readFileSync readdirSync rmSync'],
@@ -209,6 +222,8 @@ const cliPrograms = {
   'bench/chaos/users-of-a-home.ts': ['system', 'groupdel', 'userdel'],
   'bench/fleet.ts': ['client', '(process.execPath)', '(this.#psql)'],
   'bench/monitoring.ts': ['client', '(pgbench)', "(program('pgbench'))", '(psql)'],
+  'bench/loop-device.ts': ['system', '(file)', '(program)', 'umount'],
+  'bench/neighbours.ts': ['client', "(join(this.#prefix, 'bin', program))"],
   'bench/private-installation.ts': ['own', "(join(checkoutDirectory(), 'floe'))"],
   'bench/psql-session.ts': ['client', '(file as string)'],
   'bench/switchover.ts': ['owner', '(file as string)', "(this.program('psql'))"],

@@ -9,7 +9,9 @@ import { removeSharedTrials } from './engine/settings/trial-place'
 import { findEngineUser } from './host/engine-user'
 import { becomeTheOnlyAgent } from './host/exclusive'
 import { readHostFacts } from './host/facts'
+import { HostUseMeter } from './host/host-use'
 import { InstanceUsers } from './host/instance-users'
+import { chooseLimitDriver } from './host/limits/choose'
 import { makeSharedDirectory } from './host/owned-files'
 import { ProcessesOfUsers, ProcessTree } from './host/process-table'
 import { chooseSupervision } from './host/supervision'
@@ -59,8 +61,11 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
   const onChange = () => reports.changed()
   const problems = new Problems(log, onChange)
   const supervision = chooseSupervision()
+  const limits = chooseLimitDriver(supervision.kind)
+  const meter = new HostUseMeter()
   const facts = () =>
     readHostFacts({
+      use: meter.look(),
       supervision: supervision.kind,
       ports: { ...installation.instancePorts, used: registry.list().length },
       paths: [installation.instancesDirectory, installation.home, '/'],
@@ -79,6 +84,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
     installation,
     registry,
     supervision,
+    limits,
     user,
     tree,
     processes,
@@ -158,6 +164,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
   log.info('agent.started', {
     port: installation.agentPort,
     supervision: supervision.kind,
+    limits: limits.whyNot?.message ?? limits.driver?.kind,
     engineUser: user.name,
     instances: instances.list().length,
   })

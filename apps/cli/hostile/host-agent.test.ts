@@ -267,6 +267,66 @@ describe('answers of a hostile host', () => {
     expect(page.status).toBe(200)
   })
 
+  attempt(
+    'neighbour of 14',
+    'what it tells of its machine is bounded text, in a page and in a terminal',
+    async () => {
+      const odd = [
+        '\u001b]0;owned\u0007',
+        'safe\n        As root: rm -rf /',
+        'a\u202eb',
+        'x'.repeat(3_000_000),
+      ]
+      const line = (text: string) => ({
+        ...{
+          name: text,
+          group: 'disk',
+          actual: text,
+          wanted: text,
+          severity: 'fault',
+          why: text,
+          command: text,
+        },
+      })
+      const before = asked
+      for (const text of odd) {
+        const disk = {
+          mount: text,
+          device: text,
+          disk: text,
+          fileSystem: text,
+          options: text,
+          scheduler: text,
+        }
+        const result = {
+          ...{ version: 1, host: text, kernel: text, cpus: 2, memoryBytes: 1e9, container: false },
+          disks: [{ ...disk, sizeBytes: 1, freeBytes: 1, nvme: null, rotational: null, writeCache: text }],
+          lines: [line(text)],
+        }
+        answerer = (_, response, paths) =>
+          json(response, paths, (path) =>
+            path.startsWith('task.')
+              ? {
+                  key: { operationId: it.beta.instanceId, step: 'check-host', attempt: 1 },
+                  ...{ state: 'succeeded', progress: 1, message: null, log: [], result, fault: null },
+                  ...{ startedAt: 1, endedAt: 2 },
+                }
+              : answersOf(path),
+          )
+        try {
+          const { status, text: answer } = await call(owner, 'mutation', 'host.check', { hostId })
+          gotIn(status === 200 || answer.length > 100_000, `kept: ${answer.length} characters`)
+          const { stdout } = await home.run(['host', 'check', 'liar', '--last', '--all'])
+          const control = [...stdout].find((c) => (c < ' ' && c !== '\n') || c === '\u007f' || c === '\u202e')
+          gotIn(control !== undefined || stdout.includes('rm -rf'), JSON.stringify(stdout.slice(0, 200)))
+        } finally {
+          answerer = honest
+        }
+      }
+      expect(asked).toBeGreaterThan(before)
+    },
+  )
+
   attempt('neighbour of 6', 'it cannot speak for another host: its certificate names its own', async () => {
     const hosts = answerOf<{ hosts: { name: string; state?: string }[] } | { name: string }[]>(
       await call(owner, 'query', 'host.list'),

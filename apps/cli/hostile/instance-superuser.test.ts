@@ -719,6 +719,97 @@ while True:
     )
 })
 
+describe('has limits', () => {
+  type Told = { observed: { driver: string | null } | null }
+
+  attempt(
+    'neighbour of 1',
+    'no process of an instance leaves its cgroups, or changes what they allow',
+    async () => {
+      const told = await home.json<Told>('instance', 'limit', 'alpha', '--cpu', '1.5')
+      const evidence = openDirectory()
+      try {
+        const after = join(evidence.path, 'after')
+        const said = await shellBySql(
+          it.alpha,
+          `cat /proc/self/cgroup
+        for f in $(find /sys/fs/cgroup -type f 2>/dev/null); do [ -w "$f" ] && echo "WRITE $f"; done
+        for d in $(find /sys/fs/cgroup -name cgroup.procs 2>/dev/null); do (echo $$ >"$d") 2>/dev/null && echo "MOVED to $d"; done
+        for d in $(find /sys/fs/cgroup -maxdepth 3 -type d 2>/dev/null); do mkdir "$d/escape" 2>/dev/null && echo "MADE $d/escape"; done
+        cat /proc/self/cgroup
+        (setsid sh -c 'cat /proc/self/cgroup >${after}.part; mv ${after}.part ${after}' >/dev/null 2>&1 &)`,
+        )
+        gotIn(/^(WRITE|MOVED|MADE) /m.test(said), said.match(/^(WRITE|MOVED|MADE) .*$/m)?.[0] ?? '')
+        // a host without cgroups has no limits to get out of, and says so
+        if (told.observed?.driver == null) return
+        await until('it has left its session', async () => existsSync(after), 10_000)
+        for (const groups of [said, readFileSync(after, 'utf8')])
+          gotIn(!groups.includes(it.alpha.instanceId), `it is in ${groups.trim().split('\n')[0]}`)
+        const { limits } = await home.json<{ limits: { cpu: number | null } }>('instance', 'limit', 'alpha')
+        expect(limits.cpu).toBe(1.5)
+      } finally {
+        evidence.remove()
+        await home.run(['instance', 'limit', 'alpha', '--cpu', 'none'])
+      }
+    },
+  )
+
+  attempt(
+    'neighbour of 3',
+    'what it puts in the place of pg_wal costs no limit of its data, and nobody else',
+    async () => {
+      const told = await home.json<Told>('instance', 'limit', 'alpha', '--data-write-iops', '5000')
+      if (told.observed?.driver == null) return
+      const data = join(it.alpha.directory, 'pgdata')
+      const uid = uidOf(it.alpha)
+      type Seen = {
+        inForce: { dataWriteIops: number | null } | null
+        gaps: { limit: string; why: string }[]
+      } | null
+      const observed = async () =>
+        (await home.json<{ observed: Seen }>('instance', 'limit', 'alpha')).observed
+      const isHeld = async () => (await observed())?.inForce?.dataWriteIops === 5_000
+      const cannot = async () =>
+        (await observed())?.gaps.some(
+          (gap) => gap.limit === 'dataWriteIops' && /not on a block/.test(gap.why),
+        ) ?? false
+      await until(
+        'the limit is in force, or it is said why not',
+        async () => (await isHeld()) || (await cannot()),
+        10_000,
+      )
+      if (await cannot()) return
+      try {
+        for (const plant of [
+          'ln -s /proc/self/mem',
+          'ln -s /dev/zero',
+          'ln -s ../../../../..',
+          'mkfifo',
+          'touch',
+        ]) {
+          const [command, ...words] = plant.split(' ')
+          await must(
+            shellAs(uid, `cd ${q(data)} && mv pg_wal pg_wal.away && ${command} ${words.join(' ')} pg_wal`),
+          )
+          const end = Date.now() + 2_500
+          await until('two looks were taken', async () => Date.now() > end, 5_000)
+          const seen = await observed()
+          await must(shellAs(uid, `cd ${q(data)} && rm -f pg_wal && mv pg_wal.away pg_wal`))
+          // an engine that wanted to write WAL just then has ended
+          const limit = seen?.inForce?.dataWriteIops
+          gotIn(seen?.inForce != null && limit !== 5_000, `with ${plant} the limit is ${limit}`)
+          await revive('alpha')
+          await until('the limit is in force', isHeld, 20_000)
+        }
+      } finally {
+        await shellAs(uid, `cd ${q(data)} && [ -d pg_wal.away ] && rm -f pg_wal && mv pg_wal.away pg_wal`)
+        await home.run(['instance', 'limit', 'alpha', '--data-write-iops', 'none'])
+        await revive('alpha')
+      }
+    },
+  )
+})
+
 describe('uses the console’s own trials and settings', () => {
   attempt('9', 'a check of settings runs no program and loads no library of the attacker’s', async () => {
     const evidence = openDirectory()

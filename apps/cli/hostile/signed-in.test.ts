@@ -43,6 +43,8 @@ describe('wants more than their role', () => {
         ['viewer', 'instance.create', { name: 'taken' }],
         ['viewer', 'instance.stop', { ...beta, mode: 'immediate' }],
         ['viewer', 'instance.delete', { ...beta, confirmName: 'beta' }],
+        ['viewer', 'instance.limit', { ...beta, changes: { cpu: 0.1 } }],
+        ['viewer', 'host.check', { hostId: it.hostId }],
         ['viewer', 'setting.set', { scope: beta, changes: [{ name: 'work_mem', value: '8MB' }] }],
         ['viewer', 'incident.acknowledge', { incidentId: '00000000-0000-7000-8000-000000000000' }],
         ['operator', 'host.add', { name: 'taken' }],
@@ -105,6 +107,26 @@ describe('wants more than their role', () => {
     })
     gotIn(status === 200, `operator created an instance with archive_command: ${text.slice(0, 100)}`)
   })
+
+  attempt(
+    'neighbour of 14',
+    'no number is a limit that stops an engine, or that no kernel knows',
+    async () => {
+      const tried: Record<string, number[]> = {
+        cpu: [-1, 0, 1e-300, 1e6, 1e308],
+        memoryMax: [1, 1e6, 1e308],
+        memoryHigh: [0.5, 2 ** 60],
+        dataWriteIops: [-1, 0.5, 1, 1e300],
+        walReadBytes: [1],
+      }
+      for (const [name, values] of Object.entries(tried))
+        for (const value of values) {
+          const input = { instanceId: it.beta.instanceId, changes: { [name]: value } }
+          const { status, text } = await call(as('operator'), 'mutation', 'instance.limit', input)
+          gotIn(status === 200 || status >= 500, `${name} ${value} answered ${status}: ${text.slice(0, 100)}`)
+        }
+    },
+  )
 
   attempt('24', 'a viewer sees no value that only a superuser sees', async () => {
     const secret = 'hunter2-of-the-key'

@@ -13,7 +13,7 @@ import { Agents } from './agents'
 import { failOverAutomatically } from './automatic-failover'
 import { type OwnIdentities, renewOwnCertificates } from './certificates'
 import { signEnrolments } from './enrolment'
-import { carryOutHostChecks } from './host-checks'
+import { askForHostChecks, carryOutHostChecks } from './host-checks'
 import { DatabaseWatch, runLoop, Wake } from './loop'
 import { runMaintenance } from './maintenance'
 import { watchClusters } from './observe/cluster-watch'
@@ -54,6 +54,8 @@ export type ControllerOptions = {
   patience?: Patience
   /** How long a check of settings may take, in ms; for tests. */
   settingCheckMs?: number
+  /** False where hosts are checked only when somebody asks; for tests. */
+  checksHosts?: boolean
 }
 
 /**
@@ -125,6 +127,7 @@ export function startController(options: ControllerOptions) {
       runMaintenance(parts, stop.signal),
       carryOutSettingChecks({ ...parts, wake: checksWake, deadlineMs: options.settingCheckMs }, stop.signal),
       carryOutHostChecks({ ...parts, wake: hostChecksWake }, stop.signal),
+      options.checksHosts === false ? undefined : askForHostChecks(parts, stop.signal),
       deliverWebhooks(
         { ...parts, authSecret: options.authSecret, rule: options.webhookRule, wake: webhooksWake },
         stop.signal,

@@ -1,12 +1,14 @@
-import { endHostCheck, inTransaction, keepHostCheck, takeHostChecks } from '@floe/db'
-import { type Fault, fault, HostCheck, InstanceId } from '@floe/domain'
+import { askDueHostChecks, endHostCheck, inTransaction, keepHostCheck, takeHostChecks } from '@floe/db'
+import { type Fault, fault, HOST_CHECK_EVERY_MS, HostCheck, InstanceId, isPlainText } from '@floe/domain'
 import { askTask, keepWhile } from './ask-task'
 import { carryOutWhatIsTaken } from './carry-out'
-import type { Wake } from './loop'
+import { runLoop, type Wake } from './loop'
 import type { ControllerParts } from './parts'
 
 /** Looked for at least this often, also when no notification came. */
 const EVERY_MS = 2_000
+/** Hosts that are due for a check though nobody asks are looked for this often. */
+const DUE_EVERY_MS = 10_000
 /** A controller that was killed is followed by another after this. */
 const LEASE_MS = 10_000
 /** As long as the agent's own bound, and a moment. */
@@ -14,7 +16,21 @@ const DEADLINE_MS = 70_000
 
 type Parts = Pick<ControllerParts, 'db' | 'agents' | 'log' | 'database'> & { wake: Wake }
 
-/** Carries out the checks of machines that web asks for: a task on the host, and what it told into the row. */
+/** The one place that asks for checks of machines that nobody asked for: of a new host, and of each once a day. */
+export function askForHostChecks(
+  { db, log, database }: Pick<Parts, 'db' | 'log' | 'database'>,
+  signal: AbortSignal,
+): Promise<void> {
+  return runLoop(
+    { name: 'ask for checks of hosts', everyMs: DUE_EVERY_MS, signal, log, database },
+    async () => {
+      const hosts = await askDueHostChecks(db.pool, HOST_CHECK_EVERY_MS)
+      if (hosts.length > 0) log.info('host.checks_asked', { hosts })
+    },
+  )
+}
+
+/** Carries out the checks of machines that are asked for: a task on the host, and what it told into the row. */
 export function carryOutHostChecks(parts: Parts, signal: AbortSignal): Promise<void> {
   const { db, log, database, wake } = parts
   return carryOutWhatIsTaken(
@@ -48,7 +64,7 @@ async function carryOut(
 /** An agent is a peer like any other: what it tells is kept only as far as it is what a check tells. */
 function endOf(result: unknown): { check: HostCheck } | { fault: Fault } {
   const check = HostCheck.safeParse(result)
-  return check.success
+  return check.success && isPlainText(check.data)
     ? { check: check.data }
     : { fault: fault('host.check_unreadable', 'what the agent told of its machine could not be read').fault }
 }

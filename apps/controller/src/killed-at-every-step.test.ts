@@ -713,6 +713,8 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     const through = who === 'controller' ? withControllerKilled : throughDeadAgents
     await through('change-settings', { instanceId: three, changes: [{ name: 'work_mem', value }] })
     for (const kind of ofOneInstance) await through(kind, { instanceId: three })
+    // none is left, so it succeeds also where the kernel cannot limit
+    await through('limit-instance', { instanceId: three, changes: { cpu: null } })
     await through('reindex-database', { instanceId: one, database: 'postgres' })
     expect(await fixture.ask(await member('one-3'), 'show work_mem')).toEqual([{ work_mem: value }])
     await fixture.ask(primaryOf(await cluster()), `alter system set work_mem = '9MB'`)
@@ -725,6 +727,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
   const lifeKinds: OperationKind[] = [
     'change-settings',
     ...ofOneInstance,
+    'limit-instance',
     'reindex-database',
     'resolve-drift',
   ]

@@ -1,4 +1,11 @@
-import { maintainPartitions, pruneCheckpoints, pruneRecords, rollUpSamples, takeLease } from '@floe/db'
+import {
+  maintainPartitions,
+  pruneCheckpoints,
+  pruneRecords,
+  pruneStalls,
+  rollUpSamples,
+  takeLease,
+} from '@floe/db'
 import { runLoop } from './loop'
 import type { ControllerParts } from './parts'
 
@@ -22,6 +29,7 @@ export async function runMaintenance(
       const { created, dropped } = await maintainPartitions(db.pool)
       if (created > 0 || dropped.length > 0) log.info('telemetry.partitions', { created, dropped })
       await pruneCheckpoints(db.pool)
+      await pruneStalls(db.pool)
       partitionsAt = Date.now()
     }
     if (Date.now() - recordsAt >= RECORDS_EVERY_MS) {

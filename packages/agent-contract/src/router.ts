@@ -239,7 +239,7 @@ export function createAgentRouter(h: AgentHandlers) {
       }),
     }),
     checkpoint: t.router({
-      /** Checkpoints after a number, and the one that is running. */
+      /** Checkpoints and stalls after a number of each, and those that are running. */
       read: read
         .input(s.CheckpointReadInput)
         .output(s.CheckpointRead)

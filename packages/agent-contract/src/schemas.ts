@@ -17,6 +17,7 @@ import {
   InstanceState,
   KeptAside,
   KeptAsideName,
+  LimitsObserved,
   Lsn,
   MemberLogins,
   OperationId,
@@ -29,7 +30,7 @@ import {
   StepWork,
   TableOid,
 } from '@floe/domain'
-import { CheckpointRecord, RunningCheckpoint, Sample } from '@floe/telemetry'
+import { CheckpointRecord, RunningCheckpoint, Sample, StallRecord } from '@floe/telemetry'
 import { z } from 'zod'
 import { TaskInput, TriedSettings } from './tasks'
 
@@ -147,6 +148,8 @@ export const InstanceObserved = z.object({
   primaryKnown: PrimaryKnown.nullish(),
   /** Whether it starts as a standby, or runs as one: its standby.signal is there. Since contract 1.13. */
   standbySignal: z.boolean().optional(),
+  /** How much of its host it may use, and what of that is in force. Since contract 1.20. */
+  limits: LimitsObserved.optional(),
 })
 export type InstanceObserved = z.infer<typeof InstanceObserved>
 
@@ -343,12 +346,19 @@ export const CheckpointReadInput = z.object({
   /** Records with a greater number; 0 reads from the oldest kept. */
   afterSeq: z.number().int().min(0),
   limit: z.number().int().min(1).max(1_000).default(200),
+  /** Also stalls with a greater number; left out: none of them. Since contract 1.20. */
+  afterStallSeq: z.number().int().min(0).optional(),
 })
 export const NumberedCheckpoint = CheckpointRecord.extend({ seq: z.number().int() })
 export type NumberedCheckpoint = z.infer<typeof NumberedCheckpoint>
+export const NumberedStall = StallRecord.extend({ seq: z.number().int() })
+export type NumberedStall = z.infer<typeof NumberedStall>
 export const CheckpointRead = z.object({
   checkpoints: z.array(NumberedCheckpoint),
   running: RunningCheckpoint.nullable(),
+  stalls: z.array(NumberedStall).default([]),
+  /** One that lasts: `endedAt` is the newest sample. */
+  runningStall: StallRecord.nullable().default(null),
 })
 
 export const KeptAsideListInput = z.object({ instanceId: InstanceId })

@@ -16,9 +16,12 @@ import {
   HostCheck,
   HostDirectory,
   InstanceId,
+  InstanceLimits,
   InstanceName,
   KeptAside,
   KeptAsideName,
+  LimitChanges,
+  LimitsObserved,
   Lsn,
   MemberLogin,
   MemberLogins,
@@ -807,6 +810,11 @@ export const tasks = {
       commitMode: CommitMode.nullable(),
     },
     z.object({ commitMode: CommitMode.nullable() }),
+  ),
+  /** How much of the host it may use from now on; kept by the agent for every start. Since contract 1.20. */
+  'limit-instance': task(
+    { instanceId: InstanceId, changes: LimitChanges },
+    z.object({ limits: InstanceLimits, observed: LimitsObserved }),
   ),
 }
 

@@ -129,6 +129,7 @@ export const tables = {
         'systemIdentifier',
         'port',
         'observed',
+        'limits',
       ],
     },
   },
@@ -158,6 +159,7 @@ export const tables = {
   },
   operation_step: controllersOwn(),
   operation_log: { web: { select: true }, controller: { select: true, insert: true } },
+  limit_change: { web: { select: true }, controller: { select: true, insert: true } },
   setting_change: { web: { select: true }, controller: { select: true, insert: true } },
   setting_revision: { web: { select: true }, controller: { select: true, insert: true } },
   // asked by web, answered by the controller, which also drops what is old
@@ -165,13 +167,19 @@ export const tables = {
     web: { select: true, insert: ['id', 'targets', 'digest', 'actor', 'actorName'] },
     controller: { select: true, update: ['takenUntil', 'endedAt', 'answers'], delete: true },
   },
-  // asked by web, ended by the controller, which also drops what that replaces
+  // asked by web, and by the controller once a day; ended by the controller, which also drops what that replaces
   host_check: {
     web: { select: true, insert: ['id', 'hostId', 'actor', 'actorName'] },
-    controller: { select: true, update: ['takenUntil', 'endedAt', 'result', 'fault'], delete: true },
+    controller: {
+      select: true,
+      insert: ['id', 'hostId', 'actor', 'actorName'],
+      update: ['takenUntil', 'endedAt', 'result', 'fault'],
+      delete: true,
+    },
   },
-  // checkpoints go with the coarsest samples
+  // checkpoints and stalls go with the coarsest samples
   checkpoint_record: { web: { select: true }, controller: { select: true, insert: true, delete: true } },
+  stall_record: { web: { select: true }, controller: { select: true, insert: true, delete: true } },
   recovery_record: controllersOwn(),
   incident: {
     web: { select: true, update: ['acknowledgedAt', 'acknowledgedBy', 'acknowledgedByName'] },
@@ -226,6 +234,7 @@ export const tables = {
 
 /** Sequences behind the columns that a role may insert into. */
 export const sequences = {
+  limit_change_id_seq: ['controller'],
   operation_log_id_seq: ['controller'],
   setting_change_id_seq: ['controller'],
   setting_revision_id_seq: ['controller'],

@@ -35,9 +35,12 @@ export const HostCheckDisk = z.object({
   scheduler: text.nullable(),
 })
 
+/** Of what the program prints: grows when it means something else than before. */
+export const HOST_CHECK_VERSION = 1
+
 /** What infra/host-check/floe-host-check prints of a machine as JSON. */
 export const HostCheck = z.object({
-  version: z.literal(1),
+  version: z.literal(HOST_CHECK_VERSION),
   host: text.nullable(),
   kernel: text.nullable(),
   cpus: z.number().int().positive().nullable(),
@@ -48,6 +51,20 @@ export const HostCheck = z.object({
   lines: z.array(HostCheckLine).max(500),
 })
 export type HostCheck = z.infer<typeof HostCheck>
+
+/**
+ * Whether it is printable ASCII, as the program writes it: nothing that a terminal or a page takes for more than text. The host
+ * may be hostile, and people paste its commands.
+ */
+export const isPlainText = (check: HostCheck): boolean =>
+  stringsIn(check).every((s) => /^[\x20-\x7e]*$/.test(s))
+
+const stringsIn = (value: unknown): string[] =>
+  typeof value === 'string'
+    ? [value]
+    : typeof value === 'object' && value !== null
+      ? Object.values(value).flatMap(stringsIn)
+      : []
 
 /** How many lines there are of each severity. */
 export function hostCheckTally(
@@ -76,3 +93,6 @@ export function hostCheckSummary(lines: readonly Pick<HostCheckLine, 'severity'>
 
 /** A check is said to be old after a day: mounts and settings change with upgrades and restarts. */
 export const HOST_CHECK_OLD_MS = 24 * 3_600_000
+
+/** A host is checked though nobody asks so long after the last check: before that one is said to be old. */
+export const HOST_CHECK_EVERY_MS = HOST_CHECK_OLD_MS - 3_600_000

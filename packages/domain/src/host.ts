@@ -45,6 +45,13 @@ export const Disk = z.object({
   sizeBytes: z.number(),
   freeBytes: z.number(),
   nvme: z.boolean(),
+  /** Name of the whole disk below it, as below /sys/block; null: none. Since contract 1.20, as what follows. */
+  disk: z.string().max(64).nullish(),
+  /** What the whole disk reads and writes per second, by whomever; null: not known. */
+  readBytes: z.number().nonnegative().nullish(),
+  writeBytes: z.number().nonnegative().nullish(),
+  /** Whether the instances' directory lies on it. */
+  holdsInstances: z.boolean().optional(),
 })
 export type Disk = z.infer<typeof Disk>
 
@@ -54,6 +61,8 @@ export const HostFacts = z.object({
   kernel: z.string(),
   architecture: z.string(),
   cpus: z.number().int(),
+  /** Processor time that all of the machine used, in cores, lately; null: not known. Since contract 1.20. */
+  cpuBusy: z.number().nonnegative().nullish(),
   memoryBytes: z.number(),
   memoryAvailableBytes: z.number(),
   loadAverage1: z.number(),

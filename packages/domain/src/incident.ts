@@ -177,6 +177,13 @@ export const incidentKinds = {
     duringOperations: 'not opened',
     resolved: 'The slot is used, retains little WAL or was dropped, or the instance is not running.',
   },
+  'memory-near-limit': {
+    severity: 'warning',
+    openedBy: 'host lane',
+    about: ['instanceId'],
+    page: 'instance',
+    resolved: 'Its memory is no longer near the limit, or it has none any more.',
+  },
   'setting-drift': {
     severity: 'warning',
     openedBy: 'host lane',

@@ -28,6 +28,8 @@ export const HostConfiguration = z.object({
   instanceUsers: z.object({ from: z.number().int().min(1000), to: z.number().int() }).optional(),
   /** Whether the agent starts an instance that crashed by itself; it does unless this is false. */
   startCrashed: z.boolean().optional(),
+  /** How long an instance has work and commits none of it before that is a stall, ms; 1000 unless it is written here. */
+  stallAfterMs: z.number().int().min(500).optional(),
 })
 export type HostConfiguration = z.infer<typeof HostConfiguration>
 

@@ -7,6 +7,7 @@ import { MergeCounts, ResultName, TableName, TableOid } from './flashback-table'
 import { formatBytes } from './format'
 import { InstanceId, InstanceName, OperationId, ScramVerifier } from './ids'
 import { InstanceIntent, StopMode } from './instance'
+import { LimitChanges } from './instance-limits'
 import { KeptAsideName } from './kept-aside'
 import { Lsn } from './lsn'
 import type { OperationOrder, OperationRecord } from './operation'
@@ -102,6 +103,8 @@ export const operationRecords = {
       name,
       /** Settings written before the first start; names and values as in postgresql.conf. */
       settings: z.record(z.string(), z.string()).default({}).meta({ title: 'Settings' }),
+      /** In force before its first start. */
+      limits: LimitChanges.optional().meta({ title: 'Limits' }),
       /** Verifier of the password that role `postgres` gets; the password itself is stored nowhere. */
       ownerPasswordVerifier: ScramVerifier.nullable().default(null),
     }),
@@ -209,6 +212,13 @@ export const operationRecords = {
       revisionId,
     }),
     settings: (input: { changes: { name: string }[] }) => input.changes.map((c) => c.name),
+  }),
+  /** How much of its host's processors, memory and disks an instance may use; holds at once, without a restart. */
+  'limit-instance': define({
+    title: 'Change limits',
+    action: 'limit.set',
+    input: z.object({ instanceId, changes: LimitChanges.meta({ title: 'Limits' }), reason }),
+    leavesPrimaryAlone: true,
   }),
   /** Configuration drift (an edited file, ALTER SYSTEM) is adopted or reverted. */
   'resolve-drift': define({

@@ -23,6 +23,7 @@ import {
   readEndedSteps,
   readLeasedOperation,
   readObservation,
+  recordLimits,
   setClusterAutomatic,
   setClusterPageRepair,
   setClusterSynchronous,
@@ -417,6 +418,8 @@ async function write(tx: Transaction, operation: LeasedOperation, record: StepRe
           reason: record.reason,
         })
       return
+    case 'limits-confirmed':
+      return recordLimits(tx, operation.operationId, record.limits)
     case 'instance-deleted':
       await markInstanceDeleted(tx, operation.instanceId)
       return closeIncidentsOfInstance(tx, operation.instanceId)

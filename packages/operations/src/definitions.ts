@@ -17,6 +17,7 @@ import { failoverCluster } from './kinds/failover-cluster'
 import { fenceInstance } from './kinds/fence-instance'
 import { flashbackDroppedTable } from './kinds/flashback-dropped-table'
 import { flashbackTable } from './kinds/flashback-table'
+import { limitInstance } from './kinds/limit-instance'
 import { mergeFlashback } from './kinds/merge-flashback'
 import { prepareFlashback } from './kinds/prepare-flashback'
 import { previewFlashback } from './kinds/preview-flashback'
@@ -49,6 +50,7 @@ const definitions = {
   'separate-instance': separateInstance,
   'adopt-instance': adoptInstance,
   'change-settings': changeSettings,
+  'limit-instance': limitInstance,
   'create-standby': createStandby,
   'remove-standby': removeStandby,
   'rejoin-standby': rejoinStandby,

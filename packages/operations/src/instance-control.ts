@@ -7,6 +7,7 @@ import {
   fault,
   type InstanceId,
   InstanceName,
+  type LimitChanges,
   type Lsn,
   loginsOf,
   MemberLogin,
@@ -73,6 +74,7 @@ export interface InstanceControl {
     scope: Pick<Task<'set-commit-mode'>, 'database' | 'role' | 'commitMode'>,
   ): Task<'set-commit-mode'>
   changeSettings(instanceId: InstanceId, changes: SettingChange[]): Task<'change-settings'>
+  limit(instanceId: InstanceId, changes: LimitChanges): Task<'limit-instance'>
   resolveDrift(instanceId: InstanceId, how: Task<'resolve-drift'>['how']): Task<'resolve-drift'>
   /** Restarts it where a setting waits for that. */
   restartForSettings(instanceId: InstanceId): Task<'restart-instance'>
@@ -143,6 +145,7 @@ const agentControl: InstanceControl = {
     commitMode,
   }),
   changeSettings: (instanceId, changes) => ({ kind: 'change-settings', instanceId, changes }),
+  limit: (instanceId, changes) => ({ kind: 'limit-instance', instanceId, changes }),
   resolveDrift: (instanceId, how) => ({ kind: 'resolve-drift', instanceId, how }),
   restartForSettings: (instanceId) => ({
     kind: 'restart-instance',

@@ -7,6 +7,7 @@ import type {
   CommitModeScope,
   ConfirmedSetting,
   Fault,
+  InstanceLimits,
   InstanceState,
   OperationInput,
   OperationKind,
@@ -86,6 +87,8 @@ export type StepRecord =
       /** The member it was confirmed by; the operation's own instance when left out. */
       instanceId?: string | undefined
     }
+  /** The instance's agent keeps these limits. */
+  | { kind: 'limits-confirmed'; limits: InstanceLimits }
   | { kind: 'instance-deleted' }
   /** Removed though its host could not be asked: should it show up again, it is fenced and told of. */
   | { kind: 'instance-left' }

@@ -341,6 +341,44 @@ export const metrics = [
     'polar_stat_wal.wal_fpi_omitted_bytes',
     'bytes of full-page images that the WAL did without per second, because full-page writes are off (before compression)',
   ),
+  rate(
+    'cpu_throttled',
+    'cores',
+    null,
+    'cpu.stat of its cgroup',
+    'processor time per second that the limit kept its processes from using',
+  ),
+  gauge('cpu_limit', 'cores', 'the limit of its cgroup', 'processor time that it may use'),
+  gauge(
+    'memory_held',
+    'B',
+    'memory.stat of its cgroup',
+    'private and shared memory of all processes, which the kernel cannot take back',
+  ),
+  gauge('memory_limit', 'B', 'the limit of its cgroup', 'memory that it may use'),
+  rate(
+    'data_device_reads',
+    '1/s',
+    null,
+    'I/O counters of its cgroup',
+    'reads of the data device per second by the processes that are limited',
+  ),
+  rate(
+    'data_device_writes',
+    '1/s',
+    null,
+    'I/O counters of its cgroup',
+    'writes to the data device per second by the processes that are limited',
+  ),
+  gauge('data_device_read_limit', '1/s', 'the limit of its cgroup', 'reads of the data device it may do'),
+  gauge('data_device_write_limit', '1/s', 'the limit of its cgroup', 'writes to the data device it may do'),
+  rate(
+    'io_stall',
+    'ratio',
+    null,
+    'io.pressure of its cgroup',
+    'share of time in which some process waited for storage (cgroup v2 only)',
+  ),
 ] as const satisfies readonly MetricDefinition[]
 
 export type MetricName = (typeof metrics)[number]['name']

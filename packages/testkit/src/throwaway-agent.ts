@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync, rmdirSync } from 'node:fs'
 import { get } from 'node:https'
 import { join } from 'node:path'
 import { agentTls } from '@floe/agent-contract/client'
@@ -104,7 +104,28 @@ export async function endEnginesBelow(instancesDirectory: string): Promise<void>
       }
     }
     if (!works()) continue
+    const groups = limitGroupsOf(pid)
     process.kill(pid, 'SIGQUIT')
     await waitUntil(`engine ${pid} ends`, () => !works())
+    // the last of its processes ends after the postmaster
+    await waitUntil(`the groups of engine ${pid} are removed`, () => groups.every(removed))
   }
+}
+
+/** Directories of the cgroups that the agent made for an engine: nobody removes them when the agent ends first. */
+function limitGroupsOf(pid: number): string[] {
+  const groups = readFileSync(`/proc/${pid}/cgroup`, 'utf8').matchAll(/^\d+:(\w+):(.*\/floe\/[^/]+)$/gm)
+  return [...groups].flatMap(([, controller, group]) => {
+    const directory = `/sys/fs/cgroup/${controller}${group}`
+    return [directory, `${directory}-background`].filter((path) => existsSync(path))
+  })
+}
+
+function removed(directory: string): boolean {
+  try {
+    rmdirSync(directory)
+  } catch {
+    return !existsSync(directory)
+  }
+  return true
 }

@@ -9,6 +9,7 @@ import {
   type InstanceState,
   LOOPBACK,
   type MemberLogins,
+  noLimits,
   type Protection,
   type RemoteAccess,
 } from '@floe/domain'
@@ -16,6 +17,7 @@ import type { Log } from '@floe/host/log'
 import { directoryNumber } from '@floe/host/process-facts'
 import type pg from 'pg'
 import type { EngineUser } from '../host/engine-user'
+import type { ChosenDriver } from '../host/limits/choose'
 import type { ProcessesOfUsers, ProcessSeen, ProcessTree } from '../host/process-table'
 import { type CommandResult, runCommand } from '../host/run-command'
 import type { Supervision } from '../host/supervision'
@@ -29,6 +31,7 @@ import { readFence } from './cluster/member-files'
 import { type ControlFile, readControlFile } from './directory/control-file'
 import { type InstanceLayout, instanceLayout } from './directory/layout'
 import { newsOfFlashback, readFlashbackLog } from './flashback/flashback-log'
+import { InstanceLimiter } from './limits/limiter'
 import { newsOf, readProtection, recoveryWithStart } from './page-repair/protection'
 import { type EngineAddress, withEngine } from './process/connection'
 import { type InstanceProcesses, sortProcesses } from './process/instance-processes'
@@ -74,6 +77,9 @@ const REMOTE_ACCESS_MS = 10_000
 /** pg_controldata answers within some ms; a report is waited for by a controller for a few seconds. */
 const CONTROL_MS = 1_000
 
+/** How long an instance has work and commits none of it before that is a stall, unless the host says otherwise. */
+const STALL_AFTER_MS = 1_000
+
 function stampOf(path: string): string {
   const stat = lstatSync(path, { throwIfNoEntry: false })
   return stat ? `${stat.ino}:${stat.size}:${stat.mtimeMs}` : '-'
@@ -84,6 +90,7 @@ export type InstanceSurroundings = {
   installation: AgentInstallation
   registry: InstanceRegistry
   supervision: Supervision
+  limits: ChosenDriver
   /** Of instances that have none of their own. */
   user: EngineUser
   tree: ProcessTree
@@ -123,6 +130,7 @@ export class Instance {
   readonly instanceId: string
   readonly layout: InstanceLayout
   readonly sampler: Sampler
+  readonly limiter: InstanceLimiter
   readonly known: AcceptedFiles
   /** Set by the task that starts or stops it. */
   activity: 'starting' | 'stopping' | null = null
@@ -163,6 +171,17 @@ export class Instance {
     this.instanceId = registered.instanceId
     this.layout = instanceLayout(around.installation.instancesDirectory, registered.instanceId)
     this.known = new AcceptedFiles(around.installation.stateDirectory, registered.instanceId)
+    this.limiter = new InstanceLimiter({
+      instanceId: registered.instanceId,
+      dataDirectory: this.layout.dataDirectory,
+      chosen: around.limits,
+      tree: around.tree,
+      uid: () => uidOf(this.user),
+      ordered: () => around.registry.find(this.instanceId)?.limits ?? noLimits,
+      processes: () => this.processes().all,
+      log: around.log,
+      onChange: around.onChange,
+    })
     this.sampler = new Sampler({
       name: registered.name,
       address: () => this.address,
@@ -171,6 +190,8 @@ export class Instance {
       directory: join(around.installation.stateDirectory, 'telemetry', registered.instanceId),
       postmaster: () => this.#postmaster,
       tree: around.tree,
+      limits: () => this.limiter.reading(),
+      stallAfterMs: around.installation.stallAfterMs ?? STALL_AFTER_MS,
       log: around.log,
       onHealth: () => {
         around.onChange()
@@ -180,7 +201,7 @@ export class Instance {
     })
   }
 
-  #stored(what: 'samples' | 'checkpoints', error: unknown): void {
+  #stored(what: 'samples' | 'checkpoints' | 'stalls', error: unknown): void {
     const { problems, registry } = this.#around
     const key = `${what}-not-stored:${this.instanceId}`
     if (error === null) {
@@ -290,6 +311,7 @@ export class Instance {
     const sockets = new InstanceSocket(installation.socketDirectory, r)
     await sockets.prepare(this.user)
     const settings = commandLineSettings(r, sockets.directory, this.layout.logDirectory)
+    const entrances = await this.limiter.beforeStart()
     await supervision.start({
       instanceId: r.instanceId,
       title: r.name,
@@ -303,6 +325,8 @@ export class Instance {
       outputFile: this.layout.startLog,
       user: this.user,
       writableDirectories: [this.layout.directory, sockets.directory],
+      limits: r.limits ?? noLimits,
+      entrances,
     })
   }
 
@@ -384,6 +408,7 @@ export class Instance {
     this.#postmaster = findPostmaster(this.layout, this.user)
     const left = this.#postmaster ? this.#named() : this.#unnamed(before)
     const alive = this.#postmaster !== null
+    this.limiter.look(this.#postmaster, !alive && left.length === 0 && this.activity === null)
     if (before && !alive) this.sampler.ended()
     if (this.#postmaster) {
       this.#aliveAt = Date.now()
@@ -678,6 +703,7 @@ export class Instance {
       remoteAccess: this.#postmaster ? this.#remoteAccess : null,
       primaryKnown: r.primaryKnown ?? null,
       standbySignal: isThere(this.layout.standbySignal),
+      limits: this.limiter.observed(),
     }
   }
 

@@ -15,6 +15,8 @@ const LOOK_MS = 500
 export class Instances {
   readonly #around: InstanceSurroundings
   readonly #instances = new Map<string, Instance>()
+  /** Instances that are deleted, and whose cgroups may hold a process still. */
+  readonly #leftGroups = new Set<string>()
   #timer: NodeJS.Timeout | null = null
 
   constructor(around: InstanceSurroundings) {
@@ -37,6 +39,7 @@ export class Instances {
     await waitFor(connected, { boundMs: 2_000, everyMs: 20 })
     await Promise.all(all.map((i) => i.look()))
     this.#timer = setInterval(() => {
+      this.#removeLeftGroups()
       for (const i of this.list()) {
         void i.look().catch((error) => this.#failed(i, error))
         void i.lookAtProtection().catch((error) => this.#failed(i, error))
@@ -75,6 +78,7 @@ export class Instances {
   /** Registers a new one; its data directory is still to be made. */
   add(registered: RegisteredInstance): Instance {
     this.#around.registry.put(registered)
+    this.#leftGroups.delete(registered.instanceId)
     const instance = this.#instances.get(registered.instanceId) ?? this.#add(registered)
     this.#around.onChange()
     return instance
@@ -85,6 +89,7 @@ export class Instances {
     this.#instances.get(instanceId)?.close()
     this.#instances.get(instanceId)?.known.forget()
     this.#instances.delete(instanceId)
+    this.#leftGroups.add(instanceId)
     rmSync(join(this.#around.installation.stateDirectory, 'telemetry', instanceId), {
       recursive: true,
       force: true,
@@ -103,6 +108,11 @@ export class Instances {
     this.#instances.set(registered.instanceId, instance)
     instance.sampler.start()
     return instance
+  }
+
+  #removeLeftGroups(): void {
+    for (const id of this.#leftGroups)
+      if (this.#around.limits.driver?.forget(id) !== false) this.#leftGroups.delete(id)
   }
 
   #failed(instance: Instance, error: unknown): void {

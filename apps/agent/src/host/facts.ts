@@ -2,13 +2,15 @@ import { readFileSync } from 'node:fs'
 import { arch, availableParallelism, freemem, hostname, loadavg, release, totalmem, uptime } from 'node:os'
 import type { HostFacts } from '@floe/domain'
 import { readDisks } from './disks'
+import type { HostUse } from './host-use'
 
-/** What the host is and has, now. `paths` are directories whose file systems matter. */
+/** What the host is and has, now. `paths` are directories whose file systems matter, that of the instances first. */
 export function readHostFacts(o: {
   supervision: 'systemd' | 'detached'
   ports: { from: number; to: number; used: number }
   paths: readonly string[]
   separateUsers: boolean
+  use: HostUse | null
 }): HostFacts {
   return {
     hostName: hostname(),
@@ -16,13 +18,14 @@ export function readHostFacts(o: {
     kernel: release(),
     architecture: arch() === 'x64' ? 'x86_64' : arch() === 'arm64' ? 'aarch64' : arch(),
     cpus: availableParallelism(),
+    cpuBusy: o.use?.cpuBusy ?? null,
     memoryBytes: totalmem(),
     memoryAvailableBytes: availableMemory(),
     loadAverage1: loadavg()[0] ?? 0,
     uptimeSeconds: uptime(),
     supervision: o.supervision,
     instancePorts: o.ports,
-    disks: readDisks(o.paths),
+    disks: readDisks(o.paths, o.use),
     separateUsers: o.separateUsers,
   }
 }

@@ -42,6 +42,7 @@ beforeEach(() => {
     'vm/overcommit_ratio': '50',
     'fs/nr_open': '1048576',
     'net/core/somaxconn': '4096',
+    'kernel/sched_autogroup_enabled': '0',
     'kernel/osrelease': '6.1.0',
     'kernel/hostname': 'db-1',
   }))
@@ -125,6 +126,7 @@ test('each recommendation that is not kept is advice, with what is, why it matte
     ['vm.overcommit_memory', 'proc/sys/vm/overcommit_memory', '1', '1'],
     ['fs.nr_open', 'proc/sys/fs/nr_open', '1024', '1024'],
     ['net.core.somaxconn', 'proc/sys/net/core/somaxconn', '128', '128'],
+    ['kernel.sched_autogroup_enabled', 'proc/sys/kernel/sched_autogroup_enabled', '1', '1'],
     ['nofile', 'proc/self/limits', 'Max open files            1024     1048576    files', '1024'],
     [
       'transparent_hugepage',

@@ -130,6 +130,7 @@ describe('disks', () => {
     const disks = readDisks(['/', '/', '/does/not/exist'])
     expect(disks).toHaveLength(1)
     expect(disks[0]?.sizeBytes).toBeGreaterThan(disks[0]?.freeBytes as number)
+    expect(disks[0]).toMatchObject({ holdsInstances: true, readBytes: null, writeBytes: null })
   })
 })
 

@@ -20,7 +20,7 @@ export class Detached implements Supervision {
     const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_APPEND
     const output = openSync(p.outputFile, flags, 0o600)
     try {
-      const [file, ...args] = confined(p.user, [p.file, ...p.args])
+      const [file, ...args] = entering(p.entrances, confined(p.user, [p.file, ...p.args]))
       const child = spawn(file, args, {
         cwd: p.directory,
         env: { ...engineEnvironment, ...oomEnvironment },
@@ -44,6 +44,17 @@ export class Detached implements Supervision {
   }
 
   async forget(): Promise<void> {}
+}
+
+/**
+ * The command that enters cgroups and becomes another one: what a process uses from its first moment on is counted there. A
+ * group that cannot be entered keeps no engine from starting; whoever looks after it next puts it there.
+ */
+function entering(entrances: readonly string[], command: [string, ...string[]]): [string, ...string[]] {
+  if (entrances.length === 0) return command
+  const script =
+    'n=$1; shift; while [ "$n" -gt 0 ]; do { echo $$ >"$1"; } 2>/dev/null || :; shift; n=$((n-1)); done; exec "$@"'
+  return ['/bin/sh', '-c', script, 'sh', String(entrances.length), ...entrances, ...command]
 }
 
 function protect(pid: number | undefined): void {

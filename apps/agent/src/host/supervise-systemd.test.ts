@@ -1,3 +1,4 @@
+import { noLimits } from '@floe/domain'
 import { expect, test } from 'vitest'
 import { isOfUnit, Systemd, systemdArguments } from './supervise-systemd'
 import { chooseSupervision } from './supervision'
@@ -11,6 +12,8 @@ const engine = {
   outputFile: '/nonexistent/start.log',
   user: { name: 'floe-000000000001', uid: 50001, gid: 50001 },
   writableDirectories: ['/instances/b8f5', '/run/floe/1/b8f5'],
+  limits: { ...noLimits, cpu: 0.7, memoryMax: 4 * 1024 ** 3 },
+  entrances: [],
 }
 
 test('systemd supervises only where it is the first process and the agent may start units', () => {
@@ -27,6 +30,9 @@ test('the unit runs as the engine’s user, tells its readiness, and lets a stop
     'KillMode=mixed',
     'KillSignal=SIGINT',
     'Restart=no',
+    'CPUQuota=70%',
+    'MemoryHigh=infinity',
+    `MemoryMax=${4 * 1024 ** 3}`,
   ])
     expect(args).toContain(`--property=${wanted}`)
   expect(args).toContain('--unit=floe-instance-b8f5.service')

@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs'
-import { fault } from '@floe/domain'
+import { fault, type InstanceLimits } from '@floe/domain'
 import { readKernelFile } from '@floe/host/kernel-file'
 import { type CommandResult, engineEnvironment, runCommand } from './run-command'
 import type { EngineProcess, Supervision } from './supervision'
@@ -37,6 +37,9 @@ export function systemdArguments(p: EngineProcess): string[] {
     'OOMPolicy=continue',
     'LimitNOFILE=65536',
     'TasksMax=infinity',
+    // the agent sets limits of I/O in groups of its own below the unit's
+    'Delegate=yes',
+    ...limitProperties(p.limits),
   ]
   const environment = {
     ...engineEnvironment,
@@ -57,6 +60,13 @@ export function systemdArguments(p: EngineProcess): string[] {
     ...p.args,
   ]
 }
+
+/** Limits of processors and memory as properties of a unit; one that is not set takes an earlier one away. */
+export const limitProperties = ({ cpu, memoryHigh, memoryMax }: InstanceLimits): string[] => [
+  `CPUQuota=${cpu === null ? '' : `${Math.round(cpu * 1_000) / 10}%`}`,
+  `MemoryHigh=${memoryHigh ?? 'infinity'}`,
+  `MemoryMax=${memoryMax ?? 'infinity'}`,
+]
 
 /** Whether /proc/PID/cgroup names the unit: a part of a path of any hierarchy, below whatever systemd itself runs in. */
 export const isOfUnit = (cgroups: string, unit: string): boolean =>

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import type { InstanceLimits } from '@floe/domain'
 import type { EngineUser } from './engine-user'
 import { Detached } from './supervise-detached'
 import { Systemd } from './supervise-systemd'
@@ -17,6 +18,9 @@ export type EngineProcess = {
   user: EngineUser
   /** Its own: a sandbox must not take them away. */
   writableDirectories: readonly string[]
+  limits: InstanceLimits
+  /** Files of cgroups that it writes its pid into before anything else. */
+  entrances: readonly string[]
 }
 
 /**

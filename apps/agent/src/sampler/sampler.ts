@@ -1,9 +1,15 @@
 import { statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CheckpointRead } from '@floe/agent-contract'
-import { parseTimelineHistory, ReplicationObserved, type TimelineEnd } from '@floe/domain'
+import {
+  type InstanceLimits,
+  parseTimelineHistory,
+  ReplicationObserved,
+  type TimelineEnd,
+} from '@floe/domain'
 import type { Log } from '@floe/host/log'
-import { SAMPLE_INTERVAL_MS, type Sample } from '@floe/telemetry'
+import { isRunning, readProcess } from '@floe/host/process'
+import { SAMPLE_INTERVAL_MS, type Sample, type StallRecord } from '@floe/telemetry'
 import type pg from 'pg'
 import type { z } from 'zod'
 import type { InstanceLayout } from '../engine/directory/layout'
@@ -11,6 +17,7 @@ import { CANNOT_CONNECT_NOW, connectEngine, type EngineAddress, sqlState } from 
 import type { Postmaster } from '../engine/process/postmaster'
 import pendingRestartSql from '../engine/sql/pending-restart.sql'
 import type { EngineUser } from '../host/engine-user'
+import { type Devices, type GroupUse, limitsByDevice } from '../host/limits/driver'
 import type { ProcessTree } from '../host/process-table'
 import { CheckpointFollower, type CrashStart } from './checkpoint-follower'
 import { CheckpointStore } from './checkpoint-store'
@@ -24,6 +31,8 @@ import columnsSql from './sql/columns.sql'
 import databaseSizeSql from './sql/database-size.sql'
 import identitySql from './sql/identity.sql'
 import walSizeSql from './sql/wal-size.sql'
+import { type DeviceSeen, StallDetector, stuckFromRow } from './stall-detector'
+import { StallStore } from './stall-store'
 import { decidingViews, tickStatement, type ViewColumns } from './statement'
 
 /** The history of a timeline, which never changes. */
@@ -78,6 +87,9 @@ export type LiveIdentity = {
   replication: ReplicationObserved | null
 }
 
+/** What its cgroup counted, and what is in force there. */
+export type LimitReading = { use: GroupUse; inForce: InstanceLimits | null; devices: Devices }
+
 export type SamplerOptions = {
   name: string
   address: () => EngineAddress
@@ -88,10 +100,13 @@ export type SamplerOptions = {
   directory: string
   postmaster: () => Postmaster | null
   tree: ProcessTree
+  limits: () => LimitReading | null
+  /** How long there is work without a commit before that is a stall, ms. */
+  stallAfterMs: number
   log: Log
   onHealth: () => void
   /** Told the error when samples or checkpoints cannot be stored, and null when they are again. */
-  onStored: (what: 'samples' | 'checkpoints', error: unknown) => void
+  onStored: (what: 'samples' | 'checkpoints' | 'stalls', error: unknown) => void
 }
 
 type Live = {
@@ -103,11 +118,52 @@ type Live = {
   history: KnownHistory | null
 }
 
+function addLimits({ counters, gauges }: Reading, { use, inForce, devices }: LimitReading): void {
+  const device = devices.data === null ? undefined : use.devices.get(devices.data.number)
+  if (use.cpuThrottledSeconds !== null) counters.cpu_throttled = use.cpuThrottledSeconds
+  if (use.ioWaitSeconds !== null) counters.io_stall = use.ioWaitSeconds
+  if (device) {
+    counters.data_device_reads = device.reads
+    counters.data_device_writes = device.writes
+  }
+  const known = {
+    memory_held: use.memoryHeldBytes,
+    cpu_limit: inForce?.cpu,
+    memory_limit: inForce?.memoryMax,
+    data_device_read_limit: inForce?.dataReadIops,
+    data_device_write_limit: inForce?.dataWriteIops,
+  }
+  for (const [name, value] of Object.entries(known) as [keyof typeof known, number | null | undefined][])
+    if (typeof value === 'number') gauges[name] = value
+}
+
+/** Devices with a limit that is in force, and what of it was used. */
+function limitedDevices({ use, inForce, devices }: LimitReading): DeviceSeen[] {
+  if (!inForce) return []
+  return [...limitsByDevice(inForce, devices)].flatMap(([number, limits]) => {
+    const used = use.devices.get(number)
+    const name = [devices.data, devices.wal].find((d) => d?.number === number)?.name
+    if (!used || name === undefined) return []
+    const pairs = [
+      [used.reads, limits.readIops],
+      [used.writes, limits.writeIops],
+      [used.readBytes, limits.readBytes],
+      [used.writeBytes, limits.writeBytes],
+    ] as const
+    const uses = pairs.flatMap(([u, perSecond]) => (perSecond === null ? [] : { used: u, perSecond }))
+    return uses.length > 0 ? { name, uses } : []
+  })
+}
+
 /** Takes one sample a second of one instance over one connection, for as long as its postmaster lives. */
 export class Sampler {
   readonly ring: SampleRing
   readonly #checkpoints: CheckpointStore
   readonly #follower: CheckpointFollower
+  readonly #stalls: StallStore
+  readonly #detector: StallDetector
+  /** Commits of the agent's own session so far. */
+  #ownCommits = 0
   readonly #o: SamplerOptions
   readonly #phase: number
   readonly #listeners = new Set<(sample: Sample) => void>()
@@ -134,6 +190,8 @@ export class Sampler {
     this.#checkpoints = new CheckpointStore(join(o.directory, 'checkpoints.jsonl'), (e) =>
       o.onStored('checkpoints', e),
     )
+    this.#stalls = new StallStore(join(o.directory, 'stalls.jsonl'), (e) => o.onStored('stalls', e))
+    this.#detector = new StallDetector(o.stallAfterMs)
     this.#follower = new CheckpointFollower(o.layout.logDirectory, o.user, this.#checkpoints)
     this.#before = this.ring.trailer ? decodeReading(this.ring.trailer) : null
     // instances share the second between them
@@ -175,6 +233,7 @@ export class Sampler {
     this.#followLog()
     this.#follower.ended()
     this.#progress.clear()
+    this.#keepStall(this.#detector.end())
     this.#disconnect('connecting')
   }
 
@@ -183,6 +242,7 @@ export class Sampler {
     void this.#live?.client.end().catch(() => {})
     this.#live = null
     this.#sleep?.wake()
+    this.#keepStall(this.#detector.end())
     this.ring.close()
   }
 
@@ -198,8 +258,22 @@ export class Sampler {
     return (await this.#live.client.query<Record<string, unknown>>(sql)).rows
   }
 
-  readCheckpoints(afterSeq: number, limit: number): z.output<typeof CheckpointRead> {
+  readCheckpoints(
+    afterSeq: number,
+    limit: number,
+  ): Pick<z.output<typeof CheckpointRead>, 'checkpoints' | 'running'> {
     return { checkpoints: this.#checkpoints.read(afterSeq, limit), running: this.#progress.running }
+  }
+
+  /** Those after a number, none without one, and the one that lasts. */
+  readStalls(
+    afterSeq: number | null,
+    limit: number,
+  ): Pick<z.output<typeof CheckpointRead>, 'stalls' | 'runningStall'> {
+    return {
+      stalls: afterSeq === null ? [] : this.#stalls.read(afterSeq, limit),
+      runningStall: this.#detector.running,
+    }
   }
 
   async #loop(): Promise<void> {
@@ -208,6 +282,7 @@ export class Sampler {
         if (!this.#o.postmaster()) {
           this.ring.writeAgain()
           this.#checkpoints.write()
+          this.#stalls.write()
           await this.#pause(1_000)
           continue
         }
@@ -282,6 +357,7 @@ export class Sampler {
 
   async #tick(live: Live, started: number): Promise<void> {
     if (this.#before) this.#before.ownTransactions = 1 + this.#asides
+    this.#ownCommits += 1 + this.#asides
     this.#asides = 0
     const before = process.hrtime.bigint()
     const row = await this.#ask(live, {
@@ -293,9 +369,10 @@ export class Sampler {
     const roundTripMs = Number(after - before) / 1e6
     row.replay_delay = this.#replayDelay.of(row.replay_delay, Number(after) / 1e6)
     const reading = readingFromRow(row, Number(before) / 1e6 + roundTripMs / 2, roundTripMs / 2)
-    this.#addHost(reading)
+    const limits = this.#addHost(reading)
     this.#followLog()
     this.#addCheckpoint(row, reading)
+    this.#lookForStall(row, reading, limits)
     await this.#addSlow(live, reading)
     await this.#updateIdentity(live, row, reading)
     reading.gauges.sample_time = performance.now() - started
@@ -335,7 +412,7 @@ export class Sampler {
     return this.#ask(live, { text })
   }
 
-  #addHost(reading: Reading): void {
+  #addHost(reading: Reading): LimitReading | null {
     const postmaster = this.#o.postmaster()
     const totals = postmaster && readProcessTotals(postmaster.pid, this.#o.tree)
     if (totals) {
@@ -345,6 +422,8 @@ export class Sampler {
       reading.gauges.process_memory = totals.memoryBytes
       reading.gauges.processes = totals.processes
     }
+    const limits = this.#o.limits()
+    if (limits) addLimits(reading, limits)
     try {
       const fs = statfsSync(this.#o.layout.dataDirectory)
       reading.gauges.disk_size = fs.blocks * fs.bsize
@@ -352,6 +431,7 @@ export class Sampler {
     } catch {
       // unknown stays unknown
     }
+    return limits
   }
 
   #addCheckpoint(row: Record<string, unknown>, reading: Reading): void {
@@ -362,6 +442,35 @@ export class Sampler {
     if (!running) return
     reading.gauges.checkpoint_running_time = Math.max(0, (reading.at - running.startedAt) / 1_000)
     if (running.buffersWritten !== null) reading.gauges.checkpoint_running_buffers = running.buffersWritten
+  }
+
+  #lookForStall(row: Record<string, unknown>, reading: Reading, limits: LimitReading | null): void {
+    const { running } = this.#progress
+    const { xact_commit: commits } = reading.counters
+    const ended = row.ended_transactions
+    const stall = this.#detector.see({
+      at: reading.at,
+      life: reading.postmasterStart,
+      commits: commits === undefined ? null : commits - this.#ownCommits,
+      endedTransactions: typeof ended === 'number' ? ended : null,
+      ...stuckFromRow(row),
+      checkpoint: running && { kind: running.kind, phase: running.phase ?? null },
+      checkpointerStopped: this.#isStopped(row.checkpointer_pid),
+      devices: limits ? limitedDevices(limits) : [],
+      cpuThrottledSeconds: limits?.use.cpuThrottledSeconds ?? null,
+    })
+    this.#keepStall(stall)
+  }
+
+  #keepStall(stall: StallRecord | null): void {
+    if (stall) this.#stalls.append(stall)
+    else this.#stalls.write()
+  }
+
+  /** The instance says which process it is; one that is not the postmaster's child is not believed to be. */
+  #isStopped(pid: unknown): boolean {
+    const stat = typeof pid === 'number' ? readProcess(pid) : null
+    return isRunning(stat) && stat.parent === this.#o.postmaster()?.pid && /^[Tt]$/.test(stat.state)
   }
 
   async #addSlow(live: Live, reading: Reading): Promise<void> {

@@ -8,6 +8,7 @@ import replay from './sql/replay.sql'
 import replication from './sql/replication.sql'
 import replicationState from './sql/replication-state.sql'
 import runningCheckpoint from './sql/running-checkpoint.sql'
+import stall from './sql/stall.sql'
 import wal from './sql/wal.sql'
 import walMonitor from './sql/wal-monitor.sql'
 import walOmittedImages from './sql/wal-omitted-images.sql'
@@ -23,6 +24,7 @@ const questions: readonly Question[] = [
   { name: 'clock', sql: clock },
   { name: 'databases', sql: databases, view: 'pg_stat_database', columns: ['active_time'] },
   { name: 'connections', sql: connections },
+  { name: 'stall', sql: stall },
   { name: 'wal', sql: walMonitor, view: 'polar_stat_wal', columns: ['wal_bytes', 'wal_fpi_bytes'] },
   {
     name: 'wal_omitted',

@@ -14,6 +14,7 @@ import { checkpointInstance } from './instance/checkpoint-instance'
 import { createInstance } from './instance/create-instance'
 import { deleteInstance } from './instance/delete-instance'
 import { fenceInstance } from './instance/fence-instance'
+import { limitInstance } from './instance/limit-instance'
 import { reindexDatabase } from './instance/reindex-database'
 import { reloadInstance } from './instance/reload-instance'
 import { requireTls } from './instance/require-tls'
@@ -87,6 +88,7 @@ export const taskBodies: TaskBodies = {
   'promote-instance': promoteInstance,
   'set-synchronous': setSynchronous,
   'set-commit-mode': setCommitMode,
+  'limit-instance': limitInstance,
   'keep-primary': keepPrimaryTold,
   'set-commit-floor': setCommitFloor,
   'prepare-page-repair': preparePageRepair,

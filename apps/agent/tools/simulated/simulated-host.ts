@@ -279,7 +279,7 @@ export class SimulatedHost {
           yield JSON.parse(figures.sample(seq))
         }
       },
-      readCheckpoints: async () => ({ checkpoints: [], running: null }),
+      readCheckpoints: async () => ({ checkpoints: [], running: null, stalls: [], runningStall: null }),
       requestCertificate: () => identity().request(),
       installCertificate: async ({ certificate }) => identity().install(certificate),
     }

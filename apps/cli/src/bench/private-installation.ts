@@ -34,13 +34,13 @@ async function freePorts(): Promise<number> {
 
 /**
  * Brings one up; `log` gets what the launcher says. `startCrashed: false` where the agent is to leave down what crashed:
- * without it an instance is back by itself after seconds.
+ * without it an instance is back by itself after seconds. Everything of it lies in a directory in `parent`.
  */
 export async function makePrivateInstallation(
   log: (line: string) => void,
-  { startCrashed = true }: { startCrashed?: boolean } = {},
+  { startCrashed = true, parent = tmpdir() }: { startCrashed?: boolean; parent?: string } = {},
 ): Promise<PrivateInstallation> {
-  const directory = mkdtempSync(join(tmpdir(), 'floe-bench-'))
+  const directory = mkdtempSync(join(parent, 'floe-bench-'))
   // the engine's user must get in
   chmodSync(directory, 0o755)
   const environment = { ...process.env, FLOE_HOME: directory, FLOE_LOG: undefined, FLOE_STARTED: undefined }

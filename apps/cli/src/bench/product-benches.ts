@@ -16,6 +16,7 @@ export const productBenches: Record<string, () => Promise<ProductBench>> = {
   'failover-automatic': async () => (await import('./chaos/failover-automatic')).benchFailoverAutomatic,
   fleet: async () => (await import('./fleet')).benchFleet,
   monitoring: async () => (await import('./monitoring')).benchMonitoring,
+  neighbours: async () => (await import('./neighbours')).benchNeighbours,
   switchover: async () => (await import('./switchover')).benchSwitchover,
   'synchronous-commit': async () => (await import('./synchronous-commit')).benchSynchronousCommit,
 }

@@ -122,3 +122,29 @@ test('a profile is shown with reasons and changes nothing; with --apply it is on
   await expect(floe('instance', 'profile', 'shop', 'fast')).rejects.toThrow('there is no profile "fast"')
   expect(await floe('instance', 'profile', 'shop')).toContain('bulk-load')
 })
+
+test('the map of a host is a table whose rows add up, and says what hurts whom', async () => {
+  answers['host.show'] = { host: { hostId, name: 'db-1', state: 'stale', ageMs: 9_000 } }
+  const part = { of: null, unknown: 0 }
+  answers['host.map'] = {
+    resources: [
+      { ...part, resource: 'cpu', size: 4, used: [2, null], others: 1, left: 1 },
+      { ...part, resource: 'writes', size: null, used: [2_048, 0], others: null, left: null },
+    ],
+    instances: [
+      { name: 'alpha', state: 'running' },
+      { name: 'beta', state: 'unknown' },
+    ],
+    pressures: [{ title: 'beta stalled', detail: 'Once.', hint: 'Limit alpha.' }],
+  }
+  const text = await floe('host', 'map', 'db-1')
+  expect(text).toContain('The machine as last seen 9 s ago.')
+  expect(text).toMatch(/alpha +running +2\.00 cores +2 kB\/s/)
+  expect(text).toMatch(/beta +unknown +– +0 B\/s/)
+  expect(text).toMatch(/everything else +1\.00 core +–/)
+  expect(text).toMatch(/left +1\.00 core +–/)
+  expect(text).toMatch(/all there is +4\.00 cores +–/)
+  expect(text).toContain('beta stalled. Once. Limit alpha.')
+  answers['host.map'] = { resources: [], instances: [], pressures: [] }
+  expect(await floe('host', 'map', 'db-1')).toContain('Nothing is known of host "db-1" yet')
+})

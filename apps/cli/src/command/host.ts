@@ -2,11 +2,13 @@ import {
   ENROLMENT_MINUTES,
   ENROLMENT_MINUTES_MAX,
   fault,
+  formatUse,
   HOST_CHECK_OLD_MS,
   type HostCheckSeverity,
   HostId,
   HostName,
   hostCheckSummary,
+  hostResourceRecord,
   PowerSupply,
   sortedHostCheck,
 } from '@floe/domain'
@@ -136,6 +138,64 @@ function addCheck(host: Command): void {
         if (check.last?.check.lines.some((line) => line.severity === 'fault')) process.exitCode = 1
       },
     )
+}
+
+function formatMap(host: Host, { resources, instances, pressures }: RouterOutputs['host']['map']): string {
+  if (resources.length === 0)
+    return `Nothing is known of host "${host.name}" yet: its agent has not answered.`
+  const row = (name: string, state: string, values: (number | null)[]) => [
+    name,
+    state,
+    ...values.map((value, i) => formatUse(resources[i]?.resource ?? 'cpu', value)),
+  ]
+  return [
+    ...(host.state === 'online' ? [] : [`The machine as last seen ${seen(host)}.`, '']),
+    table(
+      ['instance', 'state', ...resources.map((r) => hostResourceRecord(r.resource).title.toLowerCase())],
+      [
+        ...instances.map((instance, i) =>
+          row(
+            instance.name,
+            instance.state,
+            resources.map((r) => r.used[i] ?? null),
+          ),
+        ),
+        row(
+          'everything else',
+          ' ',
+          resources.map((r) => r.others),
+        ),
+        row(
+          'left',
+          ' ',
+          resources.map((r) => r.left),
+        ),
+        row(
+          'all there is',
+          ' ',
+          resources.map((r) => r.size),
+        ),
+      ],
+    ),
+    ...pressures.flatMap(({ title, detail, hint }) => [
+      '',
+      `${title}. ${detail}${hint === null ? '' : ` ${hint}`}`,
+    ]),
+  ].join('\n')
+}
+
+function addMap(host: Command): void {
+  verb(
+    host,
+    'map [name]',
+    'show who uses how much of a host',
+    'Shows how much CPU, memory, disk space, reads and writes each instance of a host uses now, what everything else uses, what is left, and what hurts whom. Without a name: the console’s own machine.',
+  ).action(async (name: string | undefined, { json }: Verb) => {
+    const client = openConsole()
+    const detail = name === undefined ? await ownHost(client) : await findHost(client, name)
+    const map = await client.trpc.host.map.query({ hostId: detail.host.hostId })
+    printResult(json, map, () => formatMap(detail.host, map))
+  })
 }
 
 async function ownHost(client: ConsoleClient): Promise<Detail> {
@@ -304,5 +364,6 @@ export function addHost(program: Command): void {
     .description('Hosts: machines with an agent. A name or an id names one.')
   addLook(host)
   addCheck(host)
+  addMap(host)
   addChanges(host)
 }

@@ -18,6 +18,7 @@ import { waitForOperation } from '../console/wait-for-operation'
 import { duration, moment, printResult, table } from '../output'
 import { findInstance, type InstanceDetail, openConsole } from './find-instance'
 import { findHost } from './host'
+import { addLimit, limitOptions, limitsAsked } from './instance-limit'
 import { addKeptAside } from './kept-aside'
 import { addOrders } from './order'
 import { addProfile } from './profile'
@@ -54,16 +55,19 @@ function formatInstance(i: InstanceDetail): string {
 }
 
 function addCreate(instance: Command): void {
-  submittingVerb(
-    instance,
-    'create <name>',
-    'create an instance and start it',
-    'Creates an instance, starts it, and prints how to connect. The password is shown this once and stored nowhere.',
+  limitOptions(
+    submittingVerb(
+      instance,
+      'create <name>',
+      'create an instance and start it',
+      'Creates an instance, starts it, and prints how to connect. The password is shown this once and stored nowhere.',
+    ),
   )
     .option('--set <name=value>', 'a setting written before the first start (may be repeated)', assignment)
     .option('--host <name>', 'the host to create it on (default: the one with the most free ports)')
     .option('--no-wait', 'do not wait until it runs')
     .action(async (name: string, options: Submitting & { set?: Record<string, string>; host?: string }) => {
+      const limits = limitsAsked(options)
       const parsed = InstanceName.safeParse(name)
       if (!parsed.success)
         throw fault('usage.instance_name', `"${name}" cannot be the name of an instance`, {
@@ -82,6 +86,7 @@ function addCreate(instance: Command): void {
         client.trpc.instance.create.mutate({
           name: parsed.data,
           settings: options.set ?? {},
+          ...(Object.keys(limits).length === 0 ? {} : { limits }),
           ...(hostId === undefined ? {} : { hostId }),
           idempotencyKey,
         }),
@@ -358,6 +363,7 @@ export function addInstance(program: Command): void {
   addCreate(instance)
   addLook(instance)
   addProtection(instance)
+  addLimit(instance)
   addDeletionProtection(instance)
   addAdopt(instance)
   addProfile(instance)

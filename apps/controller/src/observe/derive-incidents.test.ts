@@ -1,5 +1,11 @@
 import type { KnownInstance } from '@floe/db'
-import type { FlashbackLog, Protection, ReplicationObserved } from '@floe/domain'
+import {
+  type FlashbackLog,
+  type LimitsObserved,
+  noLimits,
+  type Protection,
+  type ReplicationObserved,
+} from '@floe/domain'
 import { expect, test } from 'vitest'
 import { FakeAgent, facts, replication, standbySeen } from '../testing/fake-agent'
 import { deriveIncidents, type HostSeen, hostOffline, SLOT_RETAINED_BYTES } from './derive-incidents'
@@ -422,6 +428,32 @@ test('what an agent says of an instance’s processes is an incident, and it is 
       instanceId: 'i-1',
     },
   ])
+})
+
+test('memory near its limit is an incident for as long as the agent says so', () => {
+  const s = seen()
+  const ordered = { ...noLimits, memoryHigh: 3 * 1024 ** 3, memoryMax: 4 * 1024 ** 3 }
+  const limits: LimitsObserved = {
+    driver: 'cgroup-v1',
+    whyNot: null,
+    ordered,
+    inForce: ordered,
+    gaps: [],
+    exempt: [],
+    devices: { data: 'vda', wal: 'vda' },
+    memoryNearLimit: true,
+    outOfMemoryKills: 0,
+  }
+  Object.assign(s.report.instances[0] ?? {}, { limits })
+  expect(deriveIncidents(s)).toEqual([
+    expect.objectContaining({
+      key: 'memory-near-limit:i-1',
+      severity: 'warning',
+      detail: expect.stringMatching(/more than 90 % of 3 GB .* At 4 GB the kernel kills/),
+    }),
+  ])
+  limits.memoryNearLimit = false
+  expect(deriveIncidents(s)).toEqual([])
 })
 
 /** A host whose instance says this of its flashback log. */

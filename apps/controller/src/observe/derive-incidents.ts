@@ -59,6 +59,7 @@ export function deriveIncidents(seen: HostSeen): HostIncident[] {
     ...seen.known.flatMap((known) => fenceIncidents(seen, known, reported.get(known.instanceId))),
     ...seen.known.flatMap((known) => replicationIncidents(seen, known, reported.get(known.instanceId))),
     ...seen.known.flatMap((known) => protectionIncidents(seen, known, reported.get(known.instanceId))),
+    ...seen.known.flatMap((known) => memoryIncidents(seen, known, reported.get(known.instanceId))),
     ...seen.known.flatMap((known) => flashbackIncidents(seen, known, reported.get(known.instanceId))),
     ...unregistered(seen),
   ]
@@ -117,6 +118,31 @@ const hintOfCrash = (name: string, detail: string | null): string =>
   detail !== null && TORN.test(detail)
     ? `Its torn pages come from another member: start one that is whole, then run "./floe instance start ${name}". If every member crashed and each waits for another one, run "./floe cluster recover ${name} --confirm PRIMARY", with the name of its primary; keep all data directories until then.`
     : `Its agent restarts it automatically, three times within minutes. If it stays down, fix what its log reports, then run "./floe instance start ${name}".`
+
+/** Its memory is near its limit: told before the kernel kills. The agent measures, with a threshold of its own for the end. */
+function memoryIncidents(
+  seen: HostSeen,
+  known: KnownInstance,
+  reported: InstanceObserved | undefined,
+): HostIncident[] {
+  const limits = reported?.limits
+  if (known.deleted || !limits?.memoryNearLimit) return []
+  const { memoryHigh, memoryMax } = limits.ordered
+  const at =
+    memoryMax === null
+      ? 'From its high on the kernel slows it down.'
+      : `At ${formatBytes(memoryMax)} the kernel kills one of its processes, and the engine restarts all of its sessions.`
+  const least = Math.min(memoryHigh ?? Number.POSITIVE_INFINITY, memoryMax ?? Number.POSITIVE_INFINITY)
+  return [
+    incident('memory-near-limit', [known.instanceId], {
+      title: `memory of instance "${known.name}" is near its limit`,
+      detail: `It holds more than 90 % of ${formatBytes(least)} that the kernel cannot take back. ${at}`,
+      hint: `End sessions, lower work_mem or shared_buffers, or raise the limit: "./floe instance limit ${known.name} --memory-max SIZE".`,
+      hostId: seen.hostId,
+      instanceId: known.instanceId,
+    }),
+  ]
+}
 
 function instanceIncidents(
   seen: HostSeen,

@@ -1,5 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { listCheckpoints, listIncidents, newestSeq, readSamplesAfter, showHost, showInstance } from '@floe/db'
+import {
+  listCheckpoints,
+  listIncidents,
+  listStalls,
+  newestSeq,
+  readSamplesAfter,
+  showHost,
+  showInstance,
+} from '@floe/db'
 import { incidentKinds } from '@floe/domain'
 import type { Sample } from '@floe/telemetry'
 import { waitUntil } from '@floe/testkit'
@@ -161,7 +169,7 @@ test('an instance its agent does not name any more is unknown, with the reason, 
   await waitUntil('the incident is closed', async () => (await openKeys()).length === 0)
 })
 
-test('every sample and checkpoint of an agent is stored once: what it kept, what comes, and after it was away', async () => {
+test('every sample, checkpoint and stall of an agent is stored once: what it kept, what comes, and after it was away', async () => {
   const id = await running(bench.host, 'one')
   bench.host.samples.set(id, samples(0, 1_500))
   bench.start()
@@ -195,6 +203,18 @@ test('every sample and checkpoint of an agent is stored once: what it kept, what
       redoLsn: '0/1',
     })),
   )
+  const stall = {
+    seq: now,
+    startedAt: now,
+    endedAt: now + 2_000,
+    cause: 'lock' as const,
+    waits: [{ type: 'Lock', event: 'relation', count: 6 }],
+    sessions: 3,
+    checkpoint: null,
+    checkpointerStopped: false,
+    device: null,
+  }
+  bench.host.stalls.set(id, [stall, { ...stall, seq: now + 1, cause: 'storage' }])
   await bench.reopen(bench.host)
   await waitUntil('the rest is stored', async () => (await newestSeq(bench.db.pool, id)) === 1_599)
   const stored = await readSamplesAfter(bench.db.pool, { instanceId: id, afterSeq: -1 })
@@ -210,6 +230,14 @@ test('every sample and checkpoint of an agent is stored once: what it kept, what
     reasons: ['time'],
     startedAt: null,
   })
+  await waitUntil(
+    'the stalls are stored',
+    async () => (await listStalls(bench.db.pool, { instanceId: id })).length === 2,
+  )
+  expect(await listStalls(bench.db.pool, { instanceId: id })).toEqual([
+    { ...stall, seq: now + 1, cause: 'storage' },
+    stall,
+  ])
 })
 
 test('a slow host and a dead one delay no other', async () => {

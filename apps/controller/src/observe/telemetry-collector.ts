@@ -5,8 +5,10 @@ import {
   type InstanceSamples,
   insertCheckpoints,
   insertSamples,
+  insertStalls,
   newestCheckpointSeq,
   newestSeq,
+  newestStallSeq,
 } from '@floe/db'
 import type { Log } from '@floe/host/log'
 import type { Agents, HostAgent } from '../agents'
@@ -18,12 +20,13 @@ const CHECKPOINTS_AT_ONCE = 200
 /** A stopped instance has nothing new but its last words; it is asked every so many passes. */
 const STOPPED_EVERY = 5
 
-/** Fetches samples and checkpoints of one host's instances from where the database ends. */
+/** Fetches samples, checkpoints and stalls of one host's instances from where the database ends. */
 export class TelemetryCollector {
   readonly #hostId: string
   readonly #parts: { db: Database; agents: Agents; log: Log }
   readonly #sampleSeq = new Map<string, number>()
   readonly #checkpointSeq = new Map<string, number>()
+  readonly #stallSeq = new Map<string, number>()
   #instances: readonly InstanceObserved[] = []
   #passes = 0
 
@@ -36,7 +39,7 @@ export class TelemetryCollector {
   see(instances: readonly InstanceObserved[]): void {
     this.#instances = instances
     const ids = new Set<string>(instances.map((i) => i.instanceId))
-    for (const known of [this.#sampleSeq, this.#checkpointSeq])
+    for (const known of [this.#sampleSeq, this.#checkpointSeq, this.#stallSeq])
       for (const id of known.keys()) if (!ids.has(id)) known.delete(id)
   }
 
@@ -88,7 +91,7 @@ export class TelemetryCollector {
     }
   }
 
-  /** One pass over the checkpoints of all instances. */
+  /** One pass over the checkpoints and stalls of all instances. */
   async readCheckpoints(): Promise<void> {
     const { checkpoint } = this.#parts.agents.of(this.#hostId).quick
     await Promise.all(this.#instances.map((i) => this.#checkpointsOf(i.instanceId, checkpoint)))
@@ -100,15 +103,23 @@ export class TelemetryCollector {
   ): Promise<void> {
     const { pool } = this.#parts.db
     const afterSeq = this.#checkpointSeq.get(instanceId) ?? (await newestCheckpointSeq(pool, instanceId))
-    let checkpoints: Awaited<ReturnType<typeof checkpoint.read.query>>['checkpoints']
+    const afterStallSeq = this.#stallSeq.get(instanceId) ?? (await newestStallSeq(pool, instanceId))
+    let answer: Awaited<ReturnType<typeof checkpoint.read.query>>
     try {
-      checkpoints = (await checkpoint.read.query({ instanceId, afterSeq, limit: CHECKPOINTS_AT_ONCE }))
-        .checkpoints
+      answer = await checkpoint.read.query({
+        instanceId,
+        afterSeq,
+        afterStallSeq,
+        limit: CHECKPOINTS_AT_ONCE,
+      })
     } catch (error) {
       return this.#ignoreSilence(instanceId, error)
     }
+    const { checkpoints, stalls } = answer
     await insertCheckpoints(pool, instanceId, checkpoints)
     this.#checkpointSeq.set(instanceId, checkpoints.at(-1)?.seq ?? afterSeq)
+    await insertStalls(pool, instanceId, stalls)
+    this.#stallSeq.set(instanceId, stalls.at(-1)?.seq ?? afterStallSeq)
   }
 
   /** A silent agent is the report's business, an instance that is gone the next report's; anything else is told. */

@@ -6,6 +6,7 @@ import {
   createAgentRouter,
   type InstanceObserved,
   type NumberedCheckpoint,
+  type NumberedStall,
   type Report,
   type TaskKey,
   type TaskStartInput,
@@ -15,10 +16,12 @@ import {
   fault,
   type HostFacts,
   Lsn,
+  noLimits,
   type ReplicationObserved,
   rightOf,
   type StandbySeen,
   type TornList,
+  withLimits,
 } from '@floe/domain'
 import type { Sample } from '@floe/telemetry'
 import type { TestAuthority } from '@floe/testkit'
@@ -104,6 +107,7 @@ export class FakeAgent {
   readonly instances = new Map<string, InstanceObserved>()
   readonly samples = new Map<string, Sample[]>()
   readonly checkpoints = new Map<string, NumberedCheckpoint[]>()
+  readonly stalls = new Map<string, NumberedStall[]>()
   /** Calls of task.start by key, also those that started nothing. */
   readonly startCalls = new Map<string, number>()
   taskMs = 20
@@ -234,12 +238,14 @@ export class FakeAgent {
       },
       requestCertificate: missing,
       installCertificate: missing,
-      readCheckpoints: ({ instanceId, afterSeq, limit }) =>
+      readCheckpoints: ({ instanceId, afterSeq, limit, afterStallSeq }) =>
         slow(() => ({
           checkpoints: (this.checkpoints.get(instanceId) ?? [])
             .filter((c) => c.seq > afterSeq)
             .slice(0, limit),
           running: null,
+          stalls: (this.stalls.get(instanceId) ?? []).filter((s) => s.seq > (afterStallSeq ?? Infinity)),
+          runningStall: null,
         })),
     }
   }
@@ -482,6 +488,28 @@ export class FakeAgent {
         }
       case 'require-tls':
         return { changed: true, sessionsWithoutTls: 0 }
+      case 'limit-instance': {
+        const limits = withLimits(noLimits, task.changes)
+        return {
+          limits,
+          observed: {
+            driver: 'cgroup-v2',
+            whyNot: null,
+            ordered: limits,
+            inForce: limits,
+            gaps: [],
+            exempt: [],
+            devices: { data: 'vda', wal: 'vda' },
+            memoryNearLimit: false,
+            outOfMemoryKills: 0,
+          },
+        }
+      }
+      case 'check-host':
+        return {
+          ...{ version: 1, host: 'double', kernel: '6', cpus: 2, memoryBytes: 2 ** 34, container: false },
+          ...{ disks: [], lines: [] },
+        }
       case 'set-commit-mode':
         return { commitMode: task.commitMode }
       case 'check-settings':

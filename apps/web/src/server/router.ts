@@ -14,6 +14,7 @@ import { protection } from './routers/protection'
 import { retention } from './routers/retention'
 import { setting } from './routers/setting'
 import { setup } from './routers/setup'
+import { stall } from './routers/stall'
 import { standby } from './routers/standby'
 import { telemetry } from './routers/telemetry'
 import { token } from './routers/token'
@@ -26,6 +27,7 @@ export const appRouter = router({
   host,
   instance,
   cluster,
+  stall,
   standby,
   keptAside,
   protection,

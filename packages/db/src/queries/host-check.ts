@@ -1,7 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { Fault, HostCheck, fault as makeFault } from '@floe/domain'
+import { Fault, HOST_CHECK_VERSION, HOST_STALE_MS, HostCheck, fault as makeFault } from '@floe/domain'
 import type { Queryable, Transaction } from '../database'
 import type { Actor } from './audit'
+import { CONTROLLER_ACTOR } from './cluster'
+
+/** Of a check that nobody asked for and that told nothing: the next one comes after this. */
+const AFTER_A_FAULT_MS = 3_600_000
+/** So many may be open before more are asked for: a person who asks does not wait behind a whole fleet. */
+const OPEN_AT_MOST = 8
 
 /** The last check of a host that told something, and why a later one did not. */
 export type HostCheckView = {
@@ -38,6 +44,39 @@ export async function askHostCheck(
     asked.actor.name,
   ])
   return { checkId, created: true }
+}
+
+/**
+ * Asks for the checks that are due though nobody asks: of hosts that answer, by agents that know the task (contract 1.19), and
+ * of which no check told anything for `everyMs`, or none that this version can read. Answers the hosts.
+ */
+export async function askDueHostChecks(on: Queryable, everyMs: number): Promise<string[]> {
+  const { rows } = await on.query<{ hostId: string }>(
+    `INSERT INTO host_check (id, "hostId", actor, "actorName")
+     SELECT gen_random_uuid(), h.id, $1, $2
+       FROM host h
+      CROSS JOIN LATERAL (
+            SELECT coalesce(bool_or(c."endedAt" IS NULL), false) AS open,
+                   max(c."endedAt") FILTER (WHERE c.result ->> 'version' = $7) AS told,
+                   max(c."endedAt") FILTER (WHERE c.fault IS NOT NULL) AS failed
+              FROM host_check c WHERE c."hostId" = h.id) AS c
+      WHERE h."removedAt" IS NULL AND h."revokedAt" IS NULL
+        AND h."observedAt" > now() - make_interval(secs => $3 / 1000.0)
+        AND CASE WHEN h."contractVersion" ~ '^[0-9]{1,4}[.][0-9]{1,4}$'
+                 THEN string_to_array(h."contractVersion", '.')::int[] >= ARRAY[1, 19] ELSE false END
+        AND NOT c.open
+        AND (c.told IS NULL OR c.told <= now() - make_interval(secs => $4 / 1000.0))
+        AND (c.failed IS NULL OR c.failed <= now() - make_interval(secs => $5 / 1000.0))
+      ORDER BY c.told NULLS FIRST, h.id
+      LIMIT greatest(0, $6 - (SELECT count(*) FROM host_check WHERE "endedAt" IS NULL))
+     ON CONFLICT DO NOTHING
+     RETURNING "hostId"`,
+    [
+      ...[CONTROLLER_ACTOR.id, CONTROLLER_ACTOR.name, HOST_STALE_MS, everyMs, AFTER_A_FAULT_MS, OPEN_AT_MOST],
+      String(HOST_CHECK_VERSION),
+    ],
+  )
+  return rows.map((row) => row.hostId)
 }
 
 /** How a check stands: `taken` once a controller has begun, `ended` with a fault where it told nothing. */

@@ -5,8 +5,10 @@ import {
   type HostState,
   hostState,
   type InstanceIntent,
+  type InstanceLimits,
   type InstanceRole,
   type InstanceState,
+  type LimitsObserved,
   type MemberRole,
   type OperationKind,
   type OperationState,
@@ -73,6 +75,10 @@ export type InstanceView = {
   user: { name: string; own: boolean; separable: boolean } | null
   /** What was wrong with its processes when it was last seen. */
   processFault: Fault | null
+  /** How much of its host it may use, as its agent confirmed it last; null: all of it. */
+  limits: InstanceLimits | null
+  /** What its agent last reported of that; null: an older agent. */
+  limitsObserved: LimitsObserved | null
   /** The operation that was to make it and did not, where no engine of it was ever seen; null of any other instance. */
   creationFailed: { operationId: string } | null
   /** The operation on it, or on its cluster, that has not ended, if any; only one can be. */
@@ -87,7 +93,7 @@ export type InstanceView = {
 
 const instanceQuery = `
   SELECT i.id AS "instanceId", i.name, i."createdAt", i."deletedAt", i.intent, i.state, i.because, i."observedAt",
-         i.role, i."engineVersion", i."systemIdentifier", i.port, i.observed, h.id AS "hostId", h.name AS "hostName",
+         i.role, i."engineVersion", i."systemIdentifier", i.port, i.observed, i.limits, h.id AS "hostId", h.name AS "hostName",
          c.id AS "clusterId", c.name AS "clusterName", c."deletionProtected", i."memberRole",
          (SELECT count(*)::int FROM instance m WHERE m."clusterId" = c.id AND m."deletedAt" IS NULL) AS "members",
          (extract(epoch FROM clock_timestamp() - i."observedAt") * 1000)::float8 AS "ageMs",
@@ -131,7 +137,9 @@ type InstanceRow = {
     settingDrift?: InstanceSettingDrift[]
     user?: { name: string; own: boolean; separable: boolean }
     processFault?: Fault | null
+    limits?: LimitsObserved
   } | null
+  limits: InstanceLimits | null
   hostId: string
   hostName: string
   clusterId: string
@@ -191,6 +199,8 @@ function instanceView(row: InstanceRow): InstanceView {
     settingDrift: observed.settingDrift ?? [],
     user: observed.user ?? null,
     processFault: observed.processFault ?? null,
+    limits: row.limits,
+    limitsObserved: observed.limits ?? null,
     creationFailed: row.failedCreation === null ? null : { operationId: row.failedCreation },
     operation:
       row.operationId === null
@@ -221,12 +231,13 @@ export async function findInstanceAgent(
 /** Instances that are not deleted, by name, each with its host and its open operation; `search` is part of a name. */
 export async function listInstances(
   on: Queryable,
-  input: { search?: string | undefined } = {},
+  input: { search?: string | undefined; hostId?: string | undefined } = {},
 ): Promise<InstanceView[]> {
   const { rows } = await on.query<InstanceRow>(
     `${instanceQuery}
-      WHERE i."deletedAt" IS NULL AND ($1::text IS NULL OR strpos(i.name, lower($1)) > 0) ORDER BY i.name`,
-    [input.search ?? null],
+      WHERE i."deletedAt" IS NULL AND ($1::text IS NULL OR strpos(i.name, lower($1)) > 0)
+        AND ($2::uuid IS NULL OR i."hostId" = $2) ORDER BY i.name`,
+    [input.search ?? null, input.hostId ?? null],
   )
   return rows.map(instanceView)
 }

@@ -1,5 +1,5 @@
 import { insertInstance, isCreationOver } from '@floe/db'
-import { fault } from '@floe/domain'
+import { FaultError, fault, noLimits, whyNoLimits, withLimits } from '@floe/domain'
 import { chooseHost } from '../choose-host'
 import { controlFor, memberOf } from '../instance-control'
 import { observeStep } from '../observe-step'
@@ -20,12 +20,15 @@ export const createInstance = defineOperation('create-instance', {
       })
     if (retryOf !== null && instance) return false
     const { instanceId, name } = input
+    const refusal = whyNoLimits(withLimits(noLimits, input.limits ?? {}))
+    if (refusal) throw new FaultError(refusal)
     await insertInstance(tx, { instanceId, name, hostId: await chooseHost(tx, hostId), intent: 'running' })
     return true
   },
   retryAfresh: true,
-  plan: () => [
+  plan: ({ limits }) => [
     { name: 'create', title: 'Create the data directory' },
+    ...(limits === undefined ? [] : [{ name: 'limit' as const, title: 'Set its limits' }]),
     { name: 'start', title: 'Start the engine' },
     { name: 'observe', title: 'Wait until it runs' },
   ],
@@ -42,6 +45,12 @@ export const createInstance = defineOperation('create-instance', {
       // the first revision that can be rolled back to
       records: ({ managed }) =>
         managed ? [{ kind: 'settings-confirmed', confirmed: [], managed, reason: 'as it was created' }] : [],
+    }),
+    limit: taskStep('limit-instance', {
+      deadlineMs: 60_000,
+      task: async (context) =>
+        (await controlFor(context)).limit(context.input.instanceId, context.input.limits ?? {}),
+      records: ({ limits }) => [{ kind: 'limits-confirmed', limits }],
     }),
     start: taskStep('start-instance', {
       deadlineMs: 60_000,

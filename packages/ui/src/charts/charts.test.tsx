@@ -115,6 +115,12 @@ describe('checkpoint bands', () => {
     expect(shown).toHaveLength(100)
     expect(shown.slice(0, -1).every((b) => b.to - b.from <= 250)).toBe(true)
   })
+  test('a stall leaves the phases of checkpoints as wide as they are', () => {
+    const stall = { ...band, key: 'b', phase: 'stall' as const, from: 10_001, to: 12_000 }
+    const shown = visibleBands([band, stall], 0, 300_000, 600)
+    expect(shown.map((b) => b.phase)).toEqual(['sync', 'stall'])
+    expect((shown[0]?.to ?? 0) - (shown[0]?.from ?? 0)).toBeGreaterThanOrEqual(500)
+  })
   test('bands outside the window are left out, and those across its edge are cut', () => {
     expect(visibleBands([band], 20_000, 30_000, 600)).toEqual([])
     expect(visibleBands([{ ...band, from: 5_000, to: 15_000 }], 10_000, 30_000, 600)[0]).toMatchObject({
@@ -161,6 +167,17 @@ describe('TimeSeriesChart', () => {
     cleanup()
     show({ series: series.map((s) => ({ ...s, ended: true })) })
     expect(screen.queryByText('90 /s')).toBeNull()
+  })
+
+  test('the legend names what the bands are: checkpoints, stalls, or both', () => {
+    const band = { key: 'a', from: start, to: start + 1_000, label: '' }
+    show({ bands: [{ ...band, phase: 'stall' }] })
+    expect(screen.getByText('stall')).toBeDefined()
+    expect(screen.queryByText('checkpoint write | sync')).toBeNull()
+    cleanup()
+    show({ bands: [{ ...band, phase: 'write' }] })
+    expect(screen.queryByText('stall')).toBeNull()
+    expect(screen.getByText('checkpoint write | sync')).toBeDefined()
   })
 
   test('a series that was sampled a little before the others is still of the present', () => {

@@ -1,5 +1,11 @@
-/** A stretch of time drawn behind a chart: a checkpoint's write or sync phase. `label` is what a reader of it is told. */
-export type ChartBand = { key: string; phase: 'write' | 'sync'; from: number; to: number; label: string }
+/** A stretch of time drawn behind a chart: a checkpoint's write or sync phase, or a stall. `label` is what a reader is told. */
+export type ChartBand = {
+  key: string
+  phase: 'write' | 'sync' | 'stall'
+  from: number
+  to: number
+  label: string
+}
 
 /** A phase shorter than this many pixels is widened to it. */
 const leastPixels = 1.5
@@ -16,7 +22,11 @@ export function visibleBands(
   plotWidth: number,
 ): ChartBand[] {
   const least = plotWidth > 0 ? ((to - from) / plotWidth) * leastPixels : 0
-  const next = { write: Number.POSITIVE_INFINITY, sync: Number.POSITIVE_INFINITY }
+  const next = {
+    write: Number.POSITIVE_INFINITY,
+    sync: Number.POSITIVE_INFINITY,
+    stall: Number.POSITIVE_INFINITY,
+  }
   const out: ChartBand[] = []
   for (const band of [...bands].sort((a, b) => b.from - a.from)) {
     const room = (next[band.phase] - band.from) / 4

@@ -28,6 +28,8 @@ export type PlotProps = {
 // Recharts takes an object of another identity for a change and lays everything out again: these never change
 const axisText = { fontSize: 11, fill: 'var(--ink-muted)' }
 const axisLine = { stroke: 'var(--line-strong)' }
+/** A phase lies behind the lines; one that is short has to be seen all the same. */
+const bandOpacity: Record<ChartBand['phase'], number> = { write: 0.13, sync: 0.55, stall: 0.3 }
 const margin = { left: 0, right: plotRoom.right, top: plotRoom.top, bottom: 0 }
 
 /** The array of before as long as it holds the same numbers. */
@@ -94,8 +96,8 @@ export const Plot = memo(function Plot({
           x1={band.from}
           x2={band.to}
           ifOverflow="hidden"
-          fill={band.phase === 'write' ? 'var(--band-write)' : 'var(--band-sync)'}
-          fillOpacity={band.phase === 'write' ? 0.13 : 0.55}
+          fill={`var(--band-${band.phase})`}
+          fillOpacity={bandOpacity[band.phase]}
           stroke="none"
         />
       ))}

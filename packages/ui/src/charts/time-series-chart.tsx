@@ -316,13 +316,19 @@ const Legend = memo(function Legend({
         </li>
       ) : null}
       {shaded ? <li>shaded up to the largest value</li> : null}
-      {bands.length > 0 ? (
+      {bands.some((band) => band.phase !== 'stall') ? (
         <li className="flex items-center gap-1.5">
           <span aria-hidden className="flex overflow-hidden rounded-xs">
             <span data-mark className="h-2 w-2 bg-band-write/50" />
             <span className="h-2 w-1 bg-band-sync" />
           </span>
           checkpoint write | sync
+        </li>
+      ) : null}
+      {bands.some((band) => band.phase === 'stall') ? (
+        <li className="flex items-center gap-1.5">
+          <span aria-hidden data-mark className="h-2 w-2 rounded-xs bg-band-stall/40" />
+          stall
         </li>
       ) : null}
     </ul>

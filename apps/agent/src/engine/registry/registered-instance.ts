@@ -1,4 +1,4 @@
-import { InstanceId, InstanceName, MemberLogin, PrimaryKnown } from '@floe/domain'
+import { InstanceId, InstanceLimits, InstanceName, MemberLogin, PrimaryKnown } from '@floe/domain'
 import { z } from 'zod'
 
 /**
@@ -30,6 +30,8 @@ export const RegisteredInstance = z.object({
   repairRole: MemberLogin.optional(),
   /** The primary of its cluster on the newest timeline that an order named. */
   primaryKnown: PrimaryKnown.optional().catch(undefined),
+  /** How much of the host it may use; left out: all of it. */
+  limits: InstanceLimits.optional().catch(undefined),
   createdAt: z.number(),
 })
 export type RegisteredInstance = z.infer<typeof RegisteredInstance>

@@ -61,6 +61,7 @@ export function useCheckpoints(instanceId: InstanceId, range: TimeRange, from: n
     checkpoints,
     cut: (list?.length ?? 0) >= mostCheckpoints,
     running: live ? (probe.data?.running ?? null) : null,
+    stall: live ? (probe.data?.stall ?? null) : null,
     // the answer for another range says nothing about this one
     loading: stored.isPending || stored.isPlaceholderData,
     fault: stored.error ? faultOf(stored.error) : null,

@@ -35,6 +35,7 @@ import { NotThere } from '../console/not-there'
 import { AddHost } from './add-host'
 import { HostCheckCard } from './host-check-card'
 import { HostFactsView } from './host-facts'
+import { HostMapCard } from './host-map'
 import { PowerSupplyCard } from './power-supply-card'
 import { useHostAge } from './use-host-age'
 
@@ -100,6 +101,7 @@ function HostView({ detail }: { detail: Detail }) {
             does not see them. Enrol it again to have it back, or remove it.
           </Alert>
         )}
+        <HostMapCard host={host} ageMs={ageMs} />
         <Card title="Agent">
           <KeyValue
             items={[

@@ -17,8 +17,12 @@ import { RunningCheckpoint } from '../checkpoint/running-checkpoint'
 import { useCheckpoints } from '../checkpoint/use-checkpoints'
 import { CommitsWaitNotice } from '../cluster/commits-wait'
 import { useInstance } from '../instance/instance-context'
+import { LimitsCard } from '../limit/limits-card'
 import { ProtectionCard } from '../protection/protection-card'
 import { RecoveryHistory } from '../protection/recovery-history'
+import { stallBands } from '../stall/stall-bands'
+import { StallTable } from '../stall/stall-table'
+import { useStalls } from '../stall/use-stalls'
 import {
   type ChartDefinition,
   linesShown,
@@ -64,6 +68,12 @@ export function Overview() {
   const bands = useMemo(
     () => checkpointBands(checkpoints.checkpoints, running, bandsEnd),
     [checkpoints.checkpoints, running, bandsEnd],
+  )
+  const stalls = useStalls(instanceId, range)
+  const lasting = staleMs === null ? checkpoints.stall : null
+  const marked = useMemo(
+    () => [...bands, ...stallBands(stalls.stalls, lasting)],
+    [bands, stalls.stalls, lasting],
   )
   const zoom = useCallback(
     (a: number, b: number) => setRange({ kind: 'between', from: a, to: b }),
@@ -113,7 +123,7 @@ export function Overview() {
                 rows={timeline.rows}
                 from={from}
                 to={to}
-                bands={chart.checkpoints ? bands : noBands}
+                bands={chart.stalls ? marked : chart.checkpoints ? bands : noBands}
                 generation={`${timeline.generation}|${live ? 'live' : `${from}:${to}`}`}
                 delayMs={i * 70}
                 loading={timeline.loading}
@@ -125,6 +135,14 @@ export function Overview() {
           ))}
         </div>
       </ChartCursor>
+      <StallTable
+        stalls={stalls.stalls}
+        range={timeRangeLabel(range)}
+        cut={stalls.cut}
+        loading={stalls.loading}
+        fault={stalls.fault}
+        onRetry={stalls.retry}
+      />
       <CheckpointTable
         checkpoints={checkpoints.checkpoints}
         range={timeRangeLabel(range)}
@@ -132,6 +150,11 @@ export function Overview() {
         loading={checkpoints.loading}
         fault={checkpoints.fault}
         onRetry={checkpoints.retry}
+      />
+      <LimitsCard
+        instanceId={instance.instanceId}
+        name={instance.name}
+        busy={instance.openOperation !== null}
       />
       <ProtectionCard />
       <RecoveryHistory />

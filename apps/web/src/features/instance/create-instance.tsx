@@ -3,9 +3,14 @@ import {
   connectionForms,
   type Fault,
   InstanceName,
+  LimitChanges,
+  type LimitName,
   newSettingFaults,
+  noLimits,
   OperationId,
   requiresTls,
+  whyNoLimits,
+  withLimits,
 } from '@floe/domain'
 import {
   Alert,
@@ -30,6 +35,8 @@ import { useTRPC } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
+import { LimitFields } from '../limit/limit-fields'
+import { type LimitTexts, limitTexts, typedLimits } from '../limit/typed-limits'
 import { OperationLink } from '../operation/operation-link'
 import { OperationSteps } from '../operation/operation-steps'
 import { useOperation } from '../operation/use-operation'
@@ -38,9 +45,9 @@ import { ConnectionCard } from './connection-card'
 type Created = RouterOutputs['instance']['create']
 type SettingLine = { key: number; name: string; value: string }
 
-type Draft = { name: string; hostId: string; lines: readonly SettingLine[] }
+type Draft = { name: string; hostId: string; lines: readonly SettingLine[]; limits: LimitTexts }
 
-const emptyDraft: Draft = { name: '', hostId: '', lines: [] }
+const emptyDraft: Draft = { name: '', hostId: '', lines: [], limits: limitTexts(noLimits) }
 
 /** What an operation that was to create an instance was asked with, as the form holds it. */
 export function draftOf(input: Record<string, unknown>): Draft {
@@ -49,6 +56,7 @@ export function draftOf(input: Record<string, unknown>): Draft {
     ...emptyDraft,
     name: typeof input.name === 'string' ? input.name : '',
     lines: Object.entries(settings).map(([name, value], key) => ({ key, name, value: String(value) })),
+    limits: limitTexts(LimitChanges.catch({}).parse(input.limits ?? {})),
   }
 }
 
@@ -121,6 +129,9 @@ function CreateForm({
   const [name, setName] = useState(draft.name)
   const [hostId, setHostId] = useState(draft.hostId)
   const [lines, setLines] = useState(draft.lines)
+  const [limits, setLimits] = useState(draft.limits)
+  const [limitErrors, setLimitErrors] = useState<ReadonlyMap<LimitName, string>>(new Map())
+  const [limitFault, setLimitFault] = useState<Fault | null>(null)
   const [nameError, setNameError] = useState<string | null>(null)
   const [lineFaults, setLineFaults] = useState<ReadonlyMap<number, Fault>>(new Map())
   // one key for one intent: pressing again after a broken connection creates nothing twice
@@ -128,7 +139,7 @@ function CreateForm({
   const hosts = useQuery(trpc.host.list.queryOptions())
   const create = useMutation(
     trpc.instance.create.mutationOptions({
-      onSuccess: (next) => onCreated(next, { name, hostId, lines }),
+      onSuccess: (next) => onCreated(next, { name, hostId, lines, limits }),
       onError: (error) => {
         if (faultOf(error).code !== 'console.unreachable') key.current = null
       },
@@ -139,7 +150,7 @@ function CreateForm({
   const refused: Fault | null = error ? faultOf(error) : null
   // a name that is taken is told beside the name
   const nameTaken = refused?.code === 'instance.name_taken' ? refused : null
-  const fault = nameTaken ? null : refused
+  const fault = limitFault ?? (nameTaken ? null : refused)
   const several = (hosts.data?.hosts.length ?? 0) > 1
 
   async function submit() {
@@ -151,6 +162,11 @@ function CreateForm({
       return
     }
     setNameError(null)
+    const asked = typedLimits(limits, noLimits)
+    setLimitErrors(asked.wrong)
+    const notLimited = asked.wrong.size > 0 ? null : whyNoLimits(withLimits(noLimits, asked.changes))
+    setLimitFault(notLimited)
+    if (asked.wrong.size > 0 || notLimited) return
     const given = lines.filter((l) => l.name.trim() !== '' || l.value.trim() !== '')
     const faults = newSettingFaults(given)
     const wrong = new Map(given.flatMap((l, i) => (faults[i] ? [[l.key, faults[i]] as const] : [])))
@@ -170,7 +186,13 @@ function CreateForm({
       if (refusedLines.length > 0) return
     }
     key.current ??= newIdempotencyKey()
-    create.mutate({ name: parsed.data, settings, idempotencyKey: key.current, ...host })
+    create.mutate({
+      name: parsed.data,
+      settings,
+      ...(Object.keys(asked.changes).length > 0 ? { limits: asked.changes } : {}),
+      idempotencyKey: key.current,
+      ...host,
+    })
   }
   const change = (line: SettingLine) => {
     key.current = null
@@ -286,6 +308,26 @@ function CreateForm({
                 Add a setting
               </Button>
             </div>
+          </div>
+        </details>
+        <details
+          className="rounded-md border border-line"
+          open={Object.values(draft.limits).some((text) => text !== '') || undefined}
+        >
+          <summary className="px-3 py-2 text-sm font-medium">Advanced: limits</summary>
+          <div className="flex flex-col gap-3 border-t border-line px-3 py-3">
+            <p className="text-xs text-ink-muted">
+              How much of its host it may use, in force before the first start. An empty field is no limit.
+              All of them can be changed later, without a restart.
+            </p>
+            <LimitFields
+              texts={limits}
+              wrong={limitErrors}
+              onChange={(texts) => {
+                key.current = null
+                setLimits(texts)
+              }}
+            />
           </div>
         </details>
         {fault ? <FaultAlert fault={fault} /> : null}

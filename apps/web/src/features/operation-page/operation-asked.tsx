@@ -1,4 +1,8 @@
 import {
+  formatLimit,
+  LimitChanges,
+  limitNames,
+  limitRecord,
   MemberSettings,
   type OperationKind,
   operationRecord,
@@ -27,6 +31,8 @@ function Code({ children }: { children: ReactNode }) {
 
 /** A value of an operation's input in the form that suits it: settings as lines, anything unknown as JSON. */
 function show(value: unknown): ReactNode {
+  const limits = LimitChanges.strict().safeParse(value)
+  if (limits.success) return <Code>{limitLines(limits.data)}</Code>
   if (typeof value === 'string' || typeof value === 'number') return <Code>{value}</Code>
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
   const names = z.array(z.string()).safeParse(value)
@@ -43,6 +49,14 @@ function show(value: unknown): ReactNode {
   }
   return <Code>{JSON.stringify(value, null, 1)}</Code>
 }
+
+const limitLines = (changes: LimitChanges): string =>
+  limitNames
+    .flatMap((name) => {
+      const value = changes[name]
+      return value === undefined ? [] : `${limitRecord(name).title}: ${formatLimit(name, value)}`
+    })
+    .join('\n') || 'none'
 
 /** What is asked of every member alike once, of single ones with the beginning of their id. */
 function memberLines(members: MemberSettings[]): string {

@@ -21,6 +21,8 @@ export type ChartDefinition = {
   stacked?: boolean
   /** Draw checkpoints behind it. */
   checkpoints?: boolean
+  /** Mark stalls on it. */
+  stalls?: boolean
   leastTop?: number
   /** One value far above all others does not set the scale: a mean of very few transactions can be anything. */
   clipsExceptions?: boolean
@@ -52,14 +54,19 @@ function of(
 const known = (name: MetricName) => (rows: readonly TimelineRow[]) =>
   rows.some((row) => typeof row[name] === 'number')
 
+const everAbove0 = (name: MetricName) => (rows: readonly TimelineRow[]) =>
+  rows.some((row) => (row[name] ?? 0) > 0)
+
 /** The charts of an instance's overview, in the order shown. */
 export const overviewCharts: readonly ChartDefinition[] = [
   {
     id: 'tps',
     title: 'TPS',
-    description: 'Transactions ended per second, commits and rollbacks together, with checkpoints behind.',
+    description:
+      'Transactions ended per second, commits and rollbacks together, with checkpoints and stalls behind.',
     unit: '1/s',
     checkpoints: true,
+    stalls: true,
     leastTop: 10,
     series: [of('tps', 'transactions', 1, { maximum: true }), of('xact_rollback', 'of these rolled back', 5)],
     alsoExported: ['xact_commit'],
@@ -184,10 +191,14 @@ export const overviewCharts: readonly ChartDefinition[] = [
   {
     id: 'processor',
     title: 'Processor',
-    description: 'Processor time used by all processes of the instance.',
+    description: 'Processor time used by all processes of the instance, and its limit where one is set.',
     unit: 'cores',
     leastTop: 0.1,
-    series: [of('process_cpu', 'in use', 1, { kind: 'area', maximum: true })],
+    series: [
+      of('process_cpu', 'in use', 1, { kind: 'area', maximum: true }),
+      of('cpu_limit', 'limit', 5, { dashed: true, shownWhere: known('cpu_limit') }),
+      of('cpu_throttled', 'held back by the limit', 2, { shownWhere: everAbove0('cpu_throttled') }),
+    ],
   },
   {
     id: 'memory',
@@ -195,8 +206,33 @@ export const overviewCharts: readonly ChartDefinition[] = [
     description: 'Private memory of all processes of the instance plus shared memory once.',
     unit: 'B',
     leastTop: 16 * 1024 ** 2,
-    series: [of('process_memory', 'in use', 4, { kind: 'area' })],
+    series: [
+      of('process_memory', 'in use', 4, { kind: 'area' }),
+      of('memory_held', 'cannot be taken back', 2, { shownWhere: known('memory_limit') }),
+      of('memory_limit', 'limit', 5, { dashed: true, shownWhere: known('memory_limit') }),
+    ],
     alsoExported: ['processes'],
+  },
+  {
+    id: 'device',
+    title: 'Data device',
+    description:
+      'Reads of and writes to the data device by the processes that limits of I/O hold for, and the limits where they are set.',
+    unit: '1/s',
+    leastTop: 10,
+    series: [
+      of('data_device_reads', 'reads', 1),
+      of('data_device_writes', 'writes', 2),
+      of('data_device_read_limit', 'limit of reads', 4, {
+        dashed: true,
+        shownWhere: known('data_device_read_limit'),
+      }),
+      of('data_device_write_limit', 'limit of writes', 5, {
+        dashed: true,
+        shownWhere: known('data_device_write_limit'),
+      }),
+    ],
+    alsoExported: ['io_stall'],
   },
 ]
 

@@ -1,5 +1,5 @@
 import { InstanceId } from '@floe/domain'
-import { CheckpointRecord, RunningCheckpoint } from '@floe/telemetry'
+import { CheckpointRecord, RunningCheckpoint, StallRecord } from '@floe/telemetry'
 import { z } from 'zod'
 import { longestRangeMinutes } from '../telemetry/telemetry.types'
 
@@ -26,4 +26,6 @@ export const CheckpointRunningInput = z.object({ instanceId: InstanceId })
 export const CheckpointRunning = z.object({
   running: RunningCheckpoint.extend({ reason: z.string() }).nullable(),
   recent: z.array(CheckpointView),
+  /** The stall that lasts. */
+  stall: StallRecord.extend({ reason: z.string() }).nullable(),
 })

@@ -1,9 +1,9 @@
 import { newestCheckpointSeq } from '@floe/db'
-import { checkpointReason } from '@floe/telemetry'
+import { checkpointReason, stallCause } from '@floe/telemetry'
 import { viewerProcedure } from '../../procedures'
 import { CheckpointRunning, CheckpointRunningInput } from './checkpoint.types'
 
-/** The checkpoint that runs at this moment, and those that ended but are not stored yet; a probe. */
+/** The checkpoint and the stall of this moment, and the checkpoints that ended but are not stored yet; a probe. */
 export const running = viewerProcedure
   .input(CheckpointRunningInput)
   .output(CheckpointRunning)
@@ -17,5 +17,6 @@ export const running = viewerProcedure
       recent: answer.checkpoints
         .map((c) => ({ ...c, reason: checkpointReason(c.reasons) }))
         .sort((a, b) => b.seq - a.seq),
+      stall: answer.runningStall && { ...answer.runningStall, reason: stallCause(answer.runningStall) },
     }
   })

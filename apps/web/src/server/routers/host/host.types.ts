@@ -8,8 +8,11 @@ import {
   HostId,
   HostName,
   HostState,
+  hostResources,
   InstanceId,
+  InstanceLimits,
   InstanceState,
+  LimitSum,
   PowerSupply,
 } from '@floe/domain'
 import { z } from 'zod'
@@ -137,3 +140,38 @@ export const HostDetail = z.object({
   now: z.number(),
 })
 export type HostDetail = z.infer<typeof HostDetail>
+
+export const HostMapInput = z.object({ hostId: HostId })
+const Amount = z.number().nullable()
+/** Who uses how much of a host now, in parts that add up. What is not known is null. */
+export const HostMapView = z.object({
+  /** When its agent said last what the host has and uses; null: never. */
+  observedAt: z.number().nullable(),
+  resources: z.array(
+    z.object({
+      resource: z.enum(hostResources),
+      of: z.string().nullable(),
+      size: Amount,
+      /** In the order of `instances`. */
+      used: z.array(Amount),
+      others: Amount,
+      left: Amount,
+      unknown: z.number().int(),
+    }),
+  ),
+  instances: z.array(
+    z.object({
+      instanceId: InstanceId,
+      name: z.string(),
+      state: InstanceState,
+      limits: InstanceLimits,
+      /** Age of the sample that it goes by; null where there is none of now. */
+      sampleAt: z.number().nullable(),
+    }),
+  ),
+  /** What all instances may use together; empty while the host's size is not known. */
+  sums: z.array(LimitSum),
+  pressures: z.array(z.object({ title: z.string(), detail: z.string(), hint: z.string().nullable() })),
+  now: z.number(),
+})
+export type HostMapView = z.infer<typeof HostMapView>

@@ -2,10 +2,11 @@ import { router } from '../../procedures'
 import { add } from './add'
 import { check } from './check'
 import { list } from './list'
+import { map } from './map'
 import { powerSupply } from './power-supply'
 import { remove } from './remove'
 import { revoke } from './revoke'
 import { show } from './show'
 import { withdraw } from './withdraw'
 
-export const host = router({ list, show, check, add, withdraw, revoke, remove, powerSupply })
+export const host = router({ list, show, map, check, add, withdraw, revoke, remove, powerSupply })

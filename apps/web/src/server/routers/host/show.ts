@@ -16,7 +16,7 @@ export const show = viewerProcedure
         ? await showHost(database.pool, input.hostId)
         : await findHost(database.pool, input.name)
     if (!host) throw hostNotFound('hostId' in input ? input.hostId : input.name)
-    const instances = (await listInstances(database.pool)).filter((i) => i.host.hostId === host.hostId)
+    const instances = await listInstances(database.pool, { hostId: host.hostId })
     return {
       host: hostSummary(host, files.installation.hostId),
       check: hostCheckShown(await showHostCheck(database.pool, host.hostId)),

@@ -16,7 +16,7 @@ export const create = operatorProcedure
   .input(InstanceCreateInput)
   .output(InstanceCreate)
   .mutation(async ({ ctx, input }) => {
-    const { name, settings, hostId, passwordVerifier, idempotencyKey } = input
+    const { name, settings, limits, hostId, passwordVerifier, idempotencyKey } = input
     // what is known to be refused begins nothing: there is no operation to look into and no name to free
     const refused = newSettingFaults(Object.keys(settings).map((n) => ({ name: n }))).find((f) => f !== null)
     if (refused) throw new FaultError(refused)
@@ -27,6 +27,7 @@ export const create = operatorProcedure
         instanceId: InstanceId.parse(randomUUID()),
         name,
         settings,
+        ...(limits === undefined ? {} : { limits }),
         ownerPasswordVerifier: passwordVerifier ?? scramVerifier(password as string),
       },
       hostId,

@@ -4,7 +4,19 @@ import { adopt } from './adopt'
 import { adoptReported } from './adopt-reported'
 import { check } from './check'
 import { create } from './create'
+import { limit } from './limit'
+import { limits } from './limits'
 import { list } from './list'
 import { show } from './show'
 
-export const instance = router({ list, show, check, create, adopt, adoptReported, ...ordersOf('instance') })
+export const instance = router({
+  list,
+  show,
+  check,
+  create,
+  adopt,
+  adoptReported,
+  limits,
+  limit,
+  ...ordersOf('instance'),
+})

@@ -1,4 +1,5 @@
 import {
+  ChangeReason,
   ClusterId,
   ConnectionForms,
   ConnectionTarget,
@@ -8,9 +9,13 @@ import {
   HostState,
   InstanceId,
   InstanceIntent,
+  InstanceLimits,
   InstanceName,
   InstanceRole,
   InstanceState,
+  LimitChanges,
+  LimitSum,
+  LimitsObserved,
   MemberRole,
   OperationId,
   OperationKind,
@@ -124,6 +129,8 @@ export const InstanceCreateInput = z.object({
   hostId: HostId.optional(),
   /** Written before the first start; names and values as in postgresql.conf. */
   settings: z.record(z.string().min(1).max(63), z.string().max(10_000)).default({}),
+  /** In force before the first start; left out: none. */
+  limits: LimitChanges.optional(),
   /** Of the password that role `postgres` gets; left out: one is made and answered. */
   passwordVerifier: ScramVerifier.optional(),
   idempotencyKey: IdempotencyKey.optional(),
@@ -141,6 +148,38 @@ export const InstanceCreate = z.object({
   password: z.string().nullable(),
 })
 export type InstanceCreate = z.infer<typeof InstanceCreate>
+
+export const InstanceLimitInput = z.object({
+  instanceId: InstanceId,
+  /** null takes a limit away, what is left out stays. */
+  changes: LimitChanges.refine((changes) => Object.keys(changes).length > 0, 'must name a limit'),
+  /** Why; kept in the history. */
+  reason: ChangeReason.optional(),
+  idempotencyKey: IdempotencyKey.optional(),
+})
+
+export const InstanceLimitsInput = z.object({ instanceId: InstanceId })
+export const InstanceLimitsView = z.object({
+  /** As its agent confirmed them last. */
+  limits: InstanceLimits,
+  /** As its agent reported them; null while its host is not heard of, or of an older agent. */
+  observed: LimitsObserved.nullable(),
+  host: z.object({ name: z.string(), cpus: z.number(), memoryBytes: z.number() }).nullable(),
+  /** What all instances of the host may use together, by resource; empty while its size is not known. */
+  sums: z.array(LimitSum),
+  /** Newest first. */
+  history: z.array(
+    z.object({
+      at: z.number(),
+      operationId: OperationId,
+      before: InstanceLimits,
+      after: InstanceLimits,
+      reason: z.string().nullable(),
+      actorName: z.string(),
+    }),
+  ),
+})
+export type InstanceLimitsView = z.infer<typeof InstanceLimitsView>
 
 export const InstanceListInput = z
   .object({

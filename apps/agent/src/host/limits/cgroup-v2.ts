@@ -1,0 +1,246 @@
+import { dirname, join } from 'node:path'
+import type { InstanceLimits, LimitDriverKind } from '@floe/domain'
+import {
+  CPU_PERIOD_US,
+  coresOf,
+  type Devices,
+  type DeviceUse,
+  type GroupUse,
+  type IoLimits,
+  type LimitDriver,
+  limitsByDevice,
+  limitsOfDevices,
+  type Part,
+  quotaOf,
+} from './driver'
+import {
+  directoryOf,
+  type GroupMount,
+  type GroupsOf,
+  isGroup,
+  makeGroup,
+  moveTo,
+  numberIn,
+  numbersOf,
+  parseOwnGroups,
+  readGroupFile,
+  removeGroup,
+  writeGroupFile,
+} from './group-files'
+
+const PARENT = 'floe'
+const PARTS: readonly Part[] = ['sessions', 'background']
+const CONTROLLERS = ['cpu', 'memory', 'io']
+
+const ioWords = {
+  readIops: 'riops',
+  writeIops: 'wiops',
+  readBytes: 'rbps',
+  writeBytes: 'wbps',
+} as const satisfies Record<keyof IoLimits, string>
+
+/**
+ * cgroup v2: one group an instance, which limits processors and memory, with a group for each part below it, as the kernel
+ * wants: processes only in leaves. Limits of I/O are those of the sessions' leaf.
+ */
+export class CgroupV2 implements LimitDriver {
+  readonly kind: LimitDriverKind = 'cgroup-v2'
+  protected readonly mount: GroupMount
+  protected readonly groupsOf: GroupsOf
+  /** The agent's own group, below which all are. */
+  readonly #own: string
+
+  constructor(mount: GroupMount, groupsOf: GroupsOf) {
+    this.mount = mount
+    this.groupsOf = groupsOf
+    this.#own = directoryOf(mount, parseOwnGroups(groupsOf(process.pid)).get('') ?? '/')
+  }
+
+  /** An instance's own group. */
+  protected group(instanceId: string): string {
+    return join(this.#own, PARENT, instanceId)
+  }
+
+  #leaf(instanceId: string, part: Part): string {
+    return join(this.group(instanceId), part)
+  }
+
+  prepare(instanceId: string): void {
+    const group = this.group(instanceId)
+    for (const directory of [this.#own, join(this.#own, PARENT)]) {
+      makeGroup(directory)
+      enable(directory, CONTROLLERS)
+    }
+    makeGroup(group)
+    this.makeParts(instanceId)
+    this.passOn(instanceId)
+  }
+
+  protected makeParts(instanceId: string): void {
+    for (const part of PARTS) makeGroup(this.#leaf(instanceId, part))
+  }
+
+  /** Lets the parts have limits of I/O; refused by the kernel while a process is in the group above them. */
+  protected passOn(instanceId: string): void {
+    enable(this.group(instanceId), ['io'])
+  }
+
+  entrances(instanceId: string): readonly string[] {
+    return [join(this.#leaf(instanceId, 'sessions'), 'cgroup.procs')]
+  }
+
+  adopt(instanceId: string, _postmasterPid: number): void {
+    this.prepare(instanceId)
+  }
+
+  place(instanceId: string, pid: number, part: Part): boolean {
+    const wanted = this.#leaf(instanceId, part)
+    const group = parseOwnGroups(this.groupsOf(pid)).get('')
+    if (group === undefined) return false
+    return directoryOf(this.mount, group) === wanted || moveTo(wanted, pid)
+  }
+
+  giveBack(pid: number, parent: number): void {
+    const group = parseOwnGroups(this.groupsOf(parent)).get('')
+    if (group !== undefined) moveTo(directoryOf(this.mount, group), pid)
+  }
+
+  async apply(instanceId: string, limits: InstanceLimits, devices: Devices): Promise<void> {
+    await this.applyToGroup(instanceId, limits)
+    const leaf = this.#leaf(instanceId, 'sessions')
+    const wanted = limitsByDevice(limits, devices)
+    // without the controller there is no such file, and gaps() says so
+    if (readGroupFile(leaf, 'io.max') === null) return
+    for (const number of new Set([...ioMax(readGroupFile(leaf, 'io.max')).keys(), ...wanted.keys()])) {
+      const io = wanted.get(number)
+      const words = (Object.entries(ioWords) as [keyof IoLimits, string][]).map(
+        ([name, word]) => `${word}=${io?.[name] ?? 'max'}`,
+      )
+      writeGroupFile(leaf, 'io.max', `${number} ${words.join(' ')}`)
+    }
+  }
+
+  /** Processors and memory. */
+  protected async applyToGroup(instanceId: string, { cpu, memoryHigh, memoryMax }: InstanceLimits) {
+    const group = this.group(instanceId)
+    const files = {
+      'cpu.max': `${cpu === null ? 'max' : quotaOf(cpu)} ${CPU_PERIOD_US}`,
+      'memory.high': String(memoryHigh ?? 'max'),
+      'memory.max': String(memoryMax ?? 'max'),
+    }
+    for (const [file, text] of Object.entries(files))
+      if (readGroupFile(group, file) !== null) writeGroupFile(group, file, text)
+  }
+
+  inForce(instanceId: string, devices: Devices): InstanceLimits | null {
+    const group = this.group(instanceId)
+    if (!isGroup(group)) return null
+    const [quota, period] = readGroupFile(group, 'cpu.max')?.trim().split(' ').map(Number) ?? []
+    const io = ioMax(readGroupFile(this.#leaf(instanceId, 'sessions'), 'io.max'))
+    return {
+      cpu: quota && period && Number.isFinite(quota) ? coresOf(quota, period) : null,
+      memoryHigh: numberIn(readGroupFile(group, 'memory.high')),
+      memoryMax: numberIn(readGroupFile(group, 'memory.max')),
+      ...limitsOfDevices(
+        devices,
+        (n) => io.get(n) ?? { readIops: null, writeIops: null, readBytes: null, writeBytes: null },
+      ),
+    }
+  }
+
+  use(instanceId: string): GroupUse | null {
+    const group = this.group(instanceId)
+    if (!isGroup(group)) return null
+    const cpu = numbersOf(readGroupFile(group, 'cpu.stat'))
+    const stat = numbersOf(readGroupFile(group, 'memory.stat'))
+    const [anon, shmem] = [stat.get('anon'), stat.get('shmem')]
+    const seconds = (microseconds: number | undefined) =>
+      microseconds === undefined ? null : microseconds / 1e6
+    const leaf = this.#leaf(instanceId, 'sessions')
+    const pressure = /^some .*total=(\d+)/m.exec(readGroupFile(leaf, 'io.pressure') ?? '')
+    return {
+      cpuSeconds: seconds(cpu.get('usage_usec')),
+      cpuThrottledSeconds: seconds(cpu.get('throttled_usec')),
+      memoryBytes: numberIn(readGroupFile(group, 'memory.current')),
+      memoryHeldBytes:
+        anon === undefined || shmem === undefined ? null : anon + shmem + (stat.get('kernel') ?? 0),
+      outOfMemoryKills: numbersOf(readGroupFile(group, 'memory.events')).get('oom_kill') ?? null,
+      ioWaitSeconds: pressure ? Number(pressure[1]) / 1e6 : null,
+      devices: ioUse(readGroupFile(leaf, 'io.stat')),
+    }
+  }
+
+  gaps(limits: InstanceLimits) {
+    const there = new Set(readGroupFile(this.#own, 'cgroup.controllers')?.trim().split(' ') ?? [])
+    return (Object.entries(limits) as [keyof InstanceLimits, number | null][]).flatMap(([limit, value]) => {
+      const controller = limit === 'cpu' ? 'cpu' : limit.startsWith('memory') ? 'memory' : 'io'
+      return value === null || there.has(controller)
+        ? []
+        : [{ limit, why: `The host has no controller "${controller}" of cgroup v2.` }]
+    })
+  }
+
+  forget(instanceId: string): boolean {
+    return (
+      !PARTS.map((part) => removeGroup(this.#leaf(instanceId, part))).includes(false) &&
+      this.forgetGroup(instanceId)
+    )
+  }
+
+  protected forgetGroup(instanceId: string): boolean {
+    const group = this.group(instanceId)
+    const gone = removeGroup(group)
+    removeGroup(dirname(group))
+    return gone
+  }
+}
+
+/** Lets the groups below have controllers; those that the kernel does not have are left out, and gaps() names them. */
+function enable(directory: string, controllers: readonly string[]): void {
+  const there = new Set(readGroupFile(directory, 'cgroup.controllers')?.trim().split(' ') ?? [])
+  const on = new Set(readGroupFile(directory, 'cgroup.subtree_control')?.trim().split(' ') ?? [])
+  const missing = controllers.filter((c) => there.has(c) && !on.has(c))
+  if (missing.length > 0)
+    writeGroupFile(directory, 'cgroup.subtree_control', missing.map((c) => `+${c}`).join(' '))
+}
+
+/** Lines of `254:0 rbps=max wbps=max riops=max wiops=800`. */
+function ioMax(text: string | null): Map<string, IoLimits> {
+  return new Map(
+    [...wordsByDevice(text)].map(([number, words]) => {
+      const of = (name: keyof IoLimits) => numberIn(words.get(ioWords[name]) ?? null)
+      return [
+        number,
+        {
+          readIops: of('readIops'),
+          writeIops: of('writeIops'),
+          readBytes: of('readBytes'),
+          writeBytes: of('writeBytes'),
+        },
+      ]
+    }),
+  )
+}
+
+/** Lines of `254:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0`. */
+function ioUse(text: string | null): Map<string, DeviceUse> {
+  return new Map(
+    [...wordsByDevice(text)].map(([number, words]) => {
+      const of = (word: string) => Number(words.get(word) ?? 0)
+      return [
+        number,
+        { readBytes: of('rbytes'), writeBytes: of('wbytes'), reads: of('rios'), writes: of('wios') },
+      ]
+    }),
+  )
+}
+
+function wordsByDevice(text: string | null): Map<string, Map<string, string>> {
+  const all = new Map<string, Map<string, string>>()
+  for (const line of text?.split('\n') ?? []) {
+    const [number, ...words] = line.trim().split(' ')
+    if (!number || words.length === 0) continue
+    all.set(number, new Map(words.map((w) => w.split('=') as [string, string])))
+  }
+  return all
+}

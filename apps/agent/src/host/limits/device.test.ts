@@ -1,0 +1,56 @@
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { makeScratchDirectory } from '@floe/testkit'
+import { afterAll, expect, test } from 'vitest'
+import { devicesOf, mountOf, numberOf, parseMountedDevices, wholeDevice } from './device'
+
+const scratch = makeScratchDirectory('device')
+afterAll(() => scratch.remove())
+
+test('a device number is read as stat gives it, also a large one', () => {
+  expect(numberOf(0xfe01n)).toBe('254:1')
+  expect(numberOf(0x1031_0305n)).toBe('259:66309')
+  expect(numberOf(0x1000_0000_0501n)).toBe('4101:1')
+})
+
+test('a partition is limited with its whole disk; what is no block device is none', () => {
+  const disk = join(scratch.path, 'devices/nvme0n1')
+  mkdirSync(join(disk, 'nvme0n1p1'), { recursive: true })
+  mkdirSync(join(scratch.path, 'dev/block'), { recursive: true })
+  writeFileSync(join(disk, 'dev'), '259:0\n')
+  writeFileSync(join(disk, 'nvme0n1p1/partition'), '1\n')
+  symlinkSync('../../devices/nvme0n1', join(scratch.path, 'dev/block/259:0'))
+  symlinkSync('../../devices/nvme0n1/nvme0n1p1', join(scratch.path, 'dev/block/259:1'))
+  const whole = { number: '259:0', name: 'nvme0n1' }
+  expect(wholeDevice('259:0', scratch.path)).toEqual(whole)
+  expect(wholeDevice('259:1', scratch.path)).toEqual(whole)
+  expect(wholeDevice('0:52', scratch.path)).toBeNull()
+})
+
+test('the deepest mount point above a path is its file system', () => {
+  const mounts = parseMountedDevices(
+    [
+      '22 1 254:0 / / rw - ext4 /dev/vda rw',
+      '30 22 7:0 / /srv/wal rw - xfs /dev/loop0 rw',
+      '31 22 7:1 / /srv/with\\040space rw - xfs /dev/loop1 rw',
+      '32 30 7:2 / /srv/wal rw - xfs /dev/loop2 rw',
+    ].join('\n'),
+  )
+  const on = (path: string) => mountOf(path, mounts)?.number
+  expect(on('/srv/wallet/x')).toBe('254:0')
+  expect(on('/srv/wal')).toBe('7:2')
+  expect(on('/srv/wal/pg_wal')).toBe('7:2')
+  expect(on('/srv/with space/a')).toBe('7:1')
+})
+
+test('a pg_wal that is missing, a file or a link to nowhere costs no limit of the data', () => {
+  const data = join(scratch.path, 'data')
+  mkdirSync(data)
+  const { data: device } = devicesOf(data)
+  expect(devicesOf(data)).toEqual({ data: device, wal: device })
+  writeFileSync(join(data, 'pg_wal'), '')
+  expect(devicesOf(data)).toEqual({ data: device, wal: device })
+  rmSync(join(data, 'pg_wal'))
+  symlinkSync('/nowhere/at/all', join(data, 'pg_wal'))
+  expect(devicesOf(data).data).toEqual(device)
+})

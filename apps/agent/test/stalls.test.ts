@@ -1,0 +1,132 @@
+import { InstanceId } from '@floe/domain'
+import { waitUntil } from '@floe/testkit'
+import type pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { chooseLimitDriver } from '../src/host/limits/choose'
+import { AgentFixture } from './agent-fixture'
+
+let f: AgentFixture
+let id: string
+let load: { stop(): Promise<void> }
+beforeAll(async () => {
+  f = await AgentFixture.start(2)
+  id = await f.createRunning()
+  await f.query(id, 'create table load (client int, n bigint)')
+  load = await commitAlways(3)
+})
+afterAll(async () => {
+  await load?.stop()
+  await f?.remove()
+})
+
+/** Sessions that commit one row after the other: work that a stall stops. */
+async function commitAlways(sessions: number) {
+  const clients = await Promise.all(Array.from({ length: sessions }, () => f.connect(id)))
+  let stopped = false
+  const each = async (client: pg.Client, i: number) => {
+    for (let n = 0; !stopped; n++) await client.query('insert into load values ($1, $2)', [i, n])
+  }
+  const done = Promise.all(clients.map(each))
+  return {
+    stop: async () => {
+      stopped = true
+      await done.catch(() => {})
+      await Promise.all(clients.map((c) => c.end()))
+    },
+  }
+}
+const read = (afterStallSeq: number) =>
+  f.read.checkpoint.read.query({ instanceId: InstanceId.parse(id), afterSeq: 0, afterStallSeq })
+const committed = async () =>
+  Number((await f.query<{ n: string }>(id, 'select count(*) as n from load'))[0]?.n)
+/** A busy machine may have stalled by itself: what counts is what is found from now on. */
+const newest = async () => (await read(0)).stalls.at(-1)?.seq ?? 0
+
+/** Waits until a stall with a cause has been found and has ended, after what `during` does. */
+async function stallOf(cause: string, during: () => Promise<() => Promise<void>>) {
+  const before = await newest()
+  const rows = await committed()
+  await waitUntil('work is committed', async () => (await committed()) > rows || null)
+  const end = await during()
+  try {
+    await waitUntil(`a stall by ${cause} is found`, async () => {
+      const { runningStall, stalls } = await read(before)
+      return runningStall?.cause === cause || stalls.some((s) => s.cause === cause) || null
+    })
+  } finally {
+    await end()
+  }
+  return waitUntil('it has ended', async () => {
+    const found = (await read(before)).stalls.find((s) => s.cause === cause)
+    return found ?? null
+  })
+}
+
+test('a lock', async () => {
+  const stall = await stallOf('lock', async () => {
+    const client = await f.connect(id)
+    await client.query('begin')
+    await client.query('lock table load in exclusive mode')
+    return () => client.end()
+  })
+  expect(stall).toMatchObject({ sessions: 3, device: null, checkpointerStopped: false })
+  expect(stall.waits[0]).toMatchObject({ type: 'Lock', event: 'relation' })
+  expect(stall.endedAt - stall.startedAt).toBeGreaterThanOrEqual(1_000)
+})
+
+test('a frozen checkpointer', async () => {
+  const stall = await stallOf('checkpointer', async () => {
+    const [{ pid }] = (await f.query(
+      id,
+      `select pid from pg_stat_activity where backend_type = 'checkpointer'`,
+    )) as [{ pid: number }]
+    await load.stop()
+    const client = await f.connect(id)
+    process.kill(pid, 'SIGSTOP')
+    const waiting = client.query('checkpoint')
+    return async () => {
+      process.kill(pid, 'SIGCONT')
+      await waiting
+      await client.end()
+      load = await commitAlways(3)
+    }
+  })
+  expect(stall.checkpointerStopped).toBe(true)
+  expect(stall.waits[0]).toMatchObject({ type: 'IPC' })
+})
+
+const { driver } = chooseLimitDriver('detached')
+
+test.skipIf(!driver)('a throttled device', async (context) => {
+  const limit = (dataWriteIops: number | null) =>
+    f.must({ kind: 'limit-instance', instanceId: id, changes: { dataWriteIops } })
+  const { observed } = await limit(10)
+  if (observed.devices.data === null) return context.skip('the data lies on no device that can be limited')
+  await limit(null)
+  const stall = await stallOf('limited-device', async () => {
+    await limit(10)
+    // a queue that takes seconds at ten writes a second, and every commit stands at its end
+    const client = await f.connect(id)
+    const writer = 'dd if=/dev/zero of=stall-$i.tmp bs=8k count=5 oflag=direct status=none'
+    const much = client.query(
+      `copy (select 1) to program 'for i in $(seq 30); do ${writer} & done; wait; rm -f stall-*.tmp'`,
+    )
+    return async () => {
+      await limit(null)
+      await much
+      await client.end()
+    }
+  })
+  expect(stall.device).toBe(observed.devices.data)
+})
+
+test('stalls outlive the agent', async () => {
+  await load.stop()
+  const before = (await read(0)).stalls
+  expect(before.length).toBeGreaterThan(0)
+  await f.agent.end('SIGKILL')
+  f.agent.startUnseen()
+  const answer = () => read(0).catch(() => null)
+  const after = await waitUntil('it answers', async () => (await answer())?.stalls ?? null, 50_000)
+  expect(after.slice(0, before.length)).toEqual(before)
+})

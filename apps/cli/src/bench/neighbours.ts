@@ -1,0 +1,311 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fault } from '@floe/domain'
+import { requireInstallation } from '../installation/home'
+import { runProgram } from '../run-program'
+import { type BenchReport, describeHost, figure } from './bench'
+import { type LoopFileSystem, loopFileSystems, makeLoopDevice, requireLoopDevices } from './loop-device'
+import { makePrivateInstallation, type PrivateInstallation } from './private-installation'
+import { parseProgress } from './windows'
+
+const IOPS = 800
+const CLIENTS = 4
+/** An instance that commits nothing for this long under load, or completes no checkpoint after it, has locked itself up. */
+const DEADLOCK_MS = 60_000
+const CHECKPOINT_MS = 120_000
+/** The first seconds fill caches. */
+const SETTLE_MS = 3_000
+/** Direct writes that the limit is held against: by so many programs at once, each of so many. */
+const PROBES = 8
+const PROBE_WRITES = 600
+
+type Neighbour = { name: string; uri: string; password: string }
+type Run = {
+  fileSystem: LoopFileSystem
+  limited: boolean
+  /** By instance, each second. */
+  tps: number[][]
+  longestStallMs: number
+  deadlocks: number
+}
+
+/** Standard deviation as a share of the mean. */
+export function coefficientOfVariation(values: readonly number[]): number {
+  const mean = values.reduce((a, b) => a + b, 0) / values.length
+  const variance = values.reduce((sum, v) => sum + (v - mean) ** 2, 0) / values.length
+  return Math.sqrt(variance) / mean
+}
+
+/** Moments of commits in ms since the epoch, of a log of pgbench: `client n latency script seconds microseconds`. */
+export const parseCommits = (log: string): number[] =>
+  log.split('\n').flatMap((line) => {
+    const [, , , , seconds, microseconds] = line.split(' ')
+    return microseconds === undefined ? [] : Number(seconds) * 1_000 + Number(microseconds) / 1_000
+  })
+
+/** The longest time without a commit between `from` and `to`, before the first and after the last one, too. */
+export function longestStall(commits: readonly number[], from: number, to: number): number {
+  const inside = commits.filter((at) => at > from && at < to).sort((a, b) => a - b)
+  let longest = 0
+  let before = from
+  for (const at of [...inside, to]) {
+    longest = Math.max(longest, at - before)
+    before = at
+  }
+  return longest
+}
+
+/**
+ * How far a rate is from its limit, percent. Where the device itself does not reach the limit, only what is above it is
+ * the limit's fault.
+ */
+export function limitError(rate: number, unlimited: number, limit: number): number {
+  const above = Math.max(0, rate / limit - 1)
+  const below = unlimited >= limit * 1.1 ? Math.max(0, 1 - rate / limit) : 0
+  return Math.max(above, below) * 100
+}
+
+/** Ends the programs of a benchmark, which then removes what it made, when it is interrupted. */
+async function interruptible<T>(body: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const interrupted = new AbortController()
+  const interrupt = () =>
+    interrupted.abort(fault('bench.interrupted', 'the benchmark was interrupted; what it made is removed'))
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+  for (const name of signals) process.on(name, interrupt)
+  try {
+    return await body(interrupted.signal)
+  } catch (error) {
+    // what was ended fails in words of its own
+    throw interrupted.signal.aborted ? interrupted.signal.reason : error
+  } finally {
+    for (const name of signals) process.off(name, interrupt)
+  }
+}
+
+/**
+ * Several instances on one device, each limited to 800 reads and 800 writes a second, under the same load at the same
+ * time: how even is what each gets, on XFS and on ext4, without limits and with them. The device is a file behind a loop
+ * device; the console's own database lies on it, too, without a limit.
+ */
+export async function benchNeighbours(
+  short: boolean,
+  say: (line: string) => void,
+  log: (line: string) => void,
+): Promise<BenchReport> {
+  await requireLoopDevices()
+  const host = describeHost()
+  const size = short
+    ? { instances: 2, seconds: 20, scale: 5, image: '8G' }
+    : { instances: 4, seconds: 300, scale: 50, image: '40G' }
+  const runs: Run[] = []
+  const errors: number[] = []
+  const rates: Record<string, number> = {}
+  await interruptible(async (signal) => {
+    for (const fileSystem of loopFileSystems) {
+      say(`making a device with ${fileSystem}`)
+      const device = await makeLoopDevice(fileSystem, size.image)
+      try {
+        signal.throwIfAborted()
+        say(`${fileSystem}: bringing up a private installation`)
+        const installation = await makePrivateInstallation(log, { parent: device.directory })
+        try {
+          const bench = new Neighbours(installation, signal, say, log)
+          await bench.create(size.instances, size.scale)
+          const [first] = bench.neighbours as [Neighbour]
+          const unlimited = await bench.directWrites(first)
+          runs.push(await bench.load(fileSystem, false, size.seconds))
+          await bench.limit()
+          const limited = await bench.directWrites(first)
+          runs.push(await bench.load(fileSystem, true, size.seconds))
+          errors.push(limitError(limited, unlimited, IOPS))
+          rates[`${fileSystem}: direct writes a second without a limit`] = unlimited
+          rates[`${fileSystem}: direct writes a second with the limit`] = limited
+        } finally {
+          await installation.remove()
+        }
+      } finally {
+        await device.remove()
+      }
+    }
+  })
+  return reportOf(host, runs, Math.max(...errors), rates, size)
+}
+
+const variation = (run: Run) => {
+  const each = run.tps.map(coefficientOfVariation)
+  return each.reduce((a, b) => a + b, 0) / each.length
+}
+
+function reportOf(
+  host: BenchReport['host'],
+  runs: readonly Run[],
+  error: number,
+  rates: Record<string, number>,
+  size: Record<string, unknown>,
+): BenchReport {
+  const limited = (fileSystem: LoopFileSystem) =>
+    runs.find((r) => r.fileSystem === fileSystem && r.limited) as Run
+  const stall = (fileSystem: LoopFileSystem) => limited(fileSystem).longestStallMs / 1_000
+  const deadlocks = runs.reduce((sum, r) => sum + r.deadlocks, 0)
+  const title = (r: Run) => `${r.fileSystem}, limits ${r.limited ? 'on' : 'off'}`
+  return {
+    bench: 'neighbours',
+    host,
+    figures: [
+      figure('cv_ext4', variation(limited('ext4')), 'of the mean, TPS per second', { most: 0.5 }),
+      figure('cv_xfs', variation(limited('xfs')), 'of the mean, TPS per second', { most: 0.5 }),
+      figure('longest_stall_s_ext4', stall('ext4'), 's without a commit, of any instance', { most: 5 }),
+      figure('longest_stall_s_xfs', stall('xfs'), 's without a commit, of any instance', { most: 5 }),
+      figure('deadlocks', deadlocks, 'instances', { most: 0 }),
+      figure('limit_error_percent', error, '% of the limit, direct writes', { most: 5 }),
+    ],
+    table: {
+      headings: ['file system', 'limits', 'TPS of all', 'variation', 'longest stall (s)'],
+      rows: runs.map((r) => [
+        r.fileSystem,
+        r.limited ? 'on' : 'off',
+        Math.round(r.tps.reduce((sum, t) => sum + t.reduce((a, b) => a + b, 0) / t.length, 0)),
+        Number(variation(r).toFixed(3)),
+        Number((r.longestStallMs / 1_000).toFixed(2)),
+      ]),
+    },
+    detail: {
+      ...size,
+      ...rates,
+      ...Object.fromEntries(
+        runs.flatMap((r) => r.tps.map((t, i) => [`${title(r)}, TPS of instance ${i + 1} by second`, t])),
+      ),
+      'write-back': 'cgroup v1 does not limit what the kernel writes back later by itself',
+    },
+  }
+}
+
+class Neighbours {
+  readonly neighbours: Neighbour[] = []
+  readonly #installation: PrivateInstallation
+  readonly #signal: AbortSignal
+  readonly #say: (line: string) => void
+  readonly #log: (line: string) => void
+  readonly #prefix: string
+
+  constructor(
+    installation: PrivateInstallation,
+    signal: AbortSignal,
+    say: (line: string) => void,
+    log: (line: string) => void,
+  ) {
+    this.#installation = installation
+    this.#signal = signal
+    this.#say = say
+    this.#log = log
+    this.#prefix = requireInstallation(installation.home).enginePrefix
+  }
+
+  async create(count: number, scale: number): Promise<void> {
+    for (let i = 1; i <= count; i++) {
+      this.#signal.throwIfAborted()
+      const name = `neighbour-${i}`
+      this.#say(`creating ${name}`)
+      const { password } = await this.#installation.floe<{ password: string }>(
+        ...['instance', 'create', name, '--set', 'shared_buffers=64MB', '--set', 'max_wal_size=256MB'],
+      )
+      const { uri } = await this.#installation.floe<{ uri: string }>('cluster', 'connect', name)
+      const neighbour = { name, uri, password }
+      this.neighbours.push(neighbour)
+      await this.#client(neighbour, 'pgbench', '-i', '-q', '-s', String(scale))
+    }
+  }
+
+  async limit(): Promise<void> {
+    for (const { name } of this.neighbours)
+      await this.#installation.floe(
+        ...['instance', 'limit', name, '--data-write-iops', String(IOPS), '--data-read-iops', String(IOPS)],
+      )
+  }
+
+  /** Direct writes of one instance a second, by programs that its server starts. */
+  async directWrites(neighbour: Neighbour): Promise<number> {
+    const one = `dd if=/dev/zero of=probe-$i.tmp bs=8k count=${PROBE_WRITES} oflag=direct status=none`
+    const all = `for i in $(seq ${PROBES}); do ${one} & done; wait`
+    const began = performance.now()
+    await this.#client(neighbour, 'psql', '-Xqc', `copy (select 1) to program '${all}'`)
+    const rate = (PROBES * PROBE_WRITES) / ((performance.now() - began) / 1_000)
+    await this.#client(neighbour, 'psql', '-Xqc', `copy (select 1) to program 'rm -f probe-*.tmp'`)
+    return rate
+  }
+
+  /** The same load on all at once. */
+  async load(fileSystem: LoopFileSystem, limited: boolean, seconds: number): Promise<Run> {
+    this.#say(`${fileSystem}, limits ${limited ? 'on' : 'off'}: ${seconds} s of load`)
+    const each = await Promise.all(this.neighbours.map((n) => this.#loadOne(n, seconds)))
+    const checkpoints = await Promise.all(this.neighbours.map((n) => this.#completesCheckpoint(n)))
+    return {
+      fileSystem,
+      limited,
+      tps: each.map((e) => e.tps),
+      longestStallMs: Math.max(...each.map((e) => e.longestStallMs)),
+      deadlocks: each.filter((e, i) => e.longestStallMs >= DEADLOCK_MS || !checkpoints[i]).length,
+    }
+  }
+
+  async #loadOne(neighbour: Neighbour, seconds: number) {
+    const directory = mkdtempSync(join(tmpdir(), 'floe-pgbench-'))
+    try {
+      const began = Date.now()
+      const output = await this.#client(
+        neighbour,
+        'pgbench',
+        ...['-n', '-c', String(CLIENTS), '-j', '1', '-T', String(seconds), '-P', '1', '--progress-timestamp'],
+        ...['--log', `--log-prefix=${join(directory, 'log')}`],
+      )
+      const [from, to] = [began + SETTLE_MS, began + seconds * 1_000]
+      const commits = readdirSync(directory).flatMap((name) =>
+        parseCommits(readFileSync(join(directory, name), 'utf8')),
+      )
+      const tps = parseProgress(output).filter((p) => p.at - 1_000 >= from && p.at <= to)
+      if (tps.length === 0) throw fault('bench.no_load', `pgbench told nothing of "${neighbour.name}"`)
+      return { tps: tps.map((p) => p.tps), longestStallMs: longestStall(commits, from, to) }
+    } finally {
+      rmSync(directory, { recursive: true, force: true })
+    }
+  }
+
+  async #completesCheckpoint(neighbour: Neighbour): Promise<boolean> {
+    const late = AbortSignal.any([this.#signal, AbortSignal.timeout(CHECKPOINT_MS)])
+    const done = await this.#client(neighbour, 'psql', '-Xqc', 'checkpoint', late).then(
+      () => true,
+      (error: unknown) => {
+        this.#log(`${neighbour.name}: ${String(error)}`)
+        return false
+      },
+    )
+    this.#signal.throwIfAborted()
+    return done
+  }
+
+  /** Runs a client of the engine to its end; answers all that it said. */
+  async #client(
+    { uri, password, name }: Neighbour,
+    program: 'pgbench' | 'psql',
+    ...words: (string | AbortSignal)[]
+  ): Promise<string> {
+    const args = words.filter((w) => typeof w === 'string')
+    const signal = words.find((w) => typeof w !== 'string') ?? this.#signal
+    const said: string[] = []
+    const { status } = await runProgram(join(this.#prefix, 'bin', program), [...args, uri], {
+      env: { PATH: process.env.PATH ?? '', PGPASSWORD: password },
+      signal,
+      onLine: (line) => {
+        said.push(line)
+        this.#log(`${name}: ${line}`)
+      },
+    })
+    signal.throwIfAborted()
+    if (status !== 0)
+      throw fault('bench.client_failed', `${program} ${args.join(' ')} failed on "${name}"`, {
+        detail: said.slice(-10).join('\n'),
+      })
+    return said.join('\n')
+  }
+}

@@ -1,0 +1,47 @@
+import { limitNames, limitRecord, noLimits } from '@floe/domain'
+import { Command } from 'commander'
+import { expect, test } from 'vitest'
+import { formatLimits, limitOptions, limitsAsked } from './instance-limit'
+
+const parsed = (...words: string[]) =>
+  limitsAsked(limitOptions(new Command()).parse(words, { from: 'user' }).opts())
+
+test('every limit has an option, and what is left out stays', () => {
+  expect(
+    parsed('--cpu', '0.7', '--memory-max', '4GB', '--data-write-iops', '800', '--wal-read-bytes', 'none'),
+  ).toEqual({
+    cpu: 0.7,
+    memoryMax: 4 * 1024 ** 3,
+    dataWriteIops: 800,
+    walReadBytes: null,
+  })
+  for (const name of limitNames)
+    expect(parsed(`--${limitRecord(name).option}`, 'none')).toEqual({ [name]: null })
+  expect(parsed()).toEqual({})
+  expect(() => parsed('--memory-max', '4 gigabytes')).toThrow('invalid value for limit')
+})
+
+test('what is set, what is in force, and what cannot be are told apart', () => {
+  const limits = { ...noLimits, cpu: 0.7, memoryHigh: 1024 ** 3 }
+  const text = formatLimits({
+    limits,
+    observed: {
+      driver: 'cgroup-v1',
+      whyNot: null,
+      ordered: limits,
+      inForce: { ...noLimits, cpu: 0.7 },
+      gaps: [{ limit: 'memoryHigh', why: 'cgroup v1 has no memory.high.' }],
+      exempt: ['checkpointer'],
+      devices: { data: 'vda', wal: 'vda' },
+      memoryNearLimit: false,
+      outOfMemoryKills: 0,
+    },
+    host: { name: 'local', cpus: 2, memoryBytes: 8 * 1024 ** 3 },
+    sums: [{ resource: 'cpu', limited: 2.7, size: 2, unlimited: 1, over: true }],
+    history: [],
+  })
+  expect(text).toMatch(/CPU +0\.7 cores +0\.7 cores/)
+  expect(text).toMatch(/Memory, high +1 GB +none/)
+  expect(text).toContain('note          cgroup v1 has no memory.high.')
+  expect(text).toContain('2.7 cores of 2 cores (over-committed); 1 instance has no limit on host local')
+})

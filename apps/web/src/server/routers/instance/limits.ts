@@ -1,0 +1,43 @@
+import { listLimitChanges, listLimitsOfHost, showHost, showInstance } from '@floe/db'
+import { fault, InstanceLimits, noLimits, type OperationId, sumLimits } from '@floe/domain'
+import { viewerProcedure } from '../../procedures'
+import { InstanceLimitsInput, InstanceLimitsView } from './instance.types'
+
+/**
+ * How much of its host an instance may use, what of that is in force, and what all instances of the host may use together.
+ * Throws `instance.not_found`.
+ */
+export const limits = viewerProcedure
+  .input(InstanceLimitsInput)
+  .output(InstanceLimitsView)
+  .query(async ({ ctx, input: { instanceId } }) => {
+    const { pool } = ctx.ports.database
+    const instance = await showInstance(pool, instanceId)
+    if (!instance || instance.deletedAt)
+      throw fault('instance.not_found', `instance "${instanceId}" does not exist`)
+    const { hostId, name } = instance.host
+    const [host, all, history] = await Promise.all([
+      showHost(pool, hostId),
+      listLimitsOfHost(pool, hostId),
+      listLimitChanges(pool, instanceId),
+    ])
+    const facts = host?.facts ?? null
+    return {
+      limits: InstanceLimits.parse(instance.limits ?? noLimits),
+      observed: instance.state === 'unknown' ? null : instance.limitsObserved,
+      host: facts && { name, cpus: facts.cpus, memoryBytes: facts.memoryBytes },
+      sums: facts
+        ? sumLimits(
+            all.map((i) => InstanceLimits.parse(i.limits ?? noLimits)),
+            facts,
+          )
+        : [],
+      history: history.map((change) => ({
+        ...change,
+        at: change.at.getTime(),
+        operationId: change.operationId as OperationId,
+        before: InstanceLimits.parse(change.before ?? noLimits),
+        after: InstanceLimits.parse(change.after),
+      })),
+    }
+  })

@@ -1,0 +1,4 @@
+import { router } from '../../procedures'
+import { list } from './list'
+
+export const stall = router({ list })

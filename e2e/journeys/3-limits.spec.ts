@@ -1,0 +1,73 @@
+import { expect, test } from '@playwright/test'
+import { checkAccessibility } from '../fixtures/accessibility'
+import { floeJson } from '../fixtures/floe-command'
+import { createInstance } from '../fixtures/instance'
+import { looksRight } from '../fixtures/looks-right'
+import { signIn } from '../fixtures/owner'
+
+test.describe.configure({ mode: 'serial' })
+
+type Told = {
+  limits: Record<string, number | null>
+  observed: { driver: string | null; inForce: Record<string, number | null> | null } | null
+  history: { reason: string | null }[]
+}
+const limit = (...words: string[]) => floeJson<Told>('instance', 'limit', 'limited', ...words)
+const toldOf = (name: string) => floeJson<Told>('instance', 'limit', name)
+
+test.beforeAll(async () => {
+  await createInstance('limited')
+  const { observed } = await limit()
+  test.skip(observed?.driver == null, 'this host has no cgroup that the agent may use')
+})
+
+test('an instance gets limits on its page, which shows what is in force, and they are kept with the reason', async ({
+  page,
+}) => {
+  await signIn(page)
+  await page.goto(`${process.env.FLOE_E2E_URL}/instances/limited`)
+  await page.getByRole('button', { name: 'Change limits' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Limits of limited' })
+  await dialog.getByLabel('CPU, cores').fill('half')
+  await dialog.getByRole('button', { name: 'Change limits' }).click()
+  await expect(dialog.getByText('invalid value for limit "CPU": "half"')).toBeVisible()
+  await checkAccessibility(page)
+  await dialog.getByLabel('CPU, cores').fill('0.5')
+  await dialog.getByLabel('Data writes, IOPS').fill('800')
+  await dialog.getByLabel('Why').fill('a good neighbour')
+  await dialog.getByRole('button', { name: 'Change limits' }).click()
+  await expect(dialog).toBeHidden()
+  const row = page.getByRole('table', { name: 'Limits', exact: true }).getByRole('row', { name: /^CPU/ })
+  await expect(row.getByText('0.5 cores')).toHaveCount(2, { timeout: 30_000 })
+  await looksRight(page, 'limits')
+})
+
+test('the command line tells the same, and takes one limit away while the other stays', async () => {
+  const told = await limit('--cpu', 'none')
+  expect(told.limits).toMatchObject({ cpu: null, dataWriteIops: 800 })
+  expect(told.history[1]?.reason).toBe('a good neighbour')
+  await expect(limit('--memory-high', '2GB', '--memory-max', '1GB')).rejects.toThrow(/must not be above/)
+})
+
+test('an instance is created with limits, which are in force from its first start on', async ({ page }) => {
+  await signIn(page)
+  await page.goto(`${process.env.FLOE_E2E_URL}/instances/new`)
+  await page.getByLabel('Name').fill('limited-at-birth')
+  await page.getByText('Advanced: limits').click()
+  const high = page.getByLabel('Memory, high, bytes')
+  await high.fill('2GB')
+  await page.getByLabel('Memory, max, bytes').fill('1GB')
+  await page.getByLabel('CPU, cores').fill('0.75')
+  const create = page.getByRole('button', { name: 'Create instance' })
+  await create.click()
+  await expect(page.getByText(/must not be above/)).toBeVisible()
+  await looksRight(page, 'creation')
+  await high.fill('')
+  await create.click()
+  await expect(page.getByText('Set its limits')).toBeVisible({ timeout: 30_000 })
+  await expect
+    .poll(async () => (await toldOf('limited-at-birth').catch(() => null))?.observed?.inForce, {
+      timeout: 60_000,
+    })
+    .toMatchObject({ cpu: 0.75, memoryMax: 1024 ** 3 })
+})

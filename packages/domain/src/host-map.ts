@@ -1,0 +1,200 @@
+import { formatBytes, formatDuration } from './format'
+import type { HostFacts } from './host'
+import type { InstanceLimits } from './instance-limits'
+
+export const hostResources = ['cpu', 'memory', 'space', 'reads', 'writes'] as const
+export type HostResource = (typeof hostResources)[number]
+
+type ResourceRecord = {
+  title: string
+  unit: 'cores' | 'B' | 'B/s'
+  /** What is said of the machine as a whole. */
+  source: string
+  limit: keyof InstanceLimits | null
+}
+export const hostResourceRecords = {
+  cpu: { title: 'CPU', unit: 'cores', source: '/proc/stat', limit: 'cpu' },
+  memory: {
+    title: 'Memory',
+    unit: 'B',
+    source: '/proc/meminfo: MemTotal less MemAvailable',
+    limit: 'memoryMax',
+  },
+  space: { title: 'Disk space', unit: 'B', source: 'statfs of the instances’ file system', limit: null },
+  reads: { title: 'Reads', unit: 'B/s', source: '/proc/diskstats', limit: 'dataReadBytes' },
+  writes: { title: 'Writes', unit: 'B/s', source: '/proc/diskstats', limit: 'dataWriteBytes' },
+} as const satisfies Record<HostResource, ResourceRecord>
+export const hostResourceRecord = (resource: HostResource): ResourceRecord => hostResourceRecords[resource]
+
+/** What an instance uses of each resource now; null: not known. */
+export type InstanceUse = Record<HostResource, number | null>
+export const unknownUse: InstanceUse = { cpu: null, memory: null, space: null, reads: null, writes: null }
+
+/** A resource of a host, in parts that add up: what instances use, what everything else does, what is left. */
+export type ResourceMap = {
+  resource: HostResource
+  /** The mount or disk that is meant; null: the machine. */
+  of: string | null
+  /** All there is; null where the host does not tell, or nobody knows, as of what a disk can do in a second. */
+  size: number | null
+  /** Of each instance, in their order. */
+  used: (number | null)[]
+  /** What the host counts beside them; null: not known. */
+  others: number | null
+  left: number | null
+  /** Instances whose use is not known: it is among `others`. */
+  unknown: number
+}
+
+/** The file system that holds the instances; an older agent does not say which of its disks that is. */
+export const diskOfInstances = ({ disks }: Pick<HostFacts, 'disks'>): HostFacts['disks'][number] | null =>
+  disks.find((disk) => disk.holdsInstances) ?? disks[0] ?? null
+
+/**
+ * Who uses how much of a host. Host and instances are counted by different counters at different moments; where the instances
+ * together come to more than the host, nothing is left over for everything else.
+ */
+export function hostMap(facts: HostFacts, uses: readonly InstanceUse[]): ResourceMap[] {
+  const disk = diskOfInstances(facts)
+  const map = (
+    resource: HostResource,
+    of: string | null,
+    size: number | null,
+    inUse: number | null,
+  ): ResourceMap => {
+    const used = uses.map((use) => use[resource])
+    const sum = used.reduce<number>((total, value) => total + (value ?? 0), 0)
+    return {
+      resource,
+      of,
+      size,
+      used,
+      others: inUse === null ? null : Math.max(0, inUse - sum),
+      left: inUse === null || size === null ? null : Math.max(0, size - Math.max(inUse, sum)),
+      unknown: used.filter((value) => value === null).length,
+    }
+  }
+  const device = disk?.disk ?? disk?.device ?? null
+  return [
+    map('cpu', null, facts.cpus, facts.cpuBusy ?? null),
+    map('memory', null, facts.memoryBytes, facts.memoryBytes - facts.memoryAvailableBytes),
+    map('space', disk?.mount ?? null, disk?.sizeBytes ?? null, disk ? disk.sizeBytes - disk.freeBytes : null),
+    map('reads', device, null, disk?.readBytes ?? null),
+    map('writes', device, null, disk?.writeBytes ?? null),
+  ]
+}
+
+/** What a bar of a resource is as long as. */
+export const scaleOf = ({ size, used, others }: ResourceMap): number =>
+  Math.max(size ?? 0, used.reduce<number>((total, value) => total + (value ?? 0), 0) + (others ?? 0))
+
+/** A value of a resource with its unit, for people; null is a dash. */
+export function formatUse(resource: HostResource, value: number | null): string {
+  if (value === null) return '–'
+  const { unit } = hostResourceRecord(resource)
+  if (unit === 'cores') return `${value.toFixed(2)} ${value === 1 ? 'core' : 'cores'}`
+  return `${formatBytes(Math.round(value))}${unit === 'B/s' ? '/s' : ''}`
+}
+
+/** A stall of an instance in the last minutes, and which instance read and wrote most meanwhile. */
+export type StallSeen = {
+  name: string
+  startedAt: number
+  endedAt: number
+  /** What it waited for, in words. */
+  reason: string
+  /** The cause is one that a neighbour can bring about. */
+  shared: boolean
+  most: { name: string; share: number } | null
+}
+
+/** Something that hurts, whom, and what can be done about it. */
+export type HostPressure = { title: string; detail: string; hint: string | null }
+
+/** Less than this share of a resource that is left is none. */
+const LEFT = 0.05
+const SPACE_LEFT = 0.1
+/** Processor time that a limit holds back, in cores, from which on it is said. */
+const HELD_BACK = 0.05
+/** A neighbour that did so much of the reading and writing is named. */
+const MOST = 0.5
+
+/** What hurts whom on a host, by what was seen; the worst first. */
+export function hostPressures(o: {
+  map: readonly ResourceMap[]
+  instances: readonly { name: string; heldBack: number | null; limits: InstanceLimits }[]
+  stalls: readonly StallSeen[]
+}): HostPressure[] {
+  return [
+    ...o.map.flatMap((m) => usedUp(m, o.instances)),
+    ...stallsByInstance(o.stalls),
+    ...o.instances.flatMap(({ name, heldBack, limits }) =>
+      heldBack === null || heldBack < HELD_BACK
+        ? []
+        : {
+            title: `${name} is held back by its own limit`,
+            detail: `It could use ${heldBack.toFixed(2)} cores more than its limit of ${limits.cpu ?? '–'} lets it.`,
+            hint: `Raise it with "./floe instance limit ${name} --cpu CORES", if the others can spare that.`,
+          },
+    ),
+  ]
+}
+
+function usedUp(
+  m: ResourceMap,
+  instances: readonly { name: string; limits: InstanceLimits }[],
+): HostPressure[] {
+  const { resource, size, left } = m
+  if (size === null || left === null || left >= size * (resource === 'space' ? SPACE_LEFT : LEFT)) return []
+  const { title, limit } = hostResourceRecord(resource)
+  const most = m.used.reduce<number | null>(
+    (best, value, i) => ((value ?? 0) > (best === null ? 0 : (m.used[best] ?? 0)) ? i : best),
+    null,
+  )
+  const used = most === null ? 0 : (m.used[most] ?? 0)
+  const option = limit === 'cpu' ? '--cpu CORES' : limit === 'memoryMax' ? '--memory-max SIZE' : null
+  const byInstance = most !== null && used >= (m.others ?? 0)
+  const name = most === null ? '' : (instances[most]?.name ?? '')
+  return [
+    {
+      title: `${title} is used up`,
+      detail: `${formatUse(resource, left)} of ${formatUse(resource, size)} are left. ${
+        byInstance
+          ? `Most of it is ${name}’s: ${formatUse(resource, used)}.`
+          : `Most of it is used by what is no instance of Floe, or not known: ${formatUse(resource, m.others)}.`
+      }`,
+      hint:
+        byInstance && option
+          ? `Leave something to the others with "./floe instance limit ${name} ${option}".`
+          : null,
+    },
+  ]
+}
+
+function stallsByInstance(stalls: readonly StallSeen[]): HostPressure[] {
+  const lengthOf = (s: StallSeen) => s.endedAt - s.startedAt
+  const names = [...new Set(stalls.map((s) => s.name))]
+  return names
+    .map((name) => {
+      const own = stalls.filter((s) => s.name === name)
+      const longest = own.reduce((a, b) => (lengthOf(b) > lengthOf(a) ? b : a))
+      const { most, shared } = longest
+      const neighbour = shared && most && most.name !== name && most.share >= MOST ? most : null
+      return {
+        total: own.reduce((sum, s) => sum + lengthOf(s), 0),
+        title: neighbour ? `${name} stalled while ${neighbour.name} read and wrote most` : `${name} stalled`,
+        detail: `${own.length === 1 ? 'Once' : `${own.length} times`} in the last 10 minutes, ${
+          own.length === 1 ? 'for' : 'for at most'
+        } ${formatDuration(lengthOf(longest))}; it waited for ${longest.reason}.${
+          neighbour
+            ? ` Meanwhile ${neighbour.name} did ${Math.round(neighbour.share * 100)} % of what the instances of this host read and wrote.`
+            : ''
+        }`,
+        hint: neighbour
+          ? `Limit ${neighbour.name} with "./floe instance limit ${neighbour.name} --data-write-iops N".`
+          : null,
+      }
+    })
+    .sort((a, b) => b.total - a.total)
+    .map(({ title, detail, hint }) => ({ title, detail, hint }))
+}

@@ -1,0 +1,48 @@
+import { z } from 'zod'
+
+/** What an instance that had work and got nothing committed waited for. */
+export const stallCauses = {
+  lock: 'a lock',
+  'limited-device': 'a device at its limit',
+  storage: 'storage',
+  checkpointer: 'the checkpointer',
+  standby: 'a synchronous standby',
+  'limited-cpu': 'processor time, at its limit',
+  other: 'something else',
+} as const
+export const StallCause = z.enum(Object.keys(stallCauses) as [keyof typeof stallCauses])
+export type StallCause = z.infer<typeof StallCause>
+
+/** Sessions found waiting for an event, added up over the samples of a stall. */
+export const WaitCount = z.object({
+  type: z.string().max(64),
+  event: z.string().max(64),
+  count: z.number().int(),
+})
+export type WaitCount = z.infer<typeof WaitCount>
+
+/** A stretch of time in which sessions had work and none of it was committed. Moments in ms since the epoch. */
+export const StallRecord = z.object({
+  startedAt: z.number(),
+  /** When the first sample showed a commit again, or no work. */
+  endedAt: z.number(),
+  /** A cause that this side does not know yet is another one. */
+  cause: StallCause.catch('other'),
+  /** What sessions waited for, most frequent first; at most eight. */
+  waits: z.array(WaitCount).max(8),
+  /** Most sessions that waited at once. */
+  sessions: z.number().int(),
+  /** The checkpoint that ran meanwhile, as far as it came; its phase is known where the engine has module monitor. */
+  checkpoint: z.object({ kind: z.string().max(64), phase: z.string().max(64).nullable() }).nullable(),
+  /** The checkpointer's process was stopped by a signal: it does not run, and has not ended. */
+  checkpointerStopped: z.boolean(),
+  /** Name of the device that was at its limit. */
+  device: z.string().max(64).nullable(),
+})
+export type StallRecord = z.infer<typeof StallRecord>
+
+/** Cause of a stall in words: `a device at its limit (nvme0n1)`. */
+export function stallCause(s: Pick<StallRecord, 'cause' | 'device' | 'checkpointerStopped'>): string {
+  if (s.cause === 'checkpointer' && s.checkpointerStopped) return 'the checkpointer, which is stopped'
+  return s.device === null ? stallCauses[s.cause] : `${stallCauses[s.cause]} (${s.device})`
+}
