@@ -33,6 +33,7 @@
 #include <unistd.h>
 
 #include "access/xact.h"
+#include "catalog/namespace.h"
 #include "fmgr.h"
 #include "libpq/libpq.h"
 #include "libpq/protocol.h"
@@ -633,6 +634,22 @@ save_session(StringInfo image)
 }
 
 /*
+ * A worker that has had temporary tables keeps their schema and buffers, which
+ * the next session would find.  The dispatcher has the session by now; one that
+ * it sends meanwhile waits again.
+ */
+static void
+end_if_worn(void)
+{
+	Oid			schema,
+				toast;
+
+	GetTempNamespaceState(&schema, &toast);
+	if (OidIsValid(schema))
+		proc_exit(0);
+}
+
+/*
  * Give the session to the dispatcher, unless something keeps it here.
  */
 static bool
@@ -668,6 +685,7 @@ park(void)
 	resetStringInfo(&last_image);
 	appendBinaryStringInfo(&last_image, image.data, image.len);
 	become_nobody();
+	end_if_worn();
 	return true;
 }
 
@@ -692,6 +710,7 @@ end_session(void)
 	resetStringInfo(&last_image);
 	appendBinaryStringInfo(&last_image, image.data, image.len);
 	become_nobody();
+	end_if_worn();
 	return true;
 }
 

@@ -75,5 +75,15 @@ foreach my $n (1 .. 6)
 }
 is(ask($counter, q{SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 't'}), '6', 'six scans in several workers');
 is(ask($counter, q{SELECT pg_stat_get_xact_numscans('t'::regclass)}), '0', 'none of which is this transaction\'s');
+
+# temporary tables leave nothing in the worker
+my ($former, $later) = map { connected() } 1 .. 2;
+foreach my $n (1 .. 3)
+{
+	is(ask($former, 'CREATE TEMP TABLE temporary AS SELECT 1 AS a; SELECT a FROM temporary; DROP TABLE temporary'), '1', 'a temporary table');
+	parked($former);
+	is(ask($later, 'SET temp_buffers = 100; SELECT pg_my_temp_schema(); RESET temp_buffers'), '0', 'of which the next session finds nothing');
+	parked($later);
+}
 $node->stop;
 done_testing();
