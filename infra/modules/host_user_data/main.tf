@@ -1,12 +1,15 @@
+module "archive" {
+  source  = "../archive"
+  archive = var.archive
+}
+
 locals {
   # every value is of harmless characters (variables.tf), and stands in quotes all the same: a shell reads this file
   settings = {
-    FLOE_ARCHIVE_URL    = var.archive.url
-    FLOE_ARCHIVE_SHA256 = var.archive.sha256
-    FLOE_CONSOLE_URL    = var.console.url
-    FLOE_AUTHORITY      = var.console.authority
-    FLOE_LAYOUT         = var.layout
-    FLOE_DISK_MODEL     = var.disk_model
+    FLOE_CONSOLE_URL = var.console.url
+    FLOE_AUTHORITY   = var.console.authority
+    FLOE_LAYOUT      = var.layout
+    FLOE_DISK_MODEL  = var.disk_model
   }
 
   unit = <<-UNIT
@@ -41,7 +44,7 @@ locals {
     locale         = false
     package_update = true
     packages       = local.packages
-    write_files = [
+    write_files = concat(module.archive.files, [
       {
         path        = "/etc/floe/first-start.env"
         permissions = "0600"
@@ -50,7 +53,7 @@ locals {
       { path = "/usr/local/sbin/floe-first-start", permissions = "0755", content = file("${path.module}/first-start") },
       { path = "/usr/local/sbin/floe-enrolment-token", permissions = "0700", content = var.token_program },
       { path = "/etc/systemd/system/floe-host.service", permissions = "0644", content = local.unit },
-    ]
+    ])
     runcmd = [
       ["systemctl", "daemon-reload"],
       ["systemctl", "enable", "--now", "--no-block", "floe-host.service"],
