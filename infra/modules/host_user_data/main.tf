@@ -14,7 +14,7 @@ locals {
 
   unit = <<-UNIT
     [Unit]
-    Description=Floe: disks, and the agent of this host
+    Description=Floe: the disks and the first start of this host
     Wants=network-online.target
     After=network-online.target local-fs.target
     StartLimitIntervalSec=0
@@ -23,8 +23,6 @@ locals {
     Type=oneshot
     RemainAfterExit=yes
     ExecStart=/usr/local/sbin/floe-first-start
-    ExecStop=/opt/floe/floe agent stop
-    # instances run on when the agent is stopped
     KillMode=process
     Restart=on-failure
     RestartSec=30

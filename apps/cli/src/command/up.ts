@@ -18,6 +18,7 @@ type Options = {
   hostAddress?: string
   url?: string
   trustedProxy?: string[]
+  atBoot?: boolean
   controlDatabase?: string
   controlDatabasePasswordFile?: string
   json?: boolean
@@ -72,6 +73,8 @@ The control database is an engine that Floe runs; it is reached by its socket on
       hostAddress,
     )
     .option('--url <url>', 'address that browsers use, if the console is behind a proxy')
+    .option('--at-boot', 'start Floe with this machine, by a unit of systemd (as root); later runs keep it')
+    .option('--no-at-boot', 'no more')
     .option(
       '--trusted-proxy <address...>',
       'addresses or networks of proxies in front of the console, whose X-Forwarded-For is believed; no network that clients are in. Kept for later runs',
