@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PrivateSystemd } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { programNames } from '../src/process/records'
+import { buildWorkspace } from '../src/up/workspace-build'
 import { freePorts, launcher, type Status, until } from './private-home'
 
 /** What the launcher that runs these tests has set for itself. */
@@ -40,7 +42,8 @@ describe.skipIf(reason !== null)(`with its machine${reason ? ` (${reason})` : ''
     ]
     const output = await systemd.run('sh', ...words, ...args, '--json')
     try {
-      return JSON.parse(output) as T
+      // a shell that enters the machine finds no directory that it is in, and says so first
+      return JSON.parse(output.slice(output.indexOf('{'))) as T
     } catch {
       throw new Error(`floe ${args.join(' ')}: ${output}${readFileSync(join(disk, 'stderr'), 'utf8')}`)
     }
@@ -55,6 +58,8 @@ describe.skipIf(reason !== null)(`with its machine${reason ? ` (${reason})` : ''
     execFileSync('cp', ['-a', '/etc', join(disk, 'etc')])
     rmSync(join(disk, 'etc/systemd/system'), { recursive: true, force: true })
     mkdirSync(join(disk, 'etc/systemd/system'), { recursive: true })
+    // in the machine it would be built on a disk that is gone with it
+    await buildWorkspace({ now: () => {}, log: () => {} }, programNames)
     await switchOn()
     const base = await freePorts(24)
     await floe('up', '--port', String(base), '--instance-ports', `${base + 3}-${base + 23}`, '--at-boot')
