@@ -6,7 +6,7 @@ import { PrivateSystemd } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { programNames } from '../src/process/records'
 import { buildWorkspace } from '../src/up/workspace-build'
-import { freePorts, launcher, type Status, until } from './private-home'
+import { checkout, freePorts, launcher, type Status, until } from './private-home'
 
 /** What the launcher that runs these tests has set for itself. */
 const outer = ['FLOE_LOG', 'FLOE_STARTED', 'FLOE_CHECKOUT'].flatMap((name) => ['-u', name])
@@ -59,6 +59,7 @@ describe.skipIf(reason !== null)(`with its machine${reason ? ` (${reason})` : ''
     rmSync(join(disk, 'etc/systemd/system'), { recursive: true, force: true })
     mkdirSync(join(disk, 'etc/systemd/system'), { recursive: true })
     // in the machine it would be built on a disk that is gone with it
+    process.env.FLOE_CHECKOUT ??= checkout
     await buildWorkspace({ now: () => {}, log: () => {} }, programNames)
     await switchOn()
     const base = await freePorts(24)
