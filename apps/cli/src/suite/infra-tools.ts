@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { existsSync, globSync, mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cacheDirectory, checkoutDirectory } from '../installation/home'
 import { runInCheckout, type SuiteContext } from './suite'
@@ -79,11 +79,9 @@ async function caddyOf(context: SuiteContext): Promise<string | null> {
   const directory = join(cacheDirectory(), 'tools', 'caddy')
   const program = join(directory, 'usr/bin/caddy')
   if (existsSync(program)) return program
-  mkdirSync(directory, { recursive: true })
-  // the user that apt drops to may have no way in: it says so, and fetches as root
-  const unpack =
-    'apt-get -q download caddy && dpkg -x caddy_*.deb unpacked && mv unpacked/usr . && rm -r unpacked caddy_*.deb'
-  await runInCheckout(context, 'sh', ['-c', unpack], { cwd: directory })
+  const unpack = `mkdir -p "$1" && cd "$1" && apt-get -q download caddy && dpkg -x caddy_*.deb unpacked &&
+    mv unpacked/usr . && rm -r unpacked caddy_*.deb`
+  await runInCheckout(context, 'sh', ['-c', unpack, 'sh', directory])
   return existsSync(program) ? program : null
 }
 

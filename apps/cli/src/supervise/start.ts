@@ -13,16 +13,15 @@ const DEADLINE_MS = 10_000
 export async function startSupervisor(home: Home): Promise<void> {
   if (liveRecord(home, 'supervisor') !== null) return
   const file = join(home.log, 'supervisor.log')
-  const program = [process.execPath, join(import.meta.dirname, 'supervise.js')]
+  const script = join(import.meta.dirname, 'supervise.js')
   const environment = { FLOE_HOME: home.directory, FLOE_CHECKOUT: checkoutDirectory() }
   const configuration = readConfiguration(home)
   let ended = () => false
   if (configuration !== null && startsWithMachine(configuration))
-    await startInUnit(configuration, program, { file, home: home.directory, environment })
+    await startInUnit(configuration, [process.execPath, script], { file, home: home.directory, environment })
   else {
     const log = openSync(file, 'a', 0o640)
-    const [node = '', ...words] = program
-    const child = spawn(node, words, {
+    const child = spawn(process.execPath, [script], {
       cwd: home.directory,
       env: { ...process.env, ...environment },
       stdio: ['ignore', log, log],
