@@ -137,7 +137,8 @@ test('a host that is revoked in the middle of an operation: the operation fails 
   await expect(page.getByText('second is enrolled')).toBeVisible({ timeout: 30_000 })
   await page.getByRole('dialog').getByRole('button', { name: 'Close' }).last().click()
   await expect(page.getByText('online', { exact: true })).toBeVisible({ timeout: 30_000 })
-  await expect(page.getByRole('row', { name: /on-second/ }).getByText('running')).toBeVisible()
+  const instances = page.getByRole('table', { name: 'Instances of this host' })
+  await expect(instances.getByRole('row', { name: /on-second/ }).getByText('running')).toBeVisible()
 })
 
 test('the same by the command line: delete what it holds, revoke, remove', async () => {
