@@ -254,7 +254,7 @@ describe.skipIf(!usable)(
       await Promise.all(sessions.map((session) => session.end().catch(() => {})))
       await limit({ memoryMax: null })
       await f.waitForState(id, 'running')
-    })
+    }, 240_000)
 
     test('an instance that has ended leaves no group', async () => {
       const own = group(await postmaster(), 'cpu')
