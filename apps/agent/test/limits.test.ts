@@ -261,6 +261,6 @@ describe.skipIf(!usable)(
       await f.must({ kind: 'stop-instance', instanceId: id, mode: 'fast' })
       await waitUntil('its group is gone', async () => !existsSync(own) || null)
       expect((await limitsSeen())?.inForce).toBeNull()
-    })
+    }, 240_000)
   },
 )
