@@ -310,6 +310,10 @@ tap_file() {
   as_engine_user mkdir -p "$suite_dir/data" "$suite_dir/log"
   (cd "$inputs" && as_engine_user prove -v --norc --nocolor -I "$prefix/lib/postgresql/pgxs/src/test/perl" \
     -I "$run_dir/testkit/perl" "t/$file") >"$log.log" 2>&1 || status=$?
+  # A file that died said why in its own log alone.
+  if [ "$status" -ne 0 ] && ! grep -q '^not ok ' "$log.log"; then
+    tail -n 10 "$suite_dir/log/regress_log_${file%.pl}" 2>/dev/null | sed 's/^/log: /' >>"$log.log" || true
+  fi
   echo "$status" >"$log.status"
   took "$(<"$log.part")" "$began"
 }

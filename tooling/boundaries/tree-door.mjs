@@ -164,6 +164,7 @@ const cliCalls = {
     'outer',
     'chmodSync existsSync lchownSync lstatSync mkdirSync readRegularFile renameSync replaceFile rmSync rmdirSync',
   ],
+  'installation/boot-unit.ts': ['kernel', 'existsSync readFileSync replaceFile rmSync'],
   'installation/directories.ts': ['outer', 'chmodSync existsSync lchownSync lstatSync statfsSync'],
   'installation/home.ts': [
     'home',
@@ -244,6 +245,7 @@ const cliPrograms = {
     "(join(installation.enginePrefix, 'bin/psql'))",
     '(process.execPath)',
   ],
+  'installation/boot-unit.ts': ['system', 'systemctl', 'systemd-run'],
   'installation/os-user.ts': ['system', '(file)', 'getent', 'id', 'test'],
   'installation/own-files.ts': ['door', '(treeProgram())'],
   'installation/programs.ts': ['outer', 'chmod'],

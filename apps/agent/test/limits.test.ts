@@ -254,13 +254,13 @@ describe.skipIf(!usable)(
       await Promise.all(sessions.map((session) => session.end().catch(() => {})))
       await limit({ memoryMax: null })
       await f.waitForState(id, 'running')
-    })
+    }, 240_000)
 
     test('an instance that has ended leaves no group', async () => {
       const own = group(await postmaster(), 'cpu')
       await f.must({ kind: 'stop-instance', instanceId: id, mode: 'fast' })
       await waitUntil('its group is gone', async () => !existsSync(own) || null)
       expect((await limitsSeen())?.inForce).toBeNull()
-    })
+    }, 240_000)
   },
 )

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Fault, fault } from './fault'
+import { formatBytes } from './format'
 
 export type LimitUnit = 'cores' | 'bytes' | 'IOPS' | 'bytes/s'
 type LimitRecord = {
@@ -68,6 +69,10 @@ export const changedLimits = (before: InstanceLimits, after: InstanceLimits) =>
   limitNames
     .filter((name) => before[name] !== after[name])
     .map((name) => ({ name, before: before[name], after: after[name] }))
+
+/** A limit that was changed, for people: `CPU: none → 0.7 cores`. */
+export const limitChangeWords = (change: { name: LimitName; before: number | null; after: number | null }) =>
+  `${limitRecord(change.name).title}: ${formatLimit(change.name, change.before)} → ${formatLimit(change.name, change.after)}`
 
 /** Why an instance cannot have these limits; null where it can. */
 export function whyNoLimits(limits: InstanceLimits): Fault | null {
@@ -194,6 +199,15 @@ export const LimitSum = z.object({
   over: z.boolean(),
 })
 export type LimitSum = z.infer<typeof LimitSum>
+
+/** A sum for people: `0.75 cores of 2 cores; 3 have none and may take all of it`. */
+export function limitSumWords({ resource, limited, size, unlimited }: LimitSum): string {
+  const show = (value: number) =>
+    resource === 'cpu' ? `${Math.round(value * 100) / 100} cores` : formatBytes(value)
+  const without =
+    unlimited === 0 ? '' : `; ${unlimited} ${unlimited === 1 ? 'has' : 'have'} none and may take all of it`
+  return `${show(limited)} of ${show(size)}${without}`
+}
 
 export function sumLimits(
   all: readonly InstanceLimits[],

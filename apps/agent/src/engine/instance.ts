@@ -14,6 +14,7 @@ import {
   type RemoteAccess,
 } from '@floe/domain'
 import type { Log } from '@floe/host/log'
+import { currentBootId } from '@floe/host/process'
 import { directoryNumber } from '@floe/host/process-facts'
 import type pg from 'pg'
 import type { EngineUser } from '../host/engine-user'
@@ -440,6 +441,7 @@ export class Instance {
             answersSql: this.#answers(before),
             wasStarting: this.#state === 'starting',
             shutDownCleanly,
+            machineRestarted: this.#machineRestarted(),
           })
     this.#lookAtStart(next === 'starting')
     if (next === this.#state) return this.#tellFault()
@@ -457,11 +459,14 @@ export class Instance {
       this.#around.onChange()
     }
     if (next === 'crashed')
-      this.#because = whyItEnded(this.layout, {
-        orderedStartAt: this.#orderedStartAt,
-        aliveAt: this.#aliveAt,
-        pid: before?.pid ?? this.#lastPid,
-      })
+      this.#because =
+        shutDownCleanly && this.#machineRestarted()
+          ? 'it was shut down with its machine, which was restarted'
+          : whyItEnded(this.layout, {
+              orderedStartAt: this.#orderedStartAt,
+              aliveAt: this.#aliveAt,
+              pid: before?.pid ?? this.#lastPid,
+            })
     if (next === 'stopped' && expected === 'running' && this.activity === null) {
       registry.update(this.instanceId, { expected: 'stopped' })
       this.#because = 'it was shut down outside Floe'
@@ -475,9 +480,17 @@ export class Instance {
     this.#astray = null
     const { registry } = this.#around
     const workedIn = directoryNumber(this.layout.dataDirectory)
-    if (workedIn !== null && registry.find(this.instanceId)?.workedIn !== workedIn)
-      registry.update(this.instanceId, { workedIn })
+    const workedInBoot = currentBootId()
+    const known = registry.find(this.instanceId)
+    if (workedIn !== null && known?.workedIn !== workedIn) registry.update(this.instanceId, { workedIn })
+    if (known?.workedInBoot !== workedInBoot) registry.update(this.instanceId, { workedInBoot })
     return []
+  }
+
+  /** Whether its postmaster was last seen before the machine was started; false where that is not known. */
+  #machineRestarted(): boolean {
+    const seenIn = this.#around.registry.find(this.instanceId)?.workedInBoot
+    return seenIn !== undefined && seenIn !== currentBootId()
   }
 
   /** No postmaster is named: one may run all the same. Answers what works of it without any. */

@@ -1,7 +1,8 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fault } from '@floe/domain'
+import { fault, limitDriverTitles } from '@floe/domain'
+import type { RouterOutputs } from '@floe/web/api'
 import { requireInstallation } from '../installation/home'
 import { runProgram } from '../run-program'
 import { type BenchReport, describeHost, figure } from './bench'
@@ -20,6 +21,7 @@ const SETTLE_MS = 3_000
 const PROBES = 8
 const PROBE_WRITES = 600
 
+type Limited = RouterOutputs['instance']['limits']
 type Neighbour = { name: string; uri: string; password: string }
 type Run = {
   fileSystem: LoopFileSystem
@@ -101,6 +103,7 @@ export async function benchNeighbours(
   const runs: Run[] = []
   const errors: number[] = []
   const rates: Record<string, number> = {}
+  let notes: string[] = []
   await interruptible(async (signal) => {
     for (const fileSystem of loopFileSystems) {
       say(`making a device with ${fileSystem}`)
@@ -115,7 +118,7 @@ export async function benchNeighbours(
           const [first] = bench.neighbours as [Neighbour]
           const unlimited = await bench.directWrites(first)
           runs.push(await bench.load(fileSystem, false, size.seconds))
-          await bench.limit()
+          notes = await bench.limit()
           const limited = await bench.directWrites(first)
           runs.push(await bench.load(fileSystem, true, size.seconds))
           errors.push(limitError(limited, unlimited, IOPS))
@@ -129,7 +132,7 @@ export async function benchNeighbours(
       }
     }
   })
-  return reportOf(host, runs, Math.max(...errors), rates, size)
+  return reportOf(host, runs, Math.max(...errors), { rates, size, notes })
 }
 
 const variation = (run: Run) => {
@@ -141,8 +144,7 @@ function reportOf(
   host: BenchReport['host'],
   runs: readonly Run[],
   error: number,
-  rates: Record<string, number>,
-  size: Record<string, unknown>,
+  { rates, size, notes }: { rates: Record<string, number>; size: Record<string, unknown>; notes: string[] },
 ): BenchReport {
   const limited = (fileSystem: LoopFileSystem) =>
     runs.find((r) => r.fileSystem === fileSystem && r.limited) as Run
@@ -176,7 +178,7 @@ function reportOf(
       ...Object.fromEntries(
         runs.flatMap((r) => r.tps.map((t, i) => [`${title(r)}, TPS of instance ${i + 1} by second`, t])),
       ),
-      'write-back': 'cgroup v1 does not limit what the kernel writes back later by itself',
+      notes,
     },
   }
 }
@@ -217,11 +219,17 @@ class Neighbours {
     }
   }
 
-  async limit(): Promise<void> {
-    for (const { name } of this.neighbours)
-      await this.#installation.floe(
+  /** Limits each; answers how, and what of it the agent says does not hold. */
+  async limit(): Promise<string[]> {
+    const notes = new Set<string>()
+    for (const { name } of this.neighbours) {
+      const { observed } = await this.#installation.floe<Pick<Limited, 'observed'>>(
         ...['instance', 'limit', name, '--data-write-iops', String(IOPS), '--data-read-iops', String(IOPS)],
       )
+      if (observed?.driver) notes.add(`Limited by ${limitDriverTitles[observed.driver]}.`)
+      for (const { why } of observed?.gaps ?? []) notes.add(why)
+    }
+    return [...notes]
   }
 
   /** Direct writes of one instance a second, by programs that its server starts. */

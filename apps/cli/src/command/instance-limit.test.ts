@@ -43,5 +43,7 @@ test('what is set, what is in force, and what cannot be are told apart', () => {
   expect(text).toMatch(/CPU +0\.7 cores +0\.7 cores/)
   expect(text).toMatch(/Memory, high +1 GB +none/)
   expect(text).toContain('note          cgroup v1 has no memory.high.')
-  expect(text).toContain('2.7 cores of 2 cores (over-committed); 1 instance has no limit on host local')
+  expect(text).toContain(
+    'cpu           of all instances on host local: 2.7 cores of 2 cores; 1 has none and may take all of it (over-committed)',
+  )
 })

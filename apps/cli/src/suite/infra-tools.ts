@@ -12,6 +12,8 @@ export type InfraTools = {
   mirrors: string[]
   /** The linter; null where it is not installed. */
   tflint: string | null
+  /** The proxy before a console; null where it is neither installed nor to be had as a Debian package. */
+  caddy: string | null
 }
 
 /** Ephemeral variables and write-only arguments are from here on, of either. */
@@ -71,6 +73,18 @@ function installedMirrors(): string[] {
   return [...named, ...usual].filter((path) => path !== '' && existsSync(path))
 }
 
+/** Caddy is unpacked, not installed: its package would start a web server on a machine that only tests. */
+async function caddyOf(context: SuiteContext): Promise<string | null> {
+  if ((await runInCheckout(context, 'caddy', ['version'])).status === 0) return 'caddy'
+  const directory = join(cacheDirectory(), 'tools', 'caddy')
+  const program = join(directory, 'usr/bin/caddy')
+  if (existsSync(program)) return program
+  const unpack = `mkdir -p "$1" && cd "$1" && apt-get -q download caddy && dpkg -x caddy_*.deb unpacked &&
+    mv unpacked/usr . && rm -r unpacked caddy_*.deb`
+  await runInCheckout(context, 'sh', ['-c', unpack, 'sh', directory])
+  return existsSync(program) ? program : null
+}
+
 /** Finds what the tests of the modules need, and builds what this machine lacks: one program a run, more with --long. */
 export async function infraTools(context: SuiteContext): Promise<InfraTools> {
   const tofu = placeOf('tofu')
@@ -88,5 +102,7 @@ export async function infraTools(context: SuiteContext): Promise<InfraTools> {
   const tflint = (await runInCheckout(context, 'tflint', ['--version'])).status === 0 ? 'tflint' : null
   if (program === null) context.say('left out: the Terraform modules, without terraform or OpenTofu')
   if (tflint === null) context.say('left out: tflint, which is not installed')
-  return { program, mirrors, tflint }
+  const caddy = await caddyOf(context)
+  if (caddy === null) context.say('left out: the console behind its proxy, without Caddy')
+  return { program, mirrors, tflint, caddy }
 }

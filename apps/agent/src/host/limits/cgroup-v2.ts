@@ -30,7 +30,8 @@ import {
 
 const PARENT = 'floe'
 const PARTS: readonly Part[] = ['sessions', 'background']
-const CONTROLLERS = ['cpu', 'memory', 'io']
+/** Controllers that limits are made of. */
+export const v2Controllers = ['cpu', 'memory', 'io'] as const
 
 const ioWords = {
   readIops: 'riops',
@@ -53,7 +54,7 @@ export class CgroupV2 implements LimitDriver {
   constructor(mount: GroupMount, groupsOf: GroupsOf) {
     this.mount = mount
     this.groupsOf = groupsOf
-    this.#own = directoryOf(mount, parseOwnGroups(groupsOf(process.pid)).get('') ?? '/')
+    this.#own = ownGroup(mount, groupsOf)
   }
 
   /** An instance's own group. */
@@ -69,7 +70,7 @@ export class CgroupV2 implements LimitDriver {
     const group = this.group(instanceId)
     for (const directory of [this.#own, join(this.#own, PARENT)]) {
       makeGroup(directory)
-      enable(directory, CONTROLLERS)
+      enable(directory, v2Controllers)
     }
     makeGroup(group)
     this.makeParts(instanceId)
@@ -171,7 +172,7 @@ export class CgroupV2 implements LimitDriver {
   }
 
   gaps(limits: InstanceLimits) {
-    const there = new Set(readGroupFile(this.#own, 'cgroup.controllers')?.trim().split(' ') ?? [])
+    const there = controllersIn(this.#own)
     return (Object.entries(limits) as [keyof InstanceLimits, number | null][]).flatMap(([limit, value]) => {
       const controller = limit === 'cpu' ? 'cpu' : limit.startsWith('memory') ? 'memory' : 'io'
       return value === null || there.has(controller)
@@ -195,10 +196,20 @@ export class CgroupV2 implements LimitDriver {
   }
 }
 
+/** The agent's own group of cgroup v2. */
+export const ownGroup = (mount: GroupMount, groupsOf: GroupsOf): string =>
+  directoryOf(mount, parseOwnGroups(groupsOf(process.pid)).get('') ?? '/')
+
+/** The controllers that a group has, or those that it passes on. */
+export const controllersIn = (
+  directory: string,
+  file: 'cgroup.controllers' | 'cgroup.subtree_control' = 'cgroup.controllers',
+): ReadonlySet<string> => new Set(readGroupFile(directory, file)?.trim().split(' ') ?? [])
+
 /** Lets the groups below have controllers; those that the kernel does not have are left out, and gaps() names them. */
 function enable(directory: string, controllers: readonly string[]): void {
-  const there = new Set(readGroupFile(directory, 'cgroup.controllers')?.trim().split(' ') ?? [])
-  const on = new Set(readGroupFile(directory, 'cgroup.subtree_control')?.trim().split(' ') ?? [])
+  const there = controllersIn(directory)
+  const on = controllersIn(directory, 'cgroup.subtree_control')
   const missing = controllers.filter((c) => there.has(c) && !on.has(c))
   if (missing.length > 0)
     writeGroupFile(directory, 'cgroup.subtree_control', missing.map((c) => `+${c}`).join(' '))

@@ -3,6 +3,7 @@ import {
   changedLimits,
   formatLimit,
   type InstanceId,
+  limitChangeWords,
   limitDriverTitles,
   limitNames,
   limitRecord,
@@ -170,12 +171,7 @@ function LimitsView({ limits: { limits, observed, sums, history } }: { limits: L
                     <Moment at={entry.at} />
                   </TableCell>
                   <TableCell className="font-mono whitespace-pre-line">
-                    {changedLimits(entry.before, entry.after)
-                      .map(
-                        (c) =>
-                          `${limitRecord(c.name).title}: ${formatLimit(c.name, c.before)} → ${formatLimit(c.name, c.after)}`,
-                      )
-                      .join('\n')}
+                    {changedLimits(entry.before, entry.after).map(limitChangeWords).join('\n')}
                   </TableCell>
                   <TableCell>{entry.actorName}</TableCell>
                   <TableCell>{entry.reason ?? ''}</TableCell>
