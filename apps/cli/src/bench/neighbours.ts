@@ -15,7 +15,13 @@ import {
   makeProbeFiles,
   removeProbeFiles,
 } from './limit-probes'
-import { type LoopFileSystem, loopFileSystems, makeLoopDevice, requireLoopDevices } from './loop-device'
+import {
+  type LoopDevice,
+  type LoopFileSystem,
+  loopFileSystems,
+  makeLoopDevice,
+  requireLoopDevices,
+} from './loop-device'
 import { makePrivateInstallation, type PrivateInstallation } from './private-installation'
 import { parseProgress } from './windows'
 
@@ -117,11 +123,11 @@ export async function benchNeighbours(
           // a limit holds alike on each file system
           const probed = !short || fileSystem === loopFileSystems[0]
           runs.push(await bench.load(fileSystem, false, size.seconds))
-          const unlimited = probed ? await bench.probe(false) : {}
+          const unlimited = probed ? await bench.probe(device, false) : {}
           notes = await bench.limit()
           runs.push(await bench.load(fileSystem, true, size.seconds))
           writeBack = Math.max(writeBack, bench.mostWriteBack)
-          const limited = probed ? await bench.probe(true) : {}
+          const limited = probed ? await bench.probe(device, true) : {}
           for (const [name, rate] of Object.entries(limited)) {
             const { limit } = limitProbes[name] as LimitProbe
             const most = unlimited[name] as number
@@ -192,7 +198,7 @@ function reportOf(
       ...Object.fromEntries(
         runs.flatMap((r) => r.tps.map((t, i) => [`${title(r)}, TPS of instance ${i + 1} by second`, t])),
       ),
-      notes,
+      notes: notes.join(' '),
     },
   }
 }
@@ -251,10 +257,13 @@ class Neighbours {
   }
 
   /** How much of each thing the first one gets, with all limits at once, none of which is in another's way, or without. */
-  async probe(limited: boolean): Promise<Record<string, number>> {
+  async probe(device: LoopDevice, limited: boolean): Promise<Record<string, number>> {
     const [first] = this.neighbours as [Neighbour]
     const run = (shell: string) => this.#programOutput(first, shell)
-    const counted = await this.#counted(first)
+    const facts = {
+      counted: await this.#counted(first),
+      requestsOfFsyncedWrite: device.requestsOfFsyncedWrite,
+    }
     const rates: Record<string, number> = {}
     if (limited)
       await this.#setLimits(
@@ -264,7 +273,7 @@ class Neighbours {
     else await run(makeProbeFiles)
     for (const [name, { measure }] of Object.entries(limitProbes)) {
       this.#say(`measuring ${name} ${limited ? 'with' : 'without'} a limit`)
-      rates[name] = await measure(run, counted)
+      rates[name] = await measure(run, facts)
     }
     if (limited) await run(removeProbeFiles)
     return rates
