@@ -50,6 +50,9 @@
 /* Until a checkpoint is requested again, to begin a window; doubled each time */
 #define FIRST_WAIT_MS 5000
 
+/* The most, between attempts to write an index */
+#define LAST_WAIT_MS 300000
+
 /* Points that repair may need: the checkpoint that completed, and one after */
 #define POINTS_FOR_REPAIR 2
 
@@ -312,7 +315,9 @@ lose_segment(uint64 segment)
 }
 
 /*
- * Indexes the segments that nobody writes any more.
+ * Indexes the segments that nobody writes any more.  One that cannot be
+ * written, as on a full disk, is tried again later and later: each attempt
+ * reads a whole segment.
  *
  * Not before recovery has brought all pages up to date: until then damage must
  * not end a window whose other segments have what torn pages were.
@@ -320,10 +325,15 @@ lose_segment(uint64 segment)
 static void
 index_segments(void)
 {
+	static TimestampTz failed_at = 0;
+	static int	wait_ms = 0;
 	uint64		active = active_segment();
+	TimestampTz now = GetCurrentTimestamp();
 	uint64		from;
 
 	if (RecoveryInProgress() && !flashback_log_is_consistent())
+		return;
+	if (wait_ms > 0 && failed_at <= now && !TimestampDifferenceExceeds(failed_at, now, wait_ms))
 		return;
 
 	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK), LW_SHARED);
@@ -336,6 +346,18 @@ index_segments(void)
 			continue;
 		if (!flashback_log_index_segment(segment))
 			lose_segment(segment);
+		else if (!flashback_log_has_index(segment) && file_size(segment) > 0)
+		{
+			ereport(LOG,
+					(errmsg("could not write an index of the flashback log"),
+					 errdetail("%s.", flashback_log_error),
+					 errhint("Until it can be, a flashback reads whole segments.")));
+			failed_at = now;
+			wait_ms = Min(Max(2 * wait_ms, FIRST_WAIT_MS), LAST_WAIT_MS);
+			return;
+		}
+		else
+			wait_ms = 0;
 	}
 }
 
