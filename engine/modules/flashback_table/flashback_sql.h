@@ -60,6 +60,7 @@ extern bool flashback_kind_is_possible(Relation rel, FlashbackRefusal *refusal);
 /* privileges.c */
 extern void flashback_check_owners(List *relids);
 extern void flashback_check_former_owner(Oid relid, const FlashbackFormer *former);
+extern Oid	flashback_heir(const FlashbackFormer *former);
 pg_noreturn extern void flashback_refuse_undecided(Relation rel, const char *reason);
 
 /* progress.c */
