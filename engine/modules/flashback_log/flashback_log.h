@@ -29,7 +29,8 @@
 #define FLASHBACK_LOG_SEGMENT_MB 256
 
 #define FLASHBACK_LOG_MAX_POINTS 512
-#define FLASHBACK_LOG_MAX_PURGED 1024
+/* A partition takes three, one for itself and two for its files of now */
+#define FLASHBACK_LOG_MAX_PURGED 8192
 
 /* In each tablespace, beside the databases; see recycle_area.c */
 #define FLASHBACK_RECYCLE_DIR "pgsql_tmp_polar_recycle"

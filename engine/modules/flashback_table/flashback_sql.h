@@ -41,6 +41,8 @@ typedef struct FlashbackRows FlashbackRows;
 /* Differences between the partitions of then and now are reported */
 #define FLASHBACK_REPORT 4
 
+extern bool flashback_descendants(Oid parent, const FlashbackMoment *moment, List **descendants,
+								  FlashbackRefusal *refusal);
 extern bool flashback_is_possible(Relation rel, const FlashbackMoment *moment, int64 *pages,
 								  FlashbackRefusal *refusal);
 extern FlashbackRows *flashback_rows_begin(Relation rel, TimestampTz time,

@@ -51,6 +51,17 @@ for my $round ('at first', 'after a restartpoint')
 $standby->psql('postgres', "SELECT polar_flashback_table('t', '$known[0][0]')", stderr => \$err);
 like($err, qr/cannot execute polar_flashback_table\(\) in a read-only transaction/, 'no table is made');
 
+# A purge is of one member
+$primary->safe_psql('postgres', 'CREATE TABLE p AS SELECT generate_series(1, 10) AS a; CHECKPOINT');
+my $then = $primary->safe_psql('postgres', 'SELECT clock_timestamp()');
+$primary->safe_psql('postgres', $_) foreach 'DELETE FROM p', 'VACUUM p';
+$primary->wait_for_catchup($standby);
+is($standby->safe_psql('postgres', "SELECT polar_flashback_count('p', '$then')"), 10, 'another table');
+is($standby->safe_psql('postgres', q{SELECT polar_flashback_purge('p')}), 0, 'is purged on the standby');
+$standby->psql('postgres', "SELECT polar_flashback_count('p', '$then')", stderr => \$err);
+like($err, qr/ERROR:  the past of table "p" was purged\nHINT:  It can be read as of /, 'and cannot be read there');
+is($primary->safe_psql('postgres', "SELECT polar_flashback_count('p', '$then')"), 10, 'but on the primary it can');
+
 $standby->promote;
 is($standby->safe_psql('postgres', "$digest FROM polar_flashback_rows(NULL::t, '$_->[0]') t"), $_->[1], "promoted, after $_->[2]") for @known;
 $standby->safe_psql('postgres', 'INSERT INTO t VALUES (1)');
