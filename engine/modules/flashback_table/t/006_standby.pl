@@ -37,6 +37,9 @@ $standby->psql('postgres', "SELECT polar_flashback_count('t', '$newest')", stder
 like($err, qr/ERROR:  the standby has not replayed a transaction later than the target time\nHINT:  The newest moment/, 'a moment that may not be complete');
 $primary->safe_psql('postgres', 'DELETE FROM t');
 $primary->wait_for_catchup($standby);
+my $restorable = $standby->safe_psql('postgres', 'SELECT newest_time FROM polar_stat_flashback_log');
+is($standby->safe_psql('postgres', "SELECT possible FROM polar_flashback_check('t', '$restorable')"), 't', 'the newest moment that the log names');
+is($standby->safe_psql('postgres', "SELECT possible FROM polar_flashback_check('t', timestamptz '$restorable' + interval '1 microsecond')"), 'f', 'and none after it');
 for my $round ('at first', 'after a restartpoint')
 {
 	for my $known (@known)
