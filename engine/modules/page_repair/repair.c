@@ -399,6 +399,34 @@ has_checksums(const ControlFileData *control)
 }
 
 /*
+ * Note from where this recovery starts, and that it begins with nothing torn
+ * (R19).
+ */
+static void
+publish_whole(XLogRecPtr redo)
+{
+	SpinLockAcquire(&page_repair_shared->mutex);
+	page_repair_shared->whole = true;
+	page_repair_shared->recovered_from = redo;
+	SpinLockRelease(&page_repair_shared->mutex);
+}
+
+/*
+ * A standby that is consistent before the first record has written nothing that
+ * a later record has changed, so there is nothing to be looked at.
+ */
+static void
+publish_consistent(void)
+{
+	bool		crc_ok;
+	ControlFileData *control = get_controlfile(DataDir, &crc_ok);
+
+	if (crc_ok)
+		publish_whole(control->checkPointCopy.redo);
+	pfree(control);
+}
+
+/*
  * Is this a base backup that is being restored?  Images were forced while it was
  * taken (R12).
  */
@@ -410,10 +438,7 @@ is_base_backup(const ControlFileData *control)
 		return false;
 	if (page_repair_list_only)
 		refuse_list("This is a base backup, whose WAL has images until its end.");
-	SpinLockAcquire(&page_repair_shared->mutex);
-	page_repair_shared->whole = true;
-	page_repair_shared->recovered_from = control->checkPointCopy.redo;
-	SpinLockRelease(&page_repair_shared->mutex);
+	publish_whole(control->checkPointCopy.redo);
 	return true;
 }
 
@@ -568,8 +593,14 @@ repair_startup(void)
 		prev_rm_startup();
 	if (page_repair_list_only && (page_repair_shared == NULL || reachedConsistency))
 		refuse_list("Replay starts with a consistent database.");
-	if (page_repair_shared == NULL || reachedConsistency ||
-		(page_repair_policy == PAGE_REPAIR_OFF && !page_repair_list_only))
+	if (page_repair_shared == NULL)
+		return;
+	if (reachedConsistency)
+	{
+		publish_consistent();
+		return;
+	}
+	if (page_repair_policy == PAGE_REPAIR_OFF && !page_repair_list_only)
 		return;
 	torn_list_remove();
 
