@@ -43,6 +43,8 @@ typedef struct Recovery
 	PageRepairMap map;
 	PageRepairChunk **chunks;	/* those that are being dealt with */
 	int			nchunks;
+	uint64		to_fetch;		/* blocks of them that are not whole here */
+	uint64		fetched;		/* and those of them that are now */
 	LogSource  *log;			/* the flashback log, asked first, or NULL */
 	bool		log_ready;		/* its images have been looked up */
 	PageSource	log_source;		/* its name, and its last reason */

@@ -21,7 +21,7 @@ my $standby = new_standby($primary, 'standby');
 my $streaming = "primary_conninfo = '" . $primary->connstr =~ s/'/''/gr . " application_name=standby'\n";
 $primary->append_conf('postgresql.conf', "polar_page_repair_sources = '" . repair_source($standby) . "'\npolar_page_repair_timeout = 60s\n");
 $primary->reload;
-$standby->append_conf('postgresql.conf', "polar_page_repair_sources = '" . repair_source($primary) . "'\npolar_page_repair_timeout = 60s\n");
+$standby->append_conf('postgresql.conf', "polar_page_repair_sources = '" . repair_source($primary) . "'\npolar_page_repair_timeout = 60s\nlog_startup_progress_interval = 1ms\n");
 
 # The log of a cluster from there on
 sub log_of
