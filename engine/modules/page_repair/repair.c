@@ -213,6 +213,8 @@ repair_from(Recovery *recovery, XLogRecPtr start, XLogReaderState *record)
 			verify_sweep_maps(recovery, chunks[i]->key.rlocator);
 		verify_chunk(recovery, chunks[i]);
 	}
+	if (record == NULL && !page_repair_list_only)
+		verify_sweep_written_maps(recovery, recovery->redo_time);
 	recovery->stats.check_ms += elapsed_ms(started);
 	repair_publish_stats(recovery);
 	if (page_repair_list_only)
@@ -554,6 +556,9 @@ begin_recovery(MemoryContext context)
 	recovery->context = context;
 	recovery->standby = InArchiveRecovery;
 	recovery->redo = control->checkPointCopy.redo;
+
+	/* A file's time may be a tick behind the clock that gives this one */
+	recovery->redo_time = control->checkPointCopy.time - 1;
 	recovery->least = page_repair_record_end(recovery->redo);
 
 	/*
