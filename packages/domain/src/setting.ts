@@ -132,7 +132,7 @@ export const settingWords: Record<string, { title: string; meaning: string; warn
   polar_bulk_write_size: {
     title: 'Bulk write size',
     meaning:
-      'How much COPY, CREATE TABLE AS, VACUUM and checkpoints write in one I/O. 0 writes single blocks, as PostgreSQL does.',
+      'How much COPY, CREATE TABLE AS, VACUUM and checkpoints write in one I/O; less where many connections share small shared_buffers. 0 writes single blocks, as PostgreSQL does.',
   },
   polar_index_create_bulk_extend_size: {
     title: 'Index build extend size',
