@@ -38,10 +38,20 @@ const known = ({
   name: result_name,
 })
 
+/**
+ * A dropped table that was given back under its own name is that table again: nobody compares it, or drops it as what a flashback
+ * has left.
+ */
+const isGivenBack = ({ table, tableName, resultName }: ResultRow) =>
+  table === null && tableName === resultName
+
+const resultsOf = async (client: pg.Client, functions: FlashbackFunctions): Promise<ResultRow[]> =>
+  (await client.query<Row>(functions.within(resultsSql))).rows.map(known).filter((r) => !isGivenBack(r))
+
 /** Tables that flashbacks made in a database; none where the extension never was. */
 export async function listResults(client: pg.Client): Promise<ResultRow[]> {
   const functions = await findFunctions(client)
-  return functions ? (await client.query<Row>(functions.within(resultsSql))).rows.map(known) : []
+  return functions ? resultsOf(client, functions) : []
 }
 
 /**
@@ -53,7 +63,7 @@ export async function requireResult(
   functions: FlashbackFunctions,
   asked: { result: number; resultName: string; tableName?: string },
 ): Promise<ResultRow> {
-  const all = (await client.query<Row>(functions.within(resultsSql))).rows.map(known)
+  const all = await resultsOf(client, functions)
   const found = all.find((r) => r.result === asked.result)
   if (!found)
     throw fault(
