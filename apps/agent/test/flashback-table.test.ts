@@ -321,7 +321,13 @@ describe('a merge', () => {
   test('of rows that match touches those only, as the owner, and says what is wrong with a condition', async () => {
     const { name, result } = await damaged('matching')
     const where = (condition: string, dryRun = true) =>
-      ({ kind: 'merge-flashback', ...result, ...merging, selection: { condition }, dryRun }) as const
+      ({
+        kind: 'merge-flashback',
+        ...result,
+        ...merging,
+        selection: { kind: 'matching', condition },
+        dryRun,
+      }) as const
     expect(await f.must(where('id <= 10'))).toMatchObject({ inserted: 10 })
     expect(await f.must(where('id <= 10', false))).toMatchObject({ inserted: 10 })
     expect(await rowsNow(name)).toBe(615)

@@ -788,7 +788,7 @@ export const tasks = {
       selection: z.union([
         z.object({ comparison: OperationId, selected: z.array(z.number().int().min(0)).min(1).max(1_000) }),
         z.null(),
-        z.object({ condition: RowCondition }),
+        z.object({ kind: z.literal('matching'), condition: RowCondition }),
       ]),
       expected: MergeCounts.nullable(),
       dryRun: z.boolean(),

@@ -11,7 +11,7 @@ import { type Account, AccountRole } from './routers/account/account.types'
  */
 export async function requireOperationRole(
   ctx: Context & { actor: Account },
-  { kind, input }: { kind: OperationKind; input: object },
+  { kind, input }: { kind: OperationKind; input: unknown },
   about: { action: string; objectId?: string | undefined },
 ): Promise<void> {
   const record = operationRecord(kind)

@@ -34,7 +34,7 @@ export const mergeFlashback = defineOperation('merge-flashback', {
           input.comparison !== undefined && input.selected !== undefined
             ? { comparison: input.comparison, selected: input.selected }
             : input.condition !== undefined
-              ? { condition: input.condition }
+              ? { kind: 'matching', condition: input.condition }
               : null,
         expected: input.expected ?? null,
         dryRun: input.dryRun,
