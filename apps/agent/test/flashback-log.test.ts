@@ -6,7 +6,7 @@ import { StandbyFixture } from './standby-fixture'
 let f: AgentFixture
 let id: string
 beforeAll(async () => {
-  f = await AgentFixture.start(2)
+  f = await AgentFixture.start(4)
   id = await f.createRunning({
     settings: {
       polar_enable_flashback_log: 'on',
