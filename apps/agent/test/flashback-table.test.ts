@@ -743,6 +743,8 @@ describe('a table that is not there as it was', () => {
     expect((await f.run({ ...asked, resultSchema: 'nowhere' })).fault?.code).toBe('flashback.no_schema')
     const made = await f.must({ ...asked, resultSchema: 'public' })
     expect(made).toMatchObject({ resultName: 'public.chair', rows: 1000 })
+    const { results: listed } = await f.read.flashback.results.query(inShop())
+    expect(listed.some((r) => r.resultName === 'public.chair')).toBe(false)
   })
 
   test('before it was truncated has all that was committed, also in the same millisecond', async () => {

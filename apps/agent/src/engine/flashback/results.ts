@@ -39,14 +39,13 @@ const known = ({
 })
 
 /**
- * A dropped table that was given back under its own name is that table again: nobody compares it, or drops it as what a flashback
- * has left.
+ * A dropped table that was given back under its own name, also in another schema, is that table again: nobody compares it, or
+ * drops it as what a flashback has left.
  */
-const isGivenBack = ({ table, tableName, resultName }: ResultRow) =>
-  table === null && tableName === resultName
+const isGivenBack = (row: Row) => !row.relation && row.relation_name === row.result_name
 
 const resultsOf = async (client: pg.Client, functions: FlashbackFunctions): Promise<ResultRow[]> =>
-  (await client.query<Row>(functions.within(resultsSql))).rows.map(known).filter((r) => !isGivenBack(r))
+  (await client.query<Row>(functions.within(resultsSql))).rows.filter((r) => !isGivenBack(r)).map(known)
 
 /** Tables that flashbacks made in a database; none where the extension never was. */
 export async function listResults(client: pg.Client): Promise<ResultRow[]> {

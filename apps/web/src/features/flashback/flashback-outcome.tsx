@@ -14,7 +14,7 @@ import { InstanceProvider } from '../instance/instance-context'
 import type { OperationDetail } from '../operation/use-operation'
 import { ComparisonCounts, comparisonInWords } from './comparison-counts'
 import { EngineWords, hasEngineWords } from './engine-words'
-import { conflictsInWords, mergedInWords } from './merge-plan'
+import { conflictsInWords, isGivenBack, mergedInWords } from './merge-plan'
 import { ResultActions } from './result-actions'
 import { useResults } from './result-list'
 import { rowsInWords } from './table-events'
@@ -57,8 +57,8 @@ function tell(operation: OperationDetail, tableName: string): { words: ReactNode
       if (!made) return null
       const size = formatBytes(made.bytes)
       // under its own name it is that table again, and no result
-      if (made.resultName === tableName)
-        return { words: sentence(`${tableName} is back, with ${rowsInWords(made.rows)} (${size}).`) }
+      if (isGivenBack(made.resultName, tableName))
+        return { words: sentence(`${made.resultName} is back, with ${rowsInWords(made.rows)} (${size}).`) }
       const text = `${rowsInWords(made.rows)} of ${tableName} are in ${made.resultName} (${size}).`
       return { words: sentence(text), named: made }
     }

@@ -10,6 +10,7 @@ import { useInstance } from '../instance/instance-context'
 import { OperationLink } from '../operation/operation-link'
 import { Refusal } from '../operation/refusal'
 import { GiveBackDialog, type Place } from './give-back-dialog'
+import { isGivenBack } from './merge-plan'
 import { OperationProgress } from './operation-progress'
 import { ResultActions } from './result-actions'
 import { isSaidOnce } from './said-once'
@@ -175,10 +176,10 @@ function LostTable({
       {asking ? (
         <GiveBackDialog lost={lost} onFlashBack={flashBack} onClose={() => setAsking(false)} />
       ) : null}
-      {made && operationId && made.resultName === lost.tableName ? (
+      {made && operationId && isGivenBack(made.resultName, lost.tableName) ? (
         <Alert
           tone="good"
-          title={`${lost.tableName} is back (${rowsInWords(made.rows)}, ${formatBytes(made.bytes)})`}
+          title={`${made.resultName} is back (${rowsInWords(made.rows)}, ${formatBytes(made.bytes)})`}
           actions={<OperationLink operationId={operationId} />}
         >
           It has the columns and rows of just before the drop. Defaults, constraints, indexes and privileges
