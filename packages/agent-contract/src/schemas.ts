@@ -276,7 +276,7 @@ export const FlashbackActivity = z.object({
   coveredFrom: z.number().nullable(),
   coveredTo: z.number().nullable(),
   complete: z.boolean(),
-  /** A change of a partitioned table may miss partitions in which fewer rows were changed. Since contract 1.21. */
+  /** A change of a partitioned table may miss partitions in which fewer rows were changed. Since contract 1.22. */
   leastPartitionRows: z.number().int().nullish(),
 })
 

@@ -763,9 +763,9 @@ export const tasks = {
     {
       ...ofTable,
       lsn: Lsn,
-      /** Null or left out: its former name where that is free, else `polar_flashback_…`. Since contract 1.21. */
+      /** Null or left out: its former name where that is free, else `polar_flashback_…`. Since contract 1.22. */
       resultName: ResultName.nullish(),
-      /** Null or left out: its schema. Since contract 1.21. */
+      /** Null or left out: its schema. Since contract 1.22. */
       resultSchema: CatalogName.nullish(),
     },
     FlashbackMade,
@@ -782,7 +782,7 @@ export const tasks = {
       restoreChanged: z.boolean(),
       deleteAdded: z.boolean(),
       /**
-       * Only these samples of the comparison or preview of that operation; or only rows that match, since contract 1.21: an agent
+       * Only these samples of the comparison or preview of that operation; or only rows that match, since contract 1.22: an agent
        * of before refuses that, where it would pass over a part that it does not know.
        */
       selection: z.union([

@@ -167,6 +167,11 @@ export const settingWords: Record<string, { title: string; meaning: string; warn
     meaning:
       'How large the flashback log may become. At the limit its oldest points are dropped, and the window gets shorter. 0 means no limit.',
   },
+  polar_flashback_reserve: {
+    title: 'Flashback reserve',
+    meaning:
+      'How much room the window leaves free on each disk that has WAL, the log or files of deleted tables. Below it the oldest of these files go, then the oldest points with their WAL. -1 is a tenth of the disk, at most 4 GB; 0 is none.',
+  },
   polar_fast_recovery_area_rotation: {
     title: 'Fast recovery area rotation',
     meaning: 'How far back the window reaches with a fast recovery area, where size and WAL allow it.',
