@@ -79,6 +79,9 @@ export type OperationRecord = {
   settings?(input: any): string[]
   /** Who may ask for it, and take it up again, where a person who may change an instance may not. */
   role?: 'admin'
+  /** The same where it depends on the input. */
+  // biome-ignore lint/suspicious/noExplicitAny: each record declares its own input
+  roleFor?(input: any): 'admin' | undefined
   /** Its steps before anything is done, where clients are interrupted. */
   stages?: readonly OperationStage[]
   /**

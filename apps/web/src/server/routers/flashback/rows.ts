@@ -4,12 +4,19 @@ import { adminProcedure } from '../../procedures'
 import { FlashbackRowsInput, FlashbackRowsRead } from './flashback.types'
 import { probe } from './probe'
 
-/** The kinds whose sample rows an agent keeps. */
-const withRows = ['preview-flashback', 'compare-flashback', 'merge-flashback']
+/** The kinds of which an agent keeps sample rows, or what the engine said of rows. */
+const withRows = [
+  'preview-flashback',
+  'compare-flashback',
+  'merge-flashback',
+  'swap-flashback',
+  'flashback-table',
+  'flashback-dropped-table',
+]
 
 /**
- * Sample rows of a preview, a comparison or a merge, from the memory of the agent that carried it out. They are stored nowhere;
- * who asked is, before they are answered. A mutation for that reason.
+ * Sample rows of a preview, a comparison or a merge, and the engine's words of a flashback that failed, from the memory of the
+ * agent that carried it out. They are stored nowhere; who asked is, before they are answered. A mutation for that reason.
  */
 export const rows = adminProcedure
   .input(FlashbackRowsInput)
@@ -19,7 +26,7 @@ export const rows = adminProcedure
     const operation = await showOperation(pool, input.operationId)
     if (!operation?.instance || !withRows.includes(operation.kind))
       throw fault('flashback.rows_not_found', 'this operation has no rows to show', {
-        hint: 'Rows are shown of a preview, a comparison and a merge.',
+        hint: 'Rows are shown of a preview, a comparison and a merge, and what the engine said of a flashback.',
       })
     const { instanceId, name } = operation.instance
     const { database, tableName } = operation.input
