@@ -31,7 +31,10 @@ test('the flashback log is turned on from its page, with what it needs said befo
   await checkAccessibility(page)
   await page.getByRole('button', { name: 'Turn on' }).click()
   const dialog = page.getByRole('dialog', { name: 'Review changes' })
-  await expect(dialog.getByRole('cell', { name: 'polar_enable_flashback_log' })).toBeVisible()
+  // an engine is started to check them
+  await expect(dialog.getByRole('cell', { name: 'polar_enable_flashback_log' })).toBeVisible({
+    timeout: 60_000,
+  })
   await dialog.getByLabel('Restart the instance now').check()
   await dialog.getByRole('button', { name: /^Apply/ }).click()
   await expect(dialog).toBeHidden({ timeout: 60_000 })
