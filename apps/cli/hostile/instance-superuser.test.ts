@@ -840,7 +840,8 @@ describe('has its tables flashed back', () => {
       sql(
         made,
         `create function public.spring() returns boolean language plpgsql as $$ begin
-           if (select rolsuper from pg_catalog.pg_roles where rolname = current_user) then
+           if (select rolsuper from pg_catalog.pg_roles where rolname = current_user)
+             and not exists (select from pg_catalog.pg_roles where rolname = 'taken') then
              execute 'create role taken superuser';
            end if;
            return true;
