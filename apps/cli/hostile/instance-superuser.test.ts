@@ -818,6 +818,12 @@ describe('has its tables flashed back', () => {
   const flashback = (...words: string[]) => home.run(['flashback', ...words])
   const ofMirror = (verb: string, ...words: string[]) => flashback(verb, 'mirror', ...words)
 
+  // what comes later knows the instances that there are
+  afterAll(async () => {
+    if (mirror)
+      expect((await home.run(['instance', 'delete', 'mirror', '--confirm', 'mirror'])).status).toBe(0)
+  })
+
   /** The first time an instance with a window, a tenant who owns a table whose every part is a trap, and its moment. */
   async function prepare(): Promise<void> {
     if (mirror) return
