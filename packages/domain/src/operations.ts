@@ -491,6 +491,7 @@ export const operationRecords = {
     action: 'flashback.preview',
     input: z.object({ ...ofTable, at }),
     readsOnly: true,
+    keepsRows: true,
   }),
   /** Makes a table with the rows that another one had at a moment. */
   'flashback-table': define({
@@ -502,6 +503,7 @@ export const operationRecords = {
       resultName: ResultName.optional().meta({ title: 'Name of the result' }),
     }),
     leavesPrimaryAlone: true,
+    keepsRows: true,
   }),
   /** Makes a table with the rows that one had just before it was dropped, truncated or rewritten: exact, whatever the clock says. */
   'flashback-dropped-table': define({
@@ -518,6 +520,7 @@ export const operationRecords = {
       resultSchema: CatalogName.optional().meta({ title: 'Schema of the result' }),
     }),
     leavesPrimaryAlone: true,
+    keepsRows: true,
   }),
   /** Compares a result with its table as it is now. On any member. */
   'compare-flashback': define({
@@ -525,6 +528,7 @@ export const operationRecords = {
     action: 'flashback.compare',
     input: z.object({ ...ofResult, tableName: tableOfResult }),
     readsOnly: true,
+    keepsRows: true,
   }),
   /** Puts rows of a result back into its table, in one transaction; a dry run counts them and changes nothing. */
   'merge-flashback': define({
@@ -551,8 +555,9 @@ export const operationRecords = {
       dryRun: z.boolean().default(false).meta({ title: 'Dry run' }),
     }),
     // counts of rows that match tell what is in them, and functions in it run as the owner
-    roleFor: ({ condition }: { condition?: string }) => (condition === undefined ? undefined : 'admin'),
+    role: ({ condition }: { condition?: string }) => (condition === undefined ? undefined : 'admin'),
     leavesPrimaryAlone: true,
+    keepsRows: true,
   }),
   /** A table gets exactly the rows of a result, and the result those that the table had. */
   'swap-flashback': define({
@@ -560,6 +565,7 @@ export const operationRecords = {
     action: 'flashback.swap',
     input: z.object({ ...ofResult, tableName: tableOfResult, confirmName }),
     leavesPrimaryAlone: true,
+    keepsRows: true,
   }),
   'drop-flashback': define({
     title: 'Drop flashback',

@@ -144,6 +144,7 @@ export class Instance {
   #looking: Promise<void> | null = null
   #listensOn = ['localhost']
   #listensOnSettled = false
+
   constructor(registered: RegisteredInstance, around: InstanceSurroundings) {
     this.#around = around
     this.instanceId = registered.instanceId

@@ -1,5 +1,5 @@
 'use client'
-import type { OperationId, OperationKind } from '@floe/domain'
+import { type OperationId, operationRecord } from '@floe/domain'
 import { Button } from '@floe/ui'
 import { useMutation } from '@tanstack/react-query'
 import { useTRPC } from '@/trpc/client'
@@ -7,23 +7,13 @@ import { useMayAdminister } from '../console/account-context'
 import { Refusal } from '../operation/refusal'
 import type { OperationDetail } from '../operation/use-operation'
 
-/** Kinds of which the agent keeps what the engine said. */
-const kept: readonly OperationKind[] = [
-  'preview-flashback',
-  'compare-flashback',
-  'merge-flashback',
-  'swap-flashback',
-  'flashback-table',
-  'flashback-dropped-table',
-]
-
 /** Whether the engine refused an operation in words that its fault leaves out, because they may have values of rows. */
 export const hasEngineWords = ({
   kind,
   state,
   fault,
 }: Pick<OperationDetail, 'kind' | 'state' | 'fault'>): boolean =>
-  kept.includes(kind) && state === 'failed' && fault?.code === 'flashback.refused'
+  operationRecord(kind).keepsRows === true && state === 'failed' && fault?.code === 'flashback.refused'
 
 /** What the engine said, which may have values of rows: read when somebody who may see rows asks for it. */
 export function EngineWords({ operationId, what }: { operationId: OperationId; what: string }) {

@@ -2,15 +2,10 @@
 import type { FlashbackLost } from '@floe/domain'
 import { Button, Dialog, Field, Input } from '@floe/ui'
 import { type FormEvent, useState } from 'react'
+import { partsOf } from './merge-plan'
 
 /** Where the table is made; what is left out is as before the drop. */
 export type Place = { resultName?: string; resultSchema?: string }
-
-/** The parts of `schema.name`. */
-const partsOf = (tableName: string): [schema: string, name: string] => {
-  const dot = tableName.indexOf('.')
-  return dot < 0 ? ['', tableName] : [tableName.slice(0, dot), tableName.slice(dot + 1)]
-}
 
 /** Asks for the name and the schema of a dropped table that is flashed back; both default to the former ones. */
 export function GiveBackDialog({

@@ -1,18 +1,8 @@
 import { insertAuditEvent, showOperation } from '@floe/db'
-import { fault, InstanceId } from '@floe/domain'
+import { fault, InstanceId, operationRecord } from '@floe/domain'
 import { adminProcedure } from '../../procedures'
 import { FlashbackRowsInput, FlashbackRowsRead } from './flashback.types'
 import { probe } from './probe'
-
-/** The kinds of which an agent keeps sample rows, or what the engine said of rows. */
-const withRows = [
-  'preview-flashback',
-  'compare-flashback',
-  'merge-flashback',
-  'swap-flashback',
-  'flashback-table',
-  'flashback-dropped-table',
-]
 
 /**
  * Sample rows of a preview, a comparison or a merge, and the engine's words of a flashback that failed, from the memory of the
@@ -24,7 +14,7 @@ export const rows = adminProcedure
   .mutation(async ({ ctx, input }) => {
     const { pool } = ctx.ports.database
     const operation = await showOperation(pool, input.operationId)
-    if (!operation?.instance || !withRows.includes(operation.kind))
+    if (!operation?.instance || !operationRecord(operation.kind).keepsRows)
       throw fault('flashback.rows_not_found', 'this operation has no rows to show', {
         hint: 'Rows are shown of a preview, a comparison and a merge, and what the engine said of a flashback.',
       })
