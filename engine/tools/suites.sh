@@ -9,9 +9,10 @@ Without names runs all suites: patches, indent, verify (this tool's verb), Postg
 for each module. PostgreSQL's own are regress (with the settings of engine/testkit/as-postgresql.conf),
 regress-flashback-log (and with a flashback log), regress-defaults and isolation (with the engine's defaults).
 --quick leaves these four out. --long adds regress-size-8kB, regress-size-0 and regress-size-max, which run
-PostgreSQL's suite with every bulk size at that value and small pools, one after another, and PostgreSQL's suites
-through the port of shared sessions: regress-shared and isolation-shared with the defaults, -moved where each
-transaction is another worker's, regress-shared-two on two workers. --list only names the suites. One TAP file of testkit or a module is named like page_repair/011_tls. --sanitize runs them on an engine
+PostgreSQL's suite with every bulk size at that value, one after another; the first two with small pools; and
+PostgreSQL's suites through the port of shared sessions: regress-shared and isolation-shared with the defaults,
+-moved where each transaction is another worker's, regress-shared-two on two workers. --list only names the
+suites. One TAP file of testkit or a module is named like page_repair/011_tls. --sanitize runs them on an engine
 built with the address and undefined-behaviour sanitizers, several times slower; any report of theirs is a failure.
 The last line reads "N passed, N failed, N skipped"; the exit status is 1 when anything failed. Right before it each
 failed test is named ("failed: page_repair/011_tls: not ok 3 - …"), with the first lines of its diagnostics or its
@@ -197,6 +198,8 @@ core_regress() {
         ;;
       regress-size-*)
         write_sizes "${suite#regress-size-}" >"$run_dir/$suite.conf"
+        # Nothing is written in runs where a process may pin one buffer only, as in a small pool
+        if [ "$suite" = regress-size-max ]; then echo 'shared_buffers = 128MB' >>"$run_dir/$suite.conf"; fi
         configurations=("--temp-config=$run_dir/testkit/small-pools.conf" "--temp-config=$run_dir/$suite.conf")
         ;;
     esac

@@ -186,8 +186,21 @@ export const LimitsObserved = z.object({
   memoryNearLimit: z.boolean(),
   /** Processes of it that the kernel killed at its memory limit since it was started; null where that is not known. */
   outOfMemoryKills: z.number().int().nullable(),
+  /**
+   * Pages that were written and wait until the kernel sends them to storage, where a limit of writes is set and does not
+   * hold for that: rounded up to a power of two of MB. Null or absent where it does hold, or nothing is known.
+   */
+  unlimitedWriteBackBytes: z.number().int().nullish(),
 })
 export type LimitsObserved = z.infer<typeof LimitsObserved>
+
+/** How much a limit of writes lets past it now, as a sentence; null where it holds for all, or that is not known. */
+export const unlimitedWriteBackWords = ({ unlimitedWriteBackBytes: bytes }: LimitsObserved): string | null =>
+  bytes === null || bytes === undefined
+    ? null
+    : bytes === 0
+      ? 'Nothing waits to be written back past the limit now.'
+      : `Up to ${formatLimit('memoryMax', bytes)} wait to be written back past the limit now.`
 
 /** A sum of limits against the size of a host; more than there is is said, not refused. */
 export const LimitSum = z.object({

@@ -11,6 +11,7 @@ import {
   limitRecord,
   limitSumWords,
   parseLimit,
+  unlimitedWriteBackWords,
 } from '@floe/domain'
 import type { RouterOutputs } from '@floe/web/api'
 import type { Command } from 'commander'
@@ -72,6 +73,8 @@ export function formatLimits({ limits, observed, host, sums, history }: Limits):
       `cannot        ${[observed.whyNot.message, observed.whyNot.detail, observed.whyNot.hint].filter(Boolean).join('. ')}`,
     )
   for (const why of new Set(observed?.gaps.map((gap) => gap.why))) lines.push(`note          ${why}`)
+  const writeBack = observed && unlimitedWriteBackWords(observed)
+  if (writeBack) lines.push(`write-back    ${writeBack}`)
   if (observed && observed.exempt.length > 0)
     lines.push(`exempt        of limits of I/O: ${observed.exempt.join(', ')}`)
   for (const sum of sums)

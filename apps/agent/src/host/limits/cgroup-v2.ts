@@ -46,6 +46,7 @@ const ioWords = {
  */
 export class CgroupV2 implements LimitDriver {
   readonly kind: LimitDriverKind = 'cgroup-v2'
+  readonly limitsWriteBack = true
   protected readonly mount: GroupMount
   protected readonly groupsOf: GroupsOf
   /** The agent's own group, below which all are. */
@@ -155,6 +156,7 @@ export class CgroupV2 implements LimitDriver {
     const cpu = numbersOf(readGroupFile(group, 'cpu.stat'))
     const stat = numbersOf(readGroupFile(group, 'memory.stat'))
     const [anon, shmem] = [stat.get('anon'), stat.get('shmem')]
+    const [dirty, sent] = [stat.get('file_dirty'), stat.get('file_writeback')]
     const seconds = (microseconds: number | undefined) =>
       microseconds === undefined ? null : microseconds / 1e6
     const leaf = this.#leaf(instanceId, 'sessions')
@@ -166,6 +168,7 @@ export class CgroupV2 implements LimitDriver {
       memoryHeldBytes:
         anon === undefined || shmem === undefined ? null : anon + shmem + (stat.get('kernel') ?? 0),
       outOfMemoryKills: numbersOf(readGroupFile(group, 'memory.events')).get('oom_kill') ?? null,
+      writeBackBytes: dirty === undefined || sent === undefined ? null : dirty + sent,
       ioWaitSeconds: pressure ? Number(pressure[1]) / 1e6 : null,
       devices: ioUse(readGroupFile(leaf, 'io.stat')),
     }
