@@ -58,6 +58,16 @@ static const char *const harmless[] = {
 	NULL
 };
 
+/*
+ * Libraries that keep something of a session which nobody else can look at:
+ * connections, variables of a language.  Where the postmaster has loaded one,
+ * it cannot be told who has used it.
+ */
+static const char *const keeping[] = {
+	"dblink", "postgres_fdw", "plperl", "plpython3", "pltcl", "plv8", NULL
+};
+static const char *keeping_loaded = NULL;
+
 static object_access_hook_type prev_object_access_hook = NULL;
 static bool seeded = false;
 
@@ -85,6 +95,45 @@ count_libraries(void)
 	return count;
 }
 
+/* "plpgsql" of "$libdir/plpgsql.so" */
+static char *
+library_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char	   *name = pstrdup(slash ? slash + 1 : path);
+	char	   *dot = strrchr(name, '.');
+
+	if (dot)
+		*dot = '\0';
+	return name;
+}
+
+static bool
+is_one_of(const char *name, const char *const *list)
+{
+	for (; *list; list++)
+	{
+		if (strcmp(*list, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Does the administrator answer for it? */
+static bool
+is_called_safe(const char *name)
+{
+	List	   *listed;
+	bool		found = false;
+
+	if (SplitIdentifierString(pstrdup(shared_server_safe_modules), ',', &listed))
+	{
+		foreach_ptr(char, item, listed)
+			found |= strcmp(item, name) == 0;
+	}
+	return found;
+}
+
 /*
  * Called in the postmaster when it has loaded its libraries.  Those that come
  * later were loaded for one login: by its settings, or by its login trigger.
@@ -93,6 +142,20 @@ void
 shared_server_libraries_init(void)
 {
 	libraries_known = count_libraries();
+	keeping_loaded = NULL;
+	for (DynamicFileList *file = get_first_loaded_module(); file; file = get_next_loaded_module(file))
+	{
+		const char *path,
+				   *name,
+				   *version;
+		char	   *short_name;
+
+		get_loaded_module_details(file, &path, &name, &version);
+		short_name = library_name(path);
+		if (is_one_of(short_name, keeping))
+			keeping_loaded = MemoryContextStrdup(TopMemoryContext, short_name);
+		pfree(short_name);
+	}
 }
 
 /*
@@ -108,29 +171,10 @@ shared_server_taint_init(void)
 static bool
 is_harmless(const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	char	   *name = pstrdup(slash ? slash + 1 : path);
-	char	   *dot = strrchr(name, '.');
-	List	   *listed;
-	char	   *raw;
-	bool		found = false;
+	const char *name = library_name(path);
 
-	if (dot)
-		*dot = '\0';
-	for (int i = 0; harmless[i]; i++)
-	{
-		if (strcmp(name, harmless[i]) == 0)
-			return true;
-	}
-	if (strncmp(name, "utf8_and_", strlen("utf8_and_")) == 0)
-		return true;
-	raw = pstrdup(shared_server_safe_modules);
-	if (SplitIdentifierString(raw, ',', &listed))
-	{
-		foreach_ptr(char, item, listed)
-			found |= strcmp(item, name) == 0;
-	}
-	return found;
+	return is_one_of(name, harmless) ||
+		strncmp(name, "utf8_and_", strlen("utf8_and_")) == 0 || is_called_safe(name);
 }
 
 /*
@@ -142,6 +186,8 @@ foreign_library(void)
 	int			count = count_libraries();
 	int			i = 0;
 
+	if (keeping_loaded && !is_called_safe(keeping_loaded))
+		return psprintf("library %s", keeping_loaded);
 	if (library || count == libraries_known)
 		return library;
 	for (DynamicFileList *file = get_first_loaded_module(); file; file = get_next_loaded_module(file))
@@ -261,6 +307,8 @@ pinned_setting(void)
 const char *
 shared_server_taint(void)
 {
+	const char *reason;
+
 	if (seeded)
 		return "setseed";
 	if (listenChannels != NIL)
@@ -275,8 +323,8 @@ shared_server_taint(void)
 		return "replication origin";
 	if (has_temporary_slots())
 		return "temporary replication slots";
-	if (foreign_library())
-		return library;
+	if ((reason = foreign_library()) != NULL)
+		return reason;
 	if (has_temporary_objects())
 		return "temporary objects";
 	return pinned_setting();
