@@ -75,6 +75,9 @@
 /* As many workers of each pool take turns when every transaction migrates */
 #define FORCED_WORKERS 3
 
+/* What the stock code says to whom an administrator ends */
+#define ADMIN_COMMAND "terminating connection due to administrator command"
+
 #define LISTEN_MAX 16
 #define EVENTS_MAX 128
 
@@ -89,10 +92,12 @@ typedef struct Pool
 	int			workers;		/* free, bound or starting */
 	int			starting;
 	int			sessions;
+	uint32		number;			/* by which the views know it */
 	TimestampTz next_spawn;
 	uint64		binds;
 	uint64		waits;
 	uint64		wait_us;
+	uint64		transactions;	/* of sessions that have ended */
 } Pool;
 
 typedef enum WorkerState
@@ -133,6 +138,7 @@ typedef struct Session
 	int			image_length;
 	bool		part_said;		/* its socket waits for the rest of a message */
 	bool		silent;			/* has not said who it is, and has no backend */
+	bool		draining;		/* ends as soon as its worker lets go of it */
 } Session;
 
 /* What an event is about: the kind above the number */
@@ -215,6 +221,20 @@ drain(int sock)
 	}
 }
 
+/*
+ * A request to cancel that came when the worker of a session had just let go of
+ * it was for a command that has been answered.
+ */
+static void
+forget_cancel(int number)
+{
+	SharedServerSession *slot = &shared_server->sessions[number];
+
+	SpinLockAcquire(&slot->mutex);
+	slot->cancelled = false;
+	SpinLockRelease(&slot->mutex);
+}
+
 /* When a session that is parked ends because its client is silent */
 static TimestampTz
 idle_timeout_of(int number)
@@ -259,9 +279,12 @@ close_session(int number)
 	close(session->sock);
 	session->sock = -1;
 	session->worker = -1;
-	session->part_said = session->silent = false;
+	session->part_said = session->silent = session->draining = false;
 	if (session->pool)
+	{
 		session->pool->sessions--;
+		session->pool->transactions += slot->transactions;
+	}
 	session->pool = NULL;
 	if (session->identity)
 		pfree(session->identity);
@@ -285,12 +308,21 @@ close_session(int number)
 	free_sessions[free_sessions_count++] = number;
 }
 
+/*
+ * End a session that nobody serves.
+ */
+static void
+end_session(int number, const char *sqlstate, const char *message)
+{
+	say_fatal(sessions[number].sock, sqlstate, message);
+	close_session(number);
+}
+
 static void
 end_waiting(int number, const char *sqlstate, const char *message)
 {
 	dlist_delete(&sessions[number].link);
-	say_fatal(sessions[number].sock, sqlstate, message);
-	close_session(number);
+	end_session(number, sqlstate, message);
 }
 
 /*
@@ -307,6 +339,29 @@ watch_session(int number)
 }
 
 /*
+ * Where the postmaster has a Unix socket, or NULL.  Abstract ones are nobody's
+ * directory.
+ */
+static char *
+socket_directory(void)
+{
+	List	   *directories;
+	char	   *raw = pstrdup(Unix_socket_directories);
+	char	   *found = NULL;
+
+	if (!SplitDirectoriesString(raw, ',', &directories))
+		directories = NIL;
+	foreach_ptr(char, directory, directories)
+	{
+		if (found == NULL && directory[0] != '@')
+			found = pstrdup(directory);
+	}
+	list_free_deep(directories);
+	pfree(raw);
+	return found;
+}
+
+/*
  * Ask the postmaster for a backend.  Returns false if it has no room for the
  * connection now.
  */
@@ -320,8 +375,7 @@ start_worker(int session, Pool *pool)
 		SharedServerAdopt adopt;
 	}			packet;
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	List	   *directories;
-	char	   *raw = pstrdup(Unix_socket_directories);
+	char	   *directory = socket_directory();
 	struct epoll_event event = {.events = EPOLLIN};
 	uid_t		uid;
 	gid_t		gid;
@@ -333,11 +387,12 @@ start_worker(int session, Pool *pool)
 		if (workers[number].state == WORKER_NONE)
 			break;
 	}
-	if (SplitDirectoriesString(raw, ',', &directories) && directories != NIL)
+	if (directory)
+	{
 		snprintf(address.sun_path, sizeof(address.sun_path), "%s/.s.PGSQL.%d",
-				 (char *) linitial(directories), PostPortNumber);
-	list_free_deep(directories);
-	pfree(raw);
+				 directory, PostPortNumber);
+		pfree(directory);
+	}
 	if (number == workers_max || address.sun_path[0] == '\0')
 		return false;
 
@@ -468,6 +523,11 @@ wait_again(int number)
 
 	workers[number].session = -1;
 	sessions[session].worker = -1;
+	if (sessions[session].draining)
+	{
+		end_session(session, "57P01", ADMIN_COMMAND);
+		return;
+	}
 	set_state(session, SHARED_SERVER_WAITING);
 	if (shared_server->sessions[session].ending)
 		pg_atomic_write_u32(&shared_server->ending, 1);
@@ -872,6 +932,7 @@ release_worker(int number)
 static Pool *
 find_pool(const char *key, int key_length, const char *resume, int resume_length)
 {
+	static uint32 pools_made = 0;
 	Pool	   *pool;
 	dlist_iter	iter;
 
@@ -882,6 +943,7 @@ find_pool(const char *key, int key_length, const char *resume, int resume_length
 			return pool;
 	}
 	pool = palloc0_object(Pool);
+	pool->number = ++pools_made;
 	initStringInfo(&pool->key);
 	appendBinaryStringInfo(&pool->key, key, key_length);
 	initStringInfo(&pool->resume);
@@ -976,6 +1038,7 @@ register_session(int worker_number, StringInfo body)
 	slot->state_time = GetCurrentTimestamp();
 	namestrcpy(&slot->database, database);
 	namestrcpy(&slot->user, user);
+	slot->pool = session->pool->number;
 	slot->role = role;
 	slot->database_oid = session->pool->database = database_oid;
 	LWLockRelease(shared_server->lock);
@@ -1059,11 +1122,15 @@ serve_worker(int number, SharedServerHeader *header, StringInfo body)
 			sessions[session].image_length = body->len;
 			sessions[session].worker = -1;
 			sessions[session].since = GetCurrentTimestamp();
+			forget_cancel(session);
 			set_pinned(session, "");
 			set_state(session, SHARED_SERVER_PARKED);
 			next_idle_timeout = Min(next_idle_timeout, idle_timeout_of(session));
 			shared_server->parks++;
-			watch_session(session);
+			if (sessions[session].draining)
+				end_session(session, "57P01", ADMIN_COMMAND);
+			else
+				watch_session(session);
 			release_worker(number);
 			return true;
 
@@ -1260,6 +1327,7 @@ accept_client(pgsocket listening)
 	NameStr(slot->database)[0] = NameStr(slot->user)[0] = '\0';
 	slot->idle = false;
 	slot->binds = slot->waits = slot->wait_us = slot->transactions = 0;
+	slot->pool = 0;
 	slot->role = slot->database_oid = InvalidOid;
 	slot->last_worker_pid = 0;
 	slot->talkative = true;
@@ -1311,11 +1379,21 @@ end_idle(TimestampTz now)
 		if (now < end)
 			next_idle_timeout = Min(next_idle_timeout, end);
 		else
-		{
-			say_fatal(sessions[i].sock, "57P05", "terminating connection due to idle-session timeout");
-			close_session(i);
-		}
+			end_session(i, "57P05", "terminating connection due to idle-session timeout");
 	}
+}
+
+/*
+ * Has nobody needed this free worker for long, or will nobody ever?
+ */
+static bool
+is_superfluous(Worker *worker, TimestampTz now)
+{
+	if (!shared_server_enabled && worker->pool->sessions == 0)
+		return true;
+	return shared_server_backend_idle_timeout > 0 &&
+		worker->pool->workers - count_quitting(worker->pool) > shared_server_backend_pool_min_size &&
+		TimestampDifferenceExceeds(worker->since, now, shared_server_backend_idle_timeout * 1000);
 }
 
 /*
@@ -1391,9 +1469,7 @@ keep_time(void)
 
 	for (int i = 0; i < workers_used; i++)
 	{
-		if (workers[i].state == WORKER_FREE && shared_server_backend_idle_timeout > 0 &&
-			workers[i].pool->workers - count_quitting(workers[i].pool) > shared_server_backend_pool_min_size &&
-			TimestampDifferenceExceeds(workers[i].since, now, shared_server_backend_idle_timeout * 1000))
+		if (workers[i].state == WORKER_FREE && is_superfluous(&workers[i], now))
 			quit_worker(i);
 	}
 	schedule_all();
@@ -1417,11 +1493,40 @@ end_terminated(void)
 		if (!slot->ending)
 			continue;
 		if (slot->state == SHARED_SERVER_WAITING)
-			end_waiting(i, "57P01", "terminating connection due to administrator command");
+			end_waiting(i, "57P01", ADMIN_COMMAND);
 		else if (slot->state == SHARED_SERVER_PARKED)
+			end_session(i, "57P01", ADMIN_COMMAND);
+	}
+}
+
+/*
+ * All sessions are to end, each when it is idle: those that nobody serves are,
+ * and the others are told, or end when their worker lets go of them.  None of
+ * what they have said and nobody has read is done.
+ */
+static void
+drain_sessions(void)
+{
+	if (pg_atomic_exchange_u32(&shared_server->draining, 0) == 0)
+		return;
+	for (int i = 0; i < sessions_max; i++)
+	{
+		switch (shared_server->sessions[i].state)
 		{
-			say_fatal(sessions[i].sock, "57P01", "terminating connection due to administrator command");
-			close_session(i);
+			case SHARED_SERVER_PARKED:
+				end_session(i, "57P01", ADMIN_COMMAND);
+				break;
+			case SHARED_SERVER_WAITING:
+				end_waiting(i, "57P01", ADMIN_COMMAND);
+				break;
+			case SHARED_SERVER_BOUND:
+				sessions[i].draining = true;
+				(void) shared_server_send(workers[sessions[i].worker].sock, SHARED_SERVER_DRAIN,
+										  i, NULL, 0, -1);
+				break;
+			case SHARED_SERVER_FREE:
+			case SHARED_SERVER_LOGIN:
+				break;
 		}
 	}
 }
@@ -1512,6 +1617,8 @@ publish(void)
 		initReadOnlyStringInfo(&names, pool->key.data, pool->key.len);
 		namestrcpy(&shown->database, shared_server_get_string(&names));
 		namestrcpy(&shown->user, shared_server_get_string(&names));
+		shown->number = pool->number;
+		shown->transactions = pool->transactions;
 		shown->sessions = pool->sessions;
 		shown->workers = pool->workers;
 		shown->binds = pool->binds;
@@ -1540,11 +1647,19 @@ shared_server_dispatcher_exit(int code, Datum arg)
 	shared_server->dispatcher_pid = 0;
 	for (int i = 0; i < sessions_max; i++)
 	{
-		SharedServerState state = shared_server->sessions[i].state;
+		SharedServerSession *slot = &shared_server->sessions[i];
 
-		if (state == SHARED_SERVER_PARKED || state == SHARED_SERVER_WAITING)
-			say_fatal(sessions[i].sock, "57P01", "terminating connection due to administrator command");
-		shared_server->sessions[i].state = SHARED_SERVER_FREE;
+		if (slot->state == SHARED_SERVER_PARKED || slot->state == SHARED_SERVER_WAITING)
+			say_fatal(sessions[i].sock, "57P01", ADMIN_COMMAND);
+		slot->state = SHARED_SERVER_FREE;
+
+		/* the next dispatcher may never come to this slot */
+		shared_server->transactions += slot->transactions;
+		slot->transactions = 0;
+		SpinLockAcquire(&slot->mutex);
+		pg_atomic_fetch_sub_u64(&shared_server->image_memory, slot->memory);
+		slot->memory = 0;
+		SpinLockRelease(&slot->mutex);
 	}
 }
 
@@ -1628,6 +1743,12 @@ begin_listening(void)
 	if (listen_count == 0)
 		ereport(FATAL,
 				(errmsg("could not listen on port %d for shared sessions", shared_server_port)));
+	if (socket_directory() == NULL)
+		ereport(FATAL,
+				(errcode(ERRCODE_CONFIG_FILE_ERROR),
+				 errmsg("shared sessions need a Unix socket of the server"),
+				 errdetail("Clients of port %d are handed over to backends through it.", shared_server_port),
+				 errhint("Name a directory in \"unix_socket_directories\".")));
 	for (int i = 0; i < listen_count; i++)
 	{
 		struct epoll_event event = {.events = EPOLLIN};
@@ -1708,6 +1829,7 @@ shared_server_dispatcher_main(Datum arg)
 
 		start_logins();
 		end_terminated();
+		drain_sessions();
 		leave_database();
 		next = keep_time();
 		again = publish();

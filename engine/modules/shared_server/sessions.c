@@ -39,6 +39,17 @@ find_session(int pid)
 	return &shared_server->sessions[(pid - SHARED_SERVER_FIRST_PID) % shared_server->sessions_max];
 }
 
+/*
+ * Has a session without a worker said something that none has read yet?  It
+ * waits for one, or one is about to take it.  If one has just let go of it
+ * instead, the dispatcher forgets the request when it hears of that.
+ */
+static bool
+is_to_be_served(SharedServerSession *slot)
+{
+	return slot->state == SHARED_SERVER_WAITING || slot->state == SHARED_SERVER_BOUND;
+}
+
 static bool
 shared_server_cancel_request(int pid, const uint8 *key, int length)
 {
@@ -53,7 +64,7 @@ shared_server_cancel_request(int pid, const uint8 *key, int length)
 			if (slot->worker_pid != 0)
 				kill(slot->worker_pid, SIGINT);
 			else
-				slot->cancelled = slot->state == SHARED_SERVER_WAITING;
+				slot->cancelled = is_to_be_served(slot);
 		}
 		SpinLockRelease(&slot->mutex);
 		return true;
@@ -117,7 +128,7 @@ shared_server_signal(int pid, int sig)
 		else if (sig == SIGTERM)
 			slot->ending = true;
 		else
-			slot->cancelled = slot->state == SHARED_SERVER_WAITING;
+			slot->cancelled = is_to_be_served(slot);
 	}
 	SpinLockRelease(&slot->mutex);
 	if (!found)

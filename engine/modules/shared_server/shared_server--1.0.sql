@@ -52,7 +52,8 @@ CREATE FUNCTION polar_stat_get_dispatcher(
     OUT session_memory int8,
     OUT wait_p50 float8,
     OUT wait_p99 float8,
-    OUT wait_histogram int8[]
+    OUT wait_histogram int8[],
+    OUT n_native int4
 )
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'polar_stat_get_dispatcher'
@@ -73,7 +74,8 @@ CREATE FUNCTION polar_stat_get_worker_pool(
     OUT dedicated int4,
     OUT binds int8,
     OUT waits int8,
-    OUT wait_time float8
+    OUT wait_time float8,
+    OUT transactions int8
 )
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'polar_stat_get_worker_pool'
@@ -85,3 +87,12 @@ CREATE VIEW polar_stat_worker_pool AS
     SELECT * FROM polar_stat_get_worker_pool();
 
 GRANT SELECT ON polar_stat_session, polar_stat_dispatcher, polar_stat_worker_pool TO PUBLIC;
+
+CREATE FUNCTION polar_ss_drain()
+RETURNS int4
+AS 'MODULE_PATHNAME', 'polar_ss_drain'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION polar_ss_drain() IS 'ends all sessions that share backends, each when it is idle';
+
+REVOKE EXECUTE ON FUNCTION polar_ss_drain() FROM PUBLIC;

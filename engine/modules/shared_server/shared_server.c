@@ -108,6 +108,7 @@ shared_server_shmem_startup(void)
 		pg_atomic_init_u64(&shared_server->image_memory, 0);
 		pg_atomic_init_u32(&shared_server->ending, 0);
 		pg_atomic_init_u32(&shared_server->vacated, InvalidOid);
+		pg_atomic_init_u32(&shared_server->draining, 0);
 		for (int i = 0; i < shared_server->sessions_max; i++)
 			SpinLockInit(&shared_server->sessions[i].mutex);
 	}

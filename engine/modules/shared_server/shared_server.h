@@ -54,6 +54,7 @@ typedef struct SharedServerSession
 	uint64		binds;
 	uint64		waits;
 	uint64		wait_us;
+	uint32		pool;			/* its number */
 	Oid			role;			/* that has logged in, and where; or invalid */
 	Oid			database_oid;
 	int			last_worker_pid;
@@ -84,6 +85,7 @@ typedef struct SharedServerPool
 {
 	NameData	database;
 	NameData	user;
+	uint32		number;
 	int			sessions;
 	int			workers;
 	int			free;
@@ -92,6 +94,7 @@ typedef struct SharedServerPool
 	uint64		binds;
 	uint64		waits;
 	uint64		wait_us;
+	uint64		transactions;	/* of sessions that have ended */
 } SharedServerPool;
 
 /* Waits of less than 2, 4, 8 ... microseconds, and of more in the last */
@@ -127,6 +130,7 @@ typedef struct SharedServerShared
 	pg_atomic_uint64 image_memory;	/* of all sessions, bytes */
 	pg_atomic_uint32 ending;	/* is a slot's set? */
 	pg_atomic_uint32 vacated;	/* database that free workers are to leave */
+	pg_atomic_uint32 draining;	/* are all sessions to end? */
 	bool		saturated;		/* has no processor been without work lately? */
 	SharedServerPool shown[SHARED_SERVER_POOLS_SHOWN];
 	int			sessions_max;
@@ -149,6 +153,7 @@ typedef enum SharedServerMessageKind
 	SHARED_SERVER_YIELD,		/* park when you can */
 	SHARED_SERVER_BIND,			/* identity, image, with the socket */
 	SHARED_SERVER_QUIT,			/* a free worker is to end */
+	SHARED_SERVER_DRAIN,		/* the session is to end when it is idle */
 } SharedServerMessageKind;
 
 typedef struct SharedServerHeader

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * views.c
- *	  What can be seen of sessions, pools and the dispatcher.
+ *	  What can be seen of sessions, pools and the dispatcher, and what can be
+ *	  done to all sessions.
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *
@@ -20,6 +21,8 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "shared_server.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
 #include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -29,6 +32,7 @@
 PG_FUNCTION_INFO_V1(polar_stat_get_session);
 PG_FUNCTION_INFO_V1(polar_stat_get_dispatcher);
 PG_FUNCTION_INFO_V1(polar_stat_get_worker_pool);
+PG_FUNCTION_INFO_V1(polar_ss_drain);
 
 static const char *const state_names[] = {
 	[SHARED_SERVER_FREE] = "free",
@@ -125,12 +129,31 @@ wait_percentile(double part)
 	return 0;
 }
 
+/*
+ * Backends of clients that keep them for themselves, by whichever port they
+ * came.
+ */
+static int
+count_native(void)
+{
+	int			count = 0;
+
+	for (int i = 0; i < MaxBackends; i++)
+	{
+		PGPROC	   *proc = GetPGProcByNumber(i);
+
+		count += proc->pid != 0 && proc->isRegularBackend && OidIsValid(proc->databaseId) &&
+			!OidIsValid(shared_server_workers[i].database);
+	}
+	return count;
+}
+
 Datum
 polar_stat_get_dispatcher(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	Datum		values[20];
-	bool		nulls[20] = {0};
+	Datum		values[21];
+	bool		nulls[21] = {0};
 	Datum		buckets[SHARED_SERVER_WAIT_BUCKETS];
 	uint64		transactions = 0;
 	int			sessions[lengthof(state_names)] = {0};
@@ -173,6 +196,7 @@ polar_stat_get_dispatcher(PG_FUNCTION_ARGS)
 		buckets[i] = Int64GetDatum(shared_server->waits[i]);
 	values[n++] = PointerGetDatum(construct_array_builtin(buckets, SHARED_SERVER_WAIT_BUCKETS, INT8OID));
 	LWLockRelease(shared_server->lock);
+	values[n++] = Int32GetDatum(count_native());
 	Assert(n == lengthof(values));
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	return (Datum) 0;
@@ -191,11 +215,21 @@ polar_stat_get_worker_pool(PG_FUNCTION_ARGS)
 	LWLockAcquire(shared_server->lock, LW_SHARED);
 	count = shared_server->pools;
 	memcpy(seen, shared_server->shown, sizeof(seen));
+	for (int i = 0; i < shared_server->sessions_max; i++)
+	{
+		SharedServerSession *slot = &shared_server->sessions[i];
+
+		for (int j = 0; j < count && slot->state != SHARED_SERVER_FREE; j++)
+		{
+			if (seen[j].number == slot->pool)
+				seen[j].transactions += slot->transactions;
+		}
+	}
 	LWLockRelease(shared_server->lock);
 	for (int i = 0; i < count; i++)
 	{
-		Datum		values[10];
-		bool		nulls[10] = {0};
+		Datum		values[11];
+		bool		nulls[11] = {0};
 
 		values[0] = NameGetDatum(&seen[i].database);
 		values[1] = NameGetDatum(&seen[i].user);
@@ -207,7 +241,27 @@ polar_stat_get_worker_pool(PG_FUNCTION_ARGS)
 		values[7] = Int64GetDatum(seen[i].binds);
 		values[8] = Int64GetDatum(seen[i].waits);
 		values[9] = Float8GetDatum(seen[i].wait_us / 1000.0);
+		values[10] = Int64GetDatum(seen[i].transactions);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
+}
+
+/*
+ * Have all sessions end, each when it is idle.  Returns how many there are.
+ */
+Datum
+polar_ss_drain(PG_FUNCTION_ARGS)
+{
+	int			count = 0;
+
+	if (shared_server == NULL || shared_server->dispatcher_pid == 0)
+		PG_RETURN_INT32(0);
+	LWLockAcquire(shared_server->lock, LW_SHARED);
+	for (int i = 0; i < shared_server->sessions_max; i++)
+		count += shared_server->sessions[i].state >= SHARED_SERVER_BOUND;
+	LWLockRelease(shared_server->lock);
+	pg_atomic_write_u32(&shared_server->draining, 1);
+	SetLatch(shared_server->dispatcher_latch);
+	PG_RETURN_INT32(count);
 }

@@ -143,9 +143,12 @@ static SharedServerSaid
 await_rest(int sock, int needed)
 {
 	struct pollfd hangup = {.fd = sock,.events = POLLRDHUP};
+	int			there;
 
+	/* one that has hung up may have said the rest before, since we looked */
 	if (poll(&hangup, 1, 0) != 0)
-		return SHARED_SERVER_SAID_GOODBYE;
+		return ioctl(sock, FIONREAD, &there) == 0 && there >= needed ?
+			SHARED_SERVER_SAID_SOMETHING : SHARED_SERVER_SAID_GOODBYE;
 	shared_server_await_bytes(sock, needed);
 	return SHARED_SERVER_SAID_PART;
 }

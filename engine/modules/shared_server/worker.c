@@ -67,6 +67,7 @@ static int	session = -1;
 static bool registered = false;
 static bool native = false;
 static bool yield_wanted = false;
+static bool end_wanted = false;
 
 /* Bound since, and has not been served yet */
 static bool fresh = false;
@@ -213,6 +214,14 @@ receive_message(SharedServerHeader *header, StringInfo body, int *passed)
 		body->data[body->len] = '\0';
 	}
 	return true;
+}
+
+static pg_noreturn void
+end_drained(void)
+{
+	ereport(FATAL,
+			(errcode(ERRCODE_ADMIN_SHUTDOWN),
+			 errmsg("terminating connection due to administrator command")));
 }
 
 /*
@@ -579,7 +588,7 @@ become_nobody(void)
 	MyProcPort->sock = PGINVALID_SOCKET;
 	session = -1;
 	MySessionPid = 0;
-	yield_wanted = false;
+	yield_wanted = end_wanted = false;
 	pinned[0] = '\0';
 	if (PqCommMethods != &nowhere)
 		client_methods = PqCommMethods;
@@ -838,6 +847,10 @@ serve_dispatcher(void)
 			if (session < 0)
 				proc_exit(0);
 			break;
+		case SHARED_SERVER_DRAIN:
+			if (header.session == session)
+				end_wanted = true;
+			break;
 		default:
 			lost_dispatcher();
 	}
@@ -1085,6 +1098,10 @@ serve_until_spoken(void)
 				stays = false;
 				continue;
 			}
+
+			/* who has spoken is answered first */
+			if (end_wanted && look_at_client() < SHARED_SERVER_SAID_SOMETHING)
+				end_drained();
 		}
 		if (session >= 0 && spoken && hear_client())
 			return;
@@ -1123,6 +1140,8 @@ shared_server_idle(void)
 	 */
 	if (ClientConnectionLost)
 		CHECK_FOR_INTERRUPTS();
+	if (end_wanted)
+		end_drained();
 
 	/* Bytes that have been read belong to this session */
 	if (pq_buffer_remaining_data() > 0)
