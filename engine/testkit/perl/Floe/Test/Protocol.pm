@@ -110,6 +110,16 @@ sub status { my ($self) = @_; return $self->{status}; }
 
 =pod
 
+=item $client->sqlstate
+
+The SQLSTATE of the last error.
+
+=cut
+
+sub sqlstate { my ($self) = @_; return $self->{sqlstate}; }
+
+=pod
+
 =item $client->socket
 
 The socket, for a client that behaves badly.
@@ -328,6 +338,7 @@ sub _words
 	if ($type eq 'N' || $type eq 'E')
 	{
 		my %field = map { /^(.)(.*)/s } split /\0/, $body;
+		$self->{sqlstate} = $field{C} if $type eq 'E';
 		return "$type $field{V}: $field{M}";
 	}
 	if ($type eq 'D')
