@@ -7,12 +7,13 @@ usage: ./floe engine test [--list] [--quick] [--long] [--sanitize] [suite…]
 
 Without names runs all suites: patches, indent, verify (this tool's verb), PostgreSQL's own, testkit, and one
 for each module. PostgreSQL's own are regress (with the settings of engine/testkit/as-postgresql.conf),
-regress-flashback-log (and with a flashback log), regress-defaults and isolation (with the engine's defaults).
---quick leaves these four out. --long adds regress-size-8kB, regress-size-0 and regress-size-max, which run
-PostgreSQL's suite with every bulk size at that value, one after another; the first two with small pools; and
-PostgreSQL's suites through the port of shared sessions: regress-shared and isolation-shared with the defaults,
--moved where each transaction is another worker's, regress-shared-two on two workers. --list only names the
-suites. One TAP file of testkit or a module is named like page_repair/011_tls. --sanitize runs them on an engine
+regress-flashback-log (and with a flashback log), regress-defaults and isolation (with the engine's defaults), and
+regress-shared-moved (through the port of shared sessions, each transaction in another worker).
+--quick leaves these five out. --long adds regress-size-8kB, regress-size-0 and regress-size-max, which run
+PostgreSQL's suite with every bulk size at that value, one after another; the first two with small pools; and through the
+port of shared sessions: regress-shared and isolation-shared with the defaults, isolation-shared-moved,
+regress-shared-two on two workers, -dedicated where something pins each session, -off with the feature off. --list
+only names the suites. One TAP file of testkit or a module is named like page_repair/011_tls. --sanitize runs them on an engine
 built with the address and undefined-behaviour sanitizers, several times slower; any report of theirs is a failure.
 The last line reads "N passed, N failed, N skipped"; the exit status is 1 when anything failed. Right before it each
 failed test is named ("failed: page_repair/011_tls: not ok 3 - …"), with the first lines of its diagnostics or its
@@ -219,10 +220,14 @@ free_ports() {
 # counts as skipped when it differs.
 shared_suite() {
   local suite=$1 kind=${1%%-*} status=0 began=$SECONDS suite_dir log native shared inputs program schedule
-  local pgxs=$prefix/lib/postgresql/pgxs client=()
+  local pgxs=$prefix/lib/postgresql/pgxs client=() proof='logins > 100'
   case $kind in
     regress) inputs=$pgxs/src/test/regress program=pg_regress schedule=$inputs/parallel_schedule ;;
     isolation) inputs=$pgxs/src/test/isolation program=pg_isolation_regress schedule=$inputs/isolation_schedule ;;
+  esac
+  case $suite in
+    *-dedicated) proof+=' AND binds = 0' ;;
+    *-off) proof='logins = 0' ;;
   esac
   announce "$suite"
   if [ "$kind" = isolation ]; then
@@ -239,6 +244,9 @@ shared_suite() {
     case $suite in
       *-moved) printf '%s\n' 'polar_ss_debug_force_migrate = on' 'polar_ss_backend_max_count = -2' ;;
       *-two) echo 'polar_ss_backend_max_count = 2' ;;
+      # a library that is not known to be harmless
+      *-dedicated) printf '%s\n' "session_preload_libraries = 'dblink'" 'polar_ss_debug_force_migrate = on' ;;
+      *-off) echo 'polar_enable_shared_server = off' ;;
       isolation-*) echo 'polar_ss_backend_max_count = -2' ;;
     esac
   } >>"$suite_dir/instance/postgresql.conf"
@@ -251,7 +259,7 @@ shared_suite() {
       --dlpath="$prefix/lib/postgresql" --max-concurrent-tests=20 --encoding=UTF8 \
       --schedule="$schedule") || status=$?
     "${client[@]}" -c 'CREATE EXTENSION IF NOT EXISTS shared_server' -c "SELECT '# sessions moved: ' || binds
-      FROM polar_stat_dispatcher WHERE logins > 100" | grep '^#' || echo 'not ok 9999 - nobody came through the shared port'
+      FROM polar_stat_dispatcher WHERE $proof" | grep '^#' || echo "not ok 9999 - not true of the dispatcher: $proof"
     as_engine_user "$prefix/bin/pg_ctl" -D "$suite_dir/instance" -m fast -w stop >/dev/null
     if grep -E 'TRAP|PANIC|image differs' "$suite_dir/server.log"; then echo 'not ok 9999 - the server did not stumble'; fi
   } >"$log" 2>&1
@@ -479,9 +487,10 @@ test_verb() {
     shift
   done
   # Run when they are named, or with --long
-  local optional=' regress-size-8kB regress-size-0 regress-size-max regress-shared regress-shared-moved'
-  optional+=' regress-shared-two isolation-shared isolation-shared-moved '
-  known=" patches indent verify regress regress-flashback-log regress-defaults isolation $(modules_longest_first | tr '\n' ' ')testkit "
+  local optional=' regress-size-8kB regress-size-0 regress-size-max regress-shared regress-shared-two'
+  optional+=' regress-shared-dedicated regress-shared-off isolation-shared isolation-shared-moved '
+  local own='regress regress-flashback-log regress-defaults isolation regress-shared-moved'
+  known=" patches indent verify $own $(modules_longest_first | tr '\n' ' ')testkit "
   if [ -n "$list" ]; then
     xargs -n 1 <<<"$known${long:+$optional}"
     return
@@ -498,7 +507,7 @@ test_verb() {
   if [ ${#wanted[@]} -eq 0 ]; then
     read -ra wanted <<<"$known"
     if [ -n "$quick" ]; then
-      read -ra wanted <<<"${known/ regress regress-flashback-log regress-defaults isolation / }"
+      read -ra wanted <<<"${known/ $own / }"
     fi
     if [ -n "$long" ]; then read -ra wanted <<<"${wanted[*]}$optional"; fi
   fi
