@@ -523,11 +523,6 @@ wait_again(int number)
 
 	workers[number].session = -1;
 	sessions[session].worker = -1;
-	if (sessions[session].draining)
-	{
-		end_session(session, "57P01", ADMIN_COMMAND);
-		return;
-	}
 	set_state(session, SHARED_SERVER_WAITING);
 	if (shared_server->sessions[session].ending)
 		pg_atomic_write_u32(&shared_server->ending, 1);
@@ -1205,7 +1200,7 @@ read_worker(int number)
 			 * session, if that was the last that we sent.
 			 */
 			if (got < 0 && errno == ECONNRESET && worker->state == WORKER_BOUND && !worker->asked &&
-				sessions[worker->session].image)
+				!sessions[worker->session].draining && sessions[worker->session].image)
 				wait_again(number);
 			close_worker(number);
 			return;
