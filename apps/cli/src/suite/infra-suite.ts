@@ -14,11 +14,12 @@ async function infra(context: SuiteContext): Promise<Counts> {
   // tests say why they are left out without
   for (const name of ['xfsprogs', 'strace', 'iproute2', 'curl', 'openssl', 'xsltproc'])
     await context.packages(name)
-  const { program, mirrors, tflint } = await infraTools(context)
+  const { program, mirrors, tflint, guest } = await infraTools(context)
   const env = {
     FLOE_TEST_TERRAFORM: program ?? '',
     FLOE_TEST_TERRAFORM_PLUGINS: mirrors.join(':'),
     FLOE_TEST_TFLINT: tflint ?? '',
+    FLOE_TEST_GUEST: guest ?? '',
   }
   const room = join(checkoutDirectory(), 'apps/cli')
   return settle(context, [await vitest(context, room, { config: 'vitest.infra.config.ts', env })])
