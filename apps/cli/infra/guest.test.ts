@@ -1,15 +1,12 @@
-import { execFileSync, spawnSync } from 'node:child_process'
-import { closeSync, ftruncateSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { emptyDisk, guest, here, runGuest } from './guest/machine'
 
-const { FLOE_TEST_GUEST: guest = '' } = process.env
-const here = guest === '' ? ' (./floe test --long infra makes one)' : ''
-
-const MEGABYTE = 1_048_576
 // below 1 GB together mkfs.xfs leaves stripes out
-const SIZE = 768 * MEGABYTE
+const SIZE = 768
 
 /** A real machine, of QEMU: real NVMe disks as its kernel sees them, real restarts. */
 describe.skipIf(guest === '')(`in a guest${here}`, { timeout: 1_200_000 }, () => {
@@ -24,12 +21,7 @@ describe.skipIf(guest === '')(`in a guest${here}`, { timeout: 1_200_000 }, () =>
   })
   afterEach(() => rmSync(room, { recursive: true, force: true }))
 
-  function disk(name: string, bytes = SIZE): string {
-    const descriptor = openSync(join(room, name), 'w')
-    ftruncateSync(descriptor, bytes)
-    closeSync(descriptor)
-    return name
-  }
+  const disk = (name: string) => emptyDisk(join(room, name), SIZE)
   /** Makes the disk that is /etc, as it is at the first start. */
   function state(run: string) {
     writeFileSync(join(room, 'etc/run'), run)
@@ -37,29 +29,20 @@ describe.skipIf(guest === '')(`in a guest${here}`, { timeout: 1_200_000 }, () =>
   }
 
   /** Starts the machine with these disks in this order, and answers what its console said. */
-  function start(...disks: string[]): string {
-    const devices = disks.flatMap((name, i) => [
-      ...['-drive', `file=${join(room, name)},if=none,id=d${i},format=raw,cache=unsafe`],
-      ...['-device', `nvme,drive=d${i},serial=${name}`],
-    ])
-    const { stdout, stderr, status } = spawnSync(
-      'qemu-system-x86_64',
-      [
-        ...['-accel', 'tcg,thread=multi', '-cpu', 'max', '-smp', '2', '-m', '1024'],
-        ...['-nographic', '-no-reboot', '-nic', 'none', '-monitor', 'none', '-serial', 'stdio'],
-        ...['-kernel', join(guest, 'kernel'), '-initrd', join(guest, 'initramfs')],
-        ...['-append', 'console=ttyS0 quiet panic=-1 mitigations=off'],
-        ...devices,
-      ],
-      { encoding: 'utf8', timeout: 500_000 },
-    )
-    const said = stdout.replaceAll('\r', '')
-    expect([status, said + stderr]).toEqual([0, expect.stringMatching(/^it ended with \d+$/m)])
+  async function start(...disks: string[]): Promise<string> {
+    const { status, said } = await runGuest({
+      memoryMegabytes: 1_024,
+      append: '',
+      arguments: ['-initrd', join(guest, 'initramfs')],
+      disks: disks.map((serial) => ({ serial, path: join(room, serial) })),
+      boundMs: 500_000,
+    })
+    expect([status, said]).toEqual([0, expect.stringMatching(/^it ended with \d+$/m)])
     return said
   }
   const prepare = '/floe/host-prepare/floe-host-prepare --min-size 300 --confirm db1'
 
-  test('the empty disk is found by itself, and mounted again when disks have other names', () => {
+  test('the empty disk is found by itself, and mounted again when disks have other names', async () => {
     for (const name of ['empty', 'full']) disk(name)
     execFileSync('mkfs.ext4', ['-q', join(room, 'full')])
     const full = execFileSync('sha256sum', [join(room, 'full')], { encoding: 'utf8' })
@@ -68,7 +51,7 @@ describe.skipIf(guest === '')(`in a guest${here}`, { timeout: 1_200_000 }, () =>
       cat /sys/block/nvme*/queue/scheduler /proc/sys/vm/swappiness
       ${prepare}; echo "again $?"
       touch /var/lib/floe/x; umount /var/lib/floe; touch /var/lib/floe/y || echo 'nothing is written below it'`)
-    const first = start('state', 'empty', 'full')
+    const first = await start('state', 'empty', 'full')
     expect(first).toMatch(/^disk: \/dev\/nvme1n1 \(768 MB, model QEMU NVMe Ctrl, serial empty\) is empty$/m)
     expect(first).toMatch(/^passed over: \/dev\/nvme2n1 .*serial full\): it holds data: ext4$/m)
     expect(first).toMatch(/^passed over: \/dev\/nvme0n1 .*serial state\): it is smaller than 300 MB/m)
@@ -78,7 +61,7 @@ describe.skipIf(guest === '')(`in a guest${here}`, { timeout: 1_200_000 }, () =>
     expect(first).toContain('Nothing to change')
     expect(first).toContain('again 0')
     expect(first).toContain('nothing is written below it')
-    const second = start('full', 'empty', 'state')
+    const second = await start('full', 'empty', 'state')
     expect(second).toMatch(/^kept$/m)
     expect(second).not.toContain('make:')
     expect(execFileSync('sha256sum', [join(room, 'full')], { encoding: 'utf8' })).toBe(full)
@@ -87,23 +70,26 @@ describe.skipIf(guest === '')(`in a guest${here}`, { timeout: 1_200_000 }, () =>
   test.each([
     ['raid0', 'mdadm --assemble --scan', /mdadm/],
     ['lvm', 'vgchange -q -ay', /floe-\w{8}/],
-  ] as const)('two disks become one by %s, and are that again after a restart', (layout, assemble, made) => {
-    for (const name of ['one', 'two']) disk(name)
-    state(`[ ! -e /etc/floe/host-prepare.state ] || ${assemble}
+  ] as const)(
+    'two disks become one by %s, and are that again after a restart',
+    async (layout, assemble, made) => {
+      for (const name of ['one', 'two']) disk(name)
+      state(`[ ! -e /etc/floe/host-prepare.state ] || ${assemble}
       ${prepare} --layout ${layout} && { [ -e /var/lib/floe/file ] && cat /var/lib/floe/file || echo kept >/var/lib/floe/file; }
       grep ' /var/lib/floe ' /proc/self/mountinfo
       df -m /var/lib/floe
       ${prepare} --layout ${layout}; echo "again $?"`)
-    const first = start('state', 'one', 'two')
-    expect(first).toMatch(new RegExp(`^make: /dev/.* of these, striped \\(${layout}\\)$`, 'm'))
-    expect(first).toMatch(made)
-    expect(first).toMatch(/ \/var\/lib\/floe .* - xfs .*swidth=/)
-    // nearly both
-    expect(Number(/^\S+ +(\d+) .* \/var\/lib\/floe$/m.exec(first)?.[1])).toBeGreaterThan(1_400)
-    expect(first).toContain('again 0')
-    const second = start('two', 'state', 'one')
-    expect(second).toMatch(/^kept$/m)
-    expect(second).not.toContain('make:')
-    expect(second).toContain('again 0')
-  })
+      const first = await start('state', 'one', 'two')
+      expect(first).toMatch(new RegExp(`^make: /dev/.* of these, striped \\(${layout}\\)$`, 'm'))
+      expect(first).toMatch(made)
+      expect(first).toMatch(/ \/var\/lib\/floe .* - xfs .*swidth=/)
+      // nearly both
+      expect(Number(/^\S+ +(\d+) .* \/var\/lib\/floe$/m.exec(first)?.[1])).toBeGreaterThan(1_400)
+      expect(first).toContain('again 0')
+      const second = await start('two', 'state', 'one')
+      expect(second).toMatch(/^kept$/m)
+      expect(second).not.toContain('make:')
+      expect(second).toContain('again 0')
+    },
+  )
 })

@@ -75,7 +75,7 @@ function installedMirrors(): string[] {
 
 /** What a guest consists of, and QEMU to run it. */
 async function guestOf(context: SuiteContext): Promise<string | null> {
-  const names = ['qemu-system-x86', 'busybox-static', 'mdadm', 'lvm2', 'xfsprogs', 'e2fsprogs']
+  const names = ['qemu-system-x86', 'busybox-static', 'mdadm', 'lvm2', 'xfsprogs', 'e2fsprogs', 'mmdebstrap']
   if (process.arch !== 'x64' || !(await context.packages(...names))) return null
   const directory = join(cacheDirectory(), 'tools', 'guest')
   const build = join(checkoutDirectory(), 'apps/cli/infra/guest/build-guest')
@@ -105,6 +105,6 @@ export async function infraTools(context: SuiteContext): Promise<InfraTools> {
   if (program === null) context.say('left out: the Terraform modules, without terraform or OpenTofu')
   if (tflint === null) context.say('left out: tflint, which is not installed')
   const guest = long ? await guestOf(context) : null
-  if (guest === null) context.say('left out: a guest with NVMe disks, which --long starts')
+  if (guest === null) context.say('left out: guests with NVMe disks and with limits on cgroup v2, which --long starts')
   return { program, mirrors, tflint, guest }
 }
