@@ -15,8 +15,10 @@ import pg from 'pg'
 const MB = 1024 ** 2
 const PASSWORD = 'open sesame'
 /** An emulated processor starts a program in seconds. */
-const PATIENCE_MS = 240_000
+const PATIENCE_MS = 900_000
 const WINDOW_MS = 8_000
+/** What an emulated disk does on a busy machine, too. */
+const IOPS = 40
 
 const print = (kind: string, what: object) => console.log(`${kind} ${JSON.stringify(what)}`)
 const round = (n: number, digits = 1) => Number(n.toFixed(digits))
@@ -36,7 +38,7 @@ if (!isSystemd) {
   mkdirSync(BOX)
   writeFileSync('/sys/fs/cgroup/cgroup.subtree_control', '+cpu +memory +io')
 }
-const client = createAgentClient({ ...home.endpoint('task'), timeoutMs: 120_000 }).trpc
+const client = createAgentClient({ ...home.endpoint('task'), timeoutMs: 300_000 }).trpc
 
 async function must(task: object): Promise<unknown> {
   const key: TaskKey = { operationId: randomUUID(), step: 'step', attempt: 1 }
@@ -184,6 +186,7 @@ async function perSecond(count: () => number, ms = WINDOW_MS): Promise<number> {
 
 async function step(name: string, body: () => Promise<object>): Promise<void> {
   const begun = performance.now()
+  print('begun', { name })
   try {
     const figures = await body()
     print('figure', { name, ...figures, took: round((performance.now() - begun) / 1_000, 0) })
@@ -302,35 +305,30 @@ await step('a file', async () => {
 
 const direct = '--direct=1 --ioengine=psync'
 const all: [string, Io, number, string, number?][] = [
-  ['direct reads', 'readIops', 150, fio(`${direct} --rw=randread --bs=8k`)],
-  ['direct writes', 'writeIops', 150, fio(`${direct} --rw=randwrite --bs=8k`)],
-  ['direct reads', 'readBytes', 4 * MB, fio(`${direct} --rw=read --bs=128k`)],
-  ['direct writes', 'writeBytes', 4 * MB, fio(`${direct} --rw=write --bs=128k`)],
-  ['fsynced writes', 'writeIops', 150, fio('--ioengine=psync --fsync=1 --rw=randwrite --bs=8k')],
-  ['fsynced writes', 'writeBytes', 4 * MB, fio('--ioengine=psync --fsync=1 --rw=write --bs=128k')],
-  [
-    'buffered reads',
-    'readBytes',
-    4 * MB,
-    fio('--ioengine=psync --invalidate=1 --rw=read --bs=128k --loops=9'),
-  ],
-  ['buffered writes', 'writeIops', 150, fio('--ioengine=psync --rw=randwrite --bs=8k', 25), 8_000],
-  ['buffered writes', 'writeBytes', 4 * MB, fio('--ioengine=psync --rw=write --bs=128k', 25), 8_000],
+  ['direct reads', 'readIops', IOPS, fio(`${direct} --rw=randread --bs=8k`)],
+  ['direct writes', 'writeIops', IOPS, fio(`${direct} --rw=randwrite --bs=8k`)],
+  ['direct reads', 'readBytes', MB, fio(`${direct} --rw=read --bs=128k`)],
+  ['direct writes', 'writeBytes', MB, fio(`${direct} --rw=write --bs=128k`)],
+  ['fsynced writes', 'writeIops', IOPS, fio('--ioengine=psync --fsync=1 --rw=randwrite --bs=8k')],
+  ['fsynced writes', 'writeBytes', MB, fio('--ioengine=psync --fsync=1 --rw=write --bs=128k')],
+  ['buffered reads', 'readBytes', MB, fio('--ioengine=psync --invalidate=1 --rw=read --bs=128k --loops=9')],
+  ['buffered writes', 'writeIops', IOPS, fio('--ioengine=psync --rw=randwrite --bs=8k', 25), 8_000],
+  ['buffered writes', 'writeBytes', MB, fio('--ioengine=psync --rw=write --bs=128k', 25), 8_000],
 ]
 for (const [how, what, limit, program, settleMs] of all)
   await step(`${how}, ${what}`, () => io(m, what, limit, program, settleMs))
 
 await step('a change of write IOPS', async () => {
-  await m.limit({ dataWriteIops: 100 })
+  await m.limit({ dataWriteIops: IOPS })
   const sessions = Measured.leaf(m.pid)
   const count = () => counted(sessions, 'writeIops')
   const before = count()
   const load = m.run(fio(`${direct} --rw=randwrite --bs=8k`, 20))
   load.catch(() => {})
   try {
-    await until('it writes', () => count() > before + 100)
-    const up = await untilInForce(() => m.limit({ dataWriteIops: 200 }), count, 100, 200)
-    const down = await untilInForce(() => m.limit({ dataWriteIops: 100 }), count, 200, 100)
+    await until('it writes', () => count() > before + IOPS)
+    const up = await untilInForce(() => m.limit({ dataWriteIops: 2 * IOPS }), count, IOPS, 2 * IOPS)
+    const down = await untilInForce(() => m.limit({ dataWriteIops: IOPS }), count, 2 * IOPS, IOPS)
     return { up, down }
   } finally {
     await m.unlimit()
@@ -377,14 +375,12 @@ const pgbench = (...args: string[]) =>
     child.once('close', (status) => (status === 0 ? resolve(out) : reject(new Error(out))))
   })
 const tps = (out: string) => round(Number(/^tps = ([\d.]+)/m.exec(out)?.[1]))
-const LIMIT = 100
-
 await step('pgbench', async () => {
   await pgbench('-q', '-i', '-s', '5')
   const free = await pgbench('-c', '4', '-T', '10', '-P', '1')
   await m.query('checkpoint')
   spawnSync('sync')
-  await m.limit({ dataWriteIops: LIMIT })
+  await m.limit({ dataWriteIops: IOPS })
   const sessions = Measured.leaf(m.pid)
   const background = join(m.group, 'background')
   await m.query("select pg_stat_reset_shared('checkpointer')")
@@ -400,7 +396,7 @@ await step('pgbench', async () => {
   const progress = [...out.matchAll(/^progress: .* ([\d.]+) tps/gm)].map((p) => Number(p[1]))
   await m.unlimit()
   return {
-    limit: LIMIT,
+    limit: IOPS,
     tpsWithout: tps(free),
     tps: tps(out),
     slowestSecondTps: Math.min(...progress.slice(2, -1)),
@@ -411,7 +407,7 @@ await step('pgbench', async () => {
 })
 
 await step('checkpoints under a limit', async () => {
-  await m.limit({ dataWriteIops: 60 })
+  await m.limit({ dataWriteIops: IOPS })
   await m.query('create table load (n bigint, filler text)')
   await m.query("select pg_stat_reset_shared('checkpointer')")
   const clients = await Promise.all(Array.from({ length: 4 }, () => m.connect()))
@@ -439,7 +435,7 @@ await step('checkpoints under a limit', async () => {
   await Promise.all(clients.map((c) => c.end()))
   await m.unlimit()
   return {
-    limit: 60,
+    limit: IOPS,
     fewestCommits: Math.min(...commits),
     longestSeconds: round(longest / 1_000),
     checkpointSeconds,

@@ -105,6 +105,7 @@ export async function infraTools(context: SuiteContext): Promise<InfraTools> {
   if (program === null) context.say('left out: the Terraform modules, without terraform or OpenTofu')
   if (tflint === null) context.say('left out: tflint, which is not installed')
   const guest = long ? await guestOf(context) : null
-  if (guest === null) context.say('left out: guests with NVMe disks and with limits on cgroup v2, which --long starts')
+  if (guest === null)
+    context.say('left out: guests with NVMe disks and with limits on cgroup v2, which --long starts')
   return { program, mirrors, tflint, guest }
 }
