@@ -7,6 +7,9 @@ import { SecondHost } from '../fixtures/second-host'
 
 test.describe.configure({ mode: 'serial' })
 
+/** The host's page has another table with a row for each: of who uses what. */
+const instancesOfHost = { name: 'Instances of this host' }
+
 type Host = { hostId: string; name: string; state: string; revokedAt: number | null; instances: number }
 type Operation = { state: string; fault: { code: string; message: string } | null }
 
@@ -80,7 +83,7 @@ test('an instance is made on the named host, and is greyed with the host’s age
   expect(await sql(instance.connectionString, 'SELECT 1')).toBe('1')
   await signIn(page)
   await page.goto(`${process.env.FLOE_E2E_URL}/hosts/second`)
-  const row = page.getByRole('row', { name: /on-second/ })
+  const row = page.getByRole('table', instancesOfHost).getByRole('row', { name: /on-second/ })
   await expect(row.getByText('running')).toBeVisible()
   await expect(row).toHaveAttribute('data-stale', 'false')
   expect((await second.run('./floe agent stop')).status).toBe(0)
@@ -137,7 +140,8 @@ test('a host that is revoked in the middle of an operation: the operation fails 
   await expect(page.getByText('second is enrolled')).toBeVisible({ timeout: 30_000 })
   await page.getByRole('dialog').getByRole('button', { name: 'Close' }).last().click()
   await expect(page.getByText('online', { exact: true })).toBeVisible({ timeout: 30_000 })
-  await expect(page.getByRole('row', { name: /on-second/ }).getByText('running')).toBeVisible()
+  const instances = page.getByRole('table', instancesOfHost)
+  await expect(instances.getByRole('row', { name: /on-second/ }).getByText('running')).toBeVisible()
 })
 
 test('the same by the command line: delete what it holds, revoke, remove', async () => {

@@ -10,6 +10,8 @@ type Checked = { last: { at: number; check: { lines: Line[] } } | null; failed: 
 test('a host’s machine is checked by a button and by a verb: what is, what is wanted, why, and what mends it', async ({
   page,
 }) => {
+  // at the end of a run the page shows every instance that the journeys left
+  test.setTimeout(300_000)
   await signIn(page)
   const [own] = await floeJson<{ name: string }[]>('host', 'list')
   await page.goto(`${process.env.FLOE_E2E_URL}/hosts/${own?.name}`)

@@ -9,7 +9,7 @@ Without names runs all suites: patches, indent, verify (this tool's verb), Postg
 for each module. PostgreSQL's own are regress (with the settings of engine/testkit/as-postgresql.conf),
 regress-flashback-log (and with a flashback log), regress-defaults and isolation (with the engine's defaults).
 --quick leaves these four out. --long adds regress-size-8kB, regress-size-0 and regress-size-max, which run
-PostgreSQL's suite with every bulk size at that value and small pools, one after another. --list only names the
+PostgreSQL's suite with every bulk size at that value, one after another; the first two with small pools. --list only names the
 suites. One TAP file of testkit or a module is named like page_repair/011_tls. --sanitize runs them on an engine
 built with the address and undefined-behaviour sanitizers, several times slower; any report of theirs is a failure.
 The last line reads "N passed, N failed, N skipped"; the exit status is 1 when anything failed. Right before it each
@@ -196,6 +196,8 @@ core_regress() {
         ;;
       regress-size-*)
         write_sizes "${suite#regress-size-}" >"$run_dir/$suite.conf"
+        # Nothing is written in runs where a process may pin one buffer only, as in a small pool
+        if [ "$suite" = regress-size-max ]; then echo 'shared_buffers = 128MB' >>"$run_dir/$suite.conf"; fi
         configurations=("--temp-config=$run_dir/testkit/small-pools.conf" "--temp-config=$run_dir/$suite.conf")
         ;;
     esac
@@ -245,6 +247,10 @@ tap_file() {
   as_engine_user mkdir -p "$suite_dir/data" "$suite_dir/log"
   (cd "$inputs" && as_engine_user prove -v --norc --nocolor -I "$prefix/lib/postgresql/pgxs/src/test/perl" \
     -I "$run_dir/testkit/perl" "t/$file") >"$log.log" 2>&1 || status=$?
+  # A file that died said why in its own log alone.
+  if [ "$status" -ne 0 ] && ! grep -q '^not ok ' "$log.log"; then
+    tail -n 10 "$suite_dir/log/regress_log_${file%.pl}" 2>/dev/null | sed 's/^/log: /' >>"$log.log" || true
+  fi
   echo "$status" >"$log.status"
   took "$(<"$log.part")" "$began"
 }

@@ -66,7 +66,7 @@ const ofEngine = (...names) => names.map((name) => `engine/${name}`)
  * the rooms of the engine know the types only.
  */
 export const agentRooms = {
-  host: [],
+  ...{ host: [], 'host/limits': ['host'] },
   ...{ 'engine/libraries': [], 'engine/sql': [], 'engine/directory': ['host'] },
   'engine/registry': ['host', ...ofEngine('directory')],
   'engine/process': ['host', ...ofEngine('directory', 'registry')],

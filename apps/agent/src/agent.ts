@@ -1,5 +1,6 @@
 import { chmodSync, mkdirSync } from 'node:fs'
 import type { AgentHandlers } from '@floe/agent-contract'
+import { bootUnitOf } from '@floe/domain'
 import type { Log } from '@floe/host/log'
 import { Flashbacks } from './engine/flashback/flashbacks'
 import { Instances } from './engine/instances'
@@ -60,7 +61,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
   makeSharedDirectory(installation.socketDirectory)
   const onChange = () => reports.changed()
   const problems = new Problems(log, onChange)
-  const supervision = chooseSupervision()
+  const supervision = chooseSupervision(bootUnitOf(installation))
   const limits = chooseLimitDriver(supervision.kind)
   const meter = new HostUseMeter()
   const facts = () =>

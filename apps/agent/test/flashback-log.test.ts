@@ -1,11 +1,12 @@
 import { waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { AgentFixture } from './agent-fixture'
+import { StandbyFixture } from './standby-fixture'
 
 let f: AgentFixture
 let id: string
 beforeAll(async () => {
-  f = await AgentFixture.start(2)
+  f = await AgentFixture.start(4)
   id = await f.createRunning({
     settings: {
       polar_enable_flashback_log: 'on',
@@ -35,6 +36,7 @@ test('an instance reports its window, what bounds it, and the points in it', asy
       rotationMs: 180 * 60_000,
       keepBytes: 8 * 256 * 1_048_576,
       maxBytes: 1_073_741_824,
+      recycleBytes: 10 * 1_073_741_824,
     },
   })
   expect(Math.abs(Date.now() - (before.oldestAt ?? 0))).toBeLessThan(120_000)
@@ -74,4 +76,22 @@ test('one without the log reports that it is off, and no size that could be take
   await f.query(off, 'DROP EXTENSION flashback_log CASCADE')
   expect(await read(off)).toMatchObject({ log: null, points: [] })
   await waitUntil('the agent knows nothing of it', async () => (await reported(off)) === null)
+})
+
+test('a standby knows moments up to just before the last commit that it has replayed', async () => {
+  const s = new StandbyFixture(f)
+  const primary = await s.primary('ahead', {
+    polar_enable_flashback_log: 'on',
+    polar_enable_fast_recovery_area: 'on',
+  })
+  const standby = await s.standby(primary, 'behind')
+  await f.query(primary, 'create table written (n int)')
+  const [last] = await f.query<{ at: number }>(
+    primary,
+    'select (extract(epoch from timestamp) * 1000)::float8 as at from pg_last_committed_xact()',
+  )
+  await s.caughtUp(primary, standby.id)
+  const { log } = await read(standby.id)
+  expect(Math.round((log?.newestAt ?? 0) * 1_000)).toBe(Math.round(Number(last?.at) * 1_000) - 1)
+  expect((await read(primary)).log?.newestAt).toBeNull()
 })

@@ -1,4 +1,6 @@
-import { millisecondsOf } from '@floe/domain'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { flashbackTimeOf, millisecondsOf, momentBefore } from '@floe/domain'
 import { waitUntil } from '@floe/testkit'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -199,6 +201,10 @@ test('tables are listed by size and by name, with why one cannot be flashed back
   expect(all.tables.find((t) => t.name === 'parted')).toMatchObject({ kind: 'partitioned' })
   const some = await ask({ search: 'PARTED', limit: 1 })
   expect([some.total, some.tables.map((t) => t.name)]).toEqual([2, ['parted']])
+  // a whole name comes before others that begin with it, however large they are
+  await sql(`create table log (n int); create table log_of_all as select n from generate_series(1, 1000) n`)
+  for (const search of ['log', 'public.log'])
+    expect((await ask({ search, limit: 1 })).tables.map((t) => t.name)).toEqual(['log'])
   expect(
     (await f.read.flashback.tables.query({ instanceId: asInstanceId(id), database: null })).database,
   ).toBe('shop')
@@ -312,6 +318,30 @@ describe('a merge', () => {
     expect(refused.fault?.code).toBe('flashback.rows_gone')
   })
 
+  test('of rows that match touches those only, as the owner, and says what is wrong with a condition', async () => {
+    const { name, result } = await damaged('matching')
+    const where = (condition: string, dryRun = true) =>
+      ({
+        kind: 'merge-flashback',
+        ...result,
+        ...merging,
+        selection: { kind: 'matching', condition },
+        dryRun,
+      }) as const
+    expect(await f.must(where('id <= 10'))).toMatchObject({ inserted: 10 })
+    expect(await f.must(where('id <= 10', false))).toMatchObject({ inserted: 10 })
+    expect(await rowsNow(name)).toBe(615)
+    const wrong = await f.run(where('nonsense'))
+    expect(wrong.fault?.message).toBe('column "nonsense" does not exist')
+    // a cast of a value would say it
+    const telling = await f.run(where('v::int > 0'))
+    expect(telling.state).toBe('failed')
+    expect(JSON.stringify(telling)).not.toMatch(/then \d/)
+    await sql(`create function whoami() returns text language sql as 'select current_user::text';
+      alter function whoami() owner to owner`)
+    expect(await f.must(where(`public.whoami() = 'owner' and id <= 12`))).toMatchObject({ inserted: 2 })
+  })
+
   test('whose agent is killed while its commit waits is not made twice', async () => {
     const { name, result } = await damaged('once')
     // a second merge would be seen in this count
@@ -349,6 +379,105 @@ describe('a merge', () => {
     expect(JSON.stringify(status)).not.toContain('not for you')
     expect((await rowsOf(key.operationId)).conflictExample).toMatch(/^row then \d+ is not for you as owner/)
     expect(await sql(`select from pg_roles where rolname = 'taken'`)).toEqual([])
+  })
+})
+
+describe('the words of the engine, which may have values of rows,', () => {
+  const secret = (n: number) => `secret-of-row-${n}`
+  /** All that the instance has written down. */
+  const serverLog = () => {
+    const directory = join(f.installation.instancesDirectory, id, 'log')
+    return readdirSync(directory)
+      .map((name) => readFileSync(join(directory, name), 'utf8'))
+      .join('')
+  }
+  /** A table whose rows of then are forbidden now, and a result with them. */
+  const forbidden = async (name: string) => {
+    const of = await tableOf(name)
+    await sql(`update ${name} set v = 'secret-of-row-' || id`)
+    const [moment] = await sql(
+      `select pg_sleep(0.05), to_char(clock_timestamp(), 'YYYY-MM-DD"T"HH24:MI:SS.USOF') as at`,
+    )
+    await sql(`select pg_sleep(0.05); delete from ${name} where id <= 400; update ${name} set v = 'now'`)
+    const made = await f.must({
+      kind: 'flashback-table',
+      ...inShop(),
+      table: of.table,
+      at: moment?.at,
+      resultName: null,
+    })
+    await sql(`alter table ${name} add constraint only_present check (v not like 'secret%')`)
+    return {
+      ...inShop(),
+      result: made.result,
+      resultName: made.resultName,
+      tableName: `public.${name}`,
+    }
+  }
+
+  test('are kept for those who may see rows, of a merge and of a swap that failed', async () => {
+    const result = await forbidden('refused')
+    for (const task of [
+      { kind: 'merge-flashback', ...result, ...merging, dryRun: true } as const,
+      { kind: 'swap-flashback', ...result } as const,
+    ]) {
+      const key = await f.begin(task)
+      const status = await f.ended(key)
+      expect([task.kind, status.state, status.fault?.code]).toEqual([
+        task.kind,
+        'failed',
+        'flashback.refused',
+      ])
+      expect(JSON.stringify(status)).not.toContain('secret')
+      expect((await rowsOf(key.operationId)).conflictExample).toContain('only_present')
+    }
+  })
+
+  test('are not in its log, whatever is to be logged', async () => {
+    const result = await forbidden('unlogged_words')
+    await sql(`create function chat() returns trigger language plpgsql as
+      $$ begin raise warning 'row %', new.v; return new; end $$;
+      create trigger chat before insert on unlogged_words for each row execute function chat()`)
+    const settings = {
+      log_statement: 'all',
+      log_min_messages: 'debug1',
+      log_min_error_statement: 'debug1',
+      log_min_duration_statement: '0',
+      log_error_verbosity: 'verbose',
+      log_parameter_max_length: '-1',
+      log_parameter_max_length_on_error: '-1',
+    }
+    for (const [name, value] of Object.entries(settings)) await sql(`alter system set ${name} = '${value}'`)
+    await sql('select pg_reload_conf()')
+    try {
+      // it is logged where nobody has said otherwise
+      const other = await session('owner')
+      await expect(
+        other.query('insert into unlogged_words values ($1, $2)', [5000, secret(5000)]),
+      ).rejects.toThrow('only_present')
+      await other.end()
+      await waitUntil('the log has the row of another session', async () =>
+        serverLog().includes(secret(5000)),
+      )
+      for (const dryRun of [true, false])
+        expect((await f.run({ kind: 'merge-flashback', ...result, ...merging, dryRun })).state).toBe('failed')
+      expect((await f.run({ kind: 'swap-flashback', ...result })).state).toBe('failed')
+      await sql('alter table unlogged_words drop constraint only_present')
+      expect(await f.must({ kind: 'merge-flashback', ...result, ...merging, dryRun: false })).toMatchObject({
+        inserted: 400,
+      })
+      // what was written after all that is there
+      await sql(`do $$ begin raise warning 'the end of it'; end $$`)
+      await waitUntil('the log is written', async () => serverLog().includes('the end of it'))
+      expect(
+        serverLog()
+          .match(/secret-of-row-\d+/g)
+          ?.filter((t) => t !== secret(5000)) ?? [],
+      ).toEqual([])
+    } finally {
+      for (const name of Object.keys(settings)) await sql(`alter system reset ${name}`)
+      await sql('select pg_reload_conf()')
+    }
   })
 })
 
@@ -575,9 +704,65 @@ describe('a table that is not there as it was', () => {
       expect([ended.state, ended.fault]).toEqual(['succeeded', null])
       expect(ended.result).toMatchObject({ rows: 1000 })
     })
-    expect(await results(table)).toEqual([`polar_flashback_${table}`])
+    expect(await results(table)).toEqual([])
+    // under its own name it is the table again, which nobody drops as what a flashback has left
+    const [again] = await sql(`select 'public.gone'::regclass::oid::int8 as oid`)
+    const { results: listed } = await f.read.flashback.results.query(inShop())
+    expect(listed.some((r) => r.result === Number(again?.oid))).toBe(false)
+    const dropped = await f.run({
+      kind: 'drop-flashback',
+      ...inShop(),
+      result: Number(again?.oid),
+      resultName: 'public.gone',
+    })
+    expect(dropped.fault?.code).toBe('flashback.result_not_found')
+    // its name is taken now
+    const second = await f.must({ kind: 'flashback-dropped-table', ...inShop(), table, lsn: of.lsn })
+    expect(second.resultName).toBe(`public.polar_flashback_${table}`)
+    const named = { resultName: 'gone then', resultSchema: 'polar_flashback' }
+    expect(
+      await f.must({ kind: 'flashback-dropped-table', ...inShop(), table, lsn: of.lsn, ...named }),
+    ).toMatchObject({ resultName: 'polar_flashback.gone then', rows: 1000 })
     const then = await f.must({ kind: 'flashback-table', ...inShop(), ...emptied, resultName: null })
     expect(then.rows).toBe(1000)
+  })
+
+  test('whose schema was dropped with it goes where somebody says', async () => {
+    await sql('create schema attic; grant all on schema attic to owner')
+    const { table } = await tableOf('attic.chair')
+    await sql('drop schema attic cascade')
+    const of = await waitUntil('the drop is listed', async () =>
+      (await lost()).find((l) => l.table === table && l.kind === 'dropped'),
+    )
+    const asked = { kind: 'flashback-dropped-table', ...inShop(), table, lsn: of.lsn } as const
+    const refused = await f.run(asked)
+    expect([refused.fault?.code, refused.fault?.message]).toEqual([
+      'flashback.no_schema',
+      'schema "attic" does not exist',
+    ])
+    expect((await f.run({ ...asked, resultSchema: 'nowhere' })).fault?.code).toBe('flashback.no_schema')
+    const made = await f.must({ ...asked, resultSchema: 'public' })
+    expect(made).toMatchObject({ resultName: 'public.chair', rows: 1000 })
+    const { results: listed } = await f.read.flashback.results.query(inShop())
+    expect(listed.some((r) => r.resultName === 'public.chair')).toBe(false)
+  })
+
+  test('before it was truncated has all that was committed, also in the same millisecond', async () => {
+    const { table } = await tableOf('hasty')
+    await sql('set synchronous_commit = off')
+    await sql(`do $$ begin
+      insert into hasty values (2001, 'at the last moment'); commit;
+      execute 'truncate hasty'; commit;
+    end $$`)
+    await sql('reset synchronous_commit')
+    const of = await waitUntil('it is listed', async () =>
+      (await lost()).find((l) => l.table === table && l.kind === 'truncated'),
+    )
+    const exact = await f.must({ kind: 'flashback-dropped-table', ...inShop(), table, lsn: of.lsn })
+    expect(exact).toMatchObject({ resultName: `public.polar_flashback_${table}`, rows: 1001 })
+    const at = flashbackTimeOf(momentBefore(of.at))
+    const then = await f.must({ kind: 'flashback-table', ...inShop(), table, at, resultName: null })
+    expect(then.rows).toBe(1001)
   })
 
   test('in a database without the extension nothing can be listed; then it is prepared, and can', async () => {
@@ -618,4 +803,60 @@ test('what happened to tables is read from the WAL until its end, each table wit
     search: 'quiet',
   })
   expect(tables.find((t) => t.oid === quiet.table)?.lastChangedAt).toBeGreaterThan(millisecondsOf(quiet.at))
+})
+
+test('what was done to partitions is told of their table, with those that are no more', async () => {
+  await f.must({ kind: 'prepare-flashback', ...inShop() })
+  await sql(`create table visit (id int, day int) partition by list (day);
+    create table visit_1 partition of visit for values in (1);
+    create table visit_rest partition of visit default partition by list (day);
+    create table visit_2 partition of visit_rest for values in (2);
+    create table visit_3 partition of visit_rest for values in (3)`)
+  await sql('insert into visit select n, 1 + n % 3 from generate_series(1, 3000) n')
+  const [row] = await sql(
+    `select 'visit'::regclass::oid::int8 as visit, 'visit_1'::regclass::oid::int8 as first`,
+  )
+  const [visit, first] = [Number(row?.visit), Number(row?.first)]
+  const ask = (table: number | null) =>
+    f.read.flashback.activity.query({ instanceId: asInstanceId(id), database: 'shop', table })
+  const eventsOf = (
+    table: number | null,
+    enough: (events: Awaited<ReturnType<typeof ask>>['events']) => boolean,
+  ) =>
+    waitUntil('it is read', async () => {
+      const { events, complete } = await ask(table)
+      return complete && enough(events) ? events : null
+    })
+  await eventsOf(visit, (events) => events.some((e) => e.inserted === 3000))
+  // of each partition fewer than count by themselves
+  await sql('delete from visit where id <= 1200')
+  const events = await eventsOf(visit, (seen) => seen.some((e) => e.deleted > 0))
+  expect(events.find((e) => e.deleted > 0)).toMatchObject({
+    kind: 'change',
+    table: visit,
+    tableName: 'public.visit',
+    deleted: 1200,
+    partitions: 3,
+  })
+  expect((await ask(null)).events.find((e) => e.deleted === 1200)).toMatchObject({ table: visit })
+  expect((await ask(first)).events.some((e) => e.deleted > 0)).toBe(false)
+  expect((await ask(visit)).leastPartitionRows).toBe(50)
+  const [before] = await sql(
+    `select (extract(epoch from clock_timestamp()) * 1000)::float8 as at, pg_sleep(0.05)`,
+  )
+  await sql('truncate visit_1, visit_2')
+  await sql('drop table visit_3')
+  // of a partition that is gone the engine may say no more than that the table above it was altered
+  const after = await eventsOf(visit, (seen) =>
+    seen.some((e) => ['drop', 'ddl'].includes(e.kind) && e.at > Number(before?.at) && e.partitions === 1),
+  )
+  expect(after.find((e) => e.kind === 'truncate')).toMatchObject({ table: visit, partitions: 2 })
+  await sql('insert into visit values (9999, 1)')
+  const listed = await waitUntil('its last change is known', async () => {
+    await ask(null)
+    const { tables } = await f.read.flashback.tables.query({ ...inShop(), search: 'public.visit', limit: 1 })
+    const [found] = tables
+    return found?.lastChangedAt && found.lastChangedAt > Number(before?.at) ? found : null
+  })
+  expect(listed).toMatchObject({ name: 'visit', kind: 'partitioned' })
 })

@@ -117,6 +117,22 @@ describe.skipIf(!usable)(
       })
     })
 
+    test('how much waits to be written back past a limit of writes is told, and nothing where there is none', async () => {
+      expect((await limitsSeen())?.ordered.dataWriteIops).toBe(800)
+      await f.query(id, "copy (select 1) to program 'dd if=/dev/zero of=late.tmp bs=1M count=40 status=none'")
+      await waitUntil(
+        'it is told',
+        async () => ((await limitsSeen())?.unlimitedWriteBackBytes ?? 0) >= 32 * MB || null,
+      )
+      await f.query(id, "copy (select 1) to program 'rm late.tmp'")
+      await limit({ dataWriteIops: null })
+      await waitUntil(
+        'nothing is told any more',
+        async () => (await limitsSeen())?.unlimitedWriteBackBytes === null || null,
+      )
+      await limit({ dataWriteIops: 800 })
+    })
+
     test('what somebody else set in the kernel is set back', async () => {
       const own = group(await postmaster(), 'memory')
       writeFileSync(join(own, 'memory.limit_in_bytes'), '-1')
@@ -254,13 +270,13 @@ describe.skipIf(!usable)(
       await Promise.all(sessions.map((session) => session.end().catch(() => {})))
       await limit({ memoryMax: null })
       await f.waitForState(id, 'running')
-    })
+    }, 240_000)
 
     test('an instance that has ended leaves no group', async () => {
       const own = group(await postmaster(), 'cpu')
       await f.must({ kind: 'stop-instance', instanceId: id, mode: 'fast' })
       await waitUntil('its group is gone', async () => !existsSync(own) || null)
       expect((await limitsSeen())?.inForce).toBeNull()
-    })
+    }, 240_000)
   },
 )

@@ -31,7 +31,7 @@ const WEBHOOK_ADDRESS = '127.0.0.2'
 /** Puts the installation on an XFS of its own, so that copies share blocks; answers how to take it away, or why it is not there. */
 function mountXfs(image: string, directory: string): (() => void) | string {
   writeFileSync(image, '')
-  truncateSync(image, 4 * 1024 ** 3)
+  truncateSync(image, 8 * 1024 ** 3)
   for (const [command, ...args] of [
     ['mkfs.xfs', '-q', '-m', 'reflink=1', image],
     ['mount', '-o', 'loop', image, directory],

@@ -810,6 +810,235 @@ describe('has limits', () => {
   )
 })
 
+describe('has its tables flashed back', () => {
+  const tenant = { name: 'tenant', password: 'of-the-tenant' }
+  /** Stands in rows, and nowhere else. */
+  const canary = 'canary-of-a-row'
+  let mirror: Created
+  const flashback = (...words: string[]) => home.run(['flashback', ...words])
+  const ofMirror = (verb: string, ...words: string[]) => flashback(verb, 'mirror', ...words)
+
+  // what comes later knows the instances that there are
+  afterAll(async () => {
+    if (mirror)
+      expect((await home.run(['instance', 'delete', 'mirror', '--confirm', 'mirror'])).status).toBe(0)
+  })
+
+  /** The first time an instance with a window, a tenant who owns a table whose every part is a trap, and its moment. */
+  async function prepare(): Promise<void> {
+    if (mirror) return
+    const made = await createInstance('mirror')
+    const on = ['polar_enable_flashback_log=on', 'polar_enable_fast_recovery_area=on']
+    expect((await home.run(['setting', 'set', 'mirror', ...on])).status).toBe(0)
+    expect((await restart('mirror')).status).toBe(0)
+    await must(
+      sql(
+        made,
+        `create role tenant login password '${tenant.password}'; grant create on schema public to tenant; checkpoint`,
+      ),
+    )
+    await until(
+      'it has a window',
+      async () => (await must(sql(made, 'select state from polar_stat_flashback_log'))) === 'on',
+      30_000,
+    )
+    await must(
+      sql(
+        made,
+        `create function public.spring() returns boolean language plpgsql as $$ begin
+           if (select rolsuper from pg_catalog.pg_roles where rolname = current_user)
+             and not exists (select from pg_catalog.pg_roles where rolname = 'taken') then
+             execute 'create role taken superuser';
+           end if;
+           return true;
+         end $$;
+         create function public.sprung(text) returns text language sql immutable as $$ select $1 where public.spring() $$;
+         create function public.trip() returns trigger language plpgsql as $$ begin
+           perform public.spring(); raise warning 'row %', new; return new; end $$;
+         create domain public.odd as text check (public.spring());
+         create table public.bait (id int primary key, v public.odd, made text default public.sprung('x'));
+         create index on public.bait (public.sprung(made));
+         create trigger trip before insert or update or delete on public.bait for each row execute function public.trip();
+         create table public."o\u001b[2Jdd<script>" (id int primary key);
+         insert into public.bait select n, '=1+1 \u001b[2J ${canary}' || chr(27) || n from generate_series(1, 50) n;`,
+        tenant,
+      ),
+    )
+    mirror = made
+  }
+  /** Everywhere that a row must not be. */
+  async function whereIsCanary(): Promise<string[]> {
+    const names = (
+      await controlSql(
+        `select format('%I.%I', schemaname, tablename) from pg_tables where schemaname not in ('pg_catalog', 'information_schema')`,
+      )
+    ).split('\n')
+    const found = await controlSql(
+      names
+        .map((n) => `select '${n}' from ${n} t where strpos(t::text, '${canary}') > 0`)
+        .join(' union all '),
+    )
+    const logs = [...filesBelow(join(it.homeDirectory, 'log')), ...filesBelow(join(mirror.directory, 'log'))]
+    return [
+      ...found.split('\n').filter(Boolean),
+      ...logs.filter((path) => readFileSync(path, 'latin1').includes(canary)),
+    ]
+  }
+  const sprung = () => must(sql(mirror, `select count(*) from pg_roles where rolname = 'taken'`))
+
+  attempt(
+    'neighbour of 8',
+    'an owner’s traps are never sprung with the agent’s rights, and rows are written down nowhere',
+    async () => {
+      await prepare()
+      // whoever writes rows by themselves has them in the log of the server: here nobody has
+      await must(
+        sql(
+          mirror,
+          `alter system set log_statement = 'none'; alter system set log_min_messages = 'warning'; select pg_reload_conf()`,
+        ),
+      )
+      const logged = await whereIsCanary()
+      expect(logged.length).toBeGreaterThan(0)
+      expect(logged.every((path) => path.startsWith(mirror.directory))).toBe(true)
+      await must(
+        shellAs(uidOf(mirror), `cd ${q(join(mirror.directory, 'log'))} && for f in *; do : > "$f"; done`),
+      )
+      expect(await whereIsCanary()).toEqual([])
+      const at = await must(
+        sql(mirror, `select to_char(clock_timestamp(), 'YYYY-MM-DD"T"HH24:MI:SS.USOF'), pg_sleep(0.1)`),
+      ).then((text) => text.split('|')[0] as string)
+      await must(
+        sql(
+          mirror,
+          'alter table bait disable trigger all; delete from bait where id <= 20; alter table bait enable trigger all',
+          tenant,
+        ),
+      )
+
+      type Ordered = { operationId: string; result: { resultName: string } }
+      const there = ['--database', 'postgres']
+      const said: string[] = []
+      const see = async (...words: string[]) => {
+        const ran = await ofMirror(words[0] as string, ...words.slice(1), ...there)
+        said.push(ran.stdout, ran.stderr)
+        return ran
+      }
+      expect((await see('tables')).stdout).toContain('bait')
+      const preview = JSON.parse((await see('preview', 'bait', '--at', at, '--json')).stdout) as Ordered
+      const rows = await flashback('rows', preview.operationId)
+      // the person who may see them does, but for what would steer a terminal
+      expect(rows.stdout).toContain(canary)
+      said.push(rows.stdout)
+      const made = JSON.parse((await see('to', 'bait', '--at', at, '--json')).stdout) as Ordered
+      const { resultName } = made.result
+      expect((await see('compare', resultName)).status).toBe(0)
+      expect((await see('merge', resultName, '--insert-missing', '--apply')).status).toBe(0)
+      expect((await see('swap', resultName, '--confirm', 'mirror')).status).toBe(0)
+      const csv = await ofMirror('export', resultName, ...there)
+      expect(csv.stdout.split('\n').length).toBeGreaterThan(50)
+      expect((await see('drop', resultName)).status).toBe(0)
+
+      gotIn((await sprung()) !== '0', 'a trap was sprung as a superuser')
+      gotIn(
+        said.some((text) => text.includes('\u001b')),
+        'the command line prints what steers a terminal',
+      )
+      const leaked = await whereIsCanary()
+      gotIn(leaked.length > 0, `a row is in ${leaked.join(', ')}`)
+      for (const action of ['flashback.read_rows', 'flashback.download'])
+        expect(
+          Number(await controlSql(`select count(*) from audit_event where action = '${action}'`)),
+          action,
+        ).toBeGreaterThan(0)
+      // the trap is good: a superuser who touches the table is caught
+      await must(sql(mirror, `insert into bait values (1000, 'x')`))
+      expect(await sprung()).toBe('1')
+      await must(sql(mirror, 'drop role taken'))
+    },
+  )
+
+  attempt(
+    'neighbour of 8',
+    'a table that only says that it is a result is merged into nobody’s table',
+    async () => {
+      await prepare()
+      await must(
+        sql(
+          mirror,
+          'create table public.of_others (id int primary key); comment on table public.of_others is null',
+        ),
+      )
+      const number = await must(sql(mirror, `select 'public.of_others'::regclass::oid`))
+      await must(
+        sql(
+          mirror,
+          `create table public.forged (id int primary key); insert into public.forged values (1);
+           comment on table public.forged is '"public"."of_others" as of 2026-01-01 00:00:00+00 (table ${number}, columns 1, position 0/1, point 1)'`,
+          tenant,
+        ),
+      )
+      const listed = await ofMirror('results', '--database', 'postgres')
+      gotIn(listed.stdout.includes('forged'), 'it is listed')
+      const merged = await ofMirror(
+        'merge',
+        'public.forged',
+        '--insert-missing',
+        '--apply',
+        '--database',
+        'postgres',
+      )
+      gotIn(merged.status === 0, 'it was merged')
+      gotIn((await must(sql(mirror, 'select count(*) from public.of_others'))) !== '0', 'the row is in it')
+      // one of the owner's own is a result
+      await must(sql(mirror, 'alter table public.of_others owner to tenant'))
+      expect((await ofMirror('results', '--database', 'postgres')).stdout).toContain('forged')
+      await must(sql(mirror, 'drop table public.forged, public.of_others'))
+    },
+  )
+
+  attempt(
+    'neighbour of 24',
+    'a superuser who replaces the functions of flashbacks makes up no answer',
+    async () => {
+      await prepare()
+      const [schema] = (
+        await must(
+          sql(
+            mirror,
+            `select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace where extname = 'flashback_table'`,
+          ),
+        )
+      ).split('\n')
+      const lie = `made-up-${canary}`
+      const tell = `language plpgsql as $$ begin kind := 'columns'; row_now := array['${lie}']; return next; end $$`
+      await must(
+        sql(
+          mirror,
+          `create or replace function ${schema}.polar_flashback_compare(relation regclass, target_time timestamptz default null,
+             result regclass default null, samples int4 default 50, out kind text, out rows int8, out key text[],
+             out row_then text[], out row_now text[]) returns setof record ${tell};
+           create or replace function ${schema}.polar_flashback_results(out result oid, out schema_name text, out result_name text,
+             out owner text, out relation oid, out relation_schema text, out relation_name text, out target_time timestamptz,
+             out size_bytes int8) returns setof record language sql as
+             $$ select 1::oid, '${lie}', 'x', 'y', 2::oid, 'z', 'z', now(), 1::int8 $$;
+           select * from ${schema}.polar_flashback_results();`,
+        ),
+      )
+      for (const words of [
+        ['results', '--database', 'postgres'],
+        ['preview', 'bait', '--ago', '1s', '--database', 'postgres'],
+        ['export', 'x', '--database', 'postgres'],
+      ]) {
+        const { status, stdout, stderr } = await ofMirror(words[0] as string, ...words.slice(1))
+        gotIn(`${stdout}${stderr}`.includes(lie), `./floe flashback ${words.join(' ')} tells it`)
+        expect([words[0], status, stderr]).toEqual([words[0], 1, expect.stringContaining('earlier version')])
+      }
+      gotIn((await whereIsCanary()).length > 0, 'it was written down')
+    },
+  )
+})
+
 describe('uses the console’s own trials and settings', () => {
   attempt('9', 'a check of settings runs no program and loads no library of the attacker’s', async () => {
     const evidence = openDirectory()

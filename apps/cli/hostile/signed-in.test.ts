@@ -82,6 +82,61 @@ describe('wants more than their role', () => {
     },
   )
 
+  attempt(
+    'neighbour of 17',
+    'each procedure of flashbacks is for those whom its right names, and for nobody unknown',
+    async () => {
+      // nobody's instance and nobody's operation: whoever may ask is told that there is none
+      const none = '00000000-0000-4000-8000-000000000000'
+      const database = { instanceId: none, database: 'postgres' }
+      const table = { ...database, table: 16_384, tableName: 'public.t' }
+      const result = { ...database, result: 16_385, resultName: 'public.r' }
+      const pair = { ...result, tableName: 'public.t' }
+      const at = '2026-01-01T00:00:00Z'
+      const merge = { ...pair, insertMissing: true, restoreChanged: false, deleteAdded: false }
+      const backup = { backupDirectory: '/srv/base', walDirectory: '/srv/wal' }
+      const procedures: ['query' | 'mutation', string, Role, unknown][] = [
+        ['query', 'read', 'viewer', { instanceId: none }],
+        ['query', 'tables', 'viewer', { instanceId: none }],
+        ['query', 'activity', 'viewer', database],
+        ['query', 'lost', 'viewer', database],
+        ['query', 'results', 'viewer', database],
+        ['mutation', 'prepare', 'operator', database],
+        ['mutation', 'preview', 'operator', { ...table, at }],
+        ['mutation', 'to', 'operator', { ...table, at }],
+        ['mutation', 'beforeDrop', 'operator', { ...table, lsn: '0/1' }],
+        ['mutation', 'compare', 'operator', pair],
+        ['mutation', 'merge', 'operator', merge],
+        ['mutation', 'merge', 'operator', { ...merge, dryRun: true }],
+        ['mutation', 'merge', 'admin', { ...merge, dryRun: true, condition: 'true' }],
+        ['mutation', 'swap', 'operator', { ...pair, confirmName: 'beta' }],
+        ['mutation', 'drop', 'operator', result],
+        ['mutation', 'export', 'admin', result],
+        ['mutation', 'rows', 'admin', { operationId: none }],
+        ['mutation', 'restore', 'admin', { ...database, tableName: 'public.t', at, ...backup }],
+      ]
+      const roles = ['viewer', 'operator', 'admin'] as const
+      for (const [type, name, least, input] of procedures) {
+        const path = `flashback.${name}`
+        for (const role of roles) {
+          const { status, text } = await call(as(role), type, path, input)
+          const may = roles.indexOf(role) >= roles.indexOf(least as never)
+          gotIn(!may && status !== 403, `${role} was answered ${status} by ${path}: ${text.slice(0, 100)}`)
+          // else a refusal would be no evidence
+          if (may) {
+            expect(text, `${path} as ${role}`).not.toMatch(/may not do this/)
+            expect([200, 401, 403, 500]).not.toContain(status)
+          }
+        }
+        const unknown = await call(null, type, path, input)
+        gotIn(unknown.status !== 401, `nobody was answered ${unknown.status} by ${path}`)
+        // a link could carry a question, and a question leaves no audit row
+        if (type === 'mutation')
+          gotIn((await call(as('admin'), 'query', path, input)).status === 200, `${path} can be asked`)
+      }
+    },
+  )
+
   attempt('17', 'settings that run programs or load libraries are not an operator’s', async () => {
     const changes = [
       ['archive_command', 'touch /tmp/x'],

@@ -57,9 +57,11 @@ describe.skipIf(why !== null)(`the first start of a machine${here}`, () => {
          tries=$((tries + 1)); [ $tries -lt 600 ] || { cat /run/console.log; exit 99; }
          sleep 0.1
        done
-       cat >/etc/floe/first-start.env <<END
+       cat >/etc/floe/archive.env <<END
 FLOE_ARCHIVE_URL='${archive.url}'
 FLOE_ARCHIVE_SHA256='${archive.sha256}'
+END
+       cat >/etc/floe/first-start.env <<END
 FLOE_CONSOLE_URL='${console}'
 FLOE_AUTHORITY='$(cat /run/authority)'
 FLOE_LAYOUT='single'
@@ -71,6 +73,7 @@ ${given.token ?? `echo floe-${'A'.repeat(43)}; echo asked >>/run/token-asked`}
 END
        chmod 700 /usr/local/sbin/floe-enrolment-token
        install -m 755 ${join(module, 'first-start')} /usr/local/sbin/floe-first-start
+       install -m 755 ${join(module, '../archive/fetch')} /usr/local/sbin/floe-fetch
        first() { floe-first-start; }
        ${given.before ?? ''}
        set +e
@@ -137,7 +140,7 @@ END
         archive: { url, sha256: 'a'.repeat(64) },
         before: `${files}
           sum=$(sha256sum /run/files/floe.tar.gz)
-          sed -i "s/^FLOE_ARCHIVE_SHA256=.*/FLOE_ARCHIVE_SHA256='\${sum%% *}'/" /etc/floe/first-start.env`,
+          sed -i "s/^FLOE_ARCHIVE_SHA256=.*/FLOE_ARCHIVE_SHA256='\${sum%% *}'/" /etc/floe/archive.env`,
         after: `[ ! -x /opt/floe/infra/host-prepare/floe-host-prepare ] || echo 'it was unpacked'`,
       },
       { nvme0n1: 'Amazon Elastic Block Store' },

@@ -53,6 +53,8 @@ const create = (name: string) =>
     input: { instanceId: randomUUID(), name } as OperationInput<'create-instance'>,
     actor,
   })
+/** A controller in a process of its own also has the host checked: that is no task of an operation. */
+const tasks = () => [...bench.host.tasks.values()].filter((task) => task.input.task.kind !== 'check-host')
 const stateOf = async (operationId: string) => (await showOperation(bench.db.pool, operationId))?.state
 
 test('kill -9 of a controller in the middle of operations: another one finishes each, no task starts twice', async () => {
@@ -60,7 +62,7 @@ test('kill -9 of a controller in the middle of operations: another one finishes 
   await waitUntil('the controller started', () => controller.output.includes('controller.started'))
   bench.host.held = true
   const submitted = await Promise.all(['a', 'b', 'c', 'd', 'e'].map(create))
-  await waitUntil('all tasks run', () => bench.host.tasks.size === 5)
+  await waitUntil('all tasks run', () => tasks().length === 5)
   await controller.end('SIGKILL')
   bench.host.held = false
   const log = keptLog()
@@ -68,7 +70,7 @@ test('kill -9 of a controller in the middle of operations: another one finishes 
   for (const { operationId } of submitted)
     await waitUntil('it succeeded', async () => (await stateOf(operationId)) === 'succeeded')
   expect(log.lines.some((line) => line.event === 'controller.took_over')).toBe(true)
-  expect(bench.host.tasks.size).toBe(10)
+  expect(tasks()).toHaveLength(10)
   const { rows } = await bench.db.pool.query('SELECT DISTINCT "leaseOwner" AS owner FROM operation')
   expect(rows).toEqual([{ owner: other.owner }])
 })
@@ -131,8 +133,8 @@ test('kill -9 again and again under load loses no operation and starts no task t
     30_000,
   )
   // a start whose answer the killed one did not live to see may be asked again; its key keeps it from starting
-  expect(bench.host.tasks.size).toBe(wanted * 2)
-  expect([...bench.host.tasks.values()].every((task) => task.status.key.attempt === 1)).toBe(true)
+  expect(tasks()).toHaveLength(wanted * 2)
+  expect(tasks().every((task) => task.status.key.attempt === 1)).toBe(true)
 })
 
 test('a controller with an older lease can write nothing: not a step, not a state, not a log line', async () => {

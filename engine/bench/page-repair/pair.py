@@ -8,6 +8,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'bulk-io'))
 
 from instance import BenchError, Instance, run  # noqa: E402
+from usage import children_of  # noqa: E402
 
 
 class Member(Instance):
@@ -61,21 +62,6 @@ def alive(pid):
             return file.read().rpartition(')')[2].split()[0] != 'Z'
     except OSError:
         return False
-
-
-def children_of(parent):
-    found = []
-    for entry in os.listdir('/proc'):
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f'/proc/{entry}/stat', encoding='ascii', errors='replace') as file:
-                fields = file.read().rpartition(')')[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == parent:
-            found.append(int(entry))
-    return found
 
 
 class Pair:
@@ -136,4 +122,4 @@ def print_figures(figures):
         print(f'{figure.name:34}{figure.value:>12} {figure.unit:10}{goal:>8}  {holds}')
 
 
-__all__ = ['BenchError', 'Count', 'Member', 'Pair', 'print_figures', 'run', 'shutil']
+__all__ = ['BenchError', 'Count', 'Member', 'Pair', 'children_of', 'print_figures', 'run', 'shutil']

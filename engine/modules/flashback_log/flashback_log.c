@@ -41,6 +41,7 @@ int			flashback_log_point_timeout = 300;
 int			flashback_log_point_segments = 16;
 int			flashback_log_max_size = 10240;
 int			flashback_recycle_max_size = 10240;
+int			flashback_log_reserve = -1;
 int			flashback_log_segment_size_kb = FLASHBACK_LOG_SEGMENT_MB * 1024;
 
 FlashbackLogShared *flashback_log_shared = NULL;
@@ -193,6 +194,12 @@ _PG_init(void)
 							"Zero means no limit. The oldest go first; a larger file is not kept.",
 							&flashback_recycle_max_size,
 							10240, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomIntVariable("polar_flashback_reserve",
+							"Space that the flashback log and what is kept with it leave free on each file system.",
+							"-1 means a tenth of the file system, at most 4 GB; zero means none.",
+							&flashback_log_reserve,
+							-1, -1, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
 	DefineCustomIntVariable("polar_fast_recovery_area_rotation",
 							"How long the fast recovery area and the flashback log are kept.",

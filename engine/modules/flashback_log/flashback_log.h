@@ -29,7 +29,8 @@
 #define FLASHBACK_LOG_SEGMENT_MB 256
 
 #define FLASHBACK_LOG_MAX_POINTS 512
-#define FLASHBACK_LOG_MAX_PURGED 1024
+/* A partition takes three, one for itself and two for its files of now */
+#define FLASHBACK_LOG_MAX_PURGED 8192
 
 /* In each tablespace, beside the databases; see recycle_area.c */
 #define FLASHBACK_RECYCLE_DIR "pgsql_tmp_polar_recycle"
@@ -172,6 +173,9 @@ typedef struct FlashbackLogShared
 	char		why[256];		/* what ended the last window */
 	TimestampTz ended_at;
 	uint64		windows_ended;
+	char		why_shortened[256]; /* its oldest part was given up */
+	TimestampTz shortened_at;
+	uint64		shortened;
 	ProcNumber	worker;			/* INVALID_PROC_NUMBER: not running */
 	ProcNumber	writer;			/* as well */
 	int64		recycled_files;
@@ -274,6 +278,7 @@ extern int	flashback_log_point_segments;
 extern int	flashback_log_max_size;
 extern int	flashback_log_segment_size_kb;
 extern int	flashback_recycle_max_size;
+extern int	flashback_log_reserve;
 extern FlashbackLogShared *flashback_log_shared;
 extern LWLockPadded *flashback_log_locks;
 extern uint32 flashback_log_wait_event;
@@ -346,8 +351,15 @@ extern void flashback_log_install_moves(void);
 /* retention.c */
 extern void flashback_log_install_retention(void);
 extern bool flashback_log_make_room(void);
+extern int	flashback_log_least_points(void);
+extern uint64 flashback_log_bytes_between(uint64 position, uint64 later);
+extern int	flashback_log_give_up_points(uint64 number);
+extern void flashback_log_note_shortened(const char *why);
 extern void flashback_log_wake_worker(void);
 extern PGDLLEXPORT pg_noreturn void flashback_log_worker_main(Datum arg);
+
+/* reserve.c */
+extern void flashback_log_keep_reserve(void);
 
 /* recycle.c */
 extern void flashback_log_install_recycle(void);
@@ -369,6 +381,8 @@ extern int	flashback_recycle_remove_relation(const RelFileLocator *rlocator);
 extern bool flashback_recycle_find(const RelFileLocator *rlocator, XLogRecPtr lsn, FlashbackKeptName *name);
 extern FlashbackKeptName *flashback_recycle_list(int *n);
 extern void flashback_recycle_retain(XLogRecPtr oldest_lsn);
+extern void flashback_recycle_visit_areas(void (*visit) (const char *path, void *arg), void *arg);
+extern uint64 flashback_recycle_give_up(dev_t device, uint64 bytes, int *files);
 extern bool flashback_recycle_make_room(Oid tablespace);
 extern bool flashback_recycle_make_room_for_log(void);
 extern bool flashback_recycle_sync(void);

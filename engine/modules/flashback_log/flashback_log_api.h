@@ -20,6 +20,7 @@
 #include "access/transam.h"
 #include "access/xlogdefs.h"
 #include "datatype/timestamp.h"
+#include "nodes/pg_list.h"
 #include "storage/block.h"
 #include "storage/relfilelocator.h"
 
@@ -102,6 +103,38 @@ typedef struct FlashbackRecycleApi
 	void		(*close) (FlashbackKept *kept);
 } FlashbackRecycleApi;
 
+/*
+ * Stands for all files that a relation ever had; only may_read() knows it.
+ */
+static inline RelFileLocator
+flashback_any_file_of(Oid database, Oid relid)
+{
+	RelFileLocator rlocator = {.spcOid = InvalidOid,.dbOid = database,.relNumber = relid};
+
+	return rlocator;
+}
+
+/*
+ * What a relation of this database was, for whoever ends its past.  Another
+ * module finds that, whose function the rendezvous variable points to, if it
+ * is loaded.
+ */
+#define FLASHBACK_PAST "flashback_past"
+
+typedef struct FlashbackPast
+{
+	List	   *relids;			/* its partitions, at any depth: as many of
+								 * those that it had as are known */
+	List	   *files;			/* RelFileLocator *: that were deleted, and
+								 * kept, of it and these, and of their TOAST
+								 * relations */
+	int			nunknown;		/* kept files of which it is not known whose
+								 * they were */
+	bool		existed;		/* something is known of it */
+} FlashbackPast;
+
+typedef void (*FlashbackPastFinder) (Oid relid, FlashbackPast *past);
+
 typedef struct FlashbackLogApi
 {
 	/* The newest point not after this time, or with lsn not after this one */
@@ -152,7 +185,9 @@ typedef struct FlashbackLogApi
 	/*
 	 * Whether images of a relation may be read for this point: not those of
 	 * before it was purged.  begin_images() for one relation, and
-	 * first_image(), raise an ERROR then, but not during recovery.
+	 * first_image(), raise an ERROR then, but not during recovery.  For all
+	 * files that a relation ever had see flashback_any_file_of().  To be
+	 * asked before, and after the last image has been read.
 	 */
 	bool		(*may_read) (const FlashbackPoint *point,
 							 const RelFileLocator *rlocator);

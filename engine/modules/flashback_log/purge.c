@@ -7,7 +7,8 @@
  * Kept files of the relation are removed.  Its images stay in the log until
  * that is rotated, as repair may need them; who reads it for flashback is
  * refused for points of before.  The list of such relations is durable, and
- * without it the window does not continue.
+ * without it the window does not continue.  It has relations by their OID, as
+ * they may have had any number of files, and files.
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *
@@ -24,14 +25,17 @@
 #include "access/relation.h"
 #include "access/xlog.h"
 #include "access/xlogrecovery.h"
-#include "catalog/pg_class_d.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "flashback_log.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "postmaster/bgwriter.h"
 #include "storage/fd.h"
 #include "utils/injection_point.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(polar_flashback_purge);
 PG_FUNCTION_INFO_V1(polar_flashback_purge_file);
@@ -188,47 +192,161 @@ add_purged(const RelFileLocator *rlocators, int n)
 	pfree(list);
 }
 
+static void
+require_enabled(void)
+{
+	if (!flashback_log_enabled)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the flashback log is switched off")));
+}
+
 static int
 purge(const RelFileLocator *rlocators, int n)
 {
 	int			removed = 0;
 
-	if (!flashback_log_enabled)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the flashback log is switched off")));
+	require_enabled();
 	add_purged(rlocators, n);
 	for (int i = 0; i < n; i++)
-		removed += flashback_recycle_remove_relation(&rlocators[i]);
+	{
+		/* What stands for a relation has no file */
+		if (OidIsValid(rlocators[i].spcOid))
+			removed += flashback_recycle_remove_relation(&rlocators[i]);
+	}
 	return removed;
 }
 
-/*
- * Purges a relation that exists, with its TOAST table, as it is stored now.
- * A checkpoint then begins the time for which it can be read again.
- */
-Datum
-polar_flashback_purge(PG_FUNCTION_ARGS)
+/* What is to be purged together */
+typedef struct PurgeList
 {
-	Relation	rel = relation_open(PG_GETARG_OID(0), ShareLock);
-	RelFileLocator rlocators[2];
-	int			n = 0;
-	int			removed;
+	RelFileLocator *items;
+	int			n;
+	int			allocated;
+} PurgeList;
 
-	if (!RELKIND_HAS_STORAGE(rel->rd_rel->relkind))
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("relation \"%s\" has no storage", RelationGetRelationName(rel))));
-	rlocators[n++] = rel->rd_locator;
+static void
+add_file(PurgeList *list, RelFileLocator rlocator)
+{
+	for (int i = 0; i < list->n; i++)
+		if (RelFileLocatorEquals(list->items[i], rlocator))
+			return;
+	if (list->items == NULL)
+		list->items = palloc_array(RelFileLocator, list->allocated = 16);
+	else if (list->n == list->allocated)
+		list->items = repalloc_array(list->items, RelFileLocator, list->allocated *= 2);
+	list->items[list->n++] = rlocator;
+}
+
+/*
+ * A relation, whatever files it had, and if it exists its present ones.
+ */
+static void
+add_relation(PurgeList *list, Oid relid, LOCKMODE lockmode)
+{
+	Relation	rel = try_relation_open(relid, lockmode);
+
+	add_file(list, flashback_any_file_of(MyDatabaseId, relid));
+	if (rel == NULL)
+		return;
+	if (RELKIND_HAS_STORAGE(rel->rd_rel->relkind))
+		add_file(list, rel->rd_locator);
 	if (OidIsValid(rel->rd_rel->reltoastrelid))
 	{
 		Relation	toast = relation_open(rel->rd_rel->reltoastrelid, AccessShareLock);
 
-		rlocators[n++] = toast->rd_locator;
+		add_file(list, toast->rd_locator);
 		relation_close(toast, AccessShareLock);
 	}
-	removed = purge(rlocators, n);
-	relation_close(rel, ShareLock);
+	relation_close(rel, NoLock);
+}
+
+/*
+ * Purges the relation as it is, if it is there, with its partitions; returns
+ * how many kept files that removed.  *relids are those that were purged.
+ */
+static int
+purge_present(Oid relid, LOCKMODE lockmode, List **relids)
+{
+	Relation	rel = try_relation_open(relid, lockmode);
+	PurgeList	list = {0};
+
+	*relids = NIL;
+	if (rel == NULL)
+		return 0;
+	if (!RELKIND_HAS_STORAGE(rel->rd_rel->relkind) &&
+		rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("relation \"%s\" has no storage", RelationGetRelationName(rel))));
+	if (rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+		*relids = find_all_inheritors(relid, lockmode, NULL);
+	else
+		*relids = list_make1_oid(relid);
+	foreach_oid(member, *relids)
+		add_relation(&list, member, lockmode);
+	relation_close(rel, NoLock);
+	return purge(list.items, list.n);
+}
+
+/*
+ * Purges what else is known of the past: partitions that it had, and the files
+ * that it and they had before.
+ */
+static int
+purge_past(Oid relid, LOCKMODE lockmode, List *done)
+{
+	FlashbackPastFinder find = *(FlashbackPastFinder *) find_rendezvous_variable(FLASHBACK_PAST);
+	FlashbackPast past = {0};
+	PurgeList	list = {0};
+
+	if (find)
+		find(relid, &past);
+	if (done == NIL && !past.existed)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("there is no relation with OID %u, and none is known that was dropped", relid)));
+	if (done == NIL)
+		add_relation(&list, relid, lockmode);
+	foreach_oid(member, past.relids)
+	{
+		if (list_member_oid(done, member))
+			continue;
+		add_relation(&list, member, lockmode);
+		if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(member)))
+			ereport(NOTICE,
+					(errmsg("relation \"%s\", which was a partition before, is purged, too",
+							get_rel_name(member))));
+	}
+	foreach_ptr(RelFileLocator, file, past.files)
+		add_file(&list, *file);
+	if (past.nunknown > 0)
+		ereport(WARNING,
+				(errmsg_plural("%d kept file stays of which it is not known whose it was",
+							   "%d kept files stay of which it is not known whose they were",
+							   past.nunknown, past.nunknown),
+				 errdetail("As a file of this relation it cannot be read any more."),
+				 errhint("See polar_flashback_recycled; polar_flashback_purge(tablespace, database, relfilenode) removes one.")));
+	return list.n > 0 ? purge(list.items, list.n) : 0;
+}
+
+/*
+ * Purges a relation with its TOAST table and its partitions: by its OID, so
+ * whatever files it had.  It may have been dropped.  What is there now comes
+ * first, for which nothing needs to be read.  A checkpoint then begins the
+ * time for which it can be read again.
+ */
+Datum
+polar_flashback_purge(PG_FUNCTION_ARGS)
+{
+	Oid			relid = PG_GETARG_OID(0);
+	LOCKMODE	lockmode = RecoveryInProgress() ? AccessShareLock : ShareLock;
+	List	   *done;
+	int			removed;
+
+	require_enabled();
+	removed = purge_present(relid, lockmode, &done);
+	removed += purge_past(relid, lockmode, done);
 	RequestCheckpoint(CHECKPOINT_IMMEDIATE | CHECKPOINT_WAIT | CHECKPOINT_FORCE);
 	PG_RETURN_INT32(removed);
 }

@@ -29,6 +29,7 @@
 #include "miscadmin.h"
 #include "storage/bufpage.h"
 #include "storage/fd.h"
+#include "utils/injection_point.h"
 #include "utils/memutils.h"
 
 #define SCAN_BUFFER ((Size) 1024 * 1024)
@@ -336,7 +337,8 @@ flashback_log_has_index(uint64 segment)
 
 /*
  * Writes the index of a segment that is complete, and gives back the space
- * that it did not need.  False if the segment is damaged.
+ * that it did not need.  False if the segment is damaged; if it can be read but
+ * the index not be written there is none afterwards, and the reason is known.
  */
 bool
 flashback_log_index_segment(uint64 segment)
@@ -394,9 +396,13 @@ flashback_log_index_segment(uint64 segment)
 	snprintf(new_path, sizeof(new_path), "%s.new", path);
 	length = header.nentries * sizeof(FlashbackLogIndexEntry);
 	fd = OpenTransientFile(new_path, O_WRONLY | O_CREAT | O_TRUNC | PG_BINARY);
-	written = fd >= 0 &&
+	errno = fd >= 0 ? ENOSPC : errno;
+	written = fd >= 0 && !IS_INJECTION_POINT_ATTACHED("flashback-log-index-fails") &&
 		write(fd, &header, sizeof(header)) == sizeof(header) &&
 		write(fd, entries, length) == (ssize_t) length;
+	if (!written)
+		snprintf(flashback_log_error, sizeof(flashback_log_error),
+				 "could not write file \"%s\": %s", new_path, pg_strerror(errno));
 	if (fd >= 0)
 		CloseTransientFile(fd);
 	if (written && durable_rename(new_path, path, LOG) == 0)
@@ -414,7 +420,12 @@ flashback_log_index_segment(uint64 segment)
 					 errmsg("could not truncate file \"%s\": %m", segment_path)));
 	}
 	else
+	{
+		if (written)
+			snprintf(flashback_log_error, sizeof(flashback_log_error),
+					 "could not rename file \"%s\"", new_path);
 		unlink(new_path);
+	}
 
 	flashback_log_scan_close(&scan);
 	pfree(entries);

@@ -654,6 +654,114 @@ flashback_recycle_retain(XLogRecPtr oldest_lsn)
 	pfree(names);
 }
 
+typedef struct AreaVisit
+{
+	void		(*visit) (const char *path, void *arg);
+	void	   *arg;
+} AreaVisit;
+
+static bool
+visit_path(Oid tablespace, void *arg)
+{
+	AreaVisit  *visit = arg;
+	char		path[MAXPGPATH];
+
+	area_path(path, tablespace);
+	visit->visit(path, visit->arg);
+	return true;
+}
+
+/*
+ * Visits the directories in which there may be kept files, if there are any.
+ */
+void
+flashback_recycle_visit_areas(void (*visit) (const char *path, void *arg), void *arg)
+{
+	AreaVisit	area_visit = {.visit = visit,.arg = arg};
+	int64		files;
+
+	SpinLockAcquire(&flashback_log_shared->mutex);
+	files = flashback_log_shared->recycled_files;
+	SpinLockRelease(&flashback_log_shared->mutex);
+	if (files > 0)
+		(void) for_each_tablespace(visit_path, &area_visit);
+}
+
+static bool
+is_on_device(Oid tablespace, dev_t device)
+{
+	char		path[MAXPGPATH];
+	struct stat st;
+
+	area_path(path, tablespace);
+	return stat(path, &st) == 0 && st.st_dev == device;
+}
+
+/*
+ * What the file system gets back when a kept file is removed.
+ */
+static uint64
+space_of(const FlashbackKeptName *name)
+{
+	uint64		total = 0;
+
+	for (BlockNumber segno = 0;; segno++)
+	{
+		char		path[MAXPGPATH];
+		struct stat st;
+
+		flashback_recycle_segment_path(path, name, segno);
+		if (lstat(path, &st) != 0)
+			break;
+		total += (uint64) st.st_blocks * 512;
+	}
+	return total;
+}
+
+/*
+ * A file system has too little room: gives up the oldest kept files on it that
+ * nobody reads, until it has so many bytes more.  Returns how many it got, and
+ * for how many files.
+ */
+uint64
+flashback_recycle_give_up(dev_t device, uint64 bytes, int *files)
+{
+	FlashbackKeptName *names;
+	Oid			tablespace = InvalidOid;
+	bool		there = false;
+	uint64		freed = 0;
+	int64		any;
+	int			n;
+
+	*files = 0;
+	SpinLockAcquire(&flashback_log_shared->mutex);
+	any = flashback_log_shared->recycled_files;
+	SpinLockRelease(&flashback_log_shared->mutex);
+	if (any <= 0)
+		return 0;
+
+	names = flashback_recycle_list(&n);
+	for (int i = 0; i < n && freed < bytes; i++)
+	{
+		uint64		space;
+
+		if (names[i].rlocator.spcOid != tablespace)
+		{
+			tablespace = names[i].rlocator.spcOid;
+			there = is_on_device(tablespace, device);
+		}
+		if (!there)
+			continue;
+		space = space_of(&names[i]);
+		if (!flashback_recycle_remove(&names[i], 0))
+			continue;
+		freed += space;
+		(*files)++;
+	}
+	pfree(names);
+	return freed;
+}
+
 typedef struct Oldest
 {
 	FlashbackKeptName name;

@@ -50,6 +50,9 @@
 /* Until a checkpoint is requested again, to begin a window; doubled each time */
 #define FIRST_WAIT_MS 5000
 
+/* The most, between attempts to write an index */
+#define LAST_WAIT_MS 300000
+
 /* Points that repair may need: the checkpoint that completed, and one after */
 #define POINTS_FOR_REPAIR 2
 
@@ -114,20 +117,61 @@ remove_segments(uint64 before)
 }
 
 /*
- * How many of the oldest points are no longer to be kept.  The caller holds
- * the state lock.
+ * How many points stay in any case.
+ */
+int
+flashback_log_least_points(void)
+{
+	return flashback_log_mode == FLASHBACK_LOG_SYNC ? POINTS_FOR_REPAIR : 1;
+}
+
+/*
+ * What the segments take that the log needs from one position, and not from a
+ * later one on.
+ */
+uint64
+flashback_log_bytes_between(uint64 position, uint64 later)
+{
+	uint64		total = 0;
+
+	for (uint64 s = position / FLASHBACK_LOG_SEGMENT_SIZE; s < later / FLASHBACK_LOG_SEGMENT_SIZE; s++)
+		total += file_size(s);
+	return total;
+}
+
+/*
+ * Notes why the window does not reach back as far as its time says.
+ */
+void
+flashback_log_note_shortened(const char *why)
+{
+	FlashbackLogShared *shared = flashback_log_shared;
+	TimestampTz now = GetCurrentTimestamp();
+
+	SpinLockAcquire(&shared->mutex);
+	shared->shortened++;
+	shared->shortened_at = now;
+	strlcpy(shared->why_shortened, why, sizeof(shared->why_shortened));
+	SpinLockRelease(&shared->mutex);
+}
+
+/*
+ * How many of the oldest points are no longer to be kept; *why, unless it is
+ * because of their age.  The caller holds the state lock.
  */
 static int
-surplus_points(void)
+surplus_points(const char **why)
 {
 	FlashbackLogShared *shared = flashback_log_shared;
 	FlashbackPoint *points = shared->points;
 	TimestampTz oldest = GetCurrentTimestamp() - (TimestampTz) flashback_log_rotation * USECS_PER_MINUTE;
 	uint64		active = active_segment();
 	uint64		limit = size_limit();
-	int			needed = (flashback_log_mode == FLASHBACK_LOG_SYNC) ? POINTS_FOR_REPAIR : 1;
+	int			needed = flashback_log_least_points();
 	int			surplus = 0;
 	uint64		total = 0;
+
+	*why = NULL;
 
 	/* The last point before the time is needed to go back to it */
 	if (flashback_log_keep_recovery_area)
@@ -143,6 +187,7 @@ surplus_points(void)
 		XLByteToSeg(points[surplus].redo, segno, wal_segment_size);
 		if (there == 0 || there <= segno)
 			break;
+		*why = "WAL that it needs was removed";
 		surplus++;
 	}
 
@@ -150,11 +195,9 @@ surplus_points(void)
 		total += file_size(s);
 	while (shared->npoints - surplus > needed && total > limit)
 	{
-		uint64		from = points[surplus].position / FLASHBACK_LOG_SEGMENT_SIZE;
-
+		*why = "the flashback log has reached its size limit";
+		total -= flashback_log_bytes_between(points[surplus].position, points[surplus + 1].position);
 		surplus++;
-		for (uint64 s = from; s < points[surplus].position / FLASHBACK_LOG_SEGMENT_SIZE; s++)
-			total -= file_size(s);
 	}
 	return surplus;
 }
@@ -169,6 +212,7 @@ retain(void)
 	uint64		keep_from;
 	bool		broken;
 	bool		written = true;
+	const char *why = NULL;
 
 	SpinLockAcquire(&shared->mutex);
 	broken = shared->broken;
@@ -181,7 +225,7 @@ retain(void)
 		keep_from = shared->first_segment;
 	else
 	{
-		int			surplus = surplus_points();
+		int			surplus = surplus_points(&why);
 
 		if (surplus > 0)
 		{
@@ -194,10 +238,41 @@ retain(void)
 	if (written)
 		remove_segments(keep_from);
 	LWLockRelease(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK));
+	if (why && flashback_log_keep_recovery_area)
+		flashback_log_note_shortened(why);
 	if (!written)
 		ereport(LOG,
 				(errmsg("could not drop old points of the flashback log"),
 				 errdetail("%s.", flashback_log_error)));
+}
+
+/*
+ * Gives up the points before the one of this number, as far as that may be;
+ * returns how many went.  As in make_room(), there may be no space for a new
+ * state file.
+ */
+int
+flashback_log_give_up_points(uint64 number)
+{
+	FlashbackLogShared *shared = flashback_log_shared;
+	int			least = flashback_log_least_points();
+	int			n = 0;
+	bool		broken;
+
+	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK), LW_EXCLUSIVE);
+	SpinLockAcquire(&shared->mutex);
+	broken = shared->broken;
+	SpinLockRelease(&shared->mutex);
+	while (!broken && shared->npoints - n > least && shared->points[n].number < number)
+		n++;
+	if (n > 0)
+	{
+		flashback_log_drop_points(n);
+		remove_segments(shared->points[0].position / FLASHBACK_LOG_SEGMENT_SIZE);
+		(void) flashback_log_write_state(false);
+	}
+	LWLockRelease(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK));
+	return n;
 }
 
 /*
@@ -209,7 +284,7 @@ bool
 flashback_log_make_room(void)
 {
 	FlashbackLogShared *shared = flashback_log_shared;
-	int			needed = (flashback_log_mode == FLASHBACK_LOG_SYNC) ? POINTS_FOR_REPAIR : 1;
+	int			needed = flashback_log_least_points();
 	int			surplus = 0;
 	bool		result = false;
 
@@ -222,6 +297,7 @@ flashback_log_make_room(void)
 		flashback_log_drop_points(surplus);
 		remove_segments(shared->points[0].position / FLASHBACK_LOG_SEGMENT_SIZE);
 		unlink(SPARE);
+		flashback_log_note_shortened("there was no space for another segment of the flashback log");
 		(void) flashback_log_write_state(false);
 		result = true;
 	}
@@ -312,7 +388,9 @@ lose_segment(uint64 segment)
 }
 
 /*
- * Indexes the segments that nobody writes any more.
+ * Indexes the segments that nobody writes any more.  One that cannot be
+ * written, as on a full disk, is tried again later and later: each attempt
+ * reads a whole segment.
  *
  * Not before recovery has brought all pages up to date: until then damage must
  * not end a window whose other segments have what torn pages were.
@@ -320,10 +398,15 @@ lose_segment(uint64 segment)
 static void
 index_segments(void)
 {
+	static TimestampTz failed_at = 0;
+	static int	wait_ms = 0;
 	uint64		active = active_segment();
+	TimestampTz now = GetCurrentTimestamp();
 	uint64		from;
 
 	if (RecoveryInProgress() && !flashback_log_is_consistent())
+		return;
+	if (wait_ms > 0 && failed_at <= now && !TimestampDifferenceExceeds(failed_at, now, wait_ms))
 		return;
 
 	LWLockAcquire(flashback_log_lock(FLASHBACK_LOG_STATE_LOCK), LW_SHARED);
@@ -336,6 +419,18 @@ index_segments(void)
 			continue;
 		if (!flashback_log_index_segment(segment))
 			lose_segment(segment);
+		else if (!flashback_log_has_index(segment) && file_size(segment) > 0)
+		{
+			ereport(LOG,
+					(errmsg("could not write an index of the flashback log"),
+					 errdetail("%s.", flashback_log_error),
+					 errhint("Until it can be, a flashback reads whole segments.")));
+			failed_at = now;
+			wait_ms = Min(Max(2 * wait_ms, FIRST_WAIT_MS), LAST_WAIT_MS);
+			return;
+		}
+		else
+			wait_ms = 0;
 	}
 }
 
@@ -452,6 +547,7 @@ flashback_log_worker_main(Datum arg)
 		}
 
 		retain();
+		flashback_log_keep_reserve();
 		recycle();
 		make_spare();
 		fill_spare();
@@ -490,13 +586,17 @@ oldest_kept_point(FlashbackPoint *point)
 }
 
 /*
- * WAL from the oldest point on is kept, but not more than slots may keep.
+ * WAL from the oldest point on is kept, but not more than slots may keep.  A
+ * checkpoint that is about to remove WAL looks first whether it must be more:
+ * the next one may be too late.
  */
 static XLogRecPtr
 keep_wal(XLogRecPtr recptr)
 {
 	FlashbackPoint point;
 
+	if (AmCheckpointerProcess() && flashback_log_keep_recovery_area)
+		flashback_log_keep_reserve();
 	if (!oldest_kept_point(&point) || point.redo > recptr)
 		return InvalidXLogRecPtr;
 	if (max_slot_wal_keep_size_mb >= 0)

@@ -17,6 +17,7 @@
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/xlog.h"
+#include "access/xlogrecovery.h"
 #include "flashback_log.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -63,6 +64,50 @@ size_of_segments(uint64 first, uint64 position)
 }
 
 /*
+ * The newest moment that can be gone back to.  On a standby that is not now:
+ * only what is before a commit that was replayed is known to be complete.
+ */
+static TimestampTz
+newest_moment(void)
+{
+	TimestampTz latest;
+
+	if (!RecoveryInProgress())
+		return GetCurrentTimestamp();
+	latest = GetLatestXTime();
+	return latest == 0 ? DT_NOBEGIN : latest - 1;
+}
+
+/*
+ * What version 1.2 of the extension has added: the newest moment, and what has
+ * made the window shorter than its time says.
+ */
+static int
+add_bounds(Datum *values, bool *nulls, bool any, TimestampTz oldest)
+{
+	FlashbackLogShared *shared = flashback_log_shared;
+	TimestampTz newest = newest_moment();
+	char		why[sizeof(shared->why_shortened)];
+	TimestampTz shortened_at;
+	uint64		shortened;
+	int			i = 0;
+
+	SpinLockAcquire(&shared->mutex);
+	memcpy(why, shared->why_shortened, sizeof(why));
+	shortened_at = shared->shortened_at;
+	shortened = shared->shortened;
+	SpinLockRelease(&shared->mutex);
+	nulls[i] = (!any || newest < oldest);
+	values[i++] = TimestampTzGetDatum(newest);
+	values[i++] = Int64GetDatum(shortened);
+	nulls[i] = (shortened == 0);
+	values[i++] = TimestampTzGetDatum(shortened_at);
+	nulls[i] = (shortened == 0);
+	values[i++] = CStringGetTextDatum(why);
+	return i;
+}
+
+/*
  * The state of the log, its window and its statistics.
  */
 Datum
@@ -70,8 +115,8 @@ polar_stat_get_flashback_log(PG_FUNCTION_ARGS)
 {
 	FlashbackLogShared *shared = flashback_log_shared;
 	TupleDesc	desc;
-	Datum		values[30];
-	bool		nulls[30] = {0};
+	Datum		values[40];
+	bool		nulls[40] = {0};
 	FlashbackPoint first = {0},
 				last = {0},
 				before = {0};
@@ -150,7 +195,9 @@ polar_stat_get_flashback_log(PG_FUNCTION_ARGS)
 	SpinLockRelease(&shared->mutex);
 	values[i++] = Int64GetDatum(recycled_files);
 	values[i++] = Int64GetDatum(recycled_bytes);
-	Assert(i == desc->natts);
+
+	i += add_bounds(values + i, nulls + i, npoints > 0, first.time);
+	Assert(i >= desc->natts);
 
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
 }

@@ -76,9 +76,10 @@ polar_flashback_dropped(PG_FUNCTION_ARGS)
 	bool		all = has_privs_of_role(GetUserId(), ROLE_PG_MONITOR);
 	FlashbackPoint oldest;
 	List	   *events;
+	int			nunknown;
 
 	InitMaterializedSRF(fcinfo, 0);
-	events = flashback_events(&oldest);
+	events = flashback_events(&oldest, &nunknown);
 	foreach_ptr(FlashbackEvent, event, events)
 	{
 		bool		owned = is_owned(event);
@@ -87,7 +88,7 @@ polar_flashback_dropped(PG_FUNCTION_ARGS)
 		bool		nulls[DROPPED_COLUMNS] = {0};
 		int			i = 0;
 
-		if (!owned && !all)
+		if ((!owned && !all) || flashback_event_is_purged(event))
 			continue;
 		owner = GetUserNameFromId(event->owner, true);
 		values[i++] = ObjectIdGetDatum(event->relid);
@@ -158,7 +159,8 @@ static List *
 find_dropped(const RangeVar *relation)
 {
 	FlashbackPoint oldest;
-	List	   *events = flashback_events(&oldest);
+	int			nunknown;
+	List	   *events = flashback_events(&oldest, &nunknown);
 	List	   *path = relation->schemaname ? list_make1_oid(InvalidOid) : fetch_search_path(false);
 	List	   *found = NIL;
 
@@ -171,6 +173,7 @@ find_dropped(const RangeVar *relation)
 				(relation->schemaname ? strcmp(schema_name(event), relation->schemaname) == 0 :
 				 event->namespace == namespace) &&
 				!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(event->relid)) &&
+				!flashback_event_is_purged(event) &&
 				is_owned(event))
 				found = lappend(found, event);
 		}

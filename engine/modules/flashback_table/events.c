@@ -293,14 +293,18 @@ flashback_event_create(const FlashbackFormer *former, const FlashbackCommit *com
 	event->at = commit->time;
 	event->rlocator = former->file.rlocator;
 	event->size = size_of(files, &former->file.rlocator);
-	if (OidIsValid(former->toastrelid))
+	if (OidIsValid(former->toastrelid) && hash_search(files, &former->toast.rlocator, HASH_FIND, NULL))
+	{
 		event->size += size_of(files, &former->toast.rlocator);
+		event->toast = former->toast.rlocator;
+	}
 	event->relid = former->relid;
 	event->namespace = former->namespace;
 	namestrcpy(&event->schema, schema);
 	event->name = former->name;
 	event->owner = former->owner;
 	event->partitioned = (former->kind == RELKIND_PARTITIONED_TABLE);
+	event->partition = former->partition;
 
 	/* What rewrites a table does so in a table that comes and goes */
 	if (flashback_has_dropped(commit, former->relid))
@@ -432,10 +436,10 @@ find_events(DeletingCommits *commits)
 
 /*
  * The events of this database that can be gone back to before, newest first;
- * and the oldest point.
+ * the oldest point; and how many kept files are of commits that are not known.
  */
 List *
-flashback_events(FlashbackPoint *oldest)
+flashback_events(FlashbackPoint *oldest, int *nunknown)
 {
 	FlashbackKeptFile *files;
 	DeletingCommits commits = {0};
@@ -443,6 +447,7 @@ flashback_events(FlashbackPoint *oldest)
 	int			nfiles;
 	int			n = 0;
 
+	*nunknown = 0;
 	if (!flashback_oldest_point(oldest))
 		return NIL;
 	files = flashback_log()->recycle->list(&nfiles);
@@ -473,6 +478,8 @@ flashback_events(FlashbackPoint *oldest)
 
 		HTAB	   *deleted = flashback_deleted_files(commit->files, commit->nfiles);
 
+		if (!commit->known)
+			*nunknown += commit->nfiles;
 		foreach_ptr(FlashbackEvent, event, commit->known ? commit->events : NIL)
 		{
 			if (event->partitioned || hash_search(deleted, &event->rlocator, HASH_FIND, NULL))

@@ -30,6 +30,7 @@ typedef struct FlashbackEvent
 	FlashbackEventKind kind;
 	TimestampTz at;
 	RelFileLocator rlocator;	/* of the file that it deleted */
+	RelFileLocator toast;		/* and of the TOAST table's; no number: none */
 	int64		size;			/* of that, and of the TOAST table's */
 	Oid			relid;
 	NameData	name;			/* this and what follows: as it was then */
@@ -37,6 +38,7 @@ typedef struct FlashbackEvent
 	NameData	schema;
 	Oid			owner;
 	bool		partitioned;	/* it had no file itself */
+	bool		partition;		/* of another one */
 	char	   *definition;		/* if dropped, else NULL */
 } FlashbackEvent;
 
@@ -45,7 +47,11 @@ extern FlashbackEvent *flashback_event_create(const FlashbackFormer *former,
 											  const FlashbackCommit *commit, XLogRecPtr lsn, int nnew,
 											  HTAB *files, const char *former_schema);
 extern HTAB *flashback_deleted_files(const FlashbackKeptFile *files, int nfiles);
-extern List *flashback_events(FlashbackPoint *oldest);
+extern List *flashback_events(FlashbackPoint *oldest, int *nunknown);
+
+/* past.c */
+extern bool flashback_event_is_purged(const FlashbackEvent *event);
+extern void flashback_find_past(Oid relid, FlashbackPast *past);
 
 /* history.c */
 typedef void (*FlashbackHistoryCallback) (XLogRecPtr commit_lsn, List *events, void *arg);

@@ -107,6 +107,12 @@ extern void flashback_heap_pause(FlashbackHeap *heap);
 extern void flashback_heap_rebuild_newer(FlashbackHeap *heap);
 extern void flashback_heap_close(FlashbackHeap *heap);
 
+/* past.c */
+extern bool flashback_may_read_any(const FlashbackFormer *former, const FlashbackPoint *point);
+extern bool flashback_may_read(const FlashbackFormer *former, const FlashbackPoint *point);
+extern void flashback_refuse_purged(const FlashbackFormer *former, const char *name,
+									FlashbackRefusal *refusal);
+
 /* columns.c */
 extern void flashback_columns_begin(FlashbackFormer *former);
 extern void flashback_columns_take(FlashbackFormer *former, TupleTableSlot *slot);

@@ -41,6 +41,8 @@ typedef struct FlashbackRows FlashbackRows;
 /* Differences between the partitions of then and now are reported */
 #define FLASHBACK_REPORT 4
 
+extern bool flashback_descendants(Oid parent, const FlashbackMoment *moment, List **descendants,
+								  FlashbackRefusal *refusal);
 extern bool flashback_is_possible(Relation rel, const FlashbackMoment *moment, int64 *pages,
 								  FlashbackRefusal *refusal);
 extern FlashbackRows *flashback_rows_begin(Relation rel, TimestampTz time,
@@ -60,6 +62,7 @@ extern bool flashback_kind_is_possible(Relation rel, FlashbackRefusal *refusal);
 /* privileges.c */
 extern void flashback_check_owners(List *relids);
 extern void flashback_check_former_owner(Oid relid, const FlashbackFormer *former);
+extern Oid	flashback_heir(const FlashbackFormer *former);
 pg_noreturn extern void flashback_refuse_undecided(Relation rel, const char *reason);
 
 /* progress.c */

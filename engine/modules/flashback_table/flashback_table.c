@@ -16,6 +16,7 @@
  */
 #include "postgres.h"
 
+#include "flashback_events.h"
 #include "flashback_internal.h"
 #include "flashback_sql.h"
 #include "fmgr.h"
@@ -89,4 +90,5 @@ _PG_init(void)
 	prev_shmem_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = flashback_table_shmem_startup;
 	flashback_table_hook = flashback_execute_command;
+	*(FlashbackPastFinder *) find_rendezvous_variable(FLASHBACK_PAST) = flashback_find_past;
 }

@@ -130,6 +130,7 @@ typedef struct FlashbackFormer
 	Oid			am;
 	char		kind;
 	char		persistence;
+	bool		partition;
 	int			natts;			/* number of columns, with dropped ones */
 	FlashbackFile file;
 	Oid			toastrelid;		/* InvalidOid: it had no TOAST relation */

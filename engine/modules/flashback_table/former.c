@@ -207,6 +207,7 @@ flashback_former_take(FlashbackFormer *former, TupleTableSlot *slot)
 	former->am = DatumGetObjectId(flashback_catalog_value(slot, Anum_pg_class_relam));
 	former->kind = DatumGetChar(flashback_catalog_value(slot, Anum_pg_class_relkind));
 	former->persistence = DatumGetChar(flashback_catalog_value(slot, Anum_pg_class_relpersistence));
+	former->partition = DatumGetBool(flashback_catalog_value(slot, Anum_pg_class_relispartition));
 	former->natts = DatumGetInt16(flashback_catalog_value(slot, Anum_pg_class_relnatts));
 	former->toastrelid = DatumGetObjectId(flashback_catalog_value(slot, Anum_pg_class_reltoastrelid));
 	former->file.rlocator = get_locator(slot);
@@ -478,14 +479,9 @@ explain_missing(const FlashbackFile *file, Relation rel, const FlashbackMoment *
 	snprintf(refusal->hint, sizeof(refusal->hint), "It can be read as of %s.", timestamptz_to_str(at));
 }
 
-/*
- * Finds the files of a relation (NULL: it did not exist) and its TOAST
- * relation; false, with the reason, if one of them cannot be read.  The present
- * relation (NULL: it has been dropped) is locked.
- */
-bool
-flashback_former_find_files(FlashbackFormer *former, Relation rel, const FlashbackMoment *moment,
-							FlashbackRefusal *refusal)
+static bool
+find_files(FlashbackFormer *former, Relation rel, const FlashbackMoment *moment,
+		   FlashbackRefusal *refusal)
 {
 	const char *name = rel ? RelationGetRelationName(rel) : former ? NameStr(former->name) : "";
 	Relation	toast;
@@ -557,4 +553,25 @@ flashback_former_find_files(FlashbackFormer *former, Relation rel, const Flashba
 	if (toast)
 		table_close(toast, NoLock);
 	return found;
+}
+
+/*
+ * Finds the files of a relation (NULL: it did not exist) and its TOAST
+ * relation; false, with the reason, if one of them cannot be read, or may not
+ * since it was purged.  The present relation (NULL: it has been dropped) is
+ * locked.
+ */
+bool
+flashback_former_find_files(FlashbackFormer *former, Relation rel, const FlashbackMoment *moment,
+							FlashbackRefusal *refusal)
+{
+	const char *name = rel ? RelationGetRelationName(rel) : former ? NameStr(former->name) : "";
+	bool		may = (former == NULL || flashback_may_read_any(former, &moment->point));
+
+	if (may && !find_files(former, rel, moment, refusal))
+		return false;
+	if (may && flashback_may_read(former, &moment->point))
+		return true;
+	flashback_refuse_purged(former, name, refusal);
+	return false;
 }

@@ -121,6 +121,30 @@ descendants_then(Oid parent, const FlashbackFormer *inherits_then, Relation inhe
 }
 
 /*
+ * The same, if pg_inherits of then can be read; false, with the reason, if not.
+ */
+bool
+flashback_descendants(Oid parent, const FlashbackMoment *moment, List **descendants,
+					  FlashbackRefusal *refusal)
+{
+	FlashbackFormers *formers = flashback_formers_read(list_make1_oid(InheritsRelationId), moment, refusal);
+	FlashbackFormer *inherits_then;
+	Relation	inherits;
+	bool		found;
+
+	*descendants = NIL;
+	if (formers == NULL)
+		return false;
+	inherits_then = flashback_former_of(formers, InheritsRelationId);
+	inherits = table_open(InheritsRelationId, AccessShareLock);
+	found = flashback_former_find_files(inherits_then, inherits, moment, refusal);
+	if (found)
+		*descendants = descendants_then(parent, inherits_then, inherits, moment);
+	table_close(inherits, NoLock);
+	return found;
+}
+
+/*
  * Says how the partitions differ from those that the table has now.
  */
 static void
@@ -459,6 +483,29 @@ flashback_rows_moment(const FlashbackRows *rows)
 	return &rows->moment;
 }
 
+/*
+ * All rows have been read: they do not count if one of the tables that they are
+ * from was purged meanwhile, also one that has been read to its end before.
+ */
+static void
+check_purged(const FlashbackRows *rows)
+{
+	const FlashbackFormer *purged = NULL;
+	FlashbackRefusal refusal;
+
+	if (!flashback_may_read(rows->tree.root, &rows->moment.point))
+		purged = rows->tree.root;
+	foreach_ptr(Leaf, leaf, rows->tree.leaves)
+	{
+		if (!flashback_may_read(leaf->former, &rows->moment.point))
+			purged = leaf->former;
+	}
+	if (purged == NULL)
+		return;
+	flashback_refuse_purged(purged, NameStr(purged->name), &refusal);
+	flashback_refuse(&refusal);
+}
+
 static void
 end_leaf(FlashbackRows *rows)
 {
@@ -561,6 +608,7 @@ flashback_rows_next(FlashbackRows *rows, TupleTableSlot **slot)
 		CHECK_FOR_INTERRUPTS();
 		if (rows->scan == NULL && !next_leaf(rows))
 		{
+			check_purged(rows);
 			flashback_progress_rows(rows->count);
 			return false;
 		}

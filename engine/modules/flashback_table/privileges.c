@@ -69,7 +69,8 @@ flashback_check_owners(List *relids)
 
 /*
  * A table that does not exist any more (former is NULL: it did not exist then
- * either) is its former owner's, to whom it would be given.
+ * either) is its former owner's.  If that role is gone nobody has its rights
+ * but a superuser.
  */
 void
 flashback_check_former_owner(Oid relid, const FlashbackFormer *former)
@@ -82,11 +83,21 @@ flashback_check_former_owner(Oid relid, const FlashbackFormer *former)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("must have been owner of the relation with OID %u", relid)));
-	if (!SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(former->owner)))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("the owner of table \"%s\" no longer exists", NameStr(former->name)),
-				 errdetail("It was the role with OID %u.", former->owner)));
+}
+
+/*
+ * To whom a table that does not exist any more is given: its former owner, or
+ * if that role is gone the current user, who then is a superuser.
+ */
+Oid
+flashback_heir(const FlashbackFormer *former)
+{
+	if (SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(former->owner)))
+		return former->owner;
+	ereport(NOTICE,
+			(errmsg("the owner of table \"%s\" no longer exists", NameStr(former->name)),
+			 errdetail("It was the role with OID %u; the table is yours.", former->owner)));
+	return GetUserId();
 }
 
 /*

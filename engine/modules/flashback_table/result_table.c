@@ -357,7 +357,7 @@ flashback_make_result_before(Oid relid, XLogRecPtr commit_lsn, const char *name,
 				 errmsg("the schema of table \"%s\" no longer exists", NameStr(former->name)),
 				 errhint("Name another one: polar_flashback_before_drop(%u, '%X/%X', result_schema => '...').",
 						 relid, LSN_FORMAT_ARGS(commit_lsn))));
-	result->relid = create_table(columns, rel ? rel->rd_rel->relowner : former->owner, name, schema);
+	result->relid = create_table(columns, rel ? rel->rd_rel->relowner : flashback_heir(former), name, schema);
 	table = table_open(result->relid, AccessExclusiveLock);
 	on_result = flashback_condition_create(table, condition);
 	result->rows = fill_table(table, columns, rows, condition != NULL, on_result,

@@ -334,11 +334,21 @@ flashback_scan_tuple(FlashbackScan *scan, OffsetNumber offset)
 void
 flashback_scan_check_complete(FlashbackScan *scan)
 {
+	FlashbackRefusal refusal;
+	FlashbackFormer former;
+
 	if (!flashback_moment_lasts(&scan->moment))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the target time has left the window of the flashback log meanwhile"),
 				 errhint("Choose a later time, or a longer window with polar_fast_recovery_area_rotation.")));
+
+	flashback_scan_former(scan, &former);
+	if (!flashback_may_read(&former, &scan->moment.point))
+	{
+		flashback_refuse_purged(&former, NameStr(scan->name), &refusal);
+		flashback_refuse(&refusal);
+	}
 }
 
 /*

@@ -22,6 +22,7 @@
 #include "decision.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
+#include "port/pg_bitutils.h"
 #include "postmaster/startup.h"
 #include "repair.h"
 #include "storage/bufpage.h"
@@ -439,9 +440,21 @@ forget_fetched(Recovery *recovery, const Batch *batch)
 	{
 		const PageRepairBlock *block = &batch->blocks[i];
 
-		if (batch->done[i])
-			find_chunk(recovery, block)->check[(block->blkno % PAGE_REPAIR_CHUNK_BLOCKS) / 64] &= ~(UINT64CONST(1) << (block->blkno % 64));
+		if (!batch->done[i])
+			continue;
+		find_chunk(recovery, block)->check[(block->blkno % PAGE_REPAIR_CHUNK_BLOCKS) / 64] &= ~(UINT64CONST(1) << (block->blkno % 64));
+		recovery->fetched++;
 	}
+}
+
+/*
+ * With "always" this is nearly all that a start does.
+ */
+static void
+tell_progress(const Recovery *recovery)
+{
+	ereport_startup_progress("page repair fetches pages, elapsed time: %ld.%02d s, %llu of %llu pages",
+							 (unsigned long long) recovery->fetched, (unsigned long long) recovery->to_fetch);
 }
 
 /*
@@ -670,6 +683,7 @@ fetch_from_log(Recovery *recovery, PageRepairChunk **chunks, int nchunks)
 	while (batch->nblocks > 0 && prepare_log(recovery))
 	{
 		ProcessStartupProcInterrupts();
+		tell_progress(recovery);
 		header.timeline = log_source_timeline(recovery->log);
 		header.start_lsn = log_source_redo(recovery->log);
 		header.end_lsn = log_source_lsn(recovery->log);
@@ -710,8 +724,8 @@ fetch_from_log(Recovery *recovery, PageRepairChunk **chunks, int nchunks)
 }
 
 /*
- * Fetch all blocks that are left in the chunks, from the flashback log first.  While one answer is written,
- * the source works on the next.
+ * Fetch all blocks that are left in the chunks, from the flashback log first.
+ * While one answer is written, the source works on the next.
  */
 void
 fetch_all(Recovery *recovery, PageRepairChunk **chunks, int nchunks)
@@ -721,6 +735,10 @@ fetch_all(Recovery *recovery, PageRepairChunk **chunks, int nchunks)
 	int			chunk = 0;
 	int			from = 0;
 
+	recovery->to_fetch = recovery->fetched = 0;
+	for (int i = 0; i < nchunks; i++)
+		recovery->to_fetch += pg_popcount((char *) chunks[i]->check, sizeof(chunks[i]->check));
+	begin_startup_progress_phase();
 	fetch_from_log(recovery, chunks, nchunks);
 	next_batch(batch, chunks, nchunks, &chunk, &from);
 	while (batch->nblocks > 0)
@@ -731,6 +749,7 @@ fetch_all(Recovery *recovery, PageRepairChunk **chunks, int nchunks)
 		MemoryContext old;
 
 		ProcessStartupProcInterrupts();
+		tell_progress(recovery);
 
 		/*
 		 * The first request of all, and those after trouble, find a source

@@ -5,8 +5,8 @@
  *
  * Everything happens in the process that recovers, before the first record is
  * replayed: the buffer pool is empty and nobody else touches a relation.  See
- * README for why each page that is accepted is right; the numbers R1 to R12 in
- * here are those of the invariants.
+ * README for why each page that is accepted is right; R with a number is one of
+ * the invariants there.
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *
@@ -213,6 +213,8 @@ repair_from(Recovery *recovery, XLogRecPtr start, XLogReaderState *record)
 			verify_sweep_maps(recovery, chunks[i]->key.rlocator);
 		verify_chunk(recovery, chunks[i]);
 	}
+	if (record == NULL && !page_repair_list_only)
+		verify_sweep_written_maps(recovery, recovery->redo_time);
 	recovery->stats.check_ms += elapsed_ms(started);
 	repair_publish_stats(recovery);
 	if (page_repair_list_only)
@@ -399,6 +401,34 @@ has_checksums(const ControlFileData *control)
 }
 
 /*
+ * Note from where this recovery starts, and that it begins with nothing torn
+ * (R19).
+ */
+static void
+publish_whole(XLogRecPtr redo)
+{
+	SpinLockAcquire(&page_repair_shared->mutex);
+	page_repair_shared->whole = true;
+	page_repair_shared->recovered_from = redo;
+	SpinLockRelease(&page_repair_shared->mutex);
+}
+
+/*
+ * A standby that is consistent before the first record has written nothing that
+ * a later record has changed, so there is nothing to be looked at.
+ */
+static void
+publish_consistent(void)
+{
+	bool		crc_ok;
+	ControlFileData *control = get_controlfile(DataDir, &crc_ok);
+
+	if (crc_ok)
+		publish_whole(control->checkPointCopy.redo);
+	pfree(control);
+}
+
+/*
  * Is this a base backup that is being restored?  Images were forced while it was
  * taken (R12).
  */
@@ -410,10 +440,7 @@ is_base_backup(const ControlFileData *control)
 		return false;
 	if (page_repair_list_only)
 		refuse_list("This is a base backup, whose WAL has images until its end.");
-	SpinLockAcquire(&page_repair_shared->mutex);
-	page_repair_shared->whole = true;
-	page_repair_shared->recovered_from = control->checkPointCopy.redo;
-	SpinLockRelease(&page_repair_shared->mutex);
+	publish_whole(control->checkPointCopy.redo);
 	return true;
 }
 
@@ -529,6 +556,9 @@ begin_recovery(MemoryContext context)
 	recovery->context = context;
 	recovery->standby = InArchiveRecovery;
 	recovery->redo = control->checkPointCopy.redo;
+
+	/* A file's time may be a tick behind the clock that gives this one */
+	recovery->redo_time = control->checkPointCopy.time - 1;
 	recovery->least = page_repair_record_end(recovery->redo);
 
 	/*
@@ -568,8 +598,14 @@ repair_startup(void)
 		prev_rm_startup();
 	if (page_repair_list_only && (page_repair_shared == NULL || reachedConsistency))
 		refuse_list("Replay starts with a consistent database.");
-	if (page_repair_shared == NULL || reachedConsistency ||
-		(page_repair_policy == PAGE_REPAIR_OFF && !page_repair_list_only))
+	if (page_repair_shared == NULL)
+		return;
+	if (reachedConsistency)
+	{
+		publish_consistent();
+		return;
+	}
+	if (page_repair_policy == PAGE_REPAIR_OFF && !page_repair_list_only)
 		return;
 	torn_list_remove();
 

@@ -15,6 +15,7 @@
 
 #include "log_source.h"
 #include "page_repair.h"
+#include "pgtime.h"
 #include "storage/smgr.h"
 
 /* What this recovery is, and what has been done in it */
@@ -24,6 +25,7 @@ typedef struct Recovery
 	bool		standby;		/* in archive recovery, with a point of
 								 * consistency */
 	XLogRecPtr	redo;			/* R */
+	pg_time_t	redo_time;		/* files written since R are of then or later */
 	XLogRecPtr	least;			/* who is here has replayed all before R */
 	XLogRecPtr	limit;			/* of a standby: blocks changed later cannot
 								 * be torn */
@@ -43,6 +45,8 @@ typedef struct Recovery
 	PageRepairMap map;
 	PageRepairChunk **chunks;	/* those that are being dealt with */
 	int			nchunks;
+	uint64		to_fetch;		/* blocks of them that are not whole here */
+	uint64		fetched;		/* and those of them that are now */
 	LogSource  *log;			/* the flashback log, asked first, or NULL */
 	bool		log_ready;		/* its images have been looked up */
 	PageSource	log_source;		/* its name, and its last reason */
@@ -71,6 +75,7 @@ extern void repair_log(Recovery *recovery, const PageRepairBlock *block, const c
 extern PageRepairChunk **verify_sorted_chunks(Recovery *recovery, int *nchunks);
 extern void verify_chunk(Recovery *recovery, PageRepairChunk *chunk);
 extern void verify_sweep_maps(Recovery *recovery, RelFileLocator rlocator);
+extern void verify_sweep_written_maps(Recovery *recovery, pg_time_t since);
 extern bool verify_is_whole(Recovery *recovery, const PageRepairBlock *block);
 extern int	verify_next_checked(PageRepairChunk *chunk, int from);
 

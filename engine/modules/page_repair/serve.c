@@ -28,6 +28,7 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "page_repair.h"
+#include "pgstat.h"
 #include "replication/walreceiver.h"
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
@@ -70,6 +71,7 @@ typedef struct ServeBlock
 {
 	ServeResult result;
 	bool		settled;		/* this is the answer */
+	bool		buffered;		/* it comes from the pool */
 	char	   *page;			/* NULL until one was read */
 } ServeBlock;
 
@@ -278,12 +280,11 @@ serve_all(const PageRepairBlock *blocks, ServeBlock *answers, int nblocks, bool 
 		for (int b = 0; b < nblocks; b++)
 		{
 			ServeBlock *answer = &answers[b];
-			bool		buffered;
 
 			CHECK_FOR_INTERRUPTS();
 			if (answer->settled)
 				continue;
-			answer->result = serve_block(&file, &blocks[b], page.data, &buffered);
+			answer->result = serve_block(&file, &blocks[b], page.data, &answer->buffered);
 			if (answer->result == SERVE_PAGE)
 			{
 				if (answer->page == NULL)
@@ -298,7 +299,7 @@ serve_all(const PageRepairBlock *blocks, ServeBlock *answers, int nblocks, bool 
 				answer->page = NULL;
 			}
 			if (answer->result == SERVE_MISSING ||
-				(answer->result == SERVE_PAGE && (buffered || !standby)))
+				(answer->result == SERVE_PAGE && (answer->buffered || !standby)))
 			{
 				answer->settled = true;
 				left--;
@@ -607,6 +608,68 @@ doubt_missing(const PageRepairBlock *blocks, ServeBlock *answers, int nblocks)
 }
 
 /*
+ * Has this server met pages of the database that fail verification since it
+ * started?  Whoever set ignore_checksum_failure in a session has them in the
+ * pool now, and nothing in the buffer tells.
+ */
+static bool
+damage_was_met(Oid database)
+{
+	PgStat_StatDBEntry *stats = pgstat_fetch_stat_dbentry(database);
+
+	return stats != NULL && stats->last_checksum_failure >= PgStartTime;
+}
+
+/*
+ * Does the block verify in its file?  While somebody writes it, it may not.
+ */
+static bool
+verifies_on_disk(ServeFile *file, const PageRepairBlock *block, TimestampTz deadline)
+{
+	PGAlignedBlock page;
+
+	while (true)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (serve_from_file(file, block, page.data) == SERVE_PAGE &&
+			PageIsVerified((PageData *) page.data, block->blkno, 0, NULL))
+			return true;
+		if (GetCurrentTimestamp() >= deadline)
+			return false;
+		serve_close(file);
+		pg_usleep(1000);
+	}
+}
+
+/*
+ * Takes back the pages from the pool that may have been read although they were
+ * damaged: in a database where that can be, those that are damaged on disk.
+ */
+static void
+doubt_buffered(const PageRepairBlock *blocks, ServeBlock *answers, int nblocks)
+{
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), SERVE_RETRY_MS);
+	ServeFile	file = {.fd = -1};
+	bool		doubtful = false;
+	const PageRepairBlock *last = NULL;
+
+	/* Newer than the pages, whatever this transaction has seen before */
+	pgstat_clear_snapshot();
+	for (int i = 0; i < nblocks; i++)
+	{
+		if (answers[i].result != SERVE_PAGE || !answers[i].settled || !answers[i].buffered)
+			continue;
+		/* Blocks of one database mostly stand together */
+		if (last == NULL || last->rlocator.dbOid != blocks[i].rlocator.dbOid)
+			doubtful = damage_was_met(blocks[i].rlocator.dbOid);
+		last = &blocks[i];
+		if (doubtful && !verifies_on_disk(&file, &blocks[i], deadline))
+			answers[i].result = SERVE_UNREADABLE;
+	}
+	serve_close(&file);
+}
+
+/*
  * Takes back the pages with a position that this server has not reached, which
  * ends at "possible".  Such a position is garbage, and so may be the rest; it
  * must not become anybody's point of consistency.  Returns the newest position
@@ -700,6 +763,7 @@ serve_blocks(TupleDesc tupdesc, Datum *const *arguments, int nblocks)
 	header.start_lsn = header.standby ? GetXLogReplayRecPtr(&start_tli) : GetFlushRecPtr(&start_tli);
 
 	serve_all(blocks, answers, nblocks, header.standby);
+	doubt_buffered(blocks, answers, nblocks);
 
 	/*
 	 * The record that is being replayed may have removed a file already; so

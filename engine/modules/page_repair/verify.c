@@ -15,11 +15,16 @@
  */
 #include "postgres.h"
 
+#include <sys/stat.h>
+
+#include "catalog/pg_tablespace_d.h"
 #include "common/relpath.h"
 #include "port/pg_bitutils.h"
 #include "postmaster/startup.h"
 #include "repair.h"
 #include "storage/bufpage.h"
+#include "storage/fd.h"
+#include "storage/reinit.h"
 #include "utils/memutils.h"
 
 typedef void (*BlockCallback) (Recovery *recovery, SMgrRelation reln, ForkNumber forknum, BlockNumber blkno,
@@ -168,6 +173,81 @@ verify_sweep_maps(Recovery *recovery, RelFileLocator rlocator)
 		if (smgrexists(reln, forknum))
 			read_run(recovery, reln, forknum, 0, (int) smgrnblocks(reln, forknum), sweep_block, NULL);
 	}
+}
+
+/*
+ * Look at the maps in a directory whose files have been written since then, as
+ * their times tell.
+ */
+static void
+sweep_directory(Recovery *recovery, const char *path, Oid tablespace, Oid database, pg_time_t since)
+{
+	DIR		   *dir = AllocateDir(path);
+	struct dirent *entry;
+
+	while ((entry = ReadDirExtended(dir, path, LOG)) != NULL)
+	{
+		RelFileLocator rlocator = {tablespace, database, InvalidRelFileNumber};
+		ForkNumber	forknum;
+		unsigned	segno;
+		char		name[MAXPGPATH * 2];
+		struct stat st;
+
+		if (!parse_filename_for_nontemp_relation(entry->d_name, &rlocator.relNumber, &forknum, &segno) ||
+			(forknum != FSM_FORKNUM && forknum != VISIBILITYMAP_FORKNUM))
+			continue;
+		ProcessStartupProcInterrupts();
+		snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
+		if (stat(name, &st) == 0 && st.st_mtime >= since &&
+			page_repair_sweep_first(&recovery->map, &rlocator))
+			verify_sweep_maps(recovery, rlocator);
+	}
+	FreeDir(dir);
+}
+
+/*
+ * The same in the directories of all databases of a tablespace.
+ */
+static void
+sweep_tablespace(Recovery *recovery, const char *path, Oid tablespace, pg_time_t since)
+{
+	DIR		   *dir = AllocateDir(path);
+	struct dirent *entry;
+
+	while ((entry = ReadDirExtended(dir, path, LOG)) != NULL)
+	{
+		char		name[MAXPGPATH * 2];
+
+		if (strspn(entry->d_name, "0123456789") != strlen(entry->d_name))
+			continue;
+		snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
+		sweep_directory(recovery, name, tablespace, atooid(entry->d_name), since);
+	}
+	FreeDir(dir);
+}
+
+/*
+ * Look at all maps that have been written since then: WAL that has named one
+ * may have been lost in the crash.
+ */
+void
+verify_sweep_written_maps(Recovery *recovery, pg_time_t since)
+{
+	DIR		   *dir = AllocateDir(PG_TBLSPC_DIR);
+	struct dirent *entry;
+
+	sweep_directory(recovery, "global", GLOBALTABLESPACE_OID, InvalidOid, since);
+	sweep_tablespace(recovery, "base", DEFAULTTABLESPACE_OID, since);
+	while ((entry = ReadDirExtended(dir, PG_TBLSPC_DIR, LOG)) != NULL)
+	{
+		char		name[MAXPGPATH * 2];
+
+		if (strspn(entry->d_name, "0123456789") != strlen(entry->d_name))
+			continue;
+		snprintf(name, sizeof(name), "%s/%s/%s", PG_TBLSPC_DIR, entry->d_name, TABLESPACE_VERSION_DIRECTORY);
+		sweep_tablespace(recovery, name, atooid(entry->d_name), since);
+	}
+	FreeDir(dir);
 }
 
 static int

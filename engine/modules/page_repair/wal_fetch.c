@@ -489,9 +489,8 @@ fetch_up_to(Recovery *recovery, PageSource *source, const PageSourceHeader *head
 		}
 		upto += upto - recovery->wal.end;
 	}
-	/* A standby reports no progress, so nothing more of the alarm */
-	if (StandbyMode)
-		disable_startup_progress_timeout();
+	/* What comes next tells of itself */
+	begin_startup_progress_phase();
 	return true;
 }
 

@@ -1,17 +1,20 @@
+module "archive" {
+  source  = "../archive"
+  archive = var.archive
+}
+
 locals {
   # every value is of harmless characters (variables.tf), and stands in quotes all the same: a shell reads this file
   settings = {
-    FLOE_ARCHIVE_URL    = var.archive.url
-    FLOE_ARCHIVE_SHA256 = var.archive.sha256
-    FLOE_CONSOLE_URL    = var.console.url
-    FLOE_AUTHORITY      = var.console.authority
-    FLOE_LAYOUT         = var.layout
-    FLOE_DISK_MODEL     = var.disk_model
+    FLOE_CONSOLE_URL = var.console.url
+    FLOE_AUTHORITY   = var.console.authority
+    FLOE_LAYOUT      = var.layout
+    FLOE_DISK_MODEL  = var.disk_model
   }
 
   unit = <<-UNIT
     [Unit]
-    Description=Floe: disks, and the agent of this host
+    Description=Floe: the disks and the first start of this host
     Wants=network-online.target
     After=network-online.target local-fs.target
     StartLimitIntervalSec=0
@@ -20,8 +23,6 @@ locals {
     Type=oneshot
     RemainAfterExit=yes
     ExecStart=/usr/local/sbin/floe-first-start
-    ExecStop=/opt/floe/floe agent stop
-    # instances run on when the agent is stopped
     KillMode=process
     Restart=on-failure
     RestartSec=30
@@ -41,7 +42,7 @@ locals {
     locale         = false
     package_update = true
     packages       = local.packages
-    write_files = [
+    write_files = concat(module.archive.files, [
       {
         path        = "/etc/floe/first-start.env"
         permissions = "0600"
@@ -50,7 +51,7 @@ locals {
       { path = "/usr/local/sbin/floe-first-start", permissions = "0755", content = file("${path.module}/first-start") },
       { path = "/usr/local/sbin/floe-enrolment-token", permissions = "0700", content = var.token_program },
       { path = "/etc/systemd/system/floe-host.service", permissions = "0644", content = local.unit },
-    ]
+    ])
     runcmd = [
       ["systemctl", "daemon-reload"],
       ["systemctl", "enable", "--now", "--no-block", "floe-host.service"],

@@ -89,8 +89,19 @@ resource "aws_vpc_security_group_ingress_rule" "console_from_hosts" {
   description                  = "enrolment, from hosts"
   referenced_security_group_id = aws_security_group.host.id
   ip_protocol                  = "tcp"
-  from_port                    = 443
-  to_port                      = 443
+  from_port                    = 3080
+  to_port                      = 3080
+}
+
+# 443 for people; 80 for whoever leaves out the s, and for a certificate by ACME
+resource "aws_vpc_security_group_ingress_rule" "console_from_people" {
+  for_each          = { for pair in setproduct(var.console_cidrs, [80, 443]) : "${pair[0]}:${pair[1]}" => { cidr = pair[0], port = pair[1] } }
+  security_group_id = aws_security_group.console.id
+  description       = "the console, from people"
+  cidr_ipv4         = each.value.cidr
+  ip_protocol       = "tcp"
+  from_port         = each.value.port
+  to_port           = each.value.port
 }
 
 resource "aws_vpc_security_group_egress_rule" "out" {

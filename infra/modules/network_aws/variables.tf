@@ -36,6 +36,16 @@ variable "client_cidrs" {
   }
 }
 
+variable "console_cidrs" {
+  type        = list(string)
+  default     = []
+  description = "IPv4 addresses from which people reach the console (ports 80 and 443); none by default. A certificate by ACME needs 0.0.0.0/0."
+  validation {
+    condition     = alltrue([for c in var.console_cidrs : can(cidrnetmask(c))])
+    error_message = "IPv4 addresses with a prefix, as 198.51.100.0/24."
+  }
+}
+
 variable "agent_port" {
   type        = number
   default     = 3001

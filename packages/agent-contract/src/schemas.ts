@@ -244,9 +244,9 @@ export const FlashbackRead = z.object({
 
 export const FlashbackTablesInput = z.object({
   instanceId: InstanceId,
-  /** Null: the one that has most, of those that are not a template. */
+  /** Null: the first by name that is not a template; `postgres` only where there is no other. */
   database: DatabaseName.nullable(),
-  /** A part of `schema.name`; empty: all. */
+  /** A part of `schema.name`, a whole name being found first; empty: all. */
   search: z.string().max(200).default(''),
   limit: z.number().int().min(1).max(500).default(100),
 })
@@ -276,6 +276,8 @@ export const FlashbackActivity = z.object({
   coveredFrom: z.number().nullable(),
   coveredTo: z.number().nullable(),
   complete: z.boolean(),
+  /** A change of a partitioned table may miss partitions in which fewer rows were changed. Since contract 1.22. */
+  leastPartitionRows: z.number().int().nullish(),
 })
 
 export const FlashbackLostInput = z.object(ofDatabase)

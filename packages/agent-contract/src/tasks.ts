@@ -35,6 +35,7 @@ import {
   Reindexed,
   RestoredTable,
   ResultName,
+  RowCondition,
   ScramVerifier,
   SettingChange,
   StopMode,
@@ -757,8 +758,18 @@ export const tasks = {
     { ...ofTable, at: FlashbackTime, resultName: ResultName.nullable() },
     FlashbackMade,
   ),
-  /** Makes a table with the rows that a dropped one had just before it was dropped at this position. */
-  'flashback-dropped-table': task({ ...ofTable, lsn: Lsn }, FlashbackMade),
+  /** Makes a table with the rows that one had just before it was dropped, truncated or rewritten at this position. */
+  'flashback-dropped-table': task(
+    {
+      ...ofTable,
+      lsn: Lsn,
+      /** Null or left out: its former name where that is free, else `polar_flashback_…`. Since contract 1.22. */
+      resultName: ResultName.nullish(),
+      /** Null or left out: its schema. Since contract 1.22. */
+      resultSchema: CatalogName.nullish(),
+    },
+    FlashbackMade,
+  ),
   /**
    * Puts rows of a result back, in one transaction, and never twice: a run after a kill asks the engine whether the first one
    * committed. Where `expected` is given and the merge would do anything else, nothing is changed.
@@ -770,10 +781,15 @@ export const tasks = {
       insertMissing: z.boolean(),
       restoreChanged: z.boolean(),
       deleteAdded: z.boolean(),
-      /** Only these samples of the comparison or preview of that operation. */
-      selection: z
-        .object({ comparison: OperationId, selected: z.array(z.number().int().min(0)).min(1).max(1_000) })
-        .nullable(),
+      /**
+       * Only these samples of the comparison or preview of that operation; or only rows that match, since contract 1.22: an agent
+       * of before refuses that, where it would pass over a part that it does not know.
+       */
+      selection: z.union([
+        z.object({ comparison: OperationId, selected: z.array(z.number().int().min(0)).min(1).max(1_000) }),
+        z.null(),
+        z.object({ kind: z.literal('matching'), condition: RowCondition }),
+      ]),
       expected: MergeCounts.nullable(),
       dryRun: z.boolean(),
     },

@@ -14,6 +14,13 @@ export const TableName = z.string().min(1, 'must not be empty').max(300, 'must h
 /** Of a table that is to be made. */
 export const ResultName = z.string().min(1, 'must not be empty').max(63, 'must have at most 63 characters')
 
+/** An SQL condition on the columns of a table; whoever writes one learns of rows by their counts. */
+export const RowCondition = z
+  .string()
+  .trim()
+  .min(1, 'must not be empty')
+  .max(1_000, 'must have at most 1,000 characters')
+
 /** Rows of then compared with those of now, by the columns of a key, or as whole rows where there is none. */
 export const FlashbackCounts = z.object({
   rowsThen: z.number().int(),
@@ -97,14 +104,20 @@ export const FlashbackEvent = z.object({
   inserted: z.number(),
   updated: z.number(),
   deleted: z.number(),
+  /** Of a partitioned table: how many of its partitions it happened to, counts being theirs together. Else left out. */
+  partitions: z.number().int().nullish(),
 })
 export type FlashbackEvent = z.infer<typeof FlashbackEvent>
+
+/** How a table lost its rows, or its file. */
+export const LossKind = z.enum(['dropped', 'truncated', 'rewritten'])
+export type LossKind = z.infer<typeof LossKind>
 
 /** A table that was dropped, truncated or rewritten, and whose former file is kept. */
 export const FlashbackLost = z.object({
   table: TableOid,
   tableName: z.string(),
-  kind: z.enum(['dropped', 'truncated', 'rewritten']),
+  kind: LossKind,
   at: z.number(),
   /** Tells this event from others of the table. */
   lsn: Lsn,
@@ -145,7 +158,7 @@ export const FlashbackRows = z.object({
       rowNow: z.array(z.string().nullable()).nullable(),
     }),
   ),
-  /** Of a merge with conflicts: one of them, in the engine's words. */
+  /** Of a merge with conflicts: one of them, in the engine's words. Of an operation that failed: why, in its words. */
   conflictExample: z.string().nullable(),
 })
 export type FlashbackRows = z.infer<typeof FlashbackRows>

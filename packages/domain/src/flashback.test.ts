@@ -2,8 +2,10 @@ import { expect, test } from 'vitest'
 import {
   type FlashbackLog,
   FlashbackTime,
+  flashbackTimeOf,
   forecastFlashback,
   millisecondsOf,
+  momentBefore,
   windowEndedLately,
 } from './flashback'
 
@@ -67,4 +69,15 @@ test('an end of the window is news for an hour, and none where the log is off', 
   expect(windowEndedLately(log, 3_601_000)).toBe(false)
   expect(windowEndedLately({ ...log, state: 'off' }, 2_000)).toBe(false)
   expect(windowEndedLately({ ...log, lastEndedAt: null }, 2_000)).toBe(false)
+})
+
+test('the moment before a commit is a microsecond earlier, and written so', () => {
+  const committed = Date.UTC(2026, 10, 23, 22, 40, 0, 500)
+  expect(flashbackTimeOf(momentBefore(committed))).toBe('2026-11-23T22:40:00.499999Z')
+  expect(flashbackTimeOf(momentBefore(committed + 0.124))).toBe('2026-11-23T22:40:00.500123Z')
+  expect(flashbackTimeOf(committed, -210)).toBe('2026-11-23T19:10:00.500-03:30')
+  expect(flashbackTimeOf(committed - 500)).toBe('2026-11-23T22:40:00Z')
+  expect(FlashbackTime.parse(flashbackTimeOf(momentBefore(committed), 345))).toBe(
+    '2026-11-24T04:25:00.499999+05:45',
+  )
 })

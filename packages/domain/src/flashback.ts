@@ -14,6 +14,8 @@ export const FlashbackLimits = z.object({
   keepBytes: z.number(),
   /** `polar_flashback_log_max_size`; null: no limit. */
   maxBytes: z.number().nullable(),
+  /** `polar_flashback_recycle_max_size`: former files of tables, beside the log; null: no limit, left out: not known. */
+  recycleBytes: z.number().nullish(),
 })
 export type FlashbackLimits = z.infer<typeof FlashbackLimits>
 
@@ -24,6 +26,8 @@ export const FlashbackLog = z.object({
   mode: z.enum(['async', 'sync']).nullable(),
   /** The window reaches from here to now; null while there is none. */
   oldestAt: z.number().nullable(),
+  /** On a standby it reaches no further than this, just before the last commit that was replayed; left out elsewhere. */
+  newestAt: z.number().nullish(),
   newestPointAt: z.number().nullable(),
   points: z.number().int(),
   windowBeganAt: z.number().nullable(),
@@ -147,4 +151,28 @@ export function millisecondsOf(time: string): number {
     .replace(/([+-]\d{2})$/, '$1:00')
     .replace(/([+-]\d{2})(\d{2})$/, '$1:$2')
   return Date.parse(iso)
+}
+
+/**
+ * The last moment at which a commit of this time (ms since the epoch, to the microsecond) does not count: all commits before it
+ * do.
+ */
+export const momentBefore = (at: number): number => (Math.round(at * 1_000) - 1) / 1_000
+
+/** A moment (ms since the epoch) to the microsecond, as a FlashbackTime: `2026-11-23T23:40:00.500123Z`. */
+export function flashbackTimeOf(at: number, offsetMinutes = 0): string {
+  const microseconds = Math.round(at * 1_000)
+  const ms = Math.floor(microseconds / 1_000)
+  const rest = microseconds - ms * 1_000
+  const local = new Date(ms + offsetMinutes * 60_000).toISOString().replace('Z', '')
+  const text = rest > 0 ? `${local}${String(rest).padStart(3, '0')}` : local.replace('.000', '')
+  return `${text}${zoneOf(offsetMinutes)}`
+}
+
+const two = (n: number) => String(n).padStart(2, '0')
+
+function zoneOf(offsetMinutes: number): string {
+  if (offsetMinutes === 0) return 'Z'
+  const size = Math.abs(offsetMinutes)
+  return `${offsetMinutes < 0 ? '-' : '+'}${two(Math.floor(size / 60))}:${two(size % 60)}`
 }

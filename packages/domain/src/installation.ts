@@ -33,6 +33,10 @@ export const HostConfiguration = z.object({
 })
 export type HostConfiguration = z.infer<typeof HostConfiguration>
 
+/** The unit of systemd that starts Floe with the machine, where it does; by the host, of which a machine may have several. */
+export const bootUnitOf = ({ hostId }: Pick<HostConfiguration, 'hostId'>): string =>
+  `floe-${hostId.slice(0, 8)}.service`
+
 /** The OS users that keep the parts of the console from one another on a root installation. */
 export const ConsoleUsers = z.object({
   controlDatabase: z.string(),

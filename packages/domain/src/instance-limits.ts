@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Fault, fault } from './fault'
+import { formatBytes } from './format'
 
 export type LimitUnit = 'cores' | 'bytes' | 'IOPS' | 'bytes/s'
 type LimitRecord = {
@@ -68,6 +69,10 @@ export const changedLimits = (before: InstanceLimits, after: InstanceLimits) =>
   limitNames
     .filter((name) => before[name] !== after[name])
     .map((name) => ({ name, before: before[name], after: after[name] }))
+
+/** A limit that was changed, for people: `CPU: none → 0.7 cores`. */
+export const limitChangeWords = (change: { name: LimitName; before: number | null; after: number | null }) =>
+  `${limitRecord(change.name).title}: ${formatLimit(change.name, change.before)} → ${formatLimit(change.name, change.after)}`
 
 /** Why an instance cannot have these limits; null where it can. */
 export function whyNoLimits(limits: InstanceLimits): Fault | null {
@@ -181,8 +186,21 @@ export const LimitsObserved = z.object({
   memoryNearLimit: z.boolean(),
   /** Processes of it that the kernel killed at its memory limit since it was started; null where that is not known. */
   outOfMemoryKills: z.number().int().nullable(),
+  /**
+   * Pages that were written and wait until the kernel sends them to storage, where a limit of writes is set and does not
+   * hold for that: rounded up to a power of two of MB. Null or absent where it does hold, or nothing is known.
+   */
+  unlimitedWriteBackBytes: z.number().int().nullish(),
 })
 export type LimitsObserved = z.infer<typeof LimitsObserved>
+
+/** How much a limit of writes lets past it now, as a sentence; null where it holds for all, or that is not known. */
+export const unlimitedWriteBackWords = ({ unlimitedWriteBackBytes: bytes }: LimitsObserved): string | null =>
+  bytes === null || bytes === undefined
+    ? null
+    : bytes === 0
+      ? 'Nothing waits to be written back past the limit now.'
+      : `Up to ${formatLimit('memoryMax', bytes)} wait to be written back past the limit now.`
 
 /** A sum of limits against the size of a host; more than there is is said, not refused. */
 export const LimitSum = z.object({
@@ -194,6 +212,15 @@ export const LimitSum = z.object({
   over: z.boolean(),
 })
 export type LimitSum = z.infer<typeof LimitSum>
+
+/** A sum for people: `0.75 cores of 2 cores; 3 have none and may take all of it`. */
+export function limitSumWords({ resource, limited, size, unlimited }: LimitSum): string {
+  const show = (value: number) =>
+    resource === 'cpu' ? `${Math.round(value * 100) / 100} cores` : formatBytes(value)
+  const without =
+    unlimited === 0 ? '' : `; ${unlimited} ${unlimited === 1 ? 'has' : 'have'} none and may take all of it`
+  return `${show(limited)} of ${show(size)}${without}`
+}
 
 export function sumLimits(
   all: readonly InstanceLimits[],

@@ -74,11 +74,14 @@ export type OperationRecord = {
    * The indexes `operation_one_open_per_instance` and `…_per_cluster` have the same list; a test compares them.
    */
   readsOnly?: true
+  /** The agent that carries it out keeps sample rows of it, or what the engine said of rows, for who may see them. */
+  keepsRows?: true
   /** The names of the settings that an input changes. */
   // biome-ignore lint/suspicious/noExplicitAny: each record declares its own input
   settings?(input: any): string[]
-  /** Who may ask for it, and take it up again, where a person who may change an instance may not. */
-  role?: 'admin'
+  /** Who may ask for it, and take it up again, where a person who may change an instance may not; it may depend on the input. */
+  // biome-ignore lint/suspicious/noExplicitAny: each record declares its own input
+  role?: 'admin' | ((input: any) => 'admin' | undefined)
   /** Its steps before anything is done, where clients are interrupted. */
   stages?: readonly OperationStage[]
   /**

@@ -3,7 +3,7 @@ import { AutomaticFailover } from './automatic-failover'
 import { ClusterId } from './cluster'
 import { MemberSettings } from './cluster-settings'
 import { FlashbackTime } from './flashback'
-import { MergeCounts, ResultName, TableName, TableOid } from './flashback-table'
+import { LossKind, MergeCounts, ResultName, RowCondition, TableName, TableOid } from './flashback-table'
 import { formatBytes } from './format'
 import { InstanceId, InstanceName, OperationId, ScramVerifier } from './ids'
 import { InstanceIntent, StopMode } from './instance'
@@ -491,6 +491,7 @@ export const operationRecords = {
     action: 'flashback.preview',
     input: z.object({ ...ofTable, at }),
     readsOnly: true,
+    keepsRows: true,
   }),
   /** Makes a table with the rows that another one had at a moment. */
   'flashback-table': define({
@@ -502,13 +503,24 @@ export const operationRecords = {
       resultName: ResultName.optional().meta({ title: 'Name of the result' }),
     }),
     leavesPrimaryAlone: true,
+    keepsRows: true,
   }),
-  /** Makes a table with the rows that a dropped one had just before that. */
+  /** Makes a table with the rows that one had just before it was dropped, truncated or rewritten: exact, whatever the clock says. */
   'flashback-dropped-table': define({
-    title: 'Flash back dropped table',
+    title: 'Flash back lost table',
     action: 'flashback.dropped_table',
-    input: z.object({ ...ofTable, lsn: Lsn.meta({ title: 'Position of the drop' }) }),
+    input: z.object({
+      ...ofTable,
+      lsn: Lsn.meta({ title: 'Position of the loss' }),
+      /** For the words of the operation alone. */
+      lost: LossKind.optional().meta({ title: 'What happened to it' }),
+      /** Left out: its former name where it was dropped and that is free, else `polar_flashback_…`. */
+      resultName: ResultName.optional().meta({ title: 'Name of the result' }),
+      /** Left out: its schema. */
+      resultSchema: CatalogName.optional().meta({ title: 'Schema of the result' }),
+    }),
     leavesPrimaryAlone: true,
+    keepsRows: true,
   }),
   /** Compares a result with its table as it is now. On any member. */
   'compare-flashback': define({
@@ -516,6 +528,7 @@ export const operationRecords = {
     action: 'flashback.compare',
     input: z.object({ ...ofResult, tableName: tableOfResult }),
     readsOnly: true,
+    keepsRows: true,
   }),
   /** Puts rows of a result back into its table, in one transaction; a dry run counts them and changes nothing. */
   'merge-flashback': define({
@@ -535,11 +548,16 @@ export const operationRecords = {
         .max(1_000)
         .optional()
         .meta({ title: 'Selected rows' }),
+      /** Only rows for which it holds; not beside selected ones. Evaluated as the owner of the table. */
+      condition: RowCondition.optional().meta({ title: 'Only rows that match' }),
       /** Refused, and nothing changed, where the merge would do anything else. */
       expected: MergeCounts.optional().meta({ title: 'Expected' }),
       dryRun: z.boolean().default(false).meta({ title: 'Dry run' }),
     }),
+    // counts of rows that match tell what is in them, and functions in it run as the owner
+    role: ({ condition }: { condition?: string }) => (condition === undefined ? undefined : 'admin'),
     leavesPrimaryAlone: true,
+    keepsRows: true,
   }),
   /** A table gets exactly the rows of a result, and the result those that the table had. */
   'swap-flashback': define({
@@ -547,6 +565,7 @@ export const operationRecords = {
     action: 'flashback.swap',
     input: z.object({ ...ofResult, tableName: tableOfResult, confirmName }),
     leavesPrimaryAlone: true,
+    keepsRows: true,
   }),
   'drop-flashback': define({
     title: 'Drop flashback',

@@ -132,7 +132,7 @@ export const settingWords: Record<string, { title: string; meaning: string; warn
   polar_bulk_write_size: {
     title: 'Bulk write size',
     meaning:
-      'How much COPY, CREATE TABLE AS, VACUUM and checkpoints write in one I/O. 0 writes single blocks, as PostgreSQL does.',
+      'How much COPY, CREATE TABLE AS, VACUUM and checkpoints write in one I/O; less where many connections share small shared_buffers. 0 writes single blocks, as PostgreSQL does.',
   },
   polar_index_create_bulk_extend_size: {
     title: 'Index build extend size',
@@ -166,6 +166,11 @@ export const settingWords: Record<string, { title: string; meaning: string; warn
     title: 'Flashback log size limit',
     meaning:
       'How large the flashback log may become. At the limit its oldest points are dropped, and the window gets shorter. 0 means no limit.',
+  },
+  polar_flashback_reserve: {
+    title: 'Flashback reserve',
+    meaning:
+      'How much room the window leaves free on each disk that has WAL, the log or files of deleted tables. Below it the oldest of these files go, then the oldest points with their WAL. -1 is a tenth of the disk, at most 4 GB; 0 is none.',
   },
   polar_fast_recovery_area_rotation: {
     title: 'Fast recovery area rotation',

@@ -34,6 +34,21 @@ const changing: OperationKind[] = [
   'drop-flashback',
 ]
 
+test('rows of a merge are selected, or match a condition, and not both', () => {
+  const selected = { comparison: instanceId, selected: [1] }
+  const refused = (more: object) => () =>
+    mergeFlashback.guard?.(asked('primary', { ...of, ...more }) as never)
+  expect(refused({ ...selected, condition: 'true' })).toThrow('either selected or those that match')
+  expect(refused({ condition: 'true' })).not.toThrow()
+})
+
+test('a table is given back to before what happened to it', () => {
+  const { plan } = operationDefinition('flashback-dropped-table')
+  const titleOf = (more: object) => plan({ ...of, ...more } as never, { state: 'running' })[0]?.title
+  expect(titleOf({})).toBe('Flash back public.account to before it was dropped')
+  expect(titleOf({ lost: 'truncated' })).toBe('Flash back public.account to before it was truncated')
+})
+
 describe.each([...reading, ...changing])('%s', (kind) => {
   const definition = operationDefinition(kind)
   const [step] = definition.plan(of as never, { state: 'running' })

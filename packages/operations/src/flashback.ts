@@ -33,4 +33,8 @@ export function refuseMerge({ input }: Pick<Guarded<'merge-flashback'>, 'input'>
     throw fault('flashback.selection', 'selected rows are those of a comparison', {
       detail: 'Either both are given, or neither.',
     })
+  if (input.selected !== undefined && input.condition !== undefined)
+    throw fault('flashback.selection', 'rows are either selected or those that match a condition', {
+      hint: 'Give one of the two.',
+    })
 }

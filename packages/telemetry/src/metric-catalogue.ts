@@ -379,6 +379,12 @@ export const metrics = [
     'io.pressure of its cgroup',
     'share of time in which some process waited for storage (cgroup v2 only)',
   ),
+  gauge(
+    'write_back_waiting',
+    'B',
+    'memory.stat of its cgroup',
+    'written pages of files that wait until the kernel sends them to storage',
+  ),
 ] as const satisfies readonly MetricDefinition[]
 
 export type MetricName = (typeof metrics)[number]['name']

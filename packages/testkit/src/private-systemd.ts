@@ -7,7 +7,8 @@ import { makeScratchDirectory } from './scratch-directory'
 /**
  * The first process of new process, mount and control group namespaces. It sees the machine's files through an overlay,
  * so whatever it writes, creates or cleans away stays inside, except in the given directory. The unit path holds empty
- * targets only: none of the machine's own units may start here and touch the kernel or the hardware.
+ * targets only, and the administrator's own directory of units is empty: none of the machine's own units may start here and
+ * touch the kernel or the hardware. Transient units are found again when systemd reads its files anew.
  */
 const boot = `set -eu
 mount --make-rprivate /
@@ -21,11 +22,13 @@ mount -t sysfs sysfs "$root/sys"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/run"
 mount --rbind "$2" "$root$2"
+mkdir -p "$root/etc/systemd/system"
+mount -t tmpfs tmpfs "$root/etc/systemd/system"
 mkdir -p "$root/run/units" "$root/run/systemd" "$root/run/lock"
 for target in sysinit basic shutdown floe-test; do
   printf '[Unit]\\nDescription=%s\\nDefaultDependencies=no\\n' "$target" > "$root/run/units/$target.target"
 done
-export container=floe-test SYSTEMD_UNIT_PATH=/run/units SYSTEMD_LOG_TARGET=console
+export container=floe-test SYSTEMD_UNIT_PATH=/run/units:/run/systemd/transient:/etc/systemd/system SYSTEMD_LOG_TARGET=console
 exec chroot "$root" /lib/systemd/systemd --system --unit=floe-test.target
 `
 

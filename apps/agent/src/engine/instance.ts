@@ -1,6 +1,5 @@
-import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
-import type { InstanceObserved, SettingDrift } from '@floe/agent-contract'
+import type { InstanceObserved } from '@floe/agent-contract'
 import {
   type Fault,
   type FlashbackLog,
@@ -14,6 +13,7 @@ import {
   type RemoteAccess,
 } from '@floe/domain'
 import type { Log } from '@floe/host/log'
+import { currentBootId } from '@floe/host/process'
 import { directoryNumber } from '@floe/host/process-facts'
 import type pg from 'pg'
 import type { EngineUser } from '../host/engine-user'
@@ -28,11 +28,13 @@ import { Sampler } from '../sampler/sampler'
 import { readRemoteAccess } from './access/remote-access'
 import { ensureServerCertificate } from './access/server-certificate'
 import { readFence } from './cluster/member-files'
-import { type ControlFile, readControlFile } from './directory/control-file'
+import { readControlFile } from './directory/control-file'
+import { ControlLook } from './directory/control-look'
 import { type InstanceLayout, instanceLayout } from './directory/layout'
 import { newsOfFlashback, readFlashbackLog } from './flashback/flashback-log'
 import { InstanceLimiter } from './limits/limiter'
 import { newsOf, readProtection, recoveryWithStart } from './page-repair/protection'
+import { PeriodicLook } from './periodic-look'
 import { type EngineAddress, withEngine } from './process/connection'
 import { type InstanceProcesses, sortProcesses } from './process/instance-processes'
 import { InstanceSocket } from './process/instance-socket'
@@ -43,10 +45,9 @@ import { startProgress } from './process/start-progress'
 import { decideState, walk } from './process/state'
 import type { RegisteredInstance } from './registry/registered-instance'
 import type { InstanceRegistry } from './registry/registry'
-import { AcceptedFiles } from './settings/accepted-files'
 import { commandLineSettings } from './settings/command-line'
 import { readManagedSettings } from './settings/managed-file'
-import { driftOf, isSealed, pathOf, readFileTexts, settingsFiles } from './settings/tracked-files'
+import { WatchedFiles } from './settings/watched-files'
 
 /** How long an instance counts as running while the agent connects again. */
 const BROKEN_MS = 3_000
@@ -58,9 +59,6 @@ const RESTING_MS = 5_000
 
 /** What is wrong with its processes is told when it has lasted this long: an engine that ends removes its postmaster.pid first. */
 const ASTRAY_MS = 2_000
-
-/** An edit of a file of settings shows within this time; a look is three calls of stat. */
-const FILES_MS = 2_000
 
 /** A change of protection shows within this time; a look is two short questions. */
 const PROTECTION_MS = 1_000
@@ -74,16 +72,8 @@ const COMPLAINT_MS = 60_000
 /** A change of pg_hba.conf shows within this time; a look has the engine parse it. */
 const REMOTE_ACCESS_MS = 10_000
 
-/** pg_controldata answers within some ms; a report is waited for by a controller for a few seconds. */
-const CONTROL_MS = 1_000
-
 /** How long an instance has work and commits none of it before that is a stall, unless the host says otherwise. */
 const STALL_AFTER_MS = 1_000
-
-function stampOf(path: string): string {
-  const stat = lstatSync(path, { throwIfNoEntry: false })
-  return stat ? `${stat.ino}:${stat.size}:${stat.mtimeMs}` : '-'
-}
 
 /** What every instance needs of the agent around it. */
 export type InstanceSurroundings = {
@@ -131,11 +121,14 @@ export class Instance {
   readonly layout: InstanceLayout
   readonly sampler: Sampler
   readonly limiter: InstanceLimiter
-  readonly known: AcceptedFiles
+  readonly files: WatchedFiles
   /** Set by the task that starts or stops it. */
   activity: 'starting' | 'stopping' | null = null
   readonly #around: InstanceSurroundings
-  #changingSettings = false
+  readonly #control: ControlLook
+  readonly #protection: PeriodicLook<Protection>
+  readonly #flashback: PeriodicLook<FlashbackLog>
+  readonly #remoteAccess: PeriodicLook<RemoteAccess>
   #postmaster: Postmaster | null = null
   /** What is wrong with its processes, and since when. */
   #astray: { fault: Fault; since: number } | null = null
@@ -144,9 +137,6 @@ export class Instance {
   /** While it starts; null where its log says nothing of it. */
   #progress: string | null = null
   #faultSaid = 'null'
-  #control: ControlFile | null = null
-  #controlLook: Promise<void> | null = null
-  #controlHangs = false
   #startedAt: number | null = null
   #orderedStartAt = 0
   #aliveAt = 0
@@ -154,23 +144,46 @@ export class Instance {
   #looking: Promise<void> | null = null
   #listensOn = ['localhost']
   #listensOnSettled = false
-  #drift: SettingDrift[] = []
-  #protection: Protection | null = null
-  #protectionSeenAt = Number.NEGATIVE_INFINITY
-  #flashback: FlashbackLog | null = null
-  #flashbackSeenAt = Number.NEGATIVE_INFINITY
-  #remoteAccess: RemoteAccess | null = null
-  #remoteAccessSeenAt = Number.NEGATIVE_INFINITY
-  #filesSeen = ''
-  /** Why the files of settings cannot be read, where they cannot. */
-  #unreadable: string | null = null
-  #filesSeenAt = Number.NEGATIVE_INFINITY
 
   constructor(registered: RegisteredInstance, around: InstanceSurroundings) {
     this.#around = around
     this.instanceId = registered.instanceId
     this.layout = instanceLayout(around.installation.instancesDirectory, registered.instanceId)
-    this.known = new AcceptedFiles(around.installation.stateDirectory, registered.instanceId)
+    this.files = new WatchedFiles({
+      instanceId: registered.instanceId,
+      layout: this.layout,
+      stateDirectory: around.installation.stateDirectory,
+      isSettled: () => /^(running|stopped)$/.test(around.registry.find(this.instanceId)?.expected ?? ''),
+      log: around.log,
+      onChange: around.onChange,
+    })
+    this.#control = new ControlLook({
+      read: () => readControlFile(this.registered.enginePrefix, this.layout.dataDirectory, this.user),
+      runs: () => this.sampler.identity !== null,
+      onChange: around.onChange,
+    })
+    const ask = (sql: string) => this.sampler.ask(sql)
+    this.#protection = new PeriodicLook({
+      everyMs: PROTECTION_MS,
+      ask: async () => {
+        const answer = await readProtection(ask)
+        return answer && { ...answer, recovery: recoveryWithStart(answer.recovery, this.sampler.crashStart) }
+      },
+      newsOf,
+      onChange: around.onChange,
+    })
+    this.#flashback = new PeriodicLook({
+      everyMs: FLASHBACK_MS,
+      ask: () => readFlashbackLog(ask),
+      newsOf: newsOfFlashback,
+      onChange: around.onChange,
+    })
+    this.#remoteAccess = new PeriodicLook({
+      everyMs: REMOTE_ACCESS_MS,
+      ask: () => readRemoteAccess(ask),
+      newsOf: (answer) => JSON.stringify(answer),
+      onChange: around.onChange,
+    })
     this.limiter = new InstanceLimiter({
       instanceId: registered.instanceId,
       dataDirectory: this.layout.dataDirectory,
@@ -403,7 +416,7 @@ export class Instance {
     const { registry, log } = this.#around
     const registered = registry.find(this.instanceId)
     if (!registered) return
-    this.lookAtFiles()
+    this.files.look()
     const before = this.#postmaster
     this.#postmaster = findPostmaster(this.layout, this.user)
     const left = this.#postmaster ? this.#named() : this.#unnamed(before)
@@ -416,13 +429,8 @@ export class Instance {
       this.sampler.wake()
     }
     const gone = !alive && this.#state !== 'stopped' && this.#state !== 'crashed'
-    if (gone && isThere(this.layout.dataDirectory))
-      this.#control = await readControlFile(
-        registered.enginePrefix,
-        this.layout.dataDirectory,
-        this.user,
-      ).catch(() => null)
-    const shutDownCleanly = /^shut down/.test(this.#control?.clusterState ?? '')
+    if (gone && isThere(this.layout.dataDirectory)) await this.#control.readAtEnd()
+    const shutDownCleanly = /^shut down/.test(this.#control.control?.clusterState ?? '')
     const expected = registry.find(this.instanceId)?.expected ?? 'deleting'
     const next =
       !alive &&
@@ -440,6 +448,7 @@ export class Instance {
             answersSql: this.#answers(before),
             wasStarting: this.#state === 'starting',
             shutDownCleanly,
+            machineRestarted: this.#machineRestarted(),
           })
     this.#lookAtStart(next === 'starting')
     if (next === this.#state) return this.#tellFault()
@@ -457,16 +466,19 @@ export class Instance {
       this.#around.onChange()
     }
     if (next === 'crashed')
-      this.#because = whyItEnded(this.layout, {
-        orderedStartAt: this.#orderedStartAt,
-        aliveAt: this.#aliveAt,
-        pid: before?.pid ?? this.#lastPid,
-      })
+      this.#because =
+        shutDownCleanly && this.#machineRestarted()
+          ? 'it was shut down with its machine, which was restarted'
+          : whyItEnded(this.layout, {
+              orderedStartAt: this.#orderedStartAt,
+              aliveAt: this.#aliveAt,
+              pid: before?.pid ?? this.#lastPid,
+            })
     if (next === 'stopped' && expected === 'running' && this.activity === null) {
       registry.update(this.instanceId, { expected: 'stopped' })
       this.#because = 'it was shut down outside Floe'
     }
-    if (next === 'running') this.#control = null
+    if (next === 'running') this.#control.forget()
     this.#tellFault()
   }
 
@@ -475,9 +487,17 @@ export class Instance {
     this.#astray = null
     const { registry } = this.#around
     const workedIn = directoryNumber(this.layout.dataDirectory)
-    if (workedIn !== null && registry.find(this.instanceId)?.workedIn !== workedIn)
-      registry.update(this.instanceId, { workedIn })
+    const workedInBoot = currentBootId()
+    const known = registry.find(this.instanceId)
+    if (workedIn !== null && known?.workedIn !== workedIn) registry.update(this.instanceId, { workedIn })
+    if (known?.workedInBoot !== workedInBoot) registry.update(this.instanceId, { workedInBoot })
     return []
+  }
+
+  /** Whether its postmaster was last seen before the machine was started; false where that is not known. */
+  #machineRestarted(): boolean {
+    const seenIn = this.#around.registry.find(this.instanceId)?.workedInBoot
+    return seenIn !== undefined && seenIn !== currentBootId()
   }
 
   /** No postmaster is named: one may run all the same. Answers what works of it without any. */
@@ -513,54 +533,19 @@ export class Instance {
     this.#around.onChange()
   }
 
-  /** Asks what protects it against torn pages, at most every PROTECTION_MS and over the sampler's connection. */
-  async lookAtProtection(): Promise<void> {
-    const now = performance.now()
-    if (!this.sampler.identity) this.#protection = null
-    else if (now - this.#protectionSeenAt >= PROTECTION_MS) {
-      this.#protectionSeenAt = now
-      const before = newsOf(this.#protection)
-      // an answer that does not come leaves the last one; whether the instance answers is the sampler's to say
-      const answer = await readProtection((sql) => this.sampler.ask(sql)).catch(() => this.#protection)
-      const seen = answer && {
-        ...answer,
-        recovery: recoveryWithStart(answer.recovery, this.sampler.crashStart),
-      }
-      this.#protection = seen
-      if (newsOf(seen) !== before) this.#around.onChange()
-    }
+  /** What protects it against torn pages, asked over the sampler's connection. */
+  lookAtProtection(): Promise<void> {
+    return this.#protection.look(this.sampler.identity !== null)
   }
 
-  /** Asks how far its flashback log reaches, over the sampler's connection; at most every FLASHBACK_MS. */
-  async lookAtFlashback(): Promise<void> {
-    const now = performance.now()
-    if (!this.sampler.identity) {
-      this.#flashback = null
-      this.#flashbackSeenAt = Number.NEGATIVE_INFINITY
-      return
-    }
-    if (now - this.#flashbackSeenAt < FLASHBACK_MS) return
-    this.#flashbackSeenAt = now
-    const before = newsOfFlashback(this.#flashback)
-    // an answer that does not come leaves the last one
-    this.#flashback = await readFlashbackLog((sql) => this.sampler.ask(sql)).catch(() => this.#flashback)
-    if (newsOfFlashback(this.#flashback) !== before) this.#around.onChange()
+  /** How far its flashback log reaches. */
+  lookAtFlashback(): Promise<void> {
+    return this.#flashback.look(this.sampler.identity !== null)
   }
 
-  /** Asks how clients on other hosts come in, over the sampler's connection; at most every `everyMs`. */
-  async lookAtRemoteAccess(everyMs = REMOTE_ACCESS_MS): Promise<void> {
-    const now = performance.now()
-    if (!this.sampler.identity) {
-      this.#remoteAccess = null
-      this.#remoteAccessSeenAt = Number.NEGATIVE_INFINITY
-      return
-    }
-    if (now - this.#remoteAccessSeenAt < everyMs) return
-    this.#remoteAccessSeenAt = now
-    const seen = await readRemoteAccess((sql) => this.sampler.ask(sql)).catch(() => this.#remoteAccess)
-    if (JSON.stringify(seen) === JSON.stringify(this.#remoteAccess)) return
-    this.#remoteAccess = seen
-    this.#around.onChange()
+  /** How clients on other hosts come in; asked at most every `everyMs`. */
+  lookAtRemoteAccess(everyMs?: number): Promise<void> {
+    return this.#remoteAccess.look(this.sampler.identity !== null, everyMs)
   }
 
   /** The roles that it logs in with at other members. */
@@ -574,79 +559,6 @@ export class Instance {
         (replicationPassword === undefined ? null : foreseeableLogin('standby', r.name)),
       repair: repairRole ?? (repairPassword === undefined ? null : foreseeableLogin('repair', r.name)),
     }
-  }
-
-  /** What files set otherwise than Floe left them, as of the last look. */
-  get drift(): readonly SettingDrift[] {
-    return this.#drift
-  }
-
-  /** Runs what writes its files of settings: what they hold meanwhile is no drift. */
-  async whileChangingSettings<T>(run: () => Promise<T>): Promise<T> {
-    this.#changingSettings = true
-    try {
-      return await run()
-    } finally {
-      this.#changingSettings = false
-      this.lookAtFiles(0)
-    }
-  }
-
-  /** Looks at the files of settings when one of them was written; at most every `everyMs`. */
-  lookAtFiles(everyMs = FILES_MS): void {
-    const now = performance.now()
-    if (now - this.#filesSeenAt < everyMs || this.#changingSettings) return
-    this.#filesSeenAt = now
-    const { registry, log } = this.#around
-    const expected = registry.find(this.instanceId)?.expected
-    if (expected !== 'running' && expected !== 'stopped') return
-    // it is away while pg_rewind works on it, and between the two renames of a copy
-    if (!isThere(this.layout.dataDirectory)) return
-    try {
-      const seen = settingsFiles.map((file) => stampOf(pathOf(this.layout, file))).join(' ')
-      if (seen === this.#filesSeen) return
-      const texts = readFileTexts(this.layout)
-      this.#sayUnreadable(null)
-      const { accepted } = this.known
-      // what Floe itself wrote is accepted by that
-      if (!accepted) this.known.accept(texts)
-      else if (isSealed(texts['floe.conf']))
-        this.known.accept({ ...accepted, 'floe.conf': texts['floe.conf'] })
-      const drift = driftOf(this.known.accepted ?? texts, texts)
-      this.#filesSeen = seen
-      if (JSON.stringify(drift) === JSON.stringify(this.#drift)) return
-      this.#drift = drift
-      log.info('settings.drift', { instanceId: this.instanceId, names: drift.map((d) => d.name) })
-      this.#around.onChange()
-    } catch (error) {
-      // on a full disk, or with something else in a file's place: the next look tells
-      this.#filesSeen = ''
-      this.#sayUnreadable((error as Error).message)
-    }
-  }
-
-  /** What keeps the files of settings from being read; null where nothing does. */
-  get unreadable(): string | null {
-    return this.#unreadable
-  }
-
-  /** What keeps the files of settings from being read; the report tells it, the log once. */
-  #sayUnreadable(reason: string | null): void {
-    if (reason === this.#unreadable) return
-    this.#unreadable = reason
-    const { log, onChange } = this.#around
-    if (reason === null) log.info('settings.read_again', { instanceId: this.instanceId })
-    else log.warn('settings.not_read', { instanceId: this.instanceId, reason })
-    onChange()
-  }
-
-  /** Notes that everything in the files is as Floe wants it, and that the engine is up with it where `good`. */
-  acceptFiles(good: boolean): void {
-    const texts = readFileTexts(this.layout)
-    this.known.accept(texts)
-    if (good) this.known.proveGood(texts)
-    this.#filesSeen = ''
-    this.lookAtFiles(0)
   }
 
   /** A connection that has just broken says nothing yet, unless the process behind it is another one. */
@@ -663,9 +575,10 @@ export class Instance {
     const { installation } = this.#around
     const live = this.sampler.identity
     // who sees a new instance running also reads how clients come in
-    if (live && this.#remoteAccess === null) await this.lookAtRemoteAccess(0).catch(() => {})
-    if (!live && this.#control === null && isThere(this.layout.dataDirectory) && this.state !== 'creating')
-      await this.#lookAtControl()
+    if (live && this.#remoteAccess.answer === null) await this.lookAtRemoteAccess(0).catch(() => {})
+    if (!live && isThere(this.layout.dataDirectory) && this.state !== 'creating')
+      await this.#control.lookForReport()
+    const { control } = this.#control
     const role: InstanceRole | null = live ? (live.inRecovery ? 'standby' : 'primary') : null
     return {
       instanceId: r.instanceId,
@@ -674,7 +587,7 @@ export class Instance {
       because: this.processFault?.message ?? this.#whyInDoubt() ?? this.#progress ?? this.#because,
       role,
       engineVersion: live?.version ?? null,
-      systemIdentifier: live?.systemIdentifier ?? this.#control?.systemIdentifier ?? null,
+      systemIdentifier: live?.systemIdentifier ?? control?.systemIdentifier ?? null,
       port: r.port,
       directory: this.layout.directory,
       connection: {
@@ -686,8 +599,8 @@ export class Instance {
       },
       postmasterPid: this.#postmaster?.pid ?? null,
       startedAt: live?.startedAt ?? null,
-      dataChecksums: live?.dataChecksums ?? this.#control?.dataChecksums ?? null,
-      timeline: live?.replication?.timeline ?? live?.timeline ?? this.#control?.timeline ?? null,
+      dataChecksums: live?.dataChecksums ?? control?.dataChecksums ?? null,
+      timeline: live?.replication?.timeline ?? live?.timeline ?? control?.timeline ?? null,
       pendingRestart: live?.pendingRestart ?? [],
       newestSeq: this.sampler.ring.newestSeq,
       observedAt: Date.now(),
@@ -695,47 +608,23 @@ export class Instance {
       fenced: readFence(this.layout),
       whyNotStreaming: this.#whyNotStreaming(),
       processFault: this.processFault,
-      settingDrift: this.#drift,
+      settingDrift: [...this.files.drift],
       user: { name: this.user.name, own: r.user !== undefined, separable: this.user.uid !== null },
-      protection: this.#postmaster ? this.#protection : null,
-      flashback: this.#postmaster ? this.#flashback : null,
+      protection: this.#postmaster ? this.#protection.answer : null,
+      flashback: this.#postmaster ? this.#flashback.answer : null,
       logins: this.logins,
-      remoteAccess: this.#postmaster ? this.#remoteAccess : null,
+      remoteAccess: this.#postmaster ? this.#remoteAccess.answer : null,
       primaryKnown: r.primaryKnown ?? null,
       standbySignal: isThere(this.layout.standbySignal),
       limits: this.limiter.observed(),
     }
   }
 
-  /**
-   * Reads the control file for a report. One that hangs, as a pipe in its place does, holds up one report for a moment and
-   * the next ones not at all: they tell of the other instances, too.
-   */
-  async #lookAtControl(): Promise<void> {
-    this.#controlLook ??= readControlFile(this.registered.enginePrefix, this.layout.dataDirectory, this.user)
-      .catch(() => null)
-      .then((control) => {
-        this.#controlLook = null
-        // a look at an end that came meanwhile is newer than this
-        if (control === null || this.#control !== null || this.sampler.identity) return
-        this.#control = control
-        if (this.#controlHangs) this.#around.onChange()
-        this.#controlHangs = false
-      })
-    if (this.#controlHangs) return
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<'late'>((resolve) => {
-      timer = setTimeout(() => resolve('late'), CONTROL_MS)
-    })
-    if ((await Promise.race([this.#controlLook, late])) === 'late') this.#controlHangs = true
-    clearTimeout(timer)
-  }
-
   /** Files that cannot be read, unless it is down: why it is says more. */
   #whyInDoubt(): string | null {
-    return this.state === 'crashed' || this.#unreadable === null
+    return this.state === 'crashed' || this.files.unreadable === null
       ? null
-      : `its settings cannot be read: ${this.#unreadable}`
+      : `its settings cannot be read: ${this.files.unreadable}`
   }
 
   /** The host's own address where the engine listens on it, else the loopback. What it listens on is settled at its start. */

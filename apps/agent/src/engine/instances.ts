@@ -87,7 +87,7 @@ export class Instances {
   /** Forgets one whose directory is gone, with its telemetry; its port is free again. */
   remove(instanceId: string): void {
     this.#instances.get(instanceId)?.close()
-    this.#instances.get(instanceId)?.known.forget()
+    this.#instances.get(instanceId)?.files.known.forget()
     this.#instances.delete(instanceId)
     this.#leftGroups.add(instanceId)
     rmSync(join(this.#around.installation.stateDirectory, 'telemetry', instanceId), {

@@ -3,6 +3,7 @@ import { basename } from 'node:path'
 import type { Disk } from '@floe/domain'
 import type { HostUse } from './host-use'
 import { numberOf, wholeDevice } from './limits/device'
+import { mountAbove, unescapeMount } from './mount-tables'
 
 type Mount = { mount: string; device: string; fileSystem: string; options: string }
 
@@ -12,9 +13,7 @@ export function parseMounts(text: string): Mount[] {
     .split('\n')
     .filter(Boolean)
     .map((line) => {
-      const [device, mount, fileSystem, options] = line
-        .split(' ')
-        .map((f) => f.replace(/\\([0-7]{3})/g, (_, o: string) => String.fromCharCode(Number.parseInt(o, 8))))
+      const [device, mount, fileSystem, options] = line.split(' ').map(unescapeMount)
       return {
         mount: mount ?? '',
         device: device ?? '',
@@ -55,19 +54,12 @@ export function readDisks(paths: readonly string[], use: HostUse | null = null):
   return [...disks.values()]
 }
 
-function mountOf(path: string, mounts: readonly Mount[]): Mount | undefined {
-  let real: string
+function mountOf(path: string, mounts: readonly Mount[]): Mount | null {
   try {
-    real = realpathSync(path)
+    return mountAbove(realpathSync(path), mounts)
   } catch {
-    return undefined
+    return null
   }
-  return mounts
-    .filter((m) => real === m.mount || real.startsWith(m.mount === '/' ? '/' : `${m.mount}/`))
-    .reduce<Mount | undefined>(
-      (best, m) => (!best || m.mount.length >= best.mount.length ? m : best),
-      undefined,
-    )
 }
 
 function isNvme(device: string): boolean {

@@ -17,9 +17,9 @@ const engine = {
 }
 
 test('systemd supervises only where it is the first process and the agent may start units', () => {
-  expect(chooseSupervision(0, 'systemd').kind).toBe('systemd')
-  expect(chooseSupervision(1000, 'systemd').kind).toBe('detached')
-  expect(chooseSupervision(0, 'tini').kind).toBe('detached')
+  expect(chooseSupervision(null, 0, 'systemd').kind).toBe('systemd')
+  expect(chooseSupervision(null, 1000, 'systemd').kind).toBe('detached')
+  expect(chooseSupervision(null, 0, 'tini').kind).toBe('detached')
 })
 
 test('the unit runs as the engine’s user, tells its readiness, and lets a stop reach the postmaster alone', () => {
@@ -39,6 +39,13 @@ test('the unit runs as the engine’s user, tells its readiness, and lets a stop
   expect(args.slice(args.indexOf('--') + 1)).toEqual([engine.file, ...engine.args])
 })
 
+test('a shutdown of the machine stops an engine after the unit that the agent is started by', () => {
+  expect(systemdArguments(engine, 'floe-0b0c2f34.service')).toContain(
+    '--property=Before=floe-0b0c2f34.service',
+  )
+  expect(systemdArguments(engine).join(' ')).not.toContain('Before=')
+})
+
 test('a process is of a unit by its cgroup, whatever that lies in', () => {
   const unit = 'floe-instance-b8f5.service'
   expect(isOfUnit(`0::/floe.slice/${unit}\n`, unit)).toBe(true)
@@ -50,7 +57,7 @@ test('a process is of a unit by its cgroup, whatever that lies in', () => {
 
 test('a failed unit of an earlier life does not stand in the way', async () => {
   const calls: string[][] = []
-  const supervision = new Systemd(async (file, args) => {
+  const supervision = new Systemd(null, async (file, args) => {
     calls.push([file, ...args])
     return { status: 0, signal: null, stdout: '', stderr: '' }
   })
@@ -60,7 +67,7 @@ test('a failed unit of an earlier life does not stand in the way', async () => {
 })
 
 test('what systemd-run says when it refuses is the fault’s detail', async () => {
-  const supervision = new Systemd(async (file) => ({
+  const supervision = new Systemd(null, async (file) => ({
     status: file === 'systemd-run' ? 1 : 0,
     signal: null,
     stdout: '',

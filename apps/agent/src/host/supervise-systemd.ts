@@ -17,9 +17,10 @@ export function unitName(instanceId: string): string {
 /**
  * Arguments of systemd-run for one engine. `--no-block`: readiness is watched by the agent, the same way for both
  * supervisions. KillMode=mixed sends a stop of the unit (fast shutdown) to the postmaster only. Exit by SIGQUIT is the
- * engine's immediate shutdown and no failure of the unit.
+ * engine's immediate shutdown and no failure of the unit. What starts before another unit is stopped after it: an agent
+ * that still looked while the machine goes down would take an engine's end for somebody's wish.
  */
-export function systemdArguments(p: EngineProcess): string[] {
+export function systemdArguments(p: EngineProcess, bootUnit: string | null = null): string[] {
   const properties = [
     'Type=notify',
     'NotifyAccess=main',
@@ -40,6 +41,7 @@ export function systemdArguments(p: EngineProcess): string[] {
     // the agent sets limits of I/O in groups of its own below the unit's
     'Delegate=yes',
     ...limitProperties(p.limits),
+    ...(bootUnit === null ? [] : [`Before=${bootUnit}`]),
   ]
   const environment = {
     ...engineEnvironment,
@@ -107,16 +109,20 @@ function sandbox(writable: readonly string[]): string[] {
 export class Systemd implements Supervision {
   readonly kind = 'systemd'
   readonly #run: RunCommand
+  readonly #bootUnit: string | null
 
-  constructor(run: RunCommand = runCommand) {
+  /** @param bootUnit is the unit that starts Floe with the machine: a shutdown ends it, and the agent with it, before engines. */
+  constructor(bootUnit: string | null = null, run: RunCommand = runCommand) {
     this.#run = run
+    this.#bootUnit = bootUnit
   }
 
   async start(p: EngineProcess): Promise<void> {
     // a unit that failed keeps its name until it is reset
     await this.forget(p.instanceId)
     rmSync(p.outputFile, { force: true })
-    const r = await this.#run('systemd-run', systemdArguments(p), { timeoutMs: 30_000 })
+    const words = systemdArguments(p, this.#bootUnit)
+    const r = await this.#run('systemd-run', words, { timeoutMs: 30_000 })
     if (r.status !== 0)
       throw fault('host.unit_not_started', `could not start unit "${unitName(p.instanceId)}"`, {
         detail: r.stderr.trim() || `systemd-run ended with status ${r.status ?? r.signal}.`,

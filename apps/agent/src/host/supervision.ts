@@ -38,8 +38,12 @@ export interface Supervision {
 }
 
 /** systemd where it is the first process and the agent may start units, else detached children. */
-export function chooseSupervision(ownUid = process.getuid?.() ?? 0, comm = readComm()): Supervision {
-  return comm === 'systemd' && ownUid === 0 ? new Systemd() : new Detached()
+export function chooseSupervision(
+  bootUnit: string | null,
+  ownUid = process.getuid?.() ?? 0,
+  comm = readComm(),
+): Supervision {
+  return comm === 'systemd' && ownUid === 0 ? new Systemd(bootUnit) : new Detached()
 }
 
 function readComm(): string {

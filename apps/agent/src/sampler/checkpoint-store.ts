@@ -5,6 +5,7 @@ import { replaceFile } from '@floe/host/replace-file'
 import type { CheckpointRecord } from '@floe/telemetry'
 import { z } from 'zod'
 import { readOwnedFile } from '../host/owned-files'
+import { parseStoredLines, storedLines } from './stored-lines'
 
 /** A place in the server log: everything before it has been read. */
 export const LogPosition = z.object({ file: z.string(), offset: z.number().int() })
@@ -38,7 +39,7 @@ export class CheckpointStore {
     this.#onStored = onStored
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     const text = readOwnedFile(path) ?? ''
-    const lines = parseLines(text)
+    const lines = parseStoredLines(text, Line)
     this.#tail = lines.slice(-TAIL)
     this.#count = lines.length
     // a line cut off by a kill must not swallow the next one
@@ -68,9 +69,10 @@ export class CheckpointStore {
     const before = sizeOf(this.#path)
     try {
       const lines = this.#tail.slice(-this.#unwritten)
-      appendFileSync(this.#path, lines.map((l) => `${JSON.stringify(l)}\n`).join(''), { mode: 0o600 })
+      appendFileSync(this.#path, storedLines(lines), { mode: 0o600 })
       this.#unwritten = 0
-      if (this.#count >= COMPACT_AT) this.#rewrite(parseLines(readOwnedFile(this.#path) ?? '').slice(-KEEP))
+      if (this.#count >= COMPACT_AT)
+        this.#rewrite(parseStoredLines(readOwnedFile(this.#path) ?? '', Line).slice(-KEEP))
       this.#onStored(null)
     } catch (error) {
       // a part of a line must not swallow the next one
@@ -82,7 +84,7 @@ export class CheckpointStore {
   /** Checkpoints with a greater number than `afterSeq`, oldest first. */
   read(afterSeq: number, limit: number): NumberedCheckpoint[] {
     const inTail = this.#count <= this.#tail.length || afterSeq + 1 >= (this.#tail[0]?.checkpoint.seq ?? 0)
-    const lines = inTail ? this.#tail : parseLines(readOwnedFile(this.#path) ?? '')
+    const lines = inTail ? this.#tail : parseStoredLines(readOwnedFile(this.#path) ?? '', Line)
     return lines
       .filter((l) => l.checkpoint.seq > afterSeq)
       .slice(0, limit)
@@ -90,7 +92,7 @@ export class CheckpointStore {
   }
 
   #rewrite(lines: readonly Line[]): void {
-    replaceFile(this.#path, lines.map((l) => `${JSON.stringify(l)}\n`).join(''))
+    replaceFile(this.#path, storedLines(lines))
     this.#count = lines.length
   }
 }
@@ -101,20 +103,4 @@ function sizeOf(path: string): number {
   } catch {
     return 0
   }
-}
-
-/** The whole lines of a file; what does not read as one is left out. */
-function parseLines(text: string): Line[] {
-  return text
-    .slice(0, text.lastIndexOf('\n') + 1)
-    .split('\n')
-    .flatMap((line) => {
-      if (line === '') return []
-      try {
-        const parsed = Line.safeParse(JSON.parse(line))
-        return parsed.success ? [parsed.data] : []
-      } catch {
-        return []
-      }
-    })
 }

@@ -128,6 +128,7 @@ function addLimits({ counters, gauges }: Reading, { use, inForce, devices }: Lim
   }
   const known = {
     memory_held: use.memoryHeldBytes,
+    write_back_waiting: use.writeBackBytes,
     cpu_limit: inForce?.cpu,
     memory_limit: inForce?.memoryMax,
     data_device_read_limit: inForce?.dataReadIops,

@@ -4,6 +4,7 @@ import { NumberedStall } from '@floe/agent-contract'
 import { replaceFile } from '@floe/host/replace-file'
 import type { StallRecord } from '@floe/telemetry'
 import { readOwnedFile } from '../host/owned-files'
+import { parseStoredLines, storedLines } from './stored-lines'
 
 /** Kept at least, and the length at which the file is cut back to that. */
 const KEEP = 500
@@ -25,7 +26,7 @@ export class StallStore {
     this.#onStored = onStored
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     const text = readOwnedFile(path) ?? ''
-    this.#stalls = parseLines(text).slice(-COMPACT_AT)
+    this.#stalls = parseStoredLines(text, NumberedStall).slice(-COMPACT_AT)
     this.#torn = text !== '' && !text.endsWith('\n')
   }
 
@@ -43,11 +44,11 @@ export class StallStore {
     try {
       const cut = this.#stalls.length >= COMPACT_AT
       if (cut) this.#stalls = this.#stalls.slice(-KEEP)
-      if (cut || this.#torn) replaceFile(this.#path, linesOf(this.#stalls))
+      if (cut || this.#torn) replaceFile(this.#path, storedLines(this.#stalls))
       else {
         // until it is whole
         this.#torn = true
-        appendFileSync(this.#path, linesOf(this.#stalls.slice(-this.#unwritten)), { mode: 0o600 })
+        appendFileSync(this.#path, storedLines(this.#stalls.slice(-this.#unwritten)), { mode: 0o600 })
       }
       this.#torn = false
       this.#unwritten = 0
@@ -61,23 +62,4 @@ export class StallStore {
   read(afterSeq: number, limit: number): NumberedStall[] {
     return this.#stalls.filter((s) => s.seq > afterSeq).slice(0, limit)
   }
-}
-
-const linesOf = (stalls: readonly NumberedStall[]): string =>
-  stalls.map((s) => `${JSON.stringify(s)}\n`).join('')
-
-/** The whole lines of a file; what does not read as one is left out. */
-function parseLines(text: string): NumberedStall[] {
-  return text
-    .slice(0, text.lastIndexOf('\n') + 1)
-    .split('\n')
-    .flatMap((line) => {
-      if (line === '') return []
-      try {
-        const parsed = NumberedStall.safeParse(JSON.parse(line))
-        return parsed.success ? [parsed.data] : []
-      } catch {
-        return []
-      }
-    })
 }

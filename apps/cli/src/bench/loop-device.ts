@@ -1,6 +1,6 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fault } from '@floe/domain'
 import { runProgram } from '../run-program'
 
@@ -11,6 +11,8 @@ export type LoopFileSystem = (typeof loopFileSystems)[number]
 export type LoopDevice = {
   /** Where it is mounted; every user may pass. */
   directory: string
+  /** A fsynced write is two requests, the write and a flush, where the device has a cache that has to be flushed. */
+  requestsOfFsyncedWrite: 1 | 2
   /** Unmounts it, detaches the device and removes the file; throws what is left over. */
   remove(): Promise<void>
 }
@@ -70,7 +72,8 @@ export async function makeLoopDevice(
     await run('mount', '-o', 'noatime', device, directory)
     mounted = true
     chmodSync(directory, 0o755)
-    return { directory, remove }
+    const cache = readFileSync(join('/sys/block', basename(device), 'queue/write_cache'), 'utf8').trim()
+    return { directory, requestsOfFsyncedWrite: cache === 'write back' ? 2 : 1, remove }
   } catch (error) {
     await remove()
     throw error

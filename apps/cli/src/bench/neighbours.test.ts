@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { requireLoopDevices } from './loop-device'
-import { coefficientOfVariation, limitError, longestStall, parseCommits } from './neighbours'
+import { coefficientOfVariation, longestStall, parseCommits } from './neighbours'
 
 test('even seconds do not vary, and uneven ones by their share of the mean', () => {
   expect(coefficientOfVariation([100, 100, 100])).toBe(0)
@@ -17,13 +17,6 @@ test('the longest stall is found between commits, before the first and after the
   expect(longestStall([3_000, 3_100], 1_000, 3_200)).toBe(2_000)
   expect(longestStall([1_100, 9_000], 1_000, 6_000)).toBe(4_900)
   expect(longestStall([], 1_000, 6_000)).toBe(5_000)
-})
-
-test('below its limit a rate is an error only where the device could do more', () => {
-  expect(limitError(840, 5_000, 800)).toBeCloseTo(5)
-  expect(limitError(760, 5_000, 800)).toBeCloseTo(5)
-  expect(limitError(300, 310, 800)).toBe(0)
-  expect(limitError(880, 850, 800)).toBeCloseTo(10)
 })
 
 test('without root it says so before anything is made', async () => {

@@ -1,25 +1,40 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fault } from '@floe/domain'
+import { setTimeout } from 'node:timers/promises'
+import { fault, limitDriverTitles } from '@floe/domain'
+import type { RouterOutputs } from '@floe/web/api'
 import { requireInstallation } from '../installation/home'
 import { runProgram } from '../run-program'
 import { type BenchReport, describeHost, figure } from './bench'
-import { type LoopFileSystem, loopFileSystems, makeLoopDevice, requireLoopDevices } from './loop-device'
+import {
+  Counted,
+  type LimitProbe,
+  limitError,
+  limitProbes,
+  makeProbeFiles,
+  removeProbeFiles,
+} from './limit-probes'
+import {
+  type LoopDevice,
+  type LoopFileSystem,
+  loopFileSystems,
+  makeLoopDevice,
+  requireLoopDevices,
+} from './loop-device'
 import { makePrivateInstallation, type PrivateInstallation } from './private-installation'
 import { parseProgress } from './windows'
 
 const IOPS = 800
+const IO_LIMITS = ['--data-write-iops', String(IOPS), '--data-read-iops', String(IOPS)]
 const CLIENTS = 4
 /** An instance that commits nothing for this long under load, or completes no checkpoint after it, has locked itself up. */
 const DEADLOCK_MS = 60_000
 const CHECKPOINT_MS = 120_000
 /** The first seconds fill caches. */
 const SETTLE_MS = 3_000
-/** Direct writes that the limit is held against: by so many programs at once, each of so many. */
-const PROBES = 8
-const PROBE_WRITES = 600
 
+type Limited = RouterOutputs['instance']['limits']
 type Neighbour = { name: string; uri: string; password: string }
 type Run = {
   fileSystem: LoopFileSystem
@@ -56,16 +71,6 @@ export function longestStall(commits: readonly number[], from: number, to: numbe
   return longest
 }
 
-/**
- * How far a rate is from its limit, percent. Where the device itself does not reach the limit, only what is above it is
- * the limit's fault.
- */
-export function limitError(rate: number, unlimited: number, limit: number): number {
-  const above = Math.max(0, rate / limit - 1)
-  const below = unlimited >= limit * 1.1 ? Math.max(0, 1 - rate / limit) : 0
-  return Math.max(above, below) * 100
-}
-
 /** Ends the programs of a benchmark, which then removes what it made, when it is interrupted. */
 async function interruptible<T>(body: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const interrupted = new AbortController()
@@ -85,8 +90,9 @@ async function interruptible<T>(body: (signal: AbortSignal) => Promise<T>): Prom
 
 /**
  * Several instances on one device, each limited to 800 reads and 800 writes a second, under the same load at the same
- * time: how even is what each gets, on XFS and on ext4, without limits and with them. The device is a file behind a loop
- * device; the console's own database lies on it, too, without a limit.
+ * time: how even is what each gets, on XFS and on ext4, without limits and with them; and how exactly each kind of limit
+ * holds for one of them. The device is a file behind a loop device; the console's own database lies on it, too, without a
+ * limit.
  */
 export async function benchNeighbours(
   short: boolean,
@@ -99,8 +105,10 @@ export async function benchNeighbours(
     ? { instances: 2, seconds: 20, scale: 5, image: '8G' }
     : { instances: 4, seconds: 300, scale: 50, image: '40G' }
   const runs: Run[] = []
-  const errors: number[] = []
+  const errors: Record<string, number> = {}
   const rates: Record<string, number> = {}
+  let notes: string[] = []
+  let writeBack = 0
   await interruptible(async (signal) => {
     for (const fileSystem of loopFileSystems) {
       say(`making a device with ${fileSystem}`)
@@ -112,15 +120,21 @@ export async function benchNeighbours(
         try {
           const bench = new Neighbours(installation, signal, say, log)
           await bench.create(size.instances, size.scale)
-          const [first] = bench.neighbours as [Neighbour]
-          const unlimited = await bench.directWrites(first)
+          // a limit holds alike on each file system
+          const probed = !short || fileSystem === loopFileSystems[0]
           runs.push(await bench.load(fileSystem, false, size.seconds))
-          await bench.limit()
-          const limited = await bench.directWrites(first)
+          const unlimited = probed ? await bench.probe(device, false) : {}
+          notes = await bench.limit()
           runs.push(await bench.load(fileSystem, true, size.seconds))
-          errors.push(limitError(limited, unlimited, IOPS))
-          rates[`${fileSystem}: direct writes a second without a limit`] = unlimited
-          rates[`${fileSystem}: direct writes a second with the limit`] = limited
+          writeBack = Math.max(writeBack, bench.mostWriteBack)
+          const limited = probed ? await bench.probe(device, true) : {}
+          for (const [name, rate] of Object.entries(limited)) {
+            const { limit } = limitProbes[name] as LimitProbe
+            const most = unlimited[name] as number
+            errors[`${fileSystem}: ${name}, % of the limit`] = limitError(rate, most, limit)
+            rates[`${fileSystem}: ${name} without a limit`] = most
+            rates[`${fileSystem}: ${name} with a limit of ${limit}`] = rate
+          }
         } finally {
           await installation.remove()
         }
@@ -129,7 +143,8 @@ export async function benchNeighbours(
       }
     }
   })
-  return reportOf(host, runs, Math.max(...errors), rates, size)
+  const more = { ...size, 'written back past the limit at once, MB': Math.round(writeBack / 1024 ** 2) }
+  return reportOf(host, runs, errors, { rates, size: more, notes })
 }
 
 const variation = (run: Run) => {
@@ -140,9 +155,8 @@ const variation = (run: Run) => {
 function reportOf(
   host: BenchReport['host'],
   runs: readonly Run[],
-  error: number,
-  rates: Record<string, number>,
-  size: Record<string, unknown>,
+  errors: Record<string, number>,
+  { rates, size, notes }: { rates: Record<string, number>; size: Record<string, unknown>; notes: string[] },
 ): BenchReport {
   const limited = (fileSystem: LoopFileSystem) =>
     runs.find((r) => r.fileSystem === fileSystem && r.limited) as Run
@@ -158,7 +172,14 @@ function reportOf(
       figure('longest_stall_s_ext4', stall('ext4'), 's without a commit, of any instance', { most: 5 }),
       figure('longest_stall_s_xfs', stall('xfs'), 's without a commit, of any instance', { most: 5 }),
       figure('deadlocks', deadlocks, 'instances', { most: 0 }),
-      figure('limit_error_percent', error, '% of the limit, direct writes', { most: 5 }),
+      figure(
+        'limit_error_percent',
+        Math.max(...Object.values(errors)),
+        '% of the limit, the worst of all kinds',
+        {
+          most: 5,
+        },
+      ),
     ],
     table: {
       headings: ['file system', 'limits', 'TPS of all', 'variation', 'longest stall (s)'],
@@ -172,17 +193,20 @@ function reportOf(
     },
     detail: {
       ...size,
+      ...errors,
       ...rates,
       ...Object.fromEntries(
         runs.flatMap((r) => r.tps.map((t, i) => [`${title(r)}, TPS of instance ${i + 1} by second`, t])),
       ),
-      'write-back': 'cgroup v1 does not limit what the kernel writes back later by itself',
+      notes: notes.join(' '),
     },
   }
 }
 
 class Neighbours {
   readonly neighbours: Neighbour[] = []
+  /** The most bytes that were written and waited until the kernel sent them, where limits do not hold for that. */
+  mostWriteBack = 0
   readonly #installation: PrivateInstallation
   readonly #signal: AbortSignal
   readonly #say: (line: string) => void
@@ -217,28 +241,64 @@ class Neighbours {
     }
   }
 
-  async limit(): Promise<void> {
-    for (const { name } of this.neighbours)
-      await this.#installation.floe(
-        ...['instance', 'limit', name, '--data-write-iops', String(IOPS), '--data-read-iops', String(IOPS)],
-      )
+  /** Limits each; answers how, and what of it the agent says does not hold. */
+  async limit(): Promise<string[]> {
+    const notes = new Set<string>()
+    for (const { name } of this.neighbours) {
+      const { observed } = await this.#setLimits(name, IO_LIMITS)
+      if (observed?.driver) notes.add(`Limited by ${limitDriverTitles[observed.driver]}.`)
+      for (const { why } of observed?.gaps ?? []) notes.add(why)
+    }
+    return [...notes]
   }
 
-  /** Direct writes of one instance a second, by programs that its server starts. */
-  async directWrites(neighbour: Neighbour): Promise<number> {
-    const one = `dd if=/dev/zero of=probe-$i.tmp bs=8k count=${PROBE_WRITES} oflag=direct status=none`
-    const all = `for i in $(seq ${PROBES}); do ${one} & done; wait`
-    const began = performance.now()
-    await this.#client(neighbour, 'psql', '-Xqc', `copy (select 1) to program '${all}'`)
-    const rate = (PROBES * PROBE_WRITES) / ((performance.now() - began) / 1_000)
-    await this.#client(neighbour, 'psql', '-Xqc', `copy (select 1) to program 'rm -f probe-*.tmp'`)
-    return rate
+  #setLimits(name: string, limits: readonly string[]): Promise<Pick<Limited, 'observed'>> {
+    return this.#installation.floe<Pick<Limited, 'observed'>>('instance', 'limit', name, ...limits)
+  }
+
+  /** How much of each thing the first one gets, with all limits at once, none of which is in another's way, or without. */
+  async probe(device: LoopDevice, limited: boolean): Promise<Record<string, number>> {
+    const [first] = this.neighbours as [Neighbour]
+    const run = (shell: string) => this.#programOutput(first, shell)
+    const facts = {
+      counted: await this.#counted(first),
+      requestsOfFsyncedWrite: device.requestsOfFsyncedWrite,
+    }
+    const rates: Record<string, number> = {}
+    if (limited)
+      await this.#setLimits(
+        first.name,
+        Object.values(limitProbes).flatMap(({ option, value }) => [option, value]),
+      )
+    else await run(makeProbeFiles)
+    for (const [name, { measure }] of Object.entries(limitProbes)) {
+      this.#say(`measuring ${name} ${limited ? 'with' : 'without'} a limit`)
+      rates[name] = await measure(run, facts)
+    }
+    if (limited) await run(removeProbeFiles)
+    return rates
+  }
+
+  /** What a program prints that the server of an instance starts, and so has the limits of its sessions. */
+  async #programOutput(neighbour: Neighbour, shell: string): Promise<string> {
+    const quoted = `'${shell.replaceAll("'", "''")}'`
+    return await this.#client(
+      neighbour,
+      'psql',
+      ...['-XAtq', '-v', 'ON_ERROR_STOP=1', '-c', 'create temporary table said (line text)'],
+      ...['-c', `copy said from program ${quoted}`, '-c', 'select line from said'],
+    )
   }
 
   /** The same load on all at once. */
   async load(fileSystem: LoopFileSystem, limited: boolean, seconds: number): Promise<Run> {
     this.#say(`${fileSystem}, limits ${limited ? 'on' : 'off'}: ${seconds} s of load`)
-    const each = await Promise.all(this.neighbours.map((n) => this.#loadOne(n, seconds)))
+    const over = new AbortController()
+    const watching = limited ? this.#watchWriteBack(over.signal) : null
+    const each = await Promise.all(this.neighbours.map((n) => this.#loadOne(n, seconds))).finally(() =>
+      over.abort(),
+    )
+    await watching
     const checkpoints = await Promise.all(this.neighbours.map((n) => this.#completesCheckpoint(n)))
     return {
       fileSystem,
@@ -246,6 +306,24 @@ class Neighbours {
       tps: each.map((e) => e.tps),
       longestStallMs: Math.max(...each.map((e) => e.longestStallMs)),
       deadlocks: each.filter((e, i) => e.longestStallMs >= DEADLOCK_MS || !checkpoints[i]).length,
+    }
+  }
+
+  async #counted({ name }: Neighbour): Promise<Counted> {
+    const { postmasterPid } = await this.#installation.floe<{ postmasterPid: number }>(
+      'instance',
+      'show',
+      name,
+    )
+    return new Counted(postmasterPid)
+  }
+
+  /** Looks once a second at what the first one has written that no limit holds for. */
+  async #watchWriteBack(over: AbortSignal): Promise<void> {
+    const counted = await this.#counted(this.neighbours[0] as Neighbour)
+    while (!over.aborted) {
+      this.mostWriteBack = Math.max(this.mostWriteBack, counted.unlimitedWriteBack())
+      await setTimeout(1_000, null, { signal: over }).catch(() => {})
     }
   }
 

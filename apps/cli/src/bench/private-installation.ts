@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fault } from '@floe/domain'
+import { fault, toFault } from '@floe/domain'
 import {
   checkoutDirectory,
   type Home,
@@ -21,6 +21,8 @@ export type PrivateInstallation = {
 }
 
 const PORTS = 64
+/** On a machine that is busy with the benchmark's own load an instance may not end in time. */
+const DOWN_TRIES = 3
 
 /** Below the ports that the kernel gives to clients. */
 async function freePorts(): Promise<number> {
@@ -54,8 +56,23 @@ export async function makePrivateInstallation(
       throw fault('bench.floe_failed', `"floe ${args.join(' ')}" failed`, { detail: tail.join('\n') })
     return JSON.parse(stdout) as T
   }
+  /** What runs is never left without its directory: nobody could take it down any more. */
+  const takenDown = async () => {
+    for (let tries = 1; ; tries++)
+      try {
+        return await run('down', '--instances')
+      } catch (error) {
+        const known = toFault(error)
+        log(`${known.message}: ${known.detail ?? ''}`)
+        if (tries === DOWN_TRIES)
+          throw fault('bench.not_down', `the installation in "${directory}" could not be taken down`, {
+            detail: known.detail ?? known.message,
+            hint: `Run "FLOE_HOME=${directory} ./floe down --instances", then remove the directory.`,
+          })
+      }
+  }
   const remove = async () => {
-    await run('down', '--instances').catch((error: unknown) => log(String(error)))
+    await takenDown()
     let instances: string | undefined
     try {
       instances = (

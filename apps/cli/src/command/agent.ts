@@ -222,11 +222,19 @@ export function addAgent(program: Command): void {
     'start',
     'start this host’s agent',
     'Starts the agent after a boot or an update of the checkout, and builds what is missing.',
-  ).action(async ({ json }: { json?: boolean }) => {
-    const { startHost } = await import('../up/agent-host')
-    const result = await alone('agent-start', (home, { progress, log }) => startHost(home, progress, log))
-    printResult(json, result, () => formatResult(result, 'runs'))
-  })
+  )
+    .option(
+      '--at-boot',
+      'start the agent with this machine, by a unit of systemd (as root); later runs keep it',
+    )
+    .option('--no-at-boot', 'no more')
+    .action(async ({ json, atBoot }: { json?: boolean; atBoot?: boolean }) => {
+      const { startHost } = await import('../up/agent-host')
+      const result = await alone('agent-start', (home, { progress, log }) =>
+        startHost(home, progress, log, atBoot),
+      )
+      printResult(json, result, () => formatResult(result, 'runs'))
+    })
   verb(
     agent,
     'stop',

@@ -1,6 +1,6 @@
 import { Lsn } from '@floe/domain'
 import { describe, expect, test } from 'vitest'
-import { oneDrop, oneTable, rowsWordsOf } from './flashback-table'
+import { oneLoss, oneTable, rowsWordsOf } from './flashback-table'
 
 const table = (schema: string, name: string, oid: number) => ({
   oid,
@@ -22,7 +22,7 @@ test('a table is named with its schema, or without where there is one of that na
   expect(() => oneTable(tables, 'c')).toThrow('table "c" does not exist')
 })
 
-describe('a drop', () => {
+describe('a loss', () => {
   const lost = (tableName: string, lsn: string, kind: 'dropped' | 'truncated' = 'dropped') => ({
     table: 1,
     tableName,
@@ -36,13 +36,18 @@ describe('a drop', () => {
 
   test('is named by its table, and by its position where there are several', () => {
     const all = [lost('public.a', '0/1'), lost('public.a', '0/2'), lost('public.b', '0/3')]
-    expect(oneDrop(all, 'b', undefined).lsn).toBe('0/3')
-    expect(oneDrop(all, 'public.a', '0/2').lsn).toBe('0/2')
-    expect(() => oneDrop(all, 'a', undefined)).toThrow('more than one table "a" was dropped')
+    expect(oneLoss(all, 'b', undefined).lsn).toBe('0/3')
+    expect(oneLoss(all, 'public.a', '0/2').lsn).toBe('0/2')
+    expect(() => oneLoss(all, 'a', undefined)).toThrow('table "a" was lost more than once')
+    expect(() => oneLoss(all, 'c', undefined)).toThrow('no table "c" was lost')
   })
 
-  test('is no truncation', () => {
-    expect(() => oneDrop([lost('public.a', '0/1', 'truncated')], 'a', undefined)).toThrow('no table "a"')
+  test('is a truncation where nothing was dropped, or where its position is named', () => {
+    const truncated = lost('public.a', '0/1', 'truncated')
+    expect(oneLoss([truncated], 'a', undefined)).toBe(truncated)
+    const dropped = lost('public.a', '0/2')
+    expect(oneLoss([truncated, dropped], 'a', undefined)).toBe(dropped)
+    expect(oneLoss([truncated, dropped], 'a', '0/1')).toBe(truncated)
   })
 })
 

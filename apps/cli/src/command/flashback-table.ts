@@ -6,8 +6,10 @@ import {
   FlashbackSwapped,
   FlashbackTime,
   fault,
+  flashbackTimeOf,
   formatBytes,
   type MergeCounts,
+  momentBefore,
   OperationId,
 } from '@floe/domain'
 import type { RouterOutputs } from '@floe/web/api'
@@ -199,7 +201,16 @@ function addLooks(flashback: Command): void {
           seen.events.length === 0
             ? 'Nothing large happened.'
             : table(
-                ['when', 'table', 'what', 'inserted', 'updated', 'deleted'],
+                [
+                  'when',
+                  'table',
+                  'what',
+                  'inserted',
+                  'updated',
+                  'deleted',
+                  'partitions',
+                  'just before (--at)',
+                ],
                 seen.events.map((e) => [
                   moment(e.at),
                   visible(e.tableName ?? `number ${e.table}`),
@@ -207,9 +218,14 @@ function addLooks(flashback: Command): void {
                   e.inserted,
                   e.updated,
                   e.deleted,
+                  e.partitions ?? ' ',
+                  flashbackTimeOf(momentBefore(e.at)),
                 ]),
               ),
           `From ${moment(seen.coveredFrom)} to ${moment(seen.coveredTo)}.`,
+          ...(seen.leastPartitionRows == null
+            ? []
+            : [`In a partition, changes of fewer than ${seen.leastPartitionRows} rows are not counted.`]),
         ].join('\n'),
       )
     })
@@ -217,7 +233,7 @@ function addLooks(flashback: Command): void {
     flashback,
     'lost <name>',
     'list tables that were dropped, truncated or rewritten',
-    'Lists tables whose former file is kept: dropped ones can be had back as they were just before ("flashback before-drop"), truncated and rewritten ones as at any moment ("flashback to").',
+    'Lists tables whose former file is kept: they can be had back as they were just before ("flashback before-drop"), truncated and rewritten ones also as at any other moment ("flashback to").',
   )
     .option('--database <name>', DATABASE)
     .action(async (named: string, { json, ...of }: Json & InDatabase) => {
@@ -328,16 +344,18 @@ function addTables(flashback: Command): void {
   submittingVerb(
     flashback,
     'before-drop <name> <table>',
-    'make a table with the rows of a dropped one',
-    'Makes a table with the rows that a dropped table had just before it was dropped.',
+    'flash back a table to before it was dropped, truncated or rewritten',
+    'Makes a table with the rows that one had just before it was dropped, truncated or rewritten. A dropped table comes back under its former name if that name is free, with its columns and rows, but without defaults, constraints, indexes and privileges.',
   )
-    .option('--lsn <position>', 'which drop, where several tables of that name were dropped')
+    .option('--lsn <position>', 'which loss, where there are several of that name ("flashback lost")')
+    .option('--as <result>', 'name of the table that is made')
+    .option('--schema <schema>', 'where it is made (default: the schema that it was in)')
     .option('--database <name>', DATABASE)
     .option('--no-wait', NO_WAIT)
-    .action(async (named: string, wanted: string, options: Submitting & InDatabase & { lsn?: string }) => {
+    .action(async (named: string, wanted: string, options: BeforeDrop) => {
       const { client, instanceId, database } = await open(named, options)
       const lost = await client.trpc.flashback.lost.query({ instanceId, database })
-      const { table: oid, tableName, lsn } = oneDrop(lost, wanted, options.lsn)
+      const { table: oid, tableName, lsn, kind } = oneLoss(lost, wanted, options.lsn)
       const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
         client.trpc.flashback.beforeDrop.mutate({
           instanceId,
@@ -345,6 +363,9 @@ function addTables(flashback: Command): void {
           table: oid,
           tableName,
           lsn,
+          lost: kind,
+          resultName: options.as,
+          resultSchema: options.schema,
           idempotencyKey,
         }),
       )
@@ -352,25 +373,32 @@ function addTables(flashback: Command): void {
     })
 }
 
-/** The drop of a table that is meant: the only one of that name, or the one at a position. */
-export function oneDrop(lost: readonly Lost[], wanted: string, lsn: string | undefined): Lost {
+/**
+ * The loss of a table that is meant: the one at a position, else the only drop of a table of that name, or where none was dropped
+ * the only truncation or rewriting.
+ */
+export function oneLoss(lost: readonly Lost[], wanted: string, lsn: string | undefined): Lost {
   const named = lost.filter(
     (l) =>
-      l.kind === 'dropped' &&
       (l.tableName === wanted || l.tableName.slice(l.tableName.indexOf('.') + 1) === wanted) &&
       (lsn === undefined || l.lsn === lsn),
   )
-  const [first] = named
-  if (named.length === 1 && first) return first
-  if (named.length === 0)
-    throw fault('flashback.table_not_found', `no table "${wanted}" was dropped, as far as it is kept`, {
+  const drops = named.filter((l) => l.kind === 'dropped')
+  const meant = drops.length > 0 ? drops : named
+  const [first] = meant
+  if (meant.length === 1 && first) return first
+  if (meant.length === 0)
+    throw fault('flashback.table_not_found', `no table "${wanted}" was lost, as far as it is kept`, {
+      detail: 'None of that name was dropped, truncated or rewritten.',
       hint: 'Run "./floe flashback lost" for those that were.',
     })
-  throw fault('usage.table', `more than one table "${wanted}" was dropped`, {
-    detail: named.map((l) => `${l.tableName} at ${l.lsn} (${moment(l.at)})`).join(', '),
+  throw fault('usage.table', `table "${wanted}" was lost more than once`, {
+    detail: meant.map((l) => `${l.tableName} was ${l.kind} at ${l.lsn} (${moment(l.at)})`).join(', '),
     hint: 'Choose one by --lsn.',
   })
 }
+
+type BeforeDrop = Submitting & InDatabase & { lsn?: string; as?: string; schema?: string }
 
 type Merge = Submitting &
   InDatabase & {
@@ -379,6 +407,7 @@ type Merge = Submitting &
     deleteAdded?: true
     comparison?: string
     select?: number[]
+    where?: string
     apply?: true
   }
 
@@ -418,13 +447,14 @@ function addResults(flashback: Command): void {
     flashback,
     'merge <name> <result>',
     'put rows of a result back into its table',
-    'Counts what a merge would do. With --apply it does so, in one transaction and only if it still comes to the same counts. Triggers and constraints of the table apply.',
+    'Counts what a merge would do. With --apply it does so, in one transaction and only if it still comes to the same counts. Triggers and constraints of the table apply. Others can read the table meanwhile, also while it is counted, but not write to it.',
   )
     .option('--insert-missing', 'insert rows that the table no longer has')
     .option('--restore-changed', 'give rows that were changed their former values')
     .option('--delete-added', 'delete rows that the table did not have then')
     .option('--comparison <operation>', 'the preview or comparison whose rows are selected')
     .option('--select <numbers>', 'only these rows, as "flashback rows" numbers them, e.g. 1,4,5', numbers)
+    .option('--where <condition>', 'only rows that match, as an SQL condition on the columns (role admin)')
     .option('--apply', 'do it')
     .option('--database <name>', DATABASE)
     .action(async (named: string, wanted: string, options: Omit<Merge, 'wait'>) => {
@@ -480,6 +510,7 @@ async function merge(opened: Opened, found: Result, options: Omit<Merge, 'wait'>
     deleteAdded: options.deleteAdded ?? false,
     comparison: options.comparison === undefined ? undefined : operationIdOf(options.comparison),
     selected: options.select,
+    condition: options.where,
   }
   const counted = await client.trpc.flashback.merge.mutate({ ...asked, dryRun: true })
   const dry = await waitForOperation(client, counted.operationId)
@@ -517,7 +548,7 @@ function addRows(flashback: Command): void {
     flashback,
     'rows <operation>',
     'show some rows of a preview, a comparison or a merge',
-    'Shows sample rows of a preview or a comparison, for 15 minutes after it. Each call is in the audit log; the rows are stored nowhere.',
+    'Shows sample rows of a preview or a comparison, or what the engine said of a flashback that failed, for 15 minutes after it. Each call is in the audit log; the rows are stored nowhere.',
   ).action(async (operation: string, { json }: Json) => {
     const rows = await openConsole().trpc.flashback.rows.mutate({ operationId: operationIdOf(operation) })
     printResult(json, rows, () => rowsWordsOf(rows))
@@ -564,7 +595,7 @@ export function rowsWordsOf({ columns, samples, conflictExample }: Rows): string
     ...(lines.length > 0
       ? [table(['no.', 'row', 'as', ...columns.map(visible)], lines)]
       : ['There are no rows to show.']),
-    ...(conflictExample === null ? [] : [`A conflict: ${visible(conflictExample)}`]),
+    ...(conflictExample === null ? [] : [`The engine said: ${visible(conflictExample)}`]),
   ].join('\n')
 }
 

@@ -13,6 +13,9 @@ function formatLog(log: FlashbackLog, now: number): string {
   return [
     `state         ${flashbackWords(log).title}${log.mode === null ? '' : ` (${log.mode})`}`,
     `oldest        ${log.oldestAt === null ? '–' : `${moment(log.oldestAt)} (${formatDuration(now - log.oldestAt)} back)`}`,
+    ...(log.newestAt == null
+      ? []
+      : [`newest        ${moment(log.newestAt)} (just before the last replayed commit)`]),
     `points        ${log.points}`,
     `size          ${formatBytes(log.sizeBytes)}${limits.maxBytes === null ? '' : ` of at most ${formatBytes(limits.maxBytes)}`}`,
     `growth        ${log.bytesPerSecond === null ? '–' : `${formatBytes(log.bytesPerSecond * 3_600)}/h between the last two points`}`,

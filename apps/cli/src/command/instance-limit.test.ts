@@ -35,6 +35,7 @@ test('what is set, what is in force, and what cannot be are told apart', () => {
       devices: { data: 'vda', wal: 'vda' },
       memoryNearLimit: false,
       outOfMemoryKills: 0,
+      unlimitedWriteBackBytes: 64 * 1024 ** 2,
     },
     host: { name: 'local', cpus: 2, memoryBytes: 8 * 1024 ** 3 },
     sums: [{ resource: 'cpu', limited: 2.7, size: 2, unlimited: 1, over: true }],
@@ -43,5 +44,8 @@ test('what is set, what is in force, and what cannot be are told apart', () => {
   expect(text).toMatch(/CPU +0\.7 cores +0\.7 cores/)
   expect(text).toMatch(/Memory, high +1 GB +none/)
   expect(text).toContain('note          cgroup v1 has no memory.high.')
-  expect(text).toContain('2.7 cores of 2 cores (over-committed); 1 instance has no limit on host local')
+  expect(text).toContain('write-back    Up to 64 MB wait to be written back past the limit now.')
+  expect(text).toContain(
+    'cpu           of all instances on host local: 2.7 cores of 2 cores; 1 has none and may take all of it (over-committed)',
+  )
 })

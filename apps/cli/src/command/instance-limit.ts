@@ -1,15 +1,17 @@
 import {
   changedLimits,
-  formatBytes,
   formatLimit,
   type InstanceLimits,
   type LimitChanges,
   type LimitName,
+  limitChangeWords,
   limitDriverTitles,
   limitHint,
   limitNames,
   limitRecord,
+  limitSumWords,
   parseLimit,
+  unlimitedWriteBackWords,
 } from '@floe/domain'
 import type { RouterOutputs } from '@floe/web/api'
 import type { Command } from 'commander'
@@ -48,14 +50,6 @@ export function limitsAsked(options: object): LimitChanges {
   )
 }
 
-function sumWords({ resource, limited, size, unlimited, over }: Limits['sums'][number]): string {
-  const show = (value: number) =>
-    resource === 'cpu' ? `${Math.round(value * 100) / 100} cores` : formatBytes(value)
-  const without =
-    unlimited === 0 ? '' : `; ${unlimited} ${unlimited === 1 ? 'instance has' : 'instances have'} no limit`
-  return `${show(limited)} of ${show(size)}${over ? ' (over-committed)' : ''}${without}`
-}
-
 export function formatLimits({ limits, observed, host, sums, history }: Limits): string {
   const set = limitNames.filter((name) => limits[name] !== null)
   const inForce = (of: InstanceLimits | null | undefined, name: LimitName) =>
@@ -79,9 +73,14 @@ export function formatLimits({ limits, observed, host, sums, history }: Limits):
       `cannot        ${[observed.whyNot.message, observed.whyNot.detail, observed.whyNot.hint].filter(Boolean).join('. ')}`,
     )
   for (const why of new Set(observed?.gaps.map((gap) => gap.why))) lines.push(`note          ${why}`)
+  const writeBack = observed && unlimitedWriteBackWords(observed)
+  if (writeBack) lines.push(`write-back    ${writeBack}`)
   if (observed && observed.exempt.length > 0)
     lines.push(`exempt        of limits of I/O: ${observed.exempt.join(', ')}`)
-  for (const sum of sums) lines.push(`${sum.resource.padEnd(13)} ${sumWords(sum)} on host ${host?.name}`)
+  for (const sum of sums)
+    lines.push(
+      `${sum.resource.padEnd(13)} of all instances on host ${host?.name}: ${limitSumWords(sum)}${sum.over ? ' (over-committed)' : ''}`,
+    )
   if (history.length > 0)
     lines.push(
       '',
@@ -91,12 +90,7 @@ export function formatLimits({ limits, observed, host, sums, history }: Limits):
           moment(h.at),
           h.actorName,
           h.reason ?? ' ',
-          changedLimits(h.before, h.after)
-            .map(
-              (c) =>
-                `${limitRecord(c.name).title}: ${formatLimit(c.name, c.before)} → ${formatLimit(c.name, c.after)}`,
-            )
-            .join('; '),
+          changedLimits(h.before, h.after).map(limitChangeWords).join('; '),
         ]),
       ),
     )

@@ -7,7 +7,7 @@ import { Durations } from '../progress/durations'
 import { Progress } from '../progress/progress'
 import { runLog } from '../progress/run-log'
 import { holdUpLock } from '../up/lock'
-import { hostAddress, port, portRange, verb } from './verb'
+import { hostAddress, port, portRange, proxyAddress, verb } from './verb'
 
 type Options = {
   port?: number
@@ -17,6 +17,8 @@ type Options = {
   listen?: string
   hostAddress?: string
   url?: string
+  trustedProxy?: string[]
+  atBoot?: boolean
   controlDatabase?: string
   controlDatabasePasswordFile?: string
   json?: boolean
@@ -71,6 +73,13 @@ The control database is an engine that Floe runs; it is reached by its socket on
       hostAddress,
     )
     .option('--url <url>', 'address that browsers use, if the console is behind a proxy')
+    .option('--at-boot', 'start Floe with this machine, by a unit of systemd (as root); later runs keep it')
+    .option('--no-at-boot', 'no more')
+    .option(
+      '--trusted-proxy <address...>',
+      'addresses or networks of proxies in front of the console, whose X-Forwarded-For is believed; no network that clients are in. Kept for later runs',
+      proxyAddress,
+    )
     .option(
       '--control-database <url>',
       'an empty PostgreSQL database that Floe does not run: postgresql://OWNER@HOST/NAME?sslmode=verify-full&sslrootcert=FILE (without sslrootcert: the authorities that this system trusts)',
@@ -79,7 +88,8 @@ The control database is an engine that Floe runs; it is reached by its socket on
       '--control-database-password-file <file>',
       'file with its owner’s password, which is kept for later runs; "-" reads it from standard input',
     )
-    .action(async ({ json, controlDatabase, controlDatabasePasswordFile, ...rest }: Options) => {
+    .action(async (options: Options) => {
+      const { json, controlDatabase, controlDatabasePasswordFile, trustedProxy, ...rest } = options
       // certificates and all that: not worth loading for any other verb
       const [{ up }, { SETUP_LINK_HOURS }] = await Promise.all([
         import('../up/up'),
@@ -87,7 +97,11 @@ The control database is an engine that Floe runs; it is reached by its socket on
       ])
       // not by the parser of options, which repeats what it refuses: it may hold a password
       const external = controlDatabase === undefined ? undefined : readExternalAddress(controlDatabase)
-      const asked = { ...rest, ...(external && { controlDatabase: external }) }
+      const asked = {
+        ...rest,
+        ...(trustedProxy && { trustedProxies: trustedProxy }),
+        ...(external && { controlDatabase: external }),
+      }
       const certificates =
         external && readRootCertificates(external.rootCertificates ?? systemRootCertificates)
       const given = {

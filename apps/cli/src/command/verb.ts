@@ -56,6 +56,15 @@ export function hostAddress(text: string): string {
   return text
 }
 
+/** Addresses or networks of proxies, gathered: `10.0.0.7`, `fd00::/64`. */
+export function proxyAddress(text: string, before: string[] = []): string[] {
+  const [, address = '', bits] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+  const most = isIP(address) === 6 ? 128 : 32
+  if (isIP(address) === 0 || Number(bits ?? most) > most)
+    throw new InvalidArgumentError('It must be an IP address or a network, e.g. 127.0.0.1 or fd00::/64.')
+  return [...before, text]
+}
+
 /** `name=value`, gathered over repeated options. The value may be empty or hold further equals signs. */
 export function assignment(text: string, before: Record<string, string> = {}): Record<string, string> {
   const at = text.indexOf('=')

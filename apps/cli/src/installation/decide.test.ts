@@ -53,6 +53,14 @@ describe('the configuration', () => {
     expect(decideInstallation(first, {}, found)).toEqual(first)
   })
 
+  test('has the proxies that were asked for in the place of those of before', () => {
+    const first = decideInstallation(null, { trustedProxies: ['127.0.0.1', '::1'] }, found)
+    expect(first.trustedProxies).toEqual(['127.0.0.1', '::1'])
+    expect(decideInstallation(first, { trustedProxies: ['10.0.0.8'] }, found).trustedProxies).toEqual([
+      '10.0.0.8',
+    ])
+  })
+
   test('moves agent and control database along with the port, and leaves the instances’ range where it is', () => {
     const first = decideInstallation(null, {}, found)
     expect(decideInstallation(first, { port: 4000 }, found)).toMatchObject({

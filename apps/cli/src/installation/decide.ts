@@ -15,6 +15,8 @@ export type UpOptions = {
   listen?: string
   hostAddress?: string
   url?: string
+  /** Proxies before the console; they take the place of those of before. */
+  trustedProxies?: string[]
   /** A control database that Floe does not run. */
   controlDatabase?: ExternalAddress
 }
@@ -100,6 +102,7 @@ export function decideInstallation(
   const webAddress = asked.listen ?? before?.webAddress ?? '127.0.0.1'
   const unmoved = before !== null && before.webPort === webPort && before.webAddress === webAddress
   const socketDirectory = before?.socketDirectory ?? found.socketDirectory
+  const trustedProxies = asked.trustedProxies ?? before?.trustedProxies
   return {
     version: 1,
     installationId: before?.installationId ?? found.installationId,
@@ -126,10 +129,10 @@ export function decideInstallation(
     },
     users: found.users,
     consoleDirectory: before?.consoleDirectory ?? found.consoleDirectory,
+    ...(trustedProxies === undefined ? {} : { trustedProxies }),
     // written by hand: nothing asks for it
     ...(before?.startCrashed === undefined ? {} : { startCrashed: before.startCrashed }),
     ...(before?.webhookAddresses === undefined ? {} : { webhookAddresses: before.webhookAddresses }),
-    ...(before?.trustedProxies === undefined ? {} : { trustedProxies: before.trustedProxies }),
   }
 }
 

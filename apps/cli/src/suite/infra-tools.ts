@@ -14,6 +14,8 @@ export type InfraTools = {
   tflint: string | null
   /** Directory of a kernel and its first file system, for a guest of QEMU; null where none is asked for, or can be made. */
   guest: string | null
+  /** The proxy before a console; null where it is neither installed nor to be had as a Debian package. */
+  caddy: string | null
 }
 
 /** Ephemeral variables and write-only arguments are from here on, of either. */
@@ -86,6 +88,18 @@ async function guestOf(context: SuiteContext): Promise<string | null> {
   return null
 }
 
+/** Caddy is unpacked, not installed: its package would start a web server on a machine that only tests. */
+async function caddyOf(context: SuiteContext): Promise<string | null> {
+  if ((await runInCheckout(context, 'caddy', ['version'])).status === 0) return 'caddy'
+  const directory = join(cacheDirectory(), 'tools', 'caddy')
+  const program = join(directory, 'usr/bin/caddy')
+  if (existsSync(program)) return program
+  const unpack = `mkdir -p "$1" && cd "$1" && apt-get -q download caddy && dpkg -x caddy_*.deb unpacked &&
+    mv unpacked/usr . && rm -r unpacked caddy_*.deb`
+  await runInCheckout(context, 'sh', ['-c', unpack, 'sh', directory])
+  return existsSync(program) ? program : null
+}
+
 /** Finds what the tests of the modules need, and builds what this machine lacks: one program a run, more with --long. */
 export async function infraTools(context: SuiteContext): Promise<InfraTools> {
   const tofu = placeOf('tofu')
@@ -104,8 +118,10 @@ export async function infraTools(context: SuiteContext): Promise<InfraTools> {
   const tflint = (await runInCheckout(context, 'tflint', ['--version'])).status === 0 ? 'tflint' : null
   if (program === null) context.say('left out: the Terraform modules, without terraform or OpenTofu')
   if (tflint === null) context.say('left out: tflint, which is not installed')
+  const caddy = await caddyOf(context)
+  if (caddy === null) context.say('left out: the console behind its proxy, without Caddy')
   const guest = long ? await guestOf(context) : null
   if (guest === null)
     context.say('left out: guests with NVMe disks and with limits on cgroup v2, which --long starts')
-  return { program, mirrors, tflint, guest }
+  return { program, mirrors, tflint, caddy, guest }
 }

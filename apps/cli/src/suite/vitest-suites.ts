@@ -79,6 +79,8 @@ async function unit(context: SuiteContext): Promise<Counts> {
 /** The launcher's own guarantees, against a real private installation. */
 async function launcher(context: SuiteContext): Promise<Counts> {
   await context.enginePrefix()
+  // of the file systems that neighbours share
+  await context.packages('xfsprogs')
   const room = join(checkoutDirectory(), 'apps/cli')
   return settle(context, [await vitest(context, room, { config: 'vitest.launcher.config.ts' })])
 }

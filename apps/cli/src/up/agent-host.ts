@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { agentUrl, Fault, FaultError, fault, type HostConfiguration } from '@floe/domain'
 import { endProcess } from '@floe/host/process'
 import { z } from 'zod'
+import { countAsStarted, settleBootUnit } from '../installation/boot-unit'
 import {
   chooseInstancesDirectory,
   chooseSocketDirectory,
@@ -155,7 +156,12 @@ export async function enrolHost(
 }
 
 /** Starts the agent of an enrolled host, after a boot or an update of the checkout. */
-export async function startHost(home: Home, progress: Progress, log: string): Promise<AgentHostResult> {
+export async function startHost(
+  home: Home,
+  progress: Progress,
+  log: string,
+  atBoot?: boolean,
+): Promise<AgentHostResult> {
   const before = requireAgentHost(home)
   const preparation = await planPreparation(['agent'], progress)
   const configure: Step = {
@@ -168,6 +174,11 @@ export async function startHost(home: Home, progress: Progress, log: string): Pr
       makeEngineDirectories(configuration, user)
       if (JSON.stringify(configuration) !== JSON.stringify(before) || !existsSync(home.keptConfigFile))
         writeHostConfiguration(home, configuration)
+      await settleBootUnit(home, configuration, {
+        asked: atBoot,
+        title: `Floe: the agent of host ${configuration.hostName}`,
+        verbs: { start: ['agent', 'start'], stop: ['agent', 'stop'] },
+      })
     },
   }
   const start = startStep(home, progress, () => requireAgentHost(home))
@@ -185,6 +196,7 @@ function startStep(home: Home, progress: Progress, configuration: () => HostConf
       await endOutdated(home, null, progress)
       await startSupervisor(home)
       await waitForAgent(home, configuration(), report)
+      await countAsStarted(configuration())
     },
   }
 }

@@ -17,6 +17,7 @@ import { readExternalAddress } from '../control-database/external-address'
 import { ensureConsoleRoles, ensureControlDatabase } from '../control-database/initialise'
 import { requireFit } from '../control-database/judge-external'
 import { loadDump } from '../control-database/load-dump'
+import { countAsStarted, settleBootUnit } from '../installation/boot-unit'
 import { decideInstallation, type UpOptions } from '../installation/decide'
 import {
   chooseConsoleDirectory,
@@ -133,7 +134,7 @@ export async function endOutdated(
  */
 export async function up(
   home: Home,
-  asked: UpOptions,
+  { atBoot, ...asked }: UpOptions & { atBoot?: boolean },
   given: GivenFiles,
   progress: Progress,
   log: string,
@@ -215,12 +216,18 @@ export async function up(
       seconds: 5,
       run: async (report) => {
         const installation = settled()
+        await settleBootUnit(home, installation, {
+          asked: atBoot,
+          title: `Floe: the console in ${home.directory}`,
+          verbs: { start: ['up'], stop: ['down'] },
+        })
         await placePrograms(checkoutDirectory(), installation, copiesInUse(home))
         await endOutdated(home, installation, progress)
         await startSupervisor(home)
         await waitForAnswers(home, installation, report)
         await separateInstances(home, installation, report, progress)
         await renewRoles(home, installation, report, progress)
+        await countAsStarted(installation)
       },
     },
   ]

@@ -20,6 +20,30 @@ const codeOf = async (asked: Promise<unknown>) => {
   return error instanceof TRPCError ? faultOf(error).code : 'it was not refused'
 }
 
+test('a condition on rows is an admin’s, also to take up again; a merge without one is an operator’s', async () => {
+  const [operator, admin] = [await callerAs('operator'), await callerAs('admin')]
+  const { pool } = it.database
+  const asked = async () => ({
+    instanceId: InstanceId.parse((await insertTestInstance(it.database)).instanceId),
+    database: 'shop',
+    result: 16_500,
+    resultName: 'public.polar_flashback_16400',
+    tableName: 'public.account',
+    insertMissing: true,
+    restoreChanged: false,
+    deleteAdded: false,
+    dryRun: true,
+  })
+  const condition = 'note = 1'
+  expect(await codeOf(operator.flashback.merge({ ...(await asked()), condition }))).toBe(
+    'session.role_too_low',
+  )
+  const { operationId } = await admin.flashback.merge({ ...(await asked()), condition })
+  await pool.query(`UPDATE operation SET state = 'failed', "endedAt" = now() WHERE id = $1`, [operationId])
+  expect(await codeOf(operator.operation.retry({ operationId }))).toBe('session.role_too_low')
+  expect((await operator.flashback.merge(await asked())).operationId).toBeTruthy()
+})
+
 test('what names directories of a host is an admin’s, also to take up again, and each denial is audited', async () => {
   const [operator, admin] = [await callerAs('operator'), await callerAs('admin')]
   const instanceId = InstanceId.parse((await insertTestInstance(it.database)).instanceId)

@@ -6,15 +6,16 @@ import { roleTooLow } from './procedures'
 import { type Account, AccountRole } from './routers/account/account.types'
 
 /**
- * Some kinds of operations are admins' and owners' only (`role` of their record), also where they are taken up again. Throws
- * `session.role_too_low`, with an audit row of the denial.
+ * Some kinds of operations, or some inputs, are admins' and owners' only (`role` of their record), also where they are
+ * taken up again. Throws `session.role_too_low`, with an audit row of the denial.
  */
 export async function requireOperationRole(
   ctx: Context & { actor: Account },
-  kind: OperationKind,
+  { kind, input }: { kind: OperationKind; input: unknown },
   about: { action: string; objectId?: string | undefined },
 ): Promise<void> {
-  const { role } = operationRecord(kind)
+  const { role: needed } = operationRecord(kind)
+  const role = typeof needed === 'function' ? needed(input) : needed
   const rank = (of: AccountRole) => AccountRole.options.indexOf(of)
   if (role === undefined || rank(ctx.actor.role) >= rank(role)) return
   const denial = roleTooLow(ctx.actor.role, role)

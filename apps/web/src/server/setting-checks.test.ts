@@ -3,7 +3,7 @@ import { insertTestInstance } from '@floe/db/testing'
 import { HostId, InstanceId } from '@floe/domain'
 import { waitUntil } from '@floe/testkit'
 import { TRPCError } from '@trpc/server'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest'
 import { faultOf } from './faults'
 import { type ThrowawayConsole, throwawayConsole } from './testing/throwaway-console'
 
@@ -12,6 +12,9 @@ beforeAll(async () => {
   it = await throwawayConsole({ engine: inject('engineConnectionString') })
 })
 afterAll(() => it.close())
+afterEach(() => {
+  vi.restoreAllMocks()
+})
 
 const changes = [{ name: 'work_mem', value: '8MB' }]
 const result = {
@@ -48,7 +51,10 @@ const faultOfCall = async (asked: Promise<unknown>) => {
 test('a reviewed change set is one check and one audit row, however often it is asked at once', async () => {
   const caller = await it.callerOf((await it.signedIn('operator')).headers)
   const instanceId = await instance()
+  // who asked after it was answered would have asked for another one
+  const waiting = vi.spyOn(it.ports.changes, 'onCheck')
   const both = [1, 2, 3].map(() => caller.setting.check({ scope: { instanceId }, changes }))
+  await waitUntil('all three wait', () => waiting.mock.calls.length === 3)
   const taken = await answerNext()
   for (const answer of await Promise.all(both)) expect(answer.members[0]?.results).toEqual([result])
   expect(await audited(instanceId)).toEqual([

@@ -1,5 +1,5 @@
 # Blocks that are written together: a crash or an error in the middle of a run loses nothing and leaves nothing behind, a checkpoint
-# writes in runs, and the smallest pool with many writers is enough.
+# writes in runs, the smallest pool with many writers is enough, and so is a small one in which runs are as long as its pins allow.
 use strict;
 use warnings FATAL => 'all';
 use PostgreSQL::Test::Cluster;
@@ -95,13 +95,14 @@ foreach my $load (sort keys %loads)
 $node->stop;
 command_ok([ 'pg_checksums', '--check', '-D', $node->data_dir ], 'checksums are right');
 
-# The smallest pool, the longest runs, many writers of the same table
-$node->append_conf('postgresql.conf', "shared_buffers = 256kB\nmax_connections = 12\npolar_bulk_write_size = 1MB\nrestart_after_crash = off\n");
-$node->start;
+# Many writers of the same table, in the smallest pool, where nobody may pin a second buffer, and in one of 1,024 buffers, where each
+# process of 61 may pin 16, 8 of which count as held: 9 blocks are the longest run
+$node->append_conf('postgresql.conf', "max_connections = 12\nautovacuum_worker_slots = 1\nautovacuum_max_workers = 1\npolar_bulk_write_size = 1MB\nrestart_after_crash = off\n");
 my $script = $node->basedir . '/writers.sql';
 append_to_file($script, <<'SQL');
 \set n random(1, 10)
-COPY small FROM PROGRAM 'seq -f %.0f,y 1 3000' (FORMAT csv);
+COPY small (a) FROM PROGRAM 'seq 1 3000';
+SELECT pg_stat_force_next_flush();
 \if :n = 1
 VACUUM (BUFFER_USAGE_LIMIT '128kB') small;
 \elif :n = 2
@@ -111,10 +112,25 @@ CREATE TEMP TABLE mine AS SELECT * FROM small LIMIT 2000;
 DROP TABLE mine;
 \endif
 SQL
-$node->safe_psql('postgres', 'CREATE TABLE small (a int, b text); CREATE INDEX ON small (a)');
-$node->command_ok([ 'pgbench', '-n', '-c', '4', '-t', '12', '-f', $script, $node->connstr('postgres') ], 'four writers in a pool of 32 buffers');
-is($node->safe_psql('postgres', 'SELECT count(*), sum(a) FROM small'), '144000|216072000', 'all their rows are there');
-is($node->safe_psql('postgres', "SELECT * FROM verify_heapam('small')"), '', 'and the table is sound');
-$node->stop;
+foreach my $pool ('256kB', '8MB')
+{
+	$node->append_conf('postgresql.conf', "shared_buffers = $pool\n");
+	$node->start;
+	$node->safe_psql('postgres', q{
+		DROP TABLE IF EXISTS small;
+		CREATE TABLE small (a int, b text DEFAULT repeat('x', 600));
+		CREATE INDEX ON small (a);
+		SELECT pg_stat_reset_shared('io')});
+	$node->command_ok([ 'pgbench', '-n', '-c', '4', '-t', '12', '-f', $script, $node->connstr('postgres') ], "four writers in a pool of $pool");
+	my $written = q{SELECT sum(writes), sum(write_bytes) / 8192 FROM pg_stat_io WHERE object = 'relation' AND context = 'bulkwrite'};
+	my ($requests, $blocks) = split /\|/, $node->safe_psql('postgres', $written);
+	cmp_ok($blocks, '>', 1000, "$pool: blocks left the rings of COPY: $blocks");
+	if ($pool eq '256kB') { cmp_ok($blocks, '==', $requests, "$pool: one by one, as nobody may pin two") }
+	# A run ends where the rows of another writer begin
+	else { cmp_ok($blocks, '>', 1.5 * $requests, "$pool: in runs, with $requests requests") }
+	is($node->safe_psql('postgres', 'SELECT count(*), sum(a) FROM small'), '144000|216072000', "$pool: all their rows are there");
+	is($node->safe_psql('postgres', "SELECT * FROM verify_heapam('small')"), '', "$pool: and the table is sound");
+	$node->stop;
+}
 
 done_testing();

@@ -1,9 +1,16 @@
 -- What the module shows and refuses while it is switched off, as it is by default.
-CREATE EXTENSION flashback_log;
+CREATE EXTENSION flashback_log VERSION '1.0';
+-- what uses an earlier version stays when that is updated
+CREATE VIEW uses AS SELECT state, recycled_files FROM polar_stat_flashback_log;
+SELECT * FROM uses;
+ALTER EXTENSION flashback_log UPDATE;
+SELECT * FROM uses;
+DROP VIEW uses;
 SELECT name, setting, unit, context, min_val, max_val, enumvals FROM pg_settings
 WHERE name ~ '^polar_(flashback|fast_recovery|enable_(flashback|fast_recovery))' AND name !~ '_test_' ORDER BY name;
 SHOW track_commit_timestamp;
 SELECT state, mode, oldest_time, points, windows_ended, size_bytes, looks, images FROM polar_stat_flashback_log;
+SELECT newest_time, shortened, last_shortened_at, last_shortened_reason FROM polar_stat_flashback_log;
 SELECT * FROM polar_flashback_points;
 CREATE TABLE kept AS SELECT g FROM generate_series(1, 1000) g;
 CHECKPOINT;

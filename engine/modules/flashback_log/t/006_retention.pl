@@ -95,4 +95,15 @@ $node->safe_psql('postgres', 'UPDATE t SET a = a + 1; CHECKPOINT; UPDATE t SET a
 checkpoint($node);
 continued($node, $state, 'then all is well again');
 
+# An index that cannot be written is tried again later and later: each attempt reads a whole segment
+$node->safe_psql('postgres', q{SELECT injection_points_attach('flashback-log-index-fails', 'notice')});
+$offset = -s $node->logfile;
+my $since = time;
+$turn->(8);
+ok($node->poll_query_until('postgres', q{SELECT count(*) >= 2 FROM polar_flashback_log_verify() WHERE NOT indexed}), 'segments without an index');
+my $attempts = () = slurp_file($node->logfile, $offset) =~ /LOG:  could not write an index of the flashback log/g;
+cmp_ok($attempts, '>=', 1, 'the log says so');
+cmp_ok($attempts, '<=', 1 + (time - $since) / 5, 'not with every turn');
+$node->safe_psql('postgres', q{SELECT injection_points_detach('flashback-log-index-fails')});
+
 done_testing();

@@ -149,15 +149,12 @@ ALTER TABLE other.owned OWNER TO regress_flashback_owner;
 DROP OWNED BY regress_flashback_owner;
 DROP ROLE regress_flashback_owner;
 SELECT relation_name, owner, definition FROM lost_tables WHERE relation_name = 'owned';
-\set VERBOSITY terse
-DO $$
-BEGIN
-  FLASHBACK TABLE other.owned TO BEFORE DROP;
-EXCEPTION WHEN undefined_object THEN
-  RAISE WARNING '%', SQLERRM;
-END
-$$;
-\set VERBOSITY default
+SET ROLE regress_flashback_watcher;
+FLASHBACK TABLE other.owned TO BEFORE DROP;
+RESET ROLE;
+FLASHBACK TABLE other.owned TO BEFORE DROP;
+SELECT relowner = current_user::regrole AS ours FROM pg_class WHERE oid = 'other.owned'::regclass;
+DROP TABLE other.owned;
 
 -- partitions: each, and the whole
 CREATE TABLE other.parts (k int, v text) PARTITION BY LIST (k);

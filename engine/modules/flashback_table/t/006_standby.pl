@@ -37,6 +37,9 @@ $standby->psql('postgres', "SELECT polar_flashback_count('t', '$newest')", stder
 like($err, qr/ERROR:  the standby has not replayed a transaction later than the target time\nHINT:  The newest moment/, 'a moment that may not be complete');
 $primary->safe_psql('postgres', 'DELETE FROM t');
 $primary->wait_for_catchup($standby);
+my $restorable = $standby->safe_psql('postgres', 'SELECT newest_time FROM polar_stat_flashback_log');
+is($standby->safe_psql('postgres', "SELECT possible FROM polar_flashback_check('t', '$restorable')"), 't', 'the newest moment that the log names');
+is($standby->safe_psql('postgres', "SELECT possible FROM polar_flashback_check('t', timestamptz '$restorable' + interval '1 microsecond')"), 'f', 'and none after it');
 for my $round ('at first', 'after a restartpoint')
 {
 	for my $known (@known)
@@ -50,6 +53,17 @@ for my $round ('at first', 'after a restartpoint')
 }
 $standby->psql('postgres', "SELECT polar_flashback_table('t', '$known[0][0]')", stderr => \$err);
 like($err, qr/cannot execute polar_flashback_table\(\) in a read-only transaction/, 'no table is made');
+
+# A purge is of one member
+$primary->safe_psql('postgres', 'CREATE TABLE p AS SELECT generate_series(1, 10) AS a; CHECKPOINT');
+my $then = $primary->safe_psql('postgres', 'SELECT clock_timestamp()');
+$primary->safe_psql('postgres', $_) foreach 'DELETE FROM p', 'VACUUM p';
+$primary->wait_for_catchup($standby);
+is($standby->safe_psql('postgres', "SELECT polar_flashback_count('p', '$then')"), 10, 'another table');
+is($standby->safe_psql('postgres', q{SELECT polar_flashback_purge('p')}), 0, 'is purged on the standby');
+$standby->psql('postgres', "SELECT polar_flashback_count('p', '$then')", stderr => \$err);
+like($err, qr/ERROR:  the past of table "p" was purged\nHINT:  It can be read as of /, 'and cannot be read there');
+is($primary->safe_psql('postgres', "SELECT polar_flashback_count('p', '$then')"), 10, 'but on the primary it can');
 
 $standby->promote;
 is($standby->safe_psql('postgres', "$digest FROM polar_flashback_rows(NULL::t, '$_->[0]') t"), $_->[1], "promoted, after $_->[2]") for @known;

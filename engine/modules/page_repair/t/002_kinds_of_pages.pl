@@ -94,6 +94,18 @@ cmp_ok($primary->safe_psql('postgres', q{SELECT count(*) FROM pg_visibility_map(
 $primary->safe_psql('postgres', 'VACUUM t');
 is($primary->safe_psql('postgres', q{SELECT bool_and(all_visible) FROM pg_visibility_map('t')}), 't', 'visibility map: VACUUM fills it again');
 
+# Maps that no record in WAL names, as one has been written before its record, which was lost
+$primary->safe_psql('postgres', 'CREATE TABLE unnamed AS SELECT g AS a FROM generate_series(1, 5000) g; VACUUM unnamed');
+my $unnamed = $primary->safe_psql('postgres', q{SELECT pg_relation_filepath('unnamed')});
+after_checkpoint('UPDATE t SET b = b + 1 WHERE a % 100 = 0');
+wait_for_replay($primary, $standby);
+crash($primary);
+damage("${unnamed}_vm", 0);
+damage("${unnamed}_fsm", 1);
+$primary->start;
+stat_is('vm_initialized, fsm_reset', '1|1', 'maps that WAL does not name: they are looked at, too');
+$primary->safe_psql('postgres', 'DROP TABLE unnamed');
+
 # Free space map: all of its pages, whether replay meets them or not
 after_checkpoint('DELETE FROM t WHERE a % 50 = 0; VACUUM t');
 $truth = $primary->safe_psql('postgres', $truth_query);

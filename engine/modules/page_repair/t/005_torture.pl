@@ -1,5 +1,6 @@
 # Load of many kinds, crashes at random moments, pages torn by sectors of 4096 and 512 bytes, truncations and removals undone:
 # every page is repaired, everything that was confirmed is there, all heaps and indexes are sound. Then the same for a standby.
+# In two rounds of three blocks are written in runs, by COPY, CREATE TABLE AS, VACUUM and checkpoints, one of which the crash cuts.
 # FLOE_TORTURE_SOURCE says who gives the pages: standby (the default; a standby's come from its primary), or flashback-log, without
 # any other source, with the guard on; then there is a standby only if it is to crash, too.
 # FLOE_TORTURE_CRASHES and FLOE_TORTURE_STANDBY_CRASHES say how many of each (default 3); FLOE_TEST_RESULT names a file for
@@ -14,7 +15,7 @@ use Floe::Test::Figures qw(write_figures);
 use Floe::Test::Flashback qw(known_settings);
 use Floe::Test::Standby qw(new_primary new_standby wait_for_replay);
 use Floe::Test::Torn qw(forget_files tear_pages repair_source);
-use Floe::Test::Torture qw(prepare_load run_until_crash check_everything index_files);
+use Floe::Test::Torture qw(load_settings pool_for prepare_load run_until_crash started add_written runs_were_written written_figures check_everything index_files);
 
 my $crashes = $ENV{FLOE_TORTURE_CRASHES} // 3;
 my $from_log = ($ENV{FLOE_TORTURE_SOURCE} // 'standby') eq 'flashback-log';
@@ -23,19 +24,8 @@ my $seed = $ENV{FLOE_TEST_SEED} || time;
 srand($seed);
 note("FLOE_TEST_SEED=$seed");
 
-# Little room in the pool, so that pages are written soon; nothing is synced before the crash.
-my $primary = new_primary('primary', q{
-autovacuum_naptime = 1s
-shared_buffers = 2MB
-full_page_writes = off
-polar_page_repair_timeout = 60s
-max_prepared_transactions = 20
-checkpoint_timeout = 1h
-max_wal_size = 8GB
-wal_keep_size = 2GB
-max_connections = 50
-log_statement = none
-} . ($from_log ? known_settings(q{
+# Nothing is synced before the crash but by a checkpoint.
+my $primary = new_primary('primary', load_settings() . ($from_log ? known_settings(q{
 polar_enable_flashback_log = on
 polar_flashback_log_mode = sync
 polar_flashback_log_max_size = 2GB
@@ -61,9 +51,10 @@ prepare_load($primary);
 my $index_files = index_files($primary);
 my %written = map { $_ => 0 } qw(btree hash gin gist brin);
 
-my %figures = map { $_ => 0 } qw(crashes standby_crashes torn_pages unseen_pages lost_pages repaired unrepaired wrong stock_fails stock_silently_wrong stock_sound);
+my %figures = map { $_ => 0 } qw(crashes standby_crashes cut_checkpoints torn_pages unseen_pages lost_pages repaired unrepaired stuck wrong stock_fails stock_silently_wrong stock_sound);
+my %runs;
 
-foreach my $victim (@instances)
+VICTIM: foreach my $victim (@instances)
 {
 	foreach my $number (1 .. ($victim == $primary ? $crashes : $standby_crashes))
 	{
@@ -77,19 +68,24 @@ foreach my $victim (@instances)
 		my $name = $victim->name . " crash $number, $policy";
 		# The guard has seen the source, and the load writes no images
 		$primary->poll_query_until('postgres', 'SELECT NOT images_in_force FROM polar_page_repair_status') or die 'images are still written';
-		my $round = run_until_crash($primary, crash => $victim, seconds => 2.5);
+		my $cut = $victim == $primary && $number % 4 >= 2;
+		my $round = run_until_crash($primary, crash => $victim, seconds => 2.5, checkpoint => $number % 2, cut => $cut);
+		add_written(\%runs, $round);
 		# Only "always" promises anything for a page whose checksum is right by accident
-		my $torn = tear_pages($victim, $round->{before}, sector => $number % 2 ? 512 : 4096, undo => $number % 4 == 0, unseen => $policy eq 'always');
+		my $torn = $round->{overtaken} ? { torn => 0, lost => 0, unseen => 0, written => {} } :
+		  tear_pages($victim, $round->{before}, sector => $number % 2 ? 512 : 4096, undo => $number % 4 == 0, unseen => $policy eq 'always');
 		forget_files($round->{before});
+		$figures{cut_checkpoints}++ if $cut && !$round->{overtaken};
 		$figures{ $victim == $primary ? 'crashes' : 'standby_crashes' }++;
 		$figures{torn_pages} += $torn->{torn};
 		$figures{lost_pages} += $torn->{lost};
 		$figures{unseen_pages} += $torn->{unseen};
 		$written{ $index_files->{$_} } += $torn->{written}{$_} foreach grep { $index_files->{$_} } keys %{ $torn->{written} };
-		cmp_ok($torn->{torn}, '>', 10, "$name: pages are torn: $torn->{torn}, with a right checksum: $torn->{unseen}, old: $torn->{lost}");
+		if ($round->{overtaken}) { note("$name: the checkpoint that was to be cut short was complete, so nothing is torn") }
+		else { cmp_ok($torn->{torn}, '>', 10, "$name: pages are torn: $torn->{torn}, with a right checksum: $torn->{unseen}, old: $torn->{lost}") }
 
 		# PostgreSQL, with the same files
-		if ($victim == $primary)
+		if ($victim == $primary && !$round->{overtaken})
 		{
 			my $copy = PostgreSQL::Test::Cluster->new("stock_$number");
 			# The log is off there, and is most of the bytes
@@ -105,15 +101,8 @@ foreach my $victim (@instances)
 			$copy->clean_node;
 		}
 
-		$victim->append_conf('postgresql.conf', "polar_page_repair_policy = $policy");
-		my $offset = -s $victim->logfile;
-		if (!$victim->start(fail_ok => 1))
-		{
-			$figures{unrepaired}++;
-			fail("$name: it starts");
-			diag(slurp_file($victim->logfile, $offset));
-			last;
-		}
+		$victim->append_conf('postgresql.conf', "polar_page_repair_policy = $policy\n" . pool_for($number + 1));
+		started($victim, $name, \%figures) or last VICTIM;
 		my $repaired = $victim->safe_psql('postgres', 'SELECT repaired + missing + vm_initialized + fsm_reset FROM polar_stat_page_repair');
 		$figures{repaired} += $repaired;
 		is($victim->safe_psql('postgres', 'SELECT log_pages = repaired, log_why IS NULL FROM polar_stat_page_repair'), 't|t', "$name: the log gave all pages") if $from_log;
@@ -124,22 +113,26 @@ foreach my $victim (@instances)
 	}
 }
 
-is($figures{unrepaired} + $figures{wrong}, 0, 'nothing is unrepaired or wrong');
+is($figures{unrepaired} + $figures{stuck} + $figures{wrong}, 0, 'nothing is unrepaired, stuck or wrong');
+runs_were_written(\%runs);
+# Now and then the checkpoint is faster than its crash
+cmp_ok($figures{cut_checkpoints}, '>', 0, "crashes in the middle of a checkpoint: $figures{cut_checkpoints}") if $crashes >= 20;
 cmp_ok($written{$_}, '>', 0, "pages of its $_ indexes were written and not synced before the crashes: $written{$_}") foreach sort keys %written;
 cmp_ok($figures{stock_fails} + $figures{stock_silently_wrong}, '>', 0,
 	"PostgreSQL fails ($figures{stock_fails}), is silently wrong ($figures{stock_silently_wrong}) or is lucky ($figures{stock_sound})")
   if $crashes;
 
-if ($standby)
+if ($standby && !$figures{unrepaired} && !$figures{stuck})
 {
 	my $sum = q{SELECT md5(string_agg(aid || ':' || abalance, ',' ORDER BY aid)) FROM pgbench_accounts};
 	wait_for_replay($primary, $standby);
 	is($standby->safe_psql('postgres', $sum), $primary->safe_psql('postgres', $sum), 'primary and standby have the same contents');
 }
-$_->stop foreach @instances;
 foreach my $instance (@instances)
 {
+	last if $figures{unrepaired} || $figures{stuck};
+	$instance->stop;
 	command_ok([ 'pg_checksums', '--check', '-D', $instance->data_dir ], $instance->name . ': every page on disk verifies');
 }
-write_figures(%figures);
+write_figures(%figures, written_figures(\%runs));
 done_testing();

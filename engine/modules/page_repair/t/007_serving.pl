@@ -1,5 +1,6 @@
 # What a source answers while the relation is being removed, cut or rolled back, and for pages that make no sense: never a
-# page that lacks what it claims to have, and never a position that does not cover what is missing.
+# page that lacks what it claims to have or that somebody has read although it is damaged, and never a position that does not cover
+# what is missing.
 use strict;
 use warnings FATAL => 'all';
 use PostgreSQL::Test::Cluster;
@@ -10,6 +11,7 @@ use Floe::Test::Standby qw(new_standby wait_for_replay);
 use Floe::Test::Wait qw(wait_until);
 
 my $primary = new_repairable('primary', 'shared_buffers = 32MB');
+$primary->safe_psql('postgres', 'CREATE EXTENSION pg_prewarm');
 my $standby = new_standby($primary, 'standby', q{
 bgwriter_lru_maxpages = 0
 max_standby_streaming_delay = 2min
@@ -170,6 +172,11 @@ foreach my $cluster ($standby, $primary)
 				array_fill($relation->[2]::oid, ARRAY[102]), array_fill(0, ARRAY[102]),
 				(SELECT array_agg(g::int8) FROM generate_series(9, 110) g)) r, unnest(r.pages) WITH ORDINALITY u(p, i)}),
 		'100|2|t', "$name: a hundred blocks that cannot be read do not keep the others from being in time");
+	my $read = q{SET ignore_checksum_failure = on; SELECT pg_prewarm('t', 'buffer', 'main', %d, %d)};
+	is($cluster->safe_psql('postgres', sprintf($read, 8, 9)), '2', "$name: pages that are whole are in the pool");
+	is(ask($cluster, 'length(pages[1]), length(pages[2])', $relation, 8, 9), '8192|8192', "$name: and are given");
+	is($cluster->safe_psql('postgres', sprintf($read, 10, 11)), '2', "$name: so are pages that a session has read although they are damaged");
+	is(ask($cluster, 'length(pages[1]), length(pages[2]), length(pages[3])', $relation, 9, 10, 11), '8192|0|0', "$name: and are not given as whole");
 	$cluster->stop('immediate');
 }
 done_testing();

@@ -21,7 +21,7 @@ my $standby = new_standby($primary, 'standby');
 my $streaming = "primary_conninfo = '" . $primary->connstr =~ s/'/''/gr . " application_name=standby'\n";
 $primary->append_conf('postgresql.conf', "polar_page_repair_sources = '" . repair_source($standby) . "'\npolar_page_repair_timeout = 60s\n");
 $primary->reload;
-$standby->append_conf('postgresql.conf', "polar_page_repair_sources = '" . repair_source($primary) . "'\npolar_page_repair_timeout = 60s\n");
+$standby->append_conf('postgresql.conf', "polar_page_repair_sources = '" . repair_source($primary) . "'\npolar_page_repair_timeout = 60s\nlog_startup_progress_interval = 1ms\n");
 
 # The log of a cluster from there on
 sub log_of
@@ -85,16 +85,16 @@ foreach my $round (1 .. $rounds)
 		my $offset = start_only($standby);
 		wait_until(sub { log_of($standby, $offset) =~ /page repair: \d+ blocks named by WAL|database system is shut down/ }, 'the standby to be repaired');
 		like(log_of($standby, $offset), qr/page repair fetched WAL from/, "$what: WAL came before the pages");
+		like(log_of($standby, $offset), qr/page repair fetches pages, elapsed time: \d+\.\d+ s, \d+ of \d+ pages$/m, "$what: how far it is with them is told")
+		  if $policy eq 'always';
 		crash_primary_and_start_both($before, $offset, $truth, $what);
 	}
 }
 
-# ---- A planned restart of the only standby: it is whole, so its primary may crash meanwhile, though nothing on a disk is believed
-foreach my $round (1 .. $rounds)
+# A planned restart of the only standby: it is whole, so its primary may crash meanwhile, though nothing on a disk is believed
+sub crash_primary_while_standby_restarts
 {
-	my $what = "a clean restart, round $round";
-	$standby->append_conf('postgresql.conf', 'polar_page_repair_policy = always');
-	$standby->reload;
+	my ($what) = @_;
 	wait_for_replay($primary, $standby);
 	$primary->safe_psql('postgres', 'CHECKPOINT');
 	my $before = remember_files($primary);
@@ -111,6 +111,25 @@ foreach my $round (1 .. $rounds)
 	($started, $log) = attempt($primary);
 	is($started, 1, "$what: and the primary with the standby's pages") or diag($log);
 	is_whole($truth, $what);
+	return;
+}
+$standby->append_conf('postgresql.conf', 'polar_page_repair_policy = always');
+$standby->reload;
+foreach my $round (1 .. $rounds)
+{
+	crash_primary_while_standby_restarts("a clean restart, round $round");
+
+	# The primary's stop was clean as well, so the standby has nothing to replay, and nothing is looked at
+	my $what = "a clean restart of a standby that began consistent, round $round";
+	wait_for_replay($primary, $standby);
+	$primary->stop;
+	my $offset = -s $standby->logfile;
+	$standby->restart;
+	$primary->start;
+	$primary->safe_psql('postgres', 'CHECKPOINT');
+	wait_for_replay($primary, $standby);
+	like(log_of($standby, $offset), qr/consistent recovery state reached.*redo starts/s, "$what: it was, before the first record");
+	crash_primary_while_standby_restarts($what);
 }
 $standby->append_conf('postgresql.conf', 'polar_page_repair_policy = checksum');
 

@@ -80,6 +80,7 @@ foreach my $case (@cases)
 	is($started, 1, "$what: it starts") or die $log;
 	($ended ? \&like : \&unlike)->($log, $read_ahead, "$what: " . ($ended ? 'WAL is read ahead where the first page has none' : 'WAL is read once'));
 	$told{reading} ||= $log =~ /page repair reads WAL ahead, elapsed time: /;
+	$told{fetching} ||= $log =~ /page repair fetches pages, elapsed time: .* \d+ of \d+ pages/;
 	$told{verifying} ||= $log =~ /page repair verifies pages, elapsed time: .* part \d+ of \d+/;
 	unlike($log, qr/page repair: \d+ blocks/, "$what: nothing is looked at") if !$ended;
 	is($primary->safe_psql('postgres', $query), $truth, "$what: all rows are there");
@@ -88,7 +89,7 @@ foreach my $case (@cases)
 }
 
 # Each is over within a tick now and then
-ok($told{reading} && $told{verifying}, 'how far reading ahead and verifying are is told');
+ok($told{$_}, "how far $_ is is told") foreach qw(reading verifying fetching);
 
 # ---- Recovery that is stopped where images end, after it has written pages of its own
 {

@@ -1,6 +1,7 @@
 # One power failure tears primary and standby, and each waits for the other. A way out: the standby takes whole pages, and
 # the WAL, from the primary's files, which nobody starts meanwhile; then the primary takes its pages from the standby. What is
 # whole on neither side is named, and neither starts.
+# FLOE_TEST_LONG=1 takes ten rounds of each way out instead of one.
 use strict;
 use warnings FATAL => 'all';
 use Compress::Zlib ();
@@ -17,6 +18,8 @@ use Floe::Test::Torn qw(remember_files forget_files tear_pages repair_source);
 use Floe::Test::Wait qw(wait_until);
 
 srand($ENV{FLOE_TEST_SEED} // 20);
+
+my $rounds = $ENV{FLOE_TEST_LONG} ? 10 : 1;
 
 my $missing = 0xFFFFFFFF;
 my $query = 'SELECT count(*), sum(a), sum(b), md5(string_agg(c, NULL ORDER BY a)) FROM t';
@@ -273,14 +276,23 @@ sub both_come_up
 bring_copies($standby, $primary, $of_standby, $header);
 both_come_up('disjoint');
 
+# The same from the beginning, of the standby these files
+sub tear_both_and_come_up
+{
+	my ($what, $torn) = @_;
+	$truth = tear_both(primary => qr/^\Q$heap\E$/, standby => $torn);
+	$of_primary = list_torn($primary);
+	$of_standby = list_torn($standby);
+	bring_copies($standby, $primary, $of_standby, $of_primary->{header});
+	both_come_up($what);
+	return;
+}
+tear_both_and_come_up("disjoint, round $_", qr/^(?!\Q$heap\E(?:_|$))/) foreach 2 .. $rounds;
+
 # ---- The policy that believes no checksum: there is nobody else to ask
 $standby->append_conf('postgresql.conf', 'polar_page_repair_policy = always');
 $standby->reload;
-$truth = tear_both(primary => qr/^\Q$heap\E$/, standby => qr/^\Q$index\E$/);
-$of_primary = list_torn($primary);
-$of_standby = list_torn($standby);
-bring_copies($standby, $primary, $of_standby, $of_primary->{header});
-both_come_up('always');
+tear_both_and_come_up("always, round $_", qr/^\Q$index\E$/) foreach 1 .. $rounds;
 $standby->append_conf('postgresql.conf', 'polar_page_repair_policy = checksum');
 $standby->reload;
 

@@ -17,6 +17,10 @@ run "one_disk" {
     error_message = "It is a cloud-config with the host's name."
   }
   assert {
+    condition     = contains(yamldecode(output.user_data).write_files[*].path, "/usr/local/sbin/floe-fetch")
+    error_message = "It knows how to fetch Floe."
+  }
+  assert {
     condition     = !contains(yamldecode(output.user_data).packages, "mdadm")
     error_message = "What is not asked for is not installed."
   }
@@ -36,11 +40,10 @@ run "what_a_shell_would_read" {
   command = plan
   variables {
     host_name     = "a$(id)"
-    archive       = { url = "https://x/';id", sha256 = "1" }
     console       = { url = "https://x';id", authority = "md5:1" }
     disk_model    = "';id;'"
     layout        = "raid5"
     token_program = "floe-token"
   }
-  expect_failures = [var.host_name, var.archive, var.console, var.disk_model, var.layout, var.token_program]
+  expect_failures = [var.host_name, var.console, var.disk_model, var.layout, var.token_program]
 }

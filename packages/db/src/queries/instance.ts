@@ -17,6 +17,7 @@ import type { Queryable } from '../database'
 import { agentAddressColumns } from './host'
 import { kindsThatMake } from './kinds-that-make'
 import { isOpen } from './kinds-that-read'
+import { recordedLimits } from './limit-change'
 
 /** How to reach an instance, as its agent said it; without a password. */
 export type InstanceConnection = {
@@ -75,8 +76,8 @@ export type InstanceView = {
   user: { name: string; own: boolean; separable: boolean } | null
   /** What was wrong with its processes when it was last seen. */
   processFault: Fault | null
-  /** How much of its host it may use, as its agent confirmed it last; null: all of it. */
-  limits: InstanceLimits | null
+  /** How much of its host it may use, as its agent confirmed it last. */
+  limits: InstanceLimits
   /** What its agent last reported of that; null: an older agent. */
   limitsObserved: LimitsObserved | null
   /** The operation that was to make it and did not, where no engine of it was ever seen; null of any other instance. */
@@ -139,7 +140,7 @@ type InstanceRow = {
     processFault?: Fault | null
     limits?: LimitsObserved
   } | null
-  limits: InstanceLimits | null
+  limits: unknown
   hostId: string
   hostName: string
   clusterId: string
@@ -199,7 +200,7 @@ function instanceView(row: InstanceRow): InstanceView {
     settingDrift: observed.settingDrift ?? [],
     user: observed.user ?? null,
     processFault: observed.processFault ?? null,
-    limits: row.limits,
+    limits: recordedLimits(row.limits),
     limitsObserved: observed.limits ?? null,
     creationFailed: row.failedCreation === null ? null : { operationId: row.failedCreation },
     operation:

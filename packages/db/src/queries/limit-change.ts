@@ -1,16 +1,18 @@
-import type { InstanceLimits } from '@floe/domain'
+import { InstanceLimits } from '@floe/domain'
 import type { Queryable, Transaction } from '../database'
 
 export type LimitChangeView = {
   at: Date
   operationId: string
-  /** Null: none were known. */
-  before: InstanceLimits | null
+  before: InstanceLimits
   after: InstanceLimits
   /** Why, in the words of who asked. */
   reason: string | null
   actorName: string
 }
+
+/** Limits as a row has them: null is none, and one that was written before a limit was known has none of it. */
+export const recordedLimits = (stored: unknown): InstanceLimits => InstanceLimits.parse(stored ?? {})
 
 /** Who changed the limits of an instance when, newest first. */
 export async function listLimitChanges(
@@ -23,7 +25,11 @@ export async function listLimitChanges(
       WHERE "instanceId" = $1 ORDER BY id DESC LIMIT $2`,
     [instanceId, limit],
   )
-  return rows
+  return rows.map((row) => ({
+    ...row,
+    before: recordedLimits(row.before),
+    after: recordedLimits(row.after),
+  }))
 }
 
 /**
@@ -49,14 +55,11 @@ export async function recordLimits(
   )
 }
 
-/** The recorded limits of all instances of a host that are not deleted; null: none. */
-export async function listLimitsOfHost(
-  on: Queryable,
-  hostId: string,
-): Promise<{ instanceId: string; name: string; limits: InstanceLimits | null }[]> {
-  const { rows } = await on.query<{ instanceId: string; name: string; limits: InstanceLimits | null }>(
-    `SELECT id AS "instanceId", name, limits FROM instance WHERE "hostId" = $1 AND "deletedAt" IS NULL ORDER BY name`,
+/** The recorded limits of each of a host's instances that are not deleted. */
+export async function listLimitsOfHost(on: Queryable, hostId: string): Promise<InstanceLimits[]> {
+  const { rows } = await on.query<{ limits: unknown }>(
+    `SELECT limits FROM instance WHERE "hostId" = $1 AND "deletedAt" IS NULL`,
     [hostId],
   )
-  return rows
+  return rows.map((row) => recordedLimits(row.limits))
 }

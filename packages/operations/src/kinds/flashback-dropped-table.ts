@@ -3,10 +3,12 @@ import { refuseStandby } from '../guards'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
 
-/** Makes a table on the primary with the rows that the dropped one had. */
+/** Makes a table on the primary with the rows that one had just before it was dropped, truncated or rewritten. */
 export const flashbackDroppedTable = defineOperation('flashback-dropped-table', {
   guard: refuseStandby,
-  plan: ({ tableName }) => [{ name: 'flashback', title: `Flash back ${tableName} to before it was dropped` }],
+  plan: ({ tableName, lost = 'dropped' }) => [
+    { name: 'flashback', title: `Flash back ${tableName} to before it was ${lost}` },
+  ],
   steps: {
     flashback: taskStep('flashback-dropped-table', {
       ...onItsMember,
@@ -16,6 +18,8 @@ export const flashbackDroppedTable = defineOperation('flashback-dropped-table', 
         database: input.database,
         table: input.table,
         lsn: input.lsn,
+        resultName: input.resultName ?? null,
+        resultSchema: input.resultSchema ?? null,
       }),
     }),
   },

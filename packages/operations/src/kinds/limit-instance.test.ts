@@ -2,7 +2,7 @@ import { noLimits } from '@floe/domain'
 import { expect, test } from 'vitest'
 import { limitInstance } from './limit-instance'
 
-const guard = (changes: object, limits: object | null) =>
+const guard = (changes: object, limits: object) =>
   limitInstance.guard?.({ input: { changes }, instance: { limits } } as never)
 
 test('limits are set in one step', () => {
@@ -13,5 +13,5 @@ test('what an instance cannot have together with the limits that stay begins not
   const before = { ...noLimits, memoryMax: 1024 ** 3 }
   expect(() => guard({ memoryHigh: 2 * 1024 ** 3 }, before)).toThrow('must not be above')
   expect(() => guard({ memoryHigh: 2 * 1024 ** 3, memoryMax: null }, before)).not.toThrow()
-  expect(() => guard({ cpu: 0.001 }, null)).toThrow('too small')
+  expect(() => guard({ cpu: 0.001 }, noLimits)).toThrow('too small')
 })

@@ -1,4 +1,4 @@
-import { FaultError, noLimits, whyNoLimits, withLimits } from '@floe/domain'
+import { FaultError, whyNoLimits, withLimits } from '@floe/domain'
 import { controlFor } from '../instance-control'
 import { defineOperation } from '../step'
 import { taskStep } from '../task-step'
@@ -6,7 +6,7 @@ import { taskStep } from '../task-step'
 /** How much of its host an instance may use: kept by its agent for every start, and at once where it runs. */
 export const limitInstance = defineOperation('limit-instance', {
   guard: ({ input, instance }) => {
-    const refusal = whyNoLimits(withLimits(instance.limits ?? noLimits, input.changes))
+    const refusal = whyNoLimits(withLimits(instance.limits, input.changes))
     if (refusal) throw new FaultError(refusal)
   },
   plan: () => [{ name: 'limit', title: 'Set the limits' }],

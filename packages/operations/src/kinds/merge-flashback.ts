@@ -33,7 +33,9 @@ export const mergeFlashback = defineOperation('merge-flashback', {
         selection:
           input.comparison !== undefined && input.selected !== undefined
             ? { comparison: input.comparison, selected: input.selected }
-            : null,
+            : input.condition !== undefined
+              ? { kind: 'matching', condition: input.condition }
+              : null,
         expected: input.expected ?? null,
         dryRun: input.dryRun,
       }),

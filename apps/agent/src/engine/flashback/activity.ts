@@ -5,6 +5,7 @@ import activitySql from '../sql/flashback-activity.sql'
 import tableNamesSql from '../sql/table-names.sql'
 import walWrittenSql from '../sql/wal-written.sql'
 import { requireFunctions } from './functions'
+import { Partitions } from './partitions'
 
 /**
  * WAL of one question to the engine, less where a host does not read that within its deadline; and how long a call goes on
@@ -15,6 +16,14 @@ const PIECE_MIN_BYTES = 1024 * 1024
 const CALL_MS = 1_500
 /** Changes of fewer rows are no event. */
 const LEAST_ROWS = 1_000
+/**
+ * The engine counts for each relation, and so for each partition: of fewer rows of one nothing is asked. It answers with no more
+ * changes of a piece than so many, the first ones.
+ */
+const LEAST_PARTITION_ROWS = 50
+const CHANGES_MAX = 20_000
+/** Of relations, in memory; and of tables, in an answer. */
+const KEPT_MAX = 10_000
 const EVENTS_MAX = 1_000
 const TABLES_MAX = 10_000
 const DATABASES_MAX = 16
@@ -28,23 +37,30 @@ type Row = {
   updated: number | null
   deleted: number | null
 }
-type Event = Omit<FlashbackEvent, 'tableName'>
+/** Of one relation: a table, or a partition of one. */
+type Event = Omit<FlashbackEvent, 'tableName' | 'partitions'> & { lsn: string }
+
+const rowsOf = ({ inserted, updated, deleted }: Event) => inserted + updated + deleted
 
 /** What was read of a database's WAL so far. */
-class History {
+export class History {
   /** The newest last. */
   events: Event[] = []
-  lastChange = new Map<number, number>()
+  readonly partitions = new Partitions()
+  readonly #lastChange = new Map<number, number>()
   next: string | null = null
   /** Where the window began when this was begun to be read. */
   from: number | null = null
   to: number | null = null
   complete = false
   pieceBytes = PIECE_BYTES
+  /** Of changes of fewer rows of a partition nothing is known; null where the database has none. */
+  leastPartitionRows: number | null = null
   reading: Promise<void> | null = null
 
   /** Takes in what a piece has. */
   take(rows: readonly Row[]): void {
+    const changes: Event[] = []
     for (const { kind, at, lsn, relation, inserted, updated, deleted } of rows) {
       if (kind === 'end') {
         if (lsn !== null) this.next = lsn
@@ -52,25 +68,76 @@ class History {
       } else if (kind === 'last') {
         if (relation && at !== null) this.#changed(relation, at)
       } else if (relation && at !== null) {
-        this.events.push({
+        const event = {
           kind,
           at,
+          lsn: lsn ?? '',
           table: relation,
           inserted: inserted ?? 0,
           updated: updated ?? 0,
           deleted: deleted ?? 0,
-        })
+        }
+        if (kind === 'change') changes.push(event)
+        else this.events.push(event)
       }
     }
+    this.events.push(...this.#large(changes))
     this.events.sort((a, b) => a.at - b.at)
-    if (this.events.length > EVENTS_MAX) this.events = this.events.slice(-EVENTS_MAX)
+    if (this.events.length > KEPT_MAX) this.events = this.events.slice(-KEPT_MAX)
+  }
+
+  /** Those of many rows of one table: what a transaction did to partitions counts together. */
+  #large(changes: readonly Event[]): Event[] {
+    const keyOf = (e: Event) => `${e.lsn} ${this.partitions.above(e.table, e.at).at(-1) ?? e.table}`
+    const rows = new Map<string, number>()
+    for (const e of changes) rows.set(keyOf(e), (rows.get(keyOf(e)) ?? 0) + rowsOf(e))
+    return changes.filter((e) => (rows.get(keyOf(e)) ?? 0) >= LEAST_ROWS)
+  }
+
+  /**
+   * What happened to a table, or to all of them: then to a partition is to the outermost table. What one transaction did to
+   * several partitions is one event; nothing but a change of many rows of them all is one of the table.
+   */
+  eventsOf(table: number | null, since: number): Omit<FlashbackEvent, 'tableName'>[] {
+    type Sum = { event: Omit<FlashbackEvent, 'tableName'>; parts: Set<number>; own: boolean }
+    const sums = new Map<string, Sum>()
+    for (const event of this.events) {
+      if (event.at < since) continue
+      const above = this.partitions.above(event.table, event.at)
+      const of = table === null ? (above.at(-1) ?? event.table) : table
+      if (of !== event.table && !above.includes(of)) continue
+      const key = `${event.lsn} ${event.kind} ${of}`
+      const { lsn: _, ...first } = event
+      const sum = sums.get(key)
+      if (sum) {
+        sum.event.inserted += event.inserted
+        sum.event.updated += event.updated
+        sum.event.deleted += event.deleted
+      }
+      const { parts, own } = sum ?? { parts: new Set<number>(), own: false }
+      if (of !== event.table) parts.add(event.table)
+      sums.set(key, { event: sum?.event ?? { ...first, table: of }, parts, own: own || of === event.table })
+    }
+    return [...sums.values()]
+      .map(({ event, parts, own }) => (own ? event : { ...event, partitions: parts.size }))
+      .filter((e) => e.kind !== 'change' || e.inserted + e.updated + e.deleted >= LEAST_ROWS)
+      .slice(-EVENTS_MAX)
   }
 
   #changed(relation: number, at: number): void {
-    this.lastChange.delete(relation)
-    this.lastChange.set(relation, Math.max(at, this.lastChange.get(relation) ?? 0))
-    if (this.lastChange.size > TABLES_MAX)
-      this.lastChange.delete(this.lastChange.keys().next().value as number)
+    this.#lastChange.delete(relation)
+    this.#lastChange.set(relation, Math.max(at, this.#lastChange.get(relation) ?? 0))
+    if (this.#lastChange.size > TABLES_MAX)
+      this.#lastChange.delete(this.#lastChange.keys().next().value as number)
+  }
+
+  /** When each table was changed last; one with partitions, when any of them was. */
+  lastChanges(): Map<number, number> {
+    const found = new Map<number, number>()
+    for (const [relation, at] of this.#lastChange)
+      for (const of of [relation, ...this.partitions.above(relation, at)])
+        found.set(of, Math.max(at, found.get(of) ?? 0))
+    return found
   }
 }
 
@@ -79,6 +146,7 @@ export type ActivityRead = {
   coveredFrom: number | null
   coveredTo: number | null
   complete: boolean
+  leastPartitionRows: number | null
 }
 
 /**
@@ -100,8 +168,8 @@ export class Activity {
 
   /** When a table was changed last, in what was read so far; null where that has none. */
   lastChange(instanceId: string, database: string): (table: number) => number | null {
-    const history = this.#histories.get(`${instanceId} ${database}`)
-    return (table) => history?.lastChange.get(table) ?? null
+    const changes = this.#histories.get(`${instanceId} ${database}`)?.lastChanges()
+    return (table) => changes?.get(table) ?? null
   }
 
   async read(
@@ -121,9 +189,7 @@ export class Activity {
     await history.reading
     if (history.next !== null) history.from ??= asked.windowFrom
     const since = asked.windowFrom ?? 0
-    const events = history.events.filter(
-      (e) => e.at >= since && (asked.table === null || e.table === asked.table),
-    )
+    const events = history.eventsOf(asked.table, since)
     const numbers = [...new Set(events.map((e) => e.table))]
     const { rows } = await client.query<{ oid: number; name: string }>(tableNamesSql, [numbers])
     const names = new Map(rows.map((r) => [r.oid, r.name]))
@@ -132,6 +198,7 @@ export class Activity {
       coveredFrom: history.from === null ? null : Math.max(history.from, since),
       coveredTo: history.to,
       complete: history.complete,
+      leastPartitionRows: history.leastPartitionRows,
     }
   }
 
@@ -139,11 +206,21 @@ export class Activity {
     const sql = (await requireFunctions(client, database)).within(activitySql)
     const until = performance.now() + CALL_MS
     const [{ lsn: end } = { lsn: '0/0' }] = (await client.query<{ lsn: string }>(walWrittenSql)).rows
+    await history.partitions.look(client)
     do {
       const before = history.next
       const { pieceBytes } = history
+      const ask = async (least: number) => (await client.query<Row>(sql, [before, pieceBytes, least])).rows
       try {
-        history.take((await client.query<Row>(sql, [before, pieceBytes, LEAST_ROWS])).rows)
+        let least = history.partitions.any ? LEAST_PARTITION_ROWS : LEAST_ROWS
+        let rows = await ask(least)
+        if (least < LEAST_ROWS && rows.filter((r) => r.kind === 'change').length >= CHANGES_MAX) {
+          least = LEAST_ROWS
+          rows = await ask(least)
+        }
+        if (history.partitions.any)
+          history.leastPartitionRows = Math.max(history.leastPartitionRows ?? 0, least)
+        history.take(rows)
       } catch (error) {
         // query_canceled: a smaller one may be in time at the next call
         if (sqlState(error) !== '57014' || pieceBytes <= PIECE_MIN_BYTES) throw error

@@ -1,6 +1,7 @@
 import { FaultError, fault } from '@floe/domain'
 import type pg from 'pg'
 import { connectEngine, type EngineAddress, sqlState } from '../process/connection'
+import { quietSettings } from '../process/quiet-settings'
 
 /** A lock of somebody else is waited for so long; behind one that waits, others wait too. */
 const LOCK_WAIT = '30s'
@@ -22,9 +23,8 @@ const settings = {
   transaction_timeout: '0',
   lock_timeout: LOCK_WAIT,
   client_connection_check_interval: '500',
-  // keys of rows that somebody has selected are no matter for the server's log
-  log_parameter_max_length: '0',
-  log_parameter_max_length_on_error: '0',
+  // rows are no matter for the server's log, nor are the keys of those that somebody has selected
+  ...quietSettings,
 }
 
 /** A session in a database of an instance; throws `database.not_found` or `instance.no_connection`. */

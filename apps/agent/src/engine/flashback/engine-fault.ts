@@ -22,6 +22,11 @@ const codes: Record<string, string> = {
   '57014': 'flashback.cancelled',
   '42883': 'flashback.older_engine',
 }
+/** Of these also where code of users was at work; that may raise the others itself, and does not speak for the engine. */
+const whoeverRaised = ['55P03', '57014']
+
+/** The context of an error in a condition before it is evaluated; in code of users there would be more of it. */
+const PARSING = 'condition of a flashback'
 
 /** Classes of errors whose texts name objects, moments and settings, and no values of rows. */
 const withoutValues = /^(0A|25|3D|3F|40|42|53|54|55|57|58|F0|XX|22023)/
@@ -40,8 +45,9 @@ export function engineFault(error: unknown): FaultError {
       cause: error,
     })
   const { message, detail, hint, where, constraint, table } = error as EngineError
-  const code = codes[state] ?? 'flashback.refused'
-  if (withoutValues.test(state) && !where)
+  const named = codes[state]
+  const code = named && (!where || whoeverRaised.includes(state)) ? named : 'flashback.refused'
+  if (withoutValues.test(state) && (!where || where === PARSING))
     return fault(code, message, {
       ...(detail ? { detail } : {}),
       ...(hint
@@ -54,7 +60,7 @@ export function engineFault(error: unknown): FaultError {
   const names = [constraint && `constraint "${constraint}"`, table && `table "${table}"`].filter(Boolean)
   return fault(code, `the engine refused a row with SQLSTATE ${state}`, {
     detail: names.length > 0 ? `It names ${names.join(' of ')}.` : 'Its words may contain values of the row.',
-    hint: 'An admin sees its words with the rows of this operation, for 15 minutes.',
+    hint: 'An admin can read the engine’s message for 15 minutes, by "Show what the engine said" or "./floe flashback rows".',
     cause: error,
   })
 }
@@ -63,6 +69,7 @@ export function engineFault(error: unknown): FaultError {
 export function engineWords(error: unknown): string | null {
   const cause = error instanceof FaultError ? error.cause : error
   if (sqlState(cause) === null) return null
-  const { message, detail } = cause as EngineError
-  return [message, detail].filter(Boolean).join(': ').slice(0, 2_000)
+  const { message, detail, where } = cause as EngineError
+  const said = [message, detail].filter(Boolean).join(': ')
+  return (where ? `${said} (${where})` : said).slice(0, 2_000)
 }

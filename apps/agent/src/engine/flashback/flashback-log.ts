@@ -18,6 +18,7 @@ export async function readFlashbackLog(ask: AskRows): Promise<FlashbackLog | nul
     state: row.state,
     mode: off ? null : row.mode,
     oldestAt: numberOf(row.oldest_at),
+    newestAt: numberOf(row.newest_at),
     newestPointAt: numberOf(row.newest_point_at),
     points: row.points,
     windowBeganAt: numberOf(row.window_began_at),
@@ -32,6 +33,7 @@ export async function readFlashbackLog(ask: AskRows): Promise<FlashbackLog | nul
       rotationMs: row.rotation_ms,
       keepBytes: row.keep_bytes,
       maxBytes: row.max_bytes === 0 ? null : row.max_bytes,
+      recycleBytes: row.recycle_bytes === 0 ? null : (numberOf(row.recycle_bytes) ?? undefined),
     },
   })
   // a view of a later version may answer otherwise: then the log is unknown, not off

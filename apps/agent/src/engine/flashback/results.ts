@@ -38,10 +38,19 @@ const known = ({
   name: result_name,
 })
 
+/**
+ * A dropped table that was given back under its own name, also in another schema, is that table again: nobody compares it, or
+ * drops it as what a flashback has left.
+ */
+const isGivenBack = (row: Row) => !row.relation && row.relation_name === row.result_name
+
+const resultsOf = async (client: pg.Client, functions: FlashbackFunctions): Promise<ResultRow[]> =>
+  (await client.query<Row>(functions.within(resultsSql))).rows.filter((r) => !isGivenBack(r)).map(known)
+
 /** Tables that flashbacks made in a database; none where the extension never was. */
 export async function listResults(client: pg.Client): Promise<ResultRow[]> {
   const functions = await findFunctions(client)
-  return functions ? (await client.query<Row>(functions.within(resultsSql))).rows.map(known) : []
+  return functions ? resultsOf(client, functions) : []
 }
 
 /**
@@ -53,7 +62,7 @@ export async function requireResult(
   functions: FlashbackFunctions,
   asked: { result: number; resultName: string; tableName?: string },
 ): Promise<ResultRow> {
-  const all = (await client.query<Row>(functions.within(resultsSql))).rows.map(known)
+  const all = await resultsOf(client, functions)
   const found = all.find((r) => r.result === asked.result)
   if (!found)
     throw fault(

@@ -65,6 +65,7 @@ export class InstanceLimiter {
   #refused: Fault | null = null
   #memoryNearLimit = false
   #kills: number | null = null
+  #unlimitedWriteBack: number | null = null
   #used: { use: GroupUse | null; at: number } = { use: null, at: Number.NEGATIVE_INFINITY }
   #said = ''
   /** Whether there may be groups of it. */
@@ -162,6 +163,7 @@ export class InstanceLimiter {
       devices: { data: this.#devices.data?.name ?? null, wal: this.#devices.wal?.name ?? null },
       memoryNearLimit: this.#memoryNearLimit,
       outOfMemoryKills: this.#kills,
+      unlimitedWriteBackBytes: this.#unlimitedWriteBack,
     }
   }
 
@@ -220,6 +222,8 @@ export class InstanceLimiter {
     const held = use?.memoryHeldBytes ?? 0
     this.#memoryNearLimit = held >= limit * (this.#memoryNearLimit ? NEAR_NO_MORE : NEAR)
     this.#kills = use?.outOfMemoryKills ?? null
+    const bytes = limitsWrites(ordered()) && !chosen.driver.limitsWriteBack ? use?.writeBackBytes : null
+    this.#unlimitedWriteBack = bytes === null || bytes === undefined ? null : stepAbove(bytes)
     this.#tell()
   }
 
@@ -310,10 +314,18 @@ export class InstanceLimiter {
     this.#inForce = null
     this.#memoryNearLimit = false
     this.#kills = null
+    this.#unlimitedWriteBack = null
     this.#refused = null
     this.#tell()
   }
 }
+
+const limitsWrites = (limits: InstanceLimits) =>
+  limitNames.some((name) => name.includes('Write') && limits[name] !== null)
+
+/** Powers of two of MB: what changes all the time is not reported all the time. */
+export const stepAbove = (bytes: number): number =>
+  bytes === 0 ? 0 : 2 ** Math.max(20, Math.ceil(Math.log2(bytes)))
 
 const refusedByKernel = (error: unknown) =>
   fault('limit.refused', 'the kernel refused the limits', { detail: `${toFault(error).detail}.` })

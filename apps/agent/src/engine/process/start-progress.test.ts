@@ -12,6 +12,8 @@ const ahead = (seconds: string, lsn: string) =>
   startup(`page repair reads WAL ahead, elapsed time: ${seconds} s, current LSN: ${lsn}`)
 const verifies = (part: number) =>
   startup(`page repair verifies pages, elapsed time: 20.10 s, part ${part} of 8, 123456 pages read, 17 torn`)
+const fetches = (done: number) =>
+  startup(`page repair fetches pages, elapsed time: 30.10 s, ${done} of 1000 pages`)
 const repaired = startup('page repair: 200000 blocks named by WAL, 150000 read and verified, 20 torn')
 
 test('each part of a start is told of by how far it is', () => {
@@ -24,6 +26,8 @@ test('each part of a start is told of by how far it is', () => {
   )
   expect(next(verifies(1))).toBe('page repair verifies pages: 0 %, 123456 read, 17 torn, after 20 s')
   expect(next(verifies(8))).toBe('page repair verifies pages: 87 %, 123456 read, 17 torn, after 20 s')
+  expect(next(fetches(0))).toBe('page repair fetches pages: 0 %, 0 of 1000, after 30 s')
+  expect(next(fetches(768))).toBe('page repair fetches pages: 76 %, 768 of 1000, after 30 s')
   expect(next(startup('fetching WAL for page repair, elapsed time: 1.00 s, current: 0/4000000'))).toBe(
     'page repair fetches WAL: at 0/4000000 after 1.0 s',
   )
@@ -39,6 +43,7 @@ test('the newest counts, and what has ended is not told of any more', () => {
   expect(startProgress([interrupted, ahead('10.00', '0/1000000'), ahead('20.00', '0/2000000')])).toMatch(
     /at 0\/2000000 after 20 s/,
   )
+  expect(startProgress([interrupted, verifies(8), fetches(256)])).toMatch(/^page repair fetches pages: 25 %/)
   expect(startProgress([interrupted, ahead('10.00', '0/1000000'), repaired])).toBeNull()
   // another start, or another crash, after the one that was told of
   expect(startProgress([interrupted, ahead('10.00', '0/1000000'), interrupted])).toBeNull()

@@ -20,6 +20,11 @@ const sentences: readonly [RegExp, (part: readonly string[]) => string][] = [
       `page repair verifies pages: ${Math.floor((100 * (Number(part) - 1)) / Number(parts))} %, ${read} read, ${torn} torn, ${after(s)}`,
   ],
   [
+    /^page repair fetches pages, elapsed time: ([\d.]+) s, (\d+) of (\d+) pages$/,
+    ([s = '', done, wanted]) =>
+      `page repair fetches pages: ${Math.floor((100 * Number(done)) / Math.max(1, Number(wanted)))} %, ${done} of ${wanted}, ${after(s)}`,
+  ],
+  [
     /^redo in progress, elapsed time: ([\d.]+) s, current LSN: ([0-9A-F]+\/[0-9A-F]+)$/,
     ([s = '', lsn]) => `WAL is replayed: at ${lsn} ${after(s)}`,
   ],

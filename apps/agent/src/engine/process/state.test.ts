@@ -11,6 +11,7 @@ const evidence = (over: Partial<Evidence>): Evidence => ({
   answersSql: true,
   wasStarting: false,
   shutDownCleanly: false,
+  machineRestarted: false,
   ...over,
 })
 
@@ -33,6 +34,12 @@ describe('state', () => {
   test('a stop is no crash, ordered or by hand', () => {
     expect(decideState(evidence({ alive: false, expected: 'stopped' }))).toBe('stopped')
     expect(decideState(evidence({ alive: false, shutDownCleanly: true }))).toBe('stopped')
+  })
+
+  test('what a restart of the machine shut down is to come back, unless it had been stopped', () => {
+    const restarted = { alive: false, shutDownCleanly: true, machineRestarted: true }
+    expect(decideState(evidence(restarted))).toBe('crashed')
+    expect(decideState(evidence({ ...restarted, expected: 'stopped' }))).toBe('stopped')
   })
 
   test('while a task starts it, a process that has not shown up yet is no crash', () => {

@@ -16,6 +16,8 @@ export type Evidence = {
   wasStarting: boolean
   /** The control file says that it was shut down; only looked at when it is not alive. */
   shutDownCleanly: boolean
+  /** The machine was restarted since its postmaster was last seen: whatever stopped it, nobody meant it alone. */
+  machineRestarted: boolean
 }
 
 /**
@@ -32,7 +34,7 @@ export function decideState(e: Evidence): InstanceState {
   if (e.activity === 'starting') return 'starting'
   if (e.working) return 'stopping'
   if (e.expected === 'stopped') return 'stopped'
-  if (e.shutDownCleanly && !e.wasStarting) return 'stopped'
+  if (e.shutDownCleanly && !e.wasStarting && !e.machineRestarted) return 'stopped'
   return 'crashed'
 }
 

@@ -15,6 +15,8 @@ export const RegisteredInstance = z.object({
   user: z.object({ name: z.string(), uid: z.number().int(), gid: z.number().int() }).optional(),
   /** Number of the directory that its postmaster was last seen to work in; a directory keeps it when it is renamed. */
   workedIn: z.string().optional(),
+  /** The boot of the machine in which its postmaster was last seen. */
+  workedInBoot: z.string().optional(),
   expected: z.enum(['creating', 'stopped', 'running', 'deleting']),
   /** Password of the agent's own role `floe`. */
   agentPassword: z.string(),

@@ -3,6 +3,7 @@ import { fault, formatBytes, qualifiedName } from '@floe/domain'
 import pg from 'pg'
 import { connectEngine, type EngineAddress, sqlState } from '../process/connection'
 import { CopyIn } from '../process/copy-in'
+import { quietSettings } from '../process/quiet-settings'
 import foreignInputSql from '../sql/foreign-input.sql'
 import madeTableSql from '../sql/made-table.sql'
 import ownTransactionSql from '../sql/own-transaction.sql'
@@ -41,11 +42,7 @@ const loadSettings = {
   lock_timeout: LOCK_WAIT,
   transaction_timeout: '0',
   idle_in_transaction_session_timeout: '0',
-  log_min_messages: 'fatal',
-  log_min_error_statement: 'panic',
-  log_statement: 'none',
-  log_min_duration_statement: '-1',
-  log_transaction_sample_rate: '0',
+  ...quietSettings,
   ...dataFormat,
 }
 

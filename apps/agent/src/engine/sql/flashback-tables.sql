@@ -1,5 +1,5 @@
--- Tables that somebody may want back, of those whose name has $1 in it: $2 of them, those whose name begins so first, then the
--- largest. Takes no lock on any: sizes are those that VACUUM and ANALYZE have left, or that of the first file.
+-- Tables that somebody may want back, of those whose name has $1 in it: $2 of them, those of that very name first, then those
+-- whose name begins so, then the largest. Takes no lock on any: sizes are those that VACUUM and ANALYZE have left, or that of the first file.
 with found as (
   select c.oid, n.nspname, c.relname, c.relowner, c.relkind, c.relpersistence, c.reltuples, c.reltoastrelid, c.relam,
          count(*) over () as total,
@@ -13,7 +13,8 @@ with found as (
      and n.nspname <> 'information_schema'
      and n.nspname not like 'pg\_%'
      and ($1 = '' or strpos(lower(n.nspname || '.' || c.relname), lower($1)) > 0)
-   order by starts_with(lower(c.relname), lower($1)) desc, pages desc, n.nspname, c.relname
+   order by $1 in (c.relname::text, n.nspname || '.' || c.relname) desc, starts_with(lower(c.relname), lower($1)) desc, pages desc,
+            n.nspname, c.relname
    limit $2
 ), leaves as (
   with recursive tree as (
@@ -39,4 +40,5 @@ select f.oid, f.nspname as schema, f.relname as name, pg_get_userbyid(f.relowner
        case when f.relpersistence = 'u' then 'It is unlogged: no WAL has its changes.'
             when f.relkind <> 'p' and f.relam <> 2 then 'Its table access method is not heap.' end as why_not
   from found f left join sizes s on s.root = f.oid
- order by starts_with(lower(f.relname), lower($1)) desc, f.pages desc, f.nspname, f.relname
+ order by $1 in (f.relname::text, f.nspname || '.' || f.relname) desc, starts_with(lower(f.relname), lower($1)) desc, f.pages desc,
+          f.nspname, f.relname

@@ -53,6 +53,7 @@ const MEMORY_UNLIMITED = 2 ** 62
  */
 export class CgroupV1 implements LimitDriver {
   readonly kind = 'cgroup-v1'
+  readonly limitsWriteBack = false
   readonly #mounts: ReadonlyMap<Controller, GroupMount>
   readonly #groupsOf: GroupsOf
   /** Directories that the groups of instances are made in, by controller. */
@@ -195,6 +196,7 @@ export class CgroupV1 implements LimitDriver {
     const throttled = cpu ? numbersOf(readGroupFile(cpu, 'cpu.stat')).get('throttled_time') : undefined
     const stat = numbersOf(memory ? readGroupFile(memory, 'memory.stat') : null)
     const [rss, shmem] = [stat.get('total_rss'), stat.get('total_shmem')]
+    const [dirty, sent] = [stat.get('total_dirty'), stat.get('total_writeback')]
     const kernel = memory ? numberIn(readGroupFile(memory, 'memory.kmem.usage_in_bytes')) : null
     const kills = numbersOf(memory ? readGroupFile(memory, 'memory.oom_control') : null).get('oom_kill')
     return {
@@ -203,6 +205,7 @@ export class CgroupV1 implements LimitDriver {
       memoryBytes: memory ? numberIn(readGroupFile(memory, 'memory.usage_in_bytes')) : null,
       memoryHeldBytes: rss === undefined || shmem === undefined ? null : rss + shmem + (kernel ?? 0),
       outOfMemoryKills: kills ?? null,
+      writeBackBytes: dirty === undefined || sent === undefined ? null : dirty + sent,
       // v1 counts what passed, not how long it was held back
       ioWaitSeconds: null,
       devices: blkio

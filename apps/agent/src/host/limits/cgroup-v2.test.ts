@@ -107,7 +107,7 @@ describe('cgroup v2', () => {
     group('floe/one', {
       'cpu.stat': 'usage_usec 2500000\nthrottled_usec 500000\n',
       'memory.current': '300\n',
-      'memory.stat': 'anon 100\nfile 150\nshmem 40\nkernel 10\n',
+      'memory.stat': 'anon 100\nfile 150\nshmem 40\nkernel 10\nfile_dirty 60\nfile_writeback 5\n',
       'memory.events': 'high 3\noom_kill 2\n',
     })
     group('floe/one/sessions', {
@@ -120,6 +120,7 @@ describe('cgroup v2', () => {
       memoryBytes: 300,
       memoryHeldBytes: 150,
       outOfMemoryKills: 2,
+      writeBackBytes: 65,
       ioWaitSeconds: 1.5,
       devices: new Map([['259:0', { readBytes: 10, writeBytes: 20, reads: 1, writes: 2 }]]),
     })

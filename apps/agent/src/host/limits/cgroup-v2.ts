@@ -32,8 +32,10 @@ const PARENT = 'floe'
 /** Where the agent itself goes if it must not stay in its own group. */
 const AGENT = 'floe-agent'
 const PARTS: readonly Part[] = ['sessions', 'background']
-const CONTROLLERS = ['cpu', 'memory', 'io']
-const PASSED_ON = ['memory', 'io']
+/** Controllers that limits are made of. */
+export const v2Controllers = ['cpu', 'memory', 'io'] as const
+/** Those that the parts of an instance have, too. */
+const PASSED_ON = ['memory', 'io'] as const satisfies readonly (typeof v2Controllers)[number][]
 
 const ioWords = {
   readIops: 'riops',
@@ -48,6 +50,7 @@ const ioWords = {
  */
 export class CgroupV2 implements LimitDriver {
   readonly kind: LimitDriverKind = 'cgroup-v2'
+  readonly limitsWriteBack = true
   protected readonly mount: GroupMount
   protected readonly groupsOf: GroupsOf
   /** The agent's own group, below which all are. */
@@ -56,8 +59,7 @@ export class CgroupV2 implements LimitDriver {
   constructor(mount: GroupMount, groupsOf: GroupsOf) {
     this.mount = mount
     this.groupsOf = groupsOf
-    const own = directoryOf(mount, parseOwnGroups(groupsOf(process.pid)).get('') ?? '/')
-    this.#own = basename(own) === AGENT ? dirname(own) : own
+    this.#own = ownGroup(mount, groupsOf)
   }
 
   /** An instance's own group. */
@@ -74,7 +76,7 @@ export class CgroupV2 implements LimitDriver {
     const parent = join(this.#own, PARENT)
     this.#enableBelowOwn()
     makeGroup(parent)
-    enable(parent, CONTROLLERS)
+    enable(parent, v2Controllers)
     makeGroup(group)
     this.makeParts(instanceId)
     this.passOn(instanceId)
@@ -86,13 +88,13 @@ export class CgroupV2 implements LimitDriver {
    */
   #enableBelowOwn(): void {
     try {
-      enable(this.#own, CONTROLLERS)
+      enable(this.#own, v2Controllers)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EBUSY') throw error
       const below = join(this.#own, AGENT)
       makeGroup(below)
       moveTo(below, process.pid)
-      enable(this.#own, CONTROLLERS)
+      enable(this.#own, v2Controllers)
     }
   }
 
@@ -186,6 +188,7 @@ export class CgroupV2 implements LimitDriver {
     const cpu = numbersOf(readGroupFile(group, 'cpu.stat'))
     const stat = numbersOf(readGroupFile(group, 'memory.stat'))
     const [anon, shmem] = [stat.get('anon'), stat.get('shmem')]
+    const [dirty, sent] = [stat.get('file_dirty'), stat.get('file_writeback')]
     const seconds = (microseconds: number | undefined) =>
       microseconds === undefined ? null : microseconds / 1e6
     const leaf = this.#leaf(instanceId, 'sessions')
@@ -197,13 +200,14 @@ export class CgroupV2 implements LimitDriver {
       memoryHeldBytes:
         anon === undefined || shmem === undefined ? null : anon + shmem + (stat.get('kernel') ?? 0),
       outOfMemoryKills: numbersOf(readGroupFile(group, 'memory.events')).get('oom_kill') ?? null,
+      writeBackBytes: dirty === undefined || sent === undefined ? null : dirty + sent,
       ioWaitSeconds: pressure ? Number(pressure[1]) / 1e6 : null,
       devices: ioUse(readGroupFile(leaf, 'io.stat')),
     }
   }
 
   gaps(limits: InstanceLimits) {
-    const there = new Set(readGroupFile(this.#own, 'cgroup.controllers')?.trim().split(' ') ?? [])
+    const there = controllersIn(this.#own)
     return (Object.entries(limits) as [keyof InstanceLimits, number | null][]).flatMap(([limit, value]) => {
       const controller = limit === 'cpu' ? 'cpu' : limit.startsWith('memory') ? 'memory' : 'io'
       return value === null || there.has(controller)
@@ -227,10 +231,22 @@ export class CgroupV2 implements LimitDriver {
   }
 }
 
+/** The agent's own group of cgroup v2. */
+export function ownGroup(mount: GroupMount, groupsOf: GroupsOf): string {
+  const own = directoryOf(mount, parseOwnGroups(groupsOf(process.pid)).get('') ?? '/')
+  return basename(own) === AGENT ? dirname(own) : own
+}
+
+/** The controllers that a group has, or those that it passes on. */
+export const controllersIn = (
+  directory: string,
+  file: 'cgroup.controllers' | 'cgroup.subtree_control' = 'cgroup.controllers',
+): ReadonlySet<string> => new Set(readGroupFile(directory, file)?.trim().split(' ') ?? [])
+
 /** Lets the groups below have controllers; those that the kernel does not have are left out, and gaps() names them. */
 function enable(directory: string, controllers: readonly string[]): void {
-  const there = new Set(readGroupFile(directory, 'cgroup.controllers')?.trim().split(' ') ?? [])
-  const on = new Set(readGroupFile(directory, 'cgroup.subtree_control')?.trim().split(' ') ?? [])
+  const there = controllersIn(directory)
+  const on = controllersIn(directory, 'cgroup.subtree_control')
   const missing = controllers.filter((c) => there.has(c) && !on.has(c))
   if (missing.length > 0)
     writeGroupFile(directory, 'cgroup.subtree_control', missing.map((c) => `+${c}`).join(' '))

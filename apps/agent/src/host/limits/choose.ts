@@ -3,9 +3,9 @@ import { type Fault, FaultError, fault } from '@floe/domain'
 import type { Supervision } from '../supervision'
 import { CgroupSystemd } from './cgroup-systemd'
 import { CgroupV1 } from './cgroup-v1'
-import { CgroupV2 } from './cgroup-v2'
+import { CgroupV2, controllersIn, ownGroup, v2Controllers } from './cgroup-v2'
 import type { LimitDriver } from './driver'
-import { directoryOf, groupsOf, parseGroupMounts, parseOwnGroups, readGroupFile } from './group-files'
+import { groupsOf, parseGroupMounts } from './group-files'
 
 /** How this host limits instances, or why it cannot. */
 export type ChosenDriver = { driver: LimitDriver; whyNot: null } | { driver: null; whyNot: Fault }
@@ -45,9 +45,8 @@ function driverFor(supervision: Supervision['kind'], mountinfo: string): LimitDr
   const mounts = parseGroupMounts(mountinfo)
   const v2 = mounts.find((m) => m.version === 2)
   if (v2) {
-    const own = directoryOf(v2, parseOwnGroups(groupsOf(process.pid)).get('') ?? '/')
-    const there = readGroupFile(own, 'cgroup.controllers')?.trim().split(' ') ?? []
-    if (['cpu', 'memory', 'io'].some((c) => there.includes(c)))
+    const there = controllersIn(ownGroup(v2, groupsOf))
+    if (v2Controllers.some((c) => there.has(c)))
       return supervision === 'systemd' ? new CgroupSystemd(v2, groupsOf) : new CgroupV2(v2, groupsOf)
   }
   if (supervision === 'systemd')

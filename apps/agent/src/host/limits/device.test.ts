@@ -2,7 +2,8 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeScratchDirectory } from '@floe/testkit'
 import { afterAll, expect, test } from 'vitest'
-import { devicesOf, mountOf, numberOf, parseMountedDevices, wholeDevice } from './device'
+import { mountAbove } from '../mount-tables'
+import { devicesOf, numberOf, parseMountedDevices, wholeDevice } from './device'
 
 const scratch = makeScratchDirectory('device')
 afterAll(() => scratch.remove())
@@ -36,7 +37,7 @@ test('the deepest mount point above a path is its file system', () => {
       '32 30 7:2 / /srv/wal rw - xfs /dev/loop2 rw',
     ].join('\n'),
   )
-  const on = (path: string) => mountOf(path, mounts)?.number
+  const on = (path: string) => mountAbove(path, mounts)?.number
   expect(on('/srv/wallet/x')).toBe('254:0')
   expect(on('/srv/wal')).toBe('7:2')
   expect(on('/srv/wal/pg_wal')).toBe('7:2')

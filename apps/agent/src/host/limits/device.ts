@@ -1,10 +1,11 @@
 import { lstatSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join } from 'node:path'
+import { mountAbove, unescapeMount } from '../mount-tables'
 
 /** A block device as the kernel's limits name it, `254:0`, and as people do. */
 export type Device = { number: string; name: string }
 
-type MountedDevice = { path: string; number: string }
+type MountedDevice = { mount: string; number: string }
 
 /**
  * The devices that an instance's data and WAL lie on. Null: nothing that can be limited, e.g. a tmpfs or an overlay. Where
@@ -15,7 +16,7 @@ export function devicesOf(dataDirectory: string): { data: Device | null; wal: De
   const target = linkTarget(join(dataDirectory, 'pg_wal'))
   if (target === null) return { data, wal: data }
   const path = isAbsolute(target) ? join(target) : join(dataDirectory, target)
-  const mounted = mountOf(path, parseMountedDevices(readFileSync('/proc/self/mountinfo', 'utf8')))
+  const mounted = mountAbove(path, parseMountedDevices(readFileSync('/proc/self/mountinfo', 'utf8')))
   return { data, wal: mounted && wholeDevice(mounted.number) }
 }
 
@@ -51,24 +52,10 @@ export function wholeDevice(number: string, sys = '/sys'): Device | null {
 const isPartition = (directory: string): boolean =>
   lstatSync(join(directory, 'partition'), { throwIfNoEntry: false }) !== undefined
 
-/** Mount points of /proc/self/mountinfo with the device behind each; spaces in paths are written in octal. */
+/** Mount points of /proc/self/mountinfo with the device behind each. */
 export function parseMountedDevices(text: string): MountedDevice[] {
   return text.split('\n').flatMap((line) => {
     const [, , number, , path] = line.split(' ')
-    if (!number || !path) return []
-    return {
-      number,
-      path: path.replace(/\\([0-7]{3})/g, (_, n) => String.fromCharCode(Number.parseInt(n, 8))),
-    }
+    return number && path ? { number, mount: unescapeMount(path) } : []
   })
-}
-
-/** The file system that a path lies on: the one mounted deepest above it, and of those the last. */
-export function mountOf(path: string, mounts: readonly MountedDevice[]): MountedDevice | null {
-  let best: MountedDevice | null = null
-  for (const mount of mounts) {
-    const above = mount.path === '/' || path === mount.path || path.startsWith(`${mount.path}/`)
-    if (above && mount.path.length >= (best?.path.length ?? 0)) best = mount
-  }
-  return best
 }

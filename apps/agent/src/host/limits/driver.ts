@@ -20,6 +20,8 @@ export type GroupUse = {
   /** Of that what the kernel cannot take back: private and shared memory, without files that it may read again. */
   memoryHeldBytes: number | null
   outOfMemoryKills: number | null
+  /** Written pages of files that wait until the kernel sends them to storage, or are on their way. */
+  writeBackBytes: number | null
   /** How long some process waited for storage. */
   ioWaitSeconds: number | null
   /** By the number of the device; what sessions did, which is what the limits count. */
@@ -47,6 +49,8 @@ export interface LimitDriver {
   /** As read back from the kernel; null where there are no groups. */
   inForce(instanceId: string, devices: Devices): InstanceLimits | null
   use(instanceId: string): GroupUse | null
+  /** Whether limits of writes hold for what the kernel writes back by itself. */
+  readonly limitsWriteBack: boolean
   /** Why a limit that is set does not hold, or less than its name says. */
   gaps(limits: InstanceLimits): { limit: keyof InstanceLimits; why: string }[]
   /** Removes the groups of an instance that has ended; false while a process is in one. */

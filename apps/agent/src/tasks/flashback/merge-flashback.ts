@@ -1,13 +1,13 @@
 import type { TaskResult } from '@floe/agent-contract'
 import { fault } from '@floe/domain'
 import type pg from 'pg'
-import { engineWords } from '../../engine/flashback/engine-fault'
 import { ensureExtension } from '../../engine/flashback/extension'
 import type { FlashbackFunctions } from '../../engine/flashback/functions'
 import { requireResult, tableOf } from '../../engine/flashback/results'
 import { requireRunning } from '../../engine/process/require-running'
 import mergeSql from '../../engine/sql/flashback-merge.sql'
 import type { TaskBody, TaskContext, TaskOf } from '../runner/task'
+import { keepingWords, keepWords } from './keep-words'
 import { provenTransaction } from './proven-transaction'
 import { watched } from './watched-statement'
 
@@ -22,24 +22,20 @@ export const mergeFlashback: TaskBody<'merge-flashback'> = async (task, context)
   const instance = context.instances.get(task.instanceId)
   await requireRunning(instance)
   const { database } = task
-  try {
+  return keepingWords(task, context, async () => {
     if (!task.dryRun)
-      return await provenTransaction(instance.address, database, context, {
+      return provenTransaction(instance.address, database, context, {
         prepare: (client) => ensureExtension(client, database),
         work: (client, functions) => merge(client, functions, task, context),
       })
-    return await watched(instance.address, database, context, async (client) => {
+    return watched(instance.address, database, context, async (client) => {
       const functions = await ensureExtension(client, database)
       await client.query('begin')
       const counts = await merge(client, functions, task, context)
       await client.query('rollback')
       return counts
     })
-  } catch (error) {
-    const words = engineWords(error)
-    if (words !== null) keepWords(task, context, words)
-    throw error
-  }
+  })
 }
 
 async function merge(
@@ -61,6 +57,7 @@ async function merge(
     expected?.restored ?? null,
     expected?.deleted ?? null,
     task.dryRun,
+    task.selection && 'condition' in task.selection ? task.selection.condition : null,
   ])
   const [row] = rows
   if (!row) throw fault('flashback.bad_answer', 'the engine did not count the rows of the merge')
@@ -71,7 +68,7 @@ async function merge(
 
 /** Keys of the samples that a person has selected; null: all rows. */
 function selectedKeys({ selection, instanceId, database }: Merge, relation: number, context: TaskContext) {
-  if (selection === null) return null
+  if (selection === null || 'condition' in selection) return null
   const kept = context.flashbacks.rows.get(selection.comparison)
   if (kept.instanceId !== instanceId || kept.database !== database || kept.relation !== relation)
     throw fault('flashback.selection', 'the rows were selected in a comparison of another table')
@@ -82,18 +79,5 @@ function selectedKeys({ selection, instanceId, database }: Merge, relation: numb
         detail: kept.keyColumns === null ? 'The table has no key.' : `There is no sample ${index}.`,
       })
     return key
-  })
-}
-
-function keepWords({ instanceId, database }: Merge, context: TaskContext, conflictExample: string): void {
-  context.flashbacks.rows.put(context.operationId, {
-    instanceId,
-    database,
-    relation: 0,
-    columns: [],
-    keyColumns: null,
-    samples: [],
-    conflictExample: conflictExample.slice(0, 2_000),
-    bytes: 2 * conflictExample.length,
   })
 }

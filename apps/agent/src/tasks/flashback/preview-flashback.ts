@@ -2,6 +2,7 @@ import { ensureExtension } from '../../engine/flashback/extension'
 import { requireRunning } from '../../engine/process/require-running'
 import type { TaskBody } from '../runner/task'
 import { compareRows } from './compare-rows'
+import { keepingWords } from './keep-words'
 import { refuseMoment } from './refuse-moment'
 import { watched } from './watched-statement'
 
@@ -10,14 +11,16 @@ export const previewFlashback: TaskBody<'preview-flashback'> = async (task, cont
   const instance = context.instances.get(task.instanceId)
   await requireRunning(instance)
   const { database, table, at } = task
-  return watched(instance.address, database, context, async (client) => {
-    const functions = await ensureExtension(client, database)
-    await refuseMoment(client, functions, { table, at })
-    return compareRows(
-      client,
-      functions,
-      { instanceId: task.instanceId, database, relation: table, at, result: null },
-      context,
-    )
-  })
+  return keepingWords(task, context, () =>
+    watched(instance.address, database, context, async (client) => {
+      const functions = await ensureExtension(client, database)
+      await refuseMoment(client, functions, { table, at })
+      return compareRows(
+        client,
+        functions,
+        { instanceId: task.instanceId, database, relation: table, at, result: null },
+        context,
+      )
+    }),
+  )
 }

@@ -19,18 +19,59 @@ type Progress = {
   blocks_total: number | null
   blocks_done: number | null
   rows: number | null
+  partitions_total: number | null
+  partitions_done: number | null
 }
 
-/** Adds up the passes of a flashback, each of which counts from zero. */
-export function workOf(): (seen: Progress) => { done: number; total: number } {
-  let before = { done: 0, total: 0 }
+/** The phases in which the table itself is read; before them come the catalogs, which are small. */
+const ofTable = ['reading TOAST', 'reading the table']
+/** More is not done before the statement has ended. */
+const MOST = 0.99
+
+/** A counter of the engine's, which begins anew with each pass. */
+function passes(): (done: number, total: number) => { done: number; total: number } {
+  let before = 0
   let last = { done: 0, total: 0 }
+  return (done, total) => {
+    if (done < last.done || total !== last.total) before += last.done
+    last = { done, total }
+    return { done: before + done, total: before + Math.max(done, total) }
+  }
+}
+
+type Work = {
+  done: number
+  /** Null while it is not known. */
+  total: number | null
+  /** 0 to 1, and never less than before; null while nothing can be said. */
+  share: number | null
+}
+
+/**
+ * Adds up the passes of a flashback. How much there is to do is known once the table itself is read: its blocks, and WAL once
+ * more, as much of it as was read to find the moment. Of partitions only how many there are is known.
+ */
+export function workOf(): (seen: Progress) => Work {
+  const [walOf, blocksOf] = [passes(), passes()]
+  let begun: { wal: number; blocks: number } | null = null
+  let walWanted = 0
+  let share: number | null = null
   return (seen) => {
-    const done = (seen.wal_bytes_done ?? 0) + (seen.blocks_done ?? 0) * BLOCK_BYTES
-    const total = (seen.wal_bytes_total ?? 0) + (seen.blocks_total ?? 0) * BLOCK_BYTES
-    if (done < last.done) before = { done: before.done + last.done, total: before.total + last.done }
-    last = { done, total: Math.max(done, total) }
-    return { done: before.done + done, total: before.total + last.total }
+    const wal = walOf(seen.wal_bytes_done ?? 0, seen.wal_bytes_total ?? 0)
+    const blocks = blocksOf((seen.blocks_done ?? 0) * BLOCK_BYTES, (seen.blocks_total ?? 0) * BLOCK_BYTES)
+    const done = wal.done + blocks.done
+    if (begun === null && ofTable.includes(seen.phase ?? ''))
+      begun = { wal: wal.done, blocks: blocks.done - (seen.blocks_done ?? 0) * BLOCK_BYTES }
+    if (begun === null) {
+      walWanted = Math.max(walWanted, seen.wal_bytes_total ?? 0)
+      return { done, total: null, share }
+    }
+    const partitions = seen.partitions_total ?? 0
+    const rest = Math.max(wal.total - begun.wal, walWanted) + (blocks.total - begun.blocks)
+    const [of, part] =
+      partitions > 1 ? [partitions, seen.partitions_done ?? 0] : [rest, done - begun.wal - begun.blocks]
+    if (of > 0) share = Math.max(share ?? 0, Math.min(MOST, part / of))
+    return { done, total: partitions > 1 ? null : begun.wal + begun.blocks + rest, share }
   }
 }
 
@@ -111,8 +152,10 @@ async function tell(
     )
     const [seen] = rows
     if (seen?.phase && !isOver()) {
-      const { done, total } = work(seen)
-      context.worked(done, total || null)
+      const { done, total, share } = work(seen)
+      context.worked(done, total)
+      // what is done of what is known yet may be all of it, time and again
+      context.progress(share)
       context.say(seen.rows ? `${seen.phase}: ${seen.rows} rows found` : seen.phase)
     }
     await Promise.race([statements.catch(() => {}), pause(WATCH_MS)])

@@ -88,7 +88,7 @@ export const adoptInstance: TaskBody<'adopt-instance'> = async (task, context) =
     const { registered, lost } = registrationOf(task, found, agentPassword, user ?? null)
     context.note.write({ lost } satisfies z.infer<typeof Noted>)
     const instance = context.instances.add(registered)
-    if (!instance.known.accepted) {
+    if (!instance.files.known.accepted) {
       lost.push({
         what: 'what its files of settings held before',
         hint: 'Their content now counts as set through Floe: review the settings.',

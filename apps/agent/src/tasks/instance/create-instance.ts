@@ -50,7 +50,7 @@ export const createInstance: TaskBody<'create-instance'> = async (task, context)
     throw error
   }
   context.registry.update(task.instanceId, { expected: 'stopped' })
-  instance.acceptFiles(false)
+  instance.files.accept(false)
   await instance.look()
   return {
     port: instance.registered.port,

@@ -1,12 +1,4 @@
-import {
-  changedLimits,
-  FaultError,
-  formatLimit,
-  limitRecord,
-  noLimits,
-  whyNoLimits,
-  withLimits,
-} from '@floe/domain'
+import { changedLimits, FaultError, limitChangeWords, noLimits, whyNoLimits, withLimits } from '@floe/domain'
 import type { TaskBody } from '../runner/task'
 
 /** Changes limits, at once where the instance runs, and for every start. What cannot be set leaves the earlier ones. */
@@ -21,8 +13,7 @@ export const limitInstance: TaskBody<'limit-instance'> = async (task, context) =
     () => registry.update(task.instanceId, { limits }),
     () => registry.update(task.instanceId, { limits: before }),
   )
-  for (const { name, before: was, after } of changedLimits(before, limits))
-    context.log(`${limitRecord(name).title}: ${formatLimit(name, was)} → ${formatLimit(name, after)}`)
+  for (const change of changedLimits(before, limits)) context.log(limitChangeWords(change))
   const observed = instance.limiter.observed()
   for (const { why } of observed.gaps) context.log(why)
   return { limits, observed }

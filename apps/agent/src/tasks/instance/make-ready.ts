@@ -85,7 +85,7 @@ function refuseAstray(instance: Instance): void {
 /** What it is ready with is what a restart that fails goes back to. */
 export function proveGood(instance: Instance, context: Pick<TaskContext, 'log'>): void {
   try {
-    instance.known.proveGood(readFileTexts(instance.layout))
+    instance.files.known.proveGood(readFileTexts(instance.layout))
   } catch (error) {
     context.log(
       `could not keep the settings it started with: ${toFault(error).detail ?? toFault(error).message}`,
@@ -115,8 +115,10 @@ async function launch(instance: Instance, context: TaskContext): Promise<void> {
 }
 
 /** An engine whose configuration is something else than a file may not be able to say so. */
-const whyWordless = ({ unreadable }: Instance): string =>
-  unreadable === null ? 'It left no word in its log.' : `Its settings cannot be read: ${unreadable}.`
+const whyWordless = ({ files }: Instance): string =>
+  files.unreadable === null
+    ? 'It left no word in its log.'
+    : `Its settings cannot be read: ${files.unreadable}.`
 
 async function waitUntilReady(instance: Instance, context: TaskContext): Promise<number> {
   const launched = performance.now()

@@ -57,7 +57,7 @@ async function startWithFormer(
   start: Pick<TaskOf<'restart-instance'>, 'primary'>,
   why: Fault,
 ): Promise<TaskResult<'restart-instance'> | null> {
-  const { good } = instance.known
+  const { good } = instance.files.known
   const now = readFileTexts(instance.layout)
   const changed = good ? driftOf(good, now) : []
   if (!good || changed.length === 0) return null
@@ -65,11 +65,11 @@ async function startWithFormer(
   const line = lineToBlame(now, changed, reason)
   context.log(`it did not start: ${reason}`)
   context.log(`going back to the settings it last started with${line ? `; ${line}` : ''}`)
-  return instance.whileChangingSettings(async () => {
+  return instance.files.whileChanging(async () => {
     try {
       for (const file of settingsFiles) write(instance, file, good[file], now[file])
       const ready = await makeReady(instance, context, start)
-      instance.acceptFiles(true)
+      instance.files.accept(true)
       const confirmed: RolledBack['confirmed'] = changed.map((c) => ({
         name: c.name,
         oldValue: c.is,

@@ -20,7 +20,7 @@ export const changeSettings: TaskBody<'change-settings'> = async (task, context)
   await instance.look()
   return withInstance(
     instance,
-    (client) => instance.whileChangingSettings(() => change(instance, client, task.changes, context)),
+    (client) => instance.files.whileChanging(() => change(instance, client, task.changes, context)),
     30_000,
   )
 }
@@ -51,7 +51,7 @@ async function change(
       }
       context.note.write(first)
       former = first
-      const byHand = instance.drift.filter((d) => d.file === 'floe.conf').map((d) => d.name)
+      const byHand = instance.files.drift.filter((d) => d.file === 'floe.conf').map((d) => d.name)
       if (byHand.length > 0)
         context.log(`taking over what was edited in floe.conf by hand: ${byHand.join(', ')}`)
     }

@@ -30,12 +30,14 @@ export const resolveDrift: TaskBody<'resolve-drift'> = async (task, context) => 
   await instance.look()
   const noted = Noted.safeParse(context.note.read())
   const before = noted.success ? (noted.data.before as FileTexts) : readFileTexts(instance.layout)
-  const accepted = noted.success ? (noted.data.accepted as FileTexts) : (instance.known.accepted ?? before)
+  const accepted = noted.success
+    ? (noted.data.accepted as FileTexts)
+    : (instance.files.known.accepted ?? before)
   const drift = driftOf(accepted, before)
   context.signal.throwIfAborted()
   if (!noted.success) context.note.write({ before, accepted })
   const wanted = task.how === 'adopt' ? adopted(before, drift) : reverted(before, accepted, drift)
-  return instance.whileChangingSettings(async () => {
+  return instance.files.whileChanging(async () => {
     try {
       return await resolve(instance, task.how, { wanted, drift }, context)
     } catch (error) {
@@ -64,7 +66,7 @@ async function resolve(
     const inForce = await takeIntoForce(instance, client, (fresh) => readWithoutError(fresh, instance, names))
     return { inForce, pending: await pendingRestart(client) }
   })
-  instance.acceptFiles(after?.pending.length === 0)
+  instance.files.accept(after?.pending.length === 0)
   const confirmed = names.map((name) => {
     const ofName = drift.findLast((d) => d.name === name)
     const [from, to] = how === 'adopt' ? [ofName?.was, ofName?.is] : [ofName?.is, ofName?.was]

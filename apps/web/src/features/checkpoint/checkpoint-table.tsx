@@ -1,10 +1,10 @@
 'use client'
 import type { Fault } from '@floe/domain'
 import {
-  Button,
   Card,
   EmptyState,
   FaultAlert,
+  ShowAll,
   SkeletonRows,
   type SortDirection,
   Table,
@@ -102,13 +102,7 @@ export function CheckpointTable({
               ))}
             </TableBody>
           </Table>
-          {sorted.length > firstShown ? (
-            <div className="border-t border-line px-4 py-2">
-              <Button variant="link" size="small" onClick={() => setAll(!all)}>
-                {all ? `Show the first ${firstShown}` : `Show all ${sorted.length}`}
-              </Button>
-            </div>
-          ) : null}
+          <ShowAll first={firstShown} count={sorted.length} all={all} onChange={setAll} />
         </>
       )}
     </Card>

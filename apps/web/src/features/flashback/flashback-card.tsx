@@ -42,11 +42,11 @@ export function FlashbackCard({
   const chosen = useTable(database, target.table)
   const table = chosen.table ?? null
   const activity = useActivity(database, table?.oid ?? null)
-  const { stretch } = window
+  const { stretch, newest } = window
   const ready =
     table !== null && table.whyNot === null && stretch !== null && now !== null && database !== null
   const reached =
-    ready && target.moment !== null && reachOf(stretch, target.moment, now).place === 'within'
+    ready && target.moment !== null && reachOf(stretch, target.moment, newest ?? now).place === 'within'
       ? target.moment
       : null
   const preview = usePreview({ ...target, database }, table, reached, onTarget)
@@ -68,6 +68,8 @@ export function FlashbackCard({
         <Step number={2} title="Moment">
           <MomentStep
             window={stretch}
+            newest={newest ?? now}
+            ofStandby={window.ofStandby}
             points={window.read?.points ?? []}
             rate={window.rate}
             activity={activity}

@@ -6,13 +6,15 @@ import {
   type FlashbackResult,
   FlashbackSwapped,
   formatBytes,
+  type OperationId,
 } from '@floe/domain'
 import type { ReactNode } from 'react'
 import { z } from 'zod'
 import { InstanceProvider } from '../instance/instance-context'
 import type { OperationDetail } from '../operation/use-operation'
 import { ComparisonCounts, comparisonInWords } from './comparison-counts'
-import { conflictsInWords, mergedInWords } from './merge-plan'
+import { EngineWords, hasEngineWords } from './engine-words'
+import { conflictsInWords, isGivenBack, mergedInWords } from './merge-plan'
 import { ResultActions } from './result-actions'
 import { useResults } from './result-list'
 import { rowsInWords } from './table-events'
@@ -23,9 +25,11 @@ const Given = z.object({ result: z.number(), resultName: z.string() })
 
 type Named = Pick<FlashbackResult, 'result' | 'resultName'>
 
-/** What a flashback came to in words, with what can be done with its result; null of any other operation. */
+/** What a flashback came to in words, with what can be done with its result, or why it failed; null of any other operation. */
 export function flashbackOutcome(operation: OperationDetail): ReactNode | null {
   const asked = Asked.safeParse(operation.input).data
+  if (hasEngineWords(operation))
+    return <EngineWords operationId={operation.operationId as OperationId} what="Show what the engine said" />
   const told =
     operation.state === 'succeeded' && asked ? tell(operation, asked.tableName ?? 'The table') : null
   if (!asked || !told) return null
@@ -51,7 +55,11 @@ function tell(operation: OperationDetail, tableName: string): { words: ReactNode
     case 'flashback-dropped-table': {
       const made = FlashbackMade.safeParse(result).data
       if (!made) return null
-      const text = `${rowsInWords(made.rows)} of ${tableName} are in ${made.resultName} (${formatBytes(made.bytes)}).`
+      const size = formatBytes(made.bytes)
+      // under its own name it is that table again, and no result
+      if (isGivenBack(made.resultName, tableName))
+        return { words: sentence(`${made.resultName} is back, with ${rowsInWords(made.rows)} (${size}).`) }
+      const text = `${rowsInWords(made.rows)} of ${tableName} are in ${made.resultName} (${size}).`
       return { words: sentence(text), named: made }
     }
     case 'preview-flashback':

@@ -112,7 +112,6 @@ function Tables({
   const results = useResults(database)
   const flashed = useOrdered(target.flashback)
   const made = FlashbackMade.safeParse(flashed?.operation?.result).data ?? null
-  const taken = (results.results ?? []).map((r) => r.resultName)
   // an agent that does not answer is told of at the top of the page
   if (window.fault && !tables.data) return children
   return (
@@ -140,7 +139,7 @@ function Tables({
             />
           )}
           {log.state === 'off' ? null : (
-            <LostTables database={database} taken={taken} above={window.fault} onTarget={setTarget} />
+            <LostTables database={database} above={window.fault} onTarget={setTarget} />
           )}
         </>
       )}

@@ -9,7 +9,8 @@ import { newIdempotencyKey } from '../console/idempotency-key'
 import { useInstance } from '../instance/instance-context'
 import { OperationLink } from '../operation/operation-link'
 import { Refusal } from '../operation/refusal'
-import { freeResultName } from './merge-plan'
+import { GiveBackDialog, type Place } from './give-back-dialog'
+import { isGivenBack } from './merge-plan'
 import { OperationProgress } from './operation-progress'
 import { ResultActions } from './result-actions'
 import { isSaidOnce } from './said-once'
@@ -18,21 +19,16 @@ import { useFlashBackHint } from './use-flash-back-hint'
 import { useOrdered } from './use-order'
 import { useStandingFault } from './use-standing-fault'
 import type { Target } from './use-target'
-import { writtenMoment } from './window-scale'
 
 const READ_MS = 10_000
-const schemaOf = (tableName: string) => tableName.slice(0, Math.max(0, tableName.indexOf('.')))
 
 /** Tables that were dropped, truncated or rewritten and whose former files are kept, each with one button to have it back. */
 export function LostTables({
   database,
-  taken,
   above,
   onTarget,
 }: {
   database: string
-  /** Names of the results that are there. */
-  taken: readonly string[]
   /** What the page says already. */
   above: Fault | null
   onTarget: (change: Partial<Target>) => void
@@ -76,7 +72,6 @@ export function LostTables({
               key={`${lost.table} ${lost.lsn}`}
               lost={lost}
               database={database}
-              taken={taken}
               onTarget={onTarget}
             />
           ))}
@@ -91,12 +86,10 @@ const tones = { dropped: 'bad', truncated: 'bad', rewritten: 'neutral' } as cons
 function LostTable({
   lost,
   database,
-  taken,
   onTarget,
 }: {
   lost: FlashbackLost
   database: string
-  taken: readonly string[]
   onTarget: (change: Partial<Target>) => void
 }) {
   const trpc = useTRPC()
@@ -104,27 +97,33 @@ function LostTable({
   const hint = useFlashBackHint()
   const [operationId, setOperationId] = useState<OperationId | null>(null)
   const [defined, setDefined] = useState(false)
-  const begun = { onSuccess: (ordered: { operationId: OperationId }) => setOperationId(ordered.operationId) }
-  const beforeDrop = useMutation(trpc.flashback.beforeDrop.mutationOptions(begun))
-  const to = useMutation(trpc.flashback.to.mutationOptions(begun))
+  const [asking, setAsking] = useState(false)
+  const beforeDrop = useMutation(
+    trpc.flashback.beforeDrop.mutationOptions({
+      onSuccess: (ordered: { operationId: OperationId }) => setOperationId(ordered.operationId),
+    }),
+  )
   const watched = useOrdered(operationId)
   const made = FlashbackMade.safeParse(watched?.operation?.result).data ?? null
   const state = watched?.operation?.state
   const running = operationId !== null && state !== 'succeeded' && state !== 'failed' && state !== 'cancelled'
   const moment = justBefore(lost.at)
-  const flashBack = () => {
-    const named = {
+  const flashBack = (place: Place = {}) => {
+    setAsking(false)
+    beforeDrop.mutate({
       instanceId,
       database,
       table: lost.table,
       tableName: lost.tableName,
+      // exact, whatever else was committed in that microsecond
+      lsn: lost.lsn,
+      lost: lost.kind,
+      ...place,
       idempotencyKey: newIdempotencyKey(),
-    }
-    if (lost.kind === 'dropped') return beforeDrop.mutate({ ...named, lsn: lost.lsn })
-    const resultName = freeResultName(lost.table, schemaOf(lost.tableName), taken)
-    to.mutate({ ...named, at: writtenMoment(moment), ...(resultName ? { resultName } : {}) })
+    })
   }
-  const error = beforeDrop.error ?? to.error
+  // where the schema is gone a person has to name another one
+  const begin = () => (lost.kind === 'dropped' ? setAsking(true) : flashBack())
   return (
     <li className="flex flex-col gap-2.5 px-4 py-3">
       <div className="flex flex-wrap items-center gap-x-4 gap-y-2">
@@ -163,18 +162,30 @@ function LostTable({
           <Button
             variant={lost.kind === 'rewritten' ? 'secondary' : 'primary'}
             disabled={hint !== null || running}
-            busy={running || beforeDrop.isPending || to.isPending}
+            busy={running || beforeDrop.isPending}
             title={hint ?? `Makes a table with its rows just before it was ${lost.kind}`}
-            onClick={flashBack}
+            onClick={begin}
           >
-            {running || beforeDrop.isPending || to.isPending ? null : <History aria-hidden />}
-            Flash back
+            {running || beforeDrop.isPending ? null : <History aria-hidden />}
+            {lost.kind === 'dropped' ? 'Flash back…' : 'Flash back'}
           </Button>
         </div>
       </div>
       {defined && lost.definition ? <Copyable text={lost.definition} what="definition" multiline /> : null}
-      {error ? <Refusal error={error} /> : null}
-      {made && operationId ? (
+      {beforeDrop.error ? <Refusal error={beforeDrop.error} /> : null}
+      {asking ? (
+        <GiveBackDialog lost={lost} onFlashBack={flashBack} onClose={() => setAsking(false)} />
+      ) : null}
+      {made && operationId && isGivenBack(made.resultName, lost.tableName) ? (
+        <Alert
+          tone="good"
+          title={`${made.resultName} is back (${rowsInWords(made.rows)}, ${formatBytes(made.bytes)})`}
+          actions={<OperationLink operationId={operationId} />}
+        >
+          It has the columns and rows of just before the drop. Defaults, constraints, indexes and privileges
+          are not restored.
+        </Alert>
+      ) : made && operationId ? (
         <>
           <Alert
             tone="good"
@@ -191,7 +202,7 @@ function LostTable({
           />
         </>
       ) : watched ? (
-        <OperationProgress watched={watched} title={`Flashing back ${lost.tableName}`} onAgain={flashBack} />
+        <OperationProgress watched={watched} title={`Flashing back ${lost.tableName}`} onAgain={begin} />
       ) : null}
     </li>
   )

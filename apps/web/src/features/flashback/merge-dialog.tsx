@@ -1,13 +1,12 @@
 'use client'
 import type { FlashbackMerged, OperationId } from '@floe/domain'
-import { Alert, Button, Checkbox, Dialog, KeyValue } from '@floe/ui'
-import { useMutation } from '@tanstack/react-query'
+import { Alert, Button, Checkbox, Dialog, Field, Input, KeyValue } from '@floe/ui'
 import { useId, useRef } from 'react'
-import { useTRPC } from '@/trpc/client'
 import { useMayAdminister } from '../console/account-context'
 import { OperationLink } from '../operation/operation-link'
 import { Refusal } from '../operation/refusal'
 import type { WatchedOperation } from '../operation/use-operation'
+import { EngineWords } from './engine-words'
 import { conflictsInWords, doesNothing, type MergeOptions, mergedInWords } from './merge-plan'
 import { OperationProgress } from './operation-progress'
 import { type Merge, type Selection, useMerge } from './use-merge'
@@ -17,7 +16,7 @@ const number = new Intl.NumberFormat('en')
 
 /**
  * Merges a result into its table: first counts what the chosen merge would do, then does exactly that, in one transaction. Where
- * the table has changed since, nothing is changed and it counts again.
+ * the table has changed since, nothing is changed.
  */
 export function MergeDialog({
   result,
@@ -63,12 +62,33 @@ function MergeForm({
   onClose: () => void
 }) {
   const merge = useMerge(result, selection)
+  const mayAdminister = useMayAdminister()
   const { options, counts, merged, watched, busy } = merge
   if (merged) return <Merged merged={merged} watched={watched} result={result} onClose={onClose} />
   const nothing = !counts || counts.inserted + counts.restored + counts.deleted === 0
   return (
     <div className="flex flex-col gap-3 pb-3">
-      <Options options={options} busy={busy} keyless={merge.keyless} onChange={merge.count} />
+      <Options options={options} busy={busy} keyless={merge.keyless} onChange={merge.choose} />
+      {selection || !mayAdminister ? null : (
+        <Field
+          label="Condition"
+          hint="SQL expression on the columns, e.g. id < 100: only rows that match are merged. Evaluated as the table’s owner; stored with the operation."
+        >
+          {(control) => (
+            <Input
+              {...control}
+              className="font-mono"
+              value={merge.condition}
+              placeholder="all rows"
+              maxLength={1_000}
+              disabled={busy}
+              autoComplete="off"
+              spellCheck={false}
+              onChange={(event) => merge.restrict(event.target.value)}
+            />
+          )}
+        </Field>
+      )}
       {merge.keyless ? (
         <p className="text-xs text-ink-muted">
           {result.tableName} has no primary key, and no unique index on columns that are not null, by which a
@@ -77,19 +97,32 @@ function MergeForm({
       ) : null}
       {merge.changedSince ? (
         <Alert tone="warn" title={`${result.tableName} has changed since the rows were counted`}>
-          Nothing was merged. The counts below are new.
+          Nothing was merged. Count the changes again.
         </Alert>
       ) : null}
       {doesNothing(options) ? (
         <p className="text-sm text-ink-muted">Choose at least one of the three.</p>
       ) : counts ? (
         <Counted counts={counts} operationId={merge.countedBy} result={result} />
-      ) : null}
+      ) : busy ? null : (
+        <p className="text-sm text-ink-muted">
+          Counting compares the rows of then and now. Until it ends, other sessions can read{' '}
+          {result.tableName} but cannot write to it. The same holds while the merge runs.
+        </p>
+      )}
       <Course merge={merge} />
       <div className="flex flex-wrap justify-end gap-2">
         <Button onClick={onClose}>{merge.merging ? 'Close' : 'Cancel'}</Button>
         <Button
-          variant="primary"
+          variant={counts ? 'secondary' : 'primary'}
+          disabled={busy || doesNothing(options)}
+          busy={busy && !merge.merging}
+          onClick={merge.count}
+        >
+          {counts ? 'Count again' : 'Count the changes'}
+        </Button>
+        <Button
+          variant={counts ? 'primary' : 'secondary'}
           disabled={nothing || busy}
           busy={merge.merging}
           onClick={() => {
@@ -105,10 +138,8 @@ function MergeForm({
 }
 
 /** How far the count or the merge is, or why it was not done. */
-function Course({ merge: { watched, error, busy, merging, options, count } }: { merge: Merge }) {
-  const again = () => count(options)
-  const operation = watched?.operation ?? null
-  if (error) return <Refusal error={error} onRetry={again} />
+function Course({ merge: { watched, error, busy, merging, count } }: { merge: Merge }) {
+  if (error) return <Refusal error={error} onRetry={count} />
   if (!watched)
     return busy ? (
       <p role="status" className="text-sm text-ink-muted">
@@ -116,16 +147,11 @@ function Course({ merge: { watched, error, busy, merging, options, count } }: { 
       </p>
     ) : null
   return (
-    <>
-      {operation?.state === 'failed' && operation.fault?.code === 'flashback.refused' ? (
-        <EngineWords operationId={watched.operationId} what="Show what the engine said" />
-      ) : null}
-      <OperationProgress
-        watched={watched}
-        title={merging ? 'Merging' : 'Counting what the merge would do'}
-        onAgain={again}
-      />
-    </>
+    <OperationProgress
+      watched={watched}
+      title={merging ? 'Merging' : 'Counting what the merge would do'}
+      onAgain={count}
+    />
   )
 }
 
@@ -228,35 +254,6 @@ function Conflicts({ operationId }: { operationId: OperationId | null }) {
       </p>
       {operationId ? <EngineWords operationId={operationId} what="Show one" /> : null}
     </div>
-  )
-}
-
-/** An example from the rows of a merge, which may have values of rows: read when somebody who may see rows asks for it. */
-function EngineWords({ operationId, what }: { operationId: OperationId; what: string }) {
-  const trpc = useTRPC()
-  const mayAdminister = useMayAdminister()
-  const read = useMutation(trpc.flashback.rows.mutationOptions())
-  if (!mayAdminister) return null
-  if (read.data)
-    return (
-      <p className="mt-1 font-mono text-xs break-words text-ink">
-        {read.data.conflictExample ?? 'No example was kept.'}
-      </p>
-    )
-  return (
-    <>
-      <Button
-        variant="link"
-        size="small"
-        className="mt-1"
-        busy={read.isPending}
-        title="An audit row records that you saw it"
-        onClick={() => read.mutate({ operationId })}
-      >
-        {what}
-      </Button>
-      {read.error ? <Refusal error={read.error} /> : null}
-    </>
   )
 }
 

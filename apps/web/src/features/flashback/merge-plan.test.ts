@@ -3,6 +3,7 @@ import {
   conflictsInWords,
   doesNothing,
   freeResultName,
+  isGivenBack,
   mergedInWords,
   sameOptions,
   standardMerge,
@@ -25,6 +26,12 @@ test('what a merge came to is told without what did not happen', () => {
   expect(conflictsInWords(none)).toBe('')
   expect(conflictsInWords({ ...none, conflicts: 1 })).toBe(' 1 conflict was left out.')
   expect(conflictsInWords({ ...none, conflicts: 1_200 })).toBe(' 1,200 conflicts were left out.')
+})
+
+test('a dropped table that has its own name again is no result', () => {
+  expect(isGivenBack('public.prices', 'public.prices')).toBe(true)
+  expect(isGivenBack('attic.prices', 'public.prices')).toBe(true)
+  expect(isGivenBack('public.polar_flashback_7', 'public.prices')).toBe(false)
 })
 
 test('a second result of one table gets a name of its own', () => {

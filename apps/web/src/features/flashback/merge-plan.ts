@@ -37,6 +37,16 @@ export function conflictsInWords({ conflicts }: FlashbackMerged): string {
     : ` ${number.format(conflicts)} conflicts were left out.`
 }
 
+/** The parts of `schema.name`. */
+export const partsOf = (tableName: string): [schema: string, name: string] => {
+  const dot = tableName.indexOf('.')
+  return [tableName.slice(0, Math.max(0, dot)), tableName.slice(dot + 1)]
+}
+
+/** Whether a table came back under its own name, in whichever schema: then it is that table again, and no result. */
+export const isGivenBack = (resultName: string, tableName: string): boolean =>
+  partsOf(resultName)[1] === partsOf(tableName)[1]
+
 /** The name of a result that no other table of the schema has: the engine's own, or that one with a number. */
 export function freeResultName(table: number, schema: string, taken: readonly string[]): string | null {
   const base = `polar_flashback_${table}`

@@ -9,7 +9,7 @@ const quick = [
   { text: '1 h ago', ms: 3_600_000 },
 ] as const
 
-/** The moment as text, to the millisecond; what is typed is taken with Enter or when the field is left. */
+/** The moment as text, exactly; what is typed is taken with Enter or when the field is left. */
 export function MomentField({
   moment,
   now,

@@ -17,6 +17,8 @@ import type { Stretch } from './window-scale'
 /** The moment: suggested, pressed on the timeline, or typed. */
 export function MomentStep({
   window,
+  newest,
+  ofStandby,
   points,
   rate,
   activity,
@@ -26,6 +28,9 @@ export function MomentStep({
   onMoment,
 }: {
   window: Stretch
+  /** The last moment that works; on a standby before now. */
+  newest: number
+  ofStandby: boolean
   points: readonly { number: number; at: number }[]
   rate: readonly RatePoint[]
   activity: ReturnType<typeof useActivity>
@@ -57,9 +62,17 @@ export function MomentStep({
         onMoment={onMoment}
         onMark={(mark) => choose(justBefore(worstOf(mark).from))}
       />
-      <Coverage activity={activity} window={window} now={now} />
+      <Coverage activity={activity} window={window} now={now} partitioned={table.kind === 'partitioned'} />
       <MomentField moment={moment} now={now} oldest={window.from} onMoment={choose} />
-      {moment === null ? null : <OutOfReach window={window} moment={moment} now={now} onMoment={choose} />}
+      {moment === null ? null : (
+        <OutOfReach
+          window={window}
+          moment={moment}
+          newest={ofStandby ? newest : Math.max(newest, now)}
+          ofStandby={ofStandby}
+          onMoment={choose}
+        />
+      )}
     </div>
   )
 }
@@ -70,17 +83,23 @@ const worstOf = (mark: Mark): EventGroup =>
 
 /** How much of the window was searched for events: where nothing is marked there may still be something. */
 function Coverage({
-  activity: { covered, loading },
+  activity: { covered, loading, leastPartitionRows },
   window,
   now,
+  partitioned,
 }: {
   activity: ReturnType<typeof useActivity>
   window: Stretch
   now: number
+  partitioned: boolean
 }) {
   if (loading) return <p className="text-xs text-ink-muted">Reading WAL for large changes …</p>
   if (covered === null) return null
-  const source = 'as WAL tells; transactions of fewer than 1,000 rows are not marked'
+  const missed =
+    partitioned && leastPartitionRows !== null
+      ? `; in a partition, changes of fewer than ${leastPartitionRows.toLocaleString('en')} rows are not counted`
+      : ''
+  const source = `as WAL tells; transactions of fewer than 1,000 rows are not marked${missed}`
   if (covered.complete && covered.from <= window.from + 1_000)
     return (
       <p className="text-xs text-ink-muted">
@@ -99,15 +118,17 @@ function Coverage({
 function OutOfReach({
   window,
   moment,
-  now,
+  newest,
+  ofStandby,
   onMoment,
 }: {
   window: Stretch
   moment: number
-  now: number
+  newest: number
+  ofStandby: boolean
   onMoment: (at: number) => void
 }) {
-  const reach = reachOf(window, moment, now)
+  const reach = reachOf(window, moment, newest)
   if (reach.place === 'within') return null
   return (
     <Alert
@@ -115,7 +136,9 @@ function OutOfReach({
       title={
         reach.place === 'before'
           ? `The window does not reach back to ${formatTime(moment, false)}`
-          : `${formatTime(moment, false)} has not come yet`
+          : ofStandby
+            ? `This standby has not replayed WAL up to ${formatTime(moment, false)} yet`
+            : `${formatTime(moment, false)} has not come yet`
       }
       actions={
         <>
@@ -130,6 +153,11 @@ function OutOfReach({
         <>
           The oldest moment that works is {formatTime(reach.nearest)}. An older one needs a base backup and
           its WAL archive.
+        </>
+      ) : ofStandby ? (
+        <>
+          The newest moment that works here is {formatTime(reach.nearest)}, just before the last replayed
+          commit.
         </>
       ) : (
         <>The newest moment that works is now.</>

@@ -9,17 +9,21 @@ test('a moment that is written is read as what it was', () => {
   const at = local(14, 3, 12, 45)
   expect(momentText(at)).toBe('2026-11-24 14:03:12.045')
   expect(momentOfText(momentText(at), now)).toBe(at)
+  // what is suggested lies a microsecond before a commit
+  expect(momentText(at + 0.007)).toBe('2026-11-24 14:03:12.045007')
+  expect(momentOfText(momentText(at + 0.007), now)).toBe(at + 0.007)
 })
 
 test('a time with a zone, as a log has it, means the same everywhere', () => {
   const at = Date.UTC(2026, 10, 24, 13, 3, 12, 345)
   for (const text of [
-    '2026-11-24 14:03:12.345678+01',
+    '2026-11-24 14:03:12.345+01',
     '2026-11-24T13:03:12.345Z',
     '2026-11-24 13:03:12.345 UTC',
     '2026-11-24 09:33:12.345-03:30',
   ])
     expect([text, momentOfText(text, now)]).toEqual([text, at])
+  expect(momentOfText('2026-11-24 14:03:12.345678+01', now)).toBe(at + 0.678)
 })
 
 test('a time alone is its latest one, and an age counts from now', () => {

@@ -1,11 +1,14 @@
 const two = (n: number) => String(n).padStart(2, '0')
 
-/** A moment in local time to the millisecond, as PostgreSQL logs it: `2026-11-24 14:03:12.345`. */
+/** A moment in local time, as PostgreSQL logs it: `2026-11-24 14:03:12.345`, with microseconds where it has some. */
 export function momentText(at: number): string {
-  const d = new Date(at)
+  const microseconds = Math.round(at * 1_000)
+  const d = new Date(Math.floor(microseconds / 1_000))
+  const rest = microseconds % 1_000
   const day = `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}`
   const time = `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`
-  return `${day} ${time}.${String(d.getMilliseconds()).padStart(3, '0')}`
+  const three = (n: number) => String(n).padStart(3, '0')
+  return `${day} ${time}.${three(d.getMilliseconds())}${rest === 0 ? '' : three(rest)}`
 }
 
 /** The zone of local times at a moment, by its name and its offset: `Europe/Berlin, UTC+01:00`. */
@@ -22,7 +25,13 @@ const clock = /^(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,6}))?)?$/
 const whole =
   /^(\d{4})-(\d{2})-(\d{2})[T\s]+(\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,6}))?)?\s*(Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?$/i
 
-const thousandths = (fraction: string | undefined) => Number((fraction ?? '').slice(0, 3).padEnd(3, '0'))
+/** Of a fraction of a second: its ms, and the rest of them in thousandths. */
+const partsOf = (fraction: string | undefined): [ms: number, microseconds: number] => {
+  const digits = (fraction ?? '').padEnd(6, '0')
+  return [Number(digits.slice(0, 3)), Number(digits.slice(3))]
+}
+
+const exactly = (ms: number, microseconds: number) => (ms * 1_000 + microseconds) / 1_000
 
 /** Whether the parts are those of a time that exists; the Date constructor would count on from the 32nd. */
 const exist = (month: number, day: number, hour: number, minute: number, second: number) =>
@@ -43,7 +52,7 @@ function offsetMs(zone: string): number {
 
 /**
  * The moment that a person means: date and time, local or with a zone; a time alone, which is its latest one up to now; or
- * `10 min ago`. Null where it is none of these. Microseconds are cut: at the millisecond, a commit within it does not count.
+ * `10 min ago`. Null where it is none of these.
  */
 export function momentOfText(text: string, now: number): number | null {
   const said = text.trim()
@@ -54,9 +63,10 @@ export function momentOfText(text: string, now: number): number | null {
     const [hour, minute, second] = [Number(time[1]), Number(time[2]), Number(time[3] ?? 0)]
     if (!exist(1, 1, hour, minute, second)) return null
     const d = new Date(now)
-    d.setHours(hour, minute, second, thousandths(time[4]))
+    const [ms, microseconds] = partsOf(time[4])
+    d.setHours(hour, minute, second, ms)
     if (d.getTime() > now) d.setDate(d.getDate() - 1)
-    return d.getTime()
+    return exactly(d.getTime(), microseconds)
   }
   const full = whole.exec(said)
   if (!full) return null
@@ -69,8 +79,9 @@ export function momentOfText(text: string, now: number): number | null {
     number,
   ]
   if (!exist(month, day, hour, minute, second)) return null
-  const milliseconds = thousandths(full[7])
-  return full[8]
-    ? Date.UTC(year, month - 1, day, hour, minute, second, milliseconds) - offsetMs(full[8])
-    : new Date(year, month - 1, day, hour, minute, second, milliseconds).getTime()
+  const [ms, microseconds] = partsOf(full[7])
+  const at = full[8]
+    ? Date.UTC(year, month - 1, day, hour, minute, second, ms) - offsetMs(full[8])
+    : new Date(year, month - 1, day, hour, minute, second, ms).getTime()
+  return exactly(at, microseconds)
 }

@@ -10,6 +10,7 @@ import { OperationLink } from '../operation/operation-link'
 import { OperationTime } from '../operation/operation-time'
 import type { OperationDetail, WatchedOperation } from '../operation/use-operation'
 import { useRefusalToast } from '../operation/use-refusal-toast'
+import { EngineWords, hasEngineWords } from './engine-words'
 
 /** The step that counts bytes, if one is at work. */
 const workingStep = (operation: OperationDetail) =>
@@ -61,15 +62,20 @@ export function OperationProgress({
   if (operation.state === 'succeeded') return null
   if (operation.state === 'failed' && operation.fault)
     return (
-      <FaultAlert
-        fault={operation.fault}
-        actions={
-          <>
-            {again}
-            {link}
-          </>
-        }
-      />
+      <div>
+        <FaultAlert
+          fault={operation.fault}
+          actions={
+            <>
+              {again}
+              {link}
+            </>
+          }
+        />
+        {hasEngineWords(operation) ? (
+          <EngineWords operationId={operationId} what="Show what the engine said" />
+        ) : null}
+      </div>
     )
   if (operation.state === 'failed' || operation.state === 'cancelled')
     return (

@@ -21,7 +21,10 @@ export function RecentEvents({
 }) {
   const [all, setAll] = useState(false)
   const losses = groups
-    .filter((g) => g.loss !== 'none' && g.verb !== 'dropped' && g.tableName !== null)
+    // a table that is there may have lost a partition
+    .filter(
+      (g) => g.loss !== 'none' && (g.verb !== 'dropped' || g.partitions !== null) && g.tableName !== null,
+    )
     .sort((a, b) => b.from - a.from)
   if (losses.length === 0) return null
   return (

@@ -1,6 +1,7 @@
 'use client'
 import {
   FlashbackTime,
+  flashbackTimeOf,
   formatBytes,
   HostDirectory,
   type OperationId,
@@ -151,12 +152,12 @@ function RestoreForm({ database, onClose }: { database: string | null; onClose: 
   )
 }
 
-/** To the microsecond where a person gives a time with a zone, as the engine names the nearest one; else to the millisecond. */
+/** As a person gives it where that is a time with a zone, as the engine names the nearest one; else what it comes to. */
 function exactMoment(text: string, now: number): string | null {
   const exact = FlashbackTime.safeParse(text.trim())
   if (exact.success) return exact.data
   const at = momentOfText(text, now)
-  return at === null ? null : new Date(at).toISOString()
+  return at === null ? null : flashbackTimeOf(at)
 }
 
 function Fields({

@@ -36,9 +36,25 @@ test('a transaction is named by what it did most of to the rows that were there'
   expect(words({ kind: 'ddl' })).toBe('the table was altered')
 })
 
-test('just before a commit is a moment at which it does not count, however its time was rounded', () => {
-  const committed = 345.6
-  for (const told of [345, 345.6, 346]) expect(justBefore(told)).toBeLessThan(committed)
+test('just before a commit is the microsecond before, at which one of the same millisecond counts', () => {
+  const committed = 1_790_000_000_345.612
+  // a double does not hold the microsecond exactly
+  for (const told of [committed, committed - 0.0001, committed + 0.0001])
+    expect(justBefore(told)).toBe(1_790_000_000_345.611)
+  expect(justBefore(1_790_000_000_345)).toBe(1_790_000_000_344.999)
+})
+
+test('what happened to partitions is told as such of their table', () => {
+  const words = (...events: FlashbackEvent[]) => groupEvents(events).map(groupInWords)
+  expect(words(event(0, { deleted: 2_000, partitions: 3 }))).toEqual(['2,000 rows were deleted'])
+  expect(words(event(0, { kind: 'truncate', partitions: 1 }))).toEqual(['a partition was truncated'])
+  expect(words(event(0, { kind: 'drop', partitions: 3 }))).toEqual(['3 partitions were dropped'])
+  expect(
+    words(event(0, { kind: 'truncate', partitions: 1 }), event(1, { kind: 'truncate', partitions: 2 })),
+  ).toEqual(['partitions were truncated in 2 transactions'])
+  expect(words(event(0, { kind: 'ddl', partitions: 1 }), event(1, { kind: 'ddl' }))).toEqual([
+    'the table was altered 2 times',
+  ])
 })
 
 test('losses are suggested before other events, the newest first, and none from outside the window', () => {

@@ -1,4 +1,4 @@
-import type { FlashbackEvent } from '@floe/domain'
+import { type FlashbackEvent, momentBefore } from '@floe/domain'
 import type { Stretch } from './window-scale'
 
 /** What an event did to the rows that were there: took them away, overwrote them, or neither. */
@@ -17,6 +17,8 @@ export type EventGroup = {
   to: number
   rows: number
   transactions: number
+  /** Of a partitioned table: the partitions of the transaction that concerned most of them; null: the table itself. */
+  partitions: number | null
 }
 
 /** A gap between commits that belong together: a script that deletes in batches. */
@@ -69,6 +71,8 @@ export function groupEvents(events: readonly FlashbackEvent[]): EventGroup[] {
       group.to = event.at
       group.rows += rowsOf(event, verb)
       group.transactions += 1
+      if (group.partitions !== null)
+        group.partitions = event.partitions == null ? null : Math.max(group.partitions, event.partitions)
       continue
     }
     const begun = {
@@ -80,6 +84,7 @@ export function groupEvents(events: readonly FlashbackEvent[]): EventGroup[] {
       to: event.at,
       rows: rowsOf(event, verb),
       transactions: 1,
+      partitions: event.partitions ?? null,
     }
     open.set(key, begun)
     groups.push(begun)
@@ -87,20 +92,21 @@ export function groupEvents(events: readonly FlashbackEvent[]): EventGroup[] {
   return groups
 }
 
-/**
- * The last millisecond before an event. A commit with this very time or a later one does not count at that moment, whichever
- * way the microseconds of its time were cut.
- */
-export const justBefore = (at: number): number => Math.ceil(at) - 1
+/** The last moment before an event: what was committed before it counts then, even within the same millisecond. */
+export const justBefore = momentBefore
 
 const number = new Intl.NumberFormat('en')
 export const rowsInWords = (rows: number): string => `${number.format(rows)} ${rows === 1 ? 'row' : 'rows'}`
 
-/** `12,345 rows were deleted`, `the table was truncated`. */
-export function groupInWords({ verb, rows, transactions }: EventGroup): string {
+/** `12,345 rows were deleted`, `the table was truncated`, `3 partitions were truncated`. */
+export function groupInWords({ verb, rows, transactions, partitions }: EventGroup): string {
   const several = transactions > 1 ? ` in ${number.format(transactions)} transactions` : ''
   if (verb === 'deleted' || verb === 'updated' || verb === 'inserted')
     return `${rowsInWords(rows)} ${rows === 1 ? 'was' : 'were'} ${verb}${several}`
+  if (partitions !== null) {
+    const some = partitions === 1 ? 'a partition was' : `${number.format(partitions)} partitions were`
+    return `${transactions > 1 ? 'partitions were' : some} ${verb}${several}`
+  }
   return `the table was ${verb}${transactions > 1 ? ` ${number.format(transactions)} times` : ''}`
 }
 

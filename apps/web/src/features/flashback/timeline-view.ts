@@ -48,7 +48,8 @@ export const keptInside = (view: Stretch | null, window: Stretch): Stretch | nul
 /** Where a moment is seen from the window, and the nearest moment that works. */
 export type Reach = { place: 'within' } | { place: 'before' | 'after'; nearest: number }
 
-export function reachOf(window: Stretch, at: number, now: number): Reach {
+/** `newest` is now, or the last moment that a standby knows all of. */
+export function reachOf(window: Stretch, at: number, newest: number): Reach {
   if (at < window.from) return { place: 'before', nearest: Math.ceil(window.from) }
-  return at > now ? { place: 'after', nearest: Math.floor(now) } : { place: 'within' }
+  return at > newest ? { place: 'after', nearest: Math.floor(newest) } : { place: 'within' }
 }

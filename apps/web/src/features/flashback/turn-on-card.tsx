@@ -54,6 +54,8 @@ export function TurnOnCard({ onTurnOn }: { onTurnOn: (changes: SettingChange[]) 
   const sample = sampled.data?.sample ?? null
   const forecast = enough && sample ? forecastFlashback(measured, sample, limits) : null
   const free = history.data ? newestOf(history.data, 'disk_free') : null
+  // a bound, nothing that could be predicted: who drops tables knows how large they are
+  const formerBytes = sampled.data?.log?.limits.recycleBytes
   const several = cluster.members > 1
   const changes: SettingChange[] = [
     { name: 'polar_enable_flashback_log', value: 'on' },
@@ -135,6 +137,16 @@ export function TurnOnCard({ onTurnOn }: { onTurnOn: (changes: SettingChange[]) 
           { label: 'Space of the log', value: forecast ? `${formatBytes(forecast.logBytes)}` : unknown },
           { label: 'WAL kept for the window', value: forecast ? formatBytes(forecast.walBytes) : unknown },
           {
+            label: 'Files of dropped, truncated and rewritten tables',
+            value:
+              formerBytes === undefined
+                ? unknown
+                : formerBytes === null
+                  ? 'no limit, as long as the window'
+                  : `at most ${formatBytes(formerBytes)}`,
+            source: 'polar_flashback_recycle_max_size',
+          },
+          {
             label: 'Free on its file system',
             value: free === null ? unknown : formatBytes(free),
             source: 'statfs() of the data directory',
@@ -155,10 +167,10 @@ export function TurnOnCard({ onTurnOn }: { onTurnOn: (changes: SettingChange[]) 
         })}
         {several ? ' Each member keeps a log of its own.' : ''}
       </p>
-      {forecast && free !== null && forecast.logBytes + forecast.walBytes > free ? (
+      {forecast && free !== null && forecast.logBytes + forecast.walBytes + (formerBytes ?? 0) > free ? (
         <Alert tone="warn" className="mt-3" title="The file system of the data directory has less space free">
           Choose a shorter window or a smaller size. WAL is kept for the whole window unless
-          max_slot_wal_keep_size limits it.
+          max_slot_wal_keep_size limits it, and files of tables as polar_flashback_recycle_max_size says.
         </Alert>
       ) : null}
     </Card>

@@ -34,6 +34,8 @@ export function useActivity(database: string | null, table: number | null) {
       read.data && read.data.coveredFrom !== null && read.data.coveredTo !== null
         ? { from: read.data.coveredFrom, to: read.data.coveredTo, complete: read.data.complete }
         : null,
+    /** Rows of one partition below which its changes are not counted; null where there are no partitions. */
+    leastPartitionRows: read.data?.leastPartitionRows ?? null,
     loading: read.isPending && read.fetchStatus !== 'idle' && fault === null,
     fault,
     retry: () => void read.refetch(),

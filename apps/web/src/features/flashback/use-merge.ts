@@ -17,13 +17,15 @@ const CHANGED_SINCE = 'flashback.other_rows'
 const NO_KEY = 'flashback.no_key'
 
 /**
- * A merge that is counted before it is done: a dry run for the options that are chosen, begun with the first look, then exactly
- * what it counted. Where the table has changed in between, nothing is merged and it is counted again.
+ * A merge that is counted before it is done: a dry run for the options that are chosen, then exactly what it counted. A dry run
+ * keeps others from writing to the table, so none is begun without a press. Where the table has changed in between, nothing is
+ * merged.
  */
 export function useMerge(result: ResultRef, selection: Selection | null) {
   const trpc = useTRPC()
   const { instanceId } = useInstance()
   const [options, setOptions] = useState<MergeOptions>(standardMerge)
+  const [condition, setCondition] = useState('')
   const [ordered, setOrdered] = useState<{ operationId: OperationId; dryRun: boolean } | null>(null)
   const [changedSince, setChangedSince] = useState(false)
   const [keyless, setKeyless] = useState(false)
@@ -47,27 +49,29 @@ export function useMerge(result: ResultRef, selection: Selection | null) {
       ...wanted,
       ...(selection
         ? { comparison: selection.comparison, selected: [...selection.selected].sort((a, b) => a - b) }
-        : {}),
+        : condition.trim() === ''
+          ? {}
+          : { condition }),
       ...(expected ? { expected: { inserted, restored, deleted } } : {}),
       dryRun: expected === null,
       idempotencyKey: newIdempotencyKey(),
     })
   }
-  const count = (wanted: MergeOptions) => {
+  const choose = (wanted: MergeOptions) => {
     setOptions(wanted)
     setOrdered(null)
+  }
+  const count = (wanted: MergeOptions) => {
+    choose(wanted)
+    setChangedSince(false)
     if (!doesNothing(wanted)) submit(wanted, null)
   }
-  const begin = useEffectEvent(() => count(options))
-  useEffect(() => begin(), [])
   const outdated =
     ordered?.dryRun === false && operation?.state === 'failed' && operation.fault?.code === CHANGED_SINCE
-  const countAgain = useEffectEvent(() => {
-    setChangedSince(true)
-    count(options)
-  })
   useEffect(() => {
-    if (outdated) countAgain()
+    if (!outdated) return
+    setChangedSince(true)
+    setOrdered(null)
   }, [outdated])
   const lacksKey =
     ordered?.dryRun === true && operation?.state === 'failed' && operation.fault?.code === NO_KEY
@@ -79,13 +83,22 @@ export function useMerge(result: ResultRef, selection: Selection | null) {
     if (lacksKey) countWithoutKey()
   }, [lacksKey])
   const busy = order.isPending || (ordered !== null && !hasEnded(operation))
+  const dryRun = order.isPending ? order.variables.dryRun : ordered?.dryRun
   return {
     options,
-    /** Chooses what the merge does, and counts it. */
-    count,
+    condition,
+    /** Only rows that match; empty: all. */
+    restrict: (text: string) => {
+      setCondition(text)
+      setOrdered(null)
+    },
+    /** Chooses what the merge does; what was counted for another choice is forgotten. */
+    choose,
+    /** Counts what the chosen merge would do. */
+    count: () => count(options),
     counts,
     countedBy: ordered?.dryRun ? ordered.operationId : null,
-    /** The table has changed since rows were counted, and they are counted again. */
+    /** The table has changed since rows were counted, so nothing was merged. */
     changedSince,
     merged: ordered?.dryRun === false ? outcome : null,
     /** The table has no key by which rows could be found, so missing ones can be inserted and no more. */
@@ -93,9 +106,8 @@ export function useMerge(result: ResultRef, selection: Selection | null) {
     watched: outdated || (lacksKey && !keyless) ? null : watched,
     error: order.error,
     busy,
-    merging: busy && ordered?.dryRun === false,
+    merging: busy && dryRun === false,
     merge: () => {
-      setChangedSince(false)
       if (counts) submit(options, counts)
     },
   }

@@ -11,7 +11,7 @@ import { useOrdered } from './use-order'
 import type { Target } from './use-target'
 import { writtenMoment } from './window-scale'
 
-/** Members on which a moment can be looked at: this one first, then the running standbys whose window reaches it. */
+/** Members on which a moment can be looked at: this one first, then the running standbys whose window reaches it, at both ends. */
 function useReaders(moment: number | null) {
   const { cluster, instanceId, name } = useInstance()
   const several = cluster.members > 1
@@ -23,7 +23,7 @@ function useReaders(moment: number | null) {
       m.memberRole === 'standby' &&
       m.state === 'running' &&
       oldest !== null &&
-      (moment === null || oldest <= moment)
+      (moment === null || (oldest <= moment && moment <= (m.flashback?.newestAt ?? moment)))
     )
   })
   const own = { instanceId, name, memberRole: cluster.memberRole }

@@ -10,8 +10,8 @@ const READ_MS = 5_000
 /** A word is searched for when nothing was typed for this long. */
 const TYPED_MS = 200
 const TABLES_SHOWN = 100
-/** As many as are ever answered: of names that begin alike the one that is meant may come late. */
-const TABLES_MOST = 500
+/** A whole name is found first, also among others that have it in theirs. */
+const TABLES_NAMED = 10
 
 /** The tables that were changed last first, the others in the order in which they came. */
 export const changedFirst = (tables: readonly TableChoice[]): TableChoice[] =>
@@ -27,7 +27,7 @@ function useSettled(text: string): string {
   return settled
 }
 
-/** Tables of a database whose name has a text in it; without a database those of the one that has most. */
+/** Tables of a database whose name has a text in it; without a database those of the first one. */
 export function useTables(database: string | null, search: string) {
   const { instanceId, state } = useInstance()
   const trpc = useTRPC()
@@ -60,7 +60,7 @@ export function useTable(database: string | null, name: string | null) {
   const trpc = useTRPC()
   const read = useQuery(
     trpc.flashback.tables.queryOptions(
-      { instanceId, database, search: name ?? '', limit: TABLES_MOST },
+      { instanceId, database, search: name ?? '', limit: TABLES_NAMED },
       { enabled: state === 'running' && name !== null, refetchInterval: READ_MS, retry: false },
     ),
   )

@@ -14,6 +14,10 @@ test('an address names the table, the moment and what was begun for them', () =>
     preview: operation,
     flashback: null,
   })
+  // a moment is exact to the microsecond
+  const exact = writeTarget(address, { moment: 1_790_000_000_123.457 })
+  expect(exact.get('at')).toBe('1790000000123.457')
+  expect(readTarget(exact).moment).toBe(1_790_000_000_123.457)
   expect(readTarget(new URLSearchParams('at=now&preview=x'))).toMatchObject({ moment: null, preview: null })
 })
 

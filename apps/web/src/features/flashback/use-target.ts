@@ -9,7 +9,7 @@ export type Target = {
   database: string | null
   /** `schema.name` */
   table: string | null
-  /** ms since the epoch */
+  /** ms since the epoch, to the microsecond */
   moment: number | null
   preview: OperationId | null
   flashback: OperationId | null
@@ -33,7 +33,7 @@ const names: Record<keyof Target, string> = {
 
 export function readTarget(params: URLSearchParams): Target {
   const at = params.get('at')
-  const moment = at !== null && /^\d{1,15}$/.test(at) ? Number(at) : null
+  const moment = at !== null && /^\d{1,15}(\.\d{1,3})?$/.test(at) ? Number(at) : null
   const operation = (name: string) => OperationId.safeParse(params.get(name)).data ?? null
   return {
     database: params.get('database') || null,

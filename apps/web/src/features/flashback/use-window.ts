@@ -57,8 +57,11 @@ export function useWindow() {
       { enabled: minutes !== null, refetchInterval: READ_MS, placeholderData: keepPreviousData },
     ),
   )
+  // a standby knows nothing of what it has not replayed
+  const newestAt = read.data?.log?.newestAt ?? null
+  const newest = now === null ? null : Math.min(now, newestAt ?? now)
   const step = oldestAt === null || now === null ? 1 : Math.max(1_000, (now - oldestAt) / STEPS)
-  const end = now === null ? null : Math.floor(now / step) * step
+  const end = now === null ? null : newestAt === null ? Math.floor(now / step) * step : Math.floor(newestAt)
   const stretch = useMemo<Stretch | null>(
     () =>
       oldestAt === null || end === null
@@ -73,6 +76,10 @@ export function useWindow() {
     fault: useStandingFault(read, instanceId),
     retry: () => void read.refetch(),
     stretch,
+    /** The last moment that works; null while it is not known. */
+    newest,
+    /** Whether that is so because this is a standby. */
+    ofStandby: newestAt !== null,
     rate,
   }
 }

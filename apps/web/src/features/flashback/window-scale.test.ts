@@ -41,6 +41,7 @@ test('an exact moment has its time zone, and is read as what it was', () => {
   const at = Date.UTC(2026, 10, 23, 22, 40, 0, 500)
   expect(writtenMoment(at, 60)).toBe('2026-11-23T23:40:00.500+01:00')
   expect(writtenMoment(at, -210)).toBe('2026-11-23T19:10:00.500-03:30')
+  expect(writtenMoment(at + 0.123, 60)).toBe('2026-11-23T23:40:00.500123+01:00')
   for (const offset of [0, 60, -210, 345]) {
     const text = writtenMoment(at, offset)
     expect(FlashbackTime.parse(text)).toBe(text)

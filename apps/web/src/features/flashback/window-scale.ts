@@ -1,3 +1,5 @@
+import { flashbackTimeOf } from '@floe/domain'
+
 /** A stretch of time as it is drawn from left to right; shares are 0 to 1. */
 export type Stretch = { from: number; to: number }
 
@@ -74,11 +76,6 @@ export function areaPaths(
   })
 }
 
-const two = (n: number) => String(n).padStart(2, '0')
-
 /** A moment as a person writes it exactly: local time with its offset, `2026-11-23T23:40:00.500+01:00`. */
-export function writtenMoment(at: number, offsetMinutes = -new Date(at).getTimezoneOffset()): string {
-  const local = new Date(at + offsetMinutes * 60_000).toISOString().replace('Z', '').replace('.000', '')
-  const size = Math.abs(offsetMinutes)
-  return `${local}${offsetMinutes < 0 ? '-' : '+'}${two(Math.floor(size / 60))}:${two(size % 60)}`
-}
+export const writtenMoment = (at: number, offsetMinutes = -new Date(at).getTimezoneOffset()): string =>
+  flashbackTimeOf(at, offsetMinutes)

@@ -147,10 +147,9 @@ function Told({
           <TableHead>
             <tr>
               <TableHeader>Severity</TableHeader>
-              <TableHeader>What</TableHeader>
-              <TableHeader>Actual</TableHeader>
-              <TableHeader>Wanted</TableHeader>
-              <TableHeader>Why, and the command for root</TableHeader>
+              <TableHeader>What and why</TableHeader>
+              <TableHeader className="max-sm:hidden">Actual</TableHeader>
+              <TableHeader className="max-sm:hidden">Wanted</TableHeader>
             </tr>
           </TableHead>
           <TableBody>
@@ -173,25 +172,27 @@ function Told({
 
 function Line({ line }: { line: HostCheckLine }) {
   const { word, tone } = looks[line.severity]
+  const actual = line.actual ?? <span className="text-ink-muted">unknown</span>
   return (
     <TableRow className="align-top" data-severity={line.severity}>
       <TableCell>
         <Badge tone={tone}>{word}</Badge>
       </TableCell>
-      <TableCell className="min-w-40 font-medium break-words">{line.name}</TableCell>
-      <TableCell className="min-w-28 break-words">
-        {line.actual ?? <span className="text-ink-muted">unknown</span>}
-      </TableCell>
-      <TableCell className="min-w-28 break-words">{line.wanted}</TableCell>
       {/* takes what is left, and no more for a long command */}
-      <TableCell className="w-full min-w-80 max-w-0 whitespace-normal">
-        <p className="text-ink-muted">{line.why}</p>
+      <TableCell className="w-full max-w-0 whitespace-normal sm:min-w-80">
+        <p className="font-medium break-words">{line.name}</p>
+        <p className="break-words sm:hidden">
+          {actual}, wanted {line.wanted}
+        </p>
+        <p className="mt-1 text-ink-muted">{line.why}</p>
         {line.command === null ? null : (
           <div className="mt-2">
             <Copyable text={line.command} what={`the command for ${line.name}`} />
           </div>
         )}
       </TableCell>
+      <TableCell className="min-w-28 break-words max-sm:hidden">{actual}</TableCell>
+      <TableCell className="min-w-28 break-words max-sm:hidden">{line.wanted}</TableCell>
     </TableRow>
   )
 }

@@ -3,9 +3,11 @@ import {
   changedLimits,
   formatLimit,
   type InstanceId,
+  limitChangeWords,
   limitDriverTitles,
   limitNames,
   limitRecord,
+  unlimitedWriteBackWords,
 } from '@floe/domain'
 import {
   Alert,
@@ -91,6 +93,7 @@ export function LimitsCard({
 function LimitsView({ limits: { limits, observed, sums, history } }: { limits: Limits }) {
   const set = limitNames.filter((name) => limits[name] !== null)
   const inForce = observed?.inForce ?? null
+  const writeBack = observed && unlimitedWriteBackWords(observed)
   return (
     <div className="flex flex-col gap-3">
       {observed?.whyNot ? <FaultAlert fault={observed.whyNot} tone="warn" /> : null}
@@ -140,6 +143,7 @@ function LimitsView({ limits: { limits, observed, sums, history } }: { limits: L
       )}
       <ul className="flex flex-col gap-1 text-sm text-ink-muted">
         {observed?.driver ? <li>Limited by {limitDriverTitles[observed.driver]}.</li> : null}
+        {writeBack ? <li>{writeBack}</li> : null}
         {observed && observed.exempt.length > 0 ? (
           <li>
             Exempt from limits of I/O, so that WAL can always be recycled: {observed.exempt.join(', ')}.
@@ -170,12 +174,7 @@ function LimitsView({ limits: { limits, observed, sums, history } }: { limits: L
                     <Moment at={entry.at} />
                   </TableCell>
                   <TableCell className="font-mono whitespace-pre-line">
-                    {changedLimits(entry.before, entry.after)
-                      .map(
-                        (c) =>
-                          `${limitRecord(c.name).title}: ${formatLimit(c.name, c.before)} → ${formatLimit(c.name, c.after)}`,
-                      )
-                      .join('\n')}
+                    {changedLimits(entry.before, entry.after).map(limitChangeWords).join('\n')}
                   </TableCell>
                   <TableCell>{entry.actorName}</TableCell>
                   <TableCell>{entry.reason ?? ''}</TableCell>

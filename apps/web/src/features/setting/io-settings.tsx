@@ -9,17 +9,20 @@ import { ConfirmedAlert, type ConfirmedChanges } from './confirmed-changes'
 import { ImpactBadge } from './impact-badge'
 import { LastChange } from './last-change'
 import { requestsOf } from './last-change-of-size'
+import { longestWriteSettings, longestWriteWords } from './longest-write'
 import { ReviewDialog, type Wanted } from './review'
 import { currentText, type Draft, leadValue, rangeWords, settingDiff } from './setting-diff'
 import { formatSize, nearestStop, parseSize, sizeStops, sizeTicks } from './size-value'
 import { useSettings } from './use-settings'
+
+const names = [...ioSettings, ...longestWriteSettings]
 
 /** The bulk sizes, full_page_writes and the guard, each with what it means; `children` stand above them. */
 export function IoSettings({ children }: { children: ReactNode }) {
   const { instanceId } = useInstance()
   const scope = { instanceId }
   const { settings, observedAt, fault, loading, retry, refresh } = useSettings(scope, {
-    names: ioSettings,
+    names,
     everyMs: 5_000,
   })
   const [draft, setDraft] = useState<Draft>(new Map())
@@ -68,6 +71,11 @@ export function IoSettings({ children }: { children: ReactNode }) {
               setting={setting}
               value={draft.get(setting.name) ?? currentText(setting)}
               disabled={!mayChange}
+              limited={
+                setting.name === 'polar_bulk_write_size'
+                  ? longestWriteWords(settings, setting, draft.get(setting.name) ?? currentText(setting))
+                  : null
+              }
               onChange={(value) => change(setting.name, value)}
             />
           ),
@@ -140,11 +148,14 @@ function SizeRow({
   setting,
   value,
   disabled,
+  limited,
   onChange,
 }: {
   setting: SettingView
   value: string
   disabled: boolean
+  /** Why less than the value has an effect. */
+  limited: string | null
   onChange: (value: string) => void
 }) {
   const id = useId()
@@ -203,6 +214,7 @@ function SizeRow({
               ? rangeWords(setting)
               : `0 to ${formatSize(top)}`}
         </p>
+        {limited ? <p className="text-xs font-medium text-warn">{limited}</p> : null}
       </div>
       {requests ? <LastChange instanceId={instanceId} name={setting.name} kind={requests} /> : null}
     </div>

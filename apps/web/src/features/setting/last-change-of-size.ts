@@ -14,7 +14,8 @@ const kinds = {
 export function requestsOf(setting: string): RequestKind | null {
   if (setting === 'polar_bulk_read_size') return kinds.reads
   if (setting === 'polar_bulk_write_size') return kinds.writes
-  return setting.endsWith('bulk_extend_size') ? kinds.extensions : null
+  // by how much an index that is built grows is not in pg_stat_io: the extensions there are those of tables
+  return setting === 'polar_bulk_extend_size' ? kinds.extensions : null
 }
 
 /** So much time before and after a change is compared. */

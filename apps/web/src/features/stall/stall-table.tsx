@@ -1,11 +1,11 @@
 'use client'
 import { type Fault, formatDuration } from '@floe/domain'
 import {
-  Button,
   Card,
   EmptyState,
   FaultAlert,
   Moment,
+  ShowAll,
   SkeletonRows,
   Table,
   TableBody,
@@ -43,7 +43,7 @@ export function StallTable({
   return (
     <Card
       title="Stalls"
-      description={`${cut ? `The newest ${stalls.length} in: ` : 'In: '}${range}. A stall is work without a commit for a second or more.`}
+      description={`${cut ? `The newest ${stalls.length} in: ` : 'In: '}${range}. A stall is work without a commit, for a second or longer unless the host is set otherwise.`}
       bodyClassName="p-0"
     >
       {fault && stalls.length === 0 ? (
@@ -102,13 +102,7 @@ export function StallTable({
               ))}
             </TableBody>
           </Table>
-          {stalls.length > firstShown ? (
-            <div className="border-t border-line px-4 py-2">
-              <Button variant="link" size="small" onClick={() => setAll(!all)}>
-                {all ? `Show the first ${firstShown}` : `Show all ${stalls.length}`}
-              </Button>
-            </div>
-          ) : null}
+          <ShowAll first={firstShown} count={stalls.length} all={all} onChange={setAll} />
         </>
       )}
     </Card>

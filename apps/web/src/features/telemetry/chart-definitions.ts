@@ -210,6 +210,7 @@ export const overviewCharts: readonly ChartDefinition[] = [
       of('process_memory', 'in use', 4, { kind: 'area' }),
       of('memory_held', 'cannot be taken back', 2, { shownWhere: known('memory_limit') }),
       of('memory_limit', 'limit', 5, { dashed: true, shownWhere: known('memory_limit') }),
+      of('write_back_waiting', 'to be written back', 3, { shownWhere: known('data_device_write_limit') }),
     ],
     alsoExported: ['processes'],
   },

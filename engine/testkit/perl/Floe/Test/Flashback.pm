@@ -35,7 +35,7 @@ our @EXPORT_OK = qw(configuration known_settings new_flashback await_point check
 
 =item configuration
 
-The lines that switch the log on, with small segments, and nothing else that writes.
+The lines that switch the log on, with small segments, and nothing else that writes; the disk of the machine may be nearly full.
 
 =cut
 
@@ -44,6 +44,7 @@ sub configuration
 	return q{
 polar_enable_flashback_log = on
 polar_flashback_log_test_segment_size = 1MB
+polar_flashback_reserve = 0
 autovacuum = off
 checkpoint_timeout = 1h
 max_wal_size = 4GB

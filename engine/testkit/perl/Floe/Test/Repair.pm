@@ -37,6 +37,7 @@ our @EXPORT_OK = qw(new_repairable unguarded with_log sound tear_standby copy_in
 =item unguarded()
 
 A configuration in which images are off from the start, pages are written soon, and nothing is synced before a CHECKPOINT.
+In so small a pool nothing is written in runs; Torture.pm has a larger one.
 
 =cut
 

@@ -3,7 +3,7 @@ import { OperationRef } from '../operation/operation.types'
 import { submit } from '../operation/submit'
 import { FlashbackBeforeDropInput } from './flashback.types'
 
-/** Makes a table with the rows that a dropped one had. */
+/** Makes a table with the rows that one had just before it was dropped, truncated or rewritten. */
 export const beforeDrop = operatorProcedure
   .input(FlashbackBeforeDropInput)
   .output(OperationRef)

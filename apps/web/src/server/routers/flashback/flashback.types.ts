@@ -34,9 +34,9 @@ export const FlashbackRead = z.object({
 
 export const FlashbackTablesInput = z.object({
   instanceId: InstanceId,
-  /** Null: one that is not a template, the largest first. */
+  /** Null: the first by name that is not a template; `postgres` only where there is no other. */
   database: DatabaseName.nullable().default(null),
-  /** A part of `schema.name`; empty: all. */
+  /** A part of `schema.name`, a whole name being found first; empty: all. */
   search: z.string().max(200).default(''),
   limit: z.number().int().min(1).max(500).default(100),
 })
@@ -63,6 +63,8 @@ export const FlashbackActivity = z.object({
   coveredFrom: z.number().nullable(),
   coveredTo: z.number().nullable(),
   complete: z.boolean(),
+  /** A change of a partitioned table may miss partitions in which fewer rows were changed. */
+  leastPartitionRows: z.number().int().nullish(),
 })
 export type FlashbackActivity = z.infer<typeof FlashbackActivity>
 
@@ -71,7 +73,7 @@ export const FlashbackLostList = z.array(FlashbackLost)
 export const FlashbackResultsInput = z.object(ofDatabase)
 export const FlashbackResults = z.array(FlashbackResult)
 
-/** Of a preview, a comparison or a merge. */
+/** Of a preview, a comparison, a merge, or a flashback that failed. */
 export const FlashbackRowsInput = z.object({ operationId: OperationId })
 export const FlashbackRowsRead = FlashbackRows
 

@@ -47,6 +47,13 @@ function agentsWith(pieces: string[]) {
 const inputs: Partial<Record<OperationKind, object>> = {
   'preview-flashback': { table: 16_400, tableName: 'public.account', at: '2026-11-23T23:40:00Z' },
   'export-flashback': { result: 16_500, resultName: 'public.polar_flashback_16400' },
+  'swap-flashback': {
+    result: 16_500,
+    resultName: 'public.polar_flashback_16400',
+    tableName: 'public.account',
+    confirmName: 'demo',
+  },
+  'prepare-flashback': {},
 }
 /** An operation that has succeeded. */
 async function succeeded(kind: OperationKind): Promise<string> {
@@ -96,6 +103,19 @@ test('an admin sees rows, after an audit row that says who and of which table; n
     ['denied', 'The operator', operationId],
   ])
   await expect(admin.flashback.rows({ operationId: randomUUID() as never })).rejects.toThrow('has no rows')
+})
+
+test('why a swap failed is an admin’s to see, too; an operation without rows has nothing to show', async () => {
+  const { agents } = agentsWith([])
+  const [admin, operator] = [
+    await it.callerOf((await it.signedIn('admin')).headers, { agents }),
+    await it.callerOf((await it.signedIn('operator')).headers, { agents }),
+  ]
+  const operationId = (await succeeded('swap-flashback')) as never
+  expect((await admin.flashback.rows({ operationId })).conflictExample).toContain(SECRET)
+  await expect(operator.flashback.rows({ operationId })).rejects.toThrow('may not do this')
+  const prepared = (await succeeded('prepare-flashback')) as never
+  await expect(admin.flashback.rows({ operationId: prepared })).rejects.toThrow('no rows to show')
 })
 
 test('a download is sent as it is read, and to an admin only', async () => {

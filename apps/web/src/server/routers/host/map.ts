@@ -6,16 +6,7 @@ import {
   newestSamples,
   showHost,
 } from '@floe/db'
-import {
-  hostMap,
-  hostPressures,
-  InstanceId,
-  InstanceLimits,
-  type InstanceUse,
-  noLimits,
-  sumLimits,
-  unknownUse,
-} from '@floe/domain'
+import { hostMap, hostPressures, InstanceId, type InstanceUse, sumLimits, unknownUse } from '@floe/domain'
 import { decodeValues, type MetricName, stallCause } from '@floe/telemetry'
 import { viewerProcedure } from '../../procedures'
 import { ms } from '../operation/operation.views'
@@ -51,7 +42,7 @@ export const map = viewerProcedure
       const values: Values = fresh ? decodeValues(fresh.values) : {}
       return {
         instance,
-        limits: InstanceLimits.parse(instance.limits ?? noLimits),
+        limits: instance.limits,
         sampleAt: fresh?.at ?? null,
         heldBack: values.cpu_throttled ?? null,
         use: fresh ? usedBy(values) : withoutSample(instance),

@@ -1,5 +1,5 @@
 import { listLimitChanges, listLimitsOfHost, showHost, showInstance } from '@floe/db'
-import { fault, InstanceLimits, noLimits, type OperationId, sumLimits } from '@floe/domain'
+import { fault, type OperationId, sumLimits } from '@floe/domain'
 import { viewerProcedure } from '../../procedures'
 import { InstanceLimitsInput, InstanceLimitsView } from './instance.types'
 
@@ -23,21 +23,14 @@ export const limits = viewerProcedure
     ])
     const facts = host?.facts ?? null
     return {
-      limits: InstanceLimits.parse(instance.limits ?? noLimits),
+      limits: instance.limits,
       observed: instance.state === 'unknown' ? null : instance.limitsObserved,
       host: facts && { name, cpus: facts.cpus, memoryBytes: facts.memoryBytes },
-      sums: facts
-        ? sumLimits(
-            all.map((i) => InstanceLimits.parse(i.limits ?? noLimits)),
-            facts,
-          )
-        : [],
+      sums: facts ? sumLimits(all, facts) : [],
       history: history.map((change) => ({
         ...change,
         at: change.at.getTime(),
         operationId: change.operationId as OperationId,
-        before: InstanceLimits.parse(change.before ?? noLimits),
-        after: InstanceLimits.parse(change.after),
       })),
     }
   })

@@ -14,7 +14,7 @@ export const retry = operatorProcedure
     const ended = await readOperationForRetry(ctx.ports.database.pool, input.operationId)
     if (ended) {
       const about = { action: 'operation.retry', objectId: ended.instanceId ?? undefined }
-      await requireOperationRole(ctx, ended.kind, about)
+      await requireOperationRole(ctx, ended, about)
       const drifted =
         ended.kind === 'resolve-drift' && ended.instanceId
           ? await showInstance(ctx.ports.database.pool, ended.instanceId)
