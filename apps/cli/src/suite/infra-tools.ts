@@ -12,6 +12,8 @@ export type InfraTools = {
   mirrors: string[]
   /** The linter; null where it is not installed. */
   tflint: string | null
+  /** Directory of a kernel and its first file system, for a guest of QEMU; null where none is asked for, or can be made. */
+  guest: string | null
   /** The proxy before a console; null where it is neither installed nor to be had as a Debian package. */
   caddy: string | null
 }
@@ -73,6 +75,19 @@ function installedMirrors(): string[] {
   return [...named, ...usual].filter((path) => path !== '' && existsSync(path))
 }
 
+/** What a guest consists of, and QEMU to run it. */
+async function guestOf(context: SuiteContext): Promise<string | null> {
+  const names = ['qemu-system-x86', 'busybox-static', 'mdadm', 'lvm2', 'xfsprogs', 'e2fsprogs', 'mmdebstrap']
+  if (process.arch !== 'x64' || !(await context.packages(...names))) return null
+  const directory = join(cacheDirectory(), 'tools', 'guest')
+  const build = join(checkoutDirectory(), 'apps/cli/infra/guest/build-guest')
+  // its programs are this checkout's and this machine's own, so it is made each time: some seconds
+  const { status, tail } = await runInCheckout(context, 'timeout', ['300', build, directory])
+  if (status === 0) return directory
+  context.say(`a guest could not be made: ${tail.at(-1) ?? `status ${status}`}`)
+  return null
+}
+
 /** Caddy is unpacked, not installed: its package would start a web server on a machine that only tests. */
 async function caddyOf(context: SuiteContext): Promise<string | null> {
   if ((await runInCheckout(context, 'caddy', ['version'])).status === 0) return 'caddy'
@@ -89,7 +104,8 @@ async function caddyOf(context: SuiteContext): Promise<string | null> {
 export async function infraTools(context: SuiteContext): Promise<InfraTools> {
   const tofu = placeOf('tofu')
   let program = (await installed(context)) ?? (existsSync(tofu.program) ? tofu.program : null)
-  let builds = process.env.FLOE_TEST_LONG === '1' ? 2 : 1
+  const long = process.env.FLOE_TEST_LONG === '1'
+  let builds = long ? 2 : 1
   if (program === null && builds-- > 0 && (await build(context, 'tofu', tofu.program))) program = tofu.program
   const mirrors = installedMirrors()
   const libvirt = placeOf('terraform-provider-libvirt', LIBVIRT)
@@ -104,5 +120,8 @@ export async function infraTools(context: SuiteContext): Promise<InfraTools> {
   if (tflint === null) context.say('left out: tflint, which is not installed')
   const caddy = await caddyOf(context)
   if (caddy === null) context.say('left out: the console behind its proxy, without Caddy')
-  return { program, mirrors, tflint, caddy }
+  const guest = long ? await guestOf(context) : null
+  if (guest === null)
+    context.say('left out: guests with NVMe disks and with limits on cgroup v2, which --long starts')
+  return { program, mirrors, tflint, caddy, guest }
 }

@@ -50,12 +50,14 @@ describe('cgroup v2', () => {
   test('limits are written in the kernel’s words, by device, and read back', async () => {
     group('')
     group('floe')
-    group('floe/one', ofKernel)
+    group('floe/one', { ...ofKernel, 'cgroup.subtree_control': '' })
     group('floe/one/sessions', { 'io.max': '259:5 rbps=1 wbps=max riops=max wiops=max\n' })
     group('floe/one/background')
     const driver = new CgroupV2(mount(), groupsOf)
     driver.prepare('one')
     await driver.apply('one', limits, { data, wal })
+    // pages that its parts write are charged to them, so that writing them back is limited, too
+    expect(text('floe/one/cgroup.subtree_control')).toBe('+memory +io')
     expect(text('floe/one/cpu.max')).toBe('70000 100000')
     expect(text('floe/one/memory.high')).toMatch(`${3 * GB}`)
     // the kernel takes one line a write; a file keeps the last, over what was there
@@ -155,6 +157,16 @@ describe('cgroup v2 with systemd', () => {
       ],
     ])
     expect(text(`floe.slice/${unit}/cpu.max`)).toBe('max 100000')
+    expect(text(`floe.slice/${unit}/sessions/io.max`)).toBe('259:0 riops=max wiops=800 rbps=max wbps=max')
+  })
+  test('what systemd refuses leaves limits of I/O set, and is told', async () => {
+    group('')
+    group(`floe.slice/${unit}`, ofKernel)
+    group(`floe.slice/${unit}/sessions`, { 'io.max': '' })
+    const refused = { status: 1, signal: null, stdout: '', stderr: 'Access denied\n' }
+    const driver = new CgroupSystemd(mount(), groupsOf, async () => refused)
+    const applied = driver.apply('one', limits, { data, wal: data })
+    await expect(applied).rejects.toMatchObject({ fault: { detail: 'Access denied' } })
     expect(text(`floe.slice/${unit}/sessions/io.max`)).toBe('259:0 riops=max wiops=800 rbps=max wbps=max')
   })
 })

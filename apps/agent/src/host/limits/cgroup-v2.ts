@@ -1,4 +1,4 @@
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { InstanceLimits, LimitDriverKind } from '@floe/domain'
 import {
   CPU_PERIOD_US,
@@ -29,9 +29,13 @@ import {
 } from './group-files'
 
 const PARENT = 'floe'
+/** Where the agent itself goes if it must not stay in its own group. */
+const AGENT = 'floe-agent'
 const PARTS: readonly Part[] = ['sessions', 'background']
 /** Controllers that limits are made of. */
 export const v2Controllers = ['cpu', 'memory', 'io'] as const
+/** Those that the parts of an instance have, too. */
+const PASSED_ON = ['memory', 'io'] as const satisfies readonly (typeof v2Controllers)[number][]
 
 const ioWords = {
   readIops: 'riops',
@@ -69,22 +73,42 @@ export class CgroupV2 implements LimitDriver {
 
   prepare(instanceId: string): void {
     const group = this.group(instanceId)
-    for (const directory of [this.#own, join(this.#own, PARENT)]) {
-      makeGroup(directory)
-      enable(directory, v2Controllers)
-    }
+    const parent = join(this.#own, PARENT)
+    this.#enableBelowOwn()
+    makeGroup(parent)
+    enable(parent, v2Controllers)
     makeGroup(group)
     this.makeParts(instanceId)
     this.passOn(instanceId)
+  }
+
+  /**
+   * Only in the root of all may processes stay beside groups that have controllers: elsewhere the agent makes way. Where
+   * somebody else's are left in its group the kernel goes on refusing.
+   */
+  #enableBelowOwn(): void {
+    try {
+      enable(this.#own, v2Controllers)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EBUSY') throw error
+      const below = join(this.#own, AGENT)
+      makeGroup(below)
+      moveTo(below, process.pid)
+      enable(this.#own, v2Controllers)
+    }
   }
 
   protected makeParts(instanceId: string): void {
     for (const part of PARTS) makeGroup(this.#leaf(instanceId, part))
   }
 
-  /** Lets the parts have limits of I/O; refused by the kernel while a process is in the group above them. */
+  /**
+   * Lets the parts have limits of I/O; refused by the kernel while a process is in the group above them. What is written
+   * through the page cache counts for the group that the pages are charged to: without memory of their own the parts would
+   * have none, and fsynced and written-back writes no limit.
+   */
   protected passOn(instanceId: string): void {
-    enable(this.group(instanceId), ['io'])
+    enable(this.group(instanceId), PASSED_ON)
   }
 
   entrances(instanceId: string): readonly string[] {
@@ -108,12 +132,20 @@ export class CgroupV2 implements LimitDriver {
   }
 
   async apply(instanceId: string, limits: InstanceLimits, devices: Devices): Promise<void> {
-    await this.applyToGroup(instanceId, limits)
+    // one that the kernel refuses leaves no other unset
+    const results = await Promise.allSettled([
+      this.applyToGroup(instanceId, limits),
+      this.#applyToSessions(instanceId, limitsByDevice(limits, devices)),
+    ])
+    for (const result of results) if (result.status === 'rejected') throw result.reason
+  }
+
+  /** I/O. Without the controller there is no such file, and gaps() says so. */
+  async #applyToSessions(instanceId: string, wanted: ReadonlyMap<string, IoLimits>): Promise<void> {
     const leaf = this.#leaf(instanceId, 'sessions')
-    const wanted = limitsByDevice(limits, devices)
-    // without the controller there is no such file, and gaps() says so
-    if (readGroupFile(leaf, 'io.max') === null) return
-    for (const number of new Set([...ioMax(readGroupFile(leaf, 'io.max')).keys(), ...wanted.keys()])) {
+    const before = readGroupFile(leaf, 'io.max')
+    if (before === null) return
+    for (const number of new Set([...ioMax(before).keys(), ...wanted.keys()])) {
       const io = wanted.get(number)
       const words = (Object.entries(ioWords) as [keyof IoLimits, string][]).map(
         ([name, word]) => `${word}=${io?.[name] ?? 'max'}`,
@@ -200,8 +232,10 @@ export class CgroupV2 implements LimitDriver {
 }
 
 /** The agent's own group of cgroup v2. */
-export const ownGroup = (mount: GroupMount, groupsOf: GroupsOf): string =>
-  directoryOf(mount, parseOwnGroups(groupsOf(process.pid)).get('') ?? '/')
+export function ownGroup(mount: GroupMount, groupsOf: GroupsOf): string {
+  const own = directoryOf(mount, parseOwnGroups(groupsOf(process.pid)).get('') ?? '/')
+  return basename(own) === AGENT ? dirname(own) : own
+}
 
 /** The controllers that a group has, or those that it passes on. */
 export const controllersIn = (
