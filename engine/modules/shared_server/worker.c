@@ -61,6 +61,9 @@
 /* The socket of the dispatcher, or -1 in a backend that is no worker */
 static int	control = -1;
 
+/* Its process, which has let go of all that sessions had when it ended */
+static int	dispatcher = 0;
+
 /* The slot of the session that this process serves, or -1 */
 static int	session = -1;
 
@@ -296,6 +299,7 @@ shared_server_adopt(Port *port, const char *data, int length)
 	 * so it is asked for.
 	 */
 	control = port->sock;
+	dispatcher = shared_server->dispatcher_pid;
 	session = request.session;
 	if (!shared_server_send(control, SHARED_SERVER_HELLO, session, NULL, 0, -1))
 		return ADOPT_REFUSED;
@@ -433,7 +437,7 @@ reserve_memory(int needed)
 
 	/* after the end of a dispatcher the slot may be somebody else's */
 	SpinLockAcquire(&slot->mutex);
-	if (slot->worker_pid != MyProcPid)
+	if (slot->worker_pid != MyProcPid || shared_server->dispatcher_pid != dispatcher)
 		enough = false;
 	else if (needed > slot->memory)
 	{

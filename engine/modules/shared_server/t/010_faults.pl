@@ -183,7 +183,7 @@ ask($_, 'SELECT 1') foreach $inside, $parked;
 ask($inside, 'BEGIN; INSERT INTO done VALUES (2)');
 state_is($parked, 'parked');
 my $ended = dispatcher('pid');
-is($node->safe_psql('postgres', "SELECT pg_terminate_backend($ended)"), 't', 'the dispatcher is terminated');
+kill 'TERM', $ended;
 is(join(' ', $parked->until_closed) . ' ' . $parked->sqlstate, "$administrator 57P01", 'a parked session ends');
 is(ask($inside, 'SELECT count(*) FROM done'), '2', 'one in a transaction goes on');
 $inside->query('COMMIT');
@@ -192,7 +192,7 @@ is($inside->sqlstate, '57P01', 'with the same code');
 is(ask($native, 'SELECT 1'), '1', 'a native session does not notice');
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM polar_stat_dispatcher WHERE pid <> $ended") or fail('no other dispatcher');
 my $next = connected();
-is(ask($next, 'SELECT count(*) FROM done'), '2', 'another one serves');
+is(ask($next, 'SELECT count(*) FROM done'), '2', 'another dispatcher serves');
 is($node->safe_psql('postgres', 'SELECT session_memory = (SELECT sum(memory) FROM polar_stat_session) FROM polar_stat_dispatcher'), 't', 'and counts its own sessions only');
 
 # what is counted
