@@ -95,7 +95,12 @@ describe.skipIf(guest === '')(`limits on cgroup v2${here}`, () => {
       )
       for (const name of [...reads, ...writes]) {
         const { limit, sessions, flushes } = of.get(name)
-        within(name, name === 'fsynced writes, writeIops' ? sessions + flushes : sessions, limit)
+        if (name !== 'fsynced writes, writeIops') within(name, sessions, limit)
+        else {
+          // a flush of its own counts as a write for the limit, one that a write of the journal asks for does not
+          expect([name, sessions < limit * 1.05, sessions]).toEqual([name, true, sessions])
+          expect([name, sessions + flushes > limit * 0.95, flushes]).toEqual([name, true, flushes])
+        }
       }
       for (const name of ['processors, 1 at once', 'processors, 2 at once'])
         within(name, of.get(name).cores, of.get(name).limit)
@@ -121,7 +126,7 @@ describe.skipIf(guest === '')(`limits on cgroup v2${here}`, () => {
       expect(memory.aboveHigh).toMatchObject({ kills: 0 })
       expect(memory.aboveHigh.high).toBeGreaterThan(0)
       expect(memory.killed).toBeGreaterThan(0)
-      within('memory', memory.peakMb, memory.maxMb)
+      within('memory', memory.mostMb, memory.maxMb)
       expect(memory).toMatchObject({
         otherKills: 0,
         otherAnswers: true,

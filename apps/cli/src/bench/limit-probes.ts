@@ -33,6 +33,13 @@ export class Counted {
     return Number(readFileSync(file, 'utf8'))
   }
 
+  /** How often its sessions read and wrote a device since it started. */
+  requests(device: string): { reads: number; writes: number } {
+    const v1 = this.#v1('blkio')
+    const file = v1 === null ? join(this.#v2(), 'io.stat') : join(v1, 'blkio.throttle.io_serviced')
+    return parseRequests(readFileSync(file, 'utf8'), device)
+  }
+
   /** Bytes that were written and wait until the kernel sends them past all limits: v1 alone lets that be. */
   unlimitedWriteBack(): number {
     const v1 = this.#v1('memory')
@@ -41,6 +48,15 @@ export class Counted {
       /^total_(?:dirty|writeback) (\d+)$/gm,
     )
     return [...waiting].reduce((sum, [, bytes]) => sum + Number(bytes), 0)
+  }
+}
+
+/** How often a group read and wrote a device, which is named by its number, in the kernel's words of v1 and of v2. */
+export function parseRequests(text: string, device: string): { reads: number; writes: number } {
+  const count = (pattern: string) => Number(new RegExp(pattern, 'm').exec(text)?.[1] ?? 0)
+  return {
+    reads: count(`^${device} (?:Read |.*\\brios=)(\\d+)`),
+    writes: count(`^${device} (?:Write |.*\\bwios=)(\\d+)`),
   }
 }
 

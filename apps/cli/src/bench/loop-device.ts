@@ -11,6 +11,8 @@ export type LoopFileSystem = (typeof loopFileSystems)[number]
 export type LoopDevice = {
   /** Where it is mounted; every user may pass. */
   directory: string
+  /** As the kernel's groups name it: `7:0`. */
+  number: string
   /** A fsynced write is two requests, the write and a flush, where the device has a cache that has to be flushed. */
   requestsOfFsyncedWrite: 1 | 2
   /** Unmounts it, detaches the device and removes the file; throws what is left over. */
@@ -73,7 +75,8 @@ export async function makeLoopDevice(
     mounted = true
     chmodSync(directory, 0o755)
     const cache = readFileSync(join('/sys/block', basename(device), 'queue/write_cache'), 'utf8').trim()
-    return { directory, requestsOfFsyncedWrite: cache === 'write back' ? 2 : 1, remove }
+    const number = readFileSync(join('/sys/block', basename(device), 'dev'), 'utf8').trim()
+    return { directory, number, requestsOfFsyncedWrite: cache === 'write back' ? 2 : 1, remove }
   } catch (error) {
     await remove()
     throw error

@@ -43,6 +43,8 @@ type Run = {
   tps: number[][]
   longestStallMs: number
   deadlocks: number
+  /** Mean share of the limit of reads or of writes, whichever it used more of; limits that nobody reaches prove little. */
+  used: number
 }
 
 /** Standard deviation as a share of the mean. */
@@ -98,12 +100,14 @@ export async function benchNeighbours(
   short: boolean,
   say: (line: string) => void,
   log: (line: string) => void,
+  { minutes }: { minutes?: number } = {},
 ): Promise<BenchReport> {
   await requireLoopDevices()
   const host = describeHost()
   const size = short
     ? { instances: 2, seconds: 20, scale: 5, image: '8G' }
     : { instances: 4, seconds: 300, scale: 50, image: '40G' }
+  if (minutes !== undefined) size.seconds = 60 * minutes
   const runs: Run[] = []
   const errors: Record<string, number> = {}
   const rates: Record<string, number> = {}
@@ -122,10 +126,10 @@ export async function benchNeighbours(
           await bench.create(size.instances, size.scale)
           // a limit holds alike on each file system
           const probed = !short || fileSystem === loopFileSystems[0]
-          runs.push(await bench.load(fileSystem, false, size.seconds))
+          runs.push(await bench.load(device, fileSystem, false, size.seconds))
           const unlimited = probed ? await bench.probe(device, false) : {}
           notes = await bench.limit()
-          runs.push(await bench.load(fileSystem, true, size.seconds))
+          runs.push(await bench.load(device, fileSystem, true, size.seconds))
           writeBack = Math.max(writeBack, bench.mostWriteBack)
           const limited = probed ? await bench.probe(device, true) : {}
           for (const [name, rate] of Object.entries(limited)) {
@@ -182,13 +186,21 @@ function reportOf(
       ),
     ],
     table: {
-      headings: ['file system', 'limits', 'TPS of all', 'variation', 'longest stall (s)'],
+      headings: [
+        'file system',
+        'limits',
+        'TPS of all',
+        'variation',
+        'longest stall (s)',
+        `used of ${IOPS} a second`,
+      ],
       rows: runs.map((r) => [
         r.fileSystem,
         r.limited ? 'on' : 'off',
         Math.round(r.tps.reduce((sum, t) => sum + t.reduce((a, b) => a + b, 0) / t.length, 0)),
         Number(variation(r).toFixed(3)),
         Number((r.longestStallMs / 1_000).toFixed(2)),
+        Number(r.used.toFixed(2)),
       ]),
     },
     detail: {
@@ -291,13 +303,26 @@ class Neighbours {
   }
 
   /** The same load on all at once. */
-  async load(fileSystem: LoopFileSystem, limited: boolean, seconds: number): Promise<Run> {
+  async load(
+    device: LoopDevice,
+    fileSystem: LoopFileSystem,
+    limited: boolean,
+    seconds: number,
+  ): Promise<Run> {
     this.#say(`${fileSystem}, limits ${limited ? 'on' : 'off'}: ${seconds} s of load`)
     const over = new AbortController()
     const watching = limited ? this.#watchWriteBack(over.signal) : null
+    const counted = await Promise.all(this.neighbours.map((n) => this.#counted(n)))
+    const before = counted.map((c) => c.requests(device.number))
+    const began = performance.now()
     const each = await Promise.all(this.neighbours.map((n) => this.#loadOne(n, seconds))).finally(() =>
       over.abort(),
     )
+    const used = counted.map((c, i) => {
+      const { reads, writes } = c.requests(device.number)
+      const most = Math.max(reads - (before[i]?.reads ?? 0), writes - (before[i]?.writes ?? 0))
+      return (most * 1_000) / (performance.now() - began) / IOPS
+    })
     await watching
     const checkpoints = await Promise.all(this.neighbours.map((n) => this.#completesCheckpoint(n)))
     return {
@@ -306,6 +331,7 @@ class Neighbours {
       tps: each.map((e) => e.tps),
       longestStallMs: Math.max(...each.map((e) => e.longestStallMs)),
       deadlocks: each.filter((e, i) => e.longestStallMs >= DEADLOCK_MS || !checkpoints[i]).length,
+      used: used.reduce((a, b) => a + b, 0) / used.length,
     }
   }
 

@@ -2,12 +2,14 @@ import { type BenchReport, engineBenchNames } from './bench'
 
 /** What a benchmark that is made of rounds may be told. */
 export type RoundsAsked = { rounds?: number; seed?: number; hosts?: number; faults?: string[] }
+/** What a benchmark may be told; which of it is for which one, `takes` says. */
+export type BenchAsked = RoundsAsked & { minutes?: number }
 
 type ProductBench = (
   short: boolean,
   say: (line: string) => void,
   log: (line: string) => void,
-  asked?: RoundsAsked,
+  asked?: BenchAsked,
 ) => Promise<BenchReport>
 
 /** Benchmarks of the whole product; those of the engine are folders of their own. */
@@ -21,8 +23,14 @@ export const productBenches: Record<string, () => Promise<ProductBench>> = {
   'synchronous-commit': async () => (await import('./synchronous-commit')).benchSynchronousCommit,
 }
 
-/** Those of them that are rounds of faults. */
-export const benchesOfRounds: readonly string[] = ['chaos', 'failover-automatic']
+const OF_ROUNDS = ['rounds', 'seed', 'hosts', 'faults'] as const
+
+/** What a benchmark can be told by options; the others take none. */
+export const takes: Partial<Record<string, readonly (keyof BenchAsked)[]>> = {
+  chaos: OF_ROUNDS,
+  'failover-automatic': OF_ROUNDS,
+  neighbours: ['minutes'],
+}
 
 /** Names of all benchmarks: the engine's own and those of the whole product. */
 export function benchNames(): string[] {

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { fault } from '@floe/domain'
 import type { Command } from 'commander'
+import type { BenchAsked } from '../bench/product-benches'
 import { table } from '../output'
 import { progressOf } from './up'
 import { wholeNumber } from './verb'
@@ -12,6 +13,7 @@ type Options = {
   seed?: number
   hosts?: number
   fault?: string[]
+  minutes?: number
 }
 
 const SEED_MAX = 2 ** 32 - 1
@@ -40,10 +42,11 @@ export function addBench(program: Command): void {
       'only rounds of this fault; may be given again (chaos, failover-automatic)',
       (id: string, before: string[] = []) => [...before, id],
     )
+    .option('--minutes <n>', 'minutes of load, each of four times (neighbours)', wholeNumber(1, 120))
     .action(
       async (name: string, _words: string[], { short = false, json, fault: only, ...asked }: Options) => {
         const { runEngineBench, writeReport } = await import('../bench/bench')
-        const { benchesOfRounds, benchNames, productBenches } = await import('../bench/product-benches')
+        const { benchNames, productBenches, takes } = await import('../bench/product-benches')
         const names = benchNames()
         if (name === 'list') {
           process.stdout.write(`${names.join('\n')}\n`)
@@ -53,10 +56,18 @@ export function addBench(program: Command): void {
           throw fault('usage.bench', `there is no benchmark "${name}"`, {
             hint: `Benchmarks: ${names.join(', ')}.`,
           })
-        if ((only || Object.keys(asked).length > 0) && !benchesOfRounds.includes(name))
-          throw fault('usage.bench_rounds', `benchmark "${name}" has no rounds of faults`, {
-            hint: `--rounds, --seed, --hosts and --fault are for: ${benchesOfRounds.join(', ')}.`,
-          })
+        const told: BenchAsked = { ...asked, ...(only && { faults: only }) }
+        for (const option of Object.keys(told) as (keyof BenchAsked)[])
+          if (!takes[name]?.includes(option))
+            throw fault(
+              'usage.bench_option',
+              `benchmark "${name}" takes no --${option === 'faults' ? 'fault' : option}`,
+              {
+                hint: `It is for: ${Object.keys(takes)
+                  .filter((other) => takes[other]?.includes(option))
+                  .join(', ')}.`,
+              },
+            )
         const file = json === undefined ? undefined : resolve(json)
         const dashes = process.argv.indexOf('--')
         const load = productBenches[name]
@@ -74,7 +85,7 @@ export function addBench(program: Command): void {
           short,
           (line) => progress.say(line),
           (line) => progress.log(line),
-          { ...asked, faults: only },
+          told,
         )
         if (file !== undefined) writeReport(file, report)
         const rows = report.figures.map((f) => [
