@@ -204,7 +204,9 @@ my $stays = connected();
 close $next->socket;
 sessions(1);
 wait_until(sub { return $node->safe_psql('postgres', $pools) >= $transactions; }, 'the pool to count those of sessions that have ended');
-wait_until(sub { return dispatcher('n_native') == 2; }, 'who asks and the one that has stayed to be the native ones');
+$node->poll_query_until('postgres', q{
+	SELECT n_native >= 2 AND n_native + n_backends = (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')
+	FROM polar_stat_dispatcher}) or fail('not every backend is a native one or a worker');
 pass('native sessions are counted');
 close $stays->socket;
 close $native->socket;

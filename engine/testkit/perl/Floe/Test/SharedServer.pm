@@ -22,6 +22,7 @@ use warnings FATAL => 'all';
 use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 use Test::More;
+use Floe::Test::Poll;
 
 our @EXPORT_OK = qw(new_shared port ask session);
 
