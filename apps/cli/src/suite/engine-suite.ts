@@ -8,9 +8,12 @@ import { type FileTime, firstLine } from './test-files'
 
 const tool = () => join(checkoutDirectory(), 'engine/tools/engine')
 
-/** What the engine's suite consists of, as its tool names it: checks of its own, PostgreSQL's suites, every module. */
+/**
+ * What the engine's suite consists of, as its tool names it: checks of its own, PostgreSQL's suites, every module; also what
+ * only `--long` runs without being named.
+ */
 export function engineSuiteNames(): string[] {
-  const { stdout, status } = spawnSync(tool(), ['test', '--list'], { encoding: 'utf8' })
+  const { stdout, status } = spawnSync(tool(), ['test', '--list', '--long'], { encoding: 'utf8' })
   return status === 0 ? stdout.trim().split('\n') : []
 }
 

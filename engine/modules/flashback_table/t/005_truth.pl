@@ -1,8 +1,8 @@
 # Under concurrent load of many kinds, each moment that was recorded is given back exactly, while the load goes on, after it, and
 # after crashes. Each kind is counted, and must have occurred. Each commit holds a lock shared that the recorder takes exclusively,
-# so that none is between its timestamp and its visibility. FLOE_TRUTH_SECONDS says how long the load lasts (default 60),
+# so that none is between its timestamp and its visibility. FLOE_TRUTH_SECONDS says how long the load lasts (default 25),
 # FLOE_TRUTH_COMPARISONS how many are made at least, FLOE_TRUTH_SESSIONS how many sessions there are (6); FLOE_TEST_RESULT names a
-# file for the counts. ./floe bench flashback-truth is the long form.
+# file for the counts. ./floe bench flashback-truth is the long form; FLOE_TEST_LONG=1 takes a minute and every table more often.
 use strict;
 use warnings FATAL => 'all';
 use PostgreSQL::Test::Cluster;
@@ -15,8 +15,11 @@ use Floe::Test::Figures qw(write_figures);
 use Floe::Test::Flashback qw(new_flashback checkpoint);
 use Floe::Test::Wait qw(wait_until);
 
-my $seconds = $ENV{FLOE_TRUTH_SECONDS} || 60;
-my $least = $ENV{FLOE_TRUTH_COMPARISONS} || 150;
+my $long = $ENV{FLOE_TEST_LONG} || $ENV{FLOE_TRUTH_COMPARISONS};
+my $seconds = $ENV{FLOE_TRUTH_SECONDS} || ($long ? 60 : 25);
+my $least = $ENV{FLOE_TRUTH_COMPARISONS} || ($long ? 150 : 70);
+# How often each table is compared at least, after the load and after VACUUM FREEZE
+my $each = $long ? 15 : 4;
 my $sessions = $ENV{FLOE_TRUTH_SESSIONS} || 6;
 my $node = new_flashback('node', q{
 polar_enable_fast_recovery_area = on
@@ -481,11 +484,11 @@ sub compare_until
 	return;
 }
 my $before = $compared;
-compare_until('after the load', $compared + max(($least - $compared) / 2, 15 * @tables));
+compare_until('after the load', $compared + max(($least - $compared) / 2, $each * @tables));
 compare_lost($_, 'after the load') for 1 .. $did{drop};
 $node->safe_psql('postgres', 'DELETE FROM item WHERE id % 2 = 0; DELETE FROM bulk');
 $node->safe_psql('postgres', 'VACUUM (FREEZE) item, account, queue, event, shape, bulk; CHECKPOINT');
-compare_until('after VACUUM FREEZE', max($least, $compared + 15 * @tables));
+compare_until('after VACUUM FREEZE', max($least, $compared + $each * @tables));
 cmp_ok($compared, '>=', $least, "$compared comparisons of " . scalar(@moments) . " moments, $before under load, $made of made tables");
 is($different, 0, 'no difference');
 cmp_ok($node->safe_psql('postgres', 'SELECT recycled_files FROM polar_stat_flashback_log'), '>', 50, 'many files are kept');

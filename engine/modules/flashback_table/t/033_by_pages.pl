@@ -13,7 +13,7 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE plain AS SELECT g AS id, 0 AS n FROM generate_series(1, 1000) g;
 	CREATE TABLE t (id int PRIMARY KEY, n int, v text);
 	ALTER TABLE t ALTER v SET STORAGE EXTERNAL;
-	INSERT INTO t SELECT g, 0, CASE WHEN g % 50 = 0 THEN repeat(md5(g::text), 100) ELSE md5(g::text) END FROM generate_series(1, 20000) g});
+	INSERT INTO t SELECT g, 0, CASE WHEN g % 50 = 0 THEN repeat(md5(g::text), 100) ELSE md5(g::text) END FROM generate_series(1, 8000) g});
 
 sub moment
 {
@@ -84,9 +84,9 @@ $node->safe_psql('postgres', q{
 check($first, 'rows have changed');
 $node->safe_psql('postgres', q{VACUUM t; INSERT INTO t SELECT g, 6, md5(g::text) FROM generate_series(7000, 7100) g});
 check($first, 'places are used again');
-$node->safe_psql('postgres', q{DELETE FROM t WHERE id > 19000; VACUUM t});
+$node->safe_psql('postgres', q{DELETE FROM t WHERE id > 7500; VACUUM t});
 check($first, 'the end was cut off');
-$node->safe_psql('postgres', 'INSERT INTO t SELECT g, 7, md5(g::text) FROM generate_series(19001, 20500) g');
+$node->safe_psql('postgres', 'INSERT INTO t SELECT g, 7, md5(g::text) FROM generate_series(7501, 9000) g');
 $node->safe_psql('postgres', 'VACUUM (FREEZE) t; CHECKPOINT');
 check($first, 'all is frozen, and blocks came back');
 check($first, 'a transaction sees its own changes', q{BEGIN; DELETE FROM t WHERE id < 50; UPDATE t SET n = 99 WHERE id BETWEEN 60 AND 70; INSERT INTO t VALUES (50001, 1, 'own')});

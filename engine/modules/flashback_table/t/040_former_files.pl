@@ -145,10 +145,11 @@ fails($sql, qr/ERROR:  invalid page in block 0 of kept file/, 'an empty one');
 put($good);
 is($node->safe_psql('postgres', $sql), $is, 'the file is whole again');
 
-# Bytes that a checksum vouches for
+# Bytes that a checksum vouches for; FLOE_TEST_LONG=1 makes more of them
 srand(4711);
+my $damages = $ENV{FLOE_TEST_LONG} ? 1000 : 60;
 my ($errors, $rows) = (0, 0);
-for my $round (1 .. 150)
+for my $round (1 .. $damages)
 {
 	my $page = substr($good, 8192 * 2, 8192);
 	my $length = $round % 3 == 0 ? 8192 : $round % 3 == 1 ? 24 : 600;
@@ -160,9 +161,11 @@ for my $round (1 .. 150)
 	put($content);
 	my ($out, $err);
 	$node->psql('postgres', $sql, stdout => \$out, stderr => \$err) == 0 ? $rows++ : $errors++;
-	last unless $node->safe_psql('postgres', 'SELECT 1') eq '1';
+	# The next question would not be answered
+	last if $err =~ /server closed the connection/;
 }
-is($errors + $rows, 150, "150 damaged pages: $errors errors, $rows times rows");
+is($errors + $rows, $damages, "$damages damaged pages: $errors errors, $rows times rows");
+is($node->safe_psql('postgres', 'SELECT 1'), '1', 'and the server is there');
 cmp_ok($errors, '>', 20, 'many are noticed');
 put($good);
 is($node->safe_psql('postgres', $sql), $is, 'the server goes on');

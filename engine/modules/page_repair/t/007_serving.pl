@@ -6,9 +6,14 @@ use warnings FATAL => 'all';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Floe::Test::Disk qw(held_removals);
 use Floe::Test::Repair qw(new_repairable);
 use Floe::Test::Standby qw(new_standby wait_for_replay);
 use Floe::Test::Wait qw(wait_until);
+
+my $removals = held_removals() or plan skip_all => 'no C compiler';
+local $ENV{LD_PRELOAD} = $removals->{library};
+local $ENV{FLOE_HELD_REMOVALS} = $removals->{mark};
 
 my $primary = new_repairable('primary', 'shared_buffers = 32MB');
 $primary->safe_psql('postgres', 'CREATE EXTENSION pg_prewarm');
@@ -48,9 +53,14 @@ sub database_with_table
 	return relation_of($database, 't');
 }
 
-sub startup_process
+# Whoever removes the directory of a database waits when its files are gone: directories in it come last
+sub hold_in
 {
-	return $standby->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'startup'});
+	my ($directory) = @_;
+	mkdir "$directory/last" or die "could not make $directory/last: $!";
+	append_to_file("$directory/last/held", '');
+	$removals->{hold}->();
+	return;
 }
 
 # Replay has dropped the buffers, unwritten, and waits before it removes the files: the disk has old pages
@@ -73,19 +83,12 @@ is(ask($standby, 'pages[1] IS NULL', $relation, 0), 't', 'when the file is gone 
 # The file is gone, the record that removed it is not replayed yet: who zeroes the page must replay that record
 $relation = database_with_table('missing');
 my $directory = $standby->data_dir . "/base/$relation->[1]";
-mkdir "$directory/much" or die "could not make $directory/much: $!";
-foreach my $number (1 .. 100_000)
-{
-	open my $out, '>', "$directory/much/$number" or die "could not make a file: $!";
-	close $out;
-}
-my $startup = startup_process();
+hold_in($directory);
 $primary->safe_psql('postgres', 'DROP DATABASE missing');
 wait_until(sub { !-e "$directory/$relation->[2]" }, 'the file to be removed');
-kill 'STOP', $startup;
-ok(-d "$directory/much", 'the record that drops the database is still being replayed');
+ok(-d $directory, 'the record that drops the database is still being replayed');
 is(ask($standby, 'pages[1] IS NULL, end_lsn > start_lsn', $relation, 0), 't|t', 'the position covers the record that removed the file');
-kill 'CONT', $startup;
+$removals->{release}->();
 wait_for_replay($primary, $standby);
 
 # A primary removes the files of a database before it inserts the record that says so
@@ -94,20 +97,13 @@ wait_for_replay($primary, $standby);
 	$primary->safe_psql('going', 'CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 1000) g');
 	$relation = relation_of('going', 't');
 	$directory = $primary->data_dir . "/base/$relation->[1]";
-	mkdir "$directory/much" or die "could not make $directory/much: $!";
-	foreach my $number (1 .. 100_000)
-	{
-		open my $out, '>', "$directory/much/$number" or die "could not make a file: $!";
-		close $out;
-	}
+	hold_in($directory);
 	my $dropping = $primary->background_psql('postgres');
-	my $pid = $dropping->query_safe('SELECT pg_backend_pid()');
 	$dropping->query_until(qr/started/, "\\echo started\nDROP DATABASE going;\n");
 	wait_until(sub { !-e "$directory/$relation->[2]" }, 'the file to be removed');
-	kill 'STOP', $pid;
-	ok(-d "$directory/much", 'the primary is still removing the database');
+	ok(-d $directory, 'the primary is still removing the database');
 	is(ask($primary, 'length(pages[1])', $relation, 0), '0', 'a block of it is not called missing');
-	kill 'CONT', $pid;
+	$removals->{release}->();
 	$dropping->quit;
 	is(ask($primary, 'pages[1] IS NULL', $relation, 0), 't', 'when the record is there, it is');
 }

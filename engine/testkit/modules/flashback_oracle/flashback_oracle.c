@@ -39,35 +39,50 @@ PG_FUNCTION_INFO_V1(flashback_oracle_check);
 PG_FUNCTION_INFO_V1(flashback_oracle_overwrite);
 PG_FUNCTION_INFO_V1(flashback_oracle_hold);
 
-extern PGDLLEXPORT void flashback_oracle_copy(const char *name, const void *directory, void *arg);
+extern PGDLLEXPORT void flashback_oracle_copy(const char *name, const void *private_data, void *arg);
+
+/*
+ * What is copied at a point, and where to: the checkpointer has no database.
+ * An injection point has little room for it.
+ */
+typedef struct Recording
+{
+	Oid			database;
+	char		directory[MAXPGPATH / 2];
+} Recording;
 
 /*
  * At a point: copies the files of relations.  One that goes away meanwhile is
  * not missed.
  */
 void
-flashback_oracle_copy(const char *name, const void *directory, void *arg)
+flashback_oracle_copy(const char *name, const void *private_data, void *arg)
 {
+	const Recording *recording = private_data;
 	const FlashbackPoint *point = arg;
 	char		command[MAXPGPATH * 3];
 
 	snprintf(command, sizeof(command),
-			 "mkdir -p '%s/%" PRId64 "' && cp -r base '%s/%" PRId64 "/' 2>/dev/null",
-			 (const char *) directory, point->time,
-			 (const char *) directory, point->time);
+			 "mkdir -p '%s/%" PRId64 "' && cp -r base/%u '%s/%" PRId64 "/' 2>/dev/null",
+			 recording->directory, point->time, recording->database,
+			 recording->directory, point->time);
 	(void) !system(command);
 }
 
 /*
- * From now on files are copied below this directory at each point.
+ * From now on the files of this database are copied below this directory at
+ * each point.
  */
 Datum
 flashback_oracle_record(PG_FUNCTION_ARGS)
 {
-	char	   *directory = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	Recording	recording = {.database = MyDatabaseId};
 
+	if (strlcpy(recording.directory, text_to_cstring(PG_GETARG_TEXT_PP(0)),
+				sizeof(recording.directory)) >= sizeof(recording.directory))
+		elog(ERROR, "the name of the directory is too long");
 	InjectionPointAttach("flashback-log-point", "flashback_oracle",
-						 "flashback_oracle_copy", directory, strlen(directory) + 1);
+						 "flashback_oracle_copy", &recording, sizeof(recording));
 	PG_RETURN_VOID();
 }
 
@@ -108,6 +123,27 @@ first_images(const FlashbackPoint *point, const RelFileLocator *rlocator)
 	return result;
 }
 
+/*
+ * The relations of this database that have images since the point, asked for
+ * once: to ask for those of each relation reads the log as often as there are
+ * relations.
+ */
+static HTAB *
+relations_with_images(const FlashbackPoint *point)
+{
+	const FlashbackLogApi *api = get_api();
+	HASHCTL		ctl = {.keysize = sizeof(RelFileNumber),.entrysize = sizeof(RelFileNumber)};
+	HTAB	   *result = hash_create("relations with images", 256, &ctl, HASH_ELEM | HASH_BLOBS);
+	FlashbackImages *images = api->begin_images(point, NULL);
+	FlashbackImage image;
+
+	while (api->next_image(images, &image))
+		if (image.rlocator.dbOid == MyDatabaseId)
+			(void) hash_search(result, &image.rlocator.relNumber, HASH_ENTER, NULL);
+	api->end_images(images);
+	return result;
+}
+
 static bool
 is_zero(const char *page)
 {
@@ -137,7 +173,7 @@ typedef struct OldFile
 	int			now_fd;			/* or -1 */
 	FlashbackKept *kept;		/* or NULL */
 	FlashbackKeptFile kept_file;
-	HTAB	   *images;
+	HTAB	   *images;			/* NULL if it has none */
 } OldFile;
 
 /* What gave a block */
@@ -163,7 +199,7 @@ static BlockSource
 give_block(const OldFile *file, BlockNumber blkno, char *page)
 {
 	const FlashbackLogApi *api = get_api();
-	FirstImage *first = hash_search(file->images, &blkno, HASH_FIND, NULL);
+	FirstImage *first = file->images ? hash_search(file->images, &blkno, HASH_FIND, NULL) : NULL;
 
 	memset(page, 0, BLCKSZ);
 	if (first)
@@ -221,7 +257,8 @@ check_file(OldFile *file, Tally *tally)
 		if (memcmp(page.data, was.data, BLCKSZ) != 0 && source != FROM_LOG &&
 			!is_late(file, source, was.data, page.data))
 		{
-			hash_destroy(file->images);
+			if (file->images)
+				hash_destroy(file->images);
 			file->images = first_images(file->point, &file->rlocator);
 			source = give_block(file, blkno, page.data);
 		}
@@ -247,7 +284,8 @@ check_file(OldFile *file, Tally *tally)
  * nowhere.
  */
 static void
-check_name(const FlashbackPoint *point, const char *path, const char *name, Tally *tally)
+check_name(const FlashbackPoint *point, HTAB *have_images, const char *path,
+		   const char *name, Tally *tally)
 {
 	const FlashbackLogApi *api = get_api();
 	OldFile		file = {.point = point,.name = name};
@@ -281,9 +319,11 @@ check_name(const FlashbackPoint *point, const char *path, const char *name, Tall
 	if (file.was_fd < 0)
 		elog(ERROR, "could not open %s: %m", was_file);
 
-	file.images = first_images(point, &file.rlocator);
+	if (hash_search(have_images, &file.rlocator.relNumber, HASH_FIND, NULL))
+		file.images = first_images(point, &file.rlocator);
 	check_file(&file, tally);
-	hash_destroy(file.images);
+	if (file.images)
+		hash_destroy(file.images);
 	CloseTransientFile(file.was_fd);
 	if (file.now_fd >= 0)
 		CloseTransientFile(file.now_fd);
@@ -309,6 +349,7 @@ flashback_oracle_check(PG_FUNCTION_ARGS)
 	bool		nulls[6] = {0};
 	Tally		tally = {0};
 	char		path[MAXPGPATH];
+	HTAB	   *have_images;
 	DIR		   *dir;
 	struct dirent *de;
 
@@ -317,12 +358,14 @@ flashback_oracle_check(PG_FUNCTION_ARGS)
 	if (!api->find_point_lsn(lsn, &point) || point.number != number)
 		elog(ERROR, "no point %" PRIu64, number);
 
-	snprintf(path, sizeof(path), "%s/%" PRId64 "/base/%u", directory, point.time, MyDatabaseId);
+	snprintf(path, sizeof(path), "%s/%" PRId64 "/%u", directory, point.time, MyDatabaseId);
+	have_images = relations_with_images(&point);
 	dir = AllocateDir(path);
 	while ((de = ReadDir(dir, path)) != NULL)
 		if (strspn(de->d_name, "0123456789") == strlen(de->d_name))
-			check_name(&point, path, de->d_name, &tally);
+			check_name(&point, have_images, path, de->d_name, &tally);
 	FreeDir(dir);
+	hash_destroy(have_images);
 	if (!api->is_complete(&point))
 		elog(ERROR, "point %" PRIu64 " is gone", number);
 

@@ -30,7 +30,7 @@ use Exporter 'import';
 use PostgreSQL::Test::Utils;
 use Floe::Test::Library qw(build_library);
 
-our @EXPORT_OK = qw(bad_sectors record_syncs losable);
+our @EXPORT_OK = qw(bad_sectors record_syncs losable held_removals);
 
 my $library = <<'C';
 /* The mark of a block: <directory>/<path with _ for />@<block>.  Reading fails; writing takes the mark away. */
@@ -159,6 +159,22 @@ keep(int fd)
 BEFORE_SYNCS(keep)
 C
 
+# Whoever removes a file of this name waits while there is the mark
+my $holding_library = <<'C';
+int
+unlink(const char *path)
+{
+	int (*next) (const char *) = NEXT(unlink);
+	const char *mark = getenv("FLOE_HELD_REMOVALS");
+	size_t length = strlen(path);
+
+	if (mark != NULL && length > 5 && strcmp(path + length - 5, "/held") == 0)
+		while (access(mark, F_OK) == 0)
+			usleep(10000);
+	return next(path);
+}
+C
+
 =pod
 
 =over
@@ -270,6 +286,32 @@ sub losable
 			}
 			return $lost;
 		},
+	};
+}
+
+=pod
+
+=over
+
+=item held_removals()
+
+Returns undef without a C compiler, else {library, mark, hold, release}: with the library preloaded and FLOE_HELD_REMOVALS set to the
+mark, whoever removes a file named "held" waits from hold() until release().
+
+=back
+
+=cut
+
+sub held_removals
+{
+	my $target = build_library($holding_library);
+	return undef unless $target;
+	my $mark = PostgreSQL::Test::Utils::tempdir('held') . '/mark';
+	return {
+		library => $target,
+		mark => $mark,
+		hold => sub { append_to_file($mark, ''); return; },
+		release => sub { unlink $mark or croak "could not remove $mark: $!"; return; },
 	};
 }
 

@@ -48,6 +48,7 @@ polar_flashback_reserve = 0
 autovacuum = off
 checkpoint_timeout = 1h
 max_wal_size = 4GB
+wal_init_zero = off
 bgwriter_lru_maxpages = 0
 };
 }
@@ -181,24 +182,26 @@ sub record_points
 
 =pod
 
-=item check_points(node, directory [, least [, kept]])
+=item check_points(node, directory [, least [, kept [, newest]]])
 
 Compares every block of each point that was copied; what is wrong is returned. Fails when fewer points than "least" (1), no
-images, or fewer blocks of deleted relations than "kept" (0) were compared.
+images, or fewer blocks of deleted relations than "kept" (0) were compared. With "newest" only so many points are, the last ones:
+a test of many steps looks at what a step has added, and at the end, without it, at all.
 
 =cut
 
 sub check_points
 {
-	my ($node, $directory, $least, $kept) = @_;
+	my ($node, $directory, $least, $kept, $newest) = @_;
 	my (@wrong, $compared, $images);
 	my $all_kept = 0;
-	foreach my $line (split /\n/, $node->safe_psql('postgres', q{
+	my @points = grep { -d "$directory/$_->[2]" } map { [ split /\|/ ] } split /\n/, $node->safe_psql('postgres', q{
 		SELECT number, lsn, (extract(epoch FROM "time" - timestamptz '2000-01-01 00:00:00+00') * 1000000)::int8
-		FROM polar_flashback_points ORDER BY number}))
+		FROM polar_flashback_points ORDER BY number});
+	splice @points, 0, -$newest if $newest && @points > $newest;
+	foreach my $point (@points)
 	{
-		my ($number, $lsn, $time) = split /\|/, $line;
-		next unless -d "$directory/$time";
+		my ($number, $lsn, $time) = @$point;
 		my ($blocks, $from_log, $late, $wrong, $first, $from_kept) = split /\|/,
 		  $node->safe_psql('postgres', "SELECT * FROM flashback_oracle_check('$directory', $number, '$lsn')");
 		note("point $number: $blocks blocks, $from_log from the log, $from_kept from kept files, $late late");

@@ -21,6 +21,7 @@ use strict;
 use warnings FATAL => 'all';
 use Exporter 'import';
 use PostgreSQL::Test::Cluster;
+use Floe::Test::Poll;
 
 our @EXPORT_OK = qw(new_primary new_standby wait_for_replay);
 

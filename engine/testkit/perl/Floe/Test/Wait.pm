@@ -19,7 +19,9 @@ use strict;
 use warnings FATAL => 'all';
 use Carp;
 use Exporter 'import';
+use List::Util qw(max min);
 use PostgreSQL::Test::Utils;
+use Floe::Test::Poll;
 use Time::HiRes qw(time usleep);
 
 our @EXPORT_OK = qw(wait_until wait_for_restart);
@@ -31,7 +33,8 @@ our @EXPORT_OK = qw(wait_until wait_for_restart);
 =item wait_until(condition, what [, seconds])
 
 Asks every 20 ms until the condition holds and returns its value; croaks with "timed out waiting for
-<what>" after the given time (default: PostgreSQL's own bound for tests, 180 s).
+<what>" after the given time (default: PostgreSQL's own bound for tests, 180 s). A question that takes long, because it
+starts a psql, is asked less often: who waits leaves the machine to what is waited for.
 
 =cut
 
@@ -41,10 +44,12 @@ sub wait_until
 	my $deadline = time + ($seconds // $PostgreSQL::Test::Utils::timeout_default);
 	while (1)
 	{
+		my $asked = time;
 		my $value = $condition->();
 		return $value if $value;
-		croak "timed out waiting for $what" if time > $deadline;
-		usleep(20_000);
+		my $now = time;
+		croak "timed out waiting for $what" if $now > $deadline;
+		usleep(min(max(20_000, 1_000_000 * ($now - $asked)), 250_000));
 	}
 }
 
