@@ -28,7 +28,10 @@ my $scattered = sub {
 	return 'UPDATE t SET b = b WHERE a IN (' . join(', ', map { 500 + $_ * 240 + $offset } 0 .. 25) . ')';
 };
 my $evict = 'SELECT pg_buffercache_evict_all()';
-my $value = sub { return $node->safe_psql('postgres', $_[0]) };
+# In one session: the writer is waited for by reading
+my $session = $node->background_psql('postgres');
+$session->set_query_timer_restart;
+my $value = sub { return $session->query_safe($_[0]) };
 my $waits = sub { return $value->("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'flashback log writer' AND wait_event = '$_[0]'") };
 my $images = 'SELECT images, syncs, looks FROM polar_stat_flashback_log';
 my $release = sub { $value->("SELECT injection_points_detach('$_[0]'); SELECT injection_points_wakeup('$_[0]')") };
@@ -105,13 +108,13 @@ is_deeply([ check_points($node, $copies, 5) ], [], 'every block of every point')
 	checkpoint($node);
 	stop_writer('flashback-log-ahead-read');
 	my $before = $value->('SELECT max(number) FROM polar_flashback_points');
-	my $session = $node->background_psql('postgres');
-	$session->query_until(qr/started/, "\\echo started\nCHECKPOINT;\n\\echo completed\n");
+	my $checkpoint = $node->background_psql('postgres');
+	$checkpoint->query_until(qr/started/, "\\echo started\nCHECKPOINT;\n\\echo completed\n");
 	wait_until(sub { $value->(q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'checkpointer' AND wait_event = 'flashback_log'}) }, 'the checkpointer to wait');
 	is($value->('SELECT max(number) FROM polar_flashback_points'), $before, 'no point comes between reading a block and keeping it');
 	$release->('flashback-log-ahead-read');
-	$session->query_until(qr/completed/, '');
-	$session->quit;
+	$checkpoint->query_until(qr/completed/, '');
+	$checkpoint->quit;
 	cmp_ok($value->('SELECT max(number) FROM polar_flashback_points'), '>', $before, 'then it comes');
 }
 {
@@ -141,6 +144,7 @@ is_deeply([ check_points($node, $copies, 8) ], [], 'every block of every point, 
 my $state = state($node);
 is($state->{ended}, 0, 'in one window') or diag($state->{why});
 is($value->('SELECT count(*) FROM polar_flashback_log_verify() WHERE damage IS NOT NULL'), 0, 'the log is in order');
+$session->quit;
 
 $node->stop;
 done_testing();

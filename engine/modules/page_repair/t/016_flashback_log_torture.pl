@@ -8,7 +8,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 $ENV{FLOE_TORTURE_SOURCE} = 'flashback-log';
-$ENV{FLOE_TORTURE_STANDBY_CRASHES} //= 2;
+$ENV{FLOE_TORTURE_STANDBY_CRASHES} //= $ENV{FLOE_TEST_LONG} ? 4 : 1;
 my $done = do "$FindBin::Bin/005_torture.pl";
 die $@ if $@;
 die "could not read 005_torture.pl: $!" unless defined $done;

@@ -24,7 +24,7 @@ updates of values that lie in TOAST, VACUUM, index builds, truncation, drops, pr
 VACUUM of more than their rings hold, so that their blocks leave in runs. The indexes' pages are
 evicted now and then, so that they are written, not synced, before the crash. A ledger runs beside it: a
 session inserts 1, 2, 3, … each in a transaction of its own, and prints the number when the commit has been
-confirmed. Whatever it has printed must be there afterwards.
+confirmed. Whatever it has printed must be there afterwards. FLOE_TORTURE_LOAD=full lets all of it run as fast as it can.
 
 =cut
 
@@ -66,6 +66,7 @@ max_prepared_transactions = 20
 checkpoint_timeout = 1h
 max_wal_size = 8GB
 wal_keep_size = 2GB
+wal_init_zero = off
 log_statement = none
 max_connections = 25
 autovacuum_worker_slots = 3
@@ -205,9 +206,16 @@ COMMIT PREPARED 'torture_:gid';
 },
 );
 
+# Transactions in a second of those that would take all there is of the machine, and of what they write a standby could replay only
+# when they stop. What is late on a busy machine is left out.
+my $full = ($ENV{FLOE_TORTURE_LOAD} // '') eq 'full';
+my %rates = $full ? () : (tpcb => 150, split => 25, long => 40, two_phase => 40);
+$scripts{maintain} .= "\\sleep 300 ms\n" unless $full;
+
 sub _pgbench
 {
-	my ($cluster, $output, @options) = @_;
+	my ($cluster, $output, $name, @options) = @_;
+	push @options, "--rate=$rates{$name}", '--latency-limit=200' if $rates{$name};
 	return IPC::Run::start(
 		[ 'pgbench', '--no-vacuum', '--host', $cluster->host, '--port', $cluster->port, @options, 'postgres' ],
 		'<', '/dev/null', '>', $output, '2>', $output);
@@ -326,20 +334,21 @@ sub run_until_crash
 	my $before = $options{forget} ? undef : remember_files($victim);
 	$_->safe_psql('postgres', q{SELECT pg_stat_reset_shared('io')}) foreach $cluster, $victim;
 
-	my @runs = (_pgbench($cluster, "$directory/tpcb.out", '--client', '4', '--time', '600'));
+	my @runs = (_pgbench($cluster, "$directory/tpcb.out", 'tpcb', '--client', '4', '--time', '600'));
 	foreach my $name (sort keys %scripts)
 	{
 		open my $script, '>', "$directory/$name.sql" or croak $!;
 		print $script $scripts{$name};
 		close $script;
-		push @runs, _pgbench($cluster, "$directory/$name.out", '--client', $name =~ /maintain|evict|runs/ ? '1' : '2', '--time', '600',
+		push @runs, _pgbench($cluster, "$directory/$name.out", $name, '--client', $name =~ /maintain|evict|runs/ ? '1' : '2', '--time', '600',
 			'--max-tries', '100', '--file', "$directory/$name.sql");
 	}
 	my $ledger = "$directory/ledger.out";
 	open my $statements, '>', "$directory/ledger.sql" or croak $!;
-	for (my $n = $last + 1; $n < $last + 200000; $n++)
+	for (my $n = $last + 1; $n < $last + ($full ? 200000 : 50000); $n++)
 	{
 		print $statements "INSERT INTO ledger VALUES ($n, repeat('l', 100));\n\\echo $n\n";
+		print $statements "DO 'BEGIN PERFORM pg_sleep(0.02); END';\n" unless $full || $n % 10;
 	}
 	close $statements;
 	push @runs, IPC::Run::start(
@@ -481,9 +490,10 @@ each index of the table with one of each access method finds, key by key, which 
 =cut
 
 # What an index is asked for each key k, the key of a row, and the keys. Ranges and lists cover the whole index; of the single
-# values it is one row in four, others in each round.
+# values it is one row in so many, others in each round.
 my $ranges = 'SELECT generate_series(0, 20)';
-my $values = 'SELECT b FROM split WHERE n % 4 = %d';
+my $share = $full ? 4 : 16;
+my $values = "SELECT b FROM split WHERE n % $share = %d";
 my %by_index = (
 	split_btree => [ 'a >= k * 50000 AND a < (k + 1) * 50000', 'a / 50000', $ranges ],
 	split_gist => [ 'int4range(a, a, $$[]$$) && int4range(k * 50000, (k + 1) * 50000)', 'a / 50000', $ranges ],
@@ -497,8 +507,8 @@ sub _check_index
 {
 	my ($cluster, $index, $round) = @_;
 	my ($condition, $key, $keys) = @{ $by_index{$index} };
-	my $residue = $round->{acknowledged} % 4;
-	my $only = $keys eq $values ? "WHERE n % 4 = $residue" : '';
+	my $residue = $round->{acknowledged} % $share;
+	my $only = $keys eq $values ? "WHERE n % $share = $residue" : '';
 	$keys =~ s/%d/$residue/;
 	my $sum = 'count(*) AS found, sum(hashtextextended(s::text, 0)) AS sum';
 	my $result = q{SELECT count(*) || ' keys, ' || coalesce(sum(found), 0) || ' rows, ' || coalesce(md5(string_agg(k || ':' || found || ':' || sum, ',' ORDER BY k)), '-')};
