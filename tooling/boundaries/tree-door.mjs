@@ -84,7 +84,7 @@ const agentCalls = {
     'chmodSync closeSync fstatSync lchownSync lstatSync mkdirSync readDescriptor readSync statfsSync',
   ],
   'host/supervise-detached.ts': ['outer', 'closeSync openSync rmSync writeFileSync'],
-  'host/supervise-systemd.ts': ['outer', 'rmSync'],
+  'host/supervise-systemd.ts': ['outer', 'mkdirSync rmSync writeFileSync'],
   'host/supervision.ts': ['kernel', 'readFileSync'],
   'host/tree.ts': [
     'door',
