@@ -173,6 +173,7 @@ const cliCalls = {
   ],
   'installation/instances.ts': ['outer', 'existsSync readRegularFile readdirSync'],
   'installation/own-files.ts': ['door', 'existsSync lstatSync readdirSync replaceFile rmSync rmdirSync'],
+  'installation/package.ts': ['checkout', 'existsSync readFileSync realpathSync'],
   'installation/ports.ts': ['kernel', 'readFileSync readdirSync readlinkSync'],
   'installation/programs.ts': [
     'outer',
