@@ -54,7 +54,7 @@ await build({
   platform: 'node',
   target: 'node22',
   format: 'esm',
-  loader: { '.sql': 'text' },
+  loader: { '.sql': 'text', '.service': 'text' },
   external: ['pg-native'],
   plugins: [englishOnly],
   sourcemap: 'linked',

@@ -4,11 +4,13 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 const common: TestProjectInlineConfiguration = {
   plugins: [
     {
-      name: 'sql-text',
+      name: 'text-files',
       enforce: 'pre',
-      // as in the bundle: an SQL file is its text
+      // as in the bundle: such a file is its text
       load(id) {
-        return id.endsWith('.sql') ? `export default ${JSON.stringify(readFileSync(id, 'utf8'))}` : null
+        return /\.(sql|service)$/.test(id)
+          ? `export default ${JSON.stringify(readFileSync(id, 'utf8'))}`
+          : null
       },
     },
   ],

@@ -84,7 +84,7 @@ const agentCalls = {
     'chmodSync closeSync fstatSync lchownSync lstatSync mkdirSync readDescriptor readSync statfsSync',
   ],
   'host/supervise-detached.ts': ['outer', 'closeSync openSync rmSync writeFileSync'],
-  'host/supervise-systemd.ts': ['outer', 'rmSync'],
+  'host/supervise-systemd.ts': ['outer', 'mkdirSync rmSync writeFileSync'],
   'host/supervision.ts': ['kernel', 'readFileSync'],
   'host/tree.ts': [
     'door',
@@ -173,6 +173,7 @@ const cliCalls = {
   ],
   'installation/instances.ts': ['outer', 'existsSync readRegularFile readdirSync'],
   'installation/own-files.ts': ['door', 'existsSync lstatSync readdirSync replaceFile rmSync rmdirSync'],
+  'installation/package.ts': ['checkout', 'existsSync readFileSync realpathSync'],
   'installation/ports.ts': ['kernel', 'readFileSync readdirSync readlinkSync'],
   'installation/programs.ts': [
     'outer',

@@ -1,8 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { PrivateSystemd, waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { unitName } from '../src/host/supervise-systemd'
+import { packagedUnitName, unitName } from '../src/host/supervise-systemd'
 import { AgentFixture } from './agent-fixture'
 
 const reason = PrivateSystemd.reasonAgainst()
@@ -83,4 +84,97 @@ describe.skipIf(reason !== null)(`where systemd is the first process${reason ? `
     expect((await unit()).ActiveState).toBe('active')
     expect(engineLog()).toContain('not properly shut down')
   })
+})
+
+const template = join(import.meta.dirname, '../src/host/floe-instance@.service')
+const withTemplate = `where the package’s template is installed${reason ? ` (${reason})` : ''}`
+
+/** A machine on which Floe's package is installed: the units of instances are made from its template. */
+describe.skipIf(reason !== null)(withTemplate, () => {
+  let f: AgentFixture
+  let systemd: PrivateSystemd
+  let id: string
+  /** Of no other agent of this machine: what one knows of uids, the other does not see. */
+  const users = { from: 48_000, to: 48_099 }
+  /** Users of instances, and the template, are on a disk that outlives its power being cut. */
+  const install = (directory: string) => {
+    const units = join(directory, 'etc/systemd/system')
+    execFileSync('cp', ['-a', '/etc', join(directory, 'etc')])
+    rmSync(units, { recursive: true, force: true })
+    mkdirSync(units, { recursive: true })
+    copyFileSync(template, join(units, 'floe-instance@.service'))
+    mkdirSync(join(directory, 'state/users'), { recursive: true })
+    // else the whole machine is searched for files of these users
+    writeFileSync(join(directory, 'state/users/next'), `${users.from}\n`)
+  }
+  const switchOn = async (directory: string) => {
+    systemd = await PrivateSystemd.start(directory)
+    await systemd.run('mkdir', '-p', '/var/lib/floe')
+    await systemd.run('mount', '--bind', join(directory, 'etc'), '/etc')
+    await systemd.run('mount', '--bind', join(directory, 'state'), '/var/lib/floe')
+    await systemd.run('systemctl', 'daemon-reload')
+  }
+  beforeAll(async () => {
+    f = await AgentFixture.start(
+      4,
+      async (home) => {
+        install(dirname(home.home))
+        await switchOn(dirname(home.home))
+        return (command) => systemd.within(command)
+      },
+      { startCrashed: true, instanceUsers: users },
+    )
+    id = await f.createRunning()
+  })
+  afterAll(async () => {
+    await f?.agent.end()
+    await systemd?.end()
+    await f?.remove()
+  })
+  const show = async (instanceId: string, name: string) =>
+    (
+      await systemd.run('systemctl', 'show', packagedUnitName(instanceId), '--value', `--property=${name}`)
+    ).trim()
+  const start = (instanceId: string) => systemd.run('systemctl', 'start', packagedUnitName(instanceId))
+  const postmasterPid = (instanceId: string) =>
+    readFileSync(join(f.dataDirectory(instanceId), 'postmaster.pid'), 'utf8').split('\n')[0]
+
+  test('an engine is a unit of it, with its limits, enabled nowhere', async () => {
+    expect(await show(id, 'MainPID')).toBe(postmasterPid(id))
+    expect(await show(id, 'User')).toBe(`floe-${id.slice(-12)}`)
+    expect(await show(id, 'Restart')).toBe('no')
+    expect(await show(id, 'UnitFileState')).toBe('static')
+    expect(await systemd.run('cat', `/proc/${postmasterPid(id)}/cgroup`)).toContain(
+      `/floe.slice/${packagedUnitName(id)}`,
+    )
+    expect(await systemd.run('systemctl', 'cat', packagedUnitName(id))).toContain('CPUQuota=')
+  })
+
+  test('a person’s start is refused where the agent has not ordered one, and a unit without an order has no program', async () => {
+    await f.must({ kind: 'stop-instance', instanceId: id, mode: 'fast' })
+    await start(id)
+    expect(await show(id, 'ActiveState')).toBe('inactive')
+    expect(await show(id, 'AssertResult')).toBe('no')
+    expect(await start('other')).toContain('bad unit file setting')
+    await f.must({ kind: 'start-instance', instanceId: id })
+    expect(await show(id, 'ActiveState')).toBe('active')
+  })
+
+  test('after a restart of the machine the agent starts what ran, and a former primary stays down', async () => {
+    const former = await f.createRunning()
+    await f.must({ kind: 'fence-instance', instanceId: former, reason: 'another one took over' })
+    await f.agent.end('SIGKILL')
+    await systemd.end()
+    await switchOn(dirname(f.agent.home.home))
+    await f.agent.start()
+    await waitUntil(
+      'the agent starts it by itself',
+      async () => (await f.observed(id))?.state === 'running',
+      60_000,
+    )
+    expect(await show(id, 'MainPID')).toBe(postmasterPid(id))
+    expect((await f.observed(former))?.state).not.toBe('running')
+    await start(former)
+    expect(await show(former, 'ActiveState')).toBe('inactive')
+  }, 180_000)
 })

@@ -23,17 +23,24 @@ import { addToken } from './command/token'
 import { addUp } from './command/up'
 import { addWebhook } from './command/webhook'
 import { consoleFault } from './console/client'
+import { packaged } from './installation/package'
 import { exitStatusOf, printFault } from './output'
 
 /** `./floe`: the verbs of the product and of its workshop. Exit status: 0 done, 1 failed, 2 called wrongly. */
 function program(): Command {
-  const floe = new Command('./floe')
+  const own = packaged()
+  const floe = new Command(own === null ? './floe' : 'floe')
     .description('Floe: PostgreSQL instances with a console, an agent and an engine of their own.')
     .helpOption('--help, -h', 'explain the command')
     .configureHelp({ showGlobalOptions: false })
     .showHelpAfterError('(add --help for an explanation)')
     .enablePositionalOptions()
     .exitOverride()
+  if (own !== null) {
+    // a package holds a host's agent and nothing of a console
+    addAgent(floe.version(own.version))
+    return floe
+  }
   addUp(floe)
   addDown(floe)
   addStatus(floe)

@@ -1,14 +1,15 @@
 import { type Fault, type FaultError, formatFault } from '@floe/domain'
+import { spoken } from './installation/package'
 
 /** Prints the result of a verb: as JSON for programs, else in words. */
 export function printResult(json: boolean | undefined, value: unknown, format: () => string): void {
-  process.stdout.write(json ? `${JSON.stringify(value, null, 2)}\n` : `${format()}\n`)
+  process.stdout.write(json ? `${JSON.stringify(value, null, 2)}\n` : spoken(`${format()}\n`))
 }
 
 /** Prints a fault; with --json also as `{fault}` on standard output, so that a program always finds JSON there. */
 export function printFault(fault: Fault, json: boolean): void {
   if (json) process.stdout.write(`${JSON.stringify({ fault })}\n`)
-  process.stderr.write(`floe: error: ${formatFault(fault)}\n`)
+  process.stderr.write(spoken(`floe: error: ${formatFault(fault)}\n`))
 }
 
 /** 2 for a mistake in how the command was called, else 1. */

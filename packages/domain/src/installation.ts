@@ -30,12 +30,14 @@ export const HostConfiguration = z.object({
   startCrashed: z.boolean().optional(),
   /** How long an instance has work and commits none of it before that is a stall, ms; 1000 unless it is written here. */
   stallAfterMs: z.number().int().min(500).optional(),
+  /** The unit of systemd that starts Floe with the machine, where a package brings it. */
+  bootUnit: z.string().optional(),
 })
 export type HostConfiguration = z.infer<typeof HostConfiguration>
 
 /** The unit of systemd that starts Floe with the machine, where it does; by the host, of which a machine may have several. */
-export const bootUnitOf = ({ hostId }: Pick<HostConfiguration, 'hostId'>): string =>
-  `floe-${hostId.slice(0, 8)}.service`
+export const bootUnitOf = ({ hostId, bootUnit }: Pick<HostConfiguration, 'hostId' | 'bootUnit'>): string =>
+  bootUnit ?? `floe-${hostId.slice(0, 8)}.service`
 
 /** The OS users that keep the parts of the console from one another on a root installation. */
 export const ConsoleUsers = z.object({

@@ -28,7 +28,7 @@ mkdir -p "$root/run/units" "$root/run/systemd" "$root/run/lock"
 for target in sysinit basic shutdown floe-test; do
   printf '[Unit]\\nDescription=%s\\nDefaultDependencies=no\\n' "$target" > "$root/run/units/$target.target"
 done
-export container=floe-test SYSTEMD_UNIT_PATH=/run/units:/run/systemd/transient:/etc/systemd/system SYSTEMD_LOG_TARGET=console
+export container=floe-test SYSTEMD_UNIT_PATH=/run/units:/run/systemd/transient:/run/systemd/system:/etc/systemd/system SYSTEMD_LOG_TARGET=console
 exec chroot "$root" /lib/systemd/systemd --system --unit=floe-test.target
 `
 

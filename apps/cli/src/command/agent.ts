@@ -256,6 +256,16 @@ export function addAgent(program: Command): void {
         ].join('\n'),
       )
     })
+  verb(
+    agent,
+    'unit',
+    'print the unit of systemd that the package brings',
+    'Prints floe-agent.service; "./floe engine package" puts it into the package.',
+    { hidden: true },
+  ).action(async ({ json }: { json?: boolean }) => {
+    const { packagedUnitText } = await import('../up/agent-host')
+    printResult(json, { unit: packagedUnitText() }, () => packagedUnitText().trimEnd())
+  })
   verb(agent, 'status', 'show this host’s agent').action(async ({ json }: { json?: boolean }) => {
     const { requireAgentHost } = await import('../up/agent-host')
     const home = currentHome()

@@ -26,6 +26,7 @@ function resultOf(verbName: string, stdout: string): unknown {
   const counts = parseCounts(stdout)
   if (verbName === 'build' || verbName === 'prefix') return { prefix: lines.at(-1) ?? null }
   if (verbName === 'packages') return { packages: lines }
+  if (verbName === 'package') return { files: lines }
   return counts ?? { output: lines }
 }
 

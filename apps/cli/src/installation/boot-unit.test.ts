@@ -24,3 +24,10 @@ test('what systemd would replace, or take for the end of a word, is only a chara
   expect(text).toContain('ExecStart="/a b/%%h/$$x/\\"\\\\/floe" up\n')
   expect(text).toContain('Environment="FLOE_HOME=/h%%n$y" ')
 })
+
+test('the unit of a package is there before the host is enrolled, and starts nothing then', () => {
+  const text = bootUnitText({ ...asked, shipped: true })
+  expect(text).toContain('\nConditionPathExists=/opt/floe/.floe/config.json\n')
+  expect(text).toMatch(/^# Of the package/)
+  expect(bootUnitText(asked)).not.toContain('ConditionPathExists')
+})

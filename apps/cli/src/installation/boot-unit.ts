@@ -1,14 +1,23 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { bootUnitOf, fault, type HostConfiguration } from '@floe/domain'
 import { replaceFile } from '@floe/host/replace-file'
+import { unitItem, unitLine, unitWord } from '@floe/host/unit-file'
 import { runProgram } from '../run-program'
 import { cacheDirectory, checkoutDirectory, type Home } from './home'
 
 /** Where the units of a machine's own administrator are. */
 const UNITS = '/etc/systemd/system'
 
-const unitFile = (host: Pick<HostConfiguration, 'hostId'>) => join(UNITS, bootUnitOf(host))
+type Host = Pick<HostConfiguration, 'hostId' | 'bootUnit'>
+
+const unitFile = (host: Host) => join(UNITS, bootUnitOf(host))
+
+/** What is there where the unit was asked for: of a package's, which is always there, the link that enables it. */
+const askedFor = (host: Host) =>
+  host.bootUnit === undefined
+    ? unitFile(host)
+    : join(UNITS, 'multi-user.target.wants', basename(host.bootUnit))
 
 /** Why Floe cannot be started with this machine; null where it can. */
 function whyNot(ownUid = process.getuid?.() ?? 0): string | null {
@@ -18,14 +27,10 @@ function whyNot(ownUid = process.getuid?.() ?? 0): string | null {
 }
 
 /** Whether Floe is started with this machine, by a unit that was asked for. */
-export const startsWithMachine = (host: Pick<HostConfiguration, 'hostId'>): boolean =>
-  whyNot() === null && existsSync(unitFile(host))
+export const startsWithMachine = (host: Host): boolean => whyNot() === null && existsSync(askedFor(host))
 
-/** A word of a unit's file: in quotes, with what systemd would replace. */
-const word = (text: string) =>
-  `"${text.replace(/[\\"]/g, '\\$&').replaceAll('%', '%%').replaceAll('$', '$$$$')}"`
-/** A path in a list of paths, where systemd replaces no variables. */
-const path = (text: string) => `"${text.replace(/[\\"]/g, '\\$&').replaceAll('%', '%%')}"`
+/** Whether Floe could be started with this machine. */
+export const canStartWithMachine = (): boolean => whyNot() === null
 
 /** How Floe is started and stopped as a whole on this machine, as words after `./floe`. */
 export type BootVerbs = { start: string[]; stop: string[] }
@@ -38,20 +43,25 @@ export function bootUnitText(o: {
   checkout: string
   cache: string
   instancesDirectory: string
+  /** Of a package: it is there before the host is enrolled, and starts nothing then. */
+  shipped?: boolean
 }): string {
-  const verb = (words: string[]) => [word(join(o.checkout, 'floe')), ...words].join(' ')
-  return `# Written by "./floe ${o.verbs.start.join(' ')}", which replaces it; see docs/guide/where-things-are.md.
+  const verb = (words: string[]) => [unitWord(join(o.checkout, 'floe')), ...words].join(' ')
+  const from = o.shipped
+    ? 'Of the package floe-agent; "systemctl edit" changes it.'
+    : `Written by "./floe ${o.verbs.start.join(' ')}", which replaces it; see docs/guide/where-things-are.md.`
+  return `# ${from}
 [Unit]
-Description=${o.title.replaceAll('%', '%%')}
+Description=${unitLine(o.title)}
 Wants=network-online.target
 After=network-online.target local-fs.target
-RequiresMountsFor=${[o.checkout, o.home, o.cache, o.instancesDirectory].map(path).join(' ')}
+RequiresMountsFor=${[o.checkout, o.home, o.cache, o.instancesDirectory].map(unitItem).join(' ')}
 StartLimitIntervalSec=0
-
+${o.shipped ? `ConditionPathExists=${unitLine(join(o.home, 'config.json'))}\n` : ''}
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-Environment=${path(`FLOE_HOME=${o.home}`)} ${path(`FLOE_CACHE=${o.cache}`)}
+Environment=${unitItem(`FLOE_HOME=${o.home}`)} ${unitItem(`FLOE_CACHE=${o.cache}`)}
 ExecStart=${verb(o.verbs.start)}
 ExecStop=${verb(o.verbs.stop)}
 KillMode=process
@@ -81,7 +91,7 @@ export async function settleBootUnit(
 ): Promise<void> {
   const name = bootUnitOf(configuration)
   const file = unitFile(configuration)
-  const there = existsSync(file)
+  const there = existsSync(askedFor(configuration))
   if (o.asked === undefined && !there) return
   const reason = whyNot()
   if (reason !== null) {
@@ -94,8 +104,13 @@ export async function settleBootUnit(
   if (o.asked === false) {
     if (!there) return
     await systemctl('disable', '--quiet', name)
+    if (configuration.bootUnit !== undefined) return
     rmSync(file, { force: true })
     await systemctl('daemon-reload')
+    return
+  }
+  if (configuration.bootUnit !== undefined) {
+    await systemctl('enable', '--quiet', name)
     return
   }
   const text = bootUnitText({
@@ -119,7 +134,7 @@ export async function countAsStarted(configuration: HostConfiguration): Promise<
 
 /** Starts a program in a unit of its own, apart from the session of whoever asked; what it starts lives on without it. */
 export async function startInUnit(
-  configuration: Pick<HostConfiguration, 'hostId'>,
+  configuration: Host,
   program: string[],
   o: { file: string; home: string; environment: Record<string, string> },
 ): Promise<void> {

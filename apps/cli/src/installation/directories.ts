@@ -3,24 +3,29 @@ import { dirname, join } from 'node:path'
 import { fault, type HostConfiguration, type Installation, programHome } from '@floe/domain'
 import { type Home, makeDirectory } from './home'
 import { findUser, groupId, isRoot, type OsUser, reachableBy } from './os-user'
+import { packaged } from './package'
 
 /** Unix socket paths end at 107 bytes; a directory of an instance (13) and `/.s.PGSQL.<port>` come after it. */
 const SOCKET_DIRECTORY_BYTES_MAX = 78
-const FREE_BYTES_MIN = 3 * 1024 ** 3
+const BUILD_BYTES_MIN = 3 * 1024 ** 3
+/** Of a host that was made from packages and builds nothing. */
+const STATE_BYTES_MIN = 512 * 1024 ** 2
 
 /** The nearest directory above a path that exists. */
 function existing(path: string): string {
   return existsSync(path) ? path : existing(dirname(path))
 }
 
-/** Refuses to begin where the file system has less than 3 GB free. */
+/** Refuses to begin where the file system has less than 3 GB free, or, with nothing to build, 0.5 GB. */
 export function requireSpace(...directories: string[]): void {
+  const builds = packaged() === null
+  const least = builds ? BUILD_BYTES_MIN : STATE_BYTES_MIN
   for (const directory of directories) {
     const { bavail, bsize } = statfsSync(existing(directory))
     const free = bavail * bsize
-    if (free < FREE_BYTES_MIN)
+    if (free < least)
       throw fault('installation.no_space', `not enough free space for "${directory}"`, {
-        detail: `${(free / 1024 ** 3).toFixed(1)} GB are free; building the engine and the console needs ${FREE_BYTES_MIN / 1024 ** 3} GB.`,
+        detail: `${(free / 1024 ** 3).toFixed(1)} GB are free; ${builds ? 'building the engine and the console' : 'the agent'} needs ${least / 1024 ** 3} GB.`,
         hint: 'Free some space, or set FLOE_HOME and FLOE_CACHE to another file system.',
       })
   }

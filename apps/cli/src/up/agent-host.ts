@@ -4,12 +4,13 @@ import { join } from 'node:path'
 import { agentUrl, Fault, FaultError, fault, type HostConfiguration } from '@floe/domain'
 import { endProcess } from '@floe/host/process'
 import { z } from 'zod'
-import { countAsStarted, settleBootUnit } from '../installation/boot-unit'
+import { bootUnitText, canStartWithMachine, countAsStarted, settleBootUnit } from '../installation/boot-unit'
 import {
   chooseInstancesDirectory,
   chooseSocketDirectory,
   makeEngineDirectories,
   requireSpace,
+  SHARED_DIRECTORY,
 } from '../installation/directories'
 import {
   cacheDirectory,
@@ -21,6 +22,7 @@ import {
   writeHostConfiguration,
 } from '../installation/home'
 import { ensureEngineUser } from '../installation/os-user'
+import { PACKAGED_HOME, packagedUnit } from '../installation/package'
 import { portIsFree, portOwner } from '../installation/ports'
 import { liveRecord, programs, runningProgram } from '../process/records'
 import type { Progress, Step } from '../progress/progress'
@@ -135,9 +137,13 @@ export async function enrolHost(
             : chooseInstancesDirectory(home, user, enrolled.hostId),
         socketDirectory: same ? before.socketDirectory : chooseSocketDirectory(home, user, enrolled.hostId),
         engineUser: user.switchTo ? user.name : null,
+        ...bootUnitIn(home),
       }
       if (asked.start) makeEngineDirectories(configuration, user)
       writeHostConfiguration(home, configuration)
+      // who installs a package expects of it what other packages do
+      if (asked.start && configuration.bootUnit !== undefined && canStartWithMachine())
+        await settleBootUnit(home, configuration, { asked: true, ...bootVerbs(configuration) })
       // it reads its certificate when it starts
       const running = runningProgram(home, 'agent')
       const supervisor = liveRecord(home, 'supervisor')
@@ -155,6 +161,29 @@ export async function enrolHost(
   return resultOf(home, requireAgentHost(home), log)
 }
 
+const bootUnitIn = (home: Home) => {
+  const bootUnit = packagedUnit(home)
+  return bootUnit === undefined ? {} : { bootUnit }
+}
+
+const verbs = { start: ['agent', 'start'], stop: ['agent', 'stop'] }
+const bootVerbs = ({ hostName }: HostConfiguration) => ({
+  title: `Floe: the agent of host ${hostName}`,
+  verbs,
+})
+
+/** The unit that the package brings. */
+export const packagedUnitText = (): string =>
+  bootUnitText({
+    title: 'Floe: the agent of this host',
+    verbs,
+    home: PACKAGED_HOME,
+    checkout: checkoutDirectory(),
+    cache: cacheDirectory(),
+    instancesDirectory: SHARED_DIRECTORY,
+    shipped: true,
+  })
+
 /** Starts the agent of an enrolled host, after a boot or an update of the checkout. */
 export async function startHost(
   home: Home,
@@ -170,14 +199,13 @@ export async function startHost(
     seconds: 1,
     run: async () => {
       const user = ensureEngineUser()
-      const configuration = { ...before, enginePrefix: preparation.prefix() }
+      const configuration = { ...before, enginePrefix: preparation.prefix(), ...bootUnitIn(home) }
       makeEngineDirectories(configuration, user)
       if (JSON.stringify(configuration) !== JSON.stringify(before) || !existsSync(home.keptConfigFile))
         writeHostConfiguration(home, configuration)
       await settleBootUnit(home, configuration, {
         asked: atBoot,
-        title: `Floe: the agent of host ${configuration.hostName}`,
-        verbs: { start: ['agent', 'start'], stop: ['agent', 'stop'] },
+        ...bootVerbs(configuration),
       })
     },
   }

@@ -1,4 +1,5 @@
 import { fault } from '@floe/domain'
+import { packaged, packagedEngine } from '../installation/package'
 import type { ProgramName } from '../process/records'
 import type { Progress, Step } from '../progress/progress'
 import { buildEngine, enginePrefix } from './engine'
@@ -21,6 +22,7 @@ export async function planPreparation(
   programs: readonly ProgramName[],
   progress: Progress,
 ): Promise<Preparation> {
+  if (packaged() !== null) return inPackages()
   let missing = await missingEnginePackages()
   let prefix: string | null = null
   if (missing.length === 0 || !canInstallPackages()) prefix = await enginePrefix()
@@ -67,6 +69,19 @@ export async function planPreparation(
         detail: `Missing: ${missing.join(' ')}. What needs no engine is built.`,
         hint: `Run as root: apt-get install ${missing.join(' ')}; then run "./floe ${verb}" again.`,
       })
+    },
+  }
+}
+
+/** Of a host that was made from packages: they are all that is needed. */
+function inPackages(): Preparation {
+  const prefix = packagedEngine()
+  return {
+    steps: [],
+    possible: true,
+    prefix: () => prefix,
+    refuse: (verb) => {
+      throw new Error(`"${verb}" needs nothing that could be missing`)
     },
   }
 }

@@ -1,6 +1,6 @@
 # A result that is copied page by page has the rows that one has into which they are inserted, for every kind of table. It is sound,
 # stays so after a crash and on a standby, and nothing is left of one that fails. A condition is what makes rows be inserted. Tables
-# are copied with 0 to 2 workers in turn.
+# are copied with 0 to 2 workers in turn. FLOE_TEST_LONG=1 takes every table at every moment.
 use strict;
 use warnings FATAL => 'all';
 use PostgreSQL::Test::Cluster;
@@ -131,10 +131,14 @@ sub result_is_sound
 
 my ($same, $compared, $copied) = (0, 0, 0);
 my $logged = -s $node->logfile;
-for my $moment (@moments)
+for my $m (0 .. $#moments)
 {
-	for my $table (@tables)
+	my $moment = $moments[$m];
+	for my $t (0 .. $#tables)
 	{
+		# Each table at every other moment, and each moment with every other table
+		next if !$ENV{FLOE_TEST_LONG} && ($m + $t) % 2;
+		my $table = $tables[$t];
 		# The present shape has columns that were not there then
 		my $columns = $table eq 'plain' ? 'id, n, label' : '*';
 		my $workers = ($compared + int($compared / @tables)) % 3;
@@ -157,7 +161,7 @@ for my $moment (@moments)
 	}
 }
 is($same, $compared, "all $compared results are the same both ways, those of then, and sound");
-cmp_ok($copied, '>=', 36, "$copied of them were copied");
+cmp_ok($copied, '>=', 0.6 * $compared, "$copied of them were copied");
 unlike(slurp_file($node->logfile, $logged), qr/WARNING/, 'without a warning');
 
 # It is a table like any other

@@ -1,8 +1,8 @@
 import { lchownSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fault, type InstanceLimits, type LimitDriverKind } from '@floe/domain'
 import { runCommand } from '../run-command'
-import { limitProperties, type RunCommand, unitName } from '../supervise-systemd'
+import { limitProperties, packagedUnitName, type RunCommand, unitName } from '../supervise-systemd'
 import { CgroupV2 } from './cgroup-v2'
 import { directoryOf, type GroupMount, type GroupsOf, isGroup, parseOwnGroups } from './group-files'
 
@@ -25,7 +25,14 @@ export class CgroupSystemd extends CgroupV2 {
   }
 
   protected override group(instanceId: string): string {
-    return this.#groups.get(instanceId) ?? join(this.mount.path, 'floe.slice', unitName(instanceId))
+    return this.#groups.get(instanceId) ?? this.#expectedGroup(instanceId)
+  }
+
+  /** That of one which was not adopted yet: of either kind of unit, where it is there. */
+  #expectedGroup(instanceId: string): string {
+    const place = (unit: string) => join(this.mount.path, 'floe.slice', unit)
+    const packaged = place(packagedUnitName(instanceId))
+    return isGroup(packaged) ? packaged : place(unitName(instanceId))
   }
 
   /** Its group is made with the unit. */
@@ -37,7 +44,8 @@ export class CgroupSystemd extends CgroupV2 {
 
   override adopt(instanceId: string, postmasterPid: number): void {
     const path = (parseOwnGroups(this.groupsOf(postmasterPid)).get('') ?? '').split('/')
-    const at = path.indexOf(unitName(instanceId))
+    const units = [unitName(instanceId), packagedUnitName(instanceId)]
+    const at = path.findIndex((part) => units.includes(part))
     // one that an earlier version started, outside of a unit, cannot be limited until it is started again
     if (at < 0) return
     const group = directoryOf(this.mount, path.slice(0, at + 1).join('/'))
@@ -55,7 +63,7 @@ export class CgroupSystemd extends CgroupV2 {
   }
 
   protected override async applyToGroup(instanceId: string, limits: InstanceLimits): Promise<void> {
-    const unit = unitName(instanceId)
+    const unit = basename(this.group(instanceId))
     const r = await this.#run('systemctl', ['set-property', '--runtime', unit, ...limitProperties(limits)], {
       timeoutMs: 30_000,
     })

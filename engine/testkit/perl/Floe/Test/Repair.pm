@@ -22,13 +22,12 @@ use warnings FATAL => 'all';
 use Carp;
 use Exporter 'import';
 use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::RecursiveCopy;
 use PostgreSQL::Test::Utils;
 use Floe::Test::Crash qw(crash);
 use Floe::Test::Standby qw(new_primary wait_for_replay);
 use Floe::Test::Torn qw(remember_files tear_pages);
 
-our @EXPORT_OK = qw(new_repairable unguarded with_log sound tear_standby copy_instance attempt start_only least_recovery_point liar);
+our @EXPORT_OK = qw(new_repairable unguarded with_log sound tear_standby copy_instance attempt start_only least_recovery_point reasons liar);
 
 =pod
 
@@ -52,6 +51,7 @@ polar_page_repair_timeout = 2s
 checkpoint_timeout = 1h
 max_wal_size = 4GB
 wal_keep_size = 1GB
+wal_init_zero = off
 };
 }
 
@@ -146,7 +146,8 @@ sub copy_instance
 {
 	my ($name, $directory, $configuration) = @_;
 	my $copy = PostgreSQL::Test::Cluster->new($name);
-	PostgreSQL::Test::RecursiveCopy::copypath($directory, $copy->data_dir);
+	# It leaves out the holes of WAL segments, which are most of the bytes
+	system_or_bail('cp', '-RPp', $directory, $copy->data_dir);
 	chmod 0700, $copy->data_dir or croak "chmod: $!";
 	unlink $copy->data_dir . '/postmaster.pid';
 	$copy->append_conf('postgresql.conf', 'port = ' . $copy->port . "\n" . ($configuration // ''));
@@ -203,11 +204,28 @@ sub least_recovery_point
 
 =pod
 
+=item reasons(log)
+
+Why the sources that were asked did not serve, in the order in which they are named, by the error that ended an attempt.
+
+=cut
+
+sub reasons
+{
+	my ($log) = @_;
+	my ($detail) = $log =~ /FATAL: .* is torn, and no page repair source could give it\n.*DETAIL:  (.*?)(?: File "page_repair\.torn" lists|\n)/ or return;
+	my (undef, @reasons) = split /"[^" ]*:\d+\/[^" ]*": /, $detail;
+	return @reasons;
+}
+
+=pod
+
 =item liar(cluster, system identifier)
 
 Makes a running instance of another system a source that says what a test wants: returns a function that takes what
 polar_page_repair_read is to answer, as SQL expressions by column; C<wal> are its pages when it is asked for WAL (default:
-as for blocks), C<before> is evaluated first.
+as for blocks), C<before> is evaluated first. With several such answers, each an array of a name and its expressions, it says to
+each application name what belongs to it.
 
 =back
 
@@ -221,23 +239,29 @@ sub liar
 		DO $$ BEGIN CREATE ROLE page_repair LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
 		CREATE OR REPLACE FUNCTION lend(text, oid[], oid[], oid[], int4[], int8[]) RETURNS bytea[] LANGUAGE sql AS
 		$$SELECT p FROM dblink($1, format('SELECT pages FROM pg_catalog.polar_page_repair_read(%L, %L, %L, %L, %L)', $2, $3, $4, $5, $6)) AS (p bytea[])$$});
-	return sub {
+	my $says = sub {
 		my (%answer) = (
 			system_identifier => $sysid, timeline => 1, in_recovery => 'true', streaming => 'true', data_checksums => 'true',
 			start_lsn => "'0/1'", end_lsn => "'0/1'", flush_lsn => undef,
 			pages => q{array_fill('\x'::bytea, ARRAY[cardinality($1)])}, wal => undef, before => 'NULL', @_);
 		$answer{flush_lsn} //= $answer{end_lsn};
 		$answer{wal} //= $answer{pages};
+		return qq{
+				PERFORM $answer{before};
+				SELECT $answer{system_identifier}, $answer{timeline}, $answer{in_recovery}, $answer{streaming}, $answer{data_checksums},
+					$answer{start_lsn}, $answer{end_lsn}, $answer{flush_lsn}, CASE \$4[1] WHEN -1 THEN $answer{wal} ELSE $answer{pages} END
+				INTO system_identifier, timeline, in_recovery, streaming, data_checksums, start_lsn, end_lsn, flush_lsn, pages;};
+	};
+	return sub {
+		my $body = !ref $_[0] ? $says->(@_) : join('', "CASE current_setting('application_name')",
+			map({ my ($name, @answer) = @$_; "\n\t\t\tWHEN '$name' THEN" . $says->(@answer) } @_), "\n\t\t\tEND CASE;");
 		$cluster->safe_psql('postgres', qq{
 			DROP FUNCTION IF EXISTS pg_catalog.polar_page_repair_read;
 			CREATE FUNCTION pg_catalog.polar_page_repair_read(oid[], oid[], oid[], int4[], int8[],
 				OUT system_identifier int8, OUT timeline int4, OUT in_recovery bool, OUT streaming bool, OUT data_checksums bool,
 				OUT start_lsn pg_lsn, OUT end_lsn pg_lsn, OUT flush_lsn pg_lsn, OUT pages bytea[]) LANGUAGE plpgsql AS \$\$
 			BEGIN
-				PERFORM $answer{before};
-				SELECT $answer{system_identifier}, $answer{timeline}, $answer{in_recovery}, $answer{streaming}, $answer{data_checksums},
-					$answer{start_lsn}, $answer{end_lsn}, $answer{flush_lsn}, CASE \$4[1] WHEN -1 THEN $answer{wal} ELSE $answer{pages} END
-				INTO system_identifier, timeline, in_recovery, streaming, data_checksums, start_lsn, end_lsn, flush_lsn, pages;
+				$body
 			END \$\$});
 	};
 }

@@ -30,8 +30,6 @@ use strict;
 use warnings FATAL => 'all';
 use Carp;
 use Exporter 'import';
-use File::Basename qw(dirname);
-use File::Path qw(make_path remove_tree);
 use PostgreSQL::Test::Utils;
 
 our @EXPORT_OK = qw(remember_files forget_files tear_pages redo_pointer relation_files repair_source verifies);
@@ -60,21 +58,24 @@ Whether the checksum in the page is right for it.
 sub verifies
 {
 	my ($page, $block) = @_;
+	# Half the time of floating point; 64 bits are enough for each step
+	use integer;
 	my ($stored) = unpack 'x8 v', $page;
 	substr($page, 8, 2) = "\0\0";
 	my @words = (unpack('V*', $page), (0) x 64);
-	my $checksum = 0;
-	foreach my $lane (0 .. 31)
+	my @sums = @base_offsets;
+	my $at = 0;
+	while ($at < @words)
 	{
-		my $sum = $base_offsets[$lane];
-		for (my $i = $lane; $i < @words; $i += 32)
+		foreach my $sum (@sums)
 		{
-			my $mixed = $sum ^ $words[$i];
+			my $mixed = $sum ^ $words[ $at++ ];
 			$sum = (($mixed * 16777619) & 0xFFFFFFFF) ^ ($mixed >> 17);
 		}
-		$checksum ^= $sum;
 	}
-	return (($checksum ^ $block) % 65535) + 1 == $stored;
+	my $checksum = $block;
+	$checksum ^= $_ foreach @sums;
+	return ($checksum % 65535) + 1 == $stored;
 }
 
 =pod
@@ -129,7 +130,7 @@ sub _read
 
 =item remember_files(cluster)
 
-Copies the files of all relations. To be called after a checkpoint; writes may go on meanwhile, because
+Copies the files of all relations, into one. To be called after a checkpoint; writes may go on meanwhile, because
 whatever is read was written after the checkpoint's sync or is what it synced.
 
 =cut
@@ -137,8 +138,9 @@ whatever is read was written after the checkpoint's sync or is what it synced.
 sub remember_files
 {
 	my ($cluster) = @_;
-	my $redo = redo_pointer($cluster);
-	my $copy = PostgreSQL::Test::Utils::tempdir('before');
+	my %before = (redo => redo_pointer($cluster), path => PostgreSQL::Test::Utils::tempdir('before') . '/files', files => {});
+	open my $out, '>:raw', $before{path} or croak "could not write $before{path}: $!";
+	my $at = 0;
 	foreach my $file (relation_files($cluster->data_dir))
 	{
 		my $source = $cluster->data_dir . "/$file";
@@ -147,12 +149,23 @@ sub remember_files
 		local $/;
 		my $content = <$in> // '';
 		close $in;
-		make_path(dirname("$copy/$file"));
-		open my $out, '>:raw', "$copy/$file" or croak "could not write $copy/$file: $!";
 		print $out $content;
-		close $out or croak "could not write $copy/$file: $!";
+		$before{files}{$file} = [ $at, length $content ];
+		$at += length $content;
 	}
-	return { directory => $copy, redo => $redo };
+	close $out or croak "could not write $before{path}: $!";
+	return \%before;
+}
+
+# What a file was; empty if it was not there
+sub _remembered
+{
+	my ($before, $file) = @_;
+	my ($at, $length) = @{ $before->{files}{$file} // return '' };
+	$before->{handle} //= do { open my $in, '<:raw', $before->{path} or croak "could not read $before->{path}: $!"; $in };
+	seek $before->{handle}, $at, 0 or croak "seek: $!";
+	read($before->{handle}, my $content, $length) // croak "could not read $before->{path}: $!";
+	return $content;
 }
 
 =pod
@@ -166,7 +179,9 @@ Removes what remember_files() has copied; else it goes with the test, and a test
 sub forget_files
 {
 	my ($before) = @_;
-	remove_tree($before->{directory});
+	close delete $before->{handle} if $before->{handle};
+	unlink $before->{path};
+	return;
 }
 
 =pod
@@ -196,13 +211,13 @@ sub tear_pages
 	my @files = sort keys %now;
 	if ($options{undo})
 	{
-		push @files, grep { !$now{$_} } relation_files($before->{directory});
+		push @files, grep { !$now{$_} } sort keys %{ $before->{files} };
 	}
 	foreach my $file (@files)
 	{
 		next unless $file =~ $only;
 		my $path = $cluster->data_dir . "/$file";
-		my $old = -e "$before->{directory}/$file" ? _read("$before->{directory}/$file") : '';
+		my $old = _remembered($before, $file);
 		my $new = -e $path ? _read($path) : '';
 		next if $old eq $new;
 		my ($fork) = $file =~ /_(fsm|vm|init)/;
