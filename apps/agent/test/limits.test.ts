@@ -19,7 +19,7 @@ describe.skipIf(!usable)(
     let id: string
     beforeAll(async () => {
       f = await AgentFixture.start(4)
-      id = await f.create({ settings: { max_wal_size: '48MB', min_wal_size: '32MB' } })
+      id = await f.create({ settings: { max_wal_size: '48MB', min_wal_size: '32MB', summarize_wal: 'on' } })
       await limit({ cpu: 0.5, dataWriteIops: 800 })
       await f.must({ kind: 'start-instance', instanceId: id })
     })
@@ -68,13 +68,13 @@ describe.skipIf(!usable)(
       expect(value(own, 'cpu.cfs_quota_us')).toBe('50000')
       const seen = await waitUntil('limits are reported', async () => {
         const limits = await limitsSeen()
-        return limits?.exempt.length === 3 ? limits : null
+        return limits?.exempt.length === 4 ? limits : null
       })
       expect(seen).toMatchObject({
         driver: 'cgroup-v1',
         whyNot: null,
         inForce: { ...noLimits, cpu: 0.5, dataWriteIops: 800 },
-        exempt: expect.arrayContaining(['checkpointer', 'WAL writer', 'logger']),
+        exempt: expect.arrayContaining(['checkpointer', 'WAL writer', 'WAL summarizer', 'logger']),
       })
       expect(seen.gaps).toEqual([{ limit: 'dataWriteIops', why: expect.stringContaining('not limited') }])
     })
