@@ -104,12 +104,14 @@ test('a profile is shown with reasons and changes nothing; with --apply it is on
   answers['setting.profile'] = {
     host: { hostName: 'db-1', memoryBytes: 2 ** 34, cpus: 8 },
     share: 0.5,
+    ceiling: { memoryBytes: 2 ** 32, cpus: null },
     lines: [proposed('work_mem', '20MB'), proposed('polar_bulk_write_size', '128kB')],
   }
   answers['setting.list'] = { settings: [{ name: 'work_mem', values: [{ shown: '4MB' }] }] }
   answers['setting.set'] = { operationId: 'o' }
   const text = await floe('instance', 'profile', 'shop', 'oltp-nvme', '--share', '50')
   expect(text).toContain('OLTP on NVMe for 50 % of db-1')
+  expect(text).toContain('Its limits let it have 4 GB of memory.')
   expect(text).toMatch(/work_mem +4MB +20MB +Why work_mem\./)
   expect(text).not.toContain('polar_bulk_write_size')
   expect(asked.map(([path]) => path)).toEqual(['setting.profile', 'setting.list'])
