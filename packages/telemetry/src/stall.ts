@@ -41,6 +41,15 @@ export const StallRecord = z.object({
 })
 export type StallRecord = z.infer<typeof StallRecord>
 
+/** Shares of what sessions waited for, most frequent first, at most three: `Lock:relation 80 %, IO:WalSync 20 %`. */
+export function waitShares({ waits }: Pick<StallRecord, 'waits'>): string {
+  const all = waits.reduce((sum, w) => sum + w.count, 0)
+  return waits
+    .slice(0, 3)
+    .map((w) => `${w.type}:${w.event} ${Math.round((w.count / all) * 100)} %`)
+    .join(', ')
+}
+
 /** Cause of a stall in words: `a device at its limit (nvme0n1)`. */
 export function stallCause(s: Pick<StallRecord, 'cause' | 'device' | 'checkpointerStopped'>): string {
   if (s.cause === 'checkpointer' && s.checkpointerStopped) return 'the checkpointer, which is stopped'
