@@ -1,11 +1,11 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type LimitChanges, noLimits } from '@floe/domain'
+import { directoryOf, groupsOf, parseGroupMounts, parseOwnGroups } from '@floe/host/control-groups'
 import { waitUntil } from '@floe/testkit'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { chooseLimitDriver } from '../src/host/limits/choose'
-import { directoryOf, groupsOf, parseGroupMounts, parseOwnGroups } from '../src/host/limits/group-files'
 import { AgentFixture } from './agent-fixture'
 
 const MB = 1024 ** 2

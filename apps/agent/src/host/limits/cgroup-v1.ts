@@ -1,6 +1,16 @@
 import { dirname, join } from 'node:path'
 import type { InstanceLimits } from '@floe/domain'
 import {
+  directoryOf,
+  type GroupMount,
+  type GroupsOf,
+  isGroup,
+  numberIn,
+  numbersOf,
+  parseOwnGroups,
+  readGroupFile,
+} from '@floe/host/control-groups'
+import {
   CPU_PERIOD_US,
   coresOf,
   type Devices,
@@ -13,21 +23,7 @@ import {
   type Part,
   quotaOf,
 } from './driver'
-import {
-  directoryOf,
-  type GroupMount,
-  type GroupsOf,
-  isGroup,
-  isOwn,
-  makeGroup,
-  moveTo,
-  numberIn,
-  numbersOf,
-  parseOwnGroups,
-  readGroupFile,
-  removeGroup,
-  writeGroupFile,
-} from './group-files'
+import { isOwn, makeGroup, moveTo, removeGroup, writeGroupFile } from './group-files'
 
 /** Controllers that limits are made of; cpuacct only counts. */
 const v1Controllers = ['cpu', 'cpuacct', 'memory', 'blkio'] as const

@@ -1,11 +1,11 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { noLimits } from '@floe/domain'
+import type { GroupMount } from '@floe/host/control-groups'
 import { makeScratchDirectory } from '@floe/testkit'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { CgroupSystemd } from './cgroup-systemd'
 import { CgroupV2 } from './cgroup-v2'
-import type { GroupMount } from './group-files'
 
 const GB = 1024 ** 3
 const data = { number: '259:0', name: 'nvme0n1' }

@@ -1,6 +1,16 @@
 import { basename, dirname, join } from 'node:path'
 import type { InstanceLimits, LimitDriverKind } from '@floe/domain'
 import {
+  directoryOf,
+  type GroupMount,
+  type GroupsOf,
+  isGroup,
+  numberIn,
+  numbersOf,
+  parseOwnGroups,
+  readGroupFile,
+} from '@floe/host/control-groups'
+import {
   CPU_PERIOD_US,
   coresOf,
   type Devices,
@@ -13,20 +23,7 @@ import {
   type Part,
   quotaOf,
 } from './driver'
-import {
-  directoryOf,
-  type GroupMount,
-  type GroupsOf,
-  isGroup,
-  makeGroup,
-  moveTo,
-  numberIn,
-  numbersOf,
-  parseOwnGroups,
-  readGroupFile,
-  removeGroup,
-  writeGroupFile,
-} from './group-files'
+import { makeGroup, moveTo, removeGroup, writeGroupFile } from './group-files'
 
 const PARENT = 'floe'
 /** Where the agent itself goes if it must not stay in its own group. */

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { type Fault, FaultError, fault } from '@floe/domain'
+import { groupsOf, parseGroupMounts } from '@floe/host/control-groups'
 import type { Supervision } from '../supervision'
 import { CgroupSystemd } from './cgroup-systemd'
 import { CgroupV1 } from './cgroup-v1'
 import { CgroupV2, controllersIn, ownGroup, v2Controllers } from './cgroup-v2'
 import type { LimitDriver } from './driver'
-import { groupsOf, parseGroupMounts } from './group-files'
 
 /** How this host limits instances, or why it cannot. */
 export type ChosenDriver = { driver: LimitDriver; whyNot: null } | { driver: null; whyNot: Fault }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { directoryOf, parseGroupMounts } from './group-files'
+import { directoryOf, parseGroupMounts } from './control-groups'
 
 const below = (root: string) => ({ version: 2 as const, controllers: [''], root, path: '/sys/fs/cgroup' })
 
