@@ -1,7 +1,13 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type LimitChanges, noLimits } from '@floe/domain'
-import { directoryOf, groupsOf, parseGroupMounts, parseOwnGroups } from '@floe/host/control-groups'
+import { InstanceId, type LimitChanges, noLimits } from '@floe/domain'
+import {
+  directoryOf,
+  groupsOf,
+  parseGroupMounts,
+  parseOwnGroups,
+  secondsWaited,
+} from '@floe/host/control-groups'
 import { waitUntil } from '@floe/testkit'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -37,6 +43,11 @@ describe.skipIf(!usable)(
         parseOwnGroups(groupsOf(pid)).get(controller) ?? '',
       )
     }
+    /** Whether cgroup v2 is mounted beside v1 and counts how long processes wait. */
+    const countsWaits = (() => {
+      const v2 = parseGroupMounts(readFileSync('/proc/self/mountinfo', 'utf8')).find((m) => m.version === 2)
+      return v2 !== undefined && existsSync(join(v2.path, 'io.pressure'))
+    })()
     const value = (directory: string, file: string) => readFileSync(join(directory, file), 'utf8').trim()
     const limitsSeen = async (instanceId = id) => (await f.observed(instanceId))?.limits
     /** Direct children of the postmaster by the title that each has. */
@@ -90,7 +101,9 @@ describe.skipIf(!usable)(
         await client.query('create temporary table seen (line text)')
         await client.query("copy seen from program 'cat /proc/self/cgroup'")
         const { rows: lines } = await client.query('select line from seen')
-        expect(lines.map((r) => r.line).filter((line) => line.endsWith(`/floe/${id}`))).toHaveLength(4)
+        const own = lines.map((r) => r.line).filter((line) => line.endsWith(`/floe/${id}`))
+        // four controllers, and where the kernel counts waits if v2 is mounted beside them
+        expect(own).toHaveLength(4 + (countsWaits ? 1 : 0))
       } finally {
         await client.end()
       }
@@ -178,6 +191,32 @@ describe.skipIf(!usable)(
       // a busy machine may not get there, but what is limited gets near
       expect(rate).toBeGreaterThan(80 * 0.5)
     })
+
+    test.skipIf(!countsWaits)(
+      'how long a session waits for its limit of I/O is told, the checkpointer’s waits are not',
+      async () => {
+        const { observed } = await limit({ dataWriteIops: 40, dataReadIops: null })
+        if (observed.devices.data === null) return
+        const checkpointer = await processNamed(/checkpointer/)
+        expect(group(checkpointer, '')).toMatch(new RegExp(`/floe/${id}-background$`))
+        const own = group(await postmaster(), '')
+        const waited = () => secondsWaited(value(own, 'io.pressure')) ?? Number.NaN
+        const before = waited()
+        const from = Date.now()
+        await f.query(
+          id,
+          "copy (select 1) to program 'dd if=/dev/zero of=wait.tmp bs=8k count=120 oflag=direct status=none; rm wait.tmp'",
+        )
+        // 120 writes at 40 a second: most of three seconds
+        expect(waited() - before).toBeGreaterThan(1)
+        await waitUntil('a sample tells it', async () => {
+          const { samples } = await f.read.telemetry.read.query({
+            ...{ instanceId: InstanceId.parse(id), afterSeq: 0, limit: 3_600 },
+          })
+          return samples.some((s) => s.at > from && (s.values.io_stall ?? 0) > 0.5) || null
+        })
+      },
+    )
 
     test('processor time keeps to the limit within 5 %', async () => {
       await limit({ cpu: 0.2, dataWriteIops: null, dataReadIops: null })

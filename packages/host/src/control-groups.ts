@@ -48,6 +48,12 @@ export function numberIn(text: string | null): number | null {
   return Number.isFinite(value) ? value : null
 }
 
+/** Seconds in which some process waited, of a file of pressure: `some avg10=0.00 … total=1500000`; null where none are counted. */
+export function secondsWaited(text: string | null): number | null {
+  const total = /^some .*total=(\d+)/m.exec(text ?? '')?.[1]
+  return total === undefined ? null : Number(total) / 1e6
+}
+
 /** Where a process is, by controller; the controllers of cgroup v2 are all under ''. */
 export function parseOwnGroups(text: string): Map<string, string> {
   const groups = new Map<string, string>()

@@ -9,6 +9,7 @@ import {
   numbersOf,
   parseOwnGroups,
   readGroupFile,
+  secondsWaited,
 } from '@floe/host/control-groups'
 import {
   CPU_PERIOD_US,
@@ -25,9 +26,16 @@ import {
 } from './driver'
 import { isOwn, makeGroup, moveTo, removeGroup, writeGroupFile } from './group-files'
 
-/** Controllers that limits are made of; cpuacct only counts. */
-const v1Controllers = ['cpu', 'cpuacct', 'memory', 'blkio'] as const
+/**
+ * No controller, but the hierarchy of v2 that many hosts mount beside those of v1: the kernel counts in each of its groups how
+ * long processes waited for storage and for memory.
+ */
+const PRESSURE = ''
+/** Controllers that limits are made of; cpuacct only counts, and so does the last one. */
+const v1Controllers = ['cpu', 'cpuacct', 'memory', 'blkio', PRESSURE] as const
 type Controller = (typeof v1Controllers)[number]
+/** Of these the background processes have a group of their own. */
+const byPart: ReadonlySet<Controller> = new Set(['blkio', PRESSURE])
 
 /** The parent of all instances' groups, below the agent's own: limits that lie above the agent stay in force. */
 const PARENT = 'floe'
@@ -45,12 +53,12 @@ const MEMORY_UNLIMITED = 2 ** 62
 
 /**
  * cgroup v1: a hierarchy for each controller. Processors and memory have one group an instance. Throttling of blkio counts
- * what a group does itself, so the background processes have a sibling there.
+ * what a group does itself, so the background processes have a sibling there, and where waits are counted.
  */
 export class CgroupV1 implements LimitDriver {
   readonly kind = 'cgroup-v1'
   readonly limitsWriteBack = false
-  readonly #mounts: ReadonlyMap<Controller, GroupMount>
+  readonly #mounts: Map<Controller, GroupMount>
   readonly #groupsOf: GroupsOf
   /** Directories that the groups of instances are made in, by controller. */
   readonly #parents = new Map<Controller, string>()
@@ -62,7 +70,8 @@ export class CgroupV1 implements LimitDriver {
     const own = parseOwnGroups(groupsOf(process.pid))
     this.#mounts = new Map(
       v1Controllers.flatMap((c) => {
-        const mount = mounts.find((m) => m.version === 1 && m.controllers.includes(c))
+        const version = c === PRESSURE ? 2 : 1
+        const mount = mounts.find((m) => m.version === version && m.controllers.includes(c))
         return mount && own.has(c) ? [[c, mount] as const] : []
       }),
     )
@@ -70,8 +79,9 @@ export class CgroupV1 implements LimitDriver {
       this.#parents.set(c, join(directoryOf(mount, own.get(c) as string), PARENT))
   }
 
-  get controllers(): readonly Controller[] {
-    return [...this.#mounts.keys()]
+  /** Whether anything can be limited. */
+  get limitsAnything(): boolean {
+    return [...this.#mounts.keys()].some((c) => c !== 'cpuacct' && c !== PRESSURE)
   }
 
   #directory(controller: Controller, instanceId: string, part: Part): string | null {
@@ -79,19 +89,29 @@ export class CgroupV1 implements LimitDriver {
     if (parent === undefined) return null
     return join(
       parent,
-      controller === 'blkio' && part === 'background' ? instanceId + BACKGROUND : instanceId,
+      byPart.has(controller) && part === 'background' ? instanceId + BACKGROUND : instanceId,
     )
   }
 
   #all(instanceId: string): string[] {
-    return v1Controllers.flatMap((c) => {
-      const parts: Part[] = c === 'blkio' ? ['sessions', 'background'] : ['sessions']
-      return parts.flatMap((part) => this.#directory(c, instanceId, part) ?? [])
-    })
+    return v1Controllers.flatMap((c) => this.#ofController(c, instanceId))
+  }
+
+  #ofController(controller: Controller, instanceId: string): string[] {
+    const parts: Part[] = byPart.has(controller) ? ['sessions', 'background'] : ['sessions']
+    return parts.flatMap((part) => this.#directory(controller, instanceId, part) ?? [])
   }
 
   prepare(instanceId: string): void {
-    for (const directory of this.#all(instanceId)) makeGroup(directory)
+    for (const controller of this.#mounts.keys())
+      try {
+        for (const directory of this.#ofController(controller, instanceId)) makeGroup(directory)
+      } catch (error) {
+        if (controller !== PRESSURE) throw error
+        // not ours to write: how long processes wait is not known then, and all is limited as before
+        this.#mounts.delete(PRESSURE)
+        this.#parents.delete(PRESSURE)
+      }
   }
 
   entrances(instanceId: string): readonly string[] {
@@ -120,7 +140,7 @@ export class CgroupV1 implements LimitDriver {
       const wanted = this.#directory(controller, instanceId, part) as string
       const group = groups.get(controller)
       if (group === undefined || directoryOf(mount, group) === wanted) continue
-      placed = moveTo(wanted, pid) && placed
+      placed = (moveTo(wanted, pid) || controller === PRESSURE) && placed
     }
     return placed
   }
@@ -181,12 +201,8 @@ export class CgroupV1 implements LimitDriver {
 
   use(instanceId: string): GroupUse | null {
     const of = (controller: Controller) => this.#directory(controller, instanceId, 'sessions')
-    const [cpu, cpuacct, memory, blkio] = v1Controllers.map(of) as [
-      string | null,
-      string | null,
-      string | null,
-      string | null,
-    ]
+    const [cpu, cpuacct] = [of('cpu'), of('cpuacct')]
+    const [memory, blkio, waits] = [of('memory'), of('blkio'), of(PRESSURE)]
     if (![cpu, memory, blkio].some((directory) => directory && isGroup(directory))) return null
     const nanoseconds = cpuacct ? numberIn(readGroupFile(cpuacct, 'cpuacct.usage')) : null
     const throttled = cpu ? numbersOf(readGroupFile(cpu, 'cpu.stat')).get('throttled_time') : undefined
@@ -202,8 +218,9 @@ export class CgroupV1 implements LimitDriver {
       memoryHeldBytes: rss === undefined || shmem === undefined ? null : rss + shmem + (kernel ?? 0),
       outOfMemoryKills: kills ?? null,
       writeBackBytes: dirty === undefined || sent === undefined ? null : dirty + sent,
-      // v1 counts what passed, not how long it was held back
-      ioWaitSeconds: null,
+      // v1 itself counts what passed, not how long it was held back
+      ioWaitSeconds: waits === null ? null : secondsWaited(readGroupFile(waits, 'io.pressure')),
+      memoryWaitSeconds: waits === null ? null : secondsWaited(readGroupFile(waits, 'memory.pressure')),
       devices: blkio
         ? deviceUse(
             readGroupFile(blkio, 'blkio.throttle.io_service_bytes'),

@@ -113,6 +113,7 @@ describe('cgroup v2', () => {
     group('floe/one/sessions', {
       'io.stat': '259:0 rbytes=10 wbytes=20 rios=1 wios=2 dbytes=0 dios=0\n',
       'io.pressure': 'some avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\nfull avg10=0 total=9\n',
+      'memory.pressure': 'some avg10=0.00 avg60=0.00 avg300=0.00 total=250000\n',
     })
     expect(new CgroupV2(mount(), groupsOf).use('one')).toEqual({
       cpuSeconds: 2.5,
@@ -122,6 +123,7 @@ describe('cgroup v2', () => {
       outOfMemoryKills: 2,
       writeBackBytes: 65,
       ioWaitSeconds: 1.5,
+      memoryWaitSeconds: 0.25,
       devices: new Map([['259:0', { readBytes: 10, writeBytes: 20, reads: 1, writes: 2 }]]),
     })
   })

@@ -9,6 +9,7 @@ import {
   numbersOf,
   parseOwnGroups,
   readGroupFile,
+  secondsWaited,
 } from '@floe/host/control-groups'
 import {
   CPU_PERIOD_US,
@@ -189,7 +190,6 @@ export class CgroupV2 implements LimitDriver {
     const seconds = (microseconds: number | undefined) =>
       microseconds === undefined ? null : microseconds / 1e6
     const leaf = this.#leaf(instanceId, 'sessions')
-    const pressure = /^some .*total=(\d+)/m.exec(readGroupFile(leaf, 'io.pressure') ?? '')
     return {
       cpuSeconds: seconds(cpu.get('usage_usec')),
       cpuThrottledSeconds: seconds(cpu.get('throttled_usec')),
@@ -198,7 +198,8 @@ export class CgroupV2 implements LimitDriver {
         anon === undefined || shmem === undefined ? null : anon + shmem + (stat.get('kernel') ?? 0),
       outOfMemoryKills: numbersOf(readGroupFile(group, 'memory.events')).get('oom_kill') ?? null,
       writeBackBytes: dirty === undefined || sent === undefined ? null : dirty + sent,
-      ioWaitSeconds: pressure ? Number(pressure[1]) / 1e6 : null,
+      ioWaitSeconds: secondsWaited(readGroupFile(leaf, 'io.pressure')),
+      memoryWaitSeconds: secondsWaited(readGroupFile(leaf, 'memory.pressure')),
       devices: ioUse(readGroupFile(leaf, 'io.stat')),
     }
   }

@@ -54,7 +54,7 @@ function driverFor(supervision: Supervision['kind'], mountinfo: string): LimitDr
       hint: 'Boot the host with "systemd.unified_cgroup_hierarchy=1" on the kernel’s command line.',
     })
   const v1 = new CgroupV1(mounts, groupsOf)
-  if (!v1.controllers.some((c) => c !== 'cpuacct'))
+  if (!v1.limitsAnything)
     throw fault('limit.no_controller', 'the host has none of the cgroup controllers cpu, memory and io', {
       hint: 'Mount a cgroup file system on /sys/fs/cgroup.',
     })

@@ -22,8 +22,10 @@ export type GroupUse = {
   outOfMemoryKills: number | null
   /** Written pages of files that wait until the kernel sends them to storage, or are on their way. */
   writeBackBytes: number | null
-  /** How long some process waited for storage. */
+  /** How long some process of a session waited for storage. */
   ioWaitSeconds: number | null
+  /** How long one waited until the kernel had taken memory back for it: at a limit, or on a host without any left. */
+  memoryWaitSeconds: number | null
   /** By the number of the device; what sessions did, which is what the limits count. */
   devices: ReadonlyMap<string, DeviceUse>
 }
