@@ -413,6 +413,7 @@ export class Sampler {
       checkpointerStopped: this.#isStopped(row.checkpointer_pid),
       devices: limits ? limitedDevices(limits) : [],
       cpuThrottledSeconds: limits?.use.cpuThrottledSeconds ?? null,
+      memoryWaitSeconds: limits?.use.memoryWaitSeconds ?? null,
     })
     this.#keepStall(stall)
   }
