@@ -1,4 +1,4 @@
-import type { HostCheckLine, InstanceId } from '@floe/domain'
+import { type HostCheckLine, type InstanceId, noLimits } from '@floe/domain'
 import { Command } from 'commander'
 import { beforeEach, expect, test, vi } from 'vitest'
 import { addHost } from './host'
@@ -97,6 +97,26 @@ test('a host that was never checked, and a check that told nothing, say so', asy
   expect(await floe('host', 'check', 'db-1', '--last')).toContain('Host "db-1" was never checked.')
   answers['host.show'] = { host: { hostId, name: 'db-1' }, check: { last: null, failed } }
   expect(await floe('host', 'check', 'db-1', '--last')).toContain('told nothing: it is silent')
+})
+
+test('the map of a host tells what each instance uses and may use, and what the limits add up to', async () => {
+  answers['host.show'] = { host: { hostId, name: 'db-1', state: 'online' }, check: {} }
+  answers['host.map'] = {
+    resources: [
+      { resource: 'cpu', of: null, size: 4, used: [0.5], others: 1, left: 2.5, unknown: 0 },
+      { resource: 'writes', of: 'nvme0n1', size: null, used: [2048], others: null, left: null, unknown: 0 },
+    ],
+    instances: [
+      { name: 'shop', state: 'running', limits: { ...noLimits, cpu: 5, dataWriteIops: 800 }, sampleAt: 1 },
+    ],
+    sums: [{ resource: 'cpu', limited: 5, size: 4, unlimited: 0, over: true }],
+    pressures: [{ title: 'CPU is used up', detail: 'None is left.', hint: null }],
+  }
+  const text = await floe('host', 'map', 'db-1')
+  expect(text).toMatch(/shop +running +0\.50 cores \(limit 5 cores\) +2 kB\/s \(limit 800 IOPS\)/)
+  expect(text).toMatch(/everything else +1\.00 core +–/)
+  expect(text).toContain('cpu limits of all: 5 cores of 4 cores (over-committed)')
+  expect(text).toContain('CPU is used up. None is left.')
 })
 
 test('a profile is shown with reasons and changes nothing; with --apply it is one change of what this engine has', async () => {
