@@ -187,7 +187,7 @@ function formatMap(
         ),
       ],
     ),
-    '',
+    ...(sums.length > 0 ? [''] : []),
     ...sums.map(
       (sum) => `${sum.resource} limits of all: ${limitSumWords(sum)}${sum.over ? ' (over-committed)' : ''}`,
     ),
