@@ -51,6 +51,20 @@ test('the command line tells the same, and takes one limit away while the other 
   await expect(limit('--memory-high', '2GB', '--memory-max', '1GB')).rejects.toThrow(/must not be above/)
 })
 
+test('a change of limits is rolled back from the history, as an ordinary change', async ({ page }) => {
+  await signIn(page)
+  await page.goto(`${process.env.FLOE_E2E_URL}/instances/limited`)
+  await page.getByText('History', { exact: true }).click()
+  const history = page.getByRole('table', { name: 'History of limits' })
+  // the newest took the limit of processors away
+  await history.getByRole('button', { name: 'Roll back' }).first().click()
+  const dialog = page.getByRole('dialog', { name: 'Limits of limited' })
+  await expect(dialog.getByLabel('CPU, cores')).toHaveValue('0.5')
+  await dialog.getByRole('button', { name: 'Change limits' }).click()
+  await expect(dialog).toBeHidden()
+  await expect.poll(async () => (await toldOf('limited')).limits.cpu, { timeout: 30_000 }).toBe(0.5)
+})
+
 test('a change that was ordered is in force within 2 s, as the kernel tells it', async () => {
   const took: number[] = []
   // a busy machine may take its time once
