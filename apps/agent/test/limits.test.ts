@@ -1,5 +1,6 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { spawnSync } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { InstanceId, type LimitChanges, noLimits } from '@floe/domain'
 import {
   directoryOf,
@@ -8,7 +9,7 @@ import {
   parseOwnGroups,
   secondsWaited,
 } from '@floe/host/control-groups'
-import { waitUntil } from '@floe/testkit'
+import { makeScratchDirectory, waitUntil } from '@floe/testkit'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { chooseLimitDriver } from '../src/host/limits/choose'
@@ -310,6 +311,67 @@ describe.skipIf(!usable)(
       await limit({ memoryMax: null })
       await f.waitForState(id, 'running')
     }, 240_000)
+
+    const mayMount =
+      spawnSync('losetup', ['--version']).status === 0 && spawnSync('mkfs.ext4', ['-V']).status === 0
+    test.skipIf(!mayMount)('WAL on a device of its own has limits of its own', async () => {
+      const run = (file: string, ...args: string[]) => {
+        const { status, stdout, stderr } = spawnSync(file, args, { encoding: 'utf8' })
+        if (status !== 0) throw new Error(`${file} ${args.join(' ')}: ${stderr}`)
+        return stdout.trim()
+      }
+      const scratch = makeScratchDirectory('wal-device')
+      const [image, mounted] = [join(scratch.path, 'image'), join(scratch.path, 'mounted')]
+      run('truncate', '-s', '256M', image)
+      chmodSync(scratch.path, 0o755)
+      mkdirSync(mounted)
+      const device = run('losetup', '--find', '--show', image)
+      try {
+        run('mkfs.ext4', '-q', device)
+        run('mount', device, mounted)
+        const instanceId = await f.create({ settings: { max_wal_size: '48MB', min_wal_size: '32MB' } })
+        const link = join(f.dataDirectory(instanceId), 'pg_wal')
+        run('cp', '-a', link, join(mounted, 'wal'))
+        run('rm', '-r', link)
+        run('ln', '-s', join(mounted, 'wal'), link)
+        await limit({ walWriteIops: 60 }, instanceId)
+        await f.must({ kind: 'start-instance', instanceId })
+        const seen = await waitUntil('its devices are known', async () => {
+          const limits = await limitsSeen(instanceId)
+          return limits?.devices.wal && limits.inForce ? limits : null
+        })
+        expect(seen.devices.wal).toBe(basename(device))
+        expect(seen.devices.data).not.toBe(seen.devices.wal)
+        expect(seen.inForce).toEqual({ ...noLimits, walWriteIops: 60 })
+        expect(seen.gaps.map((gap) => gap.why).join()).not.toContain('with the data')
+        /** Direct writes a second into a file of the data directory. */
+        const rate = async (file: string, writes: number) => {
+          const begun = performance.now()
+          const dd = `dd if=/dev/zero of=${file} bs=8k count=${writes} oflag=direct status=none`
+          await f.query(instanceId, `copy (select 1) to program '${dd}'`)
+          return (writes / (performance.now() - begun)) * 1_000
+        }
+        const from = Date.now()
+        expect(await rate('pg_wal/limited.tmp', 180)).toBeLessThan(60 * 1.1)
+        expect(await rate('free.tmp', 400)).toBeGreaterThan(60 * 1.1)
+        await waitUntil('a sample tells what the WAL device did', async () => {
+          const { samples } = await f.read.telemetry.read.query({
+            ...{ instanceId: InstanceId.parse(instanceId), afterSeq: 0, limit: 3_600 },
+          })
+          return (
+            samples.some(
+              ({ at, values }) =>
+                at > from && (values.wal_device_writes ?? 0) > 20 && values.wal_device_write_limit === 60,
+            ) || null
+          )
+        })
+        await f.must({ kind: 'stop-instance', instanceId, mode: 'immediate' })
+      } finally {
+        spawnSync('umount', ['--lazy', mounted])
+        run('losetup', '--detach', device)
+        scratch.remove()
+      }
+    })
 
     test('an instance that has ended leaves no group', async () => {
       const own = group(await postmaster(), 'cpu')
