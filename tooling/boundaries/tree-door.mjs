@@ -74,7 +74,7 @@ const agentCalls = {
   'host/kernel-log.ts': ['kernel', 'closeSync openSync readSync'],
   'host/limits/cgroup-systemd.ts': ['kernel', 'lchownSync'],
   'host/limits/choose.ts': ['kernel', 'readFileSync'],
-  'host/limits/device.ts': ['leaf', 'lstatSync readFileSync readlinkSync statSync'],
+  'host/limits/device.ts': ['leaf', 'lstatSync opendirSync readFileSync readlinkSync statSync'],
   'host/limits/group-files.ts': ['kernel', 'closeSync lstatSync mkdirSync openSync rmdirSync writeSync'],
   'host/owned-files.ts': [
     'door',

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { InstanceId, type LimitChanges, noLimits } from '@floe/domain'
 import {
@@ -314,21 +314,38 @@ describe.skipIf(!usable)(
 
     const mayMount =
       spawnSync('losetup', ['--version']).status === 0 && spawnSync('mkfs.ext4', ['-V']).status === 0
-    test.skipIf(!mayMount)('WAL on a device of its own has limits of its own', async () => {
-      const run = (file: string, ...args: string[]) => {
-        const { status, stdout, stderr } = spawnSync(file, args, { encoding: 'utf8' })
-        if (status !== 0) throw new Error(`${file} ${args.join(' ')}: ${stderr}`)
-        return stdout.trim()
-      }
-      const scratch = makeScratchDirectory('wal-device')
+    const run = (file: string, ...args: string[]) => {
+      const { status, stdout, stderr } = spawnSync(file, args, { encoding: 'utf8' })
+      if (status !== 0) throw new Error(`${file} ${args.join(' ')}: ${stderr}`)
+      return stdout.trim()
+    }
+    /** With a file system on a device of its own, which is gone afterwards. */
+    async function onAnotherDevice(body: (mounted: string, device: string) => Promise<void>) {
+      const scratch = makeScratchDirectory('another-device')
       const [image, mounted] = [join(scratch.path, 'image'), join(scratch.path, 'mounted')]
       run('truncate', '-s', '256M', image)
-      chmodSync(scratch.path, 0o755)
       mkdirSync(mounted)
       const device = run('losetup', '--find', '--show', image)
       try {
         run('mkfs.ext4', '-q', device)
         run('mount', device, mounted)
+        await body(mounted, basename(device))
+      } finally {
+        spawnSync('umount', ['--lazy', mounted])
+        run('losetup', '--detach', device)
+        scratch.remove()
+      }
+    }
+    /** Direct writes a second that a session's program gets into a file. */
+    async function writesTo(instanceId: string, file: string, writes: number): Promise<number> {
+      const begun = performance.now()
+      const dd = `dd if=/dev/zero of=${file} bs=8k count=${writes} oflag=direct status=none`
+      await f.query(instanceId, `copy (select 1) to program '${dd}'`)
+      return (writes / (performance.now() - begun)) * 1_000
+    }
+
+    test.skipIf(!mayMount)('WAL on a device of its own has limits of its own', { timeout: 240_000 }, () =>
+      onAnotherDevice(async (mounted, device) => {
         const instanceId = await f.create({ settings: { max_wal_size: '48MB', min_wal_size: '32MB' } })
         const link = join(f.dataDirectory(instanceId), 'pg_wal')
         run('cp', '-a', link, join(mounted, 'wal'))
@@ -340,20 +357,13 @@ describe.skipIf(!usable)(
           const limits = await limitsSeen(instanceId)
           return limits?.devices.wal && limits.inForce ? limits : null
         })
-        expect(seen.devices.wal).toBe(basename(device))
-        expect(seen.devices.data).not.toBe(seen.devices.wal)
+        expect(seen.devices.wal).toBe(device)
+        expect(seen.devices.data).not.toBe(device)
         expect(seen.inForce).toEqual({ ...noLimits, walWriteIops: 60 })
         expect(seen.gaps.map((gap) => gap.why).join()).not.toContain('with the data')
-        /** Direct writes a second into a file of the data directory. */
-        const rate = async (file: string, writes: number) => {
-          const begun = performance.now()
-          const dd = `dd if=/dev/zero of=${file} bs=8k count=${writes} oflag=direct status=none`
-          await f.query(instanceId, `copy (select 1) to program '${dd}'`)
-          return (writes / (performance.now() - begun)) * 1_000
-        }
         const from = Date.now()
-        expect(await rate('pg_wal/limited.tmp', 180)).toBeLessThan(60 * 1.1)
-        expect(await rate('free.tmp', 400)).toBeGreaterThan(60 * 1.1)
+        expect(await writesTo(instanceId, 'pg_wal/limited.tmp', 180)).toBeLessThan(60 * 1.1)
+        expect(await writesTo(instanceId, 'free.tmp', 400)).toBeGreaterThan(60 * 1.1)
         await waitUntil('a sample tells what the WAL device did', async () => {
           const { samples } = await f.read.telemetry.read.query({
             ...{ instanceId: InstanceId.parse(instanceId), afterSeq: 0, limit: 3_600 },
@@ -366,12 +376,31 @@ describe.skipIf(!usable)(
           )
         })
         await f.must({ kind: 'stop-instance', instanceId, mode: 'immediate' })
-      } finally {
-        spawnSync('umount', ['--lazy', mounted])
-        run('losetup', '--detach', device)
-        scratch.remove()
-      }
-    })
+      }),
+    )
+
+    test.skipIf(!mayMount)(
+      'a tablespace on another device has the limits of data',
+      { timeout: 240_000 },
+      () =>
+        onAnotherDevice(async (mounted) => {
+          const instanceId = await f.createRunning()
+          await limit({ dataWriteIops: 60 }, instanceId)
+          const space = join(mounted, 'space')
+          mkdirSync(space)
+          const { uid, gid } = f.userOf(instanceId)
+          chownSync(space, uid, gid)
+          await f.query(instanceId, `create tablespace elsewhere location '${space}'`)
+          const own = group((await f.observed(instanceId))?.postmasterPid as number, 'blkio')
+          await waitUntil('it is limited', async () => {
+            const limited = value(own, 'blkio.throttle.write_iops_device').split('\n')
+            return limited.length === 2 && limited.every((line) => line.endsWith(' 60')) ? limited : null
+          })
+          expect(await writesTo(instanceId, join(space, 'limited.tmp'), 180)).toBeLessThan(60 * 1.1)
+          expect((await limitsSeen(instanceId))?.inForce?.dataWriteIops).toBe(60)
+          await f.must({ kind: 'stop-instance', instanceId, mode: 'immediate' })
+        }),
+    )
 
     test('an instance that has ended leaves no group', async () => {
       const own = group(await postmaster(), 'cpu')

@@ -1,5 +1,6 @@
 import type { InstanceLimits } from '@floe/domain'
-import { type Devices, type GroupUse, limitsByDevice } from '../host/limits/driver'
+import type { Devices } from '../host/limits/device'
+import { type GroupUse, limitsByDevice } from '../host/limits/driver'
 import type { Reading } from './reading'
 import type { DeviceSeen } from './stall-detector'
 
@@ -50,7 +51,8 @@ export function limitedDevices({ use, inForce, devices }: LimitReading): DeviceS
   if (!inForce) return []
   return [...limitsByDevice(inForce, devices)].flatMap(([number, limits]) => {
     const used = use.devices.get(number)
-    const name = [devices.data, devices.wal].find((d) => d?.number === number)?.name
+    const all = [devices.data, devices.wal, ...(devices.tablespaces ?? [])]
+    const name = all.find((d) => d?.number === number)?.name
     if (!used || name === undefined) return []
     const pairs = [
       [used.reads, limits.readIops],

@@ -74,6 +74,28 @@ describe('cgroup v2', () => {
     })
   })
 
+  test('limits of data hold on each device that a tablespace lies on', async () => {
+    const space = { number: '259:9', name: 'nvme2n1' }
+    const devices = { data, wal, tablespaces: [space] }
+    group('floe/one', ofKernel)
+    const io = (number: string, wiops: number) => `${number} rbps=max wbps=max riops=max wiops=${wiops}\n`
+    group('floe/one/sessions', { 'io.max': '' })
+    const driver = new CgroupV2(mount(), groupsOf)
+    await driver.apply(
+      'one',
+      { ...noLimits, dataWriteIops: 800 },
+      { data: null, wal: null, tablespaces: [space] },
+    )
+    expect(text('floe/one/sessions/io.max')).toBe('259:9 riops=max wiops=800 rbps=max wbps=max')
+    const inForce = (on: string) => {
+      writeFileSync(join(root, 'floe/one/sessions/io.max'), on)
+      return driver.inForce('one', devices)?.dataWriteIops
+    }
+    expect(inForce(io('259:0', 800) + io('259:9', 800))).toBe(800)
+    // one that was made since
+    expect(inForce(io('259:0', 800))).toBeNull()
+  })
+
   test('a process is moved only where it is not, into the leaf of its part', () => {
     group('')
     group('floe')

@@ -11,10 +11,10 @@ import {
   readGroupFile,
   secondsWaited,
 } from '@floe/host/control-groups'
+import type { Devices } from './device'
 import {
   CPU_PERIOD_US,
   coresOf,
-  type Devices,
   type DeviceUse,
   type GroupUse,
   type IoLimits,

@@ -1,13 +1,11 @@
 import type { InstanceLimits, LimitDriverKind } from '@floe/domain'
-import type { Device } from './device'
+import type { Devices } from './device'
 
 /**
  * Where a process belongs: what limits of I/O hold for, or the background processes that they do not. Processors and memory
  * are limited for both together.
  */
 export type Part = 'sessions' | 'background'
-
-export type Devices = { data: Device | null; wal: Device | null }
 
 export type DeviceUse = { readBytes: number; writeBytes: number; reads: number; writes: number }
 
@@ -59,9 +57,10 @@ export interface LimitDriver {
   forget(instanceId: string): boolean
 }
 
-/** The limits of one device: WAL limits only where WAL lies on a device of its own. */
-export function limitsByDevice(limits: InstanceLimits, { data, wal }: Devices): Map<string, IoLimits> {
-  const all = new Map<string, IoLimits>()
+/** The limits of each device: WAL limits only where WAL lies on a device of its own; those of data where tablespaces lie, too. */
+export function limitsByDevice(limits: InstanceLimits, devices: Devices): Map<string, IoLimits> {
+  const { data, wal, tablespaces = [] } = devices
+  const all = new Map<string, IoLimits>(tablespaces.map(({ number }) => [number, ofData(limits)]))
   if (data) all.set(data.number, ofData(limits))
   if (wal && wal.number !== data?.number) all.set(wal.number, ofWal(limits))
   return all
@@ -84,11 +83,11 @@ const ofWal = (l: InstanceLimits): IoLimits => ({
 
 /** The same the other way round, from what each device is limited to. */
 export function limitsOfDevices(
-  { data, wal }: Devices,
+  { data, wal, tablespaces = [] }: Devices,
   of: (device: string) => IoLimits,
 ): Omit<InstanceLimits, 'cpu' | 'memoryHigh' | 'memoryMax'> {
   const none: IoLimits = { readIops: null, writeIops: null, readBytes: null, writeBytes: null }
-  const d = data ? of(data.number) : none
+  const d = inAll([...(data ? [data] : []), ...tablespaces].map(({ number }) => of(number))) ?? none
   const w = wal && wal.number !== data?.number ? of(wal.number) : none
   return {
     dataReadIops: d.readIops,
@@ -99,6 +98,18 @@ export function limitsOfDevices(
     walWriteIops: w.writeIops,
     walReadBytes: w.readBytes,
     walWriteBytes: w.writeBytes,
+  }
+}
+
+/** What holds on all of several devices: a limit that one of them does not have is none. */
+function inAll([first, ...others]: readonly IoLimits[]): IoLimits | null {
+  if (!first) return null
+  const common = (name: keyof IoLimits) => (others.every((o) => o[name] === first[name]) ? first[name] : null)
+  return {
+    readIops: common('readIops'),
+    writeIops: common('writeIops'),
+    readBytes: common('readBytes'),
+    writeBytes: common('writeBytes'),
   }
 }
 
