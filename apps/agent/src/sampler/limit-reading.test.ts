@@ -35,16 +35,25 @@ test('every limit is told, with what is used of it', () => {
     cpu_throttled: 0.5,
     io_stall: 1.5,
     memory_stall: 0.25,
-    ...{ data_device_reads: 10, data_device_writes: 11, data_device_read_bytes: 12, data_device_write_bytes: 13 },
+    ...{
+      data_device_reads: 10,
+      data_device_writes: 11,
+      data_device_read_bytes: 12,
+      data_device_write_bytes: 13,
+    },
     ...{ wal_device_reads: 20, wal_device_writes: 21, wal_device_read_bytes: 22, wal_device_write_bytes: 23 },
   })
 })
 
 test('WAL on the device of the data is no device of its own, and what is not known is absent', () => {
-  const names = ({ counters }: ReturnType<typeof read>) => Object.keys(counters).filter((n) => n.startsWith('wal'))
+  const names = ({ counters }: ReturnType<typeof read>) =>
+    Object.keys(counters).filter((n) => n.startsWith('wal'))
   expect(names(read({ data, wal: data }))).toEqual([])
   expect(names(read({ data, wal: null }))).toEqual([])
-  const { counters, gauges } = read({ data: null, wal: null }, { memoryWaitSeconds: null, memoryHeldBytes: null })
+  const { counters, gauges } = read(
+    { data: null, wal: null },
+    { memoryWaitSeconds: null, memoryHeldBytes: null },
+  )
   expect(counters).toEqual({ cpu_throttled: 0.5, io_stall: 1.5 })
   expect(gauges).not.toHaveProperty('memory_held')
 })
