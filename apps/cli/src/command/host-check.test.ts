@@ -99,26 +99,6 @@ test('a host that was never checked, and a check that told nothing, say so', asy
   expect(await floe('host', 'check', 'db-1', '--last')).toContain('told nothing: it is silent')
 })
 
-test('the map of a host tells what each instance uses and may use, and what the limits add up to', async () => {
-  answers['host.show'] = { host: { hostId, name: 'db-1', state: 'online' }, check: {} }
-  answers['host.map'] = {
-    resources: [
-      { resource: 'cpu', of: null, size: 4, used: [0.5], others: 1, left: 2.5, unknown: 0 },
-      { resource: 'writes', of: 'nvme0n1', size: null, used: [2048], others: null, left: null, unknown: 0 },
-    ],
-    instances: [
-      { name: 'shop', state: 'running', limits: { ...noLimits, cpu: 5, dataWriteIops: 800 }, sampleAt: 1 },
-    ],
-    sums: [{ resource: 'cpu', limited: 5, size: 4, unlimited: 0, over: true }],
-    pressures: [{ title: 'CPU is used up', detail: 'None is left.', hint: null }],
-  }
-  const text = await floe('host', 'map', 'db-1')
-  expect(text).toMatch(/shop +running +0\.50 cores \(limit 5 cores\) +2 kB\/s \(limit 800 IOPS\)/)
-  expect(text).toMatch(/everything else +1\.00 core +–/)
-  expect(text).toContain('cpu limits of all: 5 cores of 4 cores (over-committed)')
-  expect(text).toContain('CPU is used up. None is left.')
-})
-
 test('a profile is shown with reasons and changes nothing; with --apply it is one change of what this engine has', async () => {
   const proposed = (name: string, value: string) => ({ name, value, reason: `Why ${name}.` })
   answers['setting.profile'] = {
@@ -154,19 +134,23 @@ test('the map of a host is a table whose rows add up, and says what hurts whom',
       { ...part, resource: 'writes', size: null, used: [2_048, 0], others: null, left: null },
     ],
     instances: [
-      { name: 'alpha', state: 'running' },
-      { name: 'beta', state: 'unknown' },
+      { name: 'alpha', state: 'running', limits: { ...noLimits, cpu: 5, dataWriteIops: 800 } },
+      { name: 'beta', state: 'unknown', limits: noLimits },
     ],
+    sums: [{ resource: 'cpu', limited: 5, size: 4, unlimited: 1, over: true }],
     pressures: [{ title: 'beta stalled', detail: 'Once.', hint: 'Limit alpha.' }],
   }
   const text = await floe('host', 'map', 'db-1')
   expect(text).toContain('The machine as last seen 9 s ago.')
-  expect(text).toMatch(/alpha +running +2\.00 cores +2 kB\/s/)
+  expect(text).toMatch(/alpha +running +2\.00 cores \(limit 5 cores\) +2 kB\/s \(limit 800 IOPS\)/)
   expect(text).toMatch(/beta +unknown +– +0 B\/s/)
   expect(text).toMatch(/everything else +1\.00 core +–/)
   expect(text).toMatch(/left +1\.00 core +–/)
   expect(text).toMatch(/all there is +4\.00 cores +–/)
+  expect(text).toContain(
+    'cpu limits of all: 5 cores of 4 cores; 1 has none and may take all of it (over-committed)',
+  )
   expect(text).toContain('beta stalled. Once. Limit alpha.')
-  answers['host.map'] = { resources: [], instances: [], pressures: [] }
+  answers['host.map'] = { resources: [], instances: [], sums: [], pressures: [] }
   expect(await floe('host', 'map', 'db-1')).toContain('Nothing is known of host "db-1" yet')
 })
