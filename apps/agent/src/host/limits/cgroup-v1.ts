@@ -23,6 +23,7 @@ import {
   limitsOfDevices,
   type Part,
   quotaOf,
+  setEach,
 } from './driver'
 import { isOwn, makeGroup, moveTo, removeGroup, writeGroupFile } from './group-files'
 
@@ -158,19 +159,14 @@ export class CgroupV1 implements LimitDriver {
     const cpu = of('cpu')
     const memory = of('memory')
     const blkio = of('blkio')
-    // one that the kernel refuses leaves no other unset
-    const refused: unknown[] = []
-    for (const set of [
-      () => cpu && setProcessors(cpu, limits.cpu),
-      () => memory && writeGroupFile(memory, 'memory.limit_in_bytes', String(limits.memoryMax ?? -1)),
-      () => blkio && setThrottles(blkio, limits, devices),
-    ])
-      try {
-        set()
-      } catch (error) {
-        refused.push(error)
-      }
-    if (refused.length > 0) throw refused[0]
+    setEach(
+      [
+        () => cpu && setProcessors(cpu, limits.cpu),
+        () => memory && writeGroupFile(memory, 'memory.limit_in_bytes', String(limits.memoryMax ?? -1)),
+        () => blkio && setThrottles(blkio, limits, devices),
+      ],
+      (set) => set(),
+    )
   }
 
   inForce(instanceId: string, devices: Devices): InstanceLimits | null {
@@ -268,11 +264,12 @@ function setProcessors(directory: string, cores: number | null): void {
 
 function setThrottles(directory: string, limits: InstanceLimits, devices: Devices): void {
   const wanted = limitsByDevice(limits, devices)
-  for (const [name, file] of Object.entries(throttles) as [keyof IoLimits, string][]) {
-    const numbers = new Set([...devicesIn(readGroupFile(directory, file)).keys(), ...wanted.keys()])
-    for (const number of numbers)
-      writeGroupFile(directory, file, `${number} ${wanted.get(number)?.[name] ?? 0}`)
-  }
+  const lines = (Object.entries(throttles) as [keyof IoLimits, string][]).flatMap(([name, file]) => {
+    const numbers = new Set([...wanted.keys(), ...devicesIn(readGroupFile(directory, file)).keys()])
+    return [...numbers].map((number) => ({ file, line: `${number} ${wanted.get(number)?.[name] ?? 0}` }))
+  })
+  // the links to tablespaces are the instance's user's: a device that refuses costs no other one its limits
+  setEach(lines, ({ file, line }) => writeGroupFile(directory, file, line))
 }
 
 /** Lines of `254:0 800`. */

@@ -23,6 +23,7 @@ import {
   limitsOfDevices,
   type Part,
   quotaOf,
+  setEach,
 } from './driver'
 import { makeGroup, moveTo, removeGroup, writeGroupFile } from './group-files'
 
@@ -143,13 +144,14 @@ export class CgroupV2 implements LimitDriver {
     const leaf = this.#leaf(instanceId, 'sessions')
     const before = readGroupFile(leaf, 'io.max')
     if (before === null) return
-    for (const number of new Set([...ioMax(before).keys(), ...wanted.keys()])) {
+    // the links to tablespaces are the instance's user's: a device that refuses costs no other one its limits
+    setEach(new Set([...ioMax(before).keys(), ...wanted.keys()]), (number) => {
       const io = wanted.get(number)
       const words = (Object.entries(ioWords) as [keyof IoLimits, string][]).map(
         ([name, word]) => `${word}=${io?.[name] ?? 'max'}`,
       )
       writeGroupFile(leaf, 'io.max', `${number} ${words.join(' ')}`)
-    }
+    })
   }
 
   /** Processors and memory. */

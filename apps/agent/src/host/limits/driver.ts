@@ -60,10 +60,23 @@ export interface LimitDriver {
 /** The limits of each device: WAL limits only where WAL lies on a device of its own; those of data where tablespaces lie, too. */
 export function limitsByDevice(limits: InstanceLimits, devices: Devices): Map<string, IoLimits> {
   const { data, wal, tablespaces = [] } = devices
-  const all = new Map<string, IoLimits>(tablespaces.map(({ number }) => [number, ofData(limits)]))
+  const all = new Map<string, IoLimits>()
   if (data) all.set(data.number, ofData(limits))
   if (wal && wal.number !== data?.number) all.set(wal.number, ofWal(limits))
+  for (const { number } of tablespaces) if (!all.has(number)) all.set(number, ofData(limits))
   return all
+}
+
+/** Sets one after the other; what one of them refuses leaves no other unset, and is thrown at the end. */
+export function setEach<T>(all: Iterable<T>, set: (one: T) => void): void {
+  const refused: unknown[] = []
+  for (const one of all)
+    try {
+      set(one)
+    } catch (error) {
+      refused.push(error)
+    }
+  if (refused.length > 0) throw refused[0]
 }
 
 export type IoLimits = Record<'readIops' | 'writeIops' | 'readBytes' | 'writeBytes', number | null>
