@@ -1,7 +1,7 @@
 import { expect, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
-import { floeJson } from '../fixtures/floe-command'
-import { createInstance } from '../fixtures/instance'
+import { floe, floeJson, startProgram } from '../fixtures/floe-command'
+import { createInstance, engineProgram } from '../fixtures/instance'
 import { looksRight } from '../fixtures/looks-right'
 import { signIn } from '../fixtures/owner'
 
@@ -10,13 +10,15 @@ test.describe.configure({ mode: 'serial' })
 type Told = {
   limits: Record<string, number | null>
   observed: { driver: string | null; inForce: Record<string, number | null> | null } | null
-  history: { reason: string | null }[]
+  history: { reason: string | null; operationId: string }[]
 }
+const MB = 1024 ** 2
 const limit = (...words: string[]) => floeJson<Told>('instance', 'limit', 'limited', ...words)
 const toldOf = (name: string) => floeJson<Told>('instance', 'limit', name)
 
+let connectionString: string
 test.beforeAll(async () => {
-  await createInstance('limited')
+  connectionString = (await createInstance('limited')).connectionString
   const { observed } = await limit()
   test.skip(observed?.driver == null, 'this host has no cgroup that the agent may use')
 })
@@ -49,6 +51,74 @@ test('the command line tells the same, and takes one limit away while the other 
   await expect(limit('--memory-high', '2GB', '--memory-max', '1GB')).rejects.toThrow(/must not be above/)
 })
 
+test('a change of limits is rolled back from the history, as an ordinary change', async ({ page }) => {
+  await signIn(page)
+  await page.goto(`${process.env.FLOE_E2E_URL}/instances/limited`)
+  await page.getByText('History', { exact: true }).click()
+  const history = page.getByRole('table', { name: 'History of limits' })
+  // the newest took the limit of processors away
+  await history.getByRole('button', { name: 'Roll back' }).first().click()
+  const dialog = page.getByRole('dialog', { name: 'Limits of limited' })
+  await expect(dialog.getByLabel('CPU, cores')).toHaveValue('0.5')
+  await dialog.getByRole('button', { name: 'Change limits' }).click()
+  await expect(dialog).toBeHidden()
+  await expect.poll(async () => (await toldOf('limited')).limits.cpu, { timeout: 30_000 }).toBe(0.5)
+})
+
+test('a change that was ordered is in force within 2 s, as the kernel tells it', async () => {
+  const took: number[] = []
+  // a busy machine may take its time once
+  for (const cpu of ['0.3', '0.4', '0.6']) {
+    const { observed, history } = await limit('--cpu', cpu)
+    expect(observed?.inForce?.cpu).toBe(Number(cpu))
+    const { createdAt, endedAt } = await floeJson<{ createdAt: number; endedAt: number }>(
+      ...['operation', 'show', history[0]?.operationId as string],
+    )
+    took.push(endedAt - createdAt)
+  }
+  test.info().annotations.push({ type: 'figure', description: `limit to in force ${took.join(', ')} ms` })
+  expect(Math.min(...took)).toBeLessThan(2_000)
+  await limit('--cpu', 'none')
+})
+
+test('memory near its limit is an incident before anything is killed, and is over when a session ends', async ({
+  page,
+}) => {
+  const held = async () => {
+    const lines = await floe(
+      ...['telemetry', 'history', 'limited', '--minutes', '1', '--metrics', 'memory_held', '--json'],
+    )
+    const last = JSON.parse(lines.trim().split('\n').at(-1) ?? 'null') as {
+      values: { memory_held: number | null }
+    } | null
+    return last?.values.memory_held ?? 0
+  }
+  const session = startProgram(engineProgram('psql'), [
+    ...['-Xqc', `select length(set_config('floe.held', repeat('x', ${200 * MB}), false))`],
+    ...['-c', 'select pg_sleep(600)', connectionString],
+  ])
+  try {
+    await expect.poll(held, { timeout: 60_000 }).toBeGreaterThan(180 * MB)
+    await limit('--memory-high', `${Math.round((await held()) / 0.95 / MB)}MB`)
+    await signIn(page)
+    await page.goto(`${process.env.FLOE_E2E_URL}/incidents`)
+    const title = 'memory of instance "limited" is near its limit'
+    const row = page.getByRole('listitem').filter({ hasText: title })
+    await expect(row).toBeVisible({ timeout: 30_000 })
+    await page.goto(`${process.env.FLOE_E2E_URL}/instances/limited`)
+    await expect(page.getByText('Memory is near the limit')).toBeVisible()
+    const told = await floe('instance', 'limit', 'limited')
+    expect(told).toContain('near the limit')
+    expect(told).not.toContain('killed')
+    await session.stop()
+    await page.goto(`${process.env.FLOE_E2E_URL}/incidents`)
+    await expect(row).toBeHidden({ timeout: 30_000 })
+  } finally {
+    await session.stop()
+    await limit('--memory-high', 'none')
+  }
+})
+
 test('an instance is created with limits, which are in force from its first start on', async ({ page }) => {
   await signIn(page)
   await page.goto(`${process.env.FLOE_E2E_URL}/instances/new`)
@@ -57,7 +127,10 @@ test('an instance is created with limits, which are in force from its first star
   const high = page.getByLabel('Memory, high, bytes')
   await high.fill('2GB')
   await page.getByLabel('Memory, max, bytes').fill('1GB')
-  await page.getByLabel('CPU, cores').fill('0.75')
+  const cpu = page.getByLabel('CPU, cores')
+  await cpu.fill('5000')
+  await expect(page.getByText('over-committed')).toBeVisible()
+  await cpu.fill('0.75')
   const create = page.getByRole('button', { name: 'Create instance' })
   await create.click()
   await expect(page.getByText(/must not be above/)).toBeVisible()

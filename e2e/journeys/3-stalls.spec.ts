@@ -1,4 +1,5 @@
 import { expect, test } from '@playwright/test'
+import { floe } from '../fixtures/floe-command'
 import { createInstance, sql } from '../fixtures/instance'
 import { looksRight } from '../fixtures/looks-right'
 import { signIn } from '../fixtures/owner'
@@ -22,4 +23,5 @@ test('a stall is marked on the chart of transactions, and listed with what it wa
   await expect(row.first()).toContainText('Lock:relation', { timeout: 60_000 })
   await expect(page.getByText('stall', { exact: true })).toBeVisible()
   await looksRight(page, 'stalls')
+  expect(await floe('telemetry', 'stalls', 'stalling')).toMatch(/a lock +Lock:relation/)
 })

@@ -74,11 +74,8 @@ const agentCalls = {
   'host/kernel-log.ts': ['kernel', 'closeSync openSync readSync'],
   'host/limits/cgroup-systemd.ts': ['kernel', 'lchownSync'],
   'host/limits/choose.ts': ['kernel', 'readFileSync'],
-  'host/limits/device.ts': ['leaf', 'lstatSync readFileSync readlinkSync statSync'],
-  'host/limits/group-files.ts': [
-    'kernel',
-    'closeSync lstatSync mkdirSync openSync readSync rmdirSync writeSync',
-  ],
+  'host/limits/device.ts': ['leaf', 'lstatSync opendirSync readFileSync readlinkSync statSync'],
+  'host/limits/group-files.ts': ['kernel', 'closeSync lstatSync mkdirSync openSync rmdirSync writeSync'],
   'host/owned-files.ts': [
     'door',
     'chmodSync closeSync fstatSync lchownSync lstatSync mkdirSync readDescriptor readSync statfsSync',
@@ -150,7 +147,6 @@ const cliCalls = {
   'bench/chaos/story.ts': ['home', 'appendFileSync mkdirSync'],
   'bench/chaos/users-of-a-home.ts': ['trial', 'readFileSync readdirSync rmSync'],
   'bench/fleet.ts': ['trial', 'mkdtempSync rmSync'],
-  'bench/limit-probes.ts': ['kernel', 'readFileSync'],
   'bench/loop-device.ts': ['trial', 'chmodSync existsSync mkdirSync mkdtempSync readFileSync rmSync'],
   'bench/neighbours.ts': ['trial', 'mkdtempSync readFileSync readdirSync rmSync'],
   'bench/private-installation.ts': ['trial', 'chmodSync mkdtempSync readFileSync rmSync'],
@@ -275,6 +271,7 @@ const cliPrograms = {
 
 /** File of packages/host → where, and the calls it makes of node:fs: one place for all, audited once. */
 const hostCalls = {
+  'control-groups.ts': ['kernel', 'closeSync lstatSync openSync readSync'],
   'kernel-file.ts': ['kernel', 'closeSync openSync readSync'],
   'process-facts.ts': ['kernel', 'readdirSync readlinkSync statSync'],
   'regular-file.ts': ['caller', 'closeSync fstatSync openSync readSync'],

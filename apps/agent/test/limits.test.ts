@@ -1,11 +1,18 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { type LimitChanges, noLimits } from '@floe/domain'
-import { waitUntil } from '@floe/testkit'
+import { spawnSync } from 'node:child_process'
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { InstanceId, type LimitChanges, noLimits } from '@floe/domain'
+import {
+  directoryOf,
+  groupsOf,
+  parseGroupMounts,
+  parseOwnGroups,
+  secondsWaited,
+} from '@floe/host/control-groups'
+import { makeScratchDirectory, waitUntil } from '@floe/testkit'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { chooseLimitDriver } from '../src/host/limits/choose'
-import { directoryOf, groupsOf, parseGroupMounts, parseOwnGroups } from '../src/host/limits/group-files'
 import { AgentFixture } from './agent-fixture'
 
 const MB = 1024 ** 2
@@ -19,7 +26,7 @@ describe.skipIf(!usable)(
     let id: string
     beforeAll(async () => {
       f = await AgentFixture.start(4)
-      id = await f.create({ settings: { max_wal_size: '48MB', min_wal_size: '32MB' } })
+      id = await f.create({ settings: { max_wal_size: '48MB', min_wal_size: '32MB', summarize_wal: 'on' } })
       await limit({ cpu: 0.5, dataWriteIops: 800 })
       await f.must({ kind: 'start-instance', instanceId: id })
     })
@@ -37,6 +44,11 @@ describe.skipIf(!usable)(
         parseOwnGroups(groupsOf(pid)).get(controller) ?? '',
       )
     }
+    /** Whether cgroup v2 is mounted beside v1 and counts how long processes wait. */
+    const countsWaits = (() => {
+      const v2 = parseGroupMounts(readFileSync('/proc/self/mountinfo', 'utf8')).find((m) => m.version === 2)
+      return v2 !== undefined && existsSync(join(v2.path, 'io.pressure'))
+    })()
     const value = (directory: string, file: string) => readFileSync(join(directory, file), 'utf8').trim()
     const limitsSeen = async (instanceId = id) => (await f.observed(instanceId))?.limits
     /** Direct children of the postmaster by the title that each has. */
@@ -68,13 +80,13 @@ describe.skipIf(!usable)(
       expect(value(own, 'cpu.cfs_quota_us')).toBe('50000')
       const seen = await waitUntil('limits are reported', async () => {
         const limits = await limitsSeen()
-        return limits?.exempt.length === 3 ? limits : null
+        return limits?.exempt.length === 4 ? limits : null
       })
       expect(seen).toMatchObject({
         driver: 'cgroup-v1',
         whyNot: null,
         inForce: { ...noLimits, cpu: 0.5, dataWriteIops: 800 },
-        exempt: expect.arrayContaining(['checkpointer', 'WAL writer', 'logger']),
+        exempt: expect.arrayContaining(['checkpointer', 'WAL writer', 'WAL summarizer', 'logger']),
       })
       expect(seen.gaps).toEqual([{ limit: 'dataWriteIops', why: expect.stringContaining('not limited') }])
     })
@@ -90,7 +102,9 @@ describe.skipIf(!usable)(
         await client.query('create temporary table seen (line text)')
         await client.query("copy seen from program 'cat /proc/self/cgroup'")
         const { rows: lines } = await client.query('select line from seen')
-        expect(lines.map((r) => r.line).filter((line) => line.endsWith(`/floe/${id}`))).toHaveLength(4)
+        const own = lines.map((r) => r.line).filter((line) => line.endsWith(`/floe/${id}`))
+        // four controllers, and where the kernel counts waits if v2 is mounted beside them
+        expect(own).toHaveLength(4 + (countsWaits ? 1 : 0))
       } finally {
         await client.end()
       }
@@ -178,6 +192,32 @@ describe.skipIf(!usable)(
       // a busy machine may not get there, but what is limited gets near
       expect(rate).toBeGreaterThan(80 * 0.5)
     })
+
+    test.skipIf(!countsWaits)(
+      'how long a session waits for its limit of I/O is told, the checkpointer’s waits are not',
+      async () => {
+        const { observed } = await limit({ dataWriteIops: 40, dataReadIops: null })
+        if (observed.devices.data === null) return
+        const checkpointer = await processNamed(/checkpointer/)
+        expect(group(checkpointer, '')).toMatch(new RegExp(`/floe/${id}-background$`))
+        const own = group(await postmaster(), '')
+        const waited = () => secondsWaited(value(own, 'io.pressure')) ?? Number.NaN
+        const before = waited()
+        const from = Date.now()
+        await f.query(
+          id,
+          "copy (select 1) to program 'dd if=/dev/zero of=wait.tmp bs=8k count=120 oflag=direct status=none; rm wait.tmp'",
+        )
+        // 120 writes at 40 a second: most of three seconds
+        expect(waited() - before).toBeGreaterThan(1)
+        await waitUntil('a sample tells it', async () => {
+          const { samples } = await f.read.telemetry.read.query({
+            ...{ instanceId: InstanceId.parse(id), afterSeq: 0, limit: 3_600 },
+          })
+          return samples.some((s) => s.at > from && (s.values.io_stall ?? 0) > 0.5) || null
+        })
+      },
+    )
 
     test('processor time keeps to the limit within 5 %', async () => {
       await limit({ cpu: 0.2, dataWriteIops: null, dataReadIops: null })
@@ -271,6 +311,96 @@ describe.skipIf(!usable)(
       await limit({ memoryMax: null })
       await f.waitForState(id, 'running')
     }, 240_000)
+
+    const mayMount =
+      spawnSync('losetup', ['--version']).status === 0 && spawnSync('mkfs.ext4', ['-V']).status === 0
+    const run = (file: string, ...args: string[]) => {
+      const { status, stdout, stderr } = spawnSync(file, args, { encoding: 'utf8' })
+      if (status !== 0) throw new Error(`${file} ${args.join(' ')}: ${stderr}`)
+      return stdout.trim()
+    }
+    /** With a file system on a device of its own, which is gone afterwards. */
+    async function onAnotherDevice(body: (mounted: string, device: string) => Promise<void>) {
+      const scratch = makeScratchDirectory('another-device')
+      const [image, mounted] = [join(scratch.path, 'image'), join(scratch.path, 'mounted')]
+      run('truncate', '-s', '256M', image)
+      mkdirSync(mounted)
+      const device = run('losetup', '--find', '--show', image)
+      try {
+        run('mkfs.ext4', '-q', device)
+        run('mount', device, mounted)
+        await body(mounted, basename(device))
+      } finally {
+        spawnSync('umount', ['--lazy', mounted])
+        run('losetup', '--detach', device)
+        scratch.remove()
+      }
+    }
+    /** Direct writes a second that a session's program gets into a file. */
+    async function writesTo(instanceId: string, file: string, writes: number): Promise<number> {
+      const begun = performance.now()
+      const dd = `dd if=/dev/zero of=${file} bs=8k count=${writes} oflag=direct status=none`
+      await f.query(instanceId, `copy (select 1) to program '${dd}'`)
+      return (writes / (performance.now() - begun)) * 1_000
+    }
+
+    test.skipIf(!mayMount)('WAL on a device of its own has limits of its own', { timeout: 240_000 }, () =>
+      onAnotherDevice(async (mounted, device) => {
+        const instanceId = await f.create({ settings: { max_wal_size: '48MB', min_wal_size: '32MB' } })
+        const link = join(f.dataDirectory(instanceId), 'pg_wal')
+        run('cp', '-a', link, join(mounted, 'wal'))
+        run('rm', '-r', link)
+        run('ln', '-s', join(mounted, 'wal'), link)
+        await limit({ walWriteIops: 60 }, instanceId)
+        await f.must({ kind: 'start-instance', instanceId })
+        const seen = await waitUntil('its devices are known', async () => {
+          const limits = await limitsSeen(instanceId)
+          return limits?.devices.wal && limits.inForce ? limits : null
+        })
+        expect(seen.devices.wal).toBe(device)
+        expect(seen.devices.data).not.toBe(device)
+        expect(seen.inForce).toEqual({ ...noLimits, walWriteIops: 60 })
+        expect(seen.gaps.map((gap) => gap.why).join()).not.toContain('with the data')
+        const from = Date.now()
+        expect(await writesTo(instanceId, 'pg_wal/limited.tmp', 180)).toBeLessThan(60 * 1.1)
+        expect(await writesTo(instanceId, 'free.tmp', 400)).toBeGreaterThan(60 * 1.1)
+        await waitUntil('a sample tells what the WAL device did', async () => {
+          const { samples } = await f.read.telemetry.read.query({
+            ...{ instanceId: InstanceId.parse(instanceId), afterSeq: 0, limit: 3_600 },
+          })
+          return (
+            samples.some(
+              ({ at, values }) =>
+                at > from && (values.wal_device_writes ?? 0) > 20 && values.wal_device_write_limit === 60,
+            ) || null
+          )
+        })
+        await f.must({ kind: 'stop-instance', instanceId, mode: 'immediate' })
+      }),
+    )
+
+    test.skipIf(!mayMount)(
+      'a tablespace on another device has the limits of data',
+      { timeout: 240_000 },
+      () =>
+        onAnotherDevice(async (mounted) => {
+          const instanceId = await f.createRunning()
+          await limit({ dataWriteIops: 60 }, instanceId)
+          const space = join(mounted, 'space')
+          mkdirSync(space)
+          const { uid, gid } = f.userOf(instanceId)
+          chownSync(space, uid, gid)
+          await f.query(instanceId, `create tablespace elsewhere location '${space}'`)
+          const own = group((await f.observed(instanceId))?.postmasterPid as number, 'blkio')
+          await waitUntil('it is limited', async () => {
+            const limited = value(own, 'blkio.throttle.write_iops_device').split('\n')
+            return limited.length === 2 && limited.every((line) => line.endsWith(' 60')) ? limited : null
+          })
+          expect(await writesTo(instanceId, join(space, 'limited.tmp'), 180)).toBeLessThan(60 * 1.1)
+          expect((await limitsSeen(instanceId))?.inForce?.dataWriteIops).toBe(60)
+          await f.must({ kind: 'stop-instance', instanceId, mode: 'immediate' })
+        }),
+    )
 
     test('an instance that has ended leaves no group', async () => {
       const own = group(await postmaster(), 'cpu')

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { HostFacts } from './host'
-import { formatUse, hostMap, hostPressures, hostResources, scaleOf, unknownUse } from './host-map'
+import { formatUse, hostMap, hostPressures, hostResources, limitWords, scaleOf, unknownUse } from './host-map'
 import { noLimits } from './instance-limits'
 
 const GB = 1024 ** 3
@@ -67,6 +67,20 @@ test('values are told with their unit', () => {
     '2 kB/s',
   ])
   expect(formatUse('space', null)).toBe('–')
+})
+
+test('what limits an instance is told beside what it uses, requests as well as bytes', () => {
+  const limits = { ...noLimits, cpu: 0.7, memoryHigh: 3 * GB, memoryMax: 4 * GB, dataWriteIops: 800 }
+  expect(hostResources.map((resource) => limitWords(resource, limits))).toEqual([
+    'limit 0.7 cores',
+    'limit 4 GB, high 3 GB',
+    null,
+    null,
+    'limit 800 IOPS',
+  ])
+  expect(limitWords('reads', { ...limits, dataReadBytes: 50 * 1024 ** 2, dataReadIops: 100 })).toBe(
+    'limit 50 MB/s, 100 IOPS',
+  )
 })
 
 const instances = [

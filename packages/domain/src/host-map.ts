@@ -1,6 +1,6 @@
 import { formatBytes, formatDuration } from './format'
 import type { HostFacts } from './host'
-import type { InstanceLimits } from './instance-limits'
+import { formatLimit, type InstanceLimits, type LimitName } from './instance-limits'
 
 export const hostResources = ['cpu', 'memory', 'space', 'reads', 'writes'] as const
 export type HostResource = (typeof hostResources)[number]
@@ -10,21 +10,39 @@ type ResourceRecord = {
   unit: 'cores' | 'B' | 'B/s'
   /** What is said of the machine as a whole. */
   source: string
-  limit: keyof InstanceLimits | null
+  /** What can limit it. */
+  limits: readonly LimitName[]
 }
 export const hostResourceRecords = {
-  cpu: { title: 'CPU', unit: 'cores', source: '/proc/stat', limit: 'cpu' },
+  cpu: { title: 'CPU', unit: 'cores', source: '/proc/stat', limits: ['cpu'] },
   memory: {
     title: 'Memory',
     unit: 'B',
     source: '/proc/meminfo: MemTotal less MemAvailable',
-    limit: 'memoryMax',
+    limits: ['memoryMax', 'memoryHigh'],
   },
-  space: { title: 'Disk space', unit: 'B', source: 'statfs of the instances’ file system', limit: null },
-  reads: { title: 'Reads', unit: 'B/s', source: '/proc/diskstats', limit: 'dataReadBytes' },
-  writes: { title: 'Writes', unit: 'B/s', source: '/proc/diskstats', limit: 'dataWriteBytes' },
+  space: { title: 'Disk space', unit: 'B', source: 'statfs of the instances’ file system', limits: [] },
+  reads: {
+    title: 'Reads',
+    unit: 'B/s',
+    source: '/proc/diskstats',
+    limits: ['dataReadBytes', 'dataReadIops'],
+  },
+  writes: {
+    title: 'Writes',
+    unit: 'B/s',
+    source: '/proc/diskstats',
+    limits: ['dataWriteBytes', 'dataWriteIops'],
+  },
 } as const satisfies Record<HostResource, ResourceRecord>
 export const hostResourceRecord = (resource: HostResource): ResourceRecord => hostResourceRecords[resource]
+
+/** What an instance may have of a resource: `limit 4 GB, high 3 GB`; null where nothing limits it. */
+export function limitWords(resource: HostResource, limits: InstanceLimits): string | null {
+  const set = hostResourceRecord(resource).limits.filter((name) => limits[name] !== null)
+  const words = set.map((name) => `${name === 'memoryHigh' ? 'high ' : ''}${formatLimit(name, limits[name])}`)
+  return words.length === 0 ? null : `limit ${words.join(', ')}`
+}
 
 /** What an instance uses of each resource now; null: not known. */
 export type InstanceUse = Record<HostResource, number | null>
@@ -146,13 +164,13 @@ function usedUp(
 ): HostPressure[] {
   const { resource, size, left } = m
   if (size === null || left === null || left >= size * (resource === 'space' ? SPACE_LEFT : LEFT)) return []
-  const { title, limit } = hostResourceRecord(resource)
+  const { title } = hostResourceRecord(resource)
   const most = m.used.reduce<number | null>(
     (best, value, i) => ((value ?? 0) > (best === null ? 0 : (m.used[best] ?? 0)) ? i : best),
     null,
   )
   const used = most === null ? 0 : (m.used[most] ?? 0)
-  const option = limit === 'cpu' ? '--cpu CORES' : limit === 'memoryMax' ? '--memory-max SIZE' : null
+  const option = resource === 'cpu' ? '--cpu CORES' : resource === 'memory' ? '--memory-max SIZE' : null
   const byInstance = most !== null && used >= (m.others ?? 0)
   const name = most === null ? '' : (instances[most]?.name ?? '')
   return [

@@ -1,5 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import { HostShare, ProfileName, profileSettings, profileWords, proposedShare } from './setting-profile'
+import { noLimits } from './instance-limits'
+import {
+  ceilingWords,
+  HostShare,
+  ProfileName,
+  profileCeiling,
+  profileSettings,
+  profileWords,
+  proposedShare,
+} from './setting-profile'
 
 const GB = 1024 ** 3
 const hosts = [
@@ -51,6 +60,41 @@ test('values follow the host and the share', () => {
   expect(proposed('analytics', 'max_parallel_workers_per_gather', hosts[1], 0.25)).toBe('1')
   expect(proposed('bulk-load', 'polar_bulk_extend_size')).toBe('4MB')
   expect(proposed('tiny', 'shared_buffers', hosts[2])).toBe('128MB')
+})
+
+test('what limits let it have counts where it is less than the share, and the reason says so', () => {
+  const host = { memoryBytes: 512 * GB, cpus: 104 }
+  const of = (ceiling: { memoryBytes: number | null; cpus: number | null }, profile: ProfileName) =>
+    new Map(profileSettings(profile, host, 0.25, ceiling).map((line) => [line.name, line]))
+  const limited = of({ memoryBytes: 4 * GB, cpus: 0.7 }, 'oltp-nvme')
+  expect(limited.get('shared_buffers')).toEqual({
+    name: 'shared_buffers',
+    value: '1024MB',
+    reason: '25 % of its memory limit of 4 GB; the rest caches files and is needed by sessions.',
+  })
+  expect(limited.get('max_parallel_workers_per_gather')?.value).toBe('0')
+  // a limit that lets it have more than its share changes nothing
+  expect(of({ memoryBytes: 200 * GB, cpus: 50 }, 'analytics')).toEqual(
+    of({ memoryBytes: null, cpus: null }, 'analytics'),
+  )
+  for (const profile of ProfileName.options)
+    expect(
+      bytesOf(of({ memoryBytes: GB / 16, cpus: null }, profile).get('shared_buffers')?.value ?? ''),
+    ).toBe(32 * 1024 ** 2)
+})
+
+test('the lowest limit of all members counts', () => {
+  expect(profileCeiling([noLimits, noLimits])).toEqual({ memoryBytes: null, cpus: null })
+  expect(
+    profileCeiling([
+      { ...noLimits, memoryMax: 4 * GB, cpu: 2 },
+      { ...noLimits, memoryHigh: 3 * GB, memoryMax: 8 * GB },
+    ]),
+  ).toEqual({ memoryBytes: 3 * GB, cpus: 2 })
+  expect(ceilingWords({ memoryBytes: 3 * GB, cpus: 1 })).toBe(
+    'Its limits let it have 3 GB of memory and 1 core.',
+  )
+  expect(ceilingWords({ memoryBytes: null, cpus: null })).toBeNull()
 })
 
 test('the proposed share is the host divided by its instances, and always a share', () => {

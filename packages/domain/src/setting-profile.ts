@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { formatBytes } from './format'
+import type { InstanceLimits } from './instance-limits'
 
 /** What an instance is mainly for. */
 export const ProfileName = z.enum(['oltp-nvme', 'bulk-load', 'analytics', 'tiny'])
@@ -23,10 +25,35 @@ export const profileWords: Record<ProfileName, { title: string; about: string }>
   },
 }
 
+/** A ceiling as a sentence; null where there is none. */
+export function ceilingWords({ memoryBytes, cpus }: ProfileCeiling): string | null {
+  const parts = [
+    ...(memoryBytes === null ? [] : [`${formatBytes(memoryBytes)} of memory`]),
+    ...(cpus === null ? [] : [`${cpus} ${cpus === 1 ? 'core' : 'cores'}`]),
+  ]
+  return parts.length === 0 ? null : `Its limits let it have ${parts.join(' and ')}.`
+}
+
 /** The part of a host that is meant for one instance. */
 export const HostShare = z.number().min(0.01).max(1)
 
 export type ProfileHost = { memoryBytes: number; cpus: number }
+
+/** What limits let an instance have, whatever its host has; null: as much as there is. */
+export const ProfileCeiling = z.object({ memoryBytes: z.number().nullable(), cpus: z.number().nullable() })
+export type ProfileCeiling = z.infer<typeof ProfileCeiling>
+
+/** The lowest of the limits of all that will have the same settings. */
+export function profileCeiling(all: readonly InstanceLimits[]): ProfileCeiling {
+  const least = (values: readonly (number | null)[]) => {
+    const set = values.flatMap((value) => value ?? [])
+    return set.length === 0 ? null : Math.min(...set)
+  }
+  return {
+    memoryBytes: least(all.flatMap(({ memoryHigh, memoryMax }) => [memoryHigh, memoryMax])),
+    cpus: least(all.map(({ cpu }) => cpu)),
+  }
+}
 
 /** One setting of a profile. */
 export const ProfileLine = z.object({ name: z.string(), value: z.string(), reason: z.string() })
@@ -38,14 +65,27 @@ const megabytes = (bytes: number, atLeastMB: number, atMostMB: number): string =
 const percent = (part: number) => `${Math.round(part * 100)} %`
 
 /**
- * The settings of a profile for an instance that has `share` of a host, each with its reason. They are ordinary settings that
- * a person reviews and applies. None gives up durability, none needs another member of the cluster to follow (max_connections
- * and the like), and where something depends on what users do, PostgreSQL's own default stays.
+ * The settings of a profile for an instance that has `share` of a host, or what its limits let it have of that, each with its
+ * reason. They are ordinary settings that a person reviews and applies. None gives up durability, none needs another member
+ * of the cluster to follow (max_connections and the like), and where something depends on what users do, PostgreSQL's own
+ * default stays.
  */
-export function profileSettings(profile: ProfileName, host: ProfileHost, share: number): ProfileLine[] {
-  const memory = host.memoryBytes * share
-  const cpus = Math.max(1, Math.round(host.cpus * share))
-  const part = share === 1 ? 'the host’s memory' : `its ${percent(share)} of the host’s memory`
+export function profileSettings(
+  profile: ProfileName,
+  host: ProfileHost,
+  share: number,
+  ceiling: ProfileCeiling = { memoryBytes: null, cpus: null },
+): ProfileLine[] {
+  const shared = host.memoryBytes * share
+  const limit = ceiling.memoryBytes !== null && ceiling.memoryBytes < shared ? ceiling.memoryBytes : null
+  const memory = limit ?? shared
+  const cpus = Math.max(1, Math.round(Math.min(host.cpus * share, ceiling.cpus ?? host.cpus)))
+  const part =
+    limit !== null
+      ? `its memory limit of ${formatBytes(limit)}`
+      : share === 1
+        ? 'the host’s memory'
+        : `its ${percent(share)} of the host’s memory`
   const setting = (name: string, value: string | number, reason: string): ProfileLine => ({
     name,
     value: String(value),
@@ -54,7 +94,8 @@ export function profileSettings(profile: ProfileName, host: ProfileHost, share: 
   const cache = (of: number, atLeastMB: number, atMostMB = 65_536) =>
     setting(
       'shared_buffers',
-      megabytes(memory * of, atLeastMB, atMostMB),
+      // the kernel would kill what does not fit below a limit, however small that is
+      megabytes(memory * of, limit === null ? atLeastMB : Math.min(atLeastMB, limit / MB / 2), atMostMB),
       `${percent(of)} of ${part}; the rest caches files and is needed by sessions.`,
     )
   const planned = (of: number) =>

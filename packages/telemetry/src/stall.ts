@@ -8,6 +8,7 @@ export const stallCauses = {
   checkpointer: 'the checkpointer',
   standby: 'a synchronous standby',
   'limited-cpu': 'processor time, at its limit',
+  memory: 'memory that the kernel had to take back first',
   other: 'something else',
 } as const
 export const StallCause = z.enum(Object.keys(stallCauses) as [keyof typeof stallCauses])
@@ -40,6 +41,15 @@ export const StallRecord = z.object({
   device: z.string().max(64).nullable(),
 })
 export type StallRecord = z.infer<typeof StallRecord>
+
+/** Shares of what sessions waited for, most frequent first, at most three: `Lock:relation 80 %, IO:WalSync 20 %`. */
+export function waitShares({ waits }: Pick<StallRecord, 'waits'>): string {
+  const all = waits.reduce((sum, w) => sum + w.count, 0)
+  return waits
+    .slice(0, 3)
+    .map((w) => `${w.type}:${w.event} ${Math.round((w.count / all) * 100)} %`)
+    .join(', ')
+}
 
 /** Cause of a stall in words: `a device at its limit (nvme0n1)`. */
 export function stallCause(s: Pick<StallRecord, 'cause' | 'device' | 'checkpointerStopped'>): string {

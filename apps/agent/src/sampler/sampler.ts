@@ -1,12 +1,7 @@
 import { statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CheckpointRead } from '@floe/agent-contract'
-import {
-  type InstanceLimits,
-  parseTimelineHistory,
-  ReplicationObserved,
-  type TimelineEnd,
-} from '@floe/domain'
+import { parseTimelineHistory, ReplicationObserved, type TimelineEnd } from '@floe/domain'
 import type { Log } from '@floe/host/log'
 import { isRunning, readProcess } from '@floe/host/process'
 import { SAMPLE_INTERVAL_MS, type Sample, type StallRecord } from '@floe/telemetry'
@@ -17,10 +12,10 @@ import { CANNOT_CONNECT_NOW, connectEngine, type EngineAddress, sqlState } from 
 import type { Postmaster } from '../engine/process/postmaster'
 import pendingRestartSql from '../engine/sql/pending-restart.sql'
 import type { EngineUser } from '../host/engine-user'
-import { type Devices, type GroupUse, limitsByDevice } from '../host/limits/driver'
 import type { ProcessTree } from '../host/process-table'
 import { CheckpointFollower, type CrashStart } from './checkpoint-follower'
 import { CheckpointStore } from './checkpoint-store'
+import { addLimits, type LimitReading, limitedDevices } from './limit-reading'
 import { readProcessTotals } from './process-accounting'
 import { decodeReading, encodeReading, type Reading, readingFromRow, valuesBetween } from './reading'
 import { ReplayDelay } from './replay-delay'
@@ -31,7 +26,7 @@ import columnsSql from './sql/columns.sql'
 import databaseSizeSql from './sql/database-size.sql'
 import identitySql from './sql/identity.sql'
 import walSizeSql from './sql/wal-size.sql'
-import { type DeviceSeen, StallDetector, stuckFromRow } from './stall-detector'
+import { StallDetector, stuckFromRow } from './stall-detector'
 import { StallStore } from './stall-store'
 import { decidingViews, tickStatement, type ViewColumns } from './statement'
 
@@ -87,9 +82,6 @@ export type LiveIdentity = {
   replication: ReplicationObserved | null
 }
 
-/** What its cgroup counted, and what is in force there. */
-export type LimitReading = { use: GroupUse; inForce: InstanceLimits | null; devices: Devices }
-
 export type SamplerOptions = {
   name: string
   address: () => EngineAddress
@@ -116,44 +108,6 @@ type Live = {
   configurationLoaded: number | null
   /** Of the timeline of the last tick; null where it has to be read. */
   history: KnownHistory | null
-}
-
-function addLimits({ counters, gauges }: Reading, { use, inForce, devices }: LimitReading): void {
-  const device = devices.data === null ? undefined : use.devices.get(devices.data.number)
-  if (use.cpuThrottledSeconds !== null) counters.cpu_throttled = use.cpuThrottledSeconds
-  if (use.ioWaitSeconds !== null) counters.io_stall = use.ioWaitSeconds
-  if (device) {
-    counters.data_device_reads = device.reads
-    counters.data_device_writes = device.writes
-  }
-  const known = {
-    memory_held: use.memoryHeldBytes,
-    write_back_waiting: use.writeBackBytes,
-    cpu_limit: inForce?.cpu,
-    memory_limit: inForce?.memoryMax,
-    data_device_read_limit: inForce?.dataReadIops,
-    data_device_write_limit: inForce?.dataWriteIops,
-  }
-  for (const [name, value] of Object.entries(known) as [keyof typeof known, number | null | undefined][])
-    if (typeof value === 'number') gauges[name] = value
-}
-
-/** Devices with a limit that is in force, and what of it was used. */
-function limitedDevices({ use, inForce, devices }: LimitReading): DeviceSeen[] {
-  if (!inForce) return []
-  return [...limitsByDevice(inForce, devices)].flatMap(([number, limits]) => {
-    const used = use.devices.get(number)
-    const name = [devices.data, devices.wal].find((d) => d?.number === number)?.name
-    if (!used || name === undefined) return []
-    const pairs = [
-      [used.reads, limits.readIops],
-      [used.writes, limits.writeIops],
-      [used.readBytes, limits.readBytes],
-      [used.writeBytes, limits.writeBytes],
-    ] as const
-    const uses = pairs.flatMap(([u, perSecond]) => (perSecond === null ? [] : { used: u, perSecond }))
-    return uses.length > 0 ? { name, uses } : []
-  })
 }
 
 /** Takes one sample a second of one instance over one connection, for as long as its postmaster lives. */
@@ -459,6 +413,7 @@ export class Sampler {
       checkpointerStopped: this.#isStopped(row.checkpointer_pid),
       devices: limits ? limitedDevices(limits) : [],
       cpuThrottledSeconds: limits?.use.cpuThrottledSeconds ?? null,
+      memoryWaitSeconds: limits?.use.memoryWaitSeconds ?? null,
     })
     this.#keepStall(stall)
   }

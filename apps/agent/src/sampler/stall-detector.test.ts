@@ -23,6 +23,7 @@ function shown(seconds: readonly Second[], afterMs = 1_000) {
       checkpointerStopped: false,
       devices: [],
       cpuThrottledSeconds: null,
+      memoryWaitSeconds: null,
       ...second,
       commits,
       endedTransactions: ended,
@@ -185,6 +186,22 @@ describe('what it waited for', () => {
       sessions: 2,
       waits: [],
     })
+  })
+
+  test('memory that the kernel takes back first, of sessions that wait for nothing or read', () => {
+    const held = (waits: WorkSeen['waits'][number], share: number) =>
+      [1, 2, 3].map((n) => ({
+        waits: [{ ...waits, ageMs: n * 1_000 }],
+        memoryWaitSeconds: n * share,
+      }))
+    const working = { type: null, event: null, count: 2, ageMs: 0 }
+    const first = { ...busy, memoryWaitSeconds: 0 }
+    expect(shown([first, ...held(working, 0.8)]).running).toMatchObject({ cause: 'memory', sessions: 2 })
+    expect(shown([first, ...held(wait('IO', 'DataFileRead', 2, 0), 0.8)]).running?.cause).toBe('memory')
+    expect(shown([first, ...held(wait('IO', 'DataFileRead', 2, 0), 0.2)]).running?.cause).toBe('storage')
+    expect(shown([first, ...held(wait('Lock', 'relation', 2, 0), 0.8)]).running?.cause).toBe('lock')
+    // who works is not stuck
+    expect(shown([first, ...held(working, 0.2)]).running).toBeNull()
   })
 
   test('at most eight events are told, the most frequent ones', () => {

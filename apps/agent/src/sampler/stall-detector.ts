@@ -20,6 +20,8 @@ export type WorkSeen = {
   /** Devices with a limit. */
   devices: readonly DeviceSeen[]
   cpuThrottledSeconds: number | null
+  /** How long some session waited until the kernel had taken memory back. */
+  memoryWaitSeconds: number | null
 }
 export type WaitSeen = { type: string | null; event: string | null; count: number; ageMs: number }
 export type DeviceSeen = {
@@ -34,8 +36,8 @@ const WATCHERS_PER_SECOND = 2
 const FLOW_MS = 60_000
 /** From this share of a limit on a device is at it. */
 const AT_LIMIT = 0.8
-/** From this share of the time on processors were held back by their limit. */
-const CPU_HELD = 0.5
+/** From this share of the time on processors were held back by their limit, or sessions waited for memory. */
+const HELD = 0.5
 /** Without a sample for this long nothing is known of the time between. */
 const HOLE_MS = 10_000
 const WAITS_TOLD = 8
@@ -45,7 +47,7 @@ type Open = {
   counts: Map<string, WaitCount>
   /** By what was waited for at the root. */
   votes: Map<Root, number>
-  throttled: { samples: number; names: Map<string, number>; cpu: number }
+  throttled: { samples: number; names: Map<string, number>; cpu: number; memory: number }
   samples: number
 }
 type Root = 'lock' | 'storage' | 'checkpointer' | 'standby' | 'other'
@@ -80,8 +82,12 @@ export class StallDetector {
       return this.#close(now.at)
     }
     const waiting = now.waits.filter((w) => w.event !== null)
-    const held = shareHeldBack(before, now)
-    const stuck = waiting.length > 0 ? waiting : held >= CPU_HELD ? now.waits : []
+    const held = {
+      cpu: shareOfTime('cpuThrottledSeconds', before, now) >= HELD,
+      memory: shareOfTime('memoryWaitSeconds', before, now) >= HELD,
+    }
+    // the kernel holds back whom the server sees at work
+    const stuck = waiting.length > 0 ? waiting : held.cpu || held.memory ? now.waits : []
     if (stuck.length === 0) return this.#close(now.at)
     const oldest = Math.max(...stuck.map((w) => w.ageMs))
     const startedAt = Math.max(this.#progressAt, now.at - oldest)
@@ -118,9 +124,13 @@ function progressed(before: WorkSeen, now: WorkSeen): boolean {
   return now.commits - before.commits > (WATCHERS_PER_SECOND * (now.at - before.at)) / 1_000
 }
 
-function shareHeldBack(before: WorkSeen, now: WorkSeen): number {
-  if (before.cpuThrottledSeconds === null || now.cpuThrottledSeconds === null) return 0
-  return ((now.cpuThrottledSeconds - before.cpuThrottledSeconds) * 1_000) / (now.at - before.at)
+function shareOfTime(
+  seconds: 'cpuThrottledSeconds' | 'memoryWaitSeconds',
+  before: WorkSeen,
+  now: WorkSeen,
+): number {
+  const [was, is] = [before[seconds], now[seconds]]
+  return was === null || is === null ? 0 : ((is - was) * 1_000) / (now.at - before.at)
 }
 
 function devicesAtLimit(before: WorkSeen, now: WorkSeen): string[] {
@@ -160,12 +170,18 @@ function begin(startedAt: number): Open {
     },
     counts: new Map(),
     votes: new Map(),
-    throttled: { samples: 0, names: new Map(), cpu: 0 },
+    throttled: { samples: 0, names: new Map(), cpu: 0, memory: 0 },
     samples: 0,
   }
 }
 
-function add(open: Open, now: WorkSeen, stuck: readonly WaitSeen[], atLimit: string[], held: number): void {
+function add(
+  open: Open,
+  now: WorkSeen,
+  stuck: readonly WaitSeen[],
+  atLimit: string[],
+  held: { cpu: boolean; memory: boolean },
+): void {
   const { record, counts, votes, throttled } = open
   open.samples++
   record.endedAt = now.at
@@ -188,7 +204,8 @@ function add(open: Open, now: WorkSeen, stuck: readonly WaitSeen[], atLimit: str
   }
   if (atLimit.length > 0) throttled.samples++
   for (const name of atLimit) throttled.names.set(name, (throttled.names.get(name) ?? 0) + 1)
-  if (held >= CPU_HELD) throttled.cpu++
+  if (held.cpu) throttled.cpu++
+  if (held.memory) throttled.memory++
 }
 
 function told({ record, counts, votes, throttled, samples }: Open): StallRecord {
@@ -198,6 +215,7 @@ function told({ record, counts, votes, throttled, samples }: Open): StallRecord 
     checkpointerStopped: record.checkpointerStopped,
     atLimit: throttled.samples * 2 >= samples,
     cpu: throttled.cpu * 2 >= samples,
+    memory: throttled.memory * 2 >= samples,
   })
   return {
     ...record,
@@ -209,13 +227,16 @@ function told({ record, counts, votes, throttled, samples }: Open): StallRecord 
 
 function causeOf(
   root: Root | undefined,
-  was: { checkpointerStopped: boolean; atLimit: boolean; cpu: boolean },
+  was: { checkpointerStopped: boolean; atLimit: boolean; cpu: boolean; memory: boolean },
 ): StallCause {
   if (root === 'lock' || root === 'standby' || root === 'checkpointer') return root
   // a stopped one may hold what others wait for: a buffer that it writes, a place in its queue
   if (root === 'other' && was.checkpointerStopped) return 'checkpointer'
   if (was.atLimit && root !== undefined) return 'limited-device'
-  if (root === 'storage') return was.checkpointerStopped ? 'checkpointer' : 'storage'
+  if (root === 'storage' && was.checkpointerStopped) return 'checkpointer'
+  // pages that the kernel took back are read again: those reads are for want of memory
+  if (was.memory) return 'memory'
+  if (root === 'storage') return 'storage'
   return was.cpu ? 'limited-cpu' : 'other'
 }
 

@@ -1,8 +1,16 @@
-import { readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
+import { fault } from '@floe/domain'
+import {
+  directoryOf,
+  groupsOf,
+  numberIn,
+  numbersOf,
+  parseGroupMounts,
+  parseOwnGroups,
+  readGroupFile,
+} from '@floe/host/control-groups'
+import { readLongKernelFile } from '@floe/host/kernel-file'
 import type { LoopDevice } from './loop-device'
-
-const ROOT = '/sys/fs/cgroup'
 
 /** What the kernel counts of an instance, by the groups of its postmaster; their files are root's. */
 export class Counted {
@@ -12,42 +20,43 @@ export class Counted {
     this.#postmasterPid = postmasterPid
   }
 
-  /** The directory of its group in a hierarchy of v1; null where that is v2's. */
-  #v1(controller: string): string | null {
-    const group = new RegExp(`^\\d+:${controller}:(.*)$`, 'm').exec(this.#groups())?.[1]
-    return group === undefined ? null : join(ROOT, controller, group)
+  /** The group that it is in, of a controller of v1, or of v2 where that has no hierarchy of v1. */
+  #group(controller: string): { version: 1 | 2; group: string } {
+    const mounts = parseGroupMounts(readLongKernelFile('/proc/self/mountinfo'))
+    const groups = parseOwnGroups(groupsOf(this.#postmasterPid))
+    const own = mounts.find((m) => m.version === 1 && m.controllers.includes(controller))
+    const mount = own ?? mounts.find((m) => m.version === 2)
+    const group = groups.get(own ? controller : '')
+    if (!mount || group === undefined)
+      throw fault('bench.no_group', `the kernel names no group of process ${this.#postmasterPid}`)
+    return { version: mount.version, group: directoryOf(mount, group) }
   }
 
-  /** That of its sessions; what limits processors and memory lies above it. */
-  #v2(): string {
-    return join(ROOT, /^0::(.*)$/m.exec(this.#groups())?.[1] ?? '/')
-  }
-
-  #groups(): string {
-    return readFileSync(`/proc/${this.#postmasterPid}/cgroup`, 'utf8')
+  /** The group that counts its memory: on v2 the one above that of its sessions. */
+  #memory(): { version: 1 | 2; group: string } {
+    const { version, group } = this.#group('memory')
+    return { version, group: version === 1 ? group : dirname(group) }
   }
 
   memoryInUse(): number {
-    const v1 = this.#v1('memory')
-    const file = v1 === null ? join(dirname(this.#v2()), 'memory.current') : join(v1, 'memory.usage_in_bytes')
-    return Number(readFileSync(file, 'utf8'))
+    const { version, group } = this.#memory()
+    const file = version === 1 ? 'memory.usage_in_bytes' : 'memory.current'
+    return numberIn(readGroupFile(group, file)) ?? Number.NaN
   }
 
   /** How often its sessions read and wrote a device since it started. */
   requests(device: string): { reads: number; writes: number } {
-    const v1 = this.#v1('blkio')
-    const file = v1 === null ? join(this.#v2(), 'io.stat') : join(v1, 'blkio.throttle.io_serviced')
-    return parseRequests(readFileSync(file, 'utf8'), device)
+    const { version, group } = this.#group('blkio')
+    const file = version === 1 ? 'blkio.throttle.io_serviced' : 'io.stat'
+    return parseRequests(readGroupFile(group, file) ?? '', device)
   }
 
   /** Bytes that were written and wait until the kernel sends them past all limits: v1 alone lets that be. */
   unlimitedWriteBack(): number {
-    const v1 = this.#v1('memory')
-    if (v1 === null) return 0
-    const waiting = readFileSync(join(v1, 'memory.stat'), 'utf8').matchAll(
-      /^total_(?:dirty|writeback) (\d+)$/gm,
-    )
-    return [...waiting].reduce((sum, [, bytes]) => sum + Number(bytes), 0)
+    const { version, group } = this.#memory()
+    if (version === 2) return 0
+    const stat = numbersOf(readGroupFile(group, 'memory.stat'))
+    return (stat.get('total_dirty') ?? 0) + (stat.get('total_writeback') ?? 0)
   }
 }
 

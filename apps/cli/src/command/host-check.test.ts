@@ -1,4 +1,4 @@
-import type { HostCheckLine, InstanceId } from '@floe/domain'
+import { type HostCheckLine, type InstanceId, noLimits } from '@floe/domain'
 import { Command } from 'commander'
 import { beforeEach, expect, test, vi } from 'vitest'
 import { addHost } from './host'
@@ -104,12 +104,14 @@ test('a profile is shown with reasons and changes nothing; with --apply it is on
   answers['setting.profile'] = {
     host: { hostName: 'db-1', memoryBytes: 2 ** 34, cpus: 8 },
     share: 0.5,
+    ceiling: { memoryBytes: 2 ** 32, cpus: null },
     lines: [proposed('work_mem', '20MB'), proposed('polar_bulk_write_size', '128kB')],
   }
   answers['setting.list'] = { settings: [{ name: 'work_mem', values: [{ shown: '4MB' }] }] }
   answers['setting.set'] = { operationId: 'o' }
   const text = await floe('instance', 'profile', 'shop', 'oltp-nvme', '--share', '50')
   expect(text).toContain('OLTP on NVMe for 50 % of db-1')
+  expect(text).toContain('Its limits let it have 4 GB of memory.')
   expect(text).toMatch(/work_mem +4MB +20MB +Why work_mem\./)
   expect(text).not.toContain('polar_bulk_write_size')
   expect(asked.map(([path]) => path)).toEqual(['setting.profile', 'setting.list'])
@@ -132,19 +134,23 @@ test('the map of a host is a table whose rows add up, and says what hurts whom',
       { ...part, resource: 'writes', size: null, used: [2_048, 0], others: null, left: null },
     ],
     instances: [
-      { name: 'alpha', state: 'running' },
-      { name: 'beta', state: 'unknown' },
+      { name: 'alpha', state: 'running', limits: { ...noLimits, cpu: 5, dataWriteIops: 800 } },
+      { name: 'beta', state: 'unknown', limits: noLimits },
     ],
+    sums: [{ resource: 'cpu', limited: 5, size: 4, unlimited: 1, over: true }],
     pressures: [{ title: 'beta stalled', detail: 'Once.', hint: 'Limit alpha.' }],
   }
   const text = await floe('host', 'map', 'db-1')
   expect(text).toContain('The machine as last seen 9 s ago.')
-  expect(text).toMatch(/alpha +running +2\.00 cores +2 kB\/s/)
+  expect(text).toMatch(/alpha +running +2\.00 cores \(limit 5 cores\) +2 kB\/s \(limit 800 IOPS\)/)
   expect(text).toMatch(/beta +unknown +– +0 B\/s/)
   expect(text).toMatch(/everything else +1\.00 core +–/)
   expect(text).toMatch(/left +1\.00 core +–/)
   expect(text).toMatch(/all there is +4\.00 cores +–/)
+  expect(text).toContain(
+    'cpu limits of all: 5 cores of 4 cores; 1 has none and may take all of it (over-committed)',
+  )
   expect(text).toContain('beta stalled. Once. Limit alpha.')
-  answers['host.map'] = { resources: [], instances: [], pressures: [] }
+  answers['host.map'] = { resources: [], instances: [], sums: [], pressures: [] }
   expect(await floe('host', 'map', 'db-1')).toContain('Nothing is known of host "db-1" yet')
 })

@@ -9,6 +9,9 @@ import {
   HostName,
   hostCheckSummary,
   hostResourceRecord,
+  limitSumWords,
+  limitWords,
+  noLimits,
   PowerSupply,
   sortedHostCheck,
 } from '@floe/domain'
@@ -140,13 +143,19 @@ function addCheck(host: Command): void {
     )
 }
 
-function formatMap(host: Host, { resources, instances, pressures }: RouterOutputs['host']['map']): string {
+function formatMap(
+  host: Host,
+  { resources, instances, pressures, sums }: RouterOutputs['host']['map'],
+): string {
   if (resources.length === 0)
     return `Nothing is known of host "${host.name}" yet: its agent has not answered.`
-  const row = (name: string, state: string, values: (number | null)[]) => [
+  const row = (name: string, state: string, values: (number | null)[], limits = noLimits) => [
     name,
     state,
-    ...values.map((value, i) => formatUse(resources[i]?.resource ?? 'cpu', value)),
+    ...resources.map(({ resource }, i) => {
+      const limit = limitWords(resource, limits)
+      return `${formatUse(resource, values[i] ?? null)}${limit === null ? '' : ` (${limit})`}`
+    }),
   ]
   return [
     ...(host.state === 'online' ? [] : [`The machine as last seen ${seen(host)}.`, '']),
@@ -158,6 +167,7 @@ function formatMap(host: Host, { resources, instances, pressures }: RouterOutput
             instance.name,
             instance.state,
             resources.map((r) => r.used[i] ?? null),
+            instance.limits,
           ),
         ),
         row(
@@ -176,6 +186,10 @@ function formatMap(host: Host, { resources, instances, pressures }: RouterOutput
           resources.map((r) => r.size),
         ),
       ],
+    ),
+    ...(sums.length > 0 ? [''] : []),
+    ...sums.map(
+      (sum) => `${sum.resource} limits of all: ${limitSumWords(sum)}${sum.over ? ' (over-committed)' : ''}`,
     ),
     ...pressures.flatMap(({ title, detail, hint }) => [
       '',

@@ -33,8 +33,8 @@ test('what is set, what is in force, and what cannot be are told apart', () => {
       gaps: [{ limit: 'memoryHigh', why: 'cgroup v1 has no memory.high.' }],
       exempt: ['checkpointer'],
       devices: { data: 'vda', wal: 'vda' },
-      memoryNearLimit: false,
-      outOfMemoryKills: 0,
+      memoryNearLimit: true,
+      outOfMemoryKills: 2,
       unlimitedWriteBackBytes: 64 * 1024 ** 2,
     },
     host: { name: 'local', cpus: 2, memoryBytes: 8 * 1024 ** 3 },
@@ -44,6 +44,8 @@ test('what is set, what is in force, and what cannot be are told apart', () => {
   expect(text).toMatch(/CPU +0\.7 cores +0\.7 cores/)
   expect(text).toMatch(/Memory, high +1 GB +none/)
   expect(text).toContain('note          cgroup v1 has no memory.high.')
+  expect(text).toContain('memory        near the limit')
+  expect(text).toContain('killed        2 of its processes')
   expect(text).toContain('write-back    Up to 64 MB wait to be written back past the limit now.')
   expect(text).toContain(
     'cpu           of all instances on host local: 2.7 cores of 2 cores; 1 has none and may take all of it (over-committed)',

@@ -75,6 +75,12 @@ export function formatLimits({ limits, observed, host, sums, history }: Limits):
   for (const why of new Set(observed?.gaps.map((gap) => gap.why))) lines.push(`note          ${why}`)
   const writeBack = observed && unlimitedWriteBackWords(observed)
   if (writeBack) lines.push(`write-back    ${writeBack}`)
+  if (observed?.memoryNearLimit)
+    lines.push('memory        near the limit: at the maximum the kernel kills a process of the instance')
+  if (observed?.outOfMemoryKills)
+    lines.push(
+      `killed        ${observed.outOfMemoryKills} of its processes by the kernel, at the memory limit`,
+    )
   if (observed && observed.exempt.length > 0)
     lines.push(`exempt        of limits of I/O: ${observed.exempt.join(', ')}`)
   for (const sum of sums)

@@ -1,4 +1,4 @@
-import { fault, formatBytes, ProfileName, profileWords } from '@floe/domain'
+import { ceilingWords, fault, formatBytes, ProfileName, profileWords } from '@floe/domain'
 import type { Command } from 'commander'
 import { submitOnce } from '../console/submit-once'
 import { printResult, table } from '../output'
@@ -14,7 +14,7 @@ export function addProfile(instance: Command): void {
     instance,
     'profile <name> [profile]',
     'show or apply a set of settings for a purpose',
-    `Shows what a profile would set, computed from the size of the host and the instance's share of it, with a reason per line. With --apply it is an ordinary change of settings: checked, applied, confirmed, recorded and rolled back like any other. Profiles: ${ProfileName.options.join(', ')}. Without one: lists them.`,
+    `Shows what a profile would set, computed from the size of the host, the instance's share of it and its limits, with a reason per line. With --apply it is an ordinary change of settings: checked, applied, confirmed, recorded and rolled back like any other. Profiles: ${ProfileName.options.join(', ')}. Without one: lists them.`,
   )
     .option(
       '--share <percent>',
@@ -62,10 +62,12 @@ export function addProfile(instance: Command): void {
         )
         return follow(client, scope, operationId, options)
       }
-      const { host } = proposed
+      const { host, ceiling } = proposed
+      const limits = ceilingWords(ceiling)
       printResult(json, { ...proposed, lines }, () =>
         [
           `${profileWords[profile.data].title} for ${Math.round(proposed.share * 100)} % of ${host.hostName} (${formatBytes(host.memoryBytes)}, ${host.cpus} CPUs)`,
+          ...(limits === null ? [] : [limits]),
           '',
           table(
             ['setting', 'now', 'proposed', 'why'],

@@ -158,11 +158,36 @@ async function checkpoints(name: string, { json, limit }: Verb & { limit: number
   )
 }
 
+/** Stretches of time with work and without a commit, and what they waited for. */
+async function stalls(
+  name: string,
+  { json, ...asked }: Verb & { minutes: number; limit: number },
+): Promise<void> {
+  const client = openConsole()
+  const { instanceId } = await findInstance(client, name)
+  const answer = await client.trpc.stall.list.query({ instanceId, ...asked })
+  printResult(json, answer.stalls, () =>
+    answer.stalls.length === 0
+      ? 'No stall in this time.'
+      : table(
+          ['started', 'lasted', 'waited for', 'wait events', 'sessions', 'checkpoint'],
+          answer.stalls.map((s) => [
+            moment(s.startedAt),
+            duration(s.endedAt - s.startedAt),
+            s.reason,
+            s.waited,
+            s.sessions,
+            s.checkpoint && [s.checkpoint.kind, s.checkpoint.phase].filter(Boolean).join(', '),
+          ]),
+        ),
+  )
+}
+
 export function addTelemetry(program: Command): void {
   const telemetry = program
     .command('telemetry')
-    .summary('show samples and checkpoints of an instance')
-    .description('Telemetry: one sample a second of each running instance, and its checkpoints.')
+    .summary('show samples, checkpoints and stalls of an instance')
+    .description('Telemetry: one sample a second of each running instance, its checkpoints and its stalls.')
   verb(
     telemetry,
     'tail <instance>',
@@ -184,4 +209,13 @@ export function addTelemetry(program: Command): void {
   verb(telemetry, 'checkpoints <instance>', 'list checkpoints, newest first')
     .option('--limit <n>', 'at most this many', wholeNumber(1, 1_000), 20)
     .action(checkpoints)
+  verb(
+    telemetry,
+    'stalls <instance>',
+    'list stalls and what they waited for, newest first',
+    'Lists stalls that have ended: stretches of time in which the instance had work and committed none of it, with what it waited for.',
+  )
+    .option('--minutes <n>', 'how far back', wholeNumber(1, 129_600), 1_440)
+    .option('--limit <n>', 'at most this many', wholeNumber(1, 1_000), 20)
+    .action(stalls)
 }

@@ -40,7 +40,8 @@ sub begin
 my $primary = new_repairable('primary', "full_page_writes = on\nmax_worker_processes = 0\nlog_startup_progress_interval = 1ms");
 $primary->safe_psql('postgres', 'CREATE TABLE hashed AS SELECT g AS a FROM generate_series(1, 100) g');
 my $standby = new_standby($primary, 'standby');
-my $source = "polar_page_repair_sources = '" . repair_source($standby) . "'\n";
+# It answers, on a busy machine late
+my $source = "polar_page_repair_sources = '" . repair_source($standby) . "'\npolar_page_repair_timeout = 60s\n";
 $primary->append_conf('postgresql.conf', $source);
 $primary->reload;
 
@@ -116,7 +117,7 @@ ok($told{$_}, "how far $_ is is told") foreach qw(reading verifying fetching);
 	my $again = tear_pages($primary, $before, sector => 512, share => 0.8);
 	note("torn once more: $again->{torn}");
 	forget_files($before);
-	$primary->append_conf('postgresql.conf', $source . "polar_page_repair_timeout = 10s\n");
+	$primary->append_conf('postgresql.conf', $source);
 	($started, $log) = attempt($primary);
 	is($started, 1, 'crashed where it waited: it starts') or die $log;
 	is($primary->safe_psql('postgres', $query), $truth, 'crashed where it waited: all rows are there');

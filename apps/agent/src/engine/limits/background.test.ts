@@ -7,6 +7,7 @@ describe('processes that limits of I/O do not hold for', () => {
     ['postgres: demo: checkpointer performing checkpoint', 'checkpointer'],
     ['postgres: checkpointer performing end-of-recovery checkpoint', 'checkpointer'],
     ['postgres: walwriter ', 'WAL writer'],
+    ['postgres: walsummarizer ', 'WAL summarizer'],
     ['postgres: archiver last was 000000010000000000000001', 'archiver'],
     ['postgres: archiver archiving 00000002.history', 'archiver'],
     ['postgres: a: b: logger ', 'logger'],
@@ -18,6 +19,7 @@ describe('processes that limits of I/O do not hold for', () => {
     // sessions of roles and in databases that are named so
     'postgres: checkpointer checkpointer [local] idle',
     'postgres: x: walwriter walwriter 10.0.0.1(5432) SELECT',
+    'postgres: walsummarizer postgres [local] idle',
     'postgres: archiver last was [local] COPY',
     'postgres: background writer ',
     'postgres: autovacuum worker logger',

@@ -6,6 +6,8 @@
 const titles = {
   checkpointer: /^checkpointer(?: performing (?:[a-z-]+ )*(?:checkpoint|restartpoint))?$/,
   'WAL writer': /^walwriter$/,
+  // WAL that it has not read yet is kept
+  'WAL summarizer': /^walsummarizer$/,
   archiver: /^archiver(?: (?:archiving|last was|failed on) [0-9A-Za-z.]+)?$/,
   logger: /^logger$/,
 } as const

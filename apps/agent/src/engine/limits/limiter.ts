@@ -14,14 +14,16 @@ import type { Log } from '@floe/host/log'
 import { isRunning, type ProcessStat, readProcess } from '@floe/host/process'
 import { commandOf, programOf, runsAs } from '@floe/host/process-facts'
 import type { ChosenDriver } from '../../host/limits/choose'
-import { devicesOf } from '../../host/limits/device'
-import type { Devices, GroupUse } from '../../host/limits/driver'
+import { type Devices, devicesOf } from '../../host/limits/device'
+import type { GroupUse } from '../../host/limits/driver'
 import type { ProcessTree } from '../../host/process-table'
 import { ENGINE_PROGRAM, isChildTitle, type Postmaster } from '../process/postmaster'
 import { BackgroundProcesses, backgroundKind } from './background'
 
 /** What is in force, and how much memory is held, is read back this often. */
 const CHECK_MS = 1_000
+/** Where its parts lie is looked at again this often: tablespaces are made while it runs. */
+const DEVICES_MS = 10_000
 /** That each process is where it belongs is looked at again this often. */
 const AGAIN_MS = 30_000
 
@@ -57,6 +59,7 @@ export class InstanceLimiter {
   readonly #background = new BackgroundProcesses()
   #placedAgainAt = Number.NEGATIVE_INFINITY
   #checkedAt = Number.NEGATIVE_INFINITY
+  #devicesAt = Number.NEGATIVE_INFINITY
   /** What was ordered and in force when limits were set last. */
   #set: string | null = null
   #setting: Promise<void> | null = null
@@ -210,6 +213,12 @@ export class InstanceLimiter {
     const now = performance.now()
     if (!chosen.driver || !this.#postmaster || now - this.#checkedAt < CHECK_MS) return
     this.#checkedAt = now
+    if (now - this.#devicesAt >= DEVICES_MS) {
+      this.#devicesAt = now
+      const found = findDevices(this.#o.dataDirectory)
+      // #apply() looks once more, and takes what it finds
+      if (found && JSON.stringify(found) !== JSON.stringify(this.#devices)) this.#set = null
+    }
     this.#inForce = chosen.driver.inForce(instanceId, this.#devices)
     if (!this.#applying && this.#set !== JSON.stringify([ordered(), this.#inForce]))
       this.#apply()

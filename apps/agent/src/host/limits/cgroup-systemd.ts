@@ -1,10 +1,16 @@
 import { lchownSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fault, type InstanceLimits, type LimitDriverKind } from '@floe/domain'
+import {
+  directoryOf,
+  type GroupMount,
+  type GroupsOf,
+  isGroup,
+  parseOwnGroups,
+} from '@floe/host/control-groups'
 import { runCommand } from '../run-command'
 import { limitProperties, packagedUnitName, type RunCommand, unitName } from '../supervise-systemd'
 import { CgroupV2 } from './cgroup-v2'
-import { directoryOf, type GroupMount, type GroupsOf, isGroup, parseOwnGroups } from './group-files'
 
 /** What systemd gives to the user of a unit that was delegated its group. */
 const DELEGATED = ['', 'cgroup.procs', 'cgroup.threads', 'cgroup.subtree_control']

@@ -1,9 +1,20 @@
 import { dirname, join } from 'node:path'
 import type { InstanceLimits } from '@floe/domain'
 import {
+  directoryOf,
+  type GroupMount,
+  type GroupsOf,
+  isGroup,
+  numberIn,
+  numbersOf,
+  parseOwnGroups,
+  readGroupFile,
+  secondsWaited,
+} from '@floe/host/control-groups'
+import type { Devices } from './device'
+import {
   CPU_PERIOD_US,
   coresOf,
-  type Devices,
   type DeviceUse,
   type GroupUse,
   type IoLimits,
@@ -12,26 +23,20 @@ import {
   limitsOfDevices,
   type Part,
   quotaOf,
+  setEach,
 } from './driver'
-import {
-  directoryOf,
-  type GroupMount,
-  type GroupsOf,
-  isGroup,
-  isOwn,
-  makeGroup,
-  moveTo,
-  numberIn,
-  numbersOf,
-  parseOwnGroups,
-  readGroupFile,
-  removeGroup,
-  writeGroupFile,
-} from './group-files'
+import { isOwn, makeGroup, moveTo, removeGroup, writeGroupFile } from './group-files'
 
-/** Controllers that limits are made of; cpuacct only counts. */
-const v1Controllers = ['cpu', 'cpuacct', 'memory', 'blkio'] as const
+/**
+ * No controller, but the hierarchy of v2 that many hosts mount beside those of v1: the kernel counts in each of its groups how
+ * long processes waited for storage and for memory.
+ */
+const PRESSURE = ''
+/** Controllers that limits are made of; cpuacct only counts, and so does the last one. */
+const v1Controllers = ['cpu', 'cpuacct', 'memory', 'blkio', PRESSURE] as const
 type Controller = (typeof v1Controllers)[number]
+/** Of these the background processes have a group of their own. */
+const byPart: ReadonlySet<Controller> = new Set(['blkio', PRESSURE])
 
 /** The parent of all instances' groups, below the agent's own: limits that lie above the agent stay in force. */
 const PARENT = 'floe'
@@ -49,12 +54,12 @@ const MEMORY_UNLIMITED = 2 ** 62
 
 /**
  * cgroup v1: a hierarchy for each controller. Processors and memory have one group an instance. Throttling of blkio counts
- * what a group does itself, so the background processes have a sibling there.
+ * what a group does itself, so the background processes have a sibling there, and where waits are counted.
  */
 export class CgroupV1 implements LimitDriver {
   readonly kind = 'cgroup-v1'
   readonly limitsWriteBack = false
-  readonly #mounts: ReadonlyMap<Controller, GroupMount>
+  readonly #mounts: Map<Controller, GroupMount>
   readonly #groupsOf: GroupsOf
   /** Directories that the groups of instances are made in, by controller. */
   readonly #parents = new Map<Controller, string>()
@@ -66,7 +71,8 @@ export class CgroupV1 implements LimitDriver {
     const own = parseOwnGroups(groupsOf(process.pid))
     this.#mounts = new Map(
       v1Controllers.flatMap((c) => {
-        const mount = mounts.find((m) => m.version === 1 && m.controllers.includes(c))
+        const version = c === PRESSURE ? 2 : 1
+        const mount = mounts.find((m) => m.version === version && m.controllers.includes(c))
         return mount && own.has(c) ? [[c, mount] as const] : []
       }),
     )
@@ -74,8 +80,9 @@ export class CgroupV1 implements LimitDriver {
       this.#parents.set(c, join(directoryOf(mount, own.get(c) as string), PARENT))
   }
 
-  get controllers(): readonly Controller[] {
-    return [...this.#mounts.keys()]
+  /** Whether anything can be limited. */
+  get limitsAnything(): boolean {
+    return [...this.#mounts.keys()].some((c) => c !== 'cpuacct' && c !== PRESSURE)
   }
 
   #directory(controller: Controller, instanceId: string, part: Part): string | null {
@@ -83,19 +90,29 @@ export class CgroupV1 implements LimitDriver {
     if (parent === undefined) return null
     return join(
       parent,
-      controller === 'blkio' && part === 'background' ? instanceId + BACKGROUND : instanceId,
+      byPart.has(controller) && part === 'background' ? instanceId + BACKGROUND : instanceId,
     )
   }
 
   #all(instanceId: string): string[] {
-    return v1Controllers.flatMap((c) => {
-      const parts: Part[] = c === 'blkio' ? ['sessions', 'background'] : ['sessions']
-      return parts.flatMap((part) => this.#directory(c, instanceId, part) ?? [])
-    })
+    return v1Controllers.flatMap((c) => this.#ofController(c, instanceId))
+  }
+
+  #ofController(controller: Controller, instanceId: string): string[] {
+    const parts: Part[] = byPart.has(controller) ? ['sessions', 'background'] : ['sessions']
+    return parts.flatMap((part) => this.#directory(controller, instanceId, part) ?? [])
   }
 
   prepare(instanceId: string): void {
-    for (const directory of this.#all(instanceId)) makeGroup(directory)
+    for (const controller of this.#mounts.keys())
+      try {
+        for (const directory of this.#ofController(controller, instanceId)) makeGroup(directory)
+      } catch (error) {
+        if (controller !== PRESSURE) throw error
+        // not ours to write: how long processes wait is not known then, and all is limited as before
+        this.#mounts.delete(PRESSURE)
+        this.#parents.delete(PRESSURE)
+      }
   }
 
   entrances(instanceId: string): readonly string[] {
@@ -124,7 +141,7 @@ export class CgroupV1 implements LimitDriver {
       const wanted = this.#directory(controller, instanceId, part) as string
       const group = groups.get(controller)
       if (group === undefined || directoryOf(mount, group) === wanted) continue
-      placed = moveTo(wanted, pid) && placed
+      placed = (moveTo(wanted, pid) || controller === PRESSURE) && placed
     }
     return placed
   }
@@ -142,19 +159,14 @@ export class CgroupV1 implements LimitDriver {
     const cpu = of('cpu')
     const memory = of('memory')
     const blkio = of('blkio')
-    // one that the kernel refuses leaves no other unset
-    const refused: unknown[] = []
-    for (const set of [
-      () => cpu && setProcessors(cpu, limits.cpu),
-      () => memory && writeGroupFile(memory, 'memory.limit_in_bytes', String(limits.memoryMax ?? -1)),
-      () => blkio && setThrottles(blkio, limits, devices),
-    ])
-      try {
-        set()
-      } catch (error) {
-        refused.push(error)
-      }
-    if (refused.length > 0) throw refused[0]
+    setEach(
+      [
+        () => cpu && setProcessors(cpu, limits.cpu),
+        () => memory && writeGroupFile(memory, 'memory.limit_in_bytes', String(limits.memoryMax ?? -1)),
+        () => blkio && setThrottles(blkio, limits, devices),
+      ],
+      (set) => set(),
+    )
   }
 
   inForce(instanceId: string, devices: Devices): InstanceLimits | null {
@@ -185,12 +197,8 @@ export class CgroupV1 implements LimitDriver {
 
   use(instanceId: string): GroupUse | null {
     const of = (controller: Controller) => this.#directory(controller, instanceId, 'sessions')
-    const [cpu, cpuacct, memory, blkio] = v1Controllers.map(of) as [
-      string | null,
-      string | null,
-      string | null,
-      string | null,
-    ]
+    const [cpu, cpuacct] = [of('cpu'), of('cpuacct')]
+    const [memory, blkio, waits] = [of('memory'), of('blkio'), of(PRESSURE)]
     if (![cpu, memory, blkio].some((directory) => directory && isGroup(directory))) return null
     const nanoseconds = cpuacct ? numberIn(readGroupFile(cpuacct, 'cpuacct.usage')) : null
     const throttled = cpu ? numbersOf(readGroupFile(cpu, 'cpu.stat')).get('throttled_time') : undefined
@@ -206,8 +214,9 @@ export class CgroupV1 implements LimitDriver {
       memoryHeldBytes: rss === undefined || shmem === undefined ? null : rss + shmem + (kernel ?? 0),
       outOfMemoryKills: kills ?? null,
       writeBackBytes: dirty === undefined || sent === undefined ? null : dirty + sent,
-      // v1 counts what passed, not how long it was held back
-      ioWaitSeconds: null,
+      // v1 itself counts what passed, not how long it was held back
+      ioWaitSeconds: waits === null ? null : secondsWaited(readGroupFile(waits, 'io.pressure')),
+      memoryWaitSeconds: waits === null ? null : secondsWaited(readGroupFile(waits, 'memory.pressure')),
       devices: blkio
         ? deviceUse(
             readGroupFile(blkio, 'blkio.throttle.io_service_bytes'),
@@ -255,11 +264,12 @@ function setProcessors(directory: string, cores: number | null): void {
 
 function setThrottles(directory: string, limits: InstanceLimits, devices: Devices): void {
   const wanted = limitsByDevice(limits, devices)
-  for (const [name, file] of Object.entries(throttles) as [keyof IoLimits, string][]) {
-    const numbers = new Set([...devicesIn(readGroupFile(directory, file)).keys(), ...wanted.keys()])
-    for (const number of numbers)
-      writeGroupFile(directory, file, `${number} ${wanted.get(number)?.[name] ?? 0}`)
-  }
+  const lines = (Object.entries(throttles) as [keyof IoLimits, string][]).flatMap(([name, file]) => {
+    const numbers = new Set([...wanted.keys(), ...devicesIn(readGroupFile(directory, file)).keys()])
+    return [...numbers].map((number) => ({ file, line: `${number} ${wanted.get(number)?.[name] ?? 0}` }))
+  })
+  // the links to tablespaces are the instance's user's: a device that refuses costs no other one its limits
+  setEach(lines, ({ file, line }) => writeGroupFile(directory, file, line))
 }
 
 /** Lines of `254:0 800`. */

@@ -1,11 +1,11 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { noLimits } from '@floe/domain'
+import type { GroupMount } from '@floe/host/control-groups'
 import { makeScratchDirectory } from '@floe/testkit'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { CgroupSystemd } from './cgroup-systemd'
 import { CgroupV2 } from './cgroup-v2'
-import type { GroupMount } from './group-files'
 
 const GB = 1024 ** 3
 const data = { number: '259:0', name: 'nvme0n1' }
@@ -74,6 +74,28 @@ describe('cgroup v2', () => {
     })
   })
 
+  test('limits of data hold on each device that a tablespace lies on', async () => {
+    const space = { number: '259:9', name: 'nvme2n1' }
+    const devices = { data, wal, tablespaces: [space] }
+    group('floe/one', ofKernel)
+    const io = (number: string, wiops: number) => `${number} rbps=max wbps=max riops=max wiops=${wiops}\n`
+    group('floe/one/sessions', { 'io.max': '' })
+    const driver = new CgroupV2(mount(), groupsOf)
+    await driver.apply(
+      'one',
+      { ...noLimits, dataWriteIops: 800 },
+      { data: null, wal: null, tablespaces: [space] },
+    )
+    expect(text('floe/one/sessions/io.max')).toBe('259:9 riops=max wiops=800 rbps=max wbps=max')
+    const inForce = (on: string) => {
+      writeFileSync(join(root, 'floe/one/sessions/io.max'), on)
+      return driver.inForce('one', devices)?.dataWriteIops
+    }
+    expect(inForce(io('259:0', 800) + io('259:9', 800))).toBe(800)
+    // one that was made since
+    expect(inForce(io('259:0', 800))).toBeNull()
+  })
+
   test('a process is moved only where it is not, into the leaf of its part', () => {
     group('')
     group('floe')
@@ -113,6 +135,7 @@ describe('cgroup v2', () => {
     group('floe/one/sessions', {
       'io.stat': '259:0 rbytes=10 wbytes=20 rios=1 wios=2 dbytes=0 dios=0\n',
       'io.pressure': 'some avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\nfull avg10=0 total=9\n',
+      'memory.pressure': 'some avg10=0.00 avg60=0.00 avg300=0.00 total=250000\n',
     })
     expect(new CgroupV2(mount(), groupsOf).use('one')).toEqual({
       cpuSeconds: 2.5,
@@ -122,6 +145,7 @@ describe('cgroup v2', () => {
       outOfMemoryKills: 2,
       writeBackBytes: 65,
       ioWaitSeconds: 1.5,
+      memoryWaitSeconds: 0.25,
       devices: new Map([['259:0', { readBytes: 10, writeBytes: 20, reads: 1, writes: 2 }]]),
     })
   })

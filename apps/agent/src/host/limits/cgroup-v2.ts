@@ -1,9 +1,20 @@
 import { basename, dirname, join } from 'node:path'
 import type { InstanceLimits, LimitDriverKind } from '@floe/domain'
 import {
+  directoryOf,
+  type GroupMount,
+  type GroupsOf,
+  isGroup,
+  numberIn,
+  numbersOf,
+  parseOwnGroups,
+  readGroupFile,
+  secondsWaited,
+} from '@floe/host/control-groups'
+import type { Devices } from './device'
+import {
   CPU_PERIOD_US,
   coresOf,
-  type Devices,
   type DeviceUse,
   type GroupUse,
   type IoLimits,
@@ -12,21 +23,9 @@ import {
   limitsOfDevices,
   type Part,
   quotaOf,
+  setEach,
 } from './driver'
-import {
-  directoryOf,
-  type GroupMount,
-  type GroupsOf,
-  isGroup,
-  makeGroup,
-  moveTo,
-  numberIn,
-  numbersOf,
-  parseOwnGroups,
-  readGroupFile,
-  removeGroup,
-  writeGroupFile,
-} from './group-files'
+import { makeGroup, moveTo, removeGroup, writeGroupFile } from './group-files'
 
 const PARENT = 'floe'
 /** Where the agent itself goes if it must not stay in its own group. */
@@ -145,13 +144,14 @@ export class CgroupV2 implements LimitDriver {
     const leaf = this.#leaf(instanceId, 'sessions')
     const before = readGroupFile(leaf, 'io.max')
     if (before === null) return
-    for (const number of new Set([...ioMax(before).keys(), ...wanted.keys()])) {
+    // the links to tablespaces are the instance's user's: a device that refuses costs no other one its limits
+    setEach(new Set([...ioMax(before).keys(), ...wanted.keys()]), (number) => {
       const io = wanted.get(number)
       const words = (Object.entries(ioWords) as [keyof IoLimits, string][]).map(
         ([name, word]) => `${word}=${io?.[name] ?? 'max'}`,
       )
       writeGroupFile(leaf, 'io.max', `${number} ${words.join(' ')}`)
-    }
+    })
   }
 
   /** Processors and memory. */
@@ -192,7 +192,6 @@ export class CgroupV2 implements LimitDriver {
     const seconds = (microseconds: number | undefined) =>
       microseconds === undefined ? null : microseconds / 1e6
     const leaf = this.#leaf(instanceId, 'sessions')
-    const pressure = /^some .*total=(\d+)/m.exec(readGroupFile(leaf, 'io.pressure') ?? '')
     return {
       cpuSeconds: seconds(cpu.get('usage_usec')),
       cpuThrottledSeconds: seconds(cpu.get('throttled_usec')),
@@ -201,7 +200,8 @@ export class CgroupV2 implements LimitDriver {
         anon === undefined || shmem === undefined ? null : anon + shmem + (stat.get('kernel') ?? 0),
       outOfMemoryKills: numbersOf(readGroupFile(group, 'memory.events')).get('oom_kill') ?? null,
       writeBackBytes: dirty === undefined || sent === undefined ? null : dirty + sent,
-      ioWaitSeconds: pressure ? Number(pressure[1]) / 1e6 : null,
+      ioWaitSeconds: secondsWaited(readGroupFile(leaf, 'io.pressure')),
+      memoryWaitSeconds: secondsWaited(readGroupFile(leaf, 'memory.pressure')),
       devices: ioUse(readGroupFile(leaf, 'io.stat')),
     }
   }

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { type Fault, FaultError, fault } from '@floe/domain'
+import { groupsOf, parseGroupMounts } from '@floe/host/control-groups'
 import type { Supervision } from '../supervision'
 import { CgroupSystemd } from './cgroup-systemd'
 import { CgroupV1 } from './cgroup-v1'
 import { CgroupV2, controllersIn, ownGroup, v2Controllers } from './cgroup-v2'
 import type { LimitDriver } from './driver'
-import { groupsOf, parseGroupMounts } from './group-files'
 
 /** How this host limits instances, or why it cannot. */
 export type ChosenDriver = { driver: LimitDriver; whyNot: null } | { driver: null; whyNot: Fault }
@@ -54,7 +54,7 @@ function driverFor(supervision: Supervision['kind'], mountinfo: string): LimitDr
       hint: 'Boot the host with "systemd.unified_cgroup_hierarchy=1" on the kernel’s command line.',
     })
   const v1 = new CgroupV1(mounts, groupsOf)
-  if (!v1.controllers.some((c) => c !== 'cpuacct'))
+  if (!v1.limitsAnything)
     throw fault('limit.no_controller', 'the host has none of the cgroup controllers cpu, memory and io', {
       hint: 'Mount a cgroup file system on /sys/fs/cgroup.',
     })

@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeScratchDirectory } from '@floe/testkit'
 import { afterAll, expect, test } from 'vitest'
@@ -48,10 +48,47 @@ test('a pg_wal that is missing, a file or a link to nowhere costs no limit of th
   const data = join(scratch.path, 'data')
   mkdirSync(data)
   const { data: device } = devicesOf(data)
-  expect(devicesOf(data)).toEqual({ data: device, wal: device })
+  const nowhereElse = { data: device, wal: device, tablespaces: [] }
+  expect(devicesOf(data)).toEqual(nowhereElse)
   writeFileSync(join(data, 'pg_wal'), '')
-  expect(devicesOf(data)).toEqual({ data: device, wal: device })
+  expect(devicesOf(data)).toEqual(nowhereElse)
   rmSync(join(data, 'pg_wal'))
   symlinkSync('/nowhere/at/all', join(data, 'pg_wal'))
   expect(devicesOf(data).data).toEqual(device)
+})
+
+test('each device that a tablespace lies on is told once, besides those of data and WAL', () => {
+  const [data, sys] = [join(scratch.path, 'spaces'), join(scratch.path, 'sys')]
+  const own = numberOf(statSync(scratch.path, { bigint: true }).dev)
+  mkdirSync(join(data, 'pg_tblspc'), { recursive: true })
+  mkdirSync(join(sys, 'dev/block'), { recursive: true })
+  const devices = { [own]: 'vda', '7:0': 'loop0', '7:1': 'loop1', '7:2': 'loop2' }
+  for (const [number, name] of Object.entries(devices)) {
+    mkdirSync(join(sys, 'devices', name), { recursive: true })
+    symlinkSync(`../../devices/${name}`, join(sys, 'dev/block', number))
+  }
+  const mountinfo = () =>
+    [
+      `22 1 ${own} / / rw - ext4 /dev/vda rw`,
+      '30 22 7:0 / /srv/wal rw - xfs /dev/loop0 rw',
+      '31 22 7:1 / /srv/fast rw - xfs /dev/loop1 rw',
+      '32 22 7:2 / /srv/slow rw - xfs /dev/loop2 rw',
+      '33 22 0:52 / /srv/memory rw - tmpfs tmpfs rw',
+    ].join('\n')
+  const names = () => devicesOf(data, mountinfo, sys).tablespaces.map((d) => d.name)
+  expect(names()).toEqual([])
+  symlinkSync('/srv/wal/pg_wal', join(data, 'pg_wal'))
+  const link = (name: string, target: string) => symlinkSync(target, join(data, 'pg_tblspc', name))
+  link('16400', '/srv/fast/a')
+  link('16401', '/srv/fast/b')
+  link('16402', '/srv/slow')
+  // beside the data, beside WAL, in memory, and no tablespace
+  link('16403', '/home/space')
+  link('16404', '/srv/wal/space')
+  link('16405', '/srv/memory/space')
+  link('other', '/srv/slow/other')
+  expect(names().sort()).toEqual(['loop1', 'loop2'])
+  rmSync(join(data, 'pg_tblspc'), { recursive: true })
+  symlinkSync('/srv', join(data, 'pg_tblspc'))
+  expect(names()).toEqual([])
 })

@@ -1,4 +1,4 @@
-import { lstatSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { lstatSync, opendirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import { mountAbove, unescapeMount } from '../mount-tables'
 
@@ -7,17 +7,66 @@ export type Device = { number: string; name: string }
 
 type MountedDevice = { mount: string; number: string }
 
+/** The devices that the parts of an instance lie on. Null: nothing that can be limited, e.g. a tmpfs or an overlay. */
+export type Devices = {
+  data: Device | null
+  wal: Device | null
+  /** Others, each once. */
+  tablespaces?: readonly Device[]
+}
+
+/** So many links to tablespaces are looked at: their directory is the instance's user's to fill. */
+const MOST_TABLESPACES = 64
+
 /**
- * The devices that an instance's data and WAL lie on. Null: nothing that can be limited, e.g. a tmpfs or an overlay. Where
- * pg_wal is a link its target is compared with the mounted file systems and not followed: the instance's user wrote it.
+ * Where pg_wal is a link its target is compared with the mounted file systems and not followed: the instance's user wrote it.
+ * So are the links to tablespaces.
  */
-export function devicesOf(dataDirectory: string): { data: Device | null; wal: Device | null } {
-  const data = wholeDevice(numberOf(statSync(dataDirectory, { bigint: true }).dev))
-  const target = linkTarget(join(dataDirectory, 'pg_wal'))
-  if (target === null) return { data, wal: data }
-  const path = isAbsolute(target) ? join(target) : join(dataDirectory, target)
-  const mounted = mountAbove(path, parseMountedDevices(readFileSync('/proc/self/mountinfo', 'utf8')))
-  return { data, wal: mounted && wholeDevice(mounted.number) }
+export function devicesOf(
+  dataDirectory: string,
+  mountinfo = () => readFileSync('/proc/self/mountinfo', 'utf8'),
+  sys?: string,
+): Required<Devices> {
+  const data = wholeDevice(numberOf(statSync(dataDirectory, { bigint: true }).dev), sys)
+  const wal = linkTarget(join(dataDirectory, 'pg_wal'))
+  const spaces = join(dataDirectory, 'pg_tblspc')
+  const linked = linkedFrom(spaces)
+  if (wal === null && linked.length === 0) return { data, wal: data, tablespaces: [] }
+  const mounts = parseMountedDevices(mountinfo())
+  const below = (from: string, target: string): Device | null => {
+    const mounted = mountAbove(isAbsolute(target) ? join(target) : join(from, target), mounts)
+    return mounted && wholeDevice(mounted.number, sys)
+  }
+  const walDevice = wal === null ? data : below(dataDirectory, wal)
+  const others = new Map<string, Device>()
+  for (const target of linked) {
+    const device = below(spaces, target)
+    if (device && device.number !== data?.number && device.number !== walDevice?.number)
+      others.set(device.number, device)
+  }
+  return { data, wal: walDevice, tablespaces: [...others.values()] }
+}
+
+/** Targets of the links of a directory that are named by numbers; none where it is no directory. */
+function linkedFrom(directory: string): string[] {
+  try {
+    if (!lstatSync(directory).isDirectory()) return []
+    const opened = opendirSync(directory)
+    try {
+      const targets: string[] = []
+      for (let i = 0; i < MOST_TABLESPACES; i++) {
+        const entry = opened.readSync()
+        if (entry === null) break
+        const target = /^\d+$/.test(entry.name) ? linkTarget(join(directory, entry.name)) : null
+        if (target !== null) targets.push(target)
+      }
+      return targets
+    } finally {
+      opened.closeSync()
+    }
+  } catch {
+    return []
+  }
 }
 
 /** Null where there is no link, or none any more: what its owner does to it must not cost the limits of the data. */

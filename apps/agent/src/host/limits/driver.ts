@@ -1,13 +1,11 @@
 import type { InstanceLimits, LimitDriverKind } from '@floe/domain'
-import type { Device } from './device'
+import type { Devices } from './device'
 
 /**
  * Where a process belongs: what limits of I/O hold for, or the background processes that they do not. Processors and memory
  * are limited for both together.
  */
 export type Part = 'sessions' | 'background'
-
-export type Devices = { data: Device | null; wal: Device | null }
 
 export type DeviceUse = { readBytes: number; writeBytes: number; reads: number; writes: number }
 
@@ -22,8 +20,10 @@ export type GroupUse = {
   outOfMemoryKills: number | null
   /** Written pages of files that wait until the kernel sends them to storage, or are on their way. */
   writeBackBytes: number | null
-  /** How long some process waited for storage. */
+  /** How long some process of a session waited for storage. */
   ioWaitSeconds: number | null
+  /** How long one waited until the kernel had taken memory back for it: at a limit, or on a host without any left. */
+  memoryWaitSeconds: number | null
   /** By the number of the device; what sessions did, which is what the limits count. */
   devices: ReadonlyMap<string, DeviceUse>
 }
@@ -57,12 +57,26 @@ export interface LimitDriver {
   forget(instanceId: string): boolean
 }
 
-/** The limits of one device: WAL limits only where WAL lies on a device of its own. */
-export function limitsByDevice(limits: InstanceLimits, { data, wal }: Devices): Map<string, IoLimits> {
+/** The limits of each device: WAL limits only where WAL lies on a device of its own; those of data where tablespaces lie, too. */
+export function limitsByDevice(limits: InstanceLimits, devices: Devices): Map<string, IoLimits> {
+  const { data, wal, tablespaces = [] } = devices
   const all = new Map<string, IoLimits>()
   if (data) all.set(data.number, ofData(limits))
   if (wal && wal.number !== data?.number) all.set(wal.number, ofWal(limits))
+  for (const { number } of tablespaces) if (!all.has(number)) all.set(number, ofData(limits))
   return all
+}
+
+/** Sets one after the other; what one of them refuses leaves no other unset, and is thrown at the end. */
+export function setEach<T>(all: Iterable<T>, set: (one: T) => void): void {
+  const refused: unknown[] = []
+  for (const one of all)
+    try {
+      set(one)
+    } catch (error) {
+      refused.push(error)
+    }
+  if (refused.length > 0) throw refused[0]
 }
 
 export type IoLimits = Record<'readIops' | 'writeIops' | 'readBytes' | 'writeBytes', number | null>
@@ -82,11 +96,11 @@ const ofWal = (l: InstanceLimits): IoLimits => ({
 
 /** The same the other way round, from what each device is limited to. */
 export function limitsOfDevices(
-  { data, wal }: Devices,
+  { data, wal, tablespaces = [] }: Devices,
   of: (device: string) => IoLimits,
 ): Omit<InstanceLimits, 'cpu' | 'memoryHigh' | 'memoryMax'> {
   const none: IoLimits = { readIops: null, writeIops: null, readBytes: null, writeBytes: null }
-  const d = data ? of(data.number) : none
+  const d = inAll([...(data ? [data] : []), ...tablespaces].map(({ number }) => of(number))) ?? none
   const w = wal && wal.number !== data?.number ? of(wal.number) : none
   return {
     dataReadIops: d.readIops,
@@ -97,6 +111,18 @@ export function limitsOfDevices(
     walWriteIops: w.writeIops,
     walReadBytes: w.readBytes,
     walWriteBytes: w.writeBytes,
+  }
+}
+
+/** What holds on all of several devices: a limit that one of them does not have is none. */
+function inAll([first, ...others]: readonly IoLimits[]): IoLimits | null {
+  if (!first) return null
+  const common = (name: keyof IoLimits) => (others.every((o) => o[name] === first[name]) ? first[name] : null)
+  return {
+    readIops: common('readIops'),
+    writeIops: common('writeIops'),
+    readBytes: common('readBytes'),
+    writeBytes: common('writeBytes'),
   }
 }
 

@@ -1,9 +1,9 @@
 'use client'
 import {
   formatDuration,
-  formatLimit,
   formatUse,
   hostResourceRecord,
+  limitWords,
   type ResourceMap,
   scaleOf,
 } from '@floe/domain'
@@ -154,10 +154,8 @@ function Swatch({ className }: { className: string | undefined }) {
 }
 
 function Limit({ of, limits }: { of: ResourceMap; limits: Told['instances'][number]['limits'] }) {
-  const { limit } = hostResourceRecord(of.resource)
-  const value = limit === null ? null : limits[limit]
-  if (limit === null || value === null) return null
-  return <span className="block text-xs text-ink-muted">limit {formatLimit(limit, value)}</span>
+  const words = limitWords(of.resource, limits)
+  return words === null ? null : <span className="block text-xs text-ink-muted">{words}</span>
 }
 
 /** A row that is of no instance. */

@@ -25,9 +25,9 @@ import { StallTable } from '../stall/stall-table'
 import { useStalls } from '../stall/use-stalls'
 import {
   type ChartDefinition,
+  chartsShown,
   linesShown,
   metricsOf,
-  overviewCharts,
   overviewMetrics,
   overviewShape,
 } from '../telemetry/chart-definitions'
@@ -81,6 +81,7 @@ export function Overview() {
   )
   const followed = useRef<TimeRange>({ kind: 'last', ms: 5 * 60_000 })
   if (live) followed.current = range
+  const charts = chartsShown(timeline.rows)
 
   return (
     <div className="flex flex-col gap-3">
@@ -100,7 +101,7 @@ export function Overview() {
             to={to}
             metrics={overviewMetrics}
             figures={grid}
-            charts={overviewCharts.length}
+            charts={charts.length}
             onMountAll={setAllMounted}
           />
         </div>
@@ -116,7 +117,7 @@ export function Overview() {
       <RunningCheckpoint running={running} />
       <ChartCursor>
         <div ref={grid} className="grid grid-cols-1 gap-3 lg:grid-cols-2">
-          {overviewCharts.map((chart, i) => (
+          {charts.map((chart, i) => (
             <WhenVisible key={chart.id} height={chartHeight} always={allMounted}>
               <LiveChart
                 chart={chart}

@@ -36,6 +36,7 @@ import { faultOf } from '@/trpc/fault'
 import { useMayChange, viewerHint } from '../console/account-context'
 import { newIdempotencyKey } from '../console/idempotency-key'
 import { LimitFields } from '../limit/limit-fields'
+import { SumsOfHost } from '../limit/sums-of-host'
 import { type LimitTexts, limitTexts, typedLimits } from '../limit/typed-limits'
 import { OperationLink } from '../operation/operation-link'
 import { OperationSteps } from '../operation/operation-steps'
@@ -152,6 +153,7 @@ function CreateForm({
   const nameTaken = refused?.code === 'instance.name_taken' ? refused : null
   const fault = limitFault ?? (nameTaken ? null : refused)
   const several = (hosts.data?.hosts.length ?? 0) > 1
+  const meant = hosts.data?.hosts.find((host) => host.hostId === hostId || !several)
 
   async function submit() {
     create.reset()
@@ -328,6 +330,7 @@ function CreateForm({
                 setLimits(texts)
               }}
             />
+            {meant ? <SumsOfHost hostId={meant.hostId} texts={limits} /> : null}
           </div>
         </details>
         {fault ? <FaultAlert fault={fault} /> : null}

@@ -15,17 +15,20 @@ export function LimitDialog({
   instanceId,
   name,
   before,
+  proposed,
   onClose,
 }: {
   instanceId: InstanceId
   name: string
   before: InstanceLimits
+  /** What stands in the fields first. */
+  proposed: InstanceLimits
   onClose: () => void
 }) {
   const trpc = useTRPC()
   const toast = useToast()
   const queries = useQueryClient()
-  const [texts, setTexts] = useState(() => limitTexts(before))
+  const [texts, setTexts] = useState(() => limitTexts(proposed))
   const [reason, setReason] = useState('')
   const [refused, setRefused] = useState<Fault | null>(null)
   const [pressed, setPressed] = useState(false)

@@ -3,6 +3,7 @@ import {
   changedLimits,
   formatLimit,
   type InstanceId,
+  type InstanceLimits,
   limitChangeWords,
   limitDriverTitles,
   limitNames,
@@ -25,7 +26,7 @@ import {
   TableRow,
 } from '@floe/ui'
 import { useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import type { RouterOutputs } from '@/server/api'
 import { useTRPC } from '@/trpc/client'
 import { faultOf } from '@/trpc/fault'
@@ -49,9 +50,12 @@ export function LimitsCard({
 }) {
   const trpc = useTRPC()
   const mayChange = useMayChange()
-  const [changing, setChanging] = useState(false)
+  // what the dialog begins with
+  const [proposed, setProposed] = useState<InstanceLimits | null>(null)
   const query = useQuery(trpc.instance.limits.queryOptions({ instanceId }, { refetchInterval: 2_000 }))
   const { data } = query
+  const disabled = !mayChange || busy || !data
+  const title = mayChange ? (busy ? 'Another operation has not ended yet.' : undefined) : viewerHint
   return (
     <Card
       title="Limits"
@@ -63,34 +67,49 @@ export function LimitsCard({
       actions={
         <Button
           size="small"
-          disabled={!mayChange || busy || !data}
-          title={mayChange ? (busy ? 'Another operation has not ended yet.' : undefined) : viewerHint}
-          onClick={() => setChanging(true)}
+          disabled={disabled}
+          title={title}
+          onClick={() => setProposed(data?.limits ?? null)}
         >
           Change limits
         </Button>
       }
     >
       {data ? (
-        <LimitsView limits={data} />
+        <LimitsView
+          limits={data}
+          rollBack={(before) => (
+            <Button size="small" disabled={disabled} title={title} onClick={() => setProposed(before)}>
+              Roll back
+            </Button>
+          )}
+        />
       ) : query.error ? (
         <FaultAlert fault={faultOf(query.error)} onRetry={() => void query.refetch()} />
       ) : (
         <SkeletonRows label="Loading the limits" />
       )}
-      {data && changing ? (
+      {data && proposed ? (
         <LimitDialog
           instanceId={instanceId}
           name={name}
           before={data.limits}
-          onClose={() => setChanging(false)}
+          proposed={proposed}
+          onClose={() => setProposed(null)}
         />
       ) : null}
     </Card>
   )
 }
 
-function LimitsView({ limits: { limits, observed, sums, history } }: { limits: Limits }) {
+function LimitsView({
+  limits: { limits, observed, sums, history },
+  rollBack,
+}: {
+  limits: Limits
+  /** A button that proposes limits of earlier. */
+  rollBack: (before: InstanceLimits) => ReactNode
+}) {
   const set = limitNames.filter((name) => limits[name] !== null)
   const inForce = observed?.inForce ?? null
   const writeBack = observed && unlimitedWriteBackWords(observed)
@@ -165,6 +184,9 @@ function LimitsView({ limits: { limits, observed, sums, history } }: { limits: L
                 <TableHeader>Who</TableHeader>
                 <TableHeader>Why</TableHeader>
                 <TableHeader>Operation</TableHeader>
+                <TableHeader>
+                  <span className="sr-only">Roll back</span>
+                </TableHeader>
               </tr>
             </TableHead>
             <TableBody>
@@ -181,6 +203,7 @@ function LimitsView({ limits: { limits, observed, sums, history } }: { limits: L
                   <TableCell>
                     <OperationLink operationId={entry.operationId} />
                   </TableCell>
+                  <TableCell>{rollBack(entry.before)}</TableCell>
                 </TableRow>
               ))}
             </TableBody>

@@ -1,5 +1,12 @@
 'use client'
-import { formatBytes, HostShare, ProfileName, profileWords, type SettingScope } from '@floe/domain'
+import {
+  ceilingWords,
+  formatBytes,
+  HostShare,
+  ProfileName,
+  profileWords,
+  type SettingScope,
+} from '@floe/domain'
 import {
   Alert,
   Button,
@@ -97,7 +104,7 @@ function ProfileForm({ scope, settings, refusalOf, onPick, onClose }: Props & { 
           error={wrong ? 'must be from 1 to 100' : undefined}
           hint={
             data
-              ? `Of ${formatBytes(data.host.memoryBytes)} and ${data.host.cpus} CPUs of ${data.host.hostName}, which has ${data.host.instances === 1 ? 'one instance' : `${data.host.instances} instances`}.`
+              ? `Of ${formatBytes(data.host.memoryBytes)} and ${data.host.cpus} CPUs of ${data.host.hostName}, which has ${data.host.instances === 1 ? 'one instance' : `${data.host.instances} instances`}. ${ceilingWords(data.ceiling) ?? ''}`
               : 'How much of its memory and CPUs the instance may use.'
           }
         >

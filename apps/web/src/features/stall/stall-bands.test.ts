@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { stallBands, waitShares } from './stall-bands'
+import { stallBands } from './stall-bands'
 
 test('a stall is a band from its start to its end that says what it waited for', () => {
   const stall = { seq: 7, reason: 'a device at its limit (nvme0n1)', startedAt: 1_000, endedAt: 4_500 }
@@ -19,12 +19,4 @@ test('one that lasts is a band as far as it was seen', () => {
   expect(stallBands([], lasting)).toEqual([
     { key: 'stall', phase: 'stall', from: 1_000, to: 4_500, label: 'Stall: waits for a lock' },
   ])
-})
-
-test('the three most frequent waits are told with their share of all', () => {
-  const wait = (event: string, count: number) => ({ type: 'IO', event, count })
-  expect(waitShares({ waits: [wait('WalSync', 6), wait('WalWrite', 2), wait('A', 1), wait('B', 1)] })).toBe(
-    'IO:WalSync 60 %, IO:WalWrite 20 %, IO:A 10 %',
-  )
-  expect(waitShares({ waits: [] })).toBe('')
 })

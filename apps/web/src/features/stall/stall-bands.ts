@@ -23,14 +23,3 @@ const bandOf = (key: string, { startedAt, endedAt }: Lasting, label: string): Ch
   to: endedAt,
   label,
 })
-
-type Waited = { waits: readonly { type: string; event: string; count: number }[] }
-
-/** Shares of what sessions waited for, e.g. `Lock:relation 80 %, IO:WalSync 20 %`. */
-export function waitShares({ waits }: Waited): string {
-  const all = waits.reduce((sum, w) => sum + w.count, 0)
-  return waits
-    .slice(0, 3)
-    .map((w) => `${w.type}:${w.event} ${Math.round((w.count / all) * 100)} %`)
-    .join(', ')
-}

@@ -15,7 +15,6 @@ import {
   TableRow,
 } from '@floe/ui'
 import { useState } from 'react'
-import { waitShares } from './stall-bands'
 import type { StallView } from './use-stalls'
 
 const firstShown = 10
@@ -89,7 +88,7 @@ export function StallTable({
                   <TableCell className="min-w-44">{s.reason}</TableCell>
                   <TableCell className="min-w-44">
                     <span title={s.waits.map((w) => `${w.type}:${w.event} ${w.count}`).join('\n')}>
-                      {waitShares(s) || '–'}
+                      {s.waited || '–'}
                     </span>
                   </TableCell>
                   <TableCell number>{s.sessions}</TableCell>

@@ -27,6 +27,8 @@ export type ChartDefinition = {
   /** One value far above all others does not set the scale: a mean of very few transactions can be anything. */
   clipsExceptions?: boolean
   series: readonly ChartLine[]
+  /** Whether it is there at all with these rows; always unless it is said. */
+  onlyWhere?: (rows: readonly TimelineRow[]) => boolean
   /** Metrics that the chart's CSV holds besides those that are drawn. */
   alsoExported?: readonly MetricName[]
 }
@@ -51,11 +53,17 @@ function of(
   }
 }
 
-const known = (name: MetricName) => (rows: readonly TimelineRow[]) =>
-  rows.some((row) => typeof row[name] === 'number')
+const known =
+  (...names: MetricName[]) =>
+  (rows: readonly TimelineRow[]) =>
+    rows.some((row) => names.some((name) => typeof row[name] === 'number'))
 
 const everAbove0 = (name: MetricName) => (rows: readonly TimelineRow[]) =>
   rows.some((row) => (row[name] ?? 0) > 0)
+
+/** A line that is there where the limit is set. */
+const limitOf = (name: MetricName, label: string, color: SeriesColor): ChartLine =>
+  of(name, label, color, { dashed: true, shownWhere: known(name) })
 
 /** The charts of an instance's overview, in the order shown. */
 export const overviewCharts: readonly ChartDefinition[] = [
@@ -196,7 +204,7 @@ export const overviewCharts: readonly ChartDefinition[] = [
     leastTop: 0.1,
     series: [
       of('process_cpu', 'in use', 1, { kind: 'area', maximum: true }),
-      of('cpu_limit', 'limit', 5, { dashed: true, shownWhere: known('cpu_limit') }),
+      limitOf('cpu_limit', 'limit', 5),
       of('cpu_throttled', 'held back by the limit', 2, { shownWhere: everAbove0('cpu_throttled') }),
     ],
   },
@@ -208,8 +216,11 @@ export const overviewCharts: readonly ChartDefinition[] = [
     leastTop: 16 * 1024 ** 2,
     series: [
       of('process_memory', 'in use', 4, { kind: 'area' }),
-      of('memory_held', 'cannot be taken back', 2, { shownWhere: known('memory_limit') }),
-      of('memory_limit', 'limit', 5, { dashed: true, shownWhere: known('memory_limit') }),
+      of('memory_held', 'cannot be taken back', 2, {
+        shownWhere: known('memory_limit', 'memory_high_limit'),
+      }),
+      limitOf('memory_limit', 'limit', 5),
+      limitOf('memory_high_limit', 'high', 6),
       of('write_back_waiting', 'to be written back', 3, { shownWhere: known('data_device_write_limit') }),
     ],
     alsoExported: ['processes'],
@@ -224,16 +235,65 @@ export const overviewCharts: readonly ChartDefinition[] = [
     series: [
       of('data_device_reads', 'reads', 1),
       of('data_device_writes', 'writes', 2),
-      of('data_device_read_limit', 'limit of reads', 4, {
-        dashed: true,
-        shownWhere: known('data_device_read_limit'),
-      }),
-      of('data_device_write_limit', 'limit of writes', 5, {
-        dashed: true,
-        shownWhere: known('data_device_write_limit'),
-      }),
+      limitOf('data_device_read_limit', 'limit of reads', 4),
+      limitOf('data_device_write_limit', 'limit of writes', 5),
     ],
-    alsoExported: ['io_stall'],
+    alsoExported: ['data_device_read_bytes', 'data_device_write_bytes'],
+  },
+  {
+    id: 'device-bytes',
+    title: 'Data device, bytes',
+    description:
+      'Bytes read from and written to the data device by the processes that limits of I/O hold for, and the limits.',
+    unit: 'B/s',
+    leastTop: 8_192,
+    onlyWhere: known('data_device_read_bytes_limit', 'data_device_write_bytes_limit'),
+    series: [
+      of('data_device_read_bytes', 'read', 1),
+      of('data_device_write_bytes', 'written', 2),
+      limitOf('data_device_read_bytes_limit', 'limit of reads', 4),
+      limitOf('data_device_write_bytes_limit', 'limit of writes', 5),
+    ],
+  },
+  {
+    id: 'wal-device',
+    title: 'WAL device',
+    description:
+      'Reads of and writes to the device of WAL by the processes that limits of I/O hold for, and the limits where they are set.',
+    unit: '1/s',
+    leastTop: 10,
+    onlyWhere: known('wal_device_writes'),
+    series: [
+      of('wal_device_reads', 'reads', 1),
+      of('wal_device_writes', 'writes', 2),
+      limitOf('wal_device_read_limit', 'limit of reads', 4),
+      limitOf('wal_device_write_limit', 'limit of writes', 5),
+    ],
+    alsoExported: ['wal_device_read_bytes', 'wal_device_write_bytes'],
+  },
+  {
+    id: 'wal-device-bytes',
+    title: 'WAL device, bytes',
+    description:
+      'Bytes read from and written to the device of WAL by the processes that limits of I/O hold for, and the limits.',
+    unit: 'B/s',
+    leastTop: 8_192,
+    onlyWhere: known('wal_device_read_bytes_limit', 'wal_device_write_bytes_limit'),
+    series: [
+      of('wal_device_read_bytes', 'read', 1),
+      of('wal_device_write_bytes', 'written', 2),
+      limitOf('wal_device_read_bytes_limit', 'limit of reads', 4),
+      limitOf('wal_device_write_bytes_limit', 'limit of writes', 5),
+    ],
+  },
+  {
+    id: 'waits',
+    title: 'Held up',
+    description:
+      'Share of time in which some session waited for storage, or for memory that the kernel had to take back first.',
+    unit: 'ratio',
+    onlyWhere: known('io_stall', 'memory_stall'),
+    series: [of('io_stall', 'for storage', 1), of('memory_stall', 'for memory', 2)],
   },
 ]
 
@@ -245,6 +305,10 @@ export const metricsOf = (chart: ChartDefinition): MetricName[] => [
 /** The lines of a chart that have something to show. */
 export const linesShown = (chart: ChartDefinition, rows: readonly TimelineRow[]): readonly ChartLine[] =>
   chart.series.filter((line) => line.shownWhere?.(rows) ?? true)
+
+/** The charts that have something to show. */
+export const chartsShown = (rows: readonly TimelineRow[]): readonly ChartDefinition[] =>
+  overviewCharts.filter((chart) => chart.onlyWhere?.(rows) ?? true)
 
 /** Every metric the overview reads: what is drawn, what is exported and what stands in its readings. */
 export const overviewMetrics: readonly MetricName[] = [

@@ -1,6 +1,8 @@
+import { metrics } from '@floe/telemetry'
 import { describe, expect, test } from 'vitest'
 import {
   type ChartDefinition,
+  chartsShown,
   linesShown,
   metricsOf,
   overviewCharts,
@@ -176,8 +178,37 @@ describe('charts', () => {
     )
   })
 
+  const everything = Object.fromEntries(overviewMetrics.map((name) => [name, 1]))
+  const shownWith = (row: Record<string, number | null>) => chartsShown([row as TimelineRow]).map((c) => c.id)
+
+  test('every limit that a sample can tell is drawn', () => {
+    const rows = [everything as TimelineRow]
+    const drawn = chartsShown(rows).flatMap((chart) => linesShown(chart, rows).map((line) => line.key))
+    const limits = metrics.map((m) => m.name).filter((name) => name.endsWith('_limit'))
+    expect(limits).toHaveLength(11)
+    expect(drawn).toEqual(expect.arrayContaining(limits))
+  })
+
+  test('a chart of a device, or of waits, is there where something is known of it', () => {
+    const some = { tps: 1, data_device_writes: 5, data_device_write_bytes: 40_960 }
+    expect(shownWith(some)).toContain('device')
+    for (const [chart, metric] of [
+      ['device-bytes', 'data_device_write_bytes_limit'],
+      ['wal-device', 'wal_device_writes'],
+      ['wal-device-bytes', 'wal_device_read_bytes_limit'],
+      ['waits', 'memory_stall'],
+    ] as const) {
+      expect(shownWith(some)).not.toContain(chart)
+      expect(shownWith({ ...some, [metric]: null })).not.toContain(chart)
+      expect(shownWith({ ...some, [metric]: 0 })).toContain(chart)
+    }
+  })
+
   test('what is drawn at once stays within the budget of points', () => {
-    const series = overviewCharts.reduce((n, c) => n + c.series.length, 0)
+    // of an instance with limits of requests, and WAL beside the data
+    const usual = Object.entries(everything).filter(([name]) => !/^wal_device|_bytes_limit$/.test(name))
+    const rows = [Object.fromEntries(usual) as TimelineRow]
+    const series = chartsShown(rows).reduce((n, c) => n + linesShown(c, rows).length, 0)
     // the default range, all charts in view
     expect(series * 300).toBeLessThanOrEqual(12_000)
   })

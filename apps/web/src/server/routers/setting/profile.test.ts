@@ -45,6 +45,14 @@ test('a profile is computed from the smallest host of the members and the share 
     profileSettings(profile, { memoryBytes: 64 * GB, cpus: 16 }, 0.25),
   )
   await expect(viewer.setting.profile({ scope, profile, share: 1.1 })).rejects.toThrow()
+  // what it may not have is not proposed
+  await it.database.pool.query('UPDATE instance SET limits = $2 WHERE id = $1', [
+    primary.instanceId,
+    JSON.stringify({ memoryMax: 4 * GB }),
+  ])
+  const limited = await viewer.setting.profile({ scope, profile })
+  expect(limited.ceiling).toEqual({ memoryBytes: 4 * GB, cpus: null })
+  expect(limited.lines.find((line) => line.name === 'shared_buffers')?.value).toBe('1024MB')
 
   const small = await insertTestInstance(it.database)
   await sized(small.hostId, 8 * GB, 4)

@@ -1,12 +1,12 @@
-import { showHost } from '@floe/db'
-import { fault, profileSettings, proposedShare } from '@floe/domain'
+import { showHost, showInstance } from '@floe/db'
+import { fault, profileCeiling, profileSettings, proposedShare } from '@floe/domain'
 import { viewerProcedure } from '../../procedures'
 import { readScope } from './scope'
 import { SettingProfile, SettingProfileInput } from './setting.types'
 
 /**
  * What a profile proposes for an instance, or all members of a cluster, computed from the smallest of their hosts and the
- * share of it. Changes nothing: what is wanted of it goes the way of any change. Throws `host.facts_unknown`.
+ * share of it, and from the lowest of their limits. Changes nothing: what is wanted of it goes the way of any change. Throws `host.facts_unknown`.
  */
 export const profile = viewerProcedure
   .input(SettingProfileInput)
@@ -14,9 +14,10 @@ export const profile = viewerProcedure
   .query(async ({ ctx, input }) => {
     const { pool } = ctx.ports.database
     const { members } = await readScope(pool, input.scope)
-    const hosts = await Promise.all(
-      [...new Set(members.map((m) => m.hostId))].map((id) => showHost(pool, id)),
-    )
+    const [hosts, instances] = await Promise.all([
+      Promise.all([...new Set(members.map((m) => m.hostId))].map((id) => showHost(pool, id))),
+      Promise.all(members.map((m) => showInstance(pool, m.instanceId))),
+    ])
     const known = hosts.flatMap((host) =>
       host?.facts && host.observedAt
         ? {
@@ -35,5 +36,11 @@ export const profile = viewerProcedure
         hint: 'Wait until its agent has answered.',
       })
     const share = input.share ?? proposedShare(smallest.instances)
-    return { host: smallest, share, lines: profileSettings(input.profile, smallest, share) }
+    const ceiling = profileCeiling(instances.flatMap((instance) => instance?.limits ?? []))
+    return {
+      host: smallest,
+      share,
+      ceiling,
+      lines: profileSettings(input.profile, smallest, share, ceiling),
+    }
   })

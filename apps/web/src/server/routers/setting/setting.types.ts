@@ -7,6 +7,7 @@ import {
   InstanceId,
   MemberRole,
   OperationId,
+  ProfileCeiling,
   ProfileLine,
   ProfileName,
   Setting,
@@ -199,6 +200,8 @@ export const SettingProfile = z.object({
     instances: z.number().int(),
   }),
   share: HostShare,
+  /** The lowest limits of the members. */
+  ceiling: ProfileCeiling,
   lines: z.array(ProfileLine),
 })
 

@@ -34,10 +34,11 @@ test('the stalls of the last minutes are those that reach into them, newest firs
   expect(await insertStalls(it.database.pool, instanceId, rows)).toBe(0)
   const caller = await it.callerOf((await it.signedIn('viewer')).headers)
   const list = async (asked: object) => (await caller.stall.list({ instanceId, ...asked })).stalls
+  const waited = 'IO:WalSync 100 %'
   expect(await list({})).toEqual([
-    { ...rows[2], reason: 'a device at its limit (nvme0n1)' },
-    { ...rows[1], reason: 'the checkpointer, which is stopped' },
-    { ...rows[0], reason: 'a lock' },
+    { ...rows[2], reason: 'a device at its limit (nvme0n1)', waited },
+    { ...rows[1], reason: 'the checkpointer, which is stopped', waited },
+    { ...rows[0], reason: 'a lock', waited },
   ])
   expect((await list({ minutes: 11 })).map((s) => s.seq)).toEqual([3, 2])
   expect((await list({ from: now - 29.5 * minute, to: now - 11 * minute })).map((s) => s.seq)).toEqual([2, 1])

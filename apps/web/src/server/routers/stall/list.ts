@@ -1,5 +1,5 @@
 import { listStalls } from '@floe/db'
-import { stallCause } from '@floe/telemetry'
+import { stallCause, waitShares } from '@floe/telemetry'
 import { viewerProcedure } from '../../procedures'
 import { StallList, StallListInput } from './stall.types'
 
@@ -11,5 +11,5 @@ export const list = viewerProcedure
     const { minutes, ...asked } = input
     const since = minutes === undefined ? {} : { from: Date.now() - minutes * 60_000 }
     const rows = await listStalls(ctx.ports.database.pool, { ...asked, ...since })
-    return { stalls: rows.map((row) => ({ ...row, reason: stallCause(row) })) }
+    return { stalls: rows.map((row) => ({ ...row, reason: stallCause(row), waited: waitShares(row) })) }
   })

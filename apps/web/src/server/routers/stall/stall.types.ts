@@ -16,6 +16,8 @@ export const StallView = StallRecord.extend({
   seq: z.number().int(),
   /** `cause` in words. */
   reason: z.string(),
+  /** Its most frequent waits, with the share of each; empty where sessions waited for nothing. */
+  waited: z.string(),
 })
 export type StallView = z.infer<typeof StallView>
 /** Newest first. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { directoryOf, parseGroupMounts } from './group-files'
+import { directoryOf, parseGroupMounts, secondsWaited } from './control-groups'
 
 const below = (root: string) => ({ version: 2 as const, controllers: [''], root, path: '/sys/fs/cgroup' })
 
@@ -27,4 +27,11 @@ test('only cgroup file systems are mounts of groups', () => {
     { version: 1, controllers: ['rw', 'blkio'], root: '/', path: '/sys/fs/cgroup/blkio' },
     { version: 2, controllers: [''], root: '/box', path: '/sys/fs/cgroup' },
   ])
+})
+
+test('seconds that some process waited are read, and what is not counted is not 0', () => {
+  const some = 'some avg10=2.17 avg60=0.39 avg300=0.08 total=276887'
+  expect(secondsWaited(`${some}\nfull avg10=2.17 avg60=0.39 avg300=0.08 total=9\n`)).toBe(0.276887)
+  expect(secondsWaited('full avg10=0.00 total=9\n')).toBeNull()
+  expect(secondsWaited(null)).toBeNull()
 })
