@@ -370,10 +370,11 @@ describe('a backup that is written meanwhile', () => {
 describe('given up or killed in the middle', () => {
   test('cancelled while its engine stands still: the engine is ended, and nothing is left', async () => {
     const key = await f.begin(r.task({ at: before, backup }))
-    const [engine] = await waitUntil('the engine runs', () => {
+    const engines = () => {
       const pids = restoredEngines()
       return pids.length > 0 && pids
-    })
+    }
+    const [engine] = await waitUntil('the engine runs', engines, 15_000, 15)
     process.kill(engine as number, 'SIGSTOP')
     await f.task.task.cancel.mutate(key)
     expect((await f.ended(key)).state).toBe('cancelled')
@@ -395,7 +396,7 @@ describe('given up or killed in the middle', () => {
 
   test('the agent killed while its engine recovers: it begins again, and leaves nothing but the table', async () => {
     const key = await f.begin(r.task({ at: before, backup }))
-    await waitUntil('the engine runs', () => restoredEngines().length > 0)
+    await waitUntil('the engine runs', () => restoredEngines().length > 0, 15_000, 15)
     await f.agent.end('SIGKILL')
     expect(r.left().length).toBeGreaterThan(0)
     await f.agent.start()
@@ -444,7 +445,7 @@ describe('given up or killed in the middle', () => {
 
   test('the agent killed, and its task forgotten: what is left goes at the next start', async () => {
     await f.begin(r.task({ at: before, backup }))
-    await waitUntil('the engine runs', () => restoredEngines().length > 0)
+    await waitUntil('the engine runs', () => restoredEngines().length > 0, 15_000, 15)
     await f.agent.end('SIGKILL')
     const state = join(f.agent.home.home, 'agent', 'tasks')
     renameSync(state, `${state}.gone`)

@@ -210,7 +210,7 @@ test('cancelled when the primary has changed and a standby lags: all go back', a
   const before = await shown('max_connections')
   const operationId = await fixture.submit('change-cluster-settings', await changeInput(connections('40')))
   const lagging = await member('one-2')
-  await waitUntil('the primary is at it', () => runs(operationId, 'primary'), 60_000)
+  await waitUntil('the primary is at it', () => runs(operationId, 'primary'), 60_000, 25)
   await fixture.ask(lagging, 'select pg_wal_replay_pause()')
   await waitUntil('the standby is waited for', () => runs(operationId, 'replayed'), 60_000)
   await waitUntil('it waits', async () => (await shown('max_connections'))[0] === '40', 30_000)

@@ -121,6 +121,8 @@ test('kill -9 again and again under load loses no operation and starts no task t
     await waitUntil(
       'it got something done',
       async () => (await listOperations(bench.db.pool, { states: ['succeeded'], limit: 100 })).length > ended,
+      15_000,
+      25,
     )
     await controller.end('SIGKILL')
   }

@@ -10,6 +10,14 @@ test('what is waited for is answered as soon as it is there, and looked for at l
   expect(await waitFor(async () => 'at once', { boundMs: 0, everyMs: 1 })).toBe('at once')
 })
 
+test('each pause may be told by what has gone before', async () => {
+  const pauses = [1, 2, 3]
+  let looks = 0
+  const everyMs = () => pauses.shift() as number
+  expect(await waitFor(() => ++looks === 4, { boundMs: 5_000, everyMs })).toBe(true)
+  expect(pauses).toEqual([])
+})
+
 test('after the bound there is nothing, and who waits no more is told at once', async () => {
   expect(await waitFor(() => false, { boundMs: 5, everyMs: 1 })).toBeNull()
   const signal = AbortSignal.abort(new Error('given up'))

@@ -1,9 +1,12 @@
-type Answer<T> = T | null | undefined | false
+export type Answer<T> = T | null | undefined | false
+
+/** The pause between two looks, or what tells the next one. */
+type EveryMs = number | (() => number)
 
 /** Waits until `look` answers something; null after the bound. `everyMs` between looks. */
 export async function waitFor<T>(
   look: () => Promise<Answer<T>> | Answer<T>,
-  o: { boundMs: number; everyMs: number; signal?: AbortSignal },
+  o: { boundMs: number; everyMs: EveryMs; signal?: AbortSignal },
 ): Promise<T | null> {
   const deadline = performance.now() + o.boundMs
   for (;;) {
@@ -11,7 +14,8 @@ export async function waitFor<T>(
     const seen = await look()
     if (seen) return seen
     if (performance.now() >= deadline) return null
-    await new Promise((resolve) => setTimeout(resolve, o.everyMs))
+    const pauseMs = typeof o.everyMs === 'number' ? o.everyMs : o.everyMs()
+    await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }
 }
 
@@ -23,7 +27,7 @@ export async function waitUntil<T>(
   what: string,
   look: () => Promise<Answer<T>> | Answer<T>,
   boundMs = 15_000,
-  everyMs = 25,
+  everyMs: EveryMs = 25,
 ): Promise<T> {
   let last: unknown
   const seen = await waitFor<T>(

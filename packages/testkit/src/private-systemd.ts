@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { waitUntil } from '@floe/host/wait'
 import { makeScratchDirectory } from './scratch-directory'
+import { waitUntil } from './wait'
 
 /**
  * The first process of new process, mount and control group namespaces. It sees the machine's files through an overlay,

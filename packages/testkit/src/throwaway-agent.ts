@@ -4,8 +4,8 @@ import { existsSync, readdirSync, readFileSync, readlinkSync, rmdirSync } from '
 import { get } from 'node:https'
 import { join } from 'node:path'
 import { agentTls } from '@floe/agent-contract/client'
-import { waitUntil } from '@floe/host/wait'
 import type { ThrowawayHome } from './throwaway-home'
+import { waitUntil } from './wait'
 
 /** An agent process of a test: started from its bundle, killed like a real one. */
 export class ThrowawayAgent {
