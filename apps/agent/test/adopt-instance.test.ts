@@ -21,7 +21,7 @@ import type { InstanceObserved, TaskResult } from '@floe/agent-contract'
 import { testEngineUser, waitUntil } from '@floe/testkit'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { AgentFixture } from './agent-fixture'
+import { AgentFixture, killedAt } from './agent-fixture'
 import { StandbyFixture } from './standby-fixture'
 
 const asRoot = process.getuid?.() === 0
@@ -172,7 +172,7 @@ test('one that is stopped comes back stopped, and starts by an order', async () 
 test('killed at any moment, the agent ends it right when it is back', { timeout: 180_000 }, async () => {
   const id = await f.createRunning({ name: 'killed' })
   const before = await f.waitForState(id, 'running')
-  for (const afterMs of [5, 40, 120, 250]) {
+  for (const afterMs of killedAt(5, 40, 120, 250)) {
     await lose([id])
     const key = await f.begin(recordOf(before) as never)
     await new Promise((resolve) => setTimeout(resolve, afterMs))

@@ -21,6 +21,14 @@ export type TaskRequest = TaskInput extends infer T
     : never
   : never
 
+const long = process.env.FLOE_TEST_LONG === '1'
+
+/**
+ * Moments in ms after the start of a task at which the agent is killed. Every one takes seconds and may find the task at any
+ * place, so every other one is tried, and all of them by --long.
+ */
+export const killedAt = (...moments: number[]): number[] => moments.filter((_, i) => long || i % 2 === 1)
+
 /** An agent with a client of each right, and the verbs that tests say. */
 export class AgentFixture {
   readonly agent: ThrowawayAgent
@@ -83,7 +91,6 @@ export class AgentFixture {
         return status.state !== 'running' && status.state !== 'not-started' ? status : null
       },
       boundMs,
-      30,
     )
   }
 

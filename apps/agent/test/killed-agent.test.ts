@@ -6,7 +6,7 @@ import { waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readManagedSettings } from '../src/engine/settings/managed-file'
 import { seal } from '../src/engine/settings/tracked-files'
-import { AgentFixture, type TaskRequest } from './agent-fixture'
+import { AgentFixture, killedAt, type TaskRequest } from './agent-fixture'
 
 let f: AgentFixture
 /** Shared by the cases that leave an instance as they found it. */
@@ -59,7 +59,7 @@ const processesIn = (directory: string) =>
   listPids().filter((p) => processDirectory(p)?.startsWith(directory))
 
 describe('no task is lost when the agent is killed', () => {
-  test.each([0, 60, 300, 800, 1_500])('while it creates an instance, after %i ms', async (ms) => {
+  test.each(killedAt(0, 60, 300, 800, 1_500))('while it creates an instance, after %i ms', async (ms) => {
     const instanceId = randomUUID()
     const name = `k-${instanceId.slice(0, 8)}`
     const status = await killedAfter(ms, {
@@ -82,7 +82,7 @@ describe('no task is lost when the agent is killed', () => {
     await f.must({ kind: 'delete-instance', instanceId, confirmName: name, keepFiles: false })
   })
 
-  test.each([0, 20, 60, 120, 250])('while it starts an instance, after %i ms', async (ms) => {
+  test.each(killedAt(0, 20, 60, 120, 250))('while it starts an instance, after %i ms', async (ms) => {
     await f.must({ kind: 'stop-instance', instanceId: shared, mode: 'immediate' })
     const status = await killedAfter(ms, { kind: 'start-instance', instanceId: shared })
     expect(status.state).toBe('succeeded')
@@ -90,14 +90,14 @@ describe('no task is lost when the agent is killed', () => {
     expect(await f.query(shared, 'select 1 as one')).toEqual([{ one: 1 }])
   })
 
-  test.each([0, 20, 60, 150])('while it stops an instance, after %i ms', async (ms) => {
+  test.each(killedAt(0, 20, 60, 150))('while it stops an instance, after %i ms', async (ms) => {
     await f.must({ kind: 'start-instance', instanceId: shared })
     const status = await killedAfter(ms, { kind: 'stop-instance', instanceId: shared, mode: 'fast' })
     expect(status.state).toBe('succeeded')
     expect((await f.observed(shared))?.state).toBe('stopped')
   })
 
-  test.each([0, 50, 150, 300, 600])('while it restarts an instance, after %i ms', async (ms) => {
+  test.each(killedAt(0, 50, 150, 300, 600))('while it restarts an instance, after %i ms', async (ms) => {
     await f.must({ kind: 'start-instance', instanceId: shared })
     const before = (await f.observed(shared))?.postmasterPid
     const status = await killedAfter(ms, { kind: 'restart-instance', instanceId: shared, mode: 'fast' })
@@ -107,7 +107,7 @@ describe('no task is lost when the agent is killed', () => {
     expect(after?.postmasterPid).not.toBe(before)
   })
 
-  test.each([0, 30, 80, 200, 500])('while it changes settings, after %i ms', async (ms) => {
+  test.each(killedAt(0, 30, 80, 200, 500))('while it changes settings, after %i ms', async (ms) => {
     await f.must({ kind: 'start-instance', instanceId: shared })
     const changes = [
       { name: 'work_mem', value: `${9_000 + ms}kB` },
@@ -198,7 +198,7 @@ describe('no task is lost when the agent is killed', () => {
     expect(await problems()).toEqual([])
   })
 
-  test.each([0, 20, 60, 150])('while it resolves drift, after %i ms', async (ms) => {
+  test.each(killedAt(0, 20, 60, 150))('while it resolves drift, after %i ms', async (ms) => {
     await f.must({ kind: 'start-instance', instanceId: shared })
     const value = `${200 + ms}`
     await f.query(shared, `alter system set vacuum_cost_limit = ${value}`)
@@ -217,7 +217,7 @@ describe('no task is lost when the agent is killed', () => {
     expect((await f.observed(shared))?.settingDrift).toEqual([])
   })
 
-  test.each([0, 30, 100])('while it deletes an instance, after %i ms', async (ms) => {
+  test.each(killedAt(0, 30, 100))('while it deletes an instance, after %i ms', async (ms) => {
     const instanceId = await f.createRunning()
     const confirmName = `t-${instanceId.slice(0, 8)}`
     const status = await killedAfter(ms, {

@@ -35,6 +35,9 @@ vi.setConfig({ testTimeout: 300_000 })
  * that is dead; what brings a member back by a new copy; and what takes one away.
  */
 const long = process.env.FLOE_TEST_LONG === '1'
+/** Of the others of those, without `--long`, every other step is walked: who hands over must not be in two minds at any. */
+const everyStep = (kind: OperationKind) =>
+  long || kind === 'switchover-cluster' || kind === 'failover-cluster'
 
 /** Which kinds a walk takes through whose death. */
 type Walks = { controller?: OperationKind[]; agents?: OperationKind[] }
@@ -82,7 +85,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
   const cluster = () => fixture.clusterOf(one)
   const member = (name: string) => fixture.memberOf(one, name)
 
-  /** Submits an operation and kills the controller at every boundary; it has to succeed, each task started once. */
+  /** Submits an operation and kills the controller at the boundaries; it has to succeed, each task started once. */
   async function withControllerKilled(kind: OperationKind, input: object, hostId?: string) {
     await gate.arm(true)
     const operationId = await fixture.submit(kind, input, hostId)
@@ -97,7 +100,8 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
       )
       if (at === 'ended') break
       crossed.push(`${at.when} of ${at.step}`)
-      if (at.when === 'start' && !long) {
+      const passed = at.when === 'start' ? !long : !everyStep(kind) && crossed.length % 4 === 0
+      if (passed) {
         await gate.open(operationId, at, false)
         continue
       }
@@ -118,11 +122,12 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     return operation
   }
 
-  /** The same with every agent killed in the middle of each step's task (or when the step has begun), and started again. */
+  /** The same with every agent killed in the middle of the steps' tasks (or when the step has begun), and started again. */
   async function withAgentsKilled(kind: OperationKind, input: object, hostId?: string) {
     await gate.arm(true)
     const operationId = await fixture.submit(kind, input, hostId)
     let killedAt = new Date(0)
+    let begun = 0
     for (;;) {
       const at = await waitUntil(
         `${kind} comes to a boundary or ends`,
@@ -134,7 +139,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
       if (at === 'ended') break
       const before = fixture.taskLines(operationId).length
       await gate.open(operationId, at, false)
-      if (at.when === 'end') continue
+      if (at.when === 'end' || (begun++ % 2 === 1 && !everyStep(kind))) continue
       await waitUntil(
         'a task of the step has begun, or the step has none',
         async () =>
