@@ -20,22 +20,20 @@ const patience = { testTimeout: 60_000, hookTimeout: 120_000 }
 /** What counts transactions by the second: it runs alone, after the others. */
 const timed = ['test/telemetry.test.ts']
 
+const beside = {
+  ...patience,
+  // they wait twice as long as they compute, most with engines and an agent of their own
+  maxWorkers: 3,
+  sequence: { groupOrder: 0 },
+}
+
 export default defineConfig({
   test: {
     globalSetup: ['test/build-bundle.ts'],
     projects: [
-      {
-        ...common,
-        test: {
-          ...patience,
-          name: 'beside',
-          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: timed,
-          // they wait twice as long as they compute, each with engines and an agent of its own
-          maxWorkers: 3,
-          sequence: { groupOrder: 0 },
-        },
-      },
+      { ...common, test: { ...beside, name: 'beside', include: ['test/**/*.test.ts'], exclude: timed } },
+      // no file changes a module that another one sees: a worker loads them once
+      { ...common, test: { ...beside, name: 'code', include: ['src/**/*.test.ts'], isolate: false } },
       {
         ...common,
         test: { ...patience, name: 'timed', include: timed, maxWorkers: 1, sequence: { groupOrder: 1 } },
