@@ -161,12 +161,13 @@ describe('terraform', () => {
   for (const room of rooms) {
     const reason = why(room)
     test.skipIf(reason !== null)(
-      `${room}: init, validate, test${reason ? ` (${reason})` : ''}`,
+      `${room}: init, and test or validate${reason ? ` (${reason})` : ''}`,
       { timeout: 600_000 },
       () => {
         run(room, 'init', '-input=false', '-no-color')
-        run(room, 'validate', '-no-color')
+        // each plan of a test validates all of it first, and to load a large provider takes a while
         if (existsSync(join(copy, room, 'tests'))) run(room, 'test', '-no-color')
+        else run(room, 'validate', '-no-color')
       },
     )
   }

@@ -105,7 +105,7 @@ export async function benchNeighbours(
   await requireLoopDevices()
   const host = describeHost()
   const size = short
-    ? { instances: 2, seconds: 20, scale: 5, image: '8G' }
+    ? { instances: 2, seconds: 8, scale: 5, image: '8G' }
     : { instances: 4, seconds: 300, scale: 50, image: '40G' }
   if (minutes !== undefined) size.seconds = 60 * minutes
   const runs: Run[] = []
