@@ -36,6 +36,17 @@ test('what needs the users of instances runs beside what reads the checkout, and
   expect(beside('unit')).toEqual([])
 })
 
+test('what reads the checkout keeps nothing waiting but its own lane', async () => {
+  const { beside } = await besides([
+    { name: 'types', needs: 'checkout', turns: 20 },
+    { name: 'hostile', needs: 'users', turns: 3 },
+    { name: 'unit', needs: 'own', turns: 3 },
+    { name: 'engine', needs: 'own', turns: 3 },
+  ])
+  expect(beside('types')).toEqual(['engine', 'hostile', 'unit'])
+  expect(beside('unit')).toEqual(['types'])
+})
+
 test('of those with installations of their own two run at a time, begun in order', async () => {
   const { beside, began } = await besides([
     { name: 'unit', needs: 'own', turns: 20 },

@@ -21,12 +21,13 @@ import { type RememberedRun, rememberedLine } from './remembered-runs'
 import { staticSuites } from './static-suites'
 import { add, type Counts, countsLine, none, type Suite, type SuiteContext } from './suite'
 import { type FileTime, slowest } from './test-files'
-import { launcherSuite, unitSuite } from './vitest-suites'
+import { launcherSuite, packagesSuite, unitSuite } from './vitest-suites'
 
 /** All of them, those that take longest first where two run at a time. */
 export const suites: Suite[] = [
   ...staticSuites,
   readmeSuite,
+  packagesSuite,
   hostileSuite,
   unitSuite,
   engineSuite,

@@ -32,9 +32,9 @@ export type SuiteContext = {
 }
 
 /**
- * `checkout`: it reads files of the checkout, and starts no installation. `users`: the users of instances on this machine to
- * itself, because it takes whatever runs as one of its own users for something that it left behind. `own`: nothing of others;
- * ports, directories, users and networks are private.
+ * `checkout`: it reads files of the checkout, and starts no installation and no instance. `users`: the users of instances on
+ * this machine to itself, because it takes whatever runs as one of its own users for something that it left behind. `own`:
+ * nothing of others; ports, directories, users and networks are private.
  */
 export type Needs = 'checkout' | 'users' | 'own'
 

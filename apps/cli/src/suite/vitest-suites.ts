@@ -9,7 +9,7 @@ import type { RepeatableRun } from './second-try'
 import { type Counts, countsLine, runInCheckout, type Suite, type SuiteContext } from './suite'
 import { countRun, judged, settle, type TestRun } from './test-files'
 import { reportVariable } from './vitest-report'
-import { workspaces } from './workspaces'
+import { type Workspace, workspaces } from './workspaces'
 
 /** Runs Vitest in a directory: what was asked for after "--", else all that the configuration includes. */
 export async function vitest(
@@ -49,14 +49,29 @@ export async function vitest(
   }
 }
 
+/** Those whose tests run instances, each with a user of the system; the others have at most a control database. */
+const withInstances = ['@floe/agent', '@floe/controller']
+
 async function unit(context: SuiteContext): Promise<Counts> {
-  const prefix = await context.enginePrefix()
   // integration tests run what is built, as `up` does
   await buildWorkspace({ now: context.log, log: context.log }, ['agent', 'controller'])
   // hosts of their own in network namespaces, file systems that share blocks: tests say why they are left out without
   for (const name of ['iproute2', 'xfsprogs']) await context.packages(name)
+  return eachWorkspace(context, ({ name }) => withInstances.includes(name))
+}
+
+async function packages(context: SuiteContext): Promise<Counts> {
+  return eachWorkspace(context, ({ name }) => !withInstances.includes(name))
+}
+
+/** The tests of workspaces, one after another, but for those whose green run is remembered. */
+async function eachWorkspace(
+  context: SuiteContext,
+  meant: (workspace: Workspace) => boolean,
+): Promise<Counts> {
+  const prefix = await context.enginePrefix()
   const runs: RepeatableRun[] = []
-  for (const workspace of workspaces()) {
+  for (const workspace of workspaces().filter(meant)) {
     if (!workspace.scripts.test?.startsWith('vitest')) continue
     const test = async () => {
       const run = await vitest(context, workspace.directory, { env: { FLOE_TEST_ENGINE_PREFIX: prefix } })
@@ -85,9 +100,15 @@ async function launcher(context: SuiteContext): Promise<Counts> {
   return settle(context, [await vitest(context, room, { config: 'vitest.launcher.config.ts' })])
 }
 
+export const packagesSuite: Suite = {
+  name: 'packages',
+  about: 'tests beside the code of every workspace that runs no instance',
+  needs: 'checkout',
+  run: packages,
+}
 export const unitSuite: Suite = {
   name: 'unit',
-  about: 'tests beside the code of every workspace, those against a real engine included',
+  about: 'tests of agent and controller, against real engines and on several hosts',
   needs: 'own',
   run: unit,
 }
