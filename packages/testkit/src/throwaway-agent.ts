@@ -7,6 +7,9 @@ import { agentTls } from '@floe/agent-contract/client'
 import type { ThrowawayHome } from './throwaway-home'
 import { waitUntil } from './wait'
 
+/** It needs half a second of a processor, which a machine that is busy with engines may take long to give. */
+const START_BOUND_MS = 60_000
+
 /** An agent process of a test: started from its bundle, killed like a real one. */
 export class ThrowawayAgent {
   readonly home: ThrowawayHome
@@ -35,10 +38,11 @@ export class ThrowawayAgent {
   /** Starts it and waits until it answers. */
   async start(): Promise<void> {
     const child = this.startUnseen()
-    await waitUntil('the agent answers', async () => {
+    const answers = async () => {
       if (child.exitCode !== null) throw new Error(`the agent ended: ${this.output}`)
       return this.#answers()
-    })
+    }
+    await waitUntil('the agent answers', answers, START_BOUND_MS)
   }
 
   /** Starts it without waiting for an answer that it may not be able to give. */
