@@ -510,7 +510,7 @@ test_verb() {
         [ "$suite" = "${suite%%/*}" ] || [ -e "$modules_dir/${suite/\///t/}.pl" ] || [ -e "$engine_dir/${suite/\///t/}.pl" ] ||
           usage_error "there is no TAP file \"$suite\"" "./floe engine test --help"
         ;;
-      *) usage_error "unknown suite \"$suite\"; there are:$known${optional% }" "./floe engine test --help" ;;
+      *) usage_error "unknown suite \"$suite\"; there are:${known% }${optional% }" "./floe engine test --help" ;;
     esac
   done
   if [ ${#wanted[@]} -eq 0 ]; then
