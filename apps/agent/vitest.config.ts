@@ -15,7 +15,7 @@ const common: TestProjectInlineConfiguration = {
     },
   ],
 }
-const patience = { testTimeout: 60_000, hookTimeout: 120_000 }
+const patience = { testTimeout: 120_000, hookTimeout: 180_000 }
 
 /** What counts transactions by the second: it runs alone, after the others. */
 const timed = ['test/telemetry.test.ts']

@@ -527,7 +527,7 @@ test_verb() {
   trap 'stop_jobs; stop_instances' EXIT
   trap 'exit 130' INT TERM
   local pgxs=$prefix/lib/postgresql/pgxs
-  at_once=$(($(nproc) * 2))
+  at_once=$(($(nproc) + 1))
   for suite in "${wanted[@]}"; do
     case $suite in
       *-shared*) ;;

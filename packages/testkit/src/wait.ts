@@ -17,7 +17,7 @@ function growing(): () => number {
 export function waitUntil<T>(
   what: string,
   look: () => Promise<Answer<T>> | Answer<T>,
-  boundMs = 15_000,
+  boundMs = 45_000,
   everyMs?: number,
 ): Promise<T> {
   return waitAtIntervals(what, look, boundMs, everyMs ?? growing())
