@@ -60,7 +60,8 @@ async function records(id: string, name: string, transactionsOnly: boolean): Pro
 
 /** A primary that goes on alone while its standby is promoted; then it is fenced. Answers what the standby is as its upstream. */
 async function isolated(name: string, alone: (primary: string) => Promise<void>) {
-  const a = await s.primary(name)
+  // whose commits would be counted, too
+  const a = await s.primary(name, { autovacuum: 'off' })
   await f.query(a, 'create table ledger (n int)')
   const { id: b } = await s.standby(a, `${name}-2`)
   await s.caughtUp(a, b)
