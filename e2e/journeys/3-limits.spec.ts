@@ -84,6 +84,7 @@ test('a change that was ordered is in force within 2 s, as the kernel tells it',
 test('memory near its limit is an incident before anything is killed, and is over when a session ends', async ({
   page,
 }) => {
+  test.slow()
   const held = async () => {
     const lines = await floe(
       ...['telemetry', 'history', 'limited', '--minutes', '1', '--metrics', 'memory_held', '--json'],
@@ -106,7 +107,7 @@ test('memory near its limit is an incident before anything is killed, and is ove
     const row = page.getByRole('listitem').filter({ hasText: title })
     await expect(row).toBeVisible({ timeout: 30_000 })
     await page.goto(`${process.env.FLOE_E2E_URL}/instances/limited`)
-    await expect(page.getByText('Memory is near the limit')).toBeVisible()
+    await expect(page.getByText('Memory is near the limit')).toBeVisible({ timeout: 60_000 })
     const told = await floe('instance', 'limit', 'limited')
     expect(told).toContain('near the limit')
     expect(told).not.toContain('killed')
