@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { directoryOf, parseGroupMounts, secondsWaited } from './control-groups'
+import { directoryOf, ioUse, parseGroupMounts, secondsWaited, throttledUse } from './control-groups'
 
 const below = (root: string) => ({ version: 2 as const, controllers: [''], root, path: '/sys/fs/cgroup' })
 
@@ -34,4 +34,16 @@ test('seconds that some process waited are read, and what is not counted is not 
   expect(secondsWaited(`${some}\nfull avg10=2.17 avg60=0.39 avg300=0.08 total=9\n`)).toBe(0.276887)
   expect(secondsWaited('full avg10=0.00 total=9\n')).toBeNull()
   expect(secondsWaited(null)).toBeNull()
+})
+
+test('what a group read and wrote is told by device, in the words of cgroup v1 and of v2', () => {
+  const bytes = '7:10 Read 1\n7:1 Read 4096\n7:1 Write 8192\n7:1 Sync 12288\nTotal 12289\n'
+  const requests = '7:1 Read 12\n7:1 Write 34\nTotal 46\n'
+  const used = { readBytes: 4_096, writeBytes: 8_192, reads: 12, writes: 34 }
+  expect(throttledUse(bytes, requests).get('7:1')).toEqual(used)
+  expect(throttledUse(null, requests).get('7:1')).toEqual({ ...used, readBytes: 0, writeBytes: 0 })
+  const v2 =
+    '7:10 rbytes=1 wbytes=2 rios=3 wios=4\n7:1 rbytes=4096 wbytes=8192 rios=12 wios=34 dbytes=0 dios=0\n'
+  expect(ioUse(v2).get('7:1')).toEqual(used)
+  expect(ioUse(v2).has('7:0')).toBe(false)
 })

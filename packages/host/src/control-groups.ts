@@ -91,3 +91,46 @@ export function directoryOf(mount: GroupMount, group: string): string {
   const isBelow = mount.root === '/' || group === mount.root || group.startsWith(`${mount.root}/`)
   return join(mount.path, isBelow ? below : '')
 }
+
+export type DeviceUse = { readBytes: number; writeBytes: number; reads: number; writes: number }
+
+/** Lines of `254:0 Read 4096`. */
+export function throttledUse(bytes: string | null, requests: string | null): Map<string, DeviceUse> {
+  const all = new Map<string, DeviceUse>()
+  const add = (text: string | null, fields: { Read: keyof DeviceUse; Write: keyof DeviceUse }) => {
+    for (const line of text?.split('\n') ?? []) {
+      const [number, what, value] = line.split(' ')
+      if (!number || value === undefined || (what !== 'Read' && what !== 'Write')) continue
+      const use = all.get(number) ?? { readBytes: 0, writeBytes: 0, reads: 0, writes: 0 }
+      use[fields[what]] = Number(value)
+      all.set(number, use)
+    }
+  }
+  add(bytes, { Read: 'readBytes', Write: 'writeBytes' })
+  add(requests, { Read: 'reads', Write: 'writes' })
+  return all
+}
+
+/** Lines of `254:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0`. */
+export function ioUse(text: string | null): Map<string, DeviceUse> {
+  return new Map(
+    [...wordsByDevice(text)].map(([number, words]) => {
+      const of = (word: string) => Number(words.get(word) ?? 0)
+      return [
+        number,
+        { readBytes: of('rbytes'), writeBytes: of('wbytes'), reads: of('rios'), writes: of('wios') },
+      ]
+    }),
+  )
+}
+
+/** Lines of a device’s number and words `name=value`. */
+export function wordsByDevice(text: string | null): Map<string, Map<string, string>> {
+  const all = new Map<string, Map<string, string>>()
+  for (const line of text?.split('\n') ?? []) {
+    const [number, ...words] = line.trim().split(' ')
+    if (!number || words.length === 0) continue
+    all.set(number, new Map(words.map((w) => w.split('=') as [string, string])))
+  }
+  return all
+}

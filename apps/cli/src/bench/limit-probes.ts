@@ -3,11 +3,13 @@ import { fault } from '@floe/domain'
 import {
   directoryOf,
   groupsOf,
+  ioUse,
   numberIn,
   numbersOf,
   parseGroupMounts,
   parseOwnGroups,
   readGroupFile,
+  throttledUse,
 } from '@floe/host/control-groups'
 import { readLongKernelFile } from '@floe/host/kernel-file'
 import type { LoopDevice } from './loop-device'
@@ -47,8 +49,11 @@ export class Counted {
   /** How often its sessions read and wrote a device since it started. */
   requests(device: string): { reads: number; writes: number } {
     const { version, group } = this.#group('blkio')
-    const file = version === 1 ? 'blkio.throttle.io_serviced' : 'io.stat'
-    return parseRequests(readGroupFile(group, file) ?? '', device)
+    const all =
+      version === 1
+        ? throttledUse(null, readGroupFile(group, 'blkio.throttle.io_serviced'))
+        : ioUse(readGroupFile(group, 'io.stat'))
+    return all.get(device) ?? { reads: 0, writes: 0 }
   }
 
   /** Bytes that were written and wait until the kernel sends them past all limits: v1 alone lets that be. */
@@ -57,15 +62,6 @@ export class Counted {
     if (version === 2) return 0
     const stat = numbersOf(readGroupFile(group, 'memory.stat'))
     return (stat.get('total_dirty') ?? 0) + (stat.get('total_writeback') ?? 0)
-  }
-}
-
-/** How often a group read and wrote a device, which is named by its number, in the kernel's words of v1 and of v2. */
-export function parseRequests(text: string, device: string): { reads: number; writes: number } {
-  const count = (pattern: string) => Number(new RegExp(pattern, 'm').exec(text)?.[1] ?? 0)
-  return {
-    reads: count(`^${device} (?:Read |.*\\brios=)(\\d+)`),
-    writes: count(`^${device} (?:Write |.*\\bwios=)(\\d+)`),
   }
 }
 

@@ -10,12 +10,12 @@ import {
   parseOwnGroups,
   readGroupFile,
   secondsWaited,
+  throttledUse,
 } from '@floe/host/control-groups'
 import type { Devices } from './device'
 import {
   CPU_PERIOD_US,
   coresOf,
-  type DeviceUse,
   type GroupUse,
   type IoLimits,
   type LimitDriver,
@@ -218,7 +218,7 @@ export class CgroupV1 implements LimitDriver {
       ioWaitSeconds: waits === null ? null : secondsWaited(readGroupFile(waits, 'io.pressure')),
       memoryWaitSeconds: waits === null ? null : secondsWaited(readGroupFile(waits, 'memory.pressure')),
       devices: blkio
-        ? deviceUse(
+        ? throttledUse(
             readGroupFile(blkio, 'blkio.throttle.io_service_bytes'),
             readGroupFile(blkio, 'blkio.throttle.io_serviced'),
           )
@@ -277,21 +277,4 @@ const devicesIn = (text: string | null): Map<string, number> => {
   const numbers = numbersOf(text)
   numbers.delete('Total')
   return numbers
-}
-
-/** Lines of `254:0 Read 4096`. */
-function deviceUse(bytes: string | null, requests: string | null): Map<string, DeviceUse> {
-  const all = new Map<string, DeviceUse>()
-  const add = (text: string | null, fields: { Read: keyof DeviceUse; Write: keyof DeviceUse }) => {
-    for (const line of text?.split('\n') ?? []) {
-      const [number, what, value] = line.split(' ')
-      if (!number || value === undefined || (what !== 'Read' && what !== 'Write')) continue
-      const use = all.get(number) ?? { readBytes: 0, writeBytes: 0, reads: 0, writes: 0 }
-      use[fields[what]] = Number(value)
-      all.set(number, use)
-    }
-  }
-  add(bytes, { Read: 'readBytes', Write: 'writeBytes' })
-  add(requests, { Read: 'reads', Write: 'writes' })
-  return all
 }

@@ -4,18 +4,19 @@ import {
   directoryOf,
   type GroupMount,
   type GroupsOf,
+  ioUse,
   isGroup,
   numberIn,
   numbersOf,
   parseOwnGroups,
   readGroupFile,
   secondsWaited,
+  wordsByDevice,
 } from '@floe/host/control-groups'
 import type { Devices } from './device'
 import {
   CPU_PERIOD_US,
   coresOf,
-  type DeviceUse,
   type GroupUse,
   type IoLimits,
   type LimitDriver,
@@ -268,27 +269,4 @@ function ioMax(text: string | null): Map<string, IoLimits> {
       ]
     }),
   )
-}
-
-/** Lines of `254:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0`. */
-function ioUse(text: string | null): Map<string, DeviceUse> {
-  return new Map(
-    [...wordsByDevice(text)].map(([number, words]) => {
-      const of = (word: string) => Number(words.get(word) ?? 0)
-      return [
-        number,
-        { readBytes: of('rbytes'), writeBytes: of('wbytes'), reads: of('rios'), writes: of('wios') },
-      ]
-    }),
-  )
-}
-
-function wordsByDevice(text: string | null): Map<string, Map<string, string>> {
-  const all = new Map<string, Map<string, string>>()
-  for (const line of text?.split('\n') ?? []) {
-    const [number, ...words] = line.trim().split(' ')
-    if (!number || words.length === 0) continue
-    all.set(number, new Map(words.map((w) => w.split('=') as [string, string])))
-  }
-  return all
 }

@@ -1,4 +1,5 @@
 import type { InstanceLimits, LimitDriverKind } from '@floe/domain'
+import type { DeviceUse } from '@floe/host/control-groups'
 import type { Devices } from './device'
 
 /**
@@ -6,8 +7,6 @@ import type { Devices } from './device'
  * are limited for both together.
  */
 export type Part = 'sessions' | 'background'
-
-export type DeviceUse = { readBytes: number; writeBytes: number; reads: number; writes: number }
 
 /** What an instance has used since its groups were made. What the kernel does not count is null. */
 export type GroupUse = {

@@ -65,6 +65,35 @@ const everAbove0 = (name: MetricName) => (rows: readonly TimelineRow[]) =>
 const limitOf = (name: MetricName, label: string, color: SeriesColor): ChartLine =>
   of(name, label, color, { dashed: true, shownWhere: known(name) })
 
+type DeviceWords = Pick<ChartDefinition, 'id' | 'title' | 'description' | 'onlyWhere'>
+
+const requestsOf = (device: 'data' | 'wal', words: DeviceWords): ChartDefinition => ({
+  ...words,
+  unit: '1/s',
+  leastTop: 10,
+  series: [
+    of(`${device}_device_reads`, 'reads', 1),
+    of(`${device}_device_writes`, 'writes', 2),
+    limitOf(`${device}_device_read_limit`, 'limit of reads', 4),
+    limitOf(`${device}_device_write_limit`, 'limit of writes', 5),
+  ],
+  alsoExported: [`${device}_device_read_bytes`, `${device}_device_write_bytes`],
+})
+
+/** Only where bytes are limited: what was read and written is in the CSV of requests, too. */
+const bytesOf = (device: 'data' | 'wal', words: DeviceWords): ChartDefinition => ({
+  ...words,
+  unit: 'B/s',
+  leastTop: 8_192,
+  onlyWhere: known(`${device}_device_read_bytes_limit`, `${device}_device_write_bytes_limit`),
+  series: [
+    of(`${device}_device_read_bytes`, 'read', 1),
+    of(`${device}_device_write_bytes`, 'written', 2),
+    limitOf(`${device}_device_read_bytes_limit`, 'limit of reads', 4),
+    limitOf(`${device}_device_write_bytes_limit`, 'limit of writes', 5),
+  ],
+})
+
 /** The charts of an instance's overview, in the order shown. */
 export const overviewCharts: readonly ChartDefinition[] = [
   {
@@ -225,67 +254,31 @@ export const overviewCharts: readonly ChartDefinition[] = [
     ],
     alsoExported: ['processes'],
   },
-  {
+  requestsOf('data', {
     id: 'device',
     title: 'Data device',
     description:
       'Reads of and writes to the data device by the processes that limits of I/O hold for, and the limits where they are set.',
-    unit: '1/s',
-    leastTop: 10,
-    series: [
-      of('data_device_reads', 'reads', 1),
-      of('data_device_writes', 'writes', 2),
-      limitOf('data_device_read_limit', 'limit of reads', 4),
-      limitOf('data_device_write_limit', 'limit of writes', 5),
-    ],
-    alsoExported: ['data_device_read_bytes', 'data_device_write_bytes'],
-  },
-  {
+  }),
+  bytesOf('data', {
     id: 'device-bytes',
     title: 'Data device, bytes',
     description:
       'Bytes read from and written to the data device by the processes that limits of I/O hold for, and the limits.',
-    unit: 'B/s',
-    leastTop: 8_192,
-    onlyWhere: known('data_device_read_bytes_limit', 'data_device_write_bytes_limit'),
-    series: [
-      of('data_device_read_bytes', 'read', 1),
-      of('data_device_write_bytes', 'written', 2),
-      limitOf('data_device_read_bytes_limit', 'limit of reads', 4),
-      limitOf('data_device_write_bytes_limit', 'limit of writes', 5),
-    ],
-  },
-  {
+  }),
+  requestsOf('wal', {
     id: 'wal-device',
     title: 'WAL device',
     description:
       'Reads of and writes to the device of WAL by the processes that limits of I/O hold for, and the limits where they are set.',
-    unit: '1/s',
-    leastTop: 10,
     onlyWhere: known('wal_device_writes'),
-    series: [
-      of('wal_device_reads', 'reads', 1),
-      of('wal_device_writes', 'writes', 2),
-      limitOf('wal_device_read_limit', 'limit of reads', 4),
-      limitOf('wal_device_write_limit', 'limit of writes', 5),
-    ],
-    alsoExported: ['wal_device_read_bytes', 'wal_device_write_bytes'],
-  },
-  {
+  }),
+  bytesOf('wal', {
     id: 'wal-device-bytes',
     title: 'WAL device, bytes',
     description:
       'Bytes read from and written to the device of WAL by the processes that limits of I/O hold for, and the limits.',
-    unit: 'B/s',
-    leastTop: 8_192,
-    onlyWhere: known('wal_device_read_bytes_limit', 'wal_device_write_bytes_limit'),
-    series: [
-      of('wal_device_read_bytes', 'read', 1),
-      of('wal_device_write_bytes', 'written', 2),
-      limitOf('wal_device_read_bytes_limit', 'limit of reads', 4),
-      limitOf('wal_device_write_bytes_limit', 'limit of writes', 5),
-    ],
-  },
+  }),
   {
     id: 'waits',
     title: 'Held up',
