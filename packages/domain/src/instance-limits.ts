@@ -209,28 +209,47 @@ export const LimitSum = z.object({
   size: z.number(),
   /** How many instances have no such limit: they may take all there is. */
   unlimited: z.number().int(),
+  /** How many are counted with a high limit of memory alone: the kernel slows them down there, and they may exceed it. */
+  highOnly: z.number().int().default(0),
   over: z.boolean(),
 })
 export type LimitSum = z.infer<typeof LimitSum>
 
 /** A sum for people: `0.75 cores of 2 cores; 3 have none and may take all of it`. */
-export function limitSumWords({ resource, limited, size, unlimited }: LimitSum): string {
+export function limitSumWords({ resource, limited, size, unlimited, highOnly }: LimitSum): string {
   const show = (value: number) =>
     resource === 'cpu' ? `${Math.round(value * 100) / 100} cores` : formatBytes(value)
   const without =
     unlimited === 0 ? '' : `; ${unlimited} ${unlimited === 1 ? 'has' : 'have'} none and may take all of it`
-  return `${show(limited)} of ${show(size)}${without}`
+  const high =
+    highOnly === 0
+      ? ''
+      : `; ${highOnly} ${highOnly === 1 ? 'is' : 'are'} counted with the high limit alone, which can be exceeded`
+  return `${show(limited)} of ${show(size)}${high}${without}`
 }
 
+/** Whether a kernel that limits in one of these ways has a high limit of memory; one that nobody knows is taken to have it. */
+export const hasMemoryHigh = (drivers: readonly (LimitDriverKind | null)[]): boolean =>
+  !drivers.includes('cgroup-v1')
+
+/** `memoryHigh`: whether the host's kernel has a high limit; where not, it limits nothing and is not counted. */
 export function sumLimits(
   all: readonly InstanceLimits[],
-  host: { cpus: number; memoryBytes: number },
+  host: { cpus: number; memoryBytes: number; memoryHigh: boolean },
 ): LimitSum[] {
-  const sum = (name: 'cpu' | 'memoryMax', resource: LimitSum['resource'], size: number): LimitSum => {
-    const set = all.flatMap((limits) => limits[name] ?? [])
+  const sum = (resource: LimitSum['resource'], size: number, of: (l: InstanceLimits) => number | null) => {
+    const set = all.flatMap((limits) => of(limits) ?? [])
     const limited = set.reduce((a, b) => a + b, 0)
     // sums of tenths of cores
-    return { resource, limited, size, unlimited: all.length - set.length, over: limited > size * (1 + 1e-9) }
+    const over = limited > size * (1 + 1e-9)
+    return { resource, limited, size, unlimited: all.length - set.length, highOnly: 0, over }
   }
-  return [sum('cpu', 'cpu', host.cpus), sum('memoryMax', 'memory', host.memoryBytes)]
+  const high = (l: InstanceLimits) => (host.memoryHigh && l.memoryMax === null ? l.memoryHigh : null)
+  return [
+    sum('cpu', host.cpus, (l) => l.cpu),
+    {
+      ...sum('memory', host.memoryBytes, (l) => l.memoryMax ?? high(l)),
+      highOnly: all.filter((l) => high(l) !== null).length,
+    },
+  ]
 }

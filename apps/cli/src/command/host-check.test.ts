@@ -137,7 +137,7 @@ test('the map of a host is a table whose rows add up, and says what hurts whom',
       { name: 'alpha', state: 'running', limits: { ...noLimits, cpu: 5, dataWriteIops: 800 } },
       { name: 'beta', state: 'unknown', limits: noLimits },
     ],
-    sums: [{ resource: 'cpu', limited: 5, size: 4, unlimited: 1, over: true }],
+    sums: [{ resource: 'cpu', limited: 5, size: 4, unlimited: 1, highOnly: 0, over: true }],
     pressures: [{ title: 'beta stalled', detail: 'Once.', hint: 'Limit alpha.' }],
   }
   const text = await floe('host', 'map', 'db-1')

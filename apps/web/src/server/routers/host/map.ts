@@ -6,7 +6,15 @@ import {
   newestSamples,
   showHost,
 } from '@floe/db'
-import { hostMap, hostPressures, InstanceId, type InstanceUse, sumLimits, unknownUse } from '@floe/domain'
+import {
+  hasMemoryHigh,
+  hostMap,
+  hostPressures,
+  InstanceId,
+  type InstanceUse,
+  sumLimits,
+  unknownUse,
+} from '@floe/domain'
 import { decodeValues, type MetricName, stallCause } from '@floe/telemetry'
 import { viewerProcedure } from '../../procedures'
 import { ms } from '../operation/operation.views'
@@ -48,6 +56,7 @@ export const map = viewerProcedure
         use: fresh ? usedBy(values) : withoutSample(instance),
       }
     })
+    const memoryHigh = hasMemoryHigh(instances.map((i) => i.limitsObserved?.driver ?? null))
     const resources = host.facts
       ? hostMap(
           host.facts,
@@ -64,10 +73,11 @@ export const map = viewerProcedure
         limits,
         sampleAt,
       })),
+      memoryHigh,
       sums: host.facts
         ? sumLimits(
             seen.map((s) => s.limits),
-            host.facts,
+            { ...host.facts, memoryHigh },
           )
         : [],
       // of a host that is not heard of nothing is said to hurt now
