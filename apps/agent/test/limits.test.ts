@@ -12,6 +12,7 @@ import {
 import { makeScratchDirectory, waitUntil } from '@floe/testkit'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readKernelLog } from '../src/host/kernel-log'
 import { chooseLimitDriver } from '../src/host/limits/choose'
 import { AgentFixture } from './agent-fixture'
 
@@ -302,14 +303,26 @@ describe.skipIf(!usable)(
         return limits?.memoryNearLimit ? limits : null
       })
       expect(seen.outOfMemoryKills).toBe(0)
+      expect(seen.lastMemoryKill).toBeNull()
+      const from = Date.now()
       await hold(second, 'much', 200).catch(() => {})
       await waitUntil('a process was killed', async () => (await limitsSeen())?.outOfMemoryKills || null)
+      const kill = (await limitsSeen())?.lastMemoryKill
+      // the kernel's clock of its log is not exactly that of the day
+      expect(kill?.at).toBeGreaterThan(from - 10_000)
+      if (readKernelLog() !== null)
+        expect(kill).toMatchObject({ process: { name: 'postgres' }, cause: 'limit' })
       expect((await f.observed(other))?.postmasterPid).toBe(others)
       expect(await f.query(other, 'select 1 as one')).toEqual([{ one: 1 }])
       expect(await postmaster()).toBe(own)
       await Promise.all(sessions.map((session) => session.end().catch(() => {})))
       await limit({ memoryMax: null })
       await f.waitForState(id, 'running')
+      // the next agent knows it still
+      await f.agent.end('SIGKILL')
+      await f.agent.start()
+      const again = await waitUntil('limits are known again', async () => (await limitsSeen()) ?? null)
+      expect(again.lastMemoryKill).toEqual(kill)
     }, 240_000)
 
     const mayMount =

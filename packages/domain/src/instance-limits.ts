@@ -168,6 +168,37 @@ export const limitDriverTitles: Record<LimitDriverKind, string> = {
   systemd: 'cgroup v2, with systemd',
 }
 
+/** A process that the kernel killed for want of memory. */
+export const MemoryKill = z.object({
+  /** By the kernel's log; where that tells nothing, when the agent saw that the kernel had counted one. */
+  at: z.number(),
+  /** Null where the kernel's log tells nothing of it. The PID is the kernel's own. */
+  process: z.object({ pid: z.number().int(), name: z.string().max(64) }).nullable(),
+  /** At its own limit, or because the machine, or what the machine gave to all of Floe, had nothing left; null: not known. */
+  cause: z.enum(['limit', 'host']).nullable(),
+})
+export type MemoryKill = z.infer<typeof MemoryKill>
+
+/** Which process it was and why, as a sentence, and what PostgreSQL does then: `"postgres" (PID 5032), at its memory limit.` */
+export function memoryKillWords({ process, cause }: MemoryKill): string {
+  const which = process === null ? 'Which process is not known' : `"${process.name}" (PID ${process.pid})`
+  const why = {
+    limit: 'at the memory limit of the instance',
+    host: 'because the host had no memory left, not because of a limit of the instance',
+    unknown: 'at its memory limit, or because the host had no memory left',
+  }[cause ?? 'unknown']
+  const then =
+    process === null
+      ? 'If it was one of its engine’s, PostgreSQL ended all sessions and recovered'
+      : process.name === 'postgres'
+        ? 'It was one of the engine’s: PostgreSQL then ends all sessions and recovers'
+        : 'It was none of the engine’s own: PostgreSQL’s sessions go on'
+  return `${which}, ${why}. ${then}.`
+}
+
+/** A kill counts as lately for an hour. */
+export const KILLED_LATELY_MS = 3_600_000
+
 /** What an agent sees of an instance's limits. */
 export const LimitsObserved = z.object({
   /** Null where nothing can be limited; `whyNot` says why. */
@@ -184,8 +215,10 @@ export const LimitsObserved = z.object({
   devices: z.object({ data: z.string().nullable(), wal: z.string().nullable() }),
   /** Memory that the kernel cannot take back is close to the limit. */
   memoryNearLimit: z.boolean(),
-  /** Processes of it that the kernel killed at its memory limit since it was started; null where that is not known. */
+  /** Processes of it that the kernel killed for want of memory since it was started; null where that is not known. */
   outOfMemoryKills: z.number().int().nullable(),
+  /** The last of them, also of before the start. Since contract 1.24. */
+  lastMemoryKill: MemoryKill.nullish(),
   /**
    * Pages that were written and wait until the kernel sends them to storage, where a limit of writes is set and does not
    * hold for that: rounded up to a power of two of MB. Null or absent where it does hold, or nothing is known.
