@@ -7,6 +7,8 @@ import {
   showHost,
 } from '@floe/db'
 import {
+  disksSeen,
+  diskUseWords,
   hasMemoryHigh,
   hostMap,
   hostPressures,
@@ -53,6 +55,7 @@ export const map = viewerProcedure
         limits: instance.limits,
         sampleAt: fresh?.at ?? null,
         heldBack: values.cpu_throttled ?? null,
+        ioWait: values.io_stall ?? null,
         use: fresh ? usedBy(values) : withoutSample(instance),
       }
     })
@@ -63,6 +66,8 @@ export const map = viewerProcedure
           seen.map((s) => s.use),
         )
       : []
+    const disks = host.facts ? disksSeen(host.facts) : []
+    const ioWait = host.facts?.ioWait ?? null
     return {
       observedAt: ms(host.observedAt),
       resources,
@@ -80,16 +85,20 @@ export const map = viewerProcedure
             { ...host.facts, memoryHigh },
           )
         : [],
+      diskUse: host.state === 'online' ? diskUseWords(disks, ioWait) : [],
       // of a host that is not heard of nothing is said to hurt now
       pressures:
         host.state === 'online'
           ? hostPressures({
               map: resources,
-              instances: seen.map(({ instance, limits, heldBack }) => ({
+              instances: seen.map(({ instance, limits, heldBack, ioWait }) => ({
                 name: instance.name,
                 heldBack,
+                ioWait,
                 limits,
               })),
+              disks,
+              ioWait,
               stalls: stalls.map((s) => ({
                 ...s,
                 reason: stallCause(s),
