@@ -102,7 +102,14 @@ test('a stall names the neighbour that read and wrote most while it lasted', asy
   const at = now - 60_000
   await sampled(alpha.instanceId, { process_read_bytes: 1_000, process_write_bytes: 8_000 }, at)
   await sampled(beta.instanceId, { process_write_bytes: 1_000 }, at)
-  const common = { waits: [], sessions: 2, checkpoint: null, checkpointerStopped: false, device: null }
+  const common = {
+    waits: [],
+    sessions: 2,
+    checkpoint: null,
+    checkpointerStopped: false,
+    checkpointerHangsIn: null,
+    device: null,
+  }
   const stall = { ...common, cause: 'storage' as const, startedAt: at - 1_000, endedAt: at + 3_000 }
   await insertStalls(it.database.pool, beta.instanceId, [
     { ...stall, seq: 1 },
