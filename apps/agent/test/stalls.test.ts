@@ -83,6 +83,27 @@ test('a lock', async () => {
   expect(stall.endedAt - stall.startedAt).toBeGreaterThanOrEqual(1_000)
 })
 
+test('it is a stall from the length on that was set, which the next agent goes by, too', async () => {
+  const set = (afterMs: number | null) => f.must({ kind: 'set-stall-length', instanceId: id, afterMs })
+  expect(await set(null)).toEqual({ stallAfterMs: 1_000 })
+  expect(await set(3_000)).toEqual({ stallAfterMs: 3_000 })
+  const stall = await stallOf('lock', async () => {
+    const client = await f.connect(id)
+    await client.query('begin')
+    await client.query('lock table load in exclusive mode')
+    return () => client.end()
+  })
+  expect(stall.endedAt - stall.startedAt).toBeGreaterThanOrEqual(3_000)
+  await f.agent.end('SIGKILL')
+  await f.agent.start()
+  await waitUntil('it is told', async () => (await f.observed(id))?.stallAfterMs === 3_000 || null)
+  await set(null)
+  await waitUntil(
+    'it is the host’s again',
+    async () => (await f.observed(id))?.stallAfterMs === 1_000 || null,
+  )
+})
+
 test('a frozen checkpointer', async () => {
   const stall = await stallOf('checkpointer', async () => {
     const [{ pid }] = (await f.query(

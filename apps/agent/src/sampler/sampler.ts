@@ -94,7 +94,7 @@ export type SamplerOptions = {
   tree: ProcessTree
   limits: () => LimitReading | null
   /** How long there is work without a commit before that is a stall, ms. */
-  stallAfterMs: number
+  stallAfterMs: () => number
   log: Log
   onHealth: () => void
   /** Told the error when samples or checkpoints cannot be stored, and null when they are again. */

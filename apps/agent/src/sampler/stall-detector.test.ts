@@ -10,7 +10,7 @@ const wait = (type: string, event: string, count: number, ageMs: number) => ({ t
 
 /** Shows seconds to a detector; answers the stalls that ended, and the one that lasts. */
 function shown(seconds: readonly Second[], afterMs = 1_000) {
-  const detector = new StallDetector(afterMs)
+  const detector = new StallDetector(() => afterMs)
   let [commits, ended] = [1_000, 500]
   const stalls = seconds.flatMap((second, i) => {
     commits += second.commits ?? 0

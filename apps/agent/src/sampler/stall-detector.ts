@@ -56,13 +56,14 @@ type Root = 'lock' | 'storage' | 'checkpointer' | 'standby' | 'other'
 
 /** Finds stalls in samples: time in which sessions had work, and for at least `afterMs` none of it was committed. */
 export class StallDetector {
-  readonly #afterMs: number
+  readonly #afterMs: () => number
   #before: WorkSeen | null = null
   /** The last sample that showed a commit since the one before it. */
   #progressAt = Number.NEGATIVE_INFINITY
   #open: Open | null = null
 
-  constructor(afterMs: number) {
+  /** `afterMs` may become another one: what has begun stays one. */
+  constructor(afterMs: () => number) {
     this.#afterMs = afterMs
   }
 
@@ -95,7 +96,7 @@ export class StallDetector {
     const startedAt = Math.max(this.#progressAt, now.at - oldest)
     const atLimit = devicesAtLimit(before, now)
     if (!this.#open) {
-      if (now.at - startedAt < this.#afterMs) return null
+      if (now.at - startedAt < this.#afterMs()) return null
       const onlyStorage = stuck.every((w) => rootOf(w) === 'storage')
       if (onlyStorage && atLimit.length === 0 && now.at - this.#progressAt > FLOW_MS) return null
     }
