@@ -21,6 +21,10 @@ export type WorkSeen = {
   checkpointerHangsIn: string | null
   /** Devices with a limit. */
   devices: readonly DeviceSeen[]
+  /** Milliseconds in which all devices of the instance had something to do; null: not known, or none has a limit. */
+  devicesBusyMs: number | null
+  /** How long some session waited for storage. */
+  ioWaitSeconds: number | null
   cpuThrottledSeconds: number | null
   /** How long some session waited until the kernel had taken memory back. */
   memoryWaitSeconds: number | null
@@ -38,6 +42,8 @@ const WATCHERS_PER_SECOND = 2
 const FLOW_MS = 60_000
 /** From this share of a limit on a device is at it. */
 const AT_LIMIT = 0.8
+/** A device that has something to do for less than this share of the time does not keep anybody waiting. */
+const IDLE = 0.1
 /** From this share of the time on processors were held back by their limit, or sessions waited for memory. */
 const HELD = 0.5
 /** Without a sample for this long nothing is known of the time between. */
@@ -49,7 +55,7 @@ type Open = {
   counts: Map<string, WaitCount>
   /** By what was waited for at the root. */
   votes: Map<Root, number>
-  throttled: { samples: number; names: Map<string, number>; cpu: number; memory: number }
+  throttled: { samples: number; names: Map<string, number>; idle: number; cpu: number; memory: number }
   samples: number
 }
 type Root = 'lock' | 'storage' | 'checkpointer' | 'standby' | 'other'
@@ -88,6 +94,7 @@ export class StallDetector {
     const held = {
       cpu: shareOfTime('cpuThrottledSeconds', before, now) >= HELD,
       memory: shareOfTime('memoryWaitSeconds', before, now) >= HELD,
+      idle: heldBackWhileIdle(before, now),
     }
     // the kernel holds back whom the server sees at work
     const stuck = waiting.length > 0 ? waiting : held.cpu || held.memory ? now.waits : []
@@ -98,7 +105,8 @@ export class StallDetector {
     if (!this.#open) {
       if (now.at - startedAt < this.#afterMs()) return null
       const onlyStorage = stuck.every((w) => rootOf(w) === 'storage')
-      if (onlyStorage && atLimit.length === 0 && now.at - this.#progressAt > FLOW_MS) return null
+      if (onlyStorage && atLimit.length === 0 && !held.idle && now.at - this.#progressAt > FLOW_MS)
+        return null
     }
     this.#open ??= begin(startedAt)
     add(this.#open, now, stuck, atLimit, held)
@@ -127,8 +135,18 @@ function progressed(before: WorkSeen, now: WorkSeen): boolean {
   return now.commits - before.commits > (WATCHERS_PER_SECOND * (now.at - before.at)) / 1_000
 }
 
+/**
+ * One large request is counted once, when it is made or when it is let through, and held back for as long as its bytes take:
+ * meanwhile sessions wait for storage, and none of the storage has anything to do.
+ */
+function heldBackWhileIdle(before: WorkSeen, now: WorkSeen): boolean {
+  if (now.devices.length === 0 || before.devicesBusyMs === null || now.devicesBusyMs === null) return false
+  const busy = (now.devicesBusyMs - before.devicesBusyMs) / (now.at - before.at)
+  return busy >= 0 && busy < IDLE && shareOfTime('ioWaitSeconds', before, now) >= HELD
+}
+
 function shareOfTime(
-  seconds: 'cpuThrottledSeconds' | 'memoryWaitSeconds',
+  seconds: 'cpuThrottledSeconds' | 'memoryWaitSeconds' | 'ioWaitSeconds',
   before: WorkSeen,
   now: WorkSeen,
 ): number {
@@ -174,7 +192,7 @@ function begin(startedAt: number): Open {
     },
     counts: new Map(),
     votes: new Map(),
-    throttled: { samples: 0, names: new Map(), cpu: 0, memory: 0 },
+    throttled: { samples: 0, names: new Map(), idle: 0, cpu: 0, memory: 0 },
     samples: 0,
   }
 }
@@ -184,7 +202,7 @@ function add(
   now: WorkSeen,
   stuck: readonly WaitSeen[],
   atLimit: string[],
-  held: { cpu: boolean; memory: boolean },
+  held: { cpu: boolean; memory: boolean; idle: boolean },
 ): void {
   const { record, counts, votes, throttled } = open
   open.samples++
@@ -209,6 +227,11 @@ function add(
   }
   if (atLimit.length > 0) throttled.samples++
   for (const name of atLimit) throttled.names.set(name, (throttled.names.get(name) ?? 0) + 1)
+  if (held.idle) throttled.idle++
+  // of several nobody knows which of them holds back
+  const [only, ...more] = now.devices
+  if (held.idle && atLimit.length === 0 && only && more.length === 0)
+    throttled.names.set(only.name, (throttled.names.get(only.name) ?? 0) + 1)
   if (held.cpu) throttled.cpu++
   if (held.memory) throttled.memory++
 }
@@ -220,6 +243,7 @@ function told({ record, counts, votes, throttled, samples }: Open): StallRecord 
     checkpointerStopped: record.checkpointerStopped,
     checkpointerHangs: record.checkpointerHangsIn !== null,
     atLimit: throttled.samples * 2 >= samples,
+    idle: throttled.idle * 2 >= samples,
     cpu: throttled.cpu * 2 >= samples,
     memory: throttled.memory * 2 >= samples,
   })
@@ -237,6 +261,7 @@ function causeOf(
     checkpointerStopped: boolean
     checkpointerHangs: boolean
     atLimit: boolean
+    idle: boolean
     cpu: boolean
     memory: boolean
   },
@@ -245,6 +270,7 @@ function causeOf(
   // a stopped one may hold what others wait for: a buffer that it writes, a place in its queue
   if (root === 'other' && was.checkpointerStopped) return 'checkpointer'
   if (was.atLimit && root !== undefined) return 'limited-device'
+  if (root === 'storage' && was.idle) return 'limited-device'
   // one that hangs does so for storage: whose own reads and writes hang, too, wait for storage rather than for it
   if (root === 'other' && was.checkpointerHangs) return 'checkpointer'
   if (root === 'storage' && was.checkpointerStopped) return 'checkpointer'
