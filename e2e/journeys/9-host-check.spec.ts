@@ -102,6 +102,7 @@ test('the host’s page is a map of the machine: who uses how much now, in parts
     .getByRole('row', { name: /^profiled/ })
   // its size is known once a minute
   await expect(row).toContainText(/core.*[kMG]B.*[kMG]B.*B\/s.*B\/s/, { timeout: 90_000 })
+  await expect(page.getByText(/^Disk \S+ was busy \d+ % of the last seconds/).first()).toBeVisible()
   await looksRight(page, 'host-map')
   const told = await floeJson<Mapped>('host', 'map')
   const at = told.instances.findIndex((i) => i.name === 'profiled')
@@ -115,8 +116,27 @@ test('the host’s page is a map of the machine: who uses how much now, in parts
   const space = told.resources.find((r) => r.resource === 'space')
   const share = 1 - (space?.left ?? 0) / (space?.size ?? 1)
   expect(Math.abs((await filled(page, 'space')) - share)).toBeLessThan(0.05)
+  expect(await floe('host', 'map')).toMatch(/Disk \S+ was busy \d+ % of the last seconds/)
   await floe('instance', 'limit', 'profiled', '--cpu', '500')
   await expect(page.getByText('over-committed')).toBeVisible({ timeout: 30_000 })
   await floe('instance', 'stop', 'profiled')
   await expect(row).toContainText(/stopped.*0\.00 cores/, { timeout: 30_000 })
+})
+
+test('an instance is found by a part of its name, in the list and by the verb', async ({ page }) => {
+  await signIn(page)
+  await page.goto(`${process.env.FLOE_E2E_URL}/instances`)
+  await page.getByRole('searchbox').fill('rofile')
+  const names = page
+    .getByRole('table', { name: 'Instances' })
+    .getByRole('row')
+    .filter({ hasText: /rofile/ })
+  await expect(names).toHaveCount(1)
+  // the search is in the address: the link can be shared
+  await expect(page).toHaveURL(/search=rofile/)
+  await page.getByRole('link', { name: 'profiled', exact: true }).click()
+  await expect(page.getByRole('heading', { name: 'profiled' })).toBeVisible()
+  const found = await floeJson<{ name: string }[]>('instance', 'list', '--search', 'rofile')
+  expect(found.map((i) => i.name)).toEqual(['profiled'])
+  expect(await floeJson('instance', 'list', '--search', 'no such instance')).toEqual([])
 })

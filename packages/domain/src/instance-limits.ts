@@ -179,9 +179,12 @@ export const MemoryKill = z.object({
 })
 export type MemoryKill = z.infer<typeof MemoryKill>
 
-/** Which process it was and why, as a sentence, and what PostgreSQL does then: `"postgres" (PID 5032), at its memory limit.` */
+/**
+ * Which process it was and why, and what PostgreSQL does then, as sentences: `"postgres" (PID 5032) was killed at the memory
+ * limit of the instance. …`
+ */
 export function memoryKillWords({ process, cause }: MemoryKill): string {
-  const which = process === null ? 'Which process is not known' : `"${process.name}" (PID ${process.pid})`
+  const which = process === null ? 'a process (not known which)' : `"${process.name}" (PID ${process.pid})`
   const why = {
     limit: 'at the memory limit of the instance',
     host: 'because the host had no memory left, not because of a limit of the instance',
@@ -189,11 +192,11 @@ export function memoryKillWords({ process, cause }: MemoryKill): string {
   }[cause ?? 'unknown']
   const then =
     process === null
-      ? 'If it was one of its engine’s, PostgreSQL ended all sessions and recovered'
+      ? 'If it was one of the engine’s, PostgreSQL ended all sessions and recovered'
       : process.name === 'postgres'
-        ? 'It was one of the engine’s: PostgreSQL then ends all sessions and recovers'
-        : 'It was none of the engine’s own: PostgreSQL’s sessions go on'
-  return `${which}, ${why}. ${then}.`
+        ? 'It was one of the engine’s: PostgreSQL ends all sessions then, and recovers'
+        : 'It was none of the engine’s: PostgreSQL’s other sessions go on'
+  return `${which} was killed ${why}. ${then}.`
 }
 
 /** A kill counts as lately for an hour. */

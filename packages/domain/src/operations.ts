@@ -239,7 +239,7 @@ export const operationRecords = {
       verb: 'stallLength',
       summary: 'set from when on work without a commit is a stall',
       about:
-        'Sets how long an instance has work and commits none of it before that is marked and listed as a stall. The next sample goes by it; nothing restarts. Stalls that are listed already stay.',
+        'Sets how long an instance has work and commits none of it before that is marked and listed as a stall: a time such as 3s, 500ms or 2min, or "default" for what the host says. The next sample goes by it; nothing restarts. Stalls that are listed already stay.',
       done: (result) => {
         const { stallAfterMs } = StallLengthSet.parse(result)
         return `counts work without a commit as a stall from ${formatDuration(stallAfterMs)} on`

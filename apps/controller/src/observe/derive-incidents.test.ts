@@ -471,7 +471,7 @@ test('a kill for want of memory is an incident for an hour, which says what was 
       key: 'memory-kill:i-1',
       instanceId: 'i-1',
       detail: expect.stringMatching(
-        /^At 1970-01-01T00:00:05\.000Z\. "postgres" \(PID 77\), at the memory limit .* ends all sessions/,
+        /^At 1970-01-01T00:00:05\.000Z "postgres" \(PID 77\) was killed at the memory limit .* ends all sessions/,
       ),
       hint: expect.stringContaining('--memory-max SIZE'),
     },
@@ -479,12 +479,14 @@ test('a kill for want of memory is an incident for an hour, which says what was 
   limits.lastMemoryKill = { at: 5_000, process: { pid: 78, name: 'dd' }, cause: 'host' }
   expect(deriveIncidents(s)).toMatchObject([
     {
-      detail: expect.stringMatching(/"dd" \(PID 78\), because the host had no memory left.* sessions go on/),
+      detail: expect.stringMatching(
+        /"dd" \(PID 78\) was killed because the host had no memory left.* sessions go on/,
+      ),
       hint: expect.stringContaining('./floe host map'),
     },
   ])
   limits.lastMemoryKill = { at: 5_000, process: null, cause: null }
-  expect(deriveIncidents(s)).toMatchObject([{ detail: expect.stringContaining('is not known') }])
+  expect(deriveIncidents(s)).toMatchObject([{ detail: expect.stringContaining('not known which') }])
   // a start begins to count from 0: what was told stays told
   limits.outOfMemoryKills = 0
   s.report.at = 5_000 + 3_599_000

@@ -159,7 +159,7 @@ function killIncidents(
   return [
     incident('memory-kill', [known.instanceId], {
       title: `the kernel killed a process of instance "${name}" for want of memory`,
-      detail: `At ${new Date(kill.at).toISOString()}. ${memoryKillWords(kill)}`,
+      detail: `At ${new Date(kill.at).toISOString()} ${memoryKillWords(kill)}`,
       hint:
         kill.cause === 'host'
           ? `See who uses the host's memory with "./floe host map ${seen.hostName}", and limit who uses most of it.`
