@@ -19,7 +19,13 @@ describe.runIf(process.getuid?.() === 0)('neighbours on one device', () => {
     expect(figure.deadlocks).toBe(0)
     expect(figure.above_limit_percent).toBeLessThanOrEqual(5)
     // how even they are, and how near to their limits, is a matter of the machine, and of the long form
-    for (const name of ['cv_xfs', 'cv_ext4', 'longest_stall_s_xfs', 'longest_stall_s_ext4', 'limit_error_percent'])
+    for (const name of [
+      'cv_xfs',
+      'cv_ext4',
+      'longest_stall_s_xfs',
+      'longest_stall_s_ext4',
+      'limit_error_percent',
+    ])
       expect(figure[name], name).toBeGreaterThan(0)
   })
 })
