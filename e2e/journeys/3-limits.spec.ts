@@ -127,6 +127,29 @@ test('memory near its limit is an incident before anything is killed, and is ove
   }
 })
 
+test('a process that the kernel kills at the memory limit is an incident, and the card tells which it was', async ({
+  page,
+}) => {
+  await limit('--memory-max', '600MB')
+  const held = `select length(set_config('floe.held', repeat('x', ${400 * MB}), false))`
+  const session = startProgram(engineProgram('psql'), ['-Xqc', held, connectionString])
+  try {
+    await signIn(page)
+    await page.goto(`${process.env.FLOE_E2E_URL}/incidents`)
+    const title = 'the kernel killed a process of instance "limited" for want of memory'
+    const incident = page.getByRole('listitem').filter({ hasText: title })
+    await expect(incident).toBeVisible({ timeout: 60_000 })
+    await expect(incident).toContainText('--memory-max SIZE')
+    await looksRight(page, 'memory-kill')
+    await page.goto(`${process.env.FLOE_E2E_URL}/instances/limited`)
+    await expect(page.getByText(/^Last killed/)).toContainText('PostgreSQL')
+    expect(await floe('instance', 'limit', 'limited')).toMatch(/last kill .*sessions/)
+  } finally {
+    await session.stop()
+    await limit('--memory-max', 'none')
+  }
+})
+
 test('an instance is created with limits, which are in force from its first start on', async ({ page }) => {
   await signIn(page)
   await page.goto(`${process.env.FLOE_E2E_URL}/instances/new`)

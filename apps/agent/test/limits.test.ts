@@ -1,6 +1,5 @@
-import { spawnSync } from 'node:child_process'
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { InstanceId, type LimitChanges, noLimits } from '@floe/domain'
 import {
   directoryOf,
@@ -9,11 +8,13 @@ import {
   parseOwnGroups,
   secondsWaited,
 } from '@floe/host/control-groups'
-import { makeScratchDirectory, waitUntil } from '@floe/testkit'
+import { waitUntil } from '@floe/testkit'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readKernelLog } from '../src/host/kernel-log'
 import { chooseLimitDriver } from '../src/host/limits/choose'
 import { AgentFixture } from './agent-fixture'
+import { mayMount, onAnotherDevice, run } from './another-device'
 
 const MB = 1024 ** 2
 const { driver, whyNot } = chooseLimitDriver('detached')
@@ -302,40 +303,28 @@ describe.skipIf(!usable)(
         return limits?.memoryNearLimit ? limits : null
       })
       expect(seen.outOfMemoryKills).toBe(0)
+      expect(seen.lastMemoryKill).toBeNull()
+      const from = Date.now()
       await hold(second, 'much', 200).catch(() => {})
       await waitUntil('a process was killed', async () => (await limitsSeen())?.outOfMemoryKills || null)
+      const kill = (await limitsSeen())?.lastMemoryKill
+      // the kernel's clock of its log is not exactly that of the day
+      expect(kill?.at).toBeGreaterThan(from - 10_000)
+      if (readKernelLog() !== null)
+        expect(kill).toMatchObject({ process: { name: 'postgres' }, cause: 'limit' })
       expect((await f.observed(other))?.postmasterPid).toBe(others)
       expect(await f.query(other, 'select 1 as one')).toEqual([{ one: 1 }])
       expect(await postmaster()).toBe(own)
       await Promise.all(sessions.map((session) => session.end().catch(() => {})))
       await limit({ memoryMax: null })
       await f.waitForState(id, 'running')
+      // the next agent knows it still
+      await f.agent.end('SIGKILL')
+      await f.agent.start()
+      const again = await waitUntil('limits are known again', async () => (await limitsSeen()) ?? null)
+      expect(again.lastMemoryKill).toEqual(kill)
     }, 240_000)
 
-    const mayMount =
-      spawnSync('losetup', ['--version']).status === 0 && spawnSync('mkfs.ext4', ['-V']).status === 0
-    const run = (file: string, ...args: string[]) => {
-      const { status, stdout, stderr } = spawnSync(file, args, { encoding: 'utf8' })
-      if (status !== 0) throw new Error(`${file} ${args.join(' ')}: ${stderr}`)
-      return stdout.trim()
-    }
-    /** With a file system on a device of its own, which is gone afterwards. */
-    async function onAnotherDevice(body: (mounted: string, device: string) => Promise<void>) {
-      const scratch = makeScratchDirectory('another-device')
-      const [image, mounted] = [join(scratch.path, 'image'), join(scratch.path, 'mounted')]
-      run('truncate', '-s', '256M', image)
-      mkdirSync(mounted)
-      const device = run('losetup', '--find', '--show', image)
-      try {
-        run('mkfs.ext4', '-q', device)
-        run('mount', device, mounted)
-        await body(mounted, basename(device))
-      } finally {
-        spawnSync('umount', ['--lazy', mounted])
-        run('losetup', '--detach', device)
-        scratch.remove()
-      }
-    }
     /** Direct writes a second that a session's program gets into a file. */
     async function writesTo(instanceId: string, file: string, writes: number): Promise<number> {
       const begun = performance.now()
@@ -345,7 +334,7 @@ describe.skipIf(!usable)(
     }
 
     test.skipIf(!mayMount)('WAL on a device of its own has limits of its own', { timeout: 240_000 }, () =>
-      onAnotherDevice(async (mounted, device) => {
+      onAnotherDevice(async ({ mounted, device }) => {
         const instanceId = await f.create({ settings: { max_wal_size: '48MB', min_wal_size: '32MB' } })
         const link = join(f.dataDirectory(instanceId), 'pg_wal')
         run('cp', '-a', link, join(mounted, 'wal'))
@@ -383,7 +372,7 @@ describe.skipIf(!usable)(
       'a tablespace on another device has the limits of data',
       { timeout: 240_000 },
       () =>
-        onAnotherDevice(async (mounted) => {
+        onAnotherDevice(async ({ mounted }) => {
           const instanceId = await f.createRunning()
           await limit({ dataWriteIops: 60 }, instanceId)
           const space = join(mounted, 'space')

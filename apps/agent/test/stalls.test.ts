@@ -1,9 +1,13 @@
+import { chownSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { InstanceId } from '@floe/domain'
+import type { StallRecord } from '@floe/telemetry'
 import { waitUntil } from '@floe/testkit'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { chooseLimitDriver } from '../src/host/limits/choose'
 import { AgentFixture } from './agent-fixture'
+import { mayMount, onAnotherDevice, run } from './another-device'
 
 let f: AgentFixture
 let id: string
@@ -42,8 +46,13 @@ const committed = async () =>
 /** A busy machine may have stalled by itself: what counts is what is found from now on. */
 const newest = async () => (await read(0)).stalls.at(-1)?.seq ?? 0
 
-/** Waits until a stall with a cause has been found and has ended, after what `during` does. */
-async function stallOf(cause: string, during: () => Promise<() => Promise<void>>) {
+/** Waits until a stall with a cause, and what else is told of it, has been found and has ended, after what `during` does. */
+async function stallOf(
+  cause: string,
+  during: () => Promise<() => Promise<void>>,
+  told: (stall: StallRecord) => boolean = () => true,
+) {
+  const isIt = (s: StallRecord) => s.cause === cause && told(s)
   const before = await newest()
   const rows = await committed()
   await waitUntil('work is committed', async () => (await committed()) > rows || null)
@@ -51,13 +60,13 @@ async function stallOf(cause: string, during: () => Promise<() => Promise<void>>
   try {
     await waitUntil(`a stall by ${cause} is found`, async () => {
       const { runningStall, stalls } = await read(before)
-      return runningStall?.cause === cause || stalls.some((s) => s.cause === cause) || null
+      return [...stalls, ...(runningStall ? [runningStall] : [])].some(isIt) || null
     })
   } finally {
     await end()
   }
   return waitUntil('it has ended', async () => {
-    const found = (await read(before)).stalls.find((s) => s.cause === cause)
+    const found = (await read(before)).stalls.find(isIt)
     return found ?? null
   })
 }
@@ -94,6 +103,42 @@ test('a frozen checkpointer', async () => {
   expect(stall.checkpointerStopped).toBe(true)
   expect(stall.waits[0]).toMatchObject({ type: 'IPC' })
 })
+
+test.skipIf(!mayMount)('a checkpointer that hangs in the kernel', { timeout: 240_000 }, () =>
+  onAnotherDevice(async ({ mounted }) => {
+    const space = join(mounted, 'space')
+    mkdirSync(space)
+    const { uid, gid } = f.userOf(id)
+    chownSync(space, uid, gid)
+    await f.query(id, `create tablespace elsewhere location '${space}'`)
+    try {
+      await f.query(id, 'create table hung tablespace elsewhere as select n from generate_series(1, 2000) n')
+      await f.query(id, 'checkpoint')
+      const stall = await stallOf(
+        'checkpointer',
+        async () => {
+          await load.stop()
+          await f.query(id, 'update hung set n = n + 1')
+          const client = await f.connect(id)
+          run('fsfreeze', '--freeze', mounted)
+          const waiting = client.query('checkpoint')
+          return async () => {
+            run('fsfreeze', '--unfreeze', mounted)
+            await waiting
+            await client.end()
+            load = await commitAlways(3)
+          }
+        },
+        (s) => s.checkpointerHangsIn !== null,
+      )
+      expect(stall.checkpointerStopped).toBe(false)
+      expect(stall.waits[0]).toMatchObject({ type: 'IPC' })
+    } finally {
+      await f.query(id, 'drop table if exists hung')
+      await f.query(id, 'drop tablespace elsewhere')
+    }
+  }),
+)
 
 const { driver } = chooseLimitDriver('detached')
 

@@ -1,6 +1,16 @@
 import { expect, test } from 'vitest'
 import { HostFacts } from './host'
-import { formatUse, hostMap, hostPressures, hostResources, limitWords, scaleOf, unknownUse } from './host-map'
+import {
+  disksSeen,
+  diskUseWords,
+  formatUse,
+  hostMap,
+  hostPressures,
+  hostResources,
+  limitWords,
+  scaleOf,
+  unknownUse,
+} from './host-map'
 import { noLimits } from './instance-limits'
 
 const GB = 1024 ** 3
@@ -84,11 +94,11 @@ test('what limits an instance is told beside what it uses, requests as well as b
 })
 
 const instances = [
-  { name: 'alpha', heldBack: null, limits: noLimits },
-  { name: 'beta', heldBack: 0, limits: noLimits },
+  { name: 'alpha', heldBack: null, ioWait: 0.95, limits: noLimits },
+  { name: 'beta', heldBack: 0, ioWait: 0.6, limits: { ...noLimits, dataWriteIops: 800 } },
 ]
 const pressures = (o: Partial<Parameters<typeof hostPressures>[0]>) =>
-  hostPressures({ map: [], instances, stalls: [], ...o })
+  hostPressures({ map: [], instances, disks: [], ioWait: null, stalls: [], ...o })
 
 test('what is used up is said with who uses most of it, and nothing where enough is left', () => {
   expect(pressures({ map: hostMap(facts, [alpha, beta]) })).toEqual([])
@@ -129,8 +139,60 @@ test('a stall names the neighbour that read and wrote most meanwhile, where it w
 })
 
 test('who is held back by its own limit is hurt by nobody else', () => {
-  const held = { name: 'beta', heldBack: 0.4, limits: { ...noLimits, cpu: 0.5 } }
+  const held = { name: 'beta', heldBack: 0.4, ioWait: null, limits: { ...noLimits, cpu: 0.5 } }
   expect(pressures({ instances: [held] })).toMatchObject([
     { title: 'beta is held back by its own limit', detail: expect.stringContaining('its limit of 0.5') },
   ])
+})
+
+test('a disk that is busy all the time is told with who reads and writes most and who waits for it', () => {
+  const map = hostMap(facts, [alpha, beta])
+  const disk = { name: 'nvme0n1', busy: 0.98, queue: 5.25, holdsInstances: true }
+  expect(pressures({ map, disks: [disk], ioWait: 0.8 })).toEqual([
+    {
+      title: 'Disk nvme0n1 is saturated, mostly by alpha',
+      detail:
+        'It was busy 98 % of the last seconds, with 5.3 requests at once on average. Some process of the host waited for storage 80 % of the time. Sessions of other instances waited for it or at limits of their own: beta 60 % of the time. alpha did 73 % of the reads and writes, in bytes.',
+      hint: 'Limit alpha with "./floe instance limit alpha --data-write-iops N --data-read-iops N".',
+    },
+  ])
+  const limited = instances.map((i) => ({ ...i, limits: noLimits }))
+  expect(pressures({ map, disks: [disk], ioWait: 0.8, instances: limited })[0]?.detail).toContain(
+    'Sessions of other instances waited: beta 60 %',
+  )
+  // nobody waits for it; or less is to be done than it can
+  expect(pressures({ map, disks: [disk], ioWait: 0.1 })).toEqual([])
+  expect(pressures({ map, disks: [{ ...disk, busy: 0.5 }], ioWait: 0.8 })).toEqual([])
+  // a kernel that does not count waits: by the requests at once
+  expect(pressures({ map, disks: [disk] })).toHaveLength(1)
+  expect(pressures({ map, disks: [{ ...disk, queue: 1 }] })).toEqual([])
+  const idle = { ...unknownUse, reads: 0, writes: 0 }
+  expect(
+    pressures({ map: hostMap({ ...facts, cpuBusy: 3 }, [idle]), disks: [disk], ioWait: 0.8 }),
+  ).toMatchObject([
+    {
+      title: 'Disk nvme0n1 is saturated',
+      detail: expect.stringContaining('no instance of Floe'),
+      hint: null,
+    },
+  ])
+  // what instances do to another disk is not known
+  const other = { ...disk, name: 'sdb', holdsInstances: false }
+  expect(pressures({ map, disks: [other], ioWait: 0.8 })).toMatchObject([{ hint: null }])
+})
+
+test('of a disk with several file systems is told once how busy it is, and nothing where that is not known', () => {
+  const [root, data] = facts.disks
+  if (!root || !data) throw new Error('two disks')
+  const busy = { ...data, busy: 0.5, queue: 1 }
+  expect(disksSeen({ disks: [root, busy, { ...busy, mount: '/wal', holdsInstances: false }] })).toEqual([
+    { name: 'nvme0n1', busy: 0.5, queue: 1, holdsInstances: true },
+  ])
+  expect(disksSeen({ disks: [root, data] })).toEqual([])
+  const seen = disksSeen({ disks: [busy] })
+  expect(diskUseWords(seen, 0.25)).toEqual([
+    'Disk nvme0n1 was busy 50 % of the last seconds, with 1.0 requests at once on average.',
+    'Some process of the host waited for storage 25 % of the time.',
+  ])
+  expect(diskUseWords(seen, null)).toHaveLength(1)
 })

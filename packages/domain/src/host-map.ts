@@ -1,6 +1,6 @@
 import { formatBytes, formatDuration } from './format'
 import type { HostFacts } from './host'
-import { formatLimit, type InstanceLimits, type LimitName } from './instance-limits'
+import { formatLimit, type InstanceLimits, type LimitName, limitNames } from './instance-limits'
 
 export const hostResources = ['cpu', 'memory', 'space', 'reads', 'writes'] as const
 export type HostResource = (typeof hostResources)[number]
@@ -126,6 +126,31 @@ export type StallSeen = {
   most: { name: string; share: number } | null
 }
 
+/** A whole disk of a host, as its agent saw it lately. */
+export type DiskSeen = { name: string; busy: number; queue: number; holdsInstances: boolean }
+
+/** The disks of a host of which is known how busy they are, each once. */
+export const disksSeen = ({ disks }: Pick<HostFacts, 'disks'>): DiskSeen[] => {
+  const all = new Map<string, DiskSeen>()
+  const held = diskOfInstances({ disks })?.disk
+  for (const { disk: name, busy, queue } of disks)
+    if (name && typeof busy === 'number' && typeof queue === 'number')
+      all.set(name, { name, busy, queue, holdsInstances: name === held })
+  return [...all.values()]
+}
+
+const percent = (share: number) => `${Math.round(share * 100)} %`
+const busyWords = ({ busy, queue }: DiskSeen) =>
+  `busy ${percent(busy)} of the last seconds, with ${queue.toFixed(1)} requests at once on average`
+const ioWaitWords = (share: number) =>
+  `Some process of the host waited for storage ${percent(share)} of the time.`
+
+/** How busy disks are, and whether somebody waits, as sentences; none of what is not known. */
+export const diskUseWords = (disks: readonly DiskSeen[], ioWait: number | null): string[] => [
+  ...disks.map((disk) => `Disk ${disk.name} was ${busyWords(disk)}.`),
+  ...(ioWait === null ? [] : [ioWaitWords(ioWait)]),
+]
+
 /** Something that hurts, whom, and what can be done about it. */
 export type HostPressure = { title: string; detail: string; hint: string | null }
 
@@ -136,15 +161,31 @@ const SPACE_LEFT = 0.1
 const HELD_BACK = 0.05
 /** A neighbour that did so much of the reading and writing is named. */
 const MOST = 0.5
+/** A disk that has something to do for this share of the time is saturated, if others wait for it. */
+const BUSY = 0.9
+/** Some process waits for storage for this share of the time: it is held up. */
+const WAITS = 0.5
+/** Where the kernel does not count waits, as many requests at once say that some wait for others. */
+const QUEUED = 2
 
 /** What hurts whom on a host, by what was seen; the worst first. */
 export function hostPressures(o: {
   map: readonly ResourceMap[]
-  instances: readonly { name: string; heldBack: number | null; limits: InstanceLimits }[]
+  /** `ioWait`: share of the time in which some session of it waited for storage; null: not known. */
+  instances: readonly {
+    name: string
+    heldBack: number | null
+    ioWait: number | null
+    limits: InstanceLimits
+  }[]
+  disks: readonly DiskSeen[]
+  /** Share of the time in which some process of the host waited for storage; null: not known. */
+  ioWait: number | null
   stalls: readonly StallSeen[]
 }): HostPressure[] {
   return [
     ...o.map.flatMap((m) => usedUp(m, o.instances)),
+    ...o.disks.flatMap((disk) => saturated(disk, o)),
     ...stallsByInstance(o.stalls),
     ...o.instances.flatMap(({ name, heldBack, limits }) =>
       heldBack === null || heldBack < HELD_BACK
@@ -185,6 +226,51 @@ function usedUp(
         byInstance && option
           ? `Leave something to the others with "./floe instance limit ${name} ${option}".`
           : null,
+    },
+  ]
+}
+
+/** A disk that is busy all the time while somebody waits for it, with who reads and writes most and who waits. */
+function saturated(
+  disk: DiskSeen,
+  { map, instances, ioWait }: Pick<Parameters<typeof hostPressures>[0], 'map' | 'instances' | 'ioWait'>,
+): HostPressure[] {
+  const { name, holdsInstances } = disk
+  if (disk.busy < BUSY || (ioWait === null ? disk.queue < QUEUED : ioWait < WAITS)) return []
+  const flows = map.filter((m) => m.resource === 'reads' || m.resource === 'writes')
+  const bytesOf = instances.map((_, i) => flows.reduce((sum, m) => sum + (m.used[i] ?? 0), 0))
+  const others = flows.reduce((sum, m) => sum + (m.others ?? 0), 0)
+  const all = bytesOf.reduce((a, b) => a + b, 0) + others
+  const largest = Math.max(0, ...bytesOf)
+  // what instances read and write is known of all their disks together
+  const known = holdsInstances && all > 0
+  const neighbour = known && largest / all >= MOST ? instances[bytesOf.indexOf(largest)] : undefined
+  const held = instances.filter((i) => i !== neighbour && i.ioWait !== null && i.ioWait >= WAITS)
+  // the kernel counts both in one
+  const limited = held.some(({ limits }) =>
+    limitNames.some((l) => l.startsWith('data') && limits[l] !== null),
+  )
+  const waits = held.map((i) => `${i.name} ${percent(i.ioWait ?? 0)}`).join(', ')
+  const sentences = [
+    `It was ${busyWords(disk)}.`,
+    ...(ioWait === null ? [] : [ioWaitWords(ioWait)]),
+    ...(held.length === 0
+      ? []
+      : [
+          `Sessions${neighbour ? ' of other instances' : ''} waited${limited ? ' for it or at limits of their own' : ''}: ${waits} of the time.`,
+        ]),
+  ]
+  if (neighbour)
+    sentences.push(`${neighbour.name} did ${percent(largest / all)} of the reads and writes, in bytes.`)
+  else if (known && others / all >= MOST)
+    sentences.push('Most is read and written by what is no instance of Floe, or not known.')
+  return [
+    {
+      title: `Disk ${name} is saturated${neighbour ? `, mostly by ${neighbour.name}` : ''}`,
+      detail: sentences.join(' '),
+      hint: neighbour
+        ? `Limit ${neighbour.name} with "./floe instance limit ${neighbour.name} --data-write-iops N --data-read-iops N".`
+        : null,
     },
   ]
 }

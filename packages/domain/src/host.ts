@@ -50,6 +50,9 @@ export const Disk = z.object({
   /** What the whole disk reads and writes per second, by whomever; null: not known. */
   readBytes: z.number().nonnegative().nullish(),
   writeBytes: z.number().nonnegative().nullish(),
+  /** Share of the time in which the whole disk had something to do, and its requests at once on average. Since contract 1.24. */
+  busy: z.number().nonnegative().nullish(),
+  queue: z.number().nonnegative().nullish(),
   /** Whether the instances' directory lies on it. */
   holdsInstances: z.boolean().optional(),
 })
@@ -63,6 +66,8 @@ export const HostFacts = z.object({
   cpus: z.number().int(),
   /** Processor time that all of the machine used, in cores, lately; null: not known. Since contract 1.20. */
   cpuBusy: z.number().nonnegative().nullish(),
+  /** Share of the time in which some process of the machine waited for storage, lately; null: not known. Since contract 1.24. */
+  ioWait: z.number().nonnegative().nullish(),
   memoryBytes: z.number(),
   memoryAvailableBytes: z.number(),
   loadAverage1: z.number(),

@@ -184,6 +184,14 @@ export const incidentKinds = {
     page: 'instance',
     resolved: 'Its memory is no longer near the limit, or it has none any more.',
   },
+  // a kill is over at once: it is told for an hour
+  'memory-kill': {
+    severity: 'warning',
+    openedBy: 'host lane',
+    about: ['instanceId'],
+    page: 'instance',
+    resolved: 'For an hour the kernel killed none of its processes for want of memory.',
+  },
   'setting-drift': {
     severity: 'warning',
     openedBy: 'host lane',

@@ -2,10 +2,12 @@ import { describe, expect, test } from 'vitest'
 import {
   changedLimits,
   formatLimit,
+  hasMemoryHigh,
   InstanceLimits,
   LimitChanges,
   limitNames,
   limitRecord,
+  limitSumWords,
   limitText,
   noLimits,
   parseLimit,
@@ -77,10 +79,31 @@ describe('a limit in words', () => {
 })
 
 test('sums are compared with the host, and an instance without a limit is counted', () => {
-  const host = { cpus: 2, memoryBytes: 8 * GB }
+  const host = { cpus: 2, memoryBytes: 8 * GB, memoryHigh: true }
   const tenths = Array.from({ length: 20 }, () => limits({ cpu: 0.1, memoryMax: GB }))
   expect(sumLimits([...tenths, noLimits], host)).toEqual([
-    { resource: 'cpu', limited: expect.closeTo(2), size: 2, unlimited: 1, over: false },
-    { resource: 'memory', limited: 20 * GB, size: 8 * GB, unlimited: 1, over: true },
+    { resource: 'cpu', limited: expect.closeTo(2), size: 2, unlimited: 1, highOnly: 0, over: false },
+    { resource: 'memory', limited: 20 * GB, size: 8 * GB, unlimited: 1, highOnly: 0, over: true },
   ])
+})
+
+test('a high limit of memory counts where there is no maximum, and nowhere else', () => {
+  const host = { cpus: 2, memoryBytes: 8 * GB, memoryHigh: hasMemoryHigh(['cgroup-v2', null]) }
+  const all = [
+    limits({ memoryHigh: 3 * GB }),
+    limits({ memoryHigh: GB, memoryMax: 2 * GB }),
+    limits({ cpu: 1 }),
+  ]
+  const [, memory] = sumLimits(all, host)
+  expect(memory).toEqual({
+    ...{ resource: 'memory', limited: 5 * GB, size: 8 * GB, over: false },
+    ...{ unlimited: 1, highOnly: 1 },
+  })
+  expect(memory && limitSumWords(memory)).toBe(
+    '5 GB of 8 GB; 1 is counted with the high limit alone, which can be exceeded; 1 has none and may take all of it',
+  )
+  // cgroup v1 has no such limit: with it alone an instance may take all there is
+  expect(sumLimits(all, { ...host, memoryHigh: hasMemoryHigh(['cgroup-v1', null]) })[1]).toMatchObject({
+    ...{ limited: 2 * GB, unlimited: 2, highOnly: 0 },
+  })
 })

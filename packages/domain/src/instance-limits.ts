@@ -168,6 +168,37 @@ export const limitDriverTitles: Record<LimitDriverKind, string> = {
   systemd: 'cgroup v2, with systemd',
 }
 
+/** A process that the kernel killed for want of memory. */
+export const MemoryKill = z.object({
+  /** By the kernel's log; where that tells nothing, when the agent saw that the kernel had counted one. */
+  at: z.number(),
+  /** Null where the kernel's log tells nothing of it. The PID is the kernel's own. */
+  process: z.object({ pid: z.number().int(), name: z.string().max(64) }).nullable(),
+  /** At its own limit, or because the machine, or what the machine gave to all of Floe, had nothing left; null: not known. */
+  cause: z.enum(['limit', 'host']).nullable(),
+})
+export type MemoryKill = z.infer<typeof MemoryKill>
+
+/** Which process it was and why, as a sentence, and what PostgreSQL does then: `"postgres" (PID 5032), at its memory limit.` */
+export function memoryKillWords({ process, cause }: MemoryKill): string {
+  const which = process === null ? 'Which process is not known' : `"${process.name}" (PID ${process.pid})`
+  const why = {
+    limit: 'at the memory limit of the instance',
+    host: 'because the host had no memory left, not because of a limit of the instance',
+    unknown: 'at its memory limit, or because the host had no memory left',
+  }[cause ?? 'unknown']
+  const then =
+    process === null
+      ? 'If it was one of its engine’s, PostgreSQL ended all sessions and recovered'
+      : process.name === 'postgres'
+        ? 'It was one of the engine’s: PostgreSQL then ends all sessions and recovers'
+        : 'It was none of the engine’s own: PostgreSQL’s sessions go on'
+  return `${which}, ${why}. ${then}.`
+}
+
+/** A kill counts as lately for an hour. */
+export const KILLED_LATELY_MS = 3_600_000
+
 /** What an agent sees of an instance's limits. */
 export const LimitsObserved = z.object({
   /** Null where nothing can be limited; `whyNot` says why. */
@@ -184,8 +215,10 @@ export const LimitsObserved = z.object({
   devices: z.object({ data: z.string().nullable(), wal: z.string().nullable() }),
   /** Memory that the kernel cannot take back is close to the limit. */
   memoryNearLimit: z.boolean(),
-  /** Processes of it that the kernel killed at its memory limit since it was started; null where that is not known. */
+  /** Processes of it that the kernel killed for want of memory since it was started; null where that is not known. */
   outOfMemoryKills: z.number().int().nullable(),
+  /** The last of them, also of before the start. Since contract 1.24. */
+  lastMemoryKill: MemoryKill.nullish(),
   /**
    * Pages that were written and wait until the kernel sends them to storage, where a limit of writes is set and does not
    * hold for that: rounded up to a power of two of MB. Null or absent where it does hold, or nothing is known.
@@ -209,28 +242,47 @@ export const LimitSum = z.object({
   size: z.number(),
   /** How many instances have no such limit: they may take all there is. */
   unlimited: z.number().int(),
+  /** How many are counted with a high limit of memory alone: the kernel slows them down there, and they may exceed it. */
+  highOnly: z.number().int().default(0),
   over: z.boolean(),
 })
 export type LimitSum = z.infer<typeof LimitSum>
 
 /** A sum for people: `0.75 cores of 2 cores; 3 have none and may take all of it`. */
-export function limitSumWords({ resource, limited, size, unlimited }: LimitSum): string {
+export function limitSumWords({ resource, limited, size, unlimited, highOnly }: LimitSum): string {
   const show = (value: number) =>
     resource === 'cpu' ? `${Math.round(value * 100) / 100} cores` : formatBytes(value)
   const without =
     unlimited === 0 ? '' : `; ${unlimited} ${unlimited === 1 ? 'has' : 'have'} none and may take all of it`
-  return `${show(limited)} of ${show(size)}${without}`
+  const high =
+    highOnly === 0
+      ? ''
+      : `; ${highOnly} ${highOnly === 1 ? 'is' : 'are'} counted with the high limit alone, which can be exceeded`
+  return `${show(limited)} of ${show(size)}${high}${without}`
 }
 
+/** Whether a kernel that limits in one of these ways has a high limit of memory; one that nobody knows is taken to have it. */
+export const hasMemoryHigh = (drivers: readonly (LimitDriverKind | null)[]): boolean =>
+  !drivers.includes('cgroup-v1')
+
+/** `memoryHigh`: whether the host's kernel has a high limit; where not, it limits nothing and is not counted. */
 export function sumLimits(
   all: readonly InstanceLimits[],
-  host: { cpus: number; memoryBytes: number },
+  host: { cpus: number; memoryBytes: number; memoryHigh: boolean },
 ): LimitSum[] {
-  const sum = (name: 'cpu' | 'memoryMax', resource: LimitSum['resource'], size: number): LimitSum => {
-    const set = all.flatMap((limits) => limits[name] ?? [])
+  const sum = (resource: LimitSum['resource'], size: number, of: (l: InstanceLimits) => number | null) => {
+    const set = all.flatMap((limits) => of(limits) ?? [])
     const limited = set.reduce((a, b) => a + b, 0)
     // sums of tenths of cores
-    return { resource, limited, size, unlimited: all.length - set.length, over: limited > size * (1 + 1e-9) }
+    const over = limited > size * (1 + 1e-9)
+    return { resource, limited, size, unlimited: all.length - set.length, highOnly: 0, over }
   }
-  return [sum('cpu', 'cpu', host.cpus), sum('memoryMax', 'memory', host.memoryBytes)]
+  const high = (l: InstanceLimits) => (host.memoryHigh && l.memoryMax === null ? l.memoryHigh : null)
+  return [
+    sum('cpu', host.cpus, (l) => l.cpu),
+    {
+      ...sum('memory', host.memoryBytes, (l) => l.memoryMax ?? high(l)),
+      highOnly: all.filter((l) => high(l) !== null).length,
+    },
+  ]
 }

@@ -37,6 +37,11 @@ export const StallRecord = z.object({
   checkpoint: z.object({ kind: z.string().max(64), phase: z.string().max(64).nullable() }).nullable(),
   /** The checkpointer's process was stopped by a signal: it does not run, and has not ended. */
   checkpointerStopped: z.boolean(),
+  /**
+   * The function of the kernel that the checkpointer's process did not return from (state D, never woken up for two seconds),
+   * empty where the kernel does not name it; null: it did not hang. Since contract 1.24.
+   */
+  checkpointerHangsIn: z.string().max(64).nullable().default(null),
   /** Name of the device that was at its limit. */
   device: z.string().max(64).nullable(),
 })
@@ -52,7 +57,13 @@ export function waitShares({ waits }: Pick<StallRecord, 'waits'>): string {
 }
 
 /** Cause of a stall in words: `a device at its limit (nvme0n1)`. */
-export function stallCause(s: Pick<StallRecord, 'cause' | 'device' | 'checkpointerStopped'>): string {
-  if (s.cause === 'checkpointer' && s.checkpointerStopped) return 'the checkpointer, which is stopped'
+export function stallCause(
+  s: Pick<StallRecord, 'cause' | 'device' | 'checkpointerStopped' | 'checkpointerHangsIn'>,
+): string {
+  if (s.cause === 'checkpointer') {
+    if (s.checkpointerStopped) return 'the checkpointer, which is stopped'
+    const { checkpointerHangsIn: place } = s
+    if (place !== null) return `the checkpointer, which hangs in the kernel${place && ` (${place})`}`
+  }
   return s.device === null ? stallCauses[s.cause] : `${stallCauses[s.cause]} (${s.device})`
 }

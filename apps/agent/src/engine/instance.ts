@@ -184,6 +184,7 @@ export class Instance {
       newsOf: (answer) => JSON.stringify(answer),
       onChange: around.onChange,
     })
+    const telemetry = join(around.installation.stateDirectory, 'telemetry', registered.instanceId)
     this.limiter = new InstanceLimiter({
       instanceId: registered.instanceId,
       dataDirectory: this.layout.dataDirectory,
@@ -192,6 +193,7 @@ export class Instance {
       uid: () => uidOf(this.user),
       ordered: () => around.registry.find(this.instanceId)?.limits ?? noLimits,
       processes: () => this.processes().all,
+      killsFile: join(telemetry, 'memory-kills.json'),
       log: around.log,
       onChange: around.onChange,
     })
@@ -200,7 +202,7 @@ export class Instance {
       address: () => this.address,
       user: () => this.user,
       layout: this.layout,
-      directory: join(around.installation.stateDirectory, 'telemetry', registered.instanceId),
+      directory: telemetry,
       postmaster: () => this.#postmaster,
       tree: around.tree,
       limits: () => this.limiter.reading(),

@@ -45,6 +45,8 @@ export function readDisks(paths: readonly string[], use: HostUse | null = null):
         disk: device?.name ?? null,
         readBytes: used?.readBytes ?? null,
         writeBytes: used?.writeBytes ?? null,
+        busy: used?.busy ?? null,
+        queue: used?.queue ?? null,
         holdsInstances: i === 0,
       })
     } catch {

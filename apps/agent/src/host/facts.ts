@@ -19,6 +19,7 @@ export function readHostFacts(o: {
     architecture: arch() === 'x64' ? 'x86_64' : arch() === 'arm64' ? 'aarch64' : arch(),
     cpus: availableParallelism(),
     cpuBusy: o.use?.cpuBusy ?? null,
+    ioWait: o.use?.ioWait ?? null,
     memoryBytes: totalmem(),
     memoryAvailableBytes: availableMemory(),
     loadAverage1: loadavg()[0] ?? 0,

@@ -1,3 +1,4 @@
+import { secondsWaited } from '@floe/host/control-groups'
 import { readLongKernelFile } from '@floe/host/kernel-file'
 
 /** Counters between which less time lies say little. */
@@ -7,26 +8,48 @@ const MOST_MS = 60_000
 /** Sectors of /proc/diskstats are of this size, whatever the disk's are. */
 const SECTOR = 512
 
+/** Bytes, and milliseconds in which there was something to do, and of all requests together. */
+type DiskCounters = { read: number; written: number; busyMs: number; queueMs: number }
+
 type Counters = {
   /** Monotonic, ms. */
   at: number
   cpus: number
   busy: number
   total: number
-  /** Bytes by the number of the device. */
-  disks: ReadonlyMap<string, { read: number; written: number }>
+  /** How long some process waited for storage; null where the kernel does not count it. */
+  ioWaitSeconds: number | null
+  /** By the number of the device. */
+  disks: ReadonlyMap<string, DiskCounters>
+}
+
+/** What a disk does, per second. */
+export type DiskUse = {
+  readBytes: number
+  writeBytes: number
+  /** Share of the time in which it had something to do. */
+  busy: number
+  /** Requests at once, on average. */
+  queue: number
 }
 
 /** What the whole machine uses, by whomever. */
 export type HostUse = {
   /** Cores. */
   cpuBusy: number
-  /** Bytes per second by the number of the device. */
-  disks: ReadonlyMap<string, { readBytes: number; writeBytes: number }>
+  /** Share of the time in which some process waited for storage. */
+  ioWait: number | null
+  /** By the number of the device. */
+  disks: ReadonlyMap<string, DiskUse>
 }
 
-/** /proc/stat and /proc/diskstats; null where the kernel writes them otherwise. */
-export function parseCounters(stat: string, diskstats: string, at: number): Counters | null {
+/** /proc/stat, /proc/diskstats and /proc/pressure/io (which not every kernel has); null where the kernel writes them otherwise. */
+export function parseCounters(
+  stat: string,
+  diskstats: string,
+  pressure: string | null,
+  at: number,
+): Counters | null {
   const all = /^cpu +(.*)$/m.exec(stat)?.[1]?.split(' ').map(Number) ?? []
   // user nice system idle iowait irq softirq steal; what guests use is in user already
   const times = all.slice(0, 8)
@@ -34,13 +57,18 @@ export function parseCounters(stat: string, diskstats: string, at: number): Coun
   if (times.length < 5 || times.some((t) => !Number.isFinite(t)) || cpus === 0) return null
   const total = times.reduce((a, b) => a + b, 0)
   const idle = (times[3] as number) + (times[4] as number)
-  const disks = new Map<string, { read: number; written: number }>()
+  const disks = new Map<string, DiskCounters>()
   for (const line of diskstats.split('\n')) {
-    const [major, minor, , , , read, , , , written] = line.trim().split(/ +/)
-    if (written === undefined) continue
-    disks.set(`${major}:${minor}`, { read: Number(read) * SECTOR, written: Number(written) * SECTOR })
+    const [major, minor, , , , read, , , , written, , , busyMs, queueMs] = line.trim().split(/ +/)
+    if (queueMs === undefined) continue
+    disks.set(`${major}:${minor}`, {
+      read: Number(read) * SECTOR,
+      written: Number(written) * SECTOR,
+      busyMs: Number(busyMs),
+      queueMs: Number(queueMs),
+    })
   }
-  return { at, cpus, busy: total - idle, total, disks }
+  return { at, cpus, busy: total - idle, total, ioWaitSeconds: secondsWaited(pressure), disks }
 }
 
 /** Counters that went back are of another machine, or began anew: nothing is known then. */
@@ -49,7 +77,7 @@ export function usedBetween(before: Counters, after: Counters): HostUse | null {
   const total = after.total - before.total
   const busy = after.busy - before.busy
   if (ms > MOST_MS || total <= 0 || busy < 0 || after.cpus !== before.cpus) return null
-  const disks = new Map<string, { readBytes: number; writeBytes: number }>()
+  const disks = new Map<string, DiskUse>()
   for (const [number, now] of after.disks) {
     const then = before.disks.get(number)
     if (!then || now.read < then.read || now.written < then.written) continue
@@ -57,9 +85,15 @@ export function usedBetween(before: Counters, after: Counters): HostUse | null {
     disks.set(number, {
       readBytes: perSecond(now.read - then.read),
       writeBytes: perSecond(now.written - then.written),
+      // the kernel counts in ticks, which may come to a little more than the time
+      busy: Math.min(1, Math.max(0, now.busyMs - then.busyMs) / ms),
+      queue: Math.max(0, now.queueMs - then.queueMs) / ms,
     })
   }
-  return { cpuBusy: (busy / total) * after.cpus, disks }
+  const [waited, earlier] = [after.ioWaitSeconds, before.ioWaitSeconds]
+  const ioWait =
+    waited === null || earlier === null || waited < earlier ? null : ((waited - earlier) * 1_000) / ms
+  return { cpuBusy: (busy / total) * after.cpus, ioWait: ioWait === null ? null : Math.min(1, ioWait), disks }
 }
 
 /** Measures from one look to the next; looks that follow each other at once have the same answer. */
@@ -78,7 +112,21 @@ export class HostUseMeter {
 
 function readCounters(now: number): Counters | null {
   try {
-    return parseCounters(readLongKernelFile('/proc/stat'), readLongKernelFile('/proc/diskstats'), now)
+    return parseCounters(
+      readLongKernelFile('/proc/stat'),
+      readLongKernelFile('/proc/diskstats'),
+      readPressure(),
+      now,
+    )
+  } catch {
+    return null
+  }
+}
+
+/** Null where the kernel counts none, or was started without. */
+function readPressure(): string | null {
+  try {
+    return readLongKernelFile('/proc/pressure/io')
   } catch {
     return null
   }

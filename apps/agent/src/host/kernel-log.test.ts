@@ -1,6 +1,6 @@
 import { uptime } from 'node:os'
 import { expect, test } from 'vitest'
-import { oomKillOf, readKernelLog } from './kernel-log'
+import { lastKillIn, oomKillOf, readKernelLog } from './kernel-log'
 
 // as a kernel 6.1 wrote them
 const killed =
@@ -29,4 +29,28 @@ test('the log of this machine is read without waiting, or refused', () => {
   expect(performance.now() - began).toBeLessThan(5_000)
   for (const text of own ?? []) expect(text).toMatch(/^\d+,\d+,\d+,/)
   expect(oomKillOf(own ?? [], -1, 60_000, uptime() * 1_000)).toBeUndefined()
+})
+
+test('the last kill in a group is told with its process, and whether the group’s own limit was it', () => {
+  const id = '019f3c52-8f1e-7d6a-a3b1-2f4a6c1d9e55'
+  // as a kernel 6.18 wrote them, on cgroup v1
+  const ofGroup = (at: number, limited: string, group: string, task: string) =>
+    `6,422,${at},-;oom-kill:constraint=${limited === '' ? 'CONSTRAINT_NONE' : 'CONSTRAINT_MEMCG'},nodemask=(null),cpuset=/,mems_allowed=0,${limited === '' ? 'global_oom' : `oom_memcg=${limited}`},task_memcg=${group},task=${task},pid=22108,uid=50001\n`
+  const own = `/floe/${id}`
+  const log = [
+    ofGroup(1_000_000, own, own, 'postgres'),
+    ofGroup(2_000_000, own, `${own}/sessions`, 'x,task_memcg=/a,pid=1'),
+    ofGroup(3_000_000, '/other', '/other', `,task_memcg=${own},task=y`),
+  ]
+  expect(lastKillIn(log.slice(0, 1), id)).toEqual({
+    ...{ uptimeMs: 1_000, pid: 22_108, name: 'postgres', ownLimit: true },
+  })
+  // a process calls itself what it likes
+  expect(lastKillIn(log, id)).toEqual({
+    ...{ uptimeMs: 2_000, pid: 22_108, name: 'x,task_memcg=/a,pid=1', ownLimit: true },
+  })
+  expect(lastKillIn([...log, ofGroup(4_000_000, '', own, 'dd')], id)).toMatchObject({ ownLimit: false })
+  expect(lastKillIn([...log, ofGroup(4_000_000, '/', own, 'dd')], id)).toMatchObject({ ownLimit: false })
+  expect(lastKillIn(log, 'nobody')).toBeNull()
+  expect(lastKillIn(records, id)).toBeNull()
 })

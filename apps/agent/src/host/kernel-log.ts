@@ -50,3 +50,28 @@ export function oomKillOf(
   }
   return undefined
 }
+
+// what a process calls itself may hold commas; the group above it is root's
+const groupKill =
+  /^oom-kill:constraint=(\w+),.*?(?:,oom_memcg=([^,]*))?(?:,global_oom)?,task_memcg=([^,]*),task=(.*),pid=(\d+),uid=\d+$/
+
+export type GroupKill = { uptimeMs: number; pid: number; name: string; ownLimit: boolean }
+
+/**
+ * The last process of a group, or of one below, that the kernel killed for want of memory; null where its log tells of none.
+ * `name` is a part of the group's path that no other group has.
+ */
+export function lastKillIn(records: readonly string[], name: string): GroupKill | null {
+  for (const text of records.toReversed()) {
+    const [, microseconds, words = ''] = record.exec(text) ?? []
+    const [, constraint, limited = '', group = '', task = '', pid] = groupKill.exec(words) ?? []
+    if (!group.includes(name)) continue
+    return {
+      uptimeMs: Number(microseconds) / 1_000,
+      pid: Number(pid),
+      name: task,
+      ownLimit: constraint === 'CONSTRAINT_MEMCG' && limited.includes(name),
+    }
+  }
+  return null
+}

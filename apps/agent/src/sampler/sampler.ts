@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import type { CheckpointRead } from '@floe/agent-contract'
 import { parseTimelineHistory, ReplicationObserved, type TimelineEnd } from '@floe/domain'
 import type { Log } from '@floe/host/log'
-import { isRunning, readProcess } from '@floe/host/process'
 import { SAMPLE_INTERVAL_MS, type Sample, type StallRecord } from '@floe/telemetry'
 import type pg from 'pg'
 import type { z } from 'zod'
@@ -15,6 +14,7 @@ import type { EngineUser } from '../host/engine-user'
 import type { ProcessTree } from '../host/process-table'
 import { CheckpointFollower, type CrashStart } from './checkpoint-follower'
 import { CheckpointStore } from './checkpoint-store'
+import { HungSleep, lookAtSleep } from './checkpointer-state'
 import { addLimits, type LimitReading, limitedDevices } from './limit-reading'
 import { readProcessTotals } from './process-accounting'
 import { decodeReading, encodeReading, type Reading, readingFromRow, valuesBetween } from './reading'
@@ -117,6 +117,7 @@ export class Sampler {
   readonly #follower: CheckpointFollower
   readonly #stalls: StallStore
   readonly #detector: StallDetector
+  readonly #checkpointerSleep = new HungSleep()
   /** Commits of the agent's own session so far. */
   #ownCommits = 0
   readonly #o: SamplerOptions
@@ -402,6 +403,8 @@ export class Sampler {
   #lookForStall(row: Record<string, unknown>, reading: Reading, limits: LimitReading | null): void {
     const { running } = this.#progress
     const { xact_commit: commits } = reading.counters
+    // the instance says which process it is; one that is not the postmaster's child is not believed to be
+    const sleep = lookAtSleep(row.checkpointer_pid, this.#o.postmaster()?.pid, reading.monotonic)
     const ended = row.ended_transactions
     const stall = this.#detector.see({
       at: reading.at,
@@ -410,7 +413,8 @@ export class Sampler {
       endedTransactions: typeof ended === 'number' ? ended : null,
       ...stuckFromRow(row),
       checkpoint: running && { kind: running.kind, phase: running.phase ?? null },
-      checkpointerStopped: this.#isStopped(row.checkpointer_pid),
+      checkpointerStopped: sleep !== null && /^[Tt]$/.test(sleep.state),
+      checkpointerHangsIn: this.#checkpointerSleep.see(sleep),
       devices: limits ? limitedDevices(limits) : [],
       cpuThrottledSeconds: limits?.use.cpuThrottledSeconds ?? null,
       memoryWaitSeconds: limits?.use.memoryWaitSeconds ?? null,
@@ -421,12 +425,6 @@ export class Sampler {
   #keepStall(stall: StallRecord | null): void {
     if (stall) this.#stalls.append(stall)
     else this.#stalls.write()
-  }
-
-  /** The instance says which process it is; one that is not the postmaster's child is not believed to be. */
-  #isStopped(pid: unknown): boolean {
-    const stat = typeof pid === 'number' ? readProcess(pid) : null
-    return isRunning(stat) && stat.parent === this.#o.postmaster()?.pid && /^[Tt]$/.test(stat.state)
   }
 
   async #addSlow(live: Live, reading: Reading): Promise<void> {

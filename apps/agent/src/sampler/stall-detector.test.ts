@@ -1,3 +1,4 @@
+import { stallCause } from '@floe/telemetry'
 import { describe, expect, test } from 'vitest'
 import { rootOf, StallDetector, stuckFromRow, type WorkSeen } from './stall-detector'
 
@@ -21,6 +22,7 @@ function shown(seconds: readonly Second[], afterMs = 1_000) {
       holders: [],
       checkpoint: null,
       checkpointerStopped: false,
+      checkpointerHangsIn: null,
       devices: [],
       cpuThrottledSeconds: null,
       memoryWaitSeconds: null,
@@ -50,6 +52,7 @@ describe('what is a stall', () => {
         sessions: 4,
         checkpoint: null,
         checkpointerStopped: false,
+        checkpointerHangsIn: null,
         device: null,
       },
     ])
@@ -169,6 +172,27 @@ describe('what it waited for', () => {
         checkpointerStopped: true,
         checkpoint: { kind: 'checkpoint', phase: 'sync' },
       })
+  })
+
+  test('a checkpointer that hangs in the kernel, where sessions wait for it and not for storage themselves', () => {
+    const hung = (type: string, event: string) =>
+      [1, 2, 3].map((n) => ({
+        waits: [wait(type, event, 3, n * 1_000)],
+        checkpointerHangsIn: n < 2 ? null : 'percpu_rwsem_wait',
+      }))
+    const told = (type: string, event: string) => shown([busy, ...hung(type, event)]).running
+    for (const [type, event] of [
+      ['IPC', 'CheckpointDone'],
+      ['LWLock', 'BufferContent'],
+    ] as const) {
+      const record = told(type, event)
+      expect(record, event).toMatchObject({ cause: 'checkpointer', checkpointerHangsIn: 'percpu_rwsem_wait' })
+      expect(record && stallCause(record)).toBe(
+        'the checkpointer, which hangs in the kernel (percpu_rwsem_wait)',
+      )
+    }
+    expect(told('IO', 'WalSync')?.cause).toBe('storage')
+    expect(told('Lock', 'relation')?.cause).toBe('lock')
   })
 
   test('a standby that commits wait for', () => {

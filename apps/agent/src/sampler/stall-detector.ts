@@ -17,6 +17,8 @@ export type WorkSeen = {
   holders: readonly Pick<WaitSeen, 'type' | 'event' | 'count'>[]
   checkpoint: StallRecord['checkpoint']
   checkpointerStopped: boolean
+  /** The function of the kernel that its process hangs in, empty where that is not told; null: it does not. */
+  checkpointerHangsIn: string | null
   /** Devices with a limit. */
   devices: readonly DeviceSeen[]
   cpuThrottledSeconds: number | null
@@ -166,6 +168,7 @@ function begin(startedAt: number): Open {
       sessions: 0,
       checkpoint: null,
       checkpointerStopped: false,
+      checkpointerHangsIn: null,
       device: null,
     },
     counts: new Map(),
@@ -191,6 +194,7 @@ function add(
   )
   record.checkpoint = now.checkpoint ?? record.checkpoint
   record.checkpointerStopped ||= now.checkpointerStopped
+  record.checkpointerHangsIn = now.checkpointerHangsIn ?? record.checkpointerHangsIn
   // who waits for a lock waits for what its holder waits for
   const [holder] = [...now.holders].sort((a, b) => b.count - a.count)
   for (const wait of stuck) {
@@ -213,6 +217,7 @@ function told({ record, counts, votes, throttled, samples }: Open): StallRecord 
   const root = byCount(votes)
   const cause = causeOf(root, {
     checkpointerStopped: record.checkpointerStopped,
+    checkpointerHangs: record.checkpointerHangsIn !== null,
     atLimit: throttled.samples * 2 >= samples,
     cpu: throttled.cpu * 2 >= samples,
     memory: throttled.memory * 2 >= samples,
@@ -227,12 +232,20 @@ function told({ record, counts, votes, throttled, samples }: Open): StallRecord 
 
 function causeOf(
   root: Root | undefined,
-  was: { checkpointerStopped: boolean; atLimit: boolean; cpu: boolean; memory: boolean },
+  was: {
+    checkpointerStopped: boolean
+    checkpointerHangs: boolean
+    atLimit: boolean
+    cpu: boolean
+    memory: boolean
+  },
 ): StallCause {
   if (root === 'lock' || root === 'standby' || root === 'checkpointer') return root
   // a stopped one may hold what others wait for: a buffer that it writes, a place in its queue
   if (root === 'other' && was.checkpointerStopped) return 'checkpointer'
   if (was.atLimit && root !== undefined) return 'limited-device'
+  // one that hangs does so for storage: whose own reads and writes hang, too, wait for storage rather than for it
+  if (root === 'other' && was.checkpointerHangs) return 'checkpointer'
   if (root === 'storage' && was.checkpointerStopped) return 'checkpointer'
   // pages that the kernel took back are read again: those reads are for want of memory
   if (was.memory) return 'memory'

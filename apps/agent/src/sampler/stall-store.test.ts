@@ -16,6 +16,7 @@ const stall = (startedAt: number): StallRecord => ({
   sessions: 3,
   checkpoint: null,
   checkpointerStopped: false,
+  checkpointerHangsIn: null,
   device: null,
 })
 const starts = (store: StallStore, afterSeq = 0) => store.read(afterSeq, 2_000).map((s) => s.startedAt)

@@ -137,7 +137,8 @@ test('the map of a host is a table whose rows add up, and says what hurts whom',
       { name: 'alpha', state: 'running', limits: { ...noLimits, cpu: 5, dataWriteIops: 800 } },
       { name: 'beta', state: 'unknown', limits: noLimits },
     ],
-    sums: [{ resource: 'cpu', limited: 5, size: 4, unlimited: 1, over: true }],
+    sums: [{ resource: 'cpu', limited: 5, size: 4, unlimited: 1, highOnly: 0, over: true }],
+    diskUse: ['Disk vda was busy 50 % of the last seconds.'],
     pressures: [{ title: 'beta stalled', detail: 'Once.', hint: 'Limit alpha.' }],
   }
   const text = await floe('host', 'map', 'db-1')
@@ -150,7 +151,8 @@ test('the map of a host is a table whose rows add up, and says what hurts whom',
   expect(text).toContain(
     'cpu limits of all: 5 cores of 4 cores; 1 has none and may take all of it (over-committed)',
   )
+  expect(text).toContain('Disk vda was busy 50 % of the last seconds.')
   expect(text).toContain('beta stalled. Once. Limit alpha.')
-  answers['host.map'] = { resources: [], instances: [], sums: [], pressures: [] }
+  answers['host.map'] = { resources: [], instances: [], sums: [], diskUse: [], pressures: [] }
   expect(await floe('host', 'map', 'db-1')).toContain('Nothing is known of host "db-1" yet')
 })

@@ -145,7 +145,7 @@ function addCheck(host: Command): void {
 
 function formatMap(
   host: Host,
-  { resources, instances, pressures, sums }: RouterOutputs['host']['map'],
+  { resources, instances, pressures, sums, diskUse }: RouterOutputs['host']['map'],
 ): string {
   if (resources.length === 0)
     return `Nothing is known of host "${host.name}" yet: its agent has not answered.`
@@ -187,10 +187,11 @@ function formatMap(
         ),
       ],
     ),
-    ...(sums.length > 0 ? [''] : []),
+    ...(sums.length + diskUse.length > 0 ? [''] : []),
     ...sums.map(
       (sum) => `${sum.resource} limits of all: ${limitSumWords(sum)}${sum.over ? ' (over-committed)' : ''}`,
     ),
+    ...diskUse,
     ...pressures.flatMap(({ title, detail, hint }) => [
       '',
       `${title}. ${detail}${hint === null ? '' : ` ${hint}`}`,

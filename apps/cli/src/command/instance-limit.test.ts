@@ -38,7 +38,7 @@ test('what is set, what is in force, and what cannot be are told apart', () => {
       unlimitedWriteBackBytes: 64 * 1024 ** 2,
     },
     host: { name: 'local', cpus: 2, memoryBytes: 8 * 1024 ** 3 },
-    sums: [{ resource: 'cpu', limited: 2.7, size: 2, unlimited: 1, over: true }],
+    sums: [{ resource: 'cpu', limited: 2.7, size: 2, unlimited: 1, highOnly: 0, over: true }],
     history: [],
   })
   expect(text).toMatch(/CPU +0\.7 cores +0\.7 cores/)

@@ -10,6 +10,7 @@ import {
   limitNames,
   limitRecord,
   limitSumWords,
+  memoryKillWords,
   parseLimit,
   unlimitedWriteBackWords,
 } from '@floe/domain'
@@ -79,7 +80,11 @@ export function formatLimits({ limits, observed, host, sums, history }: Limits):
     lines.push('memory        near the limit: at the maximum the kernel kills a process of the instance')
   if (observed?.outOfMemoryKills)
     lines.push(
-      `killed        ${observed.outOfMemoryKills} of its processes by the kernel, at the memory limit`,
+      `killed        ${observed.outOfMemoryKills} of its processes by the kernel for want of memory, since it was started`,
+    )
+  if (observed?.lastMemoryKill)
+    lines.push(
+      `last kill     ${moment(observed.lastMemoryKill.at)}: ${memoryKillWords(observed.lastMemoryKill)}`,
     )
   if (observed && observed.exempt.length > 0)
     lines.push(`exempt        of limits of I/O: ${observed.exempt.join(', ')}`)

@@ -456,6 +456,43 @@ test('memory near its limit is an incident for as long as the agent says so', ()
   expect(deriveIncidents(s)).toEqual([])
 })
 
+test('a kill for want of memory is an incident for an hour, which says what was killed, why, and what to do', () => {
+  const s = seen()
+  const limits: LimitsObserved = {
+    ...{ driver: 'cgroup-v2', whyNot: null, ordered: noLimits, inForce: noLimits, gaps: [], exempt: [] },
+    devices: { data: 'vda', wal: 'vda' },
+    memoryNearLimit: false,
+    outOfMemoryKills: 1,
+    lastMemoryKill: { at: 5_000, process: { pid: 77, name: 'postgres' }, cause: 'limit' },
+  }
+  Object.assign(s.report.instances[0] ?? {}, { limits })
+  expect(deriveIncidents(s)).toMatchObject([
+    {
+      key: 'memory-kill:i-1',
+      instanceId: 'i-1',
+      detail: expect.stringMatching(
+        /^At 1970-01-01T00:00:05\.000Z\. "postgres" \(PID 77\), at the memory limit .* ends all sessions/,
+      ),
+      hint: expect.stringContaining('--memory-max SIZE'),
+    },
+  ])
+  limits.lastMemoryKill = { at: 5_000, process: { pid: 78, name: 'dd' }, cause: 'host' }
+  expect(deriveIncidents(s)).toMatchObject([
+    {
+      detail: expect.stringMatching(/"dd" \(PID 78\), because the host had no memory left.* sessions go on/),
+      hint: expect.stringContaining('./floe host map'),
+    },
+  ])
+  limits.lastMemoryKill = { at: 5_000, process: null, cause: null }
+  expect(deriveIncidents(s)).toMatchObject([{ detail: expect.stringContaining('is not known') }])
+  // a start begins to count from 0: what was told stays told
+  limits.outOfMemoryKills = 0
+  s.report.at = 5_000 + 3_599_000
+  expect(keys(s)).toEqual(['memory-kill:i-1'])
+  s.report.at = 5_000 + 3_600_000
+  expect(keys(s)).toEqual([])
+})
+
 /** A host whose instance says this of its flashback log. */
 function flashing(log: Partial<FlashbackLog>, at = 20_000, more: Partial<HostSeen> = {}): HostSeen {
   const s = seen(more)

@@ -10,6 +10,8 @@ import {
   incident,
   incidentKey,
   incidentKindOf,
+  KILLED_LATELY_MS,
+  memoryKillWords,
   type Protection,
   waitingForStandbys,
   windowEndedLately,
@@ -60,6 +62,7 @@ export function deriveIncidents(seen: HostSeen): HostIncident[] {
     ...seen.known.flatMap((known) => replicationIncidents(seen, known, reported.get(known.instanceId))),
     ...seen.known.flatMap((known) => protectionIncidents(seen, known, reported.get(known.instanceId))),
     ...seen.known.flatMap((known) => memoryIncidents(seen, known, reported.get(known.instanceId))),
+    ...seen.known.flatMap((known) => killIncidents(seen, known, reported.get(known.instanceId))),
     ...seen.known.flatMap((known) => flashbackIncidents(seen, known, reported.get(known.instanceId))),
     ...unregistered(seen),
   ]
@@ -138,6 +141,29 @@ function memoryIncidents(
       title: `memory of instance "${known.name}" is near its limit`,
       detail: `It holds more than 90 % of ${formatBytes(least)} that the kernel cannot take back. ${at}`,
       hint: `End sessions, lower work_mem or shared_buffers, or raise the limit: "./floe instance limit ${known.name} --memory-max SIZE".`,
+      hostId: seen.hostId,
+      instanceId: known.instanceId,
+    }),
+  ]
+}
+
+/** A process of it was killed for want of memory: over at once, and told for a while, because the sessions are gone. */
+function killIncidents(
+  seen: HostSeen,
+  known: KnownInstance,
+  reported: InstanceObserved | undefined,
+): HostIncident[] {
+  const kill = reported?.limits?.lastMemoryKill
+  if (known.deleted || !kill || seen.report.at - kill.at >= KILLED_LATELY_MS) return []
+  const { name } = known
+  return [
+    incident('memory-kill', [known.instanceId], {
+      title: `the kernel killed a process of instance "${name}" for want of memory`,
+      detail: `At ${new Date(kill.at).toISOString()}. ${memoryKillWords(kill)}`,
+      hint:
+        kill.cause === 'host'
+          ? `See who uses the host's memory with "./floe host map ${seen.hostName}", and limit who uses most of it.`
+          : `Lower work_mem, shared_buffers or max_connections, or raise the limit: "./floe instance limit ${name} --memory-max SIZE".`,
       hostId: seen.hostId,
       instanceId: known.instanceId,
     }),

@@ -212,6 +212,7 @@ test('every sample, checkpoint and stall of an agent is stored once: what it kep
     sessions: 3,
     checkpoint: null,
     checkpointerStopped: false,
+    checkpointerHangsIn: null,
     device: null,
   }
   bench.host.stalls.set(id, [stall, { ...stall, seq: now + 1, cause: 'storage' }])

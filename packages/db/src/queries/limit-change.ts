@@ -1,4 +1,4 @@
-import { InstanceLimits } from '@floe/domain'
+import { InstanceLimits, LimitDriverKind } from '@floe/domain'
 import type { Queryable, Transaction } from '../database'
 
 export type LimitChangeView = {
@@ -55,11 +55,18 @@ export async function recordLimits(
   )
 }
 
-/** The recorded limits of each of a host's instances that are not deleted. */
-export async function listLimitsOfHost(on: Queryable, hostId: string): Promise<InstanceLimits[]> {
-  const { rows } = await on.query<{ limits: unknown }>(
-    `SELECT limits FROM instance WHERE "hostId" = $1 AND "deletedAt" IS NULL`,
+/** The recorded limits of each of a host's instances that are not deleted, and how its agent limits it. */
+export async function listLimitsOfHost(
+  on: Queryable,
+  hostId: string,
+): Promise<{ limits: InstanceLimits; driver: LimitDriverKind | null }[]> {
+  const { rows } = await on.query<{ limits: unknown; driver: unknown }>(
+    `SELECT limits, observed #>> '{limits,driver}' AS driver
+       FROM instance WHERE "hostId" = $1 AND "deletedAt" IS NULL`,
     [hostId],
   )
-  return rows.map((row) => recordedLimits(row.limits))
+  return rows.map((row) => ({
+    limits: recordedLimits(row.limits),
+    driver: LimitDriverKind.nullable().catch(null).parse(row.driver),
+  }))
 }

@@ -3,7 +3,7 @@ import type { Queryable } from '../database'
 
 export type StallView = StallRecord & { seq: number }
 
-const columns = `cause, waits, sessions, checkpoint, "checkpointerStopped", device`
+const columns = `cause, waits, sessions, checkpoint, "checkpointerStopped", "checkpointerHangsIn", device`
 
 /** Stalls of an instance that reach into the time between `from` and `to` (ms since the epoch), newest first. */
 export async function listStalls(
@@ -47,7 +47,7 @@ export async function listStallsOfHost(
   const { rows } = await on.query<StallOfHost>(
     `SELECT i.id AS "instanceId", i.name, (extract(epoch FROM s."startedAt") * 1000)::float8 AS "startedAt",
             (extract(epoch FROM s."endedAt") * 1000)::float8 AS "endedAt", s.cause, s.waits, s.sessions, s.checkpoint,
-            s."checkpointerStopped", s.device, m.most
+            s."checkpointerStopped", s."checkpointerHangsIn", s.device, m.most
        FROM stall_record s JOIN instance i ON i.id = s."instanceId" AND i."deletedAt" IS NULL
        LEFT JOIN LATERAL (
             SELECT jsonb_build_object('name', o.name, 'share', o.bytes / o.all_bytes) AS most
@@ -89,7 +89,7 @@ export async function insertStalls(
      SELECT $1, seq, to_timestamp("startedAt" / 1000.0), to_timestamp("endedAt" / 1000.0), ${columns}
        FROM jsonb_to_recordset($2::jsonb) AS s (
          seq bigint, "startedAt" float8, "endedAt" float8, cause text, waits jsonb, sessions int, checkpoint jsonb,
-         "checkpointerStopped" boolean, device text)
+         "checkpointerStopped" boolean, "checkpointerHangsIn" text, device text)
      ON CONFLICT ("instanceId", seq) DO NOTHING`,
     [instanceId, JSON.stringify(stalls)],
   )

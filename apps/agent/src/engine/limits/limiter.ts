@@ -19,6 +19,7 @@ import type { GroupUse } from '../../host/limits/driver'
 import type { ProcessTree } from '../../host/process-table'
 import { ENGINE_PROGRAM, isChildTitle, type Postmaster } from '../process/postmaster'
 import { BackgroundProcesses, backgroundKind } from './background'
+import { MemoryKills } from './memory-kills'
 
 /** What is in force, and how much memory is held, is read back this often. */
 const CHECK_MS = 1_000
@@ -42,6 +43,8 @@ type Surroundings = {
   ordered: () => InstanceLimits
   /** All processes of it that there are, by other witnesses than who their parent is. */
   processes: () => readonly { stat: ProcessStat }[]
+  /** Keeps for the next agent what was seen of kills. */
+  killsFile: string
   log: Log
   onChange: () => void
 }
@@ -67,7 +70,8 @@ export class InstanceLimiter {
   #inForce: InstanceLimits | null = null
   #refused: Fault | null = null
   #memoryNearLimit = false
-  #kills: number | null = null
+  #count: number | null = null
+  readonly #kills: MemoryKills
   #unlimitedWriteBack: number | null = null
   #used: { use: GroupUse | null; at: number } = { use: null, at: Number.NEGATIVE_INFINITY }
   #said = ''
@@ -76,6 +80,12 @@ export class InstanceLimiter {
 
   constructor(o: Surroundings) {
     this.#o = o
+    this.#kills = new MemoryKills({
+      instanceId: o.instanceId,
+      file: o.killsFile,
+      onError: (error) =>
+        o.log.warn('limits.kill_not_stored', { instanceId: o.instanceId, reason: String(error) }),
+    })
   }
 
   /** Makes its groups, with its limits, for a start; answers what the postmaster enters. */
@@ -165,7 +175,8 @@ export class InstanceLimiter {
       exempt: this.#background.kinds,
       devices: { data: this.#devices.data?.name ?? null, wal: this.#devices.wal?.name ?? null },
       memoryNearLimit: this.#memoryNearLimit,
-      outOfMemoryKills: this.#kills,
+      outOfMemoryKills: this.#count,
+      lastMemoryKill: this.#kills.last,
       unlimitedWriteBackBytes: this.#unlimitedWriteBack,
     }
   }
@@ -230,7 +241,8 @@ export class InstanceLimiter {
     const limit = Math.min(memoryHigh ?? Number.POSITIVE_INFINITY, memoryMax ?? Number.POSITIVE_INFINITY)
     const held = use?.memoryHeldBytes ?? 0
     this.#memoryNearLimit = held >= limit * (this.#memoryNearLimit ? NEAR_NO_MORE : NEAR)
-    this.#kills = use?.outOfMemoryKills ?? null
+    this.#count = use?.outOfMemoryKills ?? null
+    this.#kills.see(this.#count)
     const bytes = limitsWrites(ordered()) && !chosen.driver.limitsWriteBack ? use?.writeBackBytes : null
     this.#unlimitedWriteBack = bytes === null || bytes === undefined ? null : stepAbove(bytes)
     this.#tell()
@@ -319,10 +331,12 @@ export class InstanceLimiter {
 
   #ended(): void {
     if (!this.#made) return
+    // the postmaster itself may have been killed, and the count goes with the group
+    this.#kills.see(this.#o.chosen.driver?.use(this.#o.instanceId)?.outOfMemoryKills ?? null)
     this.#made = this.#o.chosen.driver?.forget(this.#o.instanceId) === false
     this.#inForce = null
     this.#memoryNearLimit = false
-    this.#kills = null
+    this.#count = null
     this.#unlimitedWriteBack = null
     this.#refused = null
     this.#tell()

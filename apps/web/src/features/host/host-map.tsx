@@ -70,7 +70,7 @@ export function HostMapCard({ host, ageMs }: { host: Host; ageMs: number | null 
 }
 
 function HostMap({ told, host, ageMs }: { told: Told; host: string; ageMs: number | null }) {
-  const { resources, instances, sums, pressures } = told
+  const { resources, instances, sums, diskUse, pressures } = told
   const unknown = Math.max(0, ...resources.map((r) => r.unknown))
   const others = unknown === 0 ? 'Everything else' : 'Everything else, and what is not known'
   return (
@@ -135,6 +135,9 @@ function HostMap({ told, host, ageMs }: { told: Told; host: string; ageMs: numbe
       </div>
       <ul className="flex flex-col gap-1 border-t border-line px-4 py-3 text-sm text-ink-muted">
         <LimitSums sums={sums} />
+        {diskUse.map((sentence) => (
+          <li key={sentence}>{sentence}</li>
+        ))}
         <li>
           Space is that of databases and WAL, counted once a minute. What a disk can read and write in a
           second is not known, so nothing is said to be left of it.

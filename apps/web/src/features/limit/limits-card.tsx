@@ -8,6 +8,7 @@ import {
   limitDriverTitles,
   limitNames,
   limitRecord,
+  memoryKillWords,
   unlimitedWriteBackWords,
 } from '@floe/domain'
 import {
@@ -169,7 +170,15 @@ function LimitsView({
           </li>
         ) : null}
         {observed?.outOfMemoryKills ? (
-          <li>The kernel killed {observed.outOfMemoryKills} of its processes at the memory limit.</li>
+          <li>
+            The kernel killed {observed.outOfMemoryKills} of its processes for want of memory since it was
+            started.
+          </li>
+        ) : null}
+        {observed?.lastMemoryKill ? (
+          <li>
+            Last killed <Moment at={observed.lastMemoryKill.at} />: {memoryKillWords(observed.lastMemoryKill)}
+          </li>
         ) : null}
         <LimitSums sums={sums} />
       </ul>

@@ -169,8 +169,12 @@ export const HostMapView = z.object({
       sampleAt: z.number().nullable(),
     }),
   ),
+  /** Whether its kernel has a high limit of memory, as far as its agent told. */
+  memoryHigh: z.boolean(),
   /** What all instances may use together; empty while the host's size is not known. */
   sums: z.array(LimitSum),
+  /** How busy its disks are, and whether somebody waits for storage, as sentences; none while nothing is known of now. */
+  diskUse: z.array(z.string()),
   pressures: z.array(z.object({ title: z.string(), detail: z.string(), hint: z.string().nullable() })),
   now: z.number(),
 })

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { insertSamples, insertStalls } from '@floe/db'
 import { insertTestInstance } from '@floe/db/testing'
-import { HostFacts, HostId } from '@floe/domain'
+import { type Disk, HostFacts, HostId } from '@floe/domain'
 import type { MetricValues } from '@floe/telemetry'
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest'
 import { type ThrowawayConsole, throwawayConsole } from '../../testing/throwaway-console'
@@ -42,10 +42,10 @@ const make = async (name: string, state: string) => {
 }
 /** What is of now stays so for a while: a busy machine takes its time until it is looked at. */
 const AHEAD_MS = 60_000
-const seen = (ageSeconds = -AHEAD_MS / 1_000) =>
+const seen = (ageSeconds = -AHEAD_MS / 1_000, now: HostFacts = facts) =>
   it.database.pool.query(
     'UPDATE host SET facts = $2, "observedAt" = now() - make_interval(secs => $3) WHERE id = $1',
-    [hostId, JSON.stringify(facts), ageSeconds],
+    [hostId, JSON.stringify(now), ageSeconds],
   )
 const sampled = (instanceId: string, values: MetricValues, at = Date.now() + AHEAD_MS) =>
   insertSamples(it.database.pool, [{ instanceId, samples: [{ seq: 1, at, intervalMs: 1_000, values }] }])
@@ -102,7 +102,14 @@ test('a stall names the neighbour that read and wrote most while it lasted', asy
   const at = now - 60_000
   await sampled(alpha.instanceId, { process_read_bytes: 1_000, process_write_bytes: 8_000 }, at)
   await sampled(beta.instanceId, { process_write_bytes: 1_000 }, at)
-  const common = { waits: [], sessions: 2, checkpoint: null, checkpointerStopped: false, device: null }
+  const common = {
+    waits: [],
+    sessions: 2,
+    checkpoint: null,
+    checkpointerStopped: false,
+    checkpointerHangsIn: null,
+    device: null,
+  }
   const stall = { ...common, cause: 'storage' as const, startedAt: at - 1_000, endedAt: at + 3_000 }
   await insertStalls(it.database.pool, beta.instanceId, [
     { ...stall, seq: 1 },
@@ -120,6 +127,31 @@ test('a stall names the neighbour that read and wrote most while it lasted', asy
   // a host that is not heard of hurts nobody now
   await seen(60)
   expect((await told()).pressures).toEqual([])
+})
+
+test('a disk that is busy all the time is told with the instance that reads and writes most, without any stall', async () => {
+  const alpha = await make('alpha', 'running')
+  const beta = await make('beta', 'running')
+  const [disk] = facts.disks
+  await seen(undefined, {
+    ...facts,
+    ioWait: 0.9,
+    disks: [{ ...disk, busy: 0.97, queue: 6, readBytes: 1_000, writeBytes: 9_000 } as Disk],
+  })
+  await sampled(alpha.instanceId, { ...busy, process_write_bytes: 8_000, io_stall: 0.9 })
+  await sampled(beta.instanceId, { ...busy, process_cpu: 0, process_write_bytes: 100, io_stall: 0.7 })
+  const map = await told()
+  expect(map.diskUse).toEqual([
+    'Disk nvme0n1 was busy 97 % of the last seconds, with 6.0 requests at once on average.',
+    'Some process of the host waited for storage 90 % of the time.',
+  ])
+  expect(map.pressures.find((p) => p.title.startsWith('Disk'))).toMatchObject({
+    title: `Disk nvme0n1 is saturated, mostly by ${alpha.name}`,
+    detail: expect.stringContaining(`other instances waited: ${beta.name} 70 % of the time`),
+  })
+  // what was so a minute ago hurts nobody now
+  await seen(60)
+  expect(await told()).toMatchObject({ diskUse: [], pressures: [] })
 })
 
 test('a host that was never heard of has no map, and one that does not exist is said so', async () => {

@@ -6,7 +6,17 @@ import {
   newestSamples,
   showHost,
 } from '@floe/db'
-import { hostMap, hostPressures, InstanceId, type InstanceUse, sumLimits, unknownUse } from '@floe/domain'
+import {
+  disksSeen,
+  diskUseWords,
+  hasMemoryHigh,
+  hostMap,
+  hostPressures,
+  InstanceId,
+  type InstanceUse,
+  sumLimits,
+  unknownUse,
+} from '@floe/domain'
 import { decodeValues, type MetricName, stallCause } from '@floe/telemetry'
 import { viewerProcedure } from '../../procedures'
 import { ms } from '../operation/operation.views'
@@ -45,15 +55,19 @@ export const map = viewerProcedure
         limits: instance.limits,
         sampleAt: fresh?.at ?? null,
         heldBack: values.cpu_throttled ?? null,
+        ioWait: values.io_stall ?? null,
         use: fresh ? usedBy(values) : withoutSample(instance),
       }
     })
+    const memoryHigh = hasMemoryHigh(instances.map((i) => i.limitsObserved?.driver ?? null))
     const resources = host.facts
       ? hostMap(
           host.facts,
           seen.map((s) => s.use),
         )
       : []
+    const disks = host.facts ? disksSeen(host.facts) : []
+    const ioWait = host.facts?.ioWait ?? null
     return {
       observedAt: ms(host.observedAt),
       resources,
@@ -64,22 +78,27 @@ export const map = viewerProcedure
         limits,
         sampleAt,
       })),
+      memoryHigh,
       sums: host.facts
         ? sumLimits(
             seen.map((s) => s.limits),
-            host.facts,
+            { ...host.facts, memoryHigh },
           )
         : [],
+      diskUse: host.state === 'online' ? diskUseWords(disks, ioWait) : [],
       // of a host that is not heard of nothing is said to hurt now
       pressures:
         host.state === 'online'
           ? hostPressures({
               map: resources,
-              instances: seen.map(({ instance, limits, heldBack }) => ({
+              instances: seen.map(({ instance, limits, heldBack, ioWait }) => ({
                 name: instance.name,
                 heldBack,
+                ioWait,
                 limits,
               })),
+              disks,
+              ioWait,
               stalls: stalls.map((s) => ({
                 ...s,
                 reason: stallCause(s),

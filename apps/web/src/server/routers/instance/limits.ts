@@ -1,5 +1,5 @@
 import { listLimitChanges, listLimitsOfHost, showHost, showInstance } from '@floe/db'
-import { fault, type OperationId, sumLimits } from '@floe/domain'
+import { fault, hasMemoryHigh, type OperationId, sumLimits } from '@floe/domain'
 import { viewerProcedure } from '../../procedures'
 import { InstanceLimitsInput, InstanceLimitsView } from './instance.types'
 
@@ -26,7 +26,12 @@ export const limits = viewerProcedure
       limits: instance.limits,
       observed: instance.state === 'unknown' ? null : instance.limitsObserved,
       host: facts && { name, cpus: facts.cpus, memoryBytes: facts.memoryBytes },
-      sums: facts ? sumLimits(all, facts) : [],
+      sums: facts
+        ? sumLimits(
+            all.map((one) => one.limits),
+            { ...facts, memoryHigh: hasMemoryHigh(all.map((one) => one.driver)) },
+          )
+        : [],
       history: history.map((change) => ({
         ...change,
         at: change.at.getTime(),
