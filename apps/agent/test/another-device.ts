@@ -21,7 +21,7 @@ export async function onAnotherDevice(
 ): Promise<void> {
   const scratch = makeScratchDirectory('another-device')
   const [image, mounted] = [join(scratch.path, 'image'), join(scratch.path, 'mounted')]
-  run('truncate', '-s', '256M', image)
+  run('truncate', '-s', '1G', image)
   mkdirSync(mounted)
   const device = run('losetup', '--find', '--show', image)
   try {

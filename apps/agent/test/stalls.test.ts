@@ -1,6 +1,7 @@
-import { chownSync, mkdirSync } from 'node:fs'
+import { chownSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { InstanceId } from '@floe/domain'
+import { parseGroupMounts } from '@floe/host/control-groups'
 import type { StallRecord } from '@floe/telemetry'
 import { waitUntil } from '@floe/testkit'
 import type pg from 'pg'
@@ -81,6 +82,27 @@ test('a lock', async () => {
   expect(stall).toMatchObject({ sessions: 3, device: null, checkpointerStopped: false })
   expect(stall.waits[0]).toMatchObject({ type: 'Lock', event: 'relation' })
   expect(stall.endedAt - stall.startedAt).toBeGreaterThanOrEqual(1_000)
+})
+
+test('it is a stall from the length on that was set, which the next agent goes by, too', async () => {
+  const set = (afterMs: number | null) => f.must({ kind: 'set-stall-length', instanceId: id, afterMs })
+  expect(await set(null)).toEqual({ stallAfterMs: 1_000 })
+  expect(await set(3_000)).toEqual({ stallAfterMs: 3_000 })
+  const stall = await stallOf('lock', async () => {
+    const client = await f.connect(id)
+    await client.query('begin')
+    await client.query('lock table load in exclusive mode')
+    return () => client.end()
+  })
+  expect(stall.endedAt - stall.startedAt).toBeGreaterThanOrEqual(3_000)
+  await f.agent.end('SIGKILL')
+  await f.agent.start()
+  await waitUntil('it is told', async () => (await f.observed(id))?.stallAfterMs === 3_000 || null)
+  await set(null)
+  await waitUntil(
+    'it is the host’s again',
+    async () => (await f.observed(id))?.stallAfterMs === 1_000 || null,
+  )
 })
 
 test('a frozen checkpointer', async () => {
@@ -164,6 +186,52 @@ test.skipIf(!driver)('a throttled device', async (context) => {
   })
   expect(stall.device).toBe(observed.devices.data)
 })
+
+/** Whether cgroup v2 is mounted beside v1, where the kernel counts how long groups wait; v2 itself always does. */
+const countsWaits =
+  driver?.kind !== 'cgroup-v1' ||
+  parseGroupMounts(readFileSync('/proc/self/mountinfo', 'utf8')).some(
+    (m) => m.version === 2 && existsSync(join(m.path, 'io.pressure')),
+  )
+
+test.skipIf(!driver || !mayMount || !countsWaits)(
+  'a limit of bytes that holds one large write back for seconds',
+  { timeout: 240_000 },
+  () =>
+    onAnotherDevice(async ({ mounted, device }) => {
+      const own = await AgentFixture.start(1, undefined, { instancesDirectory: join(mounted, 'instances') })
+      try {
+        const instanceId = await own.createRunning()
+        await own.query(instanceId, 'create table load (n int)')
+        await own.must({
+          kind: 'limit-instance',
+          instanceId,
+          changes: { dataWriteBytes: 1024 ** 2 },
+        })
+        const [large, small] = await Promise.all([own.connect(instanceId), own.connect(instanceId)])
+        const write = large.query(
+          "copy (select 1) to program 'dd if=/dev/zero of=large.tmp bs=8M count=1 oflag=direct status=none; rm large.tmp'",
+        )
+        let written = false
+        write.finally(() => {
+          written = true
+        })
+        for (let n = 0; !written; n++) await small.query('insert into load values ($1)', [n])
+        await write
+        await small.query('insert into load values (-1)')
+        const stall = await waitUntil('the stall has ended', async () => {
+          const { stalls } = await own.read.checkpoint.read.query({
+            ...{ instanceId: InstanceId.parse(instanceId), afterSeq: 0, afterStallSeq: 0 },
+          })
+          return stalls.find((s) => s.endedAt - s.startedAt > 3_000) ?? null
+        })
+        expect(stall).toMatchObject({ cause: 'limited-device', device })
+        await Promise.all([large.end(), small.end()])
+      } finally {
+        await own.remove()
+      }
+    }),
+)
 
 test('stalls outlive the agent', async () => {
   await load.stop()

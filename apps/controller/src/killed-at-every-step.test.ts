@@ -720,6 +720,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     for (const kind of ofOneInstance) await through(kind, { instanceId: three })
     // none is left, so it succeeds also where the kernel cannot limit
     await through('limit-instance', { instanceId: three, changes: { cpu: null } })
+    await through('set-stall-length', { instanceId: three, after: '3s' })
     await through('reindex-database', { instanceId: one, database: 'postgres' })
     expect(await fixture.ask(await member('one-3'), 'show work_mem')).toEqual([{ work_mem: value }])
     await fixture.ask(primaryOf(await cluster()), `alter system set work_mem = '9MB'`)
@@ -733,6 +734,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     'change-settings',
     ...ofOneInstance,
     'limit-instance',
+    'set-stall-length',
     'reindex-database',
     'resolve-drift',
   ]

@@ -150,6 +150,8 @@ export const InstanceObserved = z.object({
   standbySignal: z.boolean().optional(),
   /** How much of its host it may use, and what of that is in force. Since contract 1.20. */
   limits: LimitsObserved.optional(),
+  /** How long it has work and commits none of it before that is a stall, ms. Since contract 1.24. */
+  stallAfterMs: z.number().int().optional(),
 })
 export type InstanceObserved = z.infer<typeof InstanceObserved>
 

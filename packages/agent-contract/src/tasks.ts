@@ -38,6 +38,8 @@ import {
   RowCondition,
   ScramVerifier,
   SettingChange,
+  STALL_AFTER_LEAST_MS,
+  StallLengthSet,
   StopMode,
   TableName,
   TableOid,
@@ -831,6 +833,11 @@ export const tasks = {
   'limit-instance': task(
     { instanceId: InstanceId, changes: LimitChanges },
     z.object({ limits: InstanceLimits, observed: LimitsObserved }),
+  ),
+  /** From when on work without a commit is a stall; null: what the host says. Kept by the agent. Since contract 1.24. */
+  'set-stall-length': task(
+    { instanceId: InstanceId, afterMs: z.number().int().min(STALL_AFTER_LEAST_MS).nullable() },
+    StallLengthSet,
   ),
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { STALL_AFTER_LEAST_MS } from './stall-length'
 
 /** The address at which nobody but its own machine reaches a host. */
 export const LOOPBACK = '127.0.0.1'
@@ -28,8 +29,11 @@ export const HostConfiguration = z.object({
   instanceUsers: z.object({ from: z.number().int().min(1000), to: z.number().int() }).optional(),
   /** Whether the agent starts an instance that crashed by itself; it does unless this is false. */
   startCrashed: z.boolean().optional(),
-  /** How long an instance has work and commits none of it before that is a stall, ms; 1000 unless it is written here. */
-  stallAfterMs: z.number().int().min(500).optional(),
+  /**
+   * How long an instance has work and commits none of it before that is a stall, ms; 1000 unless it is written here. An
+   * instance may be told another length.
+   */
+  stallAfterMs: z.number().int().min(STALL_AFTER_LEAST_MS).optional(),
   /** The unit of systemd that starts Floe with the machine, where a package brings it. */
   bootUnit: z.string().optional(),
 })

@@ -4,7 +4,7 @@ import { ClusterId } from './cluster'
 import { MemberSettings } from './cluster-settings'
 import { FlashbackTime } from './flashback'
 import { LossKind, MergeCounts, ResultName, RowCondition, TableName, TableOid } from './flashback-table'
-import { formatBytes } from './format'
+import { formatBytes, formatDuration } from './format'
 import { InstanceId, InstanceName, OperationId, ScramVerifier } from './ids'
 import { InstanceIntent, StopMode } from './instance'
 import { LimitChanges } from './instance-limits'
@@ -14,6 +14,7 @@ import type { OperationOrder, OperationRecord } from './operation'
 import { PageRepair } from './page-repair'
 import { CommitMode, SynchronousStandbys } from './replication'
 import { ChangeReason, SettingChange } from './setting'
+import { StallLength, StallLengthSet } from './stall-length'
 import { CatalogName, HostDirectory, QualifiedName } from './table-restore'
 
 /** An instance as its agent reports it to a console that has no row of it. */
@@ -219,6 +220,31 @@ export const operationRecords = {
     action: 'limit.set',
     input: z.object({ instanceId, changes: LimitChanges.meta({ title: 'Limits' }), reason }),
     leavesPrimaryAlone: true,
+  }),
+  /** From when on work without a commit is told to be a stall; at once, and kept by the agent. */
+  'set-stall-length': define({
+    title: 'Set stall length',
+    action: 'stall.set_length',
+    input: z.object({
+      instanceId,
+      after: StallLength.meta({
+        title: 'Work without a commit for',
+        description: 'from when on it is a stall, e.g. 3s or 500ms; "default" for what the host says',
+      }),
+      reason,
+    }),
+    leavesPrimaryAlone: true,
+    order: {
+      noun: 'instance',
+      verb: 'stallLength',
+      summary: 'set from when on work without a commit is a stall',
+      about:
+        'Sets how long an instance has work and commits none of it before that is marked and listed as a stall. The next sample goes by it; nothing restarts. Stalls that are listed already stay.',
+      done: (result) => {
+        const { stallAfterMs } = StallLengthSet.parse(result)
+        return `counts work without a commit as a stall from ${formatDuration(stallAfterMs)} on`
+      },
+    },
   }),
   /** Configuration drift (an edited file, ALTER SYSTEM) is adopted or reverted. */
   'resolve-drift': define({

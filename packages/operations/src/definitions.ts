@@ -33,6 +33,7 @@ import { resolveDrift } from './kinds/resolve-drift'
 import { restartInstance } from './kinds/restart-instance'
 import { restoreTable } from './kinds/restore-table'
 import { separateInstance } from './kinds/separate-instance'
+import { setStallLength } from './kinds/set-stall-length'
 import { startInstance } from './kinds/start-instance'
 import { stopInstance } from './kinds/stop-instance'
 import { swapFlashback } from './kinds/swap-flashback'
@@ -51,6 +52,7 @@ const definitions = {
   'adopt-instance': adoptInstance,
   'change-settings': changeSettings,
   'limit-instance': limitInstance,
+  'set-stall-length': setStallLength,
   'create-standby': createStandby,
   'remove-standby': removeStandby,
   'rejoin-standby': rejoinStandby,

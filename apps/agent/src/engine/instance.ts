@@ -11,6 +11,7 @@ import {
   noLimits,
   type Protection,
   type RemoteAccess,
+  STALL_AFTER_MS,
 } from '@floe/domain'
 import type { Log } from '@floe/host/log'
 import { currentBootId } from '@floe/host/process'
@@ -71,9 +72,6 @@ const COMPLAINT_MS = 60_000
 
 /** A change of pg_hba.conf shows within this time; a look has the engine parse it. */
 const REMOTE_ACCESS_MS = 10_000
-
-/** How long an instance has work and commits none of it before that is a stall, unless the host says otherwise. */
-const STALL_AFTER_MS = 1_000
 
 /** What every instance needs of the agent around it. */
 export type InstanceSurroundings = {
@@ -206,7 +204,7 @@ export class Instance {
       postmaster: () => this.#postmaster,
       tree: around.tree,
       limits: () => this.limiter.reading(),
-      stallAfterMs: around.installation.stallAfterMs ?? STALL_AFTER_MS,
+      stallAfterMs: () => this.stallAfterMs,
       log: around.log,
       onHealth: () => {
         around.onChange()
@@ -234,6 +232,18 @@ export class Instance {
       },
       this.instanceId,
     )
+  }
+
+  /** From when on work without a commit is a stall. */
+  get stallAfterMs(): number {
+    const { registry, installation } = this.#around
+    return registry.find(this.instanceId)?.stallAfterMs ?? installation.stallAfterMs ?? STALL_AFTER_MS
+  }
+
+  /** Sets that, for the next sample and every later agent; null: what the host says. */
+  setStallLength(afterMs: number | null): void {
+    this.#around.registry.update(this.instanceId, { stallAfterMs: afterMs ?? undefined })
+    this.#around.onChange()
   }
 
   get registered(): RegisteredInstance {
@@ -619,6 +629,7 @@ export class Instance {
       primaryKnown: r.primaryKnown ?? null,
       standbySignal: isThere(this.layout.standbySignal),
       limits: this.limiter.observed(),
+      stallAfterMs: this.stallAfterMs,
     }
   }
 

@@ -1,7 +1,7 @@
 import { InstanceLimits, limitNames } from '@floe/domain'
 import { expect, test } from 'vitest'
 import type { GroupUse } from '../host/limits/driver'
-import { addLimits } from './limit-reading'
+import { addLimits, busyOfDevices } from './limit-reading'
 
 const data = { number: '259:0', name: 'nvme0n1' }
 const wal = { number: '259:5', name: 'nvme1n1' }
@@ -56,4 +56,17 @@ test('WAL on the device of the data is no device of its own, and what is not kno
   )
   expect(counters).toEqual({ cpu_throttled: 0.5, io_stall: 1.5 })
   expect(gauges).not.toHaveProperty('memory_held')
+})
+
+test('how long its devices had something to do counts each once, and is unknown where one does not tell', () => {
+  const busy = new Map([
+    [data.number, 200],
+    [wal.number, 30],
+  ])
+  const of = (devices: Parameters<typeof busyOfDevices>[0]['devices']) =>
+    busyOfDevices({ devices }, (number) => busy.get(number) ?? null)
+  expect(of({ data, wal })).toBe(230)
+  expect(of({ data, wal: data })).toBe(200)
+  expect(of({ data, wal: data, tablespaces: [{ number: '7:0', name: 'loop0' }] })).toBeNull()
+  expect(of({ data: null, wal: null })).toBeNull()
 })

@@ -1,5 +1,5 @@
 import type { InstanceLimits } from '@floe/domain'
-import type { Devices } from '../host/limits/device'
+import { type Devices, deviceBusyMs } from '../host/limits/device'
 import { type GroupUse, limitsByDevice } from '../host/limits/driver'
 import type { Reading } from './reading'
 import type { DeviceSeen } from './stall-detector'
@@ -63,4 +63,19 @@ export function limitedDevices({ use, inForce, devices }: LimitReading): DeviceS
     const uses = pairs.flatMap(([u, perSecond]) => (perSecond === null ? [] : { used: u, perSecond }))
     return uses.length > 0 ? { name, uses } : []
   })
+}
+
+/** Milliseconds in which its devices had something to do, together; null where that is not known of one of them. */
+export function busyOfDevices(
+  { devices }: Pick<LimitReading, 'devices'>,
+  busyOf = deviceBusyMs,
+): number | null {
+  const all = [devices.data, devices.wal, ...(devices.tablespaces ?? [])].flatMap((d) => d?.number ?? [])
+  let sum = 0
+  for (const number of new Set(all)) {
+    const busy = busyOf(number)
+    if (busy === null) return null
+    sum += busy
+  }
+  return all.length === 0 ? null : sum
 }

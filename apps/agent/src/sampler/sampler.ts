@@ -15,7 +15,7 @@ import type { ProcessTree } from '../host/process-table'
 import { CheckpointFollower, type CrashStart } from './checkpoint-follower'
 import { CheckpointStore } from './checkpoint-store'
 import { HungSleep, lookAtSleep } from './checkpointer-state'
-import { addLimits, type LimitReading, limitedDevices } from './limit-reading'
+import { addLimits, busyOfDevices, type LimitReading, limitedDevices } from './limit-reading'
 import { readProcessTotals } from './process-accounting'
 import { decodeReading, encodeReading, type Reading, readingFromRow, valuesBetween } from './reading'
 import { ReplayDelay } from './replay-delay'
@@ -94,7 +94,7 @@ export type SamplerOptions = {
   tree: ProcessTree
   limits: () => LimitReading | null
   /** How long there is work without a commit before that is a stall, ms. */
-  stallAfterMs: number
+  stallAfterMs: () => number
   log: Log
   onHealth: () => void
   /** Told the error when samples or checkpoints cannot be stored, and null when they are again. */
@@ -406,6 +406,7 @@ export class Sampler {
     // the instance says which process it is; one that is not the postmaster's child is not believed to be
     const sleep = lookAtSleep(row.checkpointer_pid, this.#o.postmaster()?.pid, reading.monotonic)
     const ended = row.ended_transactions
+    const devices = limits ? limitedDevices(limits) : []
     const stall = this.#detector.see({
       at: reading.at,
       life: reading.postmasterStart,
@@ -415,7 +416,9 @@ export class Sampler {
       checkpoint: running && { kind: running.kind, phase: running.phase ?? null },
       checkpointerStopped: sleep !== null && /^[Tt]$/.test(sleep.state),
       checkpointerHangsIn: this.#checkpointerSleep.see(sleep),
-      devices: limits ? limitedDevices(limits) : [],
+      devices,
+      devicesBusyMs: limits && devices.length > 0 ? busyOfDevices(limits) : null,
+      ioWaitSeconds: limits?.use.ioWaitSeconds ?? null,
       cpuThrottledSeconds: limits?.use.cpuThrottledSeconds ?? null,
       memoryWaitSeconds: limits?.use.memoryWaitSeconds ?? null,
     })

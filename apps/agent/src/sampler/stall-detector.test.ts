@@ -10,7 +10,7 @@ const wait = (type: string, event: string, count: number, ageMs: number) => ({ t
 
 /** Shows seconds to a detector; answers the stalls that ended, and the one that lasts. */
 function shown(seconds: readonly Second[], afterMs = 1_000) {
-  const detector = new StallDetector(afterMs)
+  const detector = new StallDetector(() => afterMs)
   let [commits, ended] = [1_000, 500]
   const stalls = seconds.flatMap((second, i) => {
     commits += second.commits ?? 0
@@ -24,6 +24,8 @@ function shown(seconds: readonly Second[], afterMs = 1_000) {
       checkpointerStopped: false,
       checkpointerHangsIn: null,
       devices: [],
+      devicesBusyMs: null,
+      ioWaitSeconds: null,
       cpuThrottledSeconds: null,
       memoryWaitSeconds: null,
       ...second,
@@ -122,6 +124,31 @@ describe('what it waited for', () => {
         { type: 'IO', event: 'WalSync' },
       ],
     })
+  })
+
+  test('a device that does nothing while its limit holds one large request back', () => {
+    // recorded with a kernel 6.18 and cgroup v1: a write of 8 MB at 1 MB a second is counted at once, and lasts for 8 s
+    const uses = (bytes: number) => [{ name: 'loop1', uses: [{ used: bytes, perSecond: 1_048_576 }] }]
+    const busyMs = [132, 132, 132, 140, 140, 140, 140]
+    const held = busyMs.map((devicesBusyMs, i) =>
+      flushing(i + 1, { devices: uses(8_388_608), devicesBusyMs, ioWaitSeconds: i * 0.99 }),
+    )
+    const first = { ...busy, devices: uses(8_388_608), devicesBusyMs: 132, ioWaitSeconds: 0 }
+    const of = (seconds: Second[]) => shown([first, ...seconds]).running
+    expect(of(held)).toMatchObject({ cause: 'limited-device', device: 'loop1' })
+    // storage that works, however slowly, is what they wait for
+    expect(of(held.map((s, i) => ({ ...s, devicesBusyMs: 132 + i * 950 })))?.cause).toBe('storage')
+    // a frozen file system: nobody waits for a device
+    expect(of(held.map((s) => ({ ...s, ioWaitSeconds: 0 })))?.cause).toBe('storage')
+    // no limit, or nothing known
+    expect(of(held.map((s) => ({ ...s, devices: [] })))?.cause).toBe('storage')
+    expect(of(held.map((s) => ({ ...s, devicesBusyMs: null })))?.cause).toBe('storage')
+    const two = (s: Second) => ({ ...s, devices: [...uses(8_388_608), { name: 'vdb', uses: [] }] })
+    expect(shown([two(first), ...held.map(two)]).running).toMatchObject({
+      cause: 'limited-device',
+      device: null,
+    })
+    expect(of(held.map((s) => ({ ...s, waits: [wait('Lock', 'relation', 1, 9_000)] })))?.cause).toBe('lock')
   })
 
   test('storage, where the device is not at its limit or has none', () => {

@@ -21,6 +21,10 @@ export type WorkSeen = {
   checkpointerHangsIn: string | null
   /** Devices with a limit. */
   devices: readonly DeviceSeen[]
+  /** Milliseconds in which all devices of the instance had something to do; null: not known, or none has a limit. */
+  devicesBusyMs: number | null
+  /** How long some session waited for storage. */
+  ioWaitSeconds: number | null
   cpuThrottledSeconds: number | null
   /** How long some session waited until the kernel had taken memory back. */
   memoryWaitSeconds: number | null
@@ -38,6 +42,8 @@ const WATCHERS_PER_SECOND = 2
 const FLOW_MS = 60_000
 /** From this share of a limit on a device is at it. */
 const AT_LIMIT = 0.8
+/** A device that has something to do for less than this share of the time does not keep anybody waiting. */
+const IDLE = 0.1
 /** From this share of the time on processors were held back by their limit, or sessions waited for memory. */
 const HELD = 0.5
 /** Without a sample for this long nothing is known of the time between. */
@@ -49,20 +55,21 @@ type Open = {
   counts: Map<string, WaitCount>
   /** By what was waited for at the root. */
   votes: Map<Root, number>
-  throttled: { samples: number; names: Map<string, number>; cpu: number; memory: number }
+  throttled: { samples: number; names: Map<string, number>; idle: number; cpu: number; memory: number }
   samples: number
 }
 type Root = 'lock' | 'storage' | 'checkpointer' | 'standby' | 'other'
 
 /** Finds stalls in samples: time in which sessions had work, and for at least `afterMs` none of it was committed. */
 export class StallDetector {
-  readonly #afterMs: number
+  readonly #afterMs: () => number
   #before: WorkSeen | null = null
   /** The last sample that showed a commit since the one before it. */
   #progressAt = Number.NEGATIVE_INFINITY
   #open: Open | null = null
 
-  constructor(afterMs: number) {
+  /** `afterMs` may become another one: what has begun stays one. */
+  constructor(afterMs: () => number) {
     this.#afterMs = afterMs
   }
 
@@ -87,6 +94,7 @@ export class StallDetector {
     const held = {
       cpu: shareOfTime('cpuThrottledSeconds', before, now) >= HELD,
       memory: shareOfTime('memoryWaitSeconds', before, now) >= HELD,
+      idle: heldBackWhileIdle(before, now),
     }
     // the kernel holds back whom the server sees at work
     const stuck = waiting.length > 0 ? waiting : held.cpu || held.memory ? now.waits : []
@@ -95,9 +103,10 @@ export class StallDetector {
     const startedAt = Math.max(this.#progressAt, now.at - oldest)
     const atLimit = devicesAtLimit(before, now)
     if (!this.#open) {
-      if (now.at - startedAt < this.#afterMs) return null
+      if (now.at - startedAt < this.#afterMs()) return null
       const onlyStorage = stuck.every((w) => rootOf(w) === 'storage')
-      if (onlyStorage && atLimit.length === 0 && now.at - this.#progressAt > FLOW_MS) return null
+      if (onlyStorage && atLimit.length === 0 && !held.idle && now.at - this.#progressAt > FLOW_MS)
+        return null
     }
     this.#open ??= begin(startedAt)
     add(this.#open, now, stuck, atLimit, held)
@@ -126,8 +135,18 @@ function progressed(before: WorkSeen, now: WorkSeen): boolean {
   return now.commits - before.commits > (WATCHERS_PER_SECOND * (now.at - before.at)) / 1_000
 }
 
+/**
+ * One large request is counted once, when it is made or when it is let through, and held back for as long as its bytes take:
+ * meanwhile sessions wait for storage, and none of the storage has anything to do.
+ */
+function heldBackWhileIdle(before: WorkSeen, now: WorkSeen): boolean {
+  if (now.devices.length === 0 || before.devicesBusyMs === null || now.devicesBusyMs === null) return false
+  const busy = (now.devicesBusyMs - before.devicesBusyMs) / (now.at - before.at)
+  return busy >= 0 && busy < IDLE && shareOfTime('ioWaitSeconds', before, now) >= HELD
+}
+
 function shareOfTime(
-  seconds: 'cpuThrottledSeconds' | 'memoryWaitSeconds',
+  seconds: 'cpuThrottledSeconds' | 'memoryWaitSeconds' | 'ioWaitSeconds',
   before: WorkSeen,
   now: WorkSeen,
 ): number {
@@ -173,7 +192,7 @@ function begin(startedAt: number): Open {
     },
     counts: new Map(),
     votes: new Map(),
-    throttled: { samples: 0, names: new Map(), cpu: 0, memory: 0 },
+    throttled: { samples: 0, names: new Map(), idle: 0, cpu: 0, memory: 0 },
     samples: 0,
   }
 }
@@ -183,7 +202,7 @@ function add(
   now: WorkSeen,
   stuck: readonly WaitSeen[],
   atLimit: string[],
-  held: { cpu: boolean; memory: boolean },
+  held: { cpu: boolean; memory: boolean; idle: boolean },
 ): void {
   const { record, counts, votes, throttled } = open
   open.samples++
@@ -208,6 +227,11 @@ function add(
   }
   if (atLimit.length > 0) throttled.samples++
   for (const name of atLimit) throttled.names.set(name, (throttled.names.get(name) ?? 0) + 1)
+  if (held.idle) throttled.idle++
+  // of several nobody knows which of them holds back
+  const [only, ...more] = now.devices
+  if (held.idle && atLimit.length === 0 && only && more.length === 0)
+    throttled.names.set(only.name, (throttled.names.get(only.name) ?? 0) + 1)
   if (held.cpu) throttled.cpu++
   if (held.memory) throttled.memory++
 }
@@ -219,6 +243,7 @@ function told({ record, counts, votes, throttled, samples }: Open): StallRecord 
     checkpointerStopped: record.checkpointerStopped,
     checkpointerHangs: record.checkpointerHangsIn !== null,
     atLimit: throttled.samples * 2 >= samples,
+    idle: throttled.idle * 2 >= samples,
     cpu: throttled.cpu * 2 >= samples,
     memory: throttled.memory * 2 >= samples,
   })
@@ -236,6 +261,7 @@ function causeOf(
     checkpointerStopped: boolean
     checkpointerHangs: boolean
     atLimit: boolean
+    idle: boolean
     cpu: boolean
     memory: boolean
   },
@@ -244,6 +270,7 @@ function causeOf(
   // a stopped one may hold what others wait for: a buffer that it writes, a place in its queue
   if (root === 'other' && was.checkpointerStopped) return 'checkpointer'
   if (was.atLimit && root !== undefined) return 'limited-device'
+  if (root === 'storage' && was.idle) return 'limited-device'
   // one that hangs does so for storage: whose own reads and writes hang, too, wait for storage rather than for it
   if (root === 'other' && was.checkpointerHangs) return 'checkpointer'
   if (root === 'storage' && was.checkpointerStopped) return 'checkpointer'

@@ -20,6 +20,7 @@ import { reloadInstance } from './instance/reload-instance'
 import { requireTls } from './instance/require-tls'
 import { restartInstance } from './instance/restart-instance'
 import { separateInstance } from './instance/separate-instance'
+import { setStallLength } from './instance/set-stall-length'
 import { startInstance } from './instance/start-instance'
 import { stopInstance } from './instance/stop-instance'
 import { admitRoles } from './member-role/admit-roles'
@@ -89,6 +90,7 @@ export const taskBodies: TaskBodies = {
   'set-synchronous': setSynchronous,
   'set-commit-mode': setCommitMode,
   'limit-instance': limitInstance,
+  'set-stall-length': setStallLength,
   'keep-primary': keepPrimaryTold,
   'set-commit-floor': setCommitFloor,
   'prepare-page-repair': preparePageRepair,

@@ -505,6 +505,8 @@ export class FakeAgent {
           },
         }
       }
+      case 'set-stall-length':
+        return { stallAfterMs: task.afterMs ?? 1_000 }
       case 'check-host':
         return {
           ...{ version: 1, host: 'double', kernel: '6', cpus: 2, memoryBytes: 2 ** 34, container: false },

@@ -80,6 +80,8 @@ export type InstanceView = {
   limits: InstanceLimits
   /** What its agent last reported of that; null: an older agent. */
   limitsObserved: LimitsObserved | null
+  /** From when on its work without a commit is a stall, ms; null: an older agent. */
+  stallAfterMs: number | null
   /** The operation that was to make it and did not, where no engine of it was ever seen; null of any other instance. */
   creationFailed: { operationId: string } | null
   /** The operation on it, or on its cluster, that has not ended, if any; only one can be. */
@@ -139,6 +141,7 @@ type InstanceRow = {
     user?: { name: string; own: boolean; separable: boolean }
     processFault?: Fault | null
     limits?: LimitsObserved
+    stallAfterMs?: number
   } | null
   limits: unknown
   hostId: string
@@ -202,6 +205,7 @@ function instanceView(row: InstanceRow): InstanceView {
     processFault: observed.processFault ?? null,
     limits: recordedLimits(row.limits),
     limitsObserved: observed.limits ?? null,
+    stallAfterMs: observed.stallAfterMs ?? null,
     creationFailed: row.failedCreation === null ? null : { operationId: row.failedCreation },
     operation:
       row.operationId === null

@@ -1,4 +1,11 @@
-import { InstanceId, InstanceLimits, InstanceName, MemberLogin, PrimaryKnown } from '@floe/domain'
+import {
+  InstanceId,
+  InstanceLimits,
+  InstanceName,
+  MemberLogin,
+  PrimaryKnown,
+  STALL_AFTER_LEAST_MS,
+} from '@floe/domain'
 import { z } from 'zod'
 
 /**
@@ -34,6 +41,8 @@ export const RegisteredInstance = z.object({
   primaryKnown: PrimaryKnown.optional().catch(undefined),
   /** How much of the host it may use; left out: all of it. */
   limits: InstanceLimits.optional().catch(undefined),
+  /** From when on work without a commit is a stall; left out: what the host says. */
+  stallAfterMs: z.number().int().min(STALL_AFTER_LEAST_MS).optional().catch(undefined),
   createdAt: z.number(),
 })
 export type RegisteredInstance = z.infer<typeof RegisteredInstance>

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { makeScratchDirectory } from '@floe/testkit'
 import { afterAll, expect, test } from 'vitest'
 import { mountAbove } from '../mount-tables'
-import { devicesOf, numberOf, parseMountedDevices, wholeDevice } from './device'
+import { busyMsIn, deviceBusyMs, devicesOf, numberOf, parseMountedDevices, wholeDevice } from './device'
 
 const scratch = makeScratchDirectory('device')
 afterAll(() => scratch.remove())
@@ -91,4 +91,12 @@ test('each device that a tablespace lies on is told once, besides those of data 
   rmSync(join(data, 'pg_tblspc'), { recursive: true })
   symlinkSync('/srv', join(data, 'pg_tblspc'))
   expect(names()).toEqual([])
+})
+
+test('how long a device had something to do is read, and null where there is none', () => {
+  const stat =
+    '     288        2     5620       48      113      175    46514       93        0      132      218        4\n'
+  expect(busyMsIn(stat)).toBe(132)
+  expect(busyMsIn('')).toBeNull()
+  expect(deviceBusyMs('0:0', '/nowhere')).toBeNull()
 })

@@ -108,3 +108,18 @@ export function parseMountedDevices(text: string): MountedDevice[] {
     return number && path ? { number, mount: unescapeMount(path) } : []
   })
 }
+
+/** Milliseconds in which a device had something to do, since it is there; null where that is not told. */
+export function deviceBusyMs(number: string, sys = '/sys'): number | null {
+  try {
+    return busyMsIn(readFileSync(`${sys}/dev/block/${number}/stat`, 'latin1'))
+  } catch {
+    return null
+  }
+}
+
+/** The tenth number of a device's `stat`. */
+export function busyMsIn(stat: string): number | null {
+  const busy = Number(stat.trim().split(/ +/)[9] ?? Number.NaN)
+  return Number.isFinite(busy) ? busy : null
+}

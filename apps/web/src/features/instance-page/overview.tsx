@@ -21,6 +21,7 @@ import { LimitsCard } from '../limit/limits-card'
 import { ProtectionCard } from '../protection/protection-card'
 import { RecoveryHistory } from '../protection/recovery-history'
 import { stallBands } from '../stall/stall-bands'
+import { StallLengthButton } from '../stall/stall-length'
 import { StallTable } from '../stall/stall-table'
 import { useStalls } from '../stall/use-stalls'
 import {
@@ -143,6 +144,14 @@ export function Overview() {
         loading={stalls.loading}
         fault={stalls.fault}
         onRetry={stalls.retry}
+        afterMs={instance.stallAfterMs}
+        actions={
+          <StallLengthButton
+            instanceId={instance.instanceId}
+            name={instance.name}
+            busy={instance.openOperation !== null}
+          />
+        }
       />
       <CheckpointTable
         checkpoints={checkpoints.checkpoints}

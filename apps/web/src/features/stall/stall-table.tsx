@@ -14,7 +14,7 @@ import {
   TableHeader,
   TableRow,
 } from '@floe/ui'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import type { StallView } from './use-stalls'
 
 const firstShown = 10
@@ -27,6 +27,8 @@ export function StallTable({
   loading,
   fault,
   onRetry,
+  afterMs,
+  actions,
 }: {
   stalls: readonly StallView[]
   /** What is shown, e.g. `Last 5 minutes`. */
@@ -36,13 +38,17 @@ export function StallTable({
   loading: boolean
   fault: Fault | null
   onRetry: () => void
+  /** From when on work without a commit is a stall now; null: not known. */
+  afterMs: number | null
+  actions?: ReactNode
 }) {
   const [all, setAll] = useState(false)
   const shown = all ? stalls : stalls.slice(0, firstShown)
   return (
     <Card
       title="Stalls"
-      description={`${cut ? `The newest ${stalls.length} in: ` : 'In: '}${range}. A stall is work without a commit, for a second or longer unless the host is set otherwise.`}
+      description={`${cut ? `The newest ${stalls.length} in: ` : 'In: '}${range}. A stall is work without a commit${afterMs === null ? '' : ` for ${formatDuration(afterMs)} or longer`}.`}
+      actions={actions}
       bodyClassName="p-0"
     >
       {fault && stalls.length === 0 ? (

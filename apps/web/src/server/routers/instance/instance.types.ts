@@ -83,6 +83,8 @@ export const InstanceDetail = InstanceSummary.extend({
   directory: z.string().nullable(),
   startedAt: z.number().nullable(),
   dataChecksums: z.boolean().nullable(),
+  /** From when on its work without a commit is a stall, ms; null: an older agent. */
+  stallAfterMs: z.number().nullable(),
   timeline: z.number().int().nullable(),
   postmasterPid: z.number().int().nullable(),
   /** Number of the newest sample that is stored. */

@@ -59,6 +59,7 @@ export function instanceDetail(
     directory: i.directory,
     startedAt: ms(i.startedAt),
     dataChecksums: i.dataChecksums,
+    stallAfterMs: i.stallAfterMs,
     timeline: i.timeline,
     postmasterPid: i.postmasterPid,
     newestSeq,
