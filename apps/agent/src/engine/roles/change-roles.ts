@@ -55,7 +55,7 @@ export async function changeRoles(
   }
 }
 
-/** What the engine says of a command on roles names roles and objects; it is cut, because names are whatever somebody gave. */
+/** What the engine says of a command on roles names roles and objects: whatever somebody gave them as names, on lines of its own. */
 const TEXT_MAX = 2_000
 
 const codes: Record<string, string> = {
@@ -68,7 +68,7 @@ const codes: Record<string, string> = {
 function roleFault(error: unknown): FaultError {
   const state = sqlState(error)
   const { message, detail, hint } = error as { message: string; detail?: string; hint?: string }
-  const cut = (text: string) => text.slice(0, TEXT_MAX)
+  const cut = (text: string) => text.slice(0, TEXT_MAX).replace(/[^\P{Cc}\n]/gu, '\ufffd')
   if (state === null)
     return fault('instance.no_connection', 'the connection to the instance ended', {
       detail: cut(message),
