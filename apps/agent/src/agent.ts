@@ -24,6 +24,7 @@ import { Problems } from './problems'
 import { certificateHandlers } from './router/certificate'
 import { checkpointHandlers } from './router/checkpoint'
 import { commitModeHandlers } from './router/commit-mode'
+import { databaseRoleHandlers } from './router/database-role'
 import { flashbackHandlers } from './router/flashback'
 import { helloOf } from './router/hello'
 import { keptAsideHandlers } from './router/kept-aside'
@@ -126,6 +127,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
     ...taskHandlers(tasks),
     ...settingHandlers(instances, installation),
     ...commitModeHandlers(instances),
+    ...databaseRoleHandlers(instances),
     ...protectionHandlers(instances),
     ...flashbackHandlers(instances, flashbacks),
     ...telemetryHandlers(instances),

@@ -29,6 +29,9 @@ export interface AgentHandlers {
     signal: AbortSignal | undefined,
   ): Promise<s.SettingCheck>
   listCommitModes(input: z.output<typeof s.CommitModeListInput>): Promise<z.output<typeof s.CommitModeList>>
+  listDatabaseRoles(
+    input: z.output<typeof s.DatabaseRoleListInput>,
+  ): Promise<z.output<typeof s.DatabaseRoleList>>
   readProtection(input: z.output<typeof s.ProtectionReadInput>): Promise<z.output<typeof s.ProtectionRead>>
   readFlashback(input: z.output<typeof s.FlashbackReadInput>): Promise<z.output<typeof s.FlashbackRead>>
   listFlashbackTables(
@@ -180,6 +183,13 @@ export function createAgentRouter(h: AgentHandlers) {
         .input(s.CommitModeListInput)
         .output(s.CommitModeList)
         .query(({ input }) => h.listCommitModes(input)),
+    }),
+    databaseRole: t.router({
+      /** Database roles, read from the instance at this moment. Since contract 1.24. */
+      list: read
+        .input(s.DatabaseRoleListInput)
+        .output(s.DatabaseRoleList)
+        .query(({ input }) => h.listDatabaseRoles(input)),
     }),
     protection: t.router({
       /** What protects the instance against torn pages, asked of it at this moment. */

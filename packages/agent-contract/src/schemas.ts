@@ -1,6 +1,7 @@
 import {
   CommitModeScope,
   DatabaseName,
+  DatabaseRole,
   Fault,
   FlashbackEvent,
   FlashbackLog,
@@ -25,6 +26,7 @@ import {
   Protection,
   RemoteAccess,
   ReplicationObserved,
+  RoleName,
   Setting,
   SettingChange,
   StepWork,
@@ -224,6 +226,20 @@ export const SettingList = z.object({ settings: z.array(Setting), observedAt: z.
 export const CommitModeListInput = z.object({ instanceId: InstanceId })
 /** What synchronous_commit is set to for databases and roles, as the instance's catalog tells it. */
 export const CommitModeList = z.object({ commitModes: z.array(CommitModeScope), observedAt: z.number() })
+
+/** No instance that is used has more; what is left out is said. */
+export const ROLES_LISTED_MAX = 1_000
+export const DatabaseRoleListInput = z.object({
+  instanceId: InstanceId,
+  /** Only the role of this name; all but the predefined ones when left out. */
+  name: RoleName.optional(),
+})
+export const DatabaseRoleList = z.object({
+  roles: z.array(DatabaseRole).max(ROLES_LISTED_MAX),
+  /** There are more than are listed. */
+  more: z.boolean(),
+  observedAt: z.number(),
+})
 
 export const ProtectionReadInput = z.object({ instanceId: InstanceId })
 /** What protects an instance against torn pages; null for an engine, or a database, without the views. */

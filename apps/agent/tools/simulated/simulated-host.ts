@@ -259,6 +259,7 @@ export class SimulatedHost {
       listSettings: none,
       checkSettings: none,
       listCommitModes: none,
+      listDatabaseRoles: none,
       readProtection: none,
       readFlashback: none,
       listFlashbackTables: none,

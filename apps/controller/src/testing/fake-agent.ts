@@ -213,6 +213,7 @@ export class FakeAgent {
       listSettings: missing,
       checkSettings: missing,
       listCommitModes: missing,
+      listDatabaseRoles: missing,
       readProtection: missing,
       readFlashback: missing,
       listFlashbackTables: missing,
@@ -462,6 +463,10 @@ export class FakeAgent {
         return { retired: [], kept: [] }
       case 'reindex-database':
         return { rebuilt: 0, bytesBefore: 0, bytesAfter: 0, skipped: [] }
+      case 'create-database-role':
+      case 'change-database-role':
+      case 'drop-database-role':
+        return {}
       case 'prepare-flashback':
         return { version: '1.1', schema: 'public' }
       case 'preview-flashback':

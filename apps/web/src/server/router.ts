@@ -12,6 +12,7 @@ import { keptAside } from './routers/kept-aside'
 import { operation } from './routers/operation'
 import { protection } from './routers/protection'
 import { retention } from './routers/retention'
+import { role } from './routers/role'
 import { setting } from './routers/setting'
 import { setup } from './routers/setup'
 import { stall } from './routers/stall'
@@ -33,6 +34,7 @@ export const appRouter = router({
   protection,
   flashback,
   setting,
+  role,
   operation,
   telemetry,
   checkpoint,
