@@ -27,6 +27,8 @@ import {
   ReplicationObserved,
   Setting,
   SettingChange,
+  SharedServer,
+  SharedServerSeen,
   StepWork,
   TableOid,
 } from '@floe/domain'
@@ -150,6 +152,11 @@ export const InstanceObserved = z.object({
   standbySignal: z.boolean().optional(),
   /** How much of its host it may use, and what of that is in force. Since contract 1.20. */
   limits: LimitsObserved.optional(),
+  /**
+   * Whether its sessions share backends, as of some seconds ago; null for an engine or database without the views, and while it
+   * does not answer. Since contract 1.24.
+   */
+  sharedServer: SharedServerSeen.nullish(),
 })
 export type InstanceObserved = z.infer<typeof InstanceObserved>
 
@@ -314,6 +321,10 @@ export const FlashbackDownload = z.object({
   /** The piece to ask for next; null: this was the last. */
   next: z.number().int().nullable(),
 })
+
+export const SharedServerReadInput = z.object({ instanceId: InstanceId })
+/** Sessions, workers and pools of Shared Server; null for an engine, or a database, without the views. */
+export const SharedServerRead = z.object({ sharedServer: SharedServer.nullable(), observedAt: z.number() })
 
 export const SettingCheckInput = z.object({
   instanceId: InstanceId,

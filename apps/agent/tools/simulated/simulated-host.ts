@@ -261,6 +261,7 @@ export class SimulatedHost {
       listCommitModes: none,
       readProtection: none,
       readFlashback: none,
+      readSharedServer: none,
       listFlashbackTables: none,
       readFlashbackActivity: none,
       listFlashbackLost: none,

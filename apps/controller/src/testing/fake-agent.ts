@@ -215,6 +215,7 @@ export class FakeAgent {
       listCommitModes: missing,
       readProtection: missing,
       readFlashback: missing,
+      readSharedServer: missing,
       listFlashbackTables: missing,
       readFlashbackActivity: missing,
       listFlashbackLost: missing,

@@ -14,6 +14,7 @@ import { protection } from './routers/protection'
 import { retention } from './routers/retention'
 import { setting } from './routers/setting'
 import { setup } from './routers/setup'
+import { sharedServer } from './routers/shared-server'
 import { stall } from './routers/stall'
 import { standby } from './routers/standby'
 import { telemetry } from './routers/telemetry'
@@ -32,6 +33,7 @@ export const appRouter = router({
   keptAside,
   protection,
   flashback,
+  sharedServer,
   setting,
   operation,
   telemetry,
