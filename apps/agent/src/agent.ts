@@ -32,6 +32,7 @@ import { listen } from './router/listen'
 import { protectionHandlers } from './router/protection'
 import { Reports } from './router/report'
 import { settingHandlers } from './router/setting'
+import { sharedServerHandlers } from './router/shared-server'
 import { taskHandlers } from './router/task'
 import { telemetryHandlers } from './router/telemetry'
 import { taskBodies } from './tasks/bodies'
@@ -130,6 +131,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
     ...databaseRoleHandlers(instances),
     ...protectionHandlers(instances),
     ...flashbackHandlers(instances, flashbacks),
+    ...sharedServerHandlers(instances),
     ...telemetryHandlers(instances),
     ...checkpointHandlers(instances),
     ...keptAsideHandlers(instances),

@@ -56,6 +56,9 @@ export interface AgentHandlers {
   readFlashbackDownload(
     input: z.output<typeof s.FlashbackDownloadInput>,
   ): Promise<z.output<typeof s.FlashbackDownload>>
+  readSharedServer(
+    input: z.output<typeof s.SharedServerReadInput>,
+  ): Promise<z.output<typeof s.SharedServerRead>>
   readTelemetry(input: z.output<typeof s.TelemetryReadInput>): Promise<z.output<typeof s.TelemetryRead>>
   streamTelemetry(
     input: { instanceId: z.output<typeof s.TelemetryStreamInput>['instanceId']; afterSeq: number | null },
@@ -234,6 +237,13 @@ export function createAgentRouter(h: AgentHandlers) {
         .input(s.FlashbackDownloadInput)
         .output(s.FlashbackDownload)
         .query(({ input }) => h.readFlashbackDownload(input)),
+    }),
+    sharedServer: t.router({
+      /** Who shares backends, who does not and why, asked of the instance at this moment. Since contract 1.24. */
+      read: read
+        .input(s.SharedServerReadInput)
+        .output(s.SharedServerRead)
+        .query(({ input }) => h.readSharedServer(input)),
     }),
     telemetry: t.router({
       /** Samples after a number from the ring of 60 minutes. */

@@ -29,6 +29,8 @@ import {
   RoleName,
   Setting,
   SettingChange,
+  SharedServer,
+  SharedServerSeen,
   StepWork,
   TableOid,
 } from '@floe/domain'
@@ -154,6 +156,11 @@ export const InstanceObserved = z.object({
   limits: LimitsObserved.optional(),
   /** How long it has work and commits none of it before that is a stall, ms. Since contract 1.24. */
   stallAfterMs: z.number().int().optional(),
+  /**
+   * Whether its sessions share backends, as of some seconds ago; null for an engine or database without the views, and while it
+   * does not answer. Since contract 1.24.
+   */
+  sharedServer: SharedServerSeen.nullish(),
 })
 export type InstanceObserved = z.infer<typeof InstanceObserved>
 
@@ -332,6 +339,10 @@ export const FlashbackDownload = z.object({
   /** The piece to ask for next; null: this was the last. */
   next: z.number().int().nullable(),
 })
+
+export const SharedServerReadInput = z.object({ instanceId: InstanceId })
+/** Sessions, workers and pools of Shared Server; null for an engine, or a database, without the views. */
+export const SharedServerRead = z.object({ sharedServer: SharedServer.nullable(), observedAt: z.number() })
 
 export const SettingCheckInput = z.object({
   instanceId: InstanceId,

@@ -262,6 +262,7 @@ export class SimulatedHost {
       listDatabaseRoles: none,
       readProtection: none,
       readFlashback: none,
+      readSharedServer: none,
       listFlashbackTables: none,
       readFlashbackActivity: none,
       listFlashbackLost: none,

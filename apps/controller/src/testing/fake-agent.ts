@@ -216,6 +216,7 @@ export class FakeAgent {
       listDatabaseRoles: missing,
       readProtection: missing,
       readFlashback: missing,
+      readSharedServer: missing,
       listFlashbackTables: missing,
       readFlashbackActivity: missing,
       listFlashbackLost: missing,

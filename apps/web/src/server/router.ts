@@ -15,6 +15,7 @@ import { retention } from './routers/retention'
 import { role } from './routers/role'
 import { setting } from './routers/setting'
 import { setup } from './routers/setup'
+import { sharedServer } from './routers/shared-server'
 import { stall } from './routers/stall'
 import { standby } from './routers/standby'
 import { telemetry } from './routers/telemetry'
@@ -33,6 +34,7 @@ export const appRouter = router({
   keptAside,
   protection,
   flashback,
+  sharedServer,
   setting,
   role,
   operation,
