@@ -42,6 +42,7 @@ const agentCalls = {
   'engine/creation/initialise.ts': ['outer', 'readdirSync renameSync syncDirectory'],
   'engine/instances.ts': ['outer', 'removeUnfinished rmSync'],
   'engine/libraries/builtin-modules.ts': ['engine', 'existsSync readFileSync'],
+  'engine/limits/memory-kills.ts': ['state', 'mkdirSync readFileSync replaceFile'],
   'engine/page-repair/extension.ts': ['engine', 'existsSync'],
   'engine/process/instance-socket.ts': [
     'outer',
@@ -132,7 +133,6 @@ const cliCalls = {
     'closeSync existsSync fstatSync fsyncSync linkSync openSync read readSync renameSync rmSync syncDirectory write',
   ],
   'backup/make-backup.ts': ['given', 'closeSync existsSync fstatSync openSync rmSync'],
-  'backup/passphrase.ts': ['given', 'readFileSync'],
   'backup/pending-restore.ts': [
     'home',
     'closeSync existsSync fsyncSync mkdirSync openSync readFileSync renameSync replaceFile rmSync syncDirectory writeSync',
@@ -180,6 +180,7 @@ const cliCalls = {
   'process/records.ts': ['home', 'readFileSync replaceFile rmSync'],
   'progress/durations.ts': ['home', 'readFileSync replaceFile'],
   'progress/progress.ts': ['home', 'appendFileSync'],
+  'read-secret.ts': ['given', 'readFileSync'],
   'suite/engine-suite-key.ts': ['checkout', 'lstatSync readFileSync readlinkSync'],
   'suite/end-programs.ts': ['kernel', 'readFileSync'],
   'suite/hostile-suite.ts': ['trial', 'existsSync mkdtempSync readFileSync rmSync'],

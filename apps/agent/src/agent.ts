@@ -24,6 +24,7 @@ import { Problems } from './problems'
 import { certificateHandlers } from './router/certificate'
 import { checkpointHandlers } from './router/checkpoint'
 import { commitModeHandlers } from './router/commit-mode'
+import { databaseRoleHandlers } from './router/database-role'
 import { flashbackHandlers } from './router/flashback'
 import { helloOf } from './router/hello'
 import { keptAsideHandlers } from './router/kept-aside'
@@ -31,6 +32,7 @@ import { listen } from './router/listen'
 import { protectionHandlers } from './router/protection'
 import { Reports } from './router/report'
 import { settingHandlers } from './router/setting'
+import { sharedServerHandlers } from './router/shared-server'
 import { taskHandlers } from './router/task'
 import { telemetryHandlers } from './router/telemetry'
 import { taskBodies } from './tasks/bodies'
@@ -126,8 +128,10 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
     ...taskHandlers(tasks),
     ...settingHandlers(instances, installation),
     ...commitModeHandlers(instances),
+    ...databaseRoleHandlers(instances),
     ...protectionHandlers(instances),
     ...flashbackHandlers(instances, flashbacks),
+    ...sharedServerHandlers(instances),
     ...telemetryHandlers(instances),
     ...checkpointHandlers(instances),
     ...keptAsideHandlers(instances),

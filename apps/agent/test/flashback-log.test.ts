@@ -49,6 +49,21 @@ test('an instance reports its window, what bounds it, and the points in it', asy
   expect(points.map((p) => p.at)).toEqual(points.map((p) => p.at).sort((a, b) => a - b))
 })
 
+test('a window that gives way to the space that is to stay free says so, and why', async () => {
+  expect((await read()).log?.shortened).toBeNull()
+  await f.query(id, "alter system set polar_flashback_reserve = '1000TB'")
+  await f.query(id, 'select pg_reload_conf()')
+  const log = await waitUntil('the window gives way', async () => {
+    await f.query(id, 'checkpoint')
+    const { log } = await read()
+    return log?.shortened ? log : null
+  })
+  expect(log.shortened?.reason).toMatch(/^\d+ MB were left on the file system of ".*", less than the reserve/)
+  expect(Math.abs(Date.now() - (log.shortened?.lastAt ?? 0))).toBeLessThan(120_000)
+  await f.query(id, 'alter system reset polar_flashback_reserve')
+  await f.query(id, 'select pg_reload_conf()')
+})
+
 test('the window survives an ordered restart', async () => {
   const { log } = await read()
   await f.must({ kind: 'restart-instance', instanceId: id, mode: 'fast' })

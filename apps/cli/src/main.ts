@@ -14,6 +14,7 @@ import { addIncident } from './command/incident'
 import { addInstance } from './command/instance'
 import { addOperation } from './command/operation'
 import { addRetention } from './command/retention'
+import { addRole } from './command/role'
 import { addSetting } from './command/setting'
 import { addStandby } from './command/standby'
 import { addStatus } from './command/status'
@@ -52,6 +53,7 @@ function program(): Command {
     addCluster,
     addStandby,
     addSetting,
+    addRole,
     addFlashback,
     addTelemetry,
     addOperation,

@@ -745,6 +745,25 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     lifeAndSettings('agents', '10MB'),
   )
 
+  const roleKinds: OperationKind[] = ['create-database-role', 'change-database-role', 'drop-database-role']
+  async function databaseRoles(through: typeof withControllerKilled) {
+    const of = { instanceId: one, role: 'walked "through"' }
+    const seen = async () =>
+      fixture.ask(
+        primaryOf(await cluster()) as ClusterMember,
+        `select rolcanlogin as login, rolpassword as verifier from pg_authid where rolname = 'walked "through"'`,
+      )
+    const passwordVerifier = scramVerifier('walked')
+    await through('create-database-role', { ...of, login: true, passwordVerifier })
+    expect(await seen()).toEqual([{ login: true, verifier: passwordVerifier }])
+    await through('change-database-role', { ...of, login: false, passwordVerifier: null })
+    expect(await seen()).toEqual([{ login: false, verifier: null }])
+    await through('drop-database-role', of)
+    expect(await seen()).toEqual([])
+  }
+  walk('database roles', { controller: roleKinds }, () => databaseRoles(withControllerKilled))
+  walk('database roles, the agents killed', { agents: roleKinds }, () => databaseRoles(throughDeadAgents))
+
   const flashbackKinds: OperationKind[] = [
     'prepare-flashback',
     'preview-flashback',

@@ -9,6 +9,8 @@
  * the table to a query on it, its planner puts them before the condition
  * unless that is leakproof, and its executor checks the privileges; only then
  * the rows as they were take the place of the table in that query.
+ * With polar_flashback_visible_columns() the caller names columns, and only
+ * these are selected.
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *
@@ -25,6 +27,7 @@
 #include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_type_d.h"
 #include "executor/executor.h"
 #include "executor/tstoreReceiver.h"
 #include "flashback_sql.h"
@@ -40,6 +43,7 @@
 #include "tcop/dest.h"
 #include "tcop/tcopprot.h"
 #include "utils/acl.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -49,6 +53,7 @@
 #include "utils/timestamp.h"
 
 PG_FUNCTION_INFO_V1(polar_flashback_visible_rows);
+PG_FUNCTION_INFO_V1(polar_flashback_visible_columns);
 
 #define OLD_ROWS "rows of a flashback"
 
@@ -228,11 +233,67 @@ check_policies(Relation rel, List *policies, int natts)
 }
 
 /*
- * SELECT * FROM rel WHERE condition, with the policies for the current user,
- * whose privileges have been checked.
+ * The columns with these names, as attribute numbers.
+ */
+static Bitmapset *
+find_named_columns(Relation rel, ArrayType *names)
+{
+	Bitmapset  *columns = NULL;
+	Datum	   *values;
+	bool	   *nulls;
+	int			n;
+
+	deconstruct_array(names, NAMEOID, NAMEDATALEN, false, TYPALIGN_CHAR, &values, &nulls, &n);
+	for (int i = 0; i < n; i++)
+	{
+		const char *name;
+		AttrNumber	attnum;
+
+		if (nulls[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("argument \"%s\" must not contain nulls", "columns")));
+		name = NameStr(*DatumGetName(values[i]));
+		attnum = get_attnum(RelationGetRelid(rel), name);
+		if (attnum == InvalidAttrNumber)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_COLUMN),
+					 errmsg("column \"%s\" of relation \"%s\" does not exist",
+							name, RelationGetRelationName(rel))));
+		if (attnum < 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("cannot read system column \"%s\" of rows as they were", name)));
+		columns = bms_add_member(columns, attnum);
+	}
+	return columns;
+}
+
+/*
+ * Leaves only these columns in a target list that has all of them; instead of
+ * the others, for which no privilege is needed then, there are nulls.
+ */
+static void
+select_columns(ParseState *pstate, List *target_list, const Bitmapset *columns)
+{
+	foreach_node(TargetEntry, entry, target_list)
+	{
+		Var		   *var = castNode(Var, entry->expr);
+
+		if (bms_is_member(var->varattno, columns))
+			markVarForSelectPriv(pstate, var);
+		else
+			entry->expr = (Expr *) makeNullConst(var->vartype, var->vartypmod, var->varcollid);
+	}
+}
+
+/*
+ * SELECT * FROM rel WHERE condition, or of the named columns unless names is
+ * NULL, with the policies for the current user, whose privileges have been
+ * checked.
  */
 static Query *
-make_query(Relation rel, const char *condition)
+make_query(Relation rel, ArrayType *names, const char *condition)
 {
 	ParseState *pstate = make_parsestate(NULL);
 	Query	   *query = makeNode(Query);
@@ -245,7 +306,9 @@ make_query(Relation rel, const char *condition)
 	addNSItemToQuery(pstate, nsitem, true, true, true);
 	query->commandType = CMD_SELECT;
 	query->canSetTag = true;
-	query->targetList = expandNSItemAttrs(pstate, nsitem, 0, true, -1);
+	query->targetList = expandNSItemAttrs(pstate, nsitem, 0, names == NULL, -1);
+	if (names)
+		select_columns(pstate, query->targetList, find_named_columns(rel, names));
 	if (condition)
 		qual = flashback_parse_condition(pstate, condition);
 	query->rtable = pstate->p_rtable;
@@ -360,18 +423,16 @@ return_rows(ReturnSetInfo *rsinfo, TupleDesc desc, Tuplestorestate *visible, Tup
 }
 
 /*
- * polar_flashback_visible_rows(relation anyelement, target_time timestamptz,
- *								condition text)
+ * Returns what the caller may see of all columns, or of the named ones.
  */
-Datum
-polar_flashback_visible_rows(PG_FUNCTION_ARGS)
+static Datum
+visible_rows(FunctionCallInfo fcinfo, ArrayType *names, const char *condition)
 {
 	Oid			relid;
 	Relation	rel;
 	TupleDesc	desc;
 	FlashbackRefusal refusal;
 	bool		owned;
-	char	   *condition = NULL;
 	Query	   *query;
 	FlashbackRows *rows;
 	TupleTableSlot *slot;
@@ -390,8 +451,6 @@ polar_flashback_visible_rows(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("argument \"%s\" must not be null", "target_time")));
-	if (!PG_ARGISNULL(2))
-		condition = text_to_cstring(PG_GETARG_TEXT_PP(2));
 
 	/* What cannot be selected from is refused before it is locked */
 	if (pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) != ACLCHECK_OK &&
@@ -402,7 +461,7 @@ polar_flashback_visible_rows(PG_FUNCTION_ARGS)
 	desc = RelationGetDescr(rel);
 	if (!flashback_kind_is_possible(rel, &refusal))
 		flashback_refuse(&refusal);
-	query = make_query(rel, condition);
+	query = make_query(rel, names, condition);
 	owned = object_ownercheck(RelationRelationId, relid, GetUserId());
 	if (!owned)
 		check_dropped_columns(rel, PG_GETARG_TIMESTAMPTZ(1));
@@ -421,4 +480,31 @@ polar_flashback_visible_rows(PG_FUNCTION_ARGS)
 	return_rows((ReturnSetInfo *) fcinfo->resultinfo, desc, visible, columns);
 	relation_close(rel, NoLock);
 	return (Datum) 0;
+}
+
+/*
+ * polar_flashback_visible_rows(relation anyelement, target_time timestamptz,
+ *								condition text)
+ */
+Datum
+polar_flashback_visible_rows(PG_FUNCTION_ARGS)
+{
+	return visible_rows(fcinfo, NULL,
+						PG_ARGISNULL(2) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(2)));
+}
+
+/*
+ * polar_flashback_visible_columns(relation anyelement,
+ *								   target_time timestamptz, columns name[],
+ *								   condition text)
+ */
+Datum
+polar_flashback_visible_columns(PG_FUNCTION_ARGS)
+{
+	if (PG_ARGISNULL(2))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("argument \"%s\" must not be null", "columns")));
+	return visible_rows(fcinfo, PG_GETARG_ARRAYTYPE_P(2),
+						PG_ARGISNULL(3) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(3)));
 }

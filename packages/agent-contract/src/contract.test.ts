@@ -85,6 +85,8 @@ describe('keys', () => {
     'setting.list': { instanceId },
     'setting.check': { instanceId, changes: [{ name: 'work_mem', value: '8MB' }] },
     'commitMode.list': { instanceId },
+    'databaseRole.list': { instanceId },
+    'sharedServer.read': { instanceId },
     'protection.read': { instanceId },
     'flashback.read': { instanceId },
     'flashback.tables': { instanceId, database: null },

@@ -29,6 +29,9 @@ export interface AgentHandlers {
     signal: AbortSignal | undefined,
   ): Promise<s.SettingCheck>
   listCommitModes(input: z.output<typeof s.CommitModeListInput>): Promise<z.output<typeof s.CommitModeList>>
+  listDatabaseRoles(
+    input: z.output<typeof s.DatabaseRoleListInput>,
+  ): Promise<z.output<typeof s.DatabaseRoleList>>
   readProtection(input: z.output<typeof s.ProtectionReadInput>): Promise<z.output<typeof s.ProtectionRead>>
   readFlashback(input: z.output<typeof s.FlashbackReadInput>): Promise<z.output<typeof s.FlashbackRead>>
   listFlashbackTables(
@@ -53,6 +56,9 @@ export interface AgentHandlers {
   readFlashbackDownload(
     input: z.output<typeof s.FlashbackDownloadInput>,
   ): Promise<z.output<typeof s.FlashbackDownload>>
+  readSharedServer(
+    input: z.output<typeof s.SharedServerReadInput>,
+  ): Promise<z.output<typeof s.SharedServerRead>>
   readTelemetry(input: z.output<typeof s.TelemetryReadInput>): Promise<z.output<typeof s.TelemetryRead>>
   streamTelemetry(
     input: { instanceId: z.output<typeof s.TelemetryStreamInput>['instanceId']; afterSeq: number | null },
@@ -181,6 +187,13 @@ export function createAgentRouter(h: AgentHandlers) {
         .output(s.CommitModeList)
         .query(({ input }) => h.listCommitModes(input)),
     }),
+    databaseRole: t.router({
+      /** Database roles, read from the instance at this moment. Since contract 1.24. */
+      list: read
+        .input(s.DatabaseRoleListInput)
+        .output(s.DatabaseRoleList)
+        .query(({ input }) => h.listDatabaseRoles(input)),
+    }),
     protection: t.router({
       /** What protects the instance against torn pages, asked of it at this moment. */
       read: read
@@ -224,6 +237,13 @@ export function createAgentRouter(h: AgentHandlers) {
         .input(s.FlashbackDownloadInput)
         .output(s.FlashbackDownload)
         .query(({ input }) => h.readFlashbackDownload(input)),
+    }),
+    sharedServer: t.router({
+      /** Who shares backends, who does not and why, asked of the instance at this moment. Since contract 1.24. */
+      read: read
+        .input(s.SharedServerReadInput)
+        .output(s.SharedServerRead)
+        .query(({ input }) => h.readSharedServer(input)),
     }),
     telemetry: t.router({
       /** Samples after a number from the ring of 60 minutes. */

@@ -1,6 +1,7 @@
 import {
   CommitModeScope,
   DatabaseName,
+  DatabaseRole,
   Fault,
   FlashbackEvent,
   FlashbackLog,
@@ -25,8 +26,11 @@ import {
   Protection,
   RemoteAccess,
   ReplicationObserved,
+  RoleName,
   Setting,
   SettingChange,
+  SharedServer,
+  SharedServerSeen,
   StepWork,
   TableOid,
 } from '@floe/domain'
@@ -152,6 +156,11 @@ export const InstanceObserved = z.object({
   limits: LimitsObserved.optional(),
   /** How long it has work and commits none of it before that is a stall, ms. Since contract 1.24. */
   stallAfterMs: z.number().int().optional(),
+  /**
+   * Whether its sessions share backends, as of some seconds ago; null for an engine or database without the views, and while it
+   * does not answer. Since contract 1.24.
+   */
+  sharedServer: SharedServerSeen.nullish(),
 })
 export type InstanceObserved = z.infer<typeof InstanceObserved>
 
@@ -224,6 +233,20 @@ export const SettingList = z.object({ settings: z.array(Setting), observedAt: z.
 export const CommitModeListInput = z.object({ instanceId: InstanceId })
 /** What synchronous_commit is set to for databases and roles, as the instance's catalog tells it. */
 export const CommitModeList = z.object({ commitModes: z.array(CommitModeScope), observedAt: z.number() })
+
+/** No instance that is used has more; what is left out is said. */
+export const ROLES_LISTED_MAX = 1_000
+export const DatabaseRoleListInput = z.object({
+  instanceId: InstanceId,
+  /** Only the role of this name; all but the predefined ones when left out. */
+  name: RoleName.optional(),
+})
+export const DatabaseRoleList = z.object({
+  roles: z.array(DatabaseRole).max(ROLES_LISTED_MAX),
+  /** There are more than are listed. */
+  more: z.boolean(),
+  observedAt: z.number(),
+})
 
 export const ProtectionReadInput = z.object({ instanceId: InstanceId })
 /** What protects an instance against torn pages; null for an engine, or a database, without the views. */
@@ -316,6 +339,10 @@ export const FlashbackDownload = z.object({
   /** The piece to ask for next; null: this was the last. */
   next: z.number().int().nullable(),
 })
+
+export const SharedServerReadInput = z.object({ instanceId: InstanceId })
+/** Sessions, workers and pools of Shared Server; null for an engine, or a database, without the views. */
+export const SharedServerRead = z.object({ sharedServer: SharedServer.nullable(), observedAt: z.number() })
 
 export const SettingCheckInput = z.object({
   instanceId: InstanceId,

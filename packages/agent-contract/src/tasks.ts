@@ -35,7 +35,10 @@ import {
   Reindexed,
   RestoredTable,
   ResultName,
+  RoleName,
   RowCondition,
+  roleToChange,
+  roleToCreate,
   ScramVerifier,
   SettingChange,
   STALL_AFTER_LEAST_MS,
@@ -740,6 +743,20 @@ export const tasks = {
   ),
   /** Rebuilds the indexes of a database one after the other, beside readers and writers. Since contract 1.14. */
   'reindex-database': task({ instanceId: InstanceId, database: DatabaseName }, Reindexed),
+  /**
+   * Roles of the instance, on a primary: created with CREATE ROLE, changed with ALTER ROLE, GRANT and REVOKE, dropped with DROP
+   * ROLE, each in one transaction. Floe's own, predefined ones, and those that are superusers or could become one are refused
+   * (`role.of_floe`, `role.reserved`, `role.superuser`). Since contract 1.24.
+   */
+  'create-database-role': task(
+    { instanceId: InstanceId, ...roleToCreate, passwordVerifier: ScramVerifier.nullable().default(null) },
+    z.object({}),
+  ),
+  'change-database-role': task(
+    { instanceId: InstanceId, ...roleToChange, passwordVerifier: ScramVerifier.nullable().optional() },
+    z.object({}),
+  ),
+  'drop-database-role': task({ instanceId: InstanceId, role: RoleName }, z.object({})),
   /**
    * Installs or updates the extension flashback_table in a database of the primary, as do the other tasks of flashbacks where it
    * is needed. Since contract 1.16, as are all of flashbacks.

@@ -23,6 +23,7 @@ import {
   SynchronousStandbys,
   waitsForStandbys,
 } from './replication'
+import { SharedServerSeen } from './shared-server'
 
 export const ClusterId = z.uuid().brand<'ClusterId'>()
 export type ClusterId = z.infer<typeof ClusterId>
@@ -60,6 +61,8 @@ export const ClusterMember = z.object({
   protection: Protection.nullish(),
   /** Its flashback log, as last seen; left out by older agents. */
   flashback: FlashbackLog.nullish(),
+  /** Whether its sessions share backends, as last seen; left out by older agents. */
+  sharedServer: SharedServerSeen.nullish(),
   /** The roles that it logs in with at other members; left out by older agents. */
   logins: MemberLogins.nullish(),
   /** How clients on other hosts come in; null while unknown. */

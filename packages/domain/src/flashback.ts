@@ -35,6 +35,17 @@ export const FlashbackLog = z.object({
   windowsEnded: z.number().int(),
   lastEndedAt: z.number().nullable(),
   lastEndReason: z.string().max(1_000).nullable(),
+  /**
+   * How often since the server was started the window was made shorter than its settings allow, and when and why last; null
+   * where it never was, left out by an engine or an agent that cannot tell.
+   */
+  shortened: z
+    .object({
+      times: z.number().int().positive(),
+      lastAt: z.number(),
+      reason: z.string().max(1_000).nullable(),
+    })
+    .nullish(),
   sizeBytes: z.number(),
   /** Growth between the last two points; null before there are two. */
   bytesPerSecond: z.number().nullable(),

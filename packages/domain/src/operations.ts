@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { AutomaticFailover } from './automatic-failover'
 import { ClusterId } from './cluster'
 import { MemberSettings } from './cluster-settings'
+import { RoleName, roleToChange, roleToCreate } from './database-role'
 import { FlashbackTime } from './flashback'
 import { LossKind, MergeCounts, ResultName, RowCondition, TableName, TableOid } from './flashback-table'
 import { formatBytes, formatDuration } from './format'
@@ -503,6 +504,37 @@ export const operationRecords = {
         return `has ${rebuilt} rebuilt ${rebuilt === 1 ? 'index' : 'indexes'}: ${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`
       },
     },
+  }),
+  /** A database role of the instance, created on the primary; standbys have it by replication. */
+  'create-database-role': define({
+    title: 'Create database role',
+    action: 'role.create',
+    input: z.object({
+      instanceId,
+      ...roleToCreate,
+      /** The password itself is stored nowhere; null: it has none. */
+      passwordVerifier: ScramVerifier.nullable().default(null),
+    }),
+    madeAnew: ['passwordVerifier'],
+    leavesPrimaryAlone: true,
+  }),
+  'change-database-role': define({
+    title: 'Change database role',
+    action: 'role.change',
+    input: z.object({
+      instanceId,
+      ...roleToChange,
+      /** null takes the password away; left out, it stays. */
+      passwordVerifier: ScramVerifier.nullable().optional(),
+    }),
+    madeAnew: ['passwordVerifier'],
+    leavesPrimaryAlone: true,
+  }),
+  'drop-database-role': define({
+    title: 'Drop database role',
+    action: 'role.drop',
+    input: z.object({ instanceId, role: RoleName.meta({ title: 'Role' }) }),
+    leavesPrimaryAlone: true,
   }),
   /** Gives a database what flashbacks in it need: the extension flashback_table, as the engine brings it. */
   'prepare-flashback': define({

@@ -3,13 +3,16 @@ import { adoptInstance } from './kinds/adopt-instance'
 import { changeAutomatic } from './kinds/change-automatic'
 import { changeClusterSettings } from './kinds/change-cluster-settings'
 import { changeCommitMode } from './kinds/change-commit-mode'
+import { changeDatabaseRole } from './kinds/change-database-role'
 import { changePageRepair } from './kinds/change-page-repair'
 import { changeSettings } from './kinds/change-settings'
 import { changeSynchronous } from './kinds/change-synchronous'
 import { compareFlashback } from './kinds/compare-flashback'
+import { createDatabaseRole } from './kinds/create-database-role'
 import { createInstance } from './kinds/create-instance'
 import { createStandby } from './kinds/create-standby'
 import { deleteInstance } from './kinds/delete-instance'
+import { dropDatabaseRole } from './kinds/drop-database-role'
 import { dropFlashback } from './kinds/drop-flashback'
 import { dropKeptAside } from './kinds/drop-kept-aside'
 import { exportFlashback } from './kinds/export-flashback'
@@ -68,6 +71,9 @@ const definitions = {
   'change-page-repair': changePageRepair,
   'renew-roles': renewRoles,
   'reindex-database': reindexDatabase,
+  'create-database-role': createDatabaseRole,
+  'change-database-role': changeDatabaseRole,
+  'drop-database-role': dropDatabaseRole,
   'restore-table': restoreTable,
   'require-tls': requireTls,
   'prepare-flashback': prepareFlashback,

@@ -22,7 +22,11 @@ const of = {
   dryRun: false,
 }
 const asked = (memberRole: 'primary' | 'standby', input: object = of) =>
-  ({ input, instance: { name: 'demo', cluster: { memberRole } } as InstanceView }) as Guarded
+  ({
+    input,
+    instance: { name: 'demo', cluster: { memberRole } } as InstanceView,
+    readCluster: async () => undefined,
+  }) as unknown as Guarded
 
 const reading: OperationKind[] = ['preview-flashback', 'compare-flashback', 'export-flashback']
 const changing: OperationKind[] = [

@@ -5,6 +5,7 @@ import {
   FaultError,
   fault,
   ofWholeCluster,
+  primaryOf,
   withoutMember,
 } from '@floe/domain'
 import type { Guarded } from './step'
@@ -15,11 +16,13 @@ type Asked = Pick<Guarded, 'instance' | 'readCluster'>
 /** Refusals that several kinds of operations share. Each throws where the operation must not be ordered. */
 
 /** Of what is done to a primary only. */
-export function refuseStandby({ instance }: Asked): void {
-  if (instance.cluster.memberRole !== 'primary')
-    throw fault('instance.is_standby', `instance "${instance.name}" is a standby`, {
-      hint: 'Name the primary.',
-    })
+export async function refuseStandby({ instance, readCluster }: Asked): Promise<void> {
+  if (instance.cluster.memberRole === 'primary') return
+  const cluster = await readCluster()
+  const primary = cluster && primaryOf(cluster)
+  throw fault('instance.is_standby', `instance "${instance.name}" is a standby`, {
+    hint: primary ? `Name the primary: "${primary.name}".` : 'Name the primary.',
+  })
 }
 
 /** Of what is done to a standby only. */

@@ -39,6 +39,7 @@ import {
   programSettingsOf,
   RUNS_PROGRAMS,
   readOnlyFault,
+  verifierParts,
 } from '@floe/domain'
 import { operationDefinition } from './definitions'
 
@@ -349,11 +350,10 @@ export const VALUE_NOT_KEPT = 'not stored here: see the history of settings'
  * settings that viewers are not shown. Those may be passwords, and nothing can be taken out of a chain of hashes later.
  */
 function auditDetail(kind: OperationKind, input: object): Record<string, unknown> {
-  const {
-    instanceId: _id,
-    ownerPasswordVerifier: _verifier,
-    ...rest
-  } = withoutHiddenValuesOf(input) as Record<string, unknown>
+  const except: readonly string[] = ['instanceId', ...verifierParts]
+  const rest = Object.fromEntries(
+    Object.entries(withoutHiddenValuesOf(input) as object).filter(([part]) => !except.includes(part)),
+  )
   return kind === 'create-instance' || Object.keys(rest).length > 0 ? { input: rest } : {}
 }
 

@@ -15,6 +15,7 @@ export const counterResets = [
   'wal_fpi_reset',
   'checkpointer_reset',
   'io_reset',
+  'dispatcher_reset',
 ] as const
 export type CounterReset = (typeof counterResets)[number]
 export type MetricDefinition = {
@@ -465,6 +466,64 @@ export const metrics = [
     'B/s',
     'the limit of its cgroup',
     'bytes that it may write to the WAL device',
+  ),
+  gauge(
+    'sessions_shared',
+    '1',
+    'polar_stat_dispatcher, without n_dedicated',
+    'sessions of Shared Server that any worker of their pool can serve',
+  ),
+  gauge(
+    'sessions_dedicated',
+    '1',
+    'polar_stat_dispatcher.n_dedicated',
+    'sessions of Shared Server that are pinned to their worker',
+  ),
+  gauge(
+    'sessions_native',
+    '1',
+    'polar_stat_dispatcher.n_native, without the agent’s own',
+    'sessions with a backend of their own beside those of Shared Server',
+  ),
+  gauge(
+    'sessions_parked',
+    '1',
+    'polar_stat_dispatcher.n_parked',
+    'sessions without a worker whose client is silent',
+  ),
+  gauge(
+    'sessions_waiting',
+    '1',
+    'polar_stat_dispatcher.n_waiting',
+    'sessions whose client has spoken and that wait for a worker',
+  ),
+  gauge('workers', '1', 'polar_stat_dispatcher.n_backends', 'workers of all pools'),
+  gauge('workers_free', '1', 'polar_stat_dispatcher.n_idle_backends', 'workers that serve no session'),
+  rate(
+    'shared_transactions',
+    '1/s',
+    'dispatcher_reset',
+    'polar_stat_dispatcher.transactions',
+    'transactions of sessions of Shared Server per second',
+  ),
+  rate(
+    'session_wait_timeouts',
+    '1/s',
+    'dispatcher_reset',
+    'polar_stat_dispatcher.timeouts',
+    'sessions ended per second because they had waited too long for a worker',
+  ),
+  gauge(
+    'session_wait_p50',
+    'ms',
+    'polar_stat_dispatcher.wait_histogram between two samples',
+    'wait for a worker that half of all waits did not exceed',
+  ),
+  gauge(
+    'session_wait_p99',
+    'ms',
+    'polar_stat_dispatcher.wait_histogram between two samples',
+    'wait for a worker that 99 % of all waits did not exceed',
   ),
 ] as const satisfies readonly MetricDefinition[]
 

@@ -11,6 +11,7 @@ import {
   noLimits,
   type Protection,
   type RemoteAccess,
+  type SharedServerSeen,
   STALL_AFTER_MS,
 } from '@floe/domain'
 import type { Log } from '@floe/host/log'
@@ -49,6 +50,7 @@ import type { InstanceRegistry } from './registry/registry'
 import { commandLineSettings } from './settings/command-line'
 import { readManagedSettings } from './settings/managed-file'
 import { WatchedFiles } from './settings/watched-files'
+import { lookAtSharedServer } from './shared-server/shared-server'
 
 /** How long an instance counts as running while the agent connects again. */
 const BROKEN_MS = 3_000
@@ -66,6 +68,9 @@ const PROTECTION_MS = 1_000
 
 /** A change of the flashback log shows within this time; a look is two short questions. */
 const FLASHBACK_MS = 5_000
+
+/** A change of Shared Server, or a dispatcher that is gone, shows within this time; a look is two short questions. */
+const SHARED_SERVER_MS = 5_000
 
 /** What a standby said of its upstream counts for this long. */
 const COMPLAINT_MS = 60_000
@@ -126,6 +131,7 @@ export class Instance {
   readonly #control: ControlLook
   readonly #protection: PeriodicLook<Protection>
   readonly #flashback: PeriodicLook<FlashbackLog>
+  readonly #sharedServer: PeriodicLook<SharedServerSeen>
   readonly #remoteAccess: PeriodicLook<RemoteAccess>
   #postmaster: Postmaster | null = null
   /** What is wrong with its processes, and since when. */
@@ -174,6 +180,12 @@ export class Instance {
       everyMs: FLASHBACK_MS,
       ask: () => readFlashbackLog(ask),
       newsOf: newsOfFlashback,
+      onChange: around.onChange,
+    })
+    this.#sharedServer = new PeriodicLook({
+      everyMs: SHARED_SERVER_MS,
+      ask: () => lookAtSharedServer(ask, this.#postmaster?.pid ?? null),
+      newsOf: (answer) => JSON.stringify(answer),
       onChange: around.onChange,
     })
     this.#remoteAccess = new PeriodicLook({
@@ -555,6 +567,11 @@ export class Instance {
     return this.#flashback.look(this.sampler.identity !== null)
   }
 
+  /** Whether its sessions share backends. */
+  lookAtSharedServer(): Promise<void> {
+    return this.#sharedServer.look(this.sampler.identity !== null)
+  }
+
   /** How clients on other hosts come in; asked at most every `everyMs`. */
   lookAtRemoteAccess(everyMs?: number): Promise<void> {
     return this.#remoteAccess.look(this.sampler.identity !== null, everyMs)
@@ -624,6 +641,7 @@ export class Instance {
       user: { name: this.user.name, own: r.user !== undefined, separable: this.user.uid !== null },
       protection: this.#postmaster ? this.#protection.answer : null,
       flashback: this.#postmaster ? this.#flashback.answer : null,
+      sharedServer: this.#postmaster ? this.#sharedServer.answer : null,
       logins: this.logins,
       remoteAccess: this.#postmaster ? this.#remoteAccess.answer : null,
       primaryKnown: r.primaryKnown ?? null,

@@ -44,6 +44,7 @@ export class Instances {
         void i.look().catch((error) => this.#failed(i, error))
         void i.lookAtProtection().catch((error) => this.#failed(i, error))
         void i.lookAtFlashback().catch((error) => this.#failed(i, error))
+        void i.lookAtSharedServer().catch((error) => this.#failed(i, error))
         void i.lookAtRemoteAccess().catch((error) => this.#failed(i, error))
       }
     }, LOOK_MS)

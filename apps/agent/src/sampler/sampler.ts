@@ -21,6 +21,7 @@ import { decodeReading, encodeReading, type Reading, readingFromRow, valuesBetwe
 import { ReplayDelay } from './replay-delay'
 import { SampleRing } from './ring'
 import { CheckpointProgress } from './running-checkpoint'
+import { SessionWaits } from './session-waits'
 import { SlowGauge } from './slow-gauge'
 import columnsSql from './sql/columns.sql'
 import databaseSizeSql from './sql/database-size.sql'
@@ -127,6 +128,7 @@ export class Sampler {
   readonly #walSize = new SlowGauge(walSizeSql, 'wal_size', 10_000)
   #live: Live | null = null
   readonly #replayDelay = new ReplayDelay()
+  readonly #sessionWaits = new SessionWaits()
   #before: Reading | null
   #health: SamplerHealth = 'connecting'
   #healthSince = performance.now()
@@ -324,6 +326,9 @@ export class Sampler {
     const after = process.hrtime.bigint()
     const roundTripMs = Number(after - before) / 1e6
     row.replay_delay = this.#replayDelay.of(row.replay_delay, Number(after) / 1e6)
+    const waits = this.#sessionWaits.between(row.session_waits, row.dispatcher_reset)
+    row.session_wait_p50 = waits?.p50
+    row.session_wait_p99 = waits?.p99
     const reading = readingFromRow(row, Number(before) / 1e6 + roundTripMs / 2, roundTripMs / 2)
     const limits = this.#addHost(reading)
     this.#followLog()

@@ -8,6 +8,7 @@ import replay from './sql/replay.sql'
 import replication from './sql/replication.sql'
 import replicationState from './sql/replication-state.sql'
 import runningCheckpoint from './sql/running-checkpoint.sql'
+import sharedServer from './sql/shared-server.sql'
 import stall from './sql/stall.sql'
 import wal from './sql/wal.sql'
 import walMonitor from './sql/wal-monitor.sql'
@@ -57,6 +58,12 @@ const questions: readonly Question[] = [
     sql: inputOutput,
     view: 'pg_stat_io',
     columns: ['read_bytes', 'write_bytes', 'extend_bytes'],
+  },
+  {
+    name: 'shared_server',
+    sql: sharedServer,
+    view: 'polar_stat_dispatcher',
+    columns: ['n_dedicated', 'n_native', 'wait_histogram'],
   },
   { name: 'replication', sql: replication },
   { name: 'replay', sql: replay },

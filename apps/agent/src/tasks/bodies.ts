@@ -1,3 +1,6 @@
+import { changeDatabaseRole } from './database-role/change-database-role'
+import { createDatabaseRole } from './database-role/create-database-role'
+import { dropDatabaseRole } from './database-role/drop-database-role'
 import { compareFlashback } from './flashback/compare-flashback'
 import { dropFlashback } from './flashback/drop-flashback'
 import { exportFlashback } from './flashback/export-flashback'
@@ -104,6 +107,9 @@ export const taskBodies: TaskBodies = {
   'replicate-as': replicateAs,
   'retire-roles': retireRoles,
   'reindex-database': reindexDatabase,
+  'create-database-role': createDatabaseRole,
+  'change-database-role': changeDatabaseRole,
+  'drop-database-role': dropDatabaseRole,
   'prepare-flashback': prepareFlashback,
   'preview-flashback': previewFlashback,
   'compare-flashback': compareFlashback,

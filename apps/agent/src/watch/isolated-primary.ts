@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { type HeldBack, type ReplicationObserved, toFault } from '@floe/domain'
+import { AGENT_ROLE, type HeldBack, type ReplicationObserved, toFault } from '@floe/domain'
 import type { Log } from '@floe/host/log'
 import type pg from 'pg'
 import { readClusterSettings, readFence, writeClusterSettings } from '../engine/cluster/member-files'
 import type { Instance } from '../engine/instance'
 import type { Instances } from '../engine/instances'
-import { AGENT_ROLE } from '../engine/process/connection'
 import { reload } from '../engine/process/reload'
 import { BY_ITSELF, type TaskRunner } from '../tasks/runner/runner'
 

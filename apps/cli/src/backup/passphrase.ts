@@ -1,11 +1,10 @@
-import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { fault } from '@floe/domain'
+import { readSecret } from '../read-secret'
 
 /** Who has the file can try passphrases for ever: a short one would be found. */
 const LENGTH_MIN = 12
-const BYTES_MAX = 1_024
 
 const noPassphrase = (detail: string, hint: string) =>
   fault('usage.no_passphrase', 'there is no passphrase for the backup', { detail, hint })
@@ -15,29 +14,11 @@ const noPassphrase = (detail: string, hint: string) =>
  * asked, twice where a file is about to be encrypted with it.
  */
 export async function readPassphrase(file: string | undefined, purpose: 'new' | 'known'): Promise<string> {
-  const text = file === undefined ? await askPassphrase(purpose) : readFromFile(file)
+  const text = file === undefined ? await askPassphrase(purpose) : readSecret(file, noPassphrase)
   if (purpose === 'new' && [...text].length < LENGTH_MIN)
     throw noPassphrase(
       `It has fewer than ${LENGTH_MIN} characters.`,
       'Four random words, or 16 random letters and digits, are enough.',
-    )
-  return text
-}
-
-function readFromFile(file: string): string {
-  let text: string
-  try {
-    text = readFileSync(file === '-' ? 0 : file, 'utf8').replace(/\r?\n$/, '')
-  } catch (cause) {
-    throw noPassphrase(
-      cause instanceof Error ? cause.message : String(cause),
-      'Name a readable file, or "-" for standard input.',
-    )
-  }
-  if (text === '' || Buffer.byteLength(text) > BYTES_MAX || /[\r\n\0]/.test(text))
-    throw noPassphrase(
-      text === '' ? 'The input is empty.' : 'What was read is not one line of a passphrase’s length.',
-      'The file, or standard input, must hold the passphrase and nothing else.',
     )
   return text
 }

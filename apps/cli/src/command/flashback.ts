@@ -21,6 +21,11 @@ function formatLog(log: FlashbackLog, now: number): string {
     `growth        ${log.bytesPerSecond === null ? '–' : `${formatBytes(log.bytesPerSecond * 3_600)}/h between the last two points`}`,
     `kept          ${limits.recoveryArea ? `${limits.rotationMs / 60_000} min, with its WAL` : `${formatBytes(limits.keepBytes)}, as long as its WAL is there`}`,
     `last ended    ${log.lastEndedAt === null ? '–' : `${moment(log.lastEndedAt)}: ${log.lastEndReason ?? 'the engine gives no reason'}`}`,
+    ...(log.shortened
+      ? [
+          `shortened     ${moment(log.shortened.lastAt)}: ${log.shortened.reason ?? 'the engine gives no reason'} (${log.shortened.times} times since the start)`,
+        ]
+      : []),
   ].join('\n')
 }
 

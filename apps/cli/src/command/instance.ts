@@ -16,6 +16,7 @@ import type { Command } from 'commander'
 import { submitOnce } from '../console/submit-once'
 import { waitForOperation } from '../console/wait-for-operation'
 import { duration, moment, printResult, table } from '../output'
+import { addConnections } from './connections'
 import { findInstance, type InstanceDetail, openConsole } from './find-instance'
 import { findHost } from './host'
 import { addLimit, limitOptions, limitsAsked } from './instance-limit'
@@ -363,6 +364,7 @@ export function addInstance(program: Command): void {
   addCreate(instance)
   addLook(instance)
   addProtection(instance)
+  addConnections(instance)
   addLimit(instance)
   addDeletionProtection(instance)
   addAdopt(instance)

@@ -16,6 +16,7 @@ import { hostileSuite } from './hostile-suite'
 import { inPhases } from './in-phases'
 import { infraSuite } from './infra-suite'
 import { journeysSuite } from './journeys-suite'
+import { machineTimes, shareAtWork } from './machine-times'
 import { readmeSuite } from './readme-suite'
 import { type RememberedRun, rememberedLine } from './remembered-runs'
 import { staticSuites } from './static-suites'
@@ -123,6 +124,7 @@ export async function runSuites(
 
   const runOne = async ({ suite, more }: ChosenSuite): Promise<SuiteResult> => {
     const started = Date.now()
+    const before = machineTimes()
     const logFile = join(logs, `${suite.name}.log`)
     const log = (line: string) => appendFileSync(logFile, `${line}\n`)
     log(`${suite.name}: ${suite.about}`)
@@ -163,7 +165,7 @@ export async function runSuites(
     }
     const seconds = Math.round((Date.now() - started) / 100) / 10
     progress.say(
-      `${suite.name}: ${countsLine(counts)} in ${clock(seconds)}${counts.failed > 0 ? ` (see ${logFile})` : ''}`,
+      `${suite.name}: ${countsLine(counts)} in ${clock(seconds)}, processors ${shareAtWork(before, machineTimes())} at work${counts.failed > 0 ? ` (see ${logFile})` : ''}`,
     )
     if (counts.failed > 0) {
       const shown = failedLines(readFileSync(logFile, 'utf8'))

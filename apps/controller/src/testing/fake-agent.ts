@@ -213,8 +213,10 @@ export class FakeAgent {
       listSettings: missing,
       checkSettings: missing,
       listCommitModes: missing,
+      listDatabaseRoles: missing,
       readProtection: missing,
       readFlashback: missing,
+      readSharedServer: missing,
       listFlashbackTables: missing,
       readFlashbackActivity: missing,
       listFlashbackLost: missing,
@@ -462,6 +464,10 @@ export class FakeAgent {
         return { retired: [], kept: [] }
       case 'reindex-database':
         return { rebuilt: 0, bytesBefore: 0, bytesAfter: 0, skipped: [] }
+      case 'create-database-role':
+      case 'change-database-role':
+      case 'drop-database-role':
+        return {}
       case 'prepare-flashback':
         return { version: '1.1', schema: 'public' }
       case 'preview-flashback':

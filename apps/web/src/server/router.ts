@@ -12,8 +12,10 @@ import { keptAside } from './routers/kept-aside'
 import { operation } from './routers/operation'
 import { protection } from './routers/protection'
 import { retention } from './routers/retention'
+import { role } from './routers/role'
 import { setting } from './routers/setting'
 import { setup } from './routers/setup'
+import { sharedServer } from './routers/shared-server'
 import { stall } from './routers/stall'
 import { standby } from './routers/standby'
 import { telemetry } from './routers/telemetry'
@@ -32,7 +34,9 @@ export const appRouter = router({
   keptAside,
   protection,
   flashback,
+  sharedServer,
   setting,
+  role,
   operation,
   telemetry,
   checkpoint,

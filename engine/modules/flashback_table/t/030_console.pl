@@ -18,7 +18,7 @@ $primary->safe_psql('postgres', q{
 	CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (10);
 	CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (10) TO (20);
 	INSERT INTO parted SELECT generate_series(0, 19)});
-is($primary->safe_psql('postgres', q{SELECT extversion FROM pg_extension WHERE extname = 'flashback_table'}), '1.2', 'an extension that was made earlier is updated');
+is($primary->safe_psql('postgres', q{SELECT extversion FROM pg_extension WHERE extname = 'flashback_table'}), '1.3', 'an extension that was made earlier is updated');
 $primary->backup('b');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, 'b', has_streaming => 1);

@@ -24,6 +24,7 @@ import {
   Protection,
   RemoteAccess,
   ReplicationObserved,
+  SharedServerSeen,
   SynchronousStandbys,
   unknownHoldings,
   withPrimary,
@@ -51,6 +52,7 @@ const clusterQuery = `
              'timeline', (i.observed->>'timeline')::int, 'connection', i.observed->'connection',
              'replication', i.observed->'replication', 'fenced', i.observed->'fenced',
              'protection', i.observed->'protection', 'flashback', i.observed->'flashback', 'logins', i.observed->'logins',
+             'sharedServer', i.observed->'sharedServer',
              'remoteAccess', i.observed->'remoteAccess', 'primaryKnown', i.observed->'primaryKnown')
              ORDER BY i.id <> c."primaryInstanceId", i.name)
            FROM instance i JOIN host h ON h.id = i."hostId"
@@ -65,6 +67,7 @@ type MemberRow = Omit<
   | 'fenced'
   | 'protection'
   | 'flashback'
+  | 'sharedServer'
   | 'logins'
   | 'remoteAccess'
   | 'primaryKnown'
@@ -76,6 +79,7 @@ type MemberRow = Omit<
   fenced: unknown
   protection: unknown
   flashback: unknown
+  sharedServer: unknown
   logins: unknown
   remoteAccess: unknown
   primaryKnown: unknown
@@ -110,6 +114,7 @@ function clusterMember({ hostAgeMs, hostRevoked, ...row }: MemberRow): ClusterMe
     fenced: known(Fenced, row.fenced),
     protection: known(Protection, row.protection),
     flashback: known(FlashbackLog, row.flashback),
+    sharedServer: known(SharedServerSeen, row.sharedServer),
     logins: known(MemberLogins, row.logins),
     remoteAccess: known(RemoteAccess, row.remoteAccess),
     primaryKnown: known(PrimaryKnown, row.primaryKnown),

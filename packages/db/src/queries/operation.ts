@@ -1,4 +1,11 @@
-import { Fault, type OperationKind, type OperationState, type StepState, type StepWork } from '@floe/domain'
+import {
+  Fault,
+  type OperationKind,
+  type OperationState,
+  type StepState,
+  type StepWork,
+  verifierParts,
+} from '@floe/domain'
 import type { Queryable, Transaction } from '../database'
 import { isOpen, isOpenReader } from './kinds-that-read'
 
@@ -45,8 +52,11 @@ export type StepView = {
 
 export type OperationLogLine = { id: string; at: Date; step: string | null; text: string }
 
+/** Their names are Floe's own words. */
+const withoutVerifiers = `ARRAY[${verifierParts.map((part) => `'${part}'`).join(', ')}]`
+
 const operationQuery = `
-  SELECT o.id AS "operationId", o.kind, o.state, o.input - 'ownerPasswordVerifier' AS input, o.actor, o."actorName",
+  SELECT o.id AS "operationId", o.kind, o.state, o.input - ${withoutVerifiers} AS input, o.actor, o."actorName",
          o."createdAt", o."startedAt", o."endedAt", o."cancelAskedAt", o.progress, o.message, o.result - 'replicationVerifier' AS result, o.fault,
          o."retryOf", (SELECT r.id FROM operation r WHERE r."retryOf" = o.id ORDER BY r."createdAt" LIMIT 1) AS "retriedBy",
          CASE WHEN i.id IS NOT NULL THEN

@@ -67,7 +67,7 @@ export function whyNotAutomatic(
  */
 export const changeAutomatic = defineOperation('change-automatic', {
   guard: async (asked) => {
-    refuseStandby(asked)
+    await refuseStandby(asked)
     const cluster = await asked.readCluster()
     const [blocker] = asked.input.automatic && cluster ? automaticBlockers(cluster) : []
     if (blocker) throw new FaultError(blocker)

@@ -45,7 +45,7 @@ function refuseLastSource(cluster: ClusterObserved, pageRepair: PageRepair): voi
  */
 export const changePageRepair = defineOperation('change-page-repair', {
   guard: async (asked) => {
-    refuseStandby(asked)
+    await refuseStandby(asked)
     const cluster = await asked.readCluster()
     const { pageRepair } = asked.input
     const known = new Set<string>(cluster?.members.map((m) => m.instanceId))

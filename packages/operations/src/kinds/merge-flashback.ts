@@ -6,8 +6,8 @@ import { taskStep } from '../task-step'
 /** One transaction on the primary, or the count of what it would do. */
 export const mergeFlashback = defineOperation('merge-flashback', {
   guard(asked) {
-    refuseStandby(asked)
     refuseMerge(asked)
+    return refuseStandby(asked)
   },
   plan: ({ resultName, tableName, dryRun }) => [
     {

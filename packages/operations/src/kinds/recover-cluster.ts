@@ -85,7 +85,7 @@ const onHost = (m: ClusterMember, id: string, task: MemberTask['task']): MemberT
 
 /** While a member runs, the others take what they need from it by themselves. */
 async function refuseRunning(asked: Guarded<'recover-cluster'>): Promise<void> {
-  refuseStandby(asked)
+  await refuseStandby(asked)
   const cluster = await asked.readCluster()
   if (!cluster) return
   const primary = primaryMember(cluster)

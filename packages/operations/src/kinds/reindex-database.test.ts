@@ -10,11 +10,15 @@ const asked = (memberRole: 'primary' | 'standby') =>
   ({
     input: { instanceId: id, database: 'shop' },
     instance: { name: 'demo', cluster: { memberRole } } as InstanceView,
-  }) as Guarded<'reindex-database'>
+    readCluster: async () =>
+      ({ primaryInstanceId: 'other', members: [{ instanceId: 'other', name: 'other' }] }) as never,
+  }) as unknown as Guarded<'reindex-database'>
 
-test('it is ordered for a primary, and its step names the database', () => {
-  expect(() => reindexDatabase.guard?.(asked('primary'))).not.toThrow()
-  expect(() => reindexDatabase.guard?.(asked('standby'))).toThrow('instance "demo" is a standby')
+test('it is ordered for a primary, and its step names the database', async () => {
+  await reindexDatabase.guard?.(asked('primary'))
+  await expect(reindexDatabase.guard?.(asked('standby'))).rejects.toMatchObject({
+    fault: { message: 'instance "demo" is a standby', hint: 'Name the primary: "other".' },
+  })
   expect(reindexDatabase.plan({ instanceId: id, database: 'shop' }, { state: 'running' })).toEqual([
     { name: 'reindex', title: 'Rebuild the indexes of database "shop"' },
   ])

@@ -15,11 +15,18 @@ const input: OperationInput<'restore-table'> = {
   walDirectory: '/srv/wal',
 }
 const asked = (memberRole: 'primary' | 'standby') =>
-  ({ input, instance: { name: 'demo', cluster: { memberRole } } as InstanceView }) as Guarded<'restore-table'>
+  ({
+    input,
+    instance: { name: 'demo', cluster: { memberRole } } as InstanceView,
+    readCluster: async () =>
+      ({ primaryInstanceId: 'other', members: [{ instanceId: 'other', name: 'other' }] }) as never,
+  }) as unknown as Guarded<'restore-table'>
 
-test('it is ordered for a primary, and its step names the table and the moment', () => {
-  expect(() => restoreTable.guard?.(asked('primary'))).not.toThrow()
-  expect(() => restoreTable.guard?.(asked('standby'))).toThrow('instance "demo" is a standby')
+test('it is ordered for a primary, and its step names the table and the moment', async () => {
+  await restoreTable.guard?.(asked('primary'))
+  await expect(restoreTable.guard?.(asked('standby'))).rejects.toMatchObject({
+    fault: { message: 'instance "demo" is a standby', hint: 'Name the primary: "other".' },
+  })
   expect(restoreTable.plan(input, { state: 'running' })).toEqual([
     {
       name: 'restore',

@@ -2,27 +2,14 @@ import { FaultError, fault } from '@floe/domain'
 import type pg from 'pg'
 import { connectEngine, type EngineAddress, sqlState } from '../process/connection'
 import { quietSettings } from '../process/quiet-settings'
+import { undisturbedSettings } from '../process/undisturbed-settings'
 
 /** A lock of somebody else is waited for so long; behind one that waits, others wait too. */
 const LOCK_WAIT = '30s'
 
-/**
- * What the owner of a database may have set for all its sessions must not decide what the agent's does there. Its backend looks
- * whether the agent is still there, so that a killed one leaves none behind.
- */
 const settings = {
-  standard_conforming_strings: 'on',
-  DateStyle: 'ISO',
-  TimeZone: 'UTC',
-  default_transaction_read_only: 'off',
-  default_transaction_deferrable: 'off',
-  default_transaction_isolation: 'read\\ committed',
-  default_tablespace: '',
-  idle_in_transaction_session_timeout: '0',
-  idle_session_timeout: '0',
-  transaction_timeout: '0',
+  ...undisturbedSettings,
   lock_timeout: LOCK_WAIT,
-  client_connection_check_interval: '500',
   // rows are no matter for the server's log, nor are the keys of those that somebody has selected
   ...quietSettings,
 }

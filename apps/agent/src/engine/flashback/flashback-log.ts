@@ -25,6 +25,12 @@ export async function readFlashbackLog(ask: AskRows): Promise<FlashbackLog | nul
     windowsEnded: row.windows_ended,
     lastEndedAt: numberOf(row.last_ended_at),
     lastEndReason: row.last_end_reason,
+    shortened:
+      row.shortened == null
+        ? undefined
+        : row.shortened === 0
+          ? null
+          : { times: row.shortened, lastAt: row.last_shortened_at, reason: row.last_shortened_reason },
     sizeBytes: row.size_bytes,
     bytesPerSecond: numberOf(row.bytes_per_second),
     failures: row.failures,
@@ -68,7 +74,16 @@ export async function sampleFlashbackPages(ask: AskRows): Promise<FlashbackSampl
 
 /** What of it is news worth a report at once: size, rate and the newest point change all the time. */
 export const newsOfFlashback = (log: FlashbackLog | null): string =>
-  log === null ? '' : JSON.stringify([log.state, log.mode, log.windowBeganAt, log.windowsEnded, log.limits])
+  log === null
+    ? ''
+    : JSON.stringify([
+        log.state,
+        log.mode,
+        log.windowBeganAt,
+        log.windowsEnded,
+        log.shortened?.reason,
+        log.limits,
+      ])
 
 const numberOf = (value: unknown): number | null =>
   typeof value === 'number' && Number.isFinite(value) ? value : null

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { fault } from '@floe/domain'
+import { AGENT_ROLE, fault } from '@floe/domain'
 import { readKernelFile } from '@floe/host/kernel-file'
 import pg from 'pg'
 
@@ -13,8 +13,6 @@ export type EngineAddress = {
   /** `postgres` where nothing else is said. */
   database?: string
 }
-
-export const AGENT_ROLE = 'floe'
 
 // numbers that fit a double come as numbers; everything else stays text
 const types = {

@@ -12,6 +12,10 @@ select state,
        coalesce(windows_ended, 0) as windows_ended,
        extract(epoch from last_ended_at) * 1000 as last_ended_at,
        left(last_end_reason, 1000) as last_end_reason,
+       -- columns that the module has since its version 1.2
+       (to_jsonb(l)->>'shortened')::int8 as shortened,
+       extract(epoch from (to_jsonb(l)->>'last_shortened_at')::timestamptz) * 1000 as last_shortened_at,
+       left(to_jsonb(l)->>'last_shortened_reason', 1000) as last_shortened_reason,
        coalesce(size_bytes, 0) as size_bytes,
        bytes_per_second,
        coalesce(failures, 0) as failures,
@@ -20,4 +24,4 @@ select state,
        (select setting::float8 * 256 * 1048576 from pg_settings where name = 'polar_flashback_log_keep_segments') as keep_bytes,
        (select setting::float8 * 1048576 from pg_settings where name = 'polar_flashback_log_max_size') as max_bytes,
        (select setting::float8 * 1048576 from pg_settings where name = 'polar_flashback_recycle_max_size') as recycle_bytes
-  from polar_stat_flashback_log
+  from polar_stat_flashback_log l

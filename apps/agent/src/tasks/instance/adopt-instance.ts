@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { scramVerifier } from '@floe/authority/scram-verifier'
-import { type Fault, FaultError, fault, isForeseeable, toFault } from '@floe/domain'
+import { AGENT_ROLE, type Fault, FaultError, fault, isForeseeable, toFault } from '@floe/domain'
 import { directoryNumber } from '@floe/host/process-facts'
 import { waitFor } from '@floe/host/wait'
 import pg from 'pg'
@@ -13,7 +13,7 @@ import { readControlFile } from '../../engine/directory/control-file'
 import { findDirectory, isSameDirectory, NotItsDirectory } from '../../engine/directory/found-directory'
 import { type InstanceLayout, instanceLayout } from '../../engine/directory/layout'
 import type { Instance } from '../../engine/instance'
-import { AGENT_ROLE, CANNOT_CONNECT_NOW, sqlState, withEngine } from '../../engine/process/connection'
+import { CANNOT_CONNECT_NOW, sqlState, withEngine } from '../../engine/process/connection'
 import {
   findPostmaster,
   isChildTitle,

@@ -50,6 +50,13 @@ export function WindowCard({ log, observedAt }: { log: FlashbackLog; observedAt:
           {log.lastEndReason ? `The engine’s reason: ${log.lastEndReason}.` : ''}
         </Alert>
       ) : null}
+      {log.shortened ? (
+        <Alert tone="warn" className="mt-3" title="The window is shorter than its settings allow">
+          The oldest part of it was given up <Age at={log.shortened.lastAt} />
+          {log.shortened.times > 1 ? `, ${log.shortened.times} times since the server was started` : ''}.{' '}
+          {log.shortened.reason ? `The engine’s reason: ${log.shortened.reason}.` : ''}
+        </Alert>
+      ) : null}
       <KeyValue
         className="mt-4"
         items={[

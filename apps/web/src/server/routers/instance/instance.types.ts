@@ -22,6 +22,7 @@ import {
   OperationState,
   RemoteAccess,
   ScramVerifier,
+  SharedServerSeen,
 } from '@floe/domain'
 import { z } from 'zod'
 import { IdempotencyKey } from '../operation/operation.types'
@@ -93,6 +94,8 @@ export const InstanceDetail = InstanceSummary.extend({
   protection: ProtectionView.nullable(),
   /** Its flashback log, as last seen; null while it does not run, or without the views. */
   flashback: FlashbackLog.nullable(),
+  /** Whether its sessions share backends, as last seen; null while it does not run, or without the views. */
+  sharedServer: SharedServerSeen.nullable(),
   /** How to reach it; the password is never in here. `connectionForms()` of @floe/domain writes all forms. */
   connection: ConnectionTarget.nullable(),
   forms: ConnectionForms.nullable(),

@@ -46,7 +46,7 @@ export function instanceDetail(
   tps: readonly Point[],
   newestSeq: number | null,
   remoteAccess: RemoteAccess | null,
-): Omit<InstanceDetail, 'protection' | 'flashback'> {
+): Omit<InstanceDetail, 'protection' | 'flashback' | 'sharedServer'> {
   const connection = i.connection && {
     host: i.connection.host,
     port: i.connection.port,

@@ -32,5 +32,6 @@ export const show = viewerProcedure
       ...instanceDetail(instance, sparklines[0]?.points ?? [], newest, member?.remoteAccess ?? null),
       protection: protectionView(cluster, instanceId, seen),
       flashback: member?.flashback ?? null,
+      sharedServer: member?.sharedServer ?? null,
     }
   })

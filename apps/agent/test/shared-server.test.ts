@@ -1,0 +1,161 @@
+import { createServer } from 'node:net'
+import type { SharedServer } from '@floe/domain'
+import type { MetricName, Sample } from '@floe/telemetry'
+import { freePorts, waitUntil } from '@floe/testkit'
+import type pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { AgentFixture, asInstanceId } from './agent-fixture'
+
+let f: AgentFixture
+let id: string
+let port: number
+const clients: pg.Client[] = []
+beforeAll(async () => {
+  f = await AgentFixture.start(3)
+  port = (await freePorts(1))[0] as number
+  id = await f.createRunning({
+    settings: {
+      polar_ss_port: String(port),
+      polar_enable_shared_server: 'on',
+      polar_ss_backend_max_count: '2',
+      polar_ss_quantum: '0',
+    },
+  })
+})
+afterAll(async () => {
+  await Promise.all(clients.map((c) => c.end().catch(() => {})))
+  await f?.remove()
+})
+
+const reported = async (instanceId = id) => (await f.observed(instanceId))?.sharedServer
+const read = async (instanceId = id) =>
+  (await f.read.sharedServer.read.query({ instanceId: asInstanceId(instanceId) })).sharedServer
+const readUntil = (what: string, holds: (s: SharedServer) => boolean) =>
+  waitUntil(what, async () => {
+    const seen = await read()
+    return seen && holds(seen) ? seen : null
+  })
+async function newestSample(): Promise<Sample | null> {
+  const { newestSeq } = await f.read.telemetry.read.query({ instanceId: asInstanceId(id), afterSeq: 1e9 })
+  const { samples } = await f.read.telemetry.read.query({
+    instanceId: asInstanceId(id),
+    afterSeq: (newestSeq ?? 0) - 1,
+  })
+  return (samples.at(-1) as Sample | undefined) ?? null
+}
+const sampledUntil = (what: string, holds: (values: Partial<Record<MetricName, number | null>>) => boolean) =>
+  waitUntil(what, async () => {
+    const sample = await newestSample()
+    return sample && holds(sample.values) ? sample.values : null
+  })
+
+test('sessions, workers and the reason why one is pinned are read and sampled', async () => {
+  for (let n = 0; n < 6; n++) clients.push(await f.connectTo(port))
+  for (const client of clients) await client.query('select 1')
+  const shared = await readUntil('six sessions share two workers', (s) => s.counts?.shared === 6)
+  expect(shared).toMatchObject({ port, enabled: true, dispatcher: 'running', workersMax: 2, pinned: [] })
+  expect(shared.counts).toMatchObject({ dedicated: 0, login: 0 })
+  expect(shared.counts?.workers).toBeLessThanOrEqual(2 + 2)
+  expect(shared.pools).toMatchObject([{ database: 'postgres', user: 'postgres', sessions: 6, dedicated: 0 }])
+  expect(shared.counts?.transactions).toBeGreaterThanOrEqual(6)
+
+  const [first] = clients as [pg.Client]
+  await first.query('create temporary table kept (n int)')
+  // a session is asked to leave, and says why it cannot, when somebody waits for its worker
+  const pinned = await waitUntil('it is pinned', async () => {
+    await first.query('select 1')
+    await Promise.all(clients.slice(1).map((c) => c.query('select pg_sleep(0.05)')))
+    const seen = await read()
+    return seen?.counts?.dedicated === 1 ? seen : null
+  })
+  expect(pinned.pinned).toEqual([{ reason: 'temporary objects', sessions: 1 }])
+  expect(pinned.counts).toMatchObject({ shared: 5, dedicated: 1 })
+  expect(pinned.counts?.waitP99Ms).toBeGreaterThan(0)
+  await sampledUntil(
+    'samples tell it, too',
+    (v) => v.sessions_shared === 5 && v.sessions_dedicated === 1 && (v.workers ?? 0) >= 1,
+  )
+})
+
+test('transactions and waits of an interval are sampled', async () => {
+  const [, ...others] = clients
+  let busy = true
+  const load = Promise.all(
+    others.map(async (client) => {
+      while (busy) await client.query('select pg_sleep(0.01)')
+    }),
+  )
+  try {
+    const values = await sampledUntil(
+      'an interval with waits',
+      (v) => (v.shared_transactions ?? 0) > 0 && typeof v.session_wait_p99 === 'number',
+    )
+    expect(values.session_wait_p99).toBeGreaterThanOrEqual(values.session_wait_p50 ?? Number.NaN)
+  } finally {
+    busy = false
+    await load
+  }
+  const native = await f.connect(id)
+  try {
+    await sampledUntil('a native session', (v) => (v.sessions_native ?? 0) >= 1)
+  } finally {
+    await native.end()
+  }
+  // without a transaction nobody waits: that is unknown, not 0
+  const idle = await sampledUntil('an interval without transactions', (v) => v.shared_transactions === 0)
+  expect(idle.session_wait_p50 ?? null).toBeNull()
+})
+
+test('a dispatcher that is stopped by a signal, and one that is there again', async () => {
+  const [row] = await f.query<{ pid: number }>(id, 'select pid from polar_stat_dispatcher')
+  const pid = row?.pid as number
+  process.kill(pid, 'SIGSTOP')
+  try {
+    await waitUntil('it is reported as stopped', async () => (await reported())?.dispatcher === 'stopped')
+  } finally {
+    process.kill(pid, 'SIGCONT')
+  }
+  await waitUntil('it is reported as running', async () => (await reported())?.dispatcher === 'running')
+})
+
+test('without the port it is off, and nothing of it is sampled', async () => {
+  const off = await f.createRunning()
+  await waitUntil('it is reported', async () => (await reported(off)) ?? null)
+  expect(await read(off)).toMatchObject({
+    port: null,
+    dispatcher: null,
+    counts: null,
+    pinned: [],
+    pools: [],
+  })
+  const sample = await waitUntil('a sample', async () => {
+    const { samples } = await f.read.telemetry.read.query({ instanceId: asInstanceId(off), afterSeq: -1 })
+    return (samples.at(-1) as Sample | undefined) ?? null
+  })
+  expect(typeof sample.values.tps).toBe('number')
+  for (const name of ['sessions_shared', 'sessions_native', 'workers', 'shared_transactions'] as const)
+    expect([name, sample.values[name] ?? null]).toEqual([name, null])
+  await f.query(off, 'DROP EXTENSION shared_server CASCADE')
+  expect(await read(off)).toBeNull()
+  await waitUntil('it is unknown', async () => (await reported(off)) === null)
+})
+
+test('a port that another process has leaves the instance running, and its dispatcher absent', async () => {
+  const [taken] = (await freePorts(1)) as [number]
+  const other = createServer()
+  await new Promise<void>((resolve) => other.listen(taken, '127.0.0.1', resolve))
+  try {
+    const refused = await f.createRunning({
+      settings: { polar_ss_port: String(taken), polar_enable_shared_server: 'on' },
+    })
+    await waitUntil('it is reported', async () => (await reported(refused))?.dispatcher === 'absent')
+    expect(await read(refused)).toMatchObject({ port: taken, dispatcher: 'absent', counts: null })
+    expect((await f.observed(refused))?.state).toBe('running')
+  } finally {
+    await new Promise((resolve) => other.close(resolve))
+  }
+  // the port is free again: the next try of the engine, a second later, finds it so
+  const all = await f.read.report.read.query({ after: null })
+  const again = all.instances.find((i) => i.sharedServer?.port === taken)?.instanceId as string
+  await waitUntil('the dispatcher is there', async () => (await reported(again))?.dispatcher === 'running')
+})

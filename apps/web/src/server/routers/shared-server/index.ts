@@ -1,0 +1,4 @@
+import { router } from '../../procedures'
+import { read } from './read'
+
+export const sharedServer = router({ read })

@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest'
+import {
+  formatWait,
+  pinnedAdvice,
+  type SharedServerSeen,
+  sharedConnection,
+  sharedServerState,
+} from './shared-server'
+
+const seen = (what: Partial<SharedServerSeen>): SharedServerSeen => ({
+  port: 5433,
+  enabled: true,
+  dispatcher: 'running',
+  ...what,
+})
+
+test('it is on only while a dispatcher answers, and a port without one is no state of rest', () => {
+  expect(sharedServerState(seen({}))).toBe('on')
+  expect(sharedServerState(seen({ enabled: false }))).toBe('native')
+  expect(sharedServerState(seen({ port: null, dispatcher: null }))).toBe('off')
+  for (const dispatcher of ['absent', 'stopped'] as const) {
+    expect(sharedServerState(seen({ dispatcher }))).toBe('down')
+    // whoever connects at the port is refused, shared or not
+    expect(sharedServerState(seen({ dispatcher, enabled: false }))).toBe('down')
+  }
+})
+
+test('every reason has advice of its own, and one that is not known has some', () => {
+  const reasons = [
+    'temporary objects',
+    'session locks',
+    'LISTEN',
+    'cursors WITH HOLD',
+    'prepared statements',
+    'setseed',
+    'size',
+    'base backup',
+    'replication origin',
+    'temporary replication slots',
+    'polar_ss_shared_memory_size',
+    'library plperl',
+    'setting temp_buffers',
+    'setting work_mem',
+    'something of a later engine',
+  ]
+  const given = reasons.map(pinnedAdvice)
+  expect(new Set(given).size).toBe(reasons.length)
+  // names come from the instance, which may choose any
+  expect(pinnedAdvice('toString')).toBe(pinnedAdvice('something of a later engine'))
+})
+
+test('a wait is written with what matters of it', () => {
+  expect([0.002, 0.128, 1.024, 16.384, 999, 1_500, 60_000].map(formatWait)).toEqual([
+    '0.002 ms',
+    '0.13 ms',
+    '1 ms',
+    '16 ms',
+    '999 ms',
+    '1.5 s',
+    '60 s',
+  ])
+})
+
+test('strings for the shared port leave TLS out, unless other hosts come in by it only', () => {
+  const target = { host: '10.0.0.1', port: 5_432, user: 'postgres', database: 'postgres' }
+  const access = { tls: true, listens: true, withoutTls: false, sessionsWithoutTls: 0 }
+  expect(sharedConnection(target, 5_999, access)).toMatchObject({
+    shared: false,
+    forms: { uri: 'postgresql://postgres@10.0.0.1:5999/postgres?sslmode=require' },
+  })
+  for (const other of [null, { ...access, listens: false }, { ...access, withoutTls: true }])
+    expect(sharedConnection(target, 5_999, other)).toMatchObject({
+      shared: true,
+      forms: { uri: 'postgresql://postgres@10.0.0.1:5999/postgres?sslmode=disable' },
+    })
+})

@@ -1,0 +1,192 @@
+import { z } from 'zod'
+import { type ConnectionForms, type ConnectionTarget, connectionForms } from './connection'
+import { type RemoteAccess, requiresTls } from './remote-access'
+
+/**
+ * Of the dispatcher, the process that accepts the clients of `polar_ss_port`. Absent: the engine says that it has none; stopped:
+ * its process is there, and a signal keeps it from doing anything.
+ */
+export const DispatcherState = z.enum(['running', 'stopped', 'absent'])
+export type DispatcherState = z.infer<typeof DispatcherState>
+
+/** Whether sessions of an instance share backends, as it runs now. */
+export const SharedServerSeen = z.object({
+  /** `polar_ss_port`; null: 0, so that nothing of Shared Server exists in this instance. */
+  port: z.number().int().nullable(),
+  /** `polar_enable_shared_server`: off, who logs in keeps a backend alone. */
+  enabled: z.boolean(),
+  /** Null where there is no port. */
+  dispatcher: DispatcherState.nullable(),
+})
+export type SharedServerSeen = z.infer<typeof SharedServerSeen>
+
+/** Sessions and workers at one moment (`polar_stat_dispatcher`); what is counted counts since the instance started. */
+export const SharedServerCounts = z.object({
+  /** ms since the epoch: when the dispatcher began. */
+  since: z.number(),
+  /** Sessions by mode. Native ones are backends of clients at either port. */
+  shared: z.number().int(),
+  dedicated: z.number().int(),
+  native: z.number().int(),
+  /** Sessions that are not native, by state. */
+  login: z.number().int(),
+  bound: z.number().int(),
+  parked: z.number().int(),
+  waiting: z.number().int(),
+  workers: z.number().int(),
+  freeWorkers: z.number().int(),
+  pools: z.number().int(),
+  transactions: z.number(),
+  /** Sessions that waited for `polar_ss_session_wait_timeout` and were ended. */
+  timeouts: z.number(),
+  /** Waits for a worker, ms; null before anybody waited. */
+  waitP50Ms: z.number().nullable(),
+  waitP99Ms: z.number().nullable(),
+  /** What sessions take along, in bytes. */
+  memoryBytes: z.number(),
+})
+export type SharedServerCounts = z.infer<typeof SharedServerCounts>
+
+/** Sessions that are pinned for one reason (`polar_stat_session.pinned_by`). */
+export const PinnedSessions = z.object({ reason: z.string().max(200), sessions: z.number().int() })
+export type PinnedSessions = z.infer<typeof PinnedSessions>
+
+/** Sessions that may use the same workers (`polar_stat_worker_pool`). */
+export const WorkerPool = z.object({
+  database: z.string(),
+  user: z.string(),
+  sessions: z.number().int(),
+  workers: z.number().int(),
+  freeWorkers: z.number().int(),
+  waiting: z.number().int(),
+  dedicated: z.number().int(),
+  transactions: z.number(),
+  /** How often a session got a worker, and how long that took on average, ms; null where none did. */
+  binds: z.number(),
+  meanWaitMs: z.number().nullable(),
+})
+export type WorkerPool = z.infer<typeof WorkerPool>
+
+/** The engine shows this many pools, and the agent this many reasons: those with the most sessions. */
+export const WORKER_POOLS_MAX = 128
+export const PINNED_REASONS_MAX = 20
+
+/** Shared Server of an instance, asked of it at one moment. */
+export const SharedServer = SharedServerSeen.extend({
+  /** `ssl`: clients that use TLS are native. */
+  tls: z.boolean(),
+  /** Most workers of all pools together that `polar_ss_backend_max_count` and `max_connections` allow. */
+  workersMax: z.number().int(),
+  /** `polar_ss_max_sessions` */
+  sessionsMax: z.number().int(),
+  /** `polar_ss_shared_memory_size`, in bytes. */
+  memoryMaxBytes: z.number(),
+  /** Null where no dispatcher says anything. */
+  counts: SharedServerCounts.nullable(),
+  /** Why sessions are pinned, the most frequent reason first. */
+  pinned: z.array(PinnedSessions).max(PINNED_REASONS_MAX),
+  /** By number of sessions, the largest first. */
+  pools: z.array(WorkerPool).max(WORKER_POOLS_MAX),
+})
+export type SharedServer = z.infer<typeof SharedServer>
+
+/**
+ * off: there is no port; native: there is one, and who logs in there keeps a backend alone; on: sessions share backends;
+ * down: there is a port and no dispatcher that answers.
+ */
+export type SharedServerState = 'off' | 'native' | 'on' | 'down'
+
+export function sharedServerState({ port, enabled, dispatcher }: SharedServerSeen): SharedServerState {
+  if (port === null) return 'off'
+  if (dispatcher !== 'running') return 'down'
+  return enabled ? 'on' : 'native'
+}
+
+const stateWords: Record<
+  SharedServerState,
+  { title: string; tone: 'good' | 'warn' | 'bad' | 'neutral'; meaning: string }
+> = {
+  off: {
+    title: 'Off',
+    tone: 'neutral',
+    meaning: 'Every session has a backend of its own; there is no port for shared sessions.',
+  },
+  native: {
+    title: 'Off for new sessions',
+    tone: 'neutral',
+    meaning:
+      'The shared port is open, and every session that logs in there keeps a backend of its own. Sessions that are shared stay shared until they end.',
+  },
+  on: {
+    title: 'On',
+    tone: 'good',
+    meaning: 'Sessions that come through the shared port without TLS share backends.',
+  },
+  down: {
+    title: 'Dispatcher down',
+    tone: 'bad',
+    meaning: 'Clients cannot connect at the shared port. The other port is not affected.',
+  },
+}
+
+/** What a person reads for the state of Shared Server. */
+export const sharedServerWords = (seen: SharedServerSeen) => stateWords[sharedServerState(seen)]
+
+/** What Shared Server does not do yet, wherever a person turns it on. */
+export const SHARED_SERVER_LIMITS = [
+  'Experimental: the engine’s list of known holes is in engine/modules/shared_server/README.md.',
+  'A client that uses TLS gets a backend of its own and gains nothing. libpq asks for TLS unless sslmode=disable says otherwise.',
+  'Replication connections, and the databases and roles of polar_ss_dedicated_dbuser_names, are never shared.',
+] as const
+
+/** Reasons that the engine states in one word or two, with what a person can do about them. */
+const advice: Readonly<Record<string, string>> = {
+  'temporary objects':
+    'Drop temporary tables when they are no longer needed (DISCARD TEMP), or create them ON COMMIT DROP.',
+  'session locks':
+    'Use pg_advisory_xact_lock(), which ends with its transaction, or release the lock with pg_advisory_unlock().',
+  LISTEN: 'Have one session at the instance’s own port listen for all, or run UNLISTEN.',
+  'cursors WITH HOLD': 'Close the cursor, or read it within its transaction.',
+  'prepared statements':
+    'Deallocate statements that were prepared with standard_conforming_strings off, or whose text is no longer parsed to what they are.',
+  setseed: 'The sequence of random() stays with its session: only the session’s end changes that.',
+  size: 'The session takes more than 96 kB along: deallocate prepared statements and reset long settings.',
+  'base backup': 'It ends with pg_backup_stop().',
+  'replication origin': 'It ends with pg_replication_origin_session_reset().',
+  'temporary replication slots': 'Drop the slot.',
+  polar_ss_shared_memory_size:
+    'No memory is left for what sessions take along: raise polar_ss_shared_memory_size (a reload).',
+}
+
+/** What a person can do about sessions that are pinned for a reason, in the engine's words. */
+export function pinnedAdvice(reason: string): string {
+  const known = Object.hasOwn(advice, reason) ? advice[reason] : undefined
+  if (known) return known
+  if (reason.startsWith('library '))
+    return 'The library may keep something of the session. If it keeps nothing but settings, name it in polar_ss_safe_modules (a reload).'
+  if (reason === 'setting temp_buffers') return 'RESET temp_buffers.'
+  if (reason.startsWith('setting '))
+    return 'Reset the setting in the session. It cannot move, or polar_ss_dedicated_guc_names lists it.'
+  return 'engine/modules/shared_server/README.md lists what pins a session, and until when.'
+}
+
+/** A wait for a worker: `0.13 ms`, `42 ms`, `1.5 s`. */
+export function formatWait(ms: number): string {
+  if (ms >= 10_000) return `${Math.round(ms / 1_000)} s`
+  if (ms >= 1_000) return `${(ms / 1_000).toFixed(1)} s`
+  if (ms >= 10) return `${Math.round(ms)} ms`
+  return `${Number(ms.toPrecision(2))} ms`
+}
+
+/**
+ * How to reach the shared port. A client that uses TLS is native, so the strings say that it does not; unless clients on other
+ * hosts are let in over TLS only: then they have to, and `shared` is false.
+ */
+export function sharedConnection(
+  target: ConnectionTarget,
+  port: number,
+  access: RemoteAccess | null | undefined,
+): { forms: ConnectionForms; shared: boolean } {
+  const shared = !(access?.listens && requiresTls(access))
+  return { forms: connectionForms({ ...target, port }, null, shared ? 'disabled' : true), shared }
+}
