@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -135,6 +137,109 @@ func TestAClusterIsMadeChangedImportedAndDestroyed(t *testing.T) {
 			},
 			// its removal leaves the primary
 			{Config: instanceConfig("") + fmt.Sprintf(workMem, "32MB")},
+		},
+	})
+}
+
+func roleConfig(more string) string {
+	return fmt.Sprintf(`
+resource "floe_instance" "roles" {
+  name        = "tf-roles"
+  password_wo = %q
+}
+resource "floe_database_role" "readers" {
+  cluster_id = floe_instance.roles.cluster_id
+  name       = "readers"
+}
+resource "floe_database_role" "app" {
+  cluster_id = floe_instance.roles.cluster_id
+  name       = "my \"app\""
+  %s
+}
+`, password, more)
+}
+
+const (
+	appRole   = `my "app"`
+	fullRole  = "login = true\n connection_limit = 5\n valid_until = \"2099-01-01T01:00:00+01:00\"\n member_of = [floe_database_role.readers.name]\n"
+	firstPass = fullRole + "password_wo = \"" + password + "\"\n password_wo_version = 1\n"
+	nextPass  = fullRole + "password_wo = \"" + password + " two\"\n password_wo_version = 2\n"
+)
+
+// changeRole changes the role as somebody with the command line does it.
+func changeRole(t *testing.T, client *console.Client, input map[string]any) {
+	t.Helper()
+	shown, err := findInstance(context.Background(), client, "tf-roles")
+	if err == nil {
+		input["instanceId"], input["role"] = shown.InstanceID, appRole
+		err = client.Order(context.Background(), "role.change", input)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// roleIs compares the role with what the instance has.
+func roleIs(client *console.Client, expected shownRole) resource.TestCheckFunc {
+	return func(*terraform.State) error {
+		instance, err := findInstance(context.Background(), client, "tf-roles")
+		if err != nil {
+			return err
+		}
+		var list struct {
+			Roles []shownRole `json:"roles"`
+		}
+		input := map[string]any{"instanceId": instance.InstanceID, "name": appRole}
+		if err := client.Query(context.Background(), "role.list", input, &list); err != nil {
+			return err
+		}
+		if len(list.Roles) != 1 || !reflect.DeepEqual(list.Roles[0], expected) {
+			return fmt.Errorf("%+v, expected %+v", list.Roles, expected)
+		}
+		return nil
+	}
+}
+
+// Every step is followed by a second plan, which must be empty.
+func TestADatabaseRoleIsMadeChangedImportedAndDropped(t *testing.T) {
+	client := realConsole(t)
+	end := float64(time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli())
+	full := shownRole{
+		Name: appRole, Login: true, ConnectionLimit: 5, ValidUntil: &end, HasPassword: true, MemberOf: []string{"readers"},
+	}
+	plain := shownRole{Name: appRole, ConnectionLimit: -1, HasPassword: true, MemberOf: []string{}}
+	resource.Test(t, resource.TestCase{
+		TerraformVersionChecks:   []tfversion.TerraformVersionCheck{tfversion.SkipBelow(tfversion.Version1_11_0)},
+		ProtoV6ProviderFactories: servers,
+		Steps: []resource.TestStep{
+			{Config: roleConfig("valid_until = \"tomorrow\""), ExpectError: regexp.MustCompile(`no moment in RFC 3339`)},
+			{Config: roleConfig("password_wo_version = 1"), ExpectError: regexp.MustCompile(`no password of this version`)},
+			{Config: roleConfig(firstPass), Check: resource.ComposeTestCheckFunc(noPassword, roleIs(client, full))},
+			{Config: roleConfig("member_of = [\"pg_read_server_files\"]"), ExpectError: regexp.MustCompile(`is\s+reserved`)},
+			// somebody has changed it, and taken the password away: seen, and put back
+			{
+				PreConfig: func() {
+					changeRole(t, client, map[string]any{"createDb": true, "connectionLimit": 9, "revoke": []string{"readers"}})
+				},
+				Config: roleConfig(firstPass), Check: roleIs(client, full),
+			},
+			{
+				PreConfig: func() { changeRole(t, client, map[string]any{"passwordVerifier": nil}) },
+				Config:    roleConfig(firstPass), Check: roleIs(client, full),
+			},
+			{Config: roleConfig(nextPass), Check: resource.ComposeTestCheckFunc(noPassword, roleIs(client, full))},
+			{
+				ResourceName: "floe_database_role.app", ImportState: true, ImportStateId: "tf-roles/" + appRole,
+				ImportStateVerify: true,
+				// the version of a password is nowhere but here, and the moment is read in UTC
+				ImportStateVerifyIgnore: []string{"password_wo_version", "valid_until"},
+			},
+			{
+				ResourceName: "floe_database_role.app", ImportState: true, ImportStateId: "tf-roles/postgres",
+				ExpectError: regexp.MustCompile(`does\s+not\s+change\s+it`),
+			},
+			// a version that is left out says nothing of the password
+			{Config: roleConfig("password_wo = \"" + password + "\""), Check: resource.ComposeTestCheckFunc(noPassword, roleIs(client, plain))},
 		},
 	})
 }

@@ -92,6 +92,7 @@ func (floeProvider) Resources(context.Context) []func() resource.Resource {
 		func() resource.Resource { return &instanceResource{} },
 		func() resource.Resource { return &standbyResource{} },
 		func() resource.Resource { return &settingResource{} },
+		func() resource.Resource { return &databaseRoleResource{} },
 	}
 }
 

@@ -12,8 +12,9 @@ select r.oid, r.rolname::text as name, r.rolcanlogin as login, r.rolcreatedb as 
        case when r.rolvaliduntil = '-infinity' then 0
             when isfinite(r.rolvaliduntil) then extract(epoch from r.rolvaliduntil) * 1000 end as "validUntil",
        r.rolpassword is not null as "hasPassword",
-       array(select distinct g.rolname::text from pg_auth_members m join pg_authid g on g.oid = m.roleid
-              where m.member = r.oid order by g.rolname::text limit 200) as "memberOf",
+       array(select g.rolname::text from pg_authid g
+              where g.oid in (select m.roleid from pg_auth_members m where m.member = r.oid)
+              order by g.rolname limit 200) as "memberOf",
        r.oid in (select oid from more) as "mayMore"
   from pg_authid r
  where case when $1::text is null then not starts_with(r.rolname::text, 'pg_') else r.rolname = $1::text end
