@@ -100,6 +100,7 @@ for (const look of looks)
         '/instances/{name}/replication/takeover',
         '/instances/{name}/operations',
         '/instances/{name}/connect',
+        '/instances/{name}/connections',
         '/instances/{name}/danger-zone',
         '/hosts',
         '/hosts/{name}',

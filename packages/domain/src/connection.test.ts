@@ -47,3 +47,13 @@ test('of an instance that lets clients in over TLS only every form asks for it',
     expect(form).not.toContain('channel_binding')
   }
 })
+
+test('of a port whose clients must not use TLS every driver that would is told', () => {
+  const forms = connectionForms(target, null, 'disabled')
+  for (const form of [forms.uri, forms.psql, forms.go, forms.jdbc, forms.keywords, forms.python])
+    expect(form).toContain('sslmode=disable')
+  expect(forms.environment).toContain("export PGSSLMODE='disable'")
+  // node-postgres uses none unless it is told to
+  expect(forms.nodePostgres).not.toContain('ssl')
+  expect(Object.values(forms).join()).not.toMatch(/require|channel/i)
+})

@@ -42,25 +42,33 @@ const TLS_OF_NODE_POSTGRES = 'ssl: { rejectUnauthorized: false }, enableChannelB
 /** What node-postgres is given besides, as the members of an object. */
 export const nodePostgresTls = (tls: boolean) => (tls ? `, ${TLS_OF_NODE_POSTGRES}` : '')
 
+/** What a connection says of TLS: it is required, nothing is said, or it is not to be used although the server has it. */
+export type TlsWanted = boolean | 'disabled'
+const TLS_DISABLED = 'sslmode=disable'
+
 /** Writes a connection in every form, with TLS where asked; without a password they leave it to be asked for. */
 export function connectionForms(
   target: ConnectionTarget,
   password?: string | null,
-  tls = false,
+  tls: TlsWanted = false,
 ): ConnectionForms {
+  const required = tls === true
+  // every parameter for libpq; of other drivers some know sslmode only
+  const parameters: readonly string[] = required ? TLS_PARAMETERS : tls ? [TLS_DISABLED] : []
+  const [mode] = parameters
   const { port, user, database } = target
   const e = encodeURIComponent
   const host = target.host.includes(':') ? `[${target.host}]` : target.host
   const secret = password ? `:${e(password)}` : ''
   const address = `postgresql://${e(user)}${secret}@${host}:${port}/${e(database)}`
-  const uri = tls ? `${address}?${TLS_PARAMETERS[0]}` : address
+  const uri = mode ? `${address}?${mode}` : address
   const keywords = [
     `host=${keywordValue(target.host)}`,
     `port=${port}`,
     `user=${keywordValue(user)}`,
     ...(password ? [`password=${keywordValue(password)}`] : []),
     `dbname=${keywordValue(database)}`,
-    ...(tls ? TLS_PARAMETERS : []),
+    ...parameters,
   ].join(' ')
   const jdbcPassword = password ? `&password=${e(password)}` : ''
   const variables: [string, string][] = [
@@ -69,12 +77,14 @@ export function connectionForms(
     ['PGUSER', user],
     ...(password ? ([['PGPASSWORD', password]] as [string, string][]) : []),
     ['PGDATABASE', database],
-    ...(tls
+    ...(required
       ? ([
           ['PGSSLMODE', 'require'],
           ['PGCHANNELBINDING', 'require'],
         ] as [string, string][])
-      : []),
+      : tls
+        ? ([['PGSSLMODE', 'disable']] as [string, string][])
+        : []),
   ]
   // by its parts: the driver does not take an IPv6 address out of a URI
   const script = [
@@ -87,9 +97,9 @@ export function connectionForms(
   return {
     uri,
     keywords,
-    psql: `psql ${shellWord(tls ? `${address}?${TLS_PARAMETERS.join('&')}` : address)}`,
-    jdbc: `jdbc:postgresql://${host}:${port}/${e(database)}?user=${e(user)}${jdbcPassword}${tls ? `&${TLS_PARAMETERS[0]}` : ''}`,
-    nodePostgres: `const client = new pg.Client({ ${script.join(', ')}${nodePostgresTls(tls)} })`,
+    psql: `psql ${shellWord(mode ? `${address}?${parameters.join('&')}` : address)}`,
+    jdbc: `jdbc:postgresql://${host}:${port}/${e(database)}?user=${e(user)}${jdbcPassword}${mode ? `&${mode}` : ''}`,
+    nodePostgres: `const client = new pg.Client({ ${script.join(', ')}${nodePostgresTls(required)} })`,
     go: goConnect(uri),
     python: pythonConnect(keywords),
     environment: variables.map(([name, value]) => `export ${name}=${shellWord(value)}`).join('\n'),

@@ -189,6 +189,38 @@ export const settingWords: Record<string, { title: string; meaning: string; warn
     title: 'Flashback log compression',
     meaning: 'How pages in the flashback log are compressed: zstd (the smallest), lz4, pglz or off.',
   },
+  polar_enable_shared_server: {
+    title: 'Shared Server',
+    meaning:
+      'Sessions that log in through the shared port share backends. Off, they keep a backend of their own; sessions that are shared stay shared until they end. Experimental.',
+  },
+  polar_ss_port: {
+    title: 'Shared port',
+    meaning:
+      'Port for sessions that share backends, on the addresses of listen_addresses. 0: nothing of Shared Server exists in the instance.',
+  },
+  polar_ss_backend_max_count: {
+    title: 'Workers',
+    meaning:
+      'Most workers of all pools together. -5 is a fifth of max_connections; 0 and -1 are all of them.',
+  },
+  polar_ss_session_wait_timeout: {
+    title: 'Session wait timeout',
+    meaning: 'A session that has waited for a worker for so long ends with SQLSTATE 53300. 0 means no limit.',
+  },
+  polar_ss_shared_memory_size: {
+    title: 'Memory of shared sessions',
+    meaning:
+      'What all sessions together may take along when they leave a worker. When it is used up, sessions keep their workers and logins are refused.',
+  },
+  polar_ss_max_sessions: {
+    title: 'Maximum shared sessions',
+    meaning: 'How many sessions the shared port accepts at once. Each takes about 0.6 kB of shared memory.',
+  },
+  polar_ss_dedicated_dbuser_names: {
+    title: 'Native databases and roles',
+    meaning: 'Databases and roles whose sessions keep a backend of their own: d1/*, */u1, d2/u2.',
+  },
   max_wal_size: {
     title: 'Maximum WAL size',
     meaning:
@@ -234,4 +266,15 @@ export const ioSettings = [
   'polar_index_create_bulk_extend_size',
   'full_page_writes',
   'polar_page_repair_guard',
+] as const
+
+/** The settings of the card of Shared Server, in the order shown. */
+export const sharedServerSettings = [
+  'polar_enable_shared_server',
+  'polar_ss_port',
+  'polar_ss_backend_max_count',
+  'polar_ss_session_wait_timeout',
+  'polar_ss_max_sessions',
+  'polar_ss_shared_memory_size',
+  'polar_ss_dedicated_dbuser_names',
 ] as const

@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest'
-import { formatWait, pinnedAdvice, type SharedServerSeen, sharedServerState } from './shared-server'
+import {
+  formatWait,
+  pinnedAdvice,
+  type SharedServerSeen,
+  sharedConnection,
+  sharedServerState,
+} from './shared-server'
 
 const seen = (what: Partial<SharedServerSeen>): SharedServerSeen => ({
   port: 5433,
@@ -53,4 +59,18 @@ test('a wait is written with what matters of it', () => {
     '1.5 s',
     '60 s',
   ])
+})
+
+test('strings for the shared port leave TLS out, unless other hosts come in by it only', () => {
+  const target = { host: '10.0.0.1', port: 5_432, user: 'postgres', database: 'postgres' }
+  const access = { tls: true, listens: true, withoutTls: false, sessionsWithoutTls: 0 }
+  expect(sharedConnection(target, 5_999, access)).toMatchObject({
+    shared: false,
+    forms: { uri: 'postgresql://postgres@10.0.0.1:5999/postgres?sslmode=require' },
+  })
+  for (const other of [null, { ...access, listens: false }, { ...access, withoutTls: true }])
+    expect(sharedConnection(target, 5_999, other)).toMatchObject({
+      shared: true,
+      forms: { uri: 'postgresql://postgres@10.0.0.1:5999/postgres?sslmode=disable' },
+    })
 })

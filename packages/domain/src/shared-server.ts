@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { type ConnectionForms, type ConnectionTarget, connectionForms } from './connection'
+import { type RemoteAccess, requiresTls } from './remote-access'
 
 /**
  * Of the dispatcher, the process that accepts the clients of `polar_ss_port`. Absent: the engine says that it has none; stopped:
@@ -174,4 +176,17 @@ export function formatWait(ms: number): string {
   if (ms >= 1_000) return `${(ms / 1_000).toFixed(1)} s`
   if (ms >= 10) return `${Math.round(ms)} ms`
   return `${Number(ms.toPrecision(2))} ms`
+}
+
+/**
+ * How to reach the shared port. A client that uses TLS is native, so the strings say that it does not; unless clients on other
+ * hosts are let in over TLS only: then they have to, and `shared` is false.
+ */
+export function sharedConnection(
+  target: ConnectionTarget,
+  port: number,
+  access: RemoteAccess | null | undefined,
+): { forms: ConnectionForms; shared: boolean } {
+  const shared = !(access?.listens && requiresTls(access))
+  return { forms: connectionForms({ ...target, port }, null, shared ? 'disabled' : true), shared }
 }

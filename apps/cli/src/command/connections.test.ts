@@ -2,6 +2,11 @@ import type { SharedServer } from '@floe/domain'
 import { expect, test } from 'vitest'
 import { formatConnections } from './connections'
 
+const shop = {
+  name: 'shop',
+  connection: { host: '127.0.0.1', port: 5_500, user: 'postgres', database: 'postgres' },
+  remoteAccess: null,
+}
 const off: SharedServer = {
   port: null,
   enabled: false,
@@ -55,26 +60,26 @@ const on: SharedServer = {
 }
 
 test('what is off or unknown is said, with no number that could be taken for a measurement', () => {
-  expect(formatConnections('shop', null)).toMatch(/^Unknown: .*shared_server/)
-  const text = formatConnections('shop', off)
+  expect(formatConnections(shop, null)).toMatch(/^Unknown: .*shared_server/)
+  const text = formatConnections(shop, off)
   expect(text).toMatch(/^Shared Server is off/)
   expect(text).toContain('./floe setting set shop polar_ss_port=PORT polar_enable_shared_server=on')
   expect(text).not.toMatch(/sessions {2}|workers {2}|transactions {2}/)
 })
 
 test('a dispatcher that is gone leaves sessions unknown', () => {
-  const text = formatConnections('shop', { ...on, dispatcher: 'absent', counts: null, pinned: [], pools: [] })
+  const text = formatConnections(shop, { ...on, dispatcher: 'absent', counts: null, pinned: [], pools: [] })
   expect(text).toContain('Dispatcher down')
   expect(text).toContain('the engine has none; sessions are unknown')
   expect(text).not.toContain('transactions')
 })
 
 test('sessions by mode, workers, waits, reasons with advice, and pools', () => {
-  const text = formatConnections('shop', on)
+  const text = formatConnections(shop, on)
   expect(text).toContain('40 shared, 2 dedicated, of at most 10000; 3 native')
   expect(text).toContain('8 of at most 20, 0 free, in 1 pool\n')
   expect(text).toContain('p50 0.13 ms, p99 16 ms')
   expect(text).toMatch(/temporary objects +2 +Drop temporary tables/)
   expect(text).toMatch(/shop +app +42 +8 +0 +6 +2 +3\.2 ms +1234/)
-  expect(text).toContain('sslmode=disable')
+  expect(text).toContain("psql 'postgresql://postgres@127.0.0.1:5999/postgres?sslmode=disable'")
 })

@@ -5,15 +5,18 @@ import {
   SHARED_SERVER_LIMITS,
   type SharedServer,
   type SharedServerCounts,
+  sharedConnection,
   sharedServerState,
   sharedServerWords,
 } from '@floe/domain'
 import type { Command } from 'commander'
 import { moment, printResult, table } from '../output'
-import { findInstance, openConsole } from './find-instance'
+import { findInstance, type InstanceDetail, openConsole } from './find-instance'
 import { verb } from './verb'
 
 type Verb = { json?: boolean }
+/** Whose Shared Server it is. */
+type Asked = Pick<InstanceDetail, 'name' | 'connection' | 'remoteAccess'>
 
 const waitOf = (ms: number | null) => (ms === null ? '–' : formatWait(ms))
 
@@ -70,7 +73,10 @@ const formatPools = ({ pools }: SharedServer): string[] =>
       ]
 
 /** What a person reads of Shared Server; that it is off, or unknown, is said in words and never as zeros. */
-export function formatConnections(name: string, server: SharedServer | null): string {
+export function formatConnections(
+  { name, connection, remoteAccess }: Asked,
+  server: SharedServer | null,
+): string {
   if (server === null)
     return 'Unknown: its engine has no Shared Server, or its database postgres lacks the extension shared_server.'
   const state = sharedServerState(server)
@@ -84,6 +90,9 @@ export function formatConnections(name: string, server: SharedServer | null): st
   return [
     `state         ${words.title}: ${words.meaning}`,
     `port          ${server.port}`,
+    ...(connection && server.port !== null && state !== 'down'
+      ? [`connect       ${sharedConnection(connection, server.port, remoteAccess).forms.psql}`]
+      : []),
     ...(server.tls
       ? ['tls           on: a client that uses it gets a backend of its own; connect with sslmode=disable']
       : []),
@@ -105,8 +114,8 @@ export function addConnections(instance: Command): void {
     'Queries the instance for its Shared Server: sessions by mode and state, workers and pools, waits for a worker since the start, and why sessions are pinned, with what can be done about it.',
   ).action(async (name: string, { json }: Verb) => {
     const client = openConsole()
-    const { instanceId } = await findInstance(client, name)
-    const seen = await client.trpc.sharedServer.read.query({ instanceId })
-    printResult(json, seen, () => formatConnections(name, seen.sharedServer))
+    const instance = await findInstance(client, name)
+    const seen = await client.trpc.sharedServer.read.query({ instanceId: instance.instanceId })
+    printResult(json, seen, () => formatConnections(instance, seen.sharedServer))
   })
 }

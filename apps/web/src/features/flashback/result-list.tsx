@@ -3,10 +3,10 @@ import { type Fault, formatBytes } from '@floe/domain'
 import { Card, FaultAlert, Moment, SkeletonRows } from '@floe/ui'
 import { useQuery } from '@tanstack/react-query'
 import { useTRPC } from '@/trpc/client'
+import { useStandingFault } from '../console/use-standing-fault'
 import { useInstance } from '../instance/instance-context'
 import { ResultActions } from './result-actions'
 import { isSaidOnce } from './said-once'
-import { useStandingFault } from './use-standing-fault'
 
 const READ_MS = 5_000
 

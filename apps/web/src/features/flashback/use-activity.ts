@@ -2,9 +2,9 @@
 import { useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { useTRPC } from '@/trpc/client'
+import { useStandingFault } from '../console/use-standing-fault'
 import { useInstance } from '../instance/instance-context'
 import { groupEvents } from './table-events'
-import { useStandingFault } from './use-standing-fault'
 
 /** The agent reads on with each question while it has not read the whole window. */
 const READING_MS = 1_000

@@ -2,9 +2,9 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useEffect, useMemo, useState } from 'react'
 import { useTRPC } from '@/trpc/client'
+import { useStandingFault } from '../console/use-standing-fault'
 import { useInstance } from '../instance/instance-context'
 import { type TableChoice, tableNameOf } from './table-list'
-import { useStandingFault } from './use-standing-fault'
 
 const READ_MS = 5_000
 /** A word is searched for when nothing was typed for this long. */

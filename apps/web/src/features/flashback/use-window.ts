@@ -3,9 +3,9 @@ import { useNow } from '@floe/ui'
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { useTRPC } from '@/trpc/client'
+import { useStandingFault } from '../console/use-standing-fault'
 import { useInstance } from '../instance/instance-context'
 import type { RatePoint } from './moment-timeline'
-import { useStandingFault } from './use-standing-fault'
 import type { Stretch } from './window-scale'
 
 /** The window moves on in steps of a pixel or so. */

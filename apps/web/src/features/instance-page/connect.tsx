@@ -6,6 +6,7 @@ import { useCluster } from '../cluster/use-cluster'
 import { ConnectionCard } from '../instance/connection-card'
 import { useInstance } from '../instance/instance-context'
 import { RemoteAccessAlert } from '../instance/remote-access'
+import { SharedConnection } from '../shared-server/shared-connection'
 
 /** How to reach an instance; without a password, which nobody but its owner has. */
 export function Connect() {
@@ -44,6 +45,7 @@ export function Connect() {
             : `It reaches ${instance.name} in any role; after a switchover its role may differ.`
         }
       />
+      <SharedConnection />
       <Card title="Details">
         <KeyValue
           items={[

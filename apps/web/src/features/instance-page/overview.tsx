@@ -6,7 +6,6 @@ import {
   FaultAlert,
   type TimeRange,
   TimeRangePicker,
-  TimeSeriesChart,
   timeRangeLabel,
   useNow,
 } from '@floe/ui'
@@ -23,19 +22,11 @@ import { RecoveryHistory } from '../protection/recovery-history'
 import { stallBands } from '../stall/stall-bands'
 import { StallTable } from '../stall/stall-table'
 import { useStalls } from '../stall/use-stalls'
-import {
-  type ChartDefinition,
-  chartsShown,
-  linesShown,
-  metricsOf,
-  overviewMetrics,
-  overviewShape,
-} from '../telemetry/chart-definitions'
+import { chartsShown, overviewMetrics, overviewShape } from '../telemetry/chart-definitions'
 import { ExportMenu } from '../telemetry/export-menu'
+import { LiveChart } from '../telemetry/live-chart'
 import { Readings } from '../telemetry/readings'
 import { SampleAge } from '../telemetry/sample-age'
-import type { TimelineRow } from '../telemetry/timeline'
-import { useStaggered } from '../telemetry/use-staggered'
 import { useTimeRange } from '../telemetry/use-time-range'
 import { useTimeline, windowOf } from '../telemetry/use-timeline'
 import { WhenVisible } from '../telemetry/when-visible'
@@ -164,68 +155,3 @@ export function Overview() {
 }
 
 const noBands: ReturnType<typeof checkpointBands> = []
-
-/** One chart that draws what it gets a little after the one before it. */
-function LiveChart({
-  chart,
-  rows,
-  from,
-  to,
-  bands,
-  generation,
-  delayMs,
-  loading,
-  staleMs,
-  instance,
-  onZoom,
-}: {
-  chart: ChartDefinition
-  rows: readonly TimelineRow[]
-  from: number
-  to: number
-  bands: ReturnType<typeof checkpointBands>
-  generation: string
-  delayMs: number
-  loading: boolean
-  staleMs: number | null
-  instance: { instanceId: string; name: string }
-  onZoom: (from: number, to: number) => void
-}) {
-  const next = useMemo(() => ({ generation, rows, from, to, bands }), [generation, rows, from, to, bands])
-  const shown = useStaggered(next, delayMs)
-  // the same lines stay the same array, so that the plot is drawn only when something changes
-  const keys = linesShown(chart, shown.rows)
-    .map((line) => line.key)
-    .join()
-  const series = useMemo(
-    () => chart.series.filter((line) => keys.split(',').includes(line.key)),
-    [chart, keys],
-  )
-  const csv = new URLSearchParams({
-    instanceId: instance.instanceId,
-    from: String(Math.round(shown.from)),
-    to: String(Math.round(shown.to)),
-    metrics: metricsOf(chart).join(','),
-  })
-  return (
-    <TimeSeriesChart
-      title={chart.title}
-      description={chart.description}
-      unit={chart.unit}
-      stacked={chart.stacked}
-      leastTop={chart.leastTop}
-      clipsExceptions={chart.clipsExceptions}
-      series={series}
-      rows={shown.rows}
-      from={shown.from}
-      to={shown.to}
-      bands={shown.bands}
-      loading={loading}
-      // whole seconds are enough, and keep the chart from being drawn more often
-      staleMs={staleMs === null ? null : Math.floor(staleMs / 1_000) * 1_000}
-      fileName={instance.name}
-      csvHref={`/api/export/samples.csv?${csv}`}
-      onZoom={onZoom}
-    />
-  )
-}

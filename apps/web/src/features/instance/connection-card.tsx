@@ -35,19 +35,22 @@ export function ConnectionCard({
   connection,
   title,
   description,
+  testId = 'connection',
 }: {
   connection: ConnectionForms
   title: string
   description?: string | undefined
+  /** What the names of its strings begin with, where a page has several cards. */
+  testId?: string
 }) {
   const others = forms.filter((form) => form.key !== 'uri')
   return (
     <Card title={title} description={description}>
       <p className="mb-1 text-xs text-ink-muted">URI: DATABASE_URL of most frameworks; libpq takes it too.</p>
-      <Copyable text={connection.uri} what="URI" testId="connection-uri" />
+      <Copyable text={connection.uri} what="URI" testId={`${testId}-uri`} />
       <div className="mt-4">
         <Tabs
-          label="Other forms of the connection"
+          label={`Other forms of: ${title}`}
           tabs={others.map((form) => ({
             value: form.key,
             label: form.label,
@@ -58,7 +61,7 @@ export function ConnectionCard({
                   text={connection[form.key]}
                   what={form.what}
                   multiline={form.multiline}
-                  testId={`connection-${form.key}`}
+                  testId={`${testId}-${form.key}`}
                 />
               </>
             ),

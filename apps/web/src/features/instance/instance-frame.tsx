@@ -16,6 +16,7 @@ import { useStaleAge } from './use-age'
 const tabs = [
   { path: '', label: 'Overview' },
   { path: '/connect', label: 'Connect' },
+  { path: '/connections', label: 'Connections' },
   { path: '/replication', label: 'Replication' },
   { path: '/flashback', label: 'Flashback' },
   { path: '/settings', label: 'Settings' },
@@ -168,7 +169,10 @@ function InstanceHeader() {
       <SharedUserNotice />
       <TabBar label="Instance">
         {tabs.map((tab) => (
-          <TabLink key={tab.path} current={tab.path === '' ? rest === '' : `/${rest}`.startsWith(tab.path)}>
+          <TabLink
+            key={tab.path}
+            current={tab.path === '' ? rest === '' : `/${rest}/`.startsWith(`${tab.path}/`)}
+          >
             <Link href={`${base}${tab.path}`}>{tab.label}</Link>
           </TabLink>
         ))}

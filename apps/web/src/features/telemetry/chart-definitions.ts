@@ -299,9 +299,11 @@ export const metricsOf = (chart: ChartDefinition): MetricName[] => [
 export const linesShown = (chart: ChartDefinition, rows: readonly TimelineRow[]): readonly ChartLine[] =>
   chart.series.filter((line) => line.shownWhere?.(rows) ?? true)
 
-/** The charts that have something to show. */
-export const chartsShown = (rows: readonly TimelineRow[]): readonly ChartDefinition[] =>
-  overviewCharts.filter((chart) => chart.onlyWhere?.(rows) ?? true)
+/** Those of some charts that have something to show. */
+export const chartsShown = (
+  rows: readonly TimelineRow[],
+  charts: readonly ChartDefinition[] = overviewCharts,
+): readonly ChartDefinition[] => charts.filter((chart) => chart.onlyWhere?.(rows) ?? true)
 
 /** Every metric the overview reads: what is drawn, what is exported and what stands in its readings. */
 export const overviewMetrics: readonly MetricName[] = [
@@ -317,15 +319,64 @@ export const overviewMetrics: readonly MetricName[] = [
   ]),
 ]
 
-const computed = overviewCharts.flatMap((chart) =>
-  chart.series.flatMap(({ key, compute }) => (compute ? [{ key, compute }] : [])),
-)
-
-/** What the rows that charts draw from are made of: metrics, and the lines that are computed. */
-export const overviewShape: RowShape = {
-  metrics: overviewMetrics,
-  maximumOf: overviewCharts.flatMap((chart) =>
-    chart.series.flatMap((line) => (line.maximumKey ? line.reads : [])),
-  ),
-  derive: (values) => Object.fromEntries(computed.map(({ key, compute }) => [key, compute(values)])),
+/** What rows are made of from which these charts draw: metrics, and the lines that are computed. */
+function shapeOf(charts: readonly ChartDefinition[], metrics: readonly MetricName[]): RowShape {
+  const lines = charts.flatMap((chart) => chart.series)
+  const computed = lines.flatMap(({ key, compute }) => (compute ? [{ key, compute }] : []))
+  return {
+    metrics,
+    maximumOf: lines.flatMap((line) => (line.maximumKey ? line.reads : [])),
+    derive: (values) => Object.fromEntries(computed.map(({ key, compute }) => [key, compute(values)])),
+  }
 }
+
+/** Of the overview. */
+export const overviewShape: RowShape = shapeOf(overviewCharts, overviewMetrics)
+
+/** The charts of an instance's connections: its sessions beside its transactions. */
+export const connectionCharts: readonly ChartDefinition[] = [
+  {
+    id: 'shared-transactions',
+    title: 'TPS',
+    description:
+      'Transactions ended per second, all of them and those of sessions that came through the shared port.',
+    unit: '1/s',
+    leastTop: 10,
+    series: [
+      of('tps', 'all', 1, { maximum: true }),
+      of('shared_transactions', 'through the shared port', 2, { shownWhere: known('shared_transactions') }),
+    ],
+  },
+  {
+    id: 'sessions',
+    title: 'Sessions',
+    description: 'Sessions by mode; those that wait for a worker, and the workers, are drawn over them.',
+    unit: '1',
+    stacked: true,
+    leastTop: 4,
+    onlyWhere: known('sessions_shared'),
+    series: [
+      of('sessions_shared', 'shared', 1),
+      of('sessions_dedicated', 'dedicated', 2),
+      of('sessions_native', 'native', 6),
+      of('sessions_waiting', 'waiting for a worker', 5, { kind: 'line' }),
+      of('workers', 'workers', 3, { kind: 'line', dashed: true }),
+    ],
+    alsoExported: ['sessions_parked', 'workers_free'],
+  },
+  {
+    id: 'session-waits',
+    title: 'Wait for a worker',
+    description: 'How long sessions waited for a worker; unknown while no session was given one.',
+    unit: 'ms',
+    clipsExceptions: true,
+    onlyWhere: known('session_wait_p99'),
+    series: [of('session_wait_p50', 'p50', 1), of('session_wait_p99', 'p99', 5)],
+    alsoExported: ['session_wait_timeouts'],
+  },
+]
+
+/** Of the page Connections. */
+export const connectionShape: RowShape = shapeOf(connectionCharts, [
+  ...new Set(connectionCharts.flatMap(metricsOf)),
+])
