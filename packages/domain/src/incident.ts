@@ -23,6 +23,7 @@ type IncidentKindFacts = {
     | 'instance'
     | 'instance/settings'
     | 'instance/flashback'
+    | 'instance/connections'
     | 'instance/replication'
     | 'instance/replication/takeover'
   /** The button the console offers, left out where a person has to find out first; `dialog` is what it asks. */
@@ -207,6 +208,16 @@ export const incidentKinds = {
     about: ['instanceId'],
     page: 'instance',
     resolved: 'The guard is on, full-page images are written, or the instance is not running.',
+  },
+  // the engine starts another one a second after it ended
+  'shared-server-down': {
+    severity: 'critical',
+    openedBy: 'host lane',
+    about: ['instanceId'],
+    page: 'instance/connections',
+    graceMs: 10_000,
+    duringOperations: 'not opened',
+    resolved: 'The dispatcher answers, the instance has no shared port any more, or it is not running.',
   },
   'flashback-window-ended': {
     severity: 'warning',

@@ -504,3 +504,40 @@ test('a flashback log without a window is one as long as it waits; an operation 
   ).toEqual([])
   expect(keys(flashing(waiting, 0, { known: [known({ busy: true })] }))).toEqual([])
 })
+
+test('a shared port that no dispatcher serves is one for as long as that lasts', () => {
+  const about = (
+    server: NonNullable<HostSeen['report']['instances'][number]['sharedServer']> | null,
+    more: Partial<HostSeen> = {},
+  ) => {
+    const s = seen(more)
+    const [instance] = s.report.instances
+    if (instance) instance.sharedServer = server
+    return s
+  }
+  const down = { port: 6_500, enabled: true, dispatcher: 'absent' } as const
+  expect(deriveIncidents(about(down))).toMatchObject([
+    {
+      key: 'shared-server-down:i-1',
+      severity: 'critical',
+      detail: expect.stringContaining('clients of port 6500 cannot connect'),
+      hint: expect.stringContaining('polar_ss_port=PORT'),
+    },
+  ])
+  expect(deriveIncidents(about({ ...down, dispatcher: 'stopped' }))).toMatchObject([
+    { detail: expect.stringContaining('stopped by a signal'), hint: expect.stringContaining('SIGCONT') },
+  ])
+  // whoever logs in would have a backend alone: the port is as dead
+  expect(keys(about({ ...down, enabled: false }))).toEqual(['shared-server-down:i-1'])
+  const open = { open: opened('shared-server-down:i-1') }
+  expect(keys(about({ ...down, dispatcher: 'running' }, open))).toEqual([])
+  expect(keys(about({ port: null, enabled: true, dispatcher: null }, open))).toEqual([])
+  // unknown: an older agent, or an instance without the views
+  expect(keys(about(null, open))).toEqual([])
+  // an operation restarts it; one that was open stays so
+  expect(keys(about(down, { known: [known({ busy: true })] }))).toEqual([])
+  expect(keys(about(down, { known: [known({ busy: true })], ...open }))).toEqual(['shared-server-down:i-1'])
+  const stopped = about(down)
+  for (const instance of stopped.report.instances) instance.state = 'stopped'
+  expect(keys(stopped)).not.toContain('shared-server-down:i-1')
+})

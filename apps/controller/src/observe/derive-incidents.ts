@@ -11,6 +11,7 @@ import {
   incidentKey,
   incidentKindOf,
   type Protection,
+  sharedServerState,
   waitingForStandbys,
   windowEndedLately,
 } from '@floe/domain'
@@ -61,6 +62,7 @@ export function deriveIncidents(seen: HostSeen): HostIncident[] {
     ...seen.known.flatMap((known) => protectionIncidents(seen, known, reported.get(known.instanceId))),
     ...seen.known.flatMap((known) => memoryIncidents(seen, known, reported.get(known.instanceId))),
     ...seen.known.flatMap((known) => flashbackIncidents(seen, known, reported.get(known.instanceId))),
+    ...seen.known.flatMap((known) => sharedServerIncidents(seen, known, reported.get(known.instanceId))),
     ...unregistered(seen),
   ]
   return found.filter((i) => !suspended(i))
@@ -369,6 +371,31 @@ function flashbackIncidents(
       }),
     )
   return found
+}
+
+/** A shared port that nobody serves, whether its sessions would share backends or not. */
+function sharedServerIncidents(
+  seen: HostSeen,
+  known: KnownInstance,
+  reported: InstanceObserved | undefined,
+): HostIncident[] {
+  const server = reported?.sharedServer
+  if (known.deleted || reported?.state !== 'running' || !server) return []
+  if (server.port === null || sharedServerState(server) !== 'down') return []
+  const stopped = server.dispatcher === 'stopped'
+  return [
+    incident('shared-server-down', [known.instanceId], {
+      hostId: seen.hostId,
+      instanceId: known.instanceId,
+      title: `instance "${known.name}" does not serve its shared port`,
+      detail: stopped
+        ? `Its dispatcher is stopped by a signal: clients of port ${server.port} wait, those of port ${reported.port} are not affected.`
+        : `The engine has no dispatcher: clients of port ${server.port} cannot connect, those of port ${reported.port} are not affected.`,
+      hint: stopped
+        ? 'Let the process go on (SIGCONT), or restart the instance.'
+        : `The instance’s log says why. Where another program has the port, end it, or choose another port: "./floe setting set ${known.name} polar_ss_port=PORT", and restart the instance.`,
+    }),
+  ]
 }
 
 function whyUnprotected(p: Protection, sick: boolean): string {
