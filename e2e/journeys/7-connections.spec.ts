@@ -6,6 +6,7 @@ import { type CreatedInstance, createInstance, engineProgram, sql } from '../fix
 import { openInstance } from '../fixtures/instance-page'
 import { looksRight } from '../fixtures/looks-right'
 import { signIn } from '../fixtures/owner'
+import { pidOf } from '../fixtures/processes'
 
 /** Sessions at once; the workers of an instance as it is made are a fifth of its max_connections. */
 const CLIENTS = 200
@@ -104,11 +105,12 @@ test('Shared Server is off until it is turned on in the browser, which says what
 test('many sessions on few workers, one that is pinned and why, and a dispatcher that stands still', async ({
   page,
 }) => {
+  test.setTimeout(300_000)
   await signIn(page)
   await openInstance(page, 'pooled', 'Connections')
   const server = card(page, /^Shared Server/)
   const running = [
-    load(port, instance, CLIENTS, 'select pg_sleep(0.02);\n'),
+    load(port, instance, CLIENTS, 'select count(*) from pg_namespace, pg_sleep(0.02);\n'),
     load(
       port,
       instance,
@@ -142,6 +144,18 @@ test('many sessions on few workers, one that is pinned and why, and a dispatcher
       "select count(*) from pg_stat_activity where backend_type = 'client backend'",
     )
     expect(Number(backends)).toBeLessThan(CLIENTS / 2)
+
+    // an agent that stands still says nothing: what it said last is no state of now
+    const agent = pidOf('agent')
+    process.kill(agent, 'SIGSTOP')
+    try {
+      await expect(server.getByText('On when last seen')).toBeVisible({ timeout: 30_000 })
+      await expect(server.getByRole('button', { name: 'Turn off' })).toBeDisabled()
+      await looksRight(page, 'connections-stale')
+    } finally {
+      process.kill(agent, 'SIGCONT')
+    }
+    await expect(server.getByText('On', { exact: true })).toBeVisible({ timeout: 60_000 })
 
     const pid = Number(await sql(instance.connectionString, 'select pid from polar_stat_dispatcher'))
     process.kill(pid, 'SIGSTOP')
@@ -194,4 +208,8 @@ test('turned off by a reload, and the port is closed with a restart', async ({ p
   await dialog.getByRole('button', { name: 'Apply' }).click()
   await expect(card(page, /^Turn on Shared Server/)).toBeVisible({ timeout: 90_000 })
   expect((await asked()).port).toBeNull()
+
+  await floe('instance', 'stop', 'pooled')
+  await expect(page.getByText('pooled does not run')).toBeVisible()
+  await looksRight(page, 'connections-stopped')
 })

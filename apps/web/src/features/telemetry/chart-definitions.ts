@@ -339,7 +339,7 @@ export const connectionCharts: readonly ChartDefinition[] = [
     id: 'shared-transactions',
     title: 'TPS',
     description:
-      'Transactions ended per second, all of them and those of sessions that came through the shared port.',
+      'Transactions ended per second, all of them and those of sessions that came through the shared port. PostgreSQL counts those that touch no table late, so that all of them may look fewer for a while.',
     unit: '1/s',
     leastTop: 10,
     series: [
