@@ -5,6 +5,7 @@ import {
   type SharedServerSeen,
   sharedConnection,
   sharedServerState,
+  workersWords,
 } from './shared-server'
 
 const seen = (what: Partial<SharedServerSeen>): SharedServerSeen => ({
@@ -73,4 +74,9 @@ test('strings for the shared port leave TLS out, unless other hosts come in by i
       shared: true,
       forms: { uri: 'postgresql://postgres@10.0.0.1:5999/postgres?sslmode=disable' },
     })
+})
+
+test('workers beyond the limit are named as what they are', () => {
+  expect(workersWords(8, 20)).toBe('8 of at most 20')
+  expect(workersWords(22, 20)).toBe('20 and 2 in reserve, because sessions waited too long')
 })

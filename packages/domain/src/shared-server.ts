@@ -170,6 +170,12 @@ export function pinnedAdvice(reason: string): string {
   return 'engine/modules/shared_server/README.md lists what pins a session, and until when.'
 }
 
+/** Workers against `polar_ss_backend_max_count`: reserved ones start beyond it when nobody was given one for the stall limit. */
+export const workersWords = (workers: number, max: number): string =>
+  workers > max
+    ? `${max} and ${workers - max} in reserve, because sessions waited too long`
+    : `${workers} of at most ${max}`
+
 /** A wait for a worker: `0.13 ms`, `42 ms`, `1.5 s`. */
 export function formatWait(ms: number): string {
   if (ms >= 10_000) return `${Math.round(ms / 1_000)} s`

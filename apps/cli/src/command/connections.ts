@@ -8,6 +8,7 @@ import {
   sharedConnection,
   sharedServerState,
   sharedServerWords,
+  workersWords,
 } from '@floe/domain'
 import type { Command } from 'commander'
 import { moment, printResult, table } from '../output'
@@ -24,7 +25,7 @@ function formatCounts(server: SharedServer, c: SharedServerCounts): string[] {
   return [
     `sessions      ${c.shared} shared, ${c.dedicated} dedicated, of at most ${server.sessionsMax}; ${c.native} native`,
     `states        ${c.bound} bound, ${c.parked} parked, ${c.waiting} waiting for a worker, ${c.login} logging in`,
-    `workers       ${c.workers} of at most ${server.workersMax}, ${c.freeWorkers} free, in ${c.pools} ${c.pools === 1 ? 'pool' : 'pools'}`,
+    `workers       ${workersWords(c.workers, server.workersMax)}, ${c.freeWorkers} free, in ${c.pools} ${c.pools === 1 ? 'pool' : 'pools'}`,
     `wait          p50 ${waitOf(c.waitP50Ms)}, p99 ${waitOf(c.waitP99Ms)}; ${c.timeouts} sessions ended because they waited too long`,
     `transactions  ${c.transactions}`,
     `memory        ${formatBytes(c.memoryBytes)} of at most ${formatBytes(server.memoryMaxBytes)} for what sessions take along`,

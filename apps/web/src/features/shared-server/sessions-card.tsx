@@ -6,6 +6,7 @@ import {
   type SharedServer,
   sharedServerState,
   sharedServerWords,
+  workersWords,
 } from '@floe/domain'
 import { Age, Alert, Badge, Button, Card, KeyValue, Moment } from '@floe/ui'
 import { useMayChange, viewerHint } from '../console/account-context'
@@ -130,7 +131,7 @@ export function SessionsCard({
             },
             {
               label: 'Workers',
-              value: `${n(c.workers)} of at most ${n(server.workersMax)}, ${n(c.freeWorkers)} free`,
+              value: `${workersWords(c.workers, server.workersMax)}, ${n(c.freeWorkers)} free`,
               source: 'polar_stat_dispatcher.n_backends; polar_ss_backend_max_count',
             },
             {
