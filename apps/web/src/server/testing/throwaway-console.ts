@@ -60,7 +60,11 @@ export async function throwawayConsole(options: {
       headers: Record<string, string> = {},
       other: Partial<Pick<Ports, 'checkTimes' | 'agents'>> = {},
     ) {
-      return appRouter.createCaller(await createContext({ ...ports, ...other }, new Headers(headers)))
+      // patient unless a test says otherwise: what it waits for is the test's own doing
+      const checkTimes = { takenMs: 60_000, answeredMs: 60_000 }
+      return appRouter.createCaller(
+        await createContext({ ...ports, checkTimes, ...other }, new Headers(headers)),
+      )
     },
     /** A user with a role and a signed-in session; answers the cookie. */
     async signedIn(role: AccountRole) {
