@@ -48,7 +48,6 @@ export function SessionsCard({
           Port {server.port}. Read from polar_stat_dispatcher <Age at={observedAt} />.
         </>
       }
-      className={stale ? 'opacity-60' : undefined}
       actions={
         <>
           {server.enabled ? (
