@@ -67,7 +67,7 @@ const ofEngine = (...names) => names.map((name) => `engine/${name}`)
  */
 export const agentRooms = {
   ...{ host: [], 'host/limits': ['host'] },
-  ...{ 'engine/libraries': [], 'engine/sql': [], 'engine/directory': ['host'] },
+  ...{ 'engine/libraries': [], 'engine/shared-server': [], 'engine/sql': [], 'engine/directory': ['host'] },
   'engine/registry': ['host', ...ofEngine('directory')],
   'engine/process': ['host', ...ofEngine('directory', 'registry')],
   'engine/limits': ['host', ...ofEngine('process')],
