@@ -406,6 +406,14 @@ my %step = (
 	},
 	late_default => sub { $node->safe_psql('postgres', "ALTER TABLE shape ALTER c$did{drop_column} SET DEFAULT 'e'"); $did{late_default}++ });
 
+# What the load had prepared when it was killed would keep its rows from VACUUM for ever
+sub end_prepared
+{
+	$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()}) or die 'sessions of the load go on';
+	$node->safe_psql('postgres', "ROLLBACK PREPARED '$_'") for split /\n/, $node->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts');
+	return;
+}
+
 sub stop_load
 {
 	my ($how) = @_;
@@ -413,7 +421,7 @@ sub stop_load
 	$how->();
 	IPC::Run::kill_kill($load);
 	$node->start;
-	$node->safe_psql('postgres', "ROLLBACK PREPARED '$_'") for split /\n/, $node->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts');
+	end_prepared();
 	return;
 }
 
@@ -452,6 +460,7 @@ while (time - $began < $seconds || @stops)
 }
 check_load();
 IPC::Run::kill_kill($load);
+end_prepared();
 $step{$_}->() for qw(copy truncation change add_column late_default drop_column vacuum freeze checkpoint vacuum_full cluster toast_full retype rewrite
   add_partition drop_partition truncate drop);
 

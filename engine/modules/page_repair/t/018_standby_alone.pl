@@ -123,6 +123,9 @@ foreach my $round (1 .. $rounds)
 	my $what = "a clean restart of a standby that began consistent, round $round";
 	wait_for_replay($primary, $standby);
 	$primary->stop;
+	my ($control) = run_command([ 'pg_controldata', '-D', $primary->data_dir ]);
+	my ($last) = $control =~ /^Latest checkpoint location:\s+(\S+)$/m;
+	$standby->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() > '$last'") or die 'the primary\'s last checkpoint is not replayed';
 	my $offset = -s $standby->logfile;
 	$standby->restart;
 	$primary->start;
