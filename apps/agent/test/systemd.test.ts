@@ -1,7 +1,6 @@
-import { execFileSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { PrivateSystemd, waitUntil } from '@floe/testkit'
+import { copyEtc, PrivateSystemd, waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { packagedUnitName, unitName } from '../src/host/supervise-systemd'
 import { AgentFixture } from './agent-fixture'
@@ -98,11 +97,7 @@ describe.skipIf(reason !== null)(withTemplate, () => {
   const users = { from: 48_000, to: 48_099 }
   /** Users of instances, and the template, are on a disk that outlives its power being cut. */
   const install = (directory: string) => {
-    const units = join(directory, 'etc/systemd/system')
-    execFileSync('cp', ['-a', '/etc', join(directory, 'etc')])
-    rmSync(units, { recursive: true, force: true })
-    mkdirSync(units, { recursive: true })
-    copyFileSync(template, join(units, 'floe-instance@.service'))
+    copyFileSync(template, join(copyEtc(directory), 'floe-instance@.service'))
     mkdirSync(join(directory, 'state/users'), { recursive: true })
     // else the whole machine is searched for files of these users
     writeFileSync(join(directory, 'state/users/next'), `${users.from}\n`)

@@ -1,8 +1,7 @@
-import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PrivateSystemd } from '@floe/testkit'
+import { copyEtc, PrivateSystemd } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { programNames } from '../src/process/records'
 import { buildWorkspace } from '../src/up/workspace-build'
@@ -55,9 +54,7 @@ describe.skipIf(reason !== null)(`with its machine${reason ? ` (${reason})` : ''
   beforeAll(async () => {
     chmodSync(disk, 0o755)
     for (const name of ['home', 'state']) mkdirSync(join(disk, name))
-    execFileSync('cp', ['-a', '/etc', join(disk, 'etc')])
-    rmSync(join(disk, 'etc/systemd/system'), { recursive: true, force: true })
-    mkdirSync(join(disk, 'etc/systemd/system'), { recursive: true })
+    copyEtc(disk)
     // in the machine it would be built on a disk that is gone with it
     process.env.FLOE_CHECKOUT ??= checkout
     await buildWorkspace({ now: () => {}, log: () => {} }, programNames)

@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { makeScratchDirectory } from './scratch-directory'
 import { waitUntil } from './wait'
@@ -170,4 +170,25 @@ function childOf(pid: number | undefined): number | null {
   } catch {
     return null
   }
+}
+
+/**
+ * Copies /etc of this machine for a private systemd, without its units; answers the directory of units. A file that another
+ * program makes and removes meanwhile, as useradd does its locks, fails one copy and not the next.
+ */
+export function copyEtc(directory: string): string {
+  const etc = join(directory, 'etc')
+  for (let left = 50; ; left--) {
+    rmSync(etc, { recursive: true, force: true })
+    try {
+      execFileSync('cp', ['-a', '/etc', etc], { stdio: ['ignore', 'ignore', 'pipe'] })
+      break
+    } catch (error) {
+      if (left === 0) throw error
+    }
+  }
+  const units = join(etc, 'systemd/system')
+  rmSync(units, { recursive: true, force: true })
+  mkdirSync(units, { recursive: true })
+  return units
 }
