@@ -104,10 +104,7 @@ test('a value that would keep the engine from starting is refused before anythin
   await openInstance(page, 'tuned', 'Settings')
   await page.getByRole('link', { name: 'All settings', exact: true }).click()
   await page.getByRole('searchbox').fill('shared_buffers')
-  await page
-    .getByRole('row', { name: /shared_buffers/ })
-    .getByRole('button', { name: /change/i })
-    .click()
+  await page.getByRole('button', { name: 'Change shared_buffers', exact: true }).click()
   await page.getByLabel('New value').fill('9999TB')
   await page.getByRole('button', { name: 'Review changes' }).click()
   await expect(page.getByText(/invalid value|outside the valid range|exceeds/i).first()).toBeVisible()
