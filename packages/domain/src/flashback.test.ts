@@ -7,6 +7,7 @@ import {
   millisecondsOf,
   momentBefore,
   windowEndedLately,
+  windowShortenedLately,
 } from './flashback'
 
 const limits = { recoveryArea: true, rotationMs: 10_800_000, keepBytes: 2 ** 31, maxBytes: 10 * 2 ** 30 }
@@ -69,6 +70,15 @@ test('an end of the window is news for an hour, and none where the log is off', 
   expect(windowEndedLately(log, 3_601_000)).toBe(false)
   expect(windowEndedLately({ ...log, state: 'off' }, 2_000)).toBe(false)
   expect(windowEndedLately({ ...log, lastEndedAt: null }, 2_000)).toBe(false)
+})
+
+test('a window that gave way is news for an hour since it last did', () => {
+  const shortened = { times: 2, lastAt: 1_000, reason: 'the flashback log has reached its size limit' }
+  const log = { state: 'on', shortened } as FlashbackLog
+  expect(windowShortenedLately(log, 3_600_000)).toBe(shortened)
+  expect(windowShortenedLately(log, 3_601_000)).toBeNull()
+  expect(windowShortenedLately({ ...log, state: 'off' }, 2_000)).toBeNull()
+  expect(windowShortenedLately({ ...log, shortened: undefined }, 2_000)).toBeNull()
 })
 
 test('the moment before a commit is a microsecond earlier, and written so', () => {

@@ -92,12 +92,16 @@ const words: Record<FlashbackLogState, LogWords> = {
 /** What a person reads for the state of a flashback log. */
 export const flashbackWords = ({ state }: Pick<FlashbackLog, 'state'>): LogWords => words[state]
 
-/** An end of the window counts as news for this long; later the window is an ordinary one that began then. */
-export const WINDOW_ENDED_MS = 3_600_000
+/** What happened to the window counts as news for this long; later the window is an ordinary one. */
+const WINDOW_NEWS_MS = 3_600_000
 
 /** Whether a window, or a part of one, was lost lately. */
 export const windowEndedLately = (log: FlashbackLog, now: number): boolean =>
-  log.state !== 'off' && log.lastEndedAt !== null && now - log.lastEndedAt < WINDOW_ENDED_MS
+  log.state !== 'off' && log.lastEndedAt !== null && now - log.lastEndedAt < WINDOW_NEWS_MS
+
+/** Why and when the window was made shorter than its settings allow, if that was lately; it grows again where it may. */
+export const windowShortenedLately = (log: FlashbackLog, now: number): FlashbackLog['shortened'] =>
+  log.state !== 'off' && log.shortened && now - log.shortened.lastAt < WINDOW_NEWS_MS ? log.shortened : null
 
 /** What was measured of an instance whose flashback log is off, per second. */
 export type WritesMeasured = {

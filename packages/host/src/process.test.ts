@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { expect, test } from 'vitest'
-import { endProcess, identify, isAlive, isRunning, parseProcessStat, readProcess } from './process'
+import { endProcess, identify, isAlive, isRunning, parseProcessStat, readChild, readProcess } from './process'
 
 function start(script: string) {
   const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'ignore'] })
@@ -31,6 +31,23 @@ test('a process is not taken for an earlier one that had its pid', async () => {
   expect(isAlive({ ...identity, bootId: 'an earlier boot' })).toBe(false)
   await endProcess(identity, 5_000)
   expect(isAlive(identity)).toBe(false)
+})
+
+test('who is named as a child is believed to be one only where it is', async () => {
+  const child = await start('console.log(1); setInterval(() => {}, 1000)')
+  const pid = child.pid as number
+  expect(readChild(pid, process.pid)).toMatchObject({ pid, parent: process.pid })
+  for (const [named, parent] of [
+    [pid, process.ppid],
+    [pid, undefined],
+    [process.pid, process.pid],
+    [`${pid}`, process.pid],
+    [null, process.pid],
+  ] as const)
+    expect(readChild(named, parent)).toBeNull()
+  const identity = identify(pid)
+  if (identity) await endProcess(identity, 5_000)
+  expect(readChild(pid, process.pid)).toBeNull()
 })
 
 test('a process that ignores the request to end is killed at the deadline', async () => {

@@ -47,6 +47,15 @@ export function isRunning(p: ProcessStat | null): p is ProcessStat {
 }
 
 /**
+ * The running process of a pid that somebody names as a child of that parent; null where it is none. A pid may be another
+ * process by now, and whoever names it may name any.
+ */
+export function readChild(pid: unknown, parent: number | null | undefined): ProcessStat | null {
+  const stat = typeof pid === 'number' ? readProcess(pid) : null
+  return isRunning(stat) && stat.parent === parent ? stat : null
+}
+
+/**
  * What tells one process from another that later got the same pid: the moment it started, in clock ticks since this
  * boot, and the boot.
  */

@@ -1,5 +1,5 @@
 import { readKernelFile } from '@floe/host/kernel-file'
-import { isRunning, readProcess } from '@floe/host/process'
+import { readChild } from '@floe/host/process'
 
 /** How long it sleeps in one place of the kernel before that is said to hang. */
 const HUNG_MS = 2_000
@@ -40,8 +40,8 @@ export class HungSleep {
 
 /** The process of a pid, if it is that parent's child. Files that cost something are read only while it sleeps. */
 export function lookAtSleep(pid: unknown, parent: number | undefined, at: number): SleepSeen | null {
-  const stat = typeof pid === 'number' ? readProcess(pid) : null
-  if (!isRunning(stat) || stat.parent !== parent) return null
+  const stat = readChild(pid, parent)
+  if (stat === null) return null
   const { startTicks, state } = stat
   const asleep = state === 'D'
   return {

@@ -1,5 +1,5 @@
 import { readKernelFile } from '@floe/host/kernel-file'
-import { isRunning, readProcess, TICKS_PER_SECOND } from '@floe/host/process'
+import { isRunning, readChild, readProcess, TICKS_PER_SECOND } from '@floe/host/process'
 import type { ProcessTree } from '../host/process-table'
 
 const PAGE_BYTES = 4_096
@@ -28,9 +28,8 @@ export function readProcessTotals(postmasterPid: number, tree: ProcessTree): Pro
   addMemory(postmasterPid, memory)
   addIo(postmasterPid, io)
   for (const pid of tree.childrenOf(postmasterPid)) {
-    const child = readProcess(pid)
-    // a pid may have become another process since the tree was read
-    if (!isRunning(child) || child.parent !== postmasterPid) continue
+    const child = readChild(pid, postmasterPid)
+    if (child === null) continue
     ticks += child.ticks + child.childrenTicks
     processes++
     addMemory(pid, memory)

@@ -81,7 +81,7 @@ export const newsOfFlashback = (log: FlashbackLog | null): string =>
         log.mode,
         log.windowBeganAt,
         log.windowsEnded,
-        log.shortened?.reason,
+        Boolean(log.shortened),
         log.limits,
       ])
 

@@ -1,5 +1,5 @@
 import { type DispatcherState, SharedServer, SharedServerSeen } from '@floe/domain'
-import { isRunning, readProcess } from '@floe/host/process'
+import { readChild } from '@floe/host/process'
 import { type AskRows, viewsOf } from '../sql/extension-views'
 import countsSql from '../sql/shared-server-counts.sql'
 import pinnedSql from '../sql/shared-server-pinned.sql'
@@ -10,8 +10,8 @@ const EXTENSION = 'shared_server'
 
 /** The instance says which process it is; one that is not the postmaster's child is not believed to be. */
 function dispatcherState(pid: unknown, postmasterPid: number | null): DispatcherState {
-  const stat = typeof pid === 'number' ? readProcess(pid) : null
-  if (!isRunning(stat) || stat.parent !== postmasterPid) return 'absent'
+  const stat = readChild(pid, postmasterPid)
+  if (stat === null) return 'absent'
   return /^[Tt]$/.test(stat.state) ? 'stopped' : 'running'
 }
 

@@ -5,6 +5,7 @@ import {
   formatBytes,
   formatDuration,
   windowEndedLately,
+  windowShortenedLately,
 } from '@floe/domain'
 import { Age, Alert, Badge, Button, Card, KeyValue, Moment, useNow } from '@floe/ui'
 import Link from 'next/link'
@@ -16,6 +17,7 @@ export function WindowCard({ log, observedAt }: { log: FlashbackLog; observedAt:
   const now = useNow()
   const words = flashbackWords(log)
   const { limits } = log
+  const shortened = now === null ? null : windowShortenedLately(log, now)
   return (
     <Card
       title="Window"
@@ -50,11 +52,11 @@ export function WindowCard({ log, observedAt }: { log: FlashbackLog; observedAt:
           {log.lastEndReason ? `The engine’s reason: ${log.lastEndReason}.` : ''}
         </Alert>
       ) : null}
-      {log.shortened ? (
-        <Alert tone="warn" className="mt-3" title="The window is shorter than its settings allow">
-          The oldest part of it was given up <Age at={log.shortened.lastAt} />
-          {log.shortened.times > 1 ? `, ${log.shortened.times} times since the server was started` : ''}.{' '}
-          {log.shortened.reason ? `The engine’s reason: ${log.shortened.reason}.` : ''}
+      {shortened ? (
+        <Alert tone="warn" className="mt-3" title="The window was made shorter than its settings allow">
+          The oldest part of it was given up <Age at={shortened.lastAt} />
+          {shortened.times > 1 ? `, ${shortened.times} times since the server was started` : ''}.{' '}
+          {shortened.reason ? `The engine’s reason: ${shortened.reason}.` : ''}
         </Alert>
       ) : null}
       <KeyValue
