@@ -119,7 +119,8 @@ vector_values(const FlashbackKeys *keys, TupleTableSlot *slot, AttrNumber attnum
 {
 	ArrayType  *array = DatumGetArrayTypeP(flashback_catalog_value(slot, attnum));
 
-	if (ARR_NDIM(array) != 1 || ARR_HASNULL(array) || ARR_ELEMTYPE(array) != type || ARR_DIMS(array)[0] < n)
+	if (ARR_NDIM(array) != 1 || ARR_HASNULL(array) || ARR_ELEMTYPE(array) != type || ARR_DIMS(array)[0] < n ||
+		ARR_SIZE(array) < ARR_DATA_OFFSET(array) + n * (type == OIDOID ? sizeof(Oid) : sizeof(int16)))
 		damaged(keys, "A list of columns is none");
 	return ARR_DATA_PTR(array);
 }
