@@ -127,6 +127,7 @@ async function caddyOf(context: SuiteContext): Promise<string | null> {
 /** Providers that can be built, by the name of their folder in infra/tools; those that take minutes only with --long. */
 const providers = [
   { name: 'terraform-provider-libvirt', file: inMirror('dmacvicar/libvirt', '0.8.3'), dear: false },
+  { name: 'terraform-provider-alicloud', file: inMirror('aliyun/alicloud', '1.132.0'), dear: true },
 ]
 
 /** Terraform and its providers, and the linter: two programs a run are built at most, with --long all. */
