@@ -193,9 +193,9 @@ describe.skipIf(missing !== null)(`a host with another engine${missing ? ` (${mi
     expect((await fixture.memberOf(one, 'one-3')).role).toBe('standby')
   })
 
-  const asked = (n: number, build: EngineBuild, switchBack = false) =>
+  const asked = (n: number, build: EngineBuild, more: { switchBack?: boolean; except?: string[] } = {}) =>
     inTransaction(fixture.db.as.web.pool, (tx) =>
-      askHostUpgrade(tx, { hostId: fixture.host(n).hostId, build, switchBack, actor }),
+      askHostUpgrade(tx, { switchBack: false, ...more, hostId: fixture.host(n).hostId, build, actor }),
     )
   const last = async (n: number) =>
     (await lastHostUpgrade(fixture.db.pool, fixture.host(n).hostId)) as HostUpgrade
@@ -220,9 +220,9 @@ describe.skipIf(missing !== null)(`a host with another engine${missing ? ` (${mi
     const writer = await writing()
     try {
       expect(await writer.writesAgain(10_000)).toBe(true)
-      const { upgradeId } = (await asked(1, build, true)) ?? {}
+      const { upgradeId } = (await asked(1, build, { switchBack: true })) ?? {}
       // asked again it is the same one; for anything else it has to end first
-      expect(await asked(1, build, true)).toEqual({ upgradeId, created: false })
+      expect(await asked(1, build, { switchBack: true })).toEqual({ upgradeId, created: false })
       expect(await asked(1, build)).toBeUndefined()
       for (const count of [1, 2, 3]) {
         const { ordered } = await waitUntil(
@@ -258,7 +258,37 @@ describe.skipIf(missing !== null)(`a host with another engine${missing ? ` (${mi
     expect(rows).toEqual([{ n: 3 }])
   })
 
-  test('it ends at the first cluster that fails: the others are left as they are', {
+  test('one that could not be tried is left, and holds up nobody; one that is left out is not tried', {
+    timeout: 120_000,
+  }, async () => {
+    await fixture.carryOut('change-settings', {
+      instanceId: alone,
+      changes: [{ name: 'max_connections', value: '90' }],
+    })
+    const pid = await pidOf(alone)
+    const build = await fixture.installEngine(fixture.host(1), 'release-fifth')
+    await settledPlanOf(1, ['alone', 'one'])
+    await asked(1, build, { except: ['one'] })
+    const nobody = await ended(1)
+    expect(nobody).toMatchObject({ fault: null, ordered: [{ cluster: 'alone', state: 'failed' }] })
+    expect(nobody.left?.map(({ member }) => member)).toEqual(['alone', 'one', 'one-2'])
+    await asked(1, build)
+    const upgrade = await ended(1)
+    expect(orderOf(upgrade)).toEqual(['alone: failed', 'one: succeeded'])
+    expect(upgrade).toMatchObject({
+      fault: null,
+      left: [{ member: 'alone', why: expect.stringContaining('wait for a restart') }],
+    })
+    expect(await pidOf(alone)).toBe(pid)
+    await fixture.carryOut('restart-instance', { instanceId: alone, mode: 'fast' })
+    await fixture.carryOut('switchover-cluster', {
+      clusterId: (await fixture.clusterOf(one)).clusterId,
+      instanceId: one,
+    })
+    await following()
+  })
+
+  test('it ends at the first whose instance does not start: the others are left as they are', {
     timeout: 120_000,
   }, async () => {
     const directory = fixture.directoryOf(await fixture.primaryOf(alone))

@@ -15,6 +15,7 @@ import {
   fault,
   type HostUpgrade,
   InstanceId,
+  leftUnharmed,
   OperationId,
   planHostUpgrade,
   READ_ONLY,
@@ -34,8 +35,9 @@ type Taken = HostUpgrade & { actor: Actor }
 
 /**
  * Carries out upgrades of hosts: orders the operation of one cluster after another, as planHostUpgrade() has them, each with the
- * rights of who asked, and ends at the first that fails. Between two operations nothing is held, so that a cluster whose turn has
- * not come can fail over. Which one comes next follows from the row and from what is reported: a controller that takes over
+ * rights of who asked. A cluster that failed before an instance of it was stopped is left, so that nobody holds up the others by
+ * settings of their own; at one that did not start on the new engine it ends. Between two operations nothing is held, so that a
+ * cluster whose turn has not come can fail over. Which one comes next follows from the row and from what is reported: a controller that takes over
  * goes on, and by its key no operation is ordered twice.
  */
 export function carryOutHostUpgrades(parts: Parts, signal: AbortSignal): Promise<void> {
@@ -65,11 +67,15 @@ async function advance(upgrade: Taken, { db }: Parts): Promise<HostUpgradeChange
   const operation = last ? await showOperation(db.pool, last.operationId) : undefined
   if (last && operation) {
     if (!operation.endedAt) return {}
-    ordered[ordered.length - 1] = { ...last, state: operation.state }
-    if (operation.state !== 'succeeded') return ended(stoppedBy(last, operation.fault), ordered)
+    const why = operation.state === 'failed' && !last.back && operation.fault
+    const unharmed = why && leftUnharmed(why) ? wordsOf(why) : null
+    ordered[ordered.length - 1] = { ...last, state: operation.state, why: unharmed }
+    if (operation.state !== 'succeeded' && unharmed === null)
+      return ended(stoppedBy(last, operation.fault), ordered)
   }
   if (upgrade.cancelAskedAt !== null) return ended(cancelled, ordered)
-  const former = operation?.input.switchover === true ? String(operation.input.primary) : null
+  const moved = operation?.state === 'succeeded' && operation.input.switchover === true
+  const former = moved ? String(operation.input.primary) : null
   if (last && !last.back && former !== null && upgrade.switchBack)
     return order(ordered, await wayBack(last, former, upgrade, db), db)
   return order(ordered, await nextOf(upgrade, ordered, db), db)
@@ -109,13 +115,18 @@ async function nextOf(upgrade: Taken, ordered: readonly UpgradeOrdered[], db: Pa
       }
   }
   const build = host.facts?.engineBuild ?? null
-  const { plan, upgrades } = planHostUpgrade({ ...host, build }, clusters)
+  const { plan, upgrades } = planHostUpgrade({ ...host, build }, clusters, upgrade.except)
   if (plan.blocker?.code === 'host.silent') return { kind: 'wait', message: plan.blocker.message }
   if (plan.blocker) return { kind: 'end', end: { fault: plan.blocker } }
   if (plan.build !== upgrade.build)
     return { kind: 'end', end: { fault: otherBuild(host.name, upgrade.build, String(plan.build)) } }
   const next = upgrades.find(({ input }) => input !== null && !done.has(input.clusterId))
-  if (!next?.input) return { kind: 'end', end: { left: plan.clusters.flatMap(({ left }) => left) } }
+  if (!next?.input) {
+    const unharmed = ordered.flatMap(({ cluster, why }) => (why ? [{ member: cluster, why }] : []))
+    // of a cluster that was tried the reason counts
+    const others = plan.clusters.filter(({ cluster }) => !unharmed.some((u) => u.member === cluster))
+    return { kind: 'end', end: { left: [...unharmed, ...others.flatMap(({ left }) => left)] } }
+  }
   const { clusterId } = next.input
   return {
     kind: 'order',
@@ -171,6 +182,8 @@ async function order(
     throw error
   }
 }
+
+const wordsOf = (why: Fault) => [why.message, why.detail?.replace(/[.]$/, '')].filter(Boolean).join(': ')
 
 const stoppedBy = (
   { cluster, back }: Pick<UpgradeOrdered, 'cluster' | 'back'>,

@@ -181,7 +181,7 @@ export const tables = {
   host_upgrade: {
     web: {
       select: true,
-      insert: ['id', 'hostId', 'build', 'switchBack', 'actor', 'actorName'],
+      insert: ['id', 'hostId', 'build', 'switchBack', 'except', 'actor', 'actorName'],
       update: ['cancelAskedAt'],
     },
     controller: {

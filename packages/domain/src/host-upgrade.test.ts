@@ -104,6 +104,15 @@ test('what cannot be moved is left, with the reason, and alone orders nothing', 
   expect(planned(astray).plan.clusters[0]?.left[0]?.why).toContain('does not follow its primary')
 })
 
+test('a cluster that is left out is named, and ordered nothing', () => {
+  const { plan, upgrades } = planHostUpgrade(host, [cluster([member(1)])], ['one'])
+  expect(plan.clusters[0]).toMatchObject({
+    steps: [],
+    left: [{ member: 'one', why: 'its cluster is left out' }],
+  })
+  expect(upgrades[0]?.input).toBeNull()
+})
+
 test('a host that is silent, or whose agent is older, has a blocker', () => {
   expect(planHostUpgrade({ ...host, state: 'stale' }, []).plan.blocker?.code).toBe('host.silent')
   const { plan } = planHostUpgrade({ ...host, build: null }, [cluster([member(1, { engine: null })])])

@@ -51,6 +51,8 @@ export const UpgradeOrdered = z.object({
   /** A switchover back to the host, after it. */
   back: z.boolean(),
   state: OperationState.nullable(),
+  /** Why the cluster stayed as it was, where the upgrade went on without it. */
+  why: z.string().nullish(),
 })
 export type UpgradeOrdered = z.infer<typeof UpgradeOrdered>
 
@@ -60,6 +62,8 @@ export const HostUpgrade = z.object({
   hostId: HostId,
   build: EngineBuild,
   switchBack: z.boolean(),
+  /** Names of clusters that are left out. */
+  except: z.array(z.string()),
   actorName: z.string(),
   createdAt: z.number(),
   cancelAskedAt: z.number().nullable(),
@@ -86,6 +90,7 @@ export type PlannedUpgrade = { plan: ClusterUpgrade; input: OperationInput<'upgr
 export function planHostUpgrade(
   host: UpgradedHost,
   clusters: readonly ClusterObserved[],
+  except: readonly string[] = [],
 ): { plan: HostUpgradePlan; upgrades: PlannedUpgrade[] } {
   const { build } = host
   const blocker = whyNotNow(host)
@@ -96,7 +101,11 @@ export function planHostUpgrade(
       : clusters
           .filter((cluster) => of(cluster).some((m) => !m.engine?.current))
           .sort((a, b) => (a.name < b.name ? -1 : 1))
-          .map((cluster) => planCluster(cluster, of(cluster), build))
+          .map((cluster) =>
+            except.includes(cluster.name)
+              ? leftOut(cluster, of(cluster))
+              : planCluster(cluster, of(cluster), build),
+          )
   const current = clusters
     .flatMap(of)
     .filter((m) => m.engine?.current)
@@ -132,6 +141,33 @@ function whyLeft(cluster: ClusterObserved, member: ClusterMember): string | null
   const fault = whyNotFollowing(cluster, member)
   return fault && `it does not follow its primary: ${fault.message}`
 }
+
+const leftOut = (cluster: ClusterObserved, members: readonly ClusterMember[]): PlannedUpgrade => ({
+  plan: {
+    cluster: cluster.name,
+    primary: primaryOf(cluster)?.name ?? '',
+    steps: [],
+    left: members
+      .filter((m) => !m.engine?.current)
+      .map((m) => ({ member: m.name, why: 'its cluster is left out' })),
+  },
+  input: null,
+})
+
+/**
+ * Whether an operation that failed so has stopped no instance that it did not start again on the new engine: nothing is known
+ * against the engine then, and the instances of others need not wait for whoever can mend this one.
+ */
+export const leftUnharmed = ({ code }: Fault): boolean =>
+  /^(candidate|switchover)[.]/.test(code) || unharmed.includes(code)
+const unharmed = [
+  'cluster.moved',
+  'cluster.no_member',
+  'engine.other_major',
+  'engine.would_not_start',
+  'instance.not_running',
+  'setting.restart_pending',
+]
 
 function planCluster(
   cluster: ClusterObserved,

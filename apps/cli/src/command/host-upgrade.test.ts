@@ -20,7 +20,14 @@ const plan: HostUpgradePlan = {
   current: ['new'],
 }
 const ended: HostUpgrade = {
-  ...{ upgradeId: 'u', hostId: 'h' as never, build: 'release-2', switchBack: true, actorName: 'ada' },
+  ...{
+    upgradeId: 'u',
+    hostId: 'h' as never,
+    build: 'release-2',
+    switchBack: true,
+    except: [],
+    actorName: 'ada',
+  },
   ...{ createdAt: 1, cancelAskedAt: null, endedAt: 2, message: null, fault: null },
   ordered: [false, true].map((back) => ({
     ...{

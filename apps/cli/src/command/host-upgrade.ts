@@ -5,8 +5,9 @@ import {
   type HostId,
   type HostUpgrade,
   type HostUpgradePlan,
+  InstanceName,
 } from '@floe/domain'
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import type { ConsoleClient } from '../console/client'
 import { waitForOperation } from '../console/wait-for-operation'
 import { printResult } from '../output'
@@ -22,6 +23,7 @@ type Options = {
   confirm?: string
   switchBack?: boolean
   cancel?: boolean
+  except?: InstanceName[]
   wait: boolean
 }
 
@@ -57,10 +59,12 @@ export function formatUpgradePlan(
 
 /** What came of an upgrade that has ended. */
 export function formatUpgraded(name: string, { build, ordered, left }: HostUpgrade): string {
-  const clusters = ordered.filter(({ back }) => !back).map(({ cluster }) => `"${cluster}"`)
+  const clusters = ordered
+    .filter(({ back, state }) => !back && state === 'succeeded')
+    .map(({ cluster }) => `"${cluster}"`)
   return [
     clusters.length === 0
-      ? `No instance of host "${name}" had to be moved.`
+      ? `No instance of host "${name}" was moved.`
       : `On engine build ${build} now, on host "${name}": ${clusters.length === 1 ? 'cluster' : 'clusters'} ${clusters.join(', ')}.`,
     ...(left ?? []).map(({ member, why }) => `Left as it is: "${member}": ${why}.`),
   ].join('\n')
@@ -93,16 +97,27 @@ async function followUpgrade(client: ConsoleClient, hostId: HostId, upgradeId: s
   }
 }
 
+function clusterName(text: string): InstanceName {
+  const name = InstanceName.safeParse(text)
+  if (!name.success) throw new InvalidArgumentError('It must be the name of a cluster.')
+  return name.data
+}
+
 export function addHostUpgrade(host: Command): void {
   verb(
     host,
     'upgrade <name>',
     'move the instances of a host onto the installed engine',
-    'Prints the plan of an upgrade: which instances run another build of the engine than the one installed on their host, in which order they are moved, and what clients notice. Nothing happens without --confirm. Of a cluster the standbys are restarted first, then a standby takes over, then the former primary is restarted as a standby; a primary without such a standby is restarted. An instance that does not start on the installed engine is started on its former one, and the upgrade ends there.',
+    'Prints the plan of an upgrade: which instances run another build of the engine than the one installed on their host, in which order they are moved, and what clients notice. Nothing happens without --confirm. Of a cluster the standbys are restarted first, then a standby takes over, then the former primary is restarted as a standby; a primary without such a standby is restarted. A cluster that fails before an instance of it was stopped is left as it is. An instance that does not start on the installed engine is started on its former one, and the upgrade ends there.',
   )
     .option('--plan', 'print the plan and do nothing, also with --confirm')
     .option('--confirm <name>', 'the name of the host, once more: carries the plan out')
     .option('--switch-back', 'switch over again afterwards, so that primaries are on this host as before')
+    .option(
+      '--except <cluster>',
+      'leave a cluster out, e.g. one that cannot be moved; can be repeated',
+      (text: string, before: InstanceName[] = []) => [...before, clusterName(text)],
+    )
     .option('--cancel', 'order nothing more for the upgrade at work; its current operation goes to its end')
     .option('--no-wait', 'do not wait for the upgrade to end')
     .action(async (name: string, options: Options) => {
@@ -114,7 +129,8 @@ export function addHostUpgrade(host: Command): void {
         printResult(options.json, cancelled, () => `The upgrade of host "${found.name}" orders nothing more.`)
         return
       }
-      const shown = await client.trpc.host.upgradePlan.query({ hostId })
+      const except = options.except ?? []
+      const shown = await client.trpc.host.upgradePlan.query({ hostId, except })
       if (options.plan || options.confirm === undefined) {
         printResult(options.json, shown, () => formatUpgradePlan(found.name, shown.plan, shown.last))
         return
@@ -125,6 +141,7 @@ export function addHostUpgrade(host: Command): void {
         build: shown.plan.build ?? '',
         confirmName: options.confirm,
         switchBack: options.switchBack ?? false,
+        except,
       })
       if (!options.wait) {
         printResult(

@@ -4,13 +4,21 @@ import { z } from 'zod'
 import type { Queryable, Transaction } from '../database'
 import type { Actor } from './audit'
 
-export type AskedHostUpgrade = { hostId: string; build: EngineBuild; switchBack: boolean; actor: Actor }
+export type AskedHostUpgrade = {
+  hostId: string
+  build: EngineBuild
+  switchBack: boolean
+  /** Names of clusters that are left out. */
+  except?: readonly string[]
+  actor: Actor
+}
 
 type Row = {
   id: string
   hostId: string
   build: string
   switchBack: boolean
+  except: unknown
   actor: string
   actorName: string
   createdAt: Date
@@ -27,6 +35,7 @@ const upgradeOf = (row: Row): HostUpgrade => ({
   hostId: HostId.parse(row.hostId),
   build: EngineBuild.parse(row.build),
   switchBack: row.switchBack,
+  except: z.array(z.string()).parse(row.except),
   actorName: row.actorName,
   createdAt: row.createdAt.getTime(),
   cancelAskedAt: row.cancelAskedAt?.getTime() ?? null,
@@ -40,22 +49,21 @@ const upgradeOf = (row: Row): HostUpgrade => ({
 /** Asks for an upgrade of a host. One that is open already is answered where it is about the same build; undefined where it is not. */
 export async function askHostUpgrade(
   tx: Transaction,
-  { hostId, build, switchBack, actor }: AskedHostUpgrade,
+  { hostId, build, switchBack, except = [], actor }: AskedHostUpgrade,
 ): Promise<{ upgradeId: string; created: boolean } | undefined> {
   await tx.query('SELECT pg_advisory_xact_lock(hashtext($1))', [`host_upgrade ${hostId}`])
-  const { rows } = await tx.query<{ id: string; build: string; switchBack: boolean }>(
-    `SELECT id, build, "switchBack" FROM host_upgrade WHERE "hostId" = $1 AND "endedAt" IS NULL`,
-    [hostId],
+  const { rows } = await tx.query<{ id: string; same: boolean }>(
+    `SELECT id, build = $2 AND "switchBack" = $3 AND "except" = $4::jsonb AS same
+       FROM host_upgrade WHERE "hostId" = $1 AND "endedAt" IS NULL`,
+    [hostId, build, switchBack, JSON.stringify(except)],
   )
   const open = rows[0]
-  if (open)
-    return open.build === build && open.switchBack === switchBack
-      ? { upgradeId: open.id, created: false }
-      : undefined
+  if (open) return open.same ? { upgradeId: open.id, created: false } : undefined
   const upgradeId = randomUUID()
   await tx.query(
-    `INSERT INTO host_upgrade (id, "hostId", build, "switchBack", actor, "actorName") VALUES ($1, $2, $3, $4, $5, $6)`,
-    [upgradeId, hostId, build, switchBack, actor.id, actor.name],
+    `INSERT INTO host_upgrade (id, "hostId", build, "switchBack", "except", actor, "actorName")
+     VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+    [upgradeId, hostId, build, switchBack, JSON.stringify(except), actor.id, actor.name],
   )
   return { upgradeId, created: true }
 }

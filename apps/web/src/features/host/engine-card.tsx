@@ -103,8 +103,8 @@ function Actions({ host, shown: { plan, last } }: { host: Host; shown: Shown }) 
         onConfirm={() => upgrade.mutate({ hostId, build: plan.build ?? '', confirmName: name, switchBack })}
       >
         <p>
-          What the plan lists is done, one cluster after the other. It ends at the first that fails; an
-          instance that does not start on the installed engine is started on its former one.
+          What the plan lists is done, one cluster after the other. An instance that does not start on the
+          installed engine is started on its former one, and the upgrade ends there.
         </p>
         {restarted ? (
           <p className="font-medium text-ink">

@@ -5,6 +5,7 @@ CREATE TABLE "host_upgrade" (
     "hostId" UUID NOT NULL,
     "build" TEXT NOT NULL,
     "switchBack" BOOLEAN NOT NULL DEFAULT false,
+    "except" JSONB NOT NULL DEFAULT '[]',
     "actor" TEXT NOT NULL,
     "actorName" TEXT NOT NULL,
     "createdAt" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,

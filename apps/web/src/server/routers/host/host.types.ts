@@ -15,6 +15,7 @@ import {
   InstanceEngine,
   InstanceId,
   InstanceLimits,
+  InstanceName,
   InstanceState,
   LimitSum,
   PowerSupply,
@@ -123,7 +124,12 @@ export const HostCheckShown = z.object({
 })
 export type HostCheckShown = z.infer<typeof HostCheckShown>
 
-export const HostUpgradePlanInput = z.object({ hostId: HostId })
+export const HostUpgradePlanInput = z.object({
+  hostId: HostId,
+  /** Names of clusters that would be left out. */
+  except: z.array(InstanceName).max(1_000).default([]),
+})
+export const HostCancelUpgradeInput = z.object({ hostId: HostId })
 export const HostUpgradePlanView = z.object({
   plan: HostUpgradePlan,
   /** The newest that was asked for; null where there was none. */
@@ -139,6 +145,8 @@ export const HostUpgradeInput = z.object({
   confirmName: z.string().max(100),
   /** Switches over again after each cluster whose primary was on this host, so that it is there once more. */
   switchBack: z.boolean().default(false),
+  /** Names of clusters that are left out. */
+  except: z.array(InstanceName).max(1_000).default([]),
 })
 export const HostUpgradeAsked = z.object({
   upgradeId: z.uuid(),

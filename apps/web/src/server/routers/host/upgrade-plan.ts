@@ -11,8 +11,8 @@ import { requireUpgradePlan } from './upgrade'
 export const upgradePlan = viewerProcedure
   .input(HostUpgradePlanInput)
   .output(HostUpgradePlanView)
-  .query(async ({ ctx, input: { hostId } }) => {
+  .query(async ({ ctx, input: { hostId, except } }) => {
     const { pool } = ctx.ports.database
-    const { plan } = await requireUpgradePlan(pool, hostId)
+    const { plan } = await requireUpgradePlan(pool, hostId, except)
     return { plan, last: (await lastHostUpgrade(pool, hostId)) ?? null, now: Date.now() }
   })

@@ -11,29 +11,30 @@ import {
 import { FaultError, fault, type HostId, hostRevoked, planHostUpgrade } from '@floe/domain'
 import { operatorProcedure } from '../../procedures'
 import { requireTyped } from './confirm'
-import { HostCancelUpgrade, HostUpgradeAsked, HostUpgradeInput, HostUpgradePlanInput } from './host.types'
+import { HostCancelUpgrade, HostCancelUpgradeInput, HostUpgradeAsked, HostUpgradeInput } from './host.types'
 
 /** A host's name and the plan of its upgrade as things are now; throws `host.not_found`. */
-export async function requireUpgradePlan(on: Queryable, hostId: HostId) {
+export async function requireUpgradePlan(on: Queryable, hostId: HostId, except: readonly string[]) {
   const host = await showHost(on, hostId)
   if (!host) throw hostNotFound(hostId)
   const build = host.facts?.engineBuild ?? null
-  const { plan } = planHostUpgrade({ ...host, build }, await listClustersOfHost(on, hostId))
+  const { plan } = planHostUpgrade({ ...host, build }, await listClustersOfHost(on, hostId), except)
   return { host, plan }
 }
 
 /**
  * Asks for the instances of a host to be moved onto the engine that is installed there, as the plan has it: one operation for
- * each cluster, one after the other, carried out by the controller; it ends at the first that fails. One that is open for the
+ * each cluster, one after the other, carried out by the controller; it ends at the first whose instance
+ * did not start, and leaves one that failed before an instance was stopped. One that is open for the
  * same build is answered again. Throws `host.not_found`, `host.revoked`, `host.name_mismatch`, `host.silent`,
  * `host.older_agent`, `engine.not_installed`, `host.nothing_to_upgrade` or `host.upgrade_open`.
  */
 export const upgrade = operatorProcedure
   .input(HostUpgradeInput)
   .output(HostUpgradeAsked)
-  .mutation(async ({ ctx, input: { hostId, build, confirmName, switchBack } }) =>
+  .mutation(async ({ ctx, input: { hostId, build, confirmName, switchBack, except } }) =>
     inTransaction(ctx.ports.database.pool, async (tx) => {
-      const { host, plan } = await requireUpgradePlan(tx, hostId)
+      const { host, plan } = await requireUpgradePlan(tx, hostId, except)
       if (host.revokedAt !== null) throw hostRevoked(host.name)
       requireTyped(confirmName, host.name)
       if (plan.blocker) throw new FaultError(plan.blocker)
@@ -46,7 +47,7 @@ export const upgrade = operatorProcedure
             hint: 'Look at the plan again.',
           },
         )
-      const asked = await askHostUpgrade(tx, { hostId, build, switchBack, actor: ctx.actor })
+      const asked = await askHostUpgrade(tx, { hostId, build, switchBack, except, actor: ctx.actor })
       if (!asked)
         throw fault('host.upgrade_open', `another upgrade of host "${host.name}" has not ended`, {
           hint: `Wait until it has ended, or cancel it: "./floe host upgrade ${host.name} --cancel".`,
@@ -65,7 +66,7 @@ export const upgrade = operatorProcedure
         outcome: 'allowed',
         objectKind: 'host',
         objectId: hostId,
-        detail: { name: host.name, upgradeId: asked.upgradeId, build, switchBack },
+        detail: { name: host.name, upgradeId: asked.upgradeId, build, switchBack, except },
         ipAddress: ctx.ipAddress,
       })
       return asked
@@ -77,7 +78,7 @@ export const upgrade = operatorProcedure
  * `host.not_found` or `host.no_upgrade`.
  */
 export const cancelUpgrade = operatorProcedure
-  .input(HostUpgradePlanInput)
+  .input(HostCancelUpgradeInput)
   .output(HostCancelUpgrade)
   .mutation(async ({ ctx, input: { hostId } }) =>
     inTransaction(ctx.ports.database.pool, async (tx) => {
