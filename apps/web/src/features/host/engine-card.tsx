@@ -133,12 +133,13 @@ function Actions({ host, shown: { plan, last } }: { host: Host; shown: Shown }) 
 /** The newest upgrade that was asked for: how far it is, or how it ended. */
 function Newest({ upgrade }: { upgrade: Upgrade }) {
   const { ordered, endedAt, fault, message, actorName, build } = upgrade
-  const lines = ordered.map(({ operationId, cluster, back, state }) => (
+  const lines = ordered.map(({ operationId, cluster, back, state, why }) => (
     <li key={operationId}>
       <OperationLink operationId={operationId}>
         {back ? `Switch ${cluster} back` : `Cluster ${cluster}`}
       </OperationLink>
       : {state ?? 'at work'}
+      {why ? `, left as it is: ${why}` : ''}
     </li>
   ))
   return (
