@@ -102,6 +102,7 @@ const agentCalls = {
   'tasks/instance/adopt-instance.ts': ['engine', 'existsSync'],
   'tasks/instance/delete-instance.ts': ['outer', 'readdirSync renameSync syncDirectory'],
   'tasks/instance/register-instance.ts': ['engine', 'existsSync'],
+  'tasks/instance/separate-instance.ts': ['outer', 'lstatSync'],
   'tasks/instance/upgrade-instance.ts': ['engine', 'existsSync'],
   'tasks/runner/store.ts': [
     'state',
