@@ -165,6 +165,6 @@ export async function infraTools(context: SuiteContext): Promise<InfraTools> {
   if (caddy === null) context.say('left out: the console behind its proxy, without Caddy')
   const guest = long ? await guestOf(context) : null
   if (guest === null)
-    context.say('left out: guests with NVMe disks and with limits on cgroup v2, which --long starts')
+    context.say('left out: guests with NVMe disks, limits on cgroup v2 and packages, which --long starts')
   return { ...built, checkov, caddy, guest }
 }
