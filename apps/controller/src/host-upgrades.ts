@@ -77,7 +77,7 @@ async function advance(upgrade: Taken, { db }: Parts): Promise<HostUpgradeChange
   const moved = operation?.state === 'succeeded' && operation.input.switchover === true
   const former = moved ? String(operation.input.primary) : null
   if (last && !last.back && former !== null && upgrade.switchBack)
-    return order(ordered, await wayBack(last, former, upgrade, db), db)
+    return order(ordered, await wayBack(last, former, upgrade, ordered, db), db)
   return order(ordered, await nextOf(upgrade, ordered, db), db)
 }
 
@@ -142,12 +142,18 @@ async function nextOf(upgrade: Taken, ordered: readonly UpgradeOrdered[], db: Pa
 }
 
 /** The switchover that makes the former primary the primary again. */
-async function wayBack(last: UpgradeOrdered, former: string, upgrade: Taken, db: Parts['db']): Promise<Next> {
+async function wayBack(
+  last: UpgradeOrdered,
+  former: string,
+  upgrade: Taken,
+  ordered: readonly UpgradeOrdered[],
+  db: Parts['db'],
+): Promise<Next> {
   const clusters = await listClustersOfHost(db.pool, upgrade.hostId)
   const member = clusters
     .find(({ clusterId }) => clusterId === last.clusterId)
     ?.members.find(({ name }) => name === former)
-  if (!member) return nextOf(upgrade, [...upgrade.ordered], db)
+  if (!member) return nextOf(upgrade, ordered, db)
   const { clusterId } = last
   return {
     kind: 'order',
