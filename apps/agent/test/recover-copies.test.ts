@@ -1,4 +1,7 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import {
+  chownSync,
   closeSync,
   existsSync,
   lstatSync,
@@ -399,8 +402,15 @@ test('what is not a piece of what this standby lacks is refused, and nothing is 
   )
   await f.agent.end('SIGKILL')
   await f.agent.start()
-  const again = (await f.ended(key)).result as TaskResult<'list-torn'>
+  const again = await done<TaskResult<'list-torn'>>(f.ended(key))
   expect(again.list?.relations).toEqual(ofStandby.relations)
+  // an engine that was killed and that nobody has reaped yet looks alive to the next one
+  const { uid, gid } = lstatSync(at(standby, 'PG_VERSION'))
+  const parent = spawn('/bin/sh', ['-c', 'true & echo $!; exec sleep 1'], { uid, gid, cwd: '/' })
+  const [ended] = (await once(parent.stdout, 'data')) as [Buffer]
+  writeFileSync(at(standby, 'postmaster.pid'), `${String(ended).trim()}\n`)
+  chownSync(at(standby, 'postmaster.pid'), uid, gid)
+  expect((await list(standby)).relations).toEqual(ofStandby.relations)
   await done(write({ kind: 'begin', bytes: 50_000_000 }))
   for (const half of ['read', 'write'] as const) {
     const part =

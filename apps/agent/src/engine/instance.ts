@@ -41,7 +41,13 @@ import { engineOf } from './process/build'
 import { type EngineAddress, withEngine } from './process/connection'
 import { type InstanceProcesses, sortProcesses } from './process/instance-processes'
 import { InstanceSocket } from './process/instance-socket'
-import { findPostmaster, type Postmaster, uidOf, unnamedPostmaster } from './process/postmaster'
+import {
+  findPostmaster,
+  type Postmaster,
+  uidOf,
+  unnamedPostmaster,
+  waitUntilReaped,
+} from './process/postmaster'
 import { processFault } from './process/process-fault'
 import { entriesSince, lastWords, recentComplaints, whyItEnded } from './process/server-log'
 import { startProgress } from './process/start-progress'
@@ -380,6 +386,7 @@ export class Instance {
     const r = this.registered
     const sockets = new InstanceSocket(installation.socketDirectory, r)
     await sockets.prepare(this.user)
+    await waitUntilReaped(this.layout, signal)
     const all = {
       ...commandLineSettings(r, sockets.directory, this.layout.logDirectory),
       listen_addresses: '',

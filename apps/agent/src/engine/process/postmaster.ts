@@ -1,6 +1,7 @@
 import { uptime } from 'node:os'
 import { isRunning, readProcess, TICKS_PER_SECOND } from '@floe/host/process'
 import { commandOf, programOf, runsAs, worksIn } from '@floe/host/process-facts'
+import { waitFor } from '@floe/host/wait'
 import type { EngineUser } from '../../host/engine-user'
 import { readSmallOwnedFile } from '../../host/owned-files'
 import type { ProcessSeen } from '../../host/process-table'
@@ -69,6 +70,14 @@ export function waitsToBeReaped(layout: InstanceLayout): boolean {
   if (lines === null) return false
   const stat = readProcess(Number(lines[0]))
   return stat !== null && !isRunning(stat)
+}
+
+/** What the machine's first process has not reaped by then keeps the engine from starting, which says so. */
+const REAPED_BOUND_MS = 10_000
+
+/** Waits until a start is not refused for a process that has ended; each start of an engine in a data directory comes after it. */
+export async function waitUntilReaped(layout: InstanceLayout, signal: AbortSignal): Promise<void> {
+  await waitFor(async () => !waitsToBeReaped(layout), { boundMs: REAPED_BOUND_MS, everyMs: 50, signal })
 }
 
 /** Null also where something else lies in its place. */

@@ -4,7 +4,7 @@ import { keepPrimary, refuseHeldBack } from '../../engine/cluster/keep-primary'
 import { readFence } from '../../engine/cluster/member-files'
 import type { Instance } from '../../engine/instance'
 import { CANNOT_CONNECT_NOW, sqlState } from '../../engine/process/connection'
-import { findPostmaster, waitsToBeReaped } from '../../engine/process/postmaster'
+import { findPostmaster, waitUntilReaped } from '../../engine/process/postmaster'
 import { processFault } from '../../engine/process/process-fault'
 import { readFileTexts } from '../../engine/settings/tracked-files'
 import { makeOwnedDirectory } from '../../host/owned-files'
@@ -105,11 +105,7 @@ async function refuseTakenPort(instance: Instance, context: TaskContext): Promis
 
 async function launch(instance: Instance, context: TaskContext): Promise<void> {
   makeOwnedDirectory(instance.layout.logDirectory, instance.user)
-  await waitFor(async () => !waitsToBeReaped(instance.layout), {
-    boundMs: APPEAR_BOUND_MS,
-    everyMs: 50,
-    signal: context.signal,
-  })
+  await waitUntilReaped(instance.layout, context.signal)
   context.log('starting the engine')
   await instance.launch()
 }
