@@ -15,6 +15,7 @@ import {
 import { readControlFile } from '../../engine/directory/control-file'
 import { dataFiles } from '../../engine/directory/layout'
 import type { Instance } from '../../engine/instance'
+import { waitUntilReaped } from '../../engine/process/postmaster'
 import { initialSettings } from '../../engine/settings/initial'
 import { readManagedSettings, writeManagedSettings } from '../../engine/settings/managed-file'
 import { compareHistories, endOfWal } from '../../engine/wal/compare-histories'
@@ -72,6 +73,7 @@ export const rewindInstance: TaskBody<'rewind-instance'> = async (task, context)
     return prove(instance, task.upstream, context)
   }
 
+  await waitUntilReaped(layout, context.signal)
   writeFence(layout, 'it is being rewound', instance.user)
   const kept = ownFiles.map((name) => [name, readOwnedFile(join(layout.dataDirectory, name))] as const)
   const configuration = join(layout.directory, 'rewind.conf')
