@@ -166,9 +166,13 @@ async function fixtureOf<H extends Hosts>(startHosts: () => Promise<H>) {
     runToEnd: async (kind: OperationKind, input: unknown, hostId?: string) =>
       ended(await submit(kind, input, hostId)),
     /** An instance whose owner has the fixture's password; answers its id. */
-    async createInstance(name: string, on: Host = host(1)): Promise<string> {
+    async createInstance(
+      name: string,
+      on: Host = host(1),
+      settings: Record<string, string> = {},
+    ): Promise<string> {
       const instanceId = randomUUID()
-      const input = { instanceId, name, settings: {}, ownerPasswordVerifier: scramVerifier(password) }
+      const input = { instanceId, name, settings, ownerPasswordVerifier: scramVerifier(password) }
       await carryOut('create-instance', input, on.hostId)
       return instanceId
     },

@@ -1,7 +1,8 @@
 import pg from 'pg'
 import { clientTls } from './client-tls'
 
-export type LedgerTarget = { user: string; password: string; database: string }
+/** Over TLS, unless `ssl` says otherwise. */
+export type LedgerTarget = { user: string; password: string; database: string; ssl?: false }
 
 /**
  * A client that writes numbered rows, one after the other, to whichever member is the primary, and remembers which were
@@ -13,15 +14,24 @@ export class WriteLedger {
   readonly #target: LedgerTarget
   readonly #addresses: () => { host: string; port: number }[]
   readonly #everyMs: number
-  #next = 1
+  #next: number
   #running = true
   #client: pg.Client | null = null
   #lastAt = performance.now()
   #longestGap = 0
   readonly #done: Promise<void>
 
-  /** @param everyMs the pause between two rows; without one it writes as fast as it can. */
-  constructor(target: LedgerTarget, addresses: () => { host: string; port: number }[], everyMs = 0) {
+  /**
+   * @param everyMs the pause between two rows; without one it writes as fast as it can.
+   * @param first the number of its first row: two ledgers share a table.
+   */
+  constructor(
+    target: LedgerTarget,
+    addresses: () => { host: string; port: number }[],
+    everyMs = 0,
+    first = 1,
+  ) {
+    this.#next = first
     this.#everyMs = everyMs
     this.#target = target
     this.#addresses = addresses
