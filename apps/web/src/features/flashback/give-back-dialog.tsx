@@ -31,7 +31,7 @@ export function GiveBackDialog({
         if (!open) onClose()
       }}
       title={`Flash back ${lost.tableName}`}
-      description="Makes a table with the columns and rows of just before the drop. Defaults, constraints, indexes and privileges are not restored."
+      description="Makes a table with the columns, rows, keys and indexes of just before the drop. Defaults, foreign keys, checks, triggers, policies, privileges, and indexes with expressions or conditions do not come back."
     >
       <form className="flex flex-col gap-3 pb-3" onSubmit={submit}>
         <Field

@@ -182,8 +182,9 @@ function LostTable({
           title={`${made.resultName} is back (${rowsInWords(made.rows)}, ${formatBytes(made.bytes)})`}
           actions={<OperationLink operationId={operationId} />}
         >
-          It has the columns and rows of just before the drop. Defaults, constraints, indexes and privileges
-          are not restored.
+          It has the columns, rows, keys and indexes of just before the drop. Constraints and indexes that did
+          not come back are named in the operation’s log; defaults, triggers, policies and privileges did not
+          either.
         </Alert>
       ) : made && operationId ? (
         <>
