@@ -26,6 +26,9 @@ export default defineConfig({
   reporter: [['list'], ['json', { outputFile: process.env.FLOE_JOURNEY_REPORT ?? './results/report.json' }]],
   globalSetup: './fixtures/installation.ts',
   use: {
+    // so that what is waited for in vain is named before the journey's own time is over
+    actionTimeout: 60_000,
+    navigationTimeout: 60_000,
     // recording takes much processor time
     trace: process.env.FLOE_JOURNEY_TRACE === undefined ? 'off' : 'retain-on-failure',
     screenshot: 'only-on-failure',

@@ -47,6 +47,7 @@ if (process.env.FLOE_TEST_LONG)
       last = now
     }
     const patience = { timeout: 300_000 }
+    page.setDefaultTimeout(patience.timeout)
     let presses = 0
     const press = async (target: ReturnType<typeof card.getByRole>) => {
       await target.click(patience)
