@@ -113,8 +113,8 @@ stat_checkpoint_progress(CheckpointPhase phase, int detail,
 			break;
 		case CHECKPOINT_PHASE_WRITE:
 			stats->buffers_total = total;
-			/* Blocks are written in runs, ahead of those that it has come to */
-			stats->buffers_written = detail;
+			/* Each write is of one buffer; what else went with it is counted there */
+			stats->buffers_written = detail + CheckpointStats.ckpt_bufs_written;
 			stats->buffers_processed = Max(processed, stats->buffers_written);
 			state = STAT_CHECKPOINT_WRITE;
 			break;

@@ -78,17 +78,17 @@ my %loads = (
 foreach my $load (sort keys %loads)
 {
 	$node->safe_psql('postgres', 'CHECKPOINT; UPDATE t SET b = b; DELETE FROM vacuumed WHERE a % 5 = 0; UPDATE vacuumed SET a = a WHERE a % 5 = 1');
-	crash_at_injection_point($node, 'smgr-write-part', $loads{$load});
+	crash_at_injection_point($node, 'bulk-io-write-part', $loads{$load});
 	$node->start;
 	sound("crash in the middle of a run of $load");
 
 	$node->safe_psql('postgres', 'UPDATE t SET b = b; UPDATE vacuumed SET a = a');
-	$node->safe_psql('postgres', q{SELECT injection_points_attach('smgr-write-part', 'error')});
+	$node->safe_psql('postgres', q{SELECT injection_points_attach('bulk-io-write-part', 'error')});
 	my $offset = -s $node->logfile;
 	my ($out, $err);
 	isnt($node->psql('postgres', $loads{$load}, stdout => \$out, stderr => \$err), 0, "$load fails in the middle of a run");
 	ok($node->log_contains(qr/CONTEXT:  .*writing blocks \d+\.\.\d+ of relation "base/, $offset), 'the message names the blocks');
-	$node->safe_psql('postgres', q{SELECT injection_points_detach('smgr-write-part')});
+	$node->safe_psql('postgres', q{SELECT injection_points_detach('bulk-io-write-part')});
 	sound("error in the middle of a run of $load");
 	is($node->psql('postgres', 'CHECKPOINT'), 0, 'then all can be written');
 }
