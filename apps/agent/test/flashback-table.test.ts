@@ -688,6 +688,7 @@ describe('a table that is not there as it was', () => {
   test('is listed when it was dropped or truncated, and given back; once, where the agent is killed', async () => {
     const { table } = await tableOf('gone')
     const emptied = await tableOf('emptied')
+    await sql('create index gone_value on gone (v); alter table gone add constraint checked check (id > 0)')
     await sql('drop table gone; truncate emptied')
     const of = await waitUntil('the drop is listed', async () =>
       (await lost()).find((l) => l.table === table && l.kind === 'dropped'),
@@ -703,7 +704,11 @@ describe('a table that is not there as it was', () => {
       const ended = await f.ended(key)
       expect([ended.state, ended.fault]).toEqual(['succeeded', null])
       expect(ended.result).toMatchObject({ rows: 1000 })
+      // of constraints with expressions the operation says that they are missing
+      expect(ended.log.map((l) => l.text).join('\n')).toContain('They are constraint "checked".')
     })
+    const indexes = await sql(`select indexname from pg_indexes where tablename = 'gone' order by 1`)
+    expect(indexes).toEqual([{ indexname: 'gone_pkey' }, { indexname: 'gone_value' }])
     expect(await results(table)).toEqual([])
     // under its own name it is the table again, which nobody drops as what a flashback has left
     const [again] = await sql(`select 'public.gone'::regclass::oid::int8 as oid`)

@@ -37,6 +37,13 @@ describe.runIf(asRoot)('users of instances', () => {
   const registryFile = (id: string) => join(f.agent.home.home, 'agent/instances', `${id}.json`)
   const registered = (id: string) => JSON.parse(readFileSync(registryFile(id), 'utf8'))
 
+  /** The user that an instance had been given before it was made what an earlier version made. */
+  function separatedUser(id: string): { name: string; uid: number } {
+    const name = `floe-${id.slice(-12)}`
+    const uid = Number(execFileSync('id', ['-u', name], { encoding: 'utf8' }))
+    return { name, uid }
+  }
+
   /** Makes an instance what an earlier version made: all of it belongs to the one engine user. */
   async function asBefore(id: string): Promise<void> {
     await f.must({ kind: 'stop-instance', instanceId: id, mode: 'fast' })
@@ -141,10 +148,26 @@ describe.runIf(asRoot)('users of instances', () => {
       else await waitUntil('its files are handed over', () => Boolean(registered(one).user), 15_000, 1)
       await f.agent.end('SIGKILL')
       await f.agent.start()
-      expect((await f.ended(key)).state).toBe('succeeded')
+      expect(await f.ended(key), `killed after ${afterMs}`).toMatchObject({ state: 'succeeded' })
       await f.waitForState(one, 'running')
       expect((await f.observed(one))?.user?.own).toBe(true)
       expect(ownersBelow(f.dataDirectory(one))).toEqual([String(registered(one).user.uid)])
+      expect(await f.query(one, 'select count(*)::int as n from kept')).toEqual([{ n: 1000 }])
+    }
+  })
+
+  test('killed between two of its directories, or before their new owner was written down, it goes on', async () => {
+    for (const handedOver of [['pgdata'], ['pgdata', 'log']]) {
+      await asBefore(one)
+      const { name, uid } = separatedUser(one)
+      await f.must({ kind: 'stop-instance', instanceId: one, mode: 'fast' })
+      // as the killed run had done before it began with the files
+      unlinkSync(join(f.installation.instancesDirectory, one, 'log/start.log'))
+      for (const part of handedOver)
+        execFileSync('chown', ['-R', `${uid}:${uid}`, join(f.installation.instancesDirectory, one, part)])
+      expect(await f.must({ kind: 'separate-instance', instanceId: one })).toMatchObject({ user: name })
+      expect(ownersBelow(join(f.installation.instancesDirectory, one, 'log'))).toEqual([String(uid)])
+      await f.must({ kind: 'start-instance', instanceId: one })
       expect(await f.query(one, 'select count(*)::int as n from kept')).toEqual([{ n: 1000 }])
     }
   })

@@ -104,9 +104,15 @@ describe.skipIf(missing !== null)(`a failover proves what it says${missing ? ` (
     await insert(present, 700_001, 700_600)
     await waitUntil('c3 has answered', async () => (await member('c3')).hostState === 'online', 60_000)
     // and it is told, and named in no set that commits wait for (F10)
-    const strayed = await member('c3')
+    const strayed = await waitUntil(
+      'why c3 does not stream is said',
+      async () => {
+        const m = await member('c3')
+        return m.whyNotStreaming ? m : null
+      },
+      60_000,
+    )
     expect((await incident(`diverged:${strayed.instanceId}`)).hint).toContain('./floe standby rejoin c3')
-    expect(strayed.whyNotStreaming).toBeTruthy()
     const { synchronous: listed } = await cluster()
     expect(listed?.instanceIds).toContain(strayed.instanceId)
     expect(await fixture.ask(present, 'show synchronous_standby_names')).toEqual([

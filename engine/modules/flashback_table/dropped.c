@@ -222,7 +222,7 @@ flashback_give_back(RangeVar *relation, const char *newname)
 	ereport(NOTICE,
 			(errmsg("table \"%s\" as it was before it was dropped at %s is now in table \"%s\"",
 					relation->relname, timestamptz_to_str(newest->at), get_rel_name(result.relid)),
-			 errdetail("It has the columns and rows, without defaults, constraints, indexes and privileges.")));
+			 errdetail("It has the columns, rows, keys and indexes, without defaults, triggers, policies and privileges.")));
 	if (list_length(found) > 1)
 	{
 		FlashbackEvent *older = lsecond(found);

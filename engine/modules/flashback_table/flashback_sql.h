@@ -56,6 +56,15 @@ extern FlashbackScan *flashback_rows_take_scan(FlashbackRows *rows);
 extern bool flashback_rows_next(FlashbackRows *rows, TupleTableSlot **slot);
 extern void flashback_rows_end(FlashbackRows *rows);
 
+/* keys.c: all of the memory context that is current */
+typedef struct FlashbackKeys FlashbackKeys;
+
+extern FlashbackKeys *flashback_keys_read(const FlashbackFormer *table, const FlashbackMoment *moment,
+										  FlashbackRefusal *refusal);
+extern void flashback_keys_forbid_nulls(const FlashbackKeys *keys, Oid relid);
+extern void flashback_keys_build(const FlashbackKeys *keys, Oid relid);
+extern void flashback_keys_report(const FlashbackKeys *keys, Oid relid);
+
 /* functions.c */
 extern bool flashback_kind_is_possible(Relation rel, FlashbackRefusal *refusal);
 

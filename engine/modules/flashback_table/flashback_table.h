@@ -132,6 +132,7 @@ typedef struct FlashbackFormer
 	char		persistence;
 	bool		partition;
 	int			natts;			/* number of columns, with dropped ones */
+	Datum		options;		/* an index's storage parameters; 0 = none */
 	FlashbackFile file;
 	Oid			toastrelid;		/* InvalidOid: it had no TOAST relation */
 	FlashbackFile toast;

@@ -27,12 +27,14 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_tablespace_d.h"
+#include "catalog/pg_type_d.h"
 #include "catalog/storage.h"
 #include "common/relpath.h"
 #include "flashback_internal.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/latch.h"
+#include "utils/array.h"
 #include "utils/guc.h"
 #include "utils/hsearch.h"
 #include "utils/syscache.h"
@@ -195,6 +197,29 @@ is_wanted(ClassQuery *query, HTAB *relids, TupleTableSlot *slot)
 }
 
 /*
+ * The storage parameters of an index: nobody asks for those of others.
+ */
+static Datum
+get_options(char kind, TupleTableSlot *slot)
+{
+	ArrayType  *options;
+	bool		isnull;
+	Datum		value;
+
+	if (kind != RELKIND_INDEX && kind != RELKIND_PARTITIONED_INDEX)
+		return (Datum) 0;
+	value = slot_getattr(slot, Anum_pg_class_reloptions, &isnull);
+	if (isnull)
+		return (Datum) 0;
+	options = DatumGetArrayTypePCopy(value);
+	if (ARR_NDIM(options) > 1 || ARR_HASNULL(options) || ARR_ELEMTYPE(options) != TEXTOID)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("an index has impossible storage parameters in pg_class as of the target time")));
+	return PointerGetDatum(options);
+}
+
+/*
  * Takes over what a row of pg_class says.
  */
 void
@@ -211,6 +236,7 @@ flashback_former_take(FlashbackFormer *former, TupleTableSlot *slot)
 	former->natts = DatumGetInt16(flashback_catalog_value(slot, Anum_pg_class_relnatts));
 	former->toastrelid = DatumGetObjectId(flashback_catalog_value(slot, Anum_pg_class_reltoastrelid));
 	former->file.rlocator = get_locator(slot);
+	former->options = get_options(former->kind, slot);
 	if (former->natts < 0 || former->natts > MaxHeapAttributeNumber)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),

@@ -6,7 +6,8 @@
  * It belongs to the owner of the table whose rows it has, whoever calls, and
  * nobody is granted anything on it, whatever default privileges say: rows
  * reappear in it that some who may read the table were never to see again.
- * It has the columns, without defaults, constraints, triggers and policies.
+ * It has the columns, without defaults, constraints, triggers and policies; one
+ * of a table that was dropped has keys and indexes, too (keys.c).
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *
@@ -326,8 +327,25 @@ flashback_make_result(Relation rel, TimestampTz time, const char *name,
 }
 
 /*
+ * What keys and indexes a dropped table had; NULL if that cannot be known.
+ */
+static FlashbackKeys *
+read_keys(const FlashbackFormer *former, const FlashbackMoment *moment)
+{
+	FlashbackRefusal refusal;
+	FlashbackKeys *keys = flashback_keys_read(former, moment, &refusal);
+
+	if (keys == NULL)
+		ereport(NOTICE,
+				(errmsg("table \"%s\" is given back without keys, indexes and not-null constraints",
+						NameStr(former->name)),
+				 errdetail("What it had cannot be known: %s.", refusal.reason)));
+	return keys;
+}
+
+/*
  * Makes a table with the rows that a table had before a commit.  One that was
- * dropped gets its name, schema and owner back.
+ * dropped gets its name, schema and owner back, and its keys and indexes.
  */
 void
 flashback_make_result_before(Oid relid, XLogRecPtr commit_lsn, const char *name,
@@ -340,6 +358,7 @@ flashback_make_result_before(Oid relid, XLogRecPtr commit_lsn, const char *name,
 	bool		then;
 	TupleDesc	columns = flashback_rows_columns(rows, &then);
 	FlashbackCondition *on_result;
+	FlashbackKeys *keys = NULL;
 	Relation	table;
 	const char *former_schema;
 
@@ -358,6 +377,10 @@ flashback_make_result_before(Oid relid, XLogRecPtr commit_lsn, const char *name,
 				 errhint("Name another one: polar_flashback_before_drop(%u, '%X/%X', result_schema => '...').",
 						 relid, LSN_FORMAT_ARGS(commit_lsn))));
 	result->relid = create_table(columns, rel ? rel->rd_rel->relowner : flashback_heir(former), name, schema);
+	if (rel == NULL)
+		keys = read_keys(former, &result->moment);
+	if (keys)
+		flashback_keys_forbid_nulls(keys, result->relid);
 	table = table_open(result->relid, AccessExclusiveLock);
 	on_result = flashback_condition_create(table, condition);
 	result->rows = fill_table(table, columns, rows, condition != NULL, on_result,
@@ -365,8 +388,13 @@ flashback_make_result_before(Oid relid, XLogRecPtr commit_lsn, const char *name,
 	flashback_condition_free(on_result);
 	flashback_comment_former(result->relid, relid, former_schema, NameStr(former->name),
 							 former->natts, result->moment.time, describe(&result->moment));
-	flashback_rows_end(rows);
 	table_close(table, NoLock);
 	CommandCounterIncrement();
+	if (keys)
+	{
+		flashback_keys_build(keys, result->relid);
+		flashback_keys_report(keys, result->relid);
+	}
+	flashback_rows_end(rows);
 	flashback_progress_end();
 }

@@ -345,7 +345,7 @@ function addTables(flashback: Command): void {
     flashback,
     'before-drop <name> <table>',
     'flash back a table to before it was dropped, truncated or rewritten',
-    'Makes a table with the rows that one had just before it was dropped, truncated or rewritten. A dropped table comes back under its former name if that name is free, with its columns and rows, but without defaults, constraints, indexes and privileges.',
+    'Makes a table with the rows that one had just before it was dropped, truncated or rewritten. A dropped table comes back under its former name if that name is free, with its columns, rows, keys and indexes, but without defaults, foreign keys, checks, triggers, policies and privileges, and without indexes that have expressions or conditions.',
   )
     .option('--lsn <position>', 'which loss, where there are several of that name ("flashback lost")')
     .option('--as <result>', 'name of the table that is made')

@@ -28,14 +28,26 @@ export const flashbackDroppedTable: TaskBody<'flashback-dropped-table'> = async 
       async work(client, functions) {
         const name = await chooseName(client, functions, task)
         context.log(`making table "${name}"`)
+        const missing = await hearMissing(client)
         const { rows } = await client.query<{ result: number; rows: number }>(
           functions.within(beforeDropSql),
           [table, lsn, name, task.resultSchema ?? null],
         )
+        for (const words of missing) context.log(words)
         return madeTable(client, rows[0])
       },
     }),
   )
+}
+
+/** What the engine says that the table does not have any more: names of constraints and indexes, as it goes on. */
+async function hearMissing(client: pg.Client): Promise<readonly string[]> {
+  const heard: string[] = []
+  client.on('notice', ({ message, detail }) => {
+    if (message?.includes('is given back without')) heard.push(detail ? `${message}: ${detail}` : message)
+  })
+  await client.query('set local client_min_messages = notice')
+  return heard
 }
 
 /** The name that was asked for; else, where it was dropped, its former one if that is free in the schema where it goes. */

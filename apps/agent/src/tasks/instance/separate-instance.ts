@@ -1,3 +1,4 @@
+import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { fault, type PrimaryTold, toFault } from '@floe/domain'
 import { z } from 'zod'
@@ -41,9 +42,12 @@ export const separateInstance: TaskBody<'separate-instance'> = async (task, cont
   if (!noted.success) context.note.write({ wasRunning })
   const user = await context.users.claim(task.instanceId)
   context.log(`its user is "${user.name}"`)
-  // earlier versions had root open it in here; it lies elsewhere now
-  removeInTree(join(instance.layout.logDirectory, 'start.log'), instance.user)
-  await removeUnfinishedAside(instance)
+  // its data directory changes hands first: once it has, the former user may write in none of them, and this has been done
+  if (lstatSync(instance.layout.dataDirectory).uid === from) {
+    // earlier versions had root open it in here; it lies elsewhere now
+    removeInTree(join(instance.layout.logDirectory, 'start.log'), instance.user)
+    await removeUnfinishedAside(instance)
+  }
   // found now rather than after it was stopped
   for (const directory of trees(instance)) await handOverTree(directory, from, user, { checkOnly: true })
   context.signal.throwIfAborted()
