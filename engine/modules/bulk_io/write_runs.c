@@ -143,7 +143,7 @@ bool
 bulk_io_write_run(SMgrRelation smgr, BufferDesc *first, const void *page,
 				  IOContext io_context)
 {
-	WriteRun	run = {.nblocks = 1, .buffers = {first}};
+	WriteRun	run;
 	const void *pages[MAX_IO_COMBINE_LIMIT] = {page};
 	ForkNumber	forknum = BufTagGetForkNum(&first->tag);
 	BlockNumber blkno = first->tag.blockNum;
@@ -167,6 +167,8 @@ bulk_io_write_run(SMgrRelation smgr, BufferDesc *first, const void *page,
 	if (limit <= 1 || (DataChecksumsEnabled() && (copies = copies_of_pages()) == NULL))
 		return false;
 
+	run.nblocks = 1;
+	run.buffers[0] = first;
 	while (run.nblocks < limit && extend_run(&run, wanted))
 		;
 	if (run.nblocks == 1)

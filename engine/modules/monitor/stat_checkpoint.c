@@ -113,7 +113,7 @@ stat_checkpoint_progress(CheckpointPhase phase, int detail,
 			break;
 		case CHECKPOINT_PHASE_WRITE:
 			stats->buffers_total = total;
-			/* Each write is of one buffer; what else went with it is counted there */
+			/* One buffer each; what else a write took is counted there */
 			stats->buffers_written = detail + CheckpointStats.ckpt_bufs_written;
 			stats->buffers_processed = Max(processed, stats->buffers_written);
 			state = STAT_CHECKPOINT_WRITE;
