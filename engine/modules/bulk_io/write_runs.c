@@ -33,6 +33,14 @@
 
 int			bulk_io_write_size = BULK_WRITE_DEFAULT;
 
+/*
+ * The longest run of a checkpoint.  The resource owner of an auxiliary process
+ * is used again after an error, which works as long as all that it owned was in
+ * its array (RESOWNER_ARRAY_SIZE): entries of its hash table that it released
+ * are never cleared.  A buffer that is written is two resources.
+ */
+#define CHECKPOINT_RUN_MAX		16
+
 /* Buffers of consecutive blocks that this process is writing */
 typedef struct WriteRun
 {
@@ -149,20 +157,23 @@ bulk_io_write_run(SMgrRelation smgr, BufferDesc *first, const void *page,
 	BlockNumber blkno = first->tag.blockNum;
 	bool		permanent = (pg_atomic_read_u32(&first->state) & BM_PERMANENT) != 0;
 	uint32		wanted = BM_VALID | BM_DIRTY;
-	uint32		limit;
+	uint32		limit = bulk_io_write_size;
 	char	   *copies = NULL;
 	XLogRecPtr	recptr = InvalidXLogRecPtr;
 	ErrorContextCallback *single_errcallback = error_context_stack;
 	ErrorContextCallback errcallback;
 
 	if (io_context == IOCONTEXT_NORMAL && AmCheckpointerProcess())
+	{
 		wanted |= BM_CHECKPOINT_NEEDED;
+		limit = Min(limit, CHECKPOINT_RUN_MAX);
+	}
 	else if (io_context != IOCONTEXT_BULKWRITE && io_context != IOCONTEXT_VACUUM)
 		return false;
 
-	if (bulk_io_write_size <= 1)
+	if (limit <= 1)
 		return false;
-	limit = Min(bulk_io_write_size, 1 + GetAdditionalPinLimit());
+	limit = Min(limit, 1 + GetAdditionalPinLimit());
 	limit = Min(limit, smgrmaxcombine(smgr, forknum, blkno));
 	if (limit <= 1 || (DataChecksumsEnabled() && (copies = copies_of_pages()) == NULL))
 		return false;
