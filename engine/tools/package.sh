@@ -124,7 +124,7 @@ package_engine() {
   write_control "$tree" "$name" "$version" "Depends: $libraries" \
     "Description: Floe's engine, build $key" \
     " PostgreSQL $release with Floe's patches and modules. Builds are installed side by side:" \
-    " an instance keeps the one that it was created with."
+    " an instance keeps the one that it runs on until it is moved."
   build_deb "$tree" "$epoch" "$output"
 
   tree=$work/newest

@@ -44,6 +44,7 @@ const agentCalls = {
   'engine/libraries/builtin-modules.ts': ['engine', 'existsSync readFileSync'],
   'engine/limits/memory-kills.ts': ['state', 'mkdirSync readFileSync replaceFile'],
   'engine/page-repair/extension.ts': ['engine', 'existsSync'],
+  'engine/process/build.ts': ['engine', 'realpathSync'],
   'engine/process/instance-socket.ts': [
     'outer',
     'chmodSync lchownSync lstatSync mkdirSync readlinkSync rmSync symlinkSync',
@@ -101,6 +102,8 @@ const agentCalls = {
   'tasks/instance/adopt-instance.ts': ['engine', 'existsSync'],
   'tasks/instance/delete-instance.ts': ['outer', 'readdirSync renameSync syncDirectory'],
   'tasks/instance/register-instance.ts': ['engine', 'existsSync'],
+  'tasks/instance/separate-instance.ts': ['outer', 'lstatSync'],
+  'tasks/instance/upgrade-instance.ts': ['engine', 'existsSync'],
   'tasks/runner/store.ts': [
     'state',
     'appendFileSync existsSync mkdirSync readFileSync readdirSync renameSync replaceFile rmSync statSync',

@@ -4,6 +4,7 @@ import { bootUnitOf } from '@floe/domain'
 import type { Log } from '@floe/host/log'
 import { Flashbacks } from './engine/flashback/flashbacks'
 import { Instances } from './engine/instances'
+import { buildOf } from './engine/process/build'
 import { InstanceRegistry } from './engine/registry/registry'
 import { removeRestorePlaces, restorePlacesIn } from './engine/restore/restore-place'
 import { removeSharedTrials } from './engine/settings/trial-place'
@@ -73,6 +74,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
       ports: { ...installation.instancePorts, used: registry.list().length },
       paths: [installation.instancesDirectory, installation.home, '/'],
       separateUsers: users !== null,
+      engineBuild: buildOf(installation.enginePrefix),
     })
   const reports: Reports = new Reports(
     facts,

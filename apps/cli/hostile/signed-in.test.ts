@@ -46,6 +46,8 @@ describe('wants more than their role', () => {
         ['viewer', 'instance.limit', { ...beta, changes: { cpu: 0.1 } }],
         ['viewer', 'instance.stallLength', { ...beta, after: '60min' }],
         ['viewer', 'host.check', { hostId: it.hostId }],
+        ['viewer', 'host.upgrade', { hostId: it.hostId, build: 'release-0', confirmName: 'x' }],
+        ['viewer', 'host.cancelUpgrade', { hostId: it.hostId }],
         ['viewer', 'setting.set', { scope: beta, changes: [{ name: 'work_mem', value: '8MB' }] }],
         ['viewer', 'incident.acknowledge', { incidentId: '00000000-0000-7000-8000-000000000000' }],
         ['operator', 'host.add', { name: 'taken' }],

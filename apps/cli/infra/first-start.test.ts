@@ -30,9 +30,9 @@ describe.skipIf(why !== null)(`the first start of a machine${here}`, () => {
     before?: string
     after?: string
   }
-  const disk = (models: Record<string, string> = { nvme0n1: MODEL }) => {
-    // of the least size that is used without a word of a person, and sparse
-    const { disks, nodes } = machine.nvme(models, { megabytes: 10_240 })
+  // sparse; of the least size that is used without a word of a person
+  const disk = (models: Record<string, string> = { nvme0n1: MODEL }, megabytes = 10_240) => {
+    const { disks, nodes } = machine.nvme(models, { megabytes })
     return { disk: disks[0] as (typeof disks)[number], nodes }
   }
 
@@ -86,8 +86,13 @@ END
   }
 
   /** A start that is refused: what it says, and that no disk was touched. */
-  function refused(given: Given, models?: Record<string, string>, fill?: (device: string) => void) {
-    const { disk: one, nodes } = disk(models)
+  function refused(
+    given: Given,
+    models?: Record<string, string>,
+    fill?: (device: string) => void,
+    megabytes?: number,
+  ) {
+    const { disk: one, nodes } = disk(models, megabytes)
     fill?.(one.device)
     const before = machine.fingerprint(one)
     const { stdout, stderr } = start(nodes, given)
@@ -154,6 +159,13 @@ END
   test('a disk that holds data is refused before a token is spent', () => {
     const { stdout, stderr } = refused({}, undefined, (device) => spawnSync('mkfs.xfs', ['-q', device]))
     expect(stdout).toMatch(/passed over: \/dev\/nvme0n1 .*it holds data: xfs/)
+    expect(stderr).toContain('ERROR:  there is no empty local NVMe disk')
+    expect(stdout).not.toContain('the token was asked for')
+  })
+
+  test('a disk that is too small is refused before a token is spent', () => {
+    const { stdout, stderr } = refused({}, undefined, undefined, 10_239)
+    expect(stdout).toMatch(/passed over: \/dev\/nvme0n1 .*it is smaller than 10240 MB/)
     expect(stderr).toContain('ERROR:  there is no empty local NVMe disk')
     expect(stdout).not.toContain('the token was asked for')
   })

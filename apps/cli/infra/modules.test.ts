@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import {
+  appendFileSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -20,6 +21,7 @@ const {
   FLOE_TEST_TERRAFORM: program = '',
   FLOE_TEST_TERRAFORM_PLUGINS = '',
   FLOE_TEST_TFLINT: tflint = '',
+  FLOE_TEST_CHECKOV: checkov = '',
 } = process.env
 const mirrors = FLOE_TEST_TERRAFORM_PLUGINS.split(':').filter(Boolean)
 
@@ -109,14 +111,88 @@ describe('terraform', () => {
     run('.', 'fmt', '-check', '-recursive'),
   )
 
+  /** A copy of a module in which somebody was careless. */
+  function careless(room: string, addition: string): string {
+    const path = `careless/${room}`
+    rmSync(join(copy, path), { recursive: true, force: true })
+    cpSync(join(copy, room), join(copy, path), { recursive: true })
+    appendFileSync(join(copy, path, 'main.tf'), addition)
+    return path
+  }
+
+  const lint = (room: string) => {
+    const { status, stdout, stderr } = spawnSync(
+      tflint,
+      ['--no-color', '--format=compact', '--config', join(copy, '.tflint.hcl')],
+      { cwd: join(copy, room), encoding: 'utf8' },
+    )
+    return { status, said: stdout + stderr }
+  }
+  const noLinter = tflint === '' ? ' (left out: no tflint was built)' : ''
   for (const room of rooms)
-    test.skipIf(tflint === '')(`${room}: tflint${tflint === '' ? ' (it is not installed)' : ''}`, () => {
-      const { status, stdout, stderr } = spawnSync(tflint, ['--no-color'], {
-        cwd: join(copy, room),
-        encoding: 'utf8',
-      })
-      expect([status, stdout + stderr]).toEqual([0, ''])
-    })
+    test.skipIf(tflint === '')(`${room}: tflint${noLinter}`, () =>
+      expect(lint(room)).toEqual({ status: 0, said: '' }),
+    )
+  test.skipIf(tflint === '')(`tflint finds what is used by nothing, and has no type${noLinter}`, () => {
+    const { status, said } = lint(careless('modules/archive', '\nvariable "forgotten" {}\n'))
+    expect(status).toBe(2)
+    for (const rule of ['unused_declarations', 'typed_variables', 'documented_variables'])
+      expect(said).toContain(`(terraform_${rule})`)
+  })
+
+  type Finding = { check_id: string; resource: string; check_result: { suppress_comment?: string } }
+  type Scan = {
+    summary: { failed: number; parsing_errors: number; resource_count: number }
+    results: { failed_checks: Finding[]; skipped_checks: Finding[] }
+  }
+  function scan(...directories: string[]): { status: number | null; found: Scan } {
+    const { status, stdout, stderr } = spawnSync(
+      checkov,
+      [
+        ...['-m', 'checkov.main', '--config-file', join(copy, '.checkov.yaml'), '--output', 'json'],
+        ...directories.flatMap((directory) => ['--directory', join(copy, directory)]),
+      ],
+      { cwd: copy, encoding: 'utf8', timeout: 240_000, maxBuffer: 1 << 26 },
+    )
+    expect(stdout, stderr).toMatch(/^\s*\{/)
+    return { status, found: JSON.parse(stdout) as Scan }
+  }
+  const noScan = checkov === '' ? ' (left out: checkov was not installed)' : ''
+  test.skipIf(checkov === '')(
+    `no resource is insecure, as far as checkov knows; each waiver has a reason${noScan}`,
+    { timeout: 300_000 },
+    () => {
+      const { status, found } = scan('modules')
+      const { failed_checks: failed, skipped_checks: waived } = found.results
+      expect(failed.map(({ check_id, resource }) => `${check_id} ${resource}`)).toEqual([])
+      expect([status, found.summary.parsing_errors]).toEqual([0, 0])
+      // it read the modules: each provider has its own resources
+      expect(found.summary.resource_count).toBeGreaterThan(20)
+      for (const one of waived) expect(one.check_result.suppress_comment, one.check_id).toMatch(/\S+ \S+ \S+/)
+    },
+  )
+  test.skipIf(checkov === '')(
+    `checkov finds a port for remote logins that is open to everybody${noScan}`,
+    { timeout: 300_000 },
+    () => {
+      const room = careless(
+        'modules/network_aws',
+        `
+resource "aws_vpc_security_group_ingress_rule" "everybody" {
+  security_group_id = aws_security_group.host.id
+  description       = "for a moment"
+  cidr_ipv4         = "0.0.0.0/0"
+  ip_protocol       = "tcp"
+  from_port         = 22
+  to_port           = 22
+}
+`,
+      )
+      const { status, found } = scan(room)
+      expect(status).toBe(1)
+      expect(found.results.failed_checks.map(({ check_id }) => check_id)).toEqual(['CKV_AWS_24'])
+    },
+  )
 
   const noXslt = spawnSync('xsltproc', ['--version']).status === 0 ? '' : ' (needs xsltproc)'
   test.skipIf(program === '' || noXslt !== '')(

@@ -263,7 +263,7 @@ describe.skipIf(why !== null)(`a host that is made from them${here}`, () => {
     expect(text).toContain('agent ended with 0\n')
     expect(text).toContain('its files are gone\n')
     expect(text).toMatch(
-      /error: an instance that is stopped was created with [\s\S]*of a stopped instance ended with 1\n/,
+      /error: an instance that is stopped is registered with [\s\S]*of a stopped instance ended with 1\n/,
     )
     expect(text).toContain('unused ended with 0\n')
     expect(text).toMatch(/unused ended with 0\n\S+next\ncurrent\n/)

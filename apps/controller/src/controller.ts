@@ -14,6 +14,7 @@ import { failOverAutomatically } from './automatic-failover'
 import { type OwnIdentities, renewOwnCertificates } from './certificates'
 import { signEnrolments } from './enrolment'
 import { askForHostChecks, carryOutHostChecks } from './host-checks'
+import { carryOutHostUpgrades } from './host-upgrades'
 import { DatabaseWatch, runLoop, Wake } from './loop'
 import { runMaintenance } from './maintenance'
 import { watchClusters } from './observe/cluster-watch'
@@ -127,6 +128,7 @@ export function startController(options: ControllerOptions) {
       runMaintenance(parts, stop.signal),
       carryOutSettingChecks({ ...parts, wake: checksWake, deadlineMs: options.settingCheckMs }, stop.signal),
       carryOutHostChecks({ ...parts, wake: hostChecksWake }, stop.signal),
+      lanes.lookedOnce(FIRST_LOOK_MS, stop.signal).then(() => carryOutHostUpgrades(parts, stop.signal)),
       options.checksHosts === false ? undefined : askForHostChecks(parts, stop.signal),
       deliverWebhooks(
         { ...parts, authSecret: options.authSecret, rule: options.webhookRule, wake: webhooksWake },

@@ -31,8 +31,8 @@ vi.setConfig({ testTimeout: 300_000 })
  *
  * That repeats one guarantee of the step runner and of the agent's tasks for each kind, and takes many minutes. So without
  * `--long` only these kinds are walked (`walkAlways`): what makes an instance from nothing, and one from another host's;
- * what changes one member, and all one after another and may take it back; what hands over between two that live, and from one
- * that is dead; what brings a member back by a new copy; and what takes one away.
+ * what changes one member, and all one after another and may take it back; what hands over between two that live, also for
+ * another engine, and from one that is dead; what brings a member back by a new copy; and what takes one away.
  */
 const long = process.env.FLOE_TEST_LONG === '1'
 /** Of the others of those, without `--long`, every other step is walked: who hands over must not be in two minds at any. */
@@ -342,6 +342,36 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     await expectNoneLost(ledger)
     await expectNothingLeft()
   })
+
+  /** The primary's host gets another build of the engine; a switchover takes the cluster away from it, and then back. */
+  async function upgradeMembers(who: keyof Walks, installed: string) {
+    const primary = primaryOf(await cluster()) as ClusterMember
+    const other = primary.instanceId === one ? two : one
+    const build = await fixture.installEngine(fixture.hostOf(primary), installed)
+    await waitUntil(
+      'it is seen to run another one',
+      async () => (await member(primary.name)).engine?.current === false,
+    )
+    const ledger = await writing()
+    const through = who === 'controller' ? withControllerKilled : throughDeadAgents
+    const { clusterId } = await cluster()
+    await through('upgrade-members', {
+      ...{ clusterId, instanceId: other, build, members: [primary.name], primary: primary.name },
+      switchover: true,
+    })
+    expect((await cluster()).primaryInstanceId).toBe(other)
+    expect((await member(primary.name)).engine).toEqual({ build, running: build, current: true })
+    await expectNoneLost(ledger)
+    await expectNothingLeft()
+    await gate.arm(false)
+    await fixture.carryOut('switchover-cluster', { clusterId, instanceId: primary.instanceId })
+  }
+  walkAlways('upgrade-members', { controller: ['upgrade-members'] }, () =>
+    upgradeMembers('controller', 'release-walked'),
+  )
+  walk('upgrade-members, the agents killed', { agents: ['upgrade-members'] }, () =>
+    upgradeMembers('agents', 'release-walked-again'),
+  )
 
   /** Kills the primary's engine and waits until that is seen. */
   async function crashPrimary() {

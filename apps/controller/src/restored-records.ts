@@ -1,5 +1,6 @@
 import {
   closeIncidents,
+  endOpenHostUpgrades,
   endOpenOperations,
   inTransaction,
   listRestoredRecords,
@@ -103,6 +104,7 @@ function incidentOf(record: RestoredRecord, all: readonly RestoredRecord[]): Inc
 async function carryOut(tx: Transaction, record: RestoredRecord): Promise<string> {
   const settled = async (outcome: string) => {
     const ended = await endOpenOperations(tx, record.clusterId, notContinued)
+    if (record.clusterId === null) await endOpenHostUpgrades(tx, notContinued)
     const words = `${outcome}${ended > 0 ? ` Operations that are not continued: ${ended}.` : ''}`
     await settleRestoredRecord(tx, record.recordId, words)
     await closeIncidents(tx, [keyOf(record)], `${record.acceptedByName ?? 'Somebody'} decided. ${words}`)

@@ -13,6 +13,7 @@ import {
   FlashbackTableInfo,
   HostFacts,
   HostId,
+  InstanceEngine,
   InstanceId,
   InstanceRole,
   InstanceState,
@@ -161,6 +162,8 @@ export const InstanceObserved = z.object({
    * does not answer. Since contract 1.24.
    */
   sharedServer: SharedServerSeen.nullish(),
+  /** Of which build its engine is. Since contract 1.25. */
+  engine: InstanceEngine.optional(),
 })
 export type InstanceObserved = z.infer<typeof InstanceObserved>
 

@@ -8,6 +8,7 @@ import {
   CommitModeScope,
   ConfirmedSetting,
   DatabaseName,
+  EngineBuild,
   FlashbackCounts,
   FlashbackMade,
   FlashbackMerged,
@@ -204,6 +205,21 @@ export const tasks = {
       restarted: z.boolean(),
       /** How long it was stopped for, without its start. */
       stoppedMs: z.number(),
+    }),
+  ),
+  /**
+   * Moves an instance that runs onto the installed build of the engine: checked first, stopped, started. One that does not
+   * start on it is started on its former build again, and the task fails. Done already where it runs on it. Refused
+   * (`engine.not_installed`) where `build` is not the installed one. Since contract 1.25.
+   */
+  'upgrade-instance': task(
+    { instanceId: InstanceId, build: EngineBuild, primary: AsPrimary },
+    z.object({
+      /** The build that it was moved from; null where it ran on the installed one already. */
+      former: EngineBuild.nullable(),
+      postmasterPid: z.number().int(),
+      /** How long it was down, from the order to stop until it answered; 0 where it was not stopped. */
+      downMs: z.number(),
     }),
   ),
   /**

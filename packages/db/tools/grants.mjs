@@ -177,6 +177,18 @@ export const tables = {
       delete: true,
     },
   },
+  // asked by web, which may also have it end; carried out by the controller
+  host_upgrade: {
+    web: {
+      select: true,
+      insert: ['id', 'hostId', 'build', 'switchBack', 'except', 'actor', 'actorName'],
+      update: ['cancelAskedAt'],
+    },
+    controller: {
+      select: true,
+      update: ['takenUntil', 'endedAt', 'ordered', 'message', 'left', 'fault'],
+    },
+  },
   // checkpoints and stalls go with the coarsest samples
   checkpoint_record: { web: { select: true }, controller: { select: true, insert: true, delete: true } },
   stall_record: { web: { select: true }, controller: { select: true, insert: true, delete: true } },

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { AutomaticFailover, AutomaticWord } from './automatic-failover'
 import { ConnectionTarget } from './connection'
+import { InstanceEngine } from './engine-build'
 import type { Fault } from './fault'
 import { FlashbackLog } from './flashback'
 import { PrimaryKnown } from './holdings/known-primary'
@@ -75,6 +76,8 @@ export const ClusterMember = z.object({
   intent: InstanceIntent.optional(),
   /** What the engine of a standby without a WAL receiver said last; left out by older agents. */
   whyNotStreaming: z.string().nullish(),
+  /** Of which build its engine is; left out by older agents. */
+  engine: InstanceEngine.nullish(),
 })
 export type ClusterMember = z.infer<typeof ClusterMember>
 

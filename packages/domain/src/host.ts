@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { EngineBuild } from './engine-build'
 import { fault } from './fault'
 
 /** How far a host's agent can be believed: by the age of its last answer, not by the last word it said. */
@@ -78,6 +79,8 @@ export const HostFacts = z.object({
   disks: z.array(Disk),
   /** Whether each instance has a user of its own; where not, the host is one trust domain. */
   separateUsers: z.boolean().optional(),
+  /** The installed build of the engine, which new instances get. Since contract 1.25. */
+  engineBuild: EngineBuild.optional(),
 })
 export type HostFacts = z.infer<typeof HostFacts>
 

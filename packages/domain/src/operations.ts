@@ -3,6 +3,7 @@ import { AutomaticFailover } from './automatic-failover'
 import { ClusterId } from './cluster'
 import { MemberSettings } from './cluster-settings'
 import { RoleName, roleToChange, roleToCreate } from './database-role'
+import { EngineBuild } from './engine-build'
 import { FlashbackTime } from './flashback'
 import { LossKind, MergeCounts, ResultName, RowCondition, TableName, TableOid } from './flashback-table'
 import { formatBytes, formatDuration } from './format'
@@ -464,6 +465,25 @@ export const operationRecords = {
     input: z.object({ clusterId: ClusterId, instanceId: primaryId }),
     // each later step ends by itself, and knows better what is to be put back
     pointOfNoReturn: 'admit',
+  }),
+  /**
+   * Moves members of a cluster that are on one host onto the engine that is installed there: standbys first, and a primary as the
+   * standby that a switchover makes of it, where one can take over. A cluster of one is restarted.
+   */
+  'upgrade-members': define({
+    title: 'Upgrade engine',
+    action: 'engine.upgrade',
+    input: z.object({
+      clusterId: ClusterId,
+      /** The standby that takes over; where there is no switchover the primary. */
+      instanceId,
+      build: EngineBuild.meta({ title: 'Build' }),
+      members: z.array(InstanceName).min(1).max(100).meta({ title: 'Members' }),
+      /** By name, at the moment of asking. */
+      primary: InstanceName.meta({ title: 'Primary before' }),
+      switchover: z.boolean().meta({ title: 'With a switchover' }),
+    }),
+    pointOfNoReturn: 'promote',
   }),
   /** Lets clients on other hosts in over TLS only. */
   'require-tls': define({

@@ -41,6 +41,7 @@ import { startInstance } from './kinds/start-instance'
 import { stopInstance } from './kinds/stop-instance'
 import { swapFlashback } from './kinds/swap-flashback'
 import { switchoverCluster } from './kinds/switchover-cluster'
+import { upgradeMembers } from './kinds/upgrade-members'
 import type { OperationDefinition } from './step'
 
 /** Every operation Floe can carry out. The type makes a kind without a definition a compile error. */
@@ -70,6 +71,7 @@ const definitions = {
   'change-cluster-settings': changeClusterSettings,
   'change-page-repair': changePageRepair,
   'renew-roles': renewRoles,
+  'upgrade-members': upgradeMembers,
   'reindex-database': reindexDatabase,
   'create-database-role': createDatabaseRole,
   'change-database-role': changeDatabaseRole,

@@ -4,6 +4,7 @@ import {
   type ClusterMember,
   type ClusterObserved,
   type CommitMode,
+  type EngineBuild,
   fault,
   type InstanceId,
   InstanceName,
@@ -36,6 +37,8 @@ export interface InstanceControl {
   reload(instanceId: InstanceId): Task<'reload-instance'>
   /** Gives it a user of its own, which restarts it. */
   separate(instanceId: InstanceId): Task<'separate-instance'>
+  /** Moves it onto the installed engine, which restarts it. */
+  upgrade(instanceId: InstanceId, build: EngineBuild): Task<'upgrade-instance'>
   /** Has its agent know it again, as it is recorded; or name it as the console does, which did not know it. */
   adopt(
     member: ClusterMember,
@@ -87,6 +90,7 @@ const agentControl: InstanceControl = {
   restart: (instanceId, mode) => ({ kind: 'restart-instance', instanceId, mode }),
   reload: (instanceId) => ({ kind: 'reload-instance', instanceId }),
   separate: (instanceId) => ({ kind: 'separate-instance', instanceId }),
+  upgrade: (instanceId, build) => ({ kind: 'upgrade-instance', instanceId, build }),
   adopt: (member, cluster, reported) => {
     const { instanceId, connection, memberRole } = member
     if (reported) {
@@ -174,6 +178,7 @@ export function tellingPrimary(task: TaskInput, cluster: ClusterObserved | null)
     case 'start-instance':
     case 'restart-instance':
     case 'separate-instance':
+    case 'upgrade-instance':
       return primary.instanceId === task.instanceId && cluster.holdings?.promotions.length === 0
         ? { ...task, primary }
         : task

@@ -37,6 +37,7 @@ import { newsOfFlashback, readFlashbackLog } from './flashback/flashback-log'
 import { InstanceLimiter } from './limits/limiter'
 import { newsOf, readProtection, recoveryWithStart } from './page-repair/protection'
 import { PeriodicLook } from './periodic-look'
+import { engineOf } from './process/build'
 import { type EngineAddress, withEngine } from './process/connection'
 import { type InstanceProcesses, sortProcesses } from './process/instance-processes'
 import { InstanceSocket } from './process/instance-socket'
@@ -648,6 +649,7 @@ export class Instance {
       standbySignal: isThere(this.layout.standbySignal),
       limits: this.limiter.observed(),
       stallAfterMs: this.stallAfterMs,
+      engine: engineOf(r.enginePrefix, installation.enginePrefix, this.#postmaster),
     }
   }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { arch, availableParallelism, freemem, hostname, loadavg, release, totalmem, uptime } from 'node:os'
-import type { HostFacts } from '@floe/domain'
+import type { EngineBuild, HostFacts } from '@floe/domain'
 import { readDisks } from './disks'
 import type { HostUse } from './host-use'
 
@@ -10,6 +10,7 @@ export function readHostFacts(o: {
   ports: { from: number; to: number; used: number }
   paths: readonly string[]
   separateUsers: boolean
+  engineBuild: EngineBuild | null
   use: HostUse | null
 }): HostFacts {
   return {
@@ -28,6 +29,7 @@ export function readHostFacts(o: {
     instancePorts: o.ports,
     disks: readDisks(o.paths, o.use),
     separateUsers: o.separateUsers,
+    ...(o.engineBuild === null ? {} : { engineBuild: o.engineBuild }),
   }
 }
 

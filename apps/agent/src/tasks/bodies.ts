@@ -26,6 +26,7 @@ import { separateInstance } from './instance/separate-instance'
 import { setStallLength } from './instance/set-stall-length'
 import { startInstance } from './instance/start-instance'
 import { stopInstance } from './instance/stop-instance'
+import { upgradeInstance } from './instance/upgrade-instance'
 import { admitRoles } from './member-role/admit-roles'
 import { prepareRole } from './member-role/prepare-role'
 import { replicateAs } from './member-role/replicate-as'
@@ -73,6 +74,7 @@ export const taskBodies: TaskBodies = {
   'adopt-instance': adoptInstance,
   'delete-instance': deleteInstance,
   'separate-instance': separateInstance,
+  'upgrade-instance': upgradeInstance,
   'change-settings': changeSettings,
   'prepare-standby': prepareStandby,
   'admit-standby': admitStandby,

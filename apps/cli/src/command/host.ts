@@ -5,7 +5,6 @@ import {
   formatUse,
   HOST_CHECK_OLD_MS,
   type HostCheckSeverity,
-  HostId,
   HostName,
   hostCheckSummary,
   hostResourceRecord,
@@ -17,13 +16,15 @@ import {
 } from '@floe/domain'
 import type { RouterOutputs } from '@floe/web/api'
 import type { Command } from 'commander'
-import { type ConsoleClient, consoleFault } from '../console/client'
+import type { ConsoleClient } from '../console/client'
 import { duration, moment, printResult, table } from '../output'
+import { findHost, type HostDetail } from './find-host'
 import { openConsole } from './find-instance'
+import { addHostUpgrade } from './host-upgrade'
 import { verb, wholeNumber } from './verb'
 
 type Host = RouterOutputs['host']['list']['hosts'][number]
-type Detail = RouterOutputs['host']['show']
+type Detail = HostDetail
 type Verb = { json?: boolean }
 
 const gigabytes = (bytes: number | undefined) =>
@@ -31,17 +32,11 @@ const gigabytes = (bytes: number | undefined) =>
 const seen = (host: Host) => (host.ageMs === null ? 'never' : `${duration(host.ageMs)} ago`)
 const stateOf = (host: Host) => (host.revokedAt === null ? host.state : 'revoked')
 
-/** A host by what a person typed: its name or its id. */
-export async function findHost({ trpc }: ConsoleClient, nameOrId: string): Promise<Detail> {
-  const id = HostId.safeParse(nameOrId)
-  const name = HostName.safeParse(nameOrId)
-  if (!id.success && !name.success) throw fault('usage.host_name', `"${nameOrId}" is not the name of a host`)
-  try {
-    return await trpc.host.show.query(id.success ? { hostId: id.data } : { name: name.data as string })
-  } catch (error) {
-    throw consoleFault(error)
-  }
-}
+/** What it runs, and what it would start with where that is another one. */
+const buildOf = (engine: Detail['instanceList'][number]['engine']) =>
+  engine === null || engine.running === null || engine.running === engine.build
+    ? engine?.build
+    : `${engine.running} (starts with ${engine.build})`
 
 function formatHost({ host, check, instanceList }: Detail): string {
   const { facts } = host
@@ -52,6 +47,7 @@ function formatHost({ host, check, instanceList }: Detail): string {
     ...(host.revokedAt === null ? [] : [`revoked       ${moment(host.revokedAt)} by ${host.revokedBy}`]),
     ...(host.fault && host.state !== 'online' ? [`because       ${host.fault.message}`] : []),
     `agent         ${host.agentVersion ?? '–'} at ${host.agentUrl}`,
+    `engine        ${facts?.engineBuild === undefined ? '–' : `${facts.engineBuild}, which new instances get`}`,
     `checked       ${check.last === null ? 'never' : `${moment(check.last.at)}: ${hostCheckSummary(check.last.check.lines)}`}`,
     `power supply  ${host.powerSupply ?? 'unknown'}`,
     `certificate   ${host.certificateEndsAt === null ? '–' : `until ${moment(host.certificateEndsAt)}, renewed automatically`}`,
@@ -74,16 +70,24 @@ function formatHost({ host, check, instanceList }: Detail): string {
     ]),
   )
   const instances = table(
-    ['instance', 'state', 'role', 'port', 'engine'],
+    ['instance', 'state', 'role', 'port', 'engine', 'build'],
     instanceList.map((i) => [
       i.name,
       i.state === i.lastState ? i.state : `${i.state} (was ${i.lastState})`,
       i.role,
       i.port,
       i.engineVersion,
+      buildOf(i.engine),
     ]),
   )
-  return [lines.join('\n'), disks, instanceList.length === 0 ? 'no instances' : instances].join('\n\n')
+  const older = instanceList.filter((i) => i.engine?.current === false).length
+  const hint =
+    older === 0
+      ? []
+      : [`${older} of them on another build than the installed one: ./floe host upgrade ${host.name} --plan`]
+  return [lines.join('\n'), disks, instanceList.length === 0 ? 'no instances' : instances, ...hint].join(
+    '\n\n',
+  )
 }
 
 /** How a severity is called in a terminal; what gives up durability is not to be overlooked there. */
@@ -375,10 +379,11 @@ function addChanges(host: Command): void {
 export function addHost(program: Command): void {
   const host = program
     .command('host')
-    .summary('add, list, show, revoke and remove hosts')
+    .summary('add, list, show, upgrade, revoke and remove hosts')
     .description('Hosts: machines with an agent. A name or an id names one.')
   addLook(host)
   addCheck(host)
   addMap(host)
+  addHostUpgrade(host)
   addChanges(host)
 }

@@ -14,11 +14,12 @@ async function infra(context: SuiteContext): Promise<Counts> {
   // tests say why they are left out without
   for (const name of ['xfsprogs', 'strace', 'iproute2', 'curl', 'openssl', 'xsltproc'])
     await context.packages(name)
-  const { program, mirrors, tflint, caddy, guest } = await infraTools(context)
+  const { program, mirrors, tflint, checkov, caddy, guest } = await infraTools(context)
   const env = {
     FLOE_TEST_TERRAFORM: program ?? '',
     FLOE_TEST_TERRAFORM_PLUGINS: mirrors.join(':'),
     FLOE_TEST_TFLINT: tflint ?? '',
+    FLOE_TEST_CHECKOV: checkov ?? '',
     FLOE_TEST_GUEST: guest ?? '',
     FLOE_TEST_CADDY: caddy ?? '',
   }

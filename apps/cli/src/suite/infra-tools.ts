@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { existsSync, globSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { cacheDirectory, checkoutDirectory } from '../installation/home'
 import { runInCheckout, type SuiteContext } from './suite'
 
@@ -10,8 +10,10 @@ export type InfraTools = {
   program: string | null
   /** Directories of providers, laid out as Terraform's own mirrors are. */
   mirrors: string[]
-  /** The linter; null where it is not installed. */
+  /** The linter, of the version that infra/tools pins; null where it could not be built. */
   tflint: string | null
+  /** The Python that has checkov, which looks for insecure resources; null where that could not be installed. */
+  checkov: string | null
   /** Directory of a kernel and its first file system, for a guest of QEMU; null where none is asked for, or can be made. */
   guest: string | null
   /** The proxy before a console; null where it is neither installed nor to be had as a Debian package. */
@@ -20,9 +22,10 @@ export type InfraTools = {
 
 /** Ephemeral variables and write-only arguments are from here on, of either. */
 const LEAST = [1, 11]
-/** Where Terraform looks for that provider in a mirror. */
-const LIBVIRT = 'registry.terraform.io/dmacvicar/libvirt/0.8.3/linux_amd64/terraform-provider-libvirt_v0.8.3'
-/** Building takes three minutes on two cores; a proxy that does not answer must not cost an hour. */
+/** Where Terraform looks for a provider in a mirror. */
+const inMirror = (source: string, version: string) =>
+  `registry.terraform.io/${source}/${version}/linux_amd64/terraform-provider-${basename(source)}_v${version}`
+/** Building takes up to four minutes on two cores; a proxy that does not answer must not cost an hour. */
 const BUILD_SECONDS_MAX = 900
 
 /** Whether a program tells a version that the modules can be used with. */
@@ -43,12 +46,16 @@ async function installed(context: SuiteContext): Promise<string | null> {
   return null
 }
 
-/** A program of infra/tools in the cache: what it is built from names its place, so another version is another file. */
-function placeOf(name: string, file = name): { directory: string; program: string } {
+/** Where in the cache something of infra/tools lies: what it is made from names its place, so another version lies elsewhere. */
+function directoryOf(name: string, parts: readonly string[]): string {
   const hash = createHash('sha256')
-  for (const part of ['build', `${name}/go.mod`, `${name}/go.sum`, `${name}/tools.go`])
-    hash.update(readFileSync(join(checkoutDirectory(), 'infra/tools', part)))
-  const directory = join(cacheDirectory(), 'tools', `${name}-${hash.digest('hex').slice(0, 12)}`)
+  for (const part of parts) hash.update(readFileSync(join(checkoutDirectory(), 'infra/tools', part)))
+  return join(cacheDirectory(), 'tools', `${name}-${hash.digest('hex').slice(0, 12)}`)
+}
+
+function placeOf(name: string, file = name): { directory: string; program: string } {
+  const parts = ['build', `${name}/go.mod`, `${name}/go.sum`, `${name}/tools.go`]
+  const directory = directoryOf(name, parts)
   return { directory, program: join(directory, file) }
 }
 
@@ -62,6 +69,23 @@ async function build(context: SuiteContext, name: string, program: string): Prom
   ])
   if (status !== 0) context.say(`${name} could not be built: ${tail.at(-1) ?? `status ${status}`}`)
   return status === 0
+}
+
+/** Installs checkov, once: two minutes, most of them downloads. */
+async function checkovOf(context: SuiteContext): Promise<string | null> {
+  const parts = ['checkov/install', 'checkov/requirements.txt']
+  const directory = directoryOf('checkov', parts)
+  const python = join(directory, 'bin/python')
+  if (existsSync(python)) return python
+  context.say('installing checkov from its Python packages, once (minutes)')
+  const venv = await runInCheckout(context, 'python3', ['-c', 'import ensurepip, venv'])
+  if (venv.status !== 0) await context.packages('python3-venv')
+  const { status, tail } = await runInCheckout(context, 'timeout', [
+    ...[String(BUILD_SECONDS_MAX), join(checkoutDirectory(), 'infra/tools', 'checkov/install'), directory],
+  ])
+  if (status === 0) return python
+  context.say(`checkov could not be installed: ${tail.at(-1) ?? `status ${status}`}`)
+  return null
 }
 
 /** Where providers lie on this machine already: where Terraform itself looks, and beside other software. */
@@ -100,28 +124,47 @@ async function caddyOf(context: SuiteContext): Promise<string | null> {
   return existsSync(program) ? program : null
 }
 
-/** Finds what the tests of the modules need, and builds what this machine lacks: one program a run, more with --long. */
-export async function infraTools(context: SuiteContext): Promise<InfraTools> {
+/** Providers that can be built, by the name of their folder in infra/tools; those that take minutes only with --long. */
+const providers = [
+  { name: 'terraform-provider-libvirt', file: inMirror('dmacvicar/libvirt', '0.8.3'), dear: false },
+  { name: 'terraform-provider-alicloud', file: inMirror('aliyun/alicloud', '1.132.0'), dear: true },
+]
+
+/** Terraform and its providers, and the linter: two programs a run are built at most, with --long all. */
+async function builtTools(context: SuiteContext, long: boolean) {
+  let builds = long ? Number.POSITIVE_INFINITY : 2
+  const have = async (name: string, program: string) =>
+    existsSync(program) || (builds-- > 0 && (await build(context, name, program)))
   const tofu = placeOf('tofu')
-  let program = (await installed(context)) ?? (existsSync(tofu.program) ? tofu.program : null)
-  const long = process.env.FLOE_TEST_LONG === '1'
-  let builds = long ? 2 : 1
-  if (program === null && builds-- > 0 && (await build(context, 'tofu', tofu.program))) program = tofu.program
+  let program = await installed(context)
+  if (program === null && (await have('tofu', tofu.program))) program = tofu.program
   const mirrors = installedMirrors()
-  const libvirt = placeOf('terraform-provider-libvirt', LIBVIRT)
-  if (
-    existsSync(libvirt.program) ||
-    (program !== null && builds > 0 && (await build(context, 'terraform-provider-libvirt', libvirt.program)))
-  )
-    mirrors.push(libvirt.directory)
-  else context.say('left out: the modules of libvirt, whose provider the next run builds')
-  const tflint = (await runInCheckout(context, 'tflint', ['--version'])).status === 0 ? 'tflint' : null
+  for (const { name, file, dear } of providers) {
+    const place = placeOf(name, file)
+    const wanted = program !== null && (!dear || long)
+    if (existsSync(place.program) || (wanted && (await have(name, place.program))))
+      mirrors.push(place.directory)
+    else
+      context.say(`left out: the modules that need ${name}, which ${dear ? '--long' : 'the next run'} builds`)
+  }
+  const tflint = placeOf('tflint')
+  const linted = await have('tflint', tflint.program)
   if (program === null) context.say('left out: the Terraform modules, without terraform or OpenTofu')
-  if (tflint === null) context.say('left out: tflint, which is not installed')
+  if (!linted) context.say('left out: tflint, which the next run builds')
+  return { program, mirrors, tflint: linted ? tflint.program : null }
+}
+
+/** Finds what the tests of the modules need, and builds or installs what this machine lacks. */
+export async function infraTools(context: SuiteContext): Promise<InfraTools> {
+  const long = process.env.FLOE_TEST_LONG === '1'
+  // one waits for downloads while the other compiles
+  const [built, checkov] = await Promise.all([builtTools(context, long), checkovOf(context)])
+  if (checkov === null)
+    context.say('left out: the scan of the Terraform modules for insecure resources, without checkov')
   const caddy = await caddyOf(context)
   if (caddy === null) context.say('left out: the console behind its proxy, without Caddy')
   const guest = long ? await guestOf(context) : null
   if (guest === null)
-    context.say('left out: guests with NVMe disks and with limits on cgroup v2, which --long starts')
-  return { program, mirrors, tflint, caddy, guest }
+    context.say('left out: guests with NVMe disks, limits on cgroup v2 and packages, which --long starts')
+  return { ...built, checkov, caddy, guest }
 }

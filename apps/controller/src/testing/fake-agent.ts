@@ -350,6 +350,11 @@ export class FakeAgent {
       case 'separate-instance':
         this.show(task.instanceId, undefined, 'running', 1_000 + this.tasks.size)
         return { user: 'floe-double', restarted: true, stoppedMs: 5 }
+      case 'upgrade-instance': {
+        const pid = 1_000 + this.tasks.size
+        this.show(task.instanceId, undefined, 'running', pid)
+        return { former: 'release-former', postmasterPid: pid, downMs: 5 }
+      }
       case 'adopt-instance':
         this.show(task.instanceId, task.name, 'running', 1_000 + this.tasks.size)
         return { postmasterPid: 1_000, port: task.port, directory: `/i/${task.instanceId}`, lost: [] }

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { scramVerifier } from '@floe/authority/scram-verifier'
 import { readClusterOf, readOperationLog, showHost, showOperation } from '@floe/db'
@@ -13,11 +13,13 @@ import {
 } from '@floe/domain'
 import { submitOperation } from '@floe/operations/submit'
 import {
+  makeScratchDirectory,
   makeThrowawayHome,
   startThrowawayHosts,
   type TestAuthority,
   ThrowawayAgent,
   type ThrowawayHost,
+  testEnginePrefix,
   waitUntil,
 } from '@floe/testkit'
 import pg from 'pg'
@@ -66,6 +68,7 @@ async function fixtureOf<H extends Hosts>(startHosts: () => Promise<H>) {
   const log = keptLog()
   const controllers: ReturnType<typeof startController>[] = []
   const processes: ControllerProcess[] = []
+  let engines: ReturnType<typeof makeScratchDirectory> | undefined
   let controllerHome: ReturnType<typeof makeControllerHome> | undefined
   const host = (n: number) => net.hosts[n - 1] as H['hosts'][number]
   const own = { hostId: host(1).hostId, name: host(1).name, agentUrl: host(1).home.agentUrl }
@@ -179,6 +182,28 @@ async function fixtureOf<H extends Hosts>(startHosts: () => Promise<H>) {
     memberOf: async (instanceId: string, name: string) =>
       (await clusterOf(instanceId)).members.find((m) => m.name === name) as ClusterMember,
     primaryOf: async (instanceId: string) => primaryOf(await clusterOf(instanceId)) as ClusterMember,
+    /**
+     * Installs another build of the engine on a host, as "./floe up" or a package does: its agent starts again, and engines
+     * run on. `change` gets its prefix before that.
+     */
+    async installEngine(on: Host, build: string, change: (prefix: string) => void = () => {}) {
+      engines ??= makeScratchDirectory()
+      const prefix = join(engines.path, build)
+      if (!existsSync(prefix)) {
+        cpSync(testEnginePrefix(), prefix, { recursive: true, verbatimSymlinks: true })
+        change(prefix)
+      }
+      const file = join(on.home.home, 'config.json')
+      await on.agent.end('SIGTERM')
+      writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), enginePrefix: prefix }))
+      await on.agent.start()
+      await waitUntil(
+        'the installed engine is reported',
+        async () => (await showHost(db.pool, on.hostId))?.facts?.engineBuild === build,
+        60_000,
+      )
+      return build
+    },
     /** Where the instance of a member lies on its host. */
     directoryOf: (m: ClusterMember) => join(hostOf(m).home.installation.instancesDirectory, m.instanceId),
     /** A controller in this process, when it has seen every host. */
@@ -291,6 +316,7 @@ async function fixtureOf<H extends Hosts>(startHosts: () => Promise<H>) {
       await Promise.all(processes.map((p) => p.end('SIGKILL')))
       controllerHome?.remove()
       await net.remove()
+      engines?.remove()
       await db.drop()
     },
   }

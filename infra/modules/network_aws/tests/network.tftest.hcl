@@ -15,6 +15,10 @@ run "three_zones" {
     error_message = "Only the console reaches agents."
   }
   assert {
+    condition     = length(aws_default_security_group.this.ingress) == 0 && length(aws_default_security_group.this.egress) == 0
+    error_message = "The default group allows nothing."
+  }
+  assert {
     condition     = length(aws_vpc_security_group_ingress_rule.instances_from_clients) == 0
     error_message = "Clients reach instances only once their addresses are named."
   }

@@ -12,6 +12,7 @@ import {
   HOST_OFFLINE_MS,
   holdingsAsReported,
   hostState,
+  InstanceEngine,
   type InstanceId,
   MemberLogins,
   type OperationKind,
@@ -52,7 +53,7 @@ const clusterQuery = `
              'timeline', (i.observed->>'timeline')::int, 'connection', i.observed->'connection',
              'replication', i.observed->'replication', 'fenced', i.observed->'fenced',
              'protection', i.observed->'protection', 'flashback', i.observed->'flashback', 'logins', i.observed->'logins',
-             'sharedServer', i.observed->'sharedServer',
+             'sharedServer', i.observed->'sharedServer', 'engine', i.observed->'engine',
              'remoteAccess', i.observed->'remoteAccess', 'primaryKnown', i.observed->'primaryKnown')
              ORDER BY i.id <> c."primaryInstanceId", i.name)
            FROM instance i JOIN host h ON h.id = i."hostId"
@@ -71,6 +72,7 @@ type MemberRow = Omit<
   | 'logins'
   | 'remoteAccess'
   | 'primaryKnown'
+  | 'engine'
 > & {
   hostAgeMs: number | null
   hostRevoked: boolean
@@ -83,6 +85,7 @@ type MemberRow = Omit<
   logins: unknown
   remoteAccess: unknown
   primaryKnown: unknown
+  engine: unknown
 }
 type ClusterRow = Omit<
   ClusterObserved,
@@ -118,6 +121,7 @@ function clusterMember({ hostAgeMs, hostRevoked, ...row }: MemberRow): ClusterMe
     logins: known(MemberLogins, row.logins),
     remoteAccess: known(RemoteAccess, row.remoteAccess),
     primaryKnown: known(PrimaryKnown, row.primaryKnown),
+    engine: known(InstanceEngine, row.engine),
   }
 }
 
@@ -135,6 +139,17 @@ const clusterObserved = (row: ClusterRow): ClusterObserved => ({
 /** Clusters that are not deleted, by name, each with its members as last observed, the primary first. */
 export async function listClusters(on: Queryable): Promise<ClusterObserved[]> {
   const { rows } = await on.query<ClusterRow>(`${clusterQuery} WHERE c."deletedAt" IS NULL ORDER BY c.name`)
+  return rows.map(clusterObserved)
+}
+
+/** The same of clusters that have a member on a host. */
+export async function listClustersOfHost(on: Queryable, hostId: string): Promise<ClusterObserved[]> {
+  const { rows } = await on.query<ClusterRow>(
+    `${clusterQuery} WHERE c."deletedAt" IS NULL
+        AND EXISTS (SELECT FROM instance i WHERE i."clusterId" = c.id AND i."hostId" = $1 AND i."deletedAt" IS NULL)
+      ORDER BY c.name`,
+    [hostId],
+  )
   return rows.map(clusterObserved)
 }
 

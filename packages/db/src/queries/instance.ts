@@ -4,6 +4,7 @@ import {
   HOST_OFFLINE_MS,
   type HostState,
   hostState,
+  InstanceEngine,
   type InstanceIntent,
   type InstanceLimits,
   type InstanceRole,
@@ -82,6 +83,8 @@ export type InstanceView = {
   limitsObserved: LimitsObserved | null
   /** From when on its work without a commit is a stall, ms; null: an older agent. */
   stallAfterMs: number | null
+  /** Of which build its engine is; null where its agent does not report that. */
+  engine: InstanceEngine | null
   /** The operation that was to make it and did not, where no engine of it was ever seen; null of any other instance. */
   creationFailed: { operationId: string } | null
   /** The operation on it, or on its cluster, that has not ended, if any; only one can be. */
@@ -142,6 +145,7 @@ type InstanceRow = {
     processFault?: Fault | null
     limits?: LimitsObserved
     stallAfterMs?: number
+    engine?: unknown
   } | null
   limits: unknown
   hostId: string
@@ -206,6 +210,7 @@ function instanceView(row: InstanceRow): InstanceView {
     limits: recordedLimits(row.limits),
     limitsObserved: observed.limits ?? null,
     stallAfterMs: observed.stallAfterMs ?? null,
+    engine: InstanceEngine.safeParse(observed.engine).data ?? null,
     creationFailed: row.failedCreation === null ? null : { operationId: row.failedCreation },
     operation:
       row.operationId === null

@@ -33,6 +33,7 @@ import { administratorHint, useMayAdminister } from '../console/account-context'
 import { Danger } from '../console/danger'
 import { NotThere } from '../console/not-there'
 import { AddHost } from './add-host'
+import { EngineCard } from './engine-card'
 import { HostCheckCard } from './host-check-card'
 import { HostFactsView } from './host-facts'
 import { HostMapCard } from './host-map'
@@ -136,6 +137,7 @@ function HostView({ detail }: { detail: Detail }) {
         </Card>
         <HostCheckCard host={host} check={detail.check} />
         <PowerSupplyCard host={host} />
+        {host.revokedAt === null ? <EngineCard host={host} /> : null}
         <Instances instances={instanceList} old={host.state !== 'online'} />
         {host.own ? null : <HostDangerZone host={host} />}
       </div>
@@ -157,6 +159,7 @@ function Instances({ instances, old }: { instances: Detail['instanceList']; old:
               <TableHeader>State</TableHeader>
               <TableHeader>Role</TableHeader>
               <TableHeader>Version</TableHeader>
+              <TableHeader>Build</TableHeader>
               <TableHeader number>Port</TableHeader>
               <TableHeader>Seen</TableHeader>
             </tr>
@@ -184,6 +187,9 @@ function Instances({ instances, old }: { instances: Detail['instanceList']; old:
                 </TableCell>
                 <TableCell>{i.role ?? '–'}</TableCell>
                 <TableCell>{i.engineVersion ?? '–'}</TableCell>
+                <TableCell>
+                  <BuildOf engine={i.engine} />
+                </TableCell>
                 <TableCell number>{i.port ?? '–'}</TableCell>
                 <TableCell>
                   <Age at={i.observedAt} />
@@ -194,6 +200,17 @@ function Instances({ instances, old }: { instances: Detail['instanceList']; old:
         </Table>
       )}
     </Card>
+  )
+}
+
+/** The build that an instance runs, and whether another one is installed. */
+function BuildOf({ engine }: { engine: Detail['instanceList'][number]['engine'] }) {
+  if (engine === null) return '–'
+  return (
+    <span className="inline-flex flex-wrap items-center gap-1.5">
+      <span className="font-mono text-xs">{engine.running ?? engine.build}</span>
+      {engine.current ? null : <Badge tone="warn">not the installed one</Badge>}
+    </span>
   )
 }
 

@@ -1,6 +1,7 @@
 import {
   ENROLMENT_MINUTES,
   ENROLMENT_MINUTES_MAX,
+  EngineBuild,
   EnrolmentState,
   Fault,
   HostCheck,
@@ -8,9 +9,13 @@ import {
   HostId,
   HostName,
   HostState,
+  HostUpgrade,
+  HostUpgradePlan,
   hostResources,
+  InstanceEngine,
   InstanceId,
   InstanceLimits,
+  InstanceName,
   InstanceState,
   LimitSum,
   PowerSupply,
@@ -119,6 +124,37 @@ export const HostCheckShown = z.object({
 })
 export type HostCheckShown = z.infer<typeof HostCheckShown>
 
+export const HostUpgradePlanInput = z.object({
+  hostId: HostId,
+  /** Names of clusters that would be left out. */
+  except: z.array(InstanceName).max(1_000).default([]),
+})
+export const HostCancelUpgradeInput = z.object({ hostId: HostId })
+export const HostUpgradePlanView = z.object({
+  plan: HostUpgradePlan,
+  /** The newest that was asked for; null where there was none. */
+  last: HostUpgrade.nullable(),
+  now: z.number(),
+})
+export type HostUpgradePlanView = z.infer<typeof HostUpgradePlanView>
+export const HostUpgradeInput = z.object({
+  hostId: HostId,
+  /** The installed engine of the plan that was read. */
+  build: EngineBuild,
+  /** The host's name, typed once more. */
+  confirmName: z.string().max(100),
+  /** Switches over again after each cluster whose primary was on this host, so that it is there once more. */
+  switchBack: z.boolean().default(false),
+  /** Names of clusters that are left out. */
+  except: z.array(InstanceName).max(1_000).default([]),
+})
+export const HostUpgradeAsked = z.object({
+  upgradeId: z.uuid(),
+  /** False where it was asked for before and has not ended. */
+  created: z.boolean(),
+})
+export const HostCancelUpgrade = z.object({ upgradeId: z.uuid() })
+
 export const HostShowInput = z.union([z.object({ hostId: HostId }), z.object({ name: HostName })])
 export const HostDetail = z.object({
   host: HostSummary,
@@ -134,6 +170,8 @@ export const HostDetail = z.object({
       role: z.string().nullable(),
       port: z.number().int().nullable(),
       engineVersion: z.string().nullable(),
+      /** Of which build its engine is; null where its agent does not report that. */
+      engine: InstanceEngine.nullable(),
       observedAt: z.number().nullable(),
     }),
   ),

@@ -7,6 +7,21 @@ import { powerSupply } from './power-supply'
 import { remove } from './remove'
 import { revoke } from './revoke'
 import { show } from './show'
+import { cancelUpgrade, upgrade } from './upgrade'
+import { upgradePlan } from './upgrade-plan'
 import { withdraw } from './withdraw'
 
-export const host = router({ list, show, map, check, add, withdraw, revoke, remove, powerSupply })
+export const host = router({
+  list,
+  show,
+  map,
+  check,
+  add,
+  withdraw,
+  revoke,
+  remove,
+  powerSupply,
+  upgradePlan,
+  upgrade,
+  cancelUpgrade,
+})

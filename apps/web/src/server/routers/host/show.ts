@@ -28,6 +28,7 @@ export const show = viewerProcedure
         role: i.role,
         port: i.port,
         engineVersion: i.engineVersion,
+        engine: i.engine,
         observedAt: ms(i.observedAt),
       })),
       now: Date.now(),

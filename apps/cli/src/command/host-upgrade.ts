@@ -1,0 +1,157 @@
+import {
+  type Fault,
+  FaultError,
+  fault,
+  type HostId,
+  type HostUpgrade,
+  type HostUpgradePlan,
+  InstanceName,
+} from '@floe/domain'
+import { type Command, InvalidArgumentError } from 'commander'
+import type { ConsoleClient } from '../console/client'
+import { waitForOperation } from '../console/wait-for-operation'
+import { printResult } from '../output'
+import { findHost } from './find-host'
+import { openConsole } from './find-instance'
+import { verb } from './verb'
+
+const LOOK_MS = 500
+
+type Options = {
+  json?: boolean
+  plan?: boolean
+  confirm?: string
+  switchBack?: boolean
+  cancel?: boolean
+  except?: InstanceName[]
+  wait: boolean
+}
+
+/** The plan as a person reads it. */
+export function formatUpgradePlan(
+  name: string,
+  { build, blocker, clusters, current }: HostUpgradePlan,
+  last: HostUpgrade | null,
+): string {
+  if (blocker)
+    return [`Host "${name}" cannot be upgraded now: ${blocker.message}.`, blocker.detail, blocker.hint]
+      .filter(Boolean)
+      .join('\n')
+  const left = clusters.flatMap((c) => c.left)
+  const moved = clusters.filter(({ steps }) => steps.length > 0)
+  let n = 0
+  return [
+    `Installed on host "${name}": engine build ${build}.`,
+    ...(last && last.endedAt === null ? [`An upgrade that ${last.actorName} asked for is at work.`] : []),
+    ...(current.length > 0 ? [`On it already: ${current.join(', ')}.`] : []),
+    ...moved.flatMap(({ cluster, steps }) => [
+      '',
+      `Cluster "${cluster}":`,
+      ...steps.map(({ text }) => `  ${++n}. ${text}`),
+    ]),
+    ...(left.length > 0 ? ['', 'Left as they are:', ...left.map((l) => `  "${l.member}": ${l.why}.`)] : []),
+    '',
+    moved.length === 0
+      ? 'There is nothing to do.'
+      : `Nothing has been changed. To do this: ./floe host upgrade ${name} --confirm ${name}`,
+  ].join('\n')
+}
+
+/** What came of an upgrade that has ended. */
+export function formatUpgraded(name: string, { build, ordered, left }: HostUpgrade): string {
+  const clusters = ordered
+    .filter(({ back, state }) => !back && state === 'succeeded')
+    .map(({ cluster }) => `"${cluster}"`)
+  return [
+    clusters.length === 0
+      ? `No instance of host "${name}" was moved.`
+      : `On engine build ${build} now, on host "${name}": ${clusters.length === 1 ? 'cluster' : 'clusters'} ${clusters.join(', ')}.`,
+    ...(left ?? []).map(({ member, why }) => `Left as it is: "${member}": ${why}.`),
+  ].join('\n')
+}
+
+/** Shows each operation that is ordered until the upgrade has ended; throws why it ended before its end. */
+async function followUpgrade(client: ConsoleClient, hostId: HostId, upgradeId: string): Promise<HostUpgrade> {
+  const shown = new Set<string>()
+  let said = ''
+  for (;;) {
+    const { last } = await client.trpc.host.upgradePlan.query({ hostId })
+    if (last?.upgradeId !== upgradeId)
+      throw fault('host.upgrade_replaced', 'the upgrade has ended, and another one was asked for since')
+    for (const { operationId, cluster, back } of last.ordered) {
+      if (shown.has(operationId)) continue
+      shown.add(operationId)
+      process.stderr.write(`floe: cluster "${cluster}"${back ? ', back' : ''}: operation ${operationId}\n`)
+      // how it ended stands in the upgrade as well
+      await waitForOperation(client, operationId).catch((error) => {
+        if (!(error instanceof FaultError)) throw error
+      })
+    }
+    if (last.endedAt !== null) {
+      if (last.fault) throw new FaultError(last.fault as Fault)
+      return last
+    }
+    if (last.message !== null && last.message !== said) process.stderr.write(`floe: ${last.message}\n`)
+    said = last.message ?? ''
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+  }
+}
+
+function clusterName(text: string): InstanceName {
+  const name = InstanceName.safeParse(text)
+  if (!name.success) throw new InvalidArgumentError('It must be the name of a cluster.')
+  return name.data
+}
+
+export function addHostUpgrade(host: Command): void {
+  verb(
+    host,
+    'upgrade <name>',
+    'move the instances of a host onto the installed engine',
+    'Prints the plan of an upgrade: which instances run another build of the engine than the one installed on their host, in which order they are moved, and what clients notice. Nothing happens without --confirm. Of a cluster the standbys are restarted first, then a standby takes over, then the former primary is restarted as a standby; a primary without such a standby is restarted. A cluster that fails before an instance of it was stopped is left as it is. An instance that does not start on the installed engine is started on its former one, and the upgrade ends there.',
+  )
+    .option('--plan', 'print the plan and do nothing, also with --confirm')
+    .option('--confirm <name>', 'the name of the host, once more: carries the plan out')
+    .option('--switch-back', 'switch over again afterwards, so that primaries are on this host as before')
+    .option(
+      '--except <cluster>',
+      'leave a cluster out, e.g. one that cannot be moved; can be repeated',
+      (text: string, before: InstanceName[] = []) => [...before, clusterName(text)],
+    )
+    .option('--cancel', 'order nothing more for the upgrade at work; its current operation goes to its end')
+    .option('--no-wait', 'do not wait for the upgrade to end')
+    .action(async (name: string, options: Options) => {
+      const client = openConsole()
+      const { host: found } = await findHost(client, name)
+      const { hostId } = found
+      if (options.cancel) {
+        const cancelled = await client.trpc.host.cancelUpgrade.mutate({ hostId })
+        printResult(options.json, cancelled, () => `The upgrade of host "${found.name}" orders nothing more.`)
+        return
+      }
+      const except = options.except ?? []
+      const shown = await client.trpc.host.upgradePlan.query({ hostId, except })
+      if (options.plan || options.confirm === undefined) {
+        printResult(options.json, shown, () => formatUpgradePlan(found.name, shown.plan, shown.last))
+        return
+      }
+      if (shown.plan.blocker) throw new FaultError(shown.plan.blocker)
+      const asked = await client.trpc.host.upgrade.mutate({
+        hostId,
+        build: shown.plan.build ?? '',
+        confirmName: options.confirm,
+        switchBack: options.switchBack ?? false,
+        except,
+      })
+      if (!options.wait) {
+        printResult(
+          options.json,
+          asked,
+          () => `The upgrade of host "${found.name}" has begun: ./floe host upgrade ${found.name} --plan`,
+        )
+        return
+      }
+      const upgraded = await followUpgrade(client, hostId, asked.upgradeId)
+      printResult(options.json, upgraded, () => formatUpgraded(found.name, upgraded))
+    })
+}
