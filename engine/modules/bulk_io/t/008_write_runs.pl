@@ -1,5 +1,6 @@
 # Blocks that are written together: a crash or an error in the middle of a run loses nothing and leaves nothing behind, a checkpoint
-# writes in runs, the smallest pool with many writers is enough, and so is a small one in which runs are as long as its pins allow.
+# writes in runs and goes on after several errors, the smallest pool with many writers is enough, and so is a small one in which runs
+# are as long as its pins allow.
 use strict;
 use warnings FATAL => 'all';
 use PostgreSQL::Test::Cluster;
@@ -42,6 +43,15 @@ sub sound
 	is($node->safe_psql('postgres', q{SELECT count(*), sum(a) FROM t}), $rows, "$what: all rows are there");
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_buffercache WHERE pinning_backends > 0'), '0', "$what: no buffer is pinned");
 	return;
+}
+
+# A checkpoint that is waited for no longer than a test may take: psql's exit status, and whether that time was over.
+sub checkpoint_in_time
+{
+	my ($out, $err, $timed_out) = ('', '', 0);
+	my $status = $node->psql('postgres', 'CHECKPOINT', stdout => \$out, stderr => \$err,
+		timeout => $PostgreSQL::Test::Utils::timeout_default, timed_out => \$timed_out);
+	return ($status // 'none', $timed_out ? 1 : 0);
 }
 
 # What the checkpointer writes: requests and blocks of one checkpoint of some 2,000 dirty blocks.
@@ -92,6 +102,24 @@ foreach my $load (sort keys %loads)
 	sound("error in the middle of a run of $load");
 	is($node->psql('postgres', 'CHECKPOINT'), 0, 'then all can be written');
 }
+
+# The checkpointer's resource owner is used again after each error, and must be as new: with runs longer than its array, a later
+# checkpoint would never end
+$node->append_conf('postgresql.conf', 'polar_bulk_write_size = 1MB');
+$node->reload;
+foreach my $failure (1 .. 4)
+{
+	$node->safe_psql('postgres', q{UPDATE t SET b = b; SELECT injection_points_attach('bulk-io-write-part', 'error')});
+	my $offset = -s $node->logfile;
+	my ($status, $timed_out) = checkpoint_in_time();
+	is($timed_out, 0, "checkpoint $failure of a failing disk ends");
+	isnt($status, 0, 'with an error');
+	ok($node->log_contains(qr/ERROR:.*bulk-io-write-part/, $offset), 'which is that of the write');
+	$node->safe_psql('postgres', q{SELECT injection_points_detach('bulk-io-write-part')});
+}
+my ($status, $timed_out) = checkpoint_in_time();
+is("$status, $timed_out", '0, 0', 'and one of a disk that is well again succeeds');
+sound('several errors in runs of a checkpoint');
 $node->stop;
 command_ok([ 'pg_checksums', '--check', '-D', $node->data_dir ], 'checksums are right');
 
