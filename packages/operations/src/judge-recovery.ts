@@ -109,7 +109,7 @@ const refused = (code: string, message: string, more: Pick<Fault, 'detail' | 'hi
 })
 
 const nothingElse = (primary: string, end: string) =>
-  `Keep the data directories of all members. A base backup and the WAL up to ${end}, which is in the directory pg_wal of "${primary}" and in its archive, lose nothing.`
+  `Keep the data directories of all members. A base backup and the WAL up to ${end}, which is in the directory pg_wal of "${primary}" and in its archive, lose nothing: restored as a standby, it can give "${primary}" its torn pages (docs/guide/several-hosts.md).`
 
 /** What nobody has whole, by relation and block, and what can be done about it. Nobody makes pages of zeroes of it. */
 export function wholeNowhere(

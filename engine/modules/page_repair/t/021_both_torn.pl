@@ -1,6 +1,6 @@
 # One power failure tears primary and standby, and each waits for the other. A way out: the standby takes whole pages, and
 # the WAL, from the primary's files, which nobody starts meanwhile; then the primary takes its pages from the standby. What is
-# whole on neither side is named, and neither starts.
+# whole on neither side is named, and neither starts; a base backup that has been restored beside them gives it.
 # FLOE_TEST_LONG=1 takes ten rounds of each way out instead of one.
 use strict;
 use warnings FATAL => 'all';
@@ -297,6 +297,7 @@ $standby->append_conf('postgresql.conf', 'polar_page_repair_policy = checksum');
 $standby->reload;
 
 # ---- The same pages torn on both: they are named, and nobody starts
+$primary->backup('kept');
 $truth = tear_both(primary => qr/^\Q$heap\E$/, standby => qr/^\Q$heap\E$/);
 $of_primary = list_torn($primary);
 $of_standby = list_torn($standby);
@@ -315,6 +316,29 @@ my ($number) = map { $_->{number} } @lost;
 like(slurp_file($standby->data_dir . '/page_repair.torn'), qr/ $number \Q$heap\E$/m, 'whole on neither side: by file and block');
 ($started, $log) = attempt($primary);
 is($started, 0, 'whole on neither side: nor does the primary');
+
+# ---- What is whole nowhere comes from a base backup that replays the primary's WAL: it is a source like any other, and loses nothing
+my $restored = PostgreSQL::Test::Cluster->new('restored');
+$restored->init_from_backup($primary, 'kept');
+$restored->append_conf('postgresql.conf', "polar_page_repair_sources = ''\nrestore_command = 'cp \"" . $primary->data_dir . "/pg_wal/%f\" \"%p\"'\n");
+$restored->set_standby_mode;
+$restored->start;
+my $redo = value_of($of_primary, 'redo');
+$restored->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$redo'") or die 'the restored backup does not get to the redo location';
+$primary->append_conf('postgresql.conf', "polar_page_repair_sources = '" . repair_source($restored) . "'\npolar_page_repair_timeout = 60s\n");
+($started, $log) = attempt($primary);
+is($started, 1, 'a restored backup: the primary starts with its pages') or diag($log);
+is($log =~ /(\d+) taken from sources/ && $1, scalar @{ $of_primary->{blocks} }, 'a restored backup: it gives all that is torn, and nothing else');
+is($primary->safe_psql('postgres', $query), $truth, 'a restored backup: the primary has all that was committed');
+is(sound($primary), '', 'a restored backup: heap and index are sound');
+$restored->stop;
+remove_tree($standby->data_dir . '/page_repair.copies');
+$standby->append_conf('postgresql.conf', "polar_page_repair_timeout = 60s\nprimary_conninfo = '" . $primary->connstr =~ s/'/''/gr . " application_name=standby'\n");
+($started, $log) = attempt($standby);
+is($started, 1, "a restored backup: the standby starts with the primary's") or diag($log);
+wait_for_replay($primary, $standby);
+is($standby->safe_psql('postgres', $query), $truth, 'a restored backup: the standby has all that was committed');
+is(sound($standby), '', 'a restored backup: heap and index are sound there');
 
 # ---- What is listed is never a start in disguise
 my $other = new_repairable('other', '', 100);
