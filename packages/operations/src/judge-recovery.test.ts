@@ -83,7 +83,9 @@ test('what both lists name is whole on neither side: named by relation and block
   expect(fault.code).toBe('recover.whole_nowhere')
   expect(fault.message).toBe('2 pages of cluster "c" are whole neither on "a" nor on "b"')
   expect(fault.detail).toBe('base/5/16384, blocks 2-3.')
-  expect(fault.hint).toMatch(/^No page was changed\. .*base backup and the WAL up to 0\/4002100.*restored as a standby, it can give "a" its torn pages/)
+  expect(fault.hint).toMatch(
+    /^No page was changed\. .*base backup and the WAL up to 0\/4002100.*restored as a standby, it can give "a" its torn pages/,
+  )
   // the same block of another fork is another block
   const map = blocksOf(2).map((b) => ({ ...b, fork: 2 }))
   expect(judge(primary({ torn: blocksOf(2) }), member('b', list({ torn: map }))).kind).toBe('recover')
