@@ -82,7 +82,8 @@ test('an end in the middle of a segment begins with that segment, one at its bor
 test('what is torn on the primary, too, comes from a standby that begins recovery no earlier', () => {
   const a = primary({ torn: blocksOf(1, 2) })
   const b = member('b', list({ torn: blocksOf(2, 3) }))
-  const c = (of: object = {}) => member('c', list({ redo: '0/1400000', torn: blocksOf(1, 9), ...of } as never))
+  const c = (of: object = {}) =>
+    member('c', list({ redo: '0/1400000', torn: blocksOf(1, 9), ...of } as never))
   expect(judge(a, b, c())).toMatchObject({
     kind: 'recover',
     recovery: { name: 'b', blocks: 2, others: [{ name: 'c', blocks: 1 }] },

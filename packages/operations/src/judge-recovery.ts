@@ -82,6 +82,8 @@ export function judgeRecovery(
       (a, b) =>
         // a member that shares no failure with the primary comes first
         Number(sharesFailure(a.member.apart)) - Number(sharesFailure(b.member.apart)) ||
+        // then one that needs no third disk
+        Number(a.recovery.others.length > 0) - Number(b.recovery.others.length > 0) ||
         a.recovery.pageBytes + a.recovery.walBytes - (b.recovery.pageBytes + b.recovery.walBytes) ||
         (a.member.name < b.member.name ? -1 : 1),
     )

@@ -207,10 +207,10 @@ test('what is torn on the primary, too, is read on the host of another standby, 
   const before = {
     stop: { 'stop.one': {}, 'stop.two': {}, 'stop.three': {} },
     list: {
-      'list.one': told('primary', [3]),
+      'list.one': told('primary', [3, 9]),
       'list.two': told('standby', [2, 3, 4]),
-      // it lacks more, so that it is not the one to be recovered
-      'list.three': told('standby', [5, 6, 7, 8]),
+      // it needs the other one as well, and lacks more
+      'list.three': told('standby', [5, 6, 7, 8, 9]),
     },
   }
   const { outcome } = await step('judge', before, three)

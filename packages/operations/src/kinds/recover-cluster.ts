@@ -156,7 +156,8 @@ function piecesOf(context: Context, cluster: ClusterObserved): PagePiece[] {
   const pieces: PagePiece[] = []
   for (const [number, { block, from }] of (given ?? []).entries()) {
     // the lists are those that were judged
-    if (from === null) throw fault('recover.no_list', 'the lists of torn pages are not those that were compared')
+    if (from === null)
+      throw fault('recover.no_list', 'the lists of torn pages are not those that were compared')
     const last = pieces.at(-1)
     if (last?.from.instanceId === from.instanceId && last.blocks.length < PIECE_BLOCKS_MAX)
       last.blocks.push(block)
