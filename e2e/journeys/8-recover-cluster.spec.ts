@@ -30,12 +30,12 @@ async function createCluster() {
   primary = await createInstance('both', ...settings.flatMap((s) => ['--set', s]))
   await floe('standby', 'create', 'both', 'both-2')
   standby = await show('both-2')
-  const protection = () => floeJson<Protection | null>('instance', 'protection', 'both')
+  const protection = () => floeJson<Protection>('instance', 'protection', 'both')
   await expect
-    .poll(async () => (await protection())?.sources.map((s) => s.healthy), { timeout: 60_000 })
+    .poll(async () => (await protection()).sources.map((s) => s.healthy), { timeout: 60_000 })
     .toEqual([true])
   await floe('setting', 'set', 'both', 'full_page_writes=off')
-  await expect.poll(async () => (await protection())?.imagesInForce, { timeout: 60_000 }).toBe(false)
+  await expect.poll(async () => (await protection()).imagesInForce, { timeout: 60_000 }).toBe(false)
 }
 
 /** One failure of power ends both; no page is torn on both. Answers how many rows were confirmed before. */
