@@ -11,6 +11,12 @@ install_tests() {
   cp "$build/src/tools/pg_bsd_indent/pg_bsd_indent" "$pgxs/src/tools/pgindent/"
 }
 
+# write_preload_header <core>: what is compiled in, for who has to know it without a server, as the agent does.
+write_preload_header() {
+  local header=$1/include/postgresql/server/utils/builtin_preload.h
+  printf '/* builtin_preload_libraries of this build */\n#define BUILTIN_PRELOAD_LIBRARIES "%s"\n' "$(preload_list)" >"$header"
+}
+
 # build_core <variant>: prints the installed core's directory.
 build_core() {
   local variant=$1 key core work log
@@ -50,6 +56,7 @@ build_core() {
   # For whoever builds extensions on the engine: $ORIGIN would be read as a make variable, and ccache
   # may not be there.
   sed -i -e "s/-Wl,-rpath,[^ ]*ORIGIN[^ ]*//g" -e "s/^CC = ccache /CC = /" "$tree/lib/postgresql/pgxs/src/Makefile.global"
+  if [ "$variant" != stock ]; then write_preload_header "$tree"; fi
   touch "$tree/.floe-core"
   mv "$tree" "$core"
   rm -rf "$work"

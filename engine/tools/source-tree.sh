@@ -21,10 +21,9 @@ apply_series() {
 
 # write_preload_list <directory>: compiles in which modules every instance loads.
 write_preload_list() {
-  local header=$1/src/include/utils/builtin_preload.h list
+  local table=$1/src/backend/utils/misc/guc_tables.c list
   list=$(preload_list)
-  [ -f "$header" ] || return 0
-  sed -i "s|^#define BUILTIN_PRELOAD_LIBRARIES .*|#define BUILTIN_PRELOAD_LIBRARIES \"$list\"|" "$header"
+  sed -i "s|^#define BUILTIN_PRELOAD_LIBRARIES .*|#define BUILTIN_PRELOAD_LIBRARIES \"$list\"|" "$table"
 }
 
 # prepare_source <variant> <directory>

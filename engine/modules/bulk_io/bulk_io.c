@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * bulk_io.c
- *	  How much a relation grows at once.
+ *	  How much a relation grows at once, and how much is written at once.
  *
  * PostgreSQL extends a heap by as many blocks as it is willing to take
  * buffers for, an index build by one block at a time and replay by exactly
  * what a WAL record needs.  This module decides how far the file grows beyond
- * that, behind three hooks of the core.  The size of combined reads needs no
- * code at all: it is io_combine_limit under a second name, and that of combined
- * writes is a variable of the core.
+ * that, behind hooks of the core.  write_runs.c combines writes; the size of
+ * combined reads needs no code at all: it is io_combine_limit under a second
+ * name.
  *
  * A table grows by at most a 16th of itself, and a small one as PostgreSQL
  * grows it.  So it keeps the plans it always had, and what it has not used yet
@@ -27,11 +27,13 @@
 
 #include <sys/statvfs.h>
 
+#include "access/heapam.h"
 #include "access/hio.h"
 #include "access/rmgr.h"
 #include "access/transam.h"
 #include "access/xlogreader.h"
 #include "access/xlogutils.h"
+#include "bulk_io.h"
 #include "catalog/catalog.h"
 #include "catalog/storage.h"
 #include "common/relpath.h"
@@ -58,7 +60,6 @@ PG_MODULE_MAGIC_EXT(
 
 #define BULK_EXTEND_DEFAULT		(4 * 1024 * 1024 / BLCKSZ)
 #define BULK_EXTEND_MAX			(8 * 1024 * 1024 / BLCKSZ)
-#define BULK_WRITE_DEFAULT		(128 * 1024 / BLCKSZ)
 
 /* A heap below so many blocks grows as PostgreSQL grows it */
 #define BULK_EXTEND_MIN_HEAP	512
@@ -70,6 +71,9 @@ PG_MODULE_MAGIC_EXT(
  */
 #define BULK_EXTEND_HEAP_SHARE	16
 #define BULK_EXTEND_HEAP_MAX	936
+
+/* From so many pages on VACUUM truncates, or from one in BULK_EXTEND_HEAP_SHARE */
+#define BULK_TRUNCATE_MINIMUM	1000
 
 /* Files below so many blocks are not extended ahead of a bulk writer */
 #define BULK_WRITE_MIN_FILE		64
@@ -188,23 +192,37 @@ bulk_io_heap_step(BlockNumber nblocks, int setting)
 }
 
 /*
- * How many blocks to add to a heap of nblocks blocks that was just extended by
- * extended_by blocks.
+ * How many blocks to add at once to a heap, if this is more than the caller
+ * needs; 0 to leave it to the core.
+ *
+ * All of them come with buffers: a page that has none is read back when it is
+ * used, one by one, which costs more than its extension saved.  So the step is
+ * no larger than what is no burden on the buffer pool (BULK_EXTEND_POOL_SHARE)
+ * and on the statement, which may have to write what these buffers hold
+ * (BULK_EXTEND_MAX_SHARED).  No pins are kept, so pin limits do not matter.
  *
  * Catalogs stay as they are: every new database copies them.  So does a
  * relation that skips WAL (wal_level = minimal), because its free space map
  * is not written back (see MarkBufferDirtyHint()) and would forget the pages.
  */
 static uint32
-bulk_io_heap_ahead(Relation relation, BlockNumber nblocks, uint32 extended_by)
+bulk_io_heap_ahead(Relation relation, BufferAccessStrategy strategy, int num_pages)
 {
-	uint32		step = bulk_io_heap_step(nblocks, bulk_extend_size);
+	bool		local = RelationUsesLocalBuffers(relation);
+	uint32		step;
 
-	if (step <= extended_by || IsCatalogRelation(relation) ||
-		RelFileLocatorSkippingWAL(relation->rd_locator) ||
-		!bulk_io_has_room(relation->rd_locator, step))
+	if (bulk_extend_size == 0 || IsCatalogRelation(relation) ||
+		RelFileLocatorSkippingWAL(relation->rd_locator))
 		return 0;
-	return step - extended_by;
+
+	step = bulk_io_heap_step(RelationGetNumberOfBlocks(relation), bulk_extend_size);
+	step = Min(step, (local ? NLocBuffer : NBuffers) / BULK_EXTEND_POOL_SHARE);
+	if (!local && strategy == NULL)
+		step = Min(step, BULK_EXTEND_MAX_SHARED);
+
+	if (step <= (uint32) num_pages || !bulk_io_has_room(relation->rd_locator, step))
+		return 0;
+	return step;
 }
 
 /*
@@ -235,60 +253,140 @@ bulk_io_extension_lock_is_held(Relation relation)
 }
 
 /*
- * Add up to more_pages blocks to a heap after last_block.
+ * Add blocks to a heap.
  *
- * All of them come with buffers: a page that has none is read back when it is
- * used, one by one, which costs more than its extension saved.  So the step is
- * no larger than what is no burden on the buffer pool (BULK_EXTEND_POOL_SHARE)
- * and on the statement, which may have to write what these buffers hold
- * (BULK_EXTEND_MAX_SHARED).  No pins are kept, so pin limits do not matter.
+ * The first num_pages are the caller's, as in RelationAddBlocks(): they are
+ * used at once, or remembered in the BulkInsertState.  All others are entered
+ * into the free space map, before anything that can fail is done.
  *
  * All this is an optional extra, so it gives way to other backends: if one of
- * them extends the relation too, its pages will serve us as well.  What was
- * added is in the free space map before anything that can fail is done.
+ * them extends the relation too, its pages will serve us as well.
  */
 static BlockNumber
-bulk_io_heap_extend(Relation relation, BufferAccessStrategy strategy,
-					BlockNumber last_block, uint32 more_pages)
+bulk_io_heap_extend(Relation relation, BulkInsertState bistate, int num_pages)
 {
-	BlockNumber start = last_block + 1;
-	BlockNumber end = start;
-	bool		local = RelationUsesLocalBuffers(relation);
-	uint32		buffered = Min(more_pages, (local ? NLocBuffer : NBuffers) /
-							   BULK_EXTEND_POOL_SHARE);
+	BufferAccessStrategy strategy = bistate ? bistate->strategy : NULL;
+	uint32		step = bulk_io_heap_ahead(relation, strategy, num_pages);
+	BlockNumber first = InvalidBlockNumber;
+	BlockNumber end = InvalidBlockNumber;
+	uint32		own = bistate ? num_pages : 1;
 
-	if (!local && strategy == NULL)
-		buffered = Min(buffered, BULK_EXTEND_MAX_SHARED);
-
-	while (end - start < buffered)
+	while (step > 0)
 	{
 		Buffer		buffers[64];
-		uint32		nbuffers = Min(buffered - (end - start), lengthof(buffers));
-		BlockNumber first;
+		uint32		nbuffers = Min(step, lengthof(buffers));
+		BlockNumber start;
 
-		if (!local && bulk_io_extension_lock_is_held(relation))
-			return end - 1;
-		first = ExtendBufferedRelBy(BMR_REL(relation), MAIN_FORKNUM, strategy,
+		if (!RelationUsesLocalBuffers(relation) && bulk_io_extension_lock_is_held(relation))
+			break;
+		start = ExtendBufferedRelBy(BMR_REL(relation), MAIN_FORKNUM, strategy,
 									0, nbuffers, buffers, &nbuffers);
 		for (uint32 i = 0; i < nbuffers; i++)
 			ReleaseBuffer(buffers[i]);
 
 		INJECTION_POINT("bulk-io-heap-extended", NULL);
-		bulk_io_record_free_pages(relation, first, first + nbuffers);
+		bulk_io_record_free_pages(relation, Min(start + own, start + nbuffers),
+								  start + nbuffers);
 
 		/* If others extended in between, our pages are for everyone. */
-		if (first != end)
-			return end - 1;
-		end += nbuffers;
+		if (first != InvalidBlockNumber && start != end)
+			break;
+		if (first == InvalidBlockNumber)
+			first = start;
+		end = start + nbuffers;
+		own -= Min(own, nbuffers);
+		step -= Min(step, nbuffers);
 	}
 
-	return end - 1;
+	if (bistate && first != InvalidBlockNumber)
+	{
+		bistate->next_free = (end - first > 1) ? first + 1 : InvalidBlockNumber;
+		bistate->last_free = (end - first > 1) ? end - 1 : InvalidBlockNumber;
+		bistate->already_extended_by += end - first;
+	}
+
+	return first;
 }
 
-static const HeapExtendRoutine bulk_io_heap_extend_routine = {
-	.ahead = bulk_io_heap_ahead,
-	.extend = bulk_io_heap_extend,
-};
+typedef enum PageKind
+{
+	PAGE_NEVER_USED,
+	PAGE_EMPTIED,
+	PAGE_IN_USE,
+} PageKind;
+
+/*
+ * What is in a page of a heap?
+ */
+static PageKind
+bulk_io_page_kind(Relation relation, BlockNumber blkno, BufferAccessStrategy strategy)
+{
+	Buffer		buffer = ReadBufferExtended(relation, MAIN_FORKNUM, blkno, RBM_NORMAL, strategy);
+	Page		page = BufferGetPage(buffer);
+	PageKind	kind = PAGE_EMPTIED;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	if (PageIsNew(page))
+		kind = PAGE_NEVER_USED;
+	else
+	{
+		OffsetNumber last = PageGetMaxOffsetNumber(page);
+
+		for (OffsetNumber offnum = FirstOffsetNumber; offnum <= last; offnum++)
+		{
+			if (ItemIdIsUsed(PageGetItemId(page, offnum)))
+			{
+				kind = PAGE_IN_USE;
+				break;
+			}
+		}
+	}
+	UnlockReleaseBuffer(buffer);
+	return kind;
+}
+
+/*
+ * How many pages VACUUM may count as freeable.
+ *
+ * It found none in use from nonempty_pages on, but takes those that it skipped
+ * as all-visible for empty.  If the heap ends with pages that were never used,
+ * only what is free from its end is a reason for a lock; with emptied ones
+ * among them, these count together.  Pages that came or were filled since
+ * VACUUM looked leave nothing to be cut off.
+ */
+static BlockNumber
+bulk_io_heap_freeable(Relation relation, BlockNumber rel_pages, BlockNumber nonempty_pages)
+{
+	BlockNumber freeable = rel_pages - nonempty_pages;
+	BlockNumber enough = Min(BULK_TRUNCATE_MINIMUM, rel_pages / BULK_EXTEND_HEAP_SHARE);
+	BlockNumber blkno = rel_pages;
+	BufferAccessStrategy strategy;
+
+	/* Where a heap is too small for pages ahead, or VACUUM is content */
+	if (rel_pages < BULK_EXTEND_MIN_HEAP || freeable < enough)
+		return freeable;
+	INJECTION_POINT("bulk-io-heap-freeable", NULL);
+	if (RelationGetNumberOfBlocks(relation) != rel_pages)
+		return 0;
+
+	strategy = GetAccessStrategy(BAS_VACUUM);
+	while (blkno > nonempty_pages && rel_pages - blkno < enough)
+	{
+		PageKind	kind = bulk_io_page_kind(relation, blkno - 1, strategy);
+
+		if (kind == PAGE_IN_USE)
+		{
+			freeable = rel_pages - blkno;
+			break;
+		}
+		if (kind == PAGE_EMPTIED && blkno == rel_pages)
+			break;
+		blkno--;
+	}
+	FreeAccessStrategy(strategy);
+
+	return freeable;
+}
 
 /*
  * By how many blocks to extend a relation that is written in bulk: an index
@@ -312,7 +410,7 @@ bulk_io_bulk_write_ahead(Relation relation)
  * unless a page lies there: a segment file would stay behind when the rest is
  * cut off.
  */
-static BlockNumber
+static void
 bulk_io_bulk_write_extend(SMgrRelation smgr, BlockNumber filesize,
 						  BlockNumber needed, BlockNumber ahead)
 {
@@ -329,11 +427,44 @@ bulk_io_bulk_write_extend(SMgrRelation smgr, BlockNumber filesize,
 
 	/* Without room for all of that, at least what is needed */
 	if (needed > filesize)
-	{
 		smgrzeroextend(smgr, MAIN_FORKNUM, filesize, needed - filesize, true);
-		filesize = needed;
+}
+
+/*
+ * Write sorted pages in runs, after the file has been made large enough, and
+ * free them.  Nothing of this relation is in shared buffers.
+ */
+static bool
+bulk_io_bulk_write(Relation relation, SMgrRelation smgr, BlockNumber *relsize,
+				   const BlockNumber *blknos, const Page *pages, int npages)
+{
+	BlockNumber ahead = bulk_io_bulk_write_ahead(relation);
+	BlockNumber needed = blknos[npages - 1] + 1;
+
+	if (ahead == 0)
+		return false;
+
+	if (needed > *relsize)
+	{
+		BlockNumber filesize = smgrnblocks(smgr, MAIN_FORKNUM);
+
+		if (needed > filesize)
+			bulk_io_bulk_write_extend(smgr, filesize, needed, ahead);
+		*relsize = needed;
 	}
-	return filesize;
+
+	for (int i = 0, n; i < npages; i += n)
+	{
+		BlockNumber blkno = blknos[i];
+		int			max = Min(npages - i, smgrmaxcombine(smgr, MAIN_FORKNUM, blkno));
+
+		for (n = 0; n < max && blknos[i + n] == blkno + n; n++)
+			PageSetChecksumInplace(pages[i + n], blkno + n);
+		smgrwritev(smgr, MAIN_FORKNUM, blkno, (const void **) (pages + i), n, true);
+		for (int j = 0; j < n; j++)
+			pfree(pages[i + j]);
+	}
+	return true;
 }
 
 /*
@@ -348,6 +479,8 @@ bulk_io_bulk_write_finish(SMgrRelation smgr, BlockNumber relsize)
 {
 	BlockNumber filesize = smgrnblocks(smgr, MAIN_FORKNUM);
 
+	if (filesize <= relsize)
+		return;
 	HOLD_INTERRUPTS();
 	smgr->smgr_cached_nblocks[MAIN_FORKNUM] = InvalidBlockNumber;
 	mdtruncate(smgr, MAIN_FORKNUM, filesize, relsize);
@@ -355,9 +488,8 @@ bulk_io_bulk_write_finish(SMgrRelation smgr, BlockNumber relsize)
 	RESUME_INTERRUPTS();
 }
 
-static const BulkWriteExtendRoutine bulk_io_bulk_write_extend_routine = {
-	.ahead = bulk_io_bulk_write_ahead,
-	.extend = bulk_io_bulk_write_extend,
+static const BulkWriteRoutine bulk_io_bulk_write_routine = {
+	.write = bulk_io_bulk_write,
 	.finish = bulk_io_bulk_write_finish,
 };
 
@@ -487,13 +619,11 @@ _PG_init(void)
 							PGC_USERSET, GUC_UNIT_BLOCKS,
 							NULL, NULL, NULL);
 
-	/* A variable of the core, in which 1 stands for what PostgreSQL does */
-	buffer_write_run_limit = BULK_WRITE_DEFAULT;
 	DefineCustomIntVariable("polar_bulk_write_size",
 							gettext_noop("How much COPY, CREATE TABLE AS, VACUUM and checkpoints write at once."),
 							gettext_noop("Consecutive blocks that have to be written go out together. "
 										 "0 writes each block by itself, as PostgreSQL does."),
-							&buffer_write_run_limit,
+							&bulk_io_write_size,
 							BULK_WRITE_DEFAULT, 0, MAX_IO_COMBINE_LIMIT,
 							PGC_USERSET, GUC_UNIT_BLOCKS,
 							NULL, NULL, NULL);
@@ -509,8 +639,10 @@ _PG_init(void)
 
 	prev_shmem_request_hook = shmem_request_hook;
 	shmem_request_hook = bulk_io_choose_max_combine_limit;
-	heap_extend_routine = &bulk_io_heap_extend_routine;
-	bulk_write_extend_routine = &bulk_io_bulk_write_extend_routine;
+	heap_extend_hook = bulk_io_heap_extend;
+	heap_freeable_hook = bulk_io_heap_freeable;
+	bulk_write_routine = &bulk_io_bulk_write_routine;
+	buffer_write_hook = bulk_io_write_run;
 	prev_recovery_extend_hook = recovery_extend_hook;
 	recovery_extend_hook = bulk_io_extend_in_recovery;
 }

@@ -109,11 +109,15 @@ commit_floor_show(void)
 	return option->name;
 }
 
+static void commit_floor_shmem_startup(void);
+
 static void
 commit_floor_shmem_request(void)
 {
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = commit_floor_shmem_startup;
 
 	RequestAddinShmemSpace(MAXALIGN(sizeof(CommitFloorShared)));
 }
@@ -359,8 +363,6 @@ _PG_init(void)
 
 	prev_shmem_request_hook = shmem_request_hook;
 	shmem_request_hook = commit_floor_shmem_request;
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = commit_floor_shmem_startup;
 	prev_ProcessUtility_hook = ProcessUtility_hook;
 	ProcessUtility_hook = commit_floor_ProcessUtility;
 	prev_sync_rep_wait_hook = sync_rep_wait_hook;

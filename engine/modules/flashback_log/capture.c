@@ -465,6 +465,14 @@ overwrite(SMgrRelation reln, ForkNumber forknum, BlockNumber blkno,
 	if (flashback_log_is_wanted())
 		keep_overwritten(reln, blkno, nblocks);
 	INJECTION_POINT("flashback-log-overwrite", NULL);
+#ifdef USE_INJECTION_POINTS
+	/* As far as a write of several blocks may have come when a crash ends it */
+	if (nblocks > 1 && IS_INJECTION_POINT_ATTACHED("flashback-log-write-part"))
+	{
+		smgrwritev(reln, forknum, blkno, buffers, nblocks / 2, false);
+		INJECTION_POINT("flashback-log-write-part", NULL);
+	}
+#endif
 	smgrwritev(reln, forknum, blkno, buffers, nblocks, false);
 	flashback_log_leave_epoch();
 }

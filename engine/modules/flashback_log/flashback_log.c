@@ -70,6 +70,8 @@ const char *const flashback_log_mode_names[] = {
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
+static void flashback_log_shmem_startup(void);
+
 /*
  * The first call after the settings have been read, which they have not when
  * the module is loaded.
@@ -79,6 +81,8 @@ flashback_log_shmem_request(void)
 {
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = flashback_log_shmem_startup;
 
 	RequestAddinShmemSpace(add_size(MAXALIGN(sizeof(FlashbackLogShared)), flashback_log_kept_size()));
 	RequestNamedLWLockTranche("flashback_log", FLASHBACK_LOG_NLOCKS);
@@ -230,8 +234,6 @@ _PG_init(void)
 
 	prev_shmem_request_hook = shmem_request_hook;
 	shmem_request_hook = flashback_log_shmem_request;
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = flashback_log_shmem_startup;
 
 	*find_rendezvous_variable(FLASHBACK_LOG_API) = unconstify(FlashbackLogApi *, &flashback_log_api);
 }

@@ -58,11 +58,15 @@ flashback_report(FlashbackPhase phase)
 		flashback_progress_hook(&flashback_progress);
 }
 
+static void flashback_table_shmem_startup(void);
+
 static void
 flashback_table_shmem_request(void)
 {
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = flashback_table_shmem_startup;
 	flashback_progress_request();
 }
 
@@ -87,8 +91,6 @@ _PG_init(void)
 
 	prev_shmem_request_hook = shmem_request_hook;
 	shmem_request_hook = flashback_table_shmem_request;
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = flashback_table_shmem_startup;
 	flashback_table_hook = flashback_execute_command;
 	*(FlashbackPastFinder *) find_rendezvous_variable(FLASHBACK_PAST) = flashback_find_past;
 }

@@ -33,11 +33,15 @@ PG_MODULE_MAGIC_EXT(
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
+static void monitor_shmem_startup(void);
+
 static void
 monitor_shmem_request(void)
 {
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = monitor_shmem_startup;
 
 	RequestAddinShmemSpace(monitor_stat_wal_shmem_size());
 	RequestAddinShmemSpace(monitor_stat_checkpoint_shmem_size());
@@ -80,8 +84,6 @@ _PG_init(void)
 
 	prev_shmem_request_hook = shmem_request_hook;
 	shmem_request_hook = monitor_shmem_request;
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = monitor_shmem_startup;
 
 	monitor_stat_wal_install_hooks();
 	monitor_stat_checkpoint_install_hooks();

@@ -84,14 +84,14 @@ PG_FUNCTION_INFO_V1(polar_stat_get_checkpoint);
  * Note what the process that performs the checkpoint says about it.
  */
 static void
-stat_checkpoint_progress(CheckpointPhase phase, int flags,
+stat_checkpoint_progress(CheckpointPhase phase, int detail,
 						 int processed, int total)
 {
 	StatCheckpoint *stats;
 	StatCheckpointState state;
 
 	if (prev_checkpoint_progress_hook)
-		prev_checkpoint_progress_hook(phase, flags, processed, total);
+		prev_checkpoint_progress_hook(phase, detail, processed, total);
 	if (shared == NULL)
 		return;
 
@@ -103,7 +103,7 @@ stat_checkpoint_progress(CheckpointPhase phase, int flags,
 		case CHECKPOINT_PHASE_START:
 		case CHECKPOINT_PHASE_RESTARTPOINT_START:
 			stats->restartpoint = (phase == CHECKPOINT_PHASE_RESTARTPOINT_START);
-			stats->flags = flags;
+			stats->flags = detail;
 			stats->started_at = CheckpointStats.ckpt_start_t;
 			stats->ended_at = 0;
 			stats->buffers_total = stats->buffers_processed = -1;
@@ -113,16 +113,20 @@ stat_checkpoint_progress(CheckpointPhase phase, int flags,
 			break;
 		case CHECKPOINT_PHASE_WRITE:
 			stats->buffers_total = total;
-			/* Blocks are written in runs, ahead of those that it has come to */
-			stats->buffers_written = CheckpointStats.ckpt_bufs_written;
+			/* One buffer each; what else a write took is counted there */
+			stats->buffers_written = detail + CheckpointStats.ckpt_bufs_written;
 			stats->buffers_processed = Max(processed, stats->buffers_written);
 			state = STAT_CHECKPOINT_WRITE;
 			break;
 		case CHECKPOINT_PHASE_SYNC:
 			stats->files_total = total;
-			stats->files_processed = processed;
+			stats->files_processed = 0;
 			/* What is left is the checkpoint's record and old WAL */
-			state = (processed < total) ? STAT_CHECKPOINT_SYNC : STAT_CHECKPOINT_FINISH;
+			state = (total > 0) ? STAT_CHECKPOINT_SYNC : STAT_CHECKPOINT_FINISH;
+			break;
+		case CHECKPOINT_PHASE_SYNCED:
+			if (++stats->files_processed == stats->files_total)
+				state = STAT_CHECKPOINT_FINISH;
 			break;
 		case CHECKPOINT_PHASE_END:
 			stats->ended_at = CheckpointStats.ckpt_end_t;
@@ -143,7 +147,7 @@ stat_checkpoint_progress(CheckpointPhase phase, int flags,
 
 	if (phase == CHECKPOINT_PHASE_WRITE)
 		INJECTION_POINT("monitor-checkpoint-write", NULL);
-	else if (phase == CHECKPOINT_PHASE_SYNC)
+	else if (phase == CHECKPOINT_PHASE_SYNC || phase == CHECKPOINT_PHASE_SYNCED)
 		INJECTION_POINT("monitor-checkpoint-sync", NULL);
 }
 

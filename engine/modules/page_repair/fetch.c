@@ -49,12 +49,21 @@ typedef enum PageFate
 	PAGE_GIVEN,					/* written over the torn one */
 	PAGE_EMPTY,					/* the source is right that it has none */
 	PAGE_KEPT,					/* what is on disk stays */
-	PAGE_NOT_GIVEN,				/* the next source is asked */
+	PAGE_NOT_GIVEN,				/* the next source is asked, or give_up() */
 	PAGE_IMPOSSIBLE,			/* and this one never again */
-	PAGE_KEPT_IF_WHOLE,			/* PAGE_KEPT or PAGE_NOT_GIVEN */
 } PageFate;
 
-#define PAGE_FATES (PAGE_KEPT_IF_WHOLE + 1)
+#define PAGE_FATES (PAGE_IMPOSSIBLE + 1)
+
+/* Why a source has not given a block */
+typedef enum PageReason
+{
+	NO_REASON,
+	NOT_READ,
+	DAMAGED,
+	TOO_NEW,
+	NO_CONTENT,
+} PageReason;
 
 /*
  * Refuse a source for the rest of this recovery.
@@ -139,48 +148,84 @@ all_are_asked(Recovery *recovery, const Batch *batch)
 }
 
 /*
- * What becomes of a block that the source lacks, or has as zeroes (R7).
+ * The acceptance of a page (R4 to R8).
  *
- * In crash recovery nobody asks later whether a page that replay missed was
- * dropped, so only our WAL is believed.  A standby's replay asks, before it is
- * consistent, with WAL that it has not got yet; but not for a block that only
- * hints have changed, and whoever is right, a source that has the page knows
- * better.  Replay writes no hints there, so what verifies is whole, and who has
- * dropped it need not be waited for.
+ * Of a block that the source lacks, or has as zeroes: in crash recovery nobody
+ * asks later whether a page that replay missed was dropped, so only our WAL is
+ * believed.  A standby's replay asks, before it is consistent, with WAL that it
+ * has not got yet; but not for a block that only hints have changed, and whoever
+ * is right, a source that has the page knows better.  Replay writes no hints
+ * there, so what verifies is whole, and who has dropped it need not be waited
+ * for.
  */
-static PageFate
-fate_without_content(Recovery *recovery, const PageSource *source, const Batch *batch,
-					 const PageRepairBlock *block)
+static const struct
 {
-	const Fact	facts[] = {
-		FACT(block->forknum == VISIBILITYMAP_FORKNUM),
-		FACT(page_repair_removed(&recovery->map, block)),
-		FACT(recovery->standby),
-		FACT(page_repair_replayed(&recovery->map, block)),
-		FACT(source->copies != NULL),
-		FACT(all_are_asked(recovery, batch)),
-	};
-	static const struct
-	{
-		Fact		facts[lengthof(facts)];
-		PageFate	fate;
-	}			table[] = {
-		/* map, removed by WAL, standby, replayed, copies, all asked */
-		{{YES, ANY, ANY, ANY, ANY, ANY}, PAGE_EMPTY},
-		{{ANY, YES, ANY, ANY, ANY, ANY}, PAGE_EMPTY},
-		{{ANY, ANY, NO, ANY, ANY, ANY}, PAGE_NOT_GIVEN},
-		{{ANY, ANY, ANY, YES, YES, ANY}, PAGE_NOT_GIVEN},
-		{{ANY, ANY, ANY, YES, ANY, NO}, PAGE_NOT_GIVEN},
-		{{ANY, ANY, ANY, YES, ANY, YES}, PAGE_EMPTY},
-		{{ANY, ANY, ANY, NO, ANY, ANY}, PAGE_KEPT_IF_WHOLE},
-	};
+	Fact		facts[10];
+	PageFate	fate;
+	PageReason	reason;
+}			acceptance[] = {
 
-	for (int i = 0; i < lengthof(table); i++)
+	/*
+	 * read, content, verifies, after S', map, removed by WAL, standby,
+	 * replayed, nobody else, whole here
+	 */
+	{{NO, ANY, ANY, ANY, ANY, ANY, ANY, ANY, ANY, ANY}, PAGE_NOT_GIVEN, NOT_READ},
+	{{YES, YES, NO, ANY, ANY, ANY, ANY, ANY, ANY, ANY}, PAGE_NOT_GIVEN, DAMAGED},
+	{{YES, YES, YES, YES, ANY, ANY, ANY, ANY, ANY, ANY}, PAGE_IMPOSSIBLE, TOO_NEW},
+	{{YES, YES, YES, NO, ANY, ANY, ANY, ANY, ANY, ANY}, PAGE_GIVEN, NO_REASON},
+	{{YES, NO, ANY, ANY, YES, ANY, ANY, ANY, ANY, ANY}, PAGE_EMPTY, NO_REASON},
+	{{YES, NO, ANY, ANY, ANY, YES, ANY, ANY, ANY, ANY}, PAGE_EMPTY, NO_REASON},
+	{{YES, NO, ANY, ANY, ANY, ANY, NO, ANY, ANY, ANY}, PAGE_NOT_GIVEN, NO_CONTENT},
+	{{YES, NO, ANY, ANY, ANY, ANY, YES, YES, NO, ANY}, PAGE_NOT_GIVEN, NO_CONTENT},
+	{{YES, NO, ANY, ANY, ANY, ANY, YES, YES, YES, ANY}, PAGE_EMPTY, NO_REASON},
+	{{YES, NO, ANY, ANY, ANY, ANY, YES, NO, ANY, YES}, PAGE_KEPT, NO_REASON},
+	{{YES, NO, ANY, ANY, ANY, ANY, YES, NO, ANY, NO}, PAGE_NOT_GIVEN, NO_CONTENT},
+};
+
+/*
+ * Say of a source why it has not given a block.
+ */
+static void
+explain(Recovery *recovery, PageSource *source, PageReason reason, const PageRepairBlock *block,
+		XLogRecPtr lsn, const PageSourceHeader *header)
+{
+	RelPathStr	path = relpathperm(block->rlocator, block->forknum);
+
+	switch (reason)
 	{
-		if (row_applies(table[i].facts, facts, lengthof(facts)))
-			return table[i].fate;
+		case NO_REASON:
+			break;
+		case NOT_READ:
+			/* Of the flashback log its own message has said why */
+			if (source != &recovery->log_source)
+				snprintf(source->why, sizeof(source->why), source->copies ? "it has no whole copy of block %u of relation \"%s\"" :
+						 "it could not read block %u of relation \"%s\"", block->blkno, path.str);
+			break;
+		case DAMAGED:
+			snprintf(source->why, sizeof(source->why), "block %u of relation \"%s\" was damaged on its way",
+					 block->blkno, path.str);
+			break;
+		case TOO_NEW:
+			refuse_source(source, "block %u of relation \"%s\" has position %X/%X, after its own, %X/%X",
+						  block->blkno, path.str, LSN_FORMAT_ARGS(lsn), LSN_FORMAT_ARGS(header->end_lsn));
+			break;
+		case NO_CONTENT:
+			snprintf(source->why, sizeof(source->why), "it has no content for block %u of relation \"%s\", which was not dropped",
+					 block->blkno, path.str);
+			break;
 	}
-	pg_unreachable();
+}
+
+/*
+ * Have a page of an answer at an address that is aligned, unless it is of zeroes.
+ */
+static bool
+copy_content(PGIOAlignedBlock *copy, const char *content)
+{
+	if (pg_memory_is_all_zeros(content, BLCKSZ))
+		return false;
+	memcpy(copy->data, content, BLCKSZ);
+	return true;
 }
 
 /*
@@ -192,47 +237,44 @@ static PageFate
 judge_page(Recovery *recovery, PageSource *source, const Batch *batch, const PageRepairBlock *block,
 		   const char *content, int length, const PageSourceHeader *header, XLogRecPtr *newest)
 {
-	PGIOAlignedBlock page;
-	XLogRecPtr	lsn;
+	PGIOAlignedBlock copy;
+	bool		page = (length == BLCKSZ);
+	bool		has_content = page && copy_content(&copy, content);
+	XLogRecPtr	lsn = has_content ? PageGetLSN((Page) copy.data) : InvalidXLogRecPtr;
+	bool		lacking = (page || length == -1) && !has_content;
+	bool		map = (block->forknum == VISIBILITYMAP_FORKNUM);
+	bool		removed = lacking && page_repair_removed(&recovery->map, block);
+	bool		replayed = lacking && page_repair_replayed(&recovery->map, block);
 
-	if (length == -1 || (length == BLCKSZ && pg_memory_is_all_zeros(content, BLCKSZ)))
-	{
-		PageFate	fate = fate_without_content(recovery, source, batch, block);
+	/* The disk is asked only where a row asks for it */
+	bool		look_here = lacking && !map && !removed && recovery->standby && !replayed;
+	const Fact	facts[lengthof(acceptance[0].facts)] = {
+		FACT(page || length == -1),
+		FACT(has_content),
+		FACT(has_content && PageIsVerified((PageData *) copy.data, block->blkno, 0, NULL)),
+		FACT(lsn > header->end_lsn),
+		FACT(map),
+		FACT(removed),
+		FACT(recovery->standby),
+		FACT(replayed),
+		FACT(source->copies == NULL && all_are_asked(recovery, batch)),
+		FACT(look_here && verify_is_whole(recovery, block)),
+	};
 
-		if (fate == PAGE_KEPT_IF_WHOLE)
-			fate = verify_is_whole(recovery, block) ? PAGE_KEPT : PAGE_NOT_GIVEN;
-		if (fate == PAGE_NOT_GIVEN)
-			snprintf(source->why, sizeof(source->why), "it has no content for block %u of relation \"%s\", which was not dropped",
-					 block->blkno, relpathperm(block->rlocator, block->forknum).str);
-		if (length == -1 || fate != PAGE_EMPTY)
-			return fate;
-	}
-	if (length != BLCKSZ)
+	for (int i = 0; i < lengthof(acceptance); i++)
 	{
-		/* Of the flashback log its own message has said why */
-		if (source != &recovery->log_source)
-			snprintf(source->why, sizeof(source->why), source->copies ? "it has no whole copy of block %u of relation \"%s\"" :
-					 "it could not read block %u of relation \"%s\"",
-					 block->blkno, relpathperm(block->rlocator, block->forknum).str);
-		return PAGE_NOT_GIVEN;
+		PageFate	fate = acceptance[i].fate;
+
+		if (!row_applies(acceptance[i].facts, facts, lengthof(facts)))
+			continue;
+		if (acceptance[i].reason != NO_REASON)
+			explain(recovery, source, acceptance[i].reason, block, lsn, header);
+		if (fate == PAGE_GIVEN)
+			*newest = Max(*newest, lsn);
+		/* Zeroes that a source has are a page of its own */
+		return fate == PAGE_EMPTY && page ? PAGE_GIVEN : fate;
 	}
-	memcpy(page.data, content, BLCKSZ);
-	if (!PageIsVerified((PageData *) page.data, block->blkno, 0, NULL))
-	{
-		snprintf(source->why, sizeof(source->why), "block %u of relation \"%s\" was damaged on its way",
-				 block->blkno, relpathperm(block->rlocator, block->forknum).str);
-		return PAGE_NOT_GIVEN;
-	}
-	lsn = PageGetLSN((Page) page.data);
-	if (lsn > header->end_lsn)
-	{
-		refuse_source(source, "block %u of relation \"%s\" has position %X/%X, after its own, %X/%X",
-					  block->blkno, relpathperm(block->rlocator, block->forknum).str,
-					  LSN_FORMAT_ARGS(lsn), LSN_FORMAT_ARGS(header->end_lsn));
-		return PAGE_IMPOSSIBLE;
-	}
-	*newest = Max(*newest, lsn);
-	return PAGE_GIVEN;
+	pg_unreachable();
 }
 
 /*

@@ -55,11 +55,15 @@ const char *const page_repair_policy_names[] = {
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
+static void page_repair_shmem_startup(void);
+
 static void
 page_repair_shmem_request(void)
 {
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = page_repair_shmem_startup;
 
 	RequestAddinShmemSpace(MAXALIGN(sizeof(PageRepairShared)));
 }
@@ -179,8 +183,6 @@ _PG_init(void)
 
 	prev_shmem_request_hook = shmem_request_hook;
 	shmem_request_hook = page_repair_shmem_request;
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = page_repair_shmem_startup;
 
 	page_repair_install_recovery();
 	page_repair_install_guard();

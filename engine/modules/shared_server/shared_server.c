@@ -67,6 +67,8 @@ shared_server_workers_size(void)
 	return mul_size(MaxBackends, sizeof(SharedServerWorker));
 }
 
+static void shared_server_shmem_startup(void);
+
 /*
  * Without a port nothing is there: no memory, no hook, no process.
  */
@@ -75,6 +77,8 @@ shared_server_shmem_request(void)
 {
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = shared_server_shmem_startup;
 
 	if (shared_server_port == 0)
 		return;
@@ -234,6 +238,4 @@ _PG_init(void)
 
 	prev_shmem_request_hook = shmem_request_hook;
 	shmem_request_hook = shared_server_shmem_request;
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = shared_server_shmem_startup;
 }

@@ -31,6 +31,8 @@ sub all_loaded
 }
 
 is(show('builtin_preload_libraries'), $list, 'the engine shows what it was built to preload');
+my ($includes) = run_command([ 'pg_config', '--includedir-server' ]);
+like(slurp_file("$includes/utils/builtin_preload.h"), qr/^#define BUILTIN_PRELOAD_LIBRARIES "\Q$list\E"$/m, 'and its build says so where no server runs');
 is(show('shared_preload_libraries'), '', q(the user's own list stays the user's own));
 all_loaded('nothing needs to be configured');
 

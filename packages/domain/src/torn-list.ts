@@ -123,7 +123,7 @@ export const tornWords = (relation: TornList['relations'][number]): string =>
 /** What a person is told before a cluster is recovered: when it is for, what it does, and what it cannot. */
 export const recoverWords = {
   when: 'For a cluster whose primary and standbys crashed at once, where each waits for torn pages, or for WAL, that only another member’s disk has. None of its members runs.',
-  does: 'Every member is stopped. A standby gets the whole pages that it lacks, and the WAL up to the end, from the primary’s files, through the console; it starts with them, and then the primary takes its torn pages from it. Nothing is written to the primary’s files but what its own recovery writes.',
+  does: 'Every member is stopped. A standby gets the whole pages that it lacks, and the WAL up to the end, from the primary’s files, where those are torn as well from another standby’s, through the console; it starts with them, and then the primary takes its torn pages from it. Nothing is written to the primary’s files but what its own recovery writes.',
   cannot:
     'A page that is whole on no member cannot be brought back: it is named by relation and block before any page is changed, and the members stay stopped. No page is filled with zeroes. Then a base backup with the WAL up to the primary’s end is needed; keep the data directories of all members.',
 } as const

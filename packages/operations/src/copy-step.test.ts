@@ -24,10 +24,9 @@ function scene(answers: Record<string, Answer> = {}, more: Record<string, unknow
     },
   })
   const carried: Carried = {
-    from: member('a'),
     to: member('b'),
-    totalBytes: 25,
-    pieceBytes: 10,
+    pieceBytes: [10, 10, 5],
+    from: () => member('a'),
     read: (number) => ({ kind: 'read-copies', number }) as never,
     write: (number, sent) => ({ kind: 'write-copies', number, sent }) as never,
     first: { kind: 'write-copies', piece: { kind: 'begin', bytes: 25 } } as never,
@@ -64,13 +63,27 @@ test('who takes over goes on where the one before said it was, and begins nothin
   expect(await scene().run(25)).toMatchObject({ word: 'next' })
 })
 
+test('pieces are of any size, and of any host', async () => {
+  const { asked, run } = scene(
+    {},
+    { pieceBytes: [7, 1, 9], from: (number: number) => member(number === 1 ? 'c' : 'a') },
+  )
+  expect(await run(7)).toMatchObject({ word: 'next', result: { carriedBytes: 17 } })
+  expect(asked).toEqual([
+    'c wal.read.1 read-copies',
+    'b wal.write.1 write-copies',
+    'a wal.read.2 read-copies',
+    'b wal.write.2 write-copies',
+  ])
+})
+
 test('a first piece that was not written is begun with again, whoever takes over', async () => {
   const { run } = scene({ 'wal.first': { state: 'not-started', result: null } })
   expect(await run()).toMatchObject({ word: 'wait', work: null })
 })
 
 test('nothing to bring is done at once', async () => {
-  const { asked, run } = scene({}, { totalBytes: 0, first: undefined })
+  const { asked, run } = scene({}, { pieceBytes: [], first: undefined })
   expect(await run()).toMatchObject({ word: 'next', result: { carriedBytes: 0 } })
   expect(asked).toEqual([])
 })

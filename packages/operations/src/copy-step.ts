@@ -23,16 +23,16 @@ type Sent = TaskResult<'read-copies'>
 
 /** What is carried from one member's host to another's, piece by piece. Each can be written again: it has its place. */
 export type Carried = {
-  from: ClusterMember
   to: ClusterMember
-  totalBytes: number
-  /** Of each piece but the last, as it counts for progress. */
-  pieceBytes: number
+  /** Of each piece in order, as it counts for progress. */
+  pieceBytes: readonly number[]
+  /** Whose host reads a piece. */
+  from(number: number): ClusterMember
   read(number: number): Read
   write(number: number, sent: Sent): Write
   /** Written before the first piece. */
   first?: Write
-  /** Of blocks that are whole on neither host. */
+  /** Of blocks that are not whole where they were read either. */
   damaged(blocks: BlockAddress[]): Fault
 }
 
@@ -42,6 +42,16 @@ class Interrupted extends Error {
     super('the pass ends here')
     this.outcome = outcome
   }
+}
+
+/** Which piece is the next one after so many bytes: one that was begun and not ended is carried again. */
+function pieceAfter(pieceBytes: readonly number[], done: number): number {
+  let end = 0
+  const number = pieceBytes.findIndex((bytes) => {
+    end += bytes
+    return end > done
+  })
+  return number < 0 ? pieceBytes.length : number
 }
 
 /**
@@ -55,7 +65,8 @@ export function copyStep<K extends OperationKind>(
     deadlineMs: 24 * 3_600_000,
     async run(context) {
       const carried = await what(context)
-      const { totalBytes, pieceBytes, from, to } = carried
+      const { pieceBytes, to } = carried
+      const totalBytes = pieceBytes.reduce((sum, bytes) => sum + bytes, 0)
       let done = context.step.doneBytes ?? 0
       const work = () => ({ doneBytes: done, totalBytes, remainingMs: null })
       const progress = () => (totalBytes === 0 ? 1 : done / totalBytes)
@@ -65,16 +76,15 @@ export function copyStep<K extends OperationKind>(
       try {
         if (!ready && carried.first) await runPiece(context, to, 'first', carried.first)
         ready = true
-        while (done < totalBytes) {
+        for (let number = pieceAfter(pieceBytes, done); number < pieceBytes.length; number++) {
           if (context.cancelAskedAt) return fail(cancelledFault('It was given up between two pieces.'))
           if (performance.now() - begun > PASS_MS)
             return wait(1, `${formatBytes(done)} of ${formatBytes(totalBytes)} brought to "${to.name}"`, {
               progress: progress(),
               work: work(),
             })
-          const number = Math.floor(done / pieceBytes)
           const sent = tasks['read-copies'].result.safeParse(
-            await runPiece(context, from, `read.${number}`, carried.read(number)),
+            await runPiece(context, carried.from(number), `read.${number}`, carried.read(number)),
           )
           if (!sent.success)
             return fail({
@@ -83,7 +93,7 @@ export function copyStep<K extends OperationKind>(
             })
           if (sent.data.damaged.length > 0) return fail(carried.damaged(sent.data.damaged))
           await runPiece(context, to, `write.${number}`, carried.write(number, sent.data))
-          done = Math.min(totalBytes, (number + 1) * pieceBytes)
+          done += pieceBytes[number] ?? 0
         }
       } catch (error) {
         if (!(error instanceof Interrupted)) throw error

@@ -1,6 +1,6 @@
 import { type BlockAddress, relationsOf, type TornList } from '@floe/domain'
 import { expect, test } from 'vitest'
-import { judgeRecovery, type ListedMember } from './judge-recovery'
+import { giversOf, judgeRecovery, type ListedMember } from './judge-recovery'
 
 const heap = { tablespace: 1663, database: 5, relation: 16384, fork: 0 }
 const blocksOf = (...blocks: number[]): BlockAddress[] => blocks.map((block) => ({ ...heap, block }))
@@ -54,6 +54,7 @@ test('what is disjoint is brought: the standby’s blocks, and WAL from the segm
       // two segments, and one page and a bit of the third
       walBytes: 2 * 16_777_216 + 2 * 8_192,
       endLsn: '0/4002100',
+      others: [],
     },
   })
 })
@@ -78,12 +79,47 @@ test('an end in the middle of a segment begins with that segment, one at its bor
   })
 })
 
+test('what is torn on the primary, too, comes from a standby that begins recovery no earlier', () => {
+  const a = primary({ torn: blocksOf(1, 2) })
+  const b = member('b', list({ torn: blocksOf(2, 3) }))
+  const c = (of: object = {}) =>
+    member('c', list({ redo: '0/1400000', torn: blocksOf(1, 9), ...of } as never))
+  expect(judge(a, b, c())).toMatchObject({
+    kind: 'recover',
+    recovery: { name: 'b', blocks: 2, others: [{ name: 'c', blocks: 1 }] },
+  })
+  expect(giversOf(a, b, [b, c()])?.map(({ block, from }) => [block.block, from?.name])).toEqual([
+    [2, 'c'],
+    [3, 'a'],
+  ])
+  // not the other way round: pages of b may lack changes from before c begins
+  expect(giversOf(a, c(), [b, c()])?.map(({ from }) => from?.name)).toEqual([undefined, 'a'])
+  expect(giversOf(a, b, [b, c({ redo: '0/1000000' })])?.[0]?.from?.name).toBe('c')
+  const useless = [
+    { torn: blocksOf(2) },
+    { end: '0/4002101' },
+    { timeline: 4 },
+    { systemIdentifier: '8' },
+    { role: 'primary' },
+    { blocks: 3 },
+  ]
+  for (const of of useless) {
+    expect(giversOf(a, b, [b, c(of)])?.[0]?.from, JSON.stringify(of)).toBe(null)
+    expect(judge(a, b, c(of)).kind, JSON.stringify(of)).toBe('refused')
+  }
+  expect(giversOf(a, b, [b, c({ redo: '0/0FFFFFF' })])?.[0]?.from).toBe(null)
+  // one that was stopped in order says nothing of where it would begin
+  expect(giversOf(a, b, [b, member('c', null)])?.[0]?.from).toBe(null)
+})
+
 test('what both lists name is whole on neither side: named by relation and block, and no page is changed', () => {
   const fault = refused(primary({ torn: blocksOf(1, 2, 3) }), member('b', list({ torn: blocksOf(2, 3, 9) })))
   expect(fault.code).toBe('recover.whole_nowhere')
   expect(fault.message).toBe('2 pages of cluster "c" are whole neither on "a" nor on "b"')
   expect(fault.detail).toBe('base/5/16384, blocks 2-3.')
-  expect(fault.hint).toMatch(/^No page was changed\. .*base backup and the WAL up to 0\/4002100/)
+  expect(fault.hint).toMatch(
+    /^No page was changed\. .*base backup and the WAL up to 0\/4002100.*restored as a standby, it can give "a" its torn pages/,
+  )
   // the same block of another fork is another block
   const map = blocksOf(2).map((b) => ({ ...b, fork: 2 }))
   expect(judge(primary({ torn: blocksOf(2) }), member('b', list({ torn: map }))).kind).toBe('recover')

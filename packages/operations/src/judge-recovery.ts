@@ -42,7 +42,12 @@ export type Recovery = {
   walBytes: number
   /** Up to where WAL is brought: the end of the primary's. */
   endLsn: Lsn
+  /** How many of the blocks come from the disk of another standby, because they are torn on the primary's. */
+  others: { name: string; blocks: number }[]
 }
+
+/** Who gives a block of a standby's list; null: nobody has it whole. */
+export type Given = { block: BlockAddress; from: ListedMember | null }
 
 export type Judged = { kind: 'recover'; recovery: Recovery } | { kind: 'refused'; fault: Fault }
 
@@ -70,13 +75,15 @@ export function judgeRecovery(
     return refused('recover.is_standby', `instance "${primary.name}" was a standby when it ended`, {
       hint: 'Nothing was changed. If another member was the primary, fail over to it.',
     })
-  const found = standbys.map((member) => judgeStandby(primary.name, list, member))
+  const found = standbys.map((member) => judgeStandby(primary, list, member, standbys))
   const usable = found
     .filter((f) => 'recovery' in f)
     .sort(
       (a, b) =>
         // a member that shares no failure with the primary comes first
         Number(sharesFailure(a.member.apart)) - Number(sharesFailure(b.member.apart)) ||
+        // then one that needs no third disk
+        Number(a.recovery.others.length > 0) - Number(b.recovery.others.length > 0) ||
         a.recovery.pageBytes + a.recovery.walBytes - (b.recovery.pageBytes + b.recovery.walBytes) ||
         (a.member.name < b.member.name ? -1 : 1),
     )
@@ -109,7 +116,7 @@ const refused = (code: string, message: string, more: Pick<Fault, 'detail' | 'hi
 })
 
 const nothingElse = (primary: string, end: string) =>
-  `Keep the data directories of all members. A base backup and the WAL up to ${end}, which is in the directory pg_wal of "${primary}" and in its archive, lose nothing.`
+  `Keep the data directories of all members. A base backup and the WAL up to ${end}, which is in the directory pg_wal of "${primary}" and in its archive, lose nothing: restored as a standby, it can give "${primary}" its torn pages (docs/guide/several-hosts.md).`
 
 /** What nobody has whole, by relation and block, and what can be done about it. Nobody makes pages of zeroes of it. */
 export function wholeNowhere(
@@ -131,8 +138,54 @@ export function wholeNowhere(
 
 const segmentOf = (position: bigint, bytes: number): number => Number(position / BigInt(bytes))
 
-function judgeStandby(primaryName: string, primary: TornList, member: ListedMember): Found {
+/**
+ * Whose disk gives a standby each block of its list: the primary's, else that of another standby that begins recovery where
+ * this one does, or later, and has no WAL that the primary lacks: its pages have all changes before that, and none that the
+ * standby will not replay. Null where a list does not name as many blocks as it counts.
+ */
+export function giversOf(
+  primary: ListedMember,
+  member: ListedMember,
+  standbys: readonly ListedMember[],
+): Given[] | null {
+  const [list, ofPrimary] = [member.list, primary.list]
+  const blocks = list && tornBlocks(list)
+  const torn = keysOf(ofPrimary)
+  if (!list || !ofPrimary || !blocks || !torn) return null
+  const others = standbys
+    .filter((other) => other !== member && other.list && isGiver(other.list, list, ofPrimary))
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+    .flatMap((other) => {
+      const keys = keysOf(other.list)
+      return keys ? [{ other, keys }] : []
+    })
+  return blocks.map((block) => {
+    const key = blockKey(block)
+    if (!torn.has(key)) return { block, from: primary }
+    return { block, from: others.find(({ keys }) => !keys.has(key))?.other ?? null }
+  })
+}
+
+function keysOf(list: TornList | null): Set<string> | null {
+  const blocks = list && tornBlocks(list)
+  return blocks && new Set(blocks.map(blockKey))
+}
+
+const isGiver = (of: TornList, list: TornList, primary: TornList): boolean =>
+  of.role === 'standby' &&
+  of.systemIdentifier === primary.systemIdentifier &&
+  of.timeline === primary.timeline &&
+  compareLsn(of.end, primary.end) <= 0 &&
+  compareLsn(of.redo, list.redo) >= 0
+
+function judgeStandby(
+  ofPrimary: ListedMember,
+  primary: TornList,
+  member: ListedMember,
+  standbys: readonly ListedMember[],
+): Found {
   const { list } = member
+  const primaryName = ofPrimary.name
   const not = (why: string, more: { lost?: BlockAddress[]; hint?: string } = {}): Found => ({
     member,
     why,
@@ -159,20 +212,22 @@ function judgeStandby(primaryName: string, primary: TornList, member: ListedMemb
     return not(
       `its recovery begins at ${list.redo}, and pages of the primary have all changes only up to ${primary.redo}`,
     )
-  const blocks = tornBlocks(list)
-  const ofPrimary = tornBlocks(primary)
-  if (blocks === null || ofPrimary === null) return not('a list does not name as many blocks as it counts')
-  const outside = blocks.find((block) => relationPath(block) === null)
+  const given = giversOf(ofPrimary, member, standbys)
+  if (given === null) return not('a list does not name as many blocks as it counts')
+  const outside = given.find(({ block }) => relationPath(block) === null)?.block
   if (outside)
     return not(
       `it lacks pages in tablespace ${outside.tablespace}, which lies outside its data directory, from where nothing is brought`,
     )
-  const torn = new Set(ofPrimary.map(blockKey))
-  const lost = blocks.filter((block) => torn.has(blockKey(block)))
+  const lost = given.flatMap(({ block, from }) => (from === null ? [block] : []))
   if (lost.length > 0)
     return not(`${lost.length.toLocaleString('en-US')} of its torn pages are torn on the primary, too`, {
       lost,
     })
+  const others = standbys.flatMap((other) => {
+    const blocks = given.filter(({ from }) => from === other).length
+    return blocks > 0 ? [{ name: other.name, blocks }] : []
+  })
   const firstSegment = segmentOf(lsnToBytes(list.end), list.segmentBytes)
   const upTo = pageEnd(lsnToBytes(primary.end))
   const walBytes =
@@ -186,13 +241,14 @@ function judgeStandby(primaryName: string, primary: TornList, member: ListedMemb
     recovery: {
       instanceId: member.instanceId,
       name: member.name,
-      blocks: blocks.length,
-      pageBytes: blocks.length * COPY_RECORD_BYTES,
+      blocks: given.length,
+      pageBytes: given.length * COPY_RECORD_BYTES,
       timeline: list.timeline,
       segmentBytes: list.segmentBytes,
       firstSegment,
       walBytes,
       endLsn: bytesToLsn(lsnToBytes(primary.end)),
+      others,
     },
   }
 }

@@ -74,21 +74,25 @@ COMMIT;
 SELECT heap_blks_read AS read_back FROM pg_statio_user_tables WHERE relname = 'unread_t';
 SELECT blocks('unread_t') BETWEEN 1500 AND 1500 + 65 AS no_waste;
 
--- COPY and CREATE TABLE AS into a new table skip the free space map, which nevertheless is right afterwards.
+-- COPY and CREATE TABLE AS into a new table skip the free space map, so they grow as in PostgreSQL.
 COPY (SELECT g, repeat('x', 7000) FROM generate_series(1, 2000) g) TO :'copy_file';
 BEGIN;
 CREATE TABLE copied_t (LIKE heap_t INCLUDING STORAGE);
 COPY copied_t FROM :'copy_file';
 COMMIT;
-SELECT blocks('copied_t') BETWEEN 2000 AND 2130 AS no_waste, blocks('copied_t') - 2000 = count(*) AS unused_known
-  FROM pg_freespace('copied_t') WHERE avail > 8000 AND blkno >= 2000;
+SELECT blocks('copied_t') BETWEEN 2000 AND 2063 AS no_waste;
 SELECT count(*) AS wrong FROM pg_freespace('copied_t') WHERE avail > 8000 AND blkno < 1999;
+-- Later COPYs do not.
+VACUUM copied_t;
+COPY copied_t FROM :'copy_file';
+SELECT blocks('copied_t') BETWEEN 4000 AND 4260 AS no_waste, count(*) FILTER (WHERE avail <= 8000) AS unused_unknown
+  FROM pg_freespace('copied_t') WHERE blkno > (SELECT max((ctid::text::point)[0]) FROM copied_t);
+SELECT count(*) AS wrong FROM pg_freespace('copied_t') WHERE avail > 8000 AND blkno < 3900;
 -- Four rows a page, too short to be compressed.
 CREATE TABLE selected_t AS
   SELECT g AS a, (SELECT string_agg(md5((100 * g + i)::text), '') FROM generate_series(1, 60) i) AS b
   FROM generate_series(1, 8000) g;
-SELECT blocks('selected_t') BETWEEN 2000 AND 2130 AS no_waste, blocks('selected_t') - 2000 = count(*) AS unused_known
-  FROM pg_freespace('selected_t') WHERE avail > 8000 AND blkno >= 2000;
+SELECT blocks('selected_t') BETWEEN 2000 AND 2063 AS no_waste;
 SELECT count(*) AS wrong FROM pg_freespace('selected_t') WHERE avail > 8000 AND blkno < 1999;
 INSERT INTO selected_t SELECT a, b FROM selected_t;
 SELECT blocks('selected_t') BETWEEN 4000 AND 4260 AS no_waste, count(*) FROM selected_t;

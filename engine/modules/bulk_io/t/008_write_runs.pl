@@ -1,5 +1,6 @@
 # Blocks that are written together: a crash or an error in the middle of a run loses nothing and leaves nothing behind, a checkpoint
-# writes in runs, the smallest pool with many writers is enough, and so is a small one in which runs are as long as its pins allow.
+# writes in runs and goes on after several errors, the smallest pool with many writers is enough, and so is a small one in which runs
+# are as long as its pins allow.
 use strict;
 use warnings FATAL => 'all';
 use PostgreSQL::Test::Cluster;
@@ -44,6 +45,15 @@ sub sound
 	return;
 }
 
+# A checkpoint that is waited for no longer than a test may take: psql's exit status, and whether that time was over.
+sub checkpoint_in_time
+{
+	my ($out, $err, $timed_out) = ('', '', 0);
+	my $status = $node->psql('postgres', 'CHECKPOINT', stdout => \$out, stderr => \$err,
+		timeout => $PostgreSQL::Test::Utils::timeout_default, timed_out => \$timed_out);
+	return ($status // 'none', $timed_out ? 1 : 0);
+}
+
 # What the checkpointer writes: requests and blocks of one checkpoint of some 2,000 dirty blocks.
 sub checkpoint_writes
 {
@@ -78,20 +88,38 @@ my %loads = (
 foreach my $load (sort keys %loads)
 {
 	$node->safe_psql('postgres', 'CHECKPOINT; UPDATE t SET b = b; DELETE FROM vacuumed WHERE a % 5 = 0; UPDATE vacuumed SET a = a WHERE a % 5 = 1');
-	crash_at_injection_point($node, 'smgr-write-part', $loads{$load});
+	crash_at_injection_point($node, 'bulk-io-write-part', $loads{$load});
 	$node->start;
 	sound("crash in the middle of a run of $load");
 
 	$node->safe_psql('postgres', 'UPDATE t SET b = b; UPDATE vacuumed SET a = a');
-	$node->safe_psql('postgres', q{SELECT injection_points_attach('smgr-write-part', 'error')});
+	$node->safe_psql('postgres', q{SELECT injection_points_attach('bulk-io-write-part', 'error')});
 	my $offset = -s $node->logfile;
 	my ($out, $err);
 	isnt($node->psql('postgres', $loads{$load}, stdout => \$out, stderr => \$err), 0, "$load fails in the middle of a run");
 	ok($node->log_contains(qr/CONTEXT:  .*writing blocks \d+\.\.\d+ of relation "base/, $offset), 'the message names the blocks');
-	$node->safe_psql('postgres', q{SELECT injection_points_detach('smgr-write-part')});
+	$node->safe_psql('postgres', q{SELECT injection_points_detach('bulk-io-write-part')});
 	sound("error in the middle of a run of $load");
 	is($node->psql('postgres', 'CHECKPOINT'), 0, 'then all can be written');
 }
+
+# The checkpointer's resource owner is used again after each error, and must be as new: with runs longer than its array, a later
+# checkpoint would never end
+$node->append_conf('postgresql.conf', 'polar_bulk_write_size = 1MB');
+$node->reload;
+foreach my $failure (1 .. 4)
+{
+	$node->safe_psql('postgres', q{UPDATE t SET b = b; SELECT injection_points_attach('bulk-io-write-part', 'error')});
+	my $offset = -s $node->logfile;
+	my ($status, $timed_out) = checkpoint_in_time();
+	is($timed_out, 0, "checkpoint $failure of a failing disk ends");
+	isnt($status, 0, 'with an error');
+	ok($node->log_contains(qr/ERROR:.*bulk-io-write-part/, $offset), 'which is that of the write');
+	$node->safe_psql('postgres', q{SELECT injection_points_detach('bulk-io-write-part')});
+}
+my ($status, $timed_out) = checkpoint_in_time();
+is("$status, $timed_out", '0, 0', 'and one of a disk that is well again succeeds');
+sound('several errors in runs of a checkpoint');
 $node->stop;
 command_ok([ 'pg_checksums', '--check', '-D', $node->data_dir ], 'checksums are right');
 

@@ -42,7 +42,7 @@ polar_enable_fast_recovery_area = on
 	checkpoint($node);
 	$evict->();
 	my $state = state($node);
-	crash_at_injection_point($node, 'smgr-write-part', $vacuum);
+	crash_at_injection_point($node, 'flashback-log-write-part', $vacuum);
 	$node->start;
 	record_points($node, $copies);
 	continued($node, $state, "$mode: the window continues after a crash in the middle of a run of VACUUM");
@@ -52,7 +52,7 @@ polar_enable_fast_recovery_area = on
 	# A checkpoint
 	$node->safe_psql('postgres', 'UPDATE t SET b = b');
 	$state = state($node);
-	crash_at_injection_point($node, 'smgr-write-part', 'CHECKPOINT');
+	crash_at_injection_point($node, 'flashback-log-write-part', 'CHECKPOINT');
 	$node->start;
 	record_points($node, $copies);
 	continued($node, $state, "$mode: nor does one in the middle of a run of a checkpoint end it");
@@ -60,9 +60,9 @@ polar_enable_fast_recovery_area = on
 	is_deeply([ check_points($node, $copies, 2) ], [], "$mode: every block of every point, again");
 
 	# An error in the middle
-	$node->safe_psql('postgres', q{UPDATE t SET b = b; SELECT injection_points_attach('smgr-write-part', 'error')});
+	$node->safe_psql('postgres', q{UPDATE t SET b = b; SELECT injection_points_attach('flashback-log-write-part', 'error')});
 	isnt($node->psql('postgres', 'CHECKPOINT'), 0, "$mode: a checkpoint fails in the middle of a run");
-	$node->safe_psql('postgres', q{SELECT injection_points_detach('smgr-write-part')});
+	$node->safe_psql('postgres', q{SELECT injection_points_detach('flashback-log-write-part')});
 	checkpoint($node);
 	is_deeply([ check_points($node, $copies, 2) ], [], "$mode: every block of every point after an error");
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM polar_flashback_log_verify() WHERE damage IS NOT NULL'), 0, "$mode: the log is in order");

@@ -1,6 +1,7 @@
 # One power failure tears primary and standby, and each waits for the other. A way out: the standby takes whole pages, and
 # the WAL, from the primary's files, which nobody starts meanwhile; then the primary takes its pages from the standby. What is
-# whole on neither side is named, and neither starts.
+# whole on neither side is named, and neither starts; a base backup that has been restored beside them gives it, or the files of
+# another standby.
 # FLOE_TEST_LONG=1 takes ten rounds of each way out instead of one.
 use strict;
 use warnings FATAL => 'all';
@@ -108,7 +109,8 @@ sub bring_copies
 	open my $out, '>:raw', "$directory/pages" or die "pages: $!";
 	foreach my $block (@{ $list->{blocks} })
 	{
-		my $record = record($block, page_of($origin, $block));
+		my $giver = $options{other} && $options{torn}{"@{$block->{key}}"} ? $options{other} : $origin;
+		my $record = record($block, page_of($giver, $block));
 		$record = $options{edit}->($record) if $options{edit};
 		print $out $record;
 	}
@@ -118,7 +120,7 @@ sub bring_copies
 }
 
 # Checkpoint of both, then more on the primary, which the standby writes as well and nobody syncs; both end at once and are
-# torn. The standby starts recovery further back than the primary does.
+# torn. The standby starts recovery further back than the primary does. So does another standby, but not as far.
 sub tear_both
 {
 	my (%options) = @_;
@@ -128,20 +130,37 @@ sub tear_both
 	$standby->safe_psql('postgres', 'CHECKPOINT');
 	my $before_standby = remember_files($standby);
 	$primary->safe_psql('postgres', 'UPDATE t SET b = b + 1 WHERE a % 3 = 0; VACUUM t; CHECKPOINT');
+	my @other = $options{other} ? $options{other} : ();
+	my $before_other;
+	foreach (@other)
+	{
+		wait_for_replay($primary, $_);
+		$_->safe_psql('postgres', 'CHECKPOINT');
+		$before_other = remember_files($_);
+		$primary->safe_psql('postgres', 'CHECKPOINT');
+	}
 	my $before = remember_files($primary);
 	$primary->safe_psql('postgres', 'UPDATE t SET b = b + 1; VACUUM t');
-	wait_for_replay($primary, $standby);
-	$standby->append_conf('postgresql.conf', "primary_conninfo = ''\n");
-	$standby->reload;
+	wait_for_replay($primary, $_) foreach $standby, @other;
+	foreach ($standby, @other)
+	{
+		$_->append_conf('postgresql.conf', "primary_conninfo = ''\n");
+		$_->reload;
+	}
 	wait_until(sub { $primary->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_replication') == 0 }, 'the standby to stream no more');
 	$primary->safe_psql('postgres', 'SELECT pg_switch_wal(); UPDATE t SET b = b + 1 WHERE a % 7 = 0; SELECT pg_switch_wal(); UPDATE t SET b = b + 1 WHERE a % 11 = 0');
 	my $truth = $primary->safe_psql('postgres', $query);
-	crash($primary);
-	crash($standby);
+	crash($_) foreach $primary, $standby, @other;
 	my $torn = tear_pages($primary, $before, sector => 512, share => 0.3, only => $options{primary});
 	cmp_ok($torn->{torn}, '>', 5, "the primary's pages are torn: $torn->{torn}");
 	$torn = tear_pages($standby, $before_standby, sector => 512, share => 0.3, only => $options{standby});
 	cmp_ok($torn->{torn}, '>', 5, "the standby's pages are torn: $torn->{torn}");
+	foreach (@other)
+	{
+		$torn = tear_pages($_, $before_other, sector => 512, share => 0.3, only => $options{of_other});
+		cmp_ok($torn->{torn}, '>', 5, "the other standby's pages are torn: $torn->{torn}");
+		forget_files($before_other);
+	}
 	forget_files($before);
 	forget_files($before_standby);
 	return $truth;
@@ -297,6 +316,7 @@ $standby->append_conf('postgresql.conf', 'polar_page_repair_policy = checksum');
 $standby->reload;
 
 # ---- The same pages torn on both: they are named, and nobody starts
+$primary->backup('kept');
 $truth = tear_both(primary => qr/^\Q$heap\E$/, standby => qr/^\Q$heap\E$/);
 $of_primary = list_torn($primary);
 $of_standby = list_torn($standby);
@@ -315,6 +335,55 @@ my ($number) = map { $_->{number} } @lost;
 like(slurp_file($standby->data_dir . '/page_repair.torn'), qr/ $number \Q$heap\E$/m, 'whole on neither side: by file and block');
 ($started, $log) = attempt($primary);
 is($started, 0, 'whole on neither side: nor does the primary');
+
+# ---- What is whole nowhere comes from a base backup that replays the primary's WAL: it is a source like any other, and loses nothing
+my $restored = PostgreSQL::Test::Cluster->new('restored');
+$restored->init_from_backup($primary, 'kept');
+$restored->append_conf('postgresql.conf', "polar_page_repair_sources = ''\nrestore_command = 'cp \"" . $primary->data_dir . "/pg_wal/%f\" \"%p\"'\n");
+$restored->set_standby_mode;
+$restored->start;
+my $redo = value_of($of_primary, 'redo');
+$restored->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$redo'") or die 'the restored backup does not get to the redo location';
+$primary->append_conf('postgresql.conf', "polar_page_repair_sources = '" . repair_source($restored) . "'\npolar_page_repair_timeout = 60s\n");
+($started, $log) = attempt($primary);
+is($started, 1, 'a restored backup: the primary starts with its pages') or diag($log);
+is($log =~ /(\d+) taken from sources/ && $1, scalar @{ $of_primary->{blocks} }, 'a restored backup: it gives all that is torn, and nothing else');
+is($primary->safe_psql('postgres', $query), $truth, 'a restored backup: the primary has all that was committed');
+is(sound($primary), '', 'a restored backup: heap and index are sound');
+$restored->stop;
+remove_tree($standby->data_dir . '/page_repair.copies');
+$standby->append_conf('postgresql.conf', "polar_page_repair_timeout = 60s\nprimary_conninfo = '" . $primary->connstr =~ s/'/''/gr . " application_name=standby'\n");
+($started, $log) = attempt($standby);
+is($started, 1, "a restored backup: the standby starts with the primary's") or diag($log);
+wait_for_replay($primary, $standby);
+is($standby->safe_psql('postgres', $query), $truth, 'a restored backup: the standby has all that was committed');
+is(sound($standby), '', 'a restored backup: heap and index are sound there');
+
+# ---- What is torn on the primary and on one standby is whole on another one, which begins recovery later than that one: its
+# pages have all changes from before it begins, and none that the standby will not replay
+$primary->append_conf('postgresql.conf', "polar_page_repair_sources = '" . repair_source($standby) . "'\n");
+$primary->reload;
+my $other_standby = new_standby($primary, 'other_standby');
+$other_standby->append_conf('postgresql.conf', "polar_page_repair_sources = '" . repair_source($primary) . "'\n");
+$other_standby->reload;
+$truth = tear_both(primary => qr/^\Q$heap\E$/, standby => qr/^\Q$heap\E$/, other => $other_standby, of_other => qr/^\Q$index\E$/);
+($of_primary, $of_standby) = map { list_torn($_) } $primary, $standby;
+my $of_other = list_torn($other_standby);
+my ($redo_standby, $redo_other, $redo_primary) = map { value_of($_, 'redo') } $of_standby, $of_other, $of_primary;
+isnt($redo_other, $_, "the other standby begins at $redo_other, not at $_") foreach $redo_standby, $redo_primary;
+%torn = map { ("@{$_->{key}}" => 1) } @{ $of_primary->{blocks} };
+@lost = grep { $torn{"@{$_->{key}}"} } @{ $of_standby->{blocks} };
+cmp_ok(scalar @lost, '>', 0, 'some pages are torn on the primary and on the standby: ' . scalar @lost);
+cmp_ok(scalar @lost, '<', scalar @{ $of_standby->{blocks} }, 'and others are not');
+is(scalar(grep { $_->{path} eq $heap } @{ $of_other->{blocks} }), 0, 'none of them on the other standby');
+bring_copies($standby, $primary, $of_standby, $of_primary->{header}, other => $other_standby, torn => \%torn);
+both_come_up('with pages of another standby');
+$other_standby->append_conf('postgresql.conf', "polar_page_repair_timeout = 60s\nprimary_conninfo = '" . $primary->connstr =~ s/'/''/gr . " application_name=other_standby'\n");
+($started, $log) = attempt($other_standby);
+is($started, 1, 'the other standby starts after that') or diag($log);
+wait_for_replay($primary, $other_standby);
+is($other_standby->safe_psql('postgres', $query), $truth, 'and has all that was committed');
+is(sound($other_standby), '', 'and is sound');
 
 # ---- What is listed is never a start in disguise
 my $other = new_repairable('other', '', 100);

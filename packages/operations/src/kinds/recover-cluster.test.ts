@@ -202,6 +202,33 @@ test('WAL and pages go from the primary’s host to the standby’s by numbers, 
     expect(asked.filter((t) => t.hostId === 'h1' && t.kind !== 'read-copies')).toEqual([])
 })
 
+test('what is torn on the primary, too, is read on the host of another standby, at its place in the list', async () => {
+  const three = clusterOf(member(1, 'one'), member(2, 'two'), member(3, 'three'))
+  const before = {
+    stop: { 'stop.one': {}, 'stop.two': {}, 'stop.three': {} },
+    list: {
+      'list.one': told('primary', [3, 9]),
+      'list.two': told('standby', [2, 3, 4]),
+      // it needs the other one as well, and lacks more
+      'list.three': told('standby', [5, 6, 7, 8, 9]),
+    },
+  }
+  const { outcome } = await step('judge', before, three)
+  expect(JSON.stringify(outcome)).toMatch(/; 1 of the pages come from \\"three\\"; /)
+  const results = { ...before, judge: (outcome as { result: object }).result }
+  const pages = await step('pages', results, three, ({ kind }) =>
+    kind === 'read-copies' ? { data: 'AAAA', crc32: 1, damaged: [] } : { bytes: 1 },
+  )
+  expect(pages.asked).toMatchObject([
+    { hostId: 'h1', instanceId: id(1), piece: { blocks: [{ block: 2 }] } },
+    { hostId: 'h2', piece: { kind: 'pages', first: 0 } },
+    { hostId: 'h3', instanceId: id(3), piece: { blocks: [{ block: 3 }] } },
+    { hostId: 'h2', piece: { kind: 'pages', first: 1 } },
+    { hostId: 'h1', instanceId: id(1), piece: { blocks: [{ block: 4 }] } },
+    { hostId: 'h2', piece: { kind: 'pages', first: 2 } },
+  ])
+})
+
 test('a page that is not whole on the primary either ends it by name', async () => {
   const damaged = [{ tablespace: 1663, database: 5, relation: 16_384, fork: 0, block: 3 }]
   const { outcome } = await step('pages', await judged(), both, () => ({ data: '', crc32: 0, damaged }))

@@ -10,12 +10,11 @@ import {
   formatBytes,
   PIECE_BLOCKS_MAX,
   PIECE_WAL_BYTES,
-  tornBlocks,
 } from '@floe/domain'
 import { type Carried, copyStep } from '../copy-step'
 import { refuseStandby } from '../guards'
 import { controlOf, memberOf, primaryMember } from '../instance-control'
-import { judgeRecovery, type ListedMember, type Recovery, wholeNowhere } from '../judge-recovery'
+import { giversOf, judgeRecovery, type ListedMember, type Recovery, wholeNowhere } from '../judge-recovery'
 import { observeFollowing } from '../observe-following'
 import {
   defineOperation,
@@ -119,11 +118,13 @@ function walPieces(context: Context, cluster: ClusterObserved): Omit<Carried, 'f
     const at = number * PIECE_WAL_BYTES
     return { timeline, segment: firstSegment + Math.floor(at / segmentBytes), offset: at % segmentBytes }
   }
+  const lengthOf = (number: number) => Math.min(PIECE_WAL_BYTES, walBytes - number * PIECE_WAL_BYTES)
   return {
-    from,
     to,
-    totalBytes: walBytes,
-    pieceBytes: PIECE_WAL_BYTES,
+    pieceBytes: Array.from({ length: Math.ceil(walBytes / PIECE_WAL_BYTES) }, (_, number) =>
+      lengthOf(number),
+    ),
+    from: () => from,
     read: (number) => ({
       kind: 'read-copies',
       instanceId: from.instanceId,
@@ -132,7 +133,7 @@ function walPieces(context: Context, cluster: ClusterObserved): Omit<Carried, 'f
         kind: 'wal',
         ...stretch(number),
         segmentBytes,
-        length: Math.min(PIECE_WAL_BYTES, walBytes - number * PIECE_WAL_BYTES),
+        length: lengthOf(number),
       },
     }),
     write: (number, { data, crc32 }) => ({
@@ -144,28 +145,45 @@ function walPieces(context: Context, cluster: ClusterObserved): Omit<Carried, 'f
   }
 }
 
+/** Blocks that follow each other in a standby's list, and whose disk they are read from. */
+type PagePiece = { from: ClusterMember; first: number; blocks: BlockAddress[] }
+
+function piecesOf(context: Context, cluster: ClusterObserved): PagePiece[] {
+  const primary = listed(context, cluster, primaryMember(cluster))
+  const standbys = stopped(context, cluster).flatMap((m) => listed(context, cluster, m) ?? [])
+  const member = standbys.find((m) => m.instanceId === recoveryOf(context).instanceId)
+  const given = primary && member ? giversOf(primary, member, standbys) : null
+  const pieces: PagePiece[] = []
+  for (const [number, { block, from }] of (given ?? []).entries()) {
+    // the lists are those that were judged
+    if (from === null)
+      throw fault('recover.no_list', 'the lists of torn pages are not those that were compared')
+    const last = pieces.at(-1)
+    if (last?.from.instanceId === from.instanceId && last.blocks.length < PIECE_BLOCKS_MAX)
+      last.blocks.push(block)
+    else pieces.push({ from: memberOf(cluster, from.instanceId), first: number, blocks: [block] })
+  }
+  return pieces
+}
+
 function pagePieces(context: Context, cluster: ClusterObserved): Carried {
-  const [from, to] = [primaryMember(cluster), chosen(context, cluster)]
-  const { control } = listOf(context, cluster, from)
-  const blocks = tornBlocks(listOf(context, cluster, to)) ?? []
+  const to = chosen(context, cluster)
+  const pieces = piecesOf(context, cluster)
+  const piece = (number: number) => pieces[number] as PagePiece
   return {
-    from,
     to,
-    totalBytes: blocks.length * COPY_RECORD_BYTES,
-    pieceBytes: PIECE_BLOCKS_MAX * COPY_RECORD_BYTES,
+    pieceBytes: pieces.map(({ blocks }) => blocks.length * COPY_RECORD_BYTES),
+    from: (number) => piece(number).from,
     read: (number) => ({
       kind: 'read-copies',
-      instanceId: from.instanceId,
-      control,
-      piece: {
-        kind: 'pages',
-        blocks: blocks.slice(number * PIECE_BLOCKS_MAX, (number + 1) * PIECE_BLOCKS_MAX),
-      },
+      instanceId: piece(number).from.instanceId,
+      control: listOf(context, cluster, piece(number).from).control,
+      piece: { kind: 'pages', blocks: piece(number).blocks },
     }),
     write: (number, { data, crc32 }) => ({
       kind: 'write-copies',
       instanceId: to.instanceId,
-      piece: { kind: 'pages', first: number * PIECE_BLOCKS_MAX, data, crc32 },
+      piece: { kind: 'pages', first: piece(number).first, data, crc32 },
     }),
     damaged: (damaged) => lost(context, cluster, damaged),
   }
@@ -201,7 +219,7 @@ export const recoverCluster = defineOperation('recover-cluster', {
     { name: 'list', title: 'List the torn pages of every member' },
     { name: 'judge', title: 'Compare what the members have' },
     { name: 'wal', title: 'Bring the primary’s WAL to a standby' },
-    { name: 'pages', title: 'Bring whole pages of the primary to it' },
+    { name: 'pages', title: 'Bring whole pages of the primary, or of another standby, to it' },
     { name: 'origin', title: 'Complete the copies' },
     { name: 'standby', title: 'Start the standby with them' },
     { name: 'primary', title: 'Start the primary, which takes its torn pages from the standby' },
@@ -245,7 +263,10 @@ export const recoverCluster = defineOperation('recover-cluster', {
         const without = leftOut(context, cluster).map((text) => ({ text: `left out: ${text}` }))
         if (judged.kind === 'refused') return fail(judged.fault, { log: without })
         const { recovery } = judged
-        const { name, blocks, walBytes, pageBytes, endLsn } = recovery
+        const { name, blocks, walBytes, pageBytes, endLsn, others } = recovery
+        const ofOthers = others
+          .map((other) => `; ${other.blocks.toLocaleString('en-US')} of the pages come from "${other.name}"`)
+          .join('')
         return next(
           {
             recovery,
@@ -258,7 +279,7 @@ export const recoverCluster = defineOperation('recover-cluster', {
             log: [
               ...without,
               {
-                text: `"${name}" gets ${blocks.toLocaleString('en-US')} pages (${formatBytes(pageBytes)}) and ${formatBytes(walBytes)} of WAL up to ${endLsn} from "${primary.name}"; "${primary.name}" then takes ${(primary.list?.blocks ?? 0).toLocaleString('en-US')} torn pages from it`,
+                text: `"${name}" gets ${blocks.toLocaleString('en-US')} pages (${formatBytes(pageBytes)}) and ${formatBytes(walBytes)} of WAL up to ${endLsn} from "${primary.name}"${ofOthers}; "${primary.name}" then takes ${(primary.list?.blocks ?? 0).toLocaleString('en-US')} torn pages from it`,
               },
             ],
           },
