@@ -69,6 +69,12 @@
 /* The views show pools and workers as they were at most this long ago */
 #define PUBLISH_MS 20
 
+/* A relay that has ended is replaced, but not more often than this */
+#define RELAY_PAUSE_MS 1000
+
+/* Without a relay, for how long TLS clients wait for one before they are native */
+#define RELAY_WAIT_MS 5000
+
 /* Files of the dispatcher that are neither clients nor workers */
 #define OTHER_FILES 64
 
@@ -136,6 +142,7 @@ typedef struct Session
 	int			identity_length;
 	char	   *image;
 	int			image_length;
+	SharedServerAddresses *relayed; /* the relay ends its TLS; or NULL */
 	bool		part_said;		/* its socket waits for the rest of a message */
 	bool		silent;			/* has not said who it is, and has no backend */
 	bool		draining;		/* ends as soon as its worker lets go of it */
@@ -145,6 +152,8 @@ typedef struct Session
 #define EVENT_LISTEN	((uint64) 1 << 32)
 #define EVENT_WORKER	((uint64) 2 << 32)
 #define EVENT_SESSION	((uint64) 3 << 32)
+#define EVENT_KEEPER	((uint64) 4 << 32)
+#define EVENT_RELAY		((uint64) 5 << 32)
 
 static int	epoll_fd = -1;
 static Worker *workers;
@@ -157,6 +166,7 @@ static int	free_sessions_count;
 static dlist_head pools = DLIST_STATIC_INIT(pools);
 static dlist_head logins_waiting = DLIST_STATIC_INIT(logins_waiting);
 static dlist_head logins_silent = DLIST_STATIC_INIT(logins_silent);
+static dlist_head relay_waiting = DLIST_STATIC_INIT(relay_waiting);
 static int	logins = 0;
 static int	total_workers = 0;
 static int	listen_count = 0;
@@ -164,6 +174,15 @@ static pgsocket listen_sockets[LISTEN_MAX];
 
 /* When to accept again, after there was no room for another socket; or 0 */
 static TimestampTz accept_again = 0;
+
+/* Who forks relays; the relay that takes clients now; and whether it can */
+static int	keeper = -1;
+static int	relay = -1;
+static bool relay_ready = false;
+static bool relay_unable = false;
+static bool relay_outdated = false; /* settings have changed */
+static TimestampTz next_relay = 0;
+static TimestampTz relay_missed = 0;
 
 /* When to look for sessions whose idle_session_timeout has passed */
 static TimestampTz next_idle_timeout = DT_NOEND;
@@ -290,7 +309,10 @@ close_session(int number)
 		pfree(session->identity);
 	if (session->image)
 		pfree(session->image);
+	if (session->relayed)
+		pfree(session->relayed);
 	session->identity = session->image = NULL;
+	session->relayed = NULL;
 
 	SpinLockAcquire(&slot->mutex);
 	slot->pid = 0;
@@ -1071,7 +1093,9 @@ serve_worker(int number, SharedServerHeader *header, StringInfo body)
 			{
 				worker->state = WORKER_LOGIN;
 				return shared_server_send(worker->sock, SHARED_SERVER_CLIENT, session,
-										  NULL, 0, sessions[session].sock);
+										  sessions[session].relayed,
+										  sessions[session].relayed ? sizeof(SharedServerAddresses) : 0,
+										  sessions[session].sock);
 			}
 			worker->state = WORKER_STARTING;
 			return shared_server_send(worker->sock, SHARED_SERVER_RESUME, -1,
@@ -1211,6 +1235,173 @@ read_worker(int number)
 }
 
 /*
+ * Are clients that ask for TLS to be shared?
+ */
+static bool
+relay_wanted(void)
+{
+	return shared_server_share_tls && shared_server_enabled && EnableSSL && keeper >= 0;
+}
+
+/*
+ * Clients that it has already go on without us.
+ */
+static void
+leave_relay(void)
+{
+	if (relay < 0)
+		return;
+	(void) epoll_ctl(epoll_fd, EPOLL_CTL_DEL, relay, NULL);
+	close(relay);
+	relay = -1;
+
+	/* one that has never been of use does not count */
+	if (relay_ready)
+		relay_missed = GetCurrentTimestamp();
+	relay_ready = relay_unable = false;
+}
+
+/*
+ * Have a relay while one is wanted.
+ */
+static void
+keep_relay(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (!relay_wanted())
+	{
+		leave_relay();
+		relay_missed = now;
+		return;
+	}
+	if (relay >= 0)
+	{
+		if (relay_outdated && shared_server_relay_send(relay, SHARED_SERVER_RELAY_RELOAD, NULL, 0))
+			relay_outdated = false;
+		return;
+	}
+	if (now < next_relay)
+		return;
+	next_relay = TimestampTzPlusMilliseconds(now, RELAY_PAUSE_MS);
+	(void) shared_server_relay_send(keeper, SHARED_SERVER_RELAY_BEGIN, NULL, 0);
+}
+
+static void
+read_keeper(void)
+{
+	int			files[SHARED_SERVER_RELAY_FILES];
+	struct epoll_event event = {.events = EPOLLIN,.data.u64 = EVENT_RELAY};
+	int			word = shared_server_relay_receive(keeper, files);
+
+	if (word < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		return;
+	if (word != SHARED_SERVER_RELAY_BEGIN)
+	{
+		ereport(LOG,
+				(errmsg("the keeper of the TLS relay has ended"),
+				 errdetail("Sessions that use TLS are not shared until the dispatcher is started again.")));
+		(void) epoll_ctl(epoll_fd, EPOLL_CTL_DEL, keeper, NULL);
+		close(keeper);
+		keeper = -1;
+		return;
+	}
+	leave_relay();
+	relay = files[0];
+	if (relay >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, relay, &event) < 0)
+		leave_relay();
+}
+
+static void
+read_relay(void)
+{
+	int			files[SHARED_SERVER_RELAY_FILES];
+	int			word = shared_server_relay_receive(relay, files);
+
+	if (word == SHARED_SERVER_RELAY_READY || word == SHARED_SERVER_RELAY_UNABLE)
+	{
+		relay_ready = word == SHARED_SERVER_RELAY_READY;
+		relay_unable = !relay_ready;
+	}
+	else if (word >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
+		leave_relay();
+}
+
+/*
+ * Give a client that wants TLS to the relay.  From then on the session's socket
+ * is one end of a pair, on which the client's first word is what it says under
+ * TLS.  Returns false if there is no room now.
+ */
+static bool
+hand_to_relay(int number)
+{
+	Session    *session = &sessions[number];
+	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT};
+	SharedServerAddresses from;
+	int			pair[2];
+	int			files[SHARED_SERVER_RELAY_FILES];
+
+	memset(&from, 0, sizeof(from));
+	from.raddr = shared_server->sessions[number].raddr;
+	from.laddr.salen = sizeof(from.laddr.addr);
+	if (getsockname(session->sock, (struct sockaddr *) &from.laddr.addr, &from.laddr.salen) < 0 ||
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0)
+		return false;
+	files[0] = session->sock;
+	files[1] = pair[1];
+	event.data.u64 = EVENT_SESSION | number;
+	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, pair[0], &event) < 0 ||
+		!shared_server_relay_send(relay, SHARED_SERVER_RELAY_CLIENT, files, 2))
+	{
+		close(pair[0]);
+		close(pair[1]);
+		return false;
+	}
+	(void) epoll_ctl(epoll_fd, EPOLL_CTL_DEL, session->sock, NULL);
+	close(session->sock);
+	close(pair[1]);
+	session->sock = pair[0];
+	session->relayed = palloc_object(SharedServerAddresses);
+	*session->relayed = from;
+	return true;
+}
+
+/*
+ * Clients that want TLS go to the relay, or, if there is none for too long, to
+ * a backend of their own.
+ */
+static void
+start_relayed(void)
+{
+	while (!dlist_is_empty(&relay_waiting))
+	{
+		Session    *session = dlist_head_element(Session, link, &relay_waiting);
+		TimestampTz now = GetCurrentTimestamp();
+
+		if (relay_wanted() && !relay_unable)
+		{
+			if (relay_ready ? !hand_to_relay(session - sessions) :
+				!TimestampDifferenceExceeds(relay_missed, now, RELAY_WAIT_MS))
+				return;
+		}
+		dlist_delete(&session->link);
+		session->since = now;
+		session->silent = session->relayed != NULL;
+		dlist_push_tail(session->silent ? &logins_silent : &logins_waiting, &session->link);
+	}
+}
+
+/*
+ * What has a client said that has no backend yet?
+ */
+static SharedServerSaid
+peek_silent(Session *session)
+{
+	return session->relayed ? shared_server_peek_relayed(session->sock) :
+		shared_server_peek_startup(session->sock);
+}
+
+/*
  * The client of a parked session has said something, or gone.
  */
 static void
@@ -1223,7 +1414,7 @@ wake_session(int number)
 
 	if (session->sock < 0 || (slot->state != SHARED_SERVER_PARKED && !session->silent))
 		return;
-	said = session->silent ? shared_server_peek_startup(session->sock) : shared_server_peek(session->sock);
+	said = session->silent ? peek_silent(session) : shared_server_peek(session->sock);
 	if (said <= SHARED_SERVER_SAID_PART)
 	{
 		session->part_said = said == SHARED_SERVER_SAID_PART;
@@ -1246,7 +1437,13 @@ wake_session(int number)
 		/* a backend has the client's time again, as one that was accepted now */
 		session->silent = false;
 		session->since = GetCurrentTimestamp();
-		dlist_push_tail(&logins_waiting, &session->link);
+		if (!session->relayed && relay_wanted() && shared_server_peek_tls(session->sock))
+		{
+			dlist_push_tail(&relay_waiting, &session->link);
+			start_relayed();
+		}
+		else
+			dlist_push_tail(&logins_waiting, &session->link);
 		return;
 	}
 	now = GetCurrentTimestamp();
@@ -1419,6 +1616,20 @@ keep_time(void)
 
 		if (!TimestampDifferenceExceeds(session->since, now, AuthenticationTimeout * 1000))
 			break;
+		dlist_delete(&session->link);
+		close_session(session - sessions);
+	}
+
+	/* the relay has no room for these */
+	while (!dlist_is_empty(&relay_waiting))
+	{
+		Session    *session = dlist_head_element(Session, link, &relay_waiting);
+
+		if (!TimestampDifferenceExceeds(session->since, now, AuthenticationTimeout * 1000))
+		{
+			next = Min(next, 20);
+			break;
+		}
 		dlist_delete(&session->link);
 		close_session(session - sessions);
 	}
@@ -1777,6 +1988,14 @@ serve_events(void)
 			case EVENT_SESSION:
 				wake_session(number);
 				break;
+			case EVENT_KEEPER:
+				if (keeper >= 0)
+					read_keeper();
+				break;
+			case EVENT_RELAY:
+				if (relay >= 0)
+					read_relay();
+				break;
 		}
 	}
 }
@@ -1795,12 +2014,22 @@ shared_server_dispatcher_main(Datum arg)
 	if (shared_server == NULL)
 		proc_exit(0);
 
+	/* it inherits what we know: nothing of any session yet */
+	keeper = shared_server_start_keeper();
+	relay_missed = GetCurrentTimestamp();
 	make_tables();
 	before_shmem_exit(shared_server_dispatcher_exit, 0);
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (epoll_fd < 0)
 		elog(FATAL, "epoll_create1() failed: %m");
 	ReserveExternalFD();
+	if (keeper >= 0)
+	{
+		struct epoll_event event = {.events = EPOLLIN,.data.u64 = EVENT_KEEPER};
+
+		if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, keeper, &event) < 0)
+			elog(FATAL, "could not watch the keeper of the TLS relay: %m");
+	}
 	begin_listening();
 
 	if (!pg_strong_random(shared_server->token, SHARED_SERVER_TOKEN_LENGTH))
@@ -1822,6 +2051,8 @@ shared_server_dispatcher_main(Datum arg)
 		long		next;
 		long		again;
 
+		keep_relay();
+		start_relayed();
 		start_logins();
 		end_terminated();
 		drain_sessions();
@@ -1835,6 +2066,7 @@ shared_server_dispatcher_main(Datum arg)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
+			relay_outdated = true;
 		}
 		serve_events();
 	}

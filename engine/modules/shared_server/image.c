@@ -327,6 +327,7 @@ shared_server_append_identity(StringInfo buf)
 
 	shared_server_append_int(buf, MyProcPort->proto);
 	appendBinaryStringInfo(buf, &MyStartTimestamp, sizeof(MyStartTimestamp));
+	shared_server_append_relayed(buf);
 	shared_server_append_string(buf, MyProcPort->remote_host);
 	shared_server_append_string(buf, MyProcPort->remote_port);
 	shared_server_append_string(buf, MyProcPort->remote_hostname);
@@ -390,6 +391,7 @@ shared_server_apply_identity(StringInfo buf)
 	FrontendProtocol = MyProcPort->proto;
 	memcpy(&MyStartTimestamp, shared_server_get_bytes(buf, sizeof(MyStartTimestamp)), sizeof(MyStartTimestamp));
 	MyStartTime = timestamptz_to_time_t(MyStartTimestamp);
+	shared_server_apply_relayed(buf);
 	name = shared_server_get_string(buf);
 	MyProcPort->remote_host = pstrdup(name ? name : "");
 	name = shared_server_get_string(buf);

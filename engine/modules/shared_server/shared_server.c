@@ -47,6 +47,7 @@ int			shared_server_stall_limit = 100;
 int			shared_server_reserved_workers = 2;
 bool		shared_server_shm_aset = false;
 bool		shared_server_force_migrate = false;
+bool		shared_server_share_tls = false;
 
 SharedServerShared *shared_server = NULL;
 SharedServerWorker *shared_server_workers = NULL;
@@ -212,6 +213,12 @@ define_session_settings(void)
 							NULL,
 							&shared_server_reserved_workers, 2, 0, MAX_BACKENDS,
 							PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("polar_ss_share_tls",
+							 gettext_noop("Also shares backends between sessions that use TLS."),
+							 gettext_noop("A process of the server ends TLS for them. Sessions that use TLS and "
+										  "log in while it is off keep a backend for themselves."),
+							 &shared_server_share_tls, false,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("polar_enable_shm_aset",
 							 gettext_noop("Accepted for compatibility; it has no effect."),
 							 NULL,

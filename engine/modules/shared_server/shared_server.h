@@ -180,6 +180,32 @@ typedef struct SharedServerAdopt
 	int32		resume;			/* no client, but a worker */
 } SharedServerAdopt;
 
+/* A client whose TLS the relay ends: its socket cannot tell its addresses */
+typedef struct SharedServerAddresses
+{
+	SockAddr	raddr;
+	SockAddr	laddr;
+} SharedServerAddresses;
+
+/* What the dispatcher, the keeper and the relay say to each other */
+#define SHARED_SERVER_RELAY_BEGIN	'B' /* fork a relay; and back, with its
+										 * socket */
+#define SHARED_SERVER_RELAY_CLIENT	'C' /* with its socket, and one for its
+										 * worker */
+#define SHARED_SERVER_RELAY_RELOAD	'R'
+#define SHARED_SERVER_RELAY_READY	'T' /* there is a certificate */
+#define SHARED_SERVER_RELAY_UNABLE	'N' /* there is none */
+#define SHARED_SERVER_RELAY_FILES	2
+
+/* The first byte of a client that begins with TLS */
+#define SHARED_SERVER_TLS_HANDSHAKE 0x16
+
+/*
+ * After how many bytes a client is believed to have something to say, although
+ * its message is longer: it might not fit into the socket's buffer.
+ */
+#define SHARED_SERVER_MESSAGE_AWAITED (16 * 1024)
+
 /* For each millisecond of the quantum a client may be silent for so long */
 #define SHARED_SERVER_SILENCE_US INT64CONST(250)
 
@@ -205,6 +231,7 @@ extern int	shared_server_stall_limit;
 extern int	shared_server_reserved_workers;
 extern bool shared_server_shm_aset;
 extern bool shared_server_force_migrate;
+extern bool shared_server_share_tls;
 
 extern SharedServerShared *shared_server;
 extern SharedServerWorker *shared_server_workers;
@@ -217,6 +244,8 @@ extern ssize_t shared_server_receive(int sock, void *data, size_t length,
 									 int *passed);
 extern SharedServerSaid shared_server_peek(int sock);
 extern SharedServerSaid shared_server_peek_startup(int sock);
+extern SharedServerSaid shared_server_peek_relayed(int sock);
+extern bool shared_server_peek_tls(int sock);
 extern void shared_server_await_bytes(int sock, int count);
 
 /* worker.c */
@@ -251,6 +280,19 @@ extern bool shared_server_switch_statements(int slot, uint32 generation);
 extern void shared_server_libraries_init(void);
 extern void shared_server_taint_init(void);
 extern const char *shared_server_taint(void);
+
+/* tls.c */
+extern void shared_server_append_tls(StringInfo buf, Port *port);
+extern bool shared_server_believe_tls(Port *port, const SharedServerAddresses *from,
+									  const char *facts, int length);
+extern void shared_server_forget_tls(Port *port);
+extern void shared_server_append_relayed(StringInfo buf);
+extern void shared_server_apply_relayed(StringInfo buf);
+
+/* relay.c */
+extern bool shared_server_relay_send(int sock, char word, const int *files, int count);
+extern int	shared_server_relay_receive(int sock, int *files);
+extern int	shared_server_start_keeper(void);
 
 /* dispatcher.c */
 extern void shared_server_register_dispatcher(void);

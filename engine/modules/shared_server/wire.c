@@ -120,12 +120,6 @@ shared_server_receive(int sock, void *data, size_t length, int *passed)
 	return got;
 }
 
-/*
- * After how many bytes a client is believed to have something to say, although
- * its message is longer: it might not fit into the socket's buffer.
- */
-#define MESSAGE_AWAITED (16 * 1024)
-
 /* Type and length */
 #define MESSAGE_HEAD 5
 
@@ -180,6 +174,37 @@ shared_server_peek_startup(int sock)
 }
 
 /*
+ * Does a client that has said something ask for TLS, or begin with it?
+ */
+bool
+shared_server_peek_tls(int sock)
+{
+	uint32		said[2];
+	ssize_t		got = recv(sock, said, sizeof(said), MSG_PEEK | MSG_DONTWAIT);
+
+	if (got > 0 && *(unsigned char *) said == SHARED_SERVER_TLS_HANDSHAKE)
+		return true;
+	return got == sizeof(said) && said[0] == pg_hton32(sizeof(said)) &&
+		said[1] == pg_hton32(NEGOTIATE_SSL_CODE);
+}
+
+/*
+ * The same of one whose TLS the relay ends: it passes on all that is needed, or
+ * nothing.
+ */
+SharedServerSaid
+shared_server_peek_relayed(int sock)
+{
+	char		first;
+	ssize_t		got = recv(sock, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	if (got > 0)
+		return SHARED_SERVER_SAID_SOMETHING;
+	return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ?
+		SHARED_SERVER_SAID_NOTHING : SHARED_SERVER_SAID_GOODBYE;
+}
+
+/*
  * What has a client said that waits between two transactions?  Nothing is
  * read.  If it has said a part of a message, its socket is not readable until
  * the rest is there; that must be undone before anybody reads from it.
@@ -207,7 +232,8 @@ shared_server_peek(int sock)
 			return SHARED_SERVER_SAID_GOODBYE;
 
 		/* a length that cannot be is for the stock code to refuse */
-		needed = length < MESSAGE_AWAITED ? (int) length + 1 : MESSAGE_AWAITED;
+		needed = length < SHARED_SERVER_MESSAGE_AWAITED ?
+			(int) length + 1 : SHARED_SERVER_MESSAGE_AWAITED;
 		if (got >= needed)
 			return SHARED_SERVER_SAID_SOMETHING;
 		if (got == sizeof(said) && (ioctl(sock, FIONREAD, &there) < 0 || there >= needed))

@@ -172,19 +172,19 @@ tell(SharedServerMessageKind kind, const void *data, int length)
  * wait on; the alarm of the startup packet ends a wait that is too long.
  */
 static bool
-receive_all(void *data, size_t length, int *passed)
+receive_all(int sock, void *data, size_t length, int *passed)
 {
 	size_t		done = 0;
 
 	while (done < length)
 	{
-		ssize_t		got = shared_server_receive(control, (char *) data + done, length - done, passed);
+		ssize_t		got = shared_server_receive(sock, (char *) data + done, length - done, passed);
 
 		if (got == 0)
 			return false;
 		if (got < 0)
 		{
-			struct pollfd wait = {.fd = control,.events = POLLIN};
+			struct pollfd wait = {.fd = sock,.events = POLLIN};
 
 			if (errno != EAGAIN && errno != EWOULDBLOCK)
 				return false;
@@ -204,14 +204,14 @@ static bool
 receive_message(SharedServerHeader *header, StringInfo body, int *passed)
 {
 	*passed = -1;
-	if (!receive_all(header, sizeof(*header), passed) ||
+	if (!receive_all(control, header, sizeof(*header), passed) ||
 		header->length > 4 * SHARED_SERVER_IMAGE_MAX)
 		return false;
 	resetStringInfo(body);
 	if (header->length > 0)
 	{
 		enlargeStringInfo(body, header->length);
-		if (!receive_all(body->data, header->length, passed))
+		if (!receive_all(control, body->data, header->length, passed))
 			return false;
 		body->len = header->length;
 		body->data[body->len] = '\0';
@@ -254,6 +254,11 @@ take_socket(Port *port, int sock)
 	port->local_host[0] = '\0';
 	port->keepalives_idle = port->keepalives_interval = port->keepalives_count = 0;
 	port->tcp_user_timeout = 0;
+
+	/* behind the relay there are none that could be asked for, or set */
+	port->default_keepalives_idle = port->default_keepalives_interval =
+		port->default_keepalives_count = port->default_tcp_user_timeout =
+		laddr.addr.ss_family == AF_UNIX ? -1 : 0;
 	if (port->laddr.addr.ss_family != AF_UNIX)
 	{
 		(void) pq_setkeepalivesidle(tcp_keepalives_idle, port);
@@ -269,6 +274,27 @@ take_socket(Port *port, int sock)
 	AddWaitEventToSet(FeBeWaitSet, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(FeBeWaitSet, WL_POSTMASTER_DEATH, PGINVALID_SOCKET, NULL, NULL);
 	return true;
+}
+
+/*
+ * What the relay says of a client, before anything of the client's.
+ */
+static bool
+hear_relay(Port *port, int sock, StringInfo body)
+{
+	SharedServerAddresses from;
+	uint32		length;
+	char	   *facts;
+	bool		good;
+
+	shared_server_get_value(body, &from, sizeof(from));
+	if (!receive_all(sock, &length, sizeof(length), NULL) || length > SHARED_SERVER_IMAGE_MAX)
+		return false;
+	facts = palloc(length);
+	good = receive_all(sock, facts, length, NULL) &&
+		shared_server_believe_tls(port, &from, facts, length);
+	pfree(facts);
+	return good;
 }
 
 /*
@@ -314,10 +340,12 @@ shared_server_adopt(Port *port, const char *data, int length)
 
 	if (header.kind == SHARED_SERVER_CLIENT && passed >= 0 && !request.resume)
 	{
-		pfree(body.data);
 		/* our end of the other socket is not counted as the client's */
 		ReserveExternalFD();
-		return take_socket(port, passed) ? ADOPT_CLIENT : ADOPT_REFUSED;
+		if (!take_socket(port, passed) || (body.len > 0 && !hear_relay(port, passed, &body)))
+			return ADOPT_REFUSED;
+		pfree(body.data);
+		return ADOPT_CLIENT;
 	}
 	if (header.kind == SHARED_SERVER_RESUME && passed < 0 && request.resume)
 	{
@@ -387,7 +415,7 @@ static bool
 is_native(void)
 {
 	return !shared_server_enabled || shared_server_shared_memory_size == 0 || am_walsender ||
-		MyProcPort->ssl_in_use || MyProcPort->laddr.addr.ss_family == AF_UNIX ||
+		MyProcPort->ssl || MyProcPort->laddr.addr.ss_family == AF_UNIX ||
 #ifdef ENABLE_GSS
 		(MyProcPort->gss && MyProcPort->gss->enc) ||
 #endif
@@ -590,6 +618,7 @@ become_nobody(void)
 	watch_client(false);
 	close(MyProcPort->sock);
 	MyProcPort->sock = PGINVALID_SOCKET;
+	shared_server_forget_tls(MyProcPort);
 	session = -1;
 	MySessionPid = 0;
 	yield_wanted = end_wanted = false;

@@ -73,7 +73,7 @@ export const PINNED_REASONS_MAX = 20
 
 /** Shared Server of an instance, asked of it at one moment. */
 export const SharedServer = SharedServerSeen.extend({
-  /** `ssl`: clients that use TLS are native. */
+  /** `ssl` without `polar_ss_share_tls`: clients that use TLS are native. */
   tls: z.boolean(),
   /** Most workers of all pools together that `polar_ss_backend_max_count` and `max_connections` allow. */
   workersMax: z.number().int(),

@@ -1,6 +1,7 @@
 -- Sessions and workers of Shared Server now, waits and transactions since the start (ms, ms since the epoch), with what bounds them.
 -- A row also where there is no dispatcher. Native sessions are counted without this one and the agent's sampler.
-select current_setting('ssl')::bool as tls,
+select current_setting('ssl')::bool
+         and coalesce(current_setting('polar_ss_share_tls', true), 'off') <> 'on' as tls,
        current_setting('max_connections')::int as max_connections,
        current_setting('polar_ss_backend_max_count')::int as backend_max_count,
        current_setting('polar_ss_max_sessions')::int as sessions_max,

@@ -57,6 +57,20 @@ sub to_port
 	return $class->_start($socket, %parameters);
 }
 
+=pod
+
+=item Floe::Test::Protocol->over(socket [, parameter => value …])
+
+The same by a connection that is there.
+
+=cut
+
+sub over
+{
+	my ($class, $socket, %parameters) = @_;
+	return $class->_start($socket, %parameters);
+}
+
 sub _start
 {
 	my ($class, $socket, %parameters) = @_;
