@@ -69,6 +69,7 @@ const agentCalls = {
   'host/disks.ts': ['kernel', 'readFileSync realpathSync statSync statfsSync'],
   'host/engine-user.ts': ['kernel', 'readFileSync'],
   'host/facts.ts': ['kernel', 'readFileSync'],
+  'host/installed-packages.ts': ['kernel', 'existsSync readFileSync statSync'],
   'host/instance-users.ts': [
     'state',
     'closeSync existsSync lstatSync mkdirSync openSync readFileSync readdirSync replaceFile rmSync unlinkSync writeFileSync',
