@@ -123,8 +123,11 @@ const agentCalls = {
 
 /** File of the agent → why, and the programs it starts with the agent's own rights. */
 const agentPrograms = {
+  // dpkg, dpkg-deb and dpkg-query on files of root's own, systemd-run and systemctl for the unit in which dpkg works
+  'host/dpkg.ts': ['system', '(program)'],
   // reads what the kernel says and the sizes of file systems; changes nothing as it is called there
   'host/host-check.ts': ['own', '(program)'],
+  'host/installed-packages.ts': ['system', 'dpkg', 'dpkg-query'],
   'host/instance-users.ts': ['system', 'flock', 'getent', 'ipcrm'],
   'host/limits/cgroup-systemd.ts': ['system', '*'],
   'host/run-command.ts': ['starter', '(program)'],

@@ -12,10 +12,16 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { TaskInput, TaskStatus } from '@floe/agent-contract'
-import { createAgentClient } from '@floe/agent-contract/client'
 import { type HostPackage, InstanceId, PACKAGE_PIECE_BYTES } from '@floe/domain'
-import { makeThrowawayHome, PrivateSystemd, type ThrowawayHome, waitUntil } from '@floe/testkit'
+import {
+  callAgent,
+  makeThrowawayHome,
+  PrivateSystemd,
+  type TaskInput,
+  type TaskStatus,
+  type ThrowawayHome,
+  waitUntil,
+} from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 const checkout = join(import.meta.dirname, '../../..')
@@ -43,16 +49,7 @@ describe.skipIf(why !== null)(`packages that a console brings to a host${why ? `
 
   const run = (...command: string[]) => systemd.run(...command)
   const shell = (script: string) => run('sh', '-c', script)
-  const client = async <T>(
-    ask: (trpc: ReturnType<typeof createAgentClient>['trpc']) => Promise<T>,
-  ): Promise<T> => {
-    const one = createAgentClient({ ...home.endpoint('task'), timeoutMs: 15_000 })
-    try {
-      return await ask(one.trpc)
-    } finally {
-      await one.close()
-    }
-  }
+  const client = <T>(ask: Parameters<typeof callAgent<T>>[1]) => callAgent(home, ask)
   const answers = () =>
     waitUntil('the agent answers', () => client((trpc) => trpc.hello.query()).catch(() => null), 60_000)
   const report = () => client((trpc) => trpc.report.read.query({ after: null }))

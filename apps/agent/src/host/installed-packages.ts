@@ -24,15 +24,19 @@ export function distribution(): string {
 
 /** Floe's packages as dpkg has them now, the agent's first. */
 export async function readPackages(): Promise<HostPackages> {
-  const run = (program: string, args: readonly string[]) => runCommand(program, args, { timeoutMs: DPKG_MS })
-  const architecture = (await run('dpkg', ['--print-architecture'])).stdout.trim()
+  const bound = { timeoutMs: DPKG_MS }
+  const architecture = (await runCommand('dpkg', ['--print-architecture'], bound)).stdout.trim()
   // it fails where it knows nothing of one of the names, and tells of the others
-  const { stdout } = await run('dpkg-query', [
-    '--show',
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query's own
-    '--showformat=${Package}\t${Version}\t${db:Status-Status}\n',
-    ...namesOf,
-  ])
+  const { stdout } = await runCommand(
+    'dpkg-query',
+    [
+      '--show',
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query's own
+      '--showformat=${Package}\t${Version}\t${db:Status-Status}\n',
+      ...namesOf,
+    ],
+    bound,
+  )
   const installed = stdout
     .split('\n')
     .map((line) => line.split('\t'))
