@@ -12,7 +12,7 @@ import { waitUntil } from '@floe/testkit'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
 import { actor, benchOfControllers } from './testing/bench-of-controllers'
 
-const BOUND_MS = 30_000
+const BOUND_MS = 60_000
 const build = EngineBuild.parse('18.4-bbbb')
 
 let bench: Awaited<ReturnType<typeof benchOfControllers>>
