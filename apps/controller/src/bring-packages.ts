@@ -22,7 +22,7 @@ import type { ControllerParts } from './parts'
 const PASS_MS = 2_000
 /** A piece is a moment's work. */
 const PIECE_MS = 10_000
-/** A host that is silent for so long during the installation has an agent that did not come back. */
+/** An upgrade that was asked for so long ago, and is cancelled, does not wait for a silent agent any more. */
 const SILENT_MS = 900_000
 
 export type Brought =
@@ -83,9 +83,9 @@ function judge(error: unknown, upgrade: Upgrade): Brought {
   const reason = error instanceof FaultError ? toFault(error) : agentFault(error)
   if (reason.code === 'task.instance_busy') return { kind: 'wait', message: reason.message }
   if (reason.code !== 'agent.unreachable') return { kind: 'failed', fault: reason }
-  // an agent that never comes back from its own packages must not keep the row open for good
+  // an agent that never comes back must not keep the row open for good, once somebody has cancelled it
   if (Date.now() - upgrade.createdAt > SILENT_MS && upgrade.cancelAskedAt !== null)
-    return { kind: 'failed', fault: withdrawn }
+    return { kind: 'failed', fault: withdrawnUnseen }
   return { kind: 'wait', message: 'waiting for the agent of the host to answer' }
 }
 
@@ -147,6 +147,13 @@ const withdrawn: Fault = {
   code: 'host.upgrade_cancelled',
   message: 'the upgrade of the host was cancelled',
   detail: 'No package was installed, and no instance was moved.',
+}
+
+const withdrawnUnseen: Fault = {
+  code: 'host.upgrade_cancelled',
+  message: 'the upgrade of the host was cancelled while its agent did not answer',
+  detail: 'Whether its packages were installed is not known. No instance was moved.',
+  hint: 'Look on the host: systemctl status floe-agent.service, and dpkg --audit.',
 }
 
 const notStored = (name: string) =>
