@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, renameSync, rmSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { build } from 'esbuild'
 
@@ -46,10 +47,16 @@ const englishOnly = {
   },
 }
 
+// what stands for the build until it is known: a digest of everything that the agent runs, so that two builds that differ have
+// different versions, and the same sources the same one
+const unknownBuild = '@FLOE-BUILD@'
+
 // One file, so that the agent starts fast and needs no node_modules on its host.
-await build({
+const { outputFiles } = await build({
   entryPoints: ['src/main.ts'],
   outfile,
+  write: false,
+  define: { FLOE_AGENT_BUILD: JSON.stringify(unknownBuild) },
   bundle: true,
   platform: 'node',
   target: 'node22',
@@ -67,3 +74,9 @@ await build({
   },
   logLevel: 'warning',
 })
+const bundle = outputFiles.find(({ path }) => path.endsWith('.js'))
+const digest = createHash('sha256').update(bundle.contents)
+for (const beside of [door, check]) digest.update(readFileSync(beside))
+const agentBuild = digest.digest('hex').slice(0, unknownBuild.length)
+for (const { path, text } of outputFiles)
+  writeFileSync(path, path === bundle.path ? text.replaceAll(unknownBuild, agentBuild) : text)

@@ -33,6 +33,17 @@ source_epoch() {
 
 version_date() { date --utc --date "@$1" +%Y%m%d%H%M%S; }
 
+# tree_digest <tree>: of the files below it, so that two packages that differ never have the same version.
+tree_digest() {
+  (cd "$1" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum) | sha256sum | cut -c 1-12
+}
+
+# distribution: of which one this machine is; its libraries are the ones that the packages ask for.
+distribution() {
+  # shellcheck disable=SC1091
+  (. /etc/os-release && echo "$ID-${VERSION_ID:-rolling}")
+}
+
 programs_of() { find "$1" -type f \( -perm -u+x -o -name '*.so*' \) -print; }
 
 # package_of <file>: the installed package that holds it; dpkg may know it by the other name of a merged directory.
@@ -70,6 +81,8 @@ write_control() {
     printf 'Package: %s\nVersion: %s\nArchitecture: %s\n' "$name" "$version" "$(dpkg --print-architecture)"
     printf 'Maintainer: The Floe developers <packages@floe.invalid>\nSection: database\nPriority: optional\n'
     printf 'Installed-Size: %s\n' "$size"
+    # an agent installs what a console brings only where it was built for the host's own
+    printf 'Floe-Distribution: %s\n' "$(distribution)"
     for field in "$@"; do printf '%s\n' "$field"; done
   } >"$tree/DEBIAN/control"
 }
@@ -109,7 +122,7 @@ package_engine() {
   key=$(engine_key release)
   release=$(upstream release)
   epoch=$(source_epoch engine)
-  version=$release+$(version_date "$epoch")
+  version=$release+$(version_date "$epoch").$key
   name=floe-engine-$release-$key
   tree=$work/build
   step "pack $name"
@@ -152,7 +165,6 @@ package_agent() {
   local work=$1 output=$2 tree=$1/agent agent=$checkout/apps/agent floe epoch version directory licence script libraries
   [ -n "${FLOE_NODE:-}" ] || fail "the agent's Node is not known" "" "Run './floe engine package'."
   epoch=$(source_epoch .)
-  version=$(sed -n "s/^export const agentVersion = '\(.*\)'/\1/p" "$agent/src/version.ts")+$(version_date "$epoch")
   step "build floe-agent"
   mkdir -p "$cache_dir/log"
   (cd "$agent" && run_logged "$cache_dir/log/agent-package.log" "$FLOE_NODE" build.mjs)
@@ -167,7 +179,6 @@ package_agent() {
   cp "$checkout/infra/host-prepare/floe-host-prepare" "$floe/infra/host-prepare/"
   cp "$checkout/floe" "$floe/"
   echo '{ "type": "module" }' >"$floe/apps/package.json"
-  printf '{ "version": "%s" }\n' "$version" >"$floe/floe-package.json"
   ln -s "../lib/floe/floe" "$tree/usr/bin/floe"
   ln -s "../lib/floe/infra/host-check/floe-host-check" "$tree/usr/sbin/"
   ln -s "../lib/floe/infra/host-prepare/floe-host-prepare" "$tree/usr/sbin/"
@@ -175,6 +186,8 @@ package_agent() {
   FLOE_CHECKOUT=/$packaged_dir FLOE_CACHE=/var/cache/floe \
     "$FLOE_NODE" "$checkout/apps/cli/dist/main.js" agent unit >"$tree/$units_dir/floe-agent.service"
   for script in postinst prerm postrm; do install -m 755 "$package_dir/agent-$script" "$tree/DEBIAN/$script"; done
+  version=$(sed -n "s/^const release = '\(.*\)'/\1/p" "$agent/src/version.ts")+$(version_date "$epoch").$(tree_digest "$tree")
+  printf '{ "version": "%s" }\n' "$version" >"$floe/floe-package.json"
 
   local parts=("Node.js=$(dirname "$FLOE_NODE")/../LICENSE")
   while read -r directory; do

@@ -66,9 +66,16 @@ const agentCalls = {
   'engine/wal/compare-histories.ts': ['descriptor', 'closeSync readSync'],
   'engine/wal/kept-aside.ts': ['outer', 'readdirSync removeFile replaceFile'],
   'enrol.ts': ['state', 'mkdirSync readFileSync replaceFile rmSync'],
+  'host/brought-packages.ts': [
+    'state',
+    'closeSync createReadStream fstatSync fsyncSync lstatSync mkdirSync openSync readdirSync renameSync rmSync writeSync',
+  ],
   'host/disks.ts': ['kernel', 'readFileSync realpathSync statSync statfsSync'],
+  // the log that dpkg's unit writes beside the packages
+  'host/dpkg.ts': ['state', 'existsSync readFileSync'],
   'host/engine-user.ts': ['kernel', 'readFileSync'],
   'host/facts.ts': ['kernel', 'readFileSync'],
+  'host/installed-packages.ts': ['kernel', 'existsSync readFileSync statSync'],
   'host/instance-users.ts': [
     'state',
     'closeSync existsSync lstatSync mkdirSync openSync readFileSync readdirSync replaceFile rmSync unlinkSync writeFileSync',
@@ -116,8 +123,11 @@ const agentCalls = {
 
 /** File of the agent → why, and the programs it starts with the agent's own rights. */
 const agentPrograms = {
+  // dpkg, dpkg-deb and dpkg-query on files of root's own, systemd-run and systemctl for the unit in which dpkg works
+  'host/dpkg.ts': ['system', '(program)'],
   // reads what the kernel says and the sizes of file systems; changes nothing as it is called there
   'host/host-check.ts': ['own', '(program)'],
+  'host/installed-packages.ts': ['system', 'dpkg', 'dpkg-query'],
   'host/instance-users.ts': ['system', 'flock', 'getent', 'ipcrm'],
   'host/limits/cgroup-systemd.ts': ['system', '*'],
   'host/run-command.ts': ['starter', '(program)'],
@@ -156,6 +166,7 @@ const cliCalls = {
   'bench/switchover.ts': ['outer', 'statSync'],
   'bench/synchronous-commit.ts': ['trial', 'mkdtempSync readFileSync readdirSync rmSync'],
   'command/agent.ts': ['home', 'existsSync'],
+  'command/host-packages.ts': ['given', 'closeSync createReadStream openSync readSync readdirSync statSync'],
   'command/status.ts': ['kernel', 'readFileSync'],
   'console/socket.ts': ['outer', 'lstatSync'],
   'control-database/control.ts': ['home', 'closeSync openSync'],
@@ -232,6 +243,8 @@ const cliPrograms = {
   'bench/switchover.ts': ['owner', '(file as string)', "(this.program('psql'))"],
   'bench/synchronous-commit.ts': ['client', "(join(enginePrefix, 'bin', 'pgbench'))"],
   'command/engine.ts': ['own', '(tool)'],
+  // reads what packages say of themselves
+  'command/host-packages.ts': ['given', 'dpkg-deb'],
   'control-database/control.ts': ['owner', '(program as string)'],
   'control-database/external.ts': ['own', '(process.execPath)'],
   // psql as a client, the others as the control database's user

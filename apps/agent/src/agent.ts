@@ -12,6 +12,7 @@ import { findEngineUser } from './host/engine-user'
 import { becomeTheOnlyAgent } from './host/exclusive'
 import { readHostFacts } from './host/facts'
 import { HostUseMeter } from './host/host-use'
+import { InstalledPackages } from './host/installed-packages'
 import { InstanceUsers } from './host/instance-users'
 import { chooseLimitDriver } from './host/limits/choose'
 import { makeSharedDirectory } from './host/owned-files'
@@ -67,6 +68,10 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
   const supervision = chooseSupervision(bootUnitOf(installation))
   const limits = chooseLimitDriver(supervision.kind)
   const meter = new HostUseMeter()
+  const packages = new InstalledPackages()
+  const lookAtPackages = () =>
+    packages.look().catch((error: unknown) => log.error('packages.unknown', { reason: String(error) }))
+  await lookAtPackages()
   const facts = () =>
     readHostFacts({
       use: meter.look(),
@@ -75,6 +80,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
       paths: [installation.instancesDirectory, installation.home, '/'],
       separateUsers: users !== null,
       engineBuild: buildOf(installation.enginePrefix),
+      packages: packages.seen,
     })
   const reports: Reports = new Reports(
     facts,
@@ -165,7 +171,7 @@ export async function startAgent(installation: AgentInstallation, log: Log): Pro
   isolated.start()
   const telling = setInterval(() => {
     registry.storeAgain()
-    onChange()
+    void lookAtPackages().then(onChange)
   }, FACTS_MS)
   const pruning = setInterval(() => tasks.prune(), PRUNE_MS)
   log.info('agent.started', {

@@ -51,6 +51,24 @@ describe('wants more than their role', () => {
         ['viewer', 'setting.set', { scope: beta, changes: [{ name: 'work_mem', value: '8MB' }] }],
         ['viewer', 'incident.acknowledge', { incidentId: '00000000-0000-7000-8000-000000000000' }],
         ['operator', 'host.add', { name: 'taken' }],
+        [
+          'operator',
+          'host.storePackagePiece',
+          { digest: 'a'.repeat(64), number: 0, data: Buffer.from('evil').toString('base64') },
+        ],
+        [
+          'operator',
+          'host.upgradeWithPackages',
+          {
+            ...{ hostId: it.hostId, build: 'release-0', confirmName: 'x' },
+            packages: [
+              {
+                ...{ name: 'floe-agent', version: '9', architecture: 'amd64', distribution: 'debian-12' },
+                ...{ sizeBytes: 4, digest: 'a'.repeat(64) },
+              },
+            ],
+          },
+        ],
         ['operator', 'retention.set', { kind: 'sample-1s', keepSeconds: 7200 }],
         ['operator', 'webhook.add', { url: 'https://evil.example/' }],
         ['operator', 'host.revoke', { name: 'x', confirmName: 'x' }],

@@ -63,7 +63,8 @@ describe('the packages', () => {
     expect(field(agent, 'Package')).toBe('floe-agent')
     expect(field(agent, 'Depends')).toMatch(/^libc6 \(>= 2\.\d+\), .*libstdc\+\+6, bash, floe-engine, /)
     for (const deb of [engine, newest, agent]) {
-      expect(field(deb, 'Version')).toMatch(/^\d+\.\d+(\.\d+)?\+\d{14}$/)
+      expect(field(deb, 'Version')).toMatch(/^\d+\.\d+(\.\d+)?\+\d{14}\.[0-9a-f]{12,16}$/)
+      expect(field(deb, 'Floe-Distribution')).toMatch(/^(debian|ubuntu)-\d+/)
       expect(field(deb, 'Maintainer')).toMatch(/^.+ <.+@.+>$/)
       expect(field(deb, 'Description').split('\n')[0]?.length).toBeLessThan(60)
       expect(Number(field(deb, 'Installed-Size'))).toBeGreaterThan(0)

@@ -1,5 +1,6 @@
 import {
   type Actor,
+  dropUnusedPackages,
   findOperationByKey,
   type HostUpgradeChange,
   hostRevoked,
@@ -22,6 +23,7 @@ import {
   type UpgradeOrdered,
 } from '@floe/domain'
 import { OperationConflict, submitOperation } from '@floe/operations/submit'
+import { bringPackages } from './bring-packages'
 import { runLoop } from './loop'
 import type { ControllerParts } from './parts'
 
@@ -30,7 +32,12 @@ const EVERY_MS = 500
 /** A controller that was killed is followed by another after this. */
 const LEASE_MS = 10_000
 
-type Parts = Pick<ControllerParts, 'db' | 'log' | 'database'>
+/** A host whose new packages are installed reports their engine by then. */
+const REPORTED_MS = 60_000
+/** What no upgrade needs any more is looked for this often. */
+const DROP_EVERY_MS = 60_000
+
+type Parts = Pick<ControllerParts, 'db' | 'log' | 'database' | 'agents'>
 type Taken = HostUpgrade & { actor: Actor }
 
 /**
@@ -42,11 +49,20 @@ type Taken = HostUpgrade & { actor: Actor }
  */
 export function carryOutHostUpgrades(parts: Parts, signal: AbortSignal): Promise<void> {
   const { db, log, database } = parts
+  let droppedAt = Number.NEGATIVE_INFINITY
   return runLoop({ name: 'upgrade hosts', everyMs: EVERY_MS, signal, log, database }, async () => {
+    if (performance.now() - droppedAt > DROP_EVERY_MS) {
+      const dropped = await dropUnusedPackages(db.pool)
+      if (dropped > 0) log.info('packages.dropped', { pieces: dropped })
+      droppedAt = performance.now()
+    }
     for (const upgrade of await takeHostUpgrades(db.pool, LEASE_MS)) {
       const change = await advance(upgrade, parts)
       await moveHostUpgrade(db.pool, upgrade.upgradeId, change)
       const { upgradeId, hostId } = upgrade
+      if (change.installed) log.info('host.packages_installed', { upgradeId, hostId })
+      // they are not kept for longer than somebody needs them
+      if (change.installed || (change.end && upgrade.packages)) droppedAt = Number.NEGATIVE_INFINITY
       if (change.end)
         log.info('host.upgraded', {
           ...{ upgradeId, hostId },
@@ -61,7 +77,23 @@ const ended = (upgradeFault: Fault, ordered: readonly UpgradeOrdered[]): HostUpg
   end: { fault: upgradeFault },
 })
 
-async function advance(upgrade: Taken, { db }: Parts): Promise<HostUpgradeChange> {
+/** The packages of an upgrade come before any of its operations. */
+async function bring(
+  upgrade: Taken & { packages: NonNullable<HostUpgrade['packages']> },
+  parts: Parts,
+): Promise<HostUpgradeChange> {
+  const host = await showHost(parts.db.pool, upgrade.hostId)
+  if (!host || host.revokedAt !== null)
+    return { end: { fault: hostRevoked(host?.name ?? upgrade.hostId).fault } }
+  const brought = await bringPackages(upgrade, parts)
+  if (brought.kind === 'wait') return { message: brought.message }
+  if (brought.kind === 'failed') return { end: { fault: brought.fault } }
+  return { installed: brought.installed, message: 'the packages are installed' }
+}
+
+async function advance(upgrade: Taken, parts: Parts): Promise<HostUpgradeChange> {
+  const { db } = parts
+  if (upgrade.packages && !upgrade.installed) return bring({ ...upgrade, packages: upgrade.packages }, parts)
   const ordered = [...upgrade.ordered]
   const last = ordered.at(-1)
   const operation = last ? await showOperation(db.pool, last.operationId) : undefined
@@ -116,6 +148,9 @@ async function nextOf(upgrade: Taken, ordered: readonly UpgradeOrdered[], db: Pa
   }
   const build = host.facts?.engineBuild ?? null
   const { plan, upgrades } = planHostUpgrade({ ...host, build }, clusters, upgrade.except)
+  // what is known of the host may be of the moment before its packages were installed
+  if (plan.build !== upgrade.build && upgrade.installed && Date.now() - upgrade.installed.at < REPORTED_MS)
+    return { kind: 'wait', message: `waiting until host "${host.name}" reports build ${upgrade.build}` }
   if (plan.blocker?.code === 'host.silent') return { kind: 'wait', message: plan.blocker.message }
   if (plan.blocker) return { kind: 'end', end: { fault: plan.blocker } }
   if (plan.build !== upgrade.build)

@@ -16,6 +16,9 @@ import {
   FlashbackTime,
   HostCheck,
   HostDirectory,
+  HostPackage,
+  HostPackageList,
+  HostPackages,
   InstanceId,
   InstanceLimits,
   InstanceName,
@@ -29,6 +32,8 @@ import {
   MemberRole,
   MergeCounts,
   OperationId,
+  PACKAGE_BYTES_MAX,
+  PACKAGE_PIECE_BYTES,
   PIECE_BLOCKS_MAX,
   PIECE_WAL_BYTES,
   PrimaryTold,
@@ -617,6 +622,36 @@ export const tasks = {
    * instance, and its id is of nobody. Since contract 1.19.
    */
   'check-host': task({ instanceId: InstanceId }, HostCheck),
+  /**
+   * A piece of a package of Floe's, which the agent keeps where only root can write. One that does not follow on what is there
+   * changes nothing, so that an empty one asks how far it is. It is about no instance, and its id is the upgrade's. Since
+   * contract 1.26.
+   */
+  'receive-package': task(
+    {
+      instanceId: InstanceId,
+      digest: HostPackage.shape.digest,
+      sizeBytes: HostPackage.shape.sizeBytes,
+      offset: z.number().int().min(0).max(PACKAGE_BYTES_MAX),
+      /** In base64. */
+      data: z.string().max(Math.ceil(PACKAGE_PIECE_BYTES / 3) * 4),
+    },
+    z.object({ receivedBytes: z.number().int().min(0) }),
+  ),
+  /**
+   * Has dpkg install packages that were received, once they are verified to be these; refused where the host is not from
+   * packages, or has no systemd. The agent is stopped by it, and the task ended by the one that is installed then. Since
+   * contract 1.26.
+   */
+  'install-packages': task(
+    {
+      instanceId: InstanceId,
+      packages: HostPackageList,
+      /** Whether an earlier version than the installed one may be among them. */
+      downgrade: z.boolean().default(false),
+    },
+    z.object({ installed: HostPackages.shape.installed }),
+  ),
   /**
    * On a standby: waits until its primary's WAL, as far as it has replayed it, asks for no more than these values (by
    * setting), and makes a restartpoint, so that it never again begins before that. At most 10 minutes.

@@ -181,13 +181,28 @@ export const tables = {
   host_upgrade: {
     web: {
       select: true,
-      insert: ['id', 'hostId', 'build', 'switchBack', 'except', 'actor', 'actorName'],
+      insert: [
+        'id',
+        'hostId',
+        'build',
+        'switchBack',
+        'except',
+        'packages',
+        'downgrade',
+        'actor',
+        'actorName',
+      ],
       update: ['cancelAskedAt'],
     },
     controller: {
       select: true,
-      update: ['takenUntil', 'endedAt', 'ordered', 'message', 'left', 'fault'],
+      update: ['takenUntil', 'endedAt', 'installed', 'ordered', 'message', 'left', 'fault'],
     },
+  },
+  // stored by web as an admin gives them, sent and dropped by the controller
+  package_piece: {
+    web: { select: true, insert: ['digest', 'number', 'bytes'], delete: true },
+    controller: { select: true, delete: true },
   },
   // checkpoints and stalls go with the coarsest samples
   checkpoint_record: { web: { select: true }, controller: { select: true, insert: true, delete: true } },

@@ -4,6 +4,7 @@ import { EngineBuild } from './engine-build'
 import { Fault } from './fault'
 import { whyNotFollowing } from './following'
 import type { HostState } from './host'
+import { HostPackageList, PackageChange, PackagesInstalled } from './host-package'
 import { HostId, InstanceName, OperationId } from './ids'
 import { OperationState } from './operation'
 import type { OperationInput } from './operations'
@@ -40,6 +41,8 @@ export const HostUpgradePlan = z.object({
   clusters: z.array(ClusterUpgrade),
   /** Instances that run on the installed engine already. */
   current: z.array(z.string()),
+  /** What packages are brought first, from which version to which; left out where none are. */
+  packages: z.array(PackageChange).optional(),
 })
 export type HostUpgradePlan = z.infer<typeof HostUpgradePlan>
 
@@ -64,6 +67,12 @@ export const HostUpgrade = z.object({
   switchBack: z.boolean(),
   /** Names of clusters that are left out. */
   except: z.array(z.string()),
+  /** What is brought to the host before an instance is moved; null where nothing is. */
+  packages: HostPackageList.nullable(),
+  /** Whether an earlier version than the installed one may be among them. */
+  downgrade: z.boolean(),
+  /** Once they are installed. */
+  installed: PackagesInstalled.nullable(),
   actorName: z.string(),
   createdAt: z.number(),
   cancelAskedAt: z.number().nullable(),
@@ -113,6 +122,27 @@ export function planHostUpgrade(
     .sort()
   return { plan: { build, blocker, clusters: upgrades.map(({ plan }) => plan), current }, upgrades }
 }
+
+/** Clusters as they are once a build is installed on a host: nobody runs on that yet who does not run on it now. */
+export const asIfInstalled = (
+  clusters: readonly ClusterObserved[],
+  hostId: string,
+  build: EngineBuild,
+): ClusterObserved[] =>
+  clusters.map((cluster) => ({
+    ...cluster,
+    members: cluster.members.map((m) =>
+      m.hostId !== hostId || !m.engine
+        ? m
+        : {
+            ...m,
+            engine: {
+              ...m.engine,
+              current: m.engine.build === build && (m.engine.running === null || m.engine.running === build),
+            },
+          },
+    ),
+  }))
 
 function whyNotNow({ name, state, build }: UpgradedHost): Fault | null {
   if (state !== 'online')

@@ -59,6 +59,26 @@ export const Disk = z.object({
 })
 export type Disk = z.infer<typeof Disk>
 
+/** Floe's packages of a host, as dpkg has them. */
+export const HostPackages = z.object({
+  /** Of which distribution the host is, as packages name it, e.g. `debian-12`. */
+  distribution: z.string().max(100),
+  /** As dpkg names it, e.g. `amd64`. */
+  architecture: z.string().max(32),
+  /** The agent first, then the engine and its builds. */
+  installed: z
+    .array(
+      z.object({
+        name: z.string().max(200),
+        version: z.string().max(200),
+        /** As dpkg says it: `installed` where all is well. */
+        status: z.string().max(32),
+      }),
+    )
+    .max(100),
+})
+export type HostPackages = z.infer<typeof HostPackages>
+
 export const HostFacts = z.object({
   hostName: z.string(),
   operatingSystem: z.string(),
@@ -81,8 +101,14 @@ export const HostFacts = z.object({
   separateUsers: z.boolean().optional(),
   /** The installed build of the engine, which new instances get. Since contract 1.25. */
   engineBuild: EngineBuild.optional(),
+  /** Where its Floe was installed from packages: which ones. Since contract 1.26. */
+  packages: HostPackages.optional(),
 })
 export type HostFacts = z.infer<typeof HostFacts>
+
+/** The version of the installed package of the agent; undefined where it is not from a package, or is not known. */
+export const agentPackageOf = (facts: HostFacts | null): string | undefined =>
+  facts?.packages?.installed.find(({ name }) => name === 'floe-agent')?.version
 
 /** Where a host's agent answers, and which of its certificates are not accepted any more. */
 export type AgentAddress = {

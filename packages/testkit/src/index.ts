@@ -1,3 +1,4 @@
+export * from './call-agent'
 export * from './certificates'
 export * from './engine'
 export * from './foreseeable-roles'

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { arch, availableParallelism, freemem, hostname, loadavg, release, totalmem, uptime } from 'node:os'
-import type { EngineBuild, HostFacts } from '@floe/domain'
+import type { EngineBuild, HostFacts, HostPackages } from '@floe/domain'
 import { readDisks } from './disks'
 import type { HostUse } from './host-use'
 
@@ -11,6 +11,7 @@ export function readHostFacts(o: {
   paths: readonly string[]
   separateUsers: boolean
   engineBuild: EngineBuild | null
+  packages: HostPackages | null
   use: HostUse | null
 }): HostFacts {
   return {
@@ -30,6 +31,7 @@ export function readHostFacts(o: {
     disks: readDisks(o.paths, o.use),
     separateUsers: o.separateUsers,
     ...(o.engineBuild === null ? {} : { engineBuild: o.engineBuild }),
+    ...(o.packages === null ? {} : { packages: o.packages }),
   }
 }
 

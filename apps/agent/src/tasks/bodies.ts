@@ -12,6 +12,8 @@ import { previewFlashback } from './flashback/preview-flashback'
 import { restoreTable } from './flashback/restore-table'
 import { swapFlashback } from './flashback/swap-flashback'
 import { checkTheHost } from './host/check-host'
+import { installPackages } from './host/install-packages'
+import { receivePackage } from './host/receive-package'
 import { adoptInstance } from './instance/adopt-instance'
 import { checkpointInstance } from './instance/checkpoint-instance'
 import { createInstance } from './instance/create-instance'
@@ -128,6 +130,8 @@ export const taskBodies: TaskBodies = {
   'try-settings': trySettings,
   'try-new-settings': tryNewSettings,
   'check-host': checkTheHost,
+  'receive-package': receivePackage,
+  'install-packages': installPackages,
   'await-settings': awaitSettings,
   'confirm-settings': confirmSettings,
 }

@@ -26,6 +26,7 @@ const ended: HostUpgrade = {
     build: 'release-2',
     switchBack: true,
     except: [],
+    ...{ packages: null, downgrade: false, installed: null },
     actorName: 'ada',
   },
   ...{ createdAt: 1, cancelAskedAt: null, endedAt: 2, message: null, fault: null },
@@ -53,6 +54,34 @@ Left as they are:
   "off": it is stopped.
 
 Nothing has been changed. To do this: ./floe host upgrade db1 --confirm db1`)
+})
+
+test('with packages it says which goes from which version to which, and repeats how they were named', () => {
+  const packages = [
+    { name: 'floe-agent', from: '0.1.0+1.a', to: '0.1.0+2.b', change: 'upgrade' as const },
+    { name: 'floe-engine', from: '18.4+2.b', to: '18.4+1.a', change: 'downgrade' as const },
+    { name: 'floe-engine-18.4-a', from: null, to: '18.4+1.a', change: 'install' as const },
+  ]
+  const text = formatUpgradePlan(
+    'db1',
+    { ...plan, clusters: [], packages },
+    null,
+    ' --packages debs --downgrade',
+  )
+  expect(text).toBe(`Packages of host "db1":
+  floe-agent goes from 0.1.0+1.a to 0.1.0+2.b.
+  floe-engine goes back from 18.4+2.b to 18.4+1.a.
+  floe-engine-18.4-a 18.4+1.a is installed beside what is there.
+The agent is stopped and started by it; instances keep running.
+
+Installed then: engine build release-2.
+On it already: new.
+
+Nothing has been changed. To do this: ./floe host upgrade db1 --packages debs --downgrade --confirm db1`)
+  const installed = packages.map((p) => ({ ...p, change: 'none' as const }))
+  expect(formatUpgradePlan('db1', { ...plan, clusters: [], packages: installed }, null)).toContain(
+    'There is nothing to do.',
+  )
 })
 
 test('where nothing can be moved no command is offered, and a blocker stands alone', () => {

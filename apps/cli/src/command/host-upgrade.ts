@@ -6,6 +6,7 @@ import {
   type HostUpgrade,
   type HostUpgradePlan,
   InstanceName,
+  type PackageChange,
 } from '@floe/domain'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { ConsoleClient } from '../console/client'
@@ -13,6 +14,7 @@ import { waitForOperation } from '../console/wait-for-operation'
 import { printResult } from '../output'
 import { findHost } from './find-host'
 import { openConsole } from './find-instance'
+import { readPackageFiles, storePackages } from './host-packages'
 import { verb } from './verb'
 
 const LOOK_MS = 500
@@ -24,14 +26,18 @@ type Options = {
   switchBack?: boolean
   cancel?: boolean
   except?: InstanceName[]
+  packages?: string[]
+  downgrade?: boolean
   wait: boolean
 }
 
 /** The plan as a person reads it. */
 export function formatUpgradePlan(
   name: string,
-  { build, blocker, clusters, current }: HostUpgradePlan,
+  { build, blocker, clusters, current, packages }: HostUpgradePlan,
   last: HostUpgrade | null,
+  /** What was said besides the name, to be said again. */
+  said = '',
 ): string {
   if (blocker)
     return [`Host "${name}" cannot be upgraded now: ${blocker.message}.`, blocker.detail, blocker.hint]
@@ -39,9 +45,18 @@ export function formatUpgradePlan(
       .join('\n')
   const left = clusters.flatMap((c) => c.left)
   const moved = clusters.filter(({ steps }) => steps.length > 0)
+  const changes = (packages ?? []).filter(({ change }) => change !== 'none')
   let n = 0
   return [
-    `Installed on host "${name}": engine build ${build}.`,
+    ...(packages
+      ? [
+          `Packages of host "${name}":`,
+          ...packages.map((change) => `  ${packageChange(change)}`),
+          ...(changes.length > 0 ? ['The agent is stopped and started by it; instances keep running.'] : []),
+          '',
+          `Installed then: engine build ${build}.`,
+        ]
+      : [`Installed on host "${name}": engine build ${build}.`]),
     ...(last && last.endedAt === null ? [`An upgrade that ${last.actorName} asked for is at work.`] : []),
     ...(current.length > 0 ? [`On it already: ${current.join(', ')}.`] : []),
     ...moved.flatMap(({ cluster, steps }) => [
@@ -51,18 +66,25 @@ export function formatUpgradePlan(
     ]),
     ...(left.length > 0 ? ['', 'Left as they are:', ...left.map((l) => `  "${l.member}": ${l.why}.`)] : []),
     '',
-    moved.length === 0
+    moved.length === 0 && changes.length === 0
       ? 'There is nothing to do.'
-      : `Nothing has been changed. To do this: ./floe host upgrade ${name} --confirm ${name}`,
+      : `Nothing has been changed. To do this: ./floe host upgrade ${name}${said} --confirm ${name}`,
   ].join('\n')
 }
 
+function packageChange({ name, from, to, change }: PackageChange): string {
+  if (change === 'none') return `${name} ${to} is installed.`
+  if (change === 'install') return `${name} ${to} is installed beside what is there.`
+  return `${name} goes ${change === 'downgrade' ? 'back ' : ''}from ${from} to ${to}.`
+}
+
 /** What came of an upgrade that has ended. */
-export function formatUpgraded(name: string, { build, ordered, left }: HostUpgrade): string {
+export function formatUpgraded(name: string, { build, ordered, left, packages }: HostUpgrade): string {
   const clusters = ordered
     .filter(({ back, state }) => !back && state === 'succeeded')
     .map(({ cluster }) => `"${cluster}"`)
   return [
+    ...(packages ?? []).map((p) => `Installed on host "${name}": ${p.name} ${p.version}.`),
     clusters.length === 0
       ? `No instance of host "${name}" was moved.`
       : `On engine build ${build} now, on host "${name}": ${clusters.length === 1 ? 'cluster' : 'clusters'} ${clusters.join(', ')}.`,
@@ -107,8 +129,8 @@ export function addHostUpgrade(host: Command): void {
   verb(
     host,
     'upgrade <name>',
-    'move the instances of a host onto the installed engine',
-    'Prints the plan of an upgrade: which instances run another build of the engine than the one installed on their host, in which order they are moved, and what clients notice. Nothing happens without --confirm. Of a cluster the standbys are restarted first, then a standby takes over, then the former primary is restarted as a standby; a primary without such a standby is restarted. A cluster that fails before an instance of it was stopped is left as it is. An instance that does not start on the installed engine is started on its former one, and the upgrade ends there.',
+    'bring packages to a host, and move its instances onto the installed engine',
+    'Prints the plan of an upgrade: what packages are brought to it (--packages), and which instances run another build of the engine than the one installed on their host, in which order they are moved, and what clients notice. Nothing happens without --confirm. Of a cluster the standbys are restarted first, then a standby takes over, then the former primary is restarted as a standby; a primary without such a standby is restarted. A cluster that fails before an instance of it was stopped is left as it is. An instance that does not start on the installed engine is started on its former one, and the upgrade ends there.',
   )
     .option('--plan', 'print the plan and do nothing, also with --confirm')
     .option('--confirm <name>', 'the name of the host, once more: carries the plan out')
@@ -118,6 +140,12 @@ export function addHostUpgrade(host: Command): void {
       'leave a cluster out, e.g. one that cannot be moved; can be repeated',
       (text: string, before: InstanceName[] = []) => [...before, clusterName(text)],
     )
+    .option(
+      '--packages <path>',
+      'bring these packages of agent and engine first: a directory, or a file; can be repeated. Only an admin may',
+      (text: string, before: string[] = []) => [...before, text],
+    )
+    .option('--downgrade', 'install the packages also where they are earlier than the installed ones')
     .option('--cancel', 'order nothing more for the upgrade at work; its current operation goes to its end')
     .option('--no-wait', 'do not wait for the upgrade to end')
     .action(async (name: string, options: Options) => {
@@ -130,19 +158,32 @@ export function addHostUpgrade(host: Command): void {
         return
       }
       const except = options.except ?? []
-      const shown = await client.trpc.host.upgradePlan.query({ hostId, except })
+      const files = options.packages ? await readPackageFiles(options.packages) : null
+      const brought = files && {
+        packages: files.map(({ is }) => is),
+        downgrade: options.downgrade ?? false,
+      }
+      const shown = await client.trpc.host.upgradePlan.query({ hostId, except, ...brought })
       if (options.plan || options.confirm === undefined) {
-        printResult(options.json, shown, () => formatUpgradePlan(found.name, shown.plan, shown.last))
+        const said = [
+          ...(options.packages ?? []).map((path) => ` --packages ${path}`),
+          options.downgrade ? ' --downgrade' : '',
+        ].join('')
+        printResult(options.json, shown, () => formatUpgradePlan(found.name, shown.plan, shown.last, said))
         return
       }
       if (shown.plan.blocker) throw new FaultError(shown.plan.blocker)
-      const asked = await client.trpc.host.upgrade.mutate({
+      const input = {
         hostId,
         build: shown.plan.build ?? '',
         confirmName: options.confirm,
         switchBack: options.switchBack ?? false,
         except,
-      })
+      }
+      if (files) await storePackages(client, files, (text) => process.stderr.write(`floe: ${text}\n`))
+      const asked = brought
+        ? await client.trpc.host.upgradeWithPackages.mutate({ ...input, ...brought })
+        : await client.trpc.host.upgrade.mutate(input)
       if (!options.wait) {
         printResult(
           options.json,

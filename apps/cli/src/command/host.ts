@@ -1,4 +1,5 @@
 import {
+  agentPackageOf,
   ENROLMENT_MINUTES,
   ENROLMENT_MINUTES_MAX,
   fault,
@@ -38,6 +39,13 @@ const buildOf = (engine: Detail['instanceList'][number]['engine']) =>
     ? engine?.build
     : `${engine.running} (starts with ${engine.build})`
 
+const packagesOf = (packages: NonNullable<Detail['host']['facts']>['packages']) =>
+  (packages?.installed ?? []).map(
+    ({ name, version, status }, i) =>
+      `${i === 0 ? 'packages' : ''}`.padEnd(14) +
+      `${name} ${version}${status === 'installed' ? '' : ` (${status})`}`,
+  )
+
 function formatHost({ host, check, instanceList }: Detail): string {
   const { facts } = host
   const lines = [
@@ -47,6 +55,7 @@ function formatHost({ host, check, instanceList }: Detail): string {
     ...(host.revokedAt === null ? [] : [`revoked       ${moment(host.revokedAt)} by ${host.revokedBy}`]),
     ...(host.fault && host.state !== 'online' ? [`because       ${host.fault.message}`] : []),
     `agent         ${host.agentVersion ?? '–'} at ${host.agentUrl}`,
+    ...packagesOf(facts?.packages),
     `engine        ${facts?.engineBuild === undefined ? '–' : `${facts.engineBuild}, which new instances get`}`,
     `checked       ${check.last === null ? 'never' : `${moment(check.last.at)}: ${hostCheckSummary(check.last.check.lines)}`}`,
     `power supply  ${host.powerSupply ?? 'unknown'}`,
@@ -238,7 +247,7 @@ function addLook(host: Command): void {
             h.facts?.cpus,
             gigabytes(h.facts?.memoryBytes),
             h.facts?.operatingSystem,
-            h.agentVersion,
+            agentPackageOf(h.facts) ?? h.agentVersion,
             seen(h),
           ]),
         ),

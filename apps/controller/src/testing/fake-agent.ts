@@ -13,8 +13,10 @@ import {
   type TaskStatus,
 } from '@floe/agent-contract'
 import {
+  buildAmong,
   fault,
   type HostFacts,
+  type HostPackage,
   Lsn,
   noLimits,
   type ReplicationObserved,
@@ -115,6 +117,8 @@ export class FakeAgent {
   readonly failing = new Map<string, { code: string; message: string }>()
   /** What is torn of an instance; of others there is nothing to list. */
   readonly tornLists = new Map<string, TornList>()
+  /** What was brought to it, by digest. */
+  readonly packages = new Map<string, Buffer>()
   /** While set, tasks do not end. */
   held = false
   /** Every answer takes this much longer. */
@@ -523,6 +527,25 @@ export class FakeAgent {
           ...{ version: 1, host: 'double', kernel: '6', cpus: 2, memoryBytes: 2 ** 34, container: false },
           ...{ disks: [], lines: [] },
         }
+      case 'receive-package': {
+        const there = this.packages.get(task.digest) ?? Buffer.alloc(0)
+        const bytes = Buffer.from(task.data, 'base64')
+        const now = task.offset === there.length ? Buffer.concat([there, bytes]) : there
+        this.packages.set(task.digest, now)
+        return { receivedBytes: now.length }
+      }
+      case 'install-packages': {
+        const installed = task.packages.map(({ name, version }) => ({ name, version, status: 'installed' }))
+        const [{ architecture, distribution }] = task.packages as [HostPackage]
+        const engineBuild = buildAmong(task.packages)
+        this.facts = {
+          ...this.facts,
+          packages: { architecture, distribution, installed },
+          ...(engineBuild === null ? {} : { engineBuild }),
+        }
+        this.changed()
+        return { installed }
+      }
       case 'set-commit-mode':
         return { commitMode: task.commitMode }
       case 'check-settings':

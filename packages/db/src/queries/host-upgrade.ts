@@ -1,5 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { EngineBuild, Fault, HostId, type HostUpgrade, type LeftMember, UpgradeOrdered } from '@floe/domain'
+import {
+  EngineBuild,
+  Fault,
+  HostId,
+  type HostPackage,
+  HostPackageList,
+  type HostUpgrade,
+  type LeftMember,
+  PackagesInstalled,
+  UpgradeOrdered,
+} from '@floe/domain'
 import { z } from 'zod'
 import type { Queryable, Transaction } from '../database'
 import type { Actor } from './audit'
@@ -10,6 +20,9 @@ export type AskedHostUpgrade = {
   switchBack: boolean
   /** Names of clusters that are left out. */
   except?: readonly string[]
+  /** What is brought to the host first. */
+  packages?: readonly HostPackage[]
+  downgrade?: boolean
   actor: Actor
 }
 
@@ -19,6 +32,9 @@ type Row = {
   build: string
   switchBack: boolean
   except: unknown
+  packages: unknown
+  downgrade: boolean
+  installed: unknown
   actor: string
   actorName: string
   createdAt: Date
@@ -36,6 +52,9 @@ const upgradeOf = (row: Row): HostUpgrade => ({
   build: EngineBuild.parse(row.build),
   switchBack: row.switchBack,
   except: z.array(z.string()).parse(row.except),
+  packages: HostPackageList.nullable().parse(row.packages),
+  downgrade: row.downgrade,
+  installed: PackagesInstalled.nullable().parse(row.installed),
   actorName: row.actorName,
   createdAt: row.createdAt.getTime(),
   cancelAskedAt: row.cancelAskedAt?.getTime() ?? null,
@@ -49,21 +68,23 @@ const upgradeOf = (row: Row): HostUpgrade => ({
 /** Asks for an upgrade of a host. One that is open already is answered where it is about the same build; undefined where it is not. */
 export async function askHostUpgrade(
   tx: Transaction,
-  { hostId, build, switchBack, except = [], actor }: AskedHostUpgrade,
+  { hostId, build, switchBack, except = [], packages, downgrade = false, actor }: AskedHostUpgrade,
 ): Promise<{ upgradeId: string; created: boolean } | undefined> {
+  const brought = packages ? JSON.stringify(packages) : null
   await tx.query('SELECT pg_advisory_xact_lock(hashtext($1))', [`host_upgrade ${hostId}`])
   const { rows } = await tx.query<{ id: string; same: boolean }>(
-    `SELECT id, build = $2 AND "switchBack" = $3 AND "except" = $4::jsonb AS same
+    `SELECT id, build = $2 AND "switchBack" = $3 AND "except" = $4::jsonb
+            AND packages IS NOT DISTINCT FROM $5::jsonb AND downgrade = $6 AS same
        FROM host_upgrade WHERE "hostId" = $1 AND "endedAt" IS NULL`,
-    [hostId, build, switchBack, JSON.stringify(except)],
+    [hostId, build, switchBack, JSON.stringify(except), brought, downgrade],
   )
   const open = rows[0]
   if (open) return open.same ? { upgradeId: open.id, created: false } : undefined
   const upgradeId = randomUUID()
   await tx.query(
-    `INSERT INTO host_upgrade (id, "hostId", build, "switchBack", "except", actor, "actorName")
-     VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-    [upgradeId, hostId, build, switchBack, JSON.stringify(except), actor.id, actor.name],
+    `INSERT INTO host_upgrade (id, "hostId", build, "switchBack", "except", packages, downgrade, actor, "actorName")
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    [upgradeId, hostId, build, switchBack, JSON.stringify(except), brought, downgrade, actor.id, actor.name],
   )
   return { upgradeId, created: true }
 }
@@ -105,6 +126,7 @@ export async function takeHostUpgrades(
 
 export type HostUpgradeChange = {
   ordered?: readonly UpgradeOrdered[]
+  installed?: PackagesInstalled
   message?: string | null
   end?: { left: readonly LeftMember[] } | { fault: Fault }
 }
@@ -113,12 +135,13 @@ export type HostUpgradeChange = {
 export async function moveHostUpgrade(
   on: Queryable,
   upgradeId: string,
-  { ordered, message = null, end }: HostUpgradeChange,
+  { ordered, installed, message = null, end }: HostUpgradeChange,
 ): Promise<void> {
   await on.query(
     `UPDATE host_upgrade
         SET "takenUntil" = NULL, ordered = coalesce($2::jsonb, ordered), message = $3,
-            "left" = $4, fault = $5, "endedAt" = CASE WHEN $6 THEN now() END
+            "left" = $4, fault = $5, "endedAt" = CASE WHEN $6 THEN now() END,
+            installed = coalesce($7::jsonb, installed)
       WHERE id = $1 AND "endedAt" IS NULL`,
     [
       upgradeId,
@@ -127,6 +150,7 @@ export async function moveHostUpgrade(
       end && 'left' in end ? JSON.stringify(end.left) : null,
       end && 'fault' in end ? JSON.stringify(end.fault) : null,
       end !== undefined,
+      installed ? JSON.stringify(installed) : null,
     ],
   )
 }

@@ -23,10 +23,10 @@ export type AgentParts = Omit<
 const needNoRoom: readonly TaskInput['kind'][] = ['stop-instance', 'delete-instance']
 
 /**
- * Pieces of files on their way from host to host, each a moment's work and safe to repeat: pages of users' tables, of which no
- * file of the agent's gets a copy. They are begun, and end, unstored; a few that have ended can still be asked for.
+ * Pieces of files on their way to or from a host, each a moment's work and safe to repeat: pages of users' tables, of which no
+ * file of the agent's gets a copy, and packages, of which there would be two. They are begun, and end, unstored; a few that have ended can still be asked for.
  */
-const inMemory: readonly TaskInput['kind'][] = ['read-copies', 'write-copies']
+const inMemory: readonly TaskInput['kind'][] = ['read-copies', 'write-copies', 'receive-package']
 const IN_MEMORY_MAX = 8
 
 /** Tasks that change nothing and so neither wait for others of their instance nor hold them up. */

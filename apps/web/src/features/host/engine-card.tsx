@@ -151,6 +151,20 @@ function Newest({ upgrade }: { upgrade: Upgrade }) {
         {endedAt === null ? '' : fault ? '; it ended before its end' : '; it came to its end'}.
       </p>
       {message === null || endedAt !== null ? null : <p className="text-ink-muted">It waits: {message}.</p>}
+      {upgrade.packages ? (
+        <p className="break-words text-ink-muted">
+          {upgrade.installed ? 'Its packages were installed: ' : 'It brings packages first: '}
+          {upgrade.packages.map(({ name, version }, i) => (
+            <span key={name}>
+              {i > 0 ? ', ' : ''}
+              <span className="font-mono break-all">
+                {name} {version}
+              </span>
+            </span>
+          ))}
+          .
+        </p>
+      ) : null}
       {lines.length > 0 ? <ul className="list-disc pl-5">{lines}</ul> : null}
     </div>
   )

@@ -1,5 +1,5 @@
 'use client'
-import { formatDuration } from '@floe/domain'
+import { agentPackageOf, formatDuration } from '@floe/domain'
 import {
   Age,
   Badge,
@@ -148,7 +148,8 @@ function HostCard({ host }: { host: Host }) {
       description={
         <>
           {host.instances} {host.instances === 1 ? 'instance' : 'instances'} · agent{' '}
-          {host.agentVersion ?? 'not known'} at {host.agentUrl} · seen <Age at={host.observedAt} />
+          {agentPackageOf(host.facts) ?? host.agentVersion ?? 'not known'} at {host.agentUrl} · seen{' '}
+          <Age at={host.observedAt} />
         </>
       }
     >

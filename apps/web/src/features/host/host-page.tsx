@@ -107,6 +107,16 @@ function HostView({ detail }: { detail: Detail }) {
           <KeyValue
             items={[
               { label: 'Version', value: host.agentVersion, source: 'hello.agentVersion' },
+              ...(host.facts?.packages?.installed ?? []).map(({ name, version, status }) => ({
+                label: name,
+                value: (
+                  <span className="break-all font-mono text-xs">
+                    {version}
+                    {status === 'installed' ? '' : ` (${status})`}
+                  </span>
+                ),
+                source: 'report.facts.packages, as dpkg has it',
+              })),
               { label: 'Contract', value: host.contractVersion, source: 'hello.contractVersion' },
               { label: 'Address', value: host.agentUrl },
               { label: 'Enrolled', value: host.own ? 'by ./floe up' : <Moment at={host.enrolledAt} /> },

@@ -8,6 +8,7 @@ import {
   HostFacts,
   HostId,
   HostName,
+  HostPackageList,
   HostState,
   HostUpgrade,
   HostUpgradePlan,
@@ -18,6 +19,9 @@ import {
   InstanceName,
   InstanceState,
   LimitSum,
+  PACKAGE_BYTES_MAX,
+  PACKAGE_PIECE_BYTES,
+  PackageDigest,
   PowerSupply,
 } from '@floe/domain'
 import { z } from 'zod'
@@ -128,7 +132,23 @@ export const HostUpgradePlanInput = z.object({
   hostId: HostId,
   /** Names of clusters that would be left out. */
   except: z.array(InstanceName).max(1_000).default([]),
+  /** What would be brought to the host first. */
+  packages: HostPackageList.optional(),
+  /** Whether an earlier version than the installed one may be among them. */
+  downgrade: z.boolean().default(false),
 })
+export const HostPackagePiece = z.object({
+  /** Of the whole package. */
+  digest: PackageDigest,
+  number: z
+    .number()
+    .int()
+    .min(0)
+    .max(Math.ceil(PACKAGE_BYTES_MAX / PACKAGE_PIECE_BYTES) - 1),
+  /** In base64. */
+  data: z.base64().max(Math.ceil(PACKAGE_PIECE_BYTES / 3) * 4),
+})
+export const HostPackagePieceStored = z.object({ stored: z.boolean() })
 export const HostCancelUpgradeInput = z.object({ hostId: HostId })
 export const HostUpgradePlanView = z.object({
   plan: HostUpgradePlan,
@@ -147,6 +167,11 @@ export const HostUpgradeInput = z.object({
   switchBack: z.boolean().default(false),
   /** Names of clusters that are left out. */
   except: z.array(InstanceName).max(1_000).default([]),
+})
+/** What `host.upgrade` is asked with, and the packages that are brought first. */
+export const HostUpgradeWithPackagesInput = HostUpgradeInput.extend({
+  packages: HostPackageList,
+  downgrade: z.boolean().default(false),
 })
 export const HostUpgradeAsked = z.object({
   upgradeId: z.uuid(),

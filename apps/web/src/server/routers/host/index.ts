@@ -7,7 +7,8 @@ import { powerSupply } from './power-supply'
 import { remove } from './remove'
 import { revoke } from './revoke'
 import { show } from './show'
-import { cancelUpgrade, upgrade } from './upgrade'
+import { storePackagePiece } from './store-package-piece'
+import { cancelUpgrade, upgrade, upgradeWithPackages } from './upgrade'
 import { upgradePlan } from './upgrade-plan'
 import { withdraw } from './withdraw'
 
@@ -23,5 +24,7 @@ export const host = router({
   powerSupply,
   upgradePlan,
   upgrade,
+  storePackagePiece,
+  upgradeWithPackages,
   cancelUpgrade,
 })

@@ -1,5 +1,6 @@
+import { createHash, randomBytes } from 'node:crypto'
 import { insertTestInstance } from '@floe/db/testing'
-import { HostId } from '@floe/domain'
+import { HostId, type HostPackage, PACKAGE_PIECE_BYTES } from '@floe/domain'
 import { TRPCError } from '@trpc/server'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { faultOf } from '../../faults'
@@ -39,7 +40,7 @@ const codeOf = (asked: Promise<unknown>) =>
     () => null,
     (error: unknown) => (error instanceof TRPCError ? faultOf(error).code : String(error)),
   )
-const as = async (role: 'viewer' | 'operator') => it.callerOf((await it.signedIn(role)).headers)
+const as = async (role: 'viewer' | 'operator' | 'admin') => it.callerOf((await it.signedIn(role)).headers)
 const actions = async (hostId: string) =>
   (
     await it.database.pool.query<{ action: string }>(
@@ -98,4 +99,113 @@ test('what was not confirmed, is about another build, or has nothing to do is re
     expect((await operator.host.upgradePlan({ hostId: id })).last).toBeNull()
     expect(await actions(id)).toEqual([])
   }
+})
+
+/** A host that was made from packages, with the agent's of an earlier version. */
+async function packagedHost() {
+  const made = await host(true)
+  await it.database.pool.query(
+    `UPDATE host SET capabilities = '{task.install-packages}', facts = facts || $2::jsonb WHERE id = $1`,
+    [
+      made.hostId,
+      JSON.stringify({
+        supervision: 'systemd',
+        packages: {
+          ...{ distribution: 'debian-12', architecture: 'amd64' },
+          installed: [{ name: 'floe-agent', version: '0.1.0+2.b', status: 'installed' }],
+        },
+      }),
+    ],
+  )
+  return made
+}
+const content = randomBytes(PACKAGE_PIECE_BYTES + 10)
+const brought = (more: Partial<HostPackage> = {}): HostPackage => ({
+  ...{ name: 'floe-agent', version: '0.1.0+3.c', architecture: 'amd64', distribution: 'debian-12' },
+  ...{ sizeBytes: content.length, digest: createHash('sha256').update(content).digest('hex') },
+  ...more,
+})
+async function store(digest = brought().digest, bytes = content) {
+  const admin = await as('admin')
+  for (let number = 0; number * PACKAGE_PIECE_BYTES < bytes.length; number++)
+    await admin.host.storePackagePiece({
+      ...{ digest, number },
+      data: bytes
+        .subarray(number * PACKAGE_PIECE_BYTES, (number + 1) * PACKAGE_PIECE_BYTES)
+        .toString('base64'),
+    })
+}
+const piecesOf = async (digest: string) =>
+  (await it.database.pool.query('SELECT FROM package_piece WHERE digest = $1', [digest])).rowCount
+
+test('packages are stored and brought by an admin only, by a row that names them', async () => {
+  const { hostId, hostName } = await packagedHost()
+  const packages = [brought()]
+  const operator = await as('operator')
+  const input = { hostId, build, confirmName: hostName, packages }
+  const piece = { digest: brought().digest, number: 0, data: 'AAAA' }
+  expect(await codeOf(operator.host.storePackagePiece(piece))).toBe('session.role_too_low')
+  expect(await codeOf(operator.host.upgradeWithPackages(input))).toBe('session.role_too_low')
+  // everybody may read what it would do
+  expect((await operator.host.upgradePlan({ hostId, packages })).plan.packages).toEqual([
+    { name: 'floe-agent', from: '0.1.0+2.b', to: '0.1.0+3.c', change: 'upgrade' },
+  ])
+  const admin = await as('admin')
+  await store()
+  expect(await codeOf(admin.host.upgradeWithPackages({ ...input, confirmName: 'x' }))).toBe(
+    'host.name_mismatch',
+  )
+  const asked = await admin.host.upgradeWithPackages(input)
+  expect(await admin.host.upgradeWithPackages(input)).toEqual({ ...asked, created: false })
+  expect(await codeOf(admin.host.upgradeWithPackages({ ...input, downgrade: true }))).toBe(
+    'host.upgrade_open',
+  )
+  expect((await admin.host.upgradePlan({ hostId })).last).toMatchObject({ packages, installed: null })
+  expect(await actions(hostId)).toEqual(['host.upgradeWithPackages'])
+})
+
+test('what is not stored as it was named is refused, and dropped', async () => {
+  const { hostId, hostName } = await packagedHost()
+  const admin = await as('admin')
+  const upgrade = (packages: HostPackage[]) =>
+    codeOf(admin.host.upgradeWithPackages({ hostId, build, confirmName: hostName, packages }))
+  const other = 'c'.repeat(64)
+  expect(await upgrade([brought({ digest: other })])).toBe('package.not_stored')
+  await store(other)
+  expect(await upgrade([brought({ digest: other })])).toBe('package.not_stored')
+  expect(await piecesOf(other)).toBe(0)
+  await store()
+  expect(await upgrade([brought({ sizeBytes: content.length - 1 })])).toBe('package.not_stored')
+  const large = { digest: other, number: 0, data: Buffer.alloc(PACKAGE_PIECE_BYTES + 3).toString('base64') }
+  expect(await codeOf(admin.host.storePackagePiece(large))).toBe('input.invalid')
+  expect(await codeOf(admin.host.storePackagePiece({ ...large, data: '' }))).toBe('package.piece_size')
+  expect(await actions(hostId)).toEqual([])
+})
+
+test('a host that takes no packages, a downgrade and packages of another machine are refused before anything is sent', async () => {
+  const admin = await as('admin')
+  await store()
+  const plain = await host(true)
+  const { hostId, hostName } = await packagedHost()
+  const blocked = async (of: HostId, packages: HostPackage[], downgrade = false) =>
+    (await admin.host.upgradePlan({ hostId: of, packages, downgrade })).plan.blocker?.code ?? null
+  expect(await blocked(plain.hostId, [brought()])).toBe('host.older_agent')
+  await it.database.pool.query(`UPDATE host SET capabilities = '{task.install-packages}' WHERE id = $1`, [
+    plain.hostId,
+  ])
+  expect(await blocked(plain.hostId, [brought()])).toBe('host.not_packaged')
+  const earlier = [brought({ version: '0.1.0+1.a' })]
+  expect(await blocked(hostId, earlier)).toBe('package.downgrade')
+  expect(await blocked(hostId, earlier, true)).toBeNull()
+  expect(await blocked(hostId, [brought({ distribution: 'ubuntu-24.04' })])).toBe('package.other_machine')
+  const refused = admin.host.upgradeWithPackages({ hostId, build, confirmName: hostName, packages: earlier })
+  expect(await codeOf(refused)).toBe('package.downgrade')
+  const installed = [brought({ version: '0.1.0+2.b' })]
+  const nothing = admin.host.upgradeWithPackages({
+    hostId,
+    build,
+    confirmName: hostName,
+    packages: installed,
+  })
+  expect(await codeOf(nothing)).toBe('host.nothing_to_upgrade')
 })

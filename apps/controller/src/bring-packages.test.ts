@@ -1,0 +1,138 @@
+import { createHash, randomBytes } from 'node:crypto'
+import {
+  askHostUpgrade,
+  cancelHostUpgrade,
+  dropUnusedPackages,
+  inTransaction,
+  lastHostUpgrade,
+  storePackagePiece,
+} from '@floe/db'
+import { EngineBuild, type HostPackage, PACKAGE_PIECE_BYTES } from '@floe/domain'
+import { waitUntil } from '@floe/testkit'
+import { afterEach, beforeEach, expect, inject, test } from 'vitest'
+import { actor, benchOfControllers } from './testing/bench-of-controllers'
+
+const BOUND_MS = 60_000
+const build = EngineBuild.parse('18.4-bbbb')
+
+let bench: Awaited<ReturnType<typeof benchOfControllers>>
+beforeEach(async () => {
+  bench = await benchOfControllers(inject('engineConnectionString'))
+})
+afterEach(() => bench.remove())
+
+/** Packages of some pieces each, as an admin has stored them. */
+async function stored(): Promise<{ packages: HostPackage[]; bytes: Map<string, Buffer> }> {
+  const bytes = new Map<string, Buffer>()
+  const packages: HostPackage[] = []
+  for (const name of ['floe-agent', 'floe-engine', 'floe-engine-18.4-bbbb']) {
+    const content = randomBytes(2 * PACKAGE_PIECE_BYTES + 7)
+    const digest = createHash('sha256').update(content).digest('hex')
+    for (let number = 0; number * PACKAGE_PIECE_BYTES < content.length; number++)
+      await storePackagePiece(bench.db.as.web.pool, {
+        ...{ digest, number },
+        bytes: content.subarray(number * PACKAGE_PIECE_BYTES, (number + 1) * PACKAGE_PIECE_BYTES),
+      })
+    bytes.set(digest, content)
+    packages.push({
+      ...{ name, version: '1+b', architecture: 'amd64', distribution: 'debian-12' },
+      ...{ sizeBytes: content.length, digest },
+    })
+  }
+  return { packages, bytes }
+}
+
+const ask = (packages: HostPackage[]) =>
+  inTransaction(bench.db.as.web.pool, (tx) =>
+    askHostUpgrade(tx, { hostId: bench.host.hostId, build, switchBack: false, packages, actor }),
+  )
+const last = () => lastHostUpgrade(bench.db.pool, bench.host.hostId)
+const ended = () =>
+  waitUntil('the upgrade has ended', async () => ((await last())?.endedAt ? await last() : null), BOUND_MS)
+const pieces = async () =>
+  Number((await bench.db.pool.query('SELECT count(*) AS n FROM package_piece')).rows[0].n)
+const starts = (kind: string) =>
+  [...bench.host.tasks.values()].filter(({ input }) => input.task.kind === kind).length
+
+test('packages are brought whole and installed once, then the instances’ turn comes, and nothing stays stored', async () => {
+  const { packages, bytes } = await stored()
+  await ask(packages)
+  for (let i = 0; i < 2; i++) bench.start()
+  expect(await ended()).toMatchObject({ fault: null, left: [], installed: { at: expect.any(Number) } })
+  expect(bench.host.packages).toEqual(bytes)
+  expect(starts('install-packages')).toBe(1)
+  expect(bench.host.facts.engineBuild).toBe(build)
+  await waitUntil('the pieces are dropped', async () => (await pieces()) === 0, BOUND_MS)
+})
+
+test('a controller that ends in the middle is followed by one that goes on where the host is', async () => {
+  const { packages, bytes } = await stored()
+  // what an earlier one brought, with a piece that was cut off
+  const [first] = packages as [HostPackage]
+  bench.host.packages.set(
+    first.digest,
+    (bytes.get(first.digest) as Buffer).subarray(0, PACKAGE_PIECE_BYTES + 99),
+  )
+  bench.host.held = true
+  await ask(packages)
+  const one = bench.start()
+  await waitUntil('something is sent', () => starts('receive-package') > 0, BOUND_MS)
+  await one.stop()
+  bench.host.held = false
+  bench.start()
+  expect((await ended())?.fault).toBeNull()
+  expect(bench.host.packages).toEqual(bytes)
+  expect(starts('install-packages')).toBe(1)
+})
+
+test('an agent that is away while its packages are installed is waited for', async () => {
+  const { packages } = await stored()
+  bench.host.taskMs = 500
+  await ask(packages)
+  bench.start()
+  await waitUntil('they are being installed', () => starts('install-packages') === 1, BOUND_MS)
+  await bench.host.close()
+  await waitUntil('that is said', async () => (await last())?.message?.includes('to answer'), BOUND_MS)
+  expect((await last())?.endedAt).toBeNull()
+  await bench.reopen(bench.host)
+  expect((await ended())?.fault).toBeNull()
+})
+
+test('what the host refuses ends the upgrade with its words, and no instance is moved', async () => {
+  const { packages } = await stored()
+  const refusal = { code: 'package.downgrade', message: 'package "floe-agent" would go back' }
+  bench.host.failing.set('install-packages', refusal)
+  await ask(packages)
+  bench.start()
+  expect(await ended()).toMatchObject({ fault: refusal, installed: null, ordered: [] })
+  await waitUntil('the pieces are dropped', async () => (await pieces()) === 0, BOUND_MS)
+})
+
+test('one that is cancelled before its packages are installed installs none', async () => {
+  const { packages } = await stored()
+  await ask(packages)
+  await inTransaction(bench.db.as.web.pool, (tx) => cancelHostUpgrade(tx, bench.host.hostId))
+  bench.start()
+  expect((await ended())?.fault?.code).toBe('host.upgrade_cancelled')
+  expect(starts('install-packages')).toBe(0)
+  expect(bench.host.facts.packages).toBeUndefined()
+})
+
+test('a package of which a part is gone is not installed', async () => {
+  const { packages } = await stored()
+  await ask(packages)
+  await bench.db.pool.query('DELETE FROM package_piece WHERE number = 1')
+  bench.start()
+  expect((await ended())?.fault?.code).toBe('package.not_stored')
+  expect(starts('install-packages')).toBe(0)
+})
+
+test('an upload that no upgrade was asked for goes after an hour, and one that an open upgrade needs stays', async () => {
+  const { packages } = await stored()
+  expect(await dropUnusedPackages(bench.db.as.controller.pool)).toBe(0)
+  const [one, ...others] = packages as [HostPackage, ...HostPackage[]]
+  await ask([one])
+  await bench.db.pool.query(`UPDATE package_piece SET "createdAt" = now() - interval '2 h'`)
+  expect(await dropUnusedPackages(bench.db.as.controller.pool)).toBe(3 * others.length)
+  expect(await pieces()).toBe(3)
+})
