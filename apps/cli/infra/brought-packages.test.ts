@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import {
   copyFileSync,
+  existsSync,
   linkSync,
   mkdirSync,
   readdirSync,
@@ -213,6 +214,26 @@ describe.skipIf(why !== null)(`packages that a console brings to a host${why ? `
     expect(facts.packages?.architecture).toBe(packageOf(built[2] as string).architecture)
     expect(facts.packages?.distribution).toBe(packageOf(built[2] as string).distribution)
     expect((await client((trpc) => trpc.hello.query())).agentVersion).toMatch(/^\d+\.\d+\.\d+\+[0-9a-f]{12}$/)
+  })
+
+  test('nothing is received before root has allowed it, by a file of its own', async () => {
+    const deb = built[2] as string
+    const accepted = async () => (await report()).facts.packages?.accepted
+    expect(await accepted()).toBe(false)
+    for (const made of [
+      ':',
+      'mkdir -p /etc/floe; touch /etc/floe/accept-packages; chown nobody /etc/floe/accept-packages',
+      'chown root /etc/floe/accept-packages; chmod 666 /etc/floe/accept-packages',
+      'rm /etc/floe/accept-packages; ln -s /etc/passwd /etc/floe/accept-packages',
+    ]) {
+      await shell(made)
+      const { fault } = await receive(randomUUID(), deb)
+      expect(fault, made).toMatchObject({ code: 'host.packages_not_accepted' })
+      expect((await install(randomUUID(), [packageOf(deb)])).fault?.code).toBe('host.packages_not_accepted')
+    }
+    expect(existsSync(packages())).toBe(false)
+    await shell('rm /etc/floe/accept-packages; install -D -m 644 /dev/null /etc/floe/accept-packages')
+    await waitUntil('the report tells it', async () => (await accepted()) === true, 60_000)
   })
 
   test('a package that is cut off goes on where it ended, after the agent was killed', async () => {

@@ -23,7 +23,7 @@ const host = (more: object = {}, capabilities = ['task.install-packages']) => ({
   facts: {
     supervision: 'systemd',
     packages: {
-      ...{ distribution: 'debian-12', architecture: 'amd64' },
+      ...{ distribution: 'debian-12', architecture: 'amd64', accepted: true },
       installed: [
         { name: 'floe-agent', version: '0.1.0+20261126.a', status: 'installed' },
         { name: 'floe-engine', version: '18.4+20261127.b', status: 'installed' },
@@ -63,6 +63,11 @@ describe('the plan of packages', () => {
       hint: expect.stringContaining('./floe agent start'),
     })
     expect(why({ supervision: 'detached' })?.code).toBe('host.no_systemd')
+    const { packages } = host().facts as HostFacts
+    expect(why({ packages: { ...packages, accepted: false } as HostFacts['packages'] })).toMatchObject({
+      code: 'host.packages_not_accepted',
+      hint: expect.stringContaining('/etc/floe/accept-packages'),
+    })
   })
 
   test('refuses packages of another machine, and those that do not belong together', () => {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { EngineBuild } from './engine-build'
 import type { Fault } from './fault'
-import type { HostFacts } from './host'
+import { type HostFacts, PACKAGES_ACCEPTED } from './host'
 
 /** A package is brought in pieces of so many bytes, numbered from 0; each but the last is as long. */
 export const PACKAGE_PIECE_BYTES = 512 * 1024
@@ -110,6 +110,7 @@ function whyNotHere(
   const here = host.facts?.packages
   if (!here) return notPackaged(host.name)
   if (host.facts?.supervision !== 'systemd') return noSystemd(host.name)
+  if (!here.accepted) return notAccepted(host.name)
   for (const { name, architecture, distribution } of packages)
     if (architecture !== here.architecture || distribution !== here.distribution)
       return {
@@ -135,6 +136,14 @@ export const noSystemd = (name: string): Fault => ({
   message: `host "${name}" has no systemd that could install packages`,
   detail: 'The packages stop the agent, so their installation has to run in a unit of its own.',
   hint: 'Run as root on the host, in the directory of the packages: apt-get install ./floe-*.deb',
+})
+
+/** Said of a host whose root has not let the console install programs there. */
+export const notAccepted = (name: string): Fault => ({
+  code: 'host.packages_not_accepted',
+  message: `host "${name}" takes no packages from its console`,
+  detail: 'What a package brings runs as root there, so root of the host has to allow it first.',
+  hint: `Run as root on the host: install -D -m 644 /dev/null ${PACKAGES_ACCEPTED}`,
 })
 
 function whyNotDown(changes: readonly PackageChange[], downgrade: boolean): Fault | null {

@@ -59,12 +59,17 @@ export const Disk = z.object({
 })
 export type Disk = z.infer<typeof Disk>
 
+/** Made by root on a host that takes packages from its console; without it none is received or installed. */
+export const PACKAGES_ACCEPTED = '/etc/floe/accept-packages'
+
 /** Floe's packages of a host, as dpkg has them. */
 export const HostPackages = z.object({
   /** Of which distribution the host is, as packages name it, e.g. `debian-12`. */
   distribution: z.string().max(100),
   /** As dpkg names it, e.g. `amd64`. */
   architecture: z.string().max(32),
+  /** Whether root of the host takes packages from the console: there is a file PACKAGES_ACCEPTED. */
+  accepted: z.boolean(),
   /** The agent first, then the engine and its builds. */
   installed: z
     .array(

@@ -1,6 +1,6 @@
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import type { HostPackages } from '@floe/domain'
+import { type HostPackages, PACKAGES_ACCEPTED } from '@floe/domain'
 import { runCommand } from './run-command'
 
 /** What the package of the agent brings beside the bundle; nothing of that name is in a checkout. */
@@ -14,6 +14,12 @@ const namesOf = ['floe-agent', 'floe-engine', 'floe-engine-*']
 
 /** Whether this agent runs from its package. */
 export const isPackaged = (): boolean => existsSync(PACKAGE_FILE)
+
+/** Whether root takes packages from the console: a file that only root can have made. */
+export function acceptsPackages(): boolean {
+  const seen = lstatSync(PACKAGES_ACCEPTED, { throwIfNoEntry: false })
+  return seen !== undefined && seen.isFile() && seen.uid === 0 && (seen.mode & 0o022) === 0
+}
 
 /** Of which distribution this machine is, as engine/tools/package.sh names it in packages. */
 export function distribution(): string {
@@ -45,7 +51,10 @@ export async function readPackages(): Promise<HostPackages> {
         ? [{ name, version, status }]
         : [],
     )
-  return { distribution: distribution(), architecture, installed: installed.slice(0, NAMED_MAX) }
+  return {
+    ...{ distribution: distribution(), architecture, accepted: acceptsPackages() },
+    installed: installed.slice(0, NAMED_MAX),
+  }
 }
 
 /** What is installed on a host that was made from packages, for its reports. dpkg is asked again once it has changed something. */
@@ -60,7 +69,7 @@ export class InstalledPackages {
   async look(): Promise<void> {
     if (!isPackaged()) return
     const { mtimeMs } = statSync(DPKG_STATUS)
-    if (mtimeMs === this.#changedAt) return
+    if (mtimeMs === this.#changedAt && this.#seen?.accepted === acceptsPackages()) return
     this.#seen = await readPackages()
     this.#changedAt = mtimeMs
   }

@@ -111,7 +111,7 @@ async function packagedHost() {
       JSON.stringify({
         supervision: 'systemd',
         packages: {
-          ...{ distribution: 'debian-12', architecture: 'amd64' },
+          ...{ distribution: 'debian-12', architecture: 'amd64', accepted: true },
           installed: [{ name: 'floe-agent', version: '0.1.0+2.b', status: 'installed' }],
         },
       }),
