@@ -18,7 +18,7 @@ export const isPackaged = (): boolean => existsSync(PACKAGE_FILE)
 /** Whether root takes packages from the console: a file that only root can have made. */
 export function acceptsPackages(): boolean {
   const seen = lstatSync(PACKAGES_ACCEPTED, { throwIfNoEntry: false })
-  return seen !== undefined && seen.isFile() && seen.uid === 0 && (seen.mode & 0o022) === 0
+  return seen?.isFile() === true && seen.uid === 0 && (seen.mode & 0o022) === 0
 }
 
 /** Of which distribution this machine is, as engine/tools/package.sh names it in packages. */

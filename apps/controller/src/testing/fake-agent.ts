@@ -540,7 +540,7 @@ export class FakeAgent {
         const engineBuild = buildAmong(task.packages)
         this.facts = {
           ...this.facts,
-          packages: { architecture, distribution, installed },
+          packages: { architecture, distribution, accepted: true, installed },
           ...(engineBuild === null ? {} : { engineBuild }),
         }
         this.changed()
