@@ -75,7 +75,7 @@ const agentCalls = {
   'host/dpkg.ts': ['state', 'existsSync readFileSync'],
   'host/engine-user.ts': ['kernel', 'readFileSync'],
   'host/facts.ts': ['kernel', 'readFileSync'],
-  'host/installed-packages.ts': ['kernel', 'existsSync readFileSync statSync'],
+  'host/installed-packages.ts': ['kernel', 'existsSync lstatSync readFileSync statSync'],
   'host/instance-users.ts': [
     'state',
     'closeSync existsSync lstatSync mkdirSync openSync readFileSync readdirSync replaceFile rmSync unlinkSync writeFileSync',
