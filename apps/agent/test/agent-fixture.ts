@@ -156,8 +156,13 @@ export class AgentFixture {
   }
 
   /** Connects as a person does who knows the port: the agent is not asked. */
-  async connectTo(port: number | undefined, password = 'open sesame'): Promise<pg.Client> {
+  async connectTo(
+    port: number | undefined,
+    password = 'open sesame',
+    ssl: pg.ClientConfig['ssl'] = false,
+  ): Promise<pg.Client> {
     const client = new pg.Client({
+      ssl,
       host: '127.0.0.1',
       port,
       user: 'postgres',

@@ -122,6 +122,24 @@ test('a dispatcher that is stopped by a signal, and one that is there again', as
   await waitUntil('it is reported as running', async () => (await reported())?.dispatcher === 'running')
 })
 
+test('with polar_ss_share_tls a client that uses TLS shares backends, and the report says so', async () => {
+  expect(await reported()).toMatchObject({ enabled: true, sharesTls: false })
+  const tlsClient = async () => {
+    const client = await f.connectTo(port, 'open sesame', { rejectUnauthorized: false })
+    clients.push(client)
+    const { rows } = await client.query('select ssl from pg_stat_ssl where pid = pg_backend_pid()')
+    expect(rows).toEqual([{ ssl: true }])
+  }
+  const before = (await read())?.counts
+  await tlsClient()
+  await readUntil('it is native', (s) => s.tls && s.counts?.native === (before?.native ?? 0) + 1)
+  await f.query(id, 'alter system set polar_ss_share_tls = on')
+  await f.query(id, 'select pg_reload_conf()')
+  await waitUntil('it is reported', async () => (await reported())?.sharesTls === true)
+  await tlsClient()
+  await readUntil('it is shared', (s) => !s.tls && s.counts?.shared === (before?.shared ?? 0) + 1)
+})
+
 test('without the port it is off, and nothing of it is sampled', async () => {
   const off = await f.createRunning()
   await waitUntil('it is reported', async () => (await reported(off)) ?? null)

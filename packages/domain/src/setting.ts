@@ -217,6 +217,11 @@ export const settingWords: Record<string, { title: string; meaning: string; warn
     title: 'Maximum shared sessions',
     meaning: 'How many sessions the shared port accepts at once. Each takes about 0.6 kB of shared memory.',
   },
+  polar_ss_share_tls: {
+    title: 'Share TLS clients',
+    meaning:
+      'Clients that use TLS share backends, too: one process of the server ends TLS for all of them, which costs processor time and can read what they say. Off, each keeps a backend of its own.',
+  },
   polar_ss_dedicated_dbuser_names: {
     title: 'Native databases and roles',
     meaning: 'Databases and roles whose sessions keep a backend of their own: d1/*, */u1, d2/u2.',
@@ -276,5 +281,6 @@ export const sharedServerSettings = [
   'polar_ss_session_wait_timeout',
   'polar_ss_max_sessions',
   'polar_ss_shared_memory_size',
+  'polar_ss_share_tls',
   'polar_ss_dedicated_dbuser_names',
 ] as const

@@ -5,6 +5,7 @@ import {
   type SharedServerSeen,
   sharedConnection,
   sharedServerState,
+  sharedServerWords,
   workersWords,
 } from './shared-server'
 
@@ -65,15 +66,31 @@ test('a wait is written with what matters of it', () => {
 test('strings for the shared port leave TLS out, unless other hosts come in by it only', () => {
   const target = { host: '10.0.0.1', port: 5_432, user: 'postgres', database: 'postgres' }
   const access = { tls: true, listens: true, withoutTls: false, sessionsWithoutTls: 0 }
-  expect(sharedConnection(target, 5_999, access)).toMatchObject({
+  expect(sharedConnection(target, { port: 5_999 }, access)).toMatchObject({
     shared: false,
     forms: { uri: 'postgresql://postgres@10.0.0.1:5999/postgres?sslmode=require' },
   })
   for (const other of [null, { ...access, listens: false }, { ...access, withoutTls: true }])
-    expect(sharedConnection(target, 5_999, other)).toMatchObject({
+    expect(sharedConnection(target, { port: 5_999 }, other)).toMatchObject({
       shared: true,
       forms: { uri: 'postgresql://postgres@10.0.0.1:5999/postgres?sslmode=disable' },
     })
+})
+
+test('where TLS clients share backends the strings are those of the other port', () => {
+  const target = { host: '10.0.0.1', port: 5_432, user: 'postgres', database: 'postgres' }
+  const access = { tls: true, listens: true, withoutTls: false, sessionsWithoutTls: 0 }
+  const uriFor = (of: typeof access | null) => {
+    const { forms, shared } = sharedConnection(target, { port: 5_999, sharesTls: true }, of)
+    expect(shared).toBe(true)
+    return forms.uri
+  }
+  const plain = 'postgresql://postgres@10.0.0.1:5999/postgres'
+  expect(uriFor(access)).toBe(`${plain}?sslmode=require`)
+  for (const other of [null, { ...access, withoutTls: true }]) expect(uriFor(other)).toBe(plain)
+  const on = seen({ sharesTls: true })
+  expect(sharedServerWords(on).meaning).toContain('with TLS and without')
+  expect(sharedServerWords({ ...on, enabled: false }).meaning).toContain('keeps a backend of its own')
 })
 
 test('workers beyond the limit are named as what they are', () => {

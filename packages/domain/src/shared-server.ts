@@ -17,6 +17,8 @@ export const SharedServerSeen = z.object({
   enabled: z.boolean(),
   /** Null where there is no port. */
   dispatcher: DispatcherState.nullable(),
+  /** `polar_ss_share_tls`: clients that use TLS share backends as well. Left out by agents before contract 1.26. */
+  sharesTls: z.boolean().optional(),
 })
 export type SharedServerSeen = z.infer<typeof SharedServerSeen>
 
@@ -130,12 +132,20 @@ const stateWords: Record<
 }
 
 /** What a person reads for the state of Shared Server. */
-export const sharedServerWords = (seen: SharedServerSeen) => stateWords[sharedServerState(seen)]
+export function sharedServerWords(seen: SharedServerSeen) {
+  const state = sharedServerState(seen)
+  return state === 'on' && seen.sharesTls
+    ? {
+        ...stateWords.on,
+        meaning: 'Sessions that come through the shared port share backends, with TLS and without.',
+      }
+    : stateWords[state]
+}
 
 /** What Shared Server does not do yet, wherever a person turns it on. */
 export const SHARED_SERVER_LIMITS = [
   'Experimental: the engine’s list of known holes is in engine/modules/shared_server/README.md.',
-  'A client that uses TLS gets a backend of its own and gains nothing. libpq asks for TLS unless sslmode=disable says otherwise.',
+  'A client that uses TLS gets a backend of its own and gains nothing, unless polar_ss_share_tls is on; then one process ends TLS for all. libpq asks for TLS unless sslmode=disable says otherwise.',
   'Replication connections, and the databases and roles of polar_ss_dedicated_dbuser_names, are never shared.',
 ] as const
 
@@ -185,14 +195,16 @@ export function formatWait(ms: number): string {
 }
 
 /**
- * How to reach the shared port. A client that uses TLS is native, so the strings say that it does not; unless clients on other
- * hosts are let in over TLS only: then they have to, and `shared` is false.
+ * How to reach the shared port. Where clients that use TLS are native the strings say that they do not; unless clients on other
+ * hosts are let in over TLS only: then they have to, and `shared` is false. With `polar_ss_share_tls` they are those of the
+ * other port.
  */
 export function sharedConnection(
   target: ConnectionTarget,
-  port: number,
+  { port, sharesTls = false }: { port: number; sharesTls?: boolean | undefined },
   access: RemoteAccess | null | undefined,
 ): { forms: ConnectionForms; shared: boolean } {
-  const shared = !(access?.listens && requiresTls(access))
-  return { forms: connectionForms({ ...target, port }, null, shared ? 'disabled' : true), shared }
+  const tlsOnly = access?.listens === true && requiresTls(access)
+  const tls = tlsOnly || (sharesTls ? requiresTls(access) : 'disabled')
+  return { forms: connectionForms({ ...target, port }, null, tls), shared: sharesTls || !tlsOnly }
 }

@@ -92,7 +92,9 @@ export function formatConnections(
     `state         ${words.title}: ${words.meaning}`,
     `port          ${server.port}`,
     ...(connection && server.port !== null && state !== 'down'
-      ? [`connect       ${sharedConnection(connection, server.port, remoteAccess).forms.psql}`]
+      ? [
+          `connect       ${sharedConnection(connection, { ...server, port: server.port }, remoteAccess).forms.psql}`,
+        ]
       : []),
     ...(server.tls
       ? ['tls           on: a client that uses it gets a backend of its own; connect with sslmode=disable']

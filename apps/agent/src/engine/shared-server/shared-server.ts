@@ -21,6 +21,7 @@ function seenFromRow(row: Record<string, unknown> | undefined, postmasterPid: nu
   const seen = SharedServerSeen.safeParse({
     port,
     enabled: row.enabled,
+    sharesTls: row.shares_tls,
     dispatcher: port === null ? null : dispatcherState(row.dispatcher_pid, postmasterPid),
   })
   // views of a later version may answer otherwise: then it is unknown, not off

@@ -9,7 +9,8 @@ export function SharedConnection() {
   if (!connection || !sharedServer?.port || state !== 'running') return null
   const server = sharedServerState(sharedServer)
   if (server === 'down') return null
-  const { forms, shared } = sharedConnection(connection, sharedServer.port, remoteAccess)
+  const { port, sharesTls } = sharedServer
+  const { forms, shared } = sharedConnection(connection, { port, sharesTls }, remoteAccess)
   return (
     <ConnectionCard
       connection={forms}
@@ -18,9 +19,11 @@ export function SharedConnection() {
       description={
         server === 'native'
           ? 'Shared Server is off for new sessions: each gets a backend of its own, as at the other port.'
-          : shared
-            ? 'Sessions share backends here. A client that uses TLS gets a backend of its own, so these strings leave TLS out: use them where the network is trusted.'
-            : 'Clients on other hosts connect over TLS only, and each gets a backend of its own. Clients on this host share backends with sslmode=disable.'
+          : sharesTls
+            ? 'Sessions share backends here, with TLS and without: one process of the server ends TLS for all of them.'
+            : shared
+              ? 'Sessions share backends here. A client that uses TLS gets a backend of its own, so these strings leave TLS out: use them where the network is trusted.'
+              : 'Clients on other hosts connect over TLS only, and each gets a backend of its own. Clients on this host share backends with sslmode=disable.'
       }
     />
   )
