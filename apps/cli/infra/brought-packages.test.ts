@@ -160,7 +160,7 @@ describe.skipIf(why !== null)(`packages that a console brings to a host${why ? `
   }
 
   beforeAll(async () => {
-    home = await makeThrowawayHome()
+    home = await makeThrowawayHome({ enginePrefix: '/usr/lib/floe/engine/current' })
     directory = join(dirname(home.home), 'packages')
     mkdirSync(directory)
     const { FLOE_LOG: _, FLOE_STARTED: __, FLOE_CHECKOUT: ___, ...env } = process.env
