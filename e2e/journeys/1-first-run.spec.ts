@@ -25,6 +25,21 @@ test('nothing is shown without a session', async ({ page }) => {
   await expect(page.getByRole('heading', { name: 'Sign in' })).toBeVisible()
 })
 
+test('a passphrase that is entered before the page works goes nowhere, least of all into the address', async ({
+  browser,
+}) => {
+  const context = await browser.newContext({ javaScriptEnabled: false })
+  const page = await context.newPage()
+  await page.goto(`${process.env.FLOE_E2E_URL}/sign-in`)
+  await page.getByLabel('E-mail').fill('somebody@example.org')
+  await page.getByLabel('Passphrase', { exact: true }).fill('a passphrase of somebody')
+  await expect(page.getByRole('button', { name: 'Sign in' })).toBeDisabled()
+  await page.getByLabel('Passphrase', { exact: true }).press('Enter')
+  await expect(page.getByLabel('Passphrase', { exact: true })).toHaveValue('a passphrase of somebody')
+  expect(page.url()).toBe(`${process.env.FLOE_E2E_URL}/sign-in`)
+  await context.close()
+})
+
 test('an instance is created in the browser, runs within seconds, and psql connects by the shown string', async ({
   page,
 }) => {

@@ -1,6 +1,6 @@
 'use client'
 import type { Fault } from '@floe/domain'
-import { Button, Card, FaultAlert, Field, Input } from '@floe/ui'
+import { Button, Card, FaultAlert, Field, Input, useHydrated } from '@floe/ui'
 import { type FormEvent, useState } from 'react'
 import { PASSPHRASE_MIN, SetupCompleteInput } from '@/server/routers/setup/setup.types'
 import { useTRPCClient } from '@/trpc/client'
@@ -16,6 +16,7 @@ export function SetupForm({ token }: { token: string }) {
   const [errors, setErrors] = useState<Errors>({})
   const [fault, setFault] = useState<Fault | null>(null)
   const [busy, setBusy] = useState(false)
+  const hydrated = useHydrated()
 
   async function submit(event: FormEvent<HTMLFormElement>) {
     event.preventDefault()
@@ -43,7 +44,7 @@ export function SetupForm({ token }: { token: string }) {
       <p className="mt-0.5 mb-3 text-sm text-ink-muted">
         You become the owner of this installation. This link works once.
       </p>
-      <form className="flex flex-col gap-3" onSubmit={submit} noValidate>
+      <form className="flex flex-col gap-3" method="post" onSubmit={submit} noValidate>
         {fault ? <FaultAlert fault={fault} /> : null}
         <Field label="Name" error={errors.name}>
           {(control) => <Input {...control} name="name" autoComplete="name" autoFocus />}
@@ -54,7 +55,7 @@ export function SetupForm({ token }: { token: string }) {
         <Field label="Passphrase" hint={`At least ${PASSPHRASE_MIN} characters.`} error={errors.passphrase}>
           {(control) => <Input {...control} name="passphrase" type="password" autoComplete="new-password" />}
         </Field>
-        <Button type="submit" variant="primary" busy={busy}>
+        <Button type="submit" variant="primary" busy={busy} disabled={!hydrated}>
           Create owner
         </Button>
       </form>

@@ -1,6 +1,6 @@
 'use client'
 import type { Fault } from '@floe/domain'
-import { Button, Card, FaultAlert, Field, Input } from '@floe/ui'
+import { Button, Card, FaultAlert, Field, Input, useHydrated } from '@floe/ui'
 import { type FormEvent, useState } from 'react'
 import { signIn } from './session-client'
 
@@ -8,6 +8,7 @@ import { signIn } from './session-client'
 export function SignInForm({ next }: { next: string }) {
   const [fault, setFault] = useState<Fault | null>(null)
   const [busy, setBusy] = useState(false)
+  const hydrated = useHydrated()
 
   async function submit(event: FormEvent<HTMLFormElement>) {
     event.preventDefault()
@@ -27,7 +28,7 @@ export function SignInForm({ next }: { next: string }) {
   return (
     <Card className="w-full max-w-sm">
       <h1 className="mb-3 text-lg font-semibold text-ink">Sign in</h1>
-      <form className="flex flex-col gap-3" onSubmit={submit}>
+      <form className="flex flex-col gap-3" method="post" onSubmit={submit}>
         {fault ? <FaultAlert fault={fault} /> : null}
         <Field label="E-mail">
           {(control) => (
@@ -39,7 +40,7 @@ export function SignInForm({ next }: { next: string }) {
             <Input {...control} name="passphrase" type="password" autoComplete="current-password" required />
           )}
         </Field>
-        <Button type="submit" variant="primary" busy={busy}>
+        <Button type="submit" variant="primary" busy={busy} disabled={!hydrated}>
           Sign in
         </Button>
       </form>

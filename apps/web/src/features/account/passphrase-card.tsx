@@ -1,5 +1,5 @@
 'use client'
-import { Alert, Button, Card, FaultAlert, Field, Input } from '@floe/ui'
+import { Alert, Button, Card, FaultAlert, Field, Input, useHydrated } from '@floe/ui'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { Passphrase } from '@/server/api'
@@ -16,6 +16,7 @@ export function PassphraseCard() {
   const queryClient = useQueryClient()
   const [entries, setEntries] = useState(empty)
   const [errors, setErrors] = useState<Partial<typeof empty>>({})
+  const hydrated = useHydrated()
   const change = useMutation(
     trpc.account.changePassphrase.mutationOptions({
       onSuccess: () => {
@@ -49,7 +50,7 @@ export function PassphraseCard() {
   const ended = change.data?.endedSessions ?? 0
   return (
     <Card title="Passphrase" description="A new passphrase ends your sessions in all other browsers.">
-      <form className="flex flex-col gap-3" onSubmit={submit} noValidate>
+      <form className="flex flex-col gap-3" method="post" onSubmit={submit} noValidate>
         {change.error ? <FaultAlert fault={faultOf(change.error)} /> : null}
         {change.data ? (
           <Alert tone="good" title="Passphrase changed">
@@ -72,7 +73,7 @@ export function PassphraseCard() {
           {(control) => <Input {...control} {...entry('again', 'new-password')} />}
         </Field>
         <div>
-          <Button type="submit" busy={change.isPending}>
+          <Button type="submit" busy={change.isPending} disabled={!hydrated}>
             Change passphrase
           </Button>
         </div>
