@@ -87,6 +87,15 @@ async function sessionAt(m: ClusterMember): Promise<SharedSession> {
   return session
 }
 
+/** In which mode a session is that logs in there now, in the engine's words. */
+async function modeAt(m: ClusterMember): Promise<string | undefined> {
+  const { client } = await sessionAt(m)
+  const { rows } = await client.query<{ mode: string }>(
+    'select mode from polar_stat_session where worker_pid = pg_backend_pid()',
+  )
+  return rows[0]?.mode
+}
+
 /** Sessions in every state in which one can be when its primary goes; all of them share backends. */
 async function sessionsInEveryState(m: ClusterMember) {
   const parked = await Promise.all(Array.from({ length: 12 }, () => sessionAt(m)))
@@ -159,12 +168,7 @@ test('a switchover ends each shared session with 57P01, and the new primary serv
   expect(await fixture.lost(one, [...unshared.acknowledged, ...through.acknowledged])).toEqual([])
   // what was not committed is nowhere, and nobody holds a lock from before
   expect(await fixture.ask(now, 'update row_of_all set n = n + 1 returning n')).toEqual([{ n: 2 }])
-  const [mode] = (
-    await (
-      await sessionAt(now)
-    ).client.query('select mode from polar_stat_session where worker_pid = pg_backend_pid()')
-  ).rows
-  expect(mode).toEqual({ mode: 'shared' })
+  expect(await modeAt(now)).toBe('shared')
 }, 120_000)
 
 test('a failover by command after a kill: no shared session hangs, and the new primary serves at its shared port', async () => {
@@ -195,10 +199,5 @@ test('a failover by command after a kill: no shared session hangs, and the new p
   expect(now.instanceId).not.toBe(former.instanceId)
   expect(await fixture.lost(one, [...unshared.acknowledged, ...through.acknowledged])).toEqual([])
   await fixture.carryOut('rejoin-standby', { instanceId: former.instanceId })
-  const [mode] = (
-    await (
-      await sessionAt(now)
-    ).client.query('select mode from polar_stat_session where worker_pid = pg_backend_pid()')
-  ).rows
-  expect(mode).toEqual({ mode: 'shared' })
+  expect(await modeAt(now)).toBe('shared')
 }, 120_000)
