@@ -604,6 +604,8 @@ export class FakeAgent {
       pendingRestart: [],
       newestSeq: null,
       observedAt: Date.now(),
+      // agents keep what they were told, whatever becomes of the engine
+      ...(before?.primaryKnown ? { primaryKnown: before.primaryKnown } : {}),
     })
     this.changed()
   }
