@@ -463,6 +463,10 @@ export class FakeAgent {
         return { data: '', crc32: 0, damaged: [] }
       case 'write-copies':
         return { bytes: 0 }
+      case 'restore-pages':
+        return { redo: task.redo, blocks: task.blocks, warnings: [] }
+      case 'drop-restored-pages':
+        return {}
       case 'prepare-role':
         return { role: null, former: null, verifier: null }
       case 'admit-roles':
