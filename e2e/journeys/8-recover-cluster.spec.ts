@@ -94,9 +94,25 @@ if (process.env.FLOE_TEST_LONG)
     await looksRight(page, 'none-runs')
     const dialog = await openDialog(page)
     await checkAccessibility(page)
-    await page.screenshot({ path: test.info().outputPath('dialog.png') })
+    for (const [colorScheme, width] of [
+      ['dark', 390],
+      ['light', 1280],
+    ] as const) {
+      await page.emulateMedia({ colorScheme })
+      await page.setViewportSize({ width, height: 844 })
+      await page.screenshot({ path: test.info().outputPath(`dialog-${colorScheme}-${width}.png`) })
+    }
     await expect(dialog.getByRole('button', { name: 'Recover cluster' })).toBeDisabled()
     await dialog.getByLabel('Type both to confirm').fill('both')
+    // what cannot be a base backup's place, and an archive without one, are said before anything is ordered
+    await dialog.getByLabel('Base backup').fill('backup')
+    await expect(dialog.getByRole('button', { name: 'Recover cluster' })).toBeDisabled()
+    await dialog.getByLabel('Base backup').fill('')
+    await dialog.getByLabel('WAL archive').fill('/srv/wal')
+    await expect(dialog.getByText('A WAL archive is of use only with a base backup.')).toBeVisible()
+    await page.screenshot({ path: test.info().outputPath('dialog-refused.png') })
+    await expect(dialog.getByRole('button', { name: 'Recover cluster' })).toBeDisabled()
+    await dialog.getByLabel('WAL archive').fill('')
     await dialog.getByRole('button', { name: 'Recover cluster' }).click()
     await expect(dialog).toBeHidden({ timeout: 30_000 })
     await expect(page.getByText(/^Recover cluster/).first()).toBeVisible()
