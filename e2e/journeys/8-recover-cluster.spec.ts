@@ -105,6 +105,7 @@ if (process.env.FLOE_TEST_LONG)
     await expect(dialog.getByRole('button', { name: 'Recover cluster' })).toBeDisabled()
     await dialog.getByLabel('Type both to confirm').fill('both')
     // what cannot be a base backup's place, and an archive without one, are said before anything is ordered
+    await dialog.getByText('With a base backup').click()
     await dialog.getByLabel('Base backup').fill('backup')
     await expect(dialog.getByRole('button', { name: 'Recover cluster' })).toBeDisabled()
     await dialog.getByLabel('Base backup').fill('')

@@ -16,6 +16,8 @@ const problem = (directory: string): string | undefined => {
   return parsed?.success === false ? `It ${parsed.error.issues[0]?.message}.` : undefined
 }
 
+const { backup: backupWords, ...withoutBackup } = recoverWords
+
 /** Offered while no member of a cluster with standbys runs: then each may wait for what only another one’s disk has. */
 export function RecoverCluster({ detail }: { detail: ClusterDetail }) {
   const { cluster } = detail
@@ -81,10 +83,16 @@ export function RecoverCluster({ detail }: { detail: ClusterDetail }) {
           )
         }
       >
-        {Object.entries(recoverWords).map(([what, words]) => (
+        {Object.entries(withoutBackup).map(([what, words]) => (
           <p key={what}>{words}</p>
         ))}
-        <BackupFields directories={directories} hostName={primary.hostName} onChange={setDirectories} />
+        <details className="rounded-md border border-line">
+          <summary className="px-3 py-2 text-sm font-medium">With a base backup</summary>
+          <div className="flex flex-col gap-3 px-3 pb-3">
+            <p>{backupWords}</p>
+            <BackupFields directories={directories} hostName={primary.hostName} onChange={setDirectories} />
+          </div>
+        </details>
       </ConfirmDialog>
     </>
   )
