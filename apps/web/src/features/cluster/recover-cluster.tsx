@@ -86,7 +86,10 @@ export function RecoverCluster({ detail }: { detail: ClusterDetail }) {
         {Object.entries(withoutBackup).map(([what, words]) => (
           <p key={what}>{words}</p>
         ))}
-        <details className="rounded-md border border-line">
+        <details
+          className="rounded-md border border-line"
+          open={directories.backup !== '' || directories.wal !== '' || undefined}
+        >
           <summary className="px-3 py-2 text-sm font-medium">With a base backup</summary>
           <div className="flex flex-col gap-3 px-3 pb-3">
             <p>{backupWords}</p>
