@@ -3,7 +3,7 @@
 use strict;
 use warnings FATAL => 'all';
 use Test::More;
-use Floe::Test::Torn qw(tear_pages);
+use Floe::Test::Torn qw(remember_files forget_files tear_pages);
 
 package Crashed
 {
@@ -12,7 +12,10 @@ package Crashed
 
 my ($directory, $before, $redo, $share, $seed) = @ARGV;
 srand($seed);
-my $torn = tear_pages(bless({ directory => $directory }, 'Crashed'), { directory => $before, redo => $redo }, share => $share);
+my $remembered = remember_files(bless { directory => $before }, 'Crashed');
+is($remembered->{redo}, $redo, 'the files are those of the checkpoint');
+my $torn = tear_pages(bless({ directory => $directory }, 'Crashed'), $remembered, share => $share);
+forget_files($remembered);
 ok($torn->{torn} > 0, 'pages are torn');
 note("torn $torn->{torn}");
 done_testing();
