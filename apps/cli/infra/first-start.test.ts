@@ -156,6 +156,36 @@ END
     expect(stdout).not.toContain('the token was asked for')
   })
 
+  test('an archive of packages is installed, and what runs then is theirs', () => {
+    const { stdout, stderr } = refused(
+      {
+        floe: 'fetched',
+        archive: { url, sha256: 'a'.repeat(64) },
+        before: `${files}
+          cd /run/files
+          mkdir -p packages made/DEBIAN made/usr/bin made/usr/sbin made/usr/lib/floe-of-the-test
+          cp -r tree/infra made/usr/lib/floe-of-the-test/
+          ln -s ../lib/floe-of-the-test/infra/host-prepare/floe-host-prepare made/usr/sbin/floe-host-prepare
+          cp tree/floe made/usr/bin/floe
+          printf 'Package: floe-of-the-test\\nVersion: 1\\nArchitecture: all\\nMaintainer: a <a@example.org>\\nDescription: a\\n' \\
+            >made/DEBIAN/control
+          dpkg-deb --build made packages/floe.deb >/run/packed
+          tar --create --gzip --file floe.tar.gz packages
+          sum=$(sha256sum floe.tar.gz)
+          sed -i "s/^FLOE_ARCHIVE_SHA256=.*/FLOE_ARCHIVE_SHA256='\${sum%% *}'/" /etc/floe/archive.env
+          cd /`,
+        after: `dpkg-query --show floe-of-the-test; readlink -f /opt/floe/floe; ls /opt/floe
+          first; echo "again $?"`,
+      },
+      { nvme0n1: 'Amazon Elastic Block Store' },
+    )
+    expect(stdout).toContain('floe-of-the-test\t1\n/usr/bin/floe\nfloe\ninfra\n')
+    expect(stdout.match(/^Setting up floe-of-the-test/gm)).toHaveLength(1)
+    expect(stdout.match(/passed over: \/dev\/nvme0n1 .*not of the model asked for/g)).toHaveLength(2)
+    expect(stderr).toContain('ERROR:  there is no empty local NVMe disk')
+    expect(stdout).not.toContain('the token was asked for')
+  })
+
   test('a disk that holds data is refused before a token is spent', () => {
     const { stdout, stderr } = refused({}, undefined, (device) => spawnSync('mkfs.xfs', ['-q', device]))
     expect(stdout).toMatch(/passed over: \/dev\/nvme0n1 .*it holds data: xfs/)
