@@ -68,7 +68,7 @@ describe.skipIf(guest === '')(`a host from its user data${here}`, () => {
   const start = async () => {
     machine = new RunningGuest({
       memoryMegabytes: 2_048,
-      append: 'root=/dev/nvme0n1 rootflags=noatime rw',
+      append: 'root=/dev/nvme0n1 rw',
       arguments: ['-fw_cfg', `name=opt/floe.enrolment-token,file=${join(room, 'token')}`],
       disks: ['root', 'one', 'two'].map((serial) => ({ serial, path: join(room, serial) })),
       boundMs: 60 * MINUTE_MS,
