@@ -7,6 +7,7 @@ import { waitUntil } from '@floe/host/wait'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { HostsInNamespaces, type NamespaceHost } from '../src/bench/chaos/hosts-in-namespaces'
 import { emptyDisk, guest, here, RunningGuest } from './guest/machine'
+import { field, laterPackages } from './later-packages'
 
 const checkout = join(import.meta.dirname, '../../..')
 const terraform = process.env.FLOE_TEST_TERRAFORM || 'terraform'
@@ -26,6 +27,7 @@ describe.skipIf(guest === '')(`a host from its user data${here}`, () => {
   let console: NamespaceHost
   let port: ReturnType<HostsInNamespaces['addMachine']>
   let machine: RunningGuest
+  let built: string[]
   let password = ''
   let uri = ''
   let rows = ''
@@ -131,6 +133,7 @@ describe.skipIf(guest === '')(`a host from its user data${here}`, () => {
     const packages = join(room, 'packages')
     const packed = await program(join(checkout, 'floe'), ['engine', 'package', '--output', packages])
     expect([packed.status, packed.stderr]).toEqual([0, expect.anything()])
+    built = packed.stdout.trim().split('\n')
     const files = join(room, 'files')
     mkdirSync(files)
     execFileSync('tar', ['-czf', join(files, 'floe.tar.gz'), '-C', room, 'packages'])
@@ -254,6 +257,43 @@ describe.skipIf(guest === '')(`a host from its user data${here}`, () => {
       for (const line of ['Restart=no', 'ActiveState=active', 'UnitFileState=static'])
         expect(said.split('\n')).toContain(line)
       expect(said).not.toContain('.service loaded failed')
+    },
+    3 * BOUND_MS,
+  )
+
+  test(
+    'packages are brought from the console to its dpkg, once root has allowed it, and its instance is moved onto them',
+    async () => {
+      const later = join(room, 'later')
+      laterPackages(built, later)
+      const upgrade = () => floe('host', 'upgrade', 'db1', '--packages', later, '--confirm', 'db1')
+      const refused = await upgrade()
+      expect(refused).toMatchObject({
+        status: 1,
+        stderr: expect.stringContaining('/etc/floe/accept-packages'),
+      })
+      await machine.run('install -D -m 644 /dev/null /etc/floe/accept-packages')
+      await waitUntil(
+        'the console knows that it takes packages',
+        async () =>
+          (await floe('host', 'upgrade', 'db1', '--packages', later)).stdout.startsWith('Packages of host'),
+        BOUND_MS,
+        1_000,
+      )
+      const done = await upgrade()
+      expect(done).toMatchObject({ status: 0 })
+      await reachable()
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query's own
+      const show = "dpkg-query --show --showformat='${Package} ${Version} ${db:Status-Status}\n' 'floe-*'"
+      const { said } = await machine.run(`${show}; dpkg --audit; systemctl is-active floe-agent.service
+        ls -l /proc/$(systemctl show 'floe-instance@*' --value --property MainPID)/exe`)
+      const version = field(built[2] as string, 'Version')
+      expect(said).toContain(`floe-agent ${version}.1 installed\n`)
+      expect(said).toMatch(/^floe-engine-\S+next \S+\.1 installed$/m)
+      expect(said).toMatch(/^active$/m)
+      expect(said).toMatch(/ -> \/usr\/lib\/floe\/engine\/\S+next\/bin\/postgres$/m)
+      expect((await floe('host', 'show', 'db1')).stdout).toContain(`${version}.1`)
+      expect(await counted()).toBe(rows)
     },
     3 * BOUND_MS,
   )
