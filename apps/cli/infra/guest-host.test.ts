@@ -30,6 +30,8 @@ describe.skipIf(guest === '')(`a host from its user data${here}`, () => {
   let built: string[]
   let password = ''
   let uri = ''
+  /** Where the former primary was reached. */
+  let former = ''
   let rows = ''
 
   const program = (file: string, words: string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> =>
@@ -296,5 +298,76 @@ describe.skipIf(guest === '')(`a host from its user data${here}`, () => {
       expect(await counted()).toBe(rows)
     },
     3 * BOUND_MS,
+  )
+
+  test(
+    'while it is off its standby takes over, and nothing that was acknowledged is lost',
+    async () => {
+      const [here] = (await floeJson<{ name: string }[]>('host', 'list')).filter(({ name }) => name !== 'db1')
+      await floeJson('standby', 'create', 'shop', 'shop-2', '--host', here?.name as string)
+      await floeJson('cluster', 'synchronous', 'shop', 'shop-2', '--first', '1', '--strict', '--mode', 'on')
+      const said = await client('pgbench', ['-n', '-c', '2', '-t', '100'])
+      expect(said).toContain('number of failed transactions: 0 ')
+      rows = await counted()
+      expect(rows).toMatch(/^400 (-?\d+) \1$/)
+      await machine.powerOff()
+      await waitUntil(
+        'the console misses the host',
+        async () => {
+          const hosts = await floeJson<{ name: string; state: string }[]>('host', 'list')
+          return hosts.find(({ name }) => name === 'db1')?.state !== 'online'
+        },
+        BOUND_MS,
+        1_000,
+      )
+      const failover = ['cluster', 'failover', 'shop', '--to', 'shop-2', '--unreachable-host', 'db1']
+      const ended = await floe(...failover)
+      expect(ended).toMatchObject({
+        status: 0,
+        stdout: expect.stringContaining('The former primary is not fenced: its host is unreachable.'),
+      })
+      former = uri
+      uri = (await floeJson<{ connectionString: string }>('instance', 'show', 'shop-2')).connectionString
+      expect(await counted()).toBe(rows)
+      await sql('CREATE TABLE after_the_failover ()')
+    },
+    3 * BOUND_MS,
+  )
+
+  test(
+    'when it is back the former primary is fenced and stays down, also for a start by hand, until it is rejoined',
+    async () => {
+      await start()
+      await reachable()
+      await waitUntil(
+        'the former primary is fenced',
+        async () => (await floeJson<{ state: string }>('instance', 'show', 'shop')).state === 'fenced',
+        BOUND_MS,
+        3_000,
+      )
+      const { instanceId } = await floeJson<{ instanceId: string }>('instance', 'show', 'shop')
+      const unit = `floe-instance@${instanceId}.service`
+      const byHand = await machine.run(`systemctl start ${unit}`)
+      expect(byHand.status).not.toBe(0)
+      const { said } = await machine.run(`systemctl show ${unit} --property ActiveState; pgrep -x postgres`)
+      expect(said).toBe('ActiveState=inactive')
+      await expect(sql('SELECT 1', former)).rejects.toThrow('psql ended with 2')
+      await floeJson('standby', 'rejoin', 'shop')
+      await running('shop')
+      expect(await sql('SELECT pg_is_in_recovery()', former)).toBe('t')
+      expect(await sql("SELECT to_regclass('after_the_failover') IS NOT NULL", former)).toBe('t')
+    },
+    3 * BOUND_MS,
+  )
+
+  test(
+    'the agent’s removal leaves its instance running',
+    async () => {
+      const removed = await machine.run('dpkg --remove floe-agent')
+      expect(removed).toMatchObject({ status: 0 })
+      expect((await machine.run('systemctl is-active floe-agent.service')).said).toBe('inactive')
+      expect(await sql('SELECT pg_is_in_recovery()', former)).toBe('t')
+    },
+    BOUND_MS,
   )
 })
