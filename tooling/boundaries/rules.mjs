@@ -81,7 +81,7 @@ export const agentRooms = {
   'engine/wal': ['host', ...ofEngine('cluster', 'directory')],
   'engine/copies': ['host', ...ofEngine('directory', 'wal')],
   'engine/creation': ['host', ...ofEngine('access', 'directory', 'libraries', 'page-repair', 'settings')],
-  'engine/restore': ['host', ...ofEngine('creation', 'directory', 'process')],
+  'engine/restore': ['host', ...ofEngine('creation', 'directory', 'process', 'wal')],
   metrics: ['engine'],
   'tasks/runner': ['host', 'engine'],
   'tasks/instance': ['host', 'engine', 'tasks/runner'],

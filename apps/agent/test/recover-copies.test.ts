@@ -1,6 +1,8 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
+  appendFileSync,
+  chmodSync,
   chownSync,
   closeSync,
   existsSync,
@@ -22,6 +24,7 @@ import { crc32 } from 'node:zlib'
 import type { TaskResult, TaskStatus } from '@floe/agent-contract'
 import {
   type BlockAddress,
+  blockKey,
   COPY_RECORD_BYTES,
   compareLsn,
   type Lsn,
@@ -29,9 +32,10 @@ import {
   type TornList,
   tornBlocks,
 } from '@floe/domain'
-import { waitUntil } from '@floe/testkit'
+import { makeScratchDirectory, waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { copyRecord } from '../src/engine/copies/read-pieces'
+import { walFileName } from '../src/engine/wal/wal-file'
 import { AgentFixture } from './agent-fixture'
 import { StandbyFixture } from './standby-fixture'
 
@@ -39,11 +43,13 @@ import { StandbyFixture } from './standby-fixture'
 
 let f: AgentFixture
 let s: StandbyFixture
+const scratch = makeScratchDirectory('recover')
 let primary: string
 let standby: string
 const TRUTH = 'select count(*)::int as n, sum(b)::int as b, md5(string_agg(c, null order by a)) as c from t'
 
 beforeAll(async () => {
+  chmodSync(scratch.path, 0o777)
   f = await AgentFixture.start(8)
   s = new StandbyFixture(f)
   primary = await s.primary('torn', { shared_buffers: '1MB', wal_keep_size: '1GB' })
@@ -89,7 +95,10 @@ beforeAll(async () => {
     })
   }
 }, 120_000)
-afterAll(() => f.remove())
+afterAll(async () => {
+  await f.remove()
+  scratch.remove()
+})
 
 const stateDirectory = () => join(f.agent.home.home, 'agent')
 const at = (id: string, ...path: string[]) => join(f.dataDirectory(id), ...path)
@@ -117,7 +126,7 @@ function tear(path: string, after: string, nth: number): number[] {
 }
 
 /** Both end at once and are torn; the standby begins recovery further back, and lacks the newest WAL. Answers what was committed. */
-async function tearBoth(tears: { primary: string[]; standby: string[] }) {
+async function tearBoth(tears: { primary: string[]; standby: string[]; nthOfStandby?: number }) {
   await s.caughtUp(primary, standby)
   await f.query(primary, 'checkpoint')
   await s.caughtUp(primary, standby)
@@ -141,7 +150,7 @@ async function tearBoth(tears: { primary: string[]; standby: string[] }) {
   return {
     truth,
     primary: paths.primary.flatMap((path) => tear(at(primary, path), redoOfPrimary, 3)),
-    standby: paths.standby.flatMap((path) => tear(at(standby, path), redoOfStandby, 3)),
+    standby: paths.standby.flatMap((path) => tear(at(standby, path), redoOfStandby, tears.nthOfStandby ?? 3)),
   }
 }
 
@@ -431,6 +440,221 @@ test('what is not a piece of what this standby lacks is refused, and nothing is 
   await done(write({ kind: 'origin', header: ofPrimary.header }))
   await bothComeUp(torn.truth)
 }, 240_000)
+
+// ---- what nobody has whole
+
+/** A base backup of an instance as a person makes it, as the instance's user. */
+async function backUp(id: string, name: string): Promise<string> {
+  const directory = join(scratch.path, name)
+  const port = String((await f.observed(id))?.port)
+  asUserOf(
+    id,
+    'pg_basebackup',
+    '-D',
+    directory,
+    '-c',
+    'fast',
+    '-h',
+    '127.0.0.1',
+    '-p',
+    port,
+    '-U',
+    'postgres',
+  )
+  return directory
+}
+
+function asUserOf(id: string, program: string, ...args: string[]): string {
+  const r = spawnSync(join(f.installation.enginePrefix, 'bin', program), args, {
+    cwd: '/',
+    env: { PGPASSWORD: 'open sesame', LC_ALL: 'C' },
+    encoding: 'utf8',
+    ...f.userOf(id),
+  })
+  if (r.status !== 0) throw new Error(`${program}: ${r.stdout}${r.stderr}`)
+  return r.stdout
+}
+
+function copied(backup: string, name: string): string {
+  const directory = join(scratch.path, name)
+  const { uid, gid } = lstatSync(backup)
+  const r = spawnSync('cp', ['-r', backup, directory], { uid, gid })
+  expect(r.status).toBe(0)
+  return directory
+}
+
+/** Of the primary's files, and of what lies beside them: whatever a restore changed would show. */
+const unchanged = () => ({
+  beside: readdirSync(join(f.dataDirectory(primary), '..')).sort(),
+  control: readFileSync(at(primary, 'global/pg_control')).toString('hex'),
+  torn: readFileSync(at(primary, 'page_repair.torn'), 'utf8'),
+  wal: readdirSync(at(primary, 'pg_wal')).sort(),
+})
+
+/** A list that ends earlier, under a CRC that is right. */
+function endingAt(text: string, end: string): string {
+  const crcAt = text.indexOf('\ncrc32: ') + 1
+  const lines = text.slice(0, crcAt).replace(/^end: .*$/m, `end: ${end}`)
+  const rest = text.slice(text.indexOf('\n', crcAt))
+  return `${lines}crc32: ${crc32(lines).toString(16).toUpperCase().padStart(8, '0')}${rest}`
+}
+
+test('torn on both: a base backup that is restored beside the primary gives what nobody has whole', async () => {
+  const backup = await backUp(primary, 'base')
+  await f.query(primary, 'update t set b = b + 1 where a % 5 = 0')
+  await f.query(primary, 'select pg_switch_wal()')
+  const torn = await tearBoth({ primary: ['t'], standby: ['t', 't_pkey'], nthOfStandby: 1 })
+  const lists = { ofPrimary: await list(primary), ofStandby: await list(standby) }
+  const { ofPrimary, ofStandby } = lists
+  const { control } = ofPrimary
+  const ofBoth = new Set((tornBlocks(ofPrimary) ?? []).map(blockKey))
+  const blocks = tornBlocks(ofStandby) as BlockAddress[]
+  const lost = blocks.filter((block) => ofBoth.has(blockKey(block)))
+  expect(lost.length).toBeGreaterThan(5)
+  expect(lost.length).toBeLessThan(blocks.length)
+  const task = (more: object = {}) => ({
+    kind: 'restore-pages',
+    instanceId: primary,
+    control,
+    backupDirectory: backup,
+    walDirectory: null,
+    redo: ofStandby.redo,
+    blocks: ofStandby.blocks,
+    relations: ofStandby.relations,
+    ...more,
+  })
+  const before = unchanged()
+  const refused = async (more: object) => {
+    const { state, fault } = await s.run(task(more))
+    expect(state).toBe('failed')
+    expect(unchanged()).toEqual(before)
+    return fault?.code
+  }
+
+  // ---- a directory that a person names is a stranger
+  expect(await refused({ control: '0'.repeat(64) })).toBe('recover.started_meanwhile')
+  expect(await refused({ backupDirectory: join(scratch.path, 'nowhere') })).toBe('restore.no_directory')
+  expect(await refused({ backupDirectory: scratch.path })).toBe('restore.no_backup')
+  expect(await refused({ blocks: ofStandby.blocks + 1 })).toBe('recover.no_list')
+  const linked = copied(backup, 'linked')
+  symlinkSync(at(primary, 'postgresql.conf'), join(linked, 'base/1/link'))
+  expect(await refused({ backupDirectory: linked })).toBe('restore.link')
+  const closed = copied(backup, 'closed')
+  chownSync(closed, 0, 0)
+  chmodSync(closed, 0o700)
+  if (f.userOf(primary).uid !== 0)
+    expect(await refused({ backupDirectory: closed })).toBe('restore.not_readable')
+  // nothing that is configured in it runs
+  const hostile = copied(backup, 'hostile')
+  const ran = join(scratch.path, 'ran')
+  const { uid, gid } = lstatSync(backup)
+  for (const name of ['postgresql.conf', 'postgresql.auto.conf']) {
+    const words = `restore_command = 'touch ${ran}'\narchive_cleanup_command = 'touch ${ran}'\nrecovery_end_command = 'touch ${ran}'\nshared_preload_libraries = 'nowhere'\nprimary_conninfo = 'host=127.0.0.1'\n`
+    appendFileSync(join(hostile, name), words)
+  }
+  await done(s.run(task({ backupDirectory: hostile })))
+  expect(existsSync(ran)).toBe(false)
+  await done(s.run({ kind: 'drop-restored-pages', instanceId: primary }))
+  expect(unchanged()).toEqual(before)
+
+  // ---- what is not of this primary's history, or does not reach its end
+  const stranger = await f.createRunning({ name: 'stranger' })
+  const other = await backUp(stranger, 'other')
+  spawnSync('chown', ['-R', `${uid}:${gid}`, other])
+  expect(await refused({ backupDirectory: other })).toBe('restore.other_system')
+  const promoted = copied(backup, 'promoted')
+  // what it lists is not what a server that ran there leaves
+  rmSync(join(promoted, 'backup_manifest'))
+  writeFileSync(join(promoted, 'recovery.signal'), '')
+  writeFileSync(
+    join(promoted, 'postgresql.conf'),
+    `restore_command = 'false'\nlisten_addresses = ''\nport = 5499\nunix_socket_directories = '${scratch.path}'\n`,
+  )
+  writeFileSync(join(promoted, 'postgresql.auto.conf'), '')
+  for (const name of ['recovery.signal', 'postgresql.conf', 'postgresql.auto.conf'])
+    chownSync(join(promoted, name), uid, gid)
+  asUserOf(primary, 'pg_ctl', '-D', promoted, '-w', '-l', join(scratch.path, 'promoted.log'), 'start')
+  await waitUntil('the copy has a timeline of its own', async () =>
+    existsSync(join(promoted, 'pg_wal/00000002.history')),
+  )
+  asUserOf(primary, 'pg_ctl', '-D', promoted, '-w', '-m', 'fast', 'stop')
+  expect(await refused({ backupDirectory: promoted })).toBe('restore.other_timeline')
+  const [, begun = ''] =
+    /^CHECKPOINT LOCATION: (\S+)$/m.exec(readFileSync(join(backup, 'backup_label'), 'utf8')) ?? []
+  const own = before.torn
+  writeFileSync(at(primary, 'page_repair.torn'), endingAt(own, begun))
+  expect((await s.run(task())).fault?.code).toBe('restore.backup_ahead')
+  writeFileSync(at(primary, 'page_repair.torn'), own)
+  // the standby's recovery would begin after what the restored files have for certain
+  expect(await refused({ redo: ofPrimary.end })).toBe('restore.not_recovered')
+  // a segment that lies nowhere is named before a byte is copied; from an archive it is taken
+  const archive = join(scratch.path, 'archive')
+  mkdirSync(archive)
+  const gap = walFileName(
+    ofPrimary.timeline,
+    BigInt(segmentOf(ofPrimary.redo, ofPrimary) - 1),
+    BigInt(ofPrimary.segmentBytes),
+  )
+  expect(existsSync(join(backup, 'pg_wal', gap))).toBe(false)
+  renameSync(at(primary, 'pg_wal', gap), join(archive, gap))
+  const missing = await s.run(task())
+  expect(missing.fault).toMatchObject({ code: 'restore.wal_missing' })
+  expect(missing.fault?.detail).toContain(gap.slice(8))
+  // one that is there and is not what it is named ends the replay, not its promise
+  const cut = join(scratch.path, 'cut')
+  mkdirSync(cut)
+  writeFileSync(join(cut, gap), Buffer.alloc(ofPrimary.segmentBytes))
+  expect((await s.run(task({ walDirectory: cut }))).fault?.code).toBe('restore.wal_ends_early')
+
+  // ---- killed in it, and run again
+  const key = await f.begin(task({ walDirectory: archive }) as never)
+  const beside = () => readdirSync(join(f.dataDirectory(primary), '..'))
+  await waitUntil(
+    'the backup is being restored',
+    async () => beside().some((n) => n.startsWith('restore-')),
+    30_000,
+    1,
+  )
+  await f.agent.end('SIGKILL')
+  await f.agent.start()
+  const restored = await done<TaskResult<'restore-pages'>>(f.ended(key))
+  expect(restored.blocks).toBe(ofStandby.blocks)
+  expect(compareLsn(restored.redo, ofStandby.redo)).toBeGreaterThanOrEqual(0)
+  expect(compareLsn(restored.redo, ofPrimary.end)).toBeLessThan(0)
+  expect(beside().filter((n) => n.startsWith('restore'))).toEqual(['restored-pages'])
+
+  await done(write({ kind: 'begin', bytes: 50_000_000 }))
+  await bringWal(lists)
+  for (const [first, block] of blocks.entries()) {
+    const all = ofBoth.has(blockKey(block))
+    const piece = { kind: 'pages', blocks: [block] }
+    if (all) expect((await done<Sent>(read(control, piece))).damaged).toEqual([block])
+    const sent = await done<Sent>(read(control, { ...piece, restored: { first, all } }))
+    expect(sent.damaged).toEqual([])
+    // what is not whole there comes from the backup as well, though no list names it
+    if (all)
+      expect(await done<Sent>(read(control, { ...piece, restored: { first, all: false } }))).toEqual(sent)
+    // another block's record is none of this one
+    if (first === 0)
+      expect(
+        (await done<Sent>(read(control, { ...piece, restored: { first: 1, all: true } }))).damaged,
+      ).toEqual([block])
+    await done(write({ kind: 'pages', first, ...sent }))
+  }
+  await done(write({ kind: 'origin', header: ofPrimary.header }))
+  await bothComeUp(torn.truth)
+  await done(s.run({ kind: 'drop-restored-pages', instanceId: primary }))
+  expect(beside().filter((n) => n.startsWith('restore'))).toEqual([])
+  // every page of both is right
+  for (const instanceId of [standby, primary]) {
+    await f.must({ kind: 'stop-instance', instanceId, mode: 'fast' })
+    expect(asUserOf(instanceId, 'pg_checksums', '--check', '-D', f.dataDirectory(instanceId))).toMatch(
+      /Bad checksums:\s+0/,
+    )
+  }
+  for (const instanceId of [primary, standby]) await f.must({ kind: 'start-instance', instanceId })
+  await s.caughtUp(primary, standby)
+}, 300_000)
 
 test('an instance that was stopped in order has no list', async () => {
   await f.must({ kind: 'stop-instance', instanceId: standby, mode: 'fast' })

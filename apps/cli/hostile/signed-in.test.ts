@@ -84,6 +84,11 @@ describe('wants more than their role', () => {
         ['viewer', 'cluster.deletionProtection', { clusterId: it.beta.instanceId, on: false }],
         ['viewer', 'cluster.recover', { clusterId: it.beta.instanceId, confirmName: 'beta' }],
         ['operator', 'cluster.recover', { clusterId: it.beta.instanceId, confirmName: 'beta' }],
+        [
+          'operator',
+          'cluster.recover',
+          { clusterId: it.beta.instanceId, confirmName: 'beta', backupDirectory: '/srv/base' },
+        ],
         ['operator', 'flashback.export', { ...beta, ...result }],
         ['operator', 'flashback.rows', { operationId: '00000000-0000-4000-8000-000000000000' }],
       ]

@@ -94,9 +94,11 @@ describe.skipIf(reason !== null)(`with its machine${reason ? ` (${reason})` : ''
 
   test('a shutdown ends the agent before instances, so their end is nobody’s wish', async () => {
     // one transaction, as a shutdown is: only the order of the units decides what ends first
-    await systemd.run('systemctl', 'stop', unit, `floe-instance-${instanceId}`)
-    expect((await status()).state).toBe('stopped')
-    expect((await status()).instancesRunning).toEqual([])
+    const said = await systemd.run('systemctl', 'stop', unit, `floe-instance-${instanceId}`)
+    // what stops Floe is a verb of its own, which says only in its status that it could not
+    expect([said, await is('is-failed', unit)]).toEqual(['', 'inactive'])
+    const { state, processes, instancesRunning } = await status()
+    expect({ state, processes, instancesRunning }).toMatchObject({ state: 'stopped', instancesRunning: [] })
     expect(JSON.parse(readFileSync(registration(), 'utf8'))).toMatchObject({ expected: 'running' })
   })
 

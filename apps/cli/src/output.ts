@@ -1,15 +1,46 @@
 import { type Fault, type FaultError, formatFault } from '@floe/domain'
 import { spoken } from './installation/package'
 
+const escaped = (c: string) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`
+
+/** Text of strangers (names, words of an engine) in a cell or within a line: it moves no cursor and begins no line of its own. */
+export const visible = (text: string): string => text.replace(/\p{C}/gu, escaped)
+
+/** Lines in which nothing steers a terminal, whoever has written them. */
+const steady = (lines: string): string => lines.replace(/[^\P{C}\n\t]/gu, escaped)
+
+/** The same value; JSON itself lets DEL and the control characters after it stand, and terminals follow some of these. */
+const json = (value: unknown, indent?: number): string =>
+  JSON.stringify(value, null, indent).replace(
+    /[\u007f-\u009f]/g,
+    (c) => `\\u00${c.charCodeAt(0).toString(16)}`,
+  )
+
+/** Prints lines for people. */
+export function printWords(lines: string): void {
+  process.stdout.write(spoken(`${steady(lines)}\n`))
+}
+
+/** Prints one line for programs. */
+export function printJsonLine(value: unknown): void {
+  process.stdout.write(`${json(value)}\n`)
+}
+
+/** Says beside the result what happens meanwhile. */
+export function tell(line: string): void {
+  process.stderr.write(spoken(`floe: ${steady(line)}\n`))
+}
+
 /** Prints the result of a verb: as JSON for programs, else in words. */
-export function printResult(json: boolean | undefined, value: unknown, format: () => string): void {
-  process.stdout.write(json ? `${JSON.stringify(value, null, 2)}\n` : spoken(`${format()}\n`))
+export function printResult(asJson: boolean | undefined, value: unknown, format: () => string): void {
+  if (asJson) process.stdout.write(`${json(value, 2)}\n`)
+  else printWords(format())
 }
 
 /** Prints a fault; with --json also as `{fault}` on standard output, so that a program always finds JSON there. */
-export function printFault(fault: Fault, json: boolean): void {
-  if (json) process.stdout.write(`${JSON.stringify({ fault })}\n`)
-  process.stderr.write(spoken(`floe: error: ${formatFault(fault)}\n`))
+export function printFault(fault: Fault, asJson: boolean): void {
+  if (asJson) printJsonLine({ fault })
+  tell(`error: ${formatFault(fault)}`)
 }
 
 /** 2 for a mistake in how the command was called, else 1. */
@@ -18,9 +49,10 @@ export function exitStatusOf(error: FaultError): 1 | 2 {
 }
 
 /** Columns padded to their widest cell; numbers to the right. An unknown cell is a dash, never 0. */
-export function table(headings: string[], rows: (string | number | null | undefined)[][]): string {
+export function table(names: string[], rows: (string | number | null | undefined)[][]): string {
+  const headings = names.map(visible)
   const text = rows.map((row) =>
-    row.map((cell) => (cell === null || cell === undefined || cell === '' ? '–' : String(cell))),
+    row.map((cell) => (cell === null || cell === undefined || cell === '' ? '–' : visible(String(cell)))),
   )
   const widths = headings.map((h, i) => Math.max(h.length, ...text.map((row) => (row[i] ?? '').length)))
   const right = headings.map(

@@ -30,7 +30,10 @@ import { deliverWebhooks } from './webhooks'
 /** Leases outlast three renewals, so that one slow moment of the control database costs nothing. */
 export const LEASE_TIMES: LeaseTimes = { leaseMs: 10_000, renewMs: 3_000 }
 
-/** A host that is out of reach holds up operations of all others for no longer than this when a controller starts. */
+/**
+ * A host that is out of reach holds up operations of all others for no longer than this, and its first question, when a
+ * controller starts.
+ */
 const FIRST_LOOK_MS = 3_000
 
 export type ControllerOptions = {

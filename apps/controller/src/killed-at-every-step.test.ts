@@ -520,6 +520,30 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     },
   )
 
+  /** A base backup without WAL: a member's own user copies its files and, later on, its WAL. */
+  const backUp = (member: ClusterMember, room: string) =>
+    fixture.ask(
+      member,
+      `select pg_backup_start('walk', true);
+        copy (select 1) to program 'cat > /dev/null; cp -R . ${room}/base; cd ${room}/base; rm -rf postmaster.pid pg_replslot/* pg_wal/*';
+        copy (select replace(encode(convert_to(labelfile, 'utf8'), 'base64'), E'\\n', '') from pg_backup_stop(false))
+          to program 'base64 -d > ${room}/base/backup_label'`,
+    )
+  const copyWal = (member: ClusterMember, room: string) =>
+    fixture.ask(
+      member,
+      `copy (select 1) to program 'cat > /dev/null; mkdir -p ${room}/wal; cp pg_wal/0000* ${room}/wal/'`,
+    )
+  async function withRoom(run: (room: string) => Promise<void>) {
+    const room = mkdtempSync(join(tmpdir(), 'floe-restores-'))
+    chmodSync(room, 0o777)
+    try {
+      await run(room)
+    } finally {
+      rmSync(room, { recursive: true, force: true })
+    }
+  }
+
   /** Destroys a sector of every fourth page of a file. */
   function tearPages(path: string, blocks: number) {
     const fd = openSync(path, 'r+')
@@ -530,13 +554,15 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
 
   /**
    * All members end at once; the primary is torn, and has WAL that no standby got. A standby’s own pages, which only an engine
-   * that has written them can have torn, are the agent’s test.
+   * that has written them can have torn, and what a base backup gives, are the agent’s test.
    */
-  async function recoverCluster(who: keyof Walks) {
+  async function recoverCluster(who: keyof Walks, room: string) {
     await gate.arm(false)
     const before = await cluster()
     const primary = primaryOf(before) as ClusterMember
     const standbys = before.members.filter((m) => m.memberRole === 'standby')
+    await backUp(primary, room)
+    await copyWal(primary, room)
     const table = `torn_${who}`
     const images = ['full_page_writes', 'polar_page_repair_guard']
     for (const setting of images) await fixture.ask(primary, `alter system set ${setting} = off`)
@@ -585,6 +611,7 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     )
     const sum = `select count(*)::int as n, sum(b)::int as b from ${table}`
     const truth = await fixture.ask(primary, sum)
+    await copyWal(primary, room)
     await stop(primary)
     tearPages(join(fixture.directoryOf(primary), 'pgdata', file?.path as string), file?.blocks as number)
     await waitUntil('all are seen stopped', async () =>
@@ -595,8 +622,11 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
       clusterId: before.clusterId,
       instanceId: primary.instanceId,
       confirmName: primary.name,
+      backupDirectory: `${room}/base`,
+      walDirectory: `${room}/wal`,
     })
     expect(result).toMatchObject({ left: [], notStarted: [] })
+    expect(existsSync(join(fixture.directoryOf(primary), 'restored-pages'))).toBe(false)
     expect(result?.broughtBytes).toBeGreaterThan(0)
     for (const m of [primary, ...standbys])
       expect(existsSync(join(fixture.directoryOf(m), 'pgdata/page_repair.copies'))).toBe(false)
@@ -607,8 +637,12 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
     await fixture.ask(primary, `drop table ${table}`)
     await expectNothingLeft()
   }
-  walk('recover-cluster', { controller: ['recover-cluster'] }, () => recoverCluster('controller'))
-  walk('recover-cluster, the agents killed', { agents: ['recover-cluster'] }, () => recoverCluster('agents'))
+  walk('recover-cluster', { controller: ['recover-cluster'] }, () =>
+    withRoom((room) => recoverCluster('controller', room)),
+  )
+  walk('recover-cluster, the agents killed', { agents: ['recover-cluster'] }, () =>
+    withRoom((room) => recoverCluster('agents', room)),
+  )
 
   /**
    * Every member with roles that anybody could foresee, as an earlier version left them: in what agents know, in the
@@ -869,46 +903,38 @@ describe.skipIf(missing !== null)(`killed at every step${missing ? ` (${missing}
   walk('flashbacks', { controller: flashbackKinds }, () => flashbacks('controller', 'first'))
   walk('flashbacks, the agents killed', { agents: flashbackKinds }, () => flashbacks('agents', 'second'))
 
-  async function restores(who: keyof Walks, name: string) {
+  async function restores(who: keyof Walks, name: string, room: string) {
     const through = who === 'controller' ? withControllerKilled : throughDeadAgents
     const primary = primaryOf(await cluster()) as ClusterMember
     const ask = async (sql: string) => (await fixture.ask(primary, sql)) as Record<string, string>[]
-    const room = mkdtempSync(join(tmpdir(), 'floe-restores-'))
-    chmodSync(room, 0o777)
-    try {
-      // its own user copies its files and, later on, its WAL
-      await ask(`select pg_backup_start('walk', true);
-        copy (select 1) to program 'cat > /dev/null; cp -R . ${room}/base; cd ${room}/base; rm -rf postmaster.pid pg_replslot/* pg_wal/*';
-        copy (select replace(encode(convert_to(labelfile, 'utf8'), 'base64'), E'\\n', '') from pg_backup_stop(false))
-          to program 'base64 -d > ${room}/base/backup_label'`)
-      await ask(`create table ${name} (id int primary key)`)
-      await ask(`insert into ${name} select generate_series(1, 100)`)
-      const [moment] = await ask(
-        `select pg_sleep(0.1), to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at`,
-      )
-      await ask(`delete from ${name}`)
-      await ask('select pg_switch_wal()')
-      await ask(
-        `copy (select 1) to program 'cat > /dev/null; mkdir ${room}/wal; cp pg_wal/0000* ${room}/wal/'`,
-      )
-      const { result } = await through('restore-table', {
-        instanceId: primary.instanceId,
-        database: 'postgres',
-        tableName: `public.${name}`,
-        at: moment?.at,
-        backupDirectory: `${room}/base`,
-        walDirectory: `${room}/wal`,
-      })
-      expect(result).toMatchObject({ resultName: `public.polar_restored_${name}`, rows: 100 })
-      expect(await ask(`select count(*)::int as n from polar_restored_${name}`)).toEqual([{ n: 100 }])
-      await ask(`drop table ${name}, polar_restored_${name}`)
-      await expectNothingLeft()
-    } finally {
-      rmSync(room, { recursive: true, force: true })
-    }
+    await backUp(primary, room)
+    await ask(`create table ${name} (id int primary key)`)
+    await ask(`insert into ${name} select generate_series(1, 100)`)
+    const [moment] = await ask(
+      `select pg_sleep(0.1), to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at`,
+    )
+    await ask(`delete from ${name}`)
+    await ask('select pg_switch_wal()')
+    await copyWal(primary, room)
+    const { result } = await through('restore-table', {
+      instanceId: primary.instanceId,
+      database: 'postgres',
+      tableName: `public.${name}`,
+      at: moment?.at,
+      backupDirectory: `${room}/base`,
+      walDirectory: `${room}/wal`,
+    })
+    expect(result).toMatchObject({ resultName: `public.polar_restored_${name}`, rows: 100 })
+    expect(await ask(`select count(*)::int as n from polar_restored_${name}`)).toEqual([{ n: 100 }])
+    await ask(`drop table ${name}, polar_restored_${name}`)
+    await expectNothingLeft()
   }
-  walk('restore-table', { controller: ['restore-table'] }, () => restores('controller', 'third'))
-  walk('restore-table, the agents killed', { agents: ['restore-table'] }, () => restores('agents', 'fourth'))
+  walk('restore-table', { controller: ['restore-table'] }, () =>
+    withRoom((room) => restores('controller', 'third', room)),
+  )
+  walk('restore-table, the agents killed', { agents: ['restore-table'] }, () =>
+    withRoom((room) => restores('agents', 'fourth', room)),
+  )
 
   walk(
     'create-instance, promote-standby, remove-standby and delete-instance, the agents killed',

@@ -4,6 +4,7 @@ import type { InstanceObserved } from '@floe/agent-contract'
 import { acceptRestoredRecords, inTransaction, listIncidents, listRestoredRecords } from '@floe/db'
 import { insertTestInstance } from '@floe/db/testing'
 import { FaultError, InstanceId, InstanceName, Lsn, type RestoredAccepted } from '@floe/domain'
+import { patienceWith } from '@floe/operations'
 import { submitOperation } from '@floe/operations/submit'
 import { waitUntil } from '@floe/testkit'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
@@ -137,6 +138,23 @@ test('nothing is done by an older record; a person takes over what the members r
   ])
   expect((await ended((await stop(one.instanceId)).operationId))?.state).toBe('succeeded')
   expect(await listRestoredRecords(bench.db.pool)).toEqual([])
+})
+
+test('nothing is done before hosts that take their time to answer have been heard', async () => {
+  const { second, alone, operationId } = await restored()
+  // longer than one that does not answer is waited for
+  for (const double of [bench.host, second]) double.delayMs = 2_000
+  bench.start(undefined, undefined, {
+    checksHosts: false,
+    patience: patienceWith({ questionMs: 15_000 }),
+  })
+  await waitUntil('it is in doubt', async () => (await listRestoredRecords(bench.db.pool)).length > 0)
+  for (const double of [bench.host, second]) double.delayMs = 0
+  expect((await ended((await stop(alone.instanceId)).operationId))?.state).toBe('succeeded')
+  expect(await query('SELECT state FROM operation WHERE id = $1', [operationId])).toEqual([
+    { state: 'queued' },
+  ])
+  expect([...asked(bench.host, alone.instanceId), ...asked(second)]).toEqual([])
 })
 
 test('what is not proven is not taken over; a person can keep what is recorded, once for each claim', async () => {

@@ -39,6 +39,7 @@ import {
   PrimaryTold,
   QualifiedName,
   Reindexed,
+  RestoredPages,
   RestoredTable,
   ResultName,
   RoleName,
@@ -743,7 +744,17 @@ export const tasks = {
       /** Checksum of its control file, as its list has it. */
       control: TornList.shape.control,
       piece: z.discriminatedUnion('kind', [
-        z.object({ kind: z.literal('pages'), blocks: z.array(BlockAddress).min(1).max(PIECE_BLOCKS_MAX) }),
+        z.object({
+          kind: z.literal('pages'),
+          blocks: z.array(BlockAddress).min(1).max(PIECE_BLOCKS_MAX),
+          /**
+           * What `restore-pages` kept gives those that are not whole, or all of them: they are its records from number `first`
+           * on. Since contract 1.27.
+           */
+          restored: z
+            .object({ first: z.number().int().min(0).max(TORN_BLOCKS_MAX), all: z.boolean() })
+            .optional(),
+        }),
         z.object({
           kind: z.literal('wal'),
           ...WalStretch,
@@ -758,6 +769,28 @@ export const tasks = {
       damaged: z.array(BlockAddress).max(PIECE_BLOCKS_MAX),
     }),
   ),
+  /**
+   * Of a primary that is stopped and listed: restores a base backup beside it, by an engine of its own, to the last record of
+   * the primary's WAL, and keeps these blocks of it beside the data directory, in that order. All that it reads of the host it
+   * reads as the instance's user, and nothing of the primary is changed. Since contract 1.27, as the next one.
+   */
+  'restore-pages': task(
+    {
+      instanceId: InstanceId,
+      /** Checksum of its control file, as its list has it. */
+      control: TornList.shape.control,
+      backupDirectory: HostDirectory,
+      /** Null: all WAL since the backup lies in the backup itself, or in the primary's own directory pg_wal. */
+      walDirectory: HostDirectory.nullable(),
+      /** From where the standby recovers that takes these blocks: the backup has to have all changes before it. */
+      redo: Lsn,
+      blocks: TornList.shape.blocks,
+      relations: TornList.shape.relations,
+    },
+    RestoredPages,
+  ),
+  /** Removes what restore-pages kept; nothing there is fine. */
+  'drop-restored-pages': task({ instanceId: InstanceId }, z.object({})),
   /**
    * Writes a piece into the directory of copies of a standby that is stopped, and nowhere else. Blocks have to be those of its
    * own list, in that order, and WAL begins where its own ends. `origin` makes it count; `remove` takes all of it away.

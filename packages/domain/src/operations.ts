@@ -396,9 +396,12 @@ export const operationRecords = {
       clusterId: ClusterId,
       instanceId: primaryId,
       confirmName: z.string().meta({ description: 'the name of the primary, once more' }),
+      /** On the primary's host; it gives what is whole on no member. */
+      backupDirectory: HostDirectory.optional().meta({ title: 'Base backup' }),
+      walDirectory: HostDirectory.optional().meta({ title: 'WAL archive' }),
     }),
     intent: 'running',
-    // it stops every member, and has files of users' data carried from host to host
+    // it stops every member, names paths of the host, and has files of users' data carried from host to host
     role: 'admin',
   }),
   /** Which standbys a commit waits for, and how long. */

@@ -98,6 +98,15 @@ export function relationsOf(blocks: readonly BlockAddress[]): TornList['relation
   }))
 }
 
+/** What a base backup gave that was restored beside a stopped primary, up to the end of its WAL. */
+export const RestoredPages = z.object({
+  /** Its pages have all changes before this, and none after the end of the primary's WAL. */
+  redo: Lsn,
+  blocks: z.number().int().min(0).max(TORN_BLOCKS_MAX),
+  warnings: z.array(z.string()),
+})
+export type RestoredPages = z.infer<typeof RestoredPages>
+
 /** Tells one block from another. */
 export const blockKey = ({ tablespace, database, relation, fork, block }: BlockAddress): string =>
   `${tablespace}/${database}/${relation}/${fork}/${block}`
@@ -125,5 +134,7 @@ export const recoverWords = {
   when: 'For a cluster whose primary and standbys crashed at once, where each waits for torn pages, or for WAL, that only another member’s disk has. None of its members runs.',
   does: 'Every member is stopped. A standby gets the whole pages that it lacks, and the WAL up to the end, from the primary’s files, where those are torn as well from another standby’s, through the console; it starts with them, and then the primary takes its torn pages from it. Nothing is written to the primary’s files but what its own recovery writes.',
   cannot:
-    'A page that is whole on no member cannot be brought back: it is named by relation and block before any page is changed, and the members stay stopped. No page is filled with zeroes. Then a base backup with the WAL up to the primary’s end is needed; keep the data directories of all members.',
+    'A page that is whole on no member cannot be brought back: it is named by relation and block before any page is changed, and the members stay stopped. No page is filled with zeroes. Then a base backup is needed; keep the data directories of all members.',
+  backup:
+    'A base backup of this cluster gives what is whole on no member, and loses nothing: it is restored beside the primary, on its host, and replays all WAL up to the primary’s end; pages that the primary’s disk does not have whole come from it. The WAL since the backup was begun has to be in the archive, as far as it is not in the backup or in the primary’s directory pg_wal. The copy takes the size of the backup on the disk of the primary unless the file system can share blocks, and is removed in the end. The primary’s own user has to be able to read both directories.',
 } as const

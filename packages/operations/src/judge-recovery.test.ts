@@ -55,6 +55,7 @@ test('what is disjoint is brought: the standby’s blocks, and WAL from the segm
       walBytes: 2 * 16_777_216 + 2 * 8_192,
       endLsn: '0/4002100',
       others: [],
+      restored: 0,
     },
   })
 })
@@ -118,11 +119,25 @@ test('what both lists name is whole on neither side: named by relation and block
   expect(fault.message).toBe('2 pages of cluster "c" are whole neither on "a" nor on "b"')
   expect(fault.detail).toBe('base/5/16384, blocks 2-3.')
   expect(fault.hint).toMatch(
-    /^No page was changed\. .*base backup and the WAL up to 0\/4002100.*restored as a standby, it can give "a" its torn pages/,
+    /^No page was changed\. .*base backup.*on the host of "a".*WAL up to 0\/4002100.*"\.\/floe cluster recover c --confirm a --backup DIRECTORY --wal DIRECTORY"/,
   )
   // the same block of another fork is another block
   const map = blocksOf(2).map((b) => ({ ...b, fork: 2 }))
   expect(judge(primary({ torn: blocksOf(2) }), member('b', list({ torn: map }))).kind).toBe('recover')
+})
+
+test('with a base backup nothing is lost by the lists: it gives what is torn on the primary, too, and no other standby is asked', () => {
+  const a = primary({ torn: blocksOf(1, 2) })
+  const b = member('b', list({ torn: blocksOf(2, 3) }))
+  const c = member('c', list({ redo: '0/1400000' as never, torn: blocksOf(1, 2, 9) }))
+  expect(judge(a, b, c).kind).toBe('refused')
+  expect(judgeRecovery('c', a, [b, c], { backup: true })).toMatchObject({
+    kind: 'recover',
+    recovery: { name: 'b', blocks: 2, others: [], restored: 1 },
+  })
+  // it makes up for torn pages, not for another history
+  const ahead = member('b', list({ end: '0/4002101' as never, torn: blocksOf(1) }))
+  expect(judgeRecovery('c', a, [ahead], { backup: true }).kind).toBe('refused')
 })
 
 test('what is not of one system, one timeline and one history is refused, and says why', () => {

@@ -44,6 +44,8 @@ export type Recovery = {
   endLsn: Lsn
   /** How many of the blocks come from the disk of another standby, because they are torn on the primary's. */
   others: { name: string; blocks: number }[]
+  /** How many of them a restored base backup gives, because they are torn on the primary's. */
+  restored: number
 }
 
 /** Who gives a block of a standby's list; null: nobody has it whole. */
@@ -55,6 +57,11 @@ type Found =
   | { member: ListedMember; recovery: Recovery }
   | { member: ListedMember; why: string; lost: BlockAddress[]; hint?: string }
 
+export type JudgeOptions = {
+  /** A base backup is restored to the primary's end: it has every page, and no other standby is asked for one. */
+  backup?: boolean
+}
+
 /**
  * Whether a standby can be had back by what lies on the primary's disk, and which (the decision of 2026-11-25, and R21 of the
  * engine's page_repair). Pure. What is in both lists is whole on neither side; the primary's list does not name all that is
@@ -64,6 +71,7 @@ export function judgeRecovery(
   clusterName: string,
   primary: ListedMember,
   standbys: readonly ListedMember[],
+  options: JudgeOptions = {},
 ): Judged {
   const { list } = primary
   if (list === null)
@@ -75,7 +83,7 @@ export function judgeRecovery(
     return refused('recover.is_standby', `instance "${primary.name}" was a standby when it ended`, {
       hint: 'Nothing was changed. If another member was the primary, fail over to it.',
     })
-  const found = standbys.map((member) => judgeStandby(primary, list, member, standbys))
+  const found = standbys.map((member) => judgeStandby(primary, list, member, standbys, options))
   const usable = found
     .filter((f) => 'recovery' in f)
     .sort(
@@ -84,6 +92,7 @@ export function judgeRecovery(
         Number(sharesFailure(a.member.apart)) - Number(sharesFailure(b.member.apart)) ||
         // then one that needs no third disk
         Number(a.recovery.others.length > 0) - Number(b.recovery.others.length > 0) ||
+        a.recovery.restored - b.recovery.restored ||
         a.recovery.pageBytes + a.recovery.walBytes - (b.recovery.pageBytes + b.recovery.walBytes) ||
         (a.member.name < b.member.name ? -1 : 1),
     )
@@ -118,6 +127,10 @@ const refused = (code: string, message: string, more: Pick<Fault, 'detail' | 'hi
 const nothingElse = (primary: string, end: string) =>
   `Keep the data directories of all members. A base backup and the WAL up to ${end}, which is in the directory pg_wal of "${primary}" and in its archive, lose nothing: restored as a standby, it can give "${primary}" its torn pages (docs/guide/several-hosts.md).`
 
+/** The way on that loses nothing: what has to lie where, and the verb. */
+const withBackup = (cluster: string, primary: string, end: string) =>
+  `Keep the data directories of all members. A base backup loses nothing: put it on the host of "${primary}", with an archive of the WAL since it was begun (the WAL up to ${end} is in the directory pg_wal of "${primary}" as far as it has not been removed), let the user of "${primary}" read both, and run "./floe cluster recover ${cluster} --confirm ${primary} --backup DIRECTORY --wal DIRECTORY". What is whole nowhere then comes from the backup (docs/guide/several-hosts.md).`
+
 /** What nobody has whole, by relation and block, and what can be done about it. Nobody makes pages of zeroes of it. */
 export function wholeNowhere(
   clusterName: string,
@@ -132,7 +145,7 @@ export function wholeNowhere(
     code: 'recover.whole_nowhere',
     message: `${lost.length === 1 ? 'a page' : `${lost.length.toLocaleString('en-US')} pages`} of cluster "${clusterName}" ${lost.length === 1 ? 'is' : 'are'} whole neither on "${primary}" nor on "${standby}"`,
     detail: `${shown.join('; ')}${relations.length > shown.length ? `; and ${relations.length - shown.length} more relations` : ''}.`,
-    hint: `No page was changed. ${nothingElse(primary, end)}`,
+    hint: `No page was changed. ${withBackup(clusterName, primary, end)}`,
   }
 }
 
@@ -183,6 +196,7 @@ function judgeStandby(
   primary: TornList,
   member: ListedMember,
   standbys: readonly ListedMember[],
+  { backup = false }: JudgeOptions,
 ): Found {
   const { list } = member
   const primaryName = ofPrimary.name
@@ -212,7 +226,7 @@ function judgeStandby(
     return not(
       `its recovery begins at ${list.redo}, and pages of the primary have all changes only up to ${primary.redo}`,
     )
-  const given = giversOf(ofPrimary, member, standbys)
+  const given = giversOf(ofPrimary, member, backup ? [] : standbys)
   if (given === null) return not('a list does not name as many blocks as it counts')
   const outside = given.find(({ block }) => relationPath(block) === null)?.block
   if (outside)
@@ -220,7 +234,7 @@ function judgeStandby(
       `it lacks pages in tablespace ${outside.tablespace}, which lies outside its data directory, from where nothing is brought`,
     )
   const lost = given.flatMap(({ block, from }) => (from === null ? [block] : []))
-  if (lost.length > 0)
+  if (lost.length > 0 && !backup)
     return not(`${lost.length.toLocaleString('en-US')} of its torn pages are torn on the primary, too`, {
       lost,
     })
@@ -249,6 +263,7 @@ function judgeStandby(
       walBytes,
       endLsn: bytesToLsn(lsnToBytes(primary.end)),
       others,
+      restored: lost.length,
     },
   }
 }

@@ -71,6 +71,8 @@ type ConfirmProps = {
   confirmLabel: string
   danger?: boolean
   typedName?: string
+  /** What the children ask for cannot be taken as it is yet. */
+  incomplete?: boolean
   busy?: boolean
   fault?: Fault | null
   /** The way out of the fault, where there is one. */
@@ -101,6 +103,7 @@ function ConfirmForm({
   confirmLabel,
   danger,
   typedName,
+  incomplete,
   busy,
   fault,
   faultActions,
@@ -108,7 +111,7 @@ function ConfirmForm({
   onCancel,
 }: ConfirmProps & { onCancel: () => void }) {
   const [typed, setTyped] = useState('')
-  const confirmed = typedName === undefined || typed === typedName
+  const confirmed = !incomplete && (typedName === undefined || typed === typedName)
   return (
     <form
       className="flex flex-col gap-3 pb-2"

@@ -39,6 +39,7 @@ import { newsOf, readProtection, recoveryWithStart } from './page-repair/protect
 import { PeriodicLook } from './periodic-look'
 import { engineOf } from './process/build'
 import { type EngineAddress, withEngine } from './process/connection'
+import { freshLook } from './process/fresh-look'
 import { type InstanceProcesses, sortProcesses } from './process/instance-processes'
 import { InstanceSocket } from './process/instance-socket'
 import {
@@ -152,7 +153,7 @@ export class Instance {
   #orderedStartAt = 0
   #aliveAt = 0
   #lastPid: number | null = null
-  #looking: Promise<void> | null = null
+  readonly #freshLook = freshLook(() => this.#look())
   #listensOn = ['localhost']
   #listensOnSettled = false
 
@@ -436,12 +437,9 @@ export class Instance {
     )
   }
 
-  /** Looks at processes and answers and moves the state; looks do not overlap. */
+  /** Looks at processes and answers and moves the state: a look that began before the call does not count. */
   look(): Promise<void> {
-    this.#looking ??= this.#look().finally(() => {
-      this.#looking = null
-    })
-    return this.#looking
+    return this.#freshLook()
   }
 
   async #look(): Promise<void> {

@@ -34,9 +34,11 @@ import { prepareRole } from './member-role/prepare-role'
 import { replicateAs } from './member-role/replicate-as'
 import { retireRoles } from './member-role/retire-roles'
 import { admitPageRepair } from './page-repair/admit-page-repair'
+import { dropRestored } from './page-repair/drop-restored-pages'
 import { listTorn } from './page-repair/list-torn'
 import { preparePageRepair } from './page-repair/prepare-page-repair'
 import { readCopies } from './page-repair/read-copies'
+import { restorePages } from './page-repair/restore-pages'
 import { setPageRepairSources } from './page-repair/set-page-repair-sources'
 import { writeCopies } from './page-repair/write-copies'
 import { demoteInstance } from './primary/demote-instance'
@@ -106,6 +108,8 @@ export const taskBodies: TaskBodies = {
   'list-torn': listTorn,
   'read-copies': readCopies,
   'write-copies': writeCopies,
+  'restore-pages': restorePages,
+  'drop-restored-pages': dropRestored,
   'prepare-role': prepareRole,
   'admit-roles': admitRoles,
   'replicate-as': replicateAs,

@@ -591,27 +591,40 @@ function addRecover(cluster: Command): void {
     Object.values(recoverWords).join('\n'),
   )
     .requiredOption('--confirm <name>', 'the name of the primary, once more')
+    .option(
+      '--backup <directory>',
+      'base backup on the primary’s host, as pg_basebackup -Fp makes it: gives what is whole on no member',
+    )
+    .option('--wal <directory>', 'WAL archive there, with the WAL since the backup that the primary lacks')
     .option('--no-wait', 'do not wait for the operation to end')
-    .action(async (name: string, options: Submitting & { confirm: string }) => {
-      const client = openConsole()
-      const { clusterId } = (await findCluster(client, name)).cluster
-      const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
-        client.trpc.cluster.recover.mutate({ clusterId, confirmName: options.confirm, idempotencyKey }),
-      )
-      await carryOut(
-        client,
-        started,
-        options,
-        ({ recovered, blocks, broughtBytes, left, notStarted, notSeen }) => {
-          const lines = [...((left ?? []) as string[]), ...((notStarted ?? []) as string[])]
-          return [
-            `Cluster "${name}" is recovered: "${String(recovered)}" got ${String(blocks)} pages, ${bytes(Number(broughtBytes))} with the WAL, and gave the primary its own.`,
-            ...lines.map((line) => `Not recovered: ${line}`),
-            ...notSeenLines(notSeen),
-          ].join('\n')
-        },
-      )
-    })
+    .action(
+      async (name: string, options: Submitting & { confirm: string; backup?: string; wal?: string }) => {
+        const client = openConsole()
+        const { clusterId } = (await findCluster(client, name)).cluster
+        const started = await submitOnce(options.idempotencyKey, (idempotencyKey) =>
+          client.trpc.cluster.recover.mutate({
+            clusterId,
+            confirmName: options.confirm,
+            backupDirectory: options.backup,
+            walDirectory: options.wal,
+            idempotencyKey,
+          }),
+        )
+        await carryOut(
+          client,
+          started,
+          options,
+          ({ recovered, blocks, broughtBytes, left, notStarted, notSeen }) => {
+            const lines = [...((left ?? []) as string[]), ...((notStarted ?? []) as string[])]
+            return [
+              `Cluster "${name}" is recovered: "${String(recovered)}" got ${String(blocks)} pages, ${bytes(Number(broughtBytes))} with the WAL, and gave the primary its own.`,
+              ...lines.map((line) => `Not recovered: ${line}`),
+              ...notSeenLines(notSeen),
+            ].join('\n')
+          },
+        )
+      },
+    )
 }
 
 export function addCluster(program: Command): void {

@@ -16,7 +16,7 @@ import type { RouterOutputs } from '@floe/web/api'
 import { type Command, InvalidArgumentError } from 'commander'
 import { submitOnce } from '../console/submit-once'
 import { waitForOperation } from '../console/wait-for-operation'
-import { moment, printResult, table } from '../output'
+import { moment, printResult, table, visible } from '../output'
 import { carryOut } from './cluster'
 import { findInstance, openConsole } from './find-instance'
 import { type Submitting, submittingVerb, verb, wholeNumber } from './verb'
@@ -167,9 +167,9 @@ function addLooks(flashback: Command): void {
             table(
               ['table', 'kind', 'owner', 'size', 'rows, about', 'changed', ''],
               seen.tables.map((t) => [
-                visible(`${t.schema}.${t.name}`),
+                `${t.schema}.${t.name}`,
                 t.kind,
-                visible(t.owner),
+                t.owner,
                 formatBytes(t.sizeBytes),
                 t.rowsEstimate,
                 t.lastChangedAt === null ? null : moment(t.lastChangedAt),
@@ -213,7 +213,7 @@ function addLooks(flashback: Command): void {
                 ],
                 seen.events.map((e) => [
                   moment(e.at),
-                  visible(e.tableName ?? `number ${e.table}`),
+                  e.tableName ?? `number ${e.table}`,
                   e.kind,
                   e.inserted,
                   e.updated,
@@ -246,7 +246,7 @@ function addLooks(flashback: Command): void {
               ['when', 'table', 'what', 'size', 'restorable since', 'position'],
               lost.map((l) => [
                 moment(l.at),
-                visible(l.tableName),
+                l.tableName,
                 l.kind,
                 l.sizeBytes === null ? null : formatBytes(l.sizeBytes),
                 l.restorableSince === null ? null : moment(l.restorableSince),
@@ -266,10 +266,10 @@ function addLooks(flashback: Command): void {
           : table(
               ['result', 'of', 'as at', 'owner', 'size'],
               results.map((r) => [
-                visible(r.resultName),
-                visible(r.tableName),
+                r.resultName,
+                r.tableName,
                 r.at === null ? null : moment(r.at),
-                visible(r.owner),
+                r.owner,
                 r.sizeBytes === null ? null : formatBytes(r.sizeBytes),
               ]),
             ),
@@ -580,21 +580,14 @@ function addRows(flashback: Command): void {
 
 type Rows = RouterOutputs['flashback']['rows']
 
-/** What strangers have written must not steer a terminal, nor look like another row. */
-const visible = (text: string): string =>
-  text.replace(/\p{C}/gu, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`)
-
 export function rowsWordsOf({ columns, samples, conflictExample }: Rows): string {
-  const cells = (values: (string | null)[] | null) =>
-    (values ?? []).map((v) => (v === null ? 'NULL' : visible(v)))
+  const cells = (values: (string | null)[] | null) => (values ?? []).map((v) => v ?? 'NULL')
   const lines = samples.flatMap(({ kind, rowThen, rowNow }, i) => [
     ...(rowThen ? [[String(i + 1), kind, 'then', ...cells(rowThen)]] : []),
     ...(rowNow ? [[rowThen ? ' ' : String(i + 1), rowThen ? ' ' : kind, 'now', ...cells(rowNow)]] : []),
   ])
   return [
-    ...(lines.length > 0
-      ? [table(['no.', 'row', 'as', ...columns.map(visible)], lines)]
-      : ['There are no rows to show.']),
+    ...(lines.length > 0 ? [table(['no.', 'row', 'as', ...columns], lines)] : ['There are no rows to show.']),
     ...(conflictExample === null ? [] : [`The engine said: ${visible(conflictExample)}`]),
   ].join('\n')
 }

@@ -11,7 +11,7 @@ import {
 import { type Command, InvalidArgumentError } from 'commander'
 import type { ConsoleClient } from '../console/client'
 import { waitForOperation } from '../console/wait-for-operation'
-import { printResult } from '../output'
+import { printResult, tell } from '../output'
 import { findHost } from './find-host'
 import { openConsole } from './find-instance'
 import { readPackageFiles, storePackages } from './host-packages'
@@ -103,7 +103,7 @@ async function followUpgrade(client: ConsoleClient, hostId: HostId, upgradeId: s
     for (const { operationId, cluster, back } of last.ordered) {
       if (shown.has(operationId)) continue
       shown.add(operationId)
-      process.stderr.write(`floe: cluster "${cluster}"${back ? ', back' : ''}: operation ${operationId}\n`)
+      tell(`cluster "${cluster}"${back ? ', back' : ''}: operation ${operationId}`)
       // how it ended stands in the upgrade as well
       await waitForOperation(client, operationId).catch((error) => {
         if (!(error instanceof FaultError)) throw error
@@ -113,7 +113,7 @@ async function followUpgrade(client: ConsoleClient, hostId: HostId, upgradeId: s
       if (last.fault) throw new FaultError(last.fault as Fault)
       return last
     }
-    if (last.message !== null && last.message !== said) process.stderr.write(`floe: ${last.message}\n`)
+    if (last.message !== null && last.message !== said) tell(last.message)
     said = last.message ?? ''
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
   }
@@ -180,7 +180,7 @@ export function addHostUpgrade(host: Command): void {
         switchBack: options.switchBack ?? false,
         except,
       }
-      if (files) await storePackages(client, files, (text) => process.stderr.write(`floe: ${text}\n`))
+      if (files) await storePackages(client, files, tell)
       const asked = brought
         ? await client.trpc.host.upgradeWithPackages.mutate({ ...input, ...brought })
         : await client.trpc.host.upgrade.mutate(input)

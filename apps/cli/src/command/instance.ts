@@ -15,7 +15,7 @@ import {
 import type { Command } from 'commander'
 import { submitOnce } from '../console/submit-once'
 import { waitForOperation } from '../console/wait-for-operation'
-import { duration, moment, printResult, table } from '../output'
+import { duration, moment, printResult, table, tell } from '../output'
 import { addConnections } from './connections'
 import { findHost } from './find-host'
 import { findInstance, type InstanceDetail, openConsole } from './find-instance'
@@ -107,9 +107,7 @@ function addCreate(instance: Command): void {
       try {
         await waitForOperation(client, operationId)
       } catch (error) {
-        process.stderr.write(
-          `floe: operation ${operationId} did not create the instance; "./floe operation show" explains\n`,
-        )
+        tell(`operation ${operationId} did not create the instance; "./floe operation show" explains`)
         throw error
       }
       const detail = await findInstance(client, instanceId)

@@ -1,7 +1,7 @@
 import { fault, formatBytes, type KeptAside, ownWalWords } from '@floe/domain'
 import type { Command } from 'commander'
 import { submitOnce } from '../console/submit-once'
-import { moment, printResult, table } from '../output'
+import { moment, printResult, printWords, table, tell } from '../output'
 import { carryOut } from './cluster'
 import { findInstance, openConsole } from './find-instance'
 import { type Submitting, submittingVerb, verb } from './verb'
@@ -62,11 +62,11 @@ async function dump(client: Client, instanceId: string, kept: KeptAside, transac
         from,
         transactionsOnly,
       })
-    if (piece.records.length > 0) process.stdout.write(`${piece.records.join('\n')}\n`)
+    if (piece.records.length > 0) printWords(piece.records.join('\n'))
     if (piece.stopped !== null)
       if (kept.endLsn === null)
         // where the end was unknown the reader goes on until it finds no more
-        process.stderr.write(`floe: the records end: ${piece.stopped}\n`)
+        tell(`the records end: ${piece.stopped}`)
       else
         throw fault('keep_aside.not_read', 'what is kept aside could not be read to its end', {
           detail: piece.stopped,

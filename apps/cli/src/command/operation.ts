@@ -8,7 +8,7 @@ import {
 } from '../console/follow-operation'
 import { submitOnce } from '../console/submit-once'
 import { throwUnlessWell, waitForOperation } from '../console/wait-for-operation'
-import { duration, moment, percent, printResult, table } from '../output'
+import { duration, moment, percent, printJsonLine, printResult, printWords, table } from '../output'
 import { findInstance, openConsole } from './find-instance'
 import { oneOf, type Submitting, submittingVerb, verb, wholeNumber } from './verb'
 
@@ -113,8 +113,12 @@ export function addOperation(program: Command): void {
     for await (const seen of followOperation(openConsole(), operationId(id))) {
       last = seen.operation
       for (const told of events.next(seen, Date.now())) {
-        const line = json ? JSON.stringify(told) : formatEvent(told, seen.operation)
-        if (line !== null) process.stdout.write(`${line}\n`)
+        if (json) {
+          printJsonLine(told)
+          continue
+        }
+        const line = formatEvent(told, seen.operation)
+        if (line !== null) printWords(line)
       }
     }
     if (!last) return

@@ -35,9 +35,6 @@ const connectionLimit = (text: string) => {
 }
 const validUntil = (text: string) => (text === 'infinity' ? null : as(FlashbackTime)(text))
 
-/** Names in an instance are whatever somebody gave: no control character of one reaches a terminal. */
-export const printable = (name: string) => name.replace(/\p{Cc}/gu, '\ufffd')
-
 /** Reads a password and answers what PostgreSQL stores of it; the password goes nowhere. */
 function verifierOf(file: string): string {
   const refuse = (detail: string, hint: string) =>
@@ -68,12 +65,12 @@ export function roleRow(role: DatabaseRole): (string | number | null)[] {
     role.bypassRls && 'BYPASSRLS',
   ]
   return [
-    printable(role.name),
+    role.name,
     attributes.filter((word) => word !== false).join(' '),
     role.hasPassword ? 'yes' : 'no',
     role.connectionLimit < 0 ? 'no limit' : role.connectionLimit,
     role.validUntil === null ? 'infinity' : moment(role.validUntil),
-    role.memberOf.map(printable).join(', '),
+    role.memberOf.join(', '),
     role.kept === null ? null : keptWords[role.kept],
   ]
 }

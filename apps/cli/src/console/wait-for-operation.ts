@@ -1,4 +1,5 @@
 import { FaultError, fault, type OperationId, stepWorkWords } from '@floe/domain'
+import { tell } from '../output'
 import type { ConsoleClient } from './client'
 import { followOperation, type OperationDetail } from './follow-operation'
 
@@ -20,7 +21,7 @@ export async function waitForOperation(
       step === undefined
         ? ''
         : [step.title, step.message, step.work && stepWorkWords(step.work)].filter(Boolean).join(': ')
-    if (show && line !== '' && line !== shown) process.stderr.write(`floe: ${line}\n`)
+    if (show && line !== '' && line !== shown) tell(line)
     shown = line
     if (operation.state === 'succeeded') return operation
     throwUnlessWell(operation)

@@ -73,8 +73,11 @@ export class HostLane {
   readonly #recoveries = new Map<string, string>()
   readonly #holdings = new Map<string, { since: InForceSince | null; settled: string | null }>()
   #lookedAt: () => void = () => {}
-  /** Resolves when its host has been heard once, or was found not to answer, or the lane ends. */
+  #askedAt: () => void = () => {}
+  /** Resolves when its host has been heard once and what is recorded was compared with that, or the lane ends. */
   readonly looked: Promise<void>
+  /** Resolves when that is so, or its host was found not to answer, or its answer could not be taken. */
+  readonly asked: Promise<void>
   readonly done: Promise<void>
 
   constructor(host: AgentAddress, hold: LeaseHold, parts: LaneParts) {
@@ -85,6 +88,10 @@ export class HostLane {
     this.looked = new Promise((resolve) => {
       this.#lookedAt = resolve
     })
+    this.asked = new Promise((resolve) => {
+      this.#askedAt = resolve
+    })
+    void this.looked.then(this.#askedAt)
     this.#incidents = new IncidentBook(parts.db, { hostId: host.hostId }, parts.log, {
       hold: () => this.#hold,
     })
@@ -147,6 +154,7 @@ export class HostLane {
           { signal: this.#abort.signal },
         )
     } catch (error) {
+      this.#askedAt()
       if (!this.#abort.signal.aborted) await this.#unanswered(agentFault(error))
       return
     }
@@ -154,7 +162,10 @@ export class HostLane {
       await this.#take(report)
       this.#lookedAt()
     } catch (error) {
-      if (!(error instanceof LeaseLostError)) throw error
+      if (!(error instanceof LeaseLostError)) {
+        if (!isDatabaseAway(error)) this.#askedAt()
+        throw error
+      }
       await this.#renew()
       // a host that was revoked meanwhile keeps its lease, and loses its lane within a moment
       await pause(500, this.#abort.signal)

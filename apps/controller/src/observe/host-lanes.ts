@@ -26,18 +26,23 @@ export class HostLanes {
     await runLoop({ name: 'find hosts', everyMs: 1_000, signal, log, database, wake }, () =>
       this.#pass(signal),
     )
+    this.#firstPass()
     await Promise.all([...[...this.#lanes.values()].map((lane) => lane.stop()), ...this.#ending.values()])
   }
 
   /**
    * Resolves once each host that this controller observes was heard: what is recorded has been compared with what they report
-   * then. One that does not answer is tried again, and waited for no longer than `boundMs`.
+   * then. One that does not answer is tried again, and waited for no longer than `boundMs` and its first question; one that
+   * takes its time to answer, or whose answer takes its time here, is waited for.
    */
   async lookedOnce(boundMs: number, signal: AbortSignal): Promise<void> {
-    const looked = this.#passed.then(() => Promise.all([...this.#lanes.values()].map((lane) => lane.looked)))
-    const bound = new AbortController()
-    await Promise.race([looked, pause(boundMs, AbortSignal.any([signal, bound.signal]))])
-    bound.abort()
+    const looked = new AbortController()
+    const bound = pause(boundMs, AbortSignal.any([signal, looked.signal]))
+    await this.#passed
+    await Promise.all(
+      [...this.#lanes.values()].map((lane) => Promise.race([lane.looked, Promise.all([lane.asked, bound])])),
+    )
+    looked.abort()
   }
 
   async #pass(signal: AbortSignal): Promise<void> {

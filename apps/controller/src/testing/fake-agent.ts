@@ -463,6 +463,10 @@ export class FakeAgent {
         return { data: '', crc32: 0, damaged: [] }
       case 'write-copies':
         return { bytes: 0 }
+      case 'restore-pages':
+        return { redo: task.redo, blocks: task.blocks, warnings: [] }
+      case 'drop-restored-pages':
+        return {}
       case 'prepare-role':
         return { role: null, former: null, verifier: null }
       case 'admit-roles':
@@ -604,6 +608,8 @@ export class FakeAgent {
       pendingRestart: [],
       newestSeq: null,
       observedAt: Date.now(),
+      // agents keep what they were told, whatever becomes of the engine
+      ...(before?.primaryKnown ? { primaryKnown: before.primaryKnown } : {}),
     })
     this.changed()
   }

@@ -122,6 +122,23 @@ max_prepared_transactions = 2
 		record_points($node, $copies);
 	}
 
+	# Created after a checkpoint's redo location, written before its point: replay makes it anew, and what is kept then are the
+	# zeroes of pages that it did not have to write, with all their changes in the WAL from that redo location on
+	$node->safe_psql('postgres', "CREATE TABLE t (a int, b text) WITH (fillfactor = 50); $fill");
+	my $checkpoint = in_background($node, 'flashback-log-before-point', 'CHECKPOINT');
+	$node->safe_psql('postgres', 'CREATE INDEX i ON t (a); VACUUM FULL t');
+	my %anew = map { $_ => $node->safe_psql('postgres', "SELECT pg_relation_filenode('$_')") } 't', 'i';
+	$node->safe_psql('postgres', "SELECT injection_points_detach('flashback-log-before-point'); SELECT injection_points_wakeup('flashback-log-before-point')");
+	$checkpoint->query_until(qr/completed/, '');
+	$checkpoint->quit;
+	$node->safe_psql('postgres', q{SELECT injection_points_attach('flashback-recycle-fails', 'notice'); DROP TABLE t});
+	is($kept->($anew{t}), 0, "$mode: a table of after the redo location is not kept");
+	crash($node);
+	$node->start;
+	is($kept->($anew{$_}), 1, "$mode: made anew by replay it is, $_") foreach 't', 'i';
+	is_deeply([ check_points($node, $copies, 1, 20, 1) ], [], "$mode: and gives every block of the point after that");
+	record_points($node, $copies);
+
 	# One that was created since the checkpoint is complete; unless it was purged
 	$node->safe_psql('postgres', "CREATE TABLE t (a int, b text) WITH (fillfactor = 50); $fill");
 	my $number = $node->safe_psql('postgres', q{SELECT pg_relation_filenode('t')});

@@ -72,6 +72,26 @@ for my $how ('at first', 'after a crash', 'after a restart', 'after a checkpoint
 		'dropped dropped, prepared dropped, truncated truncated', "$how: the list");
 }
 
+# Created between a checkpoint's redo location and its point, not kept when it was dropped, made anew by replay, and kept then: most
+# of its pages never left the buffers, so the file has zeroes where the point had pages
+$node->safe_psql('postgres', q{SELECT make('anew')});
+my $checkpoint = in_background($node, 'flashback-log-before-point', 'CHECKPOINT');
+$node->safe_psql('postgres', 'VACUUM FULL anew');
+$node->safe_psql('postgres', q{SELECT injection_points_detach('flashback-log-before-point'); SELECT injection_points_wakeup('flashback-log-before-point')});
+$checkpoint->query_until(qr/completed/, '');
+$checkpoint->quit;
+my $anew = $node->safe_psql('postgres', q{SELECT pg_relation_filenode('anew')});
+$node->safe_psql('postgres', 'UPDATE anew SET n = -n WHERE id % 3 = 0; DELETE FROM anew WHERE id % 7 = 0');
+my $before = $node->safe_psql('postgres', "$digest FROM anew t");
+$node->safe_psql('postgres', q{SELECT injection_points_attach('flashback-recycle-fails', 'notice'); DROP TABLE anew});
+is($node->safe_psql('postgres', "SELECT count(*) FROM polar_flashback_recycled WHERE relfilenode = $anew"), 0, 'a file that could not be kept');
+crash($node);
+$node->start;
+my ($made) = glob($node->data_dir . "/base/pgsql_tmp_polar_recycle/*_${anew}_*.0");
+is(unpack('H*', substr slurp_file($made), 0, 8), '0' x 16, 'made anew by replay, and kept with a page of zeroes');
+$node->safe_psql('postgres', 'FLASHBACK TABLE anew TO BEFORE DROP');
+is($node->safe_psql('postgres', "$digest FROM anew t"), $before, 'gives all rows');
+
 # A transaction that lasts longer than the WAL that is read for a moment
 $node->safe_psql('postgres', q{CREATE SCHEMA old; SELECT make('long'); ALTER TABLE long SET SCHEMA old});
 my $long = $node->safe_psql('postgres', "$digest FROM old.long t");

@@ -7,7 +7,7 @@ use PostgreSQL::Test::Utils;
 use Socket qw(SOL_SOCKET SO_LINGER);
 use Test::More;
 use Floe::Test::Protocol;
-use Floe::Test::SharedServer qw(new_shared port ask session);
+use Floe::Test::SharedServer qw(new_shared port ask session settle);
 use Floe::Test::Wait qw(wait_until wait_for_restart);
 
 my $node = new_shared('shared', q{
@@ -26,7 +26,7 @@ sub connected { return Floe::Test::Protocol->to_port($port); }
 my @client = map { connected() } 1 .. 12;
 foreach my $n (0 .. $#client) { ask($client[$n], "SET app.n = '$n'"); }
 is(join(' ', map { ask($_, 'SHOW app.n') } @client), join(' ', 0 .. $#client), 'twelve sessions');
-$node->poll_query_until('postgres', 'SELECT n_backends <= 2 FROM polar_stat_dispatcher') or fail('too many workers stay');
+settle($node, 2);
 is(join(' ', map { ask($_, 'SHOW app.n') } reverse @client), join(' ', reverse 0 .. $#client), 'on two workers');
 
 # the one who holds a lock goes on while others wait for it

@@ -8,7 +8,7 @@ use PostgreSQL::Test::Utils;
 use Socket qw(SOL_SOCKET SO_LINGER);
 use Test::More;
 use Floe::Test::Protocol;
-use Floe::Test::SharedServer qw(new_shared port ask session);
+use Floe::Test::SharedServer qw(new_shared port ask session settle);
 use Floe::Test::Wait qw(wait_until);
 
 my $node = new_shared('shared', q{
@@ -25,8 +25,6 @@ $node->safe_psql('postgres', q{
 	DO $$BEGIN EXECUTE format('ALTER ROLE large SET app.large = %L', repeat('x', 60000)); END$$});
 
 sub connected { return Floe::Test::Protocol->to_port($port, @_); }
-sub settled { return $node->poll_query_until('postgres', 'SELECT n_backends <= 2 FROM polar_stat_dispatcher') || fail('too many workers stay'); }
-
 sub reset_connection
 {
 	my ($client) = @_;
@@ -44,7 +42,7 @@ sub gone
 # clients are not the files that a backend opens
 my @client = map { connected() } 1 .. 30;
 is(join(' ', map { ask($_, 'SELECT 1') } @client), join(' ', (1) x 30), 'more clients than files of a process');
-settled();
+settle($node, 2);
 
 # who says nothing, or not all of who it is, keeps nobody from logging in
 my @silent = map { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Proto => 'tcp') or die $! } 1 .. 100;
@@ -54,7 +52,7 @@ push @client, connected();
 is(ask($client[-1], 'SELECT 1'), '1', 'a hundred that say nothing stop no login');
 close $_ foreach @silent;
 $node->poll_query_until('postgres', 'SELECT n_login = 0 FROM polar_stat_dispatcher') or fail('they stay');
-settled();
+settle($node, 2);
 
 # what can be told to no other worker is native from the start, with a key that works
 my $large = connected(user => 'large');
@@ -76,7 +74,7 @@ reset_connection($lost);
 gone($lost);
 cmp_ok(dispatcher_ticks() - $ticks, '<', 25, 'a lost client keeps nobody busy');
 is(join(' ', map { ask($_, 'SELECT 1') } @client), join(' ', (1) x 31), 'a lost client costs nobody else the connection');
-settled();
+settle($node, 2);
 
 # a client that goes while it waits
 ask($_, 'BEGIN') foreach @client[ 0, 1 ];
@@ -140,6 +138,6 @@ ask($client[$_], 'BEGIN') foreach 0 .. 1;
 is(ask($client[2], 'BEGIN'), '', 'when each worker waits for its client another is started');
 is(ask($client[3], 'SELECT 1'), '1', 'and another');
 ask($client[$_], 'ROLLBACK') foreach 0 .. 2;
-settled();
+settle($node, 2);
 $node->stop;
 done_testing();

@@ -8,7 +8,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Floe::Test::Protocol;
-use Floe::Test::SharedServer qw(new_shared port ask session);
+use Floe::Test::SharedServer qw(new_shared port ask session settle);
 use Floe::Test::Wait qw(wait_until);
 
 my $node = new_shared('shared', q{
@@ -44,8 +44,6 @@ sub prepare
 	return join "\n", map { /^[DE] (.*)/s ? $1 : () } $client->until_ready;
 }
 
-sub settle { return $node->poll_query_until('postgres', 'SELECT n_backends <= 1 FROM polar_stat_dispatcher') || fail('too many workers stay'); }
-
 sub reload
 {
 	my ($name, $value) = @_;
@@ -57,7 +55,7 @@ sub reload
 # two sessions, one worker: each has its own statements of the same name
 my ($one, $two) = (connected(), connected());
 prepare($one, 's', 'SELECT v FROM t WHERE id = $1');
-settle();
+settle($node, 1);
 prepare($two, 's', 'SELECT $1 || $$ of two$$');
 foreach my $round (1 .. 8)
 {
@@ -149,7 +147,7 @@ like(run($after, 'left', 1), qr/prepared statement "left" does not exist/, 'what
 is(elsewhere($after, 'SELECT count(*) FROM pg_prepared_statements'), 'answer: 0', 'everywhere');
 close $_->socket foreach @blocker, $after;
 reload('polar_ss_backend_max_count', 1);
-settle();
+settle($node, 1);
 
 # memory of what is kept has an end
 sub kept
@@ -158,7 +156,7 @@ sub kept
 	return ask($two, q{SELECT sum(total_bytes) FROM pg_backend_memory_contexts WHERE name = 'CachedPlanSource'});
 }
 my @many = map { connected() } 1 .. 20;
-settle();
+settle($node, 1);
 foreach my $client (@many) { prepare($client, "m$_", 'SELECT ' . join(' + ', ('$1::int') x 50)) foreach 1 .. 5; }
 my $all = kept();
 reload('polar_ss_worker_cache_size', '256kB');
@@ -204,10 +202,10 @@ is(ask($one, 'SELECT 1'), '1', 'and nobody else');
 
 # a goodbye needs no worker
 my ($busy, $leaving) = (connected(), connected());
-settle();
+settle($node, 1);
 ask($_, 'SELECT 1') foreach $leaving, $busy;
 ask($busy, 'BEGIN');
-settle();
+settle($node, 1);
 part($leaving, 'X' . pack('N', 4));
 $node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM polar_stat_session WHERE session_pid = ' . $leaving->pid) or fail('its session stays');
 pass('a parked session ends while no worker is free');
@@ -254,7 +252,7 @@ is(ask($two, 'SELECT pg_cancel_backend(' . $one->pid . ')'), 't', 'a parked sess
 is(ask($one, 'SELECT 1'), '1', 'and goes on');
 my $running = connected();
 ask($running, 'BEGIN');
-settle();
+settle($node, 1);
 $one->query('SELECT 1');
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM polar_stat_session WHERE state = 'waiting'}) or die 'it does not wait';
 is($node->safe_psql('postgres', 'SELECT pg_cancel_backend(' . $one->pid . ')'), 't', 'what waits to be served');
@@ -270,7 +268,7 @@ is($node->safe_psql('postgres', 'SELECT pg_cancel_backend(' . $running->pid . ')
 is((grep { /^E ERROR: canceling statement due to user request/ } $running->until_ready), 1, 'and it is cancelled');
 is($node->safe_psql('postgres', 'SELECT pg_terminate_backend(' . $running->pid . ', 60000)'), 't', 'it is terminated where it runs');
 is(join(' ', $running->until_closed), 'E FATAL: terminating connection due to administrator command', 'and is told');
-settle();
+settle($node, 1);
 ask($_, 'SELECT 1') foreach $one, $two;
 my $offset = -s $node->logfile;
 is(session($node, $one, 'state'), 'parked', 'a session is parked');

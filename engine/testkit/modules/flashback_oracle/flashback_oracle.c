@@ -19,7 +19,11 @@
 #include <unistd.h>
 
 #include "access/relation.h"
+#include "access/xlog.h"
+#include "access/xlogreader.h"
+#include "access/xlogutils.h"
 #include "catalog/pg_tablespace_d.h"
+#include "catalog/storage_xlog.h"
 #include "flashback_log_api.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -223,14 +227,49 @@ give_block(const OldFile *file, BlockNumber blkno, char *page)
 }
 
 /*
+ * Whether the relation was created between the point's redo location and the
+ * point, so that all that ever happened to it is in the WAL from there on.
+ */
+static bool
+is_created_since_redo(const OldFile *file)
+{
+	ReadLocalXLogPageNoWaitPrivate private_data = {0};
+	XLogReaderState *reader = XLogReaderAllocate(wal_segment_size, NULL,
+												 XL_ROUTINE(.page_read = &read_local_xlog_page_no_wait,
+															.segment_open = &wal_segment_open,
+															.segment_close = &wal_segment_close),
+												 &private_data);
+	bool		created = false;
+	char	   *error = NULL;
+
+	XLogBeginRead(reader, file->point->redo);
+	while (!created && reader->EndRecPtr < file->point->lsn && XLogReadRecord(reader, &error) != NULL)
+	{
+		const xl_smgr_create *create = (const xl_smgr_create *) XLogRecGetData(reader);
+
+		created = XLogRecGetRmid(reader) == RM_SMGR_ID &&
+			(XLogRecGetInfo(reader) & ~XLR_INFO_MASK) == XLOG_SMGR_CREATE &&
+			create->forkNum == MAIN_FORKNUM &&
+			RelFileLocatorEquals(create->rlocator, file->rlocator);
+	}
+	if (error)
+		elog(ERROR, "could not read WAL from %X/%08X on: %s", LSN_FORMAT_ARGS(file->point->redo), error);
+	XLogReaderFree(reader);
+	return created;
+}
+
+/*
  * A block that held nothing was first written after the point, with changes
- * from before it or, while its file was copied, from after it.
+ * from before it or, while its file was copied, from after it.  One that holds
+ * nothing is of a file that a crash's replay has made anew, and deleted before
+ * the block was written.
  */
 static bool
 is_late(const OldFile *file, BlockSource source, const char *was, const char *page)
 {
 	return (is_zero(was) && PageGetLSN((Page) page) <= file->point->lsn) ||
-		(source != FROM_LOG && PageGetLSN((Page) was) > file->point->lsn);
+		(source != FROM_LOG && PageGetLSN((Page) was) > file->point->lsn) ||
+		(source == FROM_KEPT && is_zero(page) && is_created_since_redo(file));
 }
 
 /*

@@ -23,9 +23,9 @@ const clusterOf = (...members: object[]) => ({
 })
 const both = clusterOf(member(1, 'one'), member(2, 'two'))
 
-const guard = (cluster: object) =>
+const guard = (cluster: object, input: object = {}) =>
   recoverCluster.guard?.({
-    input: {},
+    input,
     instance: { name: 'one', cluster: { memberRole: 'primary' } },
     readCluster: async () => cluster,
   } as never)
@@ -33,6 +33,10 @@ const guard = (cluster: object) =>
 test('it is ordered by an admin, of a primary with a standby, and while no member runs', async () => {
   expect(operationRecord('recover-cluster')).toMatchObject({ role: 'admin', action: 'cluster.recover' })
   await guard(both)
+  await guard(both, { backupDirectory: '/srv/base', walDirectory: '/srv/wal' })
+  await expect(guard(both, { walDirectory: '/srv/wal' })).rejects.toMatchObject({
+    fault: { code: 'recover.no_backup' },
+  })
   // one that waits for pages is starting; one that was stopped, or is fenced, gives nothing
   await guard(clusterOf(member(1, 'one', { state: 'starting' }), member(2, 'two', { state: 'stopped' })))
   await guard(
@@ -87,6 +91,7 @@ async function step(
   results: object,
   cluster: object = both,
   answer: (task: { kind: string }) => object = () => ({}),
+  input: object = {},
 ) {
   const asked: Record<string, unknown>[] = []
   const agentOf = (hostId: string) => {
@@ -105,7 +110,7 @@ async function step(
   }
   const outcome = await recoverCluster.steps[name].run({
     operationId: id(9),
-    input: { clusterId: id(5), instanceId: id(1), confirmName: 'one' },
+    input: { clusterId: id(5), instanceId: id(1), confirmName: 'one', ...input },
     step: { name, attempt: 1, startedAt: new Date(), taskLogSeq: 0, doneBytes: null },
     results,
     now: new Date(),
@@ -227,6 +232,59 @@ test('what is torn on the primary, too, is read on the host of another standby, 
     { hostId: 'h1', instanceId: id(1), piece: { blocks: [{ block: 4 }] } },
     { hostId: 'h2', piece: { kind: 'pages', first: 2 } },
   ])
+})
+
+test('with a base backup what is torn on both is read of it, on the primary’s host, at its place in the list', async () => {
+  const input = { backupDirectory: '/srv/base' }
+  const before = {
+    ...stopped,
+    list: { 'list.one': told('primary', [3, 9]), 'list.two': told('standby', [2, 3, 4]) },
+  }
+  expect((await step('judge', before)).outcome).toMatchObject({ fault: { code: 'recover.whole_nowhere' } })
+  const { outcome } = await step('judge', before, both, undefined, input)
+  expect(JSON.stringify(outcome)).toMatch(/; 1 of the pages come from the base backup; /)
+  const results = { ...before, judge: (outcome as { result: object }).result }
+  const restore = await step('restore', results, both, undefined, input)
+  // all that the standby lacks: what is damaged on the primary without being listed is only seen when it is read
+  expect(restore.asked).toEqual([
+    {
+      hostId: 'h1',
+      kind: 'restore-pages',
+      instanceId: id(1),
+      control: '0'.repeat(64),
+      backupDirectory: '/srv/base',
+      walDirectory: null,
+      redo: '0/1000000',
+      blocks: 3,
+      relations: list('standby', [2, 3, 4]).relations,
+    },
+  ])
+  const answer = ({ kind }: { kind: string }) =>
+    kind === 'read-copies' ? { data: 'AAAA', crc32: 1, damaged: [] } : { bytes: 1 }
+  const pages = await step('pages', results, both, answer, input)
+  expect(pages.asked).toMatchObject([
+    { hostId: 'h1', piece: { blocks: [{ block: 2 }], restored: { first: 0, all: false } } },
+    { hostId: 'h2', piece: { first: 0 } },
+    { hostId: 'h1', piece: { blocks: [{ block: 3 }], restored: { first: 1, all: true } } },
+    { hostId: 'h2', piece: { first: 1 } },
+    { hostId: 'h1', piece: { blocks: [{ block: 4 }], restored: { first: 2, all: false } } },
+    { hostId: 'h2', piece: { first: 2 } },
+  ])
+  expect((await step('drop', results, both, undefined, input)).asked).toEqual([
+    { hostId: 'h1', kind: 'drop-restored-pages', instanceId: id(1) },
+  ])
+  const names = (more: object) => recoverCluster.plan(more as never, { state: null }).map(({ name }) => name)
+  expect(names(input)).toEqual([
+    ...['stop', 'list', 'judge', 'restore', 'wal', 'pages', 'origin'],
+    ...['standby', 'primary', 'others', 'tidy', 'drop', 'observe'],
+  ])
+  expect(names({})).toEqual(names(input).filter((name) => !['restore', 'drop'].includes(name)))
+  const undone = recoverCluster.undo?.({ results, input } as never, both as never, {} as never)
+  expect(undone?.at(-1)).toMatchObject({
+    after: 'restore',
+    hostId: 'h1',
+    task: { kind: 'drop-restored-pages' },
+  })
 })
 
 test('a page that is not whole on the primary either ends it by name', async () => {

@@ -33,6 +33,9 @@ const SILENT_MS = 15_000
 /** Recovery replays WAL, and fetches pages, before it answers. */
 const START_MS = 3_600_000
 
+/** A base backup is copied, and all WAL since it replayed. */
+const RESTORE_MS = 24 * 3_600_000
+
 type Context = StepContext<'recover-cluster'>
 type Results = Pick<Context, 'results'>
 
@@ -64,6 +67,8 @@ function listed({ results }: Results, cluster: ClusterObserved, member: ClusterM
   return { instanceId: member.instanceId, name: member.name, apart, ...answer.data }
 }
 
+const hasBackup = ({ input }: Pick<Context, 'input'>) => input.backupDirectory !== undefined
+
 const recoveryOf = ({ results }: Results) => results.judge?.recovery as Recovery
 
 const listOf = (context: Results, cluster: ClusterObserved, member: ClusterMember) => {
@@ -85,6 +90,10 @@ const onHost = (m: ClusterMember, id: string, task: MemberTask['task']): MemberT
 /** While a member runs, the others take what they need from it by themselves. */
 async function refuseRunning(asked: Guarded<'recover-cluster'>): Promise<void> {
   await refuseStandby(asked)
+  if (asked.input.walDirectory !== undefined && !hasBackup(asked))
+    throw fault('recover.no_backup', 'a WAL archive is of use only with a base backup', {
+      hint: 'Name the base backup, too, or leave both out.',
+    })
   const cluster = await asked.readCluster()
   if (!cluster) return
   const primary = primaryMember(cluster)
@@ -145,23 +154,30 @@ function walPieces(context: Context, cluster: ClusterObserved): Omit<Carried, 'f
   }
 }
 
-/** Blocks that follow each other in a standby's list, and whose disk they are read from. */
-type PagePiece = { from: ClusterMember; first: number; blocks: BlockAddress[] }
+/** Blocks that follow each other in a standby's list, and whose disk they are read from; with a backup on the primary's host. */
+type PagePiece = { from: ClusterMember; first: number; blocks: BlockAddress[]; restored: boolean }
 
 function piecesOf(context: Context, cluster: ClusterObserved): PagePiece[] {
   const primary = listed(context, cluster, primaryMember(cluster))
   const standbys = stopped(context, cluster).flatMap((m) => listed(context, cluster, m) ?? [])
   const member = standbys.find((m) => m.instanceId === recoveryOf(context).instanceId)
-  const given = primary && member ? giversOf(primary, member, standbys) : null
+  const backup = hasBackup(context)
+  const given = primary && member ? giversOf(primary, member, backup ? [] : standbys) : null
   const pieces: PagePiece[] = []
   for (const [number, { block, from }] of (given ?? []).entries()) {
     // the lists are those that were judged
-    if (from === null)
+    if (from === null && !backup)
       throw fault('recover.no_list', 'the lists of torn pages are not those that were compared')
+    const instanceId = from?.instanceId ?? cluster.primaryInstanceId
+    const restored = from === null
     const last = pieces.at(-1)
-    if (last?.from.instanceId === from.instanceId && last.blocks.length < PIECE_BLOCKS_MAX)
+    if (
+      last?.from.instanceId === instanceId &&
+      last.restored === restored &&
+      last.blocks.length < PIECE_BLOCKS_MAX
+    )
       last.blocks.push(block)
-    else pieces.push({ from: memberOf(cluster, from.instanceId), first: number, blocks: [block] })
+    else pieces.push({ from: memberOf(cluster, instanceId), first: number, blocks: [block], restored })
   }
   return pieces
 }
@@ -178,7 +194,14 @@ function pagePieces(context: Context, cluster: ClusterObserved): Carried {
       kind: 'read-copies',
       instanceId: piece(number).from.instanceId,
       control: listOf(context, cluster, piece(number).from).control,
-      piece: { kind: 'pages', blocks: piece(number).blocks },
+      piece: {
+        kind: 'pages',
+        blocks: piece(number).blocks,
+        // with a backup also what only turns out to be damaged when it is read
+        ...(hasBackup(context)
+          ? { restored: { first: piece(number).first, all: piece(number).restored } }
+          : {}),
+      },
     }),
     write: (number, { data, crc32 }) => ({
       kind: 'write-copies',
@@ -209,22 +232,37 @@ const removal = (m: ClusterMember, after: string): UndoTask => ({
 
 /**
  * Brings back a cluster whose members crashed at once and wait for each other
- * (docs/decisions/2026-11-25-both-torn-recover.md). Nothing is written to the primary but what its own recovery writes.
+ * (docs/decisions/2026-11-25-both-torn-recover.md). Nothing is written to the primary but what its own recovery writes. What is
+ * whole on no member a base backup gives, where one is named: it is restored beside the primary.
  */
 export const recoverCluster = defineOperation('recover-cluster', {
   guard: refuseRunning,
   retryAfresh: true,
-  plan: () => [
+  plan: ({ backupDirectory }) => [
     { name: 'stop', title: 'Stop every member and keep it from being started' },
     { name: 'list', title: 'List the torn pages of every member' },
     { name: 'judge', title: 'Compare what the members have' },
+    ...(backupDirectory === undefined
+      ? []
+      : [
+          {
+            name: 'restore' as const,
+            title: 'Restore the base backup beside the primary, and keep pages of it',
+          },
+        ]),
     { name: 'wal', title: 'Bring the primary’s WAL to a standby' },
-    { name: 'pages', title: 'Bring whole pages of the primary, or of another standby, to it' },
+    {
+      name: 'pages',
+      title: `Bring whole pages of the primary, or of ${backupDirectory === undefined ? 'another standby' : 'the base backup'}, to it`,
+    },
     { name: 'origin', title: 'Complete the copies' },
     { name: 'standby', title: 'Start the standby with them' },
     { name: 'primary', title: 'Start the primary, which takes its torn pages from the standby' },
     { name: 'others', title: 'Start the other standbys' },
     { name: 'tidy', title: 'Remove the copies' },
+    ...(backupDirectory === undefined
+      ? []
+      : [{ name: 'drop' as const, title: 'Remove what was kept of the base backup' }]),
     { name: 'observe', title: 'Wait until the standbys follow' },
   ],
   steps: {
@@ -259,13 +297,16 @@ export const recoverCluster = defineOperation('recover-cluster', {
         if (!primary)
           return fail({ code: 'agent.bad_result', message: 'the primary’s list was not understood' })
         const standbys = stopped(context, cluster).flatMap((m) => listed(context, cluster, m) ?? [])
-        const judged = judgeRecovery(cluster.name, primary, standbys)
+        const judged = judgeRecovery(cluster.name, primary, standbys, { backup: hasBackup(context) })
         const without = leftOut(context, cluster).map((text) => ({ text: `left out: ${text}` }))
         if (judged.kind === 'refused') return fail(judged.fault, { log: without })
         const { recovery } = judged
-        const { name, blocks, walBytes, pageBytes, endLsn, others } = recovery
-        const ofOthers = others
-          .map((other) => `; ${other.blocks.toLocaleString('en-US')} of the pages come from "${other.name}"`)
+        const { name, blocks, walBytes, pageBytes, endLsn, others, restored } = recovery
+        const ofOthers = [
+          ...others.map((other) => ({ from: `"${other.name}"`, blocks: other.blocks })),
+          ...(hasBackup(context) ? [{ from: 'the base backup', blocks: restored }] : []),
+        ]
+          .map((other) => `; ${other.blocks.toLocaleString('en-US')} of the pages come from ${other.from}`)
           .join('')
         return next(
           {
@@ -286,6 +327,23 @@ export const recoverCluster = defineOperation('recover-cluster', {
         )
       },
     },
+    restore: taskStep('restore-pages', {
+      deadlineMs: RESTORE_MS,
+      on: (_context, cluster) => primaryMember(cluster),
+      task: (context, cluster) => {
+        const { redo, blocks, relations } = listOf(context, cluster, chosen(context, cluster))
+        return {
+          kind: 'restore-pages',
+          instanceId: cluster.primaryInstanceId,
+          control: listOf(context, cluster, primaryMember(cluster)).control,
+          backupDirectory: context.input.backupDirectory as string,
+          walDirectory: context.input.walDirectory ?? null,
+          redo,
+          blocks,
+          relations,
+        }
+      },
+    }),
     wal: copyStep(async (context) => {
       const cluster = await context.readCluster()
       const { pageBytes, walBytes } = recoveryOf(context)
@@ -342,6 +400,14 @@ export const recoverCluster = defineOperation('recover-cluster', {
         piece: { kind: 'remove' },
       }),
     }),
+    drop: taskStep('drop-restored-pages', {
+      deadlineMs: 120_000,
+      on: (_context, cluster) => primaryMember(cluster),
+      task: (_context, cluster) => ({
+        kind: 'drop-restored-pages',
+        instanceId: cluster.primaryInstanceId,
+      }),
+    }),
     observe: observeFollowing((context, cluster) => stopped(context, cluster).map((m) => m.instanceId)),
   },
   // a standby that has come up stays: it has all that the primary had, and a primary takes its pages from it
@@ -356,6 +422,17 @@ export const recoverCluster = defineOperation('recover-cluster', {
       ...(context.results.primary?.postmasterPid === undefined ? [stop(primary, 'primary')] : []),
       ...(context.results.standby?.postmasterPid === undefined ? [stop(standby, 'standby')] : []),
       removal(standby, 'wal'),
+      ...(hasBackup(context)
+        ? [
+            {
+              after: 'restore',
+              ...onHost(primary, 'drop', {
+                kind: 'drop-restored-pages',
+                instanceId: primary.instanceId,
+              } as const),
+            },
+          ]
+        : []),
     ]
   },
 })

@@ -37,10 +37,13 @@ const COPIED_FILES = ['PG_VERSION', 'backup_label']
 const LIST_MAX_BYTES = 24 * 1024 * 1024
 const LIST_MS = 600_000
 
-/** Looks at everything that can be known before a byte is copied; throws a fault that names what is wrong. */
+/**
+ * Looks at everything that can be known before a byte is copied; throws a fault that names what is wrong. `at`: a moment that
+ * it must not be later than, if any.
+ */
 export async function examineBackup(
   directory: string,
-  at: string,
+  at: string | null,
   instance: { prefix: string; user: EngineUser; dataDirectory: string },
   context: Work,
 ): Promise<BaseBackup> {
@@ -66,7 +69,7 @@ export async function examineBackup(
   // both are whole seconds, cut off
   const begunAt = label === null ? control.checkpointAt : label.startedAt
   const begunBy = begunAt === null ? null : begunAt + 1_000
-  if (begunAt !== null && millisecondsOf(at) < begunAt) throw beforeBackup(begunBy)
+  if (at !== null && begunAt !== null && millisecondsOf(at) < begunAt) throw beforeBackup(begunBy)
   const warnings = await verifyManifest(prefix, user, directory, found, context.signal)
   if (ours && ours.systemIdentifier !== control.systemIdentifier)
     warnings.push(

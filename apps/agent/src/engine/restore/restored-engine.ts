@@ -11,7 +11,7 @@ import type { Work } from '../work'
 import { type BaseBackup, beforeBackup } from './base-backup'
 import { justBefore, RecoveryLog, targetTime } from './recovery-log'
 import type { RestorePlace } from './restore-place'
-import { restoreCommand, segmentsToReplay, type WalArchive } from './wal-archive'
+import { type RestoreSource, restoreCommand, segmentsToReplay } from './wal-archive'
 
 /** An engine that says nothing for so long, though it tells its progress each second, hangs; fetching WAL may take long. */
 const SILENT_MS = 1_800_000
@@ -30,19 +30,23 @@ export type RestoredEngine = {
   end(): Promise<void>
 }
 
+/** How far it replays: to a moment, where it stands and can be asked, or through one record of a timeline, where it shuts down. */
+export type RecoveryTarget =
+  | { kind: 'time'; at: string }
+  | { kind: 'record'; beginLsn: string; endLsn: string; timeline: number }
+
 export type RecoverOptions = {
   prefix: string
   user: EngineUser
   place: RestorePlace
   backup: BaseBackup
-  archive: WalArchive
-  at: string
+  source: RestoreSource
+  target: RecoveryTarget
 }
 
 /**
  * Starts an engine on the copy of a backup, as the instance's user and confined as an instance is, and lets it replay WAL to
- * the moment, where it stands. Its whole configuration is on the command line. Who gets it ends it; where this throws it has
- * ended.
+ * its target. Its whole configuration is on the command line. Who gets it ends it; where this throws it has ended.
  */
 export async function recoverTo(o: RecoverOptions, context: Work & { say: (text: string) => void }) {
   let control: ControlFile = o.backup.control
@@ -84,11 +88,9 @@ function settingsOf(o: RecoverOptions, control: ControlFile): Record<string, str
     unix_socket_permissions: '0700',
     unix_socket_group: '',
     ssl: 'off',
-    restore_command: restoreCommand(o.archive.directory),
-    recovery_target_time: targetTime(o.at),
+    restore_command: restoreCommand(o.source.directories),
+    ...targetSettings(o.target),
     recovery_target_inclusive: 'on',
-    recovery_target_action: 'pause',
-    recovery_target_timeline: 'latest',
     recovery_end_command: '',
     archive_cleanup_command: '',
     primary_conninfo: '',
@@ -130,6 +132,22 @@ function settingsOf(o: RecoverOptions, control: ControlFile): Record<string, str
   }
 }
 
+const targetSettings = (target: RecoveryTarget): Record<string, string> =>
+  target.kind === 'time'
+    ? {
+        recovery_target_time: targetTime(target.at),
+        recovery_target_action: 'pause',
+        recovery_target_timeline: 'latest',
+      }
+    : {
+        recovery_target_lsn: target.beginLsn,
+        // in order: its restartpoint is at the newest checkpoint, and what changed since is told by its control file
+        recovery_target_action: 'shutdown',
+        recovery_target_timeline: String(target.timeline),
+      }
+
+const targetWords = (target: RecoveryTarget) => (target.kind === 'time' ? target.at : target.endLsn)
+
 const atLeast: Partial<Record<string, number>> = {
   max_connections: 20,
   max_worker_processes: 8,
@@ -169,6 +187,12 @@ function startEngine(o: RecoverOptions, control: ControlFile): Child {
   return { process, log, ended: () => ended, heard }
 }
 
+/** Whether it has come to where it was to come. One that shuts down there has ended by then. */
+const hasArrived = ({ log, ended }: Child, target: RecoveryTarget): boolean =>
+  target.kind === 'time'
+    ? log.atTarget && log.open
+    : ended() && log.says(/^LOG:\s+shutdown at recovery target/)
+
 /** Waits until it stands at the target; false where it has to be started again with larger settings. */
 async function untilAtTarget(
   child: Child,
@@ -176,14 +200,15 @@ async function untilAtTarget(
   context: Work & { say: (text: string) => void },
 ): Promise<boolean> {
   const { log } = child
-  const firstWal = o.backup.firstWal ?? o.archive.files[0]?.name ?? ''
+  const firstWal = o.backup.firstWal ?? o.source.files[0]?.name ?? ''
   const bytesOf = (segments: number) => segments * o.backup.control.walSegmentBytes
-  const expected = segmentsToReplay(o.archive, firstWal, millisecondsOf(o.at))
+  const until = o.target.kind === 'time' ? millisecondsOf(o.target.at) : Number.POSITIVE_INFINITY
+  const expected = segmentsToReplay(o.source, firstWal, until)
   let fetched = 0
   let last = ''
   let lastWords = ''
   let heardAt = performance.now()
-  while (!(log.atTarget && log.open)) {
+  while (!hasArrived(child, o.target)) {
     context.signal.throwIfAborted()
     if (log.tooSmall) return false
     if (child.ended()) throw whyEnded(log, o)
@@ -202,30 +227,25 @@ async function untilAtTarget(
     }
     context.worked(bytesOf(Math.min(fetched, expected)), bytesOf(expected))
     context.say(
-      `replaying WAL to ${o.at}${log.lsn ? `: at ${log.lsn}` : log.lastWal ? `: file ${log.lastWal}` : ''}`,
+      `replaying WAL to ${targetWords(o.target)}${log.lsn ? `: at ${log.lsn}` : log.lastWal ? `: file ${log.lastWal}` : ''}`,
     )
     await Promise.race([child.heard(), delay(250, undefined, { ref: false })])
   }
   return true
 }
 
-function whyEnded(log: RecoveryLog, { archive, backup }: RecoverOptions) {
+function whyEnded(log: RecoveryLog, { source, backup, target }: RecoverOptions) {
   const lastFile = log.lastWal
     ? `The last file of WAL that it found there is "${log.lastWal}".`
     : 'It found no file of WAL there that it needs.'
-  if (log.says(/recovery ended before configured recovery target was reached/)) {
-    const nearest = log.lastTransaction && justBefore(log.lastTransaction)
-    return fault('restore.wal_ends_early', `the WAL in "${archive.directory}" ends before that moment`, {
-      detail: nearest
-        ? `Its newest transaction ended at ${log.lastTransaction}. ${lastFile}`
-        : `No transaction ended in it after the backup. ${lastFile}`,
-      hint: nearest
-        ? `The nearest moment that can be restored is ${nearest}. A later one needs WAL with a transaction that ended after it.`
-        : 'Name an archive that goes on, until after that moment.',
-    })
-  }
+  if (log.says(/recovery ended before configured recovery target was reached/))
+    return target.kind === 'time'
+      ? endsBefore(log, source, lastFile)
+      : endsBeforeRecord(target.endLsn, lastFile)
   if (log.says(/requested recovery stop point is before consistent recovery point/))
-    return beforeBackup(backup.begunBy)
+    return target.kind === 'time' ? beforeBackup(backup.begunBy) : aheadOf(target.endLsn)
+  if (target.kind === 'record' && log.says(/requested timeline \d+|recovery target timeline \d+/))
+    return otherTimeline(target.timeline, log.reason)
   if (
     log.says(
       /WAL ends before (?:end of online backup|consistent recovery point)|could not locate required checkpoint/,
@@ -239,6 +259,36 @@ function whyEnded(log: RecoveryLog, { archive, backup }: RecoverOptions) {
     detail: log.reason || 'The engine ended without a word.',
   })
 }
+
+function endsBefore(log: RecoveryLog, { directories }: RestoreSource, lastFile: string) {
+  const nearest = log.lastTransaction && justBefore(log.lastTransaction)
+  return fault('restore.wal_ends_early', `the WAL in "${directories.join('", "')}" ends before that moment`, {
+    detail: nearest
+      ? `Its newest transaction ended at ${log.lastTransaction}. ${lastFile}`
+      : `No transaction ended in it after the backup. ${lastFile}`,
+    hint: nearest
+      ? `The nearest moment that can be restored is ${nearest}. A later one needs WAL with a transaction that ended after it.`
+      : 'Name an archive that goes on, until after that moment.',
+  })
+}
+
+const endsBeforeRecord = (endLsn: string, lastFile: string) =>
+  fault('restore.wal_ends_early', `the WAL does not lead from the backup to the primary’s end at ${endLsn}`, {
+    detail: `${lastFile} The one after it is missing, is damaged, or is of another history.`,
+    hint: 'Name an archive with all of the primary’s WAL since the backup was begun.',
+  })
+
+export const aheadOf = (endLsn: string) =>
+  fault('restore.backup_ahead', 'the backup ended after the primary did', {
+    detail: `It is not consistent before a position later than ${endLsn}, the end of the primary’s WAL.`,
+    hint: 'Name a backup of this primary that had ended when it crashed.',
+  })
+
+export const otherTimeline = (timeline: number, why: string) =>
+  fault('restore.other_timeline', 'the backup is of another history than the primary', {
+    detail: `The primary is on timeline ${timeline}. ${why}`,
+    hint: 'Name a backup of this timeline, or of one that it came from, and an archive with its history file.',
+  })
 
 async function end(child: Child, o: RecoverOptions): Promise<void> {
   const { process: engine } = child

@@ -1,11 +1,21 @@
-import { fault } from '@floe/domain'
+import { fault, type Lsn, lsnToBytes } from '@floe/domain'
 import type { EngineUser } from '../../host/engine-user'
+import { parseWalFileName, walFileName } from '../wal/wal-file'
 import { readableHint, requireDirectory, runIn } from './as-user'
+import type { BaseBackup } from './base-backup'
 
 /** Files of WAL in an archive, oldest first. */
 export type WalArchive = { directory: string; files: { name: string; modifiedAt: number }[] }
 
 const LIST_MAX_BYTES = 24 * 1024 * 1024
+
+/** Where files of WAL are fetched from, the first that has one, and all that are there. */
+export type RestoreSource = { directories: readonly string[]; files: WalArchive['files'] }
+
+export const sourceOf = (...archives: readonly WalArchive[]): RestoreSource => ({
+  directories: archives.map(({ directory }) => directory),
+  files: archives.flatMap(({ files }) => files).sort((a, b) => (a.name.slice(8) < b.name.slice(8) ? -1 : 1)),
+})
 
 /** Looks into the archive; refuses one that the user cannot read, or that holds WAL only in some other form. */
 export async function examineArchive(
@@ -58,8 +68,41 @@ export async function examineArchive(
   return { directory, files }
 }
 
+/** Of segments that are missing, so many are named. */
+const NAMED_MAX = 5
+
+/** Refuses, before anything is copied, where a segment between the backup's begin and a position lies nowhere. */
+export function refuseGap(
+  archives: readonly WalArchive[],
+  { firstWal, control, files }: Pick<BaseBackup, 'firstWal' | 'control' | 'files'>,
+  end: Lsn,
+): void {
+  const size = BigInt(control.walSegmentBytes)
+  const numbered = (name: string) => parseWalFileName(name, size)?.segment
+  const there = new Set(
+    [
+      ...archives.flatMap((a) => a.files.map((f) => f.name)),
+      ...files.map((f) => f.path.replace(/^pg_wal\//, '')),
+    ]
+      .map(numbered)
+      .filter((segment) => segment !== undefined),
+  )
+  const first =
+    (firstWal !== null ? numbered(firstWal) : undefined) ?? lsnToBytes(control.redoLsn as Lsn) / size
+  const last = (lsnToBytes(end) - 1n) / size
+  const missing: string[] = []
+  for (let segment = first; segment <= last && missing.length <= NAMED_MAX; segment++)
+    if (!there.has(segment)) missing.push(walFileName(control.timeline, segment, size).slice(8))
+  if (missing.length === 0) return
+  const named = missing.slice(0, NAMED_MAX).map((name) => `"…${name}"`)
+  throw fault('restore.wal_missing', 'WAL between the backup and the primary’s end is missing', {
+    detail: `${named.join(', ')}${missing.length > NAMED_MAX ? ' and more' : ''} are neither in ${archives.map((a) => `"${a.directory}"`).join(' nor in ')}, nor in the backup.`,
+    hint: 'Name an archive with all of the primary’s WAL since the backup was begun, as plain files.',
+  })
+}
+
 /** About how many segments are replayed: to the first one that was archived after the moment. */
-export function segmentsToReplay({ files }: WalArchive, firstWal: string, at: number): number {
+export function segmentsToReplay({ files }: RestoreSource, firstWal: string, at: number): number {
   const from = files.filter(({ name }) => name.slice(8) >= firstWal.slice(8))
   const past = from.findIndex(({ modifiedAt }) => modifiedAt >= at)
   const segments = new Set((past < 0 ? from : from.slice(0, past + 1)).map(({ name }) => name.slice(8)))
@@ -68,9 +111,13 @@ export function segmentsToReplay({ files }: WalArchive, firstWal: string, at: nu
 
 /**
  * The command by which the engine fetches a file of WAL. It runs as the instance's user in the restored data directory, like
- * everything else of that engine; the path is quoted for the shell, and for the engine, which reads a percent sign.
+ * everything else of that engine; the paths are quoted for the shell, and for the engine, which reads a percent sign.
  */
-export function restoreCommand(directory: string): string {
-  const quoted = `'${directory.replaceAll("'", "'\\''")}'`.replaceAll('%', '%%')
-  return `test -f ${quoted}/%f && test ! -L ${quoted}/%f && cp --no-dereference --reflink=auto -- ${quoted}/%f %p`
+export function restoreCommand(directories: readonly string[]): string {
+  return directories
+    .map((directory) => {
+      const quoted = `'${directory.replaceAll("'", "'\\''")}'`.replaceAll('%', '%%')
+      return `{ test -f ${quoted}/%f && test ! -L ${quoted}/%f && cp --no-dereference --reflink=auto -- ${quoted}/%f %p; }`
+    })
+    .join(' || ')
 }

@@ -20,7 +20,7 @@ import { isoOf } from '../../engine/restore/recovery-log'
 import { makeRestorePlace, removeRestorePlaces, restorePlacesIn } from '../../engine/restore/restore-place'
 import { recoverTo } from '../../engine/restore/restored-engine'
 import { readTableThen } from '../../engine/restore/table-then'
-import { examineArchive } from '../../engine/restore/wal-archive'
+import { examineArchive, sourceOf } from '../../engine/restore/wal-archive'
 import type { TaskBody, TaskContext, TaskOf } from '../runner/task'
 
 /** Kept just before the commit: a run after a kill finds out by it whether that took place. */
@@ -110,7 +110,10 @@ async function restore(
     context.say('copying the base backup')
     await copyBackup(backup, place, user, context)
     context.log(`replaying WAL to ${task.at}`)
-    const engine = await recoverTo({ prefix, user, place, backup, archive, at: task.at }, context)
+    const engine = await recoverTo(
+      { prefix, user, place, backup, source: sourceOf(archive), target: { kind: 'time', at: task.at } },
+      context,
+    )
     try {
       const session = await openRestored(engine, task.database, context.signal)
       const reached = await askRestored(

@@ -125,11 +125,15 @@ async function waitUntilReady(instance: Instance, context: TaskContext): Promise
       if (!instance.postmaster) {
         const words = instance.lastWords()
         const waited = performance.now() - launched
-        if ((words.length > 0 && waited > 100) || waited > APPEAR_BOUND_MS)
+        if ((words.length > 0 && waited > 100) || waited > APPEAR_BOUND_MS) {
+          // it may have begun meanwhile, and the words be those of an engine that goes on
+          await instance.look()
+          if (instance.postmaster) return null
           throw fault('instance.not_started', 'the engine ended before it answered', {
             detail: words.join(' ') || whyWordless(instance),
             hint: `Its log is in directory "${instance.layout.logDirectory}".`,
           })
+        }
         return null
       }
       if (instance.postmaster.status !== 'ready') {

@@ -24,7 +24,7 @@ use PostgreSQL::Test::Cluster;
 use Test::More;
 use Floe::Test::Poll;
 
-our @EXPORT_OK = qw(new_shared port ask session);
+our @EXPORT_OK = qw(new_shared port ask session settle);
 
 my %port_of;
 
@@ -83,14 +83,30 @@ sub ask
 
 What polar_stat_session says of a client's session.
 
-=back
-
 =cut
 
 sub session
 {
 	my ($node, $client, $column) = @_;
 	return $node->safe_psql('postgres', "SELECT $column FROM polar_stat_session WHERE session_pid = " . $client->pid);
+}
+
+=pod
+
+=item settle(node, workers)
+
+Waits until no session logs in, and no more of them have a worker than that. The number of workers alone would not tell: it is
+shown a moment late, while a session may still have one that has been asked to let go of it.
+
+=back
+
+=cut
+
+sub settle
+{
+	my ($node, $workers) = @_;
+	return $node->poll_query_until('postgres', "SELECT n_login = 0 AND n_bound <= $workers AND n_backends <= $workers FROM polar_stat_dispatcher")
+	  || fail('too many workers stay');
 }
 
 1;

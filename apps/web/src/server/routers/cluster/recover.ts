@@ -11,6 +11,8 @@ export const recover = adminProcedure
     z.object({
       clusterId: ClusterId,
       confirmName: operationRecords['recover-cluster'].input.shape.confirmName,
+      backupDirectory: operationRecords['recover-cluster'].input.shape.backupDirectory,
+      walDirectory: operationRecords['recover-cluster'].input.shape.walDirectory,
       idempotencyKey: IdempotencyKey.optional(),
     }),
   )
