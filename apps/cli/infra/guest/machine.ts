@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, ftruncateSync, openSync } from 'node:fs'
+import { closeSync, ftruncateSync, openSync, rmSync } from 'node:fs'
 import { createConnection, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { waitUntil } from '@floe/host/wait'
@@ -97,6 +97,8 @@ export class RunningGuest {
   #heard = ''
 
   constructor(o: Machine & { shell: string }) {
+    // what a machine left whose power was cut, so that what answers there is this one
+    rmSync(o.shell, { force: true })
     this.#child = qemu(o)
     this.#path = o.shell
     this.ended = endOf(this.#child, o.onLine)
@@ -137,16 +139,26 @@ export class RunningGuest {
   }
 
   /** Has it restart, which ends it here. */
-  async restarts(): Promise<void> {
+  async restarts(boundMs: number): Promise<void> {
     // it goes down before it has answered, or after
     this.#socket?.write(`${Buffer.from('systemctl --no-block reboot').toString('base64')}\n`)
-    const { status, said } = await this.ended
+    const { status, said } = await this.#goesDown(boundMs)
     if (status !== 0) throw new Error(`QEMU ended with ${status}:\n${said}`)
   }
 
-  /** Cuts its power. */
+  /** Cuts its power, where it has any; its disks and its tap are free for another one then. */
   async powerOff(): Promise<void> {
     this.#child.kill('SIGKILL')
-    await this.ended
+    await this.#goesDown(60_000)
+  }
+
+  async #goesDown(boundMs: number): Promise<Ended> {
+    let isDown = false
+    const down = () => {
+      isDown = true
+    }
+    this.ended.then(down, down)
+    await waitUntil('QEMU has ended', () => isDown, boundMs, 100)
+    return this.ended
   }
 }
