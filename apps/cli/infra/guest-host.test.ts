@@ -10,7 +10,8 @@ import { emptyDisk, guest, here, RunningGuest } from './guest/machine'
 import { field, laterPackages } from './later-packages'
 
 const checkout = join(import.meta.dirname, '../../..')
-const terraform = process.env.FLOE_TEST_TERRAFORM || 'terraform'
+const terraform = process.env.FLOE_TEST_TERRAFORM ?? 'terraform'
+const missing = terraform === '' ? ' (left out: there is neither terraform nor tofu)' : here
 const MINUTE_MS = 60_000
 /** An emulated processor starts a program in seconds. */
 const BOUND_MS = 10 * MINUTE_MS
@@ -21,12 +22,12 @@ type Ended = { status: number; stdout: string; stderr: string }
  * A machine that starts with the user data of the Terraform module, and a console that "./floe up" made, on a network of their
  * own: from the first start to a failover while it is off. One test goes on from where the one before it ended.
  */
-describe.skipIf(guest === '')(`a host from its user data${here}`, () => {
+describe.skipIf(guest === '' || terraform === '')(`a host from its user data${missing}`, () => {
   let room: string
   let net: HostsInNamespaces
   let console: NamespaceHost
   let port: ReturnType<HostsInNamespaces['addMachine']>
-  let machine: RunningGuest
+  let machine: RunningGuest | undefined
   let built: string[]
   let password = ''
   let uri = ''
@@ -52,11 +53,12 @@ describe.skipIf(guest === '')(`a host from its user data${here}`, () => {
     return program(first as string, more, env)
   }
   const floe = (...words: string[]) => onConsole(join(checkout, 'floe'), words, { FLOE_HOME: console.home })
-  async function floeJson<T>(...words: string[]): Promise<T> {
-    const { status, stdout, stderr } = await floe(...words, '--json')
+  async function answer(...words: string[]): Promise<string> {
+    const { status, stdout, stderr } = await floe(...words)
     if (status !== 0) throw new Error(`floe ${words.join(' ')} ended with ${status}\n${stdout}\n${stderr}`)
-    return JSON.parse(stdout) as T
+    return stdout
   }
+  const floeJson = async <T>(...words: string[]) => JSON.parse(await answer(...words, '--json')) as T
   /** A client's program of the engine, beside the console. */
   async function client(name: string, words: string[], to = uri): Promise<string> {
     const prefix = process.env.FLOE_TEST_ENGINE_PREFIX ?? ''
@@ -69,7 +71,9 @@ describe.skipIf(guest === '')(`a host from its user data${here}`, () => {
     sql(`SELECT count(*) || ' ' || sum(delta) || ' ' || (SELECT sum(abalance) FROM pgbench_accounts)
       FROM pgbench_history`)
 
+  /** Switches it on; one that a test before left running is switched off. */
   const start = async () => {
+    await machine?.powerOff()
     machine = new RunningGuest({
       memoryMegabytes: 2_048,
       append: 'root=/dev/nvme0n1 rw',
@@ -82,6 +86,11 @@ describe.skipIf(guest === '')(`a host from its user data${here}`, () => {
     })
     await machine.answers(BOUND_MS)
   }
+  /** Runs a script in it, and answers how that ended and what it said. */
+  const inside = (script: string) => {
+    if (!machine) throw new Error('there is no guest')
+    return machine.run(script)
+  }
   const reachable = () =>
     waitUntil(
       'the console reaches the agent',
@@ -92,11 +101,14 @@ describe.skipIf(guest === '')(`a host from its user data${here}`, () => {
       BOUND_MS,
       3_000,
     ).catch(async (error: unknown) => {
-      const told = await machine.run(
-        'journalctl --boot --no-pager --lines 60 --output cat; systemctl --failed',
-      )
+      const told = await inside('journalctl --boot --no-pager --lines 60 --output cat; systemctl --failed')
       throw new Error(`${String(error)}\n${told.said}`)
     })
+  const shown = () =>
+    floeJson<{
+      cluster: { members: { name: string; fenced: object | null }[] }
+      openOperation: object | null
+    }>(...['cluster', 'show', 'shop'])
   const running = (name: string) =>
     waitUntil(
       `"${name}" runs`,
@@ -192,22 +204,26 @@ describe.skipIf(guest === '')(`a host from its user data${here}`, () => {
       await reachable()
       await waitUntil(
         'the unit of the agent counts as started',
-        async () => (await machine.run('systemctl is-active floe-agent.service')).said === 'active',
+        async () => (await inside('systemctl is-active floe-agent.service')).said === 'active',
         BOUND_MS,
         1_000,
       )
-      const { said } =
-        await machine.run(`cloud-init schema --config-file /var/lib/cloud/seed/nocloud/user-data
+      const { said } = await inside(`cloud-init schema --config-file /var/lib/cloud/seed/nocloud/user-data
         cloud-init status --wait; uname -n
         grep ' /var/lib/floe ' /proc/self/mountinfo; cat /proc/mdstat
         systemctl is-enabled floe-agent.service floe-host.service
-        journalctl --boot --unit floe-host.service --output cat; systemctl --failed --plain --no-legend`)
+        journalctl --boot --unit floe-host.service --unit floe-agent.service --output cat
+        systemctl --failed --plain --no-legend`)
       expect(said).toMatch(/^Valid cloud-config: /m)
       expect(said).toMatch(/^status: done\ndb1$/m)
       expect(said).toMatch(/ \/var\/lib\/floe \S*noatime.* - xfs /)
       expect(said).toMatch(/ active raid0 nvme\dn1\[\d\] nvme\dn1\[\d\]$/m)
       expect(said).toMatch(/^passed over: \/dev\/nvme0n1 .*serial root\)/m)
       expect(said).toMatch(/^enabled\nenabled$/m)
+      // its packages start nothing
+      const [before, after] = said.split('Host "db1" is enrolled')
+      expect(before).not.toMatch(/^Start\w+ floe-agent\.service/m)
+      expect(after).toMatch(/^Started floe-agent\.service/m)
       expect(said).not.toContain('.service loaded failed')
     },
     3 * BOUND_MS,
@@ -246,12 +262,12 @@ describe.skipIf(guest === '')(`a host from its user data${here}`, () => {
   test(
     'after a restart its disks are one again, and its instance is started by the agent alone, with its rows',
     async () => {
-      await machine.restarts()
+      await machine?.restarts(BOUND_MS)
       await start()
       await reachable()
       await running('shop')
       expect(await counted()).toBe(rows)
-      const { said } = await machine.run(`cat /proc/mdstat; grep ' /var/lib/floe ' /proc/self/mountinfo
+      const { said } = await inside(`cat /proc/mdstat; grep ' /var/lib/floe ' /proc/self/mountinfo
         systemctl show 'floe-instance@*' --property ActiveState,UnitFileState,Restart
         systemctl --failed --plain --no-legend`)
       expect(said).toMatch(/ active raid0 nvme\dn1\[\d\] nvme\dn1\[\d\]$/m)
@@ -268,33 +284,30 @@ describe.skipIf(guest === '')(`a host from its user data${here}`, () => {
     async () => {
       const later = join(room, 'later')
       laterPackages(built, later)
-      const upgrade = () => floe('host', 'upgrade', 'db1', '--packages', later, '--confirm', 'db1')
-      const refused = await upgrade()
-      expect(refused).toMatchObject({
+      const upgrade = ['host', 'upgrade', 'db1', '--packages', later]
+      expect(await floe(...upgrade, '--confirm', 'db1')).toMatchObject({
         status: 1,
         stderr: expect.stringContaining('/etc/floe/accept-packages'),
       })
-      await machine.run('install -D -m 644 /dev/null /etc/floe/accept-packages')
+      await inside('install -D -m 644 /dev/null /etc/floe/accept-packages')
       await waitUntil(
         'the console knows that it takes packages',
-        async () =>
-          (await floe('host', 'upgrade', 'db1', '--packages', later)).stdout.startsWith('Packages of host'),
+        async () => (await answer(...upgrade)).startsWith('Packages of host'),
         BOUND_MS,
         1_000,
       )
-      const done = await upgrade()
-      expect(done).toMatchObject({ status: 0 })
+      await answer(...upgrade, '--confirm', 'db1')
       await reachable()
       // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query's own
       const show = "dpkg-query --show --showformat='${Package} ${Version} ${db:Status-Status}\n' 'floe-*'"
-      const { said } = await machine.run(`${show}; dpkg --audit; systemctl is-active floe-agent.service
+      const { said } = await inside(`${show}; dpkg --audit; systemctl is-active floe-agent.service
         ls -l /proc/$(systemctl show 'floe-instance@*' --value --property MainPID)/exe`)
       const version = field(built[2] as string, 'Version')
       expect(said).toContain(`floe-agent ${version}.1 installed\n`)
       expect(said).toMatch(/^floe-engine-\S+next \S+\.1 installed$/m)
       expect(said).toMatch(/^active$/m)
       expect(said).toMatch(/ -> \/usr\/lib\/floe\/engine\/\S+next\/bin\/postgres$/m)
-      expect((await floe('host', 'show', 'db1')).stdout).toContain(`${version}.1`)
+      expect(await answer('host', 'show', 'db1')).toContain(`${version}.1`)
       expect(await counted()).toBe(rows)
     },
     3 * BOUND_MS,
@@ -303,14 +316,15 @@ describe.skipIf(guest === '')(`a host from its user data${here}`, () => {
   test(
     'while it is off its standby takes over, and nothing that was acknowledged is lost',
     async () => {
-      const [here] = (await floeJson<{ name: string }[]>('host', 'list')).filter(({ name }) => name !== 'db1')
-      await floeJson('standby', 'create', 'shop', 'shop-2', '--host', here?.name as string)
-      await floeJson('cluster', 'synchronous', 'shop', 'shop-2', '--first', '1', '--strict', '--mode', 'on')
+      const own = (await floeJson<{ name: string }[]>('host', 'list')).find(({ name }) => name !== 'db1')
+      await floeJson('standby', 'create', 'shop', 'shop-2', '--host', own?.name ?? '')
+      // commits of the new primary must not wait for the former one: not --strict
+      await floeJson('cluster', 'synchronous', 'shop', 'shop-2', '--first', '1', '--mode', 'on')
       const said = await client('pgbench', ['-n', '-c', '2', '-t', '100'])
       expect(said).toContain('number of failed transactions: 0 ')
       rows = await counted()
       expect(rows).toMatch(/^400 (-?\d+) \1$/)
-      await machine.powerOff()
+      await machine?.powerOff()
       await waitUntil(
         'the console misses the host',
         async () => {
@@ -321,11 +335,9 @@ describe.skipIf(guest === '')(`a host from its user data${here}`, () => {
         1_000,
       )
       const failover = ['cluster', 'failover', 'shop', '--to', 'shop-2', '--unreachable-host', 'db1']
-      const ended = await floe(...failover)
-      expect(ended).toMatchObject({
-        status: 0,
-        stdout: expect.stringContaining('The former primary is not fenced: its host is unreachable.'),
-      })
+      const outcome = await answer(...failover)
+      expect(outcome).toMatch(/^"shop-2" holds every commit that /m)
+      expect(outcome).toContain('The former primary is not fenced: its host is unreachable.')
       former = uri
       uri = (await floeJson<{ connectionString: string }>('instance', 'show', 'shop-2')).connectionString
       expect(await counted()).toBe(rows)
@@ -335,27 +347,43 @@ describe.skipIf(guest === '')(`a host from its user data${here}`, () => {
   )
 
   test(
-    'when it is back the former primary is fenced and stays down, also for a start by hand, until it is rejoined',
+    'when it is back the former primary is fenced and stays down, also for a start by hand',
     async () => {
       await start()
       await reachable()
       await waitUntil(
         'the former primary is fenced',
-        async () => (await floeJson<{ state: string }>('instance', 'show', 'shop')).state === 'fenced',
+        async () => {
+          const { cluster, openOperation } = await shown()
+          return openOperation === null && cluster.members.find(({ name }) => name === 'shop')?.fenced
+        },
         BOUND_MS,
         3_000,
       )
+      expect(await floe('instance', 'start', 'shop')).toMatchObject({
+        status: 1,
+        stderr: expect.stringContaining('fenced'),
+      })
       const { instanceId } = await floeJson<{ instanceId: string }>('instance', 'show', 'shop')
       const unit = `floe-instance@${instanceId}.service`
-      const byHand = await machine.run(`systemctl start ${unit}`)
-      expect(byHand.status).not.toBe(0)
-      const { said } = await machine.run(`systemctl show ${unit} --property ActiveState; pgrep -x postgres`)
-      expect(said).toBe('ActiveState=inactive')
+      const { said } = await inside(`systemctl start ${unit}; echo "ended with $?"
+        systemctl show ${unit} --property ActiveState,UnitFileState; pgrep --count --exact postgres`)
+      expect(said).toMatch(/^ended with [1-9]\d*$/m)
+      for (const line of ['ActiveState=inactive', 'UnitFileState=static', '0'])
+        expect(said.split('\n')).toContain(line)
       await expect(sql('SELECT 1', former)).rejects.toThrow('psql ended with 2')
+    },
+    3 * BOUND_MS,
+  )
+
+  test(
+    'rejoined, it follows the new primary',
+    async () => {
       await floeJson('standby', 'rejoin', 'shop')
       await running('shop')
       expect(await sql('SELECT pg_is_in_recovery()', former)).toBe('t')
       expect(await sql("SELECT to_regclass('after_the_failover') IS NOT NULL", former)).toBe('t')
+      expect(await counted()).toBe(rows)
     },
     3 * BOUND_MS,
   )
@@ -363,9 +391,12 @@ describe.skipIf(guest === '')(`a host from its user data${here}`, () => {
   test(
     'the agent’s removal leaves its instance running',
     async () => {
-      const removed = await machine.run('dpkg --remove floe-agent')
-      expect(removed).toMatchObject({ status: 0 })
-      expect((await machine.run('systemctl is-active floe-agent.service')).said).toBe('inactive')
+      const postmaster = 'systemctl show floe-instance@* --value --property MainPID'
+      const before = await inside(postmaster)
+      expect(before.said).toMatch(/^[1-9]\d*$/)
+      expect(await inside('dpkg --remove floe-agent')).toMatchObject({ status: 0 })
+      expect((await inside('systemctl is-active floe-agent.service')).said).toBe('inactive')
+      expect(await inside(postmaster)).toEqual(before)
       expect(await sql('SELECT pg_is_in_recovery()', former)).toBe('t')
     },
     BOUND_MS,
