@@ -166,7 +166,8 @@ END
           mkdir -p packages made/DEBIAN made/usr/bin made/usr/sbin made/usr/lib/floe-of-the-test
           cp -r tree/infra made/usr/lib/floe-of-the-test/
           ln -s ../lib/floe-of-the-test/infra/host-prepare/floe-host-prepare made/usr/sbin/floe-host-prepare
-          cp tree/floe made/usr/bin/floe
+          cp tree/floe made/usr/lib/floe-of-the-test/floe
+          ln -s ../lib/floe-of-the-test/floe made/usr/bin/floe
           printf 'Package: floe-of-the-test\\nVersion: 1\\nArchitecture: all\\nMaintainer: a <a@example.org>\\nDescription: a\\n' \\
             >made/DEBIAN/control
           dpkg-deb --build made packages/floe.deb >/run/packed
@@ -174,14 +175,18 @@ END
           sum=$(sha256sum floe.tar.gz)
           sed -i "s/^FLOE_ARCHIVE_SHA256=.*/FLOE_ARCHIVE_SHA256='\${sum%% *}'/" /etc/floe/archive.env
           cd /`,
-        after: `dpkg-query --show floe-of-the-test; readlink -f /opt/floe/floe; ls /opt/floe
-          first; echo "again $?"`,
+        after: `look() { dpkg-query --show floe-of-the-test; readlink -f /opt/floe/floe; ls /opt/floe; }
+          look; first; echo "again $?"
+          dpkg --remove floe-of-the-test; first; look`,
       },
       { nvme0n1: 'Amazon Elastic Block Store' },
     )
-    expect(stdout).toContain('floe-of-the-test\t1\n/usr/bin/floe\nfloe\ninfra\n')
-    expect(stdout.match(/^Setting up floe-of-the-test/gm)).toHaveLength(1)
-    expect(stdout.match(/passed over: \/dev\/nvme0n1 .*not of the model asked for/g)).toHaveLength(2)
+    const [once = '', removed = ''] = stdout.split('Removing floe-of-the-test')
+    for (const part of [once, removed]) {
+      expect(part).toContain('floe-of-the-test\t1\n/usr/lib/floe-of-the-test/floe\nfloe\ninfra\n')
+      expect(part.match(/^Setting up floe-of-the-test/gm)).toHaveLength(1)
+    }
+    expect(stdout.match(/passed over: \/dev\/nvme0n1 .*not of the model asked for/g)).toHaveLength(3)
     expect(stderr).toContain('ERROR:  there is no empty local NVMe disk')
     expect(stdout).not.toContain('the token was asked for')
   })
