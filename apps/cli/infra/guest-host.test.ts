@@ -223,7 +223,7 @@ describe.skipIf(guest === '' || terraform === '')(`a host from its user data${mi
       // its packages start nothing
       const [before, after] = said.split('Host "db1" is enrolled')
       expect(before).not.toMatch(/^Start\w+ floe-agent\.service/m)
-      expect(after).toMatch(/^Started floe-agent\.service/m)
+      expect(after).toMatch(/^Finished floe-agent\.service/m)
       expect(said).not.toContain('.service loaded failed')
     },
     3 * BOUND_MS,
