@@ -156,6 +156,41 @@ END
     expect(stdout).not.toContain('the token was asked for')
   })
 
+  test('an archive of packages is installed, and what runs then is theirs', () => {
+    const { stdout, stderr } = refused(
+      {
+        floe: 'fetched',
+        archive: { url, sha256: 'a'.repeat(64) },
+        before: `${files}
+          cd /run/files
+          mkdir -p packages made/DEBIAN made/usr/bin made/usr/sbin made/usr/lib/floe-of-the-test
+          cp -r tree/infra made/usr/lib/floe-of-the-test/
+          ln -s ../lib/floe-of-the-test/infra/host-prepare/floe-host-prepare made/usr/sbin/floe-host-prepare
+          cp tree/floe made/usr/lib/floe-of-the-test/floe
+          ln -s ../lib/floe-of-the-test/floe made/usr/bin/floe
+          printf 'Package: floe-of-the-test\\nVersion: 1\\nArchitecture: all\\nMaintainer: a <a@example.org>\\nDescription: a\\n' \\
+            >made/DEBIAN/control
+          dpkg-deb --build made packages/floe.deb >/run/packed
+          tar --create --gzip --file floe.tar.gz packages
+          sum=$(sha256sum floe.tar.gz)
+          sed -i "s/^FLOE_ARCHIVE_SHA256=.*/FLOE_ARCHIVE_SHA256='\${sum%% *}'/" /etc/floe/archive.env
+          cd /`,
+        after: `look() { dpkg-query --show floe-of-the-test; readlink -f /opt/floe/floe; ls /opt/floe; }
+          look; first; echo "again $?"
+          dpkg --remove floe-of-the-test; first; look`,
+      },
+      { nvme0n1: 'Amazon Elastic Block Store' },
+    )
+    const [once = '', removed = ''] = stdout.split('Removing floe-of-the-test')
+    for (const part of [once, removed]) {
+      expect(part).toContain('floe-of-the-test\t1\n/usr/lib/floe-of-the-test/floe\nfloe\ninfra\n')
+      expect(part.match(/^Setting up floe-of-the-test/gm)).toHaveLength(1)
+    }
+    expect(stdout.match(/passed over: \/dev\/nvme0n1 .*not of the model asked for/g)).toHaveLength(3)
+    expect(stderr).toContain('ERROR:  there is no empty local NVMe disk')
+    expect(stdout).not.toContain('the token was asked for')
+  })
+
   test('a disk that holds data is refused before a token is spent', () => {
     const { stdout, stderr } = refused({}, undefined, (device) => spawnSync('mkfs.xfs', ['-q', device]))
     expect(stdout).toMatch(/passed over: \/dev\/nvme0n1 .*it holds data: xfs/)

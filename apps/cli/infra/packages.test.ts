@@ -1,9 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { field, laterPackages } from './later-packages'
 import { MachineOfLoops } from './machine-of-loops'
 import { wholeMachine, whyNoWholeMachine } from './whole-machine'
 
@@ -36,8 +37,6 @@ beforeAll(() => {
 }, 600_000)
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
-const field = (deb: string, name: string) =>
-  execFileSync('dpkg-deb', ['--field', deb, name], { encoding: 'utf8' }).trim()
 /** Lines of `tar -tv`: mode, owner, size, date, name. */
 const contents = (deb: string) =>
   execFileSync('dpkg-deb', ['--contents', deb], { encoding: 'utf8', maxBuffer: 1 << 24 })
@@ -109,20 +108,6 @@ describe('the packages', () => {
   })
 })
 
-/** Packs a package anew, quickly, as a later version would be; `change` gets its tree. */
-function later(deb: string, output: string, change: (tree: string, control: string) => string): string {
-  const tree = join(directory, 'tree')
-  execFileSync('dpkg-deb', ['--raw-extract', deb, tree])
-  const control = join(tree, 'DEBIAN/control')
-  const text = change(tree, readFileSync(control, 'utf8'))
-  writeFileSync(control, text.replace(/^(Version: .*)$/m, '$1.1'))
-  const file = join(directory, output)
-  mkdirSync(join(file, '..'), { recursive: true })
-  execFileSync('dpkg-deb', ['-Znone', '--root-owner-group', '--build', tree, file], { stdio: 'ignore' })
-  rmSync(tree, { recursive: true })
-  return file
-}
-
 describe.skipIf(why !== null)(`a host that is made from them${here}`, () => {
   let machine: MachineOfLoops
   let output: string
@@ -133,22 +118,7 @@ describe.skipIf(why !== null)(`a host that is made from them${here}`, () => {
     machine = new MachineOfLoops()
     mkdirSync(join(machine.root, 'block'))
     const own = field(engine, 'Package')
-    const key = own.replace('floe-engine-', '')
-    const next = `${key.slice(0, -4)}next`
-    later(engine, 'later/engine.deb', (tree, control) => {
-      renameSync(join(tree, 'usr/lib/floe/engine', key), join(tree, 'usr/lib/floe/engine', next))
-      renameSync(join(tree, 'usr/share/doc', own), join(tree, 'usr/share/doc', `floe-engine-${next}`))
-      return control.replaceAll(key, next)
-    })
-    later(newest, 'later/newest.deb', (tree, control) => {
-      execFileSync('ln', ['-sfn', next, join(tree, 'usr/lib/floe/engine/current')])
-      return control.replaceAll(key, next)
-    })
-    later(agent, 'later/agent.deb', (tree, control) => {
-      const file = join(tree, 'usr/lib/floe/floe-package.json')
-      writeFileSync(file, readFileSync(file, 'utf8').replace(/"\s*}/, '.1" }'))
-      return control
-    })
+    laterPackages([engine, newest, agent], join(directory, 'later'))
     const fixture = join(import.meta.dirname, 'console-that-enrols.ts')
     const { stdout, stderr } = wholeMachine(
       machine,

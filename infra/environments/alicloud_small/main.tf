@@ -22,7 +22,7 @@ variable "image_id" {
 
 variable "archive" {
   type        = object({ url = string, sha256 = string })
-  description = "A checkout of Floe as .tar.gz and its SHA-256."
+  description = "A checkout of Floe, or its packages, as .tar.gz and its SHA-256."
 }
 
 variable "console" {

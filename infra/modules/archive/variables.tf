@@ -1,6 +1,6 @@
 variable "archive" {
   type        = object({ url = string, sha256 = string })
-  description = "A checkout of Floe as .tar.gz (git archive) and its SHA-256 (64 hexadecimal digits). A machine unpacks no other."
+  description = "A checkout of Floe (git archive), or Debian packages of it in a directory (\"floe engine package\"), as .tar.gz, and its SHA-256 (64 hexadecimal digits). A machine unpacks no other."
   validation {
     condition     = can(regex("^https://[A-Za-z0-9.-]+(:[0-9]+)?/[A-Za-z0-9._~/%+=&?-]*$", var.archive.url))
     error_message = "The archive's address begins with https:// and consists of letters, digits and . _ ~ / % + = & ? -."

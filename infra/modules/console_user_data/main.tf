@@ -38,8 +38,9 @@ locals {
   ]
 
   cloud_config = {
-    hostname       = split(".", var.name)[0]
-    locale         = false
+    hostname = split(".", var.name)[0]
+    # as a word, which is what cloud-init's schema takes: it leaves the locale as it is
+    locale         = "false"
     package_update = true
     packages       = ["ca-certificates", "caddy", "curl"]
     write_files = concat(module.archive.files, local.certificate_files, [

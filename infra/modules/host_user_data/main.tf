@@ -38,8 +38,9 @@ locals {
   )
 
   cloud_config = {
-    hostname       = var.host_name
-    locale         = false
+    hostname = var.host_name
+    # as a word, which is what cloud-init's schema takes: it leaves the locale as it is
+    locale         = "false"
     package_update = true
     packages       = local.packages
     write_files = concat(module.archive.files, [

@@ -9,7 +9,7 @@ variable "host_name" {
 
 variable "archive" {
   type        = object({ url = string, sha256 = string })
-  description = "A checkout of Floe as .tar.gz (git archive) and its SHA-256 (64 hexadecimal digits). A machine unpacks no other."
+  description = "A checkout of Floe (git archive), or Debian packages of it in a directory (\"floe engine package\"), as .tar.gz, and its SHA-256 (64 hexadecimal digits). A machine unpacks no other."
 }
 
 variable "console" {

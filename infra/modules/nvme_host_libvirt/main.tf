@@ -14,11 +14,7 @@ module "user_data" {
   layout     = var.layout
   disk_model = "QEMU NVMe Ctrl"
   # what QEMU hands over, which only root can read in the machine
-  token_program = <<-SH
-    #!/bin/sh
-    modprobe qemu_fw_cfg
-    exec cat /sys/firmware/qemu_fw_cfg/by_name/opt/floe.enrolment-token/raw
-  SH
+  token_program = file("${path.module}/token-from-qemu")
 }
 
 resource "libvirt_volume" "root" {

@@ -91,7 +91,7 @@ variable "addresses" {
 
 variable "archive" {
   type        = object({ url = string, sha256 = string })
-  description = "A checkout of Floe as .tar.gz and its SHA-256: see host_user_data."
+  description = "A checkout of Floe, or its packages, as .tar.gz and its SHA-256: see host_user_data."
 }
 
 variable "console" {

@@ -12,7 +12,7 @@ async function infra(context: SuiteContext): Promise<Counts> {
   await context.enginePrefix()
   await buildWorkspace({ now: context.log, log: context.log }, ['agent'])
   // tests say why they are left out without
-  for (const name of ['xfsprogs', 'strace', 'iproute2', 'curl', 'openssl', 'xsltproc'])
+  for (const name of ['xfsprogs', 'strace', 'iproute2', 'nftables', 'curl', 'openssl', 'xsltproc'])
     await context.packages(name)
   const { program, mirrors, tflint, checkov, caddy, guest } = await infraTools(context)
   const env = {

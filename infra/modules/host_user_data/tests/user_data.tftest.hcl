@@ -17,6 +17,10 @@ run "one_disk" {
     error_message = "It is a cloud-config with the host's name."
   }
   assert {
+    condition     = yamldecode(output.user_data).locale == "false"
+    error_message = "The schema of cloud-init takes a word as locale, and warns of anything else."
+  }
+  assert {
     condition     = contains(yamldecode(output.user_data).write_files[*].path, "/usr/local/sbin/floe-fetch")
     error_message = "It knows how to fetch Floe."
   }

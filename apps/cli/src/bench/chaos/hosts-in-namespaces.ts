@@ -219,6 +219,7 @@ export class HostsInNamespaces {
   readonly hosts: NamespaceHost[] = []
   readonly #id = `${PREFIX}-${process.pid}`
   readonly #subnet: string
+  #ports = 0
   readonly #onExit = () => this.remove()
   #removed = false
 
@@ -258,7 +259,7 @@ export class HostsInNamespaces {
   }
 
   add(name: string, { disk = false }: { disk?: boolean } = {}): NamespaceHost {
-    const n = this.hosts.length + 1
+    const n = ++this.#ports
     const namespace = `${this.#id}-${name}`
     const address = `${this.#subnet}.${n}`
     const home = join(this.directory, name)
@@ -281,6 +282,16 @@ export class HostsInNamespaces {
       chmodSync(home, 0o755)
     }
     return host
+  }
+
+  /** A port of the bridge for a machine of QEMU that is run behind the command, and the address that is the machine's. */
+  addMachine(): { command: string[]; tap: string; address: string } {
+    const n = ++this.#ports
+    const tap = `port${n}`
+    run('ip', ['-n', this.#switch, 'tuntap', 'add', tap, 'mode', 'tap'])
+    run('ip', ['-n', this.#switch, 'link', 'set', tap, 'master', 'bridge', 'up'])
+    const command = ['nsenter', `--net=${namespaceFile(this.#switch)}`]
+    return { command, tap, address: `${this.#subnet}.${n}` }
   }
 
   remove(): void {
