@@ -71,13 +71,13 @@ for place in sys.argv[1:]:
                 print("REFUSED", place, type(e).__name__, flush=True)
 print("end", flush=True)
 `
-const lastProcessed = () => must(sql(sharing, 'select logins from public.polar_stat_dispatcher'))
+const loginsCounted = () => must(sql(sharing, 'select logins from public.polar_stat_dispatcher'))
 
 describe('reaches for sessions of others', () => {
   attempt('neighbour of 1', 'who has no token hands no client over, at any door, as any user', async () => {
     const sockets = findSockets(it.socketDirectory).filter((path) => path.endsWith(`.${sharing.port}`))
     expect(sockets).toHaveLength(1)
-    const before = await lastProcessed()
+    const before = await loginsCounted()
     for (const uid of [NOBODY, uidOf(it.alpha), 0]) {
       const { out } = await run(
         '/usr/bin/python3',
@@ -91,14 +91,14 @@ describe('reaches for sessions of others', () => {
       const taken = answers.filter((line) => !/^SAID \S+ (nothing|45[0-9a-f]*)$/.test(line))
       gotIn(taken.length > 0, `as ${uid}: ${taken[0]}`)
     }
-    const after = await lastProcessed()
+    const after = await loginsCounted()
     gotIn(after !== before, `${Number(after) - Number(before)} logins of nobody`)
     // the shared port serves who does log in, and counts it
     const url = new URL(sharing.connectionString)
     url.port = `${port}`
     url.searchParams.set('sslmode', 'disable')
     expect(await must(sql({ connectionString: url.toString() }, 'select 1'))).toBe('1')
-    await until('the login is counted', async () => Number(await lastProcessed()) > Number(before), 10_000)
+    await until('the login is counted', async () => Number(await loginsCounted()) > Number(before), 10_000)
   })
 
   attempt('neighbour of 7', 'who takes the shared port meanwhile is not shown as the instance', async () => {
