@@ -32,7 +32,7 @@ describe.skipIf(guest === '')(`in a guest${here}`, { timeout: 1_200_000 }, () =>
   async function start(...disks: string[]): Promise<string> {
     const { status, said } = await runGuest({
       memoryMegabytes: 1_024,
-      append: '',
+      append: `floe_disks=${disks.length}`,
       arguments: ['-initrd', join(guest, 'initramfs')],
       disks: disks.map((serial) => ({ serial, path: join(room, serial) })),
       boundMs: 500_000,

@@ -610,6 +610,32 @@ become_native(void)
 	control = -1;
 }
 
+/*
+ * What a session did, where it comes from and its name are shown in
+ * pg_stat_activity and by ps for the worker that has it, before another has.
+ */
+static void
+show_free(void)
+{
+	StringInfoData title;
+
+	pgstat_report_activity(STATE_IDLE, "");
+	PGSTAT_BEGIN_WRITE_ACTIVITY(MyBEEntry);
+	MemSet(&MyBEEntry->st_clientaddr, 0, sizeof(MyBEEntry->st_clientaddr));
+	MyBEEntry->st_clienthostname[0] = '\0';
+	MyBEEntry->st_appname[0] = '\0';
+	MyBEEntry->st_ssl = false;
+	MyBEEntry->st_gss = false;
+	MyBEEntry->st_query_id = UINT64CONST(0);
+	MyBEEntry->st_plan_id = UINT64CONST(0);
+	PGSTAT_END_WRITE_ACTIVITY(MyBEEntry);
+	initStringInfo(&title);
+	appendStringInfo(&title, "%s %s", MyProcPort->user_name, MyProcPort->database_name);
+	init_ps_display(title.data);
+	set_ps_display("free");
+	pfree(title.data);
+}
+
 static void
 become_nobody(void)
 {
@@ -723,6 +749,7 @@ park(void)
 	CHECK_FOR_INTERRUPTS();
 	shared_server->sessions[session].idle_timeout = IdleSessionTimeout;
 	shared_server->sessions[session].idle_since = idle_since;
+	show_free();
 	tell(SHARED_SERVER_PARK, image.data, image.len);
 	resetStringInfo(&last_image);
 	appendBinaryStringInfo(&last_image, image.data, image.len);
@@ -747,6 +774,7 @@ end_session(void)
 	/* unread, a goodbye would take back what is under way to the client */
 	(void) recv(MyProcPort->sock, bytes, sizeof(bytes), MSG_DONTWAIT);
 	set_cancel_target(false);
+	show_free();
 	tell(SHARED_SERVER_END, NULL, 0);
 	shared_server_forget_statements();
 	resetStringInfo(&last_image);
@@ -1006,6 +1034,7 @@ register_worker(void)
 	{
 		(void) shared_server_append_image(&part);
 		tell(SHARED_SERVER_READY, all.data, all.len);
+		show_free();
 		MyProcPort->sock = PGINVALID_SOCKET;
 		FreeWaitEventSet(FeBeWaitSet);
 		FeBeWaitSet = NULL;

@@ -39,6 +39,29 @@ is(ask($holder, 'COMMIT'), '', 'and commits');
 is(join(' ', map { ($_->until_ready)[0] } @waiter), join(' ', ('C UPDATE 1') x 5), 'then the others');
 is(ask($client[7], 'SELECT v FROM t'), '6', 'all of them');
 
+# what has left is shown for nobody: while the others are served, and when a worker is free
+my $shown = connected();
+ask($shown, q{SET application_name = 'shown once'});
+wait_until(sub { ask($_, 'SELECT 1') foreach @client[ 2 .. 6 ]; return session($node, $shown, 'state') eq 'parked'; }, 'it to be parked');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity
+	WHERE pid <> pg_backend_pid() AND (application_name = 'shown once' OR query ~ 'shown once')}),
+	'0', 'a parked session is not shown as a worker that it has left');
+is(ask($shown, q{SELECT count(*) FROM pg_stat_activity WHERE application_name = 'shown once' AND client_addr IS NOT NULL}), '1',
+	'one that is bound once');
+close $shown->socket;
+settle($node, 2);
+my $leaver = connected();
+ask($leaver, q{SET application_name = 'gone'});
+# the worker that it logged in to is one too many, and ends
+settle($node, 2);
+ask($leaver, q{SELECT 'gone'});
+close $leaver->socket;
+$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'SharedServerWorkerFree'}) or fail('its worker is not free');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity
+	WHERE pid <> pg_backend_pid() AND (application_name = 'gone' OR query ~ 'gone'
+	OR wait_event = 'SharedServerWorkerFree' AND (query <> '' OR application_name <> '' OR client_addr IS NOT NULL))}), '0', 'a free worker shows nothing of who was there');
+settle($node, 2);
+
 # what pins
 my $pinned = $client[1];
 my @pins = (
