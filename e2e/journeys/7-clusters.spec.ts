@@ -178,6 +178,30 @@ const idle = () => expect.poll(async () => (await shown()).openOperation, { time
 /** The synchronous standbys as the primary has them. */
 const namesInForce = async () => sql(await toPrimary(), 'show synchronous_standby_names').catch(String)
 
+test('shared ports of members on one host are told apart, and none is opened for both at once', async ({
+  page,
+}) => {
+  await signIn(page)
+  await openInstance(page, 'pair')
+  await page.getByRole('link', { name: 'Connections' }).click()
+  const members = page.getByRole('table', { name: 'Shared Server by member' })
+  for (const name of ['pair', 'pair-2'])
+    await expect(
+      members.getByRole('row').filter({ hasText: new RegExp(`^${name} ?(primary|standby)`) }),
+    ).toContainText('Off')
+  await expect(page.getByText('where each needs a port of its own')).toBeVisible()
+  const everyMember = page.getByLabel('Change every member')
+  await expect(everyMember).not.toBeChecked()
+  await everyMember.check()
+  await page.getByRole('button', { name: 'Turn on', exact: true }).click()
+  const dialog = page.getByRole('dialog', { name: 'Review changes on all members' })
+  await expect(dialog.getByText('Members that share a host cannot share a port.')).toBeVisible({
+    timeout: 30_000,
+  })
+  await expect(dialog.getByRole('button', { name: 'Apply to all members' })).toBeDisabled()
+  await checkAccessibility(page)
+})
+
 test('a second standby is created from the page; positions, slots and lag of both stand there', async ({
   page,
 }) => {

@@ -5,11 +5,13 @@ import {
   clusterSettingFaults,
   compareMembers,
   type MemberCheck,
+  membersOfOneHost,
   ofWholeCluster,
   planSettingPhases,
   reverseChecks,
   type SettingPhase,
   settingOrder,
+  whyOfOneMember,
 } from './cluster-settings'
 import type { SettingImpact } from './setting'
 
@@ -198,6 +200,7 @@ const cluster = (change: Partial<Record<number, object>> = {}, standbyState = 's
     members: [0, 1].map((n) => ({
       instanceId: ids[n],
       name: `m${n}`,
+      hostId: `h${n}`,
       hostName: `h${n}`,
       hostState: 'online',
       memberRole: n === 0 ? 'primary' : 'standby',
@@ -234,6 +237,25 @@ test('every member has to be there, and for an ordered setting every standby has
   // of a cluster of one it is the cluster's own
   const { members, ...more } = cluster()
   expect(codes({ ...more, members: members.slice(0, 1) }, 'listen_addresses', [0])).toEqual([])
+})
+
+test('members get one shared port where each has a host of its own, and it is closed on all of them anywhere', () => {
+  const codes = (c: ClusterObserved, value: string | null) =>
+    clusterSettingBlockers(
+      c,
+      [0, 1].map((n) => ({ instanceId: ids[n] as never, changes: [{ name: 'polar_ss_port', value }] })),
+    ).map((f) => f.code)
+  const together = cluster({ 1: { hostId: 'h0' } })
+  expect(codes(cluster(), '6500')).toEqual([])
+  expect(codes(together, '6500')).toEqual(['setting.of_one_member'])
+  expect(codes(together, '0')).toEqual([])
+  expect(codes(together, null)).toEqual([])
+  expect(membersOfOneHost(cluster().members)).toBeNull()
+  expect(membersOfOneHost(together.members)?.map((m) => m.name)).toEqual(['m0', 'm1'])
+  expect(whyOfOneMember('Polar_SS_Port', together.members)).toMatch(/share a host/)
+  expect(whyOfOneMember('polar_ss_port', cluster().members)).toBeNull()
+  expect(whyOfOneMember('listen_addresses', cluster().members)).toMatch(/its own host/)
+  expect(whyOfOneMember('listen_addresses', together.members.slice(0, 1))).toBeNull()
 })
 
 test('members are compared: who differs, and which standby is too small', () => {

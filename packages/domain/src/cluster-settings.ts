@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ClusterObserved } from './cluster'
+import type { ClusterMember, ClusterObserved } from './cluster'
 import { ClusterId, primaryOf, standbySeenOf } from './cluster'
 import type { Fault } from './fault'
 import { InstanceId } from './ids'
@@ -32,12 +32,34 @@ export function isStandbySensitive(name: string): boolean {
 }
 
 /** Settings that are each member's own: what is right for one is wrong for another. Reason by name. */
-export const settingsOfOneMember: Readonly<Record<string, string>> = {
+const settingsOfOneMember: Readonly<Record<string, string>> = {
   listen_addresses: 'Every member listens on addresses of its own host.',
   polar_page_repair_sources: 'Floe writes it: it lists a primary’s standbys, or a standby’s primary.',
-  polar_ss_port: 'Members that share a host cannot share a port.',
   synchronous_commit:
     'It is the cluster’s commit mode: set it on the replication page or with "./floe cluster synchronous".',
+}
+
+/** Two members of a cluster that are on one host, so that what there is once on a host cannot be both's; null where none are. */
+export function membersOfOneHost<M extends Pick<ClusterMember, 'hostId'>>(
+  members: readonly M[],
+): readonly [M, M] | null {
+  for (const [i, one] of members.entries()) {
+    const other = members.slice(i + 1).find((m) => m.hostId === one.hostId)
+    if (other) return [one, other]
+  }
+  return null
+}
+
+/** Why members do not get one value of a setting; null where they may. Of a cluster of one, the member's own are the cluster's. */
+export function whyOfOneMember(
+  name: string,
+  members: readonly Pick<ClusterMember, 'hostId'>[],
+): string | null {
+  if (members.length < 2) return null
+  const ownName = name.toLowerCase()
+  if (ownName === 'polar_ss_port' && membersOfOneHost(members))
+    return 'Members that share a host cannot share a port.'
+  return settingsOfOneMember[ownName] ?? null
 }
 
 /**
@@ -154,9 +176,9 @@ export function clusterSettingBlockers(
         message: `cluster "${cluster.name}" has no such member`,
         detail: `Instance ${instanceId} is not in it.`,
       })
-    for (const { name } of changes) {
-      // of a cluster of one, the member's own are the cluster's
-      const reason = cluster.members.length > 1 ? settingsOfOneMember[name.toLowerCase()] : undefined
+    for (const { name, value } of changes) {
+      const closes = name.toLowerCase() === 'polar_ss_port' && (value === null || value.trim() === '0')
+      const reason = closes ? null : whyOfOneMember(name, cluster.members)
       if (reason && !faults.some((f) => f.message.includes(`"${name}"`)))
         faults.push({
           code: 'setting.of_one_member',

@@ -4,6 +4,7 @@ import {
   pinnedAdvice,
   type SharedServerSeen,
   sharedConnection,
+  sharedServerMembers,
   sharedServerState,
   sharedServerWords,
   workersWords,
@@ -25,6 +26,19 @@ test('it is on only while a dispatcher answers, and a port without one is no sta
     // whoever connects at the port is refused, shared or not
     expect(sharedServerState(seen({ dispatcher, enabled: false }))).toBe('down')
   }
+})
+
+test('a member without Shared Server is named where another has it, and one of which nothing is known is not', () => {
+  const off = seen({ port: null, enabled: false, dispatcher: null })
+  const of = (...members: (SharedServerSeen | null | undefined)[]) =>
+    sharedServerMembers(members.map((sharedServer, i) => ({ name: `m${i}`, sharedServer })))
+  expect(of(off, off)).toEqual({ missing: [], ports: [] })
+  expect(of(seen({}), off, null, undefined)).toEqual({ missing: ['m1'], ports: [5433] })
+  expect(of(seen({}), seen({ enabled: false }))).toEqual({ missing: ['m1'], ports: [5433] })
+  expect(of(seen({}), seen({}), seen({ port: 5000, dispatcher: 'absent' }))).toEqual({
+    missing: [],
+    ports: [5000, 5433],
+  })
 })
 
 test('every reason has advice of its own, and one that is not known has some', () => {

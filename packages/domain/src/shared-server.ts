@@ -142,6 +142,20 @@ export function sharedServerWords(seen: SharedServerSeen) {
     : stateWords[state]
 }
 
+/**
+ * Shared Server across the members of a cluster, as last seen: who is known not to share backends while another member does,
+ * and at which ports those are that do.
+ */
+export function sharedServerMembers(
+  members: readonly { name: string; sharedServer?: SharedServerSeen | null | undefined }[],
+): { missing: string[]; ports: number[] } {
+  const on = members.flatMap(({ sharedServer: s }) => (s?.enabled && s.port !== null ? [s.port] : []))
+  const missing = members.flatMap(({ name, sharedServer: s }) =>
+    on.length > 0 && s && !(s.enabled && s.port !== null) ? [name] : [],
+  )
+  return { missing, ports: [...new Set(on)].sort((a, b) => a - b) }
+}
+
 /** What Shared Server does not do yet, wherever a person turns it on. */
 export const SHARED_SERVER_LIMITS = [
   'Experimental: the engine’s list of known holes is in engine/modules/shared_server/README.md.',

@@ -1,12 +1,21 @@
 'use client'
-import { type SettingChange, type SharedServer, sharedServerSettings, sharedServerState } from '@floe/domain'
+import {
+  membersOfOneHost,
+  type SettingChange,
+  type SettingScope,
+  type SharedServer,
+  sharedServerSettings,
+  sharedServerState,
+} from '@floe/domain'
 import { Alert, Badge, Card, EmptyState, FaultAlert, SkeletonRows } from '@floe/ui'
 import { Share2 } from 'lucide-react'
 import { useState } from 'react'
+import { useCluster } from '../cluster/use-cluster'
 import { useInstance } from '../instance/instance-context'
 import { ConfirmedAlert, type ConfirmedChanges } from '../setting/confirmed-changes'
 import { ReviewDialog } from '../setting/review'
 import { useSettings } from '../setting/use-settings'
+import { MembersCard } from './members-card'
 import { PinnedCard } from './pinned-card'
 import { PoolsCard } from './pools-card'
 import { SessionCharts } from './session-charts'
@@ -17,21 +26,28 @@ import { useSharedServer } from './use-shared-server'
 
 /** Whose sessions share backends, whose do not and why; Shared Server is turned on and off here. */
 export function Connections() {
-  const { instanceId } = useInstance()
-  const [reviewing, setReviewing] = useState<SettingChange[] | null>(null)
+  const { instanceId, cluster } = useInstance()
+  const several = cluster.members > 1
+  const read = useCluster({ enabled: several, everyMs: 5_000 })
+  const members = (several && read.data?.cluster.members) || null
+  const [chosen, setChosen] = useState<boolean | null>(null)
+  // on one host each needs a port of its own, so that nothing can be asked of all at once
+  const everyMember = members !== null && (chosen ?? membersOfOneHost(members) === null)
+  const [reviewing, setReviewing] = useState<{ scope: SettingScope; changes: SettingChange[] } | null>(null)
   const [applied, setApplied] = useState<ConfirmedChanges | null>(null)
   const review = (changes: SettingChange[]) => {
     setApplied(null)
-    setReviewing(changes)
+    setReviewing({ scope: everyMember ? { clusterId: cluster.clusterId } : { instanceId }, changes })
   }
   return (
     <div className="flex flex-col gap-3">
       <ConfirmedAlert changes={applied} />
+      {members ? <MembersCard members={members} everyMember={everyMember} onEveryMember={setChosen} /> : null}
       <Page onReview={review} />
       {/* not in a card: the instance may restart meanwhile, and the card is then away */}
       <ReviewDialog
-        scope={{ instanceId }}
-        wanted={reviewing ? { changes: reviewing } : null}
+        scope={reviewing?.scope ?? { instanceId }}
+        wanted={reviewing ? { changes: reviewing.changes } : null}
         settings={[]}
         onClose={() => setReviewing(null)}
         onApplied={setApplied}

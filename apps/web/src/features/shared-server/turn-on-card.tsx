@@ -15,7 +15,7 @@ const workers = [
 
 /** Asks for what Shared Server needs; `onReview` gets the settings that turn it on. */
 export function TurnOnCard({ onReview }: { onReview: (changes: SettingChange[]) => void }) {
-  const { port: ownPort, cluster, state } = useInstance()
+  const { port: ownPort, state } = useInstance()
   const mayChange = useMayChange()
   const [port, setPort] = useState(() => (ownPort === null ? '' : String(suggestedPort(ownPort))))
   const [most, setMost] = useState<string>('-5')
@@ -72,12 +72,9 @@ export function TurnOnCard({ onReview }: { onReview: (changes: SettingChange[]) 
         </Field>
       </div>
       <p className="mt-3 max-w-3xl text-sm text-ink-muted">
-        Needs a restart of this instance, because the port does; the review shows the rest. Whether another
-        program has the port is seen only when the instance starts: then an incident says so, and the present
-        port is not affected.
-        {cluster.members > 1
-          ? ' Each member has a shared port of its own: turn it on for every member that clients may reach.'
-          : ''}
+        Needs a restart, because the port does; the review shows the rest. Whether another program has the
+        port is seen only when an instance starts: then an incident says so, and the present port is not
+        affected.
       </p>
     </Card>
   )

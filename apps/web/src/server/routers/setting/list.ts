@@ -4,9 +4,9 @@ import {
   isStandbySensitive,
   type Setting,
   settingImpact,
-  settingsOfOneMember,
   settingWords,
   toFault,
+  whyOfOneMember,
 } from '@floe/domain'
 import type { Context } from '../../context'
 import { viewerProcedure } from '../../procedures'
@@ -106,7 +106,7 @@ function viewOf(name: string, read: readonly Read[]): SettingView {
     warning: words?.warning ?? null,
     values,
     ordered,
-    ownOfMember: settingsOfOneMember[name] ?? null,
+    ownOfMember: whyOfOneMember(name, read),
     ...compared,
     notable:
       !byNature.has(name) &&

@@ -4,7 +4,7 @@ import {
   type MemberSettings,
   type SettingChange,
   type SettingScope,
-  settingsOfOneMember,
+  whyOfOneMember,
 } from '@floe/domain'
 import type { MemberInScope, Scope } from './scope'
 
@@ -43,7 +43,7 @@ export function changesBack(
     const managed = heldAt(rows, id, revisionId)
     if (!managed) return null
     const changes = changesTo(currentOf(rows, id) ?? {}, managed)
-    return { managed, changes: changes.filter((c) => members.length === 1 || !settingsOfOneMember[c.name]) }
+    return { managed, changes: changes.filter((c) => whyOfOneMember(c.name, members) === null) }
   }
   const ofLeader = wayOf(leaderId) ?? { managed: {}, changes: [] }
   return members.map((m) => ({ ...m, ...(wayOf(m.instanceId) ?? ofLeader) }))
