@@ -2,16 +2,12 @@ import { join } from 'node:path'
 import type { InstanceObserved } from '@floe/agent-contract'
 import {
   type Fault,
-  type FlashbackLog,
   foreseeableLogin,
   type InstanceRole,
   type InstanceState,
   LOOPBACK,
   type MemberLogins,
   noLimits,
-  type Protection,
-  type RemoteAccess,
-  type SharedServerSeen,
   STALL_AFTER_MS,
 } from '@floe/domain'
 import type { Log } from '@floe/host/log'
@@ -27,16 +23,13 @@ import { isThere } from '../host/tree'
 import type { AgentInstallation } from '../installation'
 import type { Problems } from '../problems'
 import { Sampler } from '../sampler/sampler'
-import { readRemoteAccess } from './access/remote-access'
 import { ensureServerCertificate } from './access/server-certificate'
 import { readFence } from './cluster/member-files'
 import { readControlFile } from './directory/control-file'
 import { ControlLook } from './directory/control-look'
 import { type InstanceLayout, instanceLayout } from './directory/layout'
-import { newsOfFlashback, readFlashbackLog } from './flashback/flashback-log'
+import { EngineLooks, nothingSaid } from './engine-looks'
 import { InstanceLimiter } from './limits/limiter'
-import { newsOf, readProtection, recoveryWithStart } from './page-repair/protection'
-import { PeriodicLook } from './periodic-look'
 import { engineOf } from './process/build'
 import { type EngineAddress, withEngine } from './process/connection'
 import { freshLook } from './process/fresh-look'
@@ -58,7 +51,6 @@ import type { InstanceRegistry } from './registry/registry'
 import { commandLineSettings } from './settings/command-line'
 import { readManagedSettings } from './settings/managed-file'
 import { WatchedFiles } from './settings/watched-files'
-import { lookAtSharedServer } from './shared-server/shared-server'
 
 /** How long an instance counts as running while the agent connects again. */
 const BROKEN_MS = 3_000
@@ -71,20 +63,8 @@ const RESTING_MS = 5_000
 /** What is wrong with its processes is told when it has lasted this long: an engine that ends removes its postmaster.pid first. */
 const ASTRAY_MS = 2_000
 
-/** A change of protection shows within this time; a look is two short questions. */
-const PROTECTION_MS = 1_000
-
-/** A change of the flashback log shows within this time; a look is two short questions. */
-const FLASHBACK_MS = 5_000
-
-/** A change of Shared Server, or a dispatcher that is gone, shows within this time; a look is two short questions. */
-const SHARED_SERVER_MS = 5_000
-
 /** What a standby said of its upstream counts for this long. */
 const COMPLAINT_MS = 60_000
-
-/** A change of pg_hba.conf shows within this time; a look has the engine parse it. */
-const REMOTE_ACCESS_MS = 10_000
 
 /** What every instance needs of the agent around it. */
 export type InstanceSurroundings = {
@@ -137,10 +117,7 @@ export class Instance {
   activity: 'starting' | 'stopping' | null = null
   readonly #around: InstanceSurroundings
   readonly #control: ControlLook
-  readonly #protection: PeriodicLook<Protection>
-  readonly #flashback: PeriodicLook<FlashbackLog>
-  readonly #sharedServer: PeriodicLook<SharedServerSeen>
-  readonly #remoteAccess: PeriodicLook<RemoteAccess>
+  readonly #engine: EngineLooks
   #postmaster: Postmaster | null = null
   /** What is wrong with its processes, and since when. */
   #astray: { fault: Fault; since: number } | null = null
@@ -174,34 +151,6 @@ export class Instance {
       runs: () => this.sampler.identity !== null,
       onChange: around.onChange,
     })
-    const ask = (sql: string) => this.sampler.ask(sql)
-    this.#protection = new PeriodicLook({
-      everyMs: PROTECTION_MS,
-      ask: async () => {
-        const answer = await readProtection(ask)
-        return answer && { ...answer, recovery: recoveryWithStart(answer.recovery, this.sampler.crashStart) }
-      },
-      newsOf,
-      onChange: around.onChange,
-    })
-    this.#flashback = new PeriodicLook({
-      everyMs: FLASHBACK_MS,
-      ask: () => readFlashbackLog(ask),
-      newsOf: newsOfFlashback,
-      onChange: around.onChange,
-    })
-    this.#sharedServer = new PeriodicLook({
-      everyMs: SHARED_SERVER_MS,
-      ask: () => lookAtSharedServer(ask, this.#postmaster?.pid ?? null),
-      newsOf: (answer) => JSON.stringify(answer),
-      onChange: around.onChange,
-    })
-    this.#remoteAccess = new PeriodicLook({
-      everyMs: REMOTE_ACCESS_MS,
-      ask: () => readRemoteAccess(ask),
-      newsOf: (answer) => JSON.stringify(answer),
-      onChange: around.onChange,
-    })
     const telemetry = join(around.installation.stateDirectory, 'telemetry', registered.instanceId)
     this.limiter = new InstanceLimiter({
       instanceId: registered.instanceId,
@@ -231,6 +180,11 @@ export class Instance {
         void this.look()
       },
       onStored: (what, error) => this.#stored(what, error),
+    })
+    this.#engine = new EngineLooks({
+      sampler: this.sampler,
+      postmasterPid: () => this.#postmaster?.pid ?? null,
+      onChange: around.onChange,
     })
   }
 
@@ -563,24 +517,14 @@ export class Instance {
     this.#around.onChange()
   }
 
-  /** What protects it against torn pages, asked over the sampler's connection. */
-  lookAtProtection(): Promise<void> {
-    return this.#protection.look(this.sampler.identity !== null)
+  /** Asks its engine for what the report tells of it, where that is due. */
+  lookAtEngine(): Promise<void> {
+    return this.#engine.look()
   }
 
-  /** How far its flashback log reaches. */
-  lookAtFlashback(): Promise<void> {
-    return this.#flashback.look(this.sampler.identity !== null)
-  }
-
-  /** Whether its sessions share backends. */
-  lookAtSharedServer(): Promise<void> {
-    return this.#sharedServer.look(this.sampler.identity !== null)
-  }
-
-  /** How clients on other hosts come in; asked at most every `everyMs`. */
-  lookAtRemoteAccess(everyMs?: number): Promise<void> {
-    return this.#remoteAccess.look(this.sampler.identity !== null, everyMs)
+  /** How clients on other hosts come in, asked now. */
+  lookAtRemoteAccess(): Promise<void> {
+    return this.#engine.lookAt('remoteAccess')
   }
 
   /** The roles that it logs in with at other members. */
@@ -610,7 +554,7 @@ export class Instance {
     const { installation } = this.#around
     const live = this.sampler.identity
     // who sees a new instance running also reads how clients come in
-    if (live && this.#remoteAccess.answer === null) await this.lookAtRemoteAccess(0).catch(() => {})
+    if (live && this.#engine.said.remoteAccess === null) await this.lookAtRemoteAccess().catch(() => {})
     if (!live && isThere(this.layout.dataDirectory) && this.state !== 'creating')
       await this.#control.lookForReport()
     const { control } = this.#control
@@ -645,11 +589,8 @@ export class Instance {
       processFault: this.processFault,
       settingDrift: [...this.files.drift],
       user: { name: this.user.name, own: r.user !== undefined, separable: this.user.uid !== null },
-      protection: this.#postmaster ? this.#protection.answer : null,
-      flashback: this.#postmaster ? this.#flashback.answer : null,
-      sharedServer: this.#postmaster ? this.#sharedServer.answer : null,
       logins: this.logins,
-      remoteAccess: this.#postmaster ? this.#remoteAccess.answer : null,
+      ...(this.#postmaster ? this.#engine.said : nothingSaid),
       primaryKnown: r.primaryKnown ?? null,
       standbySignal: isThere(this.layout.standbySignal),
       limits: this.limiter.observed(),

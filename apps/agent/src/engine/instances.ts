@@ -42,10 +42,7 @@ export class Instances {
       this.#removeLeftGroups()
       for (const i of this.list()) {
         void i.look().catch((error) => this.#failed(i, error))
-        void i.lookAtProtection().catch((error) => this.#failed(i, error))
-        void i.lookAtFlashback().catch((error) => this.#failed(i, error))
-        void i.lookAtSharedServer().catch((error) => this.#failed(i, error))
-        void i.lookAtRemoteAccess().catch((error) => this.#failed(i, error))
+        void i.lookAtEngine().catch((error) => this.#failed(i, error))
       }
     }, LOOK_MS)
   }

@@ -24,7 +24,7 @@ export const requireTls: TaskBody<'require-tls'> = async (task, context) => {
     // also where nothing changed: a run that was killed here had written the file
     await reload(instance, client)
     const access = await readRemoteAccess(async (sql) => (await client.query(sql)).rows)
-    await instance.lookAtRemoteAccess(0)
+    await instance.lookAtRemoteAccess()
     const sessionsWithoutTls = access?.sessionsWithoutTls ?? 0
     context.log(
       before === null
