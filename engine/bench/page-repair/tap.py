@@ -35,7 +35,7 @@ def run_tap(prefixes, user, directory, test, environment, label):
                                 name + '.pl'], cwd=directory, env=variables, stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     failed = []
-    last = collections.deque(maxlen=5)
+    last = collections.deque(maxlen=20)
     try:
         for line in process.stdout:
             if line.startswith('not ok'):
@@ -51,8 +51,17 @@ def run_tap(prefixes, user, directory, test, environment, label):
             # Its END block stops the instances
             process.terminate()
             process.wait()
+    # a test that dies tells it to its log, and a failed check is an exit status, too
+    if process.returncode != 0 and not failed or not os.path.exists(result):
+        last.extend(_last_words(os.path.join(directory, 'log', f'regress_log_{name}')))
+        raise BenchError(f'the test {test} did not end; its last words:\n' + '\n'.join(last))
+    with open(result, encoding='ascii') as file:
+        return {key: int(value) for key, value in (line.split() for line in file)}, failed
+
+
+def _last_words(log):
     try:
-        with open(result, encoding='ascii') as file:
-            return {key: int(value) for key, value in (line.split() for line in file)}, failed
-    except OSError:
-        raise BenchError(f'the test {test} did not end; its last words: ' + (' | '.join(last) or 'none but those above')) from None
+        with open(log, encoding='utf-8', errors='replace') as file:
+            return collections.deque((line.rstrip() for line in file), maxlen=15)
+    except OSError as error:
+        return [f'{log}: {error}']
