@@ -31,14 +31,6 @@ export function isStandbySensitive(name: string): boolean {
   return (standbySensitiveSettings as readonly string[]).includes(name.toLowerCase())
 }
 
-/** Settings that are each member's own: what is right for one is wrong for another. Reason by name. */
-const settingsOfOneMember: Readonly<Record<string, string>> = {
-  listen_addresses: 'Every member listens on addresses of its own host.',
-  polar_page_repair_sources: 'Floe writes it: it lists a primary’s standbys, or a standby’s primary.',
-  synchronous_commit:
-    'It is the cluster’s commit mode: set it on the replication page or with "./floe cluster synchronous".',
-}
-
 /** Two members of a cluster that are on one host, so that what there is once on a host cannot be both's; null where none are. */
 export function membersOfOneHost<M extends Pick<ClusterMember, 'hostId'>>(
   members: readonly M[],
@@ -50,16 +42,30 @@ export function membersOfOneHost<M extends Pick<ClusterMember, 'hostId'>>(
   return null
 }
 
+type Hosts = readonly Pick<ClusterMember, 'hostId'>[]
+/** Of a value that is not known yet, undefined is asked for. */
+type OwnSetting = { why: string; unless?: (members: Hosts, value: string | null | undefined) => boolean }
+
+/** Settings that are each member's own: what is right for one is wrong for another. */
+const settingsOfOneMember: Readonly<Record<string, OwnSetting>> = {
+  listen_addresses: { why: 'Every member listens on addresses of its own host.' },
+  polar_page_repair_sources: {
+    why: 'Floe writes it: it lists a primary’s standbys, or a standby’s primary.',
+  },
+  polar_ss_port: {
+    why: 'Members that share a host cannot share a port.',
+    // 0 and the default close it
+    unless: (members, value) => !membersOfOneHost(members) || value === null || value?.trim() === '0',
+  },
+  synchronous_commit: {
+    why: 'It is the cluster’s commit mode: set it on the replication page or with "./floe cluster synchronous".',
+  },
+}
+
 /** Why members do not get one value of a setting; null where they may. Of a cluster of one, the member's own are the cluster's. */
-export function whyOfOneMember(
-  name: string,
-  members: readonly Pick<ClusterMember, 'hostId'>[],
-): string | null {
-  if (members.length < 2) return null
-  const ownName = name.toLowerCase()
-  if (ownName === 'polar_ss_port' && membersOfOneHost(members))
-    return 'Members that share a host cannot share a port.'
-  return settingsOfOneMember[ownName] ?? null
+export function whyOfOneMember(name: string, members: Hosts, value?: string | null): string | null {
+  const own = members.length > 1 ? settingsOfOneMember[name.toLowerCase()] : undefined
+  return own && !own.unless?.(members, value) ? own.why : null
 }
 
 /**
@@ -177,8 +183,7 @@ export function clusterSettingBlockers(
         detail: `Instance ${instanceId} is not in it.`,
       })
     for (const { name, value } of changes) {
-      const closes = name.toLowerCase() === 'polar_ss_port' && (value === null || value.trim() === '0')
-      const reason = closes ? null : whyOfOneMember(name, cluster.members)
+      const reason = whyOfOneMember(name, cluster.members, value)
       if (reason && !faults.some((f) => f.message.includes(`"${name}"`)))
         faults.push({
           code: 'setting.of_one_member',

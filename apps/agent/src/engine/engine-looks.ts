@@ -15,14 +15,6 @@ type Said = {
 }
 type OrNothing<T> = { [What in keyof T]: T[What] | null }
 
-/** A change shows within this time. Each look is two short questions, but that at pg_hba.conf, which the engine parses. */
-const everyMs: Record<keyof Said, number> = {
-  protection: 1_000,
-  flashback: 5_000,
-  sharedServer: 5_000,
-  remoteAccess: 10_000,
-}
-
 const asText = (answer: unknown) => JSON.stringify(answer)
 
 /** Asks an engine, over the sampler's connection, for what a report tells of it; each thing at a pace of its own. */
@@ -41,34 +33,21 @@ export class EngineLooks {
   }) {
     this.#sampler = sampler
     const ask = (sql: string) => sampler.ask(sql)
+    // a change shows within the time given; each look is two short questions, but that at pg_hba.conf, which the engine parses
+    const look = <T>(everyMs: number, ask: () => Promise<T | null>, newsOf: (answer: T | null) => string) =>
+      new PeriodicLook({ everyMs, ask, newsOf, onChange })
     this.#looks = {
-      protection: new PeriodicLook({
-        everyMs: everyMs.protection,
-        ask: async () => {
+      protection: look(
+        1_000,
+        async () => {
           const answer = await readProtection(ask)
           return answer && { ...answer, recovery: recoveryWithStart(answer.recovery, sampler.crashStart) }
         },
         newsOf,
-        onChange,
-      }),
-      flashback: new PeriodicLook({
-        everyMs: everyMs.flashback,
-        ask: () => readFlashbackLog(ask),
-        newsOf: newsOfFlashback,
-        onChange,
-      }),
-      sharedServer: new PeriodicLook({
-        everyMs: everyMs.sharedServer,
-        ask: () => lookAtSharedServer(ask, postmasterPid()),
-        newsOf: asText,
-        onChange,
-      }),
-      remoteAccess: new PeriodicLook({
-        everyMs: everyMs.remoteAccess,
-        ask: () => readRemoteAccess(ask),
-        newsOf: asText,
-        onChange,
-      }),
+      ),
+      flashback: look(5_000, () => readFlashbackLog(ask), newsOfFlashback),
+      sharedServer: look(5_000, () => lookAtSharedServer(ask, postmasterPid()), asText),
+      remoteAccess: look(10_000, () => readRemoteAccess(ask), asText),
     }
   }
 

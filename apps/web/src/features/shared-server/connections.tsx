@@ -10,6 +10,7 @@ import {
 import { Alert, Badge, Card, EmptyState, FaultAlert, SkeletonRows } from '@floe/ui'
 import { Share2 } from 'lucide-react'
 import { useState } from 'react'
+import { faultOf } from '@/trpc/fault'
 import { useCluster } from '../cluster/use-cluster'
 import { useInstance } from '../instance/instance-context'
 import { ConfirmedAlert, type ConfirmedChanges } from '../setting/confirmed-changes'
@@ -42,7 +43,11 @@ export function Connections() {
   return (
     <div className="flex flex-col gap-3">
       <ConfirmedAlert changes={applied} />
-      {members ? <MembersCard members={members} everyMember={everyMember} onEveryMember={setChosen} /> : null}
+      {members ? (
+        <MembersCard members={members} everyMember={everyMember} onEveryMember={setChosen} />
+      ) : several && read.error ? (
+        <FaultAlert fault={faultOf(read.error)} onRetry={() => void read.refetch()} tone="warn" />
+      ) : null}
       <Page onReview={review} />
       {/* not in a card: the instance may restart meanwhile, and the card is then away */}
       <ReviewDialog

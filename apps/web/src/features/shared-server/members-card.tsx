@@ -1,4 +1,4 @@
-import { membersOfOneHost, sharedServerMembers, sharedServerState, sharedServerWords } from '@floe/domain'
+import { membersOfOneHost, sharedServerMembers, sharedServerWords } from '@floe/domain'
 import {
   Alert,
   Badge,
@@ -100,5 +100,5 @@ function State({ member: { sharedServer, state } }: { member: Member }) {
     return <Badge tone="neutral">{state === 'unknown' ? 'Unknown' : `It is ${state}`}</Badge>
   if (!sharedServer) return <Badge tone="neutral">Unknown</Badge>
   const { title, tone } = sharedServerWords(sharedServer)
-  return <Badge tone={sharedServerState(sharedServer) === 'off' ? 'neutral' : tone}>{title}</Badge>
+  return <Badge tone={tone}>{title}</Badge>
 }
