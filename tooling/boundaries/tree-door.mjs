@@ -68,7 +68,7 @@ const agentCalls = {
   'enrol.ts': ['state', 'mkdirSync readFileSync replaceFile rmSync'],
   'host/brought-packages.ts': [
     'state',
-    'closeSync createReadStream fstatSync fsyncSync lstatSync mkdirSync openSync readdirSync renameSync rmSync writeSync',
+    'closeSync fstatSync fsyncSync lstatSync mkdirSync openSync readdirSync renameSync rmSync sha256OfFile writeSync',
   ],
   'host/disks.ts': ['kernel', 'readFileSync realpathSync statSync statfsSync'],
   // the log that dpkg's unit writes beside the packages
@@ -166,7 +166,7 @@ const cliCalls = {
   'bench/switchover.ts': ['outer', 'statSync'],
   'bench/synchronous-commit.ts': ['trial', 'mkdtempSync readFileSync readdirSync rmSync'],
   'command/agent.ts': ['home', 'existsSync'],
-  'command/host-packages.ts': ['given', 'closeSync createReadStream openSync readSync readdirSync statSync'],
+  'command/host-packages.ts': ['given', 'closeSync openSync readSync readdirSync sha256OfFile statSync'],
   'command/status.ts': ['kernel', 'readFileSync'],
   'console/socket.ts': ['outer', 'lstatSync'],
   'control-database/control.ts': ['home', 'closeSync openSync'],
@@ -291,7 +291,7 @@ const hostCalls = {
   'control-groups.ts': ['kernel', 'closeSync lstatSync openSync readSync'],
   'kernel-file.ts': ['kernel', 'closeSync openSync readSync'],
   'process-facts.ts': ['kernel', 'readdirSync readlinkSync statSync'],
-  'regular-file.ts': ['caller', 'closeSync fstatSync openSync readSync'],
+  'regular-file.ts': ['caller', 'closeSync createReadStream fstatSync openSync readSync'],
   'replace-file.ts': [
     'caller',
     'closeSync fchmodSync fchownSync fsyncSync lstatSync openSync readdirSync renameSync rmSync statSync writeSync',

@@ -1,4 +1,5 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { closeSync, constants, createReadStream, fstatSync, openSync, readSync } from 'node:fs'
 import { type FaultError, fault } from '@floe/domain'
 
 /** More than any file holds that is read whole, unless its reader says another bound. */
@@ -52,6 +53,13 @@ export function readDescriptor(fd: number, path: string, maxBytes = READ_MAX_BYT
     if (length > maxBytes) throw tooLarge(path, maxBytes)
     if (length === buffer.length) buffer = Buffer.concat([buffer], Math.min(2 * length, maxBytes + 1))
   }
+}
+
+/** The sha256 of a file, in hexadecimal, however large it is. The caller trusts what is at that path, or opened it itself before. */
+export async function sha256OfFile(path: string): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer)
+  return hash.digest('hex')
 }
 
 const tooLarge = (path: string, maxBytes: number) =>

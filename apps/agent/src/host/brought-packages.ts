@@ -1,7 +1,5 @@
-import { createHash } from 'node:crypto'
 import {
   closeSync,
-  createReadStream,
   fstatSync,
   fsyncSync,
   lstatSync,
@@ -14,6 +12,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { fault, PACKAGES_MAX } from '@floe/domain'
+import { sha256OfFile } from '@floe/host/regular-file'
 
 const WHOLE = '.deb'
 const PART = '.part'
@@ -62,7 +61,7 @@ export class BroughtPackages {
     } finally {
       closeSync(file)
     }
-    if ((await sha256(part)) !== digest) {
+    if ((await sha256OfFile(part)) !== digest) {
       rmSync(part)
       throw otherDigest(digest)
     }
@@ -80,7 +79,7 @@ export class BroughtPackages {
         detail: `Of the one with sha256 ${digest} nothing is there, or a part.`,
       })
     if (!isOwn(seen) || !seen.isFile() || seen.nlink !== 1) throw notOwn(path)
-    if (seen.size !== sizeBytes || (await sha256(path)) !== digest) throw otherDigest(digest)
+    if (seen.size !== sizeBytes || (await sha256OfFile(path)) !== digest) throw otherDigest(digest)
     return path
   }
 
@@ -126,9 +125,3 @@ const otherDigest = (digest: string) =>
     detail: `Its sha256 is not ${digest}. Nothing was installed.`,
     hint: 'Upgrade the host again with the packages.',
   })
-
-async function sha256(path: string): Promise<string> {
-  const hash = createHash('sha256')
-  for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer)
-  return hash.digest('hex')
-}

@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { closeSync, createReadStream, openSync, readdirSync, readSync, statSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   FaultError,
@@ -10,6 +9,7 @@ import {
   PACKAGE_PIECE_BYTES,
   whyNotTogether,
 } from '@floe/domain'
+import { sha256OfFile } from '@floe/host/regular-file'
 import type { ConsoleClient } from '../console/client'
 
 /** A package in a file of the caller's. */
@@ -64,7 +64,7 @@ async function readPackage(path: string): Promise<HostPackage> {
   const read = HostPackage.safeParse({
     ...{ name, version, architecture, distribution },
     sizeBytes: statSync(path).size,
-    digest: await sha256(path),
+    digest: await sha256OfFile(path),
   })
   if (read.success) return read.data
   throw fault('package.not_floe', `"${path}" is no package of Floe’s for a host`, {
@@ -73,12 +73,6 @@ async function readPackage(path: string): Promise<HostPackage> {
       : `"${name}" does not name the distribution that it was built on, so an agent would refuse it.`,
     hint: 'Give what "./floe engine package" of this version printed.',
   })
-}
-
-async function sha256(path: string): Promise<string> {
-  const hash = createHash('sha256')
-  for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer)
-  return hash.digest('hex')
 }
 
 /** Gives the packages to the console, piece by piece. */
