@@ -58,8 +58,8 @@ flashback_open_owned(Oid relid, LOCKMODE lockmode)
 /*
  * Texts of values are the same whoever asks, and can be read back.
  */
-static void
-set_output_format(void)
+void
+flashback_set_output_format(void)
 {
 	static const char *const settings[][2] = {
 		{"datestyle", "ISO"},
@@ -81,7 +81,7 @@ flashback_begin_as_owner(Relation rel, FlashbackOwner *scope)
 						   scope->save_sec_context | SECURITY_RESTRICTED_OPERATION);
 	scope->save_nestlevel = NewGUCNestLevel();
 	RestrictSearchPath();
-	set_output_format();
+	flashback_set_output_format();
 }
 
 void

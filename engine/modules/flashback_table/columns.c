@@ -265,6 +265,7 @@ flashback_columns_take(FlashbackFormer *former, TupleTableSlot *slot)
 	att->attstorage = DatumGetChar(flashback_catalog_value(slot, Anum_pg_attribute_attstorage));
 	att->attcompression = DatumGetChar(flashback_catalog_value(slot, Anum_pg_attribute_attcompression));
 	att->attnotnull = DatumGetBool(flashback_catalog_value(slot, Anum_pg_attribute_attnotnull));
+	att->attidentity = DatumGetChar(flashback_catalog_value(slot, Anum_pg_attribute_attidentity));
 	att->attgenerated = DatumGetChar(flashback_catalog_value(slot, Anum_pg_attribute_attgenerated));
 	att->attisdropped = DatumGetBool(flashback_catalog_value(slot, Anum_pg_attribute_attisdropped));
 	att->attcollation = DatumGetObjectId(flashback_catalog_value(slot, Anum_pg_attribute_attcollation));

@@ -18,6 +18,7 @@
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "commands/dbcommands.h"
+#include "flashback_definition.h"
 #include "flashback_events.h"
 #include "flashback_sql.h"
 #include "fmgr.h"
@@ -64,6 +65,21 @@ schema_name(const FlashbackEvent *event)
 }
 
 /*
+ * The definition of a table that was dropped: all of it if that was kept, else
+ * its columns; NULL if it was not dropped.
+ */
+static char *
+define(const FlashbackEvent *event, const FlashbackPoint *oldest)
+{
+	FlashbackDefinition *definition = NULL;
+
+	/* What the window does not need of WAL may be gone */
+	if (event->definition && event->defined_at >= oldest->redo)
+		definition = flashback_definition_read(event->defined_at, event->relid);
+	return definition ? flashback_definition_text(definition) : event->definition;
+}
+
+/*
  * The tables of this database that were dropped, truncated or rewritten and
  * whose files of before are kept.  Who may monitor sees all; what columns a
  * table had, only its owner.
@@ -84,6 +100,7 @@ polar_flashback_dropped(PG_FUNCTION_ARGS)
 	{
 		bool		owned = is_owned(event);
 		char	   *owner;
+		char	   *definition = NULL;
 		Datum		values[DROPPED_COLUMNS];
 		bool		nulls[DROPPED_COLUMNS] = {0};
 		int			i = 0;
@@ -102,8 +119,10 @@ polar_flashback_dropped(PG_FUNCTION_ARGS)
 		nulls[i] = event->partitioned;
 		values[i++] = Int64GetDatum(event->size);
 		values[i++] = TimestampTzGetDatum(oldest.time);
-		nulls[i] = (!owned || event->definition == NULL);
-		values[i++] = CStringGetTextDatum(event->definition ? event->definition : "");
+		if (owned)
+			definition = define(event, &oldest);
+		nulls[i] = (definition == NULL);
+		values[i++] = CStringGetTextDatum(definition ? definition : "");
 		Assert(i == DROPPED_COLUMNS);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
@@ -222,7 +241,7 @@ flashback_give_back(RangeVar *relation, const char *newname)
 	ereport(NOTICE,
 			(errmsg("table \"%s\" as it was before it was dropped at %s is now in table \"%s\"",
 					relation->relname, timestamptz_to_str(newest->at), get_rel_name(result.relid)),
-			 errdetail("It has the columns, rows, keys and indexes, without defaults, triggers, policies and privileges.")));
+			 errdetail("It has no triggers, rules, policies and privileges.")));
 	if (list_length(found) > 1)
 	{
 		FlashbackEvent *older = lsecond(found);

@@ -20,6 +20,7 @@
 #include "access/table.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_namespace.h"
+#include "flashback_definition.h"
 #include "flashback_events.h"
 #include "flashback_internal.h"
 #include "miscadmin.h"
@@ -333,6 +334,7 @@ read_commit(const FlashbackKeptFile *files, int nfiles, List **events)
 	HTAB	   *deleted = flashback_deleted_files(files, nfiles);
 	int			nnew;
 	bool		any_dropped = false;
+	List	   *definitions = NIL;
 
 	*events = NIL;
 	if (flashback_try_resolve_before(files[0].commit_lsn, &moment, &commit, &refusal))
@@ -341,16 +343,20 @@ read_commit(const FlashbackKeptFile *files, int nfiles, List **events)
 		any_dropped |= flashback_has_dropped(&commit, formers->items[i].relid);
 	if (any_dropped && !flashback_columns_read(formers, &moment, &refusal))
 		formers = NULL;
+	if (formers && any_dropped)
+		definitions = flashback_definition_find(InvalidOid, files[0].commit_lsn);
 	for (int i = 0; formers && i < formers->n; i++)
 	{
 		const FlashbackFormer *former = &formers->items[i];
 		const char *schema = NULL;
+		FlashbackEvent *event;
 
 		if (!SearchSysCacheExists1(NAMESPACEOID, ObjectIdGetDatum(former->namespace)))
 			schema = get_former_schema(former->namespace, &moment);
 		MemoryContextSwitchTo(old_context);
-		*events = lappend(*events, flashback_event_create(former, &commit, files[0].commit_lsn,
-														  nnew, deleted, schema ? schema : ""));
+		event = flashback_event_create(former, &commit, files[0].commit_lsn, nnew, deleted, schema ? schema : "");
+		event->defined_at = flashback_definition_place(definitions, former->relid);
+		*events = lappend(*events, event);
 		MemoryContextSwitchTo(context);
 	}
 	MemoryContextSwitchTo(old_context);

@@ -30,6 +30,7 @@ typedef struct FlashbackOwner
 extern Relation flashback_open_owned(Oid relid, LOCKMODE lockmode);
 extern void flashback_begin_as_owner(Relation rel, FlashbackOwner *scope);
 extern void flashback_end_as_owner(const FlashbackOwner *scope);
+extern void flashback_set_output_format(void);
 
 /* computed.c */
 typedef struct FlashbackComputed FlashbackComputed;

@@ -39,7 +39,9 @@ typedef struct FlashbackEvent
 	Oid			owner;
 	bool		partitioned;	/* it had no file itself */
 	bool		partition;		/* of another one */
-	char	   *definition;		/* if dropped, else NULL */
+	char	   *definition;		/* its columns if dropped, else NULL */
+	XLogRecPtr	defined_at;		/* where in WAL all of the definition is, or
+								 * invalid */
 } FlashbackEvent;
 
 /* events.c */

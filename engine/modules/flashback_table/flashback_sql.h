@@ -58,12 +58,14 @@ extern void flashback_rows_end(FlashbackRows *rows);
 
 /* keys.c: all of the memory context that is current */
 typedef struct FlashbackKeys FlashbackKeys;
+typedef struct FlashbackDefinition FlashbackDefinition;
 
 extern FlashbackKeys *flashback_keys_read(const FlashbackFormer *table, const FlashbackMoment *moment,
 										  FlashbackRefusal *refusal);
 extern void flashback_keys_forbid_nulls(const FlashbackKeys *keys, Oid relid);
 extern void flashback_keys_build(const FlashbackKeys *keys, Oid relid);
-extern void flashback_keys_report(const FlashbackKeys *keys, Oid relid);
+extern void flashback_keys_complete(const FlashbackKeys *keys, const FlashbackDefinition *definition,
+									Oid relid);
 
 /* functions.c */
 extern bool flashback_kind_is_possible(Relation rel, FlashbackRefusal *refusal);

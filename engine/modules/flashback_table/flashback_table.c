@@ -16,6 +16,7 @@
  */
 #include "postgres.h"
 
+#include "flashback_definition.h"
 #include "flashback_events.h"
 #include "flashback_internal.h"
 #include "flashback_sql.h"
@@ -92,5 +93,6 @@ _PG_init(void)
 	prev_shmem_request_hook = shmem_request_hook;
 	shmem_request_hook = flashback_table_shmem_request;
 	flashback_table_hook = flashback_execute_command;
+	flashback_definition_install();
 	*(FlashbackPastFinder *) find_rendezvous_variable(FLASHBACK_PAST) = flashback_find_past;
 }

@@ -27,6 +27,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/storage_xlog.h"
+#include "flashback_definition.h"
 #include "flashback_events.h"
 #include "flashback_internal.h"
 #include "miscadmin.h"
@@ -79,6 +80,8 @@ typedef struct History
 	HistoryCatalog catalogs[HISTORY_NCATALOGS];
 	HTAB	   *rows;
 	HTAB	   *created;		/* numbers of files */
+	List	   *definitions;	/* of FlashbackDefinitionPlace: of
+								 * transactions that have not ended yet */
 	char	   *page;
 	XLogRecPtr	end;			/* what comes from here on is not certain */
 } History;
@@ -279,6 +282,7 @@ take_record(History *history, XLogReaderState *record)
 	uint8		info = XLogRecGetInfo(record) & ~XLR_INFO_MASK;
 	int			index = -1;
 
+	flashback_definition_note(&history->definitions, record, InvalidOid);
 	if (XLogRecGetRmid(record) == RM_SMGR_ID && info == XLOG_SMGR_TRUNCATE)
 		cut_off(history, record);
 	if (XLogRecGetRmid(record) == RM_SMGR_ID && info == XLOG_SMGR_CREATE &&
@@ -454,6 +458,27 @@ dropped_schema(History *history, const FlashbackCommitRecord *record, Oid namesp
 }
 
 /*
+ * The definitions that a commit's transaction has written.
+ */
+static List *
+take_definitions(History *history, const FlashbackCommitRecord *record)
+{
+	List	   *ours = NIL;
+	List	   *others = NIL;
+
+	foreach_ptr(FlashbackDefinitionPlace, place, history->definitions)
+	{
+		if (flashback_is_committed_by(record, place->xid))
+			ours = lappend(ours, place);
+		else
+			others = lappend(others, place);
+	}
+	list_free(history->definitions);
+	history->definitions = others;
+	return ours;
+}
+
+/*
  * The events of a commit; false if they are not certain.
  */
 static bool
@@ -465,6 +490,7 @@ take_commit(History *history, const FlashbackCommitRecord *record, const Flashba
 	FlashbackFormers formers;
 	Oid			schema = InvalidOid;
 	const char *schema_name = NULL;
+	List	   *definitions = take_definitions(history, record);
 	int			nnew;
 
 	*events = NIL;
@@ -486,7 +512,10 @@ take_commit(History *history, const FlashbackCommitRecord *record, const Flashba
 		event = flashback_event_create(&formers.items[i], &commit, files[0].commit_lsn, nnew, deleted,
 									   schema_name ? pstrdup(schema_name) : NULL);
 		if (event)
+		{
+			event->defined_at = flashback_definition_place(definitions, event->relid);
 			*events = lappend(*events, event);
+		}
 		MemoryContextSwitchTo(old_context);
 		if (event == NULL)
 			return false;

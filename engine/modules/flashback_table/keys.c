@@ -7,8 +7,8 @@
  * names columns, and operator classes and collations that are still those of
  * then, is made again in the table that is given back, by the core, as its
  * owner.  Expressions are never read: they are trees that the core takes for
- * its own, and name functions that may be others now.  What is left out is
- * told by name.
+ * its own, and name functions that may be others now.  What there is besides
+ * is only known by its number here; definition_apply.c makes it from texts.
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *
@@ -20,7 +20,6 @@
 #include "postgres.h"
 
 #include "access/amapi.h"
-#include "access/amapi.h"
 #include "access/htup_details.h"
 #include "access/reloptions.h"
 #include "access/table.h"
@@ -28,7 +27,9 @@
 #include "access/xact.h"
 #include "catalog/heap.h"
 #include "catalog/indexing.h"
+#include "catalog/pg_attrdef.h"
 #include "catalog/pg_attribute.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_index.h"
@@ -36,6 +37,7 @@
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "flashback_console.h"
+#include "flashback_definition.h"
 #include "flashback_internal.h"
 #include "flashback_sql.h"
 #include "nodes/makefuncs.h"
@@ -54,8 +56,10 @@ typedef struct FormerIndex
 	bool		unique;
 	bool		nulls_not_distinct;
 	bool		primary;
-	bool		possible;		/* it was valid, and has nothing but columns */
+	bool		valid;
+	bool		possible;		/* and has nothing but columns */
 	bool		constrains;		/* it belongs to a key; then: */
+	Oid			constraintid;
 	NameData	constraint;
 	bool		deferrable;
 	bool		deferred;
@@ -71,7 +75,7 @@ struct FlashbackKeys
 	const FlashbackMoment *moment;
 	List	   *indexes;		/* of FormerIndex, by Oid */
 	List	   *not_null;		/* of Constraint */
-	List	   *left_out;		/* names of what cannot be made again */
+	List	   *missing;		/* of FlashbackMissing: what else there was */
 	FlashbackFormers *formers;	/* of the indexes */
 };
 
@@ -156,7 +160,8 @@ take_index(FlashbackKeys *keys, TupleTableSlot *slot)
 	index->unique = is_set(slot, Anum_pg_index_indisunique);
 	index->nulls_not_distinct = is_set(slot, Anum_pg_index_indnullsnotdistinct);
 	index->primary = is_set(slot, Anum_pg_index_indisprimary);
-	index->possible = is_set(slot, Anum_pg_index_indisvalid) && is_set(slot, Anum_pg_index_indislive) &&
+	index->valid = is_set(slot, Anum_pg_index_indisvalid) && is_set(slot, Anum_pg_index_indislive);
+	index->possible = index->valid &&
 		!is_set(slot, Anum_pg_index_indisexclusion) &&
 		!has_value(slot, Anum_pg_index_indexprs) && !has_value(slot, Anum_pg_index_indpred);
 	memcpy(index->columns, vector_values(keys, slot, Anum_pg_index_indkey, INT2OID, index->natts),
@@ -187,17 +192,23 @@ column_name(const FlashbackKeys *keys, AttrNumber attnum)
 	return NameStr(att->attname);
 }
 
-static void
-leave_out(FlashbackKeys *keys, const char *what, const char *name)
+static FlashbackMissing *
+add_missing(FlashbackKeys *keys, Oid classid, Oid objectid, const char *what, const char *name)
 {
-	keys->left_out = lappend(keys->left_out, psprintf("%s \"%s\"", what, name));
+	FlashbackMissing *missing = palloc0(sizeof(FlashbackMissing));
+
+	ObjectAddressSet(missing->object, classid, objectid);
+	missing->may_be_text = true;
+	missing->name = psprintf("%s \"%s\"", what, name);
+	keys->missing = lappend(keys->missing, missing);
+	return missing;
 }
 
 /*
  * Rows of then had no null in the column if the constraint was validated.
  */
 static void
-take_not_null(FlashbackKeys *keys, TupleTableSlot *slot, const char *name)
+take_not_null(FlashbackKeys *keys, TupleTableSlot *slot, Oid constraintid, const char *name)
 {
 	AttrNumber	attnum = *(const int16 *) vector_values(keys, slot, Anum_pg_constraint_conkey, INT2OID, 1);
 	const char *column = column_name(keys, attnum);
@@ -205,7 +216,7 @@ take_not_null(FlashbackKeys *keys, TupleTableSlot *slot, const char *name)
 
 	if (column == NULL || !is_set(slot, Anum_pg_constraint_convalidated))
 	{
-		leave_out(keys, "constraint", name);
+		add_missing(keys, ConstraintRelationId, constraintid, "constraint", name);
 		return;
 	}
 	constraint = makeNode(Constraint);
@@ -219,7 +230,7 @@ take_not_null(FlashbackKeys *keys, TupleTableSlot *slot, const char *name)
 }
 
 static void
-take_key(FlashbackKeys *keys, TupleTableSlot *slot, const char *name)
+take_key(FlashbackKeys *keys, TupleTableSlot *slot, Oid constraintid, const char *name)
 {
 	Oid			relid = DatumGetObjectId(flashback_catalog_value(slot, Anum_pg_constraint_conindid));
 
@@ -228,6 +239,7 @@ take_key(FlashbackKeys *keys, TupleTableSlot *slot, const char *name)
 		if (index->relid != relid)
 			continue;
 		index->constrains = true;
+		index->constraintid = constraintid;
 		namestrcpy(&index->constraint, name);
 		index->deferrable = is_set(slot, Anum_pg_constraint_condeferrable);
 		index->deferred = is_set(slot, Anum_pg_constraint_condeferred);
@@ -236,9 +248,43 @@ take_key(FlashbackKeys *keys, TupleTableSlot *slot, const char *name)
 	}
 }
 
+/*
+ * A foreign key.  One that refers to a partitioned table has others for its
+ * partitions.
+ */
+static void
+take_foreign_key(FlashbackKeys *keys, TupleTableSlot *slot, Oid constraintid, const char *name)
+{
+	FlashbackMissing *missing = add_missing(keys, ConstraintRelationId, constraintid, "foreign key", name);
+
+	missing->parent = DatumGetObjectId(flashback_catalog_value(slot, Anum_pg_constraint_conparentid));
+}
+
+/*
+ * Leaves out foreign keys that are a part of another one of the table.
+ */
+static void
+leave_parts_out(FlashbackKeys *keys)
+{
+	List	   *whole = NIL;
+
+	foreach_ptr(FlashbackMissing, missing, keys->missing)
+	{
+		bool		part = false;
+
+		foreach_ptr(FlashbackMissing, other, keys->missing)
+			part |= OidIsValid(missing->parent) && other->object.classId == ConstraintRelationId &&
+			other->object.objectId == missing->parent;
+		if (!part)
+			whole = lappend(whole, missing);
+	}
+	keys->missing = whole;
+}
+
 static void
 take_constraint(FlashbackKeys *keys, TupleTableSlot *slot)
 {
+	Oid			constraintid = DatumGetObjectId(flashback_catalog_value(slot, Anum_pg_constraint_oid));
 	const char *name;
 
 	if (DatumGetObjectId(flashback_catalog_value(slot, Anum_pg_constraint_conrelid)) != keys->table->relid)
@@ -247,19 +293,50 @@ take_constraint(FlashbackKeys *keys, TupleTableSlot *slot)
 	switch (DatumGetChar(flashback_catalog_value(slot, Anum_pg_constraint_contype)))
 	{
 		case CONSTRAINT_NOTNULL:
-			take_not_null(keys, slot, name);
+			take_not_null(keys, slot, constraintid, name);
 			break;
 		case CONSTRAINT_PRIMARY:
 		case CONSTRAINT_UNIQUE:
 		case CONSTRAINT_EXCLUSION:
-			take_key(keys, slot, name);
+			take_key(keys, slot, constraintid, name);
 			break;
 		case CONSTRAINT_FOREIGN:
-			leave_out(keys, "foreign key", name);
+			take_foreign_key(keys, slot, constraintid, name);
 			break;
 		default:
-			leave_out(keys, "constraint", name);
+			add_missing(keys, ConstraintRelationId, constraintid, "constraint", name);
 			break;
+	}
+}
+
+static void
+take_default(FlashbackKeys *keys, TupleTableSlot *slot)
+{
+	AttrNumber	attnum;
+	Form_pg_attribute att;
+
+	if (DatumGetObjectId(flashback_catalog_value(slot, Anum_pg_attrdef_adrelid)) != keys->table->relid)
+		return;
+	attnum = DatumGetInt16(flashback_catalog_value(slot, Anum_pg_attrdef_adnum));
+	if (attnum < 1 || attnum > keys->table->desc->natts)
+		damaged(keys, "A default is that of no column");
+	att = TupleDescAttr(keys->table->desc, attnum - 1);
+	if (!att->attisdropped)
+		add_missing(keys, AttrDefaultRelationId,
+					DatumGetObjectId(flashback_catalog_value(slot, Anum_pg_attrdef_oid)),
+					att->attgenerated ? "expression of generated column" : "default of column",
+					NameStr(att->attname))->attnum = attnum;
+}
+
+static void
+take_identities(FlashbackKeys *keys)
+{
+	for (int i = 0; i < keys->table->desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(keys->table->desc, i);
+
+		if (!att->attisdropped && att->attidentity)
+			add_missing(keys, InvalidOid, InvalidOid, "identity of column", NameStr(att->attname))->attnum = i + 1;
 	}
 }
 
@@ -280,23 +357,50 @@ is_same(int cache, Oid oid, const FlashbackMoment *moment)
 	return same;
 }
 
+/*
+ * Whether an index was valid, and what it consists of is still that of then.
+ */
 static bool
-can_be_made(const FlashbackKeys *keys, const FormerIndex *index)
+means_the_same(const FlashbackKeys *keys, const FormerIndex *index)
 {
 	const FlashbackFormer *former = flashback_former_of(keys->formers, index->relid);
 
-	if (!index->possible || former == NULL || !is_same(AMOID, former->am, keys->moment))
+	if (!index->valid || former == NULL || !is_same(AMOID, former->am, keys->moment))
+		return false;
+	for (int i = 0; i < index->nkeys; i++)
+	{
+		if (!is_same(CLAOID, index->opclasses[i], keys->moment) ||
+			(OidIsValid(index->collations[i]) && !is_same(COLLOID, index->collations[i], keys->moment)))
+			return false;
+	}
+	return true;
+}
+
+static bool
+can_be_made(const FlashbackKeys *keys, const FormerIndex *index)
+{
+	if (!index->possible || !means_the_same(keys, index))
 		return false;
 	for (int i = 0; i < index->natts; i++)
 	{
 		if (column_name(keys, index->columns[i]) == NULL)
 			return false;
-		if (i < index->nkeys &&
-			(!is_same(CLAOID, index->opclasses[i], keys->moment) ||
-			 (OidIsValid(index->collations[i]) && !is_same(COLLOID, index->collations[i], keys->moment))))
-			return false;
 	}
 	return true;
+}
+
+static void
+leave_index_out(FlashbackKeys *keys, const FormerIndex *index)
+{
+	const FlashbackFormer *former = flashback_former_of(keys->formers, index->relid);
+	FlashbackMissing *missing;
+
+	if (index->constrains)
+		missing = add_missing(keys, ConstraintRelationId, index->constraintid, "constraint",
+							  NameStr(index->constraint));
+	else
+		missing = add_missing(keys, RelationRelationId, index->relid, "index", former ? NameStr(former->name) : "?");
+	missing->may_be_text = means_the_same(keys, index);
 }
 
 static int
@@ -311,7 +415,7 @@ compare_indexes(const ListCell *a, const ListCell *b)
 static int
 compare_names(const ListCell *a, const ListCell *b)
 {
-	return strcmp(lfirst(a), lfirst(b));
+	return strcmp(((const FlashbackMissing *) lfirst(a))->name, ((const FlashbackMissing *) lfirst(b))->name);
 }
 
 /*
@@ -328,11 +432,15 @@ flashback_keys_read(const FlashbackFormer *table, const FlashbackMoment *moment,
 
 	keys->table = table;
 	keys->moment = moment;
-	catalogs = flashback_formers_read(list_make2_oid(IndexRelationId, ConstraintRelationId), moment, refusal);
+	catalogs = flashback_formers_read(list_make3_oid(IndexRelationId, ConstraintRelationId, AttrDefaultRelationId),
+									  moment, refusal);
 	if (catalogs == NULL ||
 		!read_catalog(keys, catalogs, IndexRelationId, take_index, refusal) ||
-		!read_catalog(keys, catalogs, ConstraintRelationId, take_constraint, refusal))
+		!read_catalog(keys, catalogs, ConstraintRelationId, take_constraint, refusal) ||
+		!read_catalog(keys, catalogs, AttrDefaultRelationId, take_default, refusal))
 		return NULL;
+	leave_parts_out(keys);
+	take_identities(keys);
 	list_sort(keys->indexes, compare_indexes);
 	foreach_ptr(FormerIndex, index, keys->indexes)
 		relids = lappend_oid(relids, index->relid);
@@ -344,17 +452,13 @@ flashback_keys_read(const FlashbackFormer *table, const FlashbackMoment *moment,
 	}
 	foreach_ptr(FormerIndex, index, keys->indexes)
 	{
-		const FlashbackFormer *former = flashback_former_of(keys->formers, index->relid);
-
 		if (can_be_made(keys, index))
 			possible = lappend(possible, index);
-		else if (index->constrains)
-			leave_out(keys, "constraint", NameStr(index->constraint));
 		else
-			leave_out(keys, "index", former ? NameStr(former->name) : "?");
+			leave_index_out(keys, index);
 	}
 	keys->indexes = possible;
-	list_sort(keys->left_out, compare_names);
+	list_sort(keys->missing, compare_names);
 	return keys;
 }
 
@@ -480,21 +584,26 @@ flashback_keys_build(const FlashbackKeys *keys, Oid relid)
 }
 
 /*
- * Says what the table does not have any more.
+ * Makes what else there was from the texts that the session that dropped the
+ * table wrote (NULL: none), and says what the table does not have any more.
  */
 void
-flashback_keys_report(const FlashbackKeys *keys, Oid relid)
+flashback_keys_complete(const FlashbackKeys *keys, const FlashbackDefinition *definition, Oid relid)
 {
+	List	   *missing = keys->missing;
 	StringInfoData names;
 
-	if (keys->left_out == NIL)
+	if (definition)
+		missing = flashback_definition_apply(definition, keys->table, relid, missing);
+	if (missing == NIL)
 		return;
 	initStringInfo(&names);
-	foreach_ptr(char, name, keys->left_out)
-		appendStringInfo(&names, "%s%s", names.len > 0 ? ", " : "", name);
+	foreach_ptr(FlashbackMissing, item, missing)
+		appendStringInfo(&names, "%s%s", names.len > 0 ? ", " : "", item->name);
 	ereport(NOTICE,
-			(errmsg("table \"%s\" is given back without some of its constraints and indexes", get_rel_name(relid)),
-			 errdetail("They are %s.", names.data),
-			 errhint("Those with expressions, and foreign keys, have to be made again.")));
+			(errmsg("table \"%s\" is given back without a part of its definition", get_rel_name(relid)),
+			 errdetail("It lacks %s.", names.data),
+			 definition ? errhint("See its definition in polar_flashback_dropped().") :
+			 errhint("Definitions of up to 1 MB are kept, of tables that are dropped while polar_enable_fast_recovery_area is on.")));
 	pfree(names.data);
 }

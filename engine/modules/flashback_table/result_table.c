@@ -7,7 +7,8 @@
  * nobody is granted anything on it, whatever default privileges say: rows
  * reappear in it that some who may read the table were never to see again.
  * It has the columns, without defaults, constraints, triggers and policies; one
- * of a table that was dropped has keys and indexes, too (keys.c).
+ * of a table that was dropped has keys and indexes, too (keys.c), and what its
+ * definition says (definition_apply.c).
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *
@@ -33,6 +34,7 @@
 #include "commands/tablespace.h"
 #include "executor/executor.h"
 #include "flashback_console.h"
+#include "flashback_definition.h"
 #include "flashback_internal.h"
 #include "flashback_sql.h"
 #include "miscadmin.h"
@@ -344,8 +346,19 @@ read_keys(const FlashbackFormer *former, const FlashbackMoment *moment)
 }
 
 /*
+ * What the transaction that dropped a table said of it; NULL if it did not.
+ */
+static FlashbackDefinition *
+read_definition(Oid relid, XLogRecPtr commit_lsn)
+{
+	XLogRecPtr	lsn = flashback_definition_place(flashback_definition_find(relid, commit_lsn), relid);
+
+	return XLogRecPtrIsInvalid(lsn) ? NULL : flashback_definition_read(lsn, relid);
+}
+
+/*
  * Makes a table with the rows that a table had before a commit.  One that was
- * dropped gets its name, schema and owner back, and its keys and indexes.
+ * dropped gets its name, schema and owner back, and all that its definition has.
  */
 void
 flashback_make_result_before(Oid relid, XLogRecPtr commit_lsn, const char *name,
@@ -393,7 +406,7 @@ flashback_make_result_before(Oid relid, XLogRecPtr commit_lsn, const char *name,
 	if (keys)
 	{
 		flashback_keys_build(keys, result->relid);
-		flashback_keys_report(keys, result->relid);
+		flashback_keys_complete(keys, read_definition(relid, commit_lsn), result->relid);
 	}
 	flashback_rows_end(rows);
 	flashback_progress_end();

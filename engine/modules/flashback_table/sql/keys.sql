@@ -52,8 +52,8 @@ SELECT attname, attnotnull FROM pg_attribute WHERE attrelid = 'orders'::regclass
 SET client_min_messages = warning;
 
 -- they hold, and are used
-INSERT INTO orders (id, code, number) VALUES (1, 'x', 5000);
-INSERT INTO orders (id, code, number) VALUES (5000, NULL, 5000);
+INSERT INTO orders (id, code, number, a, b) VALUES (1, 'x', 5000, 5000, 5000);
+INSERT INTO orders (id, code, number, a, b) VALUES (5000, NULL, 5000, 5000, 5000);
 INSERT INTO orders (id, code, number, a, b) VALUES (5000, 'x', 5000, 7, 7);
 BEGIN;
 UPDATE orders SET number = 1 WHERE id = 2;

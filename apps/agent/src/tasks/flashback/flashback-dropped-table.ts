@@ -40,11 +40,18 @@ export const flashbackDroppedTable: TaskBody<'flashback-dropped-table'> = async 
   )
 }
 
-/** What the engine says that the table does not have any more: names of constraints and indexes, as it goes on. */
+const WORDS_LENGTH = 2000
+
+/**
+ * What the engine says that the table does not have any more, as it goes on: names, or what makes a piece that could not be made.
+ * Why it could not is not heard: that may hold values of rows.
+ */
 async function hearMissing(client: pg.Client): Promise<readonly string[]> {
   const heard: string[] = []
-  client.on('notice', ({ message, detail }) => {
-    if (message?.includes('is given back without')) heard.push(detail ? `${message}: ${detail}` : message)
+  client.on('notice', ({ severity, message, detail, hint }) => {
+    if (!message?.includes('is given back without')) return
+    const more = severity === 'WARNING' ? hint : detail
+    heard.push((more ? `${message}: ${more}` : message).slice(0, WORDS_LENGTH))
   })
   await client.query('set local client_min_messages = notice')
   return heard
