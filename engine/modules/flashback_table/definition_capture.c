@@ -90,8 +90,8 @@ static SubTransactionId newest_subid = InvalidSubTransactionId;
 typedef struct Capture
 {
 	Oid			objectId;
+	Oid			relid;			/* its table */
 	MemoryContext context;		/* for what is kept */
-	Oid			relid;
 	FlashbackPiece *piece;		/* NULL: there is none */
 	char	   *payload;
 	Size		size;
@@ -239,14 +239,12 @@ capture_constraint(Capture *capture)
 	if (!HeapTupleIsValid(row))
 		return;
 	form = (Form_pg_constraint) GETSTRUCT(row);
-	if (form->contype == CONSTRAINT_NOTNULL && OidIsValid(form->conrelid))
+	if (form->contype == CONSTRAINT_NOTNULL)
 		attnum = extractNotNullColumn(row);
-	if (can_come_back(form->conrelid) &&
-		(form->contype == CONSTRAINT_CHECK ||
-		 (form->contype == CONSTRAINT_NOTNULL && !is_plain_not_null(form, attnum)) ||
-		 (form->contype == CONSTRAINT_FOREIGN && !is_part_of_another(form))))
+	if (form->contype == CONSTRAINT_CHECK ||
+		(form->contype == CONSTRAINT_NOTNULL && !is_plain_not_null(form, attnum)) ||
+		(form->contype == CONSTRAINT_FOREIGN && !is_part_of_another(form)))
 	{
-		capture->relid = form->conrelid;
 		piece = make_piece(capture, FLASHBACK_PIECE_CONSTRAINT, ConstraintRelationId, form->oid);
 		piece->type = form->contype;
 		piece->attnum = attnum;
@@ -290,27 +288,23 @@ capture_index(Capture *capture)
 	if (!HeapTupleIsValid(row))
 		return;
 	form = (Form_pg_index) GETSTRUCT(row);
-	if (can_come_back(form->indrelid))
+	constraintid = get_index_constraint(capture->objectId);
+	if (OidIsValid(constraintid))
 	{
-		capture->relid = form->indrelid;
-		constraintid = get_index_constraint(capture->objectId);
-		if (OidIsValid(constraintid))
-		{
-			piece = make_piece(capture, FLASHBACK_PIECE_CONSTRAINT, ConstraintRelationId, constraintid);
-			piece->type = get_constraint_type(constraintid);
-			piece->name = get_constraint_name(constraintid);
-			piece->text = constraint_text(constraintid);
-			add_references(piece, ConstraintRelationId, constraintid);
-		}
-		else
-		{
-			piece = make_piece(capture, FLASHBACK_PIECE_INDEX, RelationRelationId, capture->objectId);
-			piece->name = get_rel_name(capture->objectId);
-			piece->text = index_text(capture->objectId, form);
-		}
-		piece->unique = form->indisunique;
-		add_references(piece, RelationRelationId, capture->objectId);
+		piece = make_piece(capture, FLASHBACK_PIECE_CONSTRAINT, ConstraintRelationId, constraintid);
+		piece->type = get_constraint_type(constraintid);
+		piece->name = get_constraint_name(constraintid);
+		piece->text = constraint_text(constraintid);
+		add_references(piece, ConstraintRelationId, constraintid);
 	}
+	else
+	{
+		piece = make_piece(capture, FLASHBACK_PIECE_INDEX, RelationRelationId, capture->objectId);
+		piece->name = get_rel_name(capture->objectId);
+		piece->text = index_text(capture->objectId, form);
+	}
+	piece->unique = form->indisunique;
+	add_references(piece, RelationRelationId, capture->objectId);
 	ReleaseSysCache(row);
 }
 
@@ -345,9 +339,6 @@ capture_default(Capture *capture)
 	Node	   *expression;
 	FlashbackPiece *piece;
 
-	if (!OidIsValid(column.objectId) || !can_come_back(column.objectId))
-		return;
-	capture->relid = column.objectId;
 	rel = relation_open(column.objectId, NoLock);
 	att = TupleDescAttr(RelationGetDescr(rel), column.objectSubId - 1);
 	expression = TupleDescGetDefault(RelationGetDescr(rel), column.objectSubId);
@@ -403,14 +394,12 @@ capture_sequence(Capture *capture)
 	FlashbackPiece *piece;
 
 	identity = sequenceIsOwned(capture->objectId, DEPENDENCY_INTERNAL, &relid, &attnum);
-	if ((!identity && !sequenceIsOwned(capture->objectId, DEPENDENCY_AUTO, &relid, &attnum)) ||
-		!can_come_back(relid) || !CheckRelationOidLockedByMe(capture->objectId, AccessExclusiveLock, false))
+	if (!identity && !sequenceIsOwned(capture->objectId, DEPENDENCY_AUTO, &relid, &attnum))
 		return;
 	row = SearchSysCache1(SEQRELID, ObjectIdGetDatum(capture->objectId));
 	if (!HeapTupleIsValid(row))
 		return;
 	form = (Form_pg_sequence) GETSTRUCT(row);
-	capture->relid = relid;
 	piece = make_piece(capture, identity ? FLASHBACK_PIECE_IDENTITY : FLASHBACK_PIECE_SEQUENCE,
 					   RelationRelationId, capture->objectId);
 	piece->attnum = attnum;
@@ -525,19 +514,21 @@ attempt(void (*act) (Capture *capture), Capture *capture)
 }
 
 /*
- * Gathers a piece before it is deleted.
+ * Gathers a piece of a table before it is deleted.
  */
 static void
-gather(void (*act) (Capture *capture), Oid objectId)
+gather(void (*act) (Capture *capture), Oid objectId, Oid relid)
 {
 	HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(GatheredTable)};
-	Capture		capture = {.objectId = objectId};
+	Capture		capture = {.objectId = objectId,.relid = relid};
 	SubTransactionId subid = GetCurrentSubTransactionId();
 	MemoryContext old_context;
 	GatheredTable *table;
 	Gathered   *gathered;
 	bool		found;
 
+	if (!can_come_back(relid))
+		return;
 	if (gathered_context == NULL)
 		gathered_context = AllocSetContextCreate(TopTransactionContext, "flashback definitions",
 												 ALLOCSET_DEFAULT_SIZES);
@@ -610,6 +601,38 @@ write_table(Oid relid)
 		(void) hash_search(gathered_tables, &relid, HASH_REMOVE, NULL);
 }
 
+/*
+ * The table that owns a sequence, which is locked like that; or invalid.
+ */
+static Oid
+table_of_sequence(Oid sequenceid)
+{
+	Oid			relid;
+	int32		attnum;
+
+	if (CheckRelationOidLockedByMe(sequenceid, AccessExclusiveLock, false) &&
+		(sequenceIsOwned(sequenceid, DEPENDENCY_INTERNAL, &relid, &attnum) ||
+		 sequenceIsOwned(sequenceid, DEPENDENCY_AUTO, &relid, &attnum)))
+		return relid;
+	return InvalidOid;
+}
+
+/*
+ * The table of a constraint; invalid if it is that of a domain.
+ */
+static Oid
+table_of_constraint(Oid constraintid)
+{
+	HeapTuple	row = SearchSysCache1(CONSTROID, ObjectIdGetDatum(constraintid));
+	Oid			relid;
+
+	if (!HeapTupleIsValid(row))
+		return InvalidOid;
+	relid = ((Form_pg_constraint) GETSTRUCT(row))->conrelid;
+	ReleaseSysCache(row);
+	return relid;
+}
+
 static void
 note_relation(Oid relid, int flags)
 {
@@ -617,10 +640,10 @@ note_relation(Oid relid, int flags)
 	{
 		case RELKIND_INDEX:
 		case RELKIND_PARTITIONED_INDEX:
-			gather(capture_index, relid);
+			gather(capture_index, relid, IndexGetRelation(relid, true));
 			break;
 		case RELKIND_SEQUENCE:
-			gather(capture_sequence, relid);
+			gather(capture_sequence, relid, table_of_sequence(relid));
 			break;
 		default:
 			/* What rewrites a table drops one of its own making */
@@ -646,8 +669,10 @@ note_access(ObjectAccessType access, Oid classId, Oid objectId, int subId, void 
 		return;
 	if (classId == RelationRelationId)
 		note_relation(objectId, flags);
+	else if (classId == ConstraintRelationId)
+		gather(capture_constraint, objectId, table_of_constraint(objectId));
 	else
-		gather(classId == ConstraintRelationId ? capture_constraint : capture_default, objectId);
+		gather(capture_default, objectId, GetAttrDefaultColumnAddress(objectId).objectId);
 }
 
 static void

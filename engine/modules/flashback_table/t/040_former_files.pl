@@ -101,7 +101,7 @@ checkpoint($node) for 1 .. 2;
 $transaction->query_safe('COMMIT');
 $transaction->quit;
 my ($oid, $lsn, $definition) = split /\|/, $node->safe_psql('postgres', q{SELECT relation, lsn, definition FROM polar_flashback_dropped() WHERE relation_name = 'long' AND schema_name = 'old' AND kind = 'dropped'});
-is($definition, "CREATE TABLE old.long (\n    id integer NOT NULL,\n    n integer,\n    body pg_catalog.text\n);", 'what a long transaction has dropped is listed, too');
+is($definition, "CREATE TABLE old.long (\n    id integer NOT NULL,\n    n integer,\n    body pg_catalog.text\n);\nALTER TABLE old.long ADD CONSTRAINT long_pkey PRIMARY KEY (id);", 'what a long transaction has dropped is listed, too');
 $node->safe_psql('postgres', "SELECT polar_flashback_before_drop($oid, '$lsn', result_schema => 'public')");
 is($node->safe_psql('postgres', "$digest FROM long t"), $long, 'and given back');
 
