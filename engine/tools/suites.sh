@@ -13,10 +13,11 @@ transaction in another worker). --quick leaves these five out.
 --long has regress run all tests, adds regress-size-8kB, regress-size-0 and regress-size-max, which run PostgreSQL's
 suite with every bulk size at that value, one after another, the first two with small pools; adds through the port of
 shared sessions regress-shared and isolation-shared with the defaults, isolation-shared-moved, regress-shared-two on
-two workers, -dedicated where something pins each session, -off with the feature off; and takes the long form
+two workers, -three at three dispatchers, each transaction in another worker, -dedicated where something pins each session, -off with the feature off; and takes the long form
 of the modules' tests where they have one. --list only names the suites. One TAP file of testkit or a module is
 named like page_repair/011_tls. --sanitize runs them on an engine built with the address and undefined-behaviour
-sanitizers, several times slower; any report of theirs is a failure.
+sanitizers, several times slower; any report of theirs is a failure. FLOE_TEST_DISPATCHERS=3 in the environment runs
+shared_server's tests with as many dispatchers, but for those that say how many they want.
 The last line reads "N passed, N failed, N skipped"; the exit status is 1 when anything failed. Right before it each
 failed test is named ("failed: page_repair/011_tls: not ok 3 - …"), with the first lines of its diagnostics or its
 difference. What a failed suite left behind is kept, and its place is printed.
@@ -45,6 +46,7 @@ as_engine_user() {
     "UBSAN_OPTIONS=print_stacktrace=1:abort_on_error=1:log_path=$run_dir/sanitizer" \
     "FLOE_BUILTIN_PRELOAD=$(preload_list)" "PG_TEST_EXTRA=${PG_TEST_EXTRA:-}" \
     ${long:+FLOE_TEST_LONG=1} ${FLOE_TEST_SEED:+"FLOE_TEST_SEED=$FLOE_TEST_SEED"} \
+    ${FLOE_TEST_DISPATCHERS:+"FLOE_TEST_DISPATCHERS=$FLOE_TEST_DISPATCHERS"} \
     "TESTDATADIR=${suite_dir:-$run_dir}/data" "TESTLOGDIR=${suite_dir:-$run_dir}/log" "$@"
 }
 
@@ -251,6 +253,8 @@ shared_suite() {
     case $suite in
       *-moved) printf '%s\n' 'polar_ss_debug_force_migrate = on' 'polar_ss_backend_max_count = -2' ;;
       *-two) echo 'polar_ss_backend_max_count = 2' ;;
+      *-three) printf '%s\n' 'polar_ss_debug_force_migrate = on' 'polar_ss_backend_max_count = -2' \
+        'polar_ss_dispatcher_count = 3' 'max_worker_processes = 11' ;;
       # a library that is not known to be harmless
       *-dedicated) printf '%s\n' "session_preload_libraries = 'dblink'" 'polar_ss_debug_force_migrate = on' ;;
       *-off) echo 'polar_enable_shared_server = off' ;;
@@ -266,7 +270,7 @@ shared_suite() {
       --dlpath="$prefix/lib/postgresql" --max-concurrent-tests=20 --encoding=UTF8 \
       --schedule="$schedule") || status=$?
     "${client[@]}" -c 'CREATE EXTENSION IF NOT EXISTS shared_server' -c "SELECT '# sessions moved: ' || binds
-      FROM polar_stat_dispatcher WHERE $proof" | grep '^#' || echo "not ok 9999 - not true of the dispatcher: $proof"
+      FROM (SELECT sum(logins) AS logins, sum(binds) AS binds FROM polar_stat_dispatcher) d WHERE $proof" | grep '^#' || echo "not ok 9999 - not true of the dispatcher: $proof"
     as_engine_user "$prefix/bin/pg_ctl" -D "$suite_dir/instance" -m fast -w stop >/dev/null
     if grep -E 'TRAP|PANIC|image differs' "$suite_dir/server.log"; then echo 'not ok 9999 - the server did not stumble'; fi
   } >"$log" 2>&1
@@ -497,7 +501,7 @@ test_verb() {
   done
   # Run when they are named, or with --long
   local optional=' regress-size-8kB regress-size-0 regress-size-max regress-shared regress-shared-two'
-  optional+=' regress-shared-dedicated regress-shared-off isolation-shared isolation-shared-moved '
+  optional+=' regress-shared-three regress-shared-dedicated regress-shared-off isolation-shared isolation-shared-moved '
   local own='regress-flashback-log regress-defaults regress regress-shared-moved isolation'
   known=" $own patches indent verify $(modules_longest_first | tr '\n' ' ')testkit "
   if [ -n "$list" ]; then

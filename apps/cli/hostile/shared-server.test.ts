@@ -64,7 +64,7 @@ for place in sys.argv[1:]:
                     s = socket.socket(socket.AF_UNIX); s.settimeout(10); s.connect(place)
                 else:
                     s = socket.create_connection(("127.0.0.1", int(place)), 10)
-                s.sendall(struct.pack(">II", 48, 1234 << 16 | 5690) + token + struct.pack("=ii", 0 if resume == 0 else -1, resume))
+                s.sendall(struct.pack(">II", 52, 1234 << 16 | 5690) + token + struct.pack("=iii", 0, 0 if resume == 0 else -1, resume))
                 said = s.recv(4096)
                 print("SAID", place, said.hex() or "nothing", flush=True)
             except OSError as e:

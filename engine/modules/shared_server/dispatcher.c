@@ -10,6 +10,10 @@
  * A session is parked only when somebody needs its worker.  So with no more
  * clients than workers the dispatcher has nothing to do after the login.
  *
+ * There may be several: each has a range of the slots, and its own workers and
+ * relay.  The first also accepts for the others (handover.c); how many workers
+ * each may have is agreed on in shared memory (places.c).
+ *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *
  * IDENTIFICATION
@@ -26,6 +30,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/hashfn.h"
 #include "lib/ilist.h"
 #include "libpq/libpq.h"
 #include "libpq/pqsignal.h"
@@ -75,6 +80,15 @@
 /* Without a relay, for how long TLS clients wait for one before they are native */
 #define RELAY_WAIT_MS 5000
 
+/* A relay is asked so often whether it does anything */
+#define RELAY_ALIVE_MS 1000
+
+/* How soon a dispatcher goes to the one that listens, when that begins */
+#define JOIN_PAUSE_MS 100
+
+/* The others are told again after so long that a pool here waits */
+#define NEED_MS 10
+
 /* Files of the dispatcher that are neither clients nor workers */
 #define OTHER_FILES 64
 
@@ -99,6 +113,7 @@ typedef struct Pool
 	int			starting;
 	int			sessions;
 	uint32		number;			/* by which the views know it */
+	uint64		key_hash;
 	TimestampTz next_spawn;
 	uint64		binds;
 	uint64		waits;
@@ -154,13 +169,18 @@ typedef struct Session
 #define EVENT_SESSION	((uint64) 3 << 32)
 #define EVENT_KEEPER	((uint64) 4 << 32)
 #define EVENT_RELAY		((uint64) 5 << 32)
+#define EVENT_GATHERING	((uint64) 6 << 32)
+#define EVENT_PEER		((uint64) 7 << 32)
+#define EVENT_LISTENER	((uint64) 8 << 32)
+#define EVENT_SPARE		((uint64) 9 << 32)
 
 static int	epoll_fd = -1;
 static Worker *workers;
 static int	workers_max;
 static int	workers_used = 0;	/* all beyond are WORKER_NONE */
 static Session *sessions;
-static int	sessions_max;
+static int	sessions_begin;		/* ours of all */
+static int	sessions_end;
 static int *free_sessions;
 static int	free_sessions_count;
 static dlist_head pools = DLIST_STATIC_INIT(pools);
@@ -168,15 +188,25 @@ static dlist_head logins_waiting = DLIST_STATIC_INIT(logins_waiting);
 static dlist_head logins_silent = DLIST_STATIC_INIT(logins_silent);
 static dlist_head relay_waiting = DLIST_STATIC_INIT(relay_waiting);
 static int	logins = 0;
-static int	total_workers = 0;
 static int	listen_count = 0;
 static pgsocket listen_sockets[LISTEN_MAX];
 
 /* When to accept again, after there was no room for another socket; or 0 */
 static TimestampTz accept_again = 0;
 
-/* Who forks relays; the relay that takes clients now; and whether it can */
+/* Where other dispatchers come; or the one that listens, and when to go there */
+static int	gathering = -1;
+static int	listener = -1;
+static TimestampTz next_join = 0;
+
+/* When the others were last told that a pool here waits */
+static TimestampTz need_told = 0;
+
+/* Who forks relays, and who forks another when it has ended; the relay that takes clients now; and whether it can */
 static int	keeper = -1;
+static int	spare_keeper = -1;
+static TimestampTz next_keeper = 0;
+static bool keeper_ended = false;
 static int	relay = -1;
 static bool relay_ready = false;
 static bool relay_unable = false;
@@ -184,12 +214,12 @@ static bool relay_outdated = false; /* settings have changed */
 static TimestampTz next_relay = 0;
 static TimestampTz relay_missed = 0;
 
+/* When to ask the relay whether it does anything, and whether it has been */
+static TimestampTz next_alive = 0;
+static bool alive_asked = false;
+
 /* When to look for sessions whose idle_session_timeout has passed */
 static TimestampTz next_idle_timeout = DT_NOEND;
-
-/* When a session has last got a worker, and when there was last one too many */
-static TimestampTz last_bind = 0;
-static TimestampTz last_growth = 0;
 
 static void schedule_all(void);
 
@@ -203,6 +233,13 @@ workers_wanted(void)
 	else if (max < 0)
 		max = MaxConnections / -max;
 	return Max(1, max);
+}
+
+/* Are there other dispatchers? */
+static bool
+is_one_of_many(void)
+{
+	return shared_server_dispatcher_count > 1;
 }
 
 static void
@@ -323,11 +360,12 @@ close_session(int number)
 	slot->memory = 0;
 	SpinLockRelease(&slot->mutex);
 	LWLockAcquire(shared_server->lock, LW_EXCLUSIVE);
-	shared_server->transactions += slot->transactions;
+	shared_server_self->transactions += slot->transactions;
 	slot->transactions = 0;
 	LWLockRelease(shared_server->lock);
 	set_state(number, SHARED_SERVER_FREE);
 	free_sessions[free_sessions_count++] = number;
+	shared_server_self->clients--;
 }
 
 /*
@@ -384,7 +422,8 @@ socket_directory(void)
 }
 
 /*
- * Ask the postmaster for a backend.  Returns false if it has no room for the
+ * Ask the postmaster for a backend: for a client that logs in, or for a pool,
+ * whose place has been taken.  Returns false if it has no room for the
  * connection now.
  */
 static bool
@@ -429,7 +468,8 @@ start_worker(int session, Pool *pool)
 
 	packet.length = pg_hton32(sizeof(packet));
 	packet.code = pg_hton32(ADOPT_CONNECTION_CODE);
-	memcpy(packet.adopt.token, shared_server->token, SHARED_SERVER_TOKEN_LENGTH);
+	memcpy(packet.adopt.token, shared_server_self->token, SHARED_SERVER_TOKEN_LENGTH);
+	packet.adopt.dispatcher = shared_server_self - shared_server_dispatchers;
 	packet.adopt.session = session;
 	packet.adopt.resume = session < 0;
 	event.data.u64 = EVENT_WORKER | number;
@@ -457,10 +497,22 @@ start_worker(int session, Pool *pool)
 	{
 		pool->workers++;
 		pool->starting++;
-		total_workers++;
-		shared_server->spawns++;
+		shared_server_self->starting++;
+		shared_server_self->spawns++;
 	}
 	return true;
+}
+
+/*
+ * Start one for a pool.
+ */
+static bool
+start_pooled_worker(Pool *pool)
+{
+	if (start_worker(-1, pool))
+		return true;
+	shared_server_self->workers--;
+	return false;
 }
 
 static void
@@ -472,7 +524,10 @@ leave_starting(Worker *worker)
 	if (worker->session >= 0)
 		logins--;
 	else
+	{
 		worker->pool->starting--;
+		shared_server_self->starting--;
+	}
 }
 
 /*
@@ -492,7 +547,11 @@ close_worker(int number)
 	if (pool)
 	{
 		pool->workers--;
-		total_workers--;
+		shared_server_self->workers--;
+		if (worker->state == WORKER_QUITTING)
+			shared_server_self->quitting--;
+		if (is_one_of_many())
+			shared_server_wake_others(true);
 		if (worker->state == WORKER_HELLO || worker->state == WORKER_STARTING)
 			pool->next_spawn = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), SPAWN_PAUSE_MS);
 	}
@@ -512,8 +571,11 @@ close_worker(int number)
 	schedule_all();
 }
 
+/*
+ * Have a free worker end, which has been promised.
+ */
 static void
-quit_worker(int number)
+quit_promised(int number)
 {
 	Worker	   *worker = &workers[number];
 
@@ -521,6 +583,13 @@ quit_worker(int number)
 	dlist_delete(&worker->link);
 	worker->state = WORKER_QUITTING;
 	(void) shared_server_send(worker->sock, SHARED_SERVER_QUIT, -1, NULL, 0, -1);
+}
+
+static void
+quit_worker(int number)
+{
+	shared_server_self->quitting++;
+	quit_promised(number);
 }
 
 static void
@@ -547,7 +616,7 @@ wait_again(int number)
 	sessions[session].worker = -1;
 	set_state(session, SHARED_SERVER_WAITING);
 	if (shared_server->sessions[session].ending)
-		pg_atomic_write_u32(&shared_server->ending, 1);
+		pg_atomic_write_u32(&shared_server_self->ending, 1);
 	dlist_push_head(&sessions[session].pool->waiting, &sessions[session].link);
 }
 
@@ -582,7 +651,7 @@ bind_session(int session_number, int worker_number)
 	worker->asked = worker->pinned = false;
 	worker->since = now;
 	session->worker = worker_number;
-	last_bind = now;
+	shared_server_self->last_bind = now;
 	session->pool->binds++;
 	session->pool->wait_us += now - session->since;
 
@@ -592,8 +661,8 @@ bind_session(int session_number, int worker_number)
 	slot->idle = false;
 	slot->binds++;
 	slot->wait_us += now - session->since;
-	shared_server->binds++;
-	shared_server->waits[wait_bucket(now - session->since)]++;
+	shared_server_self->binds++;
+	shared_server_self->waits[wait_bucket(now - session->since)]++;
 	LWLockRelease(shared_server->lock);
 
 	if (!shared_server_send(worker->sock, SHARED_SERVER_BIND, session_number,
@@ -630,18 +699,19 @@ schedule(Pool *pool)
 	}
 	if (shared_server_force_migrate && pool->workers < FORCED_WORKERS &&
 		pool->workers > 0 && pool->starting == 0 && GetCurrentTimestamp() >= pool->next_spawn &&
-		total_workers < workers_wanted())
-		(void) start_worker(-1, pool);
+		shared_server_take_place(workers_wanted(), NULL, 0))
+		(void) start_pooled_worker(pool);
 }
 
 /*
  * As many workers as each pool that has any, or waits for one, may have while
- * others wait.
+ * others wait.  A login that has sessions at several dispatchers has as many
+ * pools.
  */
 static int
 fair_share(void)
 {
-	int			count = 0;
+	int			count = shared_server_other_pools();
 	dlist_iter	iter;
 
 	dlist_foreach(iter, &pools)
@@ -681,32 +751,48 @@ neediest_pool(TimestampTz now)
 	return best;
 }
 
+static SharedServerNeed
+need_of(Pool *pool)
+{
+	SharedServerNeed need = {.pools = 1,.workers = pool->workers,.since = waiting_since(pool)};
+
+	return need;
+}
+
 /*
- * May a pool that waits have the place of this worker?  One that nobody of its
- * own pool has needed for a while, yes.  Else a pool that has more than its
- * share gives it to one with less.  Where each has one, or none, they take
- * turns: without a minimal length of these, all would be spent on starting
- * backends.
+ * May a pool that waits, here or at another dispatcher, have the place of this
+ * worker of another pool?  One that nobody of its own pool has needed for a
+ * while, yes.  Else a pool that has more than its share gives it to one with
+ * less.  Where each has one, or none, they take turns: without a minimal length
+ * of these, all would be spent on starting backends.
  */
 static bool
-may_take(Pool *pool, Worker *worker, int share, TimestampTz now)
+may_take_for(const SharedServerNeed *need, Worker *worker, int share, TimestampTz now)
 {
 	bool		impatient;
 
-	if (worker->pool == NULL || worker->pool == pool)
+	if (worker->pool == NULL)
 		return false;
-	impatient = TimestampDifferenceExceeds(waiting_since(pool), now, TURN_MS);
+	impatient = TimestampDifferenceExceeds(need->since, now, TURN_MS);
 	if (dlist_is_empty(&worker->pool->waiting) &&
 		TimestampDifferenceExceeds(worker->since, now, TURN_MS) &&
 		(worker->state == WORKER_FREE ||
 		 (impatient && worker->state == WORKER_BOUND &&
 		  shared_server->sessions[worker->session].idle)))
 		return true;
-	if (pool->workers >= share)
+	if (need->workers >= share)
 		return false;
 	return worker->pool->workers > share ||
-		(pool->workers == 0 && impatient &&
+		(need->workers == 0 && impatient &&
 		 TimestampDifferenceExceeds(worker->begun, now, TURN_MS));
+}
+
+static bool
+may_take(Pool *pool, Worker *worker, int share, TimestampTz now)
+{
+	SharedServerNeed need = need_of(pool);
+
+	return worker->pool != pool && may_take_for(&need, worker, share, now);
 }
 
 static int
@@ -715,7 +801,7 @@ count_quitting(Pool *pool)
 	int			count = 0;
 
 	for (int i = 0; i < workers_used; i++)
-		count += workers[i].state == WORKER_QUITTING && (pool == NULL || workers[i].pool == pool);
+		count += workers[i].state == WORKER_QUITTING && workers[i].pool == pool;
 	return count;
 }
 
@@ -725,7 +811,7 @@ count_quitting(Pool *pool)
  * that waits has been served.
  */
 static bool
-is_stuck(void)
+is_stuck(TimestampTz now)
 {
 	for (int i = 0; i < workers_used; i++)
 	{
@@ -744,7 +830,7 @@ is_stuck(void)
 		if (class != PG_WAIT_CLIENT && class != PG_WAIT_LOCK)
 			return false;
 	}
-	return true;
+	return shared_server_others_stuck(now);
 }
 
 /*
@@ -764,18 +850,101 @@ workers_limit(Pool *pool, TimestampTz now)
 	limit += shared_server_reserved_workers;
 
 	/* who was stuck a moment ago may need many more */
-	if (!TimestampDifferenceExceeds(last_growth, now, GROWN_MS))
+	if (!TimestampDifferenceExceeds(shared_server_last_growth(), now, GROWN_MS))
 		pause = Max(1, pause / 8);
-	if (total_workers < limit ||
-		!TimestampDifferenceExceeds(last_bind, now, pause) ||
-		!is_stuck())
+	if (shared_server_all_workers() < limit ||
+		!TimestampDifferenceExceeds(shared_server_last_bind(), now, pause) ||
+		!is_stuck(now))
 		return limit;
 
 	/* a quarter stays for logins, and for who comes by the other port */
 	most = (MaxConnections - SuperuserReservedConnections - ReservedConnections) * 3 / 4;
-	if (total_workers < most)
-		last_growth = now;
+	if (shared_server_all_workers() < most)
+		shared_server_self->last_growth = now;
 	return Max(limit, most);
+}
+
+/*
+ * Give the place of a free worker to a pool that waits: "pool", or, if that is
+ * NULL, one of another dispatcher.
+ */
+static void
+give_up_place(Pool *pool, const SharedServerNeed *need, int share, TimestampTz now)
+{
+	int			oldest = -1;
+
+	for (int i = 0; i < workers_used; i++)
+	{
+		if (workers[i].state == WORKER_FREE && workers[i].pool != pool &&
+			may_take_for(need, &workers[i], share, now) &&
+			(oldest < 0 || workers[i].since < workers[oldest].since))
+			oldest = i;
+	}
+
+	/* unless a place is free soon */
+	if (oldest >= 0 && shared_server_leave_only_place(now))
+		quit_promised(oldest);
+}
+
+/*
+ * Tell the other dispatchers what our pools lack.
+ */
+static void
+publish_need(TimestampTz now)
+{
+	SharedServerNeed need = {0};
+	int			active = 0;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &pools)
+	{
+		Pool	   *pool = dlist_container(Pool, link, iter.cur);
+
+		active += pool->workers > 0 || !dlist_is_empty(&pool->waiting);
+		need.pools += wants_worker(pool, now);
+	}
+	if (need.pools > 0)
+	{
+		int			count = need.pools;
+
+		need = need_of(neediest_pool(now));
+		need.pools = count;
+	}
+	LWLockAcquire(shared_server->lock, LW_EXCLUSIVE);
+	shared_server_self->active_pools = active;
+	shared_server_self->need = need;
+	LWLockRelease(shared_server->lock);
+	if (need.pools == 0 || !TimestampDifferenceExceeds(need_told, now, NEED_MS))
+		return;
+	need_told = now;
+	shared_server_wake_others(false);
+}
+
+/*
+ * Others' pools that wait may have places of ours.  Who is idle between
+ * transactions leaves first, if there are not enough of them whoever ends one.
+ */
+static void
+serve_others(TimestampTz now, int share)
+{
+	SharedServerNeed need;
+	int			wanted = shared_server_other_needs(now, &need);
+
+	if (wanted == 0 || shared_server_all_workers() < workers_wanted())
+		return;
+	give_up_place(NULL, &need, share, now);
+	for (int busy = 0; busy <= 1 && wanted > 0; busy++)
+	{
+		for (int i = 0; i < workers_used && wanted > 0; i++)
+		{
+			if (workers[i].state != WORKER_BOUND || workers[i].asked ||
+				shared_server->sessions[workers[i].session].idle == busy ||
+				!may_take_for(&need, &workers[i], share, now))
+				continue;
+			ask_to_yield(i);
+			wanted--;
+		}
+	}
 }
 
 /*
@@ -792,24 +961,14 @@ distribute(void)
 
 	while ((pool = neediest_pool(now)) != NULL)
 	{
-		if (total_workers >= workers_limit(pool, now))
-		{
-			int			oldest = -1;
+		SharedServerNeed need = need_of(pool);
 
-			/* a place is free soon */
-			if (count_quitting(NULL) > 0)
-				break;
-			for (int i = 0; i < workers_used; i++)
-			{
-				if (workers[i].state == WORKER_FREE && may_take(pool, &workers[i], share, now) &&
-					(oldest < 0 || workers[i].since < workers[oldest].since))
-					oldest = i;
-			}
-			if (oldest >= 0)
-				quit_worker(oldest);
+		if (!shared_server_take_place(workers_limit(pool, now), &need, now))
+		{
+			give_up_place(pool, &need, share, now);
 			break;
 		}
-		if (!start_worker(-1, pool))
+		if (!start_pooled_worker(pool))
 			pool->next_spawn = TimestampTzPlusMilliseconds(now, SPAWN_PAUSE_MS);
 	}
 
@@ -831,7 +990,7 @@ distribute(void)
 		}
 		if (wanted == 0)
 			continue;
-		outside = total_workers >= workers_wanted() && pool->starting == 0;
+		outside = shared_server_all_workers() >= workers_wanted() && pool->starting == 0;
 		for (int i = 0; i < workers_used; i++)
 		{
 			if (workers[i].state == WORKER_BOUND && workers[i].pool == pool && workers[i].asked &&
@@ -852,6 +1011,12 @@ distribute(void)
 			}
 		}
 	}
+
+	if (is_one_of_many())
+	{
+		serve_others(now, share);
+		publish_need(now);
+	}
 }
 
 static void
@@ -859,6 +1024,7 @@ schedule_all(void)
 {
 	static bool running = false;
 	static bool again = false;
+	TimestampTz now;
 	int			excess;
 	dlist_iter	iter;
 
@@ -879,12 +1045,15 @@ schedule_all(void)
 	running = false;
 
 	/* Logins come on top of the workers; too many must not stay */
-	excess = total_workers - count_quitting(NULL) - workers_wanted();
+	now = GetCurrentTimestamp();
+	excess = shared_server_all_workers() - shared_server_all_quitting(now) - workers_wanted();
 	for (int i = 0; i < workers_used && excess > 0; i++)
 	{
 		if (workers[i].state != WORKER_FREE || !dlist_is_empty(&workers[i].pool->waiting))
 			continue;
-		quit_worker(i);
+		if (!shared_server_leave_place(workers_wanted(), now))
+			break;
+		quit_promised(i);
 		excess--;
 	}
 	for (int busy = 0; busy <= 1 && excess > 0; busy++)
@@ -911,20 +1080,29 @@ is_due_elsewhere(Worker *worker)
 	int			share = fair_share();
 	int			wanted = workers_wanted();
 	int			needed = 0;
-	int			leaving = count_quitting(NULL);
+	int			leaving = shared_server_all_quitting(now);
+	int			staying = shared_server_all_workers() - leaving;
+	SharedServerNeed need;
 	dlist_iter	iter;
 
 	/* what was started because nobody went on */
-	if (total_workers - leaving > wanted + shared_server_reserved_workers &&
-		TimestampDifferenceExceeds(last_growth, now, GROWN_MS))
+	if (staying > wanted + shared_server_reserved_workers &&
+		TimestampDifferenceExceeds(shared_server_last_growth(), now, GROWN_MS))
 		return true;
-	if (total_workers - leaving < wanted)
+	if (staying < wanted)
 		return false;
 	dlist_foreach(iter, &pools)
 	{
 		Pool	   *pool = dlist_container(Pool, link, iter.cur);
 
 		needed += wants_worker(pool, now) && may_take(pool, worker, share, now);
+	}
+	if (is_one_of_many())
+	{
+		int			others = shared_server_other_needs(now, &need);
+
+		if (others > 0 && may_take_for(&need, worker, share, now))
+			needed += others;
 	}
 	return needed > leaving;
 }
@@ -942,8 +1120,9 @@ release_worker(int number)
 	if (is_due_elsewhere(worker))
 		quit_worker(number);
 	schedule_all();
-	if (worker->state == WORKER_FREE && total_workers > workers_wanted())
-		quit_worker(number);
+	if (worker->state == WORKER_FREE &&
+		shared_server_leave_place(workers_wanted(), GetCurrentTimestamp()))
+		quit_promised(number);
 }
 
 static Pool *
@@ -961,6 +1140,7 @@ find_pool(const char *key, int key_length, const char *resume, int resume_length
 	}
 	pool = palloc0_object(Pool);
 	pool->number = ++pools_made;
+	pool->key_hash = hash_bytes_extended((const unsigned char *) key, key_length, 0);
 	initStringInfo(&pool->key);
 	appendBinaryStringInfo(&pool->key, key, key_length);
 	initStringInfo(&pool->resume);
@@ -1042,7 +1222,7 @@ register_session(int worker_number, StringInfo body)
 	worker->state = WORKER_BOUND;
 	worker->pool = session->pool;
 	worker->pool->workers++;
-	total_workers++;
+	shared_server_self->workers++;
 
 	/* as in shared_server_append_key() */
 	initReadOnlyStringInfo(&names, unconstify(char *, key), key_length);
@@ -1059,8 +1239,12 @@ register_session(int worker_number, StringInfo body)
 	slot->role = role;
 	slot->database_oid = session->pool->database = database_oid;
 	LWLockRelease(shared_server->lock);
-	shared_server->logins++;
+	shared_server_self->logins++;
 	schedule_all();
+
+	/* there may be one too many, which another dispatcher can do without */
+	if (is_one_of_many() && shared_server_all_workers() > workers_wanted())
+		shared_server_wake_others(false);
 }
 
 /*
@@ -1145,7 +1329,7 @@ serve_worker(int number, SharedServerHeader *header, StringInfo body)
 			set_pinned(session, "");
 			set_state(session, SHARED_SERVER_PARKED);
 			next_idle_timeout = Min(next_idle_timeout, idle_timeout_of(session));
-			shared_server->parks++;
+			shared_server_self->parks++;
 			if (sessions[session].draining)
 				end_session(session, "57P01", ADMIN_COMMAND);
 			else
@@ -1258,7 +1442,8 @@ leave_relay(void)
 	/* one that has never been of use does not count */
 	if (relay_ready)
 		relay_missed = GetCurrentTimestamp();
-	relay_ready = relay_unable = false;
+	relay_ready = relay_unable = alive_asked = false;
+	pg_atomic_write_u64(&shared_server_self->relay_last_active, 0);
 }
 
 /*
@@ -1279,12 +1464,51 @@ keep_relay(void)
 	{
 		if (relay_outdated && shared_server_relay_send(relay, SHARED_SERVER_RELAY_RELOAD, NULL, 0))
 			relay_outdated = false;
+		if (!alive_asked && now >= next_alive)
+			alive_asked = shared_server_relay_send(relay, SHARED_SERVER_RELAY_ALIVE, NULL, 0);
 		return;
 	}
 	if (now < next_relay)
 		return;
 	next_relay = TimestampTzPlusMilliseconds(now, RELAY_PAUSE_MS);
 	(void) shared_server_relay_send(keeper, SHARED_SERVER_RELAY_BEGIN, NULL, 0);
+}
+
+static void
+watch_keeper(int sock, uint64 what)
+{
+	struct epoll_event event = {.events = EPOLLIN,.data.u64 = what};
+
+	if (sock >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, sock, &event) < 0)
+		elog(FATAL, "could not watch the keeper of the TLS relay: %m");
+}
+
+static void
+leave_keeper(int *sock)
+{
+	(void) epoll_ctl(epoll_fd, EPOLL_CTL_DEL, *sock, NULL);
+	close(*sock);
+	*sock = -1;
+	keeper_ended = true;
+}
+
+/*
+ * Have a second keeper while there is a first.
+ */
+static void
+keep_keepers(void)
+{
+	TimestampTz now;
+
+	if (keeper_ended && shared_server_bury_keepers())
+		keeper_ended = false;
+	if (keeper < 0 || spare_keeper >= 0)
+		return;
+	now = GetCurrentTimestamp();
+	if (now < next_keeper)
+		return;
+	next_keeper = TimestampTzPlusMilliseconds(now, RELAY_PAUSE_MS);
+	(void) shared_server_relay_send(keeper, SHARED_SERVER_RELAY_KEEPER, NULL, 0);
 }
 
 static void
@@ -1296,14 +1520,27 @@ read_keeper(void)
 
 	if (word < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		return;
+	if (word == SHARED_SERVER_RELAY_KEEPER)
+	{
+		if (spare_keeper >= 0)
+			leave_keeper(&spare_keeper);
+		spare_keeper = files[0];
+		watch_keeper(spare_keeper, EVENT_SPARE);
+		return;
+	}
 	if (word != SHARED_SERVER_RELAY_BEGIN)
 	{
+		leave_keeper(&keeper);
 		ereport(LOG,
 				(errmsg("the keeper of the TLS relay has ended"),
+				 spare_keeper >= 0 ? errdetail("Another takes its place.") :
 				 errdetail("Sessions that use TLS are not shared until the dispatcher is started again.")));
-		(void) epoll_ctl(epoll_fd, EPOLL_CTL_DEL, keeper, NULL);
-		close(keeper);
-		keeper = -1;
+		if (spare_keeper < 0)
+			return;
+		(void) epoll_ctl(epoll_fd, EPOLL_CTL_DEL, spare_keeper, NULL);
+		keeper = spare_keeper;
+		spare_keeper = -1;
+		watch_keeper(keeper, EVENT_KEEPER);
 		return;
 	}
 	leave_relay();
@@ -1322,6 +1559,14 @@ read_relay(void)
 	{
 		relay_ready = word == SHARED_SERVER_RELAY_READY;
 		relay_unable = !relay_ready;
+	}
+	else if (word == SHARED_SERVER_RELAY_ALIVE)
+	{
+		TimestampTz now = GetCurrentTimestamp();
+
+		pg_atomic_write_u64(&shared_server_self->relay_last_active, now);
+		next_alive = TimestampTzPlusMilliseconds(now, RELAY_ALIVE_MS);
+		alive_asked = false;
 	}
 	else if (word >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
 		leave_relay();
@@ -1472,30 +1717,18 @@ set_listening(bool on)
 	}
 }
 
+/*
+ * A client that has been accepted has a session here from now on.
+ */
 static void
-accept_client(pgsocket listening)
+take_client(int sock, const SockAddr *raddr)
 {
 	SharedServerSession *slot;
-	SockAddr	raddr = {.salen = sizeof(raddr.addr)};
 
 	/* once: an error, which is always reported, would be reported for ever */
 	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLONESHOT};
-	int			sock = accept4(listening, (struct sockaddr *) &raddr.addr, &raddr.salen,
-							   SOCK_NONBLOCK | SOCK_CLOEXEC);
 	int			number;
 
-	if (sock < 0)
-	{
-		if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR && errno != ECONNABORTED)
-			elog(LOG, "could not accept new connection: %m");
-		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-		{
-			/* who knocks would keep us awake */
-			accept_again = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), 1000);
-			set_listening(false);
-		}
-		return;
-	}
 	if (free_sessions_count == 0)
 	{
 		say_fatal(sock, "53300", "sorry, too many clients already");
@@ -1503,6 +1736,7 @@ accept_client(pgsocket listening)
 		return;
 	}
 	number = free_sessions[--free_sessions_count];
+	shared_server_self->clients++;
 	sessions[number].sock = sock;
 	sessions[number].since = GetCurrentTimestamp();
 	event.data.u64 = EVENT_SESSION | number;
@@ -1514,7 +1748,7 @@ accept_client(pgsocket listening)
 	slot->generation++;
 	slot->state = SHARED_SERVER_LOGIN;
 	slot->login_time = slot->state_time = sessions[number].since;
-	slot->raddr = raddr;
+	slot->raddr = *raddr;
 	slot->pinned[0] = '\0';
 	NameStr(slot->database)[0] = NameStr(slot->user)[0] = '\0';
 	slot->idle = false;
@@ -1532,16 +1766,103 @@ accept_client(pgsocket listening)
 	pg_atomic_fetch_sub_u64(&shared_server->image_memory, slot->memory);
 	slot->memory = 0;
 	slot->pid = SHARED_SERVER_FIRST_PID +
-		(slot->generation % (SHARED_SERVER_FIRST_PID / sessions_max)) * sessions_max + number;
+		(slot->generation % (SHARED_SERVER_FIRST_PID / shared_server->sessions_max)) * shared_server->sessions_max + number;
 	SpinLockRelease(&slot->mutex);
 	sessions[number].silent = true;
 	dlist_push_tail(&logins_silent, &sessions[number].link);
 }
 
 static void
+accept_client(pgsocket listening)
+{
+	SockAddr	raddr = {.salen = sizeof(raddr.addr)};
+	int			sock = accept4(listening, (struct sockaddr *) &raddr.addr, &raddr.salen,
+							   SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (sock < 0)
+	{
+		if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR && errno != ECONNABORTED)
+			elog(LOG, "could not accept new connection: %m");
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+		{
+			/* who knocks would keep us awake */
+			accept_again = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), 1000);
+			set_listening(false);
+		}
+		return;
+	}
+	if (is_one_of_many() && shared_server_hand_over(sock))
+		close(sock);
+	else
+		take_client(sock, &raddr);
+}
+
+/*
+ * Clients that the one that listens has for us.
+ */
+static void
+receive_clients(void)
+{
+	int			sock;
+
+	while ((sock = shared_server_receive_client(listener)) >= 0)
+	{
+		SockAddr	raddr = {.salen = sizeof(raddr.addr)};
+
+		if (getpeername(sock, (struct sockaddr *) &raddr.addr, &raddr.salen) == 0)
+			take_client(sock, &raddr);
+		else
+			close(sock);
+	}
+	if (sock == -1)
+		return;
+	(void) epoll_ctl(epoll_fd, EPOLL_CTL_DEL, listener, NULL);
+	close(listener);
+	listener = -1;
+}
+
+/*
+ * Be among those that the one that listens gives clients to.
+ */
+static void
+keep_joined(void)
+{
+	struct epoll_event event = {.events = EPOLLIN,.data.u64 = EVENT_LISTENER};
+	TimestampTz now;
+
+	if (shared_server_self == &shared_server_dispatchers[0] || listener >= 0)
+		return;
+	now = GetCurrentTimestamp();
+	if (now < next_join)
+		return;
+	next_join = TimestampTzPlusMilliseconds(now, JOIN_PAUSE_MS);
+	listener = shared_server_join();
+	if (listener < 0)
+		return;
+	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, listener, &event) < 0)
+		elog(FATAL, "could not watch the dispatcher that listens: %m");
+	shared_server_self->ready = true;
+}
+
+/*
+ * Another dispatcher has come to be given clients.
+ */
+static void
+take_peer(void)
+{
+	int			number = shared_server_take_peer(gathering);
+	struct epoll_event event = {.events = EPOLLIN,.data.u64 = EVENT_PEER | number};
+
+	if (number >= 0 &&
+		epoll_ctl(epoll_fd, EPOLL_CTL_ADD, shared_server_peer_socket(number), &event) < 0)
+		shared_server_forget_peer(number);
+}
+
+static void
 start_logins(void)
 {
-	while (!dlist_is_empty(&logins_waiting) && logins < LOGINS_MAX)
+	while (!dlist_is_empty(&logins_waiting) &&
+		   logins < LOGINS_MAX / shared_server_dispatcher_count)
 	{
 		Session    *session = dlist_head_element(Session, link, &logins_waiting);
 
@@ -1561,7 +1882,7 @@ end_idle(TimestampTz now)
 	if (now < next_idle_timeout)
 		return;
 	next_idle_timeout = DT_NOEND;
-	for (int i = 0; i < sessions_max; i++)
+	for (int i = sessions_begin; i < sessions_end; i++)
 	{
 		TimestampTz end;
 
@@ -1584,8 +1905,9 @@ is_superfluous(Worker *worker, TimestampTz now)
 	if (!shared_server_enabled && worker->pool->sessions == 0)
 		return true;
 	return shared_server_backend_idle_timeout > 0 &&
-		worker->pool->workers - count_quitting(worker->pool) > shared_server_backend_pool_min_size &&
-		TimestampDifferenceExceeds(worker->since, now, shared_server_backend_idle_timeout * 1000);
+		TimestampDifferenceExceeds(worker->since, now, shared_server_backend_idle_timeout * 1000) &&
+		worker->pool->workers - count_quitting(worker->pool) >
+		shared_server_share_of_minimum(worker->pool->key_hash);
 }
 
 /*
@@ -1641,7 +1963,7 @@ keep_time(void)
 
 		if (!TimestampDifferenceExceeds(session->since, now, AuthenticationTimeout * 1000))
 			break;
-		shared_server->timeouts++;
+		shared_server_self->timeouts++;
 		end_waiting(session - sessions, "53300", "sorry, too many clients already");
 	}
 
@@ -1660,7 +1982,7 @@ keep_time(void)
 				left = next;
 			if (left <= 0)
 			{
-				shared_server->timeouts++;
+				shared_server_self->timeouts++;
 				end_waiting(session - sessions, "53300",
 							"terminating connection because no worker became free in time");
 				continue;
@@ -1672,6 +1994,8 @@ keep_time(void)
 	}
 	if (!dlist_is_empty(&logins_waiting))
 		next = Min(next, 20);
+	if (listener < 0 && shared_server_self != &shared_server_dispatchers[0])
+		next = Min(next, JOIN_PAUSE_MS);
 
 	for (int i = 0; i < workers_used; i++)
 	{
@@ -1689,9 +2013,9 @@ keep_time(void)
 static void
 end_terminated(void)
 {
-	if (pg_atomic_exchange_u32(&shared_server->ending, 0) == 0)
+	if (pg_atomic_exchange_u32(&shared_server_self->ending, 0) == 0)
 		return;
-	for (int i = 0; i < sessions_max; i++)
+	for (int i = sessions_begin; i < sessions_end; i++)
 	{
 		SharedServerSession *slot = &shared_server->sessions[i];
 
@@ -1713,9 +2037,9 @@ end_terminated(void)
 static void
 drain_sessions(void)
 {
-	if (pg_atomic_exchange_u32(&shared_server->draining, 0) == 0)
+	if (pg_atomic_exchange_u32(&shared_server_self->draining, 0) == 0)
 		return;
-	for (int i = 0; i < sessions_max; i++)
+	for (int i = sessions_begin; i < sessions_end; i++)
 	{
 		switch (shared_server->sessions[i].state)
 		{
@@ -1744,7 +2068,7 @@ drain_sessions(void)
 static void
 leave_database(void)
 {
-	Oid			database = pg_atomic_exchange_u32(&shared_server->vacated, InvalidOid);
+	Oid			database = pg_atomic_exchange_u32(&shared_server_self->vacated, InvalidOid);
 
 	if (!OidIsValid(database))
 		return;
@@ -1788,7 +2112,7 @@ look_at_processors(void)
 	while (slash > line && slash[-1] != ' ')
 		slash--;
 	running += (atoi(slash) - 1 - running) / 4;
-	shared_server->saturated = running >= sysconf(_SC_NPROCESSORS_ONLN);
+	shared_server_self->saturated = running >= sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 /*
@@ -1814,7 +2138,7 @@ publish(void)
 	dlist_foreach(iter, &pools)
 	{
 		Pool	   *pool = dlist_container(Pool, link, iter.cur);
-		SharedServerPool *shown = &shared_server->shown[count];
+		SharedServerPool *shown = &shared_server_self->shown[count];
 		StringInfoData names;
 		dlist_iter	each;
 
@@ -1824,6 +2148,7 @@ publish(void)
 		namestrcpy(&shown->database, shared_server_get_string(&names));
 		namestrcpy(&shown->user, shared_server_get_string(&names));
 		shown->number = pool->number;
+		shown->key_hash = pool->key_hash;
 		shown->transactions = pool->transactions;
 		shown->sessions = pool->sessions;
 		shown->workers = pool->workers;
@@ -1839,19 +2164,39 @@ publish(void)
 			shown->pinned += workers[i].pinned && workers[i].pool == pool;
 		count++;
 	}
-	shared_server->pools = count;
-	shared_server->workers = total_workers;
-	shared_server->free_workers = free;
+	shared_server_self->pools = count;
+	shared_server_self->free_workers = free;
 	LWLockRelease(shared_server->lock);
 	return -1;
+}
+
+/*
+ * What others see of a dispatcher that has nothing: none of what an earlier
+ * process of it had is ours.
+ */
+static void
+begin_counting(void)
+{
+	LWLockAcquire(shared_server->lock, LW_EXCLUSIVE);
+	shared_server_self->clients = shared_server_self->clients_max = 0;
+	shared_server_self->received = 0;
+	shared_server_self->workers = shared_server_self->free_workers = shared_server_self->starting = shared_server_self->quitting = 0;
+	shared_server_self->active_pools = shared_server_self->pools = 0;
+	memset(&shared_server_self->need, 0, sizeof(shared_server_self->need));
+	shared_server_self->last_bind = shared_server_self->last_growth = 0;
+	shared_server_self->saturated = false;
+	pg_atomic_write_u64(&shared_server_self->relay_last_active, 0);
+	LWLockRelease(shared_server->lock);
 }
 
 static void
 shared_server_dispatcher_exit(int code, Datum arg)
 {
-	shared_server->token_valid = false;
-	shared_server->dispatcher_pid = 0;
-	for (int i = 0; i < sessions_max; i++)
+	if (gathering >= 0)
+		shared_server_stop_gathering();
+	shared_server_self->token_valid = shared_server_self->ready = false;
+	shared_server_self->pid = 0;
+	for (int i = sessions_begin; i < sessions_end; i++)
 	{
 		SharedServerSession *slot = &shared_server->sessions[i];
 
@@ -1860,13 +2205,14 @@ shared_server_dispatcher_exit(int code, Datum arg)
 		slot->state = SHARED_SERVER_FREE;
 
 		/* the next dispatcher may never come to this slot */
-		shared_server->transactions += slot->transactions;
+		shared_server_self->transactions += slot->transactions;
 		slot->transactions = 0;
 		SpinLockAcquire(&slot->mutex);
 		pg_atomic_fetch_sub_u64(&shared_server->image_memory, slot->memory);
 		slot->memory = 0;
 		SpinLockRelease(&slot->mutex);
 	}
+	begin_counting();
 }
 
 static void
@@ -1889,6 +2235,7 @@ static int
 usable_sessions(void)
 {
 	struct rlimit files;
+	int			sessions_max = sessions_end - sessions_begin;
 	rlim_t		needed = (rlim_t) sessions_max + workers_max + OTHER_FILES;
 	int			usable;
 
@@ -1905,7 +2252,7 @@ usable_sessions(void)
 	usable = Max(1, (int) files.rlim_cur - workers_max - OTHER_FILES);
 	ereport(WARNING,
 			(errmsg("the limit of open files allows %d sessions, not \"polar_ss_max_sessions\" = %d",
-					usable, sessions_max),
+					usable * shared_server_dispatcher_count, shared_server->sessions_max),
 			 errhint("Raise the hard limit of open files (RLIMIT_NOFILE) of the server to %lu.",
 					 (unsigned long) needed)));
 	return usable;
@@ -1914,25 +2261,42 @@ usable_sessions(void)
 static void
 make_tables(void)
 {
+	int			number = shared_server_self - shared_server_dispatchers;
 	int			usable;
 
 	workers_max = 2 * MaxConnections;
-	sessions_max = shared_server->sessions_max;
+	sessions_begin = shared_server_first_session(number);
+	sessions_end = shared_server_first_session(number + 1);
 	usable = usable_sessions();
 	workers = palloc0_array(Worker, workers_max);
-	sessions = palloc0_array(Session, sessions_max);
-	free_sessions = palloc_array(int, sessions_max);
+
+	/* by their numbers among all; only ours are ever touched */
+	sessions = palloc_array(Session, sessions_end);
+	free_sessions = palloc_array(int, sessions_end - sessions_begin + 1);
 	for (int i = 0; i < workers_max; i++)
 	{
 		workers[i].sock = workers[i].session = -1;
 		initStringInfo(&workers[i].input);
 	}
-	for (int i = sessions_max - 1; i >= 0; i--)
+	for (int i = sessions_end - 1; i >= sessions_begin; i--)
 	{
+		memset(&sessions[i], 0, sizeof(Session));
 		sessions[i].sock = sessions[i].worker = -1;
-		if (i < usable)
+		if (i < sessions_begin + usable)
 			free_sessions[free_sessions_count++] = i;
 	}
+	shared_server_self->clients_max = free_sessions_count;
+}
+
+static void
+require_socket_directory(void)
+{
+	if (socket_directory() == NULL)
+		ereport(FATAL,
+				(errcode(ERRCODE_CONFIG_FILE_ERROR),
+				 errmsg("shared sessions need a Unix socket of the server"),
+				 errdetail("Clients of port %d are handed over to backends through it.", shared_server_port),
+				 errhint("Name a directory in \"unix_socket_directories\".")));
 }
 
 static void
@@ -1949,12 +2313,6 @@ begin_listening(void)
 	if (listen_count == 0)
 		ereport(FATAL,
 				(errmsg("could not listen on port %d for shared sessions", shared_server_port)));
-	if (socket_directory() == NULL)
-		ereport(FATAL,
-				(errcode(ERRCODE_CONFIG_FILE_ERROR),
-				 errmsg("shared sessions need a Unix socket of the server"),
-				 errdetail("Clients of port %d are handed over to backends through it.", shared_server_port),
-				 errhint("Name a directory in \"unix_socket_directories\".")));
 	for (int i = 0; i < listen_count; i++)
 	{
 		struct epoll_event event = {.events = EPOLLIN};
@@ -1963,6 +2321,14 @@ begin_listening(void)
 		if (!pg_set_noblock(listen_sockets[i]) ||
 			epoll_ctl(epoll_fd, EPOLL_CTL_ADD, listen_sockets[i], &event) < 0)
 			elog(FATAL, "could not watch a listen socket: %m");
+	}
+	if (is_one_of_many())
+	{
+		struct epoll_event event = {.events = EPOLLIN,.data.u64 = EVENT_GATHERING};
+
+		gathering = shared_server_gather();
+		if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, gathering, &event) < 0)
+			elog(FATAL, "could not watch the socket of the other dispatchers: %m");
 	}
 }
 
@@ -1992,9 +2358,25 @@ serve_events(void)
 				if (keeper >= 0)
 					read_keeper();
 				break;
+			case EVENT_SPARE:
+				/* it says nothing: it has ended */
+				if (spare_keeper >= 0)
+					leave_keeper(&spare_keeper);
+				break;
 			case EVENT_RELAY:
 				if (relay >= 0)
 					read_relay();
+				break;
+			case EVENT_GATHERING:
+				take_peer();
+				break;
+			case EVENT_PEER:
+				/* it says nothing: it has ended */
+				shared_server_forget_peer(number);
+				break;
+			case EVENT_LISTENER:
+				if (listener >= 0)
+					receive_clients();
 				break;
 		}
 	}
@@ -2014,30 +2396,33 @@ shared_server_dispatcher_main(Datum arg)
 	if (shared_server == NULL)
 		proc_exit(0);
 
+	shared_server_self = &shared_server_dispatchers[DatumGetInt32(arg)];
+
 	/* it inherits what we know: nothing of any session yet */
 	keeper = shared_server_start_keeper();
+	spare_keeper = shared_server_start_keeper();
 	relay_missed = GetCurrentTimestamp();
+	begin_counting();
 	make_tables();
 	before_shmem_exit(shared_server_dispatcher_exit, 0);
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (epoll_fd < 0)
 		elog(FATAL, "epoll_create1() failed: %m");
 	ReserveExternalFD();
-	if (keeper >= 0)
-	{
-		struct epoll_event event = {.events = EPOLLIN,.data.u64 = EVENT_KEEPER};
+	watch_keeper(keeper, EVENT_KEEPER);
+	watch_keeper(spare_keeper, EVENT_SPARE);
+	require_socket_directory();
+	if (shared_server_self == &shared_server_dispatchers[0])
+		begin_listening();
 
-		if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, keeper, &event) < 0)
-			elog(FATAL, "could not watch the keeper of the TLS relay: %m");
-	}
-	begin_listening();
-
-	if (!pg_strong_random(shared_server->token, SHARED_SERVER_TOKEN_LENGTH))
+	if (!pg_strong_random(shared_server_self->token, SHARED_SERVER_TOKEN_LENGTH))
 		elog(FATAL, "could not generate a token");
-	shared_server->dispatcher_latch = MyLatch;
-	shared_server->dispatcher_pid = MyProcPid;
-	shared_server->dispatcher_start = GetCurrentTimestamp();
-	shared_server->token_valid = true;
+	shared_server_self->latch = MyLatch;
+	shared_server_self->start = GetCurrentTimestamp();
+	pg_atomic_write_u64(&shared_server_self->last_active, shared_server_self->start);
+	shared_server_self->token_valid = true;
+	shared_server_self->pid = MyProcPid;
+	shared_server_self->ready = shared_server_self == &shared_server_dispatchers[0];
 
 	wait_event = WaitEventExtensionNew("SharedServerDispatcherMain");
 	set = CreateWaitEventSet(NULL, 3);
@@ -2051,6 +2436,9 @@ shared_server_dispatcher_main(Datum arg)
 		long		next;
 		long		again;
 
+		pg_atomic_write_u64(&shared_server_self->last_active, GetCurrentTimestamp());
+		keep_joined();
+		keep_keepers();
 		keep_relay();
 		start_relayed();
 		start_logins();
@@ -2073,7 +2461,7 @@ shared_server_dispatcher_main(Datum arg)
 }
 
 void
-shared_server_register_dispatcher(void)
+shared_server_register_dispatchers(void)
 {
 	BackgroundWorker worker = {0};
 
@@ -2082,7 +2470,13 @@ shared_server_register_dispatcher(void)
 	worker.bgw_restart_time = 1;
 	strlcpy(worker.bgw_library_name, "shared_server", MAXPGPATH);
 	strlcpy(worker.bgw_function_name, "shared_server_dispatcher_main", BGW_MAXLEN);
-	strlcpy(worker.bgw_name, "shared server dispatcher", BGW_MAXLEN);
 	strlcpy(worker.bgw_type, "shared server dispatcher", BGW_MAXLEN);
-	RegisterBackgroundWorker(&worker);
+	for (int i = 0; i < shared_server_dispatcher_count; i++)
+	{
+		strlcpy(worker.bgw_name, worker.bgw_type, BGW_MAXLEN);
+		if (shared_server_dispatcher_count > 1)
+			snprintf(worker.bgw_name, BGW_MAXLEN, "%s %d", worker.bgw_type, i + 1);
+		worker.bgw_main_arg = Int32GetDatum(i);
+		RegisterBackgroundWorker(&worker);
+	}
 }

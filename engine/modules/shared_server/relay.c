@@ -15,8 +15,10 @@
  * The relay reads what strangers say, so it shares no memory with the server:
  * if it ends, its clients do, and nobody else.  It is forked by the keeper, a
  * process that the dispatcher has forked before it knew of any session and that
- * reads nothing but the dispatcher's requests.  Neither has an address that
- * somebody could connect to.
+ * reads nothing but the dispatcher's requests.  There is another such process:
+ * if one ends the other forks its successor, since the dispatcher, which knows
+ * of sessions by then, cannot.  None of them has an address that somebody could
+ * connect to.
  *
  * Portions Copyright (c) 1996-2025, PostgreSQL Global Development Group
  *
@@ -148,6 +150,11 @@ static dlist_head gone = DLIST_STATIC_INIT(gone);
 static dlist_head again = DLIST_STATIC_INIT(again);
 static int	ended_count = 0;
 static int	handshakes = 0;
+
+/* Of a keeper: the one that it has forked last */
+static pid_t other_keeper = -1;
+
+static pg_noreturn void keeper_main(int sock);
 
 /*
  * A word between the dispatcher, the keeper and the relay, with files.
@@ -288,6 +295,7 @@ leave_server(int sock, const char *name)
 	MyBEEntry = NULL;
 	MyLatch = NULL;
 	shared_server = NULL;
+	shared_server_dispatchers = shared_server_self = NULL;
 	shared_server_workers = NULL;
 	pgstat_reset_wait_event_storage();
 	leave_shared_memory();
@@ -833,6 +841,8 @@ serve_dispatcher(void)
 			take_client(files[0], files[1]);
 		else if (word == SHARED_SERVER_RELAY_RELOAD)
 			load_tls();
+		else if (word == SHARED_SERVER_RELAY_ALIVE)
+			(void) shared_server_relay_send(control, SHARED_SERVER_RELAY_ALIVE, NULL, 0);
 		else
 		{
 			/* no more clients; those that are here go on */
@@ -935,10 +945,11 @@ relay_main(int sock)
 }
 
 /*
- * Fork a relay, and give the dispatcher the socket by which to reach it.
+ * Fork a relay, or another keeper, and give the dispatcher the socket by which
+ * to reach it.
  */
 static void
-start_relay(void)
+start_child(char word)
 {
 	int			pair[2];
 	pid_t		pid;
@@ -949,12 +960,16 @@ start_relay(void)
 		return;
 	}
 	pid = fork_process();
+	if (pid == 0 && word == SHARED_SERVER_RELAY_KEEPER)
+		keeper_main(pair[1]);
 	if (pid == 0)
 		relay_main(pair[1]);
 	if (pid < 0)
-		elog(LOG, "could not fork the TLS relay: %m");
+		elog(LOG, "could not fork a process for TLS: %m");
 	else
-		(void) shared_server_relay_send(control, SHARED_SERVER_RELAY_BEGIN, pair, 1);
+		(void) shared_server_relay_send(control, word, pair, 1);
+	if (word == SHARED_SERVER_RELAY_KEEPER)
+		other_keeper = pid;
 	close(pair[0]);
 	close(pair[1]);
 }
@@ -967,6 +982,9 @@ bury_relays(void)
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 	{
+		/* the dispatcher sees to it, and says so */
+		if (pid == other_keeper)
+			continue;
 		if (WIFSIGNALED(status))
 			ereport(LOG,
 					(errmsg("TLS relay (PID %d) was terminated by signal %d: %s",
@@ -984,6 +1002,7 @@ static pg_noreturn void
 keeper_main(int sock)
 {
 	leave_server(sock, "shared server TLS keeper");
+	other_keeper = -1;
 	pqsignal(SIGCHLD, child_has_ended);
 	for (;;)
 	{
@@ -995,15 +1014,15 @@ keeper_main(int sock)
 		(void) poll(&wait, 1, 10 * 1000);
 		bury_relays();
 		word = shared_server_relay_receive(control, files);
-		if (word == SHARED_SERVER_RELAY_BEGIN)
-			start_relay();
+		if (word == SHARED_SERVER_RELAY_BEGIN || word == SHARED_SERVER_RELAY_KEEPER)
+			start_child(word);
 		else if (word == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
 			_exit(0);
 	}
 }
 
 /*
- * Called by the dispatcher before it has any session.  Returns the socket of the
+ * Called by the dispatcher before it has any session.  Returns the socket of a
  * keeper, or -1.
  */
 int
@@ -1028,4 +1047,14 @@ shared_server_start_keeper(void)
 		return -1;
 	}
 	return pair[0];
+}
+
+/*
+ * Has one of those ended that the dispatcher has forked?  Not to be asked again
+ * for the same; it has no other children.
+ */
+bool
+shared_server_bury_keepers(void)
+{
+	return waitpid(-1, NULL, WNOHANG) != 0;
 }

@@ -20,7 +20,6 @@
 #include "catalog/pg_authid.h"
 #include "miscadmin.h"
 #include "shared_server.h"
-#include "storage/latch.h"
 #include "storage/proc.h"
 #include "tcop/session_state.h"
 #include "utils/acl.h"
@@ -85,10 +84,10 @@ refuse_signal(Oid role)
 }
 
 static void
-wake_dispatcher(void)
+end_terminated_of(SharedServerDispatcher *dispatcher)
 {
-	if (shared_server->dispatcher_pid != 0)
-		SetLatch(shared_server->dispatcher_latch);
+	pg_atomic_write_u32(&dispatcher->ending, 1);
+	shared_server_wake(dispatcher);
 }
 
 /*
@@ -134,10 +133,7 @@ shared_server_signal(int pid, int sig)
 	if (!found)
 		return SIGNAL_BACKEND_UNKNOWN;
 	if (sig == SIGTERM)
-	{
-		pg_atomic_write_u32(&shared_server->ending, 1);
-		wake_dispatcher();
-	}
+		end_terminated_of(shared_server_dispatcher_of(slot - shared_server->sessions));
 	return SIGNAL_BACKEND_SUCCESS;
 }
 
@@ -251,8 +247,8 @@ terminate_unserved(Oid database)
 		SpinLockRelease(&slot->mutex);
 	}
 	LWLockRelease(shared_server->lock);
-	pg_atomic_write_u32(&shared_server->ending, 1);
-	wake_dispatcher();
+	for (int i = 0; i < shared_server_dispatcher_count; i++)
+		end_terminated_of(&shared_server_dispatchers[i]);
 }
 
 /*
@@ -274,8 +270,11 @@ shared_server_unserved(Oid database, bool terminate)
 	for (int i = 0; i < shared_server->sessions_max; i++)
 		count += is_unserved(&shared_server->sessions[i], database);
 	LWLockRelease(shared_server->lock);
-	pg_atomic_write_u32(&shared_server->vacated, database);
-	wake_dispatcher();
+	for (int i = 0; i < shared_server_dispatcher_count; i++)
+	{
+		pg_atomic_write_u32(&shared_server_dispatchers[i].vacated, database);
+		shared_server_wake(&shared_server_dispatchers[i]);
+	}
 	return count;
 }
 

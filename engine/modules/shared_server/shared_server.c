@@ -50,6 +50,7 @@ bool		shared_server_force_migrate = false;
 bool		shared_server_share_tls = false;
 
 SharedServerShared *shared_server = NULL;
+SharedServerDispatcher *shared_server_dispatchers = NULL;
 SharedServerWorker *shared_server_workers = NULL;
 
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
@@ -60,6 +61,12 @@ shared_server_size(void)
 {
 	return add_size(offsetof(SharedServerShared, sessions),
 					mul_size(shared_server_max_sessions, sizeof(SharedServerSession)));
+}
+
+static Size
+shared_server_dispatchers_size(void)
+{
+	return mul_size(shared_server_dispatcher_count, sizeof(SharedServerDispatcher));
 }
 
 static Size
@@ -84,12 +91,13 @@ shared_server_shmem_request(void)
 	if (shared_server_port == 0)
 		return;
 	RequestAddinShmemSpace(add_size(MAXALIGN(shared_server_size()),
-									MAXALIGN(shared_server_workers_size())));
+									add_size(MAXALIGN(shared_server_dispatchers_size()),
+											 MAXALIGN(shared_server_workers_size()))));
 	RequestNamedLWLockTranche("shared_server", 1);
 	shared_server_worker_init();
 	shared_server_sessions_init();
 	if (IsPostmasterEnvironment)
-		shared_server_register_dispatcher();
+		shared_server_register_dispatchers();
 }
 
 static void
@@ -111,11 +119,24 @@ shared_server_shmem_startup(void)
 		shared_server->lock = &GetNamedLWLockTranche("shared_server")->lock;
 		shared_server->sessions_max = shared_server_max_sessions;
 		pg_atomic_init_u64(&shared_server->image_memory, 0);
-		pg_atomic_init_u32(&shared_server->ending, 0);
-		pg_atomic_init_u32(&shared_server->vacated, InvalidOid);
-		pg_atomic_init_u32(&shared_server->draining, 0);
 		for (int i = 0; i < shared_server->sessions_max; i++)
 			SpinLockInit(&shared_server->sessions[i].mutex);
+	}
+	shared_server_dispatchers = ShmemInitStruct("shared_server dispatchers",
+												shared_server_dispatchers_size(), &found);
+	if (!found)
+	{
+		memset(shared_server_dispatchers, 0, shared_server_dispatchers_size());
+		for (int i = 0; i < shared_server_dispatcher_count; i++)
+		{
+			SharedServerDispatcher *dispatcher = &shared_server_dispatchers[i];
+
+			pg_atomic_init_u64(&dispatcher->last_active, 0);
+			pg_atomic_init_u64(&dispatcher->relay_last_active, 0);
+			pg_atomic_init_u32(&dispatcher->ending, 0);
+			pg_atomic_init_u32(&dispatcher->vacated, InvalidOid);
+			pg_atomic_init_u32(&dispatcher->draining, 0);
+		}
 	}
 	shared_server_workers = ShmemInitStruct("shared_server workers",
 											shared_server_workers_size(), &found);
@@ -138,9 +159,9 @@ define_pool_settings(void)
 							&shared_server_port, 0, 0, 65535,
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("polar_ss_dispatcher_count",
-							gettext_noop("Number of dispatchers."),
-							NULL,
-							&shared_server_dispatcher_count, 1, 1, 1,
+							gettext_noop("Number of processes that say which backend serves which session."),
+							gettext_noop("Each is one of \"max_worker_processes\", and has its part of \"polar_ss_max_sessions\"."),
+							&shared_server_dispatcher_count, 1, 1, SHARED_SERVER_DISPATCHERS_MAX,
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("polar_ss_backend_max_count",
 							gettext_noop("Number of backends that sessions share."),

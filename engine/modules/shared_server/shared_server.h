@@ -85,7 +85,8 @@ typedef struct SharedServerPool
 {
 	NameData	database;
 	NameData	user;
-	uint32		number;
+	uint32		number;			/* among those of its dispatcher */
+	uint64		key_hash;		/* who has logged in as those of another's */
 	int			sessions;
 	int			workers;
 	int			free;
@@ -107,19 +108,55 @@ typedef struct SharedServerWorker
 {
 	Oid			database;		/* invalid: it is no worker */
 	Oid			role;
+	int			dispatcher;
 } SharedServerWorker;
 
-typedef struct SharedServerShared
+/* Pools of a dispatcher that wait for a worker to be started */
+typedef struct SharedServerNeed
 {
-	LWLock	   *lock;
+	int			pools;			/* so many */
+	int			workers;		/* of the one that has the fewest */
+	TimestampTz since;			/* when its wait began */
+} SharedServerNeed;
+
+/*
+ * What others may see of a dispatcher.  It alone writes, but for requests; who
+ * compares numbers of several dispatchers to change its own holds the lock.
+ */
+typedef struct SharedServerDispatcher
+{
+	/* of the process that runs */
 	uint8		token[SHARED_SERVER_TOKEN_LENGTH];
 	bool		token_valid;
-	int			dispatcher_pid;
-	TimestampTz dispatcher_start;
-	struct Latch *dispatcher_latch;
+	int			pid;			/* or 0 */
+	bool		ready;			/* can it be given clients? */
+	TimestampTz start;
+	struct Latch *latch;
+	pg_atomic_uint64 last_active;	/* when its loop last went round */
+	pg_atomic_uint64 relay_last_active; /* when its relay last answered, or 0 */
+	bool		saturated;		/* has no processor been without work lately? */
+
+	/* clients */
+	int			clients;
+	int			clients_max;
+	uint32		received;		/* from the one that listens */
+
+	/* workers */
 	int			workers;
 	int			free_workers;
-	int			pools;
+	int			starting;
+	int			quitting;
+	int			active_pools;	/* that have workers, or wait for one */
+	SharedServerNeed need;
+	TimestampTz last_bind;		/* when a session last got a worker */
+	TimestampTz last_growth;	/* when there was last a worker too many */
+
+	/* requests */
+	pg_atomic_uint32 ending;	/* is a slot's set? */
+	pg_atomic_uint32 vacated;	/* database that free workers are to leave */
+	pg_atomic_uint32 draining;	/* are all sessions to end? */
+
+	/* since the server's start */
 	uint64		logins;
 	uint64		binds;
 	uint64		parks;
@@ -127,12 +164,15 @@ typedef struct SharedServerShared
 	uint64		timeouts;
 	uint64		transactions;	/* of sessions that have ended */
 	uint64		waits[SHARED_SERVER_WAIT_BUCKETS];
-	pg_atomic_uint64 image_memory;	/* of all sessions, bytes */
-	pg_atomic_uint32 ending;	/* is a slot's set? */
-	pg_atomic_uint32 vacated;	/* database that free workers are to leave */
-	pg_atomic_uint32 draining;	/* are all sessions to end? */
-	bool		saturated;		/* has no processor been without work lately? */
+
+	int			pools;
 	SharedServerPool shown[SHARED_SERVER_POOLS_SHOWN];
+} SharedServerDispatcher;
+
+typedef struct SharedServerShared
+{
+	LWLock	   *lock;
+	pg_atomic_uint64 image_memory;	/* of all sessions, bytes */
 	int			sessions_max;
 	SharedServerSession sessions[FLEXIBLE_ARRAY_MEMBER];
 } SharedServerShared;
@@ -176,6 +216,7 @@ typedef enum SharedServerSaid
 typedef struct SharedServerAdopt
 {
 	uint8		token[SHARED_SERVER_TOKEN_LENGTH];
+	int32		dispatcher;
 	int32		session;
 	int32		resume;			/* no client, but a worker */
 } SharedServerAdopt;
@@ -190,12 +231,22 @@ typedef struct SharedServerAddresses
 /* What the dispatcher, the keeper and the relay say to each other */
 #define SHARED_SERVER_RELAY_BEGIN	'B' /* fork a relay; and back, with its
 										 * socket */
+#define SHARED_SERVER_RELAY_KEEPER	'K' /* the same of another keeper */
 #define SHARED_SERVER_RELAY_CLIENT	'C' /* with its socket, and one for its
 										 * worker */
 #define SHARED_SERVER_RELAY_RELOAD	'R'
 #define SHARED_SERVER_RELAY_READY	'T' /* there is a certificate */
 #define SHARED_SERVER_RELAY_UNABLE	'N' /* there is none */
+#define SHARED_SERVER_RELAY_ALIVE	'A' /* are you? and back: yes */
 #define SHARED_SERVER_RELAY_FILES	2
+
+/* What the dispatcher that listens says to the others: here is a client */
+#define SHARED_SERVER_HAND_OVER		'H'
+
+#define SHARED_SERVER_DISPATCHERS_MAX 16
+
+/* Who has not gone round for longer is taken for one that does nothing */
+#define SHARED_SERVER_AWAKE_MS 3000
 
 /* The first byte of a client that begins with TLS */
 #define SHARED_SERVER_TLS_HANDSHAKE 0x16
@@ -234,6 +285,7 @@ extern bool shared_server_force_migrate;
 extern bool shared_server_share_tls;
 
 extern SharedServerShared *shared_server;
+extern SharedServerDispatcher *shared_server_dispatchers;
 extern SharedServerWorker *shared_server_workers;
 
 /* wire.c */
@@ -293,9 +345,40 @@ extern void shared_server_apply_relayed(StringInfo buf);
 extern bool shared_server_relay_send(int sock, char word, const int *files, int count);
 extern int	shared_server_relay_receive(int sock, int *files);
 extern int	shared_server_start_keeper(void);
+extern bool shared_server_bury_keepers(void);
+
+/* places.c */
+extern SharedServerDispatcher *shared_server_self;
+extern int	shared_server_first_session(int dispatcher);
+extern SharedServerDispatcher *shared_server_dispatcher_of(int session);
+extern void shared_server_wake(SharedServerDispatcher *dispatcher);
+extern void shared_server_wake_others(bool needy);
+extern bool shared_server_is_awake(SharedServerDispatcher *dispatcher, TimestampTz now);
+extern int	shared_server_all_workers(void);
+extern int	shared_server_all_quitting(TimestampTz now);
+extern int	shared_server_other_pools(void);
+extern TimestampTz shared_server_last_bind(void);
+extern TimestampTz shared_server_last_growth(void);
+extern bool shared_server_others_stuck(TimestampTz now);
+extern int	shared_server_other_needs(TimestampTz now, SharedServerNeed *neediest);
+extern bool shared_server_is_needier(const SharedServerNeed *one, const SharedServerNeed *other);
+extern bool shared_server_take_place(int limit, const SharedServerNeed *need, TimestampTz now);
+extern bool shared_server_leave_place(int above, TimestampTz now);
+extern bool shared_server_leave_only_place(TimestampTz now);
+extern int	shared_server_share_of_minimum(uint64 key_hash);
+
+/* handover.c */
+extern int	shared_server_gather(void);
+extern int	shared_server_take_peer(int gathering);
+extern int	shared_server_peer_socket(int dispatcher);
+extern void shared_server_forget_peer(int dispatcher);
+extern void shared_server_stop_gathering(void);
+extern bool shared_server_hand_over(int sock);
+extern int	shared_server_join(void);
+extern int	shared_server_receive_client(int listener);
 
 /* dispatcher.c */
-extern void shared_server_register_dispatcher(void);
+extern void shared_server_register_dispatchers(void);
 extern PGDLLEXPORT void shared_server_dispatcher_main(Datum arg);
 
 #endif							/* SHARED_SERVER_H */

@@ -61,8 +61,12 @@
 /* The socket of the dispatcher, or -1 in a backend that is no worker */
 static int	control = -1;
 
-/* Its process, which has let go of all that sessions had when it ended */
-static int	dispatcher = 0;
+/*
+ * The dispatcher whose worker this is for good, and its process, which has let
+ * go of all that sessions had when it ended.
+ */
+static SharedServerDispatcher *dispatcher = NULL;
+static int	dispatcher_pid = 0;
 
 /* The slot of the session that this process serves, or -1 */
 static int	session = -1;
@@ -315,9 +319,13 @@ shared_server_adopt(Port *port, const char *data, int length)
 		getpeereid(port->sock, &uid, &gid) != 0 || uid != geteuid())
 		return ADOPT_REFUSED;
 	memcpy(&request, data, sizeof(request));
-	if (!shared_server->token_valid ||
-		timingsafe_bcmp(request.token, shared_server->token, SHARED_SERVER_TOKEN_LENGTH) != 0 ||
-		request.session < -1 || request.session >= shared_server->sessions_max)
+	if (request.dispatcher < 0 || request.dispatcher >= shared_server_dispatcher_count)
+		return ADOPT_REFUSED;
+	dispatcher = &shared_server_dispatchers[request.dispatcher];
+	if (!dispatcher->token_valid ||
+		timingsafe_bcmp(request.token, dispatcher->token, SHARED_SERVER_TOKEN_LENGTH) != 0 ||
+		request.session < -1 || request.session >= shared_server->sessions_max ||
+		(request.session >= 0 && shared_server_dispatcher_of(request.session) != dispatcher))
 		return ADOPT_REFUSED;
 
 	/*
@@ -325,7 +333,7 @@ shared_server_adopt(Port *port, const char *data, int length)
 	 * so it is asked for.
 	 */
 	control = port->sock;
-	dispatcher = shared_server->dispatcher_pid;
+	dispatcher_pid = dispatcher->pid;
 	session = request.session;
 	if (!shared_server_send(control, SHARED_SERVER_HELLO, session, NULL, 0, -1))
 		return ADOPT_REFUSED;
@@ -465,7 +473,7 @@ reserve_memory(int needed)
 
 	/* after the end of a dispatcher the slot may be somebody else's */
 	SpinLockAcquire(&slot->mutex);
-	if (slot->worker_pid != MyProcPid || shared_server->dispatcher_pid != dispatcher)
+	if (slot->worker_pid != MyProcPid || dispatcher->pid != dispatcher_pid)
 		enough = false;
 	else if (needed > slot->memory)
 	{
@@ -931,7 +939,7 @@ turn_left(void)
 
 	if (shared_server_quantum == 0 || shared_server_force_migrate || !slot->talkative ||
 		served_transactions >= QUANTUM_TRANSACTIONS ||
-		!shared_server->saturated)
+		!dispatcher->saturated)
 		return 0;
 	now = GetCurrentTimestamp();
 	if (now >= idle_since + shared_server_quantum * SHARED_SERVER_SILENCE_US)
@@ -994,6 +1002,7 @@ become_worker(void)
 	AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, control, NULL, NULL);
 	AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, client_epoll, NULL, NULL);
 	shared_server_workers[MyProcNumber].role = GetAuthenticatedUserId();
+	shared_server_workers[MyProcNumber].dispatcher = dispatcher - shared_server_dispatchers;
 	shared_server_workers[MyProcNumber].database = MyDatabaseId;
 	before_shmem_exit(worker_exit, 0);
 	shared_server_taint_init();

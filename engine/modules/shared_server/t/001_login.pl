@@ -73,10 +73,10 @@ is(ask($client, 'SELECT 1'), '1', 'and the session goes on');
 
 # who has no token is not believed
 my $socket = IO::Socket::UNIX->new(Peer => $node->host . '/.s.PGSQL.' . $node->port) or die $!;
-syswrite $socket, pack('N N a32 l l', 48, (1234 << 16) + 5690, 'x' x 32, 0, 1);
+syswrite $socket, pack('N N a32 l l l', 52, (1234 << 16) + 5690, 'x' x 32, 0, 0, 1);
 is(sysread($socket, my $bytes, 1), 0, 'a hand-over without the token is refused without a word');
 $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) or die $!;
-syswrite $socket, pack('N N a32 l l', 48, (1234 << 16) + 5690, 'x' x 32, 0, 1);
+syswrite $socket, pack('N N a32 l l l', 52, (1234 << 16) + 5690, 'x' x 32, 0, 0, 1);
 sysread $socket, $bytes, 200;
 like($bytes // '', qr/unsupported frontend protocol|^$/, 'nor is one by TCP');
 

@@ -16,6 +16,7 @@ polar_ss_backend_max_count = 2
 polar_ss_reserved_workers = 0
 polar_ss_stall_limit = 1h
 max_files_per_process = 64
+polar_ss_dispatcher_count = 1
 });
 my $port = port($node);
 $node->safe_psql('postgres', "CREATE ROLE u$_ LOGIN") foreach 0 .. 4;

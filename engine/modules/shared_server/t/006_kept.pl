@@ -12,6 +12,7 @@ use Floe::Test::SharedServer qw(new_shared port ask session settle);
 use Floe::Test::Wait qw(wait_until);
 
 my $node = new_shared('shared', q{
+polar_ss_dispatcher_count = 1
 polar_ss_backend_max_count = 1
 polar_ss_reserved_workers = 0
 polar_ss_stall_limit = 1h

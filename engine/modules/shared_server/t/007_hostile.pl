@@ -74,7 +74,7 @@ sub some_startup
 		pack('N', 196610) . "user\0guest\0database\0postgres\0_pq_.x\0y\0\0",
 		pack('N', 196608) . "user\0locked\0database\0postgres\0\0",
 		pack('N', 80877103), pack('N', 80877104), pack('N', 80877102) . garbage(8),
-		pack('N', (1234 << 16) + 5690) . garbage(one_of(0, 8, 40, 200)),
+		pack('N', (1234 << 16) + 5690) . garbage(one_of(0, 8, 44, 200)),
 		pack('N', 196608) . garbage(30), garbage(12));
 	my $length = rand() < 0.3 ? one_of(0, 4, 7, 8, 10000, 10001, 2**31, 2**32 - 1) : 4 + length $body;
 	return pack('N', $length) . $body;

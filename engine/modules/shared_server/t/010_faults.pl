@@ -11,6 +11,7 @@ use Floe::Test::SharedServer qw(new_shared port ask session);
 use Floe::Test::Wait qw(wait_until);
 
 my $node = new_shared('shared', q{
+polar_ss_dispatcher_count = 1
 polar_ss_backend_max_count = 3
 polar_ss_debug_force_migrate = on
 polar_ss_worker_cache_size = 256kB

@@ -3,13 +3,12 @@
 use strict;
 use warnings FATAL => 'all';
 use IO::Socket::INET;
-use POSIX ();
-use Socket;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Floe::Test::Protocol;
-use Floe::Test::SharedServer qw(new_shared port ask session);
+use Floe::Test::SharedServer qw(new_shared port ask session processes);
+use Floe::Test::TlsProgram qw(tls_socket tls_client program_of leave leave_socket);
 use Floe::Test::Wait qw(wait_until);
 
 plan skip_all => 'there is no program "openssl" to make certificates with' unless grep { -x "$_/openssl" } split /:/, $ENV{PATH};
@@ -18,6 +17,7 @@ my $node = new_shared('shared', q{
 polar_ss_debug_force_migrate = on
 polar_ss_backend_max_count = 40
 polar_ss_safe_modules = 'sslinfo'
+polar_ss_dispatcher_count = 1
 });
 my $port = port($node);
 my $data = $node->data_dir;
@@ -99,28 +99,8 @@ log_connections = on
 $node->restart;
 $ENV{PGPASSWORD} = 'right';
 
-sub children
-{
-	my ($parent) = @_;
-	my @found;
-	foreach my $file (glob '/proc/[0-9]*/stat')
-	{
-		# it may have ended since
-		open my $stat, '<', $file or next;
-		my $line = readline($stat) // '';
-		close $stat;
-		push @found, $file =~ m{/(\d+)/} if $line =~ /\) \S (\d+) / && $1 == $parent;
-	}
-	return @found;
-}
-
-# the dispatcher's child keeps the relays, its own are these
-sub relays
-{
-	my $dispatcher = $node->safe_psql('postgres', 'SELECT pid FROM polar_stat_dispatcher');
-	return map { children($_) } children($dispatcher);
-}
-
+sub relays { return processes($node, 'TLS relay'); }
+sub keepers { return processes($node, 'TLS keeper'); }
 sub one_relay { return wait_until(sub { my @found = relays(); @found == 1 && $found[0]; }, 'a relay'); }
 
 sub asked
@@ -130,32 +110,7 @@ sub asked
 	return $status == 0 ? $out : $error;
 }
 
-# a program that does TLS, with a socket to talk with it in plain
-my %program_of;
-sub tls_socket
-{
-	my (@options) = @_;
-	socketpair(my $ours, my $its, AF_UNIX, SOCK_STREAM, PF_UNSPEC) or die $!;
-	my $pid = fork // die $!;
-	if ($pid == 0)
-	{
-		open STDIN, '<&', $its or POSIX::_exit(1);
-		open STDOUT, '>&', $its or POSIX::_exit(1);
-		open STDERR, '>', '/dev/null' or POSIX::_exit(1);
-		close $ours;
-		exec('openssl', 's_client', '-quiet', '-no_ign_eof', '-nocommands', '-connect', "127.0.0.1:$port", @options) or POSIX::_exit(1);
-	}
-	close $its;
-	$program_of{$ours} = $pid;
-	return $ours;
-}
-sub tls_client
-{
-	my ($user, @options) = @_;
-	return Floe::Test::Protocol->over(tls_socket('-starttls', 'postgres', @options), user => $user);
-}
-sub by_certificate { my ($name) = @_; return tls_client($name, '-cert', "$keys/$name.crt", '-key', "$keys/$name.key"); }
-sub leave { my ($client) = @_; close $client->socket; waitpid delete $program_of{$client->socket}, 0; return; }
+sub by_certificate { my ($name) = @_; return tls_client($port, $name, '-cert', "$keys/$name.crt", '-key', "$keys/$name.key"); }
 
 sub sessions { my ($count) = @_; return $node->poll_query_until('postgres', "SELECT count(*) = $count FROM polar_stat_session") || fail("there are not $count sessions"); }
 sub state_is { my ($client, $state) = @_; return wait_until(sub { session($node, $client, 'state') eq $state; }, "the session to be $state"); }
@@ -196,7 +151,7 @@ sessions(0);
 
 # sessions of two roles and of none of TLS on the same workers: each is what it is, wherever it is
 my ($first, $second) = (by_certificate('carol'), by_certificate('dave'));
-my ($tls, $plain) = (tls_client('either'), Floe::Test::Protocol->to_port($port, user => 'either'));
+my ($tls, $plain) = (tls_client($port, 'either'), Floe::Test::Protocol->to_port($port, user => 'either'));
 my $mine = q{SELECT pg_backend_pid(), ssl, coalesce(client_dn, 'none') FROM pg_stat_ssl WHERE pid = pg_backend_pid()};
 my (%workers, @wrong);
 wait_until(sub { ask($tls, $mine) =~ /^(\d+)/; $workers{$1} = 1; return keys %workers > 1; }, 'a session to move');
@@ -244,32 +199,31 @@ is(asked(qq{\\copy loaded FROM '$dump'\nSELECT count(*), sum(a), bool_and(b = re
 is(asked('TRUNCATE loaded; SELECT count(*) FROM loaded', 'user=either sslmode=require'), '0', 'and go');
 
 # a client that dies in the middle
-my $dying = tls_client('either');
+my $dying = tls_client($port, 'either');
 $dying->query('COPY loaded FROM STDIN');
 $dying->until(qr/^G/);
 syswrite $dying->socket, 'd' . pack('N a*', 4 + 4, "1\tx\n") for 1 .. 1000;
-kill 'KILL', $program_of{ $dying->socket };
+kill 'KILL', program_of($dying);
 leave($dying);
 sessions(3);
 is(asked('SELECT count(*) FROM loaded', 'user=either sslmode=require'), '0', 'of what a client that died had begun nothing is left');
 
 # a client that does not read
-my $deaf = tls_client('either');
+my $deaf = tls_client($port, 'either');
 $deaf->query("SELECT repeat('x', 1000) FROM generate_series(1, 100000)");
 is(ask($tls, 'SELECT 4'), '4', 'one that does not read keeps no other waiting');
 leave($deaf);
 sessions(3);
 
 # requests to cancel, under TLS
-my $cancelled = tls_client('either');
+my $cancelled = tls_client($port, 'either');
 $cancelled->query('SELECT pg_sleep(1000)');
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'});
-my $request = tls_socket('-starttls', 'postgres');
+my $request = tls_socket($port, '-starttls', 'postgres');
 syswrite $request, pack('N N N a*', 12 + length $cancelled->key, 80877102, $cancelled->pid, $cancelled->key);
 is((grep { $_ eq 'E ERROR: canceling statement due to user request' } $cancelled->until_ready), 1, 'a request to cancel may come by TLS');
 sysread $request, my $end, 1;
-close $request;
-waitpid delete $program_of{$request}, 0;
+leave_socket($request);
 leave($cancelled);
 
 # what is no handshake
@@ -298,10 +252,9 @@ ok(ends((raw("${ask_tls}more"))[0]), 'who says more before it has been answered 
 logged($offset, qr/received unencrypted data after SSL request/);
 ok(ends((raw("\x16" . "\x03\x01\x40\x00" . 'nonsense' x 4000))[0]), 'so is who begins with what only looks like TLS');
 $offset = -s $node->logfile;
-my $direct = tls_socket();
+my $direct = tls_socket($port);
 ok(ends($direct), 'and who begins with TLS without naming the protocol');
-close $direct;
-waitpid delete $program_of{$direct}, 0;
+leave_socket($direct);
 logged($offset, qr/received direct SSL connection request without ALPN/);
 sessions(3);
 
@@ -353,15 +306,25 @@ leave($_) foreach $first, $tls;
 sessions(1);
 
 # there is none for long
-my ($keeper) = children($node->safe_psql('postgres', 'SELECT pid FROM polar_stat_dispatcher'));
-kill 'STOP', $keeper;
+my @keepers = keepers();
+kill 'STOP', @keepers;
 kill 'KILL', one_relay();
 is(asked($who, 'user=secret sslmode=require channel_binding=require'), 't|t|t|0', 'without a relay TLS clients get a backend');
-kill 'CONT', $keeper;
+kill 'CONT', @keepers;
 wait_until(sub { asked($who, 'user=secret sslmode=require') eq 't|t|t|1'; }, 'TLS clients to be shared');
 
+# keepers die, one after another
+foreach my $round (1 .. 3)
+{
+	wait_until(sub { keepers() == 2; }, 'two keepers');
+	kill 'KILL', (keepers())[ $round % 2 ];
+	kill 'KILL', one_relay();
+	wait_until(sub { asked($who, 'user=secret sslmode=require') eq 't|t|t|1'; }, 'TLS clients to be shared');
+}
+pass('a keeper has a successor');
+
 # off and on
-$tls = tls_client('either');
+$tls = tls_client($port, 'either');
 reload('polar_ss_share_tls', 'off');
 wait_until(sub { asked($who, 'user=secret sslmode=require') eq 't|t|t|0'; }, 'TLS clients to be native');
 is(ask($tls, 'SELECT 9'), '9', 'who was shared stays so');
@@ -378,13 +341,13 @@ reload('ssl', 'on');
 wait_until(sub { asked($who, 'user=secret sslmode=require') eq 't|t|t|1'; }, 'TLS to be on');
 
 # the end
-$tls = tls_client('either');
+$tls = tls_client($port, 'either');
 ask($tls, 'SELECT 1');
 $node->safe_psql('postgres', 'SELECT polar_ss_drain()');
 my $administrator = 'E FATAL: terminating connection due to administrator command';
 is(join(' ', $tls->until_closed), $administrator, 'who is drained is told');
 leave($tls);
-$tls = tls_client('either');
+$tls = tls_client($port, 'either');
 ask($tls, 'SELECT 1');
 my $last = one_relay();
 $node->stop('fast');
