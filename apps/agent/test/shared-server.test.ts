@@ -11,7 +11,7 @@ let id: string
 let port: number
 const clients: pg.Client[] = []
 beforeAll(async () => {
-  f = await AgentFixture.start(3)
+  f = await AgentFixture.start(4)
   port = (await freePorts(1))[0] as number
   id = await f.createRunning({
     settings: {
@@ -138,6 +138,51 @@ test('with polar_ss_share_tls a client that uses TLS shares backends, and the re
   await waitUntil('it is reported', async () => (await reported())?.sharesTls === true)
   await tlsClient()
   await readUntil('it is shared', (s) => !s.tls && s.counts?.shared === (before?.shared ?? 0) + 1)
+})
+
+test('several dispatchers are counted together, and one that does nothing is told by its number', async () => {
+  const [shared] = (await freePorts(1)) as [number]
+  const several = await f.createRunning({
+    settings: {
+      polar_ss_port: String(shared),
+      polar_enable_shared_server: 'on',
+      polar_ss_dispatcher_count: '2',
+    },
+  })
+  const dispatchers = async () => (await reported(several))?.dispatchers
+  await waitUntil('both go on', async () => (await dispatchers())?.every((d) => d.active === true))
+  for (let n = 0; n < 4; n++) clients.push(await f.connectTo(shared))
+  const seen = await waitUntil('four sessions', async () => {
+    const now = await read(several)
+    return now?.counts?.shared === 4 && now.counts.login === 0 && now.pools.length === 2 ? now : null
+  })
+  expect(seen.pools).toMatchObject([
+    { sessions: 2, dispatcher: 1 },
+    { sessions: 2, dispatcher: 2 },
+  ])
+  const [row] = await f.query<{ pid: number }>(
+    several,
+    'select pid from polar_stat_dispatcher where dispatcher = 2',
+  )
+  const pid = row?.pid as number
+  process.kill(pid, 'SIGSTOP')
+  try {
+    await waitUntil('it is told', async () => (await dispatchers())?.[1]?.active === false)
+    expect(await dispatchers()).toMatchObject([
+      { number: 1, state: 'running', active: true },
+      { number: 2, state: 'stopped', active: false },
+    ])
+  } finally {
+    process.kill(pid, 'SIGCONT')
+  }
+  await waitUntil('it goes on', async () => (await dispatchers())?.[1]?.active === true)
+  // version 1.0 of the extension shows both as one
+  await f.query(several, "drop extension shared_server; create extension shared_server version '1.0'")
+  await waitUntil('which of them goes on is unknown', async () => {
+    const now = await reported(several)
+    return now?.dispatcher === 'running' && now.dispatchers === undefined
+  })
+  expect((await read(several))?.counts?.shared).toBe(4)
 })
 
 test('without the port it is off, and nothing of it is sampled', async () => {

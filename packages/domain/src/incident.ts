@@ -225,7 +225,7 @@ export const incidentKinds = {
     page: 'instance/connections',
     graceMs: 10_000,
     duringOperations: 'not opened',
-    resolved: 'The dispatcher answers, the instance has no shared port any more, or it is not running.',
+    resolved: 'Every dispatcher answers, the instance has no shared port any more, or it is not running.',
   },
   'flashback-window-ended': {
     severity: 'warning',

@@ -217,10 +217,15 @@ export const settingWords: Record<string, { title: string; meaning: string; warn
     title: 'Maximum shared sessions',
     meaning: 'How many sessions the shared port accepts at once. Each takes about 0.6 kB of shared memory.',
   },
+  polar_ss_dispatcher_count: {
+    title: 'Dispatchers',
+    meaning:
+      'Processes that say which worker serves which session, each with its part of the sessions and, where TLS clients are shared, a process that ends TLS. More than one where one keeps a processor busy. Each is one of max_worker_processes.',
+  },
   polar_ss_share_tls: {
     title: 'Share TLS clients',
     meaning:
-      'Clients that use TLS share backends, too: one process of the server ends TLS for all of them, which costs processor time and can read what they say. Off, each keeps a backend of its own.',
+      'Clients that use TLS share backends, too: a process of the server for each dispatcher ends TLS for them, which costs processor time and can read what they say. Off, each keeps a backend of its own.',
   },
   polar_ss_dedicated_dbuser_names: {
     title: 'Native databases and roles',
@@ -281,6 +286,7 @@ export const sharedServerSettings = [
   'polar_ss_session_wait_timeout',
   'polar_ss_max_sessions',
   'polar_ss_shared_memory_size',
+  'polar_ss_dispatcher_count',
   'polar_ss_share_tls',
   'polar_ss_dedicated_dbuser_names',
 ] as const

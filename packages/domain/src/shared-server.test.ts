@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest'
 import {
+  type DispatcherSeen,
+  dispatcherFaults,
+  dispatcherFaultWords,
   formatWait,
   pinnedAdvice,
   type SharedServerSeen,
@@ -26,6 +29,37 @@ test('it is on only while a dispatcher answers, and a port without one is no sta
     // whoever connects at the port is refused, shared or not
     expect(sharedServerState(seen({ dispatcher, enabled: false }))).toBe('down')
   }
+})
+
+test('of several dispatchers each that does not do its work is named, and the port is down with the first', () => {
+  const works: DispatcherSeen = { number: 1, state: 'running', active: true, relayActive: null }
+  const two = (...changes: Partial<DispatcherSeen>[]) =>
+    seen({ dispatchers: changes.map((change, n) => ({ ...works, ...change, number: n + 1 })) })
+  expect(dispatcherFaults(two({}, { active: null }, { relayActive: true }))).toEqual([])
+  const all = two(
+    {},
+    { state: 'absent' },
+    { state: 'stopped', active: false },
+    { active: false },
+    { relayActive: false },
+  )
+  expect(sharedServerState(all)).toBe('on')
+  expect(dispatcherFaultWords(all)).toEqual([
+    'The engine has no dispatcher 2 of 5',
+    'The dispatcher 3 of 5 is stopped by a signal',
+    'The dispatcher 4 of 5 runs and does nothing',
+    'The TLS relay of the dispatcher 5 of 5 runs and does nothing',
+  ])
+  for (const first of [{ state: 'absent' }, { active: false }] as const) {
+    expect(sharedServerState(two(first, {}))).toBe('down')
+    expect(dispatcherFaults(two(first, {})).map((f) => f.number)).toEqual([1])
+  }
+  expect(sharedServerState(two({ relayActive: false }))).toBe('on')
+  expect(dispatcherFaultWords(two({ active: false }))).toEqual(['The dispatcher runs and does nothing'])
+  // of an agent that knows of one only
+  expect(dispatcherFaults(seen({}))).toEqual([])
+  expect(dispatcherFaultWords(seen({ dispatcher: 'absent' }))).toEqual(['The engine has no dispatcher'])
+  expect(dispatcherFaults(seen({ port: null, dispatcher: null }))).toEqual([])
 })
 
 test('a member without Shared Server is named where another has it, and one of which nothing is known is not', () => {

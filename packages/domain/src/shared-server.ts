@@ -2,12 +2,27 @@ import { z } from 'zod'
 import { type ConnectionForms, type ConnectionTarget, connectionForms } from './connection'
 import { type RemoteAccess, requiresTls } from './remote-access'
 
+/** The engine allows so many (`polar_ss_dispatcher_count`). */
+export const DISPATCHERS_MAX = 16
+
 /**
- * Of the dispatcher, the process that accepts the clients of `polar_ss_port`. Absent: the engine says that it has none; stopped:
- * its process is there, and a signal keeps it from doing anything.
+ * Of a dispatcher, which says which worker serves which session; the first also accepts the clients of `polar_ss_port`. Absent:
+ * the engine says that it has none; stopped: its process is there, and a signal keeps it from doing anything.
  */
 export const DispatcherState = z.enum(['running', 'stopped', 'absent'])
 export type DispatcherState = z.infer<typeof DispatcherState>
+
+/** One of the dispatchers that `polar_ss_dispatcher_count` asks for. */
+export const DispatcherSeen = z.object({
+  /** From 1. */
+  number: z.number().int(),
+  state: DispatcherState,
+  /** Whether it does anything (`polar_stat_dispatcher.last_active`); null: not known. */
+  active: z.boolean().nullable(),
+  /** The same of its TLS relay; null also where there is none. */
+  relayActive: z.boolean().nullable(),
+})
+export type DispatcherSeen = z.infer<typeof DispatcherSeen>
 
 /** Whether sessions of an instance share backends, as it runs now. */
 export const SharedServerSeen = z.object({
@@ -15,8 +30,10 @@ export const SharedServerSeen = z.object({
   port: z.number().int().nullable(),
   /** `polar_enable_shared_server`: off, who logs in keeps a backend alone. */
   enabled: z.boolean(),
-  /** Null where there is no port. */
+  /** The worst of all dispatchers; null where there is no port. */
   dispatcher: DispatcherState.nullable(),
+  /** By number. Left out by agents before contract 1.28, and where version 1.0 of the extension shows all as one. */
+  dispatchers: z.array(DispatcherSeen).max(DISPATCHERS_MAX).optional(),
   /** `polar_ss_share_tls`: clients that use TLS share backends as well. Left out by agents before contract 1.26. */
   sharesTls: z.boolean().optional(),
 })
@@ -53,10 +70,12 @@ export type SharedServerCounts = z.infer<typeof SharedServerCounts>
 export const PinnedSessions = z.object({ reason: z.string().max(200), sessions: z.number().int() })
 export type PinnedSessions = z.infer<typeof PinnedSessions>
 
-/** Sessions that may use the same workers (`polar_stat_worker_pool`). */
+/** Sessions of a dispatcher that may use the same workers (`polar_stat_worker_pool`). */
 export const WorkerPool = z.object({
   database: z.string(),
   user: z.string(),
+  /** Whose it is. Null for version 1.0 of the extension; left out by agents before contract 1.28. */
+  dispatcher: z.number().int().nullish(),
   sessions: z.number().int(),
   workers: z.number().int(),
   freeWorkers: z.number().int(),
@@ -98,10 +117,44 @@ export type SharedServer = z.infer<typeof SharedServer>
  */
 export type SharedServerState = 'off' | 'native' | 'on' | 'down'
 
-export function sharedServerState({ port, enabled, dispatcher }: SharedServerSeen): SharedServerState {
-  if (port === null) return 'off'
-  if (dispatcher !== 'running') return 'down'
-  return enabled ? 'on' : 'native'
+export function sharedServerState(seen: SharedServerSeen): SharedServerState {
+  if (seen.port === null) return 'off'
+  const first = seen.dispatchers?.find((d) => d.number === 1)
+  if (first ? !works(first) : seen.dispatcher !== 'running') return 'down'
+  return seen.enabled ? 'on' : 'native'
+}
+
+const works = ({ state, active }: DispatcherSeen) => state === 'running' && active !== false
+
+/** A dispatcher that does not do its work, or whose TLS relay does not, and what is wrong with it. */
+export type DispatcherFault = { number: number; what: 'absent' | 'stopped' | 'inactive' | 'relay inactive' }
+
+/** Which dispatchers do not do their work, as far as that is known; of an agent that knows of one only, the first. */
+export function dispatcherFaults({ port, dispatcher, dispatchers }: SharedServerSeen): DispatcherFault[] {
+  if (port === null) return []
+  const seen = dispatchers ?? [
+    { number: 1, state: dispatcher ?? ('absent' as const), active: null, relayActive: null },
+  ]
+  return seen.flatMap(({ number, state, active, relayActive }): DispatcherFault[] => {
+    if (state !== 'running') return [{ number, what: state }]
+    if (active === false) return [{ number, what: 'inactive' }]
+    return relayActive === false ? [{ number, what: 'relay inactive' }] : []
+  })
+}
+
+const faultWords: Record<DispatcherFault['what'], (who: string) => string> = {
+  absent: (who) => `The engine has no ${who}`,
+  stopped: (who) => `The ${who} is stopped by a signal`,
+  inactive: (who) => `The ${who} runs and does nothing`,
+  'relay inactive': (who) => `The TLS relay of the ${who} runs and does nothing`,
+}
+
+/** What a person reads of it, each a sentence without its full stop: `The dispatcher 2 of 3 is stopped by a signal`. */
+export function dispatcherFaultWords(seen: SharedServerSeen): string[] {
+  const count = seen.dispatchers?.length ?? 1
+  return dispatcherFaults(seen).map(({ number, what }) =>
+    faultWords[what](count === 1 ? 'dispatcher' : `dispatcher ${number} of ${count}`),
+  )
 }
 
 const stateWords: Record<
@@ -159,7 +212,7 @@ export function sharedServerMembers(
 /** What Shared Server does not do yet, wherever a person turns it on. */
 export const SHARED_SERVER_LIMITS = [
   'Experimental: the engine’s list of known holes is in engine/modules/shared_server/README.md.',
-  'A client that uses TLS gets a backend of its own and gains nothing, unless polar_ss_share_tls is on; then one process ends TLS for all. libpq asks for TLS unless sslmode=disable says otherwise.',
+  'A client that uses TLS gets a backend of its own and gains nothing, unless polar_ss_share_tls is on; then one process for each dispatcher ends TLS for all of its clients. libpq asks for TLS unless sslmode=disable says otherwise.',
   'Replication connections, and the databases and roles of polar_ss_dedicated_dbuser_names, are never shared.',
 ] as const
 

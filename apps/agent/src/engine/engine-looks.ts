@@ -4,6 +4,7 @@ import { readRemoteAccess } from './access/remote-access'
 import { newsOfFlashback, readFlashbackLog } from './flashback/flashback-log'
 import { newsOf, readProtection, recoveryWithStart } from './page-repair/protection'
 import { PeriodicLook } from './periodic-look'
+import { Heartbeats } from './shared-server/heartbeats'
 import { lookAtSharedServer } from './shared-server/shared-server'
 
 /** What the engine says of itself, in the words of the report. */
@@ -19,6 +20,8 @@ const asText = (answer: unknown) => JSON.stringify(answer)
 
 /** Asks an engine, over the sampler's connection, for what a report tells of it; each thing at a pace of its own. */
 export class EngineLooks {
+  /** Of its dispatchers, and their relays. */
+  readonly heartbeats = new Heartbeats()
   readonly #sampler: Sampler
   readonly #looks: { [What in keyof Said]: PeriodicLook<Said[What]> }
 
@@ -46,7 +49,7 @@ export class EngineLooks {
         newsOf,
       ),
       flashback: look(5_000, () => readFlashbackLog(ask), newsOfFlashback),
-      sharedServer: look(5_000, () => lookAtSharedServer(ask, postmasterPid()), asText),
+      sharedServer: look(5_000, () => lookAtSharedServer(ask, postmasterPid(), this.heartbeats), asText),
       remoteAccess: look(10_000, () => readRemoteAccess(ask), asText),
     }
   }

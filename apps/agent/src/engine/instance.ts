@@ -51,6 +51,7 @@ import type { InstanceRegistry } from './registry/registry'
 import { commandLineSettings } from './settings/command-line'
 import { readManagedSettings } from './settings/managed-file'
 import { WatchedFiles } from './settings/watched-files'
+import type { Heartbeats } from './shared-server/heartbeats'
 
 /** How long an instance counts as running while the agent connects again. */
 const BROKEN_MS = 3_000
@@ -206,6 +207,11 @@ export class Instance {
       },
       this.instanceId,
     )
+  }
+
+  /** Of its dispatchers, and their relays. */
+  get heartbeats(): Heartbeats {
+    return this.#engine.heartbeats
   }
 
   /** From when on work without a commit is a stall. */

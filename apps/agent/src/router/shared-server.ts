@@ -24,7 +24,11 @@ export const sharedServerHandlers = (instances: Instances): Pick<AgentHandlers, 
       sharedServer: await instance
         .connect(
           (client) =>
-            readSharedServer(async (sql) => (await client.query(sql)).rows, instance.postmaster?.pid ?? null),
+            readSharedServer(
+              async (sql) => (await client.query(sql)).rows,
+              instance.postmaster?.pid ?? null,
+              instance.heartbeats,
+            ),
           STATEMENT_MS,
         )
         .catch(notTold),

@@ -74,6 +74,26 @@ test('a dispatcher that is gone leaves sessions unknown', () => {
   expect(text).not.toContain('transactions')
 })
 
+test('of several dispatchers their number, what is wrong with one, and whose a pool is', () => {
+  const works = { state: 'running', active: true, relayActive: null } as const
+  const dispatchers = [
+    { ...works, number: 1 },
+    { ...works, number: 2 },
+  ]
+  const pools = on.pools.map((pool) => ({ ...pool, dispatcher: 2 }))
+  const text = formatConnections(shop, { ...on, dispatchers, pools })
+  expect(text).toMatch(/^dispatchers {3}2$/m)
+  expect(text).toMatch(/shop +app +2 +42 /)
+  const [first, second] = dispatchers as [(typeof dispatchers)[number], (typeof dispatchers)[number]]
+  const stuck = [first, { ...second, active: false }]
+  expect(formatConnections(shop, { ...on, dispatchers: stuck })).toMatch(
+    /^dispatchers {3}2; The dispatcher 2 of 2 runs and does nothing$/m,
+  )
+  const unknown = [first, { ...second, active: null }]
+  expect(formatConnections(shop, { ...on, dispatchers: unknown })).toMatch(/1 of them do.* not known yet$/m)
+  expect(formatConnections(shop, { ...on, dispatchers: [first] })).not.toContain('dispatchers')
+})
+
 test('sessions by mode, workers, waits, reasons with advice, and pools', () => {
   const text = formatConnections(shop, on)
   expect(text).toContain('40 shared, 2 dedicated, of at most 10000; 3 native')

@@ -1,4 +1,5 @@
 import {
+  dispatcherFaultWords,
   formatBytes,
   formatWait,
   pinnedAdvice,
@@ -33,6 +34,23 @@ function formatCounts(server: SharedServer, c: SharedServerCounts): string[] {
   ]
 }
 
+/** Nothing of one that does its work. */
+function formatDispatchers(server: SharedServer): string[] {
+  const count = server.dispatchers?.length ?? 1
+  const faults = server.counts || count > 1 ? dispatcherFaultWords(server) : []
+  if (count === 1 && faults.length === 0) return []
+  const unknown = server.dispatchers?.filter((d) => d.state === 'running' && d.active === null).length ?? 0
+  return [
+    `dispatchers   ${[
+      `${count}`,
+      ...faults,
+      ...(unknown > 0
+        ? [`whether ${unknown === count ? 'they do' : `${unknown} of them do`} anything is not known yet`]
+        : []),
+    ].join('; ')}`,
+  ]
+}
+
 const formatPinned = ({ pinned }: SharedServer): string[] =>
   pinned.length === 0
     ? []
@@ -43,14 +61,17 @@ const formatPinned = ({ pinned }: SharedServer): string[] =>
         )}`,
       ]
 
-const formatPools = ({ pools }: SharedServer): string[] =>
-  pools.length === 0
+function formatPools({ pools }: SharedServer): string[] {
+  // which of several dispatchers has it
+  const several = pools.some((p) => (p.dispatcher ?? 1) > 1)
+  return pools.length === 0
     ? []
     : [
         `\n${table(
           [
             'database',
             'user',
+            ...(several ? ['dispatcher'] : []),
             'sessions',
             'workers',
             'free',
@@ -62,6 +83,7 @@ const formatPools = ({ pools }: SharedServer): string[] =>
           pools.map((p) => [
             p.database,
             p.user,
+            ...(several ? [p.dispatcher ?? null] : []),
             p.sessions,
             p.workers,
             p.freeWorkers,
@@ -72,6 +94,7 @@ const formatPools = ({ pools }: SharedServer): string[] =>
           ]),
         )}`,
       ]
+}
 
 /** What a person reads of Shared Server; that it is off, or unknown, is said in words and never as zeros. */
 export function formatConnections(
@@ -99,6 +122,7 @@ export function formatConnections(
     ...(server.tls
       ? ['tls           on: a client that uses it gets a backend of its own; connect with sslmode=disable']
       : []),
+    ...formatDispatchers(server),
     ...(server.counts
       ? formatCounts(server, server.counts)
       : [

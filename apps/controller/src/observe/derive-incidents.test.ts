@@ -1,5 +1,6 @@
 import type { KnownInstance } from '@floe/db'
 import {
+  type DispatcherSeen,
   type FlashbackLog,
   type LimitsObserved,
   noLimits,
@@ -565,6 +566,33 @@ test('a shared port that no dispatcher serves is one for as long as that lasts',
   ])
   expect(deriveIncidents(about({ ...down, dispatcher: 'stopped' }))).toMatchObject([
     { detail: expect.stringContaining('stopped by a signal'), hint: expect.stringContaining('SIGCONT') },
+  ])
+  // one of several: which, and what it costs
+  const works = { state: 'running', active: true, relayActive: null } as const
+  const some = (second: Partial<DispatcherSeen>) =>
+    about({
+      ...down,
+      dispatcher: 'running',
+      dispatchers: [
+        { ...works, number: 1 },
+        { ...works, number: 2, ...second },
+      ],
+    })
+  expect(keys(some({}))).toEqual([])
+  expect(keys(some({ active: null }))).toEqual([])
+  expect(deriveIncidents(some({ active: false }))).toMatchObject([
+    {
+      key: 'shared-server-down:i-1',
+      title: expect.stringContaining('does not serve all clients'),
+      detail: expect.stringContaining('The dispatcher 2 of 2 runs and does nothing: its sessions wait'),
+      hint: expect.stringContaining('Restart the instance'),
+    },
+  ])
+  expect(deriveIncidents(some({ state: 'absent' }))).toMatchObject([
+    { hint: expect.stringContaining('max_worker_processes') },
+  ])
+  expect(deriveIncidents(some({ relayActive: false }))).toMatchObject([
+    { detail: expect.stringContaining('clients that use TLS wait') },
   ])
   // whoever logs in would have a backend alone: the port is as dead
   expect(keys(about({ ...down, enabled: false }))).toEqual(['shared-server-down:i-1'])

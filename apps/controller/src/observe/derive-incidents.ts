@@ -1,6 +1,9 @@
 import type { InstanceObserved, Report } from '@floe/agent-contract'
 import type { KnownInstance } from '@floe/db'
 import {
+  type DispatcherFault,
+  dispatcherFaults,
+  dispatcherFaultWords,
   type Fault,
   formatBytes,
   formatDuration,
@@ -399,7 +402,7 @@ function flashbackIncidents(
   return found
 }
 
-/** A shared port that nobody serves, whether its sessions would share backends or not. */
+/** A shared port that nobody serves, or not every dispatcher does, whether its sessions would share backends or not. */
 function sharedServerIncidents(
   seen: HostSeen,
   known: KnownInstance,
@@ -407,19 +410,30 @@ function sharedServerIncidents(
 ): HostIncident[] {
   const server = reported?.sharedServer
   if (known.deleted || reported?.state !== 'running' || !server) return []
-  if (server.port === null || sharedServerState(server) !== 'down') return []
-  const stopped = server.dispatcher === 'stopped'
+  const faults = dispatcherFaults(server)
+  if (faults.length === 0) return []
+  const [down, one] = [sharedServerState(server) === 'down', (server.dispatchers?.length ?? 1) === 1]
+  const among = (what: DispatcherFault['what']) => faults.some((f) => f.what === what)
+  const costs = down
+    ? `clients of port ${server.port} ${faults[0]?.what === 'absent' ? 'cannot connect' : 'wait'}, those of port ${reported.port} are not affected`
+    : among('relay inactive') && faults.length === 1
+      ? 'its clients that use TLS wait, others are not affected'
+      : `its sessions wait or have ended, those of other dispatchers and of port ${reported.port} are not affected`
   return [
     incident('shared-server-down', [known.instanceId], {
       hostId: seen.hostId,
       instanceId: known.instanceId,
-      title: `instance "${known.name}" does not serve its shared port`,
-      detail: stopped
-        ? `Its dispatcher is stopped by a signal: clients of port ${server.port} wait, those of port ${reported.port} are not affected.`
-        : `The engine has no dispatcher: clients of port ${server.port} cannot connect, those of port ${reported.port} are not affected.`,
-      hint: stopped
-        ? 'Let the process go on (SIGCONT), or restart the instance.'
-        : `The instance’s log says why. Where another program has the port, end it, or choose another port: "./floe setting set ${known.name} polar_ss_port=PORT", and restart the instance.`,
+      title: down
+        ? `instance "${known.name}" does not serve its shared port`
+        : `instance "${known.name}" does not serve all clients of its shared port`,
+      detail: `${dispatcherFaultWords(server).join('; ')}: ${costs}.`,
+      hint: among('absent')
+        ? one || down
+          ? `The instance’s log says why. Where another program has the port, end it, or choose another port: "./floe setting set ${known.name} polar_ss_port=PORT", and restart the instance.`
+          : 'The instance’s log says why. Each dispatcher is one of max_worker_processes: raise that, or lower polar_ss_dispatcher_count, and restart the instance.'
+        : among('stopped')
+          ? 'Let the process go on (SIGCONT), or restart the instance.'
+          : 'Restart the instance. Before that, "gdb -p PID -batch -ex bt" as its user tells what the process does; polar_stat_dispatcher has its PID.',
     }),
   ]
 }

@@ -10,5 +10,5 @@ export type AskRows = (sql: string) => Promise<Record<string, unknown>[] | null>
 export async function viewsOf(ask: AskRows, extension: string): Promise<((sql: string) => string) | null> {
   const schema = (await ask(extensionSchemasSql))?.find((row) => row.extension === extension)?.schema
   if (typeof schema !== 'string') return null
-  return (sql) => sql.replace(/(?<=from )polar_\w+/, (view) => `${schema}.${view}`)
+  return (sql) => sql.replace(/(?<=from )polar_\w+/g, (view) => `${schema}.${view}`)
 }

@@ -1,14 +1,19 @@
--- Sessions and workers of Shared Server. A view without a dispatcher has no row: then nothing of it is known, and the tick has its
--- row all the same. The agent's own session is one of the native ones. Waits are counted since the start.
-select max(n_login + n_bound + n_parked + n_waiting - n_dedicated)::float8 as sessions_shared,
-       max(n_dedicated)::float8 as sessions_dedicated,
+-- Sessions and workers of Shared Server, of all dispatchers together. A view without a dispatcher has no row: then nothing of it is
+-- known, and the tick has its row all the same. Native sessions each of them counts for the whole server; the agent's own is one.
+-- Waits are counted since the start. When one of several comes or goes the counts go on from others, as after a reset.
+select sum(n_login + n_bound + n_parked + n_waiting - n_dedicated)::float8 as sessions_shared,
+       sum(n_dedicated)::float8 as sessions_dedicated,
        max(greatest(n_native - 1, 0))::float8 as sessions_native,
-       max(n_parked)::float8 as sessions_parked,
-       max(n_waiting)::float8 as sessions_waiting,
-       max(n_backends)::float8 as workers,
-       max(n_idle_backends)::float8 as workers_free,
-       max(transactions)::float8 as shared_transactions,
-       max(timeouts)::float8 as session_wait_timeouts,
-       extract(epoch from max(start_time))::float8 as dispatcher_reset,
-       max(wait_histogram::float8[]) as session_waits
+       sum(n_parked)::float8 as sessions_parked,
+       sum(n_waiting)::float8 as sessions_waiting,
+       sum(n_backends)::float8 as workers,
+       sum(n_idle_backends)::float8 as workers_free,
+       sum(transactions)::float8 as shared_transactions,
+       sum(timeouts)::float8 as session_wait_timeouts,
+       sum(extract(epoch from start_time))::float8 as dispatcher_reset,
+       (select array_agg(waited order by bucket)
+          from (select bucket, sum(waited)::float8 as waited
+                  from polar_stat_dispatcher h
+                 cross join unnest(h.wait_histogram) with ordinality as w (waited, bucket)
+                 group by bucket) buckets) as session_waits
   from polar_stat_dispatcher

@@ -19,10 +19,12 @@ const n = (count: number) => count.toLocaleString('en-US')
 /** Pools: sessions of the same database, role and login settings, and the workers that they share. */
 export function PoolsCard({ pools }: { pools: readonly WorkerPool[] }) {
   const [all, setAll] = useState(false)
+  // which of several dispatchers has it
+  const several = pools.some((pool) => (pool.dispatcher ?? 1) > 1)
   return (
     <Card
       title="Pools"
-      description={`Sessions with the same database, role and login settings share workers.${pools.length >= WORKER_POOLS_MAX ? ` The engine shows ${WORKER_POOLS_MAX} pools.` : ''}`}
+      description={`Sessions with the same database, role and login settings share workers.${pools.length >= WORKER_POOLS_MAX ? ` Those with the most sessions: ${WORKER_POOLS_MAX}.` : ''}`}
       bodyClassName="p-0"
     >
       {pools.length === 0 ? (
@@ -36,6 +38,7 @@ export function PoolsCard({ pools }: { pools: readonly WorkerPool[] }) {
               <tr>
                 <TableHeader>Database</TableHeader>
                 <TableHeader>Role</TableHeader>
+                {several ? <TableHeader number>Dispatcher</TableHeader> : null}
                 <TableHeader number>Sessions</TableHeader>
                 <TableHeader number>Workers</TableHeader>
                 <TableHeader number>Free</TableHeader>
@@ -58,6 +61,7 @@ export function PoolsCard({ pools }: { pools: readonly WorkerPool[] }) {
                 <TableRow key={`${pool.database} ${pool.user} ${i}`}>
                   <TableCell className="font-medium">{pool.database}</TableCell>
                   <TableCell>{pool.user}</TableCell>
+                  {several ? <TableCell number>{pool.dispatcher ?? '–'}</TableCell> : null}
                   <TableCell number>{n(pool.sessions)}</TableCell>
                   <TableCell number>{n(pool.workers)}</TableCell>
                   <TableCell number>{n(pool.freeWorkers)}</TableCell>

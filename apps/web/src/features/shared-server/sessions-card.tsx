@@ -1,5 +1,6 @@
 'use client'
 import {
+  dispatcherFaultWords,
   formatBytes,
   formatWait,
   type SettingChange,
@@ -32,6 +33,7 @@ export function SessionsCard({
   const mayChange = useMayChange()
   const words = sharedServerWords(server)
   const { counts: c } = server
+  const faults = dispatcherFaultWords(server)
   const button = {
     disabled: !mayChange || stale || state !== 'running',
     title: mayChange ? undefined : viewerHint,
@@ -86,11 +88,20 @@ export function SessionsCard({
         </Badge>
         {stale ? null : <span className="text-sm text-ink-muted">{words.meaning}</span>}
       </div>
-      {sharedServerState(server) === 'down' && !stale ? (
-        <Alert tone="bad" className="mt-3" title="The dispatcher does not answer">
-          {server.dispatcher === 'stopped'
-            ? 'Its process is stopped by a signal.'
-            : `The engine has none: another program may have port ${server.port}.`}{' '}
+      {faults.length > 0 && !stale ? (
+        <Alert
+          tone="bad"
+          className="mt-3"
+          title={
+            sharedServerState(server) === 'down'
+              ? 'The shared port is not served'
+              : 'Not every dispatcher does its work'
+          }
+        >
+          {faults.map((fault) => `${fault}. `)}
+          {server.counts === null && server.dispatcher === 'absent'
+            ? `Another program may have port ${server.port}. `
+            : ''}
           The instance’s log says more. Clients can use the other port meanwhile.
         </Alert>
       ) : null}
@@ -133,6 +144,15 @@ export function SessionsCard({
               value: `${workersWords(c.workers, server.workersMax)}, ${n(c.freeWorkers)} free`,
               source: 'polar_stat_dispatcher.n_backends; polar_ss_backend_max_count',
             },
+            ...(server.dispatchers && server.dispatchers.length > 1
+              ? [
+                  {
+                    label: 'Dispatchers',
+                    value: n(server.dispatchers.length),
+                    source: 'polar_ss_dispatcher_count',
+                  },
+                ]
+              : []),
             {
               label: 'Wait, p50',
               value: wait(c.waitP50Ms),
