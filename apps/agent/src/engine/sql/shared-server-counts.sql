@@ -1,6 +1,8 @@
 -- Sessions and workers of Shared Server now, waits and transactions since the start (ms, ms since the epoch), of all dispatchers, with
 -- what bounds them. A row also where there is no dispatcher. Native sessions, which each dispatcher counts for the whole server, are
 -- counted without this one and the agent's sampler.
+  with dispatchers as materialized (
+       select * from polar_stat_dispatcher)
 select current_setting('ssl')::bool
          and coalesce(current_setting('polar_ss_share_tls', true), 'off') <> 'on' as tls,
        current_setting('max_connections')::int as max_connections,
@@ -27,14 +29,13 @@ select current_setting('ssl')::bool
                sum(timeouts)::float8 as timeouts,
                sum(binds)::float8 as binds,
                sum(session_memory)::float8 as memory_bytes
-          from polar_stat_dispatcher) d
+          from dispatchers) d
  cross join (select min(most_ms) filter (where seen >= 0.5 * total) as p50,
                     min(most_ms) filter (where seen >= 0.99 * total) as p99
                from (select power(2, bucket)::float8 / 1000 as most_ms,
                             sum(sum(waited)) over (order by bucket) as seen,
                             sum(sum(waited)) over () as total
-                       from (select wait_histogram
-                               from polar_stat_dispatcher) h
+                       from dispatchers h
                       cross join unnest(h.wait_histogram) with ordinality as w (waited, bucket)
                       group by bucket) buckets
               where total > 0) waits
