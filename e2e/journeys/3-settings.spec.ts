@@ -1,8 +1,9 @@
 import { expect, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
-import { runProgram, startProgram } from '../fixtures/floe-command'
+import { runProgram } from '../fixtures/floe-command'
 import { type CreatedInstance, createInstance, engineProgram, sql } from '../fixtures/instance'
 import { openInstance, shownNumber } from '../fixtures/instance-page'
+import { startLoad } from '../fixtures/load'
 import { signIn } from '../fixtures/owner'
 
 test.describe.configure({ mode: 'serial' })
@@ -16,15 +17,7 @@ test('full_page_writes is switched with a warning, confirmed, and the share of f
   page,
 }) => {
   await runProgram(engineProgram('pgbench'), ['-i', '-s', '10', '-q', tuned.connectionString])
-  const load = startProgram(engineProgram('pgbench'), [
-    '-c',
-    '4',
-    '-j',
-    '1',
-    '-T',
-    '600',
-    tuned.connectionString,
-  ])
+  const load = startLoad(tuned.connectionString)
   try {
     await signIn(page)
     await openInstance(page, 'tuned')

@@ -1,7 +1,8 @@
 import { expect, test } from '@playwright/test'
-import { floe, floeJson, runProgram, startProgram } from '../fixtures/floe-command'
+import { floe, floeJson, runProgram } from '../fixtures/floe-command'
 import { createInstance, engineProgram, sql } from '../fixtures/instance'
 import { openInstance, shownNumber } from '../fixtures/instance-page'
+import { startLoad } from '../fixtures/load'
 import { signIn } from '../fixtures/owner'
 
 type Status = { processes: { name: string; state: string; pid: number | null }[] }
@@ -31,17 +32,7 @@ for (const victim of ['web', 'controller', 'agent'] as const) {
     const name = `kill-${victim}`
     const instance = await createInstance(name)
     await runProgram(engineProgram('pgbench'), ['-i', '-s', '2', '-q', instance.connectionString])
-    const load = startProgram(engineProgram('pgbench'), [
-      '-c',
-      '2',
-      '-j',
-      '1',
-      '-T',
-      '300',
-      '-P',
-      '1',
-      instance.connectionString,
-    ])
+    const load = startLoad(instance.connectionString, { clients: 2 })
     try {
       const started = await sql(instance.connectionString, 'SELECT pg_postmaster_start_time()')
       await signIn(page)

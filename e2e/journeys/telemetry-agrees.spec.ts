@@ -1,26 +1,16 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@playwright/test'
-import { floe, runProgram, startProgram } from '../fixtures/floe-command'
+import { floe, runProgram } from '../fixtures/floe-command'
 import { createInstance, engineProgram, sql } from '../fixtures/instance'
+import { startLoad } from '../fixtures/load'
 
 type TailLine = { seq: number; at: number; intervalMs: number; values: Record<string, number | null> }
 
 test('telemetry agrees with pgbench within 5 % over 30 s, and a checkpoint with the server log', async () => {
   const demo = await createInstance('agrees')
   await runProgram(engineProgram('pgbench'), ['-i', '-s', '5', '-q', demo.connectionString])
-  const seconds = 40
-  const load = startProgram(engineProgram('pgbench'), [
-    '-c',
-    '4',
-    '-j',
-    '1',
-    '-T',
-    String(seconds),
-    '-P',
-    '1',
-    demo.connectionString,
-  ])
+  const load = startLoad(demo.connectionString, { perSecond: 300, seconds: 40 })
   // the first seconds hold pgbench's connecting; compare the 30 after them
   await expect
     .poll(() => load.output().match(/^progress: /gm)?.length ?? 0, { timeout: 15_000 })
