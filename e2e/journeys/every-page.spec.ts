@@ -80,6 +80,8 @@ for (const look of looks)
         await page.goto(`${process.env.FLOE_E2E_URL}${path}`)
         await expect(page.getByRole('heading', { level: 1 }).first()).toBeVisible()
         await expect(page.locator('[aria-busy="true"]')).toHaveCount(0)
+        // shapes of what is being loaded have neither its links nor its width
+        await expect(page.locator('[role="status"][aria-label]')).toHaveCount(0)
         await checkAccessibility(page)
         expect(await overflow(page), `${path} is wider than the window`).toBeLessThanOrEqual(0)
         expect(await cutTables(page), path).toEqual([])
