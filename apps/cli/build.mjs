@@ -1,7 +1,18 @@
 // Bundles the command line and the supervisor, so that a verb starts without resolving a package tree.
 import { readdirSync, rmSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { build } from 'esbuild'
+
+/** Messages of schemas are written by us, or in English: the other fifty languages of zod only take time at each start. */
+const englishOnly = {
+  name: 'english-only',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/zod\/v4\/locales\/index\.js$/ }, ({ path }) => ({
+      contents: `export { default as en } from './en.js'`,
+      resolveDir: dirname(path),
+    }))
+  },
+}
 
 const outdir = join(import.meta.dirname, 'dist')
 const { metafile } = await build({
@@ -13,6 +24,7 @@ const { metafile } = await build({
   target: 'node22',
   format: 'esm',
   splitting: true,
+  plugins: [englishOnly],
   chunkNames: 'part-[hash]',
   legalComments: 'none',
   logLevel: 'warning',

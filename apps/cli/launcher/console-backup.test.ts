@@ -104,7 +104,7 @@ test('killed in the middle and run again, it ends nothing, says what is older, a
     stdio: 'ignore',
   })
   const ended = new Promise((resolve) => killed.once('close', resolve))
-  await until('it has begun', () => existsSync(inHome('restore/restore.json')))
+  await until('it has begun', () => existsSync(inHome('restore/restore.json')), 60_000, 10)
   process.kill(-(killed.pid as number), 'SIGKILL')
   await ended
   const restored = await home.json<{ backupMadeAt: number }>(...restoring('--replace'))

@@ -124,11 +124,15 @@ export class PrivateHome {
   }
 }
 
+/** Most looks are a command, which takes a tenth of a second of the processor that what is awaited needs. */
+const LOOK_EVERY_MS = 300
+
 /** Looks until the condition holds; throws with what was awaited when it does not by the deadline. */
 export const until = async (
   what: string,
   condition: () => Promise<boolean> | boolean,
   deadlineMs = 60_000,
-): Promise<void> => void (await waitUntil(what, condition, deadlineMs, 100))
+  everyMs = LOOK_EVERY_MS,
+): Promise<void> => void (await waitUntil(what, condition, deadlineMs, everyMs))
 
 export const alive = (pid: number): boolean => isRunning(readProcess(pid))

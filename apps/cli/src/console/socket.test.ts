@@ -35,7 +35,11 @@ afterEach(async () => {
 
 test('a call goes over the socket and its answer comes back', async () => {
   const answer = await call()
-  expect([answer.status, await answer.text(), heard]).toEqual([200, 'asked', ['POST /api?a=b Bearer secret']])
+  expect([answer.status, await new Response(answer.body).text(), heard]).toEqual([
+    200,
+    'asked',
+    ['POST /api?a=b Bearer secret'],
+  ])
 })
 
 test.each<[string, () => void]>([

@@ -1,12 +1,17 @@
 import { lstatSync } from 'node:fs'
-import { request } from 'node:http'
 import { dirname } from 'node:path'
 import { Readable } from 'node:stream'
+import { json } from 'node:stream/consumers'
 import { fault, type Installation } from '@floe/domain'
 import { findUser, isRoot } from '../installation/os-user'
 
 /** What fetch is told of a call to the console. */
 type Call = { method?: string; headers?: HeadersInit; body?: unknown; signal?: AbortSignal | null }
+
+/** What is read of an answer of the console. */
+export type Answer = Pick<Response, 'ok' | 'status' | 'url' | 'redirected' | 'body' | 'json'> & {
+  headers: Pick<Headers, 'get'>
+}
 
 /** Group or others may write. */
 const FOREIGN_WRITE = 0o022
@@ -44,35 +49,48 @@ export function requireTrustedSocket({ webSocket, users }: Pick<Installation, 'w
   }
 }
 
-/** `fetch` by the Unix socket of this machine's console, whatever host the address names. */
+/**
+ * `fetch` by the Unix socket of this machine's console, whatever host the address names. It has no use for the classes of
+ * the global one: Node loads them at their first use, or when its module http is imported, and that takes as long as a
+ * third of a command.
+ */
 export function socketFetch(installation: Pick<Installation, 'webSocket' | 'users'>) {
-  return (input: string | URL | Request, { method, headers, body, signal }: Call = {}): Promise<Response> =>
+  return (
+    input: string | URL | Request,
+    { method, headers = {}, body, signal }: Call = {},
+  ): Promise<Answer> =>
     new Promise((resolve, reject) => {
       requireTrustedSocket(installation)
-      const url = new URL(input instanceof Request ? input.url : input)
-      const asked = request(
+      const url = new URL(typeof input === 'string' || input instanceof URL ? input : input.url)
+      const asked = process.getBuiltinModule('node:http').request(
         {
           socketPath: installation.webSocket,
           method: method ?? 'GET',
           path: `${url.pathname}${url.search}`,
-          headers: { host: url.host, ...Object.fromEntries(new Headers(headers)) },
+          headers: {
+            host: url.host,
+            ...(Symbol.iterator in headers ? Object.fromEntries(headers as [string, string][]) : headers),
+          },
           signal: signal ?? undefined,
         },
         (answer) => {
           const status = answer.statusCode ?? 0
-          const fields = Object.entries(answer.headersDistinct).flatMap(([name, values]) =>
-            (values ?? []).map((value): [string, string] => [name, value]),
-          )
           const empty = status === 204 || status === 304
           if (empty) answer.resume()
-          const response = new Response(empty ? null : (Readable.toWeb(answer) as ReadableStream), {
+          let body: Answer['body'] = null
+          resolve({
+            ok: status >= 200 && status < 300,
             status,
-            statusText: answer.statusMessage,
-            headers: fields,
+            // what follows an event stream asks where it came from
+            url: url.href,
+            redirected: false,
+            headers: { get: (name) => answer.headersDistinct[name.toLowerCase()]?.join(', ') ?? null },
+            get body() {
+              if (!empty) body ??= Readable.toWeb(answer) as ReadableStream<Uint8Array<ArrayBuffer>>
+              return body
+            },
+            json: () => json(answer),
           })
-          // what follows an event stream asks where it came from
-          Object.defineProperty(response, 'url', { value: url.href })
-          resolve(response)
         },
       )
       asked.once('error', reject)

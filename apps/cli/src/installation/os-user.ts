@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { type ConsoleUsers, fault } from '@floe/domain'
 
@@ -15,9 +16,20 @@ function numberOf(flag: '-u' | '-g', name: string): number | null {
   return status === 0 ? Number(stdout.trim()) : null
 }
 
+/** The fields of a name in /etc/passwd or /etc/group; null where it is not there, as where a directory service knows it. */
+function fieldsOf(file: '/etc/passwd' | '/etc/group', name: string): string[] | null {
+  const line = readFileSync(file, 'utf8')
+    .split('\n')
+    .find((one) => one.startsWith(`${name}:`))
+  return line?.split(':') ?? null
+}
+
 /** A user of this machine by its name; null when there is none. */
 export function findUser(name: string): OsUser | null {
   if (!isRoot()) return ownUser()
+  // commands that wait look many times a second, and a program takes longer than the file
+  const [, , ownUid, ownGid] = fieldsOf('/etc/passwd', name) ?? []
+  if (ownUid && ownGid) return { name, switchTo: { uid: Number(ownUid), gid: Number(ownGid) } }
   const uid = numberOf('-u', name)
   const gid = numberOf('-g', name)
   return uid === null || gid === null ? null : { name, switchTo: { uid, gid } }
@@ -97,6 +109,8 @@ const commentOf = (installationId: string, home: string) =>
 
 /** The group of web and controller, by number. */
 export function groupId(name: string): number | null {
+  const own = fieldsOf('/etc/group', name)?.[2]
+  if (own) return Number(own)
   const { status, stdout } = spawnSync('getent', ['group', name], { encoding: 'utf8' })
   return status === 0 ? Number(stdout.split(':')[2]) : null
 }
