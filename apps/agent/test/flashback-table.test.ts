@@ -713,9 +713,9 @@ describe('a table that is not there as it was', () => {
         'table "gone" is given back without constraint "fitting": It would be made by: ALTER TABLE public.gone ADD CONSTRAINT fitting CHECK (public.fits(id));',
       ])
     })
-    expect(await sql(`select conname from pg_constraint where conrelid = 'gone'::regclass and contype = 'c'`)).toEqual([
-      { conname: 'checked' },
-    ])
+    expect(
+      await sql(`select conname from pg_constraint where conrelid = 'gone'::regclass and contype = 'c'`),
+    ).toEqual([{ conname: 'checked' }])
     const indexes = await sql(`select indexname from pg_indexes where tablename = 'gone' order by 1`)
     expect(indexes).toEqual([{ indexname: 'gone_pkey' }, { indexname: 'gone_value' }])
     expect(await results(table)).toEqual([])
