@@ -196,6 +196,7 @@ test('a dropped table is given back under its name, into another schema where it
   await looksRight(page, 'give-back')
   await press(dialog.getByRole('button', { name: 'Flash back' }))
   await expect(row.getByText('public.prices is back (3,000 rows')).toBeVisible()
+  await expect(row.getByText('constraints and defaults of just before the drop')).toBeVisible()
   expect(await content('prices')).toBe(before)
   // it is that table again, which nobody drops as a result
   await expect(results.getByRole('strong').filter({ hasText: 'public.prices' })).toHaveCount(0)

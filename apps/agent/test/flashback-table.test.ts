@@ -709,6 +709,7 @@ describe('a table that is not there as it was', () => {
       expect(ended.result).toMatchObject({ rows: 1000 })
       // of what does not work any more the operation says how it can be made, and not why
       const said = ended.log.map((l) => l.text).filter((text) => text.includes('given back without'))
+      expect((ended.result as { missing: string[] }).missing).toEqual(said)
       expect(said).toEqual([
         'table "gone" is given back without constraint "fitting": It would be made by: ALTER TABLE public.gone ADD CONSTRAINT fitting CHECK (public.fits(id));',
       ])

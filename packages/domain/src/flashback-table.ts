@@ -36,6 +36,9 @@ export const FlashbackCounts = z.object({
 })
 export type FlashbackCounts = z.infer<typeof FlashbackCounts>
 
+export const MISSING_MAX = 50
+export const MISSING_LENGTH = 2_000
+
 /** The table that a flashback made. */
 export const FlashbackMade = z.object({
   result: TableOid,
@@ -43,6 +46,11 @@ export const FlashbackMade = z.object({
   resultName: TableName,
   rows: z.number().int(),
   bytes: z.number(),
+  /**
+   * Of a dropped table that is back, the engine's words for each piece of its definition that it does not have, of the first
+   * `MISSING_MAX`. Left out where that is not known, as by an agent of before contract 1.28.
+   */
+  missing: z.array(z.string().max(MISSING_LENGTH)).max(MISSING_MAX).optional(),
 })
 export type FlashbackMade = z.infer<typeof FlashbackMade>
 

@@ -9,6 +9,7 @@ import {
   flashbackTimeOf,
   formatBytes,
   type MergeCounts,
+  MISSING_MAX,
   momentBefore,
   OperationId,
 } from '@floe/domain'
@@ -135,8 +136,12 @@ function countsWords(result: Record<string, unknown>, operationId: string): stri
 }
 
 const madeWords = (result: Record<string, unknown>, database: string): string => {
-  const { resultName, rows, bytes } = FlashbackMade.parse(result)
-  return `Table ${resultName} of database "${database}" has ${rowsWords(rows)} (${formatBytes(bytes)}).`
+  const { resultName, rows, bytes, missing = [] } = FlashbackMade.parse(result)
+  return [
+    `Table ${resultName} of database "${database}" has ${rowsWords(rows)} (${formatBytes(bytes)}).`,
+    ...missing,
+    ...(missing.length < MISSING_MAX ? [] : ['What else is missing is in the operation’s log.']),
+  ].join('\n')
 }
 
 /** Verbs that look: tables, activity, lost, results. */
@@ -345,7 +350,7 @@ function addTables(flashback: Command): void {
     flashback,
     'before-drop <name> <table>',
     'flash back a table to before it was dropped, truncated or rewritten',
-    'Makes a table with the rows that one had just before it was dropped, truncated or rewritten. A dropped table comes back under its former name if that name is free, with its columns, rows, keys and indexes, but without defaults, foreign keys, checks, triggers, policies and privileges, and without indexes that have expressions or conditions.',
+    'Makes a table with the rows that one had just before it was dropped, truncated or rewritten. A dropped table comes back under its former name if that name is free, with its columns, rows, keys, indexes, constraints and defaults, but without triggers, rules, policies and privileges; what could not be made is named.',
   )
     .option('--lsn <position>', 'which loss, where there are several of that name ("flashback lost")')
     .option('--as <result>', 'name of the table that is made')

@@ -1,4 +1,4 @@
-import { fault } from '@floe/domain'
+import { fault, MISSING_LENGTH, MISSING_MAX } from '@floe/domain'
 import type pg from 'pg'
 import { ensureExtension } from '../../engine/flashback/extension'
 import type { FlashbackFunctions } from '../../engine/flashback/functions'
@@ -34,13 +34,11 @@ export const flashbackDroppedTable: TaskBody<'flashback-dropped-table'> = async 
           [table, lsn, name, task.resultSchema ?? null],
         )
         for (const words of missing) context.log(words)
-        return madeTable(client, rows[0])
+        return { ...(await madeTable(client, rows[0])), missing: missing.slice(0, MISSING_MAX) }
       },
     }),
   )
 }
-
-const WORDS_LENGTH = 2000
 
 /**
  * What the engine says that the table does not have any more, as it goes on: names, or what makes a piece that could not be made.
@@ -51,7 +49,7 @@ async function hearMissing(client: pg.Client): Promise<readonly string[]> {
   client.on('notice', ({ severity, message, detail, hint }) => {
     if (!message?.includes('is given back without')) return
     const more = severity === 'WARNING' ? hint : detail
-    heard.push((more ? `${message}: ${more}` : message).slice(0, WORDS_LENGTH))
+    heard.push((more ? `${message}: ${more}` : message).slice(0, MISSING_LENGTH))
   })
   await client.query('set local client_min_messages = notice')
   return heard

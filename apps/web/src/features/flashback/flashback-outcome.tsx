@@ -15,6 +15,7 @@ import type { OperationDetail } from '../operation/use-operation'
 import { ComparisonCounts, comparisonInWords } from './comparison-counts'
 import { EngineWords, hasEngineWords } from './engine-words'
 import { conflictsInWords, isGivenBack, mergedInWords } from './merge-plan'
+import { MissingPieces } from './missing-pieces'
 import { ResultActions } from './result-actions'
 import { useResults } from './result-list'
 import { rowsInWords } from './table-events'
@@ -58,7 +59,16 @@ function tell(operation: OperationDetail, tableName: string): { words: ReactNode
       const size = formatBytes(made.bytes)
       // under its own name it is that table again, and no result
       if (isGivenBack(made.resultName, tableName))
-        return { words: sentence(`${made.resultName} is back, with ${rowsInWords(made.rows)} (${size}).`) }
+        return {
+          words: (
+            <>
+              {sentence(`${made.resultName} is back, with ${rowsInWords(made.rows)} (${size}).`)}
+              <div className="text-sm text-ink-muted">
+                <MissingPieces missing={made.missing} />
+              </div>
+            </>
+          ),
+        }
       const text = `${rowsInWords(made.rows)} of ${tableName} are in ${made.resultName} (${size}).`
       return { words: sentence(text), named: made }
     }

@@ -31,7 +31,7 @@ export function GiveBackDialog({
         if (!open) onClose()
       }}
       title={`Flash back ${lost.tableName}`}
-      description="Makes a table with the columns, rows, keys and indexes of just before the drop. Defaults, foreign keys, checks, triggers, policies, privileges, and indexes with expressions or conditions do not come back."
+      description="Makes a table with the columns, rows, keys, indexes, constraints and defaults of just before the drop. Triggers, rules, policies and privileges do not come back; what could not be made is named."
     >
       <form className="flex flex-col gap-3 pb-3" onSubmit={submit}>
         <Field

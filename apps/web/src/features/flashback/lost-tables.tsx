@@ -12,6 +12,7 @@ import { OperationLink } from '../operation/operation-link'
 import { Refusal } from '../operation/refusal'
 import { GiveBackDialog, type Place } from './give-back-dialog'
 import { isGivenBack } from './merge-plan'
+import { MissingPieces } from './missing-pieces'
 import { OperationProgress } from './operation-progress'
 import { ResultActions } from './result-actions'
 import { isSaidOnce } from './said-once'
@@ -178,13 +179,11 @@ function LostTable({
       ) : null}
       {made && operationId && isGivenBack(made.resultName, lost.tableName) ? (
         <Alert
-          tone="good"
+          tone={made.missing?.length ? 'warn' : 'good'}
           title={`${made.resultName} is back (${rowsInWords(made.rows)}, ${formatBytes(made.bytes)})`}
           actions={<OperationLink operationId={operationId} />}
         >
-          It has the columns, rows, keys and indexes of just before the drop. Constraints and indexes that did
-          not come back are named in the operation’s log; defaults, triggers, policies and privileges did not
-          either.
+          <MissingPieces missing={made.missing} />
         </Alert>
       ) : made && operationId ? (
         <>
