@@ -10,7 +10,7 @@ GRANT ALL ON SCHEMA def_open TO regress_definition_stranger;
 SET search_path = def, public;
 CREATE VIEW constraints_of AS
   SELECT conrelid::regclass::text AS relation, conname, pg_get_constraintdef(oid) AS definition
-  FROM pg_constraint WHERE connamespace = 'def'::regnamespace AND conrelid <> 0 AND contype <> 'n' ORDER BY 1, 2;
+  FROM pg_constraint WHERE connamespace = 'def'::regnamespace AND conrelid <> 0 AND contype <> 'n' ORDER BY conrelid::regclass::text, conname;
 CREATE VIEW columns_of AS
   SELECT attrelid::regclass::text AS relation, attname, pg_get_expr(adbin, adrelid) AS expression, attidentity AS identity, attgenerated AS generated,
     attnotnull AS not_null, regexp_replace(pg_get_serial_sequence(attrelid::regclass::text, attname), '.*\.', '') AS sequence, col_description(attrelid, attnum) AS comment
@@ -19,7 +19,7 @@ CREATE VIEW columns_of AS
 CREATE VIEW comments_of AS
   SELECT classoid::regclass, obj_description(objoid, classoid::regclass::name) AS comment FROM pg_description
   WHERE objsubid = 0 AND (objoid IN (SELECT oid FROM pg_class WHERE relnamespace = 'def'::regnamespace)
-    OR objoid IN (SELECT oid FROM pg_constraint WHERE connamespace = 'def'::regnamespace)) ORDER BY 2;
+    OR objoid IN (SELECT oid FROM pg_constraint WHERE connamespace = 'def'::regnamespace)) ORDER BY obj_description(objoid, classoid::regclass::name);
 GRANT SELECT ON constraints_of, columns_of, comments_of TO PUBLIC;
 
 SET ROLE regress_definition_owner;
@@ -97,7 +97,7 @@ SELECT last_value FROM "Big table_number_seq";
 FLASHBACK TABLE "Big table" TO BEFORE DROP RENAME TO again;
 SELECT attname, expression, identity, sequence FROM columns_of WHERE relation = 'again' AND (expression LIKE 'nextval%' OR identity <> '');
 SELECT conname, definition FROM constraints_of WHERE relation = 'again' AND (conname IN ('self_key', 'has_parent') OR conname LIKE '%excl');
-SELECT indexname FROM pg_indexes WHERE tablename = 'again' ORDER BY 1;
+SELECT indexname FROM pg_indexes WHERE tablename = 'again' ORDER BY indexname;
 SELECT obj_description('again'::regclass) ~ 'as of';
 INSERT INTO again (parent) VALUES (3) RETURNING number, small;
 SELECT last_value, is_called FROM "Big table_number_seq";
@@ -165,7 +165,7 @@ INSERT INTO def_open.parent VALUES (1);
 SELECT relation, lsn FROM polar_flashback_dropped() WHERE relation_name = 'named' ORDER BY lsn LIMIT 1 \gset
 SELECT rows FROM polar_flashback_before_drop(:relation, :'lsn');
 SELECT conname FROM constraints_of WHERE relation = 'named';
-SELECT indexname FROM pg_indexes WHERE tablename = 'named' ORDER BY 1;
+SELECT indexname FROM pg_indexes WHERE tablename = 'named' ORDER BY indexname;
 DROP TABLE named;
 
 -- what the transaction that drops it did before does not count, nor does what was undone
@@ -271,7 +271,7 @@ RESET ROLE;
 SET definition.armed = on;
 FLASHBACK TABLE trap TO BEFORE DROP;
 SET definition.armed = off;
-SELECT what, who, path, count(*) > 0 FROM ran GROUP BY 1, 2, 3 ORDER BY 1;
+SELECT what, who, path, count(*) > 0 FROM ran GROUP BY what, who, path ORDER BY what, path;
 SELECT current_setting('work_mem') AS work_mem, current_setting('search_path') AS search_path, current_setting('role') AS role;
 SELECT count(*) FROM pg_constraint WHERE conrelid = 'trap'::regclass AND contype IN ('c', 'x');
 -- an error of its making leaves the piece out; SQL cannot write such a message
