@@ -467,8 +467,12 @@ capture_table(Capture *capture)
 
 /*
  * Calls a function in a subtransaction, with names qualified and values in one
- * format.  False, and nothing is left of it, if it fails; except that a cancel
- * and the like, which the DROP would meet anyway, are raised again.
+ * format.  False if it fails; except that a cancel and the like, which the DROP
+ * would meet anyway, are raised again.
+ *
+ * The subtransaction is undone in any case, as it changes nothing: its commit
+ * would begin another command in the middle of one that has not finished its
+ * changes.
  */
 static bool
 attempt(void (*act) (Capture *capture), Capture *capture)
@@ -487,7 +491,7 @@ attempt(void (*act) (Capture *capture), Capture *capture)
 		flashback_set_output_format();
 		act(capture);
 		AtEOXact_GUC(false, nestlevel);
-		ReleaseCurrentSubTransaction();
+		RollbackAndReleaseCurrentSubTransaction();
 		succeeded = true;
 	}
 	PG_CATCH();
