@@ -164,7 +164,7 @@ test('many sessions on few workers, one that is pinned and why, and a dispatcher
     process.kill(pid, 'SIGSTOP')
     try {
       await expect(server.getByText('Dispatcher down')).toBeVisible({ timeout: 30_000 })
-      await expect(page.getByText('Its process is stopped by a signal.')).toBeVisible()
+      await expect(page.getByText('The dispatcher is stopped by a signal.')).toBeVisible()
       await looksRight(page, 'connections-down')
       await page.goto(`${process.env.FLOE_E2E_URL}/incidents`)
       const incident = page
@@ -184,7 +184,7 @@ test('many sessions on few workers, one that is pinned and why, and a dispatcher
       )
       return incidents.find((i) => i.title.endsWith('does not serve its shared port'))?.closedBecause
     }
-    await expect.poll(closed, { timeout: 60_000 }).toMatch(/^The dispatcher answers/)
+    await expect.poll(closed, { timeout: 60_000 }).toMatch(/^Every dispatcher answers/)
   } finally {
     for (const program of running) await program.stop()
   }

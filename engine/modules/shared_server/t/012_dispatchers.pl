@@ -40,8 +40,9 @@ sub sessions { my ($count) = @_; return $node->poll_query_until('postgres', "SEL
 # as many new ones as it takes until each dispatcher has one of them
 sub clients_of_each
 {
+	my (@as) = @_;
 	my (@new, %seen);
-	wait_until(sub { push @new, connected(); $seen{ dispatcher_of($new[-1]) } = 1; return keys %seen == 3; }, 'each to be given a client');
+	wait_until(sub { push @new, connected(@as); $seen{ dispatcher_of($new[-1]) } = 1; return keys %seen == 3; }, 'each to be given a client');
 	return @new;
 }
 
@@ -207,6 +208,20 @@ like($error, qr/database "other" is being accessed by other users/, 'a database 
 close $_->socket foreach @there[ 0 .. 2 ];
 asked('DROP DATABASE other WITH (FORCE)');
 like(join(' ', $_->until_closed), qr/^E FATAL: terminating connection/, 'by force all of them end') foreach @there[ 3 .. 5 ];
+
+# what a pool keeps when it has nothing to do, its login keeps at all of them together
+reload('polar_ss_backend_max_count', 40);
+reload('polar_ss_backend_pool_min_size', 2);
+reload('polar_ss_backend_idle_timeout', '1s');
+asked('CREATE ROLE kept LOGIN');
+my @kept = clients_of_each(user => 'kept');
+cmp_ok(asked(q{SELECT sum(workers) FROM polar_stat_worker_pool WHERE usename = 'kept'}), '>', 2, 'a login has workers at each');
+close $_->socket foreach @kept;
+$node->poll_query_until('postgres', q{SELECT sum(workers) = 2 AND sum(sessions) = 0 FROM polar_stat_worker_pool WHERE usename = 'kept'}) or fail('it does not keep two');
+pass('two stay');
+reload('polar_ss_backend_pool_min_size', 0);
+$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM polar_stat_worker_pool WHERE usename = 'kept'}) or fail('they stay for good');
+reload('polar_ss_backend_max_count', 3);
 
 # version 1.0 of the extension shows them as one
 my $sum = q{SELECT sum(n_bound + n_parked), max(pid) > 0, sum(logins), count(*) FROM polar_stat_dispatcher};
