@@ -20,7 +20,7 @@ export function SharedConnection() {
         server === 'native'
           ? 'Shared Server is off for new sessions: each gets a backend of its own, as at the other port.'
           : sharesTls
-            ? 'Sessions share backends here, with TLS and without: one process of the server ends TLS for all of them.'
+            ? 'Sessions share backends here, with TLS and without: processes of the server end TLS for them.'
             : shared
               ? 'Sessions share backends here. A client that uses TLS gets a backend of its own, so these strings leave TLS out: use them where the network is trusted.'
               : 'Clients on other hosts connect over TLS only, and each gets a backend of its own. Clients on this host share backends with sslmode=disable.'
