@@ -1,7 +1,7 @@
 import { expect, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { sql } from '../fixtures/instance'
-import { makeOwner, signIn } from '../fixtures/owner'
+import { makeOwner, signInAnew } from '../fixtures/owner'
 
 test.describe.configure({ mode: 'serial' })
 
@@ -43,7 +43,7 @@ test('a passphrase that is entered before the page works goes nowhere, least of 
 test('an instance is created in the browser, runs within seconds, and psql connects by the shown string', async ({
   page,
 }) => {
-  await signIn(page)
+  await signInAnew(page)
   await page.getByRole('link', { name: 'Create instance' }).first().click()
   await page.getByLabel('Name').fill('Not a name')
   await page.getByRole('button', { name: 'Create instance' }).click()

@@ -3,7 +3,7 @@ import { expect, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { checkout, floe, floeJson, runProgram } from '../fixtures/floe-command'
 import { looksRight } from '../fixtures/looks-right'
-import { owner, signIn } from '../fixtures/owner'
+import { owner, signInAnew } from '../fixtures/owner'
 
 const fresh = 'four quite other random words'
 
@@ -14,8 +14,8 @@ test('a person changes their name and passphrase, and ends sessions in other bro
   const elsewhere = await (await browser.newContext()).newPage()
   // a page whose session ended may be leaving for the sign-in by itself at this very moment, which aborts the visit
   const leave = () => elsewhere.goto(`${process.env.FLOE_E2E_URL}/instances`).catch(() => null)
-  await signIn(elsewhere)
-  await signIn(page)
+  await signInAnew(elsewhere)
+  await signInAnew(page)
   const place = page.getByRole('menuitem', { name: 'Account' })
   await expect(async () => {
     // before the page's script runs, a click opens nothing
@@ -60,7 +60,7 @@ test('a person changes their name and passphrase, and ends sessions in other bro
   await expect(page.getByText('You had no other sessions.')).toBeVisible()
 
   // one session is ended by its button
-  await signIn(elsewhere)
+  await signInAnew(elsewhere)
   await page.reload()
   await page.getByRole('button', { name: /^End session: / }).click()
   await expect(page.getByText('No other sessions.')).toBeVisible()
@@ -69,7 +69,7 @@ test('a person changes their name and passphrase, and ends sessions in other bro
 })
 
 test('a token is created for a program, shown once, used and revoked', async ({ page, request }) => {
-  await signIn(page)
+  await signInAnew(page)
   await page.goto(`${process.env.FLOE_E2E_URL}/account`)
   await expect(page.getByText('No API tokens.')).toBeVisible()
   await page.getByLabel('Token name').fill('controller')
