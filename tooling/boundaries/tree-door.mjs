@@ -182,6 +182,7 @@ const cliCalls = {
     'existsSync mkdirSync readConfigurationFile readFileSync readSecretFile replaceFile',
   ],
   'installation/instances.ts': ['outer', 'existsSync readRegularFile readdirSync'],
+  'installation/os-user.ts': ['kernel', 'readFileSync'],
   'installation/own-files.ts': ['door', 'existsSync lstatSync readdirSync replaceFile rmSync rmdirSync'],
   'installation/package.ts': ['checkout', 'existsSync readFileSync realpathSync'],
   'installation/ports.ts': ['kernel', 'readFileSync readdirSync readlinkSync'],
