@@ -1045,6 +1045,8 @@ schedule_all(void)
 	running = false;
 
 	/* Logins come on top of the workers; too many must not stay */
+	if (shared_server_all_workers() <= workers_wanted())
+		return;
 	now = GetCurrentTimestamp();
 	excess = shared_server_all_workers() - shared_server_all_quitting(now) - workers_wanted();
 	for (int i = 0; i < workers_used && excess > 0; i++)
@@ -1120,7 +1122,7 @@ release_worker(int number)
 	if (is_due_elsewhere(worker))
 		quit_worker(number);
 	schedule_all();
-	if (worker->state == WORKER_FREE &&
+	if (worker->state == WORKER_FREE && shared_server_all_workers() > workers_wanted() &&
 		shared_server_leave_place(workers_wanted(), GetCurrentTimestamp()))
 		quit_promised(number);
 }
@@ -1921,6 +1923,7 @@ keep_time(void)
 	long		next = 1000;
 	dlist_iter	iter;
 
+	pg_atomic_write_u64(&shared_server_self->last_active, now);
 	if (accept_again != 0 && now >= accept_again)
 	{
 		accept_again = 0;
@@ -2436,7 +2439,6 @@ shared_server_dispatcher_main(Datum arg)
 		long		next;
 		long		again;
 
-		pg_atomic_write_u64(&shared_server_self->last_active, GetCurrentTimestamp());
 		keep_joined();
 		keep_keepers();
 		keep_relay();

@@ -240,9 +240,6 @@ shared_server_leave_place(int above, TimestampTz now)
 {
 	bool		leaves;
 
-	/* mostly not, which is known without the lock */
-	if (shared_server_all_workers() <= above)
-		return false;
 	LWLockAcquire(shared_server->lock, LW_EXCLUSIVE);
 	leaves = shared_server_all_workers() - shared_server_all_quitting(now) > above;
 	if (leaves)
