@@ -1,6 +1,6 @@
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { copyEtc, PrivateSystemd, waitUntil } from '@floe/testkit'
+import { beginUsersAt, copyEtc, PrivateSystemd, waitUntil } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { packagedUnitName, unitName } from '../src/host/supervise-systemd'
 import { AgentFixture } from './agent-fixture'
@@ -12,11 +12,20 @@ describe.skipIf(reason !== null)(`where systemd is the first process${reason ? `
   let f: AgentFixture
   let systemd: PrivateSystemd
   let id: string
+  const users = { from: 48_100, to: 48_199 }
   beforeAll(async () => {
-    f = await AgentFixture.start(4, async (home) => {
-      systemd = await PrivateSystemd.start(dirname(home.home))
-      return (command) => systemd.within(command)
-    })
+    f = await AgentFixture.start(
+      4,
+      async (home) => {
+        const directory = dirname(home.home)
+        beginUsersAt(join(directory, 'state'), users.from)
+        systemd = await PrivateSystemd.start(directory)
+        await systemd.run('mkdir', '-p', '/var/lib/floe')
+        await systemd.run('mount', '--bind', join(directory, 'state'), '/var/lib/floe')
+        return (command) => systemd.within(command)
+      },
+      { instanceUsers: users },
+    )
     id = await f.createRunning()
   })
   afterAll(async () => {
@@ -93,14 +102,11 @@ describe.skipIf(reason !== null)(withTemplate, () => {
   let f: AgentFixture
   let systemd: PrivateSystemd
   let id: string
-  /** Of no other agent of this machine: what one knows of uids, the other does not see. */
   const users = { from: 48_000, to: 48_099 }
   /** Users of instances, and the template, are on a disk that outlives its power being cut. */
   const install = (directory: string) => {
     copyFileSync(template, join(copyEtc(directory), 'floe-instance@.service'))
-    mkdirSync(join(directory, 'state/users'), { recursive: true })
-    // else the whole machine is searched for files of these users
-    writeFileSync(join(directory, 'state/users/next'), `${users.from}\n`)
+    beginUsersAt(join(directory, 'state'), users.from)
   }
   const switchOn = async (directory: string) => {
     systemd = await PrivateSystemd.start(directory)

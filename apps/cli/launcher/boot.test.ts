@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { copyEtc, PrivateSystemd } from '@floe/testkit'
+import { beginUsersAt, copyEtc, PrivateSystemd } from '@floe/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { programNames } from '../src/process/records'
 import { buildWorkspace } from '../src/up/workspace-build'
@@ -11,6 +11,9 @@ import { checkout, freePorts, launcher, type Status, until } from './private-hom
 const outer = ['FLOE_LOG', 'FLOE_STARTED', 'FLOE_CHECKOUT'].flatMap((name) => ['-u', name])
 
 const reason = PrivateSystemd.reasonAgainst()
+
+/** Of the range that instances have by default, the end that other suites hardly come to. */
+const LAST_USERS = 59_900
 
 /** A machine with systemd: its files are this one's, save what lies in a directory that outlives its power being cut. */
 describe.skipIf(reason !== null)(`with its machine${reason ? ` (${reason})` : ''}`, () => {
@@ -54,6 +57,7 @@ describe.skipIf(reason !== null)(`with its machine${reason ? ` (${reason})` : ''
   beforeAll(async () => {
     chmodSync(disk, 0o755)
     for (const name of ['home', 'state']) mkdirSync(join(disk, name))
+    beginUsersAt(join(disk, 'state'), LAST_USERS)
     copyEtc(disk)
     // in the machine it would be built on a disk that is gone with it
     process.env.FLOE_CHECKOUT ??= checkout

@@ -173,6 +173,16 @@ function childOf(pid: number | undefined): number | null {
 }
 
 /**
+ * From which uid on a machine of the test's own gives users to instances, in what it has at /var/lib/floe. It does not see which
+ * are taken outside, where its processes are seen: with the same uid they would be those of an instance there, whose stop and
+ * fence end them.
+ */
+export function beginUsersAt(state: string, uid: number): void {
+  mkdirSync(join(state, 'users'), { recursive: true })
+  writeFileSync(join(state, 'users/next'), `${uid}\n`)
+}
+
+/**
  * Copies /etc of this machine for a private systemd, without its units; answers the directory of units. A file that another
  * program makes and removes meanwhile, as useradd does its locks, fails one copy and not the next.
  */
