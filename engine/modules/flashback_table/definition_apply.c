@@ -22,7 +22,6 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/xact.h"
@@ -178,24 +177,12 @@ check_reference(const Apply *apply, Oid classid, Oid objectid)
 static void
 check_recorded(const Apply *apply, Oid classid, Oid objectid)
 {
-	Relation	depend = table_open(DependRelationId, AccessShareLock);
-	ScanKeyData key[2];
-	SysScanDesc scan;
-	HeapTuple	row;
-
-	ScanKeyInit(&key[0], Anum_pg_depend_classid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(classid));
-	ScanKeyInit(&key[1], Anum_pg_depend_objid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(objectid));
-	scan = systable_beginscan(depend, DependDependerIndexId, true, NULL, 2, key);
-	while (HeapTupleIsValid(row = systable_getnext(scan)))
+	foreach_ptr(ObjectAddress, reference, flashback_recorded_references(classid, objectid))
 	{
-		Form_pg_depend form = (Form_pg_depend) GETSTRUCT(row);
-
 		/* An index of a constraint depends on that */
-		if (form->refclassid != ConstraintRelationId)
-			check_reference(apply, form->refclassid, form->refobjid);
+		if (reference->classId != ConstraintRelationId)
+			check_reference(apply, reference->classId, reference->objectId);
 	}
-	systable_endscan(scan);
-	table_close(depend, AccessShareLock);
 }
 
 /*

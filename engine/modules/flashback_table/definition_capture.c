@@ -154,12 +154,14 @@ make_piece(Capture *capture, FlashbackPieceKind kind, Oid classid, Oid objectid)
 }
 
 /*
- * Adds what an object depends on, except what initdb made.
+ * What an object is recorded to depend on, except what initdb made; a list of
+ * ObjectAddress.
  */
-static void
-add_references(FlashbackPiece *piece, Oid classid, Oid objectid)
+List *
+flashback_recorded_references(Oid classid, Oid objectid)
 {
 	Relation	depend = table_open(DependRelationId, AccessShareLock);
+	List	   *references = NIL;
 	ScanKeyData key[2];
 	SysScanDesc scan;
 	HeapTuple	row;
@@ -176,10 +178,17 @@ add_references(FlashbackPiece *piece, Oid classid, Oid objectid)
 			continue;
 		reference = palloc(sizeof(ObjectAddress));
 		ObjectAddressSet(*reference, form->refclassid, form->refobjid);
-		piece->references = lappend(piece->references, reference);
+		references = lappend(references, reference);
 	}
 	systable_endscan(scan);
 	table_close(depend, AccessShareLock);
+	return references;
+}
+
+static void
+add_references(FlashbackPiece *piece, Oid classid, Oid objectid)
+{
+	piece->references = list_concat(piece->references, flashback_recorded_references(classid, objectid));
 }
 
 static char *

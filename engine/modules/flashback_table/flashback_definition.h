@@ -106,6 +106,7 @@ typedef struct FlashbackMissing
 
 /* definition_capture.c */
 extern void flashback_definition_install(void);
+extern List *flashback_recorded_references(Oid classid, Oid objectid);
 
 /* definition_message.c: all of the memory context that is current */
 extern char *flashback_definition_encode(const FlashbackDefinition *definition, Size *size);
