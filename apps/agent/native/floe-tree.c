@@ -721,6 +721,13 @@ static void remove_entry(const char *name, bool directory)
       return;
     if (errno == EXDEV || errno == EBUSY)
       misfit(path_of(name), "is a mount point");
+    /* somebody else's, which its parent's owner may remove while it is empty */
+    if (errno == EACCES) {
+      if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return;
+      if (errno != ENOTDIR)
+        fail(EACCES, path_of(name));
+    }
     if (errno != ENOTDIR && errno != ELOOP)
       fail(errno, path_of(name));
     /* it was swapped for something else */

@@ -350,6 +350,21 @@ describe.skipIf(!isRoot)('as the owner of a tree', () => {
     expect(readdirSync(tree)).toEqual([])
   })
 
+  test('an empty directory of somebody else’s goes, one with something in it stays', () => {
+    mkdirSync(file('a', 'of-root'), { recursive: true })
+    give(tree)
+    for (const held of [[], ['f']]) {
+      mkdirSync(file('a', 'of-root'), { recursive: true })
+      chownSync(file('a', 'of-root'), 0, 0)
+      chmodSync(file('a', 'of-root'), 0o700)
+      for (const name of held) writeFileSync(file('a', 'of-root', name), '')
+      expect(asOwner('remove', '--inside', file('a'))).toMatchObject(
+        held.length === 0 ? done : refused('EACCES', 'remove', file('a', 'of-root')),
+      )
+      expect(readdirSync(file('a'))).toEqual(held.length === 0 ? [] : ['of-root'])
+    }
+  })
+
   test('a tree below a directory of root’s is emptied; that it stays is said', () => {
     const outer = join(scratch.path, 'outer')
     mkdirSync(join(outer, 'pgdata', 'base'), { recursive: true, mode: 0o700 })

@@ -2,8 +2,7 @@ import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fault, formatBytes } from '@floe/domain'
 import type { EngineUser } from '../../host/engine-user'
-import { makeOwnedDirectory } from '../../host/owned-files'
-import { fillDirectory } from '../../host/tree'
+import { fillDirectory, makeDirectoryInTree } from '../../host/tree'
 import type { Work } from '../work'
 import { notReadable, runIn } from './as-user'
 import type { BaseBackup } from './base-backup'
@@ -56,7 +55,7 @@ export async function copyBackup(
   user: EngineUser,
   context: Work,
 ): Promise<void> {
-  makeOwnedDirectory(place.dataDirectory, user)
+  makeDirectoryInTree(place.dataDirectory, user)
   const shares = await canShare(backup, place, user, context.signal)
   refuseFull(place.directory, shares ? 0 : backup.bytes, 'to copy the base backup')
   context.log(
@@ -87,7 +86,8 @@ export async function copyBackup(
         [
           ...['prlimit', `--fsize=${limit}`, '--core=0', '--'],
           ...['xargs', '-0', '-r', 'cp', '--no-dereference', '--no-preserve=mode,ownership'],
-          ...['--reflink=auto', '--parents', `--target-directory=${place.dataDirectory}`, '--'],
+          // a word of its own: by it the command is found that a killed agent left
+          ...['--reflink=auto', '--parents', '--target-directory', place.dataDirectory, '--'],
         ],
         { input: batch.map(({ path }) => path).join('\0'), signal: context.signal, timeoutMs: COPY_BOUND_MS },
       ),
