@@ -98,6 +98,9 @@
 /* What the stock code says to whom an administrator ends */
 #define ADMIN_COMMAND "terminating connection due to administrator command"
 
+/* Of what a worker says, in bytes */
+#define READ_AT_ONCE 8192
+
 #define LISTEN_MAX 16
 #define EVENTS_MAX 128
 
@@ -139,7 +142,9 @@ typedef struct Worker
 	Pool	   *pool;
 	int			session;
 	bool		asked;			/* to yield */
+	bool		told;			/* anything since it was given its session */
 	bool		pinned;			/* has answered that it cannot */
+	bool		worn;			/* is given no other session */
 	dlist_node	link;			/* in its pool's list of free workers */
 	TimestampTz since;			/* what it does now */
 	TimestampTz begun;
@@ -485,7 +490,8 @@ start_worker(int session, Pool *pool)
 	workers[number].sock = sock;
 	workers[number].pool = pool;
 	workers[number].session = session;
-	workers[number].asked = workers[number].pinned = false;
+	workers[number].asked = workers[number].told = false;
+	workers[number].pinned = workers[number].worn = false;
 	workers[number].since = workers[number].begun = GetCurrentTimestamp();
 	resetStringInfo(&workers[number].input);
 	if (session >= 0)
@@ -599,7 +605,7 @@ ask_to_yield(int number)
 
 	if (worker->state != WORKER_BOUND || worker->asked)
 		return;
-	worker->asked = true;
+	worker->asked = worker->told = true;
 	(void) shared_server_send(worker->sock, SHARED_SERVER_YIELD, worker->session, NULL, 0, -1);
 }
 
@@ -627,6 +633,23 @@ wait_bucket(int64 us)
 }
 
 /*
+ * Do as many sessions of the pool wait as it has workers?
+ */
+static bool
+all_are_wanted(Pool *pool)
+{
+	int			count = 0;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &pool->waiting)
+	{
+		if (++count >= pool->workers)
+			return true;
+	}
+	return false;
+}
+
+/*
  * Give a waiting session to a free worker of its pool.
  */
 static void
@@ -638,18 +661,21 @@ bind_session(int session_number, int worker_number)
 	TimestampTz now = GetCurrentTimestamp();
 	StringInfoData body;
 
-	initStringInfo(&body);
-	shared_server_append_int(&body, session->identity_length);
-	appendBinaryStringInfo(&body, session->identity, session->identity_length);
-	shared_server_append_int(&body, session->image_length);
-	appendBinaryStringInfo(&body, session->image, session->image_length);
-
 	dlist_delete(&session->link);
 	dlist_delete(&worker->link);
 	worker->state = WORKER_BOUND;
 	worker->session = session_number;
-	worker->asked = worker->pinned = false;
+	worker->told = worker->pinned = false;
 	worker->since = now;
+
+	/* what it would be told next is said at once */
+	worker->asked = all_are_wanted(session->pool);
+	initStringInfo(&body);
+	shared_server_append_int(&body, worker->asked);
+	shared_server_append_int(&body, session->identity_length);
+	appendBinaryStringInfo(&body, session->identity, session->identity_length);
+	shared_server_append_int(&body, session->image_length);
+	appendBinaryStringInfo(&body, session->image, session->image_length);
 	session->worker = worker_number;
 	shared_server_self->last_bind = now;
 	session->pool->binds++;
@@ -660,7 +686,7 @@ bind_session(int session_number, int worker_number)
 	slot->state_time = now;
 	slot->idle = false;
 	slot->binds++;
-	slot->wait_us += now - session->since;
+	slot->wait_us += slot->last_wait_us = now - session->since;
 	shared_server_self->binds++;
 	shared_server_self->waits[wait_bucket(now - session->since)]++;
 	LWLockRelease(shared_server->lock);
@@ -1119,7 +1145,7 @@ release_worker(int number)
 	worker->asked = worker->pinned = false;
 	worker->since = GetCurrentTimestamp();
 	dlist_push_head(&worker->pool->free, &worker->link);
-	if (is_due_elsewhere(worker))
+	if (worker->worn || is_due_elsewhere(worker))
 		quit_worker(number);
 	schedule_all();
 	if (worker->state == WORKER_FREE && shared_server_all_workers() > workers_wanted() &&
@@ -1318,6 +1344,12 @@ serve_worker(int number, SharedServerHeader *header, StringInfo body)
 				return true;
 			}
 
+		case SHARED_SERVER_WORN:
+			if (worker->state != WORKER_BOUND || header->session != session)
+				return false;
+			worker->worn = true;
+			return true;
+
 		case SHARED_SERVER_PARK:
 			if (worker->state != WORKER_BOUND || header->session != session)
 				return false;
@@ -1362,6 +1394,7 @@ static void
 read_worker(int number)
 {
 	Worker	   *worker = &workers[number];
+	ssize_t		received = 0;
 
 	for (;;)
 	{
@@ -1399,8 +1432,12 @@ read_worker(int number)
 				continue;
 			}
 		}
-		enlargeStringInfo(&worker->input, 8192);
-		got = shared_server_receive(worker->sock, worker->input.data + worker->input.len, 8192, NULL);
+		/* that was all; if not, we are woken again */
+		if (received > 0 && received < READ_AT_ONCE)
+			return;
+		enlargeStringInfo(&worker->input, READ_AT_ONCE);
+		got = received = shared_server_receive(worker->sock, worker->input.data + worker->input.len,
+											   READ_AT_ONCE, NULL);
 		if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return;
 		if (got <= 0)
@@ -1409,7 +1446,7 @@ read_worker(int number)
 			 * A connection is reset when something is left unread: the
 			 * session, if that was the last that we sent.
 			 */
-			if (got < 0 && errno == ECONNRESET && worker->state == WORKER_BOUND && !worker->asked &&
+			if (got < 0 && errno == ECONNRESET && worker->state == WORKER_BOUND && !worker->told &&
 				!sessions[worker->session].draining && sessions[worker->session].image)
 				wait_again(number);
 			close_worker(number);
@@ -1755,6 +1792,7 @@ take_client(int sock, const SockAddr *raddr)
 	NameStr(slot->database)[0] = NameStr(slot->user)[0] = '\0';
 	slot->idle = false;
 	slot->binds = slot->waits = slot->wait_us = slot->transactions = 0;
+	slot->last_wait_us = 0;
 	slot->pool = 0;
 	slot->role = slot->database_oid = InvalidOid;
 	slot->last_worker_pid = 0;

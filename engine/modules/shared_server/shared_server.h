@@ -54,6 +54,7 @@ typedef struct SharedServerSession
 	uint64		binds;
 	uint64		waits;
 	uint64		wait_us;
+	int64		last_wait_us;	/* for the worker that it has */
 	uint32		pool;			/* its number */
 	Oid			role;			/* that has logged in, and where; or invalid */
 	Oid			database_oid;
@@ -184,6 +185,7 @@ typedef enum SharedServerMessageKind
 	SHARED_SERVER_HELLO = 0x53530001,	/* the token was right: send the rest */
 	SHARED_SERVER_REGISTER,		/* key, identity, image: logged in */
 	SHARED_SERVER_READY,		/* key: a spawned worker can take a session */
+	SHARED_SERVER_WORN,			/* it ends when it lets go of its session */
 	SHARED_SERVER_PARK,			/* image: the session is the dispatcher's */
 	SHARED_SERVER_PINNED,		/* reason, empty when it has gone */
 	SHARED_SERVER_END,			/* the session is over, the worker free */
@@ -191,7 +193,8 @@ typedef enum SharedServerMessageKind
 	SHARED_SERVER_CLIENT,		/* with the client's socket */
 	SHARED_SERVER_RESUME,		/* what a spawned worker is to be */
 	SHARED_SERVER_YIELD,		/* park when you can */
-	SHARED_SERVER_BIND,			/* identity, image, with the socket */
+	SHARED_SERVER_BIND,			/* whether to park when it can, identity,
+								 * image, with the socket */
 	SHARED_SERVER_QUIT,			/* a free worker is to end */
 	SHARED_SERVER_DRAIN,		/* the session is to end when it is idle */
 } SharedServerMessageKind;

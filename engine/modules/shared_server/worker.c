@@ -41,6 +41,7 @@
 #include "pgstat.h"
 #include "replication/walsender.h"
 #include "shared_server.h"
+#include "storage/bufmgr.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
@@ -236,7 +237,7 @@ end_drained(void)
  * postmaster has accepted.
  */
 static bool
-take_socket(Port *port, int sock)
+take_socket(Port *port, int sock, bool first)
 {
 	int			on = 1;
 	SockAddr	raddr = {.salen = sizeof(raddr.addr)};
@@ -245,9 +246,9 @@ take_socket(Port *port, int sock)
 	/* all that fails for a client that has gone, before anything is changed */
 	if (getpeername(sock, (struct sockaddr *) &raddr.addr, &raddr.salen) < 0 ||
 		getsockname(sock, (struct sockaddr *) &laddr.addr, &laddr.salen) < 0 ||
-		!pg_set_noblock(sock) || fcntl(sock, F_SETFD, FD_CLOEXEC) < 0)
+		(first && (!pg_set_noblock(sock) || fcntl(sock, F_SETFD, FD_CLOEXEC) < 0)))
 		return false;
-	if (laddr.addr.ss_family != AF_UNIX &&
+	if (first && laddr.addr.ss_family != AF_UNIX &&
 		(setsockopt(sock, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0 ||
 		 setsockopt(sock, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) < 0))
 		return false;
@@ -350,7 +351,7 @@ shared_server_adopt(Port *port, const char *data, int length)
 	{
 		/* our end of the other socket is not counted as the client's */
 		ReserveExternalFD();
-		if (!take_socket(port, passed) || (body.len > 0 && !hear_relay(port, passed, &body)))
+		if (!take_socket(port, passed, true) || (body.len > 0 && !hear_relay(port, passed, &body)))
 			return ADOPT_REFUSED;
 		pfree(body.data);
 		return ADOPT_CLIENT;
@@ -711,17 +712,41 @@ save_session(StringInfo image)
 
 /*
  * A worker that has had temporary tables keeps their schema and buffers, which
- * the next session would find.  The dispatcher has the session by now; one that
- * it sends meanwhile waits again.
+ * the next session would find; of those whose transaction was rolled back only
+ * the buffers.  The dispatcher gives it no other session.
  */
-static void
-end_if_worn(void)
+static bool
+is_worn(void)
 {
 	Oid			schema,
 				toast;
 
 	GetTempNamespaceState(&schema, &toast);
-	if (OidIsValid(schema))
+	return OidIsValid(schema) || NLocBuffer > 0;
+}
+
+/*
+ * Tell the dispatcher that it has the session, with its image, or that it is
+ * over, and be free.
+ */
+static void
+let_go_of_session(SharedServerMessageKind kind, StringInfo image)
+{
+	bool		worn = is_worn();
+
+	if (worn)
+		tell(SHARED_SERVER_WORN, NULL, 0);
+	if (kind == SHARED_SERVER_PARK)
+		tell(kind, image->data, image->len);
+	else
+	{
+		tell(kind, NULL, 0);
+		shared_server_forget_statements();
+	}
+	resetStringInfo(&last_image);
+	appendBinaryStringInfo(&last_image, image->data, image->len);
+	become_nobody();
+	if (worn)
 		proc_exit(0);
 }
 
@@ -758,11 +783,7 @@ park(void)
 	shared_server->sessions[session].idle_timeout = IdleSessionTimeout;
 	shared_server->sessions[session].idle_since = idle_since;
 	show_free();
-	tell(SHARED_SERVER_PARK, image.data, image.len);
-	resetStringInfo(&last_image);
-	appendBinaryStringInfo(&last_image, image.data, image.len);
-	become_nobody();
-	end_if_worn();
+	let_go_of_session(SHARED_SERVER_PARK, &image);
 	return true;
 }
 
@@ -783,12 +804,7 @@ end_session(void)
 	(void) recv(MyProcPort->sock, bytes, sizeof(bytes), MSG_DONTWAIT);
 	set_cancel_target(false);
 	show_free();
-	tell(SHARED_SERVER_END, NULL, 0);
-	shared_server_forget_statements();
-	resetStringInfo(&last_image);
-	appendBinaryStringInfo(&last_image, image.data, image.len);
-	become_nobody();
-	end_if_worn();
+	let_go_of_session(SHARED_SERVER_END, &image);
 	return true;
 }
 
@@ -819,7 +835,7 @@ bind_session(int slot, StringInfo body, int sock)
 	if (sock < 0 || slot < 0 || slot >= shared_server->sessions_max)
 		lost_dispatcher();
 	session = slot;
-	if (!take_socket(MyProcPort, sock))
+	if (!take_socket(MyProcPort, sock, false))
 	{
 		/* its client has gone while it waited */
 		close(sock);
@@ -842,6 +858,7 @@ bind_session(int slot, StringInfo body, int sock)
 		bool		told;
 		int			length;
 
+		yield_wanted = shared_server_get_int(body);
 		identity_length = shared_server_get_int(body);
 		initReadOnlyStringInfo(&part, body->data + body->cursor, identity_length);
 		told = shared_server_apply_identity(&part);
@@ -934,24 +951,26 @@ static long
 turn_left(void)
 {
 	SharedServerSession *slot = &shared_server->sessions[session];
+	int64		quantum_us = shared_server_quantum * INT64CONST(1000);
 	TimestampTz now;
 	TimestampTz until;
 
 	if (shared_server_quantum == 0 || shared_server_force_migrate || !slot->talkative ||
-		served_transactions >= QUANTUM_TRANSACTIONS ||
+		(served_transactions >= QUANTUM_TRANSACTIONS && slot->last_wait_us > 2 * quantum_us) ||
 		!dispatcher->saturated)
 		return 0;
 	now = GetCurrentTimestamp();
-	if (now >= idle_since + shared_server_quantum * SHARED_SERVER_SILENCE_US)
+	until = idle_since + shared_server_quantum * SHARED_SERVER_SILENCE_US;
+	if (now >= until)
 	{
 		/* next time it is not waited for */
 		slot->talkative = false;
 		return 0;
 	}
-	until = bound_since + shared_server_quantum * INT64CONST(1000);
+	until = Min(until, bound_since + quantum_us);
 
-	/* who works is looked at again soon */
-	return until > now ? 1 : 0;
+	/* a timer for each millisecond would cost more than is gained by it */
+	return until > now ? (until - now + 999) / 1000 : 0;
 }
 
 /*

@@ -76,14 +76,28 @@ foreach my $n (1 .. 6)
 is(ask($counter, q{SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 't'}), '6', 'six scans in several workers');
 is(ask($counter, q{SELECT pg_stat_get_xact_numscans('t'::regclass)}), '0', 'none of which is this transaction\'s');
 
-# temporary tables leave nothing in the worker
+# temporary tables leave nothing in the worker, those of a transaction that was rolled back neither
 my ($former, $later) = map { connected() } 1 .. 2;
-foreach my $n (1 .. 3)
+foreach my $ends (['', 'DROP TABLE temporary'], ['', 'DROP TABLE temporary'], [ 'BEGIN;', 'ROLLBACK' ], [ 'BEGIN;', 'ROLLBACK' ])
 {
-	is(ask($former, 'CREATE TEMP TABLE temporary AS SELECT 1 AS a; SELECT a FROM temporary; DROP TABLE temporary'), '1', 'a temporary table');
+	is(ask($former, "$ends->[0] CREATE TEMP TABLE temporary AS SELECT 1 AS a; SELECT a FROM temporary; $ends->[1]"), '1', 'a temporary table');
 	parked($former);
 	is(ask($later, 'SET temp_buffers = 100; SELECT pg_my_temp_schema(); RESET temp_buffers'), '0', 'of which the next session finds nothing');
 	parked($later);
+}
+
+# and who waits for that worker is served by another
+$node->append_conf('postgresql.conf', "polar_ss_backend_max_count = 1\npolar_ss_stall_limit = '1min'");
+$node->reload;
+$node->poll_query_until('postgres', q{SELECT n_backends <= 1 FROM polar_stat_dispatcher}) or die 'too many workers stay';
+my @waiting = map { connected() } 1 .. 4;
+foreach my $n (1 .. 5)
+{
+	ask($former, 'BEGIN; CREATE TEMP TABLE temporary AS SELECT 1 AS a');
+	$_->query('SELECT 1') foreach @waiting;
+	wait_until(sub { return !grep { session($node, $_, 'state') ne 'waiting' } @waiting; }, 'the others to wait');
+	ask($former, 'DROP TABLE temporary; COMMIT');
+	is(join(' ', map { map { /^[DE] (.*)/ } $_->until_ready } @waiting), '1 1 1 1', 'who waited is answered');
 }
 $node->stop;
 done_testing();
