@@ -41,7 +41,7 @@ evaluate_time(ParseState *pstate, Query *query, ParamListInfo params)
 	Tuplestorestate *store = tuplestore_begin_heap(false, false, work_mem);
 	QueryDesc  *execution;
 	TupleTableSlot *slot;
-	TimestampTz time;
+	TimestampTz time = 0;
 	bool		isnull = true;
 
 	if (list_length(rewritten) != 1)

@@ -161,7 +161,8 @@ append_record(StringInfo buf, bool from_sql, TimestampTz time, CachedPlanSource 
 	shared_server_append_int(buf, raw ? raw->stmt_location : 0);
 	shared_server_append_int(buf, raw ? raw->stmt_len : 0);
 	shared_server_append_int(buf, source->num_params);
-	appendBinaryStringInfo(buf, source->param_types, source->num_params * sizeof(Oid));
+	if (source->num_params > 0)
+		appendBinaryStringInfo(buf, source->param_types, source->num_params * sizeof(Oid));
 	shared_server_append_int(buf, source->cursor_options);
 	shared_server_append_int(buf, source->fixed_result);
 	shared_server_append_int(buf, desc ? desc->natts : -1);

@@ -35,7 +35,8 @@ static void
 append_bytes(StringInfo buf, const void *bytes, int length)
 {
 	shared_server_append_int(buf, length);
-	appendBinaryStringInfo(buf, bytes, length);
+	if (length > 0)
+		appendBinaryStringInfo(buf, bytes, length);
 }
 
 /*
