@@ -108,34 +108,6 @@ is(join(' ', map { ask($_, 'SHOW transaction_timeout; SHOW idle_in_transaction_s
 close $_->socket foreach @target, @bystander;
 sessions(0);
 
-# clients that come and go leave neither files nor memory
-sub visit
-{
-	my ($count) = @_;
-	for (1 .. $count)
-	{
-		my $client = connected();
-		ask($client, q{SET app.visitor = '1'; PREPARE p AS SELECT $1::text; EXECUTE p('x')});
-		close $client->socket;
-	}
-	return sessions(0);
-}
-
-sub cost
-{
-	my $pid = dispatcher('pid');
-	my @files = glob "/proc/$pid/fd/*";
-	my ($data) = slurp_file("/proc/$pid/status") =~ /^VmData:\s+(\d+) kB/m or die 'no VmData';
-	return (scalar @files, $data);
-}
-visit(40);
-my ($files, $data) = cost();
-visit($long ? 20_000 : 150);
-my ($files_after, $data_after) = cost();
-cmp_ok($files_after, '<=', $files + 3, "the dispatcher has $files_after files open, and had $files");
-cmp_ok($data_after, '<=', $data + 512, "and $data_after kB of memory, and had $data");
-is(dispatcher('session_memory'), '0', 'no session, no memory of sessions');
-
 # one worker that serves many sessions
 my @guest = map { connected() } 1 .. 12;
 sub move_about { foreach my $round (1 .. $_[0]) { ask($_, "PREPARE p$round AS SELECT 1; EXECUTE p$round; DEALLOCATE p$round") foreach @guest; } return; }
