@@ -98,6 +98,10 @@
 /* What the stock code says to whom an administrator ends */
 #define ADMIN_COMMAND "terminating connection due to administrator command"
 
+/* So many of those who wait may be passed over, by who has waited as long */
+#define OVERTAKES_MAX 100
+#define OVERTAKES_MS 50
+
 /* Of what a worker says, in bytes */
 #define READ_AT_ONCE 8192
 
@@ -156,6 +160,8 @@ typedef struct Session
 	int			sock;
 	Pool	   *pool;
 	int			worker;			/* or -1 */
+	int			last_worker;	/* who has its statements, or -1 */
+	TimestampTz last_begun;		/* since when that is this one */
 	dlist_node	link;			/* in its pool's list, or that of logins */
 	TimestampTz since;
 	char	   *identity;
@@ -676,7 +682,8 @@ bind_session(int session_number, int worker_number)
 	appendBinaryStringInfo(&body, session->identity, session->identity_length);
 	shared_server_append_int(&body, session->image_length);
 	appendBinaryStringInfo(&body, session->image, session->image_length);
-	session->worker = worker_number;
+	session->worker = session->last_worker = worker_number;
+	session->last_begun = worker->begun;
 	shared_server_self->last_bind = now;
 	session->pool->binds++;
 	session->pool->wait_us += now - session->since;
@@ -709,6 +716,32 @@ waiting_since(Pool *pool)
 }
 
 /*
+ * Whom to give a free worker: who waits longest, or somebody who has waited for
+ * nearly as long and was there before, since the worker has kept statements.
+ */
+static Session *
+next_waiting(Pool *pool, Worker *worker)
+{
+	Session    *first = dlist_head_element(Session, link, &pool->waiting);
+	int			looked_at = 0;
+	dlist_iter	iter;
+
+	if (shared_server_force_migrate)
+		return first;
+	dlist_foreach(iter, &pool->waiting)
+	{
+		Session    *session = dlist_container(Session, link, iter.cur);
+
+		if (++looked_at > OVERTAKES_MAX ||
+			TimestampDifferenceExceeds(first->since, session->since, OVERTAKES_MS))
+			break;
+		if (session->last_worker == worker - workers && session->last_begun == worker->begun)
+			return session;
+	}
+	return first;
+}
+
+/*
  * Give the free workers of a pool to its sessions.
  */
 static void
@@ -716,12 +749,11 @@ schedule(Pool *pool)
 {
 	while (!dlist_is_empty(&pool->waiting) && !dlist_is_empty(&pool->free))
 	{
-		Session    *session = dlist_head_element(Session, link, &pool->waiting);
 		Worker	   *worker = shared_server_force_migrate ?
 			dlist_tail_element(Worker, link, &pool->free) :
 			dlist_head_element(Worker, link, &pool->free);
 
-		bind_session(session - sessions, worker - workers);
+		bind_session(next_waiting(pool, worker) - sessions, worker - workers);
 	}
 	if (shared_server_force_migrate && pool->workers < FORCED_WORKERS &&
 		pool->workers > 0 && pool->starting == 0 && GetCurrentTimestamp() >= pool->next_spawn &&
@@ -1011,7 +1043,7 @@ distribute(void)
 		pool = dlist_container(Pool, link, iter.cur);
 		dlist_foreach(each, &pool->waiting)
 		{
-			if (++wanted == workers_max)
+			if (++wanted == workers_used)
 				break;
 		}
 		if (wanted == 0)
@@ -1246,6 +1278,8 @@ register_session(int worker_number, StringInfo body)
 	session->identity = copy_bytes(identity, session->identity_length);
 	session->pool = find_pool(key, key_length, resume, resume_length);
 	session->pool->sessions++;
+	session->last_worker = worker_number;
+	session->last_begun = worker->begun;
 	leave_starting(worker);
 	worker->state = WORKER_BOUND;
 	worker->pool = session->pool;
@@ -1695,6 +1729,7 @@ wake_session(int number)
 	SharedServerSession *slot = &shared_server->sessions[number];
 	SharedServerSaid said;
 	TimestampTz now;
+	bool		crowded;
 
 	if (session->sock < 0 || (slot->state != SHARED_SERVER_PARKED && !session->silent))
 		return;
@@ -1737,7 +1772,12 @@ wake_session(int number)
 	session->pool->waits++;
 	set_state(number, SHARED_SERVER_WAITING);
 	slot->waits++;
+
+	/* one more does not matter where each worker is wanted by somebody */
+	crowded = all_are_wanted(session->pool);
 	dlist_push_tail(&session->pool->waiting, &session->link);
+	if (crowded)
+		return;
 	schedule(session->pool);
 	if (!dlist_is_empty(&session->pool->waiting))
 		schedule_all();
@@ -1777,6 +1817,7 @@ take_client(int sock, const SockAddr *raddr)
 	number = free_sessions[--free_sessions_count];
 	shared_server_self->clients++;
 	sessions[number].sock = sock;
+	sessions[number].last_worker = -1;
 	sessions[number].since = GetCurrentTimestamp();
 	event.data.u64 = EVENT_SESSION | number;
 	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, sock, &event) < 0)
