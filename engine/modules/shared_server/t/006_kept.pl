@@ -238,7 +238,7 @@ sub moves
 	return parks() - $begin;
 }
 my $without = moves();
-cmp_ok($without, '>', 200, 'without a quantum they are moved again and again');
+cmp_ok($without, '>', 50, 'without a quantum they are moved again and again');
 my $processors = `nproc --all`;
 my @working = map { Floe::Test::Protocol->new($node) } 0 .. $processors;
 $_->query('DO $$BEGIN LOOP NULL; END LOOP; END$$') foreach @working;
