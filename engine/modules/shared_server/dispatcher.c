@@ -98,7 +98,7 @@
 /* What the stock code says to whom an administrator ends */
 #define ADMIN_COMMAND "terminating connection due to administrator command"
 
-/* So many of those who wait may be passed over, by who has waited as long */
+/* Who waits is passed over so often, and by those who have waited as long */
 #define OVERTAKES_MAX 100
 #define OVERTAKES_MS 50
 
@@ -162,6 +162,7 @@ typedef struct Session
 	int			worker;			/* or -1 */
 	int			last_worker;	/* who has its statements, or -1 */
 	TimestampTz last_begun;		/* since when that is this one */
+	int			passed_over;	/* by how many, while it waits */
 	dlist_node	link;			/* in its pool's list, or that of logins */
 	TimestampTz since;
 	char	   *identity;
@@ -726,7 +727,7 @@ next_waiting(Pool *pool, Worker *worker)
 	int			looked_at = 0;
 	dlist_iter	iter;
 
-	if (shared_server_force_migrate)
+	if (shared_server_force_migrate || first->passed_over >= OVERTAKES_MAX)
 		return first;
 	dlist_foreach(iter, &pool->waiting)
 	{
@@ -736,7 +737,10 @@ next_waiting(Pool *pool, Worker *worker)
 			TimestampDifferenceExceeds(first->since, session->since, OVERTAKES_MS))
 			break;
 		if (session->last_worker == worker - workers && session->last_begun == worker->begun)
+		{
+			first->passed_over += session != first;
 			return session;
+		}
 	}
 	return first;
 }
@@ -1769,11 +1773,15 @@ wake_session(int number)
 	if (now - session->since < shared_server_quantum * SHARED_SERVER_SILENCE_US)
 		slot->talkative = true;
 	session->since = now;
+	session->passed_over = 0;
 	session->pool->waits++;
 	set_state(number, SHARED_SERVER_WAITING);
 	slot->waits++;
 
-	/* one more does not matter where each worker is wanted by somebody */
+	/*
+	 * One more does not matter where each worker is wanted by somebody; what
+	 * comes with time, keep_time() sees.
+	 */
 	crowded = all_are_wanted(session->pool);
 	dlist_push_tail(&session->pool->waiting, &session->link);
 	if (crowded)

@@ -713,7 +713,8 @@ save_session(StringInfo image)
 /*
  * A worker that has had temporary tables keeps their schema and buffers, which
  * the next session would find; of those whose transaction was rolled back only
- * the buffers.  The dispatcher gives it no other session.
+ * the buffers.  The dispatcher gives it no other session, and has it end: not
+ * before the session is one that waits, which counts for its database (S14).
  */
 static bool
 is_worn(void)
@@ -732,9 +733,7 @@ is_worn(void)
 static void
 let_go_of_session(SharedServerMessageKind kind, StringInfo image)
 {
-	bool		worn = is_worn();
-
-	if (worn)
+	if (is_worn())
 		tell(SHARED_SERVER_WORN, NULL, 0);
 	if (kind == SHARED_SERVER_PARK)
 		tell(kind, image->data, image->len);
@@ -746,8 +745,6 @@ let_go_of_session(SharedServerMessageKind kind, StringInfo image)
 	resetStringInfo(&last_image);
 	appendBinaryStringInfo(&last_image, image->data, image->len);
 	become_nobody();
-	if (worn)
-		proc_exit(0);
 }
 
 /*
@@ -963,14 +960,18 @@ turn_left(void)
 	until = idle_since + shared_server_quantum * SHARED_SERVER_SILENCE_US;
 	if (now >= until)
 	{
-		/* next time it is not waited for */
-		slot->talkative = false;
+		/* next time it is not waited for; who has just come has spoken before */
+		if (!fresh)
+			slot->talkative = false;
 		return 0;
 	}
 	until = Min(until, bound_since + quantum_us);
 
-	/* a timer for each millisecond would cost more than is gained by it */
-	return until > now ? (until - now + 999) / 1000 : 0;
+	/*
+	 * A timer for each millisecond would cost more than is gained by it; a
+	 * clock that was set back must not make it a long one.
+	 */
+	return until > now ? Min((until - now + 999) / 1000, shared_server_quantum) : 0;
 }
 
 /*
