@@ -6,7 +6,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Floe::Test::Protocol;
-use Floe::Test::SharedServer qw(new_shared port ask session);
+use Floe::Test::SharedServer qw(new_shared port ask session settle);
 use Floe::Test::Wait qw(wait_until);
 
 my $node = new_shared('shared', q{
@@ -89,11 +89,11 @@ foreach my $ends (['', 'DROP TABLE temporary'], ['', 'DROP TABLE temporary'], [ 
 # and who waits for that worker is served by another
 $node->append_conf('postgresql.conf', "polar_ss_backend_max_count = 1\npolar_ss_stall_limit = '1min'");
 $node->reload;
-$node->poll_query_until('postgres', q{SELECT n_backends <= 1 FROM polar_stat_dispatcher}) or die 'too many workers stay';
 my @waiting = map { connected() } 1 .. 4;
 foreach my $n (1 .. 5)
 {
 	ask($former, 'BEGIN; CREATE TEMP TABLE temporary AS SELECT 1 AS a');
+	settle($node, 1);
 	$_->query('SELECT 1') foreach @waiting;
 	wait_until(sub { return !grep { session($node, $_, 'state') ne 'waiting' } @waiting; }, 'the others to wait');
 	ask($former, 'DROP TABLE temporary; COMMIT');
