@@ -21,6 +21,7 @@
 #include "miscadmin.h"
 #include "shared_server.h"
 #include "storage/proc.h"
+#include "storage/procarray.h"
 #include "tcop/session_state.h"
 #include "utils/acl.h"
 
@@ -60,8 +61,9 @@ shared_server_cancel_request(int pid, const uint8 *key, int length)
 		if (slot->pid == pid && slot->key_length == length &&
 			timingsafe_bcmp(slot->key, key, length) == 0)
 		{
+			/* as natively, with what it has started: COPY waits for a program */
 			if (slot->worker_pid != 0)
-				kill(slot->worker_pid, SIGINT);
+				kill(-slot->worker_pid, SIGINT);
 			else
 				slot->cancelled = is_to_be_served(slot);
 		}
@@ -83,6 +85,30 @@ refuse_signal(Oid role)
 	return SIGNAL_BACKEND_SUCCESS;
 }
 
+/*
+ * Whose a session is.  Between the login and the moment in which the dispatcher
+ * hears of it only the backend tells.
+ */
+static Oid
+role_of(SharedServerSession *slot, int pid)
+{
+	Oid			role = InvalidOid;
+	int			worker_pid;
+	PGPROC	   *proc;
+
+	LWLockAcquire(shared_server->lock, LW_SHARED);
+	if (slot->state != SHARED_SERVER_FREE)
+		role = slot->role;
+	LWLockRelease(shared_server->lock);
+	if (OidIsValid(role))
+		return role;
+	SpinLockAcquire(&slot->mutex);
+	worker_pid = slot->pid == pid ? slot->worker_pid : 0;
+	SpinLockRelease(&slot->mutex);
+	proc = worker_pid != 0 ? BackendPidGetProc(worker_pid) : NULL;
+	return proc ? proc->roleId : InvalidOid;
+}
+
 static void
 end_terminated_of(SharedServerDispatcher *dispatcher)
 {
@@ -99,16 +125,13 @@ static int
 shared_server_signal(int pid, int sig)
 {
 	SharedServerSession *slot = find_session(pid);
-	Oid			role = InvalidOid;
+	Oid			role;
 	bool		found;
 
 	if (slot == NULL)
 		return prev_signal_session_hook ? prev_signal_session_hook(pid, sig) : SIGNAL_BACKEND_UNKNOWN;
 
-	LWLockAcquire(shared_server->lock, LW_SHARED);
-	if (slot->state != SHARED_SERVER_FREE)
-		role = slot->role;
-	LWLockRelease(shared_server->lock);
+	role = role_of(slot, pid);
 	if (sig != 0 && OidIsValid(role))
 	{
 		int			refused = refuse_signal(role);

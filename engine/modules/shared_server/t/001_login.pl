@@ -1,5 +1,5 @@
 # A login through the shared port is the stock one: the password is asked for, pg_hba.conf sees the client's own address, cancel
-# requests reach the session, and nobody without the token is believed.
+# requests reach the session, also one that has just logged in, and nobody without the token is believed.
 use strict;
 use warnings FATAL => 'all';
 use IO::Socket::INET;
@@ -9,17 +9,20 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Floe::Test::Protocol;
 use Floe::Test::SharedServer qw(new_shared port ask session);
+use Floe::Test::Wait qw(wait_until);
 
 my $node = new_shared('shared');
 my $port = port($node);
 $node->safe_psql('postgres', q{
 	SET password_encryption = 'scram-sha-256';
 	CREATE ROLE with_password LOGIN PASSWORD 'right';
+	CREATE ROLE with_clear_password LOGIN PASSWORD 'right';
 	CREATE ROLE elsewhere LOGIN});
 open my $file, '>', $node->data_dir . '/pg_hba.conf' or die $!;
 print $file qq{
 local all all trust
 host all with_password 127.0.0.1/32 scram-sha-256
+host all with_clear_password 127.0.0.1/32 password
 host all elsewhere 127.0.0.1/32 reject
 host all all 127.0.0.1/32 trust
 };
@@ -70,6 +73,42 @@ is($node->safe_psql('postgres', $active), 't', 'a wrong key cancels nothing');
 cancel($client->pid, $client->key);
 is((grep { /^E ERROR: canceling statement due to user request/ } $client->until_ready), 1, 'the key of the session does');
 is(ask($client, 'SELECT 1'), '1', 'and the session goes on');
+
+# COPY waits for a program, which must end too
+$client->query(q{COPY (SELECT 1) TO PROGRAM 'exec sleep 1000'});
+$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'COPY%'}) or die 'not active';
+my $copying = session($node, $client, 'worker_pid');
+wait_until(sub { return slurp_file("/proc/$copying/task/$copying/children") =~ /\d/; }, 'the program to run');
+cancel($client->pid, $client->key);
+is((grep { /^E ERROR: program "exec sleep 1000" failed/ } $client->until_ready), 1, 'a cancel reaches the program that COPY waits for');
+
+# who has just logged in, and whom the dispatcher has not heard of: it stops while the password is asked for
+sub until_asked
+{
+	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) or die $!;
+	my $startup = "user\0with_clear_password\0database\0postgres\0\0";
+	syswrite $socket, pack('N N a*', 8 + length $startup, 196608, $startup);
+	sysread $socket, my $asked, 9;
+	is($asked, 'R' . pack('N N', 8, 3), 'a password is asked for');
+	return $socket;
+}
+sub say_password { my ($socket) = @_; return syswrite $socket, 'p' . pack('N', 10) . "right\0"; }
+sub dispatcher { return $node->safe_psql('postgres', 'SELECT pid FROM polar_stat_dispatcher'); }
+local $SIG{PIPE} = 'IGNORE';
+my $new = until_asked();
+my $dispatcher = dispatcher();
+kill 'STOP', $dispatcher;
+say_password($new);
+my $said = '';
+while ($said !~ /Z\x00{3}\x05I\z/ && sysread $new, my $piece, 4096) { $said .= $piece; }
+my $id = $said =~ /K\x00{3}\x0c(.{4})/s ? unpack 'N', $1 : die 'no key';
+($status, $out, $error) = $node->psql('postgres', "SELECT pg_terminate_backend($id)");
+kill 'CONT', $dispatcher;
+is($out, 't', 'who has just logged in can be terminated');
+$said = '';
+syswrite $new, 'X' . pack 'N', 4;
+while (sysread $new, my $piece, 4096) { $said .= $piece; }
+like($said, qr/C57P01\0/, 'and is told');
 
 # who has no token is not believed
 my $socket = IO::Socket::UNIX->new(Peer => $node->host . '/.s.PGSQL.' . $node->port) or die $!;
