@@ -131,12 +131,15 @@ shared_server_await_bytes(int sock, int count)
 
 /*
  * Is the rest there?  If not, the socket waits for it, unless it will never
- * come.
+ * come.  It may be there although nobody sees it: we look no further than to
+ * urgent data, which the kernel counts with the rest.  The stock code passes
+ * them over; we would be woken for ever.
  */
 static SharedServerSaid
 await_rest(int sock, int needed)
 {
 	struct pollfd hangup = {.fd = sock,.events = POLLRDHUP};
+	struct pollfd rest = {.fd = sock,.events = POLLIN};
 	int			there;
 
 	/* one that has hung up may have said the rest before, since we looked */
@@ -144,7 +147,10 @@ await_rest(int sock, int needed)
 		return ioctl(sock, FIONREAD, &there) == 0 && there >= needed ?
 			SHARED_SERVER_SAID_SOMETHING : SHARED_SERVER_SAID_GOODBYE;
 	shared_server_await_bytes(sock, needed);
-	return SHARED_SERVER_SAID_PART;
+	if (poll(&rest, 1, 0) == 0)
+		return SHARED_SERVER_SAID_PART;
+	shared_server_await_bytes(sock, 1);
+	return SHARED_SERVER_SAID_SOMETHING;
 }
 
 /*

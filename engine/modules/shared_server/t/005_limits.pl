@@ -5,7 +5,7 @@ use warnings FATAL => 'all';
 use IO::Socket::INET;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
-use Socket qw(SOL_SOCKET SO_LINGER);
+use Socket qw(SOL_SOCKET SO_LINGER IPPROTO_TCP TCP_NODELAY MSG_OOB);
 use Test::More;
 use Floe::Test::Protocol;
 use Floe::Test::SharedServer qw(new_shared port ask session settle);
@@ -53,6 +53,31 @@ push @client, connected();
 is(ask($client[-1], 'SELECT 1'), '1', 'a hundred that say nothing stop no login');
 close $_ foreach @silent;
 $node->poll_query_until('postgres', 'SELECT n_login = 0 FROM polar_stat_dispatcher') or fail('they stay');
+settle($node, 2);
+
+# urgent data, which nobody has asked for, are passed over as natively: nobody waits for the bytes behind them for ever
+sub say_urgently
+{
+	my ($socket, $before, $behind) = @_;
+	setsockopt $socket, IPPROTO_TCP, TCP_NODELAY, 1;
+	send $socket, $before, 0;
+	send $socket, 'x', MSG_OOB;
+	send $socket, $behind, 0;
+	return;
+}
+my $urgent = connected();
+settle($node, 2);
+say_urgently($urgent->socket, "Q\0", "\0\0\x0dSELECT 1\0");
+is((join ' ', map { /^D (.*)/ } $urgent->until_ready), '1', 'urgent data inside a message');
+close $urgent->socket;
+$urgent = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Proto => 'tcp') or die $!;
+my $startup = "user\0u0\0database\0postgres\0\0";
+my $packet = pack 'N N a*', 8 + length $startup, 196608, $startup;
+say_urgently($urgent, substr($packet, 0, 2), substr $packet, 2);
+my $welcome = '';
+while ($welcome !~ /Z\x00{3}\x05I\z/ && sysread $urgent, my $piece, 4096) { $welcome .= $piece; }
+like($welcome, qr/^R/, 'and inside of who somebody is');
+close $urgent;
 settle($node, 2);
 
 # what can be told to no other worker is native from the start, with a key that works
