@@ -27,6 +27,7 @@
 
 #include <math.h>
 
+#include "access/parallel.h"
 #include "access/xact.h"
 #include "catalog/pg_authid.h"
 #include "libpq/libpq.h"
@@ -391,6 +392,7 @@ shared_server_apply_identity(StringInfo buf)
 	FrontendProtocol = MyProcPort->proto;
 	memcpy(&MyStartTimestamp, shared_server_get_bytes(buf, sizeof(MyStartTimestamp)), sizeof(MyStartTimestamp));
 	MyStartTime = timestamptz_to_time_t(MyStartTimestamp);
+	reset_formatted_start_time();
 	shared_server_apply_relayed(buf);
 	name = shared_server_get_string(buf);
 	MyProcPort->remote_host = pstrdup(name ? name : "");
@@ -531,6 +533,12 @@ is_tied_to_worker(struct config_generic *gen)
 		((gen->flags & GUC_CUSTOM_PLACEHOLDER) && pg_strncasecmp(gen->name, "plpgsql.", 8) == 0);
 }
 
+static bool
+is_of_session(const char *name)
+{
+	return find_option(name, false, false, ERROR)->source == PGC_S_SESSION;
+}
+
 /*
  * Save what changes.  Returns why that is impossible, or NULL.
  */
@@ -546,6 +554,12 @@ shared_server_append_image(StringInfo buf)
 	if (reported == NULL)
 		find_reported();
 	part = begin_part(buf);
+
+	/* Names may be another's by then, or nobody's */
+	shared_server_append_int(buf, GetSessionUserId());
+	shared_server_append_int(buf, is_of_session("session_authorization") && GetSessionUserIsSuperuser());
+	shared_server_append_int(buf, GetCurrentRoleId());
+	shared_server_append_int(buf, is_of_session("role") && current_role_is_superuser);
 	changed = changed_variables(&count, true);
 	for (int i = 0; i < count; i++)
 	{
@@ -602,9 +616,6 @@ shared_server_append_image(StringInfo buf)
 	}
 	shared_server_append_string(buf, NULL);
 
-	/* Names may be another's by then */
-	shared_server_append_int(buf, GetSessionUserId());
-	shared_server_append_int(buf, GetCurrentRoleId());
 	end_part(buf, part);
 
 	/* What the client believes */
@@ -676,6 +687,19 @@ believe(struct config_generic *gen, const char *value)
 	pfree(current);
 }
 
+/*
+ * Say SET ROLE or SET SESSION AUTHORIZATION again, who has been set by the caller.
+ * As in a parallel worker the catalogs are not asked: what the session was
+ * allowed once it keeps, as natively, and the role may have another name now.
+ */
+static void
+set_role_variable(const char *name, const char *value, GucContext context, Oid role)
+{
+	InitializingParallelWorker = true;
+	set_variable(name, value, PGC_S_SESSION, context, role);
+	InitializingParallelWorker = false;
+}
+
 static void
 apply_settings(StringInfo buf)
 {
@@ -683,7 +707,10 @@ apply_settings(StringInfo buf)
 	const char *role_name = NULL;
 	GucContext	role_context = PGC_USERSET;
 	Oid			role_setter = InvalidOid;
-	Oid			user;
+	Oid			user = shared_server_get_int(buf);
+	bool		user_is_superuser = shared_server_get_int(buf);
+	Oid			current = shared_server_get_int(buf);
+	bool		current_is_superuser = shared_server_get_int(buf);
 
 	forget_settings();
 
@@ -699,27 +726,31 @@ apply_settings(StringInfo buf)
 			role_name = value;
 			role_context = context;
 			role_setter = role;
-			continue;
 		}
-		set_client_variable(name, value, PGC_S_SESSION, context, role);
+		else if (strcmp(name, "session_authorization") == 0)
+		{
+			SetSessionAuthorization(user, user_is_superuser);
+			set_role_variable(name, value, context, role);
+		}
+		else
+			set_client_variable(name, value, PGC_S_SESSION, context, role);
 	}
 
 	/* SET and RESET SESSION AUTHORIZATION say SET ROLE NONE as well */
 	if (role_name)
-		set_client_variable("role", role_name, PGC_S_SESSION, role_context, role_setter);
-	else if (find_option("role", false, false, ERROR)->source == PGC_S_SESSION)
+	{
+		SetCurrentRoleId(current, current_is_superuser);
+		set_role_variable("role", role_name, role_context, role_setter);
+	}
+	else if (is_of_session("role"))
 		set_client_variable("role", NULL, PGC_S_SESSION, PGC_USERSET, InvalidOid);
 	while ((name = shared_server_get_string(buf)) != NULL)
 	{
 		set_variable(name, "", PGC_S_SESSION, PGC_USERSET, BOOTSTRAP_SUPERUSERID);
 		set_variable(name, NULL, PGC_S_SESSION, PGC_USERSET, BOOTSTRAP_SUPERUSERID);
 	}
-
-	user = shared_server_get_int(buf);
-	if (user != GetSessionUserId() || (Oid) shared_server_get_int(buf) != GetCurrentRoleId())
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("the role of the session has been renamed or dropped")));
+	if (user != GetSessionUserId() || current != GetCurrentRoleId())
+		elog(ERROR, "the session has another role after it was restored");
 }
 
 static void

@@ -80,17 +80,20 @@ static uint32 restoring = 0;
 
 /*
  * The statement that stands at a place of a text, or NULL if the text is
- * empty.  Notices have been given when it was prepared.
+ * empty.  Notices have been given when it was prepared, and what settings allow
+ * it was allowed then.
  */
 static RawStmt *
 parse_statement(const char *text, int location, int length, bool from_sql)
 {
 	CommandDest destination = whereToSendOutput;
+	int			quote = backslash_quote;
 	List	   *volatile trees = NIL;
 	volatile bool failed = false;
 	MemoryContext context = CurrentMemoryContext;
 
 	whereToSendOutput = DestNone;
+	backslash_quote = BACKSLASH_QUOTE_ON;
 	PG_TRY();
 	{
 		trees = raw_parser(text, RAW_PARSE_DEFAULT);
@@ -102,6 +105,7 @@ parse_statement(const char *text, int location, int length, bool from_sql)
 		failed = true;
 	}
 	PG_END_TRY();
+	backslash_quote = quote;
 	whereToSendOutput = destination;
 	if (failed)
 		return NULL;

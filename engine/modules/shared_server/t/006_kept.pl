@@ -114,12 +114,13 @@ my @blocker = map { connected() } 1 .. 2;
 # What a session says in another worker than its present one.
 sub elsewhere
 {
-	my ($client, $text) = @_;
+	my ($client, $text, @others) = @_;
+	@others = @blocker unless @others;
 	return wait_until(
 		sub {
 			my $here = ask($client, 'SELECT pg_backend_pid()');
 			# both workers are busy, and the one where it was stays so
-			my %by = map { ask($_, 'BEGIN'); ask($_, 'SELECT pg_backend_pid()') => $_ } @blocker;
+			my %by = map { ask($_, 'BEGIN'); ask($_, 'SELECT pg_backend_pid()') => $_ } @others;
 			my $there = delete $by{$here};
 			ask($_, 'COMMIT') foreach values %by;
 			my $answer = $there ? ask($client, $text) : undef;
@@ -135,6 +136,24 @@ is(elsewhere($one, 'EXECUTE d(2)'), 'answer: 12', 'is everywhere');
 elsewhere($one, 'DEALLOCATE d');
 like(run($one, 'd', 1), qr/prepared statement "d" does not exist/, 'dropped elsewhere');
 like(elsewhere($one, 'EXECUTE d(2)'), qr/prepared statement "d" does not exist/, 'it is gone everywhere');
+
+# what was allowed once stays allowed: the text of a statement, a role
+ask($one, q{PREPARE q AS SELECT E'a\\'b'; SELECT 1});
+is(elsewhere($one, 'EXECUTE q'), q{answer: a'b}, 'a backslash before a quote');
+ask($one, 'SET backslash_quote = off');
+is(elsewhere($one, 'EXECUTE q'), q{answer: a'b}, 'which could not be written any more');
+ask($one, 'RESET backslash_quote; DEALLOCATE q');
+$node->safe_psql('postgres', 'CREATE ROLE set_once; CREATE ROLE member LOGIN; GRANT set_once TO member');
+my ($member, @member_blocker) = map { connected(user => 'member') } 0 .. 2;
+ask($member, 'SET ROLE set_once');
+ask($two, 'SET ROLE set_once; SET SESSION AUTHORIZATION member');
+$node->safe_psql('postgres', 'REVOKE set_once FROM member');
+is(elsewhere($member, 'SELECT current_user, session_user', @member_blocker), 'answer: set_once|member', 'a role that could not be set any more');
+$node->safe_psql('postgres', 'ALTER ROLE set_once RENAME TO renamed; ALTER ROLE member RENAME TO member_renamed');
+is(elsewhere($member, 'SELECT current_user, session_user, current_setting($$role$$)', @member_blocker), 'answer: renamed|member_renamed|set_once', 'one that has another name now');
+is(elsewhere($two, 'SELECT current_user, session_user'), 'answer: member_renamed|member_renamed', 'also as the user of the session');
+ask($two, 'RESET SESSION AUTHORIZATION; RESET ROLE');
+close $_->socket foreach $member, @member_blocker;
 
 # a session that takes the place of another finds nothing of it
 my $before = connected();
