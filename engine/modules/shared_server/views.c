@@ -74,7 +74,6 @@ polar_stat_get_session(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	bool		all = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
-	char	   *own = GetUserNameFromId(GetUserId(), false);
 
 	InitMaterializedSRF(fcinfo, 0);
 	for (int i = 0; shared_server && i < shared_server->sessions_max; i++)
@@ -94,7 +93,8 @@ polar_stat_get_session(PG_FUNCTION_ARGS)
 		LWLockRelease(shared_server->lock);
 		if (seen.state == SHARED_SERVER_FREE)
 			continue;
-		if (!all && strcmp(NameStr(seen.user), own) != 0)
+		/* names may be another's by now */
+		if (!all && seen.role != GetUserId())
 			continue;
 		SpinLockAcquire(&slot->mutex);
 		pid = slot->pid;

@@ -302,6 +302,15 @@ like($error, qr/permission denied to terminate process/, 'a stranger may not ter
 ($status, $out, $error) = $node->psql('postgres', 'SELECT pg_terminate_backend(' . $plain->pid . ', 60000)', extra_params => [ '-U', 'plain' ]);
 is($out, 't', 'its own role may');
 
+# a role that is given the name of another sees none of its sessions
+my $former = connected(user => 'plain');
+$node->safe_psql('postgres', 'ALTER ROLE plain RENAME TO renamed_plain; CREATE ROLE plain LOGIN');
+is($node->safe_psql('postgres', 'SET ROLE plain; SELECT count(*) FROM polar_stat_session'), '0', 'sessions are those of a role, not of its name');
+is($node->safe_psql('postgres', 'SET ROLE renamed_plain; SELECT count(*) FROM polar_stat_session'), '1', 'whatever its name is');
+close $former->socket;
+$node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM polar_stat_session WHERE session_pid = ' . $former->pid) or fail('its session stays');
+$node->safe_psql('postgres', 'DROP ROLE plain; ALTER ROLE renamed_plain RENAME TO plain');
+
 # limits of connections count sessions, parked or not, and no workers
 $node->safe_psql('postgres', 'CREATE ROLE limited LOGIN CONNECTION LIMIT 2');
 my @limited = map { connected(user => 'limited') } 1 .. 2;
