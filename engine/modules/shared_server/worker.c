@@ -463,6 +463,16 @@ is_too_large(void)
 }
 
 /*
+ * After the end of a dispatcher the slot may be somebody else's.  Caller holds
+ * its mutex.
+ */
+static bool
+is_our_slot(void)
+{
+	return dispatcher->pid == dispatcher_pid;
+}
+
+/*
  * Take as much of what all sessions may have as this one needs now.
  */
 static bool
@@ -472,9 +482,8 @@ reserve_memory(int needed)
 	uint64		limit = (uint64) shared_server_shared_memory_size * 1024;
 	bool		enough = true;
 
-	/* after the end of a dispatcher the slot may be somebody else's */
 	SpinLockAcquire(&slot->mutex);
-	if (slot->worker_pid != MyProcPid || dispatcher->pid != dispatcher_pid)
+	if (slot->worker_pid != MyProcPid || !is_our_slot())
 		enough = false;
 	else if (needed > slot->memory)
 	{
@@ -530,6 +539,11 @@ shared_server_cancel_key(int32 *pid, uint8 *key, int length)
 					(errcode(ERRCODE_INTERNAL_ERROR),
 					 errmsg("could not generate random cancel key")));
 		SpinLockAcquire(&slot->mutex);
+		if (!is_our_slot())
+		{
+			SpinLockRelease(&slot->mutex);
+			lost_dispatcher();
+		}
 		memcpy(slot->key, own, length);
 		slot->key_length = length;
 		slot->worker_pid = MyProcPid;
@@ -551,8 +565,7 @@ shared_server_cancel_key(int32 *pid, uint8 *key, int length)
 }
 
 /*
- * Begin or end to be whom signals for the session reach.  After the end of a
- * dispatcher the slot may be somebody else's.
+ * Begin or end to be whom signals for the session reach.
  */
 static void
 set_cancel_target(bool begin)
@@ -561,6 +574,11 @@ set_cancel_target(bool begin)
 	bool		ending = false;
 
 	SpinLockAcquire(&slot->mutex);
+	if (begin && !is_our_slot())
+	{
+		SpinLockRelease(&slot->mutex);
+		lost_dispatcher();
+	}
 	if (begin)
 	{
 		slot->worker_pid = MyProcPid;

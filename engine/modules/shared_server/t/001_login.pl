@@ -131,5 +131,26 @@ $native->query('SELECT pg_sleep(1000)');
 $node->poll_query_until('postgres', $active) or die 'not active';
 cancel($native->pid, $native->key);
 is((grep { /^E ERROR: canceling statement due to user request/ } $native->until_ready), 1, 'and is cancelled by its key');
+
+# who logs in while the dispatcher ends leaves the places of the next one's sessions alone
+$node->append_conf('postgresql.conf', 'polar_enable_shared_server = on');
+$node->reload;
+$node->poll_query_until('postgres', 'SELECT current_setting($$polar_enable_shared_server$$)::bool');
+my $late = until_asked();
+$dispatcher = dispatcher();
+kill 'TERM', $dispatcher;
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM polar_stat_dispatcher WHERE pid <> $dispatcher") or die 'no other dispatcher';
+my @next = map { Floe::Test::Protocol->to_port($port) } 0 .. 4;
+say_password($late);
+$said = '';
+while (sysread $late, my $piece, 4096) { $said .= $piece; }
+like($said, qr/C57P01\0/, 'who logs in while the dispatcher ends is told');
+foreach my $one (@next)
+{
+	$one->query('SELECT pg_sleep(1000)');
+	$node->poll_query_until('postgres', $active) or die 'not active';
+	cancel($one->pid, $one->key);
+	is((grep { /^E ERROR: canceling statement due to user request/ } $one->until_ready), 1, 'each has its own key');
+}
 $node->stop;
 done_testing();
