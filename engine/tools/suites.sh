@@ -12,10 +12,10 @@ and isolation (with the engine's defaults), and regress-shared-moved (through th
 transaction in another worker). --quick leaves these five out.
 --long has regress run all tests, adds regress-size-8kB, regress-size-0 and regress-size-max, which run PostgreSQL's
 suite with every bulk size at that value, one after another, the first two with small pools; adds through the port of
-shared sessions regress-shared and isolation-shared with the defaults, isolation-shared-moved, regress-shared-two on
-two workers, -three at three dispatchers, each transaction in another worker, -dedicated where something pins each session, -off with the feature off; and takes the long form
-of the modules' tests where they have one. --list only names the suites. One TAP file of testkit or a module is
-named like page_repair/011_tls. --sanitize runs them on an engine built with the address and undefined-behaviour
+shared sessions regress-shared and isolation-shared with the defaults, isolation-shared-moved, and of both -two on two
+workers, -three at three dispatchers, each transaction in another worker, -dedicated where something pins each session,
+-off with the feature off; and takes the long form of the modules' tests where they have one. --list only names the
+suites. One TAP file of testkit or a module is named like page_repair/011_tls. --sanitize runs them on an engine built with the address and undefined-behaviour
 sanitizers, several times slower; any report of theirs is a failure. FLOE_TEST_DISPATCHERS=3 in the environment runs
 shared_server's tests with as many dispatchers, but for those that say how many they want.
 The last line reads "N passed, N failed, N skipped"; the exit status is 1 when anything failed. Right before it each
@@ -500,8 +500,9 @@ test_verb() {
     shift
   done
   # Run when they are named, or with --long
-  local optional=' regress-size-8kB regress-size-0 regress-size-max regress-shared regress-shared-two'
-  optional+=' regress-shared-three regress-shared-dedicated regress-shared-off isolation-shared isolation-shared-moved '
+  local optional=' regress-size-8kB regress-size-0 regress-size-max' setting
+  for setting in '' -two -three -dedicated -off; do optional+=" regress-shared$setting isolation-shared$setting"; done
+  optional+=' isolation-shared-moved '
   local own='regress-flashback-log regress-defaults regress regress-shared-moved isolation'
   known=" $own patches indent verify $(modules_longest_first | tr '\n' ' ')testkit "
   if [ -n "$list" ]; then

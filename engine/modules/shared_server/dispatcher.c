@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "common/hashfn.h"
+#include "common/string.h"
 #include "lib/ilist.h"
 #include "libpq/libpq.h"
 #include "libpq/pqsignal.h"
@@ -314,11 +315,11 @@ idle_timeout_of(int number)
 }
 
 /*
- * The last words to a client that nobody serves, in the protocol's form.  What
- * does not fit into its socket is lost.
+ * The last words to a client that nobody serves, in the protocol's form, with a
+ * detail unless that is NULL.  What does not fit into its socket is lost.
  */
 static void
-say_fatal(int sock, const char *sqlstate, const char *message)
+say_fatal(int sock, const char *sqlstate, const char *message, const char *detail)
 {
 	StringInfoData text;
 	uint32		length;
@@ -327,6 +328,8 @@ say_fatal(int sock, const char *sqlstate, const char *message)
 	appendStringInfoChar(&text, PqMsg_ErrorResponse);
 	appendBinaryStringInfo(&text, "\0\0\0\0", 4);
 	appendStringInfo(&text, "SFATAL%cVFATAL%cC%s%cM%s%c", 0, 0, sqlstate, 0, message, 0);
+	if (detail)
+		appendStringInfo(&text, "D%s%c", detail, 0);
 	appendStringInfoChar(&text, '\0');
 	length = pg_hton32((uint32) text.len - 1);
 	memcpy(text.data + 1, &length, sizeof(length));
@@ -386,7 +389,7 @@ close_session(int number)
 static void
 end_session(int number, const char *sqlstate, const char *message)
 {
-	say_fatal(sessions[number].sock, sqlstate, message);
+	say_fatal(sessions[number].sock, sqlstate, message, NULL);
 	close_session(number);
 }
 
@@ -1318,11 +1321,51 @@ register_session(int worker_number, StringInfo body)
  * waits in vain.  Who is parked is told when it speaks.
  */
 static void
-end_pool(Pool *pool)
+end_pool(Pool *pool, const char *detail)
 {
 	while (!dlist_is_empty(&pool->waiting))
-		end_waiting(dlist_head_element(Session, link, &pool->waiting) - sessions, "57P01",
-					"terminating connection because its role or database has changed");
+	{
+		int			number = dlist_head_element(Session, link, &pool->waiting) - sessions;
+
+		dlist_delete(&sessions[number].link);
+		say_fatal(sessions[number].sock, "57P01",
+				  "terminating connection because its role or database has changed", detail);
+		close_session(number);
+	}
+}
+
+/*
+ * A worker was not let in.  Where that is for good, as far as anybody can tell,
+ * nobody is to wait for another try.
+ */
+static void
+hear_refusal(Pool *pool, const char *response)
+{
+	static const char *const for_good[] = {
+		"3D000",				/* there is no such database */
+		"28000",				/* nor such a role, or it may not log in */
+		"42501",				/* it may not connect to the database */
+		"55000",				/* which takes no connections */
+	};
+	const char *sqlstate = "";
+	const char *message = NULL;
+
+	/* each field has a letter, and a zero at its end, as the whole has */
+	for (const char *field = response; *field; field += strlen(field) + 1)
+	{
+		if (*field == PG_DIAG_SQLSTATE)
+			sqlstate = field + 1;
+		else if (*field == PG_DIAG_MESSAGE_PRIMARY)
+			message = field + 1;
+	}
+	/* names in it are of the server's encoding, which a client may not know */
+	if (message && !pg_is_ascii(message))
+		message = NULL;
+	for (int i = 0; i < lengthof(for_good); i++)
+	{
+		if (strcmp(sqlstate, for_good[i]) == 0)
+			end_pool(pool, message);
+	}
 }
 
 /*
@@ -1374,13 +1417,20 @@ serve_worker(int number, SharedServerHeader *header, StringInfo body)
 					ereport(LOG,
 							(errmsg("a worker for database \"%s\" does not fit the sessions that wait for it",
 									shared_server_get_string(&names))));
-					end_pool(worker->pool);
+					end_pool(worker->pool, NULL);
 					return false;
 				}
 				leave_starting(worker);
 				release_worker(number);
 				return true;
 			}
+
+		case SHARED_SERVER_REFUSED:
+			if (worker->state != WORKER_STARTING || body->len < 2 ||
+				body->data[body->len - 1] != '\0' || body->data[body->len - 2] != '\0')
+				return false;
+			hear_refusal(worker->pool, body->data);
+			return true;
 
 		case SHARED_SERVER_WORN:
 			if (worker->state != WORKER_BOUND || header->session != session)
@@ -1818,7 +1868,7 @@ take_client(int sock, const SockAddr *raddr)
 
 	if (free_sessions_count == 0)
 	{
-		say_fatal(sock, "53300", "sorry, too many clients already");
+		say_fatal(sock, "53300", "sorry, too many clients already", NULL);
 		close(sock);
 		return;
 	}
@@ -2291,7 +2341,7 @@ shared_server_dispatcher_exit(int code, Datum arg)
 		SharedServerSession *slot = &shared_server->sessions[i];
 
 		if (slot->state == SHARED_SERVER_PARKED || slot->state == SHARED_SERVER_WAITING)
-			say_fatal(sessions[i].sock, "57P01", ADMIN_COMMAND);
+			say_fatal(sessions[i].sock, "57P01", ADMIN_COMMAND, NULL);
 		slot->state = SHARED_SERVER_FREE;
 
 		/* the next dispatcher may never come to this slot */

@@ -185,6 +185,7 @@ typedef enum SharedServerMessageKind
 	SHARED_SERVER_HELLO = 0x53530001,	/* the token was right: send the rest */
 	SHARED_SERVER_REGISTER,		/* key, identity, image: logged in */
 	SHARED_SERVER_READY,		/* key: a spawned worker can take a session */
+	SHARED_SERVER_REFUSED,		/* an ErrorResponse: why it cannot be one */
 	SHARED_SERVER_WORN,			/* it ends when it lets go of its session */
 	SHARED_SERVER_PARK,			/* image: the session is the dispatcher's */
 	SHARED_SERVER_PINNED,		/* reason, empty when it has gone */

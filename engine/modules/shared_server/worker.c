@@ -72,6 +72,7 @@ static int	dispatcher_pid = 0;
 /* The slot of the session that this process serves, or -1 */
 static int	session = -1;
 
+static bool starting = false;	/* without a client, and no worker yet */
 static bool registered = false;
 static bool native = false;
 static bool yield_wanted = false;
@@ -137,9 +138,16 @@ nowhere_is_send_pending(void)
 {
 	return false;
 }
+
+/*
+ * What ends a worker before it is one, the dispatcher is told in the words that
+ * a client would have been.
+ */
 static int
 nowhere_putmessage(char msgtype, const char *s, size_t len)
 {
+	if (starting && msgtype == PqMsg_ErrorResponse)
+		(void) shared_server_send(control, SHARED_SERVER_REFUSED, -1, s, len, -1);
 	return 0;
 }
 static void
@@ -373,6 +381,7 @@ shared_server_adopt(Port *port, const char *data, int length)
 		session = -1;
 		client_methods = PqCommMethods;
 		PqCommMethods = &nowhere;
+		starting = true;
 		ReserveExternalFD();
 		MemoryContextSwitchTo(old);
 		return ADOPT_SESSION;
@@ -1080,6 +1089,7 @@ register_worker(void)
 	else
 	{
 		(void) shared_server_append_image(&part);
+		starting = false;
 		tell(SHARED_SERVER_READY, all.data, all.len);
 		show_free();
 		MyProcPort->sock = PGINVALID_SOCKET;

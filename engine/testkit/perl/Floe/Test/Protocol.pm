@@ -134,6 +134,16 @@ sub sqlstate { my ($self) = @_; return $self->{sqlstate}; }
 
 =pod
 
+=item $client->detail
+
+The detail of the last error, or nothing.
+
+=cut
+
+sub detail { my ($self) = @_; return $self->{detail}; }
+
+=pod
+
 =item $client->socket
 
 The socket, for a client that behaves badly.
@@ -352,7 +362,7 @@ sub _words
 	if ($type eq 'N' || $type eq 'E')
 	{
 		my %field = map { /^(.)(.*)/s } split /\0/, $body;
-		$self->{sqlstate} = $field{C} if $type eq 'E';
+		@$self{qw(sqlstate detail)} = ($field{C}, $field{D} // '') if $type eq 'E';
 		return "$type $field{V}: $field{M}";
 	}
 	if ($type eq 'D')
