@@ -881,7 +881,6 @@ is_stuck(TimestampTz now)
 	for (int i = 0; i < workers_used; i++)
 	{
 		PGPROC	   *proc;
-		uint32		class;
 
 		/* a login waits for nobody's transaction */
 		if (workers[i].pool == NULL)
@@ -889,10 +888,7 @@ is_stuck(TimestampTz now)
 		if (workers[i].state != WORKER_BOUND)
 			return false;
 		proc = BackendPidGetProc(shared_server->sessions[workers[i].session].worker_pid);
-		if (proc == NULL)
-			return false;
-		class = *(volatile uint32 *) &proc->wait_event_info & 0xFF000000;
-		if (class != PG_WAIT_CLIENT && class != PG_WAIT_LOCK)
+		if (proc == NULL || !shared_server_waits(proc))
 			return false;
 	}
 	return shared_server_others_stuck(now);

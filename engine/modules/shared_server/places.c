@@ -140,6 +140,41 @@ shared_server_last_growth(void)
 	return last;
 }
 
+static uint32
+wait_class_of(PGPROC *proc)
+{
+	return *(volatile uint32 *) &proc->wait_event_info & 0xFF000000;
+}
+
+/*
+ * Does this process wait for its client, or for a lock?  So does the leader of a
+ * parallel query when each of its workers waits for a lock, or for the others.
+ * Without locks: it is asked again.
+ */
+bool
+shared_server_waits(PGPROC *proc)
+{
+	uint32		class = wait_class_of(proc);
+	bool		any = false;
+
+	if (class == PG_WAIT_CLIENT || class == PG_WAIT_LOCK)
+		return true;
+	if (class != PG_WAIT_IPC)
+		return false;
+	for (int i = 0; i < MaxBackends; i++)
+	{
+		PGPROC	   *member = GetPGProcByNumber(i);
+
+		if (member == proc || *(PGPROC *volatile *) &member->lockGroupLeader != proc)
+			continue;
+		class = wait_class_of(member);
+		if (class != PG_WAIT_LOCK && class != PG_WAIT_IPC)
+			return false;
+		any = any || class == PG_WAIT_LOCK;
+	}
+	return any;
+}
+
 /*
  * Does no worker of another dispatcher work?  As is_stuck() says of our own.
  * Free ones could; those of a dispatcher that does nothing cannot.
@@ -162,12 +197,9 @@ shared_server_others_stuck(TimestampTz now)
 	for (int i = 0; i < MaxBackends; i++)
 	{
 		SharedServerWorker worker = shared_server_workers[i];
-		uint32		class;
 
-		if (!OidIsValid(worker.database) || !awake[worker.dispatcher])
-			continue;
-		class = *(volatile uint32 *) &GetPGProcByNumber(i)->wait_event_info & 0xFF000000;
-		if (class != PG_WAIT_CLIENT && class != PG_WAIT_LOCK)
+		if (OidIsValid(worker.database) && awake[worker.dispatcher] &&
+			!shared_server_waits(GetPGProcByNumber(i)))
 			return false;
 	}
 	return true;

@@ -363,6 +363,7 @@ extern int	shared_server_all_quitting(TimestampTz now);
 extern int	shared_server_other_pools(void);
 extern TimestampTz shared_server_last_bind(void);
 extern TimestampTz shared_server_last_growth(void);
+extern bool shared_server_waits(struct PGPROC *proc);
 extern bool shared_server_others_stuck(TimestampTz now);
 extern int	shared_server_other_needs(TimestampTz now, SharedServerNeed *neediest);
 extern bool shared_server_is_needier(const SharedServerNeed *one, const SharedServerNeed *other);

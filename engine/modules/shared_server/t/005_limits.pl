@@ -165,5 +165,22 @@ is(ask($client[2], 'BEGIN'), '', 'when each worker waits for its client another 
 is(ask($client[3], 'SELECT 1'), '1', 'and another');
 ask($client[$_], 'ROLLBACK') foreach 0 .. 2;
 settle($node, 2);
+
+# nor does one work that waits for the workers of its parallel query, which wait for a lock
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION lock_share(int) RETURNS int LANGUAGE plpgsql PARALLEL SAFE AS
+		'BEGIN PERFORM pg_advisory_xact_lock_shared($1); RETURN 1; END';
+	CREATE TABLE many AS SELECT a FROM generate_series(1, 1000) a; ALTER TABLE many SET (parallel_workers = 2)});
+my $holder = $node->background_psql('postgres');
+$holder->query_safe('SELECT pg_advisory_lock(7)');
+my @leader = @client[ 0 .. 1 ];
+ask($_, q{SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
+	SET parallel_leader_participation = off; SET debug_parallel_query = on}) foreach @leader;
+$_->query('SELECT count(lock_share(7)) FROM many') foreach @leader;
+$node->poll_query_until('postgres', q{SELECT count(DISTINCT leader_pid) = 2 AND bool_and(wait_event_type = 'Lock')
+	FROM pg_stat_activity WHERE backend_type = 'parallel worker'}) or die 'no parallel query waits';
+is(ask($client[2], 'SELECT 1'), '1', 'when each waits for parallel workers that wait for a lock another is started');
+$holder->quit;
+is(join(' ', map { map { /^[DE] (.*)/ } $_->until_ready } @leader), '1000 1000', 'and they go on');
 $node->stop;
 done_testing();
