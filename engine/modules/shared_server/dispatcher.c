@@ -1331,17 +1331,16 @@ end_pool(Pool *pool, const char *detail)
 }
 
 /*
- * A worker was not let in.  Where that is for good, as far as anybody can tell,
- * nobody is to wait for another try.
+ * A worker was not let in.  Unless that may pass, nobody is to wait for another
+ * try.
  */
 static void
 hear_refusal(Pool *pool, const char *response)
 {
-	static const char *const for_good[] = {
-		"3D000",				/* there is no such database */
-		"28000",				/* nor such a role, or it may not log in */
-		"42501",				/* it may not connect to the database */
-		"55000",				/* which takes no connections */
+	static const char *const passing[] = {
+		"08", "53", "57", "58", "40", "XX", /* connections, resources, ends,
+											 * the system, conflicts, faults */
+		"55P03", "55006",		/* locks, objects in use */
 	};
 	const char *sqlstate = "";
 	const char *message = NULL;
@@ -1357,11 +1356,13 @@ hear_refusal(Pool *pool, const char *response)
 	/* names in it are of the server's encoding, which a client may not know */
 	if (message && !pg_is_ascii(message))
 		message = NULL;
-	for (int i = 0; i < lengthof(for_good); i++)
+	for (int i = 0; i < lengthof(passing); i++)
 	{
-		if (strcmp(sqlstate, for_good[i]) == 0)
-			end_pool(pool, message);
+		if (strncmp(sqlstate, passing[i], strlen(passing[i])) == 0)
+			return;
 	}
+	if (sqlstate[0] != '\0')
+		end_pool(pool, message);
 }
 
 /*

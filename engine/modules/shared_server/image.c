@@ -212,6 +212,52 @@ changed_variables(int *count, bool since_login)
 	return result;
 }
 
+/* What of a text, or of a name, these say is found out once and then kept */
+static const char *const meanings[] = {
+	"array_nulls", "DateStyle", "IntervalStyle", "lc_monetary", "search_path",
+	"standard_conforming_strings", "TimeZone", "timezone_abbreviations",
+	"transform_null_equals",
+};
+
+/*
+ * The settings by which a function may be compiled to something else: those,
+ * and custom ones, which only the function knows.
+ */
+void
+shared_server_append_meanings(StringInfo buf)
+{
+	static struct config_generic *known[lengthof(meanings)];
+	struct config_generic **custom = NULL;
+	int			count = 0;
+	dlist_iter	iter;
+
+	for (int i = 0; i < lengthof(meanings); i++)
+	{
+		if (known[i] == NULL)
+			known[i] = find_option(meanings[i], false, false, ERROR);
+		shared_server_append_string(buf, value_text(known[i], false));
+	}
+	dlist_foreach(iter, &guc_nondef_list)
+	{
+		struct config_generic *gen = dlist_container(struct config_generic, nondef_link, iter.cur);
+
+		if (gen->source < PGC_S_CLIENT || strchr(gen->name, '.') == NULL)
+			continue;
+		custom = custom ? repalloc_array(custom, struct config_generic *, count + 1) :
+			palloc_array(struct config_generic *, 1);
+		custom[count++] = gen;
+	}
+	if (custom == NULL)
+		return;
+	qsort(custom, count, sizeof(*custom), compare_names);
+	for (int i = 0; i < count; i++)
+	{
+		shared_server_append_string(buf, custom[i]->name);
+		shared_server_append_string(buf, value_text(custom[i], false));
+	}
+	pfree(custom);
+}
+
 /*
  * The key of the pool.  Two backends with the same key can serve each other's
  * sessions.

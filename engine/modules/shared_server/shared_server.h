@@ -313,6 +313,7 @@ extern void shared_server_sessions_init(void);
 /* image.c */
 extern void shared_server_append_key(StringInfo buf);
 extern void shared_server_append_settings(StringInfo buf);
+extern void shared_server_append_meanings(StringInfo buf);
 extern void shared_server_append_identity(StringInfo buf);
 extern const char *shared_server_append_image(StringInfo buf);
 extern void shared_server_apply_settings(StringInfo buf);
@@ -331,6 +332,11 @@ extern const char *shared_server_append_statements(StringInfo buf);
 extern void shared_server_apply_statements(StringInfo buf);
 extern void shared_server_forget_statements(void);
 extern bool shared_server_switch_statements(int slot, uint32 generation);
+
+/* functions.c */
+extern bool shared_server_between;
+extern void shared_server_functions_init(void);
+extern void shared_server_switch_functions(int slot, uint32 generation);
 
 /* taint.c */
 extern void shared_server_libraries_init(void);

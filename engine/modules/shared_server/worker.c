@@ -891,6 +891,7 @@ bind_session(int slot, StringInfo body, int sock)
 		initReadOnlyStringInfo(&part, body->data + body->cursor, length);
 		known = shared_server_switch_statements(slot, shared_server->sessions[slot].generation);
 		shared_server_apply_image(&part, &last_image, known, told);
+		shared_server_switch_functions(slot, shared_server->sessions[slot].generation);
 
 		/* what was made must be what was sent */
 		initStringInfo(&check);
@@ -1053,6 +1054,7 @@ become_worker(void)
 	shared_server_workers[MyProcNumber].database = MyDatabaseId;
 	before_shmem_exit(worker_exit, 0);
 	shared_server_taint_init();
+	shared_server_functions_init();
 }
 
 /*
@@ -1082,6 +1084,7 @@ register_worker(void)
 		resetStringInfo(&part);
 		(void) shared_server_append_image(&part);
 		(void) shared_server_switch_statements(session, shared_server->sessions[session].generation);
+		shared_server_switch_functions(session, shared_server->sessions[session].generation);
 		watch_client(true);
 		bound_since = GetCurrentTimestamp();
 		tell(SHARED_SERVER_REGISTER, all.data, all.len);
@@ -1266,6 +1269,7 @@ shared_server_idle(void)
 	if (pq_buffer_remaining_data() > 0)
 		return;
 
+	shared_server_between = true;
 	old = MemoryContextSwitchTo(idle_context);
 	idle_since = GetCurrentTimestamp();
 	if (session >= 0 && !first)
@@ -1278,6 +1282,7 @@ shared_server_idle(void)
 	serve_until_spoken();
 	fresh = false;
 	MemoryContextSwitchTo(old);
+	shared_server_between = false;
 }
 
 void

@@ -107,6 +107,29 @@ ask($two, 'SET search_path = a');
 is(run($one, 'x', 1), 'b', 'and what it is now');
 ask($_, 'RESET search_path') foreach $one, $two;
 
+# what a function was compiled to for one session, it is not for another
+ask($one, q{
+	SET check_function_bodies = off;
+	CREATE FUNCTION midnight() RETURNS int LANGUAGE plpgsql AS $$BEGIN RETURN extract(epoch FROM '2020-01-01 00:00'::timestamptz); END$$;
+	CREATE FUNCTION midnight_again() RETURNS int LANGUAGE plpgsql AS $$BEGIN RETURN extract(epoch FROM '2020-01-01 00:00'::timestamptz); END$$;
+	CREATE FUNCTION tenant() RETURNS text LANGUAGE sql IMMUTABLE AS $$SELECT current_setting('app.tenant')$$;
+	CREATE FUNCTION told() RETURNS text LANGUAGE plpgsql AS $$BEGIN RETURN tenant(); END$$;
+	CREATE TABLE a.r AS SELECT 1 AS a; CREATE TABLE b.r AS SELECT 2 AS a, 3 AS b;
+	CREATE FUNCTION row_of() RETURNS text LANGUAGE plpgsql AS $$DECLARE found r%ROWTYPE; BEGIN SELECT * INTO found FROM r; RETURN found; END$$;
+	RESET check_function_bodies});
+foreach my $round (1, 2)
+{
+	is(ask($one, q{SET TimeZone = 'UTC'; SELECT midnight()}), '1577836800', "midnight of one time zone, $round");
+	is(ask($two, q{SET TimeZone = 'America/New_York'; SELECT midnight()}), '1577854800', 'and of another');
+	is(ask($_, q{SET app.tenant = '} . $_->pid . q{'; SELECT told()}), $_->pid, 'a custom setting in a function that calls itself immutable') foreach $one, $two;
+	is(ask($one, 'SET search_path = public, a; SELECT row_of()'), '(1)', 'the row of a table');
+	is(ask($two, 'SET search_path = public, b; SELECT row_of()'), '(2,3)', 'and of another');
+}
+ask($_, q{RESET search_path; RESET app.tenant; SET TimeZone = 'UTC'}) foreach $one, $two;
+ask($one, q{BEGIN; SET LOCAL TimeZone = 'America/New_York'; SELECT midnight_again(); COMMIT});
+is(ask($two, 'SELECT midnight_again()'), '1577836800', 'what was set for a transaction is seen as well');
+ask($_, 'RESET TimeZone') foreach $one, $two;
+
 # what was dropped while another worker had the session
 reload('polar_ss_backend_max_count', 2);
 my @blocker = map { connected() } 1 .. 2;

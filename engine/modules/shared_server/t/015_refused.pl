@@ -65,6 +65,20 @@ $node->safe_psql('postgres', 'ALTER DATABASE d ALLOW_CONNECTIONS false');
 ends($client, 'database "d" is not currently accepting connections', 'a database that takes no connections');
 $node->safe_psql('postgres', 'ALTER DATABASE d ALLOW_CONNECTIONS true');
 
+# a setting of the role's that it could set when the session began
+mkdir $node->basedir . '/place' or die $!;
+$node->safe_psql('postgres', 'CREATE TABLESPACE place LOCATION $$' . $node->basedir . '/place$$');
+$node->safe_psql('postgres', 'ALTER ROLE r SET default_tablespace = place');
+$client = parked(user => 'r');
+$node->safe_psql('postgres', 'DROP TABLESPACE place');
+ends($client, 'invalid value for parameter "default_tablespace": "place"', 'a setting that nobody could set now');
+$node->safe_psql('postgres', 'ALTER ROLE r RESET default_tablespace');
+
+$client = parked(user => 'r');
+$node->safe_psql('postgres', 'ALTER ROLE r RENAME TO renamed');
+ends($client, 'role "r" does not exist', 'a role that has another name');
+$node->safe_psql('postgres', 'ALTER ROLE renamed RENAME TO r');
+
 # what may pass: all places are taken for a moment
 $client = parked(user => 'r');
 my @taken;
