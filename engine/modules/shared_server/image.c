@@ -212,31 +212,49 @@ changed_variables(int *count, bool since_login)
 	return result;
 }
 
-/* What of a text, or of a name, these say is found out once and then kept */
+/* What of a constant, and then of a text or a name, these say is found out once and then kept */
 static const char *const meanings[] = {
-	"array_nulls", "DateStyle", "IntervalStyle", "lc_monetary", "search_path",
-	"standard_conforming_strings", "TimeZone", "timezone_abbreviations",
-	"transform_null_equals",
+	"array_nulls", "DateStyle", "IntervalStyle", "lc_monetary", "TimeZone",
+	"timezone_abbreviations",
+	"search_path", "standard_conforming_strings", "transform_null_equals",
 };
 
-/*
- * The settings by which a function may be compiled to something else: those,
- * and custom ones, which only the function knows.
- */
-void
-shared_server_append_meanings(StringInfo buf)
+#define MEANINGS_OF_CONSTANTS 6
+
+static void
+append_meanings(StringInfo buf, int count)
 {
 	static struct config_generic *known[lengthof(meanings)];
-	struct config_generic **custom = NULL;
-	int			count = 0;
-	dlist_iter	iter;
 
-	for (int i = 0; i < lengthof(meanings); i++)
+	for (int i = 0; i < count; i++)
 	{
 		if (known[i] == NULL)
 			known[i] = find_option(meanings[i], false, false, ERROR);
 		shared_server_append_string(buf, value_text(known[i], false));
 	}
+}
+
+/*
+ * The settings by which the constants of a statement may mean something else.
+ */
+void
+shared_server_append_constant_meanings(StringInfo buf)
+{
+	append_meanings(buf, MEANINGS_OF_CONSTANTS);
+}
+
+/*
+ * The settings by which a function may be compiled to something else: all of
+ * those, and custom ones, which only the function knows.
+ */
+void
+shared_server_append_meanings(StringInfo buf)
+{
+	struct config_generic **custom = NULL;
+	int			count = 0;
+	dlist_iter	iter;
+
+	append_meanings(buf, lengthof(meanings));
 	dlist_foreach(iter, &guc_nondef_list)
 	{
 		struct config_generic *gen = dlist_container(struct config_generic, nondef_link, iter.cur);

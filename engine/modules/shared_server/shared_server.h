@@ -314,6 +314,7 @@ extern void shared_server_sessions_init(void);
 extern void shared_server_append_key(StringInfo buf);
 extern void shared_server_append_settings(StringInfo buf);
 extern void shared_server_append_meanings(StringInfo buf);
+extern void shared_server_append_constant_meanings(StringInfo buf);
 extern void shared_server_append_identity(StringInfo buf);
 extern const char *shared_server_append_image(StringInfo buf);
 extern void shared_server_apply_settings(StringInfo buf);
@@ -328,6 +329,7 @@ extern const void *shared_server_get_bytes(StringInfo buf, int length);
 extern void shared_server_get_value(StringInfo buf, void *value, int length);
 
 /* statements.c */
+extern void shared_server_statements_init(void);
 extern const char *shared_server_append_statements(StringInfo buf);
 extern void shared_server_apply_statements(StringInfo buf);
 extern void shared_server_forget_statements(void);

@@ -13,6 +13,11 @@
  * parsed when the session first leaves with it, and if that gives another tree
  * than the one the statement has, the session stays.
  *
+ * So does what a constant means: a time by TimeZone, a date by DateStyle.  A
+ * statement that has such constants is moved under the settings that it was
+ * analyzed under, and at once analyzed again in the other worker; while the
+ * settings are others, the session stays.
+ *
  * A worker keeps the statements of the sessions that it had, with their plans,
  * up to "polar_ss_worker_cache_size".  They stay on the plan cache's list, so
  * that they are invalidated as others are.  When the session comes back, each
@@ -27,12 +32,18 @@
  */
 #include "postgres.h"
 
+#include <ctype.h>
+
 #include "access/tupdesc.h"
 #include "access/xact.h"
+#include "catalog/pg_type.h"
 #include "commands/prepare.h"
+#include "common/hashfn.h"
 #include "lib/ilist.h"
+#include "nodes/nodeFuncs.h"
 #include "nodes/parsenodes.h"
 #include "parser/analyze.h"
+#include "parser/parse_expr.h"
 #include "parser/parser.h"
 #include "shared_server.h"
 #include "tcop/cmdtag.h"
@@ -53,6 +64,7 @@
 typedef struct SavedStatement
 {
 	uint32		round;			/* the last restoring that has met it */
+	uint64		meaning;		/* of its constants; 0: always the same */
 	int			length;
 	char		record[FLEXIBLE_ARRAY_MEMBER];
 } SavedStatement;
@@ -77,6 +89,133 @@ static int	owner_slot = -1;
 static uint32 owner_generation = 0;
 
 static uint32 restoring = 0;
+
+/* What constants meant to what was analyzed since the worker took its session, 0: none; was it not the same for all? */
+static uint64 meant = 0;
+static bool meant_more = false;
+static post_parse_analyze_hook_type prev_post_parse_analyze_hook = NULL;
+
+/* By the present settings; never 0 */
+static uint64
+present_meaning(void)
+{
+	StringInfoData settings;
+	uint64		hash;
+
+	initStringInfo(&settings);
+	shared_server_append_constant_meanings(&settings);
+	hash = hash_bytes_extended((unsigned char *) settings.data, settings.len, 0);
+	pfree(settings.data);
+	return hash | 1;
+}
+
+/*
+ * Types whose text means the same under all settings.  Others need not be asked
+ * of the catalogs: to take one for a type that is not costs little.
+ */
+static bool
+is_plain(Oid type)
+{
+	switch (type)
+	{
+		case BOOLOID:
+		case BYTEAOID:
+		case CHAROID:
+		case NAMEOID:
+		case INT8OID:
+		case INT2OID:
+		case INT4OID:
+		case TEXTOID:
+		case OIDOID:
+		case TIDOID:
+		case XIDOID:
+		case JSONOID:
+		case JSONBOID:
+		case FLOAT4OID:
+		case FLOAT8OID:
+		case UNKNOWNOID:
+		case INETOID:
+		case CIDROID:
+		case BPCHAROID:
+		case VARCHAROID:
+		case BITOID:
+		case VARBITOID:
+		case NUMERICOID:
+		case UUIDOID:
+			return true;
+	}
+	return false;
+}
+
+static bool
+has_meaning(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Const))
+		return !((Const *) node)->constisnull && !is_plain(((Const *) node)->consttype);
+	if (IsA(node, Query))
+	{
+		Query	   *query = (Query *) node;
+
+		/* EXPLAIN, CREATE TABLE AS, DECLARE */
+		if (query->commandType == CMD_UTILITY)
+			return has_meaning((Node *) UtilityContainsQuery(query->utilityStmt), context);
+		return query_tree_walker(query, has_meaning, context, 0);
+	}
+	return expression_tree_walker(node, has_meaning, context);
+}
+
+static void
+shared_server_analyzed(ParseState *pstate, Query *query, JumbleState *jstate)
+{
+	if (prev_post_parse_analyze_hook)
+		prev_post_parse_analyze_hook(pstate, query, jstate);
+	if (!meant_more && has_meaning((Node *) query, NULL))
+	{
+		uint64		present = present_meaning();
+
+		meant_more = meant != 0 && meant != present;
+		meant = present;
+	}
+}
+
+/*
+ * Called once in each worker.
+ */
+void
+shared_server_statements_init(void)
+{
+	prev_post_parse_analyze_hook = post_parse_analyze_hook;
+	post_parse_analyze_hook = shared_server_analyzed;
+}
+
+/*
+ * Does a text have a word for a time that is always another?
+ */
+static bool
+speaks_of_now(const char *text)
+{
+	static const char *const words[] = {"now", "today", "tomorrow", "yesterday"};
+
+	for (const char *at = text; *at; at++)
+	{
+		if (at > text &&(isalnum((unsigned char) at[-1]) || at[-1] == '_'))
+			continue;
+		for (int i = 0; i < lengthof(words); i++)
+		{
+			size_t		length = strlen(words[i]);
+
+			if (pg_strncasecmp(at, words[i], length) != 0 ||
+				isalnum((unsigned char) at[length]) || at[length] == '_')
+				continue;
+			/* a call of now() is made when the statement runs */
+			if (i > 0 || at[length + strspn(at + length, " \t\n\r")] != '(')
+				return true;
+		}
+	}
+	return false;
+}
 
 /*
  * The statement that stands at a place of a text, or NULL if the text is
@@ -153,13 +292,14 @@ is_reproducible(CachedPlanSource *source, bool from_sql)
  * statement may not change it.
  */
 static void
-append_record(StringInfo buf, bool from_sql, TimestampTz time, CachedPlanSource *source)
+append_record(StringInfo buf, bool from_sql, TimestampTz time, uint64 meaning, CachedPlanSource *source)
 {
 	RawStmt    *raw = source->raw_parse_tree;
 	TupleDesc	desc = source->resultDesc;
 
 	shared_server_append_int(buf, from_sql);
 	appendBinaryStringInfo(buf, &time, sizeof(time));
+	appendBinaryStringInfo(buf, &meaning, sizeof(meaning));
 	shared_server_append_string(buf, source->query_string);
 	shared_server_append_int(buf, raw != NULL);
 	shared_server_append_int(buf, raw ? raw->stmt_location : 0);
@@ -180,12 +320,13 @@ append_record(StringInfo buf, bool from_sql, TimestampTz time, CachedPlanSource 
 }
 
 static void
-save_statement(CachedPlanSource *source, StringInfo record)
+save_statement(CachedPlanSource *source, uint64 meaning, StringInfo record)
 {
 	SavedStatement *saved = MemoryContextAlloc(source->context,
 											   offsetof(SavedStatement, record) + record->len);
 
 	saved->round = restoring;
+	saved->meaning = meaning;
 	saved->length = record->len;
 	memcpy(saved->record, record->data, record->len);
 	source->parserSetupArg = saved;
@@ -205,15 +346,25 @@ append_source(StringInfo buf, const char *name, bool from_sql, TimestampTz time,
 	if (source->parserSetupArg == NULL)
 	{
 		StringInfoData record;
+		uint64		meaning = 0;
 
 		if (!is_reproducible(source, from_sql))
 			return "prepared statements";
+		if (has_meaning((Node *) source->query_list, NULL))
+		{
+			/* when it was analyzed is not known, but how all were is */
+			if (meant_more || speaks_of_now(source->query_string))
+				return "prepared statements";
+			meaning = meant;
+		}
 		initStringInfo(&record);
-		append_record(&record, from_sql, time, source);
-		save_statement(source, &record);
+		append_record(&record, from_sql, time, meaning, source);
+		save_statement(source, meaning, &record);
 		pfree(record.data);
 	}
 	saved = source->parserSetupArg;
+	if (saved->meaning != 0 && saved->meaning != present_meaning())
+		return "prepared statements";
 	shared_server_append_string(buf, name);
 	shared_server_append_int(buf, saved->length);
 	appendBinaryStringInfo(buf, saved->record, saved->length);
@@ -243,8 +394,11 @@ shared_server_append_statements(StringInfo buf)
 	int			n = 0;
 	const char *reason = NULL;
 
-	/* with the old rule of backslashes, parsing warns */
-	if ((count > 0 || unnamed_stmt_psrc) && !standard_conforming_strings)
+	/*
+	 * with the old rule of backslashes, parsing warns; NULL = NULL leaves no
+	 * trace
+	 */
+	if ((count > 0 || unnamed_stmt_psrc) && (!standard_conforming_strings || Transform_null_equals))
 		return "prepared statements";
 
 	if (count > 0)
@@ -265,6 +419,40 @@ shared_server_append_statements(StringInfo buf)
 }
 
 /*
+ * Analyze a statement whose constants are to mean what they do under the present
+ * settings.  What fails, because a table is gone, fails again when it is used.
+ */
+static bool
+analyze_now(RawStmt *raw, const char *query, Oid *types, int count, List **queries)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	volatile bool done = false;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		PushActiveSnapshot(GetTransactionSnapshot());
+		*queries = pg_analyze_and_rewrite_fixedparams(raw, query, types, count, NULL);
+		PopActiveSnapshot();
+		ReleaseCurrentSubTransaction();
+		done = true;
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		*queries = NIL;
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return done;
+}
+
+/*
  * Make a statement of what the image says of it.
  */
 static CachedPlanSource *
@@ -281,6 +469,7 @@ make_statement(StringInfo record, const char *name)
 				options,
 				columns;
 	bool		fixed;
+	uint64		meaning;
 	Oid		   *types;
 	RawStmt    *raw = NULL;
 	List	   *queries = NIL;
@@ -288,6 +477,7 @@ make_statement(StringInfo record, const char *name)
 	bool		analyzed_later;
 
 	shared_server_get_value(record, &time, sizeof(time));
+	shared_server_get_value(record, &meaning, sizeof(meaning));
 	query = shared_server_get_string(record);
 	has_tree = shared_server_get_int(record);
 	location = shared_server_get_int(record);
@@ -310,6 +500,8 @@ make_statement(StringInfo record, const char *name)
 	/* what touches no catalog is never analyzed again */
 	if (raw && !analyzed_later)
 		queries = pg_analyze_and_rewrite_fixedparams(copyObject(raw), query, types, count, NULL);
+	else if (meaning != 0 && analyze_now(copyObject(raw), query, types, count, &queries))
+		analyzed_later = false;
 	CompleteCachedPlan(source, queries, NULL, types, count, NULL, NULL, options, fixed);
 	if (analyzed_later)
 		source->is_valid = false;
@@ -334,10 +526,10 @@ make_statement(StringInfo record, const char *name)
 
 	/* what was made must be what was sent */
 	initStringInfo(&again);
-	append_record(&again, from_sql, time, source);
+	append_record(&again, from_sql, time, meaning, source);
 	if (again.len != record->len || memcmp(again.data, record->data, again.len) != 0)
 		elog(ERROR, "prepared statement \"%s\" differs after it was restored", name);
-	save_statement(source, &again);
+	save_statement(source, meaning, &again);
 	pfree(again.data);
 
 	if (name[0] == '\0')
@@ -557,6 +749,8 @@ shared_server_switch_statements(int slot, uint32 generation)
 {
 	KeptStatements *entry;
 
+	meant = 0;
+	meant_more = false;
 	if (owner_slot == slot && owner_generation == generation)
 		return true;
 	if (owner_slot >= 0)

@@ -1055,6 +1055,7 @@ become_worker(void)
 	before_shmem_exit(worker_exit, 0);
 	shared_server_taint_init();
 	shared_server_functions_init();
+	shared_server_statements_init();
 }
 
 /*

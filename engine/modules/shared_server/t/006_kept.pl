@@ -130,6 +130,39 @@ ask($one, q{BEGIN; SET LOCAL TimeZone = 'America/New_York'; SELECT midnight_agai
 is(ask($two, 'SELECT midnight_again()'), '1577836800', 'what was set for a transaction is seen as well');
 ask($_, 'RESET TimeZone') foreach $one, $two;
 
+# what a constant of a prepared statement means stays as natively, whoever executes it
+reload('polar_ss_worker_cache_size', 0);
+sub at { my ($client, $text) = @_; ask($client, $text); return ask($client, 'EXECUTE at'); }
+my $at = q{PREPARE at AS SELECT extract(epoch FROM '2020-01-01'::timestamptz)::int};
+is(at($one, "SET TimeZone = 'UTC'; $at"), '1577836800', 'a time of one time zone');
+is(at($two, "SET TimeZone = 'America/New_York'; $at"), '1577854800', 'and of another');
+is(ask($one, q{SET TimeZone = 'America/New_York'; EXECUTE at}), '1577836800', 'which stays what it was in the worker that has it again');
+$two->query('SELECT 1');
+wait_until(sub { return session($node, $one, 'pinned_by') eq 'prepared statements'; }, 'a session with a constant of other settings to stay');
+is(ask($one, 'EXECUTE at'), '1577836800', 'and after the others would have had its worker');
+ask($one, q{SET TimeZone = 'UTC'});
+is(join(' ', map { /^[DE] (.*)/ } $two->until_ready), '1', 'with its settings back it lets go');
+ask($one, q{DEALLOCATE at; BEGIN; SET LOCAL TimeZone = 'America/New_York'; PREPARE at AS SELECT extract(epoch FROM '2020-01-01'::timestamptz)::int; COMMIT});
+$two->query('SELECT 1');
+wait_until(sub { return session($node, $one, 'pinned_by') eq 'prepared statements'; }, 'so does one with a constant of a transaction');
+is(ask($one, 'EXECUTE at'), '1577854800', 'which is what it was there');
+ask($one, 'DEALLOCATE at');
+$two->until_ready;
+ask($one, q{PREPARE at AS SELECT 'now'::timestamptz - now() < '0'::interval});
+$two->query('SELECT 1');
+wait_until(sub { return session($node, $one, 'pinned_by') eq 'prepared statements'; }, 'so does one that says now');
+is(ask($one, 'EXECUTE at'), 't', 'which stays what it was');
+ask($one, 'DEALLOCATE at');
+$two->until_ready;
+$node->safe_psql('postgres', 'CREATE TABLE passing AS SELECT date $$2020-01-01$$ AS d');
+ask($one, q{PREPARE at AS SELECT count(*) FROM passing WHERE d = '2020-01-01'});
+is(ask($two, 'DEALLOCATE ALL; SELECT 1'), '1', 'one whose table goes is no hindrance');
+$node->safe_psql('postgres', 'DROP TABLE passing');
+like(ask($one, 'SELECT 2'), qr/^2$/, 'nor ends its session');
+like(ask($one, 'EXECUTE at'), qr/relation "passing" does not exist/, 'but is told of when it is used');
+ask($_, 'DEALLOCATE ALL; RESET TimeZone') foreach $one, $two;
+reload('polar_ss_worker_cache_size', '8MB');
+
 # what was dropped while another worker had the session
 reload('polar_ss_backend_max_count', 2);
 my @blocker = map { connected() } 1 .. 2;
