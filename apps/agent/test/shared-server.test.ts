@@ -207,14 +207,48 @@ test('without the port it is off, and nothing of it is sampled', async () => {
   await waitUntil('it is unknown', async () => (await reported(off)) === null)
 })
 
+test('a port that the dispatcher could not listen on is refused before anything changes, with what to do', async () => {
+  const change = (value: string | number) =>
+    f.run({
+      kind: 'change-settings',
+      instanceId: id,
+      changes: [{ name: 'polar_ss_port', value: String(value) }],
+    })
+  const own = (await f.observed(id))?.port as number
+  const other = createServer()
+  const [taken] = (await freePorts(1)) as [number]
+  await new Promise<void>((resolve) => other.listen(taken, '127.0.0.1', resolve))
+  try {
+    expect((await change(taken)).fault).toMatchObject({
+      code: 'setting.port_taken',
+      message: `port ${taken} is in use on this host`,
+      hint: expect.stringContaining('Choose another port'),
+    })
+  } finally {
+    await new Promise((resolve) => other.close(resolve))
+  }
+  expect((await change(own)).fault).toMatchObject({
+    code: 'setting.port_taken',
+    message: `port ${own} is the instance’s own port`,
+  })
+  expect((await change(80)).fault).toMatchObject({
+    code: 'setting.invalid_value',
+    hint: 'Choose a port from 1024 to 65535, or 0 to close it.',
+  })
+  // its own dispatcher has it
+  expect((await change(port)).state).toBe('succeeded')
+})
+
 test('a port that another process has leaves the instance running, and its dispatcher absent', async () => {
   const [taken] = (await freePorts(1)) as [number]
+  // it was free when it was asked for
+  const refused = await f.create({
+    settings: { polar_ss_port: String(taken), polar_enable_shared_server: 'on' },
+  })
   const other = createServer()
   await new Promise<void>((resolve) => other.listen(taken, '127.0.0.1', resolve))
   try {
-    const refused = await f.createRunning({
-      settings: { polar_ss_port: String(taken), polar_enable_shared_server: 'on' },
-    })
+    await f.must({ kind: 'start-instance', instanceId: refused })
     await waitUntil('it is reported', async () => (await reported(refused))?.dispatcher === 'absent')
     expect(await read(refused)).toMatchObject({ port: taken, dispatcher: 'absent', counts: null })
     expect((await f.observed(refused))?.state).toBe('running')

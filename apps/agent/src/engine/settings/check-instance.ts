@@ -25,6 +25,7 @@ export const checkOfInstance = (
     {
       prefix: instance.enginePrefix,
       layout: instance.layout,
+      port: instance.registered.port,
       user: instance.user,
       trial: trialPlace(installation, instance.instanceId),
       client,

@@ -23,12 +23,15 @@ import { unprotectedFault } from '../page-repair/refuse-unprotected'
 import fileSettingsSql from '../sql/file-settings.sql'
 import { readSettings } from './catalogue'
 import { applyChanges, quoteValue, readManagedSettings } from './managed-file'
+import { refuseSharedPort } from './shared-port'
 import { reasonOf, type TrialPlace, type TrialResult, tryConfiguration } from './trial'
 
 export type CheckTarget = {
   prefix: string
   /** Null where there is no instance yet: then `managed` is what a new one begins with. */
   layout: InstanceLayout | null
+  /** The instance's own port; null where it has none yet. */
+  port: number | null
   managed?: ReadonlyMap<string, string> | undefined
   user: EngineUser
   /** Where a start is tried. */
@@ -83,7 +86,11 @@ export async function checkSettings(
         })
       if (target.client && target.layout && setting)
         await refuseOverridden(target.client, setting, target.layout)
-      if (change.value !== null) await tryValue(target, setting, change.name, change.value)
+      if (change.value !== null) {
+        await tryValue(target, setting, change.name, change.value)
+        if (change.name.toLowerCase() === 'polar_ss_port')
+          await refuseSharedPort(change.value, { ownPort: target.port, inForce: setting?.value ?? null })
+      }
     } catch (error) {
       target.signal?.throwIfAborted()
       result.fault = toFault(error)

@@ -21,6 +21,7 @@ export const tryNewSettings: TaskBody<'try-new-settings'> = (task, context) =>
       {
         prefix: installation.enginePrefix,
         layout: null,
+        port: null,
         managed: new Map(Object.entries(initialSettings(installation))),
         user,
         trial,
