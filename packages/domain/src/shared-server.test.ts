@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import {
   type DispatcherSeen,
+  dispatcherFaultHint,
   dispatcherFaults,
   dispatcherFaultWords,
   formatWait,
@@ -44,6 +45,14 @@ test('of several dispatchers each that does not do its work is named, and the po
     { relayActive: false },
   )
   expect(sharedServerState(all)).toBe('on')
+  // it is on, and not all is well
+  expect(sharedServerWords(all)).toMatchObject({ title: 'On, impaired', tone: 'warn' })
+  expect(sharedServerWords(two({}, {}))).toMatchObject({ title: 'On', tone: 'good' })
+  expect(dispatcherFaultHint(all)).toBe('The instance’s log says why.')
+  // of a process that a signal stopped the log says nothing
+  expect(dispatcherFaultHint(two({}, { state: 'stopped' }))).toContain('kill -CONT PID')
+  expect(dispatcherFaultHint(two({}, { active: false }))).toBe('Restart the instance.')
+  expect(dispatcherFaultHint(two({}, {}))).toBe('')
   expect(dispatcherFaultWords(all)).toEqual([
     'The engine has no dispatcher 2 of 5',
     'The dispatcher 3 of 5 is stopped by a signal',

@@ -187,12 +187,27 @@ const stateWords: Record<
 /** What a person reads for the state of Shared Server. */
 export function sharedServerWords(seen: SharedServerSeen) {
   const state = sharedServerState(seen)
-  return state === 'on' && seen.sharesTls
-    ? {
-        ...stateWords.on,
-        meaning: 'Sessions that come through the shared port share backends, with TLS and without.',
-      }
-    : stateWords[state]
+  const words =
+    state === 'on' && seen.sharesTls
+      ? {
+          ...stateWords.on,
+          meaning: 'Sessions that come through the shared port share backends, with TLS and without.',
+        }
+      : stateWords[state]
+  // some of its clients wait: that is no good state
+  return state !== 'down' && dispatcherFaults(seen).length > 0
+    ? { ...words, title: `${words.title}, impaired`, tone: 'warn' as const }
+    : words
+}
+
+/** What to do about dispatchers that do not do their work, and where more is said of them; empty where all do. */
+export function dispatcherFaultHint(seen: SharedServerSeen): string {
+  const faults = dispatcherFaults(seen)
+  if (faults.length === 0) return ''
+  if (faults.some((f) => f.what === 'absent')) return 'The instance’s log says why.'
+  return faults.some((f) => f.what === 'stopped')
+    ? 'Let the process go on ("kill -CONT PID" on the host; polar_stat_dispatcher has its PID), or restart the instance.'
+    : 'Restart the instance.'
 }
 
 /**

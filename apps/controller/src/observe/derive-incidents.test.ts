@@ -565,7 +565,16 @@ test('a shared port that no dispatcher serves is one for as long as that lasts',
     },
   ])
   expect(deriveIncidents(about({ ...down, dispatcher: 'stopped' }))).toMatchObject([
-    { detail: expect.stringContaining('stopped by a signal'), hint: expect.stringContaining('SIGCONT') },
+    { detail: expect.stringContaining('stopped by a signal'), hint: expect.stringContaining('kill -CONT') },
+  ])
+  // set by hand to the instance's own port: no other program is to end
+  const own = about(down)
+  for (const instance of own.report.instances) instance.port = 6_500
+  expect(deriveIncidents(own)).toMatchObject([
+    {
+      detail: expect.stringContaining('port 6500 is the instance’s own'),
+      hint: expect.stringMatching(/^Choose another port/),
+    },
   ])
   // one of several: which, and what it costs
   const works = { state: 'running', active: true, relayActive: null } as const

@@ -2,6 +2,7 @@ import type { InstanceObserved, Report } from '@floe/agent-contract'
 import type { KnownInstance } from '@floe/db'
 import {
   type DispatcherFault,
+  dispatcherFaultHint,
   dispatcherFaults,
   dispatcherFaultWords,
   type Fault,
@@ -414,11 +415,14 @@ function sharedServerIncidents(
   if (faults.length === 0) return []
   const [down, one] = [sharedServerState(server) === 'down', (server.dispatchers?.length ?? 1) === 1]
   const among = (what: DispatcherFault['what']) => faults.some((f) => f.what === what)
-  const costs = down
-    ? `clients of port ${server.port} ${faults[0]?.what === 'absent' ? 'cannot connect' : 'wait'}, those of port ${reported.port} are not affected`
-    : among('relay inactive') && faults.length === 1
-      ? 'its clients that use TLS wait, others are not affected'
-      : `its sessions wait or have ended, those of other dispatchers and of port ${reported.port} are not affected`
+  const own = server.port === reported.port
+  const costs = own
+    ? `port ${server.port} is the instance’s own, where clients are served as before and share nothing`
+    : down
+      ? `clients of port ${server.port} ${faults[0]?.what === 'absent' ? 'cannot connect' : 'wait'}, those of port ${reported.port} are not affected`
+      : among('relay inactive') && faults.length === 1
+        ? 'its clients that use TLS wait, others are not affected'
+        : `its sessions wait or have ended, those of other dispatchers and of port ${reported.port} are not affected`
   return [
     incident('shared-server-down', [known.instanceId], {
       hostId: seen.hostId,
@@ -427,13 +431,15 @@ function sharedServerIncidents(
         ? `instance "${known.name}" does not serve its shared port`
         : `instance "${known.name}" does not serve all clients of its shared port`,
       detail: `${dispatcherFaultWords(server).join('; ')}: ${costs}.`,
-      hint: among('absent')
-        ? one || down
-          ? `The instance’s log says why. Where another program has the port, end it, or choose another port: "./floe setting set ${known.name} polar_ss_port=PORT", and restart the instance.`
-          : 'The instance’s log says why. Each dispatcher is one of max_worker_processes: raise that, or lower polar_ss_dispatcher_count, and restart the instance.'
-        : among('stopped')
-          ? 'Let the process go on (SIGCONT), or restart the instance.'
-          : 'Restart the instance. Before that, "gdb -p PID -batch -ex bt" as its user tells what the process does; polar_stat_dispatcher has its PID.',
+      hint: own
+        ? `Choose another port: "./floe setting set ${known.name} polar_ss_port=PORT", and restart the instance.`
+        : among('absent')
+          ? one || down
+            ? `The instance’s log says why. Where another program has the port, end it, or choose another port: "./floe setting set ${known.name} polar_ss_port=PORT", and restart the instance.`
+            : 'The instance’s log says why. Each dispatcher is one of max_worker_processes: raise that, or lower polar_ss_dispatcher_count, and restart the instance.'
+          : among('stopped')
+            ? dispatcherFaultHint(server)
+            : 'Restart the instance. Before that, "gdb -p PID -batch -ex bt" as its user tells what the process does; polar_stat_dispatcher has its PID.',
     }),
   ]
 }

@@ -10,8 +10,8 @@ import {
 import { Alert, Badge, Card, EmptyState, FaultAlert, SkeletonRows } from '@floe/ui'
 import { Share2 } from 'lucide-react'
 import { useState } from 'react'
-import { faultOf } from '@/trpc/fault'
 import { useCluster } from '../cluster/use-cluster'
+import { useStandingFault } from '../console/use-standing-fault'
 import { useInstance } from '../instance/instance-context'
 import { ConfirmedAlert, type ConfirmedChanges } from '../setting/confirmed-changes'
 import { ReviewDialog } from '../setting/review'
@@ -31,6 +31,7 @@ export function Connections() {
   const several = cluster.members > 1
   const read = useCluster({ enabled: several, everyMs: 5_000 })
   const members = (several && read.data?.cluster.members) || null
+  const fault = useStandingFault(read, cluster.clusterId)
   const [chosen, setChosen] = useState<boolean | null>(null)
   // on one host each needs a port of its own, so that nothing can be asked of all at once
   const everyMember = members !== null && (chosen ?? membersOfOneHost(members) === null)
@@ -43,12 +44,25 @@ export function Connections() {
   return (
     <div className="flex flex-col gap-3">
       <ConfirmedAlert changes={applied} />
+      {several && fault ? (
+        <>
+          {members ? null : (
+            <Alert tone="warn" title="The members of the cluster are unknown">
+              Shared Server cannot be turned on or off here until it is known whether a change is for all of
+              them.
+            </Alert>
+          )}
+          <FaultAlert fault={fault} onRetry={() => void read.refetch()} tone="warn" />
+        </>
+      ) : null}
       {members ? (
         <MembersCard members={members} everyMember={everyMember} onEveryMember={setChosen} />
-      ) : several && read.error ? (
-        <FaultAlert fault={faultOf(read.error)} onRetry={() => void read.refetch()} tone="warn" />
+      ) : several && !fault ? (
+        <Card title="Members">
+          <SkeletonRows rows={cluster.members} label="Reading the members" />
+        </Card>
       ) : null}
-      <Page onReview={review} />
+      <Page held={several && members === null} onReview={review} />
       {/* not in a card: the instance may restart meanwhile, and the card is then away */}
       <ReviewDialog
         scope={reviewing?.scope ?? { instanceId }}
@@ -61,9 +75,10 @@ export function Connections() {
   )
 }
 
-type Reviewing = { onReview: (changes: SettingChange[]) => void }
+/** `held`: it is not known yet for which members a change would be. */
+type Reviewing = { held: boolean; onReview: (changes: SettingChange[]) => void }
 
-function Page({ onReview }: Reviewing) {
+function Page({ held, onReview }: Reviewing) {
   const { state, name, hostName, hostState, sharedServer, observedAt } = useInstance()
   const { read, fault, retry } = useSharedServer()
   if (state === 'unknown')
@@ -109,6 +124,7 @@ function Page({ onReview }: Reviewing) {
           server={read.sharedServer}
           observedAt={read.observedAt}
           stale={fault !== null}
+          held={held}
           onReview={onReview}
         />
       )}
@@ -120,6 +136,7 @@ function Server({
   server,
   observedAt,
   stale,
+  held,
   onReview,
 }: Reviewing & { server: SharedServer; observedAt: number; stale: boolean }) {
   const { instanceId, pendingRestart } = useInstance()
@@ -141,10 +158,10 @@ function Server({
         </Alert>
       ) : off ? (
         pendingRestart.includes('polar_ss_port') ? null : (
-          <TurnOnCard onReview={onReview} />
+          <TurnOnCard held={held} onReview={onReview} />
         )
       ) : (
-        <SessionsCard server={server} observedAt={observedAt} stale={stale} onReview={onReview} />
+        <SessionsCard server={server} observedAt={observedAt} stale={stale} held={held} onReview={onReview} />
       )}
       {server.counts ? (
         <>

@@ -1,5 +1,6 @@
 'use client'
 import {
+  dispatcherFaultHint,
   dispatcherFaultWords,
   formatBytes,
   formatWait,
@@ -21,21 +22,24 @@ export function SessionsCard({
   server,
   observedAt,
   stale,
+  held,
   onReview,
 }: {
   server: SharedServer
   observedAt: number
   /** It is not known whether this still holds. */
   stale: boolean
+  /** It is not known yet for which members a change would be. */
+  held: boolean
   onReview: (changes: SettingChange[]) => void
 }) {
-  const { state } = useInstance()
+  const { port, state } = useInstance()
   const mayChange = useMayChange()
   const words = sharedServerWords(server)
   const { counts: c } = server
   const faults = dispatcherFaultWords(server)
   const button = {
-    disabled: !mayChange || stale || state !== 'running',
+    disabled: !mayChange || stale || held || state !== 'running',
     title: mayChange ? undefined : viewerHint,
   }
   return (
@@ -100,9 +104,11 @@ export function SessionsCard({
         >
           {faults.map((fault) => `${fault}. `)}
           {server.counts === null && server.dispatcher === 'absent'
-            ? `Another program may have port ${server.port}. `
+            ? server.port === port
+              ? 'The shared port is the instance’s own: choose another one. '
+              : `Another program may have port ${server.port}. `
             : ''}
-          The instance’s log says more. Clients can use the other port meanwhile.
+          {dispatcherFaultHint(server)} Clients can use port {port} meanwhile.
         </Alert>
       ) : null}
       {c ? (

@@ -14,6 +14,7 @@ import {
   TableRow,
 } from '@floe/ui'
 import Link from 'next/link'
+import { Fragment } from 'react'
 import { useInstance } from '../instance/instance-context'
 import { ImpactBadge } from '../setting/impact-badge'
 import { leadValue } from '../setting/setting-diff'
@@ -49,7 +50,15 @@ export function SettingsCard({ asked }: { asked: ReturnType<typeof useSettings> 
               .flatMap((wanted) => settings.find((s) => s.name === wanted) ?? [])
               .map((setting) => (
                 <TableRow key={setting.name}>
-                  <TableCell className="font-mono">{setting.name}</TableCell>
+                  <TableCell className="font-mono">
+                    {/* where it is narrow a name breaks between its words */}
+                    {setting.name.split(/(?<=_)/).map((word, i) => (
+                      <Fragment key={word}>
+                        {i > 0 ? <wbr /> : null}
+                        {word}
+                      </Fragment>
+                    ))}
+                  </TableCell>
                   <TableCell className="font-mono whitespace-nowrap">
                     {leadValue(setting)?.shown || '–'}
                     {leadValue(setting)?.pendingRestart ? (

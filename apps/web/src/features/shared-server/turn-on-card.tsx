@@ -14,7 +14,14 @@ const workers = [
 ] as const
 
 /** Asks for what Shared Server needs; `onReview` gets the settings that turn it on. */
-export function TurnOnCard({ onReview }: { onReview: (changes: SettingChange[]) => void }) {
+export function TurnOnCard({
+  held,
+  onReview,
+}: {
+  /** It is not known yet for which members a change would be. */
+  held: boolean
+  onReview: (changes: SettingChange[]) => void
+}) {
   const { port: ownPort, state } = useInstance()
   const mayChange = useMayChange()
   const [port, setPort] = useState(() => (ownPort === null ? '' : String(suggestedPort(ownPort))))
@@ -31,7 +38,7 @@ export function TurnOnCard({ onReview }: { onReview: (changes: SettingChange[]) 
       actions={
         <Button
           variant="primary"
-          disabled={!mayChange || state !== 'running' || problem !== null}
+          disabled={!mayChange || held || state !== 'running' || problem !== null}
           title={mayChange ? undefined : viewerHint}
           onClick={() =>
             onReview([
@@ -72,8 +79,8 @@ export function TurnOnCard({ onReview }: { onReview: (changes: SettingChange[]) 
         </Field>
       </div>
       <p className="mt-3 max-w-3xl text-sm text-ink-muted">
-        Needs a restart, because the port does; the review shows the rest. Whether another program has the
-        port is seen only when an instance starts: then an incident says so, and the present port is not
+        Needs a restart, because the port does; the review shows the rest, and refuses a port that is in use.
+        If another program takes the port before the restart, an incident says so; the present port is not
         affected.
       </p>
     </Card>
