@@ -63,6 +63,7 @@ const { outputFiles } = await build({
   format: 'esm',
   loader: { '.sql': 'text', '.service': 'text' },
   external: ['pg-native'],
+  inject: ['src/router/answer.ts'],
   plugins: [englishOnly],
   sourcemap: 'linked',
   legalComments: 'none',

@@ -83,6 +83,61 @@ test('a connection without a handshake, a slow head and a slow body are ended', 
   expect(limits.requestMs + limits.lookEveryMs).toBeLessThanOrEqual(30_000)
 })
 
+/** The status of an answer to a POST of a body by somebody with the right to start tasks, or to none. */
+async function post(path: string, o: { type?: string; body: string; length?: number; identity?: string }) {
+  const it = await tls(o.identity)
+  it.socket.write(`POST ${path} HTTP/1.1\r\nHost: agent\r\nContent-Type: ${o.type ?? 'application/json'}\r\n`)
+  it.socket.write(
+    o.length === undefined
+      ? `Transfer-Encoding: chunked\r\n\r\n${Buffer.byteLength(o.body).toString(16)}\r\n${o.body}\r\n`
+      : `Content-Length: ${o.length}\r\n\r\n${o.body}`,
+  )
+  await expect.poll(() => it.said, { timeout: 10_000 }).toContain('\r\n\r\n')
+  it.socket.destroy()
+  return Number(it.said.split(' ')[1])
+}
+
+test('a body has a bound, told or not, and is JSON', async () => {
+  await serve({ bodyBytes: 1_000 })
+  const identity = home.identities.task
+  const call = '/trpc/task.cancel'
+  expect(await post(call, { identity, body: '{}', length: 1_001 })).toBe(413)
+  expect(await post(call, { identity, body: 'x'.repeat(1_001) })).toBe(413)
+  expect(await post(call, { identity, body: 'x', length: 1 })).toBe(400)
+  for (const type of ['multipart/form-data', 'application/octet-stream', 'text/plain', 'application/jsonx'])
+    expect(await post(call, { identity, type, body: '{}', length: 2 })).toBe(415)
+})
+
+test('nothing of a request without a certificate is read but its head', async () => {
+  await serve()
+  // the answer comes though the body never does
+  expect(await post('/trpc/task.cancel', { body: '', length: 1_000 })).toBe(401)
+  for (const path of ['/metrics', '/nowhere', '/healthz?all', '/trpc', '/'])
+    expect(await ask(path)).toMatch(/^HTTP\/1.1 401 .*agent.no_certificate/s)
+  expect(await ask('/trpc/hello')).toMatch(/^HTTP\/1.1 401 .*agent.no_certificate/s)
+  for (const path of ['/nowhere', '/trpc', '/trpc/', '/trpc/a/b', '/', '//healthz', '/trpc/%zz'])
+    expect(await ask(path, home.identities.task)).toMatch(/^HTTP\/1.1 40[04] /)
+  expect(await ask('/metrics', home.identities.read)).toMatch(/^HTTP\/1.1 200 .*# EOF\n$/s)
+})
+
+test('a handler that fails is answered and logged, and serving goes on', async () => {
+  const errors: string[] = []
+  const log = { ...createLog(), error: (event: string) => void errors.push(event) }
+  await serve({}, { hello: () => Promise.reject(new Error('broken')) } as unknown as AgentHandlers, log)
+  expect(await ask('/trpc/hello', home.identities.read)).toMatch(/^HTTP\/1.1 500 .*"internal"/s)
+  expect(errors).toEqual(['call.failed'])
+  expect(await ask('/healthz')).toContain('{"ok":true}')
+})
+
+test('the end of serving waits for nobody', async () => {
+  await serve()
+  const mute = tcp()
+  await once(mute.socket, 'connect')
+  const kept = await tls(home.identities.read)
+  await close?.()
+  await Promise.all([mute.closed, kept.closed])
+})
+
 test('connections of one address have a bound', async () => {
   await serve({ connectionsOfThisMachine: 3 })
   const all = Array.from({ length: 8 }, tcp)
