@@ -1,5 +1,4 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import { makeSelfSignedIdentity } from '@floe/authority/self-signed'
 import type { EngineUser } from '../../host/engine-user'
 import { readOwnedFile, statOwnedFile } from '../../host/owned-files'
 import { isThere, replaceInTree } from '../../host/tree'
@@ -29,13 +28,19 @@ type Files = Pick<
   'certificateFile' | 'tlsFile' | 'mainFile' | 'managedFile' | 'autoFile'
 >
 
+/** What makes certificates is rarely needed and not small: it is loaded only then. */
+async function makeCertificate(name: string): Promise<string> {
+  const { makeSelfSignedIdentity } = await import('@floe/authority/self-signed')
+  return makeSelfSignedIdentity(name)
+}
+
 /** Certificate and settings of a new instance, by the paths of their files; its managed file brings the settings in. */
 export async function newServerCertificate(
   files: Pick<Files, 'certificateFile' | 'tlsFile'>,
   name: string,
 ): Promise<[path: string, text: string][]> {
   return [
-    [files.certificateFile, await makeSelfSignedIdentity(name)],
+    [files.certificateFile, await makeCertificate(name)],
     [files.tlsFile, tlsSettings],
   ]
 }
@@ -52,7 +57,7 @@ export async function ensureServerCertificate(
   if (!isThere(files.tlsFile) && setsTls(files)) return false
   let changed = false
   if (!isSound(files.certificateFile, user)) {
-    replaceInTree(files.certificateFile, await makeSelfSignedIdentity(name), user)
+    replaceInTree(files.certificateFile, await makeCertificate(name), user)
     changed = true
   }
   if (readOwnedFile(files.tlsFile) !== tlsSettings) {
