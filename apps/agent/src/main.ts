@@ -1,4 +1,3 @@
-import './small-heap'
 import { resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { formatFault, toFault } from '@floe/domain'

@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync, readlinkSync, rmdirSync } from '
 import { get } from 'node:https'
 import { join } from 'node:path'
 import { agentTls } from '@floe/agent-contract/client'
+import { agentStart } from '@floe/host/agent-start'
 import type { ThrowawayHome } from './throwaway-home'
 import { waitUntil } from './wait'
 
@@ -47,9 +48,9 @@ export class ThrowawayAgent {
 
   /** Starts it without waiting for an answer that it may not be able to give. */
   startUnseen(): ChildProcess {
-    const [file = '', ...args] = this.#within([process.execPath, this.#bundle])
+    const [file = '', ...args] = this.#within([process.execPath, ...agentStart.options, this.#bundle])
     const child = spawn(file, args, {
-      env: { ...process.env, FLOE_HOME: this.home.home, NODE_OPTIONS: '' },
+      env: { ...process.env, ...agentStart.environment, FLOE_HOME: this.home.home, NODE_OPTIONS: '' },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     for (const stream of [child.stdout, child.stderr])

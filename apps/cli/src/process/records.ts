@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Installation, programHome, secretFiles } from '@floe/domain'
+import { agentStart } from '@floe/host/agent-start'
 import { identify, isAlive, type ProcessIdentity } from '@floe/host/process'
 import { listPids, programFileOf, userOf } from '@floe/host/process-facts'
 import { replaceFile } from '@floe/host/replace-file'
@@ -23,8 +24,7 @@ export type ProgramName = (typeof programNames)[number]
 
 /**
  * What each program is started with, relative to the checkout, the file that changes with every build of it, and Node's
- * options. What the agent takes its instances lack: a small young generation, code that is compiled to be small, and
- * one arena of the C library keep it at some 90 MB, half of which are pages of Node's own file.
+ * options.
  */
 export const programs: Record<
   ProgramName,
@@ -33,8 +33,7 @@ export const programs: Record<
   agent: {
     entry: 'apps/agent/dist/main.js',
     built: 'apps/agent/dist/main.js',
-    options: ['--max-semi-space-size=2', '--max-old-space-size=128', '--optimize-for-size'],
-    environment: { MALLOC_ARENA_MAX: '1' },
+    ...agentStart,
   },
   controller: {
     entry: 'apps/controller/dist/main.js',
