@@ -25,6 +25,8 @@ const beside = {
   // they wait twice as long as they compute, most with engines and an agent of their own
   maxWorkers: 3,
   sequence: { groupOrder: 0 },
+  // no file changes a module that another one sees: a worker loads them once
+  isolate: false,
 }
 
 export default defineConfig({
@@ -32,8 +34,7 @@ export default defineConfig({
     globalSetup: ['test/build-bundle.ts'],
     projects: [
       { ...common, test: { ...beside, name: 'beside', include: ['test/**/*.test.ts'], exclude: timed } },
-      // no file changes a module that another one sees: a worker loads them once
-      { ...common, test: { ...beside, name: 'code', include: ['src/**/*.test.ts'], isolate: false } },
+      { ...common, test: { ...beside, name: 'code', include: ['src/**/*.test.ts'] } },
       {
         ...common,
         test: { ...patience, name: 'timed', include: timed, maxWorkers: 1, sequence: { groupOrder: 1 } },
