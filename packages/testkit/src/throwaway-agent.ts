@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, readlinkSync, rmdirSync } from 'node:fs'
 import { get } from 'node:https'
@@ -10,6 +10,27 @@ import { waitUntil } from './wait'
 
 /** It needs half a second of a processor, which a machine that is busy with engines may take long to give. */
 const START_BOUND_MS = 60_000
+
+/** Compiled code of a bundle, beside it; read, and written by what ends by itself. */
+const compileCacheOf = (bundle: string) => `${bundle}.cache`
+
+/**
+ * Has a bundle of the agent compiled once for all agents of a suite. They are killed, so none of them would leave what it
+ * compiled behind; this one ends, for want of a home.
+ */
+export function compileOnce(bundle: string): void {
+  const home = `${bundle}.no-home`
+  spawnSync(process.execPath, [...agentStart.options, bundle], {
+    env: {
+      ...process.env,
+      ...agentStart.environment,
+      FLOE_HOME: home,
+      NODE_OPTIONS: '',
+      NODE_COMPILE_CACHE: compileCacheOf(bundle),
+    },
+    stdio: 'ignore',
+  })
+}
 
 /** An agent process of a test: started from its bundle, killed like a real one. */
 export class ThrowawayAgent {
@@ -50,7 +71,13 @@ export class ThrowawayAgent {
   startUnseen(): ChildProcess {
     const [file = '', ...args] = this.#within([process.execPath, ...agentStart.options, this.#bundle])
     const child = spawn(file, args, {
-      env: { ...process.env, ...agentStart.environment, FLOE_HOME: this.home.home, NODE_OPTIONS: '' },
+      env: {
+        ...process.env,
+        ...agentStart.environment,
+        FLOE_HOME: this.home.home,
+        NODE_OPTIONS: '',
+        NODE_COMPILE_CACHE: compileCacheOf(this.#bundle),
+      },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     for (const stream of [child.stdout, child.stderr])
