@@ -46,12 +46,15 @@
 
 /*
  * Libraries that keep nothing of a session but what is carried or computed
- * again: the engine's own, and PL/pgSQL.
+ * again: the engine's own, PL/pgSQL, and those of PostgreSQL's that postmasters
+ * are often given.
  */
 static const char *const harmless[] = {
 	"plpgsql", "shared_server", "bulk_io", "commit_floor", "monitor",
 	"page_repair", "flashback_log", "flashback_table",
 	"dict_snowball", "llvmjit",
+	"auth_delay", "auto_explain", "basebackup_to_shell", "basic_archive",
+	"passwordcheck", "pg_overexplain", "pg_prewarm", "pg_stat_statements",
 	/* conversions, which a client_encoding loads; see also is_harmless() */
 	"cyrillic_and_mic", "euc2004_sjis2004", "euc_cn_and_mic", "euc_jp_and_sjis",
 	"euc_kr_and_mic", "euc_tw_and_big5", "latin2_and_win1250", "latin_and_mic",
@@ -59,16 +62,13 @@ static const char *const harmless[] = {
 };
 
 /*
- * Libraries that keep something of a session which nobody else can look at:
- * connections, variables of a language.  Where the postmaster has loaded one,
- * it cannot be told who has used it.
+ * Those that the postmaster has loaded and that may keep something: connections,
+ * variables of a language.  It cannot be told who has used them.
  */
-static const char *const keeping[] = {
-	"dblink", "postgres_fdw", "plperl", "plpython3", "pltcl", "plv8", NULL
-};
-static const char *keeping_loaded = NULL;
+static List *unknown_loaded = NIL;
 
 static object_access_hook_type prev_object_access_hook = NULL;
+static GucRealAssignHook prev_assign_seed = NULL;
 static bool seeded = false;
 
 /* How many libraries are known; the first are those of the postmaster */
@@ -119,6 +119,13 @@ is_one_of(const char *name, const char *const *list)
 	return false;
 }
 
+/* Does it keep nothing of a session, as far as we know? */
+static bool
+is_harmless(const char *name)
+{
+	return is_one_of(name, harmless) || strncmp(name, "utf8_and_", strlen("utf8_and_")) == 0;
+}
+
 /* Does the administrator answer for it? */
 static bool
 is_called_safe(const char *name)
@@ -141,21 +148,43 @@ is_called_safe(const char *name)
 void
 shared_server_libraries_init(void)
 {
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
 	libraries_known = count_libraries();
-	keeping_loaded = NULL;
+	unknown_loaded = NIL;
 	for (DynamicFileList *file = get_first_loaded_module(); file; file = get_next_loaded_module(file))
 	{
 		const char *path,
 				   *name,
 				   *version;
-		char	   *short_name;
+		char	   *library_loaded;
 
 		get_loaded_module_details(file, &path, &name, &version);
-		short_name = library_name(path);
-		if (is_one_of(short_name, keeping))
-			keeping_loaded = MemoryContextStrdup(TopMemoryContext, short_name);
-		pfree(short_name);
+		library_loaded = library_name(path);
+		if (is_harmless(library_loaded))
+			continue;
+		unknown_loaded = lappend(unknown_loaded, library_loaded);
+		if (is_called_safe(library_loaded))
+			continue;
+		ereport(LOG,
+				(errmsg("sessions of \"polar_ss_port\" stay with their backends because of library \"%s\"",
+						library_loaded),
+				 errdetail("It may keep something of a session that cannot be carried to another backend."),
+				 errhint("If it does not, add it to \"polar_ss_safe_modules\".")));
 	}
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * SET LOCAL seed is undone at the end of its transaction; what it did is not.
+ */
+static void
+shared_server_assign_seed(double newval, void *extra)
+{
+	/* as the stock hook: it has not been done yet */
+	if (extra && *((int *) extra))
+		seeded = true;
+	prev_assign_seed(newval, extra);
 }
 
 /*
@@ -164,17 +193,12 @@ shared_server_libraries_init(void)
 void
 shared_server_taint_init(void)
 {
+	struct config_real *seed = (struct config_real *) find_option("seed", false, false, ERROR);
+
 	prev_object_access_hook = object_access_hook;
 	object_access_hook = shared_server_object_access;
-}
-
-static bool
-is_harmless(const char *path)
-{
-	const char *name = library_name(path);
-
-	return is_one_of(name, harmless) ||
-		strncmp(name, "utf8_and_", strlen("utf8_and_")) == 0 || is_called_safe(name);
+	prev_assign_seed = seed->assign_hook;
+	seed->assign_hook = shared_server_assign_seed;
 }
 
 /*
@@ -186,8 +210,11 @@ foreign_library(void)
 	int			count = count_libraries();
 	int			i = 0;
 
-	if (keeping_loaded && !is_called_safe(keeping_loaded))
-		return psprintf("library %s", keeping_loaded);
+	foreach_ptr(char, loaded, unknown_loaded)
+	{
+		if (!is_called_safe(loaded))
+			return psprintf("library %.40s", loaded);
+	}
 	if (library || count == libraries_known)
 		return library;
 	for (DynamicFileList *file = get_first_loaded_module(); file; file = get_next_loaded_module(file))
@@ -195,11 +222,13 @@ foreign_library(void)
 		const char *path,
 				   *name,
 				   *version;
+		char	   *short_name;
 
 		if (i++ < libraries_known)
 			continue;
 		get_loaded_module_details(file, &path, &name, &version);
-		if (!is_harmless(path))
+		short_name = library_name(path);
+		if (!is_harmless(short_name) && !is_called_safe(short_name))
 		{
 			const char *slash = strrchr(path, '/');
 

@@ -87,6 +87,14 @@ foreach my $pin (@pins)
 	pass("$reason lets go");
 }
 
+# a setting of a transaction that does what cannot be undone
+my $seeded = connected();
+ask($seeded, 'BEGIN; SET LOCAL seed = 0.5; ROLLBACK');
+wait_until(sub { ask($_, 'SELECT 1') foreach @client[ 2 .. 6 ]; return session($node, $seeded, 'pinned_by') eq 'setseed'; }, 'the seed to pin');
+pass('a seed of a transaction pins its session');
+close $seeded->socket;
+$node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM polar_stat_session WHERE session_pid = ' . $seeded->pid) or fail('its session stays');
+
 # a parked session ends when it has been silent for too long, and not before
 my $silent = connected();
 ask($silent, q{SET idle_session_timeout = '1s'});

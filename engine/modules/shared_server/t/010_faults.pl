@@ -34,7 +34,7 @@ sub state_is
 sub reload
 {
 	my ($name, $value) = @_;
-	$node->append_conf('postgresql.conf', "$name = $value");
+	$node->append_conf('postgresql.conf', "$name = '$value'");
 	$node->reload;
 	return $node->poll_query_until('postgres', "SELECT current_setting('$name') = '$value'") || die "$name is not $value";
 }
@@ -186,15 +186,20 @@ close $native->socket;
 
 # a library that keeps what it has of a session, and a limit of open files: 200 of them
 $node->stop;
-$node->append_conf('postgresql.conf', "shared_preload_libraries = 'dblink'\nmax_connections = 20\nmax_files_per_process = 64");
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_stat_statements, tablefunc, dblink'\nmax_connections = 20\nmax_files_per_process = 64");
 system_or_bail('prlimit', '--pid', $$, '--nofile=200:200');
 $node->start;
 $node->poll_query_until('postgres', 'SELECT count(*) = 1 FROM polar_stat_dispatcher') or die 'no dispatcher';
 my @crowd = (connected());
 ask($crowd[0], 'SELECT 1');
-wait_until(sub { return session($node, $crowd[0], 'pinned_by') eq 'library dblink'; }, 'the library to pin');
-pass('a library that keeps connections pins every session');
-reload('polar_ss_safe_modules', 'dblink');
+wait_until(sub { return session($node, $crowd[0], 'pinned_by') eq 'library tablefunc'; }, 'the library to pin');
+pass('a library that nobody knows pins every session, one of PostgreSQL that keeps nothing does not');
+ok($node->log_contains('sessions of "polar_ss_port" stay with their backends because of library "tablefunc"'), 'and the log says so');
+reload('polar_ss_safe_modules', 'tablefunc');
+ask($crowd[0], 'SELECT 1');
+wait_until(sub { return session($node, $crowd[0], 'pinned_by') eq 'library dblink'; }, 'the next library to pin');
+pass('so does one that keeps connections');
+reload('polar_ss_safe_modules', q{tablefunc, dblink});
 ask($crowd[0], 'SELECT 1');
 state_is($crowd[0], 'parked');
 pass('unless it is called safe');
