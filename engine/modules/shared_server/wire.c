@@ -29,6 +29,12 @@
 #include "shared_server.h"
 
 /*
+ * Longer messages are rare, and find room whatever the default of the host's
+ * sockets is, if its limit allows it.
+ */
+#define LONG_MESSAGE (16 * 1024)
+
+/*
  * Send a message, with a socket unless "passed" is -1.
  *
  * Never waits: a message that does not fit into the socket's buffer at once is
@@ -67,6 +73,12 @@ shared_server_send(int sock, SharedServerMessageKind kind, int session,
 		cmsg->cmsg_type = SCM_RIGHTS;
 		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(cmsg), &passed, sizeof(int));
+	}
+	if (total > LONG_MESSAGE)
+	{
+		int			room = 4 * SHARED_SERVER_IMAGE_MAX;
+
+		(void) setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	}
 	do
 	{
