@@ -20,7 +20,14 @@ $node->safe_psql('postgres', q{
 	INSERT INTO t SELECT i, 'v' || i FROM generate_series(1, 10) i;
 	CREATE ROLE r1; CREATE ROLE r2;
 	ALTER DATABASE postgres SET statement_timeout = '10min';
-	ALTER DATABASE postgres SET app.tenant = 'default'});
+	ALTER DATABASE postgres SET app.tenant = 'default';
+	CREATE FUNCTION tenant() RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN current_setting('app.tenant'); END $$});
+
+# What is compiled with a function keeps the meaning of its first call, natively for good: each is called under one setting only.
+my @zone = ('UTC', 'Europe/Zurich', '<+03>-03');
+$node->safe_psql('postgres', qq{
+	CREATE FUNCTION noon_$_() RETURNS timestamp LANGUAGE plpgsql AS \$\$ BEGIN RETURN '2020-07-01 12:00'::timestamptz AT TIME ZONE 'UTC'; END \$\$;
+	CREATE FUNCTION tenant_$_() RETURNS text LANGUAGE plpgsql AS \$\$ BEGIN RETURN tenant(); END \$\$}) foreach 0 .. $#zone;
 $node->safe_psql('postgres', "CREATE SEQUENCE s_$_ CACHE 5") foreach qw(native shared);
 
 my @session = (
@@ -31,7 +38,22 @@ my @session = (
 sub one_of { return $_[ int rand @_ ]; }
 
 my %in_transaction;
+
+# Statements whose constant means what it did when they were prepared. What makes the stock code analyze it again, by the settings of
+# its next use, is not played while there are any.
+my $constants = 0;
+my $meaning_changes = qr/search_path|RESET ALL|DISCARD/;
+sub prepare_constant { return $in_transaction{native} || $in_transaction{shared} ? 'SELECT 1' : 'PREPARE c' . int(rand 2) . q{ AS SELECT '2020-07-01 12:00'::timestamptz AT TIME ZONE 'UTC', $1::int}; }
+sub call_function
+{
+	my $number = int rand @zone;
+	return one_of("SET LOCAL TimeZone = '$zone[$number]'; SELECT noon_$number()", "SET LOCAL app.tenant = '$number'; SELECT tenant_$number()");
+}
+
 my @statements = (
+	\&call_function,
+	\&prepare_constant,
+	sub { 'EXECUTE c' . int(rand 2) . '(1)' },
 	sub { 'SET work_mem = ' . one_of(64, 1000, 5000, 100000) },
 	sub { 'SET ' . one_of('', 'SESSION ', 'LOCAL ') . 'DateStyle = ' . one_of('German', 'SQL', 'ISO', q{'Postgres, DMY'}) },
 	sub { 'SET TimeZone = ' . one_of(q{'UTC'}, q{'Europe/Zurich'}, '-7', q{'<+03>-03'}, 'DEFAULT') },
@@ -101,6 +123,7 @@ for my $n (1 .. $length)
 	# stretches that move, stretches with what pins, and what lets go again
 	my $stretch = $n % 100;
 	my $statement = $stretch < @release ? $release[$stretch] : $stretch < 60 || rand() < 0.5 ? one_of(@statements)->() : one_of(@pinning)->();
+	$statement = 'DEALLOCATE ALL' if $constants && $statement =~ $meaning_changes;
 	my %answer;
 	foreach (@session)
 	{
@@ -113,6 +136,7 @@ for my $n (1 .. $length)
 		$in_transaction{$name} = $messages[-1] ne 'Z I';
 		$answer{$name} = join "\n", map { s/s_$name/s_NAME/gr } @messages, map { "$_=" . $client->status->{$_} } sort keys %{ $client->status };
 	}
+	if ($answer{native} =~ /^C (PREPARE|DEALLOCATE ALL|DISCARD ALL)$/m) { $constants = $1 eq 'PREPARE' ? $constants || $statement =~ /^PREPARE c/ : 0; }
 	next if $answer{native} eq $answer{shared};
 	fail("statement $n: $statement");
 	diag("native: $answer{native}\nshared: $answer{shared}");
