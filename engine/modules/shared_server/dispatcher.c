@@ -116,7 +116,7 @@ typedef struct Pool
 	StringInfoData resume;		/* what makes a worker of it */
 	Oid			database;
 	dlist_head	free;			/* workers, the last used first */
-	dlist_head	waiting;		/* sessions, the longest first */
+	dclist_head waiting;		/* sessions, the longest first */
 	int			workers;		/* free, bound or starting */
 	int			starting;
 	int			sessions;
@@ -387,17 +387,20 @@ close_session(int number)
  * End a session that nobody serves.
  */
 static void
-end_session(int number, const char *sqlstate, const char *message)
+end_session(int number, const char *sqlstate, const char *message, const char *detail)
 {
-	say_fatal(sessions[number].sock, sqlstate, message, NULL);
+	say_fatal(sessions[number].sock, sqlstate, message, detail);
 	close_session(number);
 }
 
 static void
-end_waiting(int number, const char *sqlstate, const char *message)
+end_waiting(int number, const char *sqlstate, const char *message, const char *detail)
 {
-	dlist_delete(&sessions[number].link);
-	end_session(number, sqlstate, message);
+	if (sessions[number].pool)
+		dclist_delete_from(&sessions[number].pool->waiting, &sessions[number].link);
+	else
+		dlist_delete(&sessions[number].link);
+	end_session(number, sqlstate, message, detail);
 }
 
 /*
@@ -633,7 +636,7 @@ wait_again(int number)
 	set_state(session, SHARED_SERVER_WAITING);
 	if (shared_server->sessions[session].ending)
 		pg_atomic_write_u32(&shared_server_self->ending, 1);
-	dlist_push_head(&sessions[session].pool->waiting, &sessions[session].link);
+	dclist_push_head(&sessions[session].pool->waiting, &sessions[session].link);
 }
 
 static int
@@ -648,15 +651,9 @@ wait_bucket(int64 us)
 static bool
 all_are_wanted(Pool *pool)
 {
-	int			count = 0;
-	dlist_iter	iter;
+	int			count = (int) dclist_count(&pool->waiting);
 
-	dlist_foreach(iter, &pool->waiting)
-	{
-		if (++count >= pool->workers)
-			return true;
-	}
-	return false;
+	return count > 0 && count >= pool->workers;
 }
 
 /*
@@ -671,7 +668,7 @@ bind_session(int session_number, int worker_number)
 	TimestampTz now = GetCurrentTimestamp();
 	StringInfoData body;
 
-	dlist_delete(&session->link);
+	dclist_delete_from(&session->pool->waiting, &session->link);
 	dlist_delete(&worker->link);
 	worker->state = WORKER_BOUND;
 	worker->session = session_number;
@@ -716,7 +713,7 @@ bind_session(int session_number, int worker_number)
 static TimestampTz
 waiting_since(Pool *pool)
 {
-	return dlist_head_element(Session, link, &pool->waiting)->since;
+	return dclist_head_element(Session, link, &pool->waiting)->since;
 }
 
 /*
@@ -726,13 +723,13 @@ waiting_since(Pool *pool)
 static Session *
 next_waiting(Pool *pool, Worker *worker)
 {
-	Session    *first = dlist_head_element(Session, link, &pool->waiting);
+	Session    *first = dclist_head_element(Session, link, &pool->waiting);
 	int			looked_at = 0;
 	dlist_iter	iter;
 
 	if (shared_server_force_migrate || first->passed_over >= OVERTAKES_MAX)
 		return first;
-	dlist_foreach(iter, &pool->waiting)
+	dclist_foreach(iter, &pool->waiting)
 	{
 		Session    *session = dlist_container(Session, link, iter.cur);
 
@@ -754,7 +751,7 @@ next_waiting(Pool *pool, Worker *worker)
 static void
 schedule(Pool *pool)
 {
-	while (!dlist_is_empty(&pool->waiting) && !dlist_is_empty(&pool->free))
+	while (!dclist_is_empty(&pool->waiting) && !dlist_is_empty(&pool->free))
 	{
 		Worker	   *worker = shared_server_force_migrate ?
 			dlist_tail_element(Worker, link, &pool->free) :
@@ -783,7 +780,7 @@ fair_share(void)
 	{
 		Pool	   *pool = dlist_container(Pool, link, iter.cur);
 
-		count += pool->workers > 0 || !dlist_is_empty(&pool->waiting);
+		count += pool->workers > 0 || !dclist_is_empty(&pool->waiting);
 	}
 	return Max(1, workers_wanted() / Max(1, count));
 }
@@ -792,7 +789,7 @@ fair_share(void)
 static bool
 wants_worker(Pool *pool, TimestampTz now)
 {
-	return !dlist_is_empty(&pool->waiting) && pool->starting == 0 && now >= pool->next_spawn;
+	return !dclist_is_empty(&pool->waiting) && pool->starting == 0 && now >= pool->next_spawn;
 }
 
 /*
@@ -839,7 +836,7 @@ may_take_for(const SharedServerNeed *need, Worker *worker, int share, TimestampT
 	if (worker->pool == NULL)
 		return false;
 	impatient = TimestampDifferenceExceeds(need->since, now, TURN_MS);
-	if (dlist_is_empty(&worker->pool->waiting) &&
+	if (dclist_is_empty(&worker->pool->waiting) &&
 		TimestampDifferenceExceeds(worker->since, now, TURN_MS) &&
 		(worker->state == WORKER_FREE ||
 		 (impatient && worker->state == WORKER_BOUND &&
@@ -961,7 +958,7 @@ publish_need(TimestampTz now)
 	{
 		Pool	   *pool = dlist_container(Pool, link, iter.cur);
 
-		active += pool->workers > 0 || !dlist_is_empty(&pool->waiting);
+		active += pool->workers > 0 || !dclist_is_empty(&pool->waiting);
 		need.pools += wants_worker(pool, now);
 	}
 	if (need.pools > 0)
@@ -1039,16 +1036,11 @@ distribute(void)
 	 */
 	dlist_foreach(iter, &pools)
 	{
-		int			wanted = 0;
+		int			wanted;
 		bool		outside;
-		dlist_iter	each;
 
 		pool = dlist_container(Pool, link, iter.cur);
-		dlist_foreach(each, &pool->waiting)
-		{
-			if (++wanted == workers_used)
-				break;
-		}
+		wanted = Min((int) dclist_count(&pool->waiting), workers_used);
 		if (wanted == 0)
 			continue;
 		outside = shared_server_all_workers() >= workers_wanted() && pool->starting == 0;
@@ -1112,7 +1104,7 @@ schedule_all(void)
 	excess = shared_server_all_workers() - shared_server_all_quitting(now) - workers_wanted();
 	for (int i = 0; i < workers_used && excess > 0; i++)
 	{
-		if (workers[i].state != WORKER_FREE || !dlist_is_empty(&workers[i].pool->waiting))
+		if (workers[i].state != WORKER_FREE || !dclist_is_empty(&workers[i].pool->waiting))
 			continue;
 		if (!shared_server_leave_place(workers_wanted(), now))
 			break;
@@ -1209,7 +1201,7 @@ find_pool(const char *key, int key_length, const char *resume, int resume_length
 	initStringInfo(&pool->resume);
 	appendBinaryStringInfo(&pool->resume, resume, resume_length);
 	dlist_init(&pool->free);
-	dlist_init(&pool->waiting);
+	dclist_init(&pool->waiting);
 	dlist_push_tail(&pools, &pool->link);
 	return pool;
 }
@@ -1319,15 +1311,9 @@ register_session(int worker_number, StringInfo body)
 static void
 end_pool(Pool *pool, const char *detail)
 {
-	while (!dlist_is_empty(&pool->waiting))
-	{
-		int			number = dlist_head_element(Session, link, &pool->waiting) - sessions;
-
-		dlist_delete(&sessions[number].link);
-		say_fatal(sessions[number].sock, "57P01",
-				  "terminating connection because its role or database has changed", detail);
-		close_session(number);
-	}
+	while (!dclist_is_empty(&pool->waiting))
+		end_waiting(dclist_head_element(Session, link, &pool->waiting) - sessions, "57P01",
+					"terminating connection because its role or database has changed", detail);
 }
 
 /*
@@ -1450,7 +1436,7 @@ serve_worker(int number, SharedServerHeader *header, StringInfo body)
 			next_idle_timeout = Min(next_idle_timeout, idle_timeout_of(session));
 			shared_server_self->parks++;
 			if (sessions[session].draining)
-				end_session(session, "57P01", ADMIN_COMMAND);
+				end_session(session, "57P01", ADMIN_COMMAND, NULL);
 			else
 				watch_session(session);
 			release_worker(number);
@@ -1830,11 +1816,11 @@ wake_session(int number)
 	 * comes with time, keep_time() sees.
 	 */
 	crowded = all_are_wanted(session->pool);
-	dlist_push_tail(&session->pool->waiting, &session->link);
+	dclist_push_tail(&session->pool->waiting, &session->link);
 	if (crowded)
 		return;
 	schedule(session->pool);
-	if (!dlist_is_empty(&session->pool->waiting))
+	if (!dclist_is_empty(&session->pool->waiting))
 		schedule_all();
 }
 
@@ -2028,7 +2014,7 @@ end_idle(TimestampTz now)
 		if (now < end)
 			next_idle_timeout = Min(next_idle_timeout, end);
 		else
-			end_session(i, "57P05", "terminating connection due to idle-session timeout");
+			end_session(i, "57P05", "terminating connection due to idle-session timeout", NULL);
 	}
 }
 
@@ -2101,7 +2087,7 @@ keep_time(void)
 		if (!TimestampDifferenceExceeds(session->since, now, AuthenticationTimeout * 1000))
 			break;
 		shared_server_self->timeouts++;
-		end_waiting(session - sessions, "53300", "sorry, too many clients already");
+		end_waiting(session - sessions, "53300", "sorry, too many clients already", NULL);
 	}
 
 	dlist_foreach(iter, &pools)
@@ -2109,7 +2095,7 @@ keep_time(void)
 		Pool	   *pool = dlist_container(Pool, link, iter.cur);
 		dlist_mutable_iter waiting;
 
-		dlist_foreach_modify(waiting, &pool->waiting)
+		dclist_foreach_modify(waiting, &pool->waiting)
 		{
 			Session    *session = dlist_container(Session, link, waiting.cur);
 			long		left = shared_server_session_wait_timeout -
@@ -2121,7 +2107,7 @@ keep_time(void)
 			{
 				shared_server_self->timeouts++;
 				end_waiting(session - sessions, "53300",
-							"terminating connection because no worker became free in time");
+							"terminating connection because no worker became free in time", NULL);
 				continue;
 			}
 			/* who is behind it has come later */
@@ -2160,9 +2146,9 @@ end_terminated(void)
 		if (!slot->ending)
 			continue;
 		if (slot->state == SHARED_SERVER_WAITING)
-			end_waiting(i, "57P01", ADMIN_COMMAND);
+			end_waiting(i, "57P01", ADMIN_COMMAND, NULL);
 		else if (slot->state == SHARED_SERVER_PARKED)
-			end_session(i, "57P01", ADMIN_COMMAND);
+			end_session(i, "57P01", ADMIN_COMMAND, NULL);
 	}
 }
 
@@ -2181,10 +2167,10 @@ drain_sessions(void)
 		switch (shared_server->sessions[i].state)
 		{
 			case SHARED_SERVER_PARKED:
-				end_session(i, "57P01", ADMIN_COMMAND);
+				end_session(i, "57P01", ADMIN_COMMAND, NULL);
 				break;
 			case SHARED_SERVER_WAITING:
-				end_waiting(i, "57P01", ADMIN_COMMAND);
+				end_waiting(i, "57P01", ADMIN_COMMAND, NULL);
 				break;
 			case SHARED_SERVER_BOUND:
 				sessions[i].draining = true;
@@ -2226,6 +2212,8 @@ look_at_processors(void)
 {
 	static int	file = -1;
 	static double running = 0;
+	static long processors = 0;
+	static uint32 looks = 0;
 	char		line[128];
 	char	   *slash;
 	ssize_t		got;
@@ -2249,7 +2237,11 @@ look_at_processors(void)
 	while (slash > line && slash[-1] != ' ')
 		slash--;
 	running += (atoi(slash) - 1 - running) / 4;
-	shared_server_self->saturated = running >= sysconf(_SC_NPROCESSORS_ONLN);
+
+	/* their number is in a file, too, and seldom another */
+	if (looks++ % 1024 == 0)
+		processors = sysconf(_SC_NPROCESSORS_ONLN);
+	shared_server_self->saturated = running >= processors;
 }
 
 /*
@@ -2292,11 +2284,10 @@ publish(void)
 		shown->binds = pool->binds;
 		shown->waits = pool->waits;
 		shown->wait_us = pool->wait_us;
-		shown->free = shown->waiting = shown->pinned = 0;
+		shown->waiting = dclist_count(&pool->waiting);
+		shown->free = shown->pinned = 0;
 		dlist_foreach(each, &pool->free)
 			shown->free++;
-		dlist_foreach(each, &pool->waiting)
-			shown->waiting++;
 		for (int i = 0; i < workers_used; i++)
 			shown->pinned += workers[i].pinned && workers[i].pool == pool;
 		count++;

@@ -45,6 +45,10 @@
 static struct config_generic **reported = NULL;
 static int	reported_count = 0;
 
+/* What SET ROLE and SET SESSION AUTHORIZATION set */
+static struct config_generic *role_setting = NULL;
+static struct config_generic *session_authorization = NULL;
+
 /* How many variables there were when no placeholder was a session's */
 static int	variables_known = 0;
 
@@ -520,6 +524,8 @@ find_reported(void)
 		if (all[i]->flags & GUC_REPORT)
 			reported[reported_count++] = all[i];
 	}
+	role_setting = find_option("role", false, false, ERROR);
+	session_authorization = find_option("session_authorization", false, false, ERROR);
 	pfree(all);
 	variables_known = variable_count();
 }
@@ -598,9 +604,9 @@ is_tied_to_worker(struct config_generic *gen)
 }
 
 static bool
-is_of_session(const char *name)
+is_of_session(struct config_generic *gen)
 {
-	return find_option(name, false, false, ERROR)->source == PGC_S_SESSION;
+	return gen->source == PGC_S_SESSION;
 }
 
 /*
@@ -621,9 +627,9 @@ shared_server_append_image(StringInfo buf)
 
 	/* Names may be another's by then, or nobody's */
 	shared_server_append_int(buf, GetSessionUserId());
-	shared_server_append_int(buf, is_of_session("session_authorization") && GetSessionUserIsSuperuser());
+	shared_server_append_int(buf, is_of_session(session_authorization) && GetSessionUserIsSuperuser());
 	shared_server_append_int(buf, GetCurrentRoleId());
-	shared_server_append_int(buf, is_of_session("role") && current_role_is_superuser);
+	shared_server_append_int(buf, is_of_session(role_setting) && current_role_is_superuser);
 	changed = changed_variables(&count, true);
 	for (int i = 0; i < count; i++)
 	{
@@ -806,7 +812,7 @@ apply_settings(StringInfo buf)
 		SetCurrentRoleId(current, current_is_superuser);
 		set_role_variable("role", role_name, role_context, role_setter);
 	}
-	else if (is_of_session("role"))
+	else if (is_of_session(role_setting))
 		set_client_variable("role", NULL, PGC_S_SESSION, PGC_USERSET, InvalidOid);
 	while ((name = shared_server_get_string(buf)) != NULL)
 	{

@@ -110,10 +110,10 @@ static bool part_said = false;
 
 /*
  * An idle worker waits for the dispatcher and for its client.  The set of events
- * is made once; who comes and goes is the client in the epoll inside of it.
+ * is made once; who comes and goes is the client in FeBeWaitSet, which is one of
+ * them.
  */
 static WaitEventSet *wait_set = NULL;
-static int	client_epoll = -1;
 static uint32 wait_event_park = 0;
 static MemoryContext idle_context = NULL;
 
@@ -241,6 +241,43 @@ end_drained(void)
 }
 
 /*
+ * An error that is thrown while the session is idle would be sent to a client
+ * that has asked nothing, and takes it for the answer to what it asks next.
+ */
+static pg_noreturn void
+fatal_instead(MemoryContext context, const char *message)
+{
+	ErrorData  *edata;
+
+	MemoryContextSwitchTo(context);
+	edata = CopyErrorData();
+	FlushErrorState();
+	ereport(FATAL,
+			(errcode(edata->sqlerrcode),
+			 errmsg("%s", message),
+			 errdetail("%s", edata->message)));
+}
+
+/*
+ * Wait for this client when something is to be read or written, or for none.
+ */
+static void
+watch_client(pgsocket sock)
+{
+	MemoryContext context = CurrentMemoryContext;
+
+	PG_TRY();
+	{
+		ReplaceWaitEventSocket(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_READABLE, sock);
+	}
+	PG_CATCH();
+	{
+		fatal_instead(context, "could not watch a client");
+	}
+	PG_END_TRY();
+}
+
+/*
  * Put a client's socket into the port: what pq_init() does for one that the
  * postmaster has accepted.
  */
@@ -280,12 +317,7 @@ take_socket(Port *port, int sock, bool first)
 		(void) pq_settcpusertimeout(tcp_user_timeout, port);
 	}
 
-	if (FeBeWaitSet)
-		FreeWaitEventSet(FeBeWaitSet);
-	FeBeWaitSet = CreateWaitEventSet(NULL, FeBeWaitSetNEvents);
-	AddWaitEventToSet(FeBeWaitSet, WL_SOCKET_WRITEABLE, port->sock, NULL, NULL);
-	AddWaitEventToSet(FeBeWaitSet, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
-	AddWaitEventToSet(FeBeWaitSet, WL_POSTMASTER_DEATH, PGINVALID_SOCKET, NULL, NULL);
+	watch_client(sock);
 	return true;
 }
 
@@ -614,20 +646,6 @@ worker_exit(int code, Datum arg)
 }
 
 /*
- * Begin or end to wait for the client when we are idle.
- */
-static void
-watch_client(bool begin)
-{
-	struct epoll_event event = {.events = EPOLLIN};
-
-	if (epoll_ctl(client_epoll, begin ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, MyProcPort->sock, &event) < 0)
-		ereport(FATAL,
-				(errcode_for_socket_access(),
-				 errmsg("could not watch a client: %m")));
-}
-
-/*
  * The whole of the message is there, or somebody else will look.
  */
 static void
@@ -675,9 +693,7 @@ show_free(void)
 static void
 become_nobody(void)
 {
-	FreeWaitEventSet(FeBeWaitSet);
-	FeBeWaitSet = NULL;
-	watch_client(false);
+	watch_client(PGINVALID_SOCKET);
 	close(MyProcPort->sock);
 	MyProcPort->sock = PGINVALID_SOCKET;
 	shared_server_forget_tls(MyProcPort);
@@ -689,24 +705,6 @@ become_nobody(void)
 		client_methods = PqCommMethods;
 	PqCommMethods = &nowhere;
 	disable_timeout(IDLE_SESSION_TIMEOUT, false);
-}
-
-/*
- * An error that is thrown while the session is idle would be sent to a client
- * that has asked nothing, and takes it for the answer to what it asks next.
- */
-static pg_noreturn void
-fatal_instead(MemoryContext context, const char *message)
-{
-	ErrorData  *edata;
-
-	MemoryContextSwitchTo(context);
-	edata = CopyErrorData();
-	FlushErrorState();
-	ereport(FATAL,
-			(errcode(edata->sqlerrcode),
-			 errmsg("%s", message),
-			 errdetail("%s", edata->message)));
 }
 
 /*
@@ -838,13 +836,21 @@ end_session(void)
 static void
 begin_random(void)
 {
-	uint64		seed;
+	static uint64 seeds[64];
+	static int	left = 0;
 
-	if (!pg_strong_random(&seed, sizeof(seed)))
-		ereport(FATAL,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("could not generate a random seed")));
-	(void) DirectFunctionCall1(setseed, Float8GetDatum(ldexp((double) (seed >> 12), -52)));
+	/* to ask for each costs as much as a short query */
+	if (left == 0)
+	{
+		if (!pg_strong_random(seeds, sizeof(seeds)))
+			ereport(FATAL,
+					(errcode(ERRCODE_INTERNAL_ERROR),
+					 errmsg("could not generate a random seed")));
+		left = lengthof(seeds);
+	}
+	left--;
+	(void) DirectFunctionCall1(setseed, Float8GetDatum(ldexp((double) (seeds[left] >> 12), -52)));
+	seeds[left] = 0;
 }
 
 /*
@@ -867,7 +873,6 @@ bind_session(int slot, StringInfo body, int sock)
 		session = -1;
 		return;
 	}
-	watch_client(true);
 	PqCommMethods = client_methods;
 
 	begin_random();
@@ -1038,17 +1043,11 @@ become_worker(void)
 										 ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(old);
 	wait_event_park = WaitEventExtensionNew("SharedServerWorkerFree");
-	client_epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (client_epoll < 0)
-		ereport(FATAL,
-				(errcode_for_socket_access(),
-				 errmsg("%s() failed: %m", "epoll_create1")));
-	ReserveExternalFD();
 	wait_set = CreateWaitEventSet(NULL, 4);
 	AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(wait_set, WL_POSTMASTER_DEATH, PGINVALID_SOCKET, NULL, NULL);
 	AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, control, NULL, NULL);
-	AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, client_epoll, NULL, NULL);
+	AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, GetWaitEventSetFile(FeBeWaitSet), NULL, NULL);
 	shared_server_workers[MyProcNumber].role = GetAuthenticatedUserId();
 	shared_server_workers[MyProcNumber].dispatcher = dispatcher - shared_server_dispatchers;
 	shared_server_workers[MyProcNumber].database = MyDatabaseId;
@@ -1086,7 +1085,6 @@ register_worker(void)
 		(void) shared_server_append_image(&part);
 		(void) shared_server_switch_statements(session, shared_server->sessions[session].generation);
 		shared_server_switch_functions(session, shared_server->sessions[session].generation);
-		watch_client(true);
 		bound_since = GetCurrentTimestamp();
 		tell(SHARED_SERVER_REGISTER, all.data, all.len);
 	}
@@ -1096,9 +1094,8 @@ register_worker(void)
 		starting = false;
 		tell(SHARED_SERVER_READY, all.data, all.len);
 		show_free();
+		watch_client(PGINVALID_SOCKET);
 		MyProcPort->sock = PGINVALID_SOCKET;
-		FreeWaitEventSet(FeBeWaitSet);
-		FeBeWaitSet = NULL;
 	}
 }
 
@@ -1138,9 +1135,14 @@ await_either(long timeout, bool *told, bool *spoken)
 	WaitEvent	events[4];
 	int			count;
 
-	/* the dispatcher asks first who can yield at once */
 	if (slot)
+	{
+		/* it may have been waited for to take an answer */
+		ModifyWaitEvent(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_READABLE, NULL);
+
+		/* the dispatcher asks first who can yield at once */
 		slot->idle = true;
+	}
 	count = WaitEventSetWait(wait_set, timeout, events, lengthof(events),
 							 slot ? WAIT_EVENT_CLIENT_READ : wait_event_park);
 	if (slot)
@@ -1219,6 +1221,10 @@ serve_until_spoken(void)
 			{
 				idle_since = bound_since;
 				stays = false;
+
+				/* it has spoken, or would not have been bound */
+				if (session >= 0 && look_at_client() == SHARED_SERVER_SAID_SOMETHING)
+					return;
 				continue;
 			}
 
