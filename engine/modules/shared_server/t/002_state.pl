@@ -42,7 +42,7 @@ my %in_transaction;
 # Statements whose constant means what it did when they were prepared. What makes the stock code analyze it again, by the settings of
 # its next use, is not played while there are any.
 my $constants = 0;
-my $meaning_changes = qr/search_path|RESET ALL|DISCARD/;
+my $meaning_changes = qr/search_path|RESET ALL|DISCARD|CREATE TEMP/;
 sub prepare_constant { return $in_transaction{native} || $in_transaction{shared} ? 'SELECT 1' : 'PREPARE c' . int(rand 2) . q{ AS SELECT '2020-07-01 12:00'::timestamptz AT TIME ZONE 'UTC', $1::int}; }
 sub call_function
 {
@@ -118,12 +118,15 @@ my @release = (
 
 # A transaction that holds a lock on t would stop the other session.
 my $differences = 0;
+my @said;
 for my $n (1 .. $length)
 {
 	# stretches that move, stretches with what pins, and what lets go again
 	my $stretch = $n % 100;
 	my $statement = $stretch < @release ? $release[$stretch] : $stretch < 60 || rand() < 0.5 ? one_of(@statements)->() : one_of(@pinning)->();
 	$statement = 'DEALLOCATE ALL' if $constants && $statement =~ $meaning_changes;
+	@said = () if !$stretch;
+	push @said, $statement;
 	my %answer;
 	foreach (@session)
 	{
@@ -140,6 +143,7 @@ for my $n (1 .. $length)
 	next if $answer{native} eq $answer{shared};
 	fail("statement $n: $statement");
 	diag("native: $answer{native}\nshared: $answer{shared}");
+	diag(join "\n", 'said before:', @said);
 	last if ++$differences == 3;
 }
 is($differences, 0, "$length statements get the same answers");
