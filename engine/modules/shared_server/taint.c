@@ -46,19 +46,25 @@
 
 /*
  * Libraries that keep nothing of a session but what is carried or computed
- * again: the engine's own, PL/pgSQL, and those of PostgreSQL's that postmasters
- * are often given.
+ * again, and that a worker may lack: the engine's own, and PL/pgSQL.
  */
 static const char *const harmless[] = {
 	"plpgsql", "shared_server", "bulk_io", "commit_floor", "monitor",
 	"page_repair", "flashback_log", "flashback_table",
 	"dict_snowball", "llvmjit",
-	"auth_delay", "auto_explain", "basebackup_to_shell", "basic_archive",
-	"passwordcheck", "pg_overexplain", "pg_prewarm", "pg_stat_statements",
 	/* conversions, which a client_encoding loads; see also is_harmless() */
 	"cyrillic_and_mic", "euc2004_sjis2004", "euc_cn_and_mic", "euc_jp_and_sjis",
 	"euc_kr_and_mic", "euc_tw_and_big5", "latin2_and_win1250", "latin_and_mic",
 	NULL
+};
+
+/*
+ * Those of PostgreSQL's that keep nothing either, but change what a backend
+ * does: harmless where each has it.
+ */
+static const char *const harmless_everywhere[] = {
+	"auth_delay", "auto_explain", "basebackup_to_shell", "basic_archive",
+	"passwordcheck", "pg_overexplain", "pg_prewarm", "pg_stat_statements", NULL
 };
 
 /*
@@ -161,7 +167,7 @@ shared_server_libraries_init(void)
 
 		get_loaded_module_details(file, &path, &name, &version);
 		library_loaded = library_name(path);
-		if (is_harmless(library_loaded))
+		if (is_harmless(library_loaded) || is_one_of(library_loaded, harmless_everywhere))
 			continue;
 		unknown_loaded = lappend(unknown_loaded, library_loaded);
 		if (is_called_safe(library_loaded))
@@ -170,7 +176,8 @@ shared_server_libraries_init(void)
 				(errmsg("sessions of \"polar_ss_port\" stay with their backends because of library \"%s\"",
 						library_loaded),
 				 errdetail("It may keep something of a session that cannot be carried to another backend."),
-				 errhint("If it does not, add it to \"polar_ss_safe_modules\".")));
+				 errhint("If it does not, add %s to \"polar_ss_safe_modules\".",
+						 quote_identifier(library_loaded))));
 	}
 	MemoryContextSwitchTo(old);
 }
@@ -188,13 +195,16 @@ shared_server_assign_seed(double newval, void *extra)
 }
 
 /*
- * Called once in each worker, before any session has done anything.
+ * Called in each backend that may become a worker, before any session has done
+ * anything: before its login trigger, if it has a client.
  */
 void
 shared_server_taint_init(void)
 {
 	struct config_real *seed = (struct config_real *) find_option("seed", false, false, ERROR);
 
+	if (prev_assign_seed)
+		return;
 	prev_object_access_hook = object_access_hook;
 	object_access_hook = shared_server_object_access;
 	prev_assign_seed = seed->assign_hook;
@@ -230,10 +240,7 @@ foreign_library(void)
 		short_name = library_name(path);
 		if (!is_harmless(short_name) && !is_called_safe(short_name))
 		{
-			const char *slash = strrchr(path, '/');
-
-			library = MemoryContextStrdup(TopMemoryContext,
-										  psprintf("library %.40s", slash ? slash + 1 : path));
+			library = MemoryContextStrdup(TopMemoryContext, psprintf("library %.40s", short_name));
 			return library;
 		}
 	}

@@ -34,6 +34,17 @@
  */
 #define LONG_MESSAGE (16 * 1024)
 
+static void
+make_room(int sock)
+{
+	int			room = 4 * SHARED_SERVER_IMAGE_MAX;
+	int			present;
+	socklen_t	length = sizeof(present);
+
+	if (getsockopt(sock, SOL_SOCKET, SO_SNDBUF, &present, &length) == 0 && present < room)
+		(void) setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+}
+
 /*
  * Send a message, with a socket unless "passed" is -1.
  *
@@ -75,11 +86,7 @@ shared_server_send(int sock, SharedServerMessageKind kind, int session,
 		memcpy(CMSG_DATA(cmsg), &passed, sizeof(int));
 	}
 	if (total > LONG_MESSAGE)
-	{
-		int			room = 4 * SHARED_SERVER_IMAGE_MAX;
-
-		(void) setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-	}
+		make_room(sock);
 	do
 	{
 		sent = sendmsg(sock, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -28,7 +28,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -114,6 +113,7 @@ static bool part_said = false;
  * them.
  */
 static WaitEventSet *wait_set = NULL;
+static pgsocket watched = PGINVALID_SOCKET;
 static uint32 wait_event_park = 0;
 static MemoryContext idle_context = NULL;
 
@@ -259,7 +259,7 @@ fatal_instead(MemoryContext context, const char *message)
 }
 
 /*
- * Wait for this client when something is to be read or written, or for none.
+ * Wait for this client, or for none, when something is to be read.
  */
 static void
 watch_client(pgsocket sock)
@@ -268,7 +268,12 @@ watch_client(pgsocket sock)
 
 	PG_TRY();
 	{
-		ReplaceWaitEventSocket(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_READABLE, sock);
+		/* the same one may have been waited for to take an answer */
+		if (sock == watched && sock != PGINVALID_SOCKET)
+			ModifyWaitEvent(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_READABLE, NULL);
+		else
+			ReplaceWaitEventSocket(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_READABLE, sock);
+		watched = sock;
 	}
 	PG_CATCH();
 	{
@@ -570,6 +575,7 @@ shared_server_cancel_key(int32 *pid, uint8 *key, int length)
 	native = is_native() || is_too_large();
 	if (native)
 		return;
+	shared_server_taint_init();
 	{
 		SharedServerSession *slot = &shared_server->sessions[session];
 		uint8		own[MAX_CANCEL_KEY_LENGTH];
@@ -1137,8 +1143,7 @@ await_either(long timeout, bool *told, bool *spoken)
 
 	if (slot)
 	{
-		/* it may have been waited for to take an answer */
-		ModifyWaitEvent(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_READABLE, NULL);
+		watch_client(MyProcPort->sock);
 
 		/* the dispatcher asks first who can yield at once */
 		slot->idle = true;

@@ -87,13 +87,24 @@ foreach my $pin (@pins)
 	pass("$reason lets go");
 }
 
-# a setting of a transaction that does what cannot be undone
-my $seeded = connected();
-ask($seeded, 'BEGIN; SET LOCAL seed = 0.5; ROLLBACK');
-wait_until(sub { ask($_, 'SELECT 1') foreach @client[ 2 .. 6 ]; return session($node, $seeded, 'pinned_by') eq 'setseed'; }, 'the seed to pin');
-pass('a seed of a transaction pins its session');
-close $seeded->socket;
-$node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM polar_stat_session WHERE session_pid = ' . $seeded->pid) or fail('its session stays');
+# what nobody can take back, or carry: a seed, also of a transaction that is rolled back, or of a login trigger; a library of one worker
+sub pins_for_good
+{
+	my ($statement, $reason) = @_;
+	my $client = connected();
+	ask($client, $statement);
+	wait_until(sub { ask($_, 'SELECT 1') foreach @client[ 2 .. 6 ]; return session($node, $client, 'pinned_by') eq $reason; }, "the reason: $reason");
+	pass("$statement pins: $reason");
+	close $client->socket;
+	return $node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM polar_stat_session WHERE session_pid = ' . $client->pid) || fail('its session stays');
+}
+pins_for_good('BEGIN; SET LOCAL seed = 0.5; ROLLBACK', 'setseed');
+pins_for_good(q{LOAD 'pg_overexplain'}, 'library pg_overexplain');
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION sow() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM setseed(0.5); END $$;
+	CREATE EVENT TRIGGER sow ON login EXECUTE FUNCTION sow()});
+pins_for_good('SELECT 1', 'setseed');
+$node->safe_psql('postgres', 'DROP EVENT TRIGGER sow');
 
 # a parked session ends when it has been silent for too long, and not before
 my $silent = connected();
