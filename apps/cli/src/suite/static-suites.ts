@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { dirname, join } from 'node:path'
 import { checkoutDirectory } from '../installation/home'
 import { type Counts, parseCounts, runInCheckout, type Suite, type SuiteContext } from './suite'
 import { firstLine } from './test-files'
@@ -52,19 +52,18 @@ async function generate(context: SuiteContext): Promise<boolean> {
 }
 
 async function types(context: SuiteContext): Promise<Counts> {
-  const counts = { passed: 0, failed: 0, skipped: 0 }
-  if (!(await generate(context))) return { ...counts, failed: 1 }
-  for (const workspace of workspaces()) {
-    if (workspace.scripts.typecheck === undefined) continue
-    const { stdout, status } = await runInCheckout(context, program('tsc'), ['-p', '.'], {
-      cwd: workspace.directory,
-    })
-    if (status === 0) counts.passed++
-    else counts.failed++
-    const room = relative(checkoutDirectory(), workspace.directory)
-    if (status !== 0) context.failed(`${room}: ${firstLine(stdout)}`)
-  }
-  return counts
+  if (!(await generate(context))) return { passed: 0, failed: 1, skipped: 0 }
+  const { stdout, tail, status } = await runInCheckout(context, process.execPath, [
+    // a compiler makes many things that soon are garbage: a sixth less work than with the 16 MB of Node
+    '--max-semi-space-size=64',
+    'tooling/types/check.mjs',
+  ])
+  for (const line of stdout.split('\n')) if (/^(\S.*)?\berror TS\d+: /.test(line)) context.failed(line)
+  const counts = parseCounts(stdout) ?? { passed: 0, failed: 0, skipped: 0 }
+  if (status === 0 || counts.failed > 0) return counts
+  // the check itself broke off
+  context.failed(tail.at(-1) ?? 'the types were not checked')
+  return { ...counts, failed: 1 }
 }
 
 async function boundaries(context: SuiteContext): Promise<Counts> {
@@ -149,5 +148,10 @@ export const staticSuites: Suite[] = [
     run: unused,
   },
   { name: 'shell', about: 'shellcheck over every shell script', needs: 'checkout', run: shell },
-  { name: 'types', about: 'TypeScript, one workspace after another', needs: 'checkout', run: types },
+  {
+    name: 'types',
+    about: 'TypeScript: every source, in the workspace that includes it',
+    needs: 'checkout',
+    run: types,
+  },
 ]
