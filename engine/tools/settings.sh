@@ -72,7 +72,7 @@ digest() { sha256sum | cut -c1-16; }
 
 # digest_files <directory> <file…>: names and contents, independent of where the checkout lies.
 digest_files() {
-  (cd "$1" && shift && LC_ALL=C sort -u < <(printf '%s\n' "$@") | while read -r file; do if [ -n "$file" ]; then sha256sum -- "$file"; fi; done)
+  (cd "$1" && shift && printf '%s\n' "$@" | sed '/^$/d' | LC_ALL=C sort -u | xargs -d '\n' --no-run-if-empty sha256sum --)
 }
 
 series() { grep -v -e '^#' -e '^$' "$patches_dir/series" || true; }
