@@ -47,6 +47,8 @@ describe.skipIf(why !== null)(`packages that a console brings to a host${why ? `
   let systemd: PrivateSystemd
   let directory: string
   let built: string[]
+  /** The agent's package without its Node, which is nearly all of it: for what is never installed. */
+  let bare: string
 
   const run = (...command: string[]) => systemd.run(...command)
   const shell = (script: string) => run('sh', '-c', script)
@@ -129,8 +131,10 @@ describe.skipIf(why !== null)(`packages that a console brings to a host${why ? `
     return file
   }
   const agentAs = (name: string, as: string, script?: string) =>
+    laterAgent(built[2] as string, name, as, script)
+  const laterAgent = (deb: string, name: string, as: string, script?: string) =>
     packed(
-      built[2] as string,
+      deb,
       name,
       (tree, control) => {
         const file = join(tree, 'usr/lib/floe/floe-package.json')
@@ -174,6 +178,15 @@ describe.skipIf(why !== null)(`packages that a console brings to a host${why ? `
       files: 3,
       stderr: '',
     })
+    bare = packed(
+      built[2] as string,
+      'bare',
+      (tree, control) => {
+        rmSync(join(tree, 'usr/lib/floe/node'), { recursive: true })
+        return control
+      },
+      false,
+    )
     const { installation } = home
     const { version, installationId, hostId, hostName, hostAddress, agentPort, instancePorts } = installation
     writeFileSync(
@@ -189,6 +202,8 @@ describe.skipIf(why !== null)(`packages that a console brings to a host${why ? `
     const made = await shell(`exec 2>&1; set -e
       mkdir -p /var/lib/floe-agent; mount --bind ${home.home} /var/lib/floe-agent
       rm -rf /var/lib/floe; mkdir -p /var/lib/floe/i
+      # else each agent that starts searches the whole machine for files of users of instances, of which there are none
+      mkdir /var/lib/floe/users; echo 59900 >/var/lib/floe/users/next
       dpkg --install ${built.join(' ')}
       for unit in floe-agent.service floe-instance@.service floe.slice; do
         ln -s /usr/lib/systemd/system/$unit /etc/systemd/system/$unit
@@ -237,7 +252,7 @@ describe.skipIf(why !== null)(`packages that a console brings to a host${why ? `
   })
 
   test('a package that is cut off goes on where it ended, after the agent was killed', async () => {
-    const deb = agentAs('cut', '.0')
+    const deb = built[2] as string
     const asked = packageOf(deb)
     const piece = (offset: number, data = '') => ({
       kind: 'receive-package' as const,
@@ -259,8 +274,7 @@ describe.skipIf(why !== null)(`packages that a console brings to a host${why ? `
   test('what is not what was ordered is refused before dpkg is asked', async () => {
     const before = await installed()
     const code = async (status: Promise<TaskStatus>) => (await status).fault?.code
-    const [, , agent] = built as [string, string, string]
-    const other = agentAs('other', '.9')
+    const other = laterAgent(bare, 'other', '.9')
 
     const wrong = { ...packageOf(other), digest: 'b'.repeat(64) }
     expect(await code(receive(randomUUID(), other, wrong))).toBe('package.other_digest')
@@ -272,22 +286,22 @@ describe.skipIf(why !== null)(`packages that a console brings to a host${why ? `
       return code(install(upgradeId, [{ ...packageOf(deb), ...said }], downgrade))
     }
     expect(await named(other, { version: '9.9' })).toBe('package.other')
-    const stranger = packed(agent, 'stranger', (_, control) =>
+    const stranger = packed(bare, 'stranger', (_, control) =>
       control.replace(/^Package: .*$/m, 'Package: sudo'),
     )
     expect(await named(stranger, { name: 'floe-agent' })).toBe('package.other')
-    const ubuntu = packed(agent, 'ubuntu', (_, control) =>
+    const ubuntu = packed(bare, 'ubuntu', (_, control) =>
       control.replace(/^Floe-Distribution: .*$/m, 'Floe-Distribution: ubuntu-99.04'),
     )
     expect(await named(ubuntu)).toBe('package.other_machine')
     const earlier = packed(
-      agent,
+      bare,
       'earlier',
       (_, control) => control.replace(/^Version: .*$/m, 'Version: 0.0.1'),
       false,
     )
     expect(await named(earlier)).toBe('package.downgrade')
-    const needy = packed(agent, 'needy', (_, control) =>
+    const needy = packed(bare, 'needy', (_, control) =>
       control.replace(/^Depends: /m, 'Depends: floe-nothing (>= 2), '),
     )
     expect(await named(needy)).toBe('package.unmet')
@@ -307,7 +321,7 @@ describe.skipIf(why !== null)(`packages that a console brings to a host${why ? `
   })
 
   test('no other user plants a package, or changes one between the check and the installation', async () => {
-    const deb = agentAs('planted', '.2')
+    const deb = laterAgent(bare, 'planted', '.2')
     const upgradeId = randomUUID()
     await receive(upgradeId, deb)
     const file = `${packageOf(deb).digest}.deb`
