@@ -109,10 +109,12 @@ static bool part_said = false;
 
 /*
  * An idle worker waits for the dispatcher and for its client.  The set of events
- * is made once; who comes and goes is the client in FeBeWaitSet, which is one of
- * them.
+ * is made once; who comes and goes is the client.  FeBeWaitSet, which has it too,
+ * cannot be one of the events: the kernel lets a file, here the pipe of the
+ * postmaster, be watched through a set in a set 500 times.
  */
 static WaitEventSet *wait_set = NULL;
+static int	client_position = -1;
 static pgsocket watched = PGINVALID_SOCKET;
 static uint32 wait_event_park = 0;
 static MemoryContext idle_context = NULL;
@@ -268,11 +270,12 @@ watch_client(pgsocket sock)
 
 	PG_TRY();
 	{
-		/* the same one may have been waited for to take an answer */
-		if (sock == watched && sock != PGINVALID_SOCKET)
-			ModifyWaitEvent(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_READABLE, NULL);
-		else
+		if (sock != watched || sock == PGINVALID_SOCKET)
 			ReplaceWaitEventSocket(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_READABLE, sock);
+		if (wait_set && client_position >= 0)
+			ReplaceWaitEventSocket(wait_set, client_position, WL_SOCKET_READABLE, sock);
+		else if (wait_set && sock != PGINVALID_SOCKET)
+			client_position = AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, sock, NULL, NULL);
 		watched = sock;
 	}
 	PG_CATCH();
@@ -1053,7 +1056,8 @@ become_worker(void)
 	AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(wait_set, WL_POSTMASTER_DEATH, PGINVALID_SOCKET, NULL, NULL);
 	AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, control, NULL, NULL);
-	AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, GetWaitEventSetFile(FeBeWaitSet), NULL, NULL);
+	if (session >= 0)
+		watch_client(MyProcPort->sock);
 	shared_server_workers[MyProcNumber].role = GetAuthenticatedUserId();
 	shared_server_workers[MyProcNumber].dispatcher = dispatcher - shared_server_dispatchers;
 	shared_server_workers[MyProcNumber].database = MyDatabaseId;
@@ -1141,13 +1145,9 @@ await_either(long timeout, bool *told, bool *spoken)
 	WaitEvent	events[4];
 	int			count;
 
+	/* the dispatcher asks first who can yield at once */
 	if (slot)
-	{
-		watch_client(MyProcPort->sock);
-
-		/* the dispatcher asks first who can yield at once */
 		slot->idle = true;
-	}
 	count = WaitEventSetWait(wait_set, timeout, events, lengthof(events),
 							 slot ? WAIT_EVENT_CLIENT_READ : wait_event_park);
 	if (slot)

@@ -183,4 +183,16 @@ is(ask($client[2], 'SELECT 1'), '1', 'when each waits for parallel workers that 
 $holder->quit;
 is(join(' ', map { map { /^[DE] (.*)/ } $_->until_ready } @leader), '1000 1000', 'and they go on');
 $node->stop;
+
+# workers that each wait for the postmaster, of whose pipe the kernel counts who watches it
+$node = new_shared('many', q{
+max_connections = 620
+polar_ss_backend_max_count = 540
+});
+$port = port($node);
+my @many = map { connected() } 1 .. 520;
+ask($_, 'SELECT 1') foreach @many;
+is($node->safe_psql('postgres', 'SELECT n_backends >= 520 FROM polar_stat_dispatcher'), 't', 'there are more than 500 workers');
+is((grep { ask($_, 'SELECT 1') eq '1' } @many), 520, 'and all serve');
+$node->stop;
 done_testing();
