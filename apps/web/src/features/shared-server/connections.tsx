@@ -44,25 +44,20 @@ export function Connections() {
   return (
     <div className="flex flex-col gap-3">
       <ConfirmedAlert changes={applied} />
-      {several && fault ? (
-        <>
-          {members ? null : (
-            <Alert tone="warn" title="The members of the cluster are unknown">
-              Shared Server cannot be turned on or off here until it is known whether a change is for all of
-              them.
-            </Alert>
-          )}
-          <FaultAlert fault={fault} onRetry={() => void read.refetch()} tone="warn" />
-        </>
+      {several ? (
+        <MembersCard
+          read={{
+            members,
+            count: cluster.members,
+            readAt: read.data?.now ?? null,
+            fault,
+            retry: () => void read.refetch(),
+          }}
+          everyMember={everyMember}
+          onEveryMember={setChosen}
+        />
       ) : null}
-      {members ? (
-        <MembersCard members={members} everyMember={everyMember} onEveryMember={setChosen} />
-      ) : several && !fault ? (
-        <Card title="Members">
-          <SkeletonRows rows={cluster.members} label="Reading the members" />
-        </Card>
-      ) : null}
-      <Page held={several && members === null} onReview={review} />
+      <Page held={several && members === null ? membersUnknown : null} onReview={review} />
       {/* not in a card: the instance may restart meanwhile, and the card is then away */}
       <ReviewDialog
         scope={reviewing?.scope ?? { instanceId }}
@@ -75,8 +70,10 @@ export function Connections() {
   )
 }
 
-/** `held`: it is not known yet for which members a change would be. */
-type Reviewing = { held: boolean; onReview: (changes: SettingChange[]) => void }
+const membersUnknown = 'The members of the cluster are not known yet: a change may be for all of them.'
+
+/** `held`: why nothing can be changed now. */
+type Reviewing = { held: string | null; onReview: (changes: SettingChange[]) => void }
 
 function Page({ held, onReview }: Reviewing) {
   const { state, name, hostName, hostState, sharedServer, observedAt } = useInstance()
@@ -86,7 +83,7 @@ function Page({ held, onReview }: Reviewing) {
       <Alert tone="warn" title={`Whether ${name} runs is unknown`}>
         {hostState === 'online'
           ? `The agent of host “${hostName}” does not know it. `
-          : `The agent of host “${hostName}” does not answer. `}
+          : `The agent of host “${hostName}” does not answer: check "./floe status" there. `}
         {sharedServer && observedAt
           ? `When last seen, ${sharedServer.port === null ? 'it had no shared port' : `its shared port was ${sharedServer.port}`}. `
           : ''}
@@ -166,8 +163,8 @@ function Server({
       {server.counts ? (
         <>
           <SessionCharts />
-          <PinnedCard pinned={server.pinned} />
-          <PoolsCard pools={server.pools} />
+          <PinnedCard pinned={server.pinned} staleAt={stale ? observedAt : null} />
+          <PoolsCard pools={server.pools} staleAt={stale ? observedAt : null} />
         </>
       ) : null}
       <SettingsCard asked={settings} />

@@ -1,13 +1,36 @@
 'use client'
 import { type PinnedSessions, pinnedAdvice } from '@floe/domain'
-import { Card, EmptyState, Table, TableBody, TableCell, TableHead, TableHeader, TableRow } from '@floe/ui'
+import {
+  Age,
+  Card,
+  EmptyState,
+  Table,
+  TableBody,
+  TableCell,
+  TableHead,
+  TableHeader,
+  TableRow,
+} from '@floe/ui'
 
 /** Why sessions keep their workers, and what can be done about it. */
-export function PinnedCard({ pinned }: { pinned: readonly PinnedSessions[] }) {
+export function PinnedCard({
+  pinned,
+  staleAt,
+}: {
+  pinned: readonly PinnedSessions[]
+  /** When this was read, where it may no longer hold. */
+  staleAt: number | null
+}) {
   return (
     <Card
       title="Why sessions are pinned"
-      description="A dedicated session keeps its worker until the reason is gone. A session is asked only when others wait for a worker."
+      description={
+        <>
+          {staleAt === null ? null : <Age prefix="Read" at={staleAt} className="text-warn" />}
+          {staleAt === null ? '' : '. '}A dedicated session keeps its worker until the reason is gone. A
+          session is asked only when others wait for a worker.
+        </>
+      }
       bodyClassName="p-0"
     >
       {pinned.length === 0 ? (

@@ -1,6 +1,7 @@
 'use client'
 import { formatWait, WORKER_POOLS_MAX, type WorkerPool } from '@floe/domain'
 import {
+  Age,
   Card,
   EmptyState,
   ShowAll,
@@ -17,14 +18,27 @@ const firstShown = 10
 const n = (count: number) => count.toLocaleString('en-US')
 
 /** Pools: sessions of the same database, role and login settings, and the workers that they share. */
-export function PoolsCard({ pools }: { pools: readonly WorkerPool[] }) {
+export function PoolsCard({
+  pools,
+  staleAt,
+}: {
+  pools: readonly WorkerPool[]
+  /** When this was read, where it may no longer hold. */
+  staleAt: number | null
+}) {
   const [all, setAll] = useState(false)
   // which of several dispatchers has it
   const several = pools.some((pool) => (pool.dispatcher ?? 1) > 1)
   return (
     <Card
       title="Pools"
-      description={`Sessions with the same database, role and login settings share workers.${pools.length >= WORKER_POOLS_MAX ? ` Those with the most sessions: ${WORKER_POOLS_MAX}.` : ''}`}
+      description={
+        <>
+          {staleAt === null ? null : <Age prefix="Read" at={staleAt} className="text-warn" />}
+          {staleAt === null ? '' : '. '}
+          {`Sessions with the same database, role and login settings share workers.${pools.length >= WORKER_POOLS_MAX ? ` Those with the most sessions: ${WORKER_POOLS_MAX}.` : ''}`}
+        </>
+      }
       bodyClassName="p-0"
     >
       {pools.length === 0 ? (

@@ -17,6 +17,8 @@ import { useInstance } from '../instance/instance-context'
 const n = (count: number) => count.toLocaleString('en-US')
 const wait = (ms: number | null) => (ms === null ? null : formatWait(ms))
 
+const staleHint = 'What is shown may no longer hold: changes wait until it can be read again.'
+
 /** Sessions by mode and state, workers and waits; turns Shared Server on and off at its port, and closes that. */
 export function SessionsCard({
   server,
@@ -29,8 +31,8 @@ export function SessionsCard({
   observedAt: number
   /** It is not known whether this still holds. */
   stale: boolean
-  /** It is not known yet for which members a change would be. */
-  held: boolean
+  /** Why nothing can be changed now. */
+  held: string | null
   onReview: (changes: SettingChange[]) => void
 }) {
   const { port, state } = useInstance()
@@ -39,8 +41,8 @@ export function SessionsCard({
   const { counts: c } = server
   const faults = dispatcherFaultWords(server)
   const button = {
-    disabled: !mayChange || stale || held || state !== 'running',
-    title: mayChange ? undefined : viewerHint,
+    disabled: !mayChange || stale || held !== null || state !== 'running',
+    title: mayChange ? ((stale ? staleHint : held) ?? undefined) : viewerHint,
   }
   return (
     <Card

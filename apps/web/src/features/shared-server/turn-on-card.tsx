@@ -18,8 +18,8 @@ export function TurnOnCard({
   held,
   onReview,
 }: {
-  /** It is not known yet for which members a change would be. */
-  held: boolean
+  /** Why nothing can be changed now. */
+  held: string | null
   onReview: (changes: SettingChange[]) => void
 }) {
   const { port: ownPort, state } = useInstance()
@@ -38,8 +38,8 @@ export function TurnOnCard({
       actions={
         <Button
           variant="primary"
-          disabled={!mayChange || held || state !== 'running' || problem !== null}
-          title={mayChange ? undefined : viewerHint}
+          disabled={!mayChange || held !== null || state !== 'running' || problem !== null}
+          title={mayChange ? (held ?? undefined) : viewerHint}
           onClick={() =>
             onReview([
               { name: 'polar_ss_port', value: port.trim() },
