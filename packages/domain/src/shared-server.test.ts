@@ -108,6 +108,15 @@ test('every reason has advice of its own, and one that is not known has some', (
   expect(pinnedAdvice('toString')).toBe(pinnedAdvice('something of a later engine'))
 })
 
+test('a library that pins is named as polar_ss_safe_modules takes it, save one that is not to be named there', () => {
+  for (const reason of ['library pgaudit', 'library pgaudit.so'])
+    expect(pinnedAdvice(reason)).toContain('add pgaudit to polar_ss_safe_modules (a reload)')
+  for (const reason of ['library dblink', 'library plperl.so']) {
+    expect(pinnedAdvice(reason)).toContain('at the instance’s own port')
+    expect(pinnedAdvice(reason)).not.toContain('polar_ss_safe_modules')
+  }
+})
+
 test('a wait is written with what matters of it', () => {
   expect([0.002, 0.128, 1.024, 16.384, 999, 1_500, 60_000].map(formatWait)).toEqual([
     '0.002 ms',

@@ -250,12 +250,22 @@ const advice: Readonly<Record<string, string>> = {
     'No memory is left for what sessions take along: raise polar_ss_shared_memory_size (a reload).',
 }
 
+/** Libraries that are known to keep of a session what another backend does not have: connections, variables of a language. */
+const keepsSession = ['dblink', 'postgres_fdw', 'plperl', 'plpython3', 'pltcl', 'plv8']
+
+function libraryAdvice(library: string): string {
+  if (keepsSession.includes(library))
+    return `${library} keeps connections or variables of its session: have who uses it connect at the instance’s own port. Where shared_preload_libraries loads it, every session is pinned: remove it there.`
+  return `The engine does not know what ${library} keeps of a session. If it keeps nothing but settings, add ${library} to polar_ss_safe_modules (a reload). Otherwise have who uses it connect at the instance’s own port, and leave it out of the preload libraries.`
+}
+
 /** What a person can do about sessions that are pinned for a reason, in the engine's words. */
 export function pinnedAdvice(reason: string): string {
   const known = Object.hasOwn(advice, reason) ? advice[reason] : undefined
   if (known) return known
-  if (reason.startsWith('library '))
-    return 'The library may keep something of the session. If it keeps nothing but settings, name it in polar_ss_safe_modules (a reload).'
+  // one that a session has loaded is named by its file
+  const library = /^library (.+?)(?:\.so)?$/.exec(reason)?.[1]
+  if (library) return libraryAdvice(library)
   if (reason === 'setting temp_buffers') return 'RESET temp_buffers.'
   if (reason.startsWith('setting '))
     return 'Reset the setting in the session. It cannot move, or polar_ss_dedicated_guc_names lists it.'
