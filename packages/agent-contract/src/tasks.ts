@@ -591,7 +591,7 @@ export const tasks = {
       changes: z.array(SettingChange).min(1),
     },
     z.object({
-      checked: z.array(CheckedSetting.omit({ newValue: true, fault: true })),
+      checked: z.array(CheckedSetting.omit({ newValue: true, fault: true, warning: true })),
       managed: ManagedSettings,
       /** Waiting for a restart already; the next one brings them too. */
       pendingRestart: z.array(z.string()),

@@ -62,6 +62,8 @@ export const CheckedSetting = z.object({
   /** Of a setting that standbys may not have smaller: what it runs with, and what the change would make of it. */
   oldNumber: z.number().nullable(),
   newNumber: z.number().nullable(),
+  /** What it brings along that nobody asked for; it is not refused. Left out where nothing, and by agents before contract 1.29. */
+  warning: Fault.optional(),
 })
 export type CheckedSetting = z.infer<typeof CheckedSetting>
 

@@ -106,6 +106,26 @@ test('a check says per member what would happen, and fails where it would be ref
   expect(asked).toEqual([['setting.check', { scope: { clusterId }, revisionId: '7' }]])
 })
 
+test('a check tells once what a change brings along on several members, and does not fail for it', async () => {
+  const warning = {
+    code: 'setting.pins_sessions',
+    message: 'no session would share its backend, because of library "pgaudit"',
+    hint: 'Add it to polar_ss_safe_modules.',
+  }
+  const change = { name: 'polar_ss_port', oldValue: '0', newValue: '6500', impact: 'restart', fault: null }
+  const results = [{ ...change, warning }]
+  answers['setting.check'] = {
+    members: [member('shop', { results }), member('shop-2', { results })],
+    phases: [{ phase: 'primary', members: [{ name: 'shop', changes: [], restart: false }] }],
+    faults: [],
+    notes: [],
+  }
+  const check = await floe('setting', 'set', '--cluster', 'shop', 'polar_ss_port=6500', '--check')
+  expect(check.match(/WARNING: .*library "pgaudit"/g)).toHaveLength(1)
+  expect(check).toContain('Add it to polar_ss_safe_modules.')
+  expect(process.exitCode).toBe(0)
+})
+
 test('scripts of earlier versions still read states of settings, which the help does not name', async () => {
   answers['setting.revisions'] = {
     members: [member('shop')],

@@ -23,6 +23,7 @@ import { unprotectedFault } from '../page-repair/refuse-unprotected'
 import fileSettingsSql from '../sql/file-settings.sql'
 import { readSettings } from './catalogue'
 import { applyChanges, quoteValue, readManagedSettings } from './managed-file'
+import { SHARED_SERVER_SWITCH, warnOfPinning } from './pinning-libraries'
 import { refuseSharedPort } from './shared-port'
 import { reasonOf, type TrialPlace, type TrialResult, tryConfiguration } from './trial'
 
@@ -272,7 +273,7 @@ async function tryTogether(
     user: t.user,
     place: t.trial,
     managed,
-    names: results.map((r) => r.name),
+    names: [...results.map((r) => r.name), SHARED_SERVER_SWITCH],
     signal: t.signal,
   })
   for (const [i, result] of results.entries()) {
@@ -294,4 +295,5 @@ async function tryTogether(
         )
     }
   }
+  warnOfPinning(results, trial)
 }

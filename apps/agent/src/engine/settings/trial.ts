@@ -39,7 +39,8 @@ export type TrialOptions = {
 const TrialSetting = z.object({ name: z.string(), value: z.string().nullable(), source: z.string() })
 export type TrialSetting = z.infer<typeof TrialSetting>
 export type TrialResult =
-  | { starts: true; settings: TrialSetting[] }
+  /** `log`: what it said until then; an instance's user may have written it. */
+  | { starts: true; settings: TrialSetting[]; log: string }
   /** What the engine said when it did not start. */
   | { starts: false; reason: string }
 
@@ -251,7 +252,7 @@ async function startOnce(
       o.signal?.throwIfAborted()
       if (said.includes(READY)) {
         const answer = await askTrial(o, port)
-        if (answer) return answer
+        if (answer) return answer.starts ? { ...answer, log: said } : answer
         await Promise.race([closed, delay(50)])
       } else {
         const words = new Promise<void>((resolve) => {
@@ -285,11 +286,13 @@ function freePort(): Promise<number> {
 const settingsSql = `select coalesce(json_agg(json_build_object('name', lower(name), 'value', setting, 'source', source)), '[]')
   from pg_settings where lower(name) in (select json_array_elements_text(:'names'));`
 
+type Answer = { starts: true; settings: TrialSetting[] } | { starts: false; reason: string }
+
 /**
  * Asks by psql and as the user: what answers at that socket is whatever the user lets answer there, and neither its words
  * nor their number can be trusted by a root agent. Null while it lets nobody in yet.
  */
-async function askTrial(o: TrialOptions, port: number): Promise<TrialResult | null> {
+async function askTrial(o: TrialOptions, port: number): Promise<Answer | null> {
   const { user, signal } = o
   const connection = ['-h', o.place.socketDirectory, '-p', String(port), '-U', 'floe', '-d', 'postgres']
   const names = o.names.map((n) => n.toLowerCase())

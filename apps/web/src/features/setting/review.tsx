@@ -249,6 +249,11 @@ function Judged({
           actions={wayOut(fault, name)}
         />
       ))}
+      {check.faults.length === 0
+        ? warningsOf(all).map((warning) => (
+            <FaultAlert key={`${warning.message} ${warning.detail}`} fault={warning} tone="warn" />
+          ))
+        : null}
       {settings.map((s) =>
         s.warning && off.has(s.name) ? (
           <Alert key={s.name} tone="warn" title={s.name}>
@@ -282,6 +287,13 @@ function Judged({
     </>
   )
 }
+
+/** Of members that are warned of the same thing, once. */
+const warningsOf = (results: readonly { warning?: Fault | undefined }[]): Fault[] => [
+  ...new Map(
+    results.flatMap(({ warning }) => (warning ? [[`${warning.message} ${warning.hint}`, warning]] : [])),
+  ).values(),
+]
 
 /** Where what refuses a change can be dealt with. */
 function wayOut(fault: Fault, name: string) {
