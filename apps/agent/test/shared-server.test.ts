@@ -239,6 +239,31 @@ test('a port that the dispatcher could not listen on is refused before anything 
   expect((await change(port)).state).toBe('succeeded')
 })
 
+test('a library that would pin every session is named before, and one that is called safe or known is not', async () => {
+  const warned = async (...changes: [string, string][]) => {
+    const { results } = await f.must({
+      kind: 'try-settings',
+      instanceId: asInstanceId(id),
+      changes: changes.map(([name, value]) => ({ name, value })),
+      acrossCluster: false,
+    })
+    expect(results.map((r) => r.fault)).toEqual(changes.map(() => null))
+    return results.map((r) => r.warning ?? null)
+  }
+  const libraries = 'pg_stat_statements, tablefunc'
+  expect(await warned(['shared_preload_libraries', libraries])).toMatchObject([
+    {
+      code: 'setting.pins_sessions',
+      message: expect.stringContaining('because of library "tablefunc"'),
+      hint: expect.stringContaining('polar_ss_safe_modules'),
+    },
+  ])
+  const safe = ['polar_ss_safe_modules', 'tablefunc'] as [string, string]
+  expect(await warned(['shared_preload_libraries', libraries], safe)).toEqual([null, null])
+  const off = ['polar_enable_shared_server', 'off'] as [string, string]
+  expect(await warned(['shared_preload_libraries', libraries], off)).toEqual([null, null])
+})
+
 test('a port that another process has leaves the instance running, and its dispatcher absent', async () => {
   const [taken] = (await freePorts(1)) as [number]
   // it was free when it was asked for
