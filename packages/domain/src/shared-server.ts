@@ -263,7 +263,7 @@ function libraryAdvice(library: string): string {
 export function pinnedAdvice(reason: string): string {
   const known = Object.hasOwn(advice, reason) ? advice[reason] : undefined
   if (known) return known
-  // one that a session has loaded is named by its file
+  // engines of before name the file of one that a session has loaded
   const library = /^library (.+?)(?:\.so)?$/.exec(reason)?.[1]
   if (library) return libraryAdvice(library)
   if (reason === 'setting temp_buffers') return 'RESET temp_buffers.'

@@ -251,7 +251,7 @@ function Judged({
       ))}
       {check.faults.length === 0
         ? warningsOf(all).map((warning) => (
-            <FaultAlert key={`${warning.message} ${warning.detail}`} fault={warning} tone="warn" />
+            <FaultAlert key={`${warning.message} ${warning.hint}`} fault={warning} tone="warn" />
           ))
         : null}
       {settings.map((s) =>
