@@ -57,7 +57,8 @@ typedef struct Recording
 
 /*
  * At a point: copies the files of relations.  One that goes away meanwhile is
- * not missed.
+ * not missed, which cp says by 1.  A copy that is killed half way, with us, has
+ * no name that anybody looks for.
  */
 void
 flashback_oracle_copy(const char *name, const void *private_data, void *arg)
@@ -67,9 +68,9 @@ flashback_oracle_copy(const char *name, const void *private_data, void *arg)
 	char		command[MAXPGPATH * 3];
 
 	snprintf(command, sizeof(command),
-			 "mkdir -p '%s/%" PRId64 "' && cp -r base/%u '%s/%" PRId64 "/' 2>/dev/null",
-			 recording->directory, point->time, recording->database,
-			 recording->directory, point->time);
+			 "cd '%s' && mkdir -p %" PRId64 ".part && { cp -r \"$OLDPWD/base/%u\" %" PRId64 ".part/ 2>/dev/null; "
+			 "[ $? -le 1 ] && mv -T %" PRId64 ".part %" PRId64 "; }",
+			 recording->directory, point->time, recording->database, point->time, point->time, point->time);
 	(void) !system(command);
 }
 
