@@ -513,7 +513,7 @@ remove_placeholder(struct config_generic *gen)
 }
 
 static void
-find_reported(void)
+find_settings(void)
 {
 	int			count;
 	struct config_generic **all = get_guc_variables(&count);
@@ -622,7 +622,7 @@ shared_server_append_image(StringInfo buf)
 	const char *reason;
 
 	if (reported == NULL)
-		find_reported();
+		find_settings();
 	part = begin_part(buf);
 
 	/* Names may be another's by then, or nobody's */
@@ -886,7 +886,7 @@ shared_server_apply_image(StringInfo buf, StringInfo last, bool known, bool told
 	bool		same;
 
 	if (reported == NULL)
-		find_reported();
+		find_settings();
 	last->cursor = 0;
 
 	part = next_part(buf, last, &same);

@@ -115,7 +115,6 @@ static bool part_said = false;
  */
 static WaitEventSet *wait_set = NULL;
 static int	client_position = -1;
-static pgsocket watched = PGINVALID_SOCKET;
 static uint32 wait_event_park = 0;
 static MemoryContext idle_context = NULL;
 
@@ -270,13 +269,11 @@ watch_client(pgsocket sock)
 
 	PG_TRY();
 	{
-		if (sock != watched || sock == PGINVALID_SOCKET)
-			ReplaceWaitEventSocket(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_READABLE, sock);
+		ReplaceWaitEventSocket(FeBeWaitSet, FeBeWaitSetSocketPos, WL_SOCKET_READABLE, sock);
 		if (wait_set && client_position >= 0)
 			ReplaceWaitEventSocket(wait_set, client_position, WL_SOCKET_READABLE, sock);
 		else if (wait_set && sock != PGINVALID_SOCKET)
 			client_position = AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, sock, NULL, NULL);
-		watched = sock;
 	}
 	PG_CATCH();
 	{

@@ -42,6 +42,7 @@ sub connected { return Floe::Test::Protocol->to_port($port, @_); }
 my ($holder, $asker, @parked) = map { connected() } 1 .. 6;
 ask($_, 'SELECT 1') foreach @parked, $asker;
 my $silent = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Proto => 'tcp') or die $!;
+$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM polar_stat_session WHERE state = 'login'}) or fail('who says nothing is known');
 ask($holder, 'CREATE TABLE held (a int)');
 ask($holder, 'BEGIN; LOCK TABLE held');
 foreach my $client (@parked) { wait_until(sub { return session($node, $client, 'state') eq 'parked'; }, 'it to be parked'); }
