@@ -111,6 +111,8 @@ test('every reason has advice of its own, and one that is not known has some', (
 test('a library that pins is named as polar_ss_safe_modules takes it, save one that is not to be named there', () => {
   for (const reason of ['library pgaudit', 'library pgaudit.so'])
     expect(pinnedAdvice(reason)).toContain('add pgaudit to polar_ss_safe_modules (a reload)')
+  // without quotes the list would fold it to lower case, or refuse it
+  expect(pinnedAdvice('library My-Audit.so')).toContain('add "My-Audit" to polar_ss_safe_modules')
   for (const reason of ['library dblink', 'library plperl.so']) {
     expect(pinnedAdvice(reason)).toContain('at the instance’s own port')
     expect(pinnedAdvice(reason)).not.toContain('polar_ss_safe_modules')

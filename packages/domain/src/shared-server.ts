@@ -253,10 +253,16 @@ const advice: Readonly<Record<string, string>> = {
 /** Libraries that are known to keep of a session what another backend does not have: connections, variables of a language. */
 const keepsSession = ['dblink', 'postgres_fdw', 'plperl', 'plpython3', 'pltcl', 'plv8']
 
+/** Names of libraries as `polar_ss_safe_modules`, a list of identifiers, takes them. */
+export const inSafeModules = (libraries: readonly string[]): string =>
+  libraries
+    .map((name) => (/^[a-z_][a-z0-9_$]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`))
+    .join(', ')
+
 function libraryAdvice(library: string): string {
   if (keepsSession.includes(library))
     return `${library} keeps connections or variables of its session: have who uses it connect at the instance’s own port. Where shared_preload_libraries loads it, every session is pinned: remove it there.`
-  return `The engine does not know what ${library} keeps of a session. If it keeps nothing but settings, add ${library} to polar_ss_safe_modules (a reload). Otherwise have who uses it connect at the instance’s own port, and leave it out of the preload libraries.`
+  return `The engine does not know what ${library} keeps of a session. If it keeps nothing but settings, add ${inSafeModules([library])} to polar_ss_safe_modules (a reload). Otherwise have who uses it connect at the instance’s own port, and leave it out of the preload libraries.`
 }
 
 /** What a person can do about sessions that are pinned for a reason, in the engine's words. */

@@ -352,17 +352,12 @@ function printCheck(check: Check, scope: SettingScope, { json }: Named): void {
             ),
           ]),
       ...(check.notes.length > 0 && check.faults.length === 0 ? ['', ...check.notes] : []),
-      ...warningsOf(check).map((w) => `\nWARNING: ${w}`),
+      ...(check.faults.length > 0 ? [] : check.warnings).map((w) => `\nWARNING: ${formatFault(w)}`),
       ...check.faults.map((f) => `\nREFUSED: ${formatFault(f)}`),
     ].join('\n'),
   )
   if (check.faults.length > 0) process.exitCode = 1
 }
-
-/** What changes bring along; of members that are warned of the same thing, once. */
-const warningsOf = ({ members }: Check): string[] => [
-  ...new Set(members.flatMap((m) => m.results.flatMap((r) => (r.warning ? [formatFault(r.warning)] : [])))),
-]
 
 /** What rolling back to a revision changes, by member where there are several. */
 function wayBackWords({ members }: Revision): string {

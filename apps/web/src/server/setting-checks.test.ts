@@ -32,12 +32,13 @@ const audited = async (instanceId: string) =>
       [instanceId],
     )
   ).rows as { outcome: string; detail: Record<string, unknown> }[]
-/** What a controller does with the next check. */
-const answerNext = (results: object[] = [result]) =>
+/** What a controller does with the next check, for each of its members. */
+const answerNext = (results: object[] = [result], members = 1) =>
   waitUntil('a check is asked', async () => {
     const [taken] = await takeSettingChecks(it.database.pool, { leaseMs: 10_000, limit: 1 })
     if (!taken) return null
-    await answerSettingCheck(it.database.pool, taken.checkId, [{ fault: null, results }])
+    const answers = Array.from({ length: members }, () => ({ fault: null, results }))
+    await answerSettingCheck(it.database.pool, taken.checkId, answers)
     return taken
   })
 const faultOfCall = async (asked: Promise<unknown>) => {
@@ -168,4 +169,25 @@ test('a check says whether it restarts: never one instance, a cluster unless it 
   const one = await caller.setting.check({ scope: { instanceId }, changes: more })
   expect(one.faults.map((f) => f.code)).toEqual(['setting.of_cluster'])
   expect(one.members[0]?.results[0]?.fault?.code).toBe('setting.of_cluster')
+})
+
+test('what several members are warned of is said once', async () => {
+  const caller = await it.callerOf((await it.signedIn('operator')).headers)
+  const [first, second] = [await instance(), await instance()]
+  const { pool } = it.database
+  const { rows } = await pool.query('SELECT "clusterId" FROM instance WHERE id = $1', [first])
+  const { clusterId } = rows[0]
+  await pool.query(`UPDATE instance SET "clusterId" = $2, "memberRole" = 'standby' WHERE id = $1`, [
+    second,
+    clusterId,
+  ])
+  const warning = { code: 'setting.pins_sessions', message: 'no session would move', hint: 'Leave it off.' }
+  const asked = caller.setting.check({ scope: { clusterId }, changes })
+  await answerNext([{ ...result, warning }], 2)
+  const warned = await asked
+  expect(warned.members.map((m) => m.results.map((r) => r.warning?.code))).toEqual([
+    [warning.code],
+    [warning.code],
+  ])
+  expect(warned.warnings).toEqual([warning])
 })

@@ -1,4 +1,4 @@
-import type { CheckedSetting, Fault } from '@floe/domain'
+import { type CheckedSetting, type Fault, inSafeModules } from '@floe/domain'
 import type { TrialResult } from './trial'
 
 /** As the engine says it at its start where there is a shared port, once for each library that it does not know. */
@@ -36,5 +36,5 @@ const pinningWarning = (libraries: readonly string[]): Fault => ({
   } ${libraries.map((name) => `"${name}"`).join(', ')}`,
   detail:
     'shared_preload_libraries loads what the engine does not know: it may keep something of a session that another backend does not have.',
-  hint: `If it keeps nothing but settings, add it to polar_ss_safe_modules (a reload): ${libraries.join(', ')}. Otherwise remove it from shared_preload_libraries, or leave Shared Server off.`,
+  hint: `If it keeps nothing but settings, add it to polar_ss_safe_modules (a reload): ${inSafeModules(libraries)}. Otherwise remove it from shared_preload_libraries, or leave Shared Server off.`,
 })

@@ -250,8 +250,8 @@ function Judged({
         />
       ))}
       {check.faults.length === 0
-        ? warningsOf(all).map((warning) => (
-            <FaultAlert key={`${warning.message} ${warning.hint}`} fault={warning} tone="warn" />
+        ? check.warnings.map((warning) => (
+            <FaultAlert key={`${warning.message} ${warning.detail}`} fault={warning} tone="warn" />
           ))
         : null}
       {settings.map((s) =>
@@ -287,13 +287,6 @@ function Judged({
     </>
   )
 }
-
-/** Of members that are warned of the same thing, once. */
-const warningsOf = (results: readonly { warning?: Fault | undefined }[]): Fault[] => [
-  ...new Map(
-    results.flatMap(({ warning }) => (warning ? [[`${warning.message} ${warning.hint}`, warning]] : [])),
-  ).values(),
-]
 
 /** Where what refuses a change can be dealt with. */
 function wayOut(fault: Fault, name: string) {

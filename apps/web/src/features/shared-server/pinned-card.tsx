@@ -1,16 +1,7 @@
 'use client'
 import { type PinnedSessions, pinnedAdvice } from '@floe/domain'
-import {
-  Age,
-  Card,
-  EmptyState,
-  Table,
-  TableBody,
-  TableCell,
-  TableHead,
-  TableHeader,
-  TableRow,
-} from '@floe/ui'
+import { Card, EmptyState, Table, TableBody, TableCell, TableHead, TableHeader, TableRow } from '@floe/ui'
+import { StaleAge } from './stale-age'
 
 /** Why sessions keep their workers, and what can be done about it. */
 export function PinnedCard({
@@ -26,9 +17,8 @@ export function PinnedCard({
       title="Why sessions are pinned"
       description={
         <>
-          {staleAt === null ? null : <Age prefix="Read" at={staleAt} className="text-warn" />}
-          {staleAt === null ? '' : '. '}A dedicated session keeps its worker until the reason is gone. A
-          session is asked only when others wait for a worker.
+          <StaleAge at={staleAt} />A dedicated session keeps its worker until the reason is gone. A session is
+          asked only when others wait for a worker.
         </>
       }
       bodyClassName="p-0"

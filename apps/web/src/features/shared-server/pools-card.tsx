@@ -1,7 +1,6 @@
 'use client'
 import { formatWait, WORKER_POOLS_MAX, type WorkerPool } from '@floe/domain'
 import {
-  Age,
   Card,
   EmptyState,
   ShowAll,
@@ -13,6 +12,7 @@ import {
   TableRow,
 } from '@floe/ui'
 import { useState } from 'react'
+import { StaleAge } from './stale-age'
 
 const firstShown = 10
 const n = (count: number) => count.toLocaleString('en-US')
@@ -34,8 +34,7 @@ export function PoolsCard({
       title="Pools"
       description={
         <>
-          {staleAt === null ? null : <Age prefix="Read" at={staleAt} className="text-warn" />}
-          {staleAt === null ? '' : '. '}
+          <StaleAge at={staleAt} />
           {`Sessions with the same database, role and login settings share workers.${pools.length >= WORKER_POOLS_MAX ? ` Those with the most sessions: ${WORKER_POOLS_MAX}.` : ''}`}
         </>
       }

@@ -81,6 +81,7 @@ export const check = operatorProcedure
         ...members.flatMap((m) => [m.fault, ...m.results.map((r) => r.fault)].filter((f) => f !== null)),
         ...(cluster ? clusterSettingFaults(checks, restart) : []),
       ]),
+      warnings: unique(members.flatMap((m) => m.results.flatMap((r) => r.warning ?? []))),
       notes: [...(cluster ? notesOn(cluster, phases) : []), ...waitingNote(checks, restart)],
     }
   })

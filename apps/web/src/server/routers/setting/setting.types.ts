@@ -113,6 +113,8 @@ export const SettingCheck = z.object({
   ),
   /** Why it would be refused; empty when it would not. */
   faults: z.array(Fault),
+  /** What it brings along that nobody may want, each once. */
+  warnings: z.array(Fault),
   /** What it means for clients, in sentences. */
   notes: z.array(z.string()),
 })
