@@ -33,11 +33,11 @@ const audited = async (instanceId: string) =>
     )
   ).rows as { outcome: string; detail: Record<string, unknown> }[]
 /** What a controller does with the next check, for each of its members. */
-const answerNext = (results: object[] = [result], members = 1) =>
+const answerNext = (...members: object[][]) =>
   waitUntil('a check is asked', async () => {
     const [taken] = await takeSettingChecks(it.database.pool, { leaseMs: 10_000, limit: 1 })
     if (!taken) return null
-    const answers = Array.from({ length: members }, () => ({ fault: null, results }))
+    const answers = (members.length > 0 ? members : [[result]]).map((results) => ({ fault: null, results }))
     await answerSettingCheck(it.database.pool, taken.checkId, answers)
     return taken
   })
@@ -171,7 +171,7 @@ test('a check says whether it restarts: never one instance, a cluster unless it 
   expect(one.members[0]?.results[0]?.fault?.code).toBe('setting.of_cluster')
 })
 
-test('what several members are warned of is said once', async () => {
+test('what all members say is said once, and what one of them says with its name', async () => {
   const caller = await it.callerOf((await it.signedIn('operator')).headers)
   const [first, second] = [await instance(), await instance()]
   const { pool } = it.database
@@ -182,12 +182,20 @@ test('what several members are warned of is said once', async () => {
     clusterId,
   ])
   const warning = { code: 'setting.pins_sessions', message: 'no session would move', hint: 'Leave it off.' }
-  const asked = caller.setting.check({ scope: { clusterId }, changes })
-  await answerNext([{ ...result, warning }], 2)
-  const warned = await asked
+  const checked = async (value: string, ...members: object[][]) => {
+    const asked = caller.setting.check({ scope: { clusterId }, changes: [{ name: 'work_mem', value }] })
+    await answerNext(...members)
+    return asked
+  }
+  const warned = await checked('8MB', [{ ...result, warning }], [{ ...result, warning }])
   expect(warned.members.map((m) => m.results.map((r) => r.warning?.code))).toEqual([
     [warning.code],
     [warning.code],
   ])
   expect(warned.warnings).toEqual([warning])
+  const fault = { code: 'setting.port_taken', message: 'port 5433 is in use on this host' }
+  const refused = await checked('9MB', [result], [{ ...result, fault, warning }])
+  const name = refused.members[1]?.name
+  expect(refused.warnings).toEqual([{ ...warning, message: `member "${name}": ${warning.message}` }])
+  expect(refused.faults).toContainEqual({ ...fault, message: `member "${name}": ${fault.message}` })
 })

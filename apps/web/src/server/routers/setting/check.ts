@@ -78,13 +78,27 @@ export const check = operatorProcedure
       phases,
       faults: unique([
         ...(cluster ? clusterSettingBlockers(cluster, asked) : []),
-        ...members.flatMap((m) => [m.fault, ...m.results.map((r) => r.fault)].filter((f) => f !== null)),
+        ...members.flatMap((m) => m.fault ?? []),
+        ...saidByMember(members, (r) => r.fault),
         ...(cluster ? clusterSettingFaults(checks, restart) : []),
       ]),
-      warnings: unique(members.flatMap((m) => m.results.flatMap((r) => r.warning ?? []))),
+      warnings: unique(saidByMember(members, (r) => r.warning)),
       notes: [...(cluster ? notesOn(cluster, phases) : []), ...waitingNote(checks, restart)],
     }
   })
+
+/** What members say of changes, with the member's name where not all of them say it. */
+function saidByMember<R>(
+  members: readonly { name: string; results: readonly R[] }[],
+  of: (result: R) => Fault | null | undefined,
+): Fault[] {
+  const said = members.map((m) => ({ name: m.name, faults: m.results.flatMap((r) => of(r) ?? []) }))
+  const bySome = (fault: Fault) =>
+    said.some(({ faults }) => faults.every((f) => f.code !== fault.code || f.message !== fault.message))
+  return said.flatMap(({ name, faults }) =>
+    faults.map((f) => (bySome(f) ? { ...f, message: `member "${name}": ${f.message}` } : f)),
+  )
+}
 
 const unique = (faults: Fault[]): Fault[] => [
   ...new Map(faults.map((f) => [`${f.code} ${f.message} ${f.detail ?? ''}`, f])).values(),
