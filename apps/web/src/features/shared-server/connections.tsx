@@ -70,6 +70,7 @@ export function Connections() {
   )
 }
 
+const staleHint = 'What is shown may no longer hold: changes wait until it can be read again.'
 const membersUnknown = 'The members of the cluster are not known yet: a change may be for all of them.'
 
 /** `held`: why nothing can be changed now. */
@@ -121,7 +122,7 @@ function Page({ held, onReview }: Reviewing) {
           server={read.sharedServer}
           observedAt={read.observedAt}
           stale={fault !== null}
-          held={held}
+          held={fault ? staleHint : held}
           onReview={onReview}
         />
       )}

@@ -17,8 +17,6 @@ import { useInstance } from '../instance/instance-context'
 const n = (count: number) => count.toLocaleString('en-US')
 const wait = (ms: number | null) => (ms === null ? null : formatWait(ms))
 
-const staleHint = 'What is shown may no longer hold: changes wait until it can be read again.'
-
 /** Sessions by mode and state, workers and waits; turns Shared Server on and off at its port, and closes that. */
 export function SessionsCard({
   server,
@@ -41,8 +39,8 @@ export function SessionsCard({
   const { counts: c } = server
   const faults = dispatcherFaultWords(server)
   const button = {
-    disabled: !mayChange || stale || held !== null || state !== 'running',
-    title: mayChange ? ((stale ? staleHint : held) ?? undefined) : viewerHint,
+    disabled: !mayChange || held !== null || state !== 'running',
+    title: mayChange ? (held ?? undefined) : viewerHint,
   }
   return (
     <Card
