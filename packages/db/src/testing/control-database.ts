@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import pg from 'pg'
 // @ts-expect-error a plain script, also run by the launcher
-import { applyGrants } from '../../tools/apply-grants.mjs'
+import { applyGrants, grantStatements } from '../../tools/apply-grants.mjs'
 // @ts-expect-error a plain module of the launcher's tools
 import { roleNames as names } from '../../tools/grants.mjs'
 // @ts-expect-error a plain script, also run by the launcher
@@ -152,6 +152,39 @@ export type TestDatabase = Database & {
   drop(): Promise<void>
 }
 
+/** Owns every control database of a test engine; no superuser. */
+const owner = 'console_owner'
+const template = 'console_template'
+/** Files of a suite that want the template at the same moment wait for the one that makes it. */
+const TEMPLATE_LOCK = 72_707_371
+
+const urlOf = (engineConnectionString: string, role: string, name: string) => {
+  const url = new URL(engineConnectionString)
+  url.username = role
+  url.pathname = `/${name}`
+  return url.toString()
+}
+
+/**
+ * Makes the database that the others of the engine are copies of, where it is not there yet: migrations are most of the
+ * work of a control database. It is marked as a template last: no file takes one that could not be completed.
+ */
+async function makeTemplate(admin: pg.Client, engineConnectionString: string): Promise<void> {
+  await admin.query('SELECT pg_advisory_lock($1)', [TEMPLATE_LOCK])
+  const { rows } = await admin.query('SELECT datistemplate AS made FROM pg_database WHERE datname = $1', [
+    template,
+  ])
+  if (!rows[0]?.made) {
+    for (const role of [owner, ...Object.values(roleNames)]) await admin.query(`CREATE ROLE ${role} LOGIN`)
+    await admin.query(`CREATE DATABASE ${template} OWNER ${owner}`)
+    const connectionString = urlOf(engineConnectionString, owner, template)
+    await deployMigrations({ connectionString })
+    await applyGrants({ connectionString })
+    await admin.query(`ALTER DATABASE ${template} IS_TEMPLATE true`)
+  }
+  await admin.query('SELECT pg_advisory_unlock($1)', [TEMPLATE_LOCK])
+}
+
 /**
  * A control database of its own on a test engine: migrated by the deploy path of production, owned by a role that is no
  * superuser, with the grants of an installation. It is itself the owner's; what a process does belongs on `as`.
@@ -161,29 +194,19 @@ export async function createTestDatabase(engineConnectionString: string): Promis
   const admin = new pg.Client({ connectionString: engineConnectionString })
   await admin.connect()
   try {
-    await admin.query(`CREATE ROLE ${name} LOGIN`)
-    await admin.query(`CREATE DATABASE ${name} OWNER ${name}`)
-    // another file of the suite may make it at the same moment
-    for (const role of Object.values(roleNames))
-      await admin.query(`DO $$ BEGIN CREATE ROLE ${role} LOGIN;
-        EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
+    await makeTemplate(admin, engineConnectionString)
+    await admin.query(`CREATE DATABASE ${name} OWNER ${owner} TEMPLATE ${template}`)
+    // grants on the database itself are not copied
+    for (const statement of grantStatements(name) as string[])
+      if (statement.includes(' ON DATABASE ')) await admin.query(statement)
   } finally {
     await admin.end()
   }
-  const urlOf = (role: string) => {
-    const url = new URL(engineConnectionString)
-    url.username = role
-    url.pathname = `/${name}`
-    return url.toString()
+  const open = (role: string) => {
+    const connectionString = urlOf(engineConnectionString, role, name)
+    return { ...createDatabase({ connectionString, applicationName: 'floe test' }), connectionString }
   }
-  const connectionString = urlOf(name)
-  await deployMigrations({ connectionString })
-  await applyGrants({ connectionString })
-  const open = (role: string) => ({
-    ...createDatabase({ connectionString: urlOf(role), applicationName: 'floe test' }),
-    connectionString: urlOf(role),
-  })
-  const database = open(name)
+  const database = open(owner)
   const as = { web: open(roleNames.web), controller: open(roleNames.controller) }
   return {
     ...database,
@@ -193,7 +216,6 @@ export async function createTestDatabase(engineConnectionString: string): Promis
       const client = new pg.Client({ connectionString: engineConnectionString })
       await client.connect()
       await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
-      await client.query(`DROP ROLE ${name}`)
       await client.end()
     },
   }
