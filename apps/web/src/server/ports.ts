@@ -1,7 +1,6 @@
 import { createDatabase, type Database, findHostAgent, findInstanceAgent } from '@floe/db'
 import { Agents } from './agents'
-import { type Auth, createAuth } from './auth/auth'
-import type { LateChecks } from './auth/late-checks'
+import { type Auth, type AuthParts, createAuth } from './auth/auth'
 import { CHECK_TIMES, type CheckTimes } from './await-check'
 import { ChangeWatch } from './changes'
 import { DenialRows } from './denial-rows'
@@ -22,11 +21,11 @@ export type Ports = {
   close(): Promise<void>
 }
 
-/** `url`: of the control database, where it is not the installation's own; `late`: of another pace than the console's. */
+/** `url`: of the control database, where it is not the installation's own. */
 export function createPorts(
   files: InstallationFiles,
   url = controlDatabaseUrl(files),
-  late?: LateChecks,
+  parts?: AuthParts,
 ): Ports {
   const database = createDatabase({
     connectionString: url,
@@ -52,7 +51,7 @@ export function createPorts(
   return {
     files,
     database,
-    auth: createAuth(files, database, denialRows, late),
+    auth: createAuth(files, database, denialRows, parts),
     agents,
     feeds,
     changes,

@@ -14,6 +14,19 @@ import type { LateChecks } from './late-checks'
 import { accessControl, roles } from './roles'
 import { trustedOrigins } from './trusted-origins'
 
+/** What tests replace: nothing of the installation can. */
+export type AuthParts = {
+  /** Of another pace than the console's. */
+  late?: LateChecks | undefined
+  /** Instead of better-auth's own. */
+  passphrases?:
+    | {
+        hash(passphrase: string): Promise<string>
+        verify(of: { hash: string; password: string }): Promise<boolean>
+      }
+    | undefined
+}
+
 /**
  * Sessions by better-auth: e-mail and passphrase, cookies. Nobody signs up here; the owner is made by the one-time set-up
  * link (setup.complete). `handler` is the front door; accounts are changed by procedures (account.*), never through it.
@@ -22,7 +35,7 @@ export function createAuth(
   files: InstallationFiles,
   database: Database,
   denialRows: DenialRows,
-  late?: LateChecks,
+  { late, passphrases }: AuthParts = {},
 ) {
   const { installation, authSecret } = files
   const secure = installation.webUrl.startsWith('https:')
@@ -39,6 +52,7 @@ export function createAuth(
       disableSignUp: true,
       minPasswordLength: PASSPHRASE_MIN,
       maxPasswordLength: PASSPHRASE_MAX,
+      ...(passphrases && { password: passphrases }),
     },
     // what a person's list of sessions shows is no older than this
     session: { expiresIn: 7 * 86_400, updateAge: 600 },

@@ -3,12 +3,12 @@ import { hashToken } from '@floe/db'
 import { createTestDatabase } from '@floe/db/testing'
 import type {} from '@floe/db/testing/engine-for-suite'
 import { createHTTPServer } from '@trpc/server/adapters/standalone'
-import { hashPassword } from 'better-auth/crypto'
-import type { LateChecks } from '../auth/late-checks'
+import type { AuthParts } from '../auth/auth'
 import { createContext } from '../context'
 import { createPorts, type Ports } from '../ports'
 import { appRouter } from '../router'
 import type { AccountRole } from '../routers/account/account.types'
+import { passphrases } from './passphrases'
 
 /** A console on a control database of its own, with no page and no port until one is asked for. */
 export async function throwawayConsole(options: {
@@ -17,7 +17,9 @@ export async function throwawayConsole(options: {
   /** What it shows agents; a function where the test changes it. */
   identity?: string | (() => string)
   /** Who is over the limits of sign-ins waits for this. */
-  late?: LateChecks
+  late?: AuthParts['late']
+  /** Passphrases are hashed and compared as outside tests. */
+  hashEachTime?: true
 }) {
   const database = await createTestDatabase(options.engine)
   const webUrl = 'http://127.0.0.1:3999'
@@ -47,7 +49,8 @@ export async function throwawayConsole(options: {
     identity: () => (typeof options.identity === 'function' ? options.identity() : (options.identity ?? '')),
     authSecret: randomBytes(32).toString('hex'),
   }
-  const newPorts = () => createPorts(files, database.as.web.connectionString, options.late)
+  const parts = { late: options.late, passphrases: options.hashEachTime ? undefined : passphrases }
+  const newPorts = () => createPorts(files, database.as.web.connectionString, parts)
   const ports = newPorts()
   return {
     ports,
@@ -130,7 +133,7 @@ async function insertUser(
   await database.pool.query(
     `INSERT INTO account (id, "accountId", "providerId", "userId", password, "updatedAt")
      VALUES ($1, $2, 'credential', $2, $3, now())`,
-    [randomUUID(), id, await hashPassword(passphrase)],
+    [randomUUID(), id, await passphrases.hash(passphrase)],
   )
   await database.pool.query(
     `INSERT INTO organization (id, name, slug) VALUES ($1, 'Test', 'test') ON CONFLICT DO NOTHING`,

@@ -22,7 +22,7 @@ vi.mock('better-auth/crypto', async (original) => {
 
 let it: ThrowawayConsole
 beforeEach(async () => {
-  it = await throwawayConsole({ engine: inject('engineConnectionString') })
+  it = await throwawayConsole({ engine: inject('engineConnectionString'), hashEachTime: true })
 })
 afterEach(() => it.close())
 
@@ -43,7 +43,9 @@ test('a set-up link makes the owner, who can sign in and change things', async (
   const caller = await it.callerOf()
   expect(await caller.setup.status({ token })).toEqual({ ownerExists: false, link: 'valid' })
   expect(await caller.setup.complete({ token, ...owner })).toEqual({ email: 'olga@example.org' })
-  const response = await it.ports.auth.handler(signInRequest(it.webUrl, 'olga@example.org', passphrase))
+  const signIn = (given: string) => it.ports.auth.handler(signInRequest(it.webUrl, 'olga@example.org', given))
+  expect((await signIn(`${passphrase}r`)).status).toBe(401)
+  const response = await signIn(passphrase)
   expect(response.status).toBe(200)
   const cookie = response.headers.getSetCookie().join('; ')
   expect(cookie).toMatch(/HttpOnly/i)
