@@ -4,6 +4,7 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['infra/**/*.test.ts'],
+    globalSetup: ['infra/built-packages.ts'],
     fileParallelism: false,
     testTimeout: 300_000,
     hookTimeout: 120_000,

@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import {
   copyFileSync,
@@ -12,7 +12,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { type HostPackage, InstanceId, PACKAGE_PIECE_BYTES } from '@floe/domain'
 import {
   callAgent,
@@ -23,9 +23,9 @@ import {
   type ThrowawayHome,
   waitUntil,
 } from '@floe/testkit'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { builtPackages } from './built-packages'
 
-const checkout = join(import.meta.dirname, '../../..')
 const why = PrivateSystemd.reasonAgainst()
 /** dpkg unpacks Node and an engine, on a machine that may be busy. */
 const INSTALL_MS = 180_000
@@ -167,16 +167,11 @@ describe.skipIf(why !== null)(`packages that a console brings to a host${why ? `
     home = await makeThrowawayHome({ enginePrefix: '/usr/lib/floe/engine/current' })
     directory = join(dirname(home.home), 'packages')
     mkdirSync(directory)
-    const { FLOE_LOG: _, FLOE_STARTED: __, FLOE_CHECKOUT: ___, ...env } = process.env
-    const { stdout, stderr } = spawnSync(
-      join(checkout, 'floe'),
-      ['engine', 'package', '--output', join(directory, 'built')],
-      { encoding: 'utf8', env },
-    )
-    built = stdout.trim().split('\n')
-    expect({ files: built.length, stderr: built.length === 3 ? '' : stderr }).toEqual({
-      files: 3,
-      stderr: '',
+    // where its host sees them
+    built = builtPackages(inject('packagesDirectory')).map((file) => {
+      const here = join(directory, basename(file))
+      copyFileSync(file, here)
+      return here
     })
     bare = packed(
       built[2] as string,

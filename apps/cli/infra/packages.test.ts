@@ -2,8 +2,9 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { basename, dirname, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { buildPackages, builtPackages } from './built-packages'
 import { field, laterPackages } from './later-packages'
 import { MachineOfLoops } from './machine-of-loops'
 import { wholeMachine, whyNoWholeMachine } from './whole-machine'
@@ -19,21 +20,9 @@ let engine: string
 let newest: string
 let agent: string
 
-/** Builds the packages as a person does; answers their files, in the order in which they are printed. */
-function build(output: string): string[] {
-  const { FLOE_LOG: _, FLOE_STARTED: __, FLOE_CHECKOUT: ___, ...env } = process.env
-  const { status, stdout, stderr } = spawnSync(
-    join(checkout, 'floe'),
-    ['engine', 'package', '--output', join(directory, output)],
-    { encoding: 'utf8', env },
-  )
-  expect({ status, stderr: status === 0 ? '' : stderr }).toEqual({ status: 0, stderr: '' })
-  return stdout.trim().split('\n')
-}
-
 beforeAll(() => {
   directory = mkdtempSync(join(tmpdir(), 'floe-packages-'))
-  ;[engine, newest, agent] = build('built') as [string, string, string]
+  ;[engine, newest, agent] = builtPackages(inject('packagesDirectory')) as [string, string, string]
 }, 600_000)
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
@@ -97,14 +86,15 @@ describe('the packages', () => {
         ...['sh', deb, ...places.map((place) => `--regexp=${place}`)],
       ]).status === 0
     // a debugger reads from the engine where it was compiled, in the cache
-    expect(holds(engine, [checkout, directory])).toBe(false)
-    expect(holds(agent, [checkout, directory, '/var/cache/floe/'])).toBe(false)
+    const places = [checkout, dirname(engine)]
+    expect(holds(engine, places)).toBe(false)
+    expect(holds(agent, [...places, '/var/cache/floe/'])).toBe(false)
     expect(holds(newest, ['NeverAutoRemove'])).toBe(true)
   })
 
   test.skipIf(process.env.FLOE_TEST_LONG !== '1')('are the same bytes when they are built again', () => {
     const sum = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex')
-    expect(build('again').map(sum)).toEqual([engine, newest, agent].map(sum))
+    expect(buildPackages(join(directory, 'again')).map(sum)).toEqual([engine, newest, agent].map(sum))
   })
 })
 
@@ -130,7 +120,7 @@ describe.skipIf(why !== null)(`a host that is made from them${here}`, () => {
        # what a host has no need of
        rm -f /usr/bin/node /usr/bin/npm /usr/bin/cc /usr/bin/gcc* /usr/bin/make /usr/bin/git
        part install
-       dpkg --install ${join(directory, 'built')}/*.deb; echo "ended with $?"
+       dpkg --install ${dirname(engine)}/*.deb; echo "ended with $?"
        part versions
        floe --version
        floe up; echo "up ended with $?"
