@@ -195,6 +195,7 @@ const cliCalls = {
   'process/records.ts': ['home', 'readFileSync replaceFile rmSync'],
   'progress/durations.ts': ['home', 'readFileSync replaceFile'],
   'progress/progress.ts': ['home', 'appendFileSync'],
+  'progress/run-log.ts': ['home', 'closeSync openSync'],
   'read-secret.ts': ['given', 'readFileSync'],
   'suite/engine-suite-key.ts': ['checkout', 'lstatSync readFileSync readlinkSync'],
   'suite/end-programs.ts': ['kernel', 'readFileSync'],
