@@ -1,5 +1,5 @@
 // Bundles the command line and the supervisor, so that a verb starts without resolving a package tree.
-import { readdirSync, rmSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { build } from 'esbuild'
 
@@ -17,7 +17,7 @@ const englishOnly = {
 const outdir = join(import.meta.dirname, 'dist')
 const { metafile } = await build({
   absWorkingDir: import.meta.dirname,
-  entryPoints: { main: 'src/main.ts', supervise: 'src/supervise/main.ts' },
+  entryPoints: { main: 'src/start.ts', supervise: 'src/supervise/main.ts' },
   outdir,
   bundle: true,
   platform: 'node',
@@ -35,4 +35,7 @@ const { metafile } = await build({
   },
 })
 const written = new Set(Object.keys(metafile.outputs).map((file) => basename(file)))
-for (const file of readdirSync(outdir)) if (!written.has(file)) rmSync(join(outdir, file))
+for (const file of readdirSync(outdir))
+  if (!written.has(file)) rmSync(join(outdir, file), { recursive: true, force: true })
+// where there is this directory, verbs keep what V8 made of the bundle (src/start.ts); a package has none
+mkdirSync(join(outdir, 'compiled'), { recursive: true })

@@ -197,6 +197,7 @@ const cliCalls = {
   'progress/progress.ts': ['home', 'appendFileSync'],
   'progress/run-log.ts': ['home', 'closeSync openSync'],
   'read-secret.ts': ['given', 'readFileSync'],
+  'start.ts': ['checkout', 'existsSync'],
   'suite/engine-suite-key.ts': ['checkout', 'lstatSync readFileSync readlinkSync'],
   'suite/end-programs.ts': ['kernel', 'readFileSync'],
   'suite/hostile-suite.ts': ['trial', 'existsSync mkdtempSync readFileSync rmSync'],
