@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { agentStart } from '@floe/host/agent-start'
 import { compileOnce } from '@floe/testkit'
 import type { TestProject } from 'vitest/node'
 
@@ -19,7 +20,7 @@ export default function setup(project: TestProject): () => void {
     cwd: join(import.meta.dirname, '..'),
     stdio: 'inherit',
   })
-  compileOnce(bundle)
+  compileOnce(bundle, agentStart.options)
   project.provide('bundle', bundle)
   return () => rmSync(directory, { recursive: true, force: true })
 }

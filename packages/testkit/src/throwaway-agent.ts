@@ -15,16 +15,14 @@ const START_BOUND_MS = 60_000
 const compileCacheOf = (bundle: string) => `${bundle}.cache`
 
 /**
- * Has a bundle of the agent compiled once for all agents of a suite. They are killed, so none of them would leave what it
- * compiled behind; this one ends, for want of a home.
+ * Has the bundle of an agent or a controller compiled once for all of a suite, with the options that they are started with.
+ * They are killed, so none of them would leave what it compiled behind; this one ends, for want of a home.
  */
-export function compileOnce(bundle: string): void {
-  const home = `${bundle}.no-home`
-  spawnSync(process.execPath, [...agentStart.options, bundle], {
+export function compileOnce(bundle: string, options: readonly string[]): void {
+  spawnSync(process.execPath, [...options, bundle], {
     env: {
       ...process.env,
-      ...agentStart.environment,
-      FLOE_HOME: home,
+      FLOE_HOME: `${bundle}.no-home`,
       NODE_OPTIONS: '',
       NODE_COMPILE_CACHE: compileCacheOf(bundle),
     },

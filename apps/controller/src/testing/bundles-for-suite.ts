@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { agentStart } from '@floe/host/agent-start'
 import { compileOnce } from '@floe/testkit'
 import type { TestProject } from 'vitest/node'
 
@@ -30,7 +31,8 @@ export default async function bundlesForSuite(project: TestProject) {
     build(join(room, '../agent'), 'agent.js'),
     build(room, 'controller.js'),
   ])
-  compileOnce(agent)
+  compileOnce(agent, agentStart.options)
+  compileOnce(controller, [])
   project.provide('agentBundle', agent)
   project.provide('controllerBundle', controller)
   return () => rmSync(directory, { recursive: true, force: true })

@@ -63,7 +63,7 @@ export class ControllerProcess {
 
   constructor(bundle: string, home: string) {
     this.child = spawn(process.execPath, [bundle], {
-      // a test that kills it again and again does not compile it each time
+      // compiled once for the suite: a test that kills it again and again does not compile it each time
       env: { ...process.env, FLOE_HOME: home, NODE_OPTIONS: '', NODE_COMPILE_CACHE: `${bundle}.cache` },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
