@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isRunning, readProcess } from '@floe/host/process'
 import { waitUntil } from '@floe/host/wait'
+import { homeAt } from '../src/installation/home'
 
 export const checkout = join(import.meta.dirname, '../../..')
 export const launcher = join(checkout, 'floe')
@@ -95,8 +96,10 @@ export class PrivateHome {
     return JSON.parse(stdout) as T
   }
 
-  status(): Promise<Status> {
-    return this.json<Status>('status')
+  /** What `./floe status --json` prints, without a process for each look; tests of the verb run it. */
+  async status(): Promise<Status> {
+    const { status } = await import('../src/command/status')
+    return (await status(homeAt(this.directory))) as Status
   }
 
   async pidOf(name: string): Promise<number> {
@@ -124,15 +127,25 @@ export class PrivateHome {
   }
 }
 
-/** Most looks are a command, which takes a tenth of a second of the processor that what is awaited needs. */
-const LOOK_EVERY_MS = 300
+/** Many looks are a command, which takes a quarter of a second of the processor that what is awaited needs. */
+const FIRST_PAUSE_MS = 300
+const PAUSE_GROWS = 1.3
+const LONGEST_PAUSE_MS = 1_000
+
+function growing(): () => number {
+  let pauseMs = FIRST_PAUSE_MS / PAUSE_GROWS
+  return () => {
+    pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * PAUSE_GROWS)
+    return pauseMs
+  }
+}
 
 /** Looks until the condition holds; throws with what was awaited when it does not by the deadline. */
 export const until = async (
   what: string,
   condition: () => Promise<boolean> | boolean,
   deadlineMs = 60_000,
-  everyMs = LOOK_EVERY_MS,
+  everyMs: number | (() => number) = growing(),
 ): Promise<void> => void (await waitUntil(what, condition, deadlineMs, everyMs))
 
 export const alive = (pid: number): boolean => isRunning(readProcess(pid))
