@@ -4,6 +4,7 @@ import { ClusterId, primaryOf, standbySeenOf } from './cluster'
 import type { Fault } from './fault'
 import { InstanceId } from './ids'
 import { type CheckedSetting, SettingChange } from './setting'
+import { isStandbySensitive } from './standby-sensitive'
 
 /** Whose settings are meant: those of one instance, or of all members of a cluster. */
 export const SettingScope = z.union([
@@ -11,25 +12,6 @@ export const SettingScope = z.union([
   z.strictObject({ clusterId: ClusterId }),
 ])
 export type SettingScope = z.infer<typeof SettingScope>
-
-/**
- * Settings that a standby may not have smaller than its primary had when the WAL was written: a running one stops
- * replaying, one that starts ends. (CheckRequiredParameterValues in PostgreSQL's xlogrecovery.c.) All are whole numbers
- * without a unit and need a restart. Floe's own settings have no such rule.
- */
-export const standbySensitiveSettings = [
-  'max_connections',
-  'max_worker_processes',
-  'max_wal_senders',
-  'max_prepared_transactions',
-  'max_locks_per_transaction',
-] as const
-export type StandbySensitiveSetting = (typeof standbySensitiveSettings)[number]
-
-/** Whether the order in which members take a change of this setting matters. */
-export function isStandbySensitive(name: string): boolean {
-  return (standbySensitiveSettings as readonly string[]).includes(name.toLowerCase())
-}
 
 /** Two members of a cluster that are on one host, so that what there is once on a host cannot be both's; null where none are. */
 export function membersOfOneHost<M extends Pick<ClusterMember, 'hostId'>>(

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { type ClusterMember, type ClusterObserved, commitsWait, judgeCandidates, slotNameOf } from './cluster'
+import { type ClusterMember, type ClusterObserved, commitsWait, judgeCandidates } from './cluster'
 import { clusterConnectionForms } from './cluster-connection'
 import type { ClusterHoldings } from './holdings/record'
 import type { Lsn } from './lsn'
+import { slotNameOf } from './member-role'
 import {
   afterRoleChange,
   exactBytes,

@@ -12,6 +12,7 @@ import { HostState } from './host'
 import { HostId, InstanceId } from './ids'
 import { InstanceIntent, InstanceRole, InstanceState } from './instance'
 import { MemberLogins } from './member-login'
+import { MemberRole } from './member-role'
 import { PageRepair } from './page-repair'
 import { Protection } from './protection'
 import { RemoteAccess } from './remote-access'
@@ -32,10 +33,6 @@ export type ClusterId = z.infer<typeof ClusterId>
 /** Who controls the instances of a cluster: Floe's agents, or (not yet) an existing high-availability engine. */
 export const ClusterControl = z.enum(['agent'])
 export type ClusterControl = z.infer<typeof ClusterControl>
-
-/** What a member is meant to be. `fenced`: a former primary that must not accept a write until it has been rejoined. */
-export const MemberRole = z.enum(['primary', 'standby', 'fenced'])
-export type MemberRole = z.infer<typeof MemberRole>
 
 /** A member as it is stored: what it is meant to be and what was last seen of it. */
 export const ClusterMember = z.object({
@@ -112,12 +109,6 @@ export function standbySeenOf(
 ): StandbySeen | undefined {
   return primary?.replication?.standbys.find((s) => s.applicationName === standby.name)
 }
-
-/**
- * The physical slot that a primary keeps for a member. Names of slots allow no hyphen, names of instances no underscore:
- * one can be told from the other.
- */
-export const slotNameOf = (instanceName: string) => `floe_${instanceName.replaceAll('-', '_')}`
 
 export type CandidatePurpose = 'switchover' | 'failover'
 

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { AutomaticFailover } from './automatic-failover'
 import { ClusterId } from './cluster'
 import { MemberSettings } from './cluster-settings'
+import { DatabaseName, Reindexed } from './database'
 import { RoleName, roleToChange, roleToCreate } from './database-role'
 import { EngineBuild } from './engine-build'
 import { FlashbackTime } from './flashback'
@@ -30,20 +31,6 @@ export const ReportedInstance = z.object({
   intent: InstanceIntent,
 })
 export type ReportedInstance = z.infer<typeof ReportedInstance>
-
-/** Of a database, as PostgreSQL takes it. */
-export const DatabaseName = z.string().min(1, 'must not be empty').max(63, 'must have at most 63 characters')
-
-/** What a rebuild of a database's indexes came to. */
-export const Reindexed = z.object({
-  rebuilt: z.number().int(),
-  /** Size of those that were rebuilt. */
-  bytesBefore: z.number(),
-  bytesAfter: z.number(),
-  /** Those that cannot be rebuilt beside writers, or were dropped meanwhile, and why. */
-  skipped: z.array(z.object({ index: z.string(), why: z.string() })),
-})
-export type Reindexed = z.infer<typeof Reindexed>
 
 /** What the inputs of several kinds have in common, with the words that a person reads of it. */
 const instanceId = InstanceId
