@@ -150,6 +150,7 @@ const cliCalls = {
     'home',
     'closeSync existsSync fsyncSync mkdirSync openSync readFileSync renameSync replaceFile rmSync syncDirectory writeSync',
   ],
+  'bench/agent-memory.ts': ['trial', 'readFileSync readlinkSync'],
   'bench/bench.ts': ['checkout', 'readFileSync readdirSync writeFileSync'],
   'bench/chaos/faults.ts': ['trial', 'existsSync rmSync'],
   'bench/chaos/hosts-in-namespaces.ts': [
@@ -161,6 +162,7 @@ const cliCalls = {
   'bench/chaos/users-of-a-home.ts': ['trial', 'readFileSync readdirSync rmSync'],
   'bench/fleet.ts': ['trial', 'mkdtempSync rmSync'],
   'bench/loop-device.ts': ['trial', 'chmodSync existsSync mkdirSync mkdtempSync readFileSync rmSync'],
+  'bench/memory-map.ts': ['kernel', 'readFileSync readlinkSync'],
   'bench/neighbours.ts': ['trial', 'mkdtempSync readFileSync readdirSync rmSync'],
   'bench/private-installation.ts': ['trial', 'chmodSync mkdtempSync readFileSync rmSync'],
   'bench/switchover.ts': ['outer', 'statSync'],
@@ -232,6 +234,7 @@ const cliPrograms = {
     "(join(installation.enginePrefix, 'bin/pg_dump'))",
     '(process.execPath)',
   ],
+  'bench/agent-memory.ts': ['own', '(node)'],
   'bench/bench.ts': ['own', "(join(engineBench(), 'run'))"],
   'bench/chaos/faults.ts': ['system', 'ps'],
   'bench/chaos/hosts-in-namespaces.ts': ['system', '(file as string)', '(file)', 'fsfreeze', 'sh', 'umount'],

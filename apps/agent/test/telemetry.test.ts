@@ -325,6 +325,7 @@ describe('/metrics', () => {
     )
     expect(text).toMatch(new RegExp(`pg_stat_checkpointer_num_requested_total\\{${instance}\\} \\d+`))
     expect(text).toMatch(/floe_agent_resident_memory_bytes \d+/)
+    expect(text).toMatch(/floe_agent_heap_used_bytes \d+\n[\s\S]*floe_agent_heap_committed_bytes \d+/)
     expect(text.endsWith('# EOF\n')).toBe(true)
   })
 })

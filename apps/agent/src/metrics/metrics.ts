@@ -62,14 +62,14 @@ export async function collectMetrics(
     health.startedAt / 1_000,
     'seconds',
   )
-  add(
-    'floe_agent_resident_memory_bytes',
-    'gauge',
-    'memory of the agent',
-    {},
-    process.memoryUsage.rss(),
-    'bytes',
-  )
+  const { rss, heapUsed, heapTotal, external } = process.memoryUsage()
+  for (const [what, help, bytes] of [
+    ['resident_memory', 'memory of the agent', rss],
+    ['heap_used', 'of the JavaScript heap: what objects take, with those not yet collected', heapUsed],
+    ['heap_committed', 'of the JavaScript heap: what it has of the system', heapTotal],
+    ['external_memory', 'buffers and strings beside the JavaScript heap', external],
+  ] as const)
+    add(`floe_agent_${what}_bytes`, 'gauge', help, {}, bytes, 'bytes')
   const cpu = process.cpuUsage()
   const cpuHelp = 'processor time the agent has used'
   add('floe_agent_cpu_seconds', 'counter', cpuHelp, {}, (cpu.user + cpu.system) / 1e6, 'seconds')

@@ -14,6 +14,7 @@ type ProductBench = (
 
 /** Benchmarks of the whole product; those of the engine are folders of their own. */
 export const productBenches: Record<string, () => Promise<ProductBench>> = {
+  'agent-memory': async () => (await import('./agent-memory')).benchAgentMemory,
   chaos: async () => (await import('./chaos/chaos')).benchChaos,
   'failover-automatic': async () => (await import('./chaos/failover-automatic')).benchFailoverAutomatic,
   fleet: async () => (await import('./fleet')).benchFleet,
