@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { ENROLMENT_PATH, EnrolmentAnswer, EnrolmentRequest, enrolmentMessage } from '@floe/agent-contract'
 import { certificateFits, fingerprintOf } from '@floe/authority/inspect'
-import { type KeyedRequest, makeRequest } from '@floe/authority/request'
+import type { KeyedRequest } from '@floe/authority/request'
 import { isEnrolmentToken, proveByToken } from '@floe/authority/token'
 import { Fault, FaultError, fault, hostUri, secretFiles } from '@floe/domain'
 import { replaceFile } from '@floe/host/replace-file'
@@ -80,6 +80,8 @@ async function keptRequest(file: string): Promise<KeyedRequest> {
   } catch {
     // there is none
   }
+  // this file is in every agent's bundle, the library of certificates only where it is needed
+  const { makeRequest } = await import('@floe/authority/request')
   const made = await makeRequest()
   replaceFile(file, `${made.key}${made.request}`)
   return made

@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers'
 import { formatFault, toFault } from '@floe/domain'
 import { createLog } from '@floe/host/log'
 import { startAgent } from './agent'
-import type { Enrolment } from './enrol'
+import { type Enrolment, enrol } from './enrol'
 import { readInstallation } from './installation'
 
 process.title = 'floe-agent'
@@ -35,7 +35,6 @@ async function serve(home: string): Promise<void> {
 
 /** `enrol`: reads what to enrol with from standard input (a token is no argument), answers who this host is, and ends. */
 async function enrolAndEnd(home: string): Promise<void> {
-  const { enrol } = await import('./enrol')
   let answer: object
   try {
     const asked = JSON.parse(await text(process.stdin)) as Omit<Enrolment, 'home'>

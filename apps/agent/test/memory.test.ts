@@ -26,3 +26,8 @@ test('the bundle holds a byte for each character, and loads no client of HTTP', 
   expect(source).not.toMatch(/[^\0-\x7f]/)
   expect(source).not.toMatch(/["']node:http["']/)
 })
+
+test('the bundle holds no operations of the console', () => {
+  // esbuild keeps all that a dynamic import reaches, and `enrol` or a certificate's request must not reach the whole domain
+  expect(readFileSync(inject('bundle'), 'utf8')).not.toContain('operationRecords')
+})

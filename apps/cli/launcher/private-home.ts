@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isRunning, readProcess } from '@floe/host/process'
-import { waitUntil } from '@floe/host/wait'
+import { growingPauses, waitUntil } from '@floe/host/wait'
 import { homeAt } from '../src/installation/home'
 
 export const checkout = join(import.meta.dirname, '../../..')
@@ -129,23 +129,14 @@ export class PrivateHome {
 
 /** Many looks are a command, which takes a quarter of a second of the processor that what is awaited needs. */
 const FIRST_PAUSE_MS = 300
-const PAUSE_GROWS = 1.3
 const LONGEST_PAUSE_MS = 1_000
-
-function growing(): () => number {
-  let pauseMs = FIRST_PAUSE_MS / PAUSE_GROWS
-  return () => {
-    pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * PAUSE_GROWS)
-    return pauseMs
-  }
-}
 
 /** Looks until the condition holds; throws with what was awaited when it does not by the deadline. */
 export const until = async (
   what: string,
   condition: () => Promise<boolean> | boolean,
   deadlineMs = 60_000,
-  everyMs: number | (() => number) = growing(),
+  everyMs: number | (() => number) = growingPauses(FIRST_PAUSE_MS, LONGEST_PAUSE_MS),
 ): Promise<void> => void (await waitUntil(what, condition, deadlineMs, everyMs))
 
 export const alive = (pid: number): boolean => isRunning(readProcess(pid))

@@ -48,3 +48,14 @@ export async function waitUntil<T>(
     last === undefined ? undefined : { cause: last },
   )
 }
+
+const PAUSE_GROWS = 1.3
+
+/** What comes soon is seen soon; what takes its time is not asked forty times a second by processors that it needs itself. */
+export function growingPauses(firstMs: number, longestMs: number): () => number {
+  let pauseMs = firstMs / PAUSE_GROWS
+  return () => {
+    pauseMs = Math.min(longestMs, pauseMs * PAUSE_GROWS)
+    return pauseMs
+  }
+}

@@ -32,12 +32,15 @@ const audited = async (instanceId: string) =>
       [instanceId],
     )
   ).rows as { outcome: string; detail: Record<string, unknown> }[]
-/** What a controller does with the next check, for each of its members. */
-const answerNext = (...members: object[][]) =>
+/** What a controller does with the next check, for each of its members; null: one does not answer. */
+const answerNext = (...members: (object[] | null)[]) =>
   waitUntil('a check is asked', async () => {
     const [taken] = await takeSettingChecks(it.database.pool, { leaseMs: 10_000, limit: 1 })
     if (!taken) return null
-    const answers = (members.length > 0 ? members : [[result]]).map((results) => ({ fault: null, results }))
+    const answers = (members.length > 0 ? members : [[result]]).map((results) => ({
+      fault: results ? null : { code: 'member.unreachable', message: 'it does not answer' },
+      results: results ?? [],
+    }))
     await answerSettingCheck(it.database.pool, taken.checkId, answers)
     return taken
   })
@@ -182,7 +185,7 @@ test('what all members say is said once, and what one of them says with its name
     clusterId,
   ])
   const warning = { code: 'setting.pins_sessions', message: 'no session would move', hint: 'Leave it off.' }
-  const checked = async (value: string, ...members: object[][]) => {
+  const checked = async (value: string, ...members: (object[] | null)[]) => {
     const asked = caller.setting.check({ scope: { clusterId }, changes: [{ name: 'work_mem', value }] })
     await answerNext(...members)
     return asked
@@ -198,4 +201,7 @@ test('what all members say is said once, and what one of them says with its name
   const name = refused.members[1]?.name
   expect(refused.warnings).toEqual([{ ...warning, message: `member "${name}": ${warning.message}` }])
   expect(refused.faults).toContainEqual({ ...fault, message: `member "${name}": ${fault.message}` })
+  // one that does not answer says nothing else
+  const silent = await checked('10MB', null, [{ ...result, warning }])
+  expect(silent.warnings).toEqual([warning])
 })

@@ -87,12 +87,13 @@ export const check = operatorProcedure
     }
   })
 
-/** What members say of changes, with the member's name where not all of them say it. */
+/** What members say of changes, with the member's name where not all that answered say it. */
 function saidByMember<R>(
   members: readonly { name: string; results: readonly R[] }[],
   of: (result: R) => Fault | null | undefined,
 ): Fault[] {
-  const said = members.map((m) => ({ name: m.name, faults: m.results.flatMap((r) => of(r) ?? []) }))
+  const answered = members.filter((m) => m.results.length > 0)
+  const said = answered.map((m) => ({ name: m.name, faults: m.results.flatMap((r) => of(r) ?? []) }))
   const bySome = (fault: Fault) =>
     said.some(({ faults }) => faults.every((f) => f.code !== fault.code || f.message !== fault.message))
   return said.flatMap(({ name, faults }) =>
