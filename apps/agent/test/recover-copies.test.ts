@@ -625,20 +625,28 @@ test('torn on both: a base backup that is restored beside the primary gives what
 
   await done(write({ kind: 'begin', bytes: 50_000_000 }))
   await bringWal(lists)
-  for (const [first, block] of blocks.entries()) {
-    const all = ofBoth.has(blockKey(block))
-    const piece = { kind: 'pages', blocks: [block] }
-    if (all) expect((await done<Sent>(read(control, piece))).damaged).toEqual([block])
-    const sent = await done<Sent>(read(control, { ...piece, restored: { first, all } }))
+  const restoredPages = async (first: number, count: number, all: boolean) =>
+    done<Sent>(
+      read(control, {
+        kind: 'pages',
+        blocks: blocks.slice(first, first + count),
+        restored: { first, all },
+      }),
+    )
+  for (const block of lost.slice(0, 5)) {
+    const first = blocks.indexOf(block)
+    expect((await done<Sent>(read(control, { kind: 'pages', blocks: [block] }))).damaged).toEqual([block])
+    const sent = await restoredPages(first, 1, true)
     expect(sent.damaged).toEqual([])
     // what is not whole there comes from the backup as well, though no list names it
-    if (all)
-      expect(await done<Sent>(read(control, { ...piece, restored: { first, all: false } }))).toEqual(sent)
+    expect(await restoredPages(first, 1, false)).toEqual(sent)
     // another block's record is none of this one
-    if (first === 0)
-      expect(
-        (await done<Sent>(read(control, { ...piece, restored: { first: 1, all: true } }))).damaged,
-      ).toEqual([block])
+    const other = { kind: 'pages', blocks: [block], restored: { first: first + 1, all: true } }
+    expect((await done<Sent>(read(control, other))).damaged).toEqual([block])
+  }
+  for (let first = 0; first < blocks.length; first += 100) {
+    const sent = await restoredPages(first, 100, first % 200 === 0)
+    expect(sent.damaged).toEqual([])
     await done(write({ kind: 'pages', first, ...sent }))
   }
   await done(write({ kind: 'origin', header: ofPrimary.header }))
