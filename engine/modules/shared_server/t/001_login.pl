@@ -75,6 +75,19 @@ cancel($client->pid, $client->key);
 is((grep { /^E ERROR: canceling statement due to user request/ } $client->until_ready), 1, 'the key of the session does');
 is(ask($client, 'SELECT 1'), '1', 'and the session goes on');
 
+# protocol 3.2 has longer keys, of which a part is none
+my $newer = Floe::Test::Protocol->to_port($port, version => 196610);
+is(session($node, $newer, 'state || $$ $$ || mode'), 'bound shared', 'a client of protocol 3.2 shares backends, too');
+is(length $newer->key, 32, 'its key has the length of that protocol');
+$newer->query('SELECT pg_sleep(1000)');
+$node->poll_query_until('postgres', $active) or die 'not active';
+cancel($newer->pid, substr $newer->key, 0, 4);
+cancel($newer->pid, substr($newer->key, 0, 31) . ~substr($newer->key, 31));
+is($node->safe_psql('postgres', $active), 't', 'a part of it cancels nothing, nor one that differs at its end');
+cancel($newer->pid, $newer->key);
+is((grep { /^E ERROR: canceling statement due to user request/ } $newer->until_ready), 1, 'the whole key does');
+is(ask($newer, 'SELECT 1'), '1', 'and that session goes on');
+
 # COPY waits for a program, which must end too
 $client->query(q{COPY (SELECT 1) TO PROGRAM 'exec sleep 1000'});
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'COPY%'}) or die 'not active';

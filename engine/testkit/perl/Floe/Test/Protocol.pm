@@ -32,7 +32,8 @@ use Time::HiRes qw(time);
 
 =item Floe::Test::Protocol->new(node [, parameter => value …])
 
-Connects to the database postgres. The parameters are those of the startup message: user, database, options.
+Connects to the database postgres. The parameters are those of the startup message: user, database, options; and version, that of
+the protocol as the message has it (196608, which is 3.0).
 
 =cut
 
@@ -75,9 +76,10 @@ sub _start
 {
 	my ($class, $socket, %parameters) = @_;
 	%parameters = (user => scalar getpwuid($<), database => 'postgres', %parameters);
+	my $version = delete $parameters{version} // 196608;
 	my $self = bless { socket => $socket, bytes => '', status => {} }, $class;
 	my $startup = join '', map { "$_\0$parameters{$_}\0" } sort keys %parameters;
-	$self->_write(pack('N N a*', length($startup) + 9, 196608, "$startup\0"));
+	$self->_write(pack('N N a*', length($startup) + 9, $version, "$startup\0"));
 	$self->until_ready;
 	return $self;
 }
