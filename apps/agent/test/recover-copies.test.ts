@@ -644,6 +644,8 @@ test('torn on both: a base backup that is restored beside the primary gives what
     const other = { kind: 'pages', blocks: [block], restored: { first: first + 1, all: true } }
     expect((await done<Sent>(read(control, other))).damaged).toEqual([block])
   }
+  // some pieces from the backup alone, some of it only what the primary lacks
+  expect(blocks.length).toBeGreaterThan(100)
   for (let first = 0; first < blocks.length; first += 100) {
     const sent = await restoredPages(first, 100, first % 200 === 0)
     expect(sent.damaged).toEqual([])
