@@ -15,7 +15,7 @@ import {
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { basename, dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { alive, freePorts, launcher, PrivateHome, until } from './private-home'
+import { alive, endAtOnce, freePorts, launcher, PrivateHome, until } from './private-home'
 
 type Up = { url: string; setupUrl: string | null; enginePrefix: string; instancesDirectory: string }
 type Created = {
@@ -340,7 +340,7 @@ describe.runIf(root)('boundaries between the users of an installation', () => {
     ])
     const stranger = Number(String(fake.stdout).trim())
     try {
-      process.kill(await home.pidOf('supervisor'), 'SIGKILL')
+      await endAtOnce(await home.pidOf('supervisor'))
       rmSync(join(home.directory, 'run/web.json'))
       expect(await home.pidOf('web')).toBe(pid)
       await home.json('up')
@@ -553,7 +553,7 @@ describe('the verbs', () => {
 
     test('without the supervisor all run on; "up" starts a new one that takes them over', async () => {
       const before = await home.status()
-      process.kill(await home.pidOf('supervisor'), 'SIGKILL')
+      await endAtOnce(await home.pidOf('supervisor'))
       const lame = await home.status()
       expect(lame.state).toBe('degraded')
       const others = (s: typeof before) =>
@@ -574,7 +574,7 @@ describe('the verbs', () => {
 
     test('"up" finds its processes though their records are lost', async () => {
       const before = await home.status()
-      process.kill(await home.pidOf('supervisor'), 'SIGKILL')
+      await endAtOnce(await home.pidOf('supervisor'))
       rmSync(join(home.directory, 'run'), { recursive: true })
       await home.json('up')
       const after = await home.status()

@@ -140,3 +140,9 @@ export const until = async (
 ): Promise<void> => void (await waitUntil(what, condition, deadlineMs, everyMs))
 
 export const alive = (pid: number): boolean => isRunning(readProcess(pid))
+
+/** Ends a process at once; on a busy machine it lives on for a moment after the signal. */
+export async function endAtOnce(pid: number): Promise<void> {
+  process.kill(pid, 'SIGKILL')
+  await until(`process ${pid} is gone`, () => !alive(pid))
+}
