@@ -144,10 +144,15 @@ record() {
 # took <part> <SECONDS when it began>: how long it ran; ./floe test names the slowest parts of all suites.
 took() { printf '%-28s took %s s\n' "$1" "$((SECONDS - $2))"; }
 
+# apart <directory…>: has ext4 spread what is made in them over the disk. To make a file near hundreds that were removed within
+# the last minutes takes it longer than the file's bytes.
+apart() { chattr +T "$@" 2>/dev/null || true; }
+
 # announce <suite>: sets suite_dir and log.
 announce() {
   suite_dir=$run_dir/suites/$1 log=$run_dir/suites/$1.log
   as_engine_user mkdir -p "$suite_dir/data" "$suite_dir/log"
+  apart "$suite_dir" "$suite_dir/data"
   step "test $1"
 }
 
@@ -331,6 +336,7 @@ tap_file() {
   echo 1 >"$log.status"
   echo "${inputs##*/}/${file%.pl}" >"$log.part"
   as_engine_user mkdir -p "$suite_dir/data" "$suite_dir/log"
+  apart "$suite_dir/data"
   (cd "$inputs" && as_engine_user prove -v --norc --nocolor -I "$prefix/lib/postgresql/pgxs/src/test/perl" \
     -I "$run_dir/testkit/perl" "t/$file") >"$log.log" 2>&1 || status=$?
   # A file that died said why in its own log alone.
@@ -438,6 +444,7 @@ prepare_run() {
   chmod 755 "$run_dir"
   echo $$ >"$run_dir/tool.pid"
   mkdir -p "$run_dir"/{suites,results,failures,modules}
+  apart "$run_dir/suites"
   cp -r "$testkit_dir" "$run_dir/testkit"
   for module in $(modules); do cp -r "$modules_dir/$module" "$run_dir/modules/$module"; done
   # The suites do not outlive the machine, so they need not wait for its disk.
