@@ -21,6 +21,7 @@ import { readmeSuite } from './readme-suite'
 import { type RememberedRun, rememberedLine } from './remembered-runs'
 import { staticSuites } from './static-suites'
 import { add, type Counts, countsLine, none, type Suite, type SuiteContext } from './suite'
+import { makeTemporaryDirectory, removeTemporaryDirectory } from './temporary-directory'
 import { type FileTime, slowest } from './test-files'
 import { launcherSuite, packagesSuite, unitSuite } from './vitest-suites'
 
@@ -175,7 +176,11 @@ export async function runSuites(
     return { name: suite.name, ...counts, seconds, log: logFile }
   }
 
+  const temporary = makeTemporaryDirectory()
+  process.env.TMPDIR = temporary
   const results = await inPhases(chosen, runOne)
+  if (!removeTemporaryDirectory(temporary))
+    progress.say(`left ${temporary}, in which a file system is mounted`)
   results.sort(
     (a, b) => suites.findIndex((s) => s.name === a.name) - suites.findIndex((s) => s.name === b.name),
   )
