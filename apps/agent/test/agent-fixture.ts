@@ -22,6 +22,8 @@ export type TaskRequest = TaskInput extends infer T
   : never
 
 const long = process.env.FLOE_TEST_LONG === '1'
+/** Of the agent's log, in the message of a test that waited in vain. */
+const LOG_LINES = 20
 
 /**
  * Moments in ms after the start of a task at which the agent is killed. Every one takes seconds and may find the task at any
@@ -131,10 +133,13 @@ export class AgentFixture {
     return report.instances.find((i) => i.instanceId === instanceId)
   }
 
+  /** What is waited for in vain is told with the report's words, and with the last that the agent logged about the instance. */
   async waitForState(instanceId: string, state: string): Promise<InstanceObserved> {
     return waitUntil(`instance is ${state}`, async () => {
       const seen = await this.observed(instanceId)
-      return seen?.state === state ? seen : null
+      if (seen?.state === state) return seen
+      const logged = this.agent.output.split('\n').filter((line) => line.includes(instanceId))
+      throw new Error([`it is ${seen?.state}: ${seen?.because}`, ...logged.slice(-LOG_LINES)].join('\n'))
     })
   }
 
