@@ -93,22 +93,27 @@ test('a stop ends it, too, and it starts again with every row', async () => {
   expect(await f.query(id, 'select id::int from ledger')).toEqual([{ id: 42 }])
 })
 
+/** Inserts for some seconds, and holds locks of the server's memory at most moments of them. */
+const INSERTING = 'insert into ledger select generate_series(1, 3000000)'
+/** Has inserted, and holds none. */
+const WAITING = 'insert into ledger values (7); select pg_sleep(600)'
+
 /** Leaves one backend, in the middle of a statement, without its postmaster. */
-async function orphan(): Promise<{ backend: number; outcome: Promise<string> }> {
+async function orphan(statement: string): Promise<{ backend: number; outcome: Promise<string> }> {
   const { postmasterPid } = (await f.observed(id)) as { postmasterPid: number }
   const client = await f.connect(id)
   const [row] = (await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows
   const backend = row?.pid as number
-  const outcome = client.query('insert into ledger select generate_series(1, 3000000)').then(
+  const outcome = client.query(statement).then(
     () => 'acknowledged',
     () => 'broken',
   )
-  await waitUntil('it inserts', async () => {
-    const [seen] = await f.query<{ state: string }>(
+  await waitUntil('it works', async () => {
+    const [seen] = await f.query<{ state: string; event: string | null }>(
       id,
-      `select state from pg_stat_activity where pid = ${backend}`,
+      `select state, wait_event as event from pg_stat_activity where pid = ${backend}`,
     )
-    return seen?.state === 'active'
+    return seen?.state === 'active' && (statement === INSERTING || seen.event === 'PgSleep')
   })
   process.kill(backend, 'SIGSTOP')
   process.kill(postmasterPid, 'SIGKILL')
@@ -117,7 +122,7 @@ async function orphan(): Promise<{ backend: number; outcome: Promise<string> }> 
 }
 
 test('a backend outlives its postmaster: not crashed, not started, and after a fence it acknowledges nothing', async () => {
-  const { backend, outcome } = await orphan()
+  const { backend, outcome } = await orphan(INSERTING)
   expect(await astray('instance.no_postmaster')).toMatchObject({
     state: 'stopping',
     postmasterPid: null,
@@ -133,7 +138,8 @@ test('a backend outlives its postmaster: not crashed, not started, and after a f
 })
 
 test('once such a backend has ended by itself the instance has crashed and comes back', async () => {
-  const { backend, outcome } = await orphan()
+  // what waits for a lock of one that was killed waits on without a postmaster, and is not crashed
+  const { backend, outcome } = await orphan(WAITING)
   await astray('instance.no_postmaster')
   process.kill(backend, 'SIGKILL')
   expect(await outcome).toBe('broken')
@@ -185,7 +191,7 @@ describe('its data directory is taken away and a copy put in its place', () => {
   test('nor does it help to have no directory at all, a backend without a postmaster, and an agent that was not there', async () => {
     const away = join(f.installation.instancesDirectory, `away-${id}`)
     const { uid } = f.userOf(id)
-    const { outcome, backend } = await orphan()
+    const { outcome, backend } = await orphan(INSERTING)
     await f.agent.end('SIGKILL')
     renameSync(f.dataDirectory(id), away)
     await f.agent.start()
