@@ -135,12 +135,17 @@ export class AgentFixture {
 
   /** What is waited for in vain is told with the report's words, and with the last that the agent logged about the instance. */
   async waitForState(instanceId: string, state: string): Promise<InstanceObserved> {
-    return waitUntil(`instance is ${state}`, async () => {
-      const seen = await this.observed(instanceId)
-      if (seen?.state === state) return seen
+    let seen: InstanceObserved | undefined
+    try {
+      return await waitUntil(`instance is ${state}`, async () => {
+        seen = await this.observed(instanceId)
+        return seen?.state === state ? seen : null
+      })
+    } catch (cause) {
       const logged = this.agent.output.split('\n').filter((line) => line.includes(instanceId))
-      throw new Error([`it is ${seen?.state}: ${seen?.because}`, ...logged.slice(-LOG_LINES)].join('\n'))
-    })
+      const words = `${(cause as Error).message}: it is ${seen?.state}, ${seen?.because}`
+      throw new Error([words, ...logged.slice(-LOG_LINES)].join('\n'), { cause })
+    }
   }
 
   /** Connects as a person does. */

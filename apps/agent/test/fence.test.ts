@@ -93,7 +93,7 @@ test('a stop ends it, too, and it starts again with every row', async () => {
   expect(await f.query(id, 'select id::int from ledger')).toEqual([{ id: 42 }])
 })
 
-/** Inserts for some seconds, and holds locks of the server's memory at most moments of them. */
+/** Inserts for some seconds; whenever it is stopped it may hold a lock of the server's memory. */
 const INSERTING = 'insert into ledger select generate_series(1, 3000000)'
 /** Has inserted, and holds none. */
 const WAITING = 'insert into ledger values (7); select pg_sleep(600)'

@@ -179,8 +179,8 @@ export async function runSuites(
   const temporary = makeTemporaryDirectory()
   process.env.TMPDIR = temporary
   const results = await inPhases(chosen, runOne)
-  if (!removeTemporaryDirectory(temporary))
-    progress.say(`left ${temporary}, in which a file system is mounted`)
+  const notRemoved = removeTemporaryDirectory(temporary)
+  if (notRemoved !== null) progress.say(`left ${temporary}: ${notRemoved}`)
   results.sort(
     (a, b) => suites.findIndex((s) => s.name === a.name) - suites.findIndex((s) => s.name === b.name),
   )

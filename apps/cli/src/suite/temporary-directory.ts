@@ -17,11 +17,18 @@ export function makeTemporaryDirectory(): string {
   return path
 }
 
-/** Removes it; false where a file system is still mounted in it, whose files may be anybody's. */
-export function removeTemporaryDirectory(path: string, mounts = readMounts()): boolean {
-  if (mounts.some((place) => place.startsWith(`${path}/`))) return false
-  rmSync(path, { recursive: true, force: true })
-  return true
+/**
+ * Removes it; answers why not all of it could be: a file system is still mounted in it, whose files may be anybody's, or
+ * something that a test left running writes there. Neither takes the results of a run away.
+ */
+export function removeTemporaryDirectory(path: string, mounts = readMounts()): string | null {
+  if (mounts.some((place) => place.startsWith(`${path}/`))) return 'a file system is mounted in it'
+  try {
+    rmSync(path, { recursive: true, force: true, maxRetries: 3 })
+    return null
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
 }
 
 /** Where file systems are mounted, as this process sees them. */
