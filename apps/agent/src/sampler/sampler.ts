@@ -29,7 +29,7 @@ import identitySql from './sql/identity.sql'
 import walSizeSql from './sql/wal-size.sql'
 import { StallDetector, stuckFromRow } from './stall-detector'
 import { StallStore } from './stall-store'
-import { decidingViews, tickStatement, type ViewColumns } from './statement'
+import { countAtOnce, decidingViews, tickStatement, type ViewColumns } from './statement'
 
 /** The history of a timeline, which never changes. */
 type KnownHistory = { timeline: number; ancestors: TimelineEnd[] }
@@ -109,6 +109,12 @@ type Live = {
   configurationLoaded: number | null
   /** Of the timeline of the last tick; null where it has to be read. */
   history: KnownHistory | null
+}
+
+/** What the last of the statements of a question answered; of several the driver tells a list. */
+function rowsOf(answer: pg.QueryResult | pg.QueryResult[]): Record<string, unknown>[] {
+  const last = Array.isArray(answer) ? answer.at(-1) : answer
+  return last?.rows ?? []
 }
 
 /** Takes one sample a second of one instance over one connection, for as long as its postmaster lives. */
@@ -213,7 +219,7 @@ export class Sampler {
   async ask(sql: string): Promise<Record<string, unknown>[] | null> {
     if (!this.#live) return null
     this.#asides++
-    return (await this.#live.client.query<Record<string, unknown>>(sql)).rows
+    return rowsOf(await this.#live.client.query(`${countAtOnce}; ${sql}`))
   }
 
   readCheckpoints(
@@ -282,12 +288,11 @@ export class Sampler {
         settings: sessionSettings,
       })
       const views = await client.query<ViewColumns>(columnsSql, [decidingViews])
-      const { sql } = tickStatement(views.rows)
       const id = (await client.query(identitySql)).rows[0] as Record<string, unknown>
       if (this.#stopped) throw new Error('stopped')
       this.#live = {
         client,
-        statement: sql,
+        statement: tickStatement(views.rows),
         configurationLoaded: null,
         history: null,
         identity: {
@@ -361,8 +366,7 @@ export class Sampler {
       stream?.destroy()
     }, SILENCE_MS)
     try {
-      const r = await live.client.query(query)
-      return (r.rows[0] ?? {}) as Record<string, unknown>
+      return rowsOf(await live.client.query(query))[0] ?? {}
     } finally {
       clearTimeout(timer)
     }
@@ -370,7 +374,7 @@ export class Sampler {
 
   #aside(live: Live, text: string): Promise<Record<string, unknown>> {
     this.#asides++
-    return this.#ask(live, { text })
+    return this.#ask(live, { text: `${countAtOnce}; ${text}` })
   }
 
   #addHost(reading: Reading): LimitReading | null {
@@ -465,8 +469,8 @@ export class Sampler {
     if (loaded === live.configurationLoaded) return
     live.configurationLoaded = loaded
     this.#asides++
-    const r = await live.client.query<{ name: string }>(pendingRestartSql)
-    live.identity.pendingRestart = r.rows.map((x) => x.name)
+    const rows = rowsOf(await live.client.query(`${countAtOnce}; ${pendingRestartSql}`))
+    live.identity.pendingRestart = rows.map((x) => String(x.name))
     this.#o.onHealth()
   }
 
