@@ -177,10 +177,16 @@ export async function runSuites(
   }
 
   const temporary = makeTemporaryDirectory()
+  const remove = () => {
+    const notRemoved = removeTemporaryDirectory(temporary)
+    if (notRemoved !== null) progress.say(`left ${temporary}: ${notRemoved}`)
+  }
   process.env.TMPDIR = temporary
+  // a signal ends the process while it waits for the suites
+  process.once('exit', remove)
   const results = await inPhases(chosen, runOne)
-  const notRemoved = removeTemporaryDirectory(temporary)
-  if (notRemoved !== null) progress.say(`left ${temporary}: ${notRemoved}`)
+  process.off('exit', remove)
+  remove()
   results.sort(
     (a, b) => suites.findIndex((s) => s.name === a.name) - suites.findIndex((s) => s.name === b.name),
   )
