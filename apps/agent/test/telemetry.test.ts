@@ -132,6 +132,36 @@ describe('samples', () => {
     expect(Math.abs(transactions(samples) - done) / done).toBeLessThan(0.05)
   })
 
+  test('an agent that stood still reads the answer that waited for it: the engine was not silent', async () => {
+    const session = async () => {
+      const sql = `select pid from pg_stat_activity where application_name = 'floe agent'`
+      return (await f.query<{ pid: number }>(id, sql)).map(({ pid }) => pid)
+    }
+    const [pid] = (await session()) as [number]
+    const told = f.agent.output.length
+    const stoodMs = 7_000
+    process.kill(pid, 'SIGSTOP')
+    try {
+      await waitUntil('the agent asks it', async () => {
+        const newest = (await samplesAfter((await newestSeq()) - 1)).at(-1)
+        return newest && Date.now() - newest.at > 2 * SAMPLE_INTERVAL_MS
+      })
+      process.kill(f.agent.pid, 'SIGSTOP')
+    } finally {
+      process.kill(pid, 'SIGCONT')
+    }
+    const since = performance.now()
+    await waitUntil(
+      'it stood still for longer than an engine may be silent',
+      () => performance.now() - since > stoodMs,
+    )
+    process.kill(f.agent.pid, 'SIGCONT')
+    const before = await newestSeq()
+    await waitUntil('samples go on', async () => (await newestSeq()) >= before + 2)
+    expect(await session()).toEqual([pid])
+    expect(f.agent.output.slice(told)).not.toContain('instance.moved')
+  })
+
   test('have no negative rate when statistics are reset', async () => {
     const before = await newestSeq()
     await f.query(id, "select pg_stat_reset(), pg_stat_reset_shared('wal'), pg_stat_reset_shared('io')")

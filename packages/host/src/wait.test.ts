@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { waitFor, waitUntil } from './wait'
+import { listenFor, waitFor, waitUntil } from './wait'
 
 const soon = { boundMs: 5_000, everyMs: 1 }
 
@@ -39,4 +39,31 @@ test('an error on the way is no end of the waiting', async () => {
     return looks
   }
   expect(await waitUntil('it answers', look, 5_000, 1)).toBe(3)
+})
+
+test('who stood still has not listened meanwhile, and hears what was said before the deadline', async () => {
+  const channel = new MessageChannel()
+  const seen: string[] = []
+  channel.port2.once('message', () => seen.push('said'))
+  listenFor(200, () => seen.push('over'))
+  channel.port1.postMessage('')
+  // nothing of this process runs for longer than the deadline
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300)
+  await waitUntil('the deadline', () => seen.includes('over'), 5_000, 1)
+  expect(seen).toEqual(['said', 'over'])
+  channel.port1.close()
+})
+
+test('a deadline that is called off does not come', async () => {
+  let over = false
+  const callOff = listenFor(5, () => {
+    over = true
+  })
+  callOff()
+  let passed = false
+  listenFor(20, () => {
+    passed = true
+  })
+  await waitUntil('a longer one has passed', () => passed, 5_000, 1)
+  expect(over).toBe(false)
 })

@@ -49,6 +49,31 @@ export async function waitUntil<T>(
   )
 }
 
+/** A deadline's parts: so much of it a pause of this process uses up at most. */
+const PARTS = 10
+
+/**
+ * A deadline for what somebody else has to say. Time in which this process stood still (stopped, starved, its machine paused)
+ * is not counted: what was said meanwhile lies unread, and is read before `over` is called. Answers what calls it off.
+ */
+export function listenFor(ms: number, over: () => void): () => void {
+  let parts = PARTS
+  let timer: NodeJS.Timeout
+  let last: NodeJS.Immediate | null = null
+  const next = () => {
+    timer = setTimeout(() => {
+      if (--parts > 0) next()
+      // comes after what can be read
+      else last = setImmediate(over)
+    }, ms / PARTS)
+  }
+  next()
+  return () => {
+    clearTimeout(timer)
+    if (last) clearImmediate(last)
+  }
+}
+
 const PAUSE_GROWS = 1.3
 
 /** What comes soon is seen soon; what takes its time is not asked forty times a second by processors that it needs itself. */

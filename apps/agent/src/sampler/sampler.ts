@@ -3,11 +3,18 @@ import { join } from 'node:path'
 import type { CheckpointRead } from '@floe/agent-contract'
 import { parseTimelineHistory, ReplicationObserved, type TimelineEnd } from '@floe/domain'
 import type { Log } from '@floe/host/log'
+import { listenFor } from '@floe/host/wait'
 import { SAMPLE_INTERVAL_MS, type Sample, type StallRecord } from '@floe/telemetry'
 import type pg from 'pg'
 import type { z } from 'zod'
 import type { InstanceLayout } from '../engine/directory/layout'
-import { CANNOT_CONNECT_NOW, connectEngine, type EngineAddress, sqlState } from '../engine/process/connection'
+import {
+  CANNOT_CONNECT_NOW,
+  connectEngine,
+  type EngineAddress,
+  sqlState,
+  streamOf,
+} from '../engine/process/connection'
 import type { Postmaster } from '../engine/process/postmaster'
 import pendingRestartSql from '../engine/sql/pending-restart.sql'
 import type { EngineUser } from '../host/engine-user'
@@ -115,6 +122,16 @@ type Live = {
 function rowsOf(answer: pg.QueryResult | pg.QueryResult[]): Record<string, unknown>[] {
   const last = Array.isArray(answer) ? answer.at(-1) : answer
   return last?.rows ?? []
+}
+
+/** A question and its answer; a connection that stays silent is given up. */
+async function rowsInTime(client: pg.Client, query: pg.QueryConfig): Promise<Record<string, unknown>[]> {
+  const callOff = listenFor(SILENCE_MS, () => streamOf(client).destroy())
+  try {
+    return rowsOf(await client.query(query))
+  } finally {
+    callOff()
+  }
 }
 
 /** Takes one sample a second of one instance over one connection, for as long as its postmaster lives. */
@@ -287,12 +304,12 @@ export class Sampler {
         statementMs: STATEMENT_MS,
         settings: sessionSettings,
       })
-      const views = await client.query<ViewColumns>(columnsSql, [decidingViews])
-      const id = (await client.query(identitySql)).rows[0] as Record<string, unknown>
+      const views = await rowsInTime(client, { text: columnsSql, values: [decidingViews] })
+      const [id = {}] = await rowsInTime(client, { text: identitySql })
       if (this.#stopped) throw new Error('stopped')
       this.#live = {
         client,
-        statement: tickStatement(views.rows),
+        statement: tickStatement(views as ViewColumns[]),
         configurationLoaded: null,
         history: null,
         identity: {
@@ -323,7 +340,7 @@ export class Sampler {
     this.#ownCommits += 1 + this.#asides
     this.#asides = 0
     const before = process.hrtime.bigint()
-    const row = await this.#ask(live, {
+    const [row = {}] = await rowsInTime(live.client, {
       name: 'tick',
       text: live.statement,
       values: [live.history?.timeline ?? null],
@@ -355,26 +372,9 @@ export class Sampler {
     }
   }
 
-  /** One question in its time; a connection that stays silent is given up. */
-  async #ask(
-    live: Live,
-    query: { name?: string; text: string; values?: unknown[] },
-  ): Promise<Record<string, unknown>> {
-    const timer = setTimeout(() => {
-      const stream = (live.client as unknown as { connection?: { stream?: { destroy(): void } } }).connection
-        ?.stream
-      stream?.destroy()
-    }, SILENCE_MS)
-    try {
-      return rowsOf(await live.client.query(query))[0] ?? {}
-    } finally {
-      clearTimeout(timer)
-    }
-  }
-
-  #aside(live: Live, text: string): Promise<Record<string, unknown>> {
+  #aside({ client }: Live, sql: string): Promise<Record<string, unknown>[]> {
     this.#asides++
-    return this.#ask(live, { text: `${countAtOnce}; ${text}` })
+    return rowsInTime(client, { text: `${countAtOnce}; ${sql}` })
   }
 
   #addHost(reading: Reading): LimitReading | null {
@@ -443,7 +443,7 @@ export class Sampler {
     for (const gauge of [this.#databaseSize, this.#walSize]) {
       const now = performance.now()
       if (gauge.isDue(now)) {
-        await gauge.measure(() => this.#aside(live, gauge.sql), now)
+        await gauge.measure(async () => (await this.#aside(live, gauge.sql))[0] ?? {}, now)
       }
       const value = gauge.value(now)
       if (value !== null) reading.gauges[gauge.metric] = value
@@ -468,8 +468,7 @@ export class Sampler {
     const loaded = Number(row.configuration_loaded)
     if (loaded === live.configurationLoaded) return
     live.configurationLoaded = loaded
-    this.#asides++
-    const rows = rowsOf(await live.client.query(`${countAtOnce}; ${pendingRestartSql}`))
+    const rows = await this.#aside(live, pendingRestartSql)
     live.identity.pendingRestart = rows.map((x) => String(x.name))
     this.#o.onHealth()
   }

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { AGENT_ROLE, fault } from '@floe/domain'
 import { readKernelFile } from '@floe/host/kernel-file'
+import { listenFor } from '@floe/host/wait'
 import pg from 'pg'
 
 /** How the agent reaches an instance: through the socket, as its own role `floe`. */
@@ -48,7 +49,6 @@ export async function connectEngine(
     password: address.password,
     database: address.database ?? 'postgres',
     application_name: options.applicationName,
-    connectionTimeoutMillis: options.connectMs,
     ...(options.plain
       ? { query_timeout: options.statementMs }
       : {
@@ -61,7 +61,12 @@ export async function connectEngine(
   // a broken connection shows at the next query; without a listener it would end the process
   client.on('error', () => {})
   boundAnswers(client)
-  await client.connect()
+  const callOff = listenFor(options.connectMs, () => streamOf(client).destroy(new Error('timeout expired')))
+  try {
+    await client.connect()
+  } finally {
+    callOff()
+  }
   const pid = (client as unknown as { processID: number }).processID
   if (address.uid !== null && ownerOf(pid) !== address.uid) {
     await client.end().catch(() => {})
@@ -72,6 +77,12 @@ export async function connectEngine(
   return client
 }
 
+const connectionOf = (client: pg.Client) =>
+  (client as unknown as { connection: NodeJS.EventEmitter & { stream: Socket } }).connection
+
+/** What a client's questions go through: who destroys it ends the one that waits, with the error given. */
+export const streamOf = (client: pg.Client): Socket => connectionOf(client).stream
+
 /** More no question of the agent's is answered with. */
 const ANSWER_MAX_BYTES = 32 * 1024 * 1024
 
@@ -80,16 +91,14 @@ const ANSWER_MAX_BYTES = 32 * 1024 * 1024
  * the agent's memory.
  */
 function boundAnswers(client: pg.Client): void {
-  const { connection } = client as unknown as {
-    connection: NodeJS.EventEmitter & { stream: Socket }
-  }
+  const stream = streamOf(client)
   let received = 0
-  connection.stream.on('data', (chunk: Buffer) => {
+  stream.on('data', (chunk: Buffer) => {
     received += chunk.length
     if (received > ANSWER_MAX_BYTES)
-      connection.stream.destroy(new Error(`the answer is longer than ${ANSWER_MAX_BYTES} bytes`))
+      stream.destroy(new Error(`the answer is longer than ${ANSWER_MAX_BYTES} bytes`))
   })
-  connection.on('readyForQuery', () => {
+  connectionOf(client).on('readyForQuery', () => {
     received = 0
   })
 }
