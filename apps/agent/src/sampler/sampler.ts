@@ -56,6 +56,8 @@ function historyOf(
 
 /** The statement ends before the next tick is due; a connection that says nothing for this long is given up. */
 const STATEMENT_MS = 700
+/** The first of a session costs ten times as much, which must not make it the last where processors are short. */
+const FIRST_STATEMENT_MS = 5_000
 const SILENCE_MS = 5_000
 /** Longest hole that the first sample after a restart of the agent may cover. */
 const BRIDGE_MS = 60_000
@@ -301,7 +303,7 @@ export class Sampler {
       client = await connectEngine(this.#o.address(), {
         applicationName: 'floe agent',
         connectMs: 3_000,
-        statementMs: STATEMENT_MS,
+        statementMs: FIRST_STATEMENT_MS,
         settings: sessionSettings,
       })
       const views = await rowsInTime(client, { text: columnsSql, values: [decidingViews] })
@@ -324,6 +326,7 @@ export class Sampler {
         },
       }
       await this.#tick(this.#live, performance.now())
+      await this.#aside(this.#live, `set statement_timeout = ${STATEMENT_MS}`)
       this.#setHealth('connected')
     } catch (error) {
       this.#live = null
