@@ -38,7 +38,11 @@ export const instanceTransitions: readonly InstanceTransition[] = [
   { from: 'starting', to: 'stopping', because: 'a stop was ordered while it started' },
   { from: 'running', to: 'stopping', because: 'a stop was ordered' },
   { from: 'running', to: 'crashed', because: 'the process ended unexpectedly' },
-  { from: 'running', to: 'starting', because: 'it is up but does not answer SQL (crash recovery)' },
+  {
+    from: 'running',
+    to: 'starting',
+    because: 'it is up but does not answer SQL (crash recovery, or it hangs)',
+  },
   { from: 'stopping', to: 'stopped', because: 'the process ended' },
   { from: 'stopping', to: 'running', because: 'the stop was given up' },
   { from: 'stopping', to: 'crashed', because: 'its last process ended unexpectedly' },
