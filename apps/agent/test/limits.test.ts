@@ -235,6 +235,32 @@ describe.skipIf(!usable)(
       await limit({ cpu: null })
     })
 
+    test('a new agent waits for the first answer of an instance that is short of processor time', async () => {
+      const newest = async () => {
+        const asked = { instanceId: InstanceId.parse(id), afterSeq: 1e9 }
+        return (await f.read.telemetry.read.query(asked)).newestSeq ?? -1
+      }
+      const busy = await Promise.all([f.connect(id), f.connect(id)])
+      const pids = await Promise.all(
+        busy.map(async (c) => (await c.query('select pg_backend_pid() pid')).rows[0].pid),
+      )
+      const work = busy.map((c) =>
+        c.query('select count(*) from generate_series(1, 1e10::bigint)').catch(() => {}),
+      )
+      await limit({ cpu: 0.05 })
+      try {
+        await f.agent.end('SIGKILL')
+        await f.agent.start()
+        const before = await newest()
+        await waitUntil('samples come', async () => (await newest()) >= before + 3)
+      } finally {
+        await limit({ cpu: null })
+        await f.query(id, `select pg_cancel_backend(pid) from unnest(array[${pids}]) pid`)
+        await Promise.all(work)
+        await Promise.all(busy.map((c) => c.end()))
+      }
+    })
+
     test('under a load that its limit of I/O throttles, WAL is recycled and every session goes on', async () => {
       await limit({ dataWriteIops: 60, dataReadIops: null, memoryMax: null })
       const clients = await Promise.all(Array.from({ length: 4 }, () => f.connect(id)))
