@@ -1,9 +1,10 @@
 import { expect, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
-import { sql } from '../fixtures/instance'
+import { restInstances, sql } from '../fixtures/instance'
 import { makeOwner, signInAnew } from '../fixtures/owner'
 
 test.describe.configure({ mode: 'serial' })
+test.afterAll(restInstances)
 
 test('the set-up link makes the owner once, and leads to the empty list of instances', async ({ page }) => {
   const link = process.env.FLOE_E2E_SETUP_URL as string

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { runProgram } from '../fixtures/floe-command'
-import { type CreatedInstance, createInstance, engineProgram, sql } from '../fixtures/instance'
+import { type CreatedInstance, createInstance, engineProgram, restInstances, sql } from '../fixtures/instance'
 import { openInstance, shownNumber } from '../fixtures/instance-page'
 import { startLoad } from '../fixtures/load'
 import { signIn } from '../fixtures/owner'
@@ -20,6 +20,7 @@ test.beforeAll(async () => {
 test.afterAll(async () => {
   await load.stop()
 })
+test.afterAll(restInstances)
 
 test('TPS, WAL, I/O and connections move while a load runs, and are never stale', async ({ page }) => {
   await signIn(page)

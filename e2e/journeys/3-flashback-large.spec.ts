@@ -1,7 +1,9 @@
 import { expect, test } from '@playwright/test'
 import { floeJson } from '../fixtures/floe-command'
-import { createInstance, sql } from '../fixtures/instance'
+import { createInstance, restInstances, sql } from '../fixtures/instance'
 import { signIn } from '../fixtures/owner'
+
+test.afterAll(restInstances)
 
 /** Of four rows one has a value in TOAST: about half of the bytes of 1 GB. */
 const rows = 740_000

@@ -1,10 +1,11 @@
 import { expect, test } from '@playwright/test'
 import { floe, floeJson } from '../fixtures/floe-command'
-import { type CreatedInstance, createInstance, sql } from '../fixtures/instance'
+import { type CreatedInstance, createInstance, restInstances, sql } from '../fixtures/instance'
 import { looksRight } from '../fixtures/looks-right'
 import { signIn } from '../fixtures/owner'
 
 test.describe.configure({ mode: 'serial' })
+test.afterAll(restInstances)
 
 type Shown = { log: { state: string; oldestAt: number | null } | null }
 const windowOf = async (name: string) => (await floeJson<Shown>('flashback', 'show', name)).log

@@ -2,11 +2,12 @@ import { readFileSync } from 'node:fs'
 import { expect, type Locator, type Page, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { floeJson } from '../fixtures/floe-command'
-import { type CreatedInstance, createInstance, sql } from '../fixtures/instance'
+import { type CreatedInstance, createInstance, restInstances, sql } from '../fixtures/instance'
 import { looksRight } from '../fixtures/looks-right'
 import { signIn } from '../fixtures/owner'
 
 test.describe.configure({ mode: 'serial' })
+test.afterAll(restInstances)
 
 let shop: CreatedInstance
 test.beforeAll(async () => {

@@ -1,11 +1,12 @@
 import { expect, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { floe, floeJson, startProgram } from '../fixtures/floe-command'
-import { createInstance, engineProgram } from '../fixtures/instance'
+import { createInstance, engineProgram, restInstances } from '../fixtures/instance'
 import { looksRight } from '../fixtures/looks-right'
 import { signIn } from '../fixtures/owner'
 
 test.describe.configure({ mode: 'serial' })
+test.afterAll(restInstances)
 
 type Told = {
   limits: Record<string, number | null>

@@ -1,10 +1,11 @@
 import { expect, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { floeJson } from '../fixtures/floe-command'
-import { type CreatedInstance, createInstance, sql } from '../fixtures/instance'
+import { type CreatedInstance, createInstance, restInstances, sql } from '../fixtures/instance'
 import { signIn } from '../fixtures/owner'
 
 test.describe.configure({ mode: 'serial' })
+test.afterAll(restInstances)
 
 let bloated: CreatedInstance
 test.beforeAll(async () => {

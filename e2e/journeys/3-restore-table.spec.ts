@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { floeJson } from '../fixtures/floe-command'
-import { type CreatedInstance, createInstance, sql } from '../fixtures/instance'
+import { type CreatedInstance, createInstance, restInstances, sql } from '../fixtures/instance'
 import { signIn } from '../fixtures/owner'
 
 test.describe.configure({ mode: 'serial' })
@@ -33,6 +33,7 @@ test.beforeAll(async () => {
   await ask(`COPY (SELECT 1) TO PROGRAM 'cat > /dev/null; mkdir ${room}/wal; cp pg_wal/0000* ${room}/wal/'`)
 })
 test.afterAll(() => rmSync(room, { recursive: true, force: true }))
+test.afterAll(restInstances)
 
 test('where no window reaches, a table is restored from a base backup and WAL that a person names', async ({
   page,

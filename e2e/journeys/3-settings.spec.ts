@@ -1,12 +1,13 @@
 import { expect, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { runProgram } from '../fixtures/floe-command'
-import { type CreatedInstance, createInstance, engineProgram, sql } from '../fixtures/instance'
+import { type CreatedInstance, createInstance, engineProgram, restInstances, sql } from '../fixtures/instance'
 import { openInstance, shownNumber } from '../fixtures/instance-page'
 import { startLoad } from '../fixtures/load'
 import { signIn } from '../fixtures/owner'
 
 test.describe.configure({ mode: 'serial' })
+test.afterAll(restInstances)
 
 let tuned: CreatedInstance
 test.beforeAll(async () => {

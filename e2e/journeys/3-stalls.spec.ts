@@ -1,11 +1,12 @@
 import { expect, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { floe } from '../fixtures/floe-command'
-import { createInstance, sql } from '../fixtures/instance'
+import { createInstance, restInstances, sql } from '../fixtures/instance'
 import { looksRight } from '../fixtures/looks-right'
 import { signIn } from '../fixtures/owner'
 
 test.describe.configure({ mode: 'serial' })
+test.afterAll(restInstances)
 
 test('a stall is marked on the chart of transactions, and listed with what it waited for', async ({
   page,

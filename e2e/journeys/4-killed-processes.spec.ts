@@ -1,9 +1,11 @@
 import { expect, test } from '@playwright/test'
 import { floe, floeJson, runProgram } from '../fixtures/floe-command'
-import { createInstance, engineProgram, sql } from '../fixtures/instance'
+import { createInstance, engineProgram, restInstances, sql } from '../fixtures/instance'
 import { openInstance, shownNumber } from '../fixtures/instance-page'
 import { startLoad } from '../fixtures/load'
 import { signIn } from '../fixtures/owner'
+
+test.afterAll(restInstances)
 
 type Status = { processes: { name: string; state: string; pid: number | null }[] }
 type Operation = { state: string; steps: { name: string; attempt: number }[] }

@@ -1,7 +1,7 @@
 import { expect, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { floe, floeJson } from '../fixtures/floe-command'
-import { createInstance, sql } from '../fixtures/instance'
+import { createInstance, restInstances, sql } from '../fixtures/instance'
 import { signIn } from '../fixtures/owner'
 import { SecondHost } from '../fixtures/second-host'
 
@@ -19,6 +19,7 @@ test.beforeAll(async () => {
   second = await SecondHost.prepare()
 })
 test.afterAll(() => second.remove())
+test.afterAll(restInstances)
 
 const hostNamed = async (name: string) =>
   (await floeJson<Host[]>('host', 'list')).find((host) => host.name === name)

@@ -3,8 +3,10 @@ import { join } from 'node:path'
 import { expect, type Page, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { floe, floeJson } from '../fixtures/floe-command'
-import { breakConfiguration, createInstance } from '../fixtures/instance'
+import { breakConfiguration, createInstance, restInstances } from '../fixtures/instance'
 import { owner, signIn } from '../fixtures/owner'
+
+test.afterAll(restInstances)
 
 type Incident = {
   incidentId: string

@@ -1,13 +1,20 @@
 import { expect, type Locator, type Page, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { floe, floeJson } from '../fixtures/floe-command'
-import { breakConfiguration, type CreatedInstance, createInstance, sql } from '../fixtures/instance'
+import {
+  breakConfiguration,
+  type CreatedInstance,
+  createInstance,
+  restInstances,
+  sql,
+} from '../fixtures/instance'
 import { openInstance } from '../fixtures/instance-page'
 import { startLedger } from '../fixtures/ledger'
 import { looksRight } from '../fixtures/looks-right'
 import { signIn } from '../fixtures/owner'
 
 test.describe.configure({ mode: 'serial' })
+test.afterAll(restInstances)
 
 type Shown = {
   cluster: {

@@ -2,11 +2,13 @@ import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { expect, type Locator, type Page, test } from '@playwright/test'
 import { floe, floeJson, startProgram } from '../fixtures/floe-command'
-import { type CreatedInstance, createInstance, engineProgram, sql } from '../fixtures/instance'
+import { type CreatedInstance, createInstance, engineProgram, restInstances, sql } from '../fixtures/instance'
 import { openInstance } from '../fixtures/instance-page'
 import { looksRight } from '../fixtures/looks-right'
 import { signIn } from '../fixtures/owner'
 import { pidOf } from '../fixtures/processes'
+
+test.afterAll(restInstances)
 
 /** Sessions at once; the workers of an instance as it is made are a fifth of its max_connections. */
 const CLIENTS = 200

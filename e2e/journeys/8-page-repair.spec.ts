@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { expect, type Page, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { floe, floeJson, runProgram, startProgram } from '../fixtures/floe-command'
-import { type CreatedInstance, createInstance, engineProgram, sql } from '../fixtures/instance'
+import { type CreatedInstance, createInstance, engineProgram, restInstances, sql } from '../fixtures/instance'
 import { openInstance } from '../fixtures/instance-page'
 import { signIn } from '../fixtures/owner'
 import { killAll, pidOf } from '../fixtures/processes'
@@ -10,6 +10,7 @@ import { rememberFiles, tearPages } from '../fixtures/torn-pages'
 
 // screens in both themes and widths, each with axe, take a while on a machine that is busy
 test.describe.configure({ mode: 'serial', timeout: 360_000 })
+test.afterAll(restInstances)
 
 type Protection = { state: string; imagesInForce: boolean; sources: { member: string; healthy: boolean }[] }
 type Recovery = {

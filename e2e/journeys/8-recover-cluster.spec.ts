@@ -2,12 +2,14 @@ import { join } from 'node:path'
 import { expect, type Page, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { floe, floeJson, runProgram, startProgram } from '../fixtures/floe-command'
-import { type CreatedInstance, createInstance, engineProgram, sql } from '../fixtures/instance'
+import { type CreatedInstance, createInstance, engineProgram, restInstances, sql } from '../fixtures/instance'
 import { openInstance } from '../fixtures/instance-page'
 import { looksRight } from '../fixtures/looks-right'
 import { signIn } from '../fixtures/owner'
 import { killAll, pidOf } from '../fixtures/processes'
 import { rememberFiles, tearPages } from '../fixtures/torn-pages'
+
+test.afterAll(restInstances)
 
 type Protection = { imagesInForce: boolean; sources: { member: string; healthy: boolean }[] }
 

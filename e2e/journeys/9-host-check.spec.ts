@@ -1,8 +1,10 @@
 import { expect, type Page, test } from '@playwright/test'
 import { floe, floeJson } from '../fixtures/floe-command'
-import { createInstance } from '../fixtures/instance'
+import { createInstance, restInstances } from '../fixtures/instance'
 import { looksRight } from '../fixtures/looks-right'
 import { signIn } from '../fixtures/owner'
+
+test.afterAll(restInstances)
 
 type Line = { name: string; actual: string | null; severity: string; command: string | null }
 type Checked = { last: { at: number; check: { lines: Line[] } } | null; failed: unknown }

@@ -5,7 +5,10 @@ import { join } from 'node:path'
 import { expect, type Page, test } from '@playwright/test'
 import { checkAccessibility } from '../fixtures/accessibility'
 import { floe, floeJson } from '../fixtures/floe-command'
+import { restInstances } from '../fixtures/instance'
 import { signIn } from '../fixtures/owner'
+
+test.afterAll(restInstances)
 
 const names = async () => (await floeJson<{ name: string }[]>('instance', 'list')).map((i) => i.name)
 
