@@ -81,19 +81,22 @@ describe('samples', () => {
   test('of an idle instance show no transactions: the agent’s own are taken off', async () => {
     await f.query(id, 'alter system set autovacuum = off')
     await f.query(id, 'select pg_reload_conf()')
-    await waitUntil('autovacuum has ended', async () => {
-      const workers = `select from pg_stat_activity where backend_type like 'autovacuum%'`
-      return (await f.query(id, workers)).length === 0
-    })
-    const before = await newestSeq()
-    // the agent asks more every five seconds, and again every ten
-    const samples = await waitUntil('samples', async () => {
-      const s = await samplesAfter(before + 3)
-      return s.length >= 11 ? s : null
-    })
-    expect(samples.map((s) => s.values.tps)).toEqual(samples.map(() => 0))
-    await f.query(id, 'alter system reset autovacuum')
-    await f.query(id, 'select pg_reload_conf()')
+    try {
+      await waitUntil('autovacuum has ended', async () => {
+        const workers = `select from pg_stat_activity where backend_type like 'autovacuum%'`
+        return (await f.query(id, workers)).length === 0
+      })
+      const before = await newestSeq()
+      // the agent asks more every five seconds, and again every ten
+      const samples = await waitUntil('samples', async () => {
+        const s = await samplesAfter(before + 3)
+        return s.length >= 11 ? s : null
+      })
+      expect(samples.map((s) => s.values.tps)).toEqual(samples.map(() => 0))
+    } finally {
+      await f.query(id, 'alter system reset autovacuum')
+      await f.query(id, 'select pg_reload_conf()')
+    }
   })
 
   test('agree with pgbench within 5 percent', async () => {

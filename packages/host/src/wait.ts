@@ -53,8 +53,8 @@ export async function waitUntil<T>(
 const PARTS = 10
 
 /**
- * A deadline for what somebody else has to say. Time in which this process stood still (stopped, starved, its machine paused)
- * is not counted: what was said meanwhile lies unread, and is read before `over` is called. Answers what calls it off.
+ * A deadline for what somebody else has to say. A pause of this process (stopped, starved, its machine paused) counts for a
+ * tenth of it at most, however long it was: what was said meanwhile lies unread, and is read before `over` is called. Answers what calls it off.
  */
 export function listenFor(ms: number, over: () => void): () => void {
   let parts = PARTS

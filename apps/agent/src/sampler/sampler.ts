@@ -54,10 +54,11 @@ function historyOf(
   return ancestors && { timeline, ancestors }
 }
 
-/** The statement ends before the next tick is due; a connection that says nothing for this long is given up. */
+/** The statement ends before the next tick is due. */
 const STATEMENT_MS = 700
 /** The first of a session costs ten times as much, which must not make it the last where processors are short. */
 const FIRST_STATEMENT_MS = 5_000
+/** A connection that says nothing for this long is given up. */
 const SILENCE_MS = 5_000
 /** Longest hole that the first sample after a restart of the agent may cover. */
 const BRIDGE_MS = 60_000
