@@ -11,11 +11,14 @@ export function addTest(program: Command): void {
     program,
     'test [suites...]',
     'run the test suites',
-    'Runs the named suites, or all of them, on private ports and directories, and installs what they need as "up" does. The engine’s suite and the tests of the agent and the controller are skipped, and not counted, while nothing that they depend on has changed since they last passed, unless they are named or --all is given. The ten slowest test files, and each failed test with the first line of its message, are listed at the end. The last line is "N passed, N failed, N skipped"; exit status 1 when any failed. After "engine" its parts may be named ("engine page_repair"; "./floe engine test --help" names them). What follows "--" is given to the one suite named.',
+    'Runs the named suites, or all of them, on private ports and directories, and installs what they need as "up" does. Without names and --all it is a quick run: of the tests that run instances or a browser only chosen files run, and the engine’s suite and the tests of the agent and the controller are skipped, and not counted, while nothing that they depend on has changed since they last passed. How many test files it left out is said at the end. The ten slowest test files, and each failed test with the first line of its message, are listed at the end. The last line is "N passed, N failed, N skipped"; exit status 1 when any failed. After "engine" its parts may be named ("engine page_repair"; "./floe engine test --help" names them). What follows "--" is given to the one suite named.',
   )
     .option('--list', 'only list the suites')
-    .option('--all', 'run also what has passed and has not changed since')
-    .option('--long', 'run the longer searches of tests that have them')
+    .option(
+      '--all',
+      'a complete run: every file of every suite, also what has passed and has not changed since',
+    )
+    .option('--long', 'a complete run with the longer searches of tests that have them')
     .option(
       '--second-try',
       'run a test file that failed again, alone, once its suite has ended (not of engine and hostile); what passes then counts as passed and is named as flaky',
@@ -42,7 +45,7 @@ export function addTest(program: Command): void {
       endOnSignal((line) => progress.say(line))
       // who names a suite wants to see it run
       const result = await runSuites(currentHome(), chosen, progress, {
-        all: all === true || words.length > 0,
+        all: all === true || long === true || words.length > 0,
         secondTry: secondTry === true,
       })
       process.stdout.write(json ? `${JSON.stringify(result, null, 2)}\n` : `${countsLine(result)}\n`)

@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { checkoutDirectory } from '../installation/home'
+import { filesToRun } from './quick-files'
 import { type Counts, none, type Suite, type SuiteContext } from './suite'
 import { settle } from './test-files'
 import { vitest } from './vitest-suites'
@@ -41,7 +42,8 @@ async function hostile(context: SuiteContext): Promise<Counts> {
   const scratch = mkdtempSync(join(tmpdir(), 'floe-hostile-summary-'))
   const file = join(scratch, 'summary.json')
   try {
-    const run = await vitest(context, join(checkoutDirectory(), 'apps/cli'), {
+    const { more } = filesToRun(context, 'hostile')
+    const run = await vitest({ ...context, more }, join(checkoutDirectory(), 'apps/cli'), {
       config: 'vitest.hostile.config.ts',
       env: { FLOE_HOSTILE_SUMMARY: file },
     })

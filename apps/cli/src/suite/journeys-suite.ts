@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { checkoutDirectory } from '../installation/home'
+import { filesToRun } from './quick-files'
 import type { RepeatableRun } from './second-try'
 import { type Counts, none, runInCheckout, type Suite, type SuiteContext } from './suite'
 import { judged, type PlaywrightReport, readPlaywright, settle } from './test-files'
@@ -72,7 +73,8 @@ async function journeys(context: SuiteContext): Promise<Counts> {
     context.log('no Chromium: it is not installed and cannot be installed from here')
     return { ...none, failed: 1 }
   }
-  return settle(context, [await playwright(context, 'results', { traced: false })])
+  const { more } = filesToRun(context, 'journeys')
+  return settle(context, [await playwright({ ...context, more }, 'results', { traced: false })])
 }
 
 export const journeysSuite: Suite = {

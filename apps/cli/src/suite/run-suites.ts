@@ -44,6 +44,8 @@ export type SuiteResult = Counts & {
   seconds: number
   log: string
   remembered?: RememberedRun
+  /** Test files that a quick run left to the complete one, by room, of how many. */
+  leftOut: { room: string; files: number; of: number }[]
 }
 export type TestResult = Counts & {
   suites: SuiteResult[]
@@ -69,7 +71,7 @@ function inTurn() {
 
 /** How suites are run. */
 export type RunOptions = {
-  /** Also those whose green run is remembered. */
+  /** A complete run: also those whose green run is remembered, and every file of those that take long. */
   all: boolean
   /** A file of tests that failed is run again, once its suite has ended. */
   secondTry: boolean
@@ -133,9 +135,10 @@ export async function runSuites(
     if (remembered) {
       log(rememberedLine(remembered))
       progress.say(`${suite.name}: ${rememberedLine(remembered)}`)
-      return { name: suite.name, ...none, seconds: 0, log: logFile, remembered }
+      return { name: suite.name, ...none, seconds: 0, log: logFile, remembered, leftOut: [] }
     }
     const named: string[] = []
+    const leftOut: SuiteResult['leftOut'] = []
     const context: SuiteContext = {
       log,
       logFile,
@@ -152,6 +155,7 @@ export async function runSuites(
         flaky.push(line)
       },
       failed: (line) => named.push(line),
+      leftOut: (room, files, of) => leftOut.push({ room, files, of }),
       took: (file, seconds) => times.push({ file, seconds }),
       packages: packages(log),
     }
@@ -173,7 +177,7 @@ export async function runSuites(
       for (const line of shown) progress.say(`  ${line}`)
       failures.push(...failureLines(suite.name, named, shown))
     }
-    return { name: suite.name, ...counts, seconds, log: logFile }
+    return { name: suite.name, ...counts, seconds, log: logFile, leftOut }
   }
 
   const temporary = makeTemporaryDirectory()
@@ -197,6 +201,8 @@ export async function runSuites(
   const longest = slowest(times, SLOWEST)
   if (longest.length > 0) progress.say('the slowest test files:')
   for (const { file, seconds } of longest) progress.say(`${seconds.toFixed(1).padStart(7)} s  ${file}`)
+  const leftOut = leftOutLine(results)
+  if (leftOut !== null) progress.say(leftOut)
   // the last of what is said, so that nobody takes the line of counts for the whole of it
   for (const line of flaky) progress.say(`flaky: ${line}`)
   for (const line of failures) progress.say(`failed: ${line}`)
@@ -208,6 +214,14 @@ export async function runSuites(
     flaky,
     failures,
   }
+}
+
+/** What a quick run left to the complete one, in a line; null where that is nothing. */
+export function leftOutLine(results: readonly Pick<SuiteResult, 'leftOut'>[]): string | null {
+  const rooms = results.flatMap(({ leftOut }) => leftOut).filter(({ files }) => files > 0)
+  if (rooms.length === 0) return null
+  const said = rooms.map(({ room, files, of }) => `${files} of ${of} of ${room}`)
+  return `a quick run; test files that only --all runs: ${said.join(', ')}`
 }
 
 /** A suite with the words that are given to it. */

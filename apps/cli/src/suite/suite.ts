@@ -15,7 +15,7 @@ export type SuiteContext = {
   say: (line: string) => void
   /** Arguments after `--`, for the one suite that was asked for; of the engine's also the names after `engine`. */
   more: string[]
-  /** Nothing is left out because it was green before. */
+  /** A complete run: nothing is left out, because it was green before or takes long. */
   all: boolean
   /** Prefix of the release engine. */
   enginePrefix: () => Promise<string>
@@ -25,6 +25,8 @@ export type SuiteContext = {
   flaky: (line: string) => void
   /** Takes down what failed: file, test, and the first line of its message. It is named at the end of the run. */
   failed: (line: string) => void
+  /** Takes down how many of a room’s test files a quick run leaves to the complete one, of how many. */
+  leftOut: (room: string, files: number, of: number) => void
   /** Takes down how long a file of tests ran. */
   took: (file: string, seconds: number) => void
   /** Installs packages of the distribution where that can be done; answers whether all are there. */

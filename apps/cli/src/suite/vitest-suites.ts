@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { checkoutDirectory } from '../installation/home'
 import { buildWorkspace } from '../up/workspace-build'
+import { filesToRun, type QuickRoom } from './quick-files'
 import { rememberedLine } from './remembered-runs'
 import { rememberedWorkspace } from './remembered-workspaces'
 import type { RepeatableRun } from './second-try'
@@ -50,18 +51,18 @@ export async function vitest(
 }
 
 /** Those whose tests run instances, each with a user of the system; the others have at most a control database. */
-const withInstances = ['@floe/agent', '@floe/controller']
+const withInstances: Record<string, QuickRoom> = { '@floe/agent': 'agent', '@floe/controller': 'controller' }
 
 async function unit(context: SuiteContext): Promise<Counts> {
   // integration tests run what is built, as `up` does
   await buildWorkspace({ now: context.log, log: context.log }, ['agent', 'controller'])
   // hosts of their own in network namespaces, file systems that share blocks: tests say why they are left out without
   for (const name of ['iproute2', 'xfsprogs']) await context.packages(name)
-  return eachWorkspace(context, ({ name }) => withInstances.includes(name))
+  return eachWorkspace(context, ({ name }) => name in withInstances)
 }
 
 async function packages(context: SuiteContext): Promise<Counts> {
-  return eachWorkspace(context, ({ name }) => !withInstances.includes(name))
+  return eachWorkspace(context, ({ name }) => !(name in withInstances))
 }
 
 /** The tests of workspaces, one after another, but for those whose green run is remembered. */
@@ -73,20 +74,26 @@ async function eachWorkspace(
   const runs: RepeatableRun[] = []
   for (const workspace of workspaces().filter(meant)) {
     if (!workspace.scripts.test?.startsWith('vitest')) continue
+    const memory = rememberedWorkspace(workspace, prefix)
+    const before = context.all || context.more.length > 0 ? null : memory?.find()
+    if (before) {
+      context.say(`${workspace.name}: ${rememberedLine(before)}`)
+      continue
+    }
+    const room = withInstances[workspace.name]
+    const { more, whole } = room
+      ? filesToRun(context, room)
+      : { more: context.more, whole: context.more.length === 0 }
     const test = async () => {
-      const run = await vitest(context, workspace.directory, { env: { FLOE_TEST_ENGINE_PREFIX: prefix } })
+      const run = await vitest({ ...context, more }, workspace.directory, {
+        env: { FLOE_TEST_ENGINE_PREFIX: prefix },
+      })
       context.log(`${workspace.name}: ${countsLine(countRun(run))}`)
       runs.push(run)
       return countRun(run)
     }
-    const memory = rememberedWorkspace(workspace, prefix)
-    if (!memory) {
-      await test()
-      continue
-    }
-    const before = context.all || context.more.length > 0 ? null : memory.find()
-    if (before) context.say(`${workspace.name}: ${rememberedLine(before)}`)
-    else await memory.remembering({ whole: context.more.length === 0, say: context.say }, test)
+    if (memory) await memory.remembering({ whole, say: context.say }, test)
+    else await test()
   }
   return settle(context, runs)
 }
@@ -97,7 +104,8 @@ async function launcher(context: SuiteContext): Promise<Counts> {
   // of the file systems that neighbours share
   await context.packages('xfsprogs')
   const room = join(checkoutDirectory(), 'apps/cli')
-  return settle(context, [await vitest(context, room, { config: 'vitest.launcher.config.ts' })])
+  const { more } = filesToRun(context, 'launcher')
+  return settle(context, [await vitest({ ...context, more }, room, { config: 'vitest.launcher.config.ts' })])
 }
 
 export const packagesSuite: Suite = {

@@ -1,0 +1,77 @@
+import { globSync } from 'node:fs'
+import { join } from 'node:path'
+import { checkoutDirectory } from '../installation/home'
+import type { SuiteContext } from './suite'
+
+/**
+ * Tests of which a quick run has chosen files only: `all` are the patterns of its room, `quick` the files, or directories
+ * with a slash at their end, that a quick run has.
+ */
+export type QuickChoice = { room: string; all: string[]; quick: string[] }
+
+/**
+ * What `./floe test` runs of the tests that take long; the complete run (`--all`, which CI makes) has every file. Chosen is
+ * what a change breaks first: a thing's whole life, what every page and host goes through, and the guarantees that losing
+ * rows would break. Together they keep two cores busy for less than ten minutes; who adds one takes another one out.
+ */
+export const quickChoices = {
+  agent: {
+    room: 'apps/agent',
+    all: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    quick: ['src/', 'test/instance-life.test.ts'],
+  },
+  controller: {
+    room: 'apps/controller',
+    all: ['src/**/*.test.ts'],
+    quick: ['src/observe/', 'src/cluster.test.ts'],
+  },
+  journeys: {
+    room: 'e2e',
+    all: ['journeys/**/*.spec.ts'],
+    quick: ['journeys/1-first-run.spec.ts'],
+  },
+  launcher: {
+    room: 'apps/cli',
+    all: ['launcher/**/*.test.ts'],
+    quick: ['launcher/life.test.ts'],
+  },
+  hostile: {
+    room: 'apps/cli',
+    all: ['hostile/**/*.test.ts'],
+    quick: ['hostile/instance-superuser.test.ts'],
+  },
+  infra: {
+    room: 'apps/cli',
+    all: ['infra/**/*.test.ts'],
+    quick: ['infra/host-prepare.test.ts'],
+  },
+} satisfies Record<string, QuickChoice>
+
+export type QuickRoom = keyof typeof quickChoices
+
+/** Files of a room, each with whether a quick run has it. */
+export function filesOf({ room, all, quick }: QuickChoice, root = checkoutDirectory()) {
+  return all
+    .flatMap((pattern) => globSync(pattern, { cwd: join(root, room) }))
+    .sort()
+    .map((file) => ({
+      file,
+      quick: quick.some((one) => file === one || (one.endsWith('/') && file.startsWith(one))),
+    }))
+}
+
+/**
+ * What the program that runs a room's tests is to be asked for: what followed "--"; in a quick run the chosen files; else
+ * nothing, which is all of them. `whole` where it is all of them.
+ */
+export function filesToRun(
+  context: Pick<SuiteContext, 'all' | 'more' | 'leftOut'>,
+  name: QuickRoom,
+): { more: string[]; whole: boolean } {
+  if (context.more.length > 0) return { more: context.more, whole: false }
+  if (context.all) return { more: [], whole: true }
+  const files = filesOf(quickChoices[name])
+  const chosen = files.filter(({ quick }) => quick).map(({ file }) => file)
+  context.leftOut(name, files.length - chosen.length, files.length)
+  return { more: chosen, whole: chosen.length === files.length }
+}
