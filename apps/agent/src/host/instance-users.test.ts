@@ -26,7 +26,10 @@ describe.runIf(process.getuid?.() === 0)('users of instances', () => {
     if (user) await users().release(id, user)
     made.delete(id)
   }
+  // as the agent's
+  const umask = process.umask(0o077)
   afterAll(async () => {
+    process.umask(umask)
     for (const id of [...made.keys()]) await release(id)
     rmSync(scratch, { recursive: true, force: true })
   })

@@ -1,4 +1,5 @@
 import {
+  chmodSync,
   closeSync,
   existsSync,
   lstatSync,
@@ -170,7 +171,7 @@ export class InstanceUsers {
 
   #makeDirectory(): void {
     // others may pass the directory above, in which whole installations lie
-    mkdirSync(dirname(this.#directory), { recursive: true, mode: 0o755 })
+    makePassable(dirname(this.#directory))
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 })
   }
 
@@ -308,9 +309,18 @@ type Claim = z.infer<typeof Claim>
 export const shortIdOf = (instanceId: string): string => instanceId.slice(-12)
 const userNameOf = (instanceId: string): string => `floe-${shortIdOf(instanceId)}`
 
+const LOCK = '/var/lib/floe/users.lock'
+
 /** Programs that change /etc/passwd refuse while another one does. */
-const locked = (command: string[]) =>
-  runCommand('flock', ['/var/lib/floe/users.lock', ...command], { timeoutMs: 60_000 })
+function locked(command: string[]) {
+  makePassable(dirname(LOCK))
+  return runCommand('flock', [LOCK, ...command], { timeoutMs: 60_000 })
+}
+
+/** A directory that others may pass, whatever the umask; one that is there stays as it is. */
+function makePassable(directory: string): void {
+  if (mkdirSync(directory, { recursive: true, mode: 0o755 }) !== undefined) chmodSync(directory, 0o755)
+}
 
 function idsOf(name: string): { uid: number; gid: number } | null {
   const row = readFileSync('/etc/passwd', 'utf8')

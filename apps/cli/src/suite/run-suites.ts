@@ -2,6 +2,7 @@ import { appendFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fault, toFault } from '@floe/domain'
 import { type Home, makeDirectory } from '../installation/home'
+import { ensureEngineUser } from '../installation/os-user'
 import { clock, type Progress } from '../progress/progress'
 import { buildEngine, enginePrefix } from '../up/engine'
 import {
@@ -120,6 +121,8 @@ export async function runSuites(
     engine ??= turn(async () => {
       const missing = await missingEnginePackages()
       if (missing.length > 0 && canInstallPackages()) await installPackages(missing, { now: log, log })
+      // an engine that is there already was not built by a run that made its user
+      ensureEngineUser()
       return (await enginePrefix()) ?? (await buildEngine('release', { now: log, log }))
     })
     return engine
