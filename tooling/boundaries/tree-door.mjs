@@ -78,7 +78,7 @@ const agentCalls = {
   'host/installed-packages.ts': ['kernel', 'existsSync lstatSync readFileSync statSync'],
   'host/instance-users.ts': [
     'state',
-    'closeSync existsSync lstatSync mkdirSync openSync readFileSync readdirSync replaceFile rmSync unlinkSync writeFileSync',
+    'chmodSync closeSync existsSync lstatSync mkdirSync openSync readFileSync readdirSync replaceFile rmSync unlinkSync writeFileSync',
   ],
   'host/kernel-log.ts': ['kernel', 'closeSync openSync readSync'],
   'host/limits/cgroup-systemd.ts': ['kernel', 'lchownSync'],
@@ -205,6 +205,7 @@ const cliCalls = {
   'suite/hostile-suite.ts': ['trial', 'existsSync mkdtempSync readFileSync rmSync'],
   'suite/infra-tools.ts': ['checkout', 'existsSync globSync readFileSync'],
   'suite/journeys-suite.ts': ['trial', 'existsSync mkdtempSync readFileSync rmSync'],
+  'suite/quick-files.ts': ['checkout', 'globSync'],
   'suite/readme-suite.ts': ['checkout', 'existsSync readFileSync readdirSync'],
   'suite/remembered-runs.ts': ['checkout', 'readFileSync replaceFile'],
   'suite/run-suites.ts': ['home', 'appendFileSync readFileSync'],

@@ -6,7 +6,7 @@ import type { FaultError } from '@floe/domain'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { engineSuiteNames } from './engine-suite'
 import { formFaults, mentionedPaths, missingPaths } from './readme-suite'
-import { chooseSuites, suites } from './run-suites'
+import { chooseSuites, leftOutLine, suites } from './run-suites'
 import { countsLine, parseCounts } from './suite'
 
 const checkout = resolve(import.meta.dirname, '../../../..')
@@ -69,6 +69,14 @@ test('a README of a room is at most a page long', () => {
     expect.stringContaining('it has 121 lines'),
   ])
   expect(formFaults('engine/patches/README.md', `${page}One more.\n`)).toEqual([])
+})
+
+test('what a quick run left to the complete one is said in a line, and nothing where it left nothing', () => {
+  const ran = (room: string, files: number, of: number) => ({ leftOut: [{ room, files, of }] })
+  expect(leftOutLine([{ leftOut: [] }, ran('launcher', 0, 6)])).toBeNull()
+  expect(leftOutLine([ran('agent', 20, 104), { leftOut: [] }, ran('journeys', 16, 24)])).toBe(
+    'a quick run; test files that only --all runs: 20 of 104 of agent, 16 of 24 of journeys',
+  )
 })
 
 const namesOf = (...words: string[]) => chooseSuites(words).map(({ suite }) => suite.name)
