@@ -15,8 +15,8 @@ export default defineConfig({
           name: 'beside',
           include: ['src/**/*.test.ts'],
           exclude: timed,
-          // each has up to three hosts, their instances and a control database; a third one beside the journeys'
-          // clusters left more ready to run than hosts with five seconds for an answer can bear
+          // each has up to three hosts, their instances and a control database: with three at once, beside the journeys
+          // (and 24 instances that these left running then), hosts missed the five seconds they have for an answer
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },

@@ -12,7 +12,8 @@ export type QuickChoice = { room: string; all: string[]; quick: string[] }
 /**
  * What `./floe test` runs of the tests that take long; the complete run (`--all`, which CI makes) has every file. Chosen is
  * what a change breaks first: a thing's whole life, what every page and host goes through, and the guarantees that losing
- * rows would break. Together they keep two cores busy for less than ten minutes; who adds one takes another one out.
+ * rows would break. A quick run is to end within ten minutes on two cores where the engine’s suite is remembered; who adds a
+ * file takes another one out.
  */
 export const quickChoices = {
   agent: {
