@@ -190,7 +190,7 @@ test('shared ports of members on one host are told apart, and none is opened for
 }) => {
   await signIn(page)
   await openInstance(page, 'pair')
-  await page.getByRole('link', { name: 'Connections' }).click()
+  await page.getByRole('link', { name: 'Connections', exact: true }).click()
   const members = page.getByRole('table', { name: 'Shared Server by member' })
   for (const name of ['pair', 'pair-2'])
     await expect(
