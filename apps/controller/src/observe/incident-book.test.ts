@@ -105,11 +105,11 @@ test('a lane whose lease has gone to another one opens and closes nothing', asyn
   before.clock.now = AGES_MS
   await before.book.settle([ofKind('instance-missing')], () => true)
   const [opened] = await open()
-  await db.pool.query('UPDATE lease SET "expiresAt" = clock_timestamp()')
+  await db.pool.query(`UPDATE lease SET "expiresAt" = clock_timestamp() - interval '1 ms'`)
   const other = await lease('another lane')
   await expect(before.book.settle([ofKind('host-offline')], () => true)).rejects.toThrow(LeaseLostError)
   expect(await open()).toEqual([opened])
-  await db.pool.query('UPDATE lease SET "expiresAt" = clock_timestamp()')
+  await db.pool.query(`UPDATE lease SET "expiresAt" = clock_timestamp() - interval '1 ms'`)
   hold = (await lease('this lane')) as LeaseHold
   expect(hold.token).not.toBe(other?.token)
 })

@@ -39,7 +39,7 @@ test('a token may what its role says, never more than its maker does now, and no
     [userId],
   )
   expect(await me()).toMatchObject({ role: 'admin' })
-  await pool.query(`UPDATE api_token SET "expiresAt" = now() WHERE id = $1`, [tokenId])
+  await pool.query(`UPDATE api_token SET "expiresAt" = now() - interval '1 ms' WHERE id = $1`, [tokenId])
   await expect(me()).rejects.toThrow('not signed in')
   const rows = JSON.stringify([
     (await pool.query('SELECT * FROM api_token')).rows,
