@@ -31,16 +31,22 @@ export type StepState = z.infer<typeof StepState>
 /** A stage of a long operation as its page lists it before anything is done. Names are those of the operation's steps. */
 export type OperationStage = { name: string; title: string; clientsCanWrite: boolean }
 
-/** How an operation is called where nothing is to be added to its input: the console's API and the command line derive it. */
+/** How an operation is called where nothing is to be added to its input: the console's API derives it. */
 export type OperationOrder = {
   /** Router of the API, and group of the command line. */
   noun: string
   /** Procedure of the router; the command is the same in lower case with hyphens. */
   verb: string
-  /** Whether it stands in the menu of an instance's page, with a dialog that asks for the input: of each member, or of primaries. */
-  menu?: 'member' | 'primary'
   /** Parts of the input that only Floe fills in, later or by itself. */
   notAsked?: readonly string[]
+  /** Where the command line derives it, too; without it the command, if there is one, is written by hand. */
+  command?: OrderCommand
+}
+
+/** What the command line says of an order that it derives. */
+export type OrderCommand = {
+  /** Whether it stands in the menu of an instance's page, with a dialog that asks for the input: of each member, or of primaries. */
+  menu?: 'member' | 'primary'
   /** The command's line in the list of commands. */
   summary: string
   /** What it does, in the command's help. */

@@ -13,7 +13,7 @@ import { InstanceIntent, StopMode } from './instance'
 import { LimitChanges } from './instance-limits'
 import { KeptAsideName } from './kept-aside'
 import { Lsn } from './lsn'
-import type { OperationOrder, OperationRecord } from './operation'
+import type { OperationOrder, OperationRecord, OrderCommand } from './operation'
 import { PageRepair } from './page-repair'
 import { CommitMode, SynchronousStandbys } from './replication'
 import { ChangeReason, SettingChange } from './setting'
@@ -110,9 +110,11 @@ export const operationRecords = {
     order: {
       noun: 'instance',
       verb: 'start',
-      summary: 'start an instance',
-      about: 'Starts an instance and waits until it answers SQL.',
-      done: 'runs',
+      command: {
+        summary: 'start an instance',
+        about: 'Starts an instance and waits until it answers SQL.',
+        done: 'runs',
+      },
     },
   }),
   'stop-instance': define({
@@ -124,9 +126,11 @@ export const operationRecords = {
       noun: 'instance',
       verb: 'stop',
       notAsked: ['hastened'],
-      summary: 'stop an instance',
-      about: 'Stops an instance.',
-      done: 'is stopped',
+      command: {
+        summary: 'stop an instance',
+        about: 'Stops an instance.',
+        done: 'is stopped',
+      },
     },
   }),
   'restart-instance': define({
@@ -138,9 +142,11 @@ export const operationRecords = {
       noun: 'instance',
       verb: 'restart',
       notAsked: ['hastened'],
-      summary: 'restart an instance',
-      about: 'Stops an instance, starts it, and waits until it answers SQL.',
-      done: 'runs again',
+      command: {
+        summary: 'restart an instance',
+        about: 'Stops an instance, starts it, and waits until it answers SQL.',
+        done: 'runs again',
+      },
     },
   }),
   'reload-instance': define({
@@ -150,9 +156,11 @@ export const operationRecords = {
     order: {
       noun: 'instance',
       verb: 'reload',
-      summary: 'reload an instance’s settings',
-      about: 'Makes an instance read its configuration files again.',
-      done: 'has read its settings again',
+      command: {
+        summary: 'reload an instance’s settings',
+        about: 'Makes an instance read its configuration files again.',
+        done: 'has read its settings again',
+      },
     },
   }),
   /** Gives an instance that shares a user of the operating system with others one of its own; one that runs is restarted. */
@@ -163,10 +171,12 @@ export const operationRecords = {
     order: {
       noun: 'instance',
       verb: 'separate',
-      summary: 'give an instance a user of its own',
-      about:
-        'Gives an instance that an earlier version created its own user of the operating system. The instance restarts.',
-      done: 'runs as a user of its own',
+      command: {
+        summary: 'give an instance a user of its own',
+        about:
+          'Gives an instance that an earlier version created its own user of the operating system. The instance restarts.',
+        done: 'runs as a user of its own',
+      },
     },
   }),
   /**
@@ -178,6 +188,7 @@ export const operationRecords = {
     action: 'instance.adopt',
     input: z.object({ instanceId, reported: ReportedInstance.optional() }),
     makes: 'adopted',
+    order: { noun: 'instance', verb: 'adopt', notAsked: ['reported'] },
   }),
   'delete-instance': define({
     title: 'Delete instance',
@@ -187,9 +198,11 @@ export const operationRecords = {
     order: {
       noun: 'instance',
       verb: 'delete',
-      summary: 'delete an instance',
-      about: 'Stops an instance and deletes its files. Nothing is kept unless --keep-files is given.',
-      done: 'is deleted',
+      command: {
+        summary: 'delete an instance',
+        about: 'Stops an instance and deletes its files. Nothing is kept unless --keep-files is given.',
+        done: 'is deleted',
+      },
     },
   }),
   'change-settings': define({
@@ -226,12 +239,14 @@ export const operationRecords = {
     order: {
       noun: 'instance',
       verb: 'stallLength',
-      summary: 'set from when on work without a commit is a stall',
-      about:
-        'Sets how long an instance has work and commits none of it before that is marked and listed as a stall: a time such as 3s, 500ms or 2min, or "default" for what the host says. The next sample goes by it; nothing restarts. Stalls that are listed already stay.',
-      done: (result) => {
-        const { stallAfterMs } = StallLengthSet.parse(result)
-        return `counts work without a commit as a stall from ${formatDuration(stallAfterMs)} on`
+      command: {
+        summary: 'set from when on work without a commit is a stall',
+        about:
+          'Sets how long an instance has work and commits none of it before that is marked and listed as a stall: a time such as 3s, 500ms or 2min, or "default" for what the host says. The next sample goes by it; nothing restarts. Stalls that are listed already stay.',
+        done: (result) => {
+          const { stallAfterMs } = StallLengthSet.parse(result)
+          return `counts work without a commit as a stall from ${formatDuration(stallAfterMs)} on`
+        },
       },
     },
   }),
@@ -296,10 +311,12 @@ export const operationRecords = {
     order: {
       noun: 'standby',
       verb: 'promote',
-      summary: 'make a standby a cluster of its own',
-      about:
-        'Promotes a standby, which leaves its cluster and becomes the primary of a new one. To make it the primary of its cluster, use "cluster switchover" or "cluster failover".',
-      done: 'is the primary of a cluster of its own',
+      command: {
+        summary: 'make a standby a cluster of its own',
+        about:
+          'Promotes a standby, which leaves its cluster and becomes the primary of a new one. To make it the primary of its cluster, use "cluster switchover" or "cluster failover".',
+        done: 'is the primary of a cluster of its own',
+      },
     },
   }),
   /** Lets a standby take over from a running primary, which becomes its standby. Loses nothing. */
@@ -483,10 +500,12 @@ export const operationRecords = {
     order: {
       noun: 'instance',
       verb: 'requireTls',
-      summary: 'require TLS from clients on other hosts',
-      about:
-        'Changes the lines that Floe wrote into pg_hba.conf on every member of the cluster: clients on other hosts have to connect over TLS. Open sessions continue. Refused where lines were changed by hand.',
-      done: 'requires TLS from clients on other hosts',
+      command: {
+        summary: 'require TLS from clients on other hosts',
+        about:
+          'Changes the lines that Floe wrote into pg_hba.conf on every member of the cluster: clients on other hosts have to connect over TLS. Open sessions continue. Refused where lines were changed by hand.',
+        done: 'requires TLS from clients on other hosts',
+      },
     },
   }),
   /** Rebuilds the indexes of a database, one after the other, while clients read and write. */
@@ -504,14 +523,16 @@ export const operationRecords = {
     order: {
       noun: 'instance',
       verb: 'reindex',
-      menu: 'primary',
-      summary: 'rebuild the indexes of a database',
-      about:
-        'Rebuilds the indexes of a database one after the other by REINDEX INDEX CONCURRENTLY, which frees the space that bloat takes and replaces damaged indexes. Reads and writes continue meanwhile; each rebuild waits for older transactions and needs as much disk space as the index. A cancel keeps the indexes rebuilt so far and drops the one being built.',
-      done: (result) => {
-        const { rebuilt, bytesBefore, bytesAfter } = Reindexed.parse(result)
-        if (rebuilt === 0) return 'has no index in this database that can be rebuilt'
-        return `has ${rebuilt} rebuilt ${rebuilt === 1 ? 'index' : 'indexes'}: ${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`
+      command: {
+        menu: 'primary',
+        summary: 'rebuild the indexes of a database',
+        about:
+          'Rebuilds the indexes of a database one after the other by REINDEX INDEX CONCURRENTLY, which frees the space that bloat takes and replaces damaged indexes. Reads and writes continue meanwhile; each rebuild waits for older transactions and needs as much disk space as the index. A cancel keeps the indexes rebuilt so far and drops the one being built.',
+        done: (result) => {
+          const { rebuilt, bytesBefore, bytesAfter } = Reindexed.parse(result)
+          if (rebuilt === 0) return 'has no index in this database that can be rebuilt'
+          return `has ${rebuilt} rebuilt ${rebuilt === 1 ? 'index' : 'indexes'}: ${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`
+        },
       },
     },
   }),
@@ -527,6 +548,7 @@ export const operationRecords = {
     }),
     madeAnew: ['passwordVerifier'],
     leavesPrimaryAlone: true,
+    order: { noun: 'role', verb: 'create' },
   }),
   'change-database-role': define({
     title: 'Change database role',
@@ -539,6 +561,7 @@ export const operationRecords = {
     }),
     madeAnew: ['passwordVerifier'],
     leavesPrimaryAlone: true,
+    order: { noun: 'role', verb: 'change' },
   }),
   'drop-database-role': define({
     title: 'Drop database role',
@@ -552,6 +575,7 @@ export const operationRecords = {
     action: 'flashback.prepare',
     input: z.object({ instanceId, database: DatabaseName.meta({ title: 'Database' }) }),
     leavesPrimaryAlone: true,
+    order: { noun: 'flashback', verb: 'prepare' },
   }),
   /** Counts what a flashback to a moment would bring back: rows of then compared with those of now. On any member. */
   'preview-flashback': define({
@@ -560,6 +584,7 @@ export const operationRecords = {
     input: z.object({ ...ofTable, at }),
     readsOnly: true,
     keepsRows: true,
+    order: { noun: 'flashback', verb: 'preview' },
   }),
   /** Makes a table with the rows that another one had at a moment. */
   'flashback-table': define({
@@ -572,6 +597,7 @@ export const operationRecords = {
     }),
     leavesPrimaryAlone: true,
     keepsRows: true,
+    order: { noun: 'flashback', verb: 'to' },
   }),
   /** Makes a table with the rows that one had just before it was dropped, truncated or rewritten: exact, whatever the clock says. */
   'flashback-dropped-table': define({
@@ -589,6 +615,7 @@ export const operationRecords = {
     }),
     leavesPrimaryAlone: true,
     keepsRows: true,
+    order: { noun: 'flashback', verb: 'beforeDrop' },
   }),
   /** Compares a result with its table as it is now. On any member. */
   'compare-flashback': define({
@@ -597,6 +624,7 @@ export const operationRecords = {
     input: z.object({ ...ofResult, tableName: tableOfResult }),
     readsOnly: true,
     keepsRows: true,
+    order: { noun: 'flashback', verb: 'compare' },
   }),
   /** Puts rows of a result back into its table, in one transaction; a dry run counts them and changes nothing. */
   'merge-flashback': define({
@@ -626,6 +654,7 @@ export const operationRecords = {
     role: ({ condition }: { condition?: string }) => (condition === undefined ? undefined : 'admin'),
     leavesPrimaryAlone: true,
     keepsRows: true,
+    order: { noun: 'flashback', verb: 'merge' },
   }),
   /** A table gets exactly the rows of a result, and the result those that the table had. */
   'swap-flashback': define({
@@ -634,12 +663,14 @@ export const operationRecords = {
     input: z.object({ ...ofResult, tableName: tableOfResult, confirmName }),
     leavesPrimaryAlone: true,
     keepsRows: true,
+    order: { noun: 'flashback', verb: 'swap' },
   }),
   'drop-flashback': define({
     title: 'Drop flashback',
     action: 'flashback.drop',
     input: z.object(ofResult),
     leavesPrimaryAlone: true,
+    order: { noun: 'flashback', verb: 'drop' },
   }),
   /** Opens the download of a result as CSV for 15 minutes. On any member. */
   'export-flashback': define({
@@ -649,6 +680,7 @@ export const operationRecords = {
     // its download shows rows
     role: 'admin',
     readsOnly: true,
+    order: { noun: 'flashback', verb: 'export' },
   }),
   /**
    * A table as it was at a moment that no flashback window reaches: a base backup and a WAL archive on the instance's host are
@@ -670,6 +702,7 @@ export const operationRecords = {
     // it names paths of the host
     role: 'admin',
     leavesPrimaryAlone: true,
+    order: { noun: 'flashback', verb: 'restore' },
   }),
   /**
    * Stops a former primary that came back and keeps it from accepting writes. Asked for by the controller, for an instance
@@ -695,10 +728,14 @@ export const operationRecord = (kind: OperationKind): OperationRecord => operati
 export const operationKindsThat = (says: (record: OperationRecord) => boolean): OperationKind[] =>
   operationKinds.filter((kind) => says(operationRecord(kind)))
 
-/** The kinds that the API and the command line derive (`order`). */
+/** The kinds whose procedure the API derives (`order`). */
 export type OrderedKind = {
   [K in OperationKind]: Records[K] extends { order: { noun: string } } ? K : never
 }[OperationKind]
+/** Those of them whose command is derived, too. */
+export type CommandKind = {
+  [K in OrderedKind]: Records[K]['order'] extends { command: { summary: string } } ? K : never
+}[OrderedKind]
 
 type ShapeOf<K extends OrderedKind> = Records[K]['input']['shape']
 type NotAsked<K extends OrderedKind> = Records[K]['order'] extends { notAsked: readonly (infer F)[] }
@@ -766,11 +803,21 @@ function orderField(name: string, part: z.ZodType): OrderField {
 }
 
 /** What a person gives with an order besides the instance. */
-export const orderFields = (kind: OrderedKind): OrderField[] =>
+export const orderFields = (kind: CommandKind): OrderField[] =>
   Object.entries(orderInput(kind).shape as Record<string, z.ZodType>)
     .filter(([name]) => name !== 'instanceId')
     .map(([name, part]) => orderField(name, part))
 
-/** The kinds that are derived and whose order says so. */
-export const orderedKindsThat = (says: (order: OperationOrder) => boolean): OrderedKind[] =>
-  operationKindsThat(({ order }) => order !== undefined && says(order)) as OrderedKind[]
+/** The kinds whose procedure is derived, of a noun or of all. */
+export const orderedKinds = (noun?: string): OrderedKind[] =>
+  operationKindsThat(
+    ({ order }) => order !== undefined && (noun === undefined || order.noun === noun),
+  ) as OrderedKind[]
+
+/** The kinds whose command is derived and whose order says so. */
+export const commandKindsThat = (
+  says: (command: OrderCommand, order: OperationOrder) => boolean,
+): CommandKind[] =>
+  operationKindsThat(
+    ({ order }) => order?.command !== undefined && says(order.command, order),
+  ) as CommandKind[]

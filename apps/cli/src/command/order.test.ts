@@ -1,4 +1,4 @@
-import { type OrderField, operationRecords, orderedKindsThat, orderFields } from '@floe/domain'
+import { commandKindsThat, type OrderField, operationRecords, orderFields } from '@floe/domain'
 import { Command } from 'commander'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
@@ -32,7 +32,7 @@ test('every operation that is only ordered has its verb', () => {
   const floe = new Command('floe')
   addInstance(floe)
   addStandby(floe)
-  const missing = orderedKindsThat(() => true)
+  const missing = commandKindsThat(() => true)
     .map((kind) => operationRecords[kind].order)
     .filter(({ noun, verb }) => {
       const group = floe.commands.find((c) => c.name() === noun)

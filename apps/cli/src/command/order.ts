@@ -1,8 +1,8 @@
 import {
+  commandKindsThat,
   type OperationId,
   type OrderField,
   operationRecords,
-  orderedKindsThat,
   orderFields,
 } from '@floe/domain'
 import { type Command, InvalidArgumentError, Option } from 'commander'
@@ -45,13 +45,14 @@ export function optionOf({
 type Ordering = { mutate(input: Record<string, unknown>): Promise<{ operationId: OperationId }> }
 
 /**
- * Adds the verbs of a noun that only order an operation, one for each kind whose record says so (`order`): the instance is
+ * Adds the verbs of a noun that only order an operation, one for each kind whose record says so (`order.command`): the instance is
  * named, what else the kind is asked with are options, and the console's procedure of the same noun and verb is called.
  */
 export function addOrders(group: Command): void {
   const noun = group.name()
-  for (const kind of orderedKindsThat((order) => order.noun === noun)) {
-    const { verb, summary, about, done } = operationRecords[kind].order
+  for (const kind of commandKindsThat((_, order) => order.noun === noun)) {
+    const { verb, command: words } = operationRecords[kind].order
+    const { summary, about, done } = words
     const command = submittingVerb(group, `${hyphened(verb)} <name>`, summary, about)
     const fields = orderFields(kind).map(({ name, ...field }) => ({
       name,

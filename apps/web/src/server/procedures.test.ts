@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { insertTestInstance } from '@floe/db/testing'
-import { InstanceId, operationRecords, orderedKindsThat } from '@floe/domain'
+import { InstanceId, operationRecords, orderedKinds } from '@floe/domain'
 import { TRPCError } from '@trpc/server'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { ROWS_MAX } from './denial-rows'
@@ -44,7 +44,7 @@ const procedures = (type: 'query' | 'mutation' | 'subscription') =>
     .map(([path]) => path)
 
 test('every operation that is only ordered has its procedure', () => {
-  const missing = orderedKindsThat(() => true)
+  const missing = orderedKinds()
     .map((kind) => `${operationRecords[kind].order.noun}.${operationRecords[kind].order.verb}`)
     .filter((path) => !procedures('mutation').includes(path))
   expect(missing).toEqual([])
@@ -207,4 +207,40 @@ test('bad input is told field by field, and a missing thing by name', async () =
   expect(bad.fault.detail).toContain('name: must start with a letter')
   const missing = await refusal(caller.instance.show({ instanceId: InstanceId.parse(randomUUID()) }))
   expect(missing).toMatchObject({ code: 'NOT_FOUND', fault: { code: 'instance.not_found' } })
+})
+
+test('what its record says is an admin’s is refused to an operator, whichever way it is submitted', async () => {
+  const operator = await it.signedIn('operator')
+  const caller = await it.callerOf(operator.headers)
+  const of = { instanceId, database: 'app' }
+  const backup = { backupDirectory: '/srv/base', walDirectory: '/srv/wal' }
+  const result = { ...of, result: 16_400, resultName: 'public.then' }
+  const before = await operations()
+  for (const [asked, action] of [
+    [caller.flashback.export(result), 'flashback.export'],
+    [
+      caller.flashback.restore({ ...of, ...backup, tableName: 'public.t', at: '2026-11-23T23:40:00Z' }),
+      'flashback.restore',
+    ],
+    [
+      caller.flashback.merge({
+        ...result,
+        tableName: 'public.t',
+        insertMissing: true,
+        restoreChanged: false,
+        deleteAdded: false,
+        condition: 'id > 7',
+      }),
+      'flashback.merge',
+    ],
+  ] as const) {
+    expect(await refusal(asked)).toMatchObject({ code: 'FORBIDDEN', fault: { code: 'session.role_too_low' } })
+    expect((await denials()).at(-1)).toMatchObject({
+      actor: operator.userId,
+      action,
+      objectId: instanceId,
+      code: 'session.role_too_low',
+    })
+  }
+  expect(await operations()).toBe(before)
 })

@@ -54,7 +54,7 @@ test('a host that has been silent for 20 s fails it: an open operation would kee
 })
 
 test('what it has done is told by count and size, and that there was nothing to do', () => {
-  const { done } = operationRecords['reindex-database'].order
+  const { done } = operationRecords['reindex-database'].order.command
   const result = { bytesBefore: 4_194_304, bytesAfter: 1_048_576, skipped: [] }
   expect(done({ ...result, rebuilt: 1 })).toMatch(/^has 1 rebuilt index: .+ before, .+ now$/)
   expect(done({ ...result, rebuilt: 0 })).toBe('has no index in this database that can be rebuilt')

@@ -27,5 +27,7 @@ test.each([
 })
 
 test('what counts from then on is told', () => {
-  expect(operationRecords['set-stall-length'].order.done({ stallAfterMs: 3_000 })).toContain('from 3.0 s on')
+  expect(operationRecords['set-stall-length'].order.command.done({ stallAfterMs: 3_000 })).toContain(
+    'from 3.0 s on',
+  )
 })

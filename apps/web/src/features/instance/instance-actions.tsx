@@ -1,5 +1,5 @@
 'use client'
-import { type OrderedKind, operationRecords, orderedKindsThat } from '@floe/domain'
+import { type CommandKind, operationRecords, commandKindsThat } from '@floe/domain'
 import { Button, ConfirmDialog, Menu, MenuItem } from '@floe/ui'
 import { EllipsisVertical, GitMerge, Hammer, Play, RefreshCw, RotateCw, Square } from 'lucide-react'
 import Link from 'next/link'
@@ -15,7 +15,7 @@ import { useInstanceVerbs } from './use-instance-verbs'
 
 /** What a record puts into the menu of an instance that runs. */
 const inMenu = (memberRole: string) =>
-  orderedKindsThat(({ menu }) => menu === 'member' || (menu === 'primary' && memberRole === 'primary'))
+  commandKindsThat(({ menu }) => menu === 'member' || (menu === 'primary' && memberRole === 'primary'))
 
 /** Start, stop, restart, reload, and what records put into the menu; what interrupts clients asks first. */
 export function InstanceActions() {
@@ -24,7 +24,7 @@ export function InstanceActions() {
   const refused = useRefusalToast()
   const mayChange = useMayChange()
   const [asking, setAsking] = useState<'stop' | 'restart' | null>(null)
-  const [ordering, setOrdering] = useState<OrderedKind | null>(null)
+  const [ordering, setOrdering] = useState<CommandKind | null>(null)
   const busy = openOperation !== null
   const disabled = !mayChange || busy
   const title = mayChange

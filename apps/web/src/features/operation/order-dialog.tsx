@@ -1,7 +1,7 @@
 'use client'
 import {
+  type CommandKind,
   type OperationId,
-  type OrderedKind,
   type OrderField,
   operationRecords,
   orderFields,
@@ -36,7 +36,7 @@ export function OrderDialog({
   open,
   onOpenChange,
 }: {
-  kind: OrderedKind
+  kind: CommandKind
   instanceId: string
   name: string
   open: boolean
@@ -90,7 +90,7 @@ export function OrderDialog({
         if (parsed.success) mutation.mutate({ ...asked, instanceId, idempotencyKey: newIdempotencyKey() })
       }}
     >
-      <p>{order.about}</p>
+      <p>{order.command.about}</p>
       {orderFields(kind).map((field) => (
         <Control
           key={field.name}

@@ -10,11 +10,9 @@ import {
   FlashbackTableInfo,
   InstanceId,
   OperationId,
-  operationRecords,
   TableOid,
 } from '@floe/domain'
 import { z } from 'zod'
-import { IdempotencyKey } from '../operation/operation.types'
 
 export const FlashbackReadInput = z.object({
   instanceId: InstanceId,
@@ -76,17 +74,3 @@ export const FlashbackResults = z.array(FlashbackResult)
 /** Of a preview, a comparison, a merge, or a flashback that failed. */
 export const FlashbackRowsInput = z.object({ operationId: OperationId })
 export const FlashbackRowsRead = FlashbackRows
-
-const withKey = { idempotencyKey: IdempotencyKey.optional() }
-export const FlashbackPrepareInput = operationRecords['prepare-flashback'].input.extend(withKey)
-export const FlashbackPreviewInput = operationRecords['preview-flashback'].input.extend(withKey)
-export const FlashbackToInput = operationRecords['flashback-table'].input.extend(withKey)
-export const FlashbackBeforeDropInput = operationRecords['flashback-dropped-table'].input.extend(withKey)
-export const FlashbackCompareInput = operationRecords['compare-flashback'].input.extend(withKey)
-export const FlashbackMergeInput = operationRecords['merge-flashback'].input.extend(withKey)
-/** `confirmName` is the instance's name. */
-export const FlashbackSwapInput = operationRecords['swap-flashback'].input.extend(withKey)
-export const FlashbackDropInput = operationRecords['drop-flashback'].input.extend(withKey)
-export const FlashbackExportInput = operationRecords['export-flashback'].input.extend(withKey)
-
-export const FlashbackRestoreInput = operationRecords['restore-table'].input.extend(withKey)

@@ -1,6 +1,5 @@
 import { router } from '../../procedures'
 import { ordersOf } from '../operation/orders'
-import { adopt } from './adopt'
 import { adoptReported } from './adopt-reported'
 import { check } from './check'
 import { create } from './create'
@@ -14,7 +13,6 @@ export const instance = router({
   show,
   check,
   create,
-  adopt,
   adoptReported,
   limits,
   limit,

@@ -3,7 +3,7 @@ import {
   type OrderedKind,
   type OrdersOf,
   operationRecords,
-  orderedKindsThat,
+  orderedKinds,
   orderInput,
 } from '@floe/domain'
 import type { TRPCMutationProcedure } from '@trpc/server'
@@ -26,10 +26,11 @@ const withKey = { idempotencyKey: IdempotencyKey.optional() }
 
 /**
  * The procedures of a noun that order an operation and do nothing else, one for each kind whose record says so (`order`):
- * an operator asks with the kind's own input, and is answered with the operation's id at once. Each throws what submit() does.
+ * who may (`role` of the record, else an operator) asks with the kind's own input, and is answered with the operation's id at
+ * once. Each throws what submit() does.
  */
 export function ordersOf<Noun extends string>(noun: Noun): Orders<Noun> {
-  const kinds = orderedKindsThat((order) => order.noun === noun)
+  const kinds = orderedKinds(noun)
   const procedures = kinds.map((kind) => {
     const procedure = operatorProcedure
       .input(orderInput(kind).extend(withKey))

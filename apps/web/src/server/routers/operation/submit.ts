@@ -7,12 +7,13 @@ import {
 } from '@floe/domain'
 import { type SubmitInput, settingsNamedIn, submitOperation } from '@floe/operations/submit'
 import type { Context } from '../../context'
+import { requireOperationRole } from '../../operation-role'
 import { requireProgramRight } from '../../program-settings'
 import type { Account } from '../account/account.types'
 
 /**
  * Submits an operation in the caller's name; returns its ids at once. `settings` names those that it touches where
- * its input does not. Throws `setting.runs_programs`.
+ * its input does not. Throws `session.role_too_low` where the record says whose it is, and `setting.runs_programs`.
  */
 export async function submit<K extends OperationKind>(
   ctx: Context & { actor: Account },
@@ -25,10 +26,9 @@ export async function submit<K extends OperationKind>(
 ) {
   const { kind, input: ordered } = operation
   const allowed = async (input: OperationInput<K>) => {
-    await requireProgramRight(ctx, [...settingsNamedIn(kind, input), ...(settings ?? [])], {
-      action: operationRecord(kind).action,
-      objectId: input.instanceId,
-    })
+    const about = { action: operationRecord(kind).action, objectId: input.instanceId }
+    await requireOperationRole(ctx, { kind, input }, about)
+    await requireProgramRight(ctx, [...settingsNamedIn(kind, input), ...(settings ?? [])], about)
     return input
   }
   const { operationId, instanceId, input, created } = await submitOperation(ctx.ports.database, {

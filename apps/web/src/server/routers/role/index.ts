@@ -1,8 +1,7 @@
 import { router } from '../../procedures'
-import { change } from './change'
-import { create } from './create'
+import { ordersOf } from '../operation/orders'
 import { drop } from './drop'
 import { list } from './list'
 
 /** Database roles of instances. */
-export const role = router({ list, create, change, drop })
+export const role = router({ list, drop, ...ordersOf('role') })
