@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
-import { type AgentRight, FaultError } from '@floe/domain'
+import { type AgentRight, FaultError, operationKindsThat } from '@floe/domain'
 import type { TRPCError } from '@trpc/server'
 import { describe, expect, test } from 'vitest'
 import { breakingChanges, type ContractDocument, contractDocument } from './contract-document'
 import { type AgentHandlers, createAgentRouter } from './router'
+import { type TaskKind, taskManner } from './tasks'
 
 const golden = () =>
   JSON.parse(readFileSync(new URL('../golden/contract.json', import.meta.url), 'utf8')) as ContractDocument
@@ -154,4 +155,10 @@ describe('keys', () => {
     for (const name of Object.keys(calls))
       expect([name, await outcome(name, 'task')]).toEqual([name, 'reached'])
   })
+})
+
+test('an operation that changes nothing is carried out by a task that holds up no other', () => {
+  const reading = operationKindsThat(({ readsOnly }) => readsOnly === true)
+  expect(reading).toContain('preview-flashback')
+  for (const kind of reading) expect(taskManner(kind as TaskKind).besideOthers, kind).toBe(true)
 })

@@ -136,12 +136,34 @@ const once = <T>(make: () => T): (() => T) => {
   }
 }
 
+/** How the agent runs a task, where that is not the rule: stored before it begins, and one of an instance at a time. */
+export type TaskManner = {
+  /** It changes nothing, and so neither waits for other tasks of its instance nor holds them up. */
+  besideOthers?: true
+  /** It may read a whole table: an instance works on `FLASHBACK_READERS_MAX` such at once. */
+  readsTables?: true
+  /**
+   * It begins although there is no room to keep it, because it is what makes room. Nothing is lost by that: a task that a
+   * killed agent forgot is started again by the controller under the same key, and may run twice. A file held in reserve would
+   * not do instead: the engine that filled the disk takes the room as soon as it is released.
+   */
+  makesRoom?: true
+  /**
+   * A piece of a file on its way to or from a host, a moment's work and safe to repeat: pages of users' tables, of which no file
+   * of the agent's gets a copy, and packages, of which there would be two. It begins, and ends, unstored; a few that have ended
+   * can still be asked for.
+   */
+  inMemory?: true
+}
+
 const task = <Input extends z.core.$ZodLooseShape, Result extends z.ZodType>(
   input: () => Input,
   result: () => Result,
-): { readonly input: Input; readonly result: Result } => {
+  manner: TaskManner = {},
+): TaskManner & { readonly input: Input; readonly result: Result } => {
   const [inputOnce, resultOnce] = [once(input), once(result)]
   return {
+    ...manner,
     get input() {
       return inputOnce()
     },
@@ -191,6 +213,7 @@ export const tasks = {
       deadlineMs: z.number().int().positive().max(3_600_000).optional(),
     }),
     () => z.object({ stoppedMs: z.number() }),
+    { makesRoom: true },
   ),
   'restart-instance': task(
     () => ({
@@ -296,6 +319,7 @@ export const tasks = {
       keepFiles: z.boolean(),
     }),
     () => z.object({ removed: z.boolean(), keptDirectory: z.string().nullable() }),
+    { makesRoom: true },
   ),
   /**
    * What files say otherwise than Floe left them is kept (`adopt`: what ALTER SYSTEM set moves into the managed file) or
@@ -651,6 +675,7 @@ export const tasks = {
       acrossCluster: z.boolean(),
     }),
     () => TriedSettings,
+    { besideOthers: true },
   ),
   /** The same for an instance that is not there yet; its id is of nobody. */
   'try-new-settings': task(
@@ -659,6 +684,7 @@ export const tasks = {
       changes: z.array(SettingChange).min(1).max(100),
     }),
     () => TriedSettings,
+    { besideOthers: true },
   ),
   /**
    * Checks the machine: kernel, limits, and the disks that the agent and its instances use. Changes nothing; it is about no
@@ -667,6 +693,7 @@ export const tasks = {
   'check-host': task(
     () => ({ instanceId: InstanceId }),
     () => HostCheck,
+    { besideOthers: true },
   ),
   /**
    * A piece of a package of Floe's, which the agent keeps where only root can write. One that does not follow on what is there
@@ -683,6 +710,7 @@ export const tasks = {
       data: z.string().max(Math.ceil(PACKAGE_PIECE_BYTES / 3) * 4),
     }),
     () => z.object({ receivedBytes: z.number().int().min(0) }),
+    { inMemory: true },
   ),
   /**
    * Has dpkg install packages that were received, once they are verified to be these; refused where the host is not from
@@ -818,6 +846,7 @@ export const tasks = {
         /** Blocks that are not whole there either; they are not in the piece. */
         damaged: z.array(BlockAddress).max(PIECE_BLOCKS_MAX),
       }),
+    { inMemory: true },
   ),
   /**
    * Of a primary that is stopped and listed: restores a base backup beside it, by an engine of its own, to the last record of
@@ -868,6 +897,7 @@ export const tasks = {
       ]),
     }),
     () => z.object({ bytes: z.number().int() }),
+    { inMemory: true },
   ),
   /**
    * The lines of pg_hba.conf that Floe wrote require TLS from clients on other hosts from now on. Refused where a person
@@ -923,11 +953,13 @@ export const tasks = {
   'preview-flashback': task(
     () => ({ ...ofTable, at: FlashbackTime }),
     () => FlashbackCounts,
+    { besideOthers: true, readsTables: true },
   ),
   /** The same of a table that a flashback made and the one whose rows it has. */
   'compare-flashback': task(
     () => ({ ...ofResult, tableName: TableName }),
     () => FlashbackCounts,
+    { besideOthers: true, readsTables: true },
   ),
   /** Makes a table with the rows of that moment; a run after a kill finds what was made, and makes no second one. */
   'flashback-table': task(
@@ -985,6 +1017,7 @@ export const tasks = {
   'export-flashback': task(
     () => ofResult,
     () => z.object({ openUntil: z.number() }),
+    { besideOthers: true },
   ),
   /**
    * Restores a base backup and a WAL archive to a moment, in an engine of its own beside the instance, and copies one table out
@@ -1045,4 +1078,6 @@ export const TaskInput = z.lazy(() =>
   ),
 )
 export type TaskInput = z.infer<typeof TaskInput>
+/** How the agent runs tasks of a kind. */
+export const taskManner = (kind: TaskKind): TaskManner => tasks[kind]
 export type TaskResult<K extends TaskKind> = z.infer<Tasks[K]['result']>

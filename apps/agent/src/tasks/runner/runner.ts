@@ -1,5 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { TaskInput, TaskKey, TaskStartInput, TaskStatus } from '@floe/agent-contract'
+import {
+  type TaskInput,
+  type TaskKey,
+  type TaskStartInput,
+  type TaskStatus,
+  taskManner,
+} from '@floe/agent-contract'
 import { FLASHBACK_READERS_MAX, fault, toFault } from '@floe/domain'
 import type { Log } from '@floe/host/log'
 import type { z } from 'zod'
@@ -15,31 +21,8 @@ export type AgentParts = Omit<
   'operationId' | 'startedAt' | 'resumed' | 'signal' | 'log' | 'say' | 'progress' | 'worked' | 'note'
 >
 
-/**
- * Tasks that begin although there is no room to keep them, because they are what makes room. Nothing is lost by that: a
- * task that a killed agent forgot is started again by the controller under the same key, and may run twice. A file held
- * in reserve would not do instead: the engine that filled the disk takes the room as soon as it is released.
- */
-const needNoRoom: readonly TaskInput['kind'][] = ['stop-instance', 'delete-instance']
-
-/**
- * Pieces of files on their way to or from a host, each a moment's work and safe to repeat: pages of users' tables, of which no
- * file of the agent's gets a copy, and packages, of which there would be two. They are begun, and end, unstored; a few that have ended can still be asked for.
- */
-const inMemory: readonly TaskInput['kind'][] = ['read-copies', 'write-copies', 'receive-package']
+/** Of the tasks that are kept in memory only, so many that have ended can still be asked for. */
 const IN_MEMORY_MAX = 8
-
-/** Tasks that change nothing and so neither wait for others of their instance nor hold them up. */
-const besideOthers: readonly TaskInput['kind'][] = [
-  'try-settings',
-  'try-new-settings',
-  'check-host',
-  'preview-flashback',
-  'compare-flashback',
-  'export-flashback',
-]
-/** Those of them that may read a whole table, of which an instance works on so many at once. */
-const readers: readonly TaskInput['kind'][] = ['preview-flashback', 'compare-flashback']
 
 /** The step of a task that no operation asked for: any that one does ask for displaces it. */
 export const BY_ITSELF = 'start-by-itself'
@@ -118,7 +101,7 @@ export class TaskRunner {
       return this.check(input.key, 0)
     }
     if (this.#store.isRefused(input.key)) return this.check(input.key, 0)
-    const beside = (task: TaskInput) => besideOthers.includes(task.kind)
+    const beside = (task: TaskInput) => taskManner(task.kind).besideOthers === true
     const busy = [...this.#running.values()].find(
       (r) =>
         !r.ended &&
@@ -144,7 +127,7 @@ export class TaskRunner {
       startedAt: Date.now(),
       endedAt: null,
     }
-    if (inMemory.includes(input.task.kind)) {
+    if (taskManner(input.task.kind).inMemory) {
       this.#run(stored, null)
       return this.check(input.key, 0)
     }
@@ -160,9 +143,12 @@ export class TaskRunner {
 
   /** Whoever reads waits for others that do, where they are many. */
   #refuseReader(task: TaskInput): void {
-    if (!readers.includes(task.kind)) return
+    if (!taskManner(task.kind).readsTables) return
     const reading = [...this.#running.values()].filter(
-      (r) => !r.ended && r.stored.task.instanceId === task.instanceId && readers.includes(r.stored.task.kind),
+      (r) =>
+        !r.ended &&
+        r.stored.task.instanceId === task.instanceId &&
+        taskManner(r.stored.task.kind).readsTables,
     )
     if (reading.length >= FLASHBACK_READERS_MAX)
       throw fault('task.instance_busy', 'other tasks read from this instance', {
@@ -184,7 +170,7 @@ export class TaskRunner {
       return true
     } catch (error) {
       if (!isNoRoom(error)) throw error
-      if (!needNoRoom.includes(stored.task.kind))
+      if (!taskManner(stored.task.kind).makesRoom)
         throw noRoom('the task', this.#context.installation.stateDirectory, error)
       this.#log.error('task.not_stored', { ...stored.key, reason: String(error) })
       return false
@@ -213,7 +199,7 @@ export class TaskRunner {
     if (running && !running.stored.cancelAsked) {
       running.stored = { ...running.stored, cancelAsked: true }
       try {
-        if (!inMemory.includes(running.stored.task.kind)) this.#store.put(running.stored)
+        if (!taskManner(running.stored.task.kind).inMemory) this.#store.put(running.stored)
       } catch (error) {
         // given up all the same; a run after a kill would have to be asked again
         this.#log.error('task.not_stored', { ...key, reason: String(error) })
@@ -244,7 +230,7 @@ export class TaskRunner {
     if (stored.cancelAsked) running.abort.abort(cancelled())
     const say = (text: string) => {
       running.message = text
-      if (inMemory.includes(stored.task.kind)) return
+      if (taskManner(stored.task.kind).inMemory) return
       try {
         this.#store.appendLog(stored.key, { seq: ++running.logSeq, at: Date.now(), text })
       } catch (error) {
@@ -297,7 +283,7 @@ export class TaskRunner {
     }
     running.stored = { ...running.stored, ...end, endedAt: Date.now() }
     running.ended = true
-    if (inMemory.includes(task.kind)) return this.#keepInMemory(running.stored)
+    if (taskManner(task.kind).inMemory) return this.#keepInMemory(running.stored)
     await this.#keepEnd(running)
     this.#log.info('task.ended', { ...key, kind: task.kind, state: end.state, fault: end.fault?.code })
     this.#running.delete(idOf(key))
