@@ -66,7 +66,10 @@ function endOf(result: unknown): { check: HostCheck } | { fault: Fault } {
   const check = HostCheck.safeParse(result)
   return check.success && isPlainText(check.data)
     ? { check: check.data }
-    : { fault: fault('host.check_unreadable', 'what the agent told of its machine could not be read').fault }
+    : {
+        fault: fault('host.check_unreadable', 'what the agent reported about its machine could not be read')
+          .fault,
+      }
 }
 
 const late = () =>

@@ -235,7 +235,7 @@ const stoppedBy = (
     ? `could not switch cluster "${cluster}" back`
     : `the upgrade of the host ended at cluster "${cluster}"`,
   detail: [why?.message, why?.detail].filter(Boolean).join(': ') || 'Its operation was cancelled.',
-  hint: why?.hint ?? 'Instances whose turn had not come run on as before. Look at the plan again.',
+  hint: why?.hint ?? 'Instances whose turn had not come run on as before. Check the plan again.',
 })
 
 const cancelled: Fault = {
@@ -247,5 +247,5 @@ const cancelled: Fault = {
 const otherBuild = (name: string, asked: string, installed: string): Fault =>
   fault('engine.not_installed', `another engine was installed on host "${name}" meanwhile`, {
     detail: `Asked for was "${asked}", installed is "${installed}".`,
-    hint: 'Look at the plan again.',
+    hint: 'Check the plan again.',
   }).fault

@@ -354,7 +354,7 @@ export const metrics = [
     'memory_held',
     'B',
     'memory.stat of its cgroup',
-    'private and shared memory of all processes, which the kernel cannot take back',
+    'private and shared memory of all processes, which the kernel cannot reclaim',
   ),
   gauge('memory_limit', 'B', 'the limit of its cgroup', 'memory that it may use'),
   rate(

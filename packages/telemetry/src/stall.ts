@@ -8,7 +8,7 @@ export const stallCauses = {
   checkpointer: 'the checkpointer',
   standby: 'a synchronous standby',
   'limited-cpu': 'processor time, at its limit',
-  memory: 'memory that the kernel had to take back first',
+  memory: 'memory that the kernel had to reclaim first',
   other: 'something else',
 } as const
 export const StallCause = z.enum(Object.keys(stallCauses) as [keyof typeof stallCauses])

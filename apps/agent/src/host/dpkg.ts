@@ -155,7 +155,7 @@ export function whatIsLeft(asked: readonly HostPackage[], here: HostPackages, wo
         ? 'Run as root on the host, in the directory of the packages: apt-get install --reinstall ./floe-*.deb'
         : half.length > 0
           ? 'Run as root on the host: dpkg --configure -a'
-          : 'Mend what it says, then upgrade the host again.',
+          : 'Fix what it names, then upgrade the host again.',
     },
   )
 }

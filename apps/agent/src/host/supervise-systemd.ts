@@ -76,7 +76,7 @@ export function systemdArguments(p: EngineProcess, bootUnit: string | null = nul
 
 /** The order by which one engine is started from the template: what systemdArguments say, as a drop-in. */
 function orderText(p: EngineProcess, bootUnit: string | null): string {
-  return `# Written by Floe's agent, which writes it anew at each start.
+  return `# Written by Floe's agent, which writes it again at each start.
 [Unit]
 Description=${unitLine(`Floe instance ${p.title}`)}
 ${bootUnit === null ? '' : `Before=${bootUnit}\n`}

@@ -10,7 +10,7 @@ const STATEMENT_MS = 2_500
 /** Whoever owns the instance can replace the views, or remove them. */
 function notTold(error: unknown): never {
   if (sqlState(error) === null) throw error
-  throw fault('shared_server.not_told', 'the instance did not tell who shares its backends', {
+  throw fault('shared_server.not_told', 'the instance did not report which sessions share its backends', {
     detail: (error as Error).message,
     hint: 'Where its views were changed, drop and create the extension shared_server in its database postgres.',
     cause: error,

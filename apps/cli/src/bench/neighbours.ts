@@ -377,7 +377,7 @@ class Neighbours {
         parseCommits(readFileSync(join(directory, name), 'utf8')),
       )
       const tps = parseProgress(output).filter((p) => p.at - 1_000 >= from && p.at <= to)
-      if (tps.length === 0) throw fault('bench.no_load', `pgbench told nothing of "${neighbour.name}"`)
+      if (tps.length === 0) throw fault('bench.no_load', `pgbench reported nothing about "${neighbour.name}"`)
       return { tps: tps.map((p) => p.tps), longestStallMs: longestStall(commits, from, to) }
     } finally {
       rmSync(directory, { recursive: true, force: true })

@@ -150,7 +150,7 @@ function addLooks(flashback: Command): void {
     flashback,
     'tables <name>',
     'list tables that can be flashed back',
-    'Lists the tables of a database, the largest first, with when each was changed last as far as the WAL that was read tells it.',
+    'Lists the tables of a database, the largest first, with when each was changed last as far as the WAL that was read contains it.',
   )
     .option('--database <name>', DATABASE)
     .option('--search <text>', 'only those with this in their name')

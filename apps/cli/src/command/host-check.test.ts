@@ -96,7 +96,7 @@ test('a host that was never checked, and a check that told nothing, say so', asy
   answers['host.show'] = { host: { hostId, name: 'db-1' }, check: { last: null, failed: null } }
   expect(await floe('host', 'check', 'db-1', '--last')).toContain('Host "db-1" was never checked.')
   answers['host.show'] = { host: { hostId, name: 'db-1' }, check: { last: null, failed } }
-  expect(await floe('host', 'check', 'db-1', '--last')).toContain('told nothing: it is silent')
+  expect(await floe('host', 'check', 'db-1', '--last')).toContain('returned no result: it is silent')
 })
 
 test('a profile is shown with reasons and changes nothing; with --apply it is one change of what this engine has', async () => {

@@ -111,7 +111,7 @@ function formatCheck({ host, check }: Pick<Detail, 'host' | 'check'>, all: boole
   const { last, failed } = check
   const why = failed
     ? [
-        `The check of ${moment(failed.at)} told nothing: ${failed.fault.message}${failed.fault.detail ? ` (${failed.fault.detail})` : ''}`,
+        `The check of ${moment(failed.at)} returned no result: ${failed.fault.message}${failed.fault.detail ? ` (${failed.fault.detail})` : ''}`,
       ]
     : []
   if (!last) return [...why, `Host "${host.name}" was never checked.`].join('\n')
@@ -140,9 +140,9 @@ function addCheck(host: Command): void {
     host,
     'check [name]',
     'check a host’s machine against the recommendations',
-    'Has the agent of a host check its machine: kernel settings, limits, file systems and disks. Nothing is changed; each difference is printed with the command that mends it. Without a name: the console’s own machine. The exit status is 1 where a fault was found.',
+    'Has the agent of a host check its machine: kernel settings, limits, file systems and disks. Nothing is changed; each difference is printed with the command that fixes it. Without a name: the console’s own machine. The exit status is 1 where a fault was found.',
   )
-    .option('--last', 'print what the last check told, without a new one')
+    .option('--last', 'print what the last check reported, without a new one')
     .option('--all', 'print also what is as wanted')
     .action(
       async (name: string | undefined, { json, last, all }: Verb & { last?: boolean; all?: boolean }) => {
@@ -274,7 +274,7 @@ function addChanges(host: Command): void {
     host,
     'add <name>',
     'get a one-time token for a new host',
-    'Creates a one-time token, valid for 15 minutes unless told otherwise, and prints the command to run in a checkout of Floe on the host.',
+    'Creates a one-time token, valid for 15 minutes by default, and prints the command to run in a checkout of Floe on the host.',
   )
     .option(
       '--again',

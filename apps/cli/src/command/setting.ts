@@ -40,7 +40,7 @@ export function addClusterSetting(cluster: Command): void {
     .command('setting')
     .summary('list and change settings of all members')
     .description(
-      'Settings across a cluster, as "./floe setting … --cluster": changed on all members in the order that keeps standbys replaying, and put back everywhere when one of them fails.',
+      'Settings across a cluster, as "./floe setting … --cluster": changed on all members in the order that keeps standbys replaying, and rolled back on all members when one fails.',
     )
   addVerbs(setting, true)
 }

@@ -145,7 +145,7 @@ function memoryIncidents(
   return [
     incident('memory-near-limit', [known.instanceId], {
       title: `memory of instance "${known.name}" is near its limit`,
-      detail: `It holds more than 90 % of ${formatBytes(least)} that the kernel cannot take back. ${at}`,
+      detail: `It holds more than 90 % of ${formatBytes(least)} that the kernel cannot reclaim. ${at}`,
       hint: `End sessions, lower work_mem or shared_buffers, or raise the limit: "./floe instance limit ${known.name} --memory-max SIZE".`,
       hostId: seen.hostId,
       instanceId: known.instanceId,
@@ -439,7 +439,7 @@ function sharedServerIncidents(
             : 'The instance’s log says why. Each dispatcher is one of max_worker_processes: raise that, or lower polar_ss_dispatcher_count, and restart the instance.'
           : among('stopped')
             ? dispatcherFaultHint(server)
-            : 'Restart the instance. Before that, "gdb -p PID -batch -ex bt" as its user tells what the process does; polar_stat_dispatcher has its PID.',
+            : 'Restart the instance. Before that, "gdb -p PID -batch -ex bt" as its user shows what the process does; polar_stat_dispatcher has its PID.',
     }),
   ]
 }

@@ -4,7 +4,7 @@ import type { Ports } from './ports'
 export const databaseUnreachable = {
   code: 'database.unreachable',
   message: 'could not reach the control database',
-  hint: 'Check it with "./floe status". The console goes on by itself once it answers.',
+  hint: 'Check it with "./floe status". The console reconnects automatically once it answers.',
 } as const
 
 export async function isDatabaseReachable({ database }: Pick<Ports, 'database'>): Promise<boolean> {

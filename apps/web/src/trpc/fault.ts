@@ -11,7 +11,7 @@ export function faultOf(error: unknown): Fault {
       code: 'console.unreachable',
       message: 'could not reach the console',
       detail: error.message,
-      hint: 'Check that it is running with "./floe status"; this page goes on by itself.',
+      hint: 'Check that it is running with "./floe status"; this page reconnects automatically.',
     }
   }
   return {

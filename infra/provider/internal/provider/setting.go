@@ -32,7 +32,7 @@ func (r *settingResource) Metadata(_ context.Context, _ resource.MetadataRequest
 
 func (r *settingResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		Description: "A setting of every member of a cluster. A change is checked by the members' own binary, applied in the order that keeps standbys replaying, and put back everywhere if one member refuses it. Destroying it goes back to the default.",
+		Description: "A setting of every member of a cluster. A change is checked by the members' own binary, applied in the order that keeps standbys replaying, and rolled back on all members if one refuses it. Destroying it goes back to the default.",
 		Attributes: map[string]schema.Attribute{
 			"id":         schema.StringAttribute{Computed: true, PlanModifiers: stays, Description: "`cluster_id/name`."},
 			"cluster_id": schema.StringAttribute{Required: true, PlanModifiers: replaces, Description: "The cluster: `floe_instance.….cluster_id`."},

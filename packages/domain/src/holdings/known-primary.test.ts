@@ -131,10 +131,10 @@ test('the reported primary is proven by all hosts, all agents and the member its
 test.each([
   ['does not answer', [primary(), member(1, { hostState: 'offline' })]],
   ['does not answer', [primary(), member(1, { state: 'unknown' })]],
-  ['No agent was told', [primary({ primaryKnown: null }), member(1, { primaryKnown: null })]],
+  ['No agent was informed', [primary({ primaryKnown: null }), member(1, { primaryKnown: null })]],
   ['disagree', [primary(), member(1, { primaryKnown: { ...told(1, 4), at: 1 } })]],
   ['no member any more', [member(1), member(3)]],
-  ['itself was not told', [primary({ primaryKnown: { ...told(1, 3), at: 1 } }), member(1)]],
+  ['itself was not informed', [primary({ primaryKnown: { ...told(1, 3), at: 1 } }), member(1)]],
   ['does not run as the primary', [primary({ role: 'standby' }), member(1)]],
   ['does not run as the primary', [primary({ state: 'stopped' }), member(1)]],
   ['does not run as the primary', [primary({ fenced: { at: 1, reason: '' } }), member(1)]],

@@ -81,13 +81,13 @@ export function reportedPrimary(cluster: Pick<ClusterObserved, 'members'>): Prim
   if (newest === 0 || named.size !== 1)
     return unproven(
       named.size === 0
-        ? 'No agent was told of a promotion.'
+        ? 'No agent was informed of a promotion.'
         : `Agents disagree on the primary of timeline ${newest}.`,
     )
   const primary = cluster.members.find((m) => named.has(m.instanceId))
   if (!primary) return unproven(`The primary of timeline ${newest} is no member any more.`)
   if (!told.includes(primary))
-    return unproven(`The agent of "${primary.name}" itself was not told of timeline ${newest}.`)
+    return unproven(`The agent of "${primary.name}" itself was not informed of timeline ${newest}.`)
   const timeline = reportedTimeline(primary.replication)
   const runs = primary.state === 'running' && primary.role === 'primary' && !primary.fenced
   if (!runs || timeline?.timeline !== newest)
@@ -98,7 +98,7 @@ export function reportedPrimary(cluster: Pick<ClusterObserved, 'members'>): Prim
   const other = cluster.members.find((m) => m.role !== 'standby' && !m.fenced && !told.includes(m))
   if (other)
     return unproven(
-      `"${other.name}" was not told of timeline ${newest} and is no standby: it may be the primary.`,
+      `"${other.name}" was not informed of timeline ${newest} and is no standby: it may be the primary.`,
     )
   return {
     proven: true,

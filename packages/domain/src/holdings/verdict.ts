@@ -185,7 +185,7 @@ function blockedFor(record: HoldingsRecord, candidate: Answer): Fault | null {
   if (own && !place(record, candidate))
     return {
       code: 'history.ambiguous',
-      message: `which history instance "${candidate.name}" follows cannot be told`,
+      message: `which history instance "${candidate.name}" follows is not known`,
       detail:
         'Two members may have been promoted at the same position, and have begun timelines of one number.',
       hint: 'Choose another standby, or accept an unknown loss.',

@@ -13,7 +13,7 @@ export const mergeFlashback = defineOperation('merge-flashback', {
     {
       name: 'merge',
       title: dryRun
-        ? `Count the rows of ${resultName} that a merge puts back into ${tableName}`
+        ? `Count the rows of ${resultName} that a merge applies to ${tableName}`
         : `Put rows of ${resultName} back into ${tableName}`,
     },
   ],

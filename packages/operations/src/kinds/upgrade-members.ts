@@ -47,7 +47,7 @@ const ofMember = (name: string, fault: Fault): Fault =>
 /** What has changed since the plan was made; null where nothing has. */
 function whyOtherwise({ input }: Pick<Context, 'input'>, cluster: ClusterObserved): Fault | null {
   const primary = cluster.members.find((m) => m.instanceId === cluster.primaryInstanceId)
-  const hint = 'Look at the plan again: "./floe host upgrade NAME --plan".'
+  const hint = 'Check the plan again: "./floe host upgrade NAME --plan".'
   if (primary?.name !== input.primary)
     return {
       code: 'cluster.moved',

@@ -37,7 +37,7 @@ function ownList(instance: Instance) {
   const list = readTornList(instance.layout.dataDirectory)
   if (list?.header.role !== 'standby')
     throw fault('recover.no_list', `standby "${instance.registered.name}" has no list of torn pages`, {
-      hint: 'Recover the cluster again, which lists them anew.',
+      hint: 'Recover the cluster again, which lists them again.',
     })
   return list
 }

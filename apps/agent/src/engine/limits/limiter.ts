@@ -187,7 +187,7 @@ export class InstanceLimiter {
     const held = this.use()?.memoryHeldBytes ?? 0
     if (memoryMax === null || memoryMax === before.memoryMax || held < memoryMax * NEAR) return
     throw fault('limit.memory_in_use', 'the instance uses more memory than that', {
-      detail: `It holds ${Math.round(held / 1024 ** 2)} MB that the kernel cannot take back; the limit would be ${formatLimit('memoryMax', memoryMax)}.`,
+      detail: `It holds ${Math.round(held / 1024 ** 2)} MB that the kernel cannot reclaim; the limit would be ${formatLimit('memoryMax', memoryMax)}.`,
       hint: 'Lower shared_buffers or end sessions first; or stop the instance, set the limit, and start it.',
     })
   }

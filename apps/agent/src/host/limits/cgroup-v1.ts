@@ -242,7 +242,7 @@ export class CgroupV1 implements LimitDriver {
       else if (limit.includes('Write'))
         gaps.push({
           limit,
-          why: 'cgroup v1 limits direct and fsynced writes; what the kernel writes back later by itself is not limited.',
+          why: 'cgroup v1 limits direct and fsynced writes; what the kernel itself writes back later is not limited.',
         })
     }
     return gaps

@@ -75,7 +75,7 @@ function selectedKeys({ selection, instanceId, database }: Merge, relation: numb
   return selection.selected.map((index) => {
     const key = kept.samples[index]?.key
     if (!key)
-      throw fault('flashback.selection', 'a selected row cannot be told from others', {
+      throw fault('flashback.selection', 'a selected row cannot be distinguished from others', {
         detail: kept.keyColumns === null ? 'The table has no key.' : `There is no sample ${index}.`,
       })
     return key

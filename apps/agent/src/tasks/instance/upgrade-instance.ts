@@ -60,7 +60,7 @@ function refuseOtherBuild(build: EngineBuild, installedPrefix: string): void {
   if (installed !== build)
     throw fault('engine.not_installed', `engine build "${build}" is not the installed one`, {
       detail: `Installed is "${installed ?? installedPrefix}".`,
-      hint: 'Look at the plan again: "./floe host upgrade NAME --plan".',
+      hint: 'Check the plan again: "./floe host upgrade NAME --plan".',
     })
 }
 

@@ -45,6 +45,6 @@ function refuseStarted(instance: Instance, control: string): void {
   if (controlChecksum(instance.layout.dataDirectory) === control) return
   throw fault('recover.started_meanwhile', `instance "${instance.registered.name}" was started meanwhile`, {
     detail: 'Its control file has changed since its torn pages were listed.',
-    hint: 'Recover the cluster again, which lists them anew.',
+    hint: 'Recover the cluster again, which lists them again.',
   })
 }

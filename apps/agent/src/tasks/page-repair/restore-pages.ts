@@ -62,7 +62,7 @@ function listOf(instance: Instance, { control }: TaskOf<'restore-pages'>): TornL
   if (list?.role === 'primary' && controlChecksum(dataDirectory) === control) return list
   throw fault('recover.started_meanwhile', `instance "${instance.registered.name}" was started meanwhile`, {
     detail: 'It has no list of torn pages, or its control file has changed since it was made.',
-    hint: 'Recover the cluster again, which lists them anew.',
+    hint: 'Recover the cluster again, which lists them again.',
   })
 }
 
@@ -111,7 +111,7 @@ function refuseOtherHistory({ control, firstWal }: BaseBackup, list: TornList): 
     })
   if (!control.dataChecksums)
     throw fault('restore.no_checksums', 'the backup has no data checksums', {
-      detail: 'No page of it could be told from a damaged one.',
+      detail: 'No page of it could be distinguished from a damaged one.',
       hint: 'Name a backup made since the cluster has them.',
     })
   if (control.walSegmentBytes !== list.segmentBytes)

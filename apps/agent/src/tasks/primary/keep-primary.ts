@@ -5,7 +5,7 @@ import type { TaskBody } from '../runner/task'
 /** The agent keeps who the primary is, and whether the member is held back, before the console records that it is. */
 export const keepPrimaryTold: TaskBody<'keep-primary'> = async (task, context) => {
   if (!keepPrimary(context.registry, task.instanceId, task.primary))
-    throw fault('primary.newer_known', 'the agent was told of a newer primary', {
+    throw fault('primary.newer_known', 'the agent knows a newer primary', {
       detail: `It knows timeline ${context.registry.get(task.instanceId).primaryKnown?.timeline}; the order names ${task.primary.timeline}.`,
       hint: 'The control database may be older than the cluster: read the open incidents.',
     })

@@ -69,7 +69,7 @@ export const rewindInstance: TaskBody<'rewind-instance'> = async (task, context)
   if ('refused' in found) return refuse(found.refused, context)
   context.signal.throwIfAborted()
   if (found.nothingToTakeBack) {
-    context.log('it followed the same history; there is nothing to take back')
+    context.log('it followed the same history; there is no WAL to discard')
     return prove(instance, task.upstream, context)
   }
 

@@ -40,7 +40,7 @@ export function TokensCard() {
   return (
     <Card
       title="API tokens"
-      description={`For programs that use the console’s API${sees ? '; as an admin you see everybody’s' : ''}. A token can never do more than whoever created it.`}
+      description={`For programs that use the console’s API${sees ? '; as an admin you see everybody’s' : ''}. A token can never do more than the person who created it.`}
       bodyClassName="p-0"
     >
       {!mayMake ? (

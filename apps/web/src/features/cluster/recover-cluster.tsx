@@ -36,9 +36,9 @@ export function RecoverCluster({ detail }: { detail: ClusterDetail }) {
     <>
       <Alert tone="warn" title="No member of this cluster runs">
         <p>
-          A member whose agent still tries to start it may come back by itself. Where the log of one says that
-          a page is torn and no source could give it, the cluster can be recovered. Pages that are whole on no
-          member come from a base backup, if you have one.
+          A member whose agent still tries to start it may recover without this operation. Where the log of
+          one says that a page is torn and no source could give it, the cluster can be recovered. Pages that
+          are whole on no member come from a base backup, if you have one.
         </p>
         <Button
           disabled={!mayAdminister}

@@ -99,7 +99,7 @@ function Coverage({
     partitioned && leastPartitionRows !== null
       ? `; in a partition, changes of fewer than ${leastPartitionRows.toLocaleString('en')} rows are not counted`
       : ''
-  const source = `as WAL tells; transactions of fewer than 1,000 rows are not marked${missed}`
+  const source = `from the WAL; transactions of fewer than 1,000 rows are not marked${missed}`
   if (covered.complete && covered.from <= window.from + 1_000)
     return (
       <p className="text-xs text-ink-muted">

@@ -189,7 +189,7 @@ function forecastInWords(from: {
   if (from.measuredMs < LEAST_MEASURED_MS)
     return `A prediction needs samples of ${formatDuration(LEAST_MEASURED_MS)}; there are ${formatDuration(from.measuredMs)} of the last hour.`
   if (!from.sample)
-    return 'Nothing can be predicted: the engine does not tell what pages take in the log, or none was changed yet.'
+    return 'Nothing can be predicted: the engine does not report the size of pages in the log, or none was changed yet.'
   return `Predicted from what was written in the last ${formatDuration(from.measuredMs)} that were measured: the WAL has an image of each page at its first change after a checkpoint, and the log keeps the same pages. ${from.sample.pages.toLocaleString('en-US')} pages that were changed last take ${formatBytes(from.sample.imageBytes)} each in the log, compressed. Points are taken every 5 min at the latest; where checkpoints were rarer, the log grows faster than predicted.`
 }
 

@@ -87,7 +87,7 @@ export function HostCheckCard({ host, check }: { host: Detail['host']; check: De
           <FaultAlert fault={fault} tone="warn" />
           {last ? (
             <p className="mt-2 text-sm text-ink-muted">
-              What follows is what the last successful check told.
+              What follows is what the last successful check reported.
             </p>
           ) : null}
         </div>

@@ -201,7 +201,7 @@ function Bar({ map, names }: { map: ResourceMap; names: readonly string[] }) {
   const inUse = others === null ? null : sum
   const words =
     inUse === null
-      ? 'not told by its agent'
+      ? 'not reported by its agent'
       : size === null
         ? `${formatUse(resource, inUse)} in all`
         : `${formatUse(resource, inUse)} of ${formatUse(resource, size)} in use`

@@ -95,7 +95,7 @@ function Page({ held, onReview }: Reviewing) {
     return (
       <Card>
         <EmptyState icon={Share2} title={`${name} does not run`}>
-          It has sessions, and can be told to share backends between them, while it runs.
+          It has sessions, and can be set to share backends between them, while it runs.
         </EmptyState>
       </Card>
     )

@@ -245,7 +245,7 @@ export const overviewCharts: readonly ChartDefinition[] = [
     leastTop: 16 * 1024 ** 2,
     series: [
       of('process_memory', 'in use', 4, { kind: 'area' }),
-      of('memory_held', 'cannot be taken back', 2, {
+      of('memory_held', 'not reclaimable', 2, {
         shownWhere: known('memory_limit', 'memory_high_limit'),
       }),
       limitOf('memory_limit', 'limit', 5),
@@ -283,7 +283,7 @@ export const overviewCharts: readonly ChartDefinition[] = [
     id: 'waits',
     title: 'Held up',
     description:
-      'Share of time in which some session waited for storage, or for memory that the kernel had to take back first.',
+      'Share of time in which some session waited for storage, or for memory that the kernel had to reclaim first.',
     unit: 'ratio',
     onlyWhere: known('io_stall', 'memory_stall'),
     series: [of('io_stall', 'for storage', 1), of('memory_stall', 'for memory', 2)],

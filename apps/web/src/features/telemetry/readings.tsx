@@ -15,7 +15,7 @@ export const Readings = memo(function Readings({
 }) {
   return (
     <dl
-      aria-label="Newest values"
+      aria-label="Latest values"
       className="grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line shadow-raised sm:grid-cols-4 xl:grid-cols-6 2xl:grid-cols-12"
     >
       {overviewReadings.map(({ metric, label, of, partOf }) => {

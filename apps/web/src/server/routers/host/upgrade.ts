@@ -69,7 +69,7 @@ function ask(ctx: Context & { actor: NonNullable<Context['actor']> }, input: Ask
     if (plan.build !== build)
       throw fault('engine.not_installed', `engine build "${build}" is not installed on host "${host.name}"`, {
         detail: `Installed is "${plan.build}".`,
-        hint: 'Look at the plan again.',
+        hint: 'Check the plan again.',
       })
     const asked = await askHostUpgrade(tx, {
       ...{ hostId, build, switchBack, except, downgrade },

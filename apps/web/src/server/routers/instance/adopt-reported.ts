@@ -76,14 +76,14 @@ function reportedAs(
     throw refuse(
       'agent.older',
       'may be a standby',
-      'It does not run, and the agent of its host is of an earlier version, which does not tell.',
+      'It does not run, and the agent of its host is of an earlier version, which does not report it.',
       'Run "git pull" and "./floe up" on that host, on an enrolled one "./floe agent start", then try again.',
     )
   if (seen.state === 'creating' || seen.state === 'deleting' || !seen.systemIdentifier)
     throw refuse(
       'instance.not_reported',
       `is ${seen.state}`,
-      'What it is cannot be told yet.',
+      'Its final state is not known yet.',
       'Try again when that has ended.',
     )
   const { port, systemIdentifier } = seen
