@@ -20,7 +20,7 @@ const title = 'instance "fallen" crashed'
 const widerThanWindow = (page: Page) =>
   page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
 
-test('a crash opens an incident: the bell tells it live, somebody takes note of it, and a start closes it', async ({
+test('a crash opens an incident: the bell tells it live, somebody takes note of it, and a start resolves it', async ({
   page,
 }) => {
   const instance = await createInstance('fallen')
@@ -68,9 +68,9 @@ test('a crash opens an incident: the bell tells it live, somebody takes note of 
 
   mend()
   await floe('instance', 'start', 'fallen')
-  await expect(row).toContainText('closed', { timeout: 30_000 })
+  await expect(row).toContainText('resolved', { timeout: 30_000 })
   await expect(row).toContainText('no longer reported as crashed')
   await page.getByLabel('State').selectOption('open')
   await expect(row).toBeHidden()
-  expect(await floe('incident', 'show', listed?.incidentId as string)).toContain('closed')
+  expect(await floe('incident', 'show', listed?.incidentId as string)).toContain('resolved')
 })

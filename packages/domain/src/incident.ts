@@ -4,7 +4,7 @@ import { z } from 'zod'
 export const IncidentSeverity = z.enum(['critical', 'warning'])
 export type IncidentSeverity = z.infer<typeof IncidentSeverity>
 
-/** An incident is open as long as its cause lasts; nobody closes one by hand. */
+/** An incident is open as long as its cause lasts; nobody resolves one by hand. `closed` is the stored word for resolved. */
 export const IncidentState = z.enum(['open', 'closed'])
 export type IncidentState = z.infer<typeof IncidentState>
 

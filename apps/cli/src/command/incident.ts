@@ -26,7 +26,7 @@ function formatIncident(i: Incident, now: number): string {
     `opened        ${moment(i.openedAt)}`,
     i.closedAt === null
       ? `state         open for ${lasted}`
-      : `closed        ${moment(i.closedAt)} after ${lasted}${i.closedBecause ? `: ${i.closedBecause}` : ''}`,
+      : `resolved      ${moment(i.closedAt)} after ${lasted}${i.closedBecause ? `: ${i.closedBecause}` : ''}`,
     `acknowledged  ${i.acknowledgedAt === null ? 'by nobody' : `${moment(i.acknowledgedAt)} by ${i.acknowledgedByName}`}`,
     ...(i.operationTitle ? [`operation     ${i.operationTitle} (${i.operationId})`] : []),
     ...(i.instanceName ? [`instance      ${i.instanceName}`] : []),
@@ -44,7 +44,12 @@ export function addIncident(program: Command): void {
     )
 
   verb(incident, 'list', 'list incidents, open ones first, each newest first')
-    .option('--state <state>', 'open, closed or all', oneOf(...IncidentState.options, 'all'), 'open' as const)
+    .option(
+      '--state <state>',
+      'open, closed (those that are resolved) or all',
+      oneOf(...IncidentState.options, 'all'),
+      'open' as const,
+    )
     .option(
       '--severity <severity>',
       'only critical ones, or only warnings',
@@ -77,7 +82,7 @@ export function addIncident(program: Command): void {
                 incidents.map((i) => [
                   moment(i.openedAt),
                   i.severity,
-                  i.closedAt === null ? 'open' : 'closed',
+                  i.closedAt === null ? 'open' : 'resolved',
                   duration((i.closedAt ?? now) - i.openedAt),
                   i.acknowledgedByName,
                   i.title,

@@ -101,7 +101,7 @@ export async function acknowledgeIncident(
   if (!found) throw incidentNotFound(incidentId)
   const { key, title, open, acknowledged } = found
   if (!open)
-    throw fault('incident.closed', 'this incident is closed', {
+    throw fault('incident.closed', 'this incident is resolved', {
       detail: 'What caused it is over, so that nobody needs to take note of it.',
     })
   if (!acknowledged)
@@ -115,7 +115,7 @@ export async function acknowledgeIncident(
 
 export const incidentNotFound = (incidentId: string) =>
   fault('incident.not_found', `incident "${incidentId}" does not exist`, {
-    hint: 'Closed incidents are kept for a time only; "./floe incident list --state all" names those that are left.',
+    hint: 'Resolved incidents are kept for a time only; "./floe incident list --state all" names those that are left.',
   })
 
 const incidentQuery = `

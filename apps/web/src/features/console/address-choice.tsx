@@ -14,6 +14,7 @@ export function AddressChoice({
   name,
   value,
   options,
+  words = {},
   className = 'w-28',
 }: {
   label: string
@@ -21,6 +22,8 @@ export function AddressChoice({
   /** The one that is chosen; null for all. */
   value: string | null
   options: readonly string[]
+  /** What an option is called where that is not its own word. */
+  words?: Readonly<Record<string, string>>
   className?: string
 }) {
   const id = useId()
@@ -41,7 +44,7 @@ export function AddressChoice({
         <option value="">all</option>
         {options.map((option) => (
           <option key={option} value={option}>
-            {option}
+            {words[option] ?? option}
           </option>
         ))}
       </Select>

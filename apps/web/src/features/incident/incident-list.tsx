@@ -49,6 +49,7 @@ export function IncidentList() {
             name="state"
             value={state === 'all' ? null : state}
             options={IncidentState.options}
+            words={{ closed: 'resolved' }}
           />
           <AddressChoice
             label="Severity"
@@ -98,7 +99,7 @@ function IncidentRow({ incident }: { incident: Incident }) {
       <div className="min-w-0 flex-1">
         <div className="flex flex-wrap items-center gap-x-2 gap-y-1">
           <SeverityBadge severity={incident.severity} over={over} />
-          {over ? <Badge tone="good">closed</Badge> : <Badge tone="accent">open</Badge>}
+          {over ? <Badge tone="good">resolved</Badge> : <Badge tone="accent">open</Badge>}
           <h3 className="min-w-0 text-sm font-medium break-words text-ink">{incident.title}</h3>
         </div>
         {incident.detail ? (
@@ -147,7 +148,7 @@ function Times({ incident: { openedAt, closedAt, closedBecause } }: { incident: 
         opened <Moment at={openedAt} />
       </span>
       <span>
-        closed <Moment at={closedAt} /> after {formatDuration(closedAt - openedAt)}
+        resolved <Moment at={closedAt} /> after {formatDuration(closedAt - openedAt)}
         {closedBecause ? `: ${closedBecause}` : ''}
       </span>
     </>

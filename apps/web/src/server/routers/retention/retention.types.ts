@@ -18,7 +18,7 @@ export const retentionWords: Record<RetentionKind, string> = {
   'sample-10s': 'samples of 10 s',
   'sample-1m': 'samples of 1 min',
   operation: 'operations with steps and log, from their end',
-  incident: 'incidents, from their closing',
+  incident: 'incidents, from their resolution',
   session: 'sessions, from their expiry',
   audit: 'audit rows, at least 90 days',
 }
