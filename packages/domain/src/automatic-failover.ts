@@ -5,7 +5,7 @@ import { type CommitMode, commitModes, waitsForStandbys } from './replication'
 export const IsolatedPrimary = z.enum(['end-clients', 'read-only', 'demote'])
 export type IsolatedPrimary = z.infer<typeof IsolatedPrimary>
 
-/** How a cluster fails over by itself. */
+/** How a cluster fails over automatically. */
 export const AutomaticFailover = z.object({
   /** Both witnesses have to agree for so long. Also the wal_receiver_timeout of the members: a standby notices a silent primary by it. */
   afterMs: z.number().int().min(2_000).max(600_000).default(5_000),
@@ -17,7 +17,7 @@ export const AutomaticFailover = z.object({
 })
 export type AutomaticFailover = z.infer<typeof AutomaticFailover>
 
-/** What was decided last about a cluster that fails over by itself, while something is wrong with its primary. */
+/** What was decided last about a cluster that fails over automatically, while something is wrong with its primary. */
 export const AutomaticWord = z.object({
   kind: z.enum(['wait', 'decline', 'start', 'failover']),
   text: z.string(),

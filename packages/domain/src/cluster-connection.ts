@@ -8,7 +8,7 @@ import {
   TLS_PARAMETERS,
 } from './connection'
 
-/** One connection that finds its instance by itself, in every form people paste. */
+/** One connection that finds its instance automatically, in every form people paste. */
 export const ClusterConnectionForms = z.object({
   uri: z.string(),
   keywords: z.string(),

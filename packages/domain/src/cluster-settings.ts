@@ -148,7 +148,7 @@ export function reverseChecks(
   }))
 }
 
-/** What may pass by itself in a moment: the operation waits for it. */
+/** What may pass without an operation in a moment: the operation waits for it. */
 export const passingBlockers: readonly string[] = ['member.not_streaming', 'member.host_stale']
 
 /** Why a change across a cluster cannot be begun as things were last seen; empty when it can. */

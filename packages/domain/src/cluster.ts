@@ -65,7 +65,7 @@ export const ClusterMember = z.object({
   logins: MemberLogins.nullish(),
   /** How clients on other hosts come in; null while unknown. */
   remoteAccess: RemoteAccess.nullish(),
-  /** The newest primary that its agent was told of; left out by older agents. */
+  /** The newest primary that its agent was informed of; left out by older agents. */
   primaryKnown: PrimaryKnown.nullish(),
   /** Why it must not start, where its agent has fenced it. */
   fenced: z.object({ at: z.number(), reason: z.string() }).nullable(),
@@ -89,7 +89,7 @@ export const ClusterObserved = z.object({
   pageRepair: PageRepair.optional(),
   /** Who may hold acknowledged commits; nothing is known where left out. */
   holdings: ClusterHoldings.optional(),
-  /** How it fails over by itself; null where it does not, left out where that is not known. */
+  /** How it fails over automatically; null where it does not, left out where that is not known. */
   automatic: AutomaticFailover.nullish(),
   /** What was decided about that last; null while nothing is wrong. */
   automaticWord: AutomaticWord.nullish(),
@@ -358,7 +358,7 @@ export function waitingForStandbys(
   const connected = r.standbys.filter(
     (s) => s.state === 'streaming' && (s.syncState === 'sync' || s.syncState === 'quorum'),
   ).length
-  // of a quorum all connected standbys are told as such
+  // of a quorum all connected standbys are reported as such
   return asked > 0 && connected < asked && waitsForStandbys(r.synchronousCommit)
     ? { connected, asked, waiting: r.waitingCommits }
     : null

@@ -19,7 +19,7 @@ export const isolationQuorum = ({ instanceIds, count }: Pick<SynchronousStandbys
   instanceIds.length - count + 1
 
 /**
- * Why a cluster must not fail over by itself, each a reason on its own; empty where it may. Pure: dialog, command and
+ * Why a cluster must not fail over automatically, each a reason on its own; empty where it may. Pure: dialog, command and
  * operation refuse by the same.
  */
 export function automaticBlockers(
@@ -82,7 +82,7 @@ export function automaticBlockers(
 }
 
 /**
- * What keeps a cluster from failing over by itself if its primary were lost at this moment: too few of the standbys that have
+ * What keeps a cluster from failing over automatically if its primary were lost at this moment: too few of the standbys that have
  * to report so are heard, or none could take over. Null where nothing does. One that is stopped or fenced counts as a witness:
  * it confirms no commit. Pure: card and command say it alike.
  */
@@ -144,7 +144,7 @@ export function watch(cluster: ClusterObserved, before: Watched | null, now: num
   return { of, primarySeenAt, heardAt }
 }
 
-/** What is done about a cluster that fails over by itself, and why; `why` is one sentence that a person reads. */
+/** What is done about a cluster that fails over automatically, and why; `why` is one sentence that a person reads. */
 export type AutomaticDecision =
   /** Nothing is wrong. */
   | { do: 'nothing' }

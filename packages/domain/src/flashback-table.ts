@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Lsn } from './lsn'
 
-/** What tells a table from all others of its database, whatever it is called. */
+/** What distinguishes a table from all others of its database, whatever it is called. */
 export const TableOid = z
   .number()
   .int()
@@ -14,7 +14,7 @@ export const TableName = z.string().min(1, 'must not be empty').max(300, 'must h
 /** Of a table that is to be made. */
 export const ResultName = z.string().min(1, 'must not be empty').max(63, 'must have at most 63 characters')
 
-/** An SQL condition on the columns of a table; whoever writes one learns of rows by their counts. */
+/** An SQL condition on the columns of a table; anyone who writes one learns of rows by their counts. */
 export const RowCondition = z
   .string()
   .trim()
@@ -91,14 +91,14 @@ export const FlashbackTableInfo = z.object({
   sizeBytes: z.number(),
   /** Null where nobody has estimated it yet. */
   rowsEstimate: z.number().nullable(),
-  /** ms since the epoch, as far as the WAL that was read tells it; null: not in it. */
+  /** ms since the epoch, as far as the WAL that was read contains it; null: not in it. */
   lastChangedAt: z.number().nullable(),
   /** Why it cannot be flashed back at all; null where it can. */
   whyNot: z.string().nullable(),
 })
 export type FlashbackTableInfo = z.infer<typeof FlashbackTableInfo>
 
-/** What happened to a table, as the WAL tells it. */
+/** What happened to a table, according to the WAL. */
 export const FlashbackEventKind = z.enum(['change', 'truncate', 'drop', 'rewrite', 'ddl'])
 export type FlashbackEventKind = z.infer<typeof FlashbackEventKind>
 
@@ -127,7 +127,7 @@ export const FlashbackLost = z.object({
   tableName: z.string(),
   kind: LossKind,
   at: z.number(),
-  /** Tells this event from others of the table. */
+  /** Distinguishes this event from others of the table. */
   lsn: Lsn,
   /** Null of a partitioned one. */
   sizeBytes: z.number().nullable(),

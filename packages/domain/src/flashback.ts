@@ -37,7 +37,7 @@ export const FlashbackLog = z.object({
   lastEndReason: z.string().max(1_000).nullable(),
   /**
    * How often since the server was started the window was made shorter than its settings allow, and when and why last; null
-   * where it never was, left out by an engine or an agent that cannot tell.
+   * where it never was, left out by an engine or an agent that cannot report it.
    */
   shortened: z
     .object({
@@ -126,8 +126,8 @@ export type FlashbackForecast = {
 
 /**
  * The flashback log keeps each page at its first overwriting after a point, and points are taken with checkpoints. The WAL has
- * an image of each page at its first change after a checkpoint, so images tell how many pages it will keep. What one takes there
- * a sample of such pages tells. Points that come more often than checkpoints did make the log larger.
+ * an image of each page at its first change after a checkpoint, so images show how many pages it will keep. What one takes there
+ * a sample of such pages shows. Points that come more often than checkpoints did make the log larger.
  */
 export function forecastFlashback(
   measured: WritesMeasured,

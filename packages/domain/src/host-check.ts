@@ -19,7 +19,7 @@ export const HostCheckLine = z.object({
 })
 export type HostCheckLine = z.infer<typeof HostCheckLine>
 
-/** A file system and the disk below it. What the kernel does not tell is null. */
+/** A file system and the disk below it. What the kernel does not report is null. */
 export const HostCheckDisk = z.object({
   mount: z.string().max(2_000),
   device: z.string().max(2_000),

@@ -53,7 +53,7 @@ export type ResourceMap = {
   resource: HostResource
   /** The mount or disk that is meant; null: the machine. */
   of: string | null
-  /** All there is; null where the host does not tell, or nobody knows, as of what a disk can do in a second. */
+  /** All there is; null where the host does not report it, or nobody knows, as of what a disk can do in a second. */
   size: number | null
   /** Of each instance, in their order. */
   used: (number | null)[]

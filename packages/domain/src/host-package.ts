@@ -55,7 +55,7 @@ export function buildAmong(packages: readonly Pick<HostPackage, 'name'>[]): Engi
 }
 
 /**
- * Why packages cannot be installed together: the agent's has to be among them, because it is started anew by it and takes the
+ * Why packages cannot be installed together: the agent's has to be among them, because it is started again by it and takes the
  * newest engine then; the engine's comes with the build that it asks for.
  */
 export function whyNotTogether(packages: readonly Pick<HostPackage, 'name'>[]): Fault | null {

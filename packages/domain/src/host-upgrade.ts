@@ -186,7 +186,7 @@ const leftOut = (cluster: ClusterObserved, members: readonly ClusterMember[]): P
 
 /**
  * Whether an operation that failed so has stopped no instance that it did not start again on the new engine: nothing is known
- * against the engine then, and the instances of others need not wait for whoever can mend this one.
+ * against the engine then, and the instances of others need not wait for anyone who can fix this one.
  */
 export const leftUnharmed = ({ code }: Fault): boolean =>
   /^(candidate|switchover)[.]/.test(code) || unharmed.includes(code)

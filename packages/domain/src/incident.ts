@@ -185,7 +185,7 @@ export const incidentKinds = {
     page: 'instance',
     resolved: 'Its memory is no longer near the limit, or it has none any more.',
   },
-  // a kill is over at once: it is told for an hour
+  // a kill is over at once: it is reported for an hour
   'memory-kill': {
     severity: 'warning',
     openedBy: 'host lane',

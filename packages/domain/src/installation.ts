@@ -27,7 +27,7 @@ export const HostConfiguration = z.object({
   engineUser: z.string().nullable(),
   /** Uids that the agent gives to instances, one each; 50000 to 59999 unless it is written here. */
   instanceUsers: z.object({ from: z.number().int().min(1000), to: z.number().int() }).optional(),
-  /** Whether the agent starts an instance that crashed by itself; it does unless this is false. */
+  /** Whether the agent automatically starts an instance that crashed; it does unless this is false. */
   startCrashed: z.boolean().optional(),
   /**
    * How long an instance has work and commits none of it before that is a stall, ms; 1000 unless it is written here. An

@@ -47,7 +47,7 @@ export const limitRecord = (name: LimitName): LimitRecord => limitRecords[name]
 const shapeOf = <S extends z.ZodType>(value: S) =>
   Object.fromEntries(limitNames.map((name) => [name, value])) as Record<LimitName, S>
 
-/** The limits of an instance; null is none. What an older side does not tell is none. */
+/** The limits of an instance; null is none. What an older side does not report is none. */
 export const InstanceLimits = z.object(shapeOf(z.number().positive().nullable().default(null)))
 export type InstanceLimits = z.infer<typeof InstanceLimits>
 
@@ -170,9 +170,9 @@ export const limitDriverTitles: Record<LimitDriverKind, string> = {
 
 /** A process that the kernel killed for want of memory. */
 export const MemoryKill = z.object({
-  /** By the kernel's log; where that tells nothing, when the agent saw that the kernel had counted one. */
+  /** By the kernel's log; where that reports nothing, when the agent saw that the kernel had counted one. */
   at: z.number(),
-  /** Null where the kernel's log tells nothing of it. The PID is the kernel's own. */
+  /** Null where the kernel's log reports nothing of it. The PID is the kernel's own. */
   process: z.object({ pid: z.number().int(), name: z.string().max(64) }).nullable(),
   /** At its own limit, or because the machine, or what the machine gave to all of Floe, had nothing left; null: not known. */
   cause: z.enum(['limit', 'host']).nullable(),
@@ -216,7 +216,7 @@ export const LimitsObserved = z.object({
   exempt: z.array(z.string()),
   /** Names of the devices that data and WAL lie on; null where there is none to be limited. */
   devices: z.object({ data: z.string().nullable(), wal: z.string().nullable() }),
-  /** Memory that the kernel cannot take back is close to the limit. */
+  /** Memory that the kernel cannot reclaim is close to the limit. */
   memoryNearLimit: z.boolean(),
   /** Processes of it that the kernel killed for want of memory since it was started; null where that is not known. */
   outOfMemoryKills: z.number().int().nullable(),

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /**
- * What an agent sees of an instance. `stopping`: it was told to stop, or its postmaster has ended and processes of it still
+ * What an agent sees of an instance. `stopping`: it was ordered to stop, or its postmaster has ended and processes of it still
  * work. `crashed`: nothing works in it any more though nobody stopped it. `unknown` is never said by
  * an agent; readers say it when the last report is too old.
  */

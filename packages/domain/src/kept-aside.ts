@@ -17,7 +17,7 @@ export const KeptAside = z.object({
   systemIdentifier: z.string(),
   /** The newest timeline that the member was on. */
   timeline: z.number().int(),
-  /** Where its history left that of the primary; null where that could not be told. */
+  /** Where its history left that of the primary; null where that is not known. */
   forkLsn: Lsn.nullable(),
   /** The end of its WAL; null where that could not be read. */
   endLsn: Lsn.nullable(),

@@ -13,7 +13,7 @@ export const MemberLogin = z
 /** What a role is for: `standby` to receive WAL and to rewind, `repair` to ask for pages. */
 export type LoginPurpose = 'standby' | 'repair'
 
-/** The roles that a member logs in with at others, as its agent tells; null for what it never needed. */
+/** The roles that a member logs in with at others, as its agent reports; null for what it never needed. */
 export const MemberLogins = z.object({ replication: MemberLogin.nullable(), repair: MemberLogin.nullable() })
 export type MemberLogins = z.infer<typeof MemberLogins>
 
@@ -23,14 +23,14 @@ type Member = { name: string; logins?: MemberLogins | null | undefined }
 export const foreseeableLogin = (purpose: LoginPurpose, memberName: string) =>
   `floe_${purpose}_${memberName.replaceAll('-', '_')}`
 
-/** A new role; `random` are 16 hexadecimal digits. Long names are cut: the digits tell members apart. */
+/** A new role; `random` are 16 hexadecimal digits. Long names are cut: the digits distinguish members. */
 export const newLogin = (purpose: LoginPurpose, memberName: string, random: string) =>
   `${foreseeableLogin(purpose, memberName).slice(0, 63 - 1 - random.length)}_${random}`
 
 export const purposeOf = (login: string): LoginPurpose =>
   login.startsWith('floe_repair_') ? 'repair' : 'standby'
 
-/** The roles of a member; of one whose agent does not tell them, those that were computed from its name. */
+/** The roles of a member; of one whose agent does not report them, those that were computed from its name. */
 export const loginsOf = (m: Member): MemberLogins =>
   m.logins ?? {
     replication: foreseeableLogin('standby', m.name),

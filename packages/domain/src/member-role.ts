@@ -6,6 +6,6 @@ export type MemberRole = z.infer<typeof MemberRole>
 
 /**
  * The physical slot that a primary keeps for a member. Names of slots allow no hyphen, names of instances no underscore:
- * one can be told from the other.
+ * one can be distinguished from the other.
  */
 export const slotNameOf = (instanceName: string) => `floe_${instanceName.replaceAll('-', '_')}`

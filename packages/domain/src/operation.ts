@@ -37,7 +37,7 @@ export type OperationOrder = {
   noun: string
   /** Procedure of the router; the command is the same in lower case with hyphens. */
   verb: string
-  /** Parts of the input that only Floe fills in, later or by itself. */
+  /** Parts of the input that only Floe fills in, later or automatically. */
   notAsked?: readonly string[]
   /** Where the command line derives it, too; without it the command, if there is one, is written by hand. */
   command?: OrderCommand

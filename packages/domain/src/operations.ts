@@ -223,7 +223,7 @@ export const operationRecords = {
     input: z.object({ instanceId, changes: LimitChanges.meta({ title: 'Limits' }), reason }),
     leavesPrimaryAlone: true,
   }),
-  /** From when on work without a commit is told to be a stall; at once, and kept by the agent. */
+  /** From when on work without a commit is reported as a stall; at once, and kept by the agent. */
   'set-stall-length': define({
     title: 'Set stall length',
     action: 'stall.set_length',
@@ -371,7 +371,7 @@ export const operationRecords = {
       unreachableHost,
       /** The same of hosts whose instances may have been promoted without the console having heard of it. */
       alsoUnreachable: z.array(z.string()).max(20).default([]).meta({ title: 'More unreachable hosts' }),
-      /** What the controller saw, where it decided this by itself. */
+      /** What the controller saw, where it decided this automatically. */
       because: z.array(z.string().max(1_000)).max(20).optional(),
     }),
     intent: 'running',
@@ -419,7 +419,7 @@ export const operationRecords = {
       commitMode: CommitMode,
     }),
   }),
-  /** Whether and how a cluster fails over by itself; null: it does not. */
+  /** Whether and how a cluster fails over automatically; null: it does not. */
   'change-automatic': define({
     title: 'Change automatic failover',
     action: 'automatic.change',
@@ -470,7 +470,7 @@ export const operationRecords = {
     title: 'Renew roles of members',
     action: 'cluster.renew_roles',
     input: z.object({ clusterId: ClusterId, instanceId: primaryId }),
-    // each later step ends by itself, and knows better what is to be put back
+    // each later step ends without help, and knows better what is to be rolled back
     pointOfNoReturn: 'admit',
   }),
   /**
@@ -650,7 +650,7 @@ export const operationRecords = {
       expected: MergeCounts.optional().meta({ title: 'Expected' }),
       dryRun: z.boolean().default(false).meta({ title: 'Dry run' }),
     }),
-    // counts of rows that match tell what is in them, and functions in it run as the owner
+    // counts of rows that match reveal what is in them, and functions in it run as the owner
     role: ({ condition }: { condition?: string }) => (condition === undefined ? undefined : 'admin'),
     leavesPrimaryAlone: true,
     keepsRows: true,

@@ -13,7 +13,7 @@ export const PageRepair = z.object({
 })
 export type PageRepair = z.infer<typeof PageRepair>
 
-/** A cluster that nobody told otherwise: every standby is a source as soon as it follows. */
+/** A cluster in which nobody chose otherwise: every standby is a source as soon as it follows. */
 export const automaticPageRepair: PageRepair = { enabled: true, excluded: [] }
 
 /** The engine takes no longer list. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** How clients on other hosts come in, as the running engine tells. */
+/** How clients on other hosts come in, as the running engine reports. */
 export const RemoteAccess = z.object({
   /** It serves TLS. */
   tls: z.boolean(),

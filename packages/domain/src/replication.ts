@@ -113,7 +113,7 @@ export const StandbySeen = z.object({
   replayLagMs: z.number().nullable(),
   /** async, potential, sync, quorum */
   syncState: z.string(),
-  /** When it sent its last answer, by its own clock: whether that moves on tells whether it is heard. Since contract 1.12. */
+  /** When it sent its last answer, by its own clock: whether that moves on shows whether it is heard. Since contract 1.12. */
   replyAt: z.number().nullish(),
 })
 export type StandbySeen = z.infer<typeof StandbySeen>

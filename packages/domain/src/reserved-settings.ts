@@ -49,7 +49,7 @@ export function reservedSettingFault(name: string): Fault | undefined {
 const settingName = /^[a-z_][a-z0-9_$]*(\.[a-z_][a-z0-9_$]*)?$/i
 
 /**
- * What can be told of settings for an instance that does not exist yet without asking an engine, one answer for each: a
+ * What can be said of settings for an instance that does not exist yet without asking an engine, one answer for each: a
  * name that no setting can have, one that is reserved, one that is named twice. Null where nothing is known against it.
  */
 export function newSettingFaults(settings: readonly { name: string }[]): (Fault | null)[] {

@@ -10,13 +10,13 @@ export const RestoredEvidence = z.discriminatedUnion('kind', [
     /** When the backup was made, ms since the epoch. */
     backupAt: z.number(),
   }),
-  /** An agent was told of a promotion that is not recorded. */
+  /** An agent was informed of a promotion that is not recorded. */
   z.object({
     kind: z.literal('newer-primary'),
     hostId: HostId,
     hostName: z.string(),
     instanceId: InstanceId,
-    /** The primary of the newest timeline that the agent was told of; its name is null where it is no member. */
+    /** The primary of the newest timeline that the agent was informed of; its name is null where it is no member. */
     primary: InstanceId,
     primaryName: z.string().nullable(),
     timeline: z.number().int(),

@@ -100,7 +100,7 @@ const word = /[a-z_][a-z0-9_$]*(?:\.[a-z_][a-z0-9_$]*)*/gi
 /** The server’s own words for a command that failed; the command follows. */
 const failedCommand = /(?:failed \w+ command was:|command ")/i
 
-/** A sentence or a line of a log as viewers see it: after the name of a hidden setting nothing is told. */
+/** A sentence or a line of a log as viewers see it: after the name of a hidden setting nothing is shown. */
 export function withoutHiddenValues(text: string): string {
   for (const found of text.matchAll(word)) {
     if (!isHiddenSetting(found[0])) continue

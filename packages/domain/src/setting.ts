@@ -41,7 +41,7 @@ export function settingImpact(context: SettingContext): SettingImpact {
   }
 }
 
-/** A setting as the instance itself told it, before and after a change. */
+/** A setting as the instance itself reported it, before and after a change. */
 export const ConfirmedSetting = z.object({
   name: z.string(),
   oldValue: z.string().nullable(),

@@ -107,7 +107,7 @@ export const RestoredPages = z.object({
 })
 export type RestoredPages = z.infer<typeof RestoredPages>
 
-/** Tells one block from another. */
+/** Distinguishes one block from another. */
 export const blockKey = ({ tablespace, database, relation, fork, block }: BlockAddress): string =>
   `${tablespace}/${database}/${relation}/${fork}/${block}`
 
@@ -129,7 +129,7 @@ export const tornWords = (relation: TornList['relations'][number]): string =>
     /^\d+$/.test(relation.blocks) ? 'block' : 'blocks'
   } ${relation.blocks.length > 200 ? `${relation.blocks.slice(0, 200)} …` : relation.blocks}`
 
-/** What a person is told before a cluster is recovered: when it is for, what it does, and what it cannot. */
+/** What a person reads before a cluster is recovered: when it is for, what it does, and what it cannot. */
 export const recoverWords = {
   when: 'For a cluster whose primary and standbys crashed at once, where each waits for torn pages, or for WAL, that only another member’s disk has. None of its members runs.',
   does: 'Every member is stopped. A standby gets the whole pages that it lacks, and the WAL up to the end, from the primary’s files, where those are torn as well from another standby’s, through the console; it starts with them, and then the primary takes its torn pages from it. Nothing is written to the primary’s files but what its own recovery writes.',

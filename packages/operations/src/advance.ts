@@ -91,14 +91,14 @@ export async function advanceOperation(hold: OperationHold, ports: AdvancePorts)
   const cancelling = operation.state === 'cancelling'
   if (!step) return settle(hold, operation, ports, 'succeeded')
   if (step.state === 'pending' && cancelling && !isPastNoReturn(operation)) {
-    // as of the last step that was begun: of the one that was not there is nothing to take back, or to spare
+    // as of the last step that was begun: of the one that was not there is nothing to undo, or to spare
     const last = operation.steps.findLast((s) => s.state !== 'pending') ?? step
     const why = cancelledFault('It had not been started.')
     const undone = await undo(hold, operation, last, ports, why)
     if (undone.word === 'wait') return { ended: null, pauseMs: undone.pollMs }
     if (undone.word !== 'fail') return settle(hold, operation, ports, 'cancelled')
     const { fault, records } = undone
-    // told only where something stands there still
+    // reported only where something stands there still
     const left = fault.detail === why.detail ? null : faultLine(fault)
     return settle(hold, operation, ports, 'cancelled', { records, left })
   }
@@ -229,7 +229,7 @@ function contextOf(
     now: ports.now(),
     atWorkSince: ports.atWorkSince ?? new Date(0),
     patience: ports.patience ?? PATIENCE,
-    // asked for when it is used: of a revoked host there is none, and what was begun elsewhere is taken back all the same
+    // asked for when it is used: of a revoked host there is none, and what was begun elsewhere is undone all the same
     get agent() {
       return ports.agentOf(operation.hostId)
     },
@@ -261,7 +261,7 @@ function cancelAskedAt(operation: LeasedOperation, step: LeasedStep, ports: Adva
   return isPastNoReturn(operation) && !overdue ? null : (operation.cancelAskedAt ?? ports.now())
 }
 
-/** Takes back what was begun before an operation ends in `why`; waits for that, and says what could not be taken back. */
+/** Undoes what was begun before an operation ends in `why`; waits for that, and says what could not be undone. */
 async function undo(
   hold: OperationHold,
   operation: LeasedOperation,
@@ -316,7 +316,7 @@ async function apply(
         message: message ?? step.title,
         progress: overall(operation, progress ?? 0),
       })
-      // a step that tells news in every pass is overdue all the same
+      // a step that reports news in every pass is overdue all the same
       if (overdue) await openOverdue(tx)
       return { ended: null, pauseMs: outcome.pollMs }
     }

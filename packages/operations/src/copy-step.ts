@@ -56,7 +56,7 @@ function pieceAfter(pieceBytes: readonly number[], done: number): number {
 
 /**
  * A step that has one agent read, and another one write, through the controller: the one way on which contents of engines' files
- * pass from host to host (ARCHITECTURE.md). Whoever writes a piece checks it, and the engine checks it again.
+ * pass from host to host (ARCHITECTURE.md). The agent that writes a piece checks it, and the engine checks it again.
  */
 export function copyStep<K extends OperationKind>(
   what: (context: StepContext<K>) => Promise<Carried>,

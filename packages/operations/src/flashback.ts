@@ -7,7 +7,7 @@ const DEADLINE_MS = 24 * 3_600_000
 /** A host that is silent for longer is not waited for: an open operation would keep the cluster from a failover. */
 const SILENT_MS = 20_000
 
-/** What the steps of all flashbacks have in common: the member that was named does it, whoever is the primary by then. */
+/** What the steps of all flashbacks have in common: the member that was named does it, whichever member is the primary by then. */
 export const onItsMember = {
   deadlineMs: DEADLINE_MS,
   on: ({ input }: { input: { instanceId: InstanceId } }, cluster: ClusterObserved) =>

@@ -37,7 +37,7 @@ export function refusePrimary({ instance }: Asked): void {
     )
 }
 
-/** Of a standby that leaves its cluster: one that fails over by itself keeps as many members as that takes. */
+/** Of a standby that leaves its cluster: one that fails over automatically keeps as many members as that takes. */
 export async function refuseLeaving(asked: Asked): Promise<void> {
   refusePrimary(asked)
   const { instance } = asked

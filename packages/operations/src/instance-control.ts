@@ -66,7 +66,7 @@ export interface InstanceControl {
   setSynchronous(instanceId: InstanceId, standbyNames: string): Task<'set-synchronous'>
   /** Its agent keeps who the primary is, and whether it starts as one by an order only. */
   keepPrimary(instanceId: InstanceId, primary: PrimaryTold): Task<'keep-primary'>
-  /** Below which level no commit waits, and when it takes a silent primary for lost; null where it does not fail over by itself. */
+  /** Below which level no commit waits, and when it takes a silent primary for lost; null where it does not fail over automatically. */
   setCommitFloor(
     instanceId: InstanceId,
     floor: { commitMode: CommitMode; receiverTimeoutMs: number } | null,
@@ -209,7 +209,7 @@ export function memberOf(cluster: ClusterObserved, instanceId: string): ClusterM
 export const primaryMember = (cluster: ClusterObserved): ClusterMember =>
   memberOf(cluster, cluster.primaryInstanceId)
 
-/** The cluster where a member's agent has just answered the role that it replicates as; reports tell it later. */
+/** The cluster where a member's agent has just answered the role that it replicates as; reports show it later. */
 export const withReplicationRole = (
   cluster: ClusterObserved,
   instanceId: unknown,

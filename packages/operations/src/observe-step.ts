@@ -2,7 +2,7 @@ import type { InstanceState, OperationKind } from '@floe/domain'
 import { fail, next, type StepBody, wait } from './step'
 
 /**
- * A step that waits until the stored report shows what the task before it did: whoever sees the operation succeed then
+ * A step that waits until the stored report shows what the task before it did: anyone who sees the operation succeed then
  * also reads the new state. `pidFrom` names the step whose postmaster must be the one that is seen.
  */
 export function observeStep<K extends OperationKind>(wanted: InstanceState, pidFrom?: string): StepBody<K> {

@@ -40,7 +40,7 @@ export const prepareRepair = (cluster: ClusterObserved, without: string | null):
 
 type Prepared = Record<string, { repairVerifier?: string; repairRole?: string }>
 
-/** The cluster with the roles that members' agents have just answered; reports tell them later. */
+/** The cluster with the roles that members' agents have just answered; reports show them later. */
 const withRepairRoles = (cluster: ClusterObserved, prepared: Prepared): ClusterObserved => ({
   ...cluster,
   members: cluster.members.map((m) => {
@@ -105,7 +105,7 @@ export function setRepairSources(
  * A step that sets the page repair sources again after the members of a cluster changed. A failure is logged and does
  * not fail the operation: the guard of each instance has images written while no source is healthy, so that this is
  * never a reason to fail a switchover. `without` names a member that is about to leave; `known` adds the roles that
- * agents have answered the operation's own steps, which reports tell later.
+ * agents have answered the operation's own steps, which reports show later.
  */
 export function pageRepairStep<K extends OperationKind>({
   without = () => null,

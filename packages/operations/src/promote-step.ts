@@ -34,7 +34,7 @@ type PromoteStep<K extends OperationKind> = {
 /**
  * Promotes a standby, while clients wait. A promotion that failed is asked for again, at most twice: the same task begins it
  * where it was not begun, and says so where it took place. What ends in a fault of `isRefuted` has not taken place for
- * certain, and may be taken back; after any other the standby may be a primary, and its promotion stays unsettled.
+ * certain, and may be undone; after any other the standby may be a primary, and its promotion stays unsettled.
  */
 export function promoteStep<K extends OperationKind>(definition: PromoteStep<K>): StepBody<K> {
   const step = taskStep<K, 'promote-instance'>('promote-instance', {
@@ -51,7 +51,7 @@ export function promoteStep<K extends OperationKind>(definition: PromoteStep<K>)
       const { attempt } = context.step
       const cluster = await context.readCluster()
       const member = definition.on(context, cluster)
-      // decided by an earlier pass, and not to be decided otherwise while it is being taken back
+      // decided by an earlier pass, and not to be decided otherwise while it is being undone
       if (attempt > 1 && !isBegun(context, cluster)) return fail(notTold(member))
       const outcome = await step.run(context)
       if (outcome.word !== 'fail') return outcome
@@ -78,7 +78,7 @@ const notTold = ({ name, hostName }: ClusterMember): Fault => ({
   detail: 'Its agent has no order to promote it and will not get one.',
 })
 
-/** How the attempts before this one ended; null where that cannot be told. */
+/** How the attempts before this one ended; null where that is not known. */
 async function faultsBefore(
   { operationId, step, agentOf }: Pick<StepContext, 'operationId' | 'step' | 'agentOf'>,
   hostId: string,
@@ -95,7 +95,7 @@ async function faultsBefore(
   )
 }
 
-/** Silent before its agent was told anything: then it has not been promoted, and will not be. */
+/** Silent before its agent was ordered anything: then it has not been promoted, and will not be. */
 function silentFault(
   member: ClusterMember,
   context: Pick<StepContext, 'operationId' | 'results'>,

@@ -42,7 +42,7 @@ export type StoredObservation = {
   state: InstanceState
   because: string | null
   postmasterPid: number | null
-  /** Where it lies on its host; null while no report has told. */
+  /** Where it lies on its host; null while no report has said so. */
   directory: string | null
   observedAt: Date | null
 }
@@ -79,7 +79,7 @@ export type StepRecord =
   | {
       kind: 'settings-confirmed'
       confirmed: ConfirmedSetting[]
-      /** What the managed file holds now, and held before; absent from an agent that does not tell. */
+      /** What the managed file holds now, and held before; absent from an agent that does not report it. */
       managed?: Record<string, string> | undefined
       managedBefore?: Record<string, string> | undefined
       /** Why; the reason asked with the operation when left out. */
@@ -90,7 +90,7 @@ export type StepRecord =
   /** The instance's agent keeps these limits. */
   | { kind: 'limits-confirmed'; limits: InstanceLimits }
   | { kind: 'instance-deleted' }
-  /** Removed though its host could not be asked: should it show up again, it is fenced and told of. */
+  /** Removed though its host could not be asked: should it show up again, it is fenced and reported. */
   | { kind: 'instance-left' }
   /** Another member is the primary from now on. */
   | {
@@ -190,7 +190,7 @@ export type Guarded<K extends OperationKind = OperationKind> = {
 export type Claimed<K extends OperationKind> = {
   tx: Transaction
   input: OperationInput<K>
-  /** The operation that this one takes up again. */
+  /** The operation that this one retries. */
   retryOf: string | null
   /** The host that was named for it. */
   hostId: string | undefined
@@ -213,19 +213,19 @@ export type OperationDefinition<K extends OperationKind, Name extends string = s
   steps: Record<Name, StepBody<K>>
   /**
    * What takes steps back when the operation fails or is cancelled: tasks, in this order, of steps that were begun. Looked
-   * up anew in every pass, so it has to name the same ones each time.
+   * up again in every pass, so it has to name the same ones each time.
    */
   undo?(context: StepContext<K>, cluster: ClusterObserved, why: Fault): UndoTask[]
   /**
-   * What is recorded once everything was taken back, by the results of the tasks that did so (by id). A host that was
-   * revoked counts as taken back: nothing can be asked of it.
+   * What is recorded once everything was undone, by the results of the tasks that did so (by id). A host that was
+   * revoked counts as undone: nothing can be asked of it.
    */
   undone?(context: StepContext<K>, ended: Readonly<Record<string, Record<string, unknown>>>): StepRecord[]
   /** A retry begins from the first step, because a failure takes the earlier ones back. */
   retryAfresh?: boolean
 }
 
-/** A task on some host; `id` is part of its key and tells it from others of the same step. */
+/** A task on some host; `id` is part of its key and distinguishes it from others of the same step. */
 export type MemberTask = { id: string; hostId: string; hostName: string; task: TaskInput }
 export type UndoTask = MemberTask & {
   after: string

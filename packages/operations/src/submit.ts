@@ -105,7 +105,7 @@ export class OperationConflict extends FaultError {
 /**
  * Writes intent, operation and audit row in one transaction and answers at once; the controller does the rest. An
  * immediate stop (or restart) while a fast one is open escalates that one and answers it: who cannot wait for a shutdown
- * that hangs must not be told to wait for it. Throws
+ * that hangs must not be ordered to wait for it. Throws
  * OperationConflict, `instance.not_found`, `instance.name_taken`, `instance.name_mismatch` (delete), `host.not_found`,
  * `host.revoked`, `host.ambiguous`, `operation.too_many`, `operation.key_reused`, `control_database.read_only` or `operation.invalid_input`; nothing
  * is written then.
@@ -329,7 +329,7 @@ async function writeIntent<K extends OperationKind>(
       hint: `Type "${instance.name}" to confirm.`,
     })
   const { intent } = operationRecord(submit.kind)
-  // what the controller orders by itself never changes what a person wants; it may not, either
+  // what the controller orders automatically never changes what a person wants; it may not, either
   if (intent && instance.intent !== intent) await setInstanceIntent(tx, input.instanceId, intent)
   return instance.name
 }

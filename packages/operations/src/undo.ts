@@ -16,7 +16,7 @@ import { startOnce } from './task-step'
 
 /**
  * Runs the tasks that take begun steps back, one after the other, each once per operation by its key. Answers `wait` until
- * all have ended, then the outcome it was called for, with what could not be taken back, or what is recorded when all was.
+ * all have ended, then the outcome it was called for, with what could not be undone, or what is recorded when all was.
  */
 export async function undoSteps<K extends OperationKind>(
   definition: OperationDefinition<K>,

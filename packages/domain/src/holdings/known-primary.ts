@@ -8,13 +8,13 @@ import type { Timeline } from './wal-position'
 /** PostgreSQL's timelines are 32 bits; the control database keeps them signed. */
 const TIMELINE_MAX = 2 ** 31 - 1
 
-/** Who is the primary of a cluster, and on which timeline: as the console tells the agents of its members. */
+/** Who is the primary of a cluster, and on which timeline: as the console reports it to the agents of its members. */
 export const PrimaryTold = z.object({
   instanceId: InstanceId,
   timeline: z.number().int().min(1).max(TIMELINE_MAX),
   /**
-   * The cluster fails over by itself: its members start as a primary by an order only. Null: it does not any more. Left out
-   * by older consoles, and by who does not know: what was told before stays. Since contract 1.12.
+   * The cluster fails over automatically: its members start as a primary by an order only. Null: it does not any more. Left out
+   * by older consoles, and by who does not know: what was reported before stays. Since contract 1.12.
    */
   heldBack: HeldBack.nullish(),
 })
@@ -27,7 +27,7 @@ export type PrimaryTold = z.infer<typeof PrimaryTold>
 export const PrimaryKnown = PrimaryTold.extend({ at: z.number() })
 export type PrimaryKnown = z.infer<typeof PrimaryKnown>
 
-/** What the console's record tells the agents of a cluster's members; null while the primary's timeline is not known. */
+/** What the console's record reports to the agents of a cluster's members; null while the primary's timeline is not known. */
 export function primaryToTell(
   cluster: Pick<ClusterObserved, 'primaryInstanceId' | 'holdings' | 'automatic'>,
 ): PrimaryTold | null {
@@ -69,7 +69,7 @@ export type PrimaryReported =
 /**
  * Who is the primary of a cluster whose record is older than it. Proven where every member's host answers, all agents that
  * know of the newest promotion name the same member, that member's own agent is among them, it runs as the primary on that
- * very timeline, and every other member is a standby, is fenced, or was told as well. `following`: the members that were told to follow it and are standbys.
+ * very timeline, and every other member is a standby, is fenced, or was informed as well. `following`: the members that were ordered to follow it and are standbys.
  */
 export function reportedPrimary(cluster: Pick<ClusterObserved, 'members'>): PrimaryReported {
   const unproven = (why: string): PrimaryReported => ({ proven: false, why })
@@ -94,7 +94,7 @@ export function reportedPrimary(cluster: Pick<ClusterObserved, 'members'>): Prim
     return unproven(`"${primary.name}" does not run as the primary on timeline ${newest}.`)
   const second = cluster.members.find((m) => m !== primary && m.role === 'primary')
   if (second) return unproven(`"${second.name}" is a primary, too.`)
-  // who does not run says nothing of its role; an honest takeover has told or fenced everybody else
+  // who does not run says nothing of its role; an honest takeover has informed or fenced everybody else
   const other = cluster.members.find((m) => m.role !== 'standby' && !m.fenced && !told.includes(m))
   if (other)
     return unproven(

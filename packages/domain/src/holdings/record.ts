@@ -15,7 +15,7 @@ export const PromotionBegun = UnsettledPromotion.extend({
 export type PromotionBegun = z.infer<typeof PromotionBegun>
 
 /**
- * What is stored of a cluster to tell who may hold acknowledged commits. Written before what it allows for is begun, so
+ * What is stored of a cluster to know who may hold acknowledged commits. Written before what it allows for is begun, so
  * that it never says less than is true.
  */
 export const ClusterHoldings = z.object({
@@ -83,7 +83,7 @@ export const withPromotionSettled = (holdings: ClusterHoldings, operationId: str
   promotions: holdings.promotions.filter((p) => p.operationId !== operationId),
 })
 
-/** What is known of a member's commits since its promotion; null where it does not tell. */
+/** What is known of a member's commits since its promotion; null where it is not known. */
 export type PromotedAs = {
   timeline: Timeline | null
   rule: SynchronousRule
@@ -165,7 +165,7 @@ export function reportedEnd(
   return seen?.endLsn && timeline ? { ...timeline, lsn: seen.endLsn } : null
 }
 
-/** The first timeline has no history; of others an older agent does not tell it. */
+/** The first timeline has no history; of others an older agent does not report it. */
 export function reportedTimeline(
   seen: { timeline: number | null; ancestors?: Timeline['ancestors'] | undefined } | null,
 ): Timeline | null {

@@ -41,7 +41,7 @@ export type HoldingsRecord = {
   floor?: boolean
 }
 
-/** What a member answered once it was told to receive no more WAL, or to accept no write. */
+/** What a member answered once it was ordered to receive no more WAL, or to accept no write. */
 export type Answer = {
   instanceId: string
   name: string

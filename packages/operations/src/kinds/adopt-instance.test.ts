@@ -72,7 +72,7 @@ test('one that has its cluster for itself lets no member in', async () => {
   expect(asked).toMatchObject([{ alone: true, roles: [] }])
 })
 
-test('a member of a cluster that fails over by itself is held back, and not adopted before that can be told', async () => {
+test('a member of a cluster that fails over automatically is held back, and not adopted before that can be told', async () => {
   const automatic = {
     afterMs: 5_000,
     minIntervalMs: 0,

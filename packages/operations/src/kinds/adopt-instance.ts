@@ -24,7 +24,7 @@ export const adoptedBefore = ({ name, host, deletedAt }: InstanceView) =>
 
 /**
  * Has the agent know an instance again that it has lost, as it is recorded, and takes over its engine where that runs.
- * Nothing is started; what is recorded as fenced is fenced again, and a member of a cluster that fails over by itself is
+ * Nothing is started; what is recorded as fenced is fenced again, and a member of a cluster that fails over automatically is
  * held back from the moment on that it is registered. Of an instance that only the console did not know, the row is made
  * when it is ordered, with a cluster of its own.
  */

@@ -29,7 +29,7 @@ const onMembers = (
     .filter((m) => m.memberRole !== 'fenced')
     .map((m) => ({ id: m.name, hostId: m.hostId, hostName: m.hostName, task: task(m) }))
 
-/** One that is away stays held back until its agent is told otherwise: it starts by an order then, which is no harm. */
+/** One that is away stays held back until its agent is ordered otherwise: it starts by an order then, which is no harm. */
 const awayMayStay = (context: Context, fault: Fault) =>
   context.input.automatic === null && fault.code === 'agent.unreachable'
 
@@ -61,7 +61,7 @@ export function whyNotAutomatic(
 }
 
 /**
- * Whether and how a cluster fails over by itself. Turned on, the floor comes first, then the record, then the agents are told
+ * Whether and how a cluster fails over automatically. Turned on, the floor comes first, then the record, then the agents are told
  * to hold members back: nobody is held back of a cluster that is not recorded as one that starts them. Turned off, it is the
  * other way round.
  */

@@ -100,7 +100,7 @@ const phaseStep = (phase: SettingPhaseName): StepBody<'change-cluster-settings'>
     result: () => ({}),
   })
 
-/** The agent put back what the engine did not start with; the member is as it was. */
+/** The agent rolled back what the engine did not start with; the member is as it was. */
 function rolledBackFault(result: Record<string, unknown>): Fault | null {
   const { rolledBack } = result as Partial<TaskResult<'restart-instance'>>
   if (!rolledBack) return null
@@ -290,7 +290,7 @@ function confirmedRecord(m: ReturnType<typeof checksOf>[number], result: unknown
   }
 }
 
-/** For the case that a member cannot be put back: what it may have then, which the history must not hide. */
+/** For the case that a member cannot be rolled back: what it may have then, which the history must not hide. */
 function leftChanged(m: ReturnType<typeof checksOf>[number]): NonNullable<UndoTask['leaves']> {
   return {
     words: `"${m.name}" may have ${m.changes.map((c) => `${c.name} = ${c.value ?? 'default'}`).join(', ')}`,

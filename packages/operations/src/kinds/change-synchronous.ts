@@ -54,7 +54,7 @@ export function tooFewFollow(
   }
 }
 
-/** Why a cluster that fails over by itself could not do so safely any more. */
+/** Why a cluster that fails over automatically could not do so safely any more. */
 function noMoreAutomatic(
   cluster: ClusterObserved,
   wanted: Pick<OperationInput<'change-synchronous'>, 'synchronous' | 'commitMode'>,

@@ -22,7 +22,7 @@ export const deleteInstance = defineOperation('delete-instance', {
           hint: 'Remove its standbys first, or switch over.',
         },
       )
-    // read anew: it holds until the deletion is ordered
+    // read again: it holds until the deletion is ordered
     if (await readDeletionProtected(tx, cluster.clusterId))
       throw fault('cluster.deletion_protected', `instance "${name}" has deletion protection`, {
         hint: 'Turn it off in the danger zone of the instance, or by "./floe instance deletion-protection".',

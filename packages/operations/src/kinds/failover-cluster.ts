@@ -39,7 +39,7 @@ import { leftBehind } from './switchover-cluster'
 
 /** A host that a person said is out of reach is tried this long all the same. */
 const FENCE_TRY_MS = 1_000
-/** Reports of standbys whose primary has just ended are of different moments; two readings later they tell their ends. */
+/** Reports of standbys whose primary has just ended are of different moments; two readings later they report their ends. */
 const REPORTS_SETTLE_MS = 3_000
 
 type Context = StepContext<'failover-cluster'>
@@ -85,7 +85,7 @@ const isSeenAsStandby = (m: ClusterMember) =>
 const isSeenAsPrimary = (m: ClusterMember) =>
   m.hostState === 'online' && m.state === 'running' && m.role === 'primary'
 /**
- * Who may be a primary beside the one that was promoted: those that were fenced as such, and whoever the failover passed by
+ * Who may be a primary beside the one that was promoted: those that were fenced as such, and any member that the failover passed by
  * though the promotion of it may still take place.
  */
 export function possibleBeside(
@@ -525,7 +525,7 @@ type Choice = {
 
 /**
  * Of these the one that takes over, by answers that are final: whose loss is proven to be none, else accepted and least,
- * then whoever has no other one ahead. The first where several are alike; undefined where none of them answered.
+ * then the member that has no other one ahead. The first where several are alike; undefined where none of them answered.
  */
 export function chooseCandidate(
   cluster: ClusterObserved,

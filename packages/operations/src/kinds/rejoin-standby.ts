@@ -30,7 +30,7 @@ export const promotionsEnded = (
 /**
  * Brings a member back as a standby: a former primary, or one that lost its way. By pg_rewind where that is allowed, else
  * by a new copy, and the log says why. What only it had is kept aside and counted before, and where that fails nothing is
- * taken back, unless a person said that it may be lost. Until it follows it stays fenced.
+ * discarded, unless a person said that it may be lost. Until it follows it stays fenced.
  */
 export const rejoinStandby = defineOperation('rejoin-standby', {
   guard: refusePrimary,

@@ -59,7 +59,7 @@ const renewed = (context: Roles, cluster: ClusterObserved) =>
     return role && former && verifier ? [{ ...r, role, former, verifier }] : []
   })
 
-/** The cluster with its members replicating as other roles than the last reports tell. */
+/** The cluster with its members replicating as other roles than the last reports show. */
 const replicatingAs = (
   cluster: ClusterObserved,
   roleOf: (member: ClusterMember) => string | null | undefined,
@@ -80,7 +80,7 @@ const settled = (context: Roles, cluster: ClusterObserved): ClusterObserved => {
   })
 }
 
-/** The member's agent has put back what it came as. After any other fault it is not known which role it comes as. */
+/** The member's agent has restored what it came as. After any other fault it is not known which role it comes as. */
 const wentBack = ({ fault }: Renewal) => fault?.code === 'standby.role_refused'
 
 const onHost = (m: ClusterMember, id: string, task: MemberTask['task']): MemberTask => ({
